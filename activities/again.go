@@ -13,8 +13,8 @@ import (
 // How soon a pass of a step comes again: one that has not reached its end, and one that has found no place.
 
 // How long a step waits for its next pass, at most: one that somebody waits for; a removal; a removal whose provider
-// has been away for some four minutes; and one whose provider has been away for half an hour. Temporal Cloud bills each pass
-// and each heartbeat.
+// has been away for some four minutes; and one whose provider has been away for half an hour. Temporal Cloud bills each
+// pass and each heartbeat.
 const (
 	soonAgain   = time.Second
 	laterAgain  = 5 * time.Second

@@ -15,8 +15,8 @@ import (
 
 var shadowPods = liqoKind("offloading", "shadowpods")
 
-// shadowPod returns a ShadowPod as a virtual kubelet makes it (Liqo pkg/virtualKubelet/forge/pods.go), with the fields of
-// the JSON added to its pod, or to its first container.
+// shadowPod returns a ShadowPod as a virtual kubelet makes it (Liqo pkg/virtualKubelet/forge/pods.go), with the fields
+// of the JSON added to its pod, or to its first container.
 func shadowPod(t *testing.T, name, pod, container string) *unstructured.Unstructured {
 	t.Helper()
 	spec := map[string]any{"automountServiceAccountToken": false, "restartPolicy": "Always"}
@@ -33,8 +33,8 @@ func shadowPod(t *testing.T, name, pod, container string) *unstructured.Unstruct
 	return u
 }
 
-// consumerPods checks that the pods of a consumer keep to the Pod Security Standard "baseline", whichever identity makes
-// them, and that a pod that was there before may be updated.
+// consumerPods checks that the pods of a consumer keep to the Pod Security Standard "baseline", whichever identity
+// makes them, and that a pod that was there before may be updated.
 func consumerPods(t *testing.T, c *cluster) {
 	admin, err := dynamic.NewForConfig(c.config)
 	require.NoError(t, err)
@@ -56,10 +56,11 @@ func consumerPods(t *testing.T, c *cluster) {
 		{"privileged container", flag, make(kubelet, "", `{"securityContext": {"privileged": true}}`)},
 		{"usual pod", "", make(kubelet, `{"volumes": [{"name": "a", "emptyDir": {}}], "securityContext": {"runAsUser": 1000,
 			"seccompProfile": {"type": "RuntimeDefault"}, "sysctls": [{"name": "net.ipv4.tcp_syncookies", "value": "1"}]}}`,
-			`{"ports": [{"containerPort": 80}], "securityContext": {"capabilities": {"drop": ["ALL"], "add": ["NET_BIND_SERVICE"]},
-			"allowPrivilegeEscalation": false}}`)},
+			`{"ports": [{"containerPort": 80}], "securityContext": {"capabilities": {"drop": ["ALL"],
+			"add": ["NET_BIND_SERVICE"]}, "allowPrivilegeEscalation": false}}`)},
 		{"init container that is fine", "", make(kubelet, `{"initContainers": [{"name": "a", "image": "a"}]}`, "")},
-		{"usual AppArmor", "", make(kubelet, "", "", "container.apparmor.security.beta.kubernetes.io/web", "runtime/default")},
+		{"usual AppArmor", "", make(kubelet, "", "", "container.apparmor.security.beta.kubernetes.io/web",
+			"runtime/default")},
 	}
 	for what, pod := range map[string]string{
 		"network of the node": `{"hostNetwork": true}`, "processes of the node": `{"hostPID": true}`,
@@ -68,13 +69,14 @@ func consumerPods(t *testing.T, c *cluster) {
 		"privileged init":    `{"initContainers": [{"name": "a", "image": "a", "securityContext": {"privileged": true}}]}`,
 		"init with NET_ADMIN": `{"initContainers": [{"name": "a", "image": "a", "securityContext": {"capabilities":
 			{"add": ["NET_ADMIN"]}}}]}`,
-		"ephemeral container": `{"ephemeralContainers": [{"name": "a", "image": "a", "securityContext": {"privileged": true}}]}`,
-		"process of Windows":  `{"securityContext": {"windowsOptions": {"hostProcess": true}}}`,
-		"no seccomp":          `{"securityContext": {"seccompProfile": {"type": "Unconfined"}}}`,
-		"no AppArmor":         `{"securityContext": {"appArmorProfile": {"type": "Unconfined"}}}`,
-		"SELinux type":        `{"securityContext": {"seLinuxOptions": {"type": "spc_t"}}}`,
-		"SELinux user":        `{"securityContext": {"seLinuxOptions": {"user": "system_u"}}}`,
-		"sysctl of the node":  `{"securityContext": {"sysctls": [{"name": "kernel.msgmax", "value": "1"}]}}`,
+		"ephemeral container": `{"ephemeralContainers": [{"name": "a", "image": "a",
+			"securityContext": {"privileged": true}}]}`,
+		"process of Windows": `{"securityContext": {"windowsOptions": {"hostProcess": true}}}`,
+		"no seccomp":         `{"securityContext": {"seccompProfile": {"type": "Unconfined"}}}`,
+		"no AppArmor":        `{"securityContext": {"appArmorProfile": {"type": "Unconfined"}}}`,
+		"SELinux type":       `{"securityContext": {"seLinuxOptions": {"type": "spc_t"}}}`,
+		"SELinux user":       `{"securityContext": {"seLinuxOptions": {"user": "system_u"}}}`,
+		"sysctl of the node": `{"securityContext": {"sysctls": [{"name": "kernel.msgmax", "value": "1"}]}}`,
 	} {
 		attempts = append(attempts, attempt{what, flag, make(kubelet, pod, "")})
 	}
@@ -102,7 +104,8 @@ func consumerPods(t *testing.T, c *cluster) {
 	for who, is := range consumerIdentities(t, c) {
 		attempts = append(attempts, attempt{who, flag, make(is, "", `{"securityContext": {"privileged": true}}`)})
 	}
-	attempts = append(attempts, attempt{"another consumer", "", make(c.identity(t, "group-00000-1a2b3c4d5e6f", "turin"), "",
+	turin := c.identity(t, "group-00000-1a2b3c4d5e6f", "turin")
+	attempts = append(attempts, attempt{"another consumer", "", make(turin, "",
 		`{"securityContext": {"privileged": true}}`)})
 	judge(t, attempts)
 }

@@ -17,9 +17,9 @@ func (s *Server) Fresh() bool {
 	return at != nil && time.Since(*at) < freshFor
 }
 
-// Ready returns nil when the node groups were read within the last minute and a worker polls their task queue. Its error
-// says which of the two is missing. It answers from memory. Without a worker each scale-out would fail, and CA would
-// back its node groups off for minutes.
+// Ready returns nil when the node groups were read within the last minute and a worker polls their task queue. Its
+// error says which of the two is missing. It answers from memory. Without a worker each scale-out would fail, and CA
+// would back its node groups off for minutes.
 func (s *Server) Ready() error {
 	if why := s.unpolled.Load(); why != nil { // a group that does not run yet cannot be read for the same reason
 		return why.error
@@ -33,7 +33,8 @@ func (s *Server) Ready() error {
 	return nil
 }
 
-// lookForWorkers updates whether a worker polls. An error of Temporal changes nothing: it is no sign that there is none.
+// lookForWorkers updates whether a worker polls. An error of Temporal changes nothing: it is no sign that there is
+// none.
 func (s *Server) lookForWorkers(ctx context.Context) {
 	if s.polled == nil {
 		return

@@ -13,8 +13,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// A server is ready once its groups were read and a worker polls their task queue, and says which of the two is missing.
-// It stays ready while Temporal reports no worker for less than a minute, and while nobody knows.
+// A server is ready once its groups were read and a worker polls their task queue, and says which of the two is
+// missing. It stays ready while Temporal reports no worker for less than a minute, and while nobody knows.
 func TestWhenAServerIsReady(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var why, unknown error

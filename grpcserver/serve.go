@@ -61,8 +61,8 @@ func (o ServeOptions) largestRequest() int {
 }
 
 // Serve answers CA on the listener, which it closes, until ctx ends, and then stops within LameDuck and StopGrace. It
-// keeps the view warm meanwhile and answers the gRPC health protocol: SERVING only while the server is Ready. It returns
-// nil when ctx ended it.
+// keeps the view warm meanwhile and answers the gRPC health protocol: SERVING only while the server is Ready. It
+// returns nil when ctx ended it.
 func Serve(ctx context.Context, listener net.Listener, s *Server, o ServeOptions) error {
 	o.Credentials = cmp.Or(o.Credentials, insecure.NewCredentials())
 	o.StopGrace = cmp.Or(o.StopGrace, DefaultStopGrace)

@@ -224,7 +224,8 @@ func (s *scene) work(change ...func(*worker.Options)) *scene {
 	return s
 }
 
-// workUnchecked is work without the replay of all histories in the end, for which Temporal must outlive the test's body.
+// workUnchecked is work without the replay of all histories in the end, for which Temporal must outlive the test's
+// body.
 func (s *scene) workUnchecked(change ...func(*worker.Options)) {
 	s.t.Helper()
 	o, err := options(s.temporal, s.world, s.queue, filepath.Join(s.dir, "offers.yaml"))

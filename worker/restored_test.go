@@ -21,9 +21,10 @@ import (
 	flow "github.com/liqo-autoscaler/liqo-autoscaler/workflows/client"
 )
 
-// Temporal is restored from a backup in which an instance was under way. Since the backup the instance became Ready, and
-// Cluster Autoscaler released it. The worker runs on, and no gRPC server remembers anything. The instance does not come
-// back: the observer has saved how far it has seen the group, so the group begins anew, and the scale-out is stopped.
+// Temporal is restored from a backup in which an instance was under way. Since the backup the instance became Ready,
+// and Cluster Autoscaler released it. The worker runs on, and no gRPC server remembers anything. The instance does not
+// come back: the observer has saved how far it has seen the group, so the group begins anew, and the scale-out is
+// stopped.
 func TestReleasedInstanceOfARestoredBackupStaysReleased(t *testing.T) {
 	t.Parallel()
 	s := newHubScene(t, 1)

@@ -39,8 +39,9 @@ type Outcome struct {
 	Message  string     `json:"message,omitempty"`
 }
 
-// TypeInstanceFailed is the error type with which the first scale-out of an instance closes when the instance has failed
-// and the last view was delivered. Its status is then Failed, so that people find it; to its group it has completed.
+// TypeInstanceFailed is the error type with which the first scale-out of an instance closes when the instance has
+// failed and the last view was delivered. Its status is then Failed, so that people find it; to its group it has
+// completed.
 const TypeInstanceFailed = "InstanceFailed"
 
 func outcomeOf(i *fleet.Instance) Outcome {

@@ -31,8 +31,9 @@ const (
 	SignalOrder       = "order"       // to a driver: fleet.Order, from its group
 	SignalAnswer      = "answer"      // to a driver: fleet.Answer, from its provider
 
-	// QueryDays is the query for the costs of a node group's days that are over: []money.CostDay. They are not in the memo,
-	// because 400 days of twenty providers are 57 KiB, and a visibility store on MySQL takes 64 KiB for a whole memo.
+	// QueryDays is the query for the costs of a node group's days that are over: []money.CostDay. They are not in the
+	// memo, because 400 days of twenty providers are 57 KiB, and a visibility store on MySQL takes 64 KiB for a whole
+	// memo.
 	QueryDays = "days"
 
 	// MemoSnapshot is the memo key under which an entity publishes its state, see DecodeMemo.

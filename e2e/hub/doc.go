@@ -1,6 +1,6 @@
 // Package hub measures a whole hub with real processes: the official Temporal server on SQLite, one worker and one gRPC
-// server with the shipped defaults, simulated Liqo, and a proxy that adds a round trip to Temporal. `make bench SUITE=hub`
-// runs it, and prints BENCH lines.
+// server with the shipped defaults, simulated Liqo, and a proxy that adds a round trip to Temporal. `make bench
+// SUITE=hub` runs it, and prints BENCH lines.
 //
 //	CELLS=10x20,50x200,200x1000   node groups x offers
 //	RTTS=0,25,100,250             milliseconds of round trip to Temporal

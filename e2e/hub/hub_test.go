@@ -37,8 +37,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// TestHub prints BENCH <name> <value> <unit> <ratio> <against>, where the ratio is to a bound of docs/performance.md, or
-// 0 when there is none.
+// TestHub prints BENCH <name> <value> <unit> <ratio> <against>, where the ratio is to a bound of docs/performance.md,
+// or 0 when there is none.
 func TestHub(t *testing.T) {
 	if *cells == "" {
 		t.Skip("make bench SUITE=hub runs it")
@@ -102,9 +102,13 @@ func checkout(t *testing.T, commit string) string {
 	return dir
 }
 
-// growth is how many bytes a database grows by in rest.
+// settles is how long a hub has until its first rounds and retries are over.
+const settles = 75 * time.Second
+
+// growth is how many bytes the database of a server grows by in rest that nobody uses.
 func growth(t *testing.T, s *temporal.Small) int64 {
 	t.Helper()
+	pass(t, settles, func() error { return nil })
 	before := used(t, s.File)
 	pass(t, rest, func() error { return nil })
 	return used(t, s.File) - before
@@ -159,7 +163,7 @@ func measure(t *testing.T, name, program string, c cell, empty int64) {
 	nodes := float64(2 + more)
 	print("describes-a-scale-out", sum(before, requests(t, s.temporal), "DescribeWorkflowExecution")/nodes, "requests", 0)
 
-	pass(t, 75*time.Second, s.refresh) // rounds settle
+	pass(t, settles, s.refresh)
 	before = requests(t, s.temporal)
 	bytes := used(t, s.temporal.File)
 	processes := map[string]int{"temporal": s.temporal.Pid(), "worker": s.worker.Pid(), "server": s.server.Pid()}

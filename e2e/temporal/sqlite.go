@@ -76,7 +76,8 @@ persistence:
         maxIdleConns: 1, connectAttributes: {mode: rwc, setup: "true", journal_mode: wal, synchronous: "2"}}
     visibility:
       sql: {pluginName: sqlite, databaseName: {{.Visibility}}, connectAddr: localhost, connectProtocol: tcp,
-        maxConns: 1, maxIdleConns: 1, connectAttributes: {mode: rwc, setup: "true", journal_mode: wal, synchronous: "2"}}
+        maxConns: 1, maxIdleConns: 1,
+        connectAttributes: {mode: rwc, setup: "true", journal_mode: wal, synchronous: "2"}}
 global:
   membership: {maxJoinDuration: 30s, broadcastAddress: 127.0.0.1}
   metrics: {prometheus: {listenAddress: "{{.Metrics}}"}}

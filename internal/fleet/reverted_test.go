@@ -106,8 +106,8 @@ func TestPauseOutlivesTheGroup(t *testing.T) {
 	require.True(t, l.Paused, "began anew by a view")
 }
 
-// A restored group adopts every finished node that exists in the second round, however many there are: otherwise CA buys
-// them again. Undos stay bounded to five a round.
+// A restored group adopts every finished node that exists in the second round, however many there are: otherwise CA
+// buys them again. Undos stay bounded to five a round.
 func TestRestoredGroupAdoptsAllInOneRound(t *testing.T) {
 	now := time.Date(2026, 11, 22, 10, 0, 0, 0, time.UTC)
 	l, _ := aheadLedger(t, now)

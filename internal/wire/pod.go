@@ -59,8 +59,8 @@ func Each(raw []byte, do func(number protowire.Number, value []byte) error) erro
 }
 
 // PodResources decodes of a pod only what resource.PodRequests of k8s.io/component-helpers reads. Its memory is
-// bounded, whatever the bytes are. It fails when the pod has too many containers or resources, or cannot be read. It overwrites
-// pod, so that a caller that reads many pods needs one.
+// bounded, whatever the bytes are. It fails when the pod has too many containers or resources, or cannot be read. It
+// overwrites pod, so that a caller that reads many pods needs one.
 func PodResources(raw []byte, pod *corev1.Pod) error {
 	spec := &pod.Spec
 	clear(spec.Containers)

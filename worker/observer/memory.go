@@ -19,8 +19,8 @@ type Memory interface {
 	Save(ctx context.Context, document []byte) error
 }
 
-// remembersFor is how old the evidence of another leader may be. Leaders that each live for a few minutes find a dead
-// provider only because they go on with what the one before them has seen.
+// remembersFor is the largest age of another leader's evidence that is used. Without that evidence, leaders that each
+// live for a few minutes would never find a dead provider.
 const remembersFor = 3 * time.Minute
 
 // sweepRemembersFor is the same for the sweeps, which are five minutes apart.
@@ -43,7 +43,8 @@ type state struct {
 	// at any age.
 	Records  map[string]record `json:"records,omitempty"`
 	Cordoned []string          `json:"cordoned,omitempty"`
-	// At is when the state was saved, by the clock of who saved it: all times in it are ages before it.
+	// At is the time of the save, by the clock of the worker that saved. All times in the state are read as ages before
+	// At.
 	At time.Time `json:"at,omitzero"`
 
 	first    bool // no round of this leader has read anything yet
@@ -51,7 +52,7 @@ type state struct {
 	soon     bool // the next round is to come soon
 }
 
-// begin is the state of a new leader: what the last one has saved, as far as that counts.
+// begin returns the state of a new leader: the saved state, without evidence that is too old.
 func (o *Observer) begin(ctx context.Context) state {
 	o.progress.lead()
 	s := state{first: true}
@@ -78,7 +79,7 @@ func (o *Observer) begin(ctx context.Context) state {
 	return s
 }
 
-// save keeps what a round knows. A document that cannot be written makes the next leader begin without it.
+// save saves the state. If the document cannot be written, the next leader begins without it.
 func (o *Observer) save(ctx context.Context, s state) {
 	if o.Memory == nil {
 		return

@@ -8,8 +8,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// RoundNow has a round run that begins after this call, and returns its error. It waits until this process leads, and
-// until ctx ends. It is for tests and for people who do not wait a minute.
+// RoundNow requests a round that begins after this call, and returns the error of that round. It blocks until the round
+// has ended or ctx ends, and therefore as long as another process leads.
 func (o *Observer) RoundNow(ctx context.Context) error {
 	done := make(chan error, 1)
 	select {
@@ -30,7 +30,7 @@ func (o *Observer) requests() chan chan error {
 	return o.asked
 }
 
-// wait waits for the next round: until its time, or until somebody asks for one. false: ctx has ended.
+// wait waits until the next round is due or requested. It returns false when ctx has ended.
 func (o *Observer) wait(ctx context.Context, next time.Time) bool {
 	timer := time.NewTimer(time.Until(next))
 	defer timer.Stop()
@@ -44,7 +44,7 @@ func (o *Observer) wait(ctx context.Context, next time.Time) bool {
 	return true
 }
 
-// answer tells who has asked for the round that has ended.
+// answer reports the end of a round to the callers of RoundNow that wait for it.
 func (o *Observer) answer(err error) {
 	for _, done := range o.progress.expected() {
 		done <- err
@@ -67,7 +67,7 @@ type Progress struct {
 	Paused bool
 }
 
-// progress is what other goroutines may know of the rounds.
+// progress is the state of the rounds that other goroutines read.
 type progress struct {
 	mu      sync.Mutex
 	now     Progress
@@ -76,15 +76,15 @@ type progress struct {
 	specs   []fleet.GroupSpec
 }
 
-// Progress reports how the rounds go.
+// Progress returns the state of the rounds. It does not block.
 func (o *Observer) Progress() Progress {
 	o.progress.mu.Lock()
 	defer o.progress.mu.Unlock()
 	return o.progress.now
 }
 
-// Active reports whether the provider had holds, or something of ours, in the last round; known is false before the
-// first one.
+// Active reports whether the provider had holds or objects owned by us in the last round; known is false before the
+// first round.
 func (o *Observer) Active(provider string) (active, known bool) {
 	o.progress.mu.Lock()
 	defer o.progress.mu.Unlock()
@@ -98,7 +98,7 @@ func (o *Observer) Specs() []fleet.GroupSpec {
 	return o.progress.specs
 }
 
-// read notes what a round has read.
+// read stores the specs and the active providers of a round.
 func (p *progress) read(b booked) {
 	var specs []fleet.GroupSpec
 	active := map[string]bool{}

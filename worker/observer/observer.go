@@ -17,10 +17,11 @@ import (
 
 // Times of the rounds.
 const (
-	// Every is how often a round begins, and soonAfter how soon one follows that has seen what may lose an instance.
+	// Every is the time between the beginnings of two rounds. It is soonAfter when a round has found evidence by which the
+	// next round may give an instance up.
 	Every     = time.Minute
 	soonAfter = 20 * time.Second
-	// roundBound ends a round: what it has read is then too old to judge by.
+	// roundBound ends a round, because the data that it has read is then too old for a decision.
 	roundBound = 50 * time.Second
 	// giveUpAfter is how long a leader may be without a complete round before it lets another process try.
 	giveUpAfter = 2 * time.Minute
@@ -37,7 +38,7 @@ type Entities interface {
 	Ensure(ctx context.Context, provider string) (started bool, err error)
 }
 
-// Messages tells entities. Errors: fleet.ErrNotRunning when a group or a provider does not run.
+// Messages delivers messages to entities. Errors: fleet.ErrNotRunning when a group or a provider does not run.
 type Messages interface {
 	GroupDiffers(ctx context.Context, group string, d fleet.Differences) error
 	ProviderDiffers(ctx context.Context, provider string, d fleet.Differences) error
@@ -58,14 +59,14 @@ type Observer struct {
 	Messages Messages
 	Backend  Backend
 	Catalog  discovery.Catalog
-	// Witness reports whether anybody but the silent providers can be reached from here.
+	// Witness reports whether this process can reach any party in addition to the silent providers.
 	Witness func(ctx context.Context, silent []string) (bool, error)
-	// Hub reads, before each round, whether this process may still work for the hub, and whether an operator has paused
-	// the observer. nil: it may, and nobody has.
+	// Hub reads, before each round, whether the hub still belongs to this cluster, and whether an operator has paused the
+	// observer. With nil, the hub belongs to this cluster and the observer is not paused.
 	Hub func(ctx context.Context) (workflows.HubState, error)
 	// Memory keeps what the rounds know for the next leader. nil keeps nothing.
 	Memory Memory
-	// Conditions, if any, hears of what is wrong with providers. Events, if any, records what is removed.
+	// Conditions, if any, receives the conditions of providers. Events, if any, records what is removed.
 	Conditions *activities.Conditions
 	Events     activities.EventRecorder
 	Logger     *slog.Logger

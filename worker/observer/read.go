@@ -18,13 +18,13 @@ const (
 	// readBound is for one entity, readingBound for all of them. What is not read by then is not judged in this round.
 	readBound    = 5 * time.Second
 	readingBound = 20 * time.Second
-	// rotation is how many offered providers a round reads that have nothing of ours: they are read in turn.
+	// rotation is the number of offered providers without objects and holds that a round reads, in turn.
 	rotation = 20
-	// listedEvery is in how many rounds Temporal's index adds names.
+	// listedEvery is the number of rounds between two listings of Temporal's index, which adds names.
 	listedEvery = 5
 )
 
-// booked is what a round has read of the entities.
+// booked holds the snapshots that a round has read.
 type booked struct {
 	groups    []fleet.Snapshot
 	providers []fleet.ProviderSnapshot
@@ -42,8 +42,8 @@ func (b *booked) sawProvider(name string) bool {
 	return slices.ContainsFunc(b.providers, func(p fleet.ProviderSnapshot) bool { return p.ID == name })
 }
 
-// read reads the entities whose names are known: providers first, and then the groups, also those that only a hold
-// names. A hold is booked by its group before the provider has it, so no hold is read without its booking.
+// read reads the entities whose names are known: first the providers, then the groups, including groups that only a
+// hold names. A group books an instance before the provider receives its hold, so no hold is read without its booking.
 func (o *Observer) read(ctx context.Context, s *state, offers []fleet.Offer) booked {
 	ctx, cancel := context.WithTimeout(ctx, readingBound)
 	defer cancel()
@@ -82,7 +82,7 @@ func (o *Observer) addListed(ctx context.Context, s *state) {
 	s.Groups, s.Providers = merged(s.Groups, groups), merged(s.Providers, providers)
 }
 
-// rotated are the next offered providers in turn.
+// rotated returns the offered providers that are next in turn.
 func (s *state) rotated(offers []fleet.Offer) (next []string) {
 	var all []string
 	for _, o := range offers {
@@ -99,14 +99,14 @@ func (s *state) rotated(offers []fleet.Offer) (next []string) {
 	return next
 }
 
-// merged are the names of both lists, sorted, each once.
+// merged returns the names of both lists, sorted and without duplicates.
 func merged(a, b []string) []string {
 	all := slices.Concat(a, b)
 	slices.Sort(all)
 	return slices.DeleteFunc(slices.Compact(all), func(name string) bool { return name == "" })
 }
 
-// readEach reads the entities of these names, many at once.
+// readEach reads the entities of these names concurrently.
 func readEach[T any](ctx context.Context, b *booked, names []string, id func(string) string,
 	read func(context.Context, string) (T, error)) (all []T) {
 	var mu sync.Mutex

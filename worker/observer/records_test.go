@@ -13,8 +13,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/worker/observer"
 )
 
-// A group whose history was reverted is told what the last leader has read of it, also when every process was restarted,
-// and again until it has begun anew.
+// A group whose history was reverted is told what the last leader has read of it, also when every process was
+// restarted, and again until it has begun anew.
 func TestRevertedGroupIsTold(t *testing.T) {
 	memory := observer.File(t.TempDir() + "/memory")
 	synctest.Test(t, func(t *testing.T) {

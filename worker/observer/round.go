@@ -13,23 +13,24 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/wait"
 )
 
-// toldToAll is how many complete rounds of a new leader every entity hears of: they publish its term, and end what the
-// entities remember of other leaders' rounds.
+// toldToAll is the number of complete rounds of a new leader that are sent to every entity. They publish the leader's
+// term and clear the evidence that the entities have kept of other leaders' rounds.
 const toldToAll = 2
 
-// cordonsAtOnce bounds the Nodes that are cordoned at once, and startsAtOnce the entities that are started.
+// cordonsAtOnce bounds the Nodes that are cordoned concurrently, and startsAtOnce the entities that are started
+// concurrently.
 const (
 	cordonsAtOnce = 16
 	startsAtOnce  = 4
 )
 
-// world is what a round has listed.
+// world holds the objects and the peerings that a round has listed.
 type world struct {
 	found []fleet.Found
 	peers []fleet.Provider
 }
 
-// round is one round after the state of the last one. A round that fails leaves no state.
+// round runs one round and returns the state for the next round. A round that fails returns no usable state.
 func (o *Observer) round(ctx context.Context, s state) (state, error) {
 	began := time.Now()
 	ctx, cancel := context.WithTimeout(ctx, roundBound)
@@ -43,7 +44,7 @@ func (o *Observer) round(ctx context.Context, s state) (state, error) {
 		o.Logger.Info("offers cannot be read; the round goes on without them", "error", err)
 	}
 	b := o.read(ctx, &s, offers)
-	if o.progress.read(b); paused { // the market goes on
+	if o.progress.read(b); paused { // the market is still published
 		return s, nil
 	}
 	if err := s.numbered(b); err != nil {
@@ -59,7 +60,7 @@ func (o *Observer) round(ctx context.Context, s state) (state, error) {
 	s.remember(b, w)
 	s.books(b, time.Now())
 	o.ensure(ctx, b, w)
-	seen, unseen := o.look(ctx, s.Outlook, comparison.Watched(b.providers, w.found, w.peers), offers)
+	seen, unseen := o.inspect(ctx, s.Outlook, comparison.Watched(b.providers, w.found, w.peers), offers)
 	unread := func(p string) bool { return unseen[p] || b.unreadProvider(p) }
 	j := comparison.Judge(s.Outlook, seen, b.groups, b.providers, unread)
 	o.cordon(ctx, j.Cordons(b.groups, w.found))
@@ -67,14 +68,14 @@ func (o *Observer) round(ctx context.Context, s state) (state, error) {
 		return s, fmt.Errorf("the round took longer than %s, so nobody is told: %w", roundBound, err)
 	}
 	s.complete++
-	s.Differed = o.tell(ctx, s, b, w, j)
+	s.Differed = o.notify(ctx, s, b, w, j)
 	s.Outlook, s.soon = j.Now, j.Soon
 	s.Sweep = o.sweep(ctx, s.Sweep, began, &b, w, offers)
 	o.Conditions.Set(j.Conditions(b.providers), s.Sweep.Orphans, time.Now())
 	return s, nil
 }
 
-// mayObserve reports whether an operator has paused the observer; an error when this cluster has lost the hub.
+// mayObserve reports whether an operator has paused the observer. It fails when the hub belongs to another cluster.
 func (o *Observer) mayObserve(ctx context.Context) (paused bool, err error) {
 	if o.Hub == nil {
 		return false, nil
@@ -87,7 +88,7 @@ func (o *Observer) mayObserve(ctx context.Context) (paused bool, err error) {
 	return hub.ObserverPaused, nil
 }
 
-// numbered gives the round its id. The first reading of a leader shows which terms there have been.
+// numbered assigns the round's id. The first reading of a new leader shows the terms of earlier leaders.
 func (s *state) numbered(b booked) error {
 	switch {
 	case s.first:
@@ -100,7 +101,8 @@ func (s *state) numbered(b booked) error {
 	return nil
 }
 
-// remember keeps the names that the next round reads: of what exists, of what is booked, and of what could not be read.
+// remember stores the names that the next round reads: those of existing objects, of bookings, and of entities that
+// this round could not read.
 func (s *state) remember(b booked, w world) {
 	groups, providers := []string{}, []string{}
 	for _, f := range w.found {
@@ -136,13 +138,14 @@ func (s *state) remember(b booked, w world) {
 	s.Groups, s.Providers = merged(groups, nil), merged(providers, nil)
 }
 
-// idle reports whether nothing is known of a provider that a round must judge.
+// idle reports whether a provider has no peering, hold, cordon or condition, so that a round need not judge it.
 func idle(p fleet.ProviderSnapshot) bool {
 	return p.Phase == fleet.Absent && len(p.Holds)+len(p.Standby) == 0 && p.Cordoned.IsZero() && p.Standing.Good()
 }
 
-// ensure has a provider entity for each of our peerings and slices: one that somebody terminated, or that Temporal
-// lost, would leave its peering for ever. One provider that cannot be started holds up no other.
+// ensure starts the missing provider entities of our peerings and slices. An entity that was terminated, or that
+// Temporal has lost, would otherwise never remove its peering. An entity that cannot be started does not delay the
+// others.
 func (o *Observer) ensure(ctx context.Context, b booked, w world) {
 	var missing []string
 	for _, p := range w.peers {
@@ -163,7 +166,7 @@ func (o *Observer) ensure(ctx context.Context, b booked, w world) {
 	})
 }
 
-// cordon cordons these Nodes, or uncordons them; what fails the next round tries again.
+// cordon cordons or uncordons these Nodes. The next round repeats a write that fails.
 func (o *Observer) cordon(ctx context.Context, found []fleet.Found) {
 	wait.ForAll(found, cordonsAtOnce, func(_ int, f fleet.Found) {
 		if err := o.Backend.Cordon(ctx, f.Attempt, !f.Cordoned); err != nil {
@@ -173,16 +176,16 @@ func (o *Observer) cordon(ctx context.Context, found []fleet.Found) {
 	})
 }
 
-// tell tells each entity that differs, or did in the last round, and in the first rounds of a leader all of them. It
-// returns the ids of those that differ, or could not be told that all is well.
-func (o *Observer) tell(ctx context.Context, s state, b booked, w world, j comparison.Judgement) (differed []string) {
+// notify sends the differences to each entity that differs now or differed in the last round, and in the first rounds
+// of a leader to all entities. It returns the ids of the entities that differ, or that could not be reached.
+func (o *Observer) notify(ctx context.Context, s state, b booked, w world, j comparison.Judgement) (differed []string) {
 	var mu sync.Mutex
-	tell := func(id string, d fleet.Differences, must bool, send func(fleet.Differences) error) {
+	send := func(id string, d fleet.Differences, must bool, deliver func(fleet.Differences) error) {
 		d.Round = s.Round
 		if d.Rows() == 0 && !must && s.complete > toldToAll && !slices.Contains(s.Differed, id) {
 			return
 		}
-		err := send(d)
+		err := deliver(d)
 		if errors.Is(err, fleet.ErrNotRunning) {
 			return
 		}
@@ -203,7 +206,7 @@ func (o *Observer) tell(ctx context.Context, s state, b booked, w world, j compa
 		if reverted {
 			d.Seen = saved
 		}
-		tell(groupID(g.Group), d, reverted, func(d fleet.Differences) error {
+		send(groupID(g.Group), d, reverted, func(d fleet.Differences) error {
 			return o.Messages.GroupDiffers(ctx, g.Group, d)
 		})
 	})
@@ -213,7 +216,7 @@ func (o *Observer) tell(ctx context.Context, s state, b booked, w world, j compa
 		if standing, changed := j.Standing(p); changed {
 			d.Standing = &standing
 		}
-		tell(providerID(p.ID), d, mayClose(p), func(d fleet.Differences) error {
+		send(providerID(p.ID), d, mayClose(p), func(d fleet.Differences) error {
 			return o.Messages.ProviderDiffers(ctx, p.ID, d)
 		})
 	})
@@ -221,8 +224,8 @@ func (o *Observer) tell(ctx context.Context, s state, b booked, w world, j compa
 	return differed
 }
 
-// mayClose reports whether a provider's entity, which runs no timer, may be of no use any longer. It judges by its own
-// clock whether it is: this only keeps the signals few.
+// mayClose reports whether a provider's entity has been unused so long that it may close. The entity runs no timer and
+// decides by its own clock; mayClose only keeps the number of signals small.
 func mayClose(p fleet.ProviderSnapshot) bool {
 	return p.Phase == fleet.Absent && len(p.Holds)+len(p.Standby) == 0 && p.Cordoned.IsZero() &&
 		time.Since(p.Since) > fleet.CloseAfter

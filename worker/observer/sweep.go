@@ -14,13 +14,13 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/wait"
 )
 
-// sweepAtOnce bounds the providers that one sweep asks at once.
+// sweepAtOnce bounds the providers that one sweep queries concurrently.
 const sweepAtOnce = 20
 
-// sweep looks, when one is due, for what providers have of ours and nothing here stands for, and removes what
-// comparison.Sweep allows: slices itself, and what is left of a peering through the provider's entity, which alone
-// removes peerings. A provider whose entity could not be read is not asked. The first round does not sweep, so that
-// what exists has been adopted by then.
+// sweep lists, when a sweep is due, the objects on providers that are owned by us and have no counterpart here. It
+// removes those that comparison.Sweep allows: slices directly, and the rest of a peering through the provider's entity,
+// which alone removes peerings. A provider whose entity could not be read is not queried. The first round does not
+// sweep, so that existing objects are adopted before.
 func (o *Observer) sweep(ctx context.Context, last comparison.Sweep, now time.Time, b *booked, w world,
 	offers []fleet.Offer) comparison.Sweep {
 	sweeper, ok := o.Backend.(backend.Leftovers)
@@ -72,7 +72,7 @@ func (o *Observer) leftovers(ctx context.Context, sweeper backend.Leftovers, ask
 	return all
 }
 
-// remove removes what the sweep allows, on all providers at once.
+// remove removes the objects that the sweep allows, on all providers concurrently.
 func (o *Observer) remove(ctx context.Context, sweeper backend.Leftovers, offers []fleet.Offer,
 	now *comparison.Sweep, asked []fleet.Provider) {
 	bounded, cancel := context.WithTimeout(ctx, lookBound)
@@ -97,7 +97,7 @@ func (o *Observer) remove(ctx context.Context, sweeper backend.Leftovers, offers
 	})
 }
 
-// removed says what became of an orphan that was to be removed.
+// removed handles the outcome of the removal of one orphan.
 func (o *Observer) removed(sweep *comparison.Sweep, left fleet.Orphan, err error) {
 	provider := left.Attempt.Provider.ID
 	if err != nil {

@@ -64,8 +64,8 @@ func (g *Groups) Snapshot(ctx context.Context, group string) (fleet.Snapshot, er
 	return s, nil
 }
 
-// Costs reads the group's state as Snapshot does, and the costs of its days that are over, oldest first. The days need a
-// worker; without one the error is fleet.ErrUnavailable, and the state is returned all the same.
+// Costs reads the group's state as Snapshot does, and the costs of its days that are over, oldest first. The days need
+// a worker; without one the error is fleet.ErrUnavailable, and the state is returned all the same.
 func (g *Groups) Costs(ctx context.Context, group string) (s fleet.Snapshot, days []money.CostDay, err error) {
 	if s, err = g.Snapshot(ctx, group); err != nil {
 		return s, nil, err

@@ -66,8 +66,8 @@ func explainAccess(out io.Writer, consumer string, policies provider.Policies) {
 	switch policies {
 	case provider.PodPolicies:
 	case provider.AccessPolicies:
-		fmt.Fprintf(out, "WARNING: with --pod-security privileged the pods of consumer %s may take over the nodes that they\n"+
-			"run on. Let in only whom you would make an administrator of these nodes.\n", consumer)
+		fmt.Fprintf(out, "WARNING: with --pod-security privileged the pods of consumer %s may take over the nodes that\n"+
+			"they run on. Let in only whom you would make an administrator of these nodes.\n", consumer)
 	case provider.NoPolicies:
 		fmt.Fprintf(out, "WARNING: without the admission policies the account %s can make itself an administrator of the\n"+
 			"provider's cluster, and lift what its people say by the Tenant. Let in only whom you would make one.\n",

@@ -14,19 +14,19 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/wait"
 )
 
-// Bounds of the looks at providers.
+// Bounds of the checks of providers.
 const (
 	looksAtOnce = 256
-	// lookBound is how long a look at a provider may take; one that has not answered by then is silent. looksBound is for
-	// all of them: at a provider that it leaves no time for nobody has looked.
+	// lookBound bounds the check of one provider; a provider that has not answered by then is silent. looksBound bounds
+	// all checks together; a provider for which it leaves no time is not judged.
 	lookBound  = 7 * time.Second
 	looksBound = 20 * time.Second
 	maxMessage = 300 // characters of what a provider says
 )
 
-// look looks at these providers, those last that did not answer the last time. unseen are those that there was no time
-// for.
-func (o *Observer) look(ctx context.Context, last comparison.Outlook, watched []fleet.Provider,
+// inspect checks these providers, those that did not answer the last time at the end. It returns what was observed, and
+// the providers for which no time was left.
+func (o *Observer) inspect(ctx context.Context, last comparison.Outlook, watched []fleet.Provider,
 	offers []fleet.Offer) (out comparison.Outlook, unseen map[string]bool) {
 	out, unseen = comparison.Outlook{At: time.Now()}, map[string]bool{}
 	silentLast := func(p fleet.Provider) int {
@@ -40,7 +40,7 @@ func (o *Observer) look(ctx context.Context, last comparison.Outlook, watched []
 	defer cancel()
 	var mu sync.Mutex
 	wait.ForAll(watched, looksAtOnce, func(_ int, p fleet.Provider) {
-		e, looked := o.lookAt(all, withOffer(p, offers))
+		e, looked := o.inspectOne(all, withOffer(p, offers))
 		mu.Lock()
 		defer mu.Unlock()
 		if e.Provider = p.ID; looked {
@@ -54,9 +54,9 @@ func (o *Observer) look(ctx context.Context, last comparison.Outlook, watched []
 	return out, unseen
 }
 
-// lookAt looks at one provider. That it does not answer, or refuses our credentials, is evidence, too; what only our
-// own side is to blame for is none, and its message says so. looked is false when the round had no time.
-func (o *Observer) lookAt(ctx context.Context, p fleet.Provider) (e comparison.Evidence, looked bool) {
+// inspectOne checks one provider. A provider that does not answer, or refuses our credentials, is evidence. A failure
+// of our own side is no evidence, and its message says so. looked is false when the round had no time left.
+func (o *Observer) inspectOne(ctx context.Context, p fleet.Provider) (e comparison.Evidence, looked bool) {
 	bounded, cancel := context.WithTimeout(ctx, lookBound)
 	defer cancel()
 	seen, err := o.Backend.Observe(bounded, p)
@@ -79,8 +79,7 @@ func (o *Observer) lookAt(ctx context.Context, p fleet.Provider) (e comparison.E
 	return e, true
 }
 
-// isolated reports whether this cluster is rather cut off than all silent providers dead: none of those that were
-// looked at answers, and nobody else does.
+// isolated reports whether this cluster is cut off: no provider that was checked answers, and no other party does.
 func (o *Observer) isolated(ctx context.Context, seen comparison.Outlook) bool {
 	if !seen.Silent() || seen.Answered() {
 		return false
@@ -93,8 +92,8 @@ func (o *Observer) isolated(ctx context.Context, seen comparison.Outlook) bool {
 	return err != nil || !answers
 }
 
-// withOffer is the provider with the credentials that its offer names now: those that the peering was made with may
-// have been replaced.
+// withOffer returns the provider with the credentials that its offer names now, because the credentials of the peering
+// may have been replaced.
 func withOffer(p fleet.Provider, offers []fleet.Offer) fleet.Provider {
 	for n := range offers {
 		if offers[n].Provider == p.ID {
