@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/shorten"
 )
 
 // Unstamped is the version of a binary that no build has given one.
@@ -29,7 +31,7 @@ func Main(version string, root func() *cobra.Command, exitCode func(error) int) 
 	err := root().ExecuteContext(ctx)
 	stop()
 	if err != nil {
-		fmt.Fprintln(os.Stderr, "error:", err)
+		fmt.Fprintln(os.Stderr, "error:", shorten.Lines(err.Error()))
 		os.Exit(exitCode(err))
 	}
 }

@@ -152,9 +152,14 @@ func verdict(checks []check) http.HandlerFunc {
 	}
 }
 
+// writeTimeout bounds an answer. A client that does not read its answers would otherwise hold the few places for scrapes
+// for ever.
+const writeTimeout = 10 * time.Second
+
 // serveHTTP is graceful for a second: nothing here takes longer.
 func serveHTTP(ctx context.Context, l net.Listener, handler http.Handler) error {
-	server := &http.Server{Handler: handler, ReadHeaderTimeout: 5 * time.Second, IdleTimeout: 2 * time.Minute}
+	server := &http.Server{Handler: handler, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 5 * time.Second,
+		WriteTimeout: writeTimeout, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 16 << 10}
 	stopped := make(chan struct{})
 	go func() {
 		defer close(stopped)

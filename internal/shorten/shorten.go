@@ -6,14 +6,31 @@ import (
 	"unicode"
 )
 
-// OneLine keeps a text of others from breaking a table or the terminal.
+// OneLine returns a text of another party without characters that control a terminal, break a line, or change the
+// direction of the text: each becomes a space.
 func OneLine(text string) string {
 	return strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) {
+		if controls(r) {
 			return ' '
 		}
 		return r
 	}, text)
+}
+
+// Lines is OneLine for a text of several lines, whose line feeds and tabs stay.
+func Lines(text string) string {
+	return strings.Map(func(r rune) rune {
+		if r != '\n' && r != '\t' && controls(r) {
+			return ' '
+		}
+		return r
+	}, text)
+}
+
+// controls reports whether a terminal acts on the character: a control character, a separator of lines, or a format
+// character, which includes the bidirectional marks.
+func controls(r rune) bool {
+	return unicode.IsControl(r) || unicode.In(r, unicode.Cf, unicode.Zl, unicode.Zp)
 }
 
 // To is the text, or its beginning and an ellipsis: at most that many characters. Of a text of any length it reads no

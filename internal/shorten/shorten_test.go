@@ -23,3 +23,11 @@ func TestTo(t *testing.T) {
 	}
 	require.Equal(t, 300, utf8.RuneCountInString(To(strings.Repeat("é", 1<<20), 300)))
 }
+
+// A provider's text reaches no terminal with escape sequences (OSC 52 writes the clipboard) or bidirectional marks.
+func TestTextOfOthersControlsNoTerminal(t *testing.T) {
+	hostile := "no \x1b[31m\x1b]52;c;cm0=\a \u202Egnp.exe\u2028\u009b2J\ttab\nline\r"
+	require.Equal(t, "no  [31m ]52;c;cm0=   gnp.exe  2J tab line ", OneLine(hostile))
+	require.Equal(t, "no  [31m ]52;c;cm0=   gnp.exe  2J\ttab\nline ", Lines(hostile))
+	require.Equal(t, "größer 😀", OneLine("größer 😀"))
+}

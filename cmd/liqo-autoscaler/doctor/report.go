@@ -4,6 +4,9 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/shorten"
 )
 
 // Finding is one thing that is wrong.
@@ -51,8 +54,15 @@ func (r *Report) skipped(what string, err error) bool {
 	return err != nil
 }
 
-// Text writes the report for people, errors first.
-func (r *Report) Text(out io.Writer) error {
+// Text writes the report for people, errors first. Texts of other parties control no terminal.
+func (r *Report) Text(to io.Writer) error {
+	out := &strings.Builder{}
+	r.text(out)
+	_, err := io.WriteString(to, shorten.Lines(out.String()))
+	return err
+}
+
+func (r *Report) text(out io.Writer) {
 	for _, s := range []Severity{Error, Warning} {
 		for _, f := range r.Findings {
 			if f.Severity == s {
@@ -70,6 +80,5 @@ func (r *Report) Text(out io.Writer) error {
 	if n := len(r.Findings); n > 0 {
 		verdict = fmt.Sprintf("%d found; docs/doctor.md has a section for each word in brackets", n)
 	}
-	_, err := fmt.Fprintln(out, verdict)
-	return err
+	fmt.Fprintln(out, verdict)
 }

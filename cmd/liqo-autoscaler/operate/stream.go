@@ -10,6 +10,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/cmd/liqo-autoscaler/show"
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/cli/output"
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/shorten"
 )
 
 // stream prints a line for each change. Its methods are called one at a time.
@@ -19,8 +20,10 @@ type stream struct {
 }
 
 // failed prints why nothing can be read, once, and recovered that it can be read again.
-func (v stream) failed(err error) { fmt.Fprintln(v.errOut, "error:", err, "(trying again)") }
-func (v stream) recovered()       { fmt.Fprintln(v.errOut, "the node groups can be read again") }
+func (v stream) failed(err error) {
+	fmt.Fprintln(v.errOut, "error:", shorten.Lines(err.Error()), "(trying again)")
+}
+func (v stream) recovered() { fmt.Fprintln(v.errOut, "the node groups can be read again") }
 
 // changed prints what a group published; before is the zero snapshot the first time.
 func (v stream) changed(before, after fleet.Snapshot) error {
