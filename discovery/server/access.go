@@ -3,6 +3,8 @@ package server
 import (
 	"cmp"
 	"context"
+	"crypto/sha256"
+	"crypto/x509"
 	"log/slog"
 	"math"
 	"net"
@@ -63,13 +65,19 @@ func whatBy(r *http.Request, who string) []any {
 
 // admit says whose request it is, or why it is not taken.
 func (s *Server) admit(w http.ResponseWriter, r *http.Request, need role) (who Writer, err error) {
-	who, err = s.identify(r)
-	of, key, what := &s.limits, who.Name, "this token makes"
-	if err != nil {
-		of, what = &s.strangers, "this address makes, without a token or certificate that is known,"
-		key, _, _ = net.SplitHostPort(r.RemoteAddr)
+	address, _, _ := net.SplitHostPort(r.RemoteAddr)
+	of, key, what := &s.strangers, address, "this address makes, without a token or certificate that is known,"
+	wait := 0
+	if chain := chainOf(r); len(chain) > 0 && !s.verified.has(chain[0]) { // to verify it costs more than all else
+		wait = s.strangers.wait(address)
 	}
-	if wait := of.take(key); wait > 0 {
+	if wait == 0 {
+		if who, err = s.identify(r); err == nil {
+			of, key, what = &s.limits, who.Name, "this token makes"
+		}
+		wait = of.take(key)
+	}
+	if wait > 0 {
 		w.Header().Set("Retry-After", strconv.Itoa(wait))
 		return who, problem(http.StatusTooManyRequests, "",
 			"%s more than %v requests a second; try again in %d s", what, s.options.Rate, wait)
@@ -87,12 +95,13 @@ func (s *Server) admit(w http.ResponseWriter, r *http.Request, need role) (who W
 // identify says whose request it is: that of its token or, without one, of the client's certificate.
 func (s *Server) identify(r *http.Request) (Writer, error) {
 	scheme, token, given := strings.Cut(r.Header.Get("Authorization"), " ")
-	if !given && s.options.ClientAuthorities != nil && r.TLS != nil && len(r.TLS.PeerCertificates) > 0 {
-		uris, err := s.options.ClientAuthorities.verify(r.TLS.PeerCertificates, time.Now())
+	if chain := chainOf(r); !given && s.options.ClientAuthorities != nil && len(chain) > 0 {
+		uris, err := s.options.ClientAuthorities.verify(chain, time.Now())
 		if err != nil {
 			return Writer{}, problem(http.StatusUnauthorized, "", "%v", err)
 		}
 		if who, ok := s.options.Writers.Current().certified(uris); ok {
+			s.verified.add(chain[0])
 			return who, nil
 		}
 		return Writer{}, problem(http.StatusUnauthorized, "",
@@ -105,6 +114,36 @@ func (s *Server) identify(r *http.Request) (Writer, error) {
 	}
 	return Writer{}, problem(http.StatusUnauthorized, "",
 		"send Authorization: Bearer <token> with a token this server knows")
+}
+
+// chainOf is the certificate chain that the client has sent.
+func chainOf(r *http.Request) []*x509.Certificate {
+	if r.TLS == nil {
+		return nil
+	}
+	return r.TLS.PeerCertificates
+}
+
+// certificates are those of clients that were admitted, so that a client is not refused because a stranger at the same
+// address makes too many requests. Each request verifies its certificate all the same. The zero value has none.
+type certificates struct {
+	mu    sync.Mutex
+	known map[[sha256.Size]byte]bool
+}
+
+func (c *certificates) has(of *x509.Certificate) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.known[sha256.Sum256(of.Raw)]
+}
+
+func (c *certificates) add(of *x509.Certificate) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.known == nil || len(c.known) >= maxStrangers {
+		c.known = map[[sha256.Size]byte]bool{}
+	}
+	c.known[sha256.Sum256(of.Raw)] = true
 }
 
 // inForce is by the writers that there are now. They may be nobody, as while their file has a fault, although the
@@ -133,7 +172,26 @@ func (l *limits) take(who string) (seconds int) {
 	if l.rate == 0 {
 		return 0
 	}
+	if turn := l.limiter(who).Reserve(); turn.Delay() > 0 {
+		seconds = int(math.Ceil(turn.Delay().Seconds()))
+		turn.Cancel()
+	}
+	return seconds
+}
+
+// wait is take without counting the request.
+func (l *limits) wait(who string) (seconds int) {
+	if l.rate == 0 {
+		return 0
+	}
+	lacks := 1 - l.limiter(who).Tokens()
+	return int(math.Ceil(max(0, lacks) / float64(l.rate)))
+}
+
+// limiter is that of a writer, or of an address.
+func (l *limits) limiter(who string) *rate.Limiter {
 	l.mu.Lock()
+	defer l.mu.Unlock()
 	if l.of[who] == nil && l.most > 0 && len(l.of) >= l.most {
 		who = ""
 	}
@@ -145,12 +203,7 @@ func (l *limits) take(who string) (seconds int) {
 		limiter = rate.NewLimiter(l.rate, max(1, int(10*l.rate)))
 		l.of[who] = limiter
 	}
-	l.mu.Unlock()
-	if turn := limiter.Reserve(); turn.Delay() > 0 {
-		seconds = int(math.Ceil(turn.Delay().Seconds()))
-		turn.Cancel()
-	}
-	return seconds
+	return limiter
 }
 
 func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) { s.failFor(w, r, "", err) }

@@ -1,10 +1,16 @@
 package server
 
 import (
+	"crypto/tls"
+	"crypto/x509"
 	"encoding/json"
 	"fmt"
 	"log/slog"
 	"net/http/httptest"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -103,4 +109,34 @@ func TestRateOfStrangers(t *testing.T) {
 	}
 	require.Equal(t, maxStrangers+1, len(s.strangers.of))
 	require.Equal(t, 429, from("192.0.2.2:1", "s3cret").Code, "it counts with all others")
+}
+
+// A stranger's chain of certificates is not verified while its address makes too many requests, nor when it is long: its
+// signatures cost more CPU than all else. A client of the same address that was admitted before is not held up.
+func TestCertificatesOfStrangersCostLittle(t *testing.T) {
+	authority, other := testkit.NewAuthority(t), testkit.NewAuthority(t)
+	caFile := filepath.Join(t.TempDir(), "ca.crt")
+	require.NoError(t, os.WriteFile(caFile, authority.PEM(), 0o600))
+	authorities, err := LoadAuthorities(caFile, slog.New(slog.DiscardHandler))
+	require.NoError(t, err)
+	writers, err := ParseWriters([]byte("writers: [{name: a, certificate: 'spiffe://a', providers: [milan-1]}]"))
+	require.NoError(t, err)
+	s, err := New(Options{Store: onSQLite(t).open(t), Writers: writers, ClientAuthorities: authorities, Rate: 0.2,
+		Log: slog.New(slog.DiscardHandler)}) // two, and the next after five seconds
+	require.NoError(t, err)
+	uri := func(c *x509.Certificate) { c.URIs = []*url.URL{{Scheme: "spiffe", Host: "a"}} }
+	good, bad := authority.Issue(t, uri), other.Issue(t, uri)
+	from := func(chain ...*x509.Certificate) *httptest.ResponseRecorder {
+		r, w := httptest.NewRequest("GET", "/v1/offers", nil), httptest.NewRecorder()
+		r.RemoteAddr, r.TLS = "192.0.2.1:1", &tls.ConnectionState{PeerCertificates: chain}
+		s.ServeHTTP(w, r)
+		return w
+	}
+	require.Equal(t, 200, from(good.Cert).Code)
+	long := from(slices.Repeat([]*x509.Certificate{bad.Cert}, maxChain+1)...)
+	require.Equal(t, 401, long.Code)
+	require.Contains(t, long.Body.String(), "the client sends 6 certificates")
+	require.Equal(t, 401, from(bad.Cert).Code)
+	require.Equal(t, 429, from(bad.Cert).Code)
+	require.Equal(t, 200, from(good.Cert).Code)
 }

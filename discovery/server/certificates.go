@@ -66,8 +66,16 @@ func LoadAuthorities(caFile string, log *slog.Logger) (*Authorities, error) {
 	return &Authorities{files, log}, nil
 }
 
+// maxChain bounds a client's chain. Go tries the signatures of all intermediates of one name: a hundred of them cost half
+// a second of CPU.
+const maxChain = 5
+
 // verify returns the URIs in a client's certificate, which comes first in the chain.
 func (a *Authorities) verify(chain []*x509.Certificate, now time.Time) ([]*url.URL, error) {
+	if len(chain) > maxChain {
+		return nil, fmt.Errorf("the client sends %d certificates: send its own and at most %d intermediates", len(chain),
+			maxChain-1)
+	}
 	options := x509.VerifyOptions{CurrentTime: now, Intermediates: x509.NewCertPool(),
 		Roots:     a.files.Latest(a.log, "client authorities cannot be used, the last good ones stay in use"),
 		KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}}

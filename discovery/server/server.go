@@ -39,6 +39,7 @@ type Server struct {
 	options           Options
 	mux               *http.ServeMux
 	limits, strangers limits
+	verified          certificates
 	answered          *prometheus.HistogramVec
 }
 
