@@ -111,8 +111,8 @@ func TestRateOfStrangers(t *testing.T) {
 	require.Equal(t, 429, from("192.0.2.2:1", "s3cret").Code, "it counts with all others")
 }
 
-// A stranger's chain of certificates is not verified while its address makes too many requests, nor when it is long: its
-// signatures cost more CPU than all else. A client of the same address that was admitted before is not held up.
+// A stranger's chain of certificates is not verified while its address makes too many requests, nor when it is long:
+// its signatures cost more CPU than all else. A client of the same address that was admitted before is not held up.
 func TestCertificatesOfStrangersCostLittle(t *testing.T) {
 	authority, other := testkit.NewAuthority(t), testkit.NewAuthority(t)
 	caFile := filepath.Join(t.TempDir(), "ca.crt")

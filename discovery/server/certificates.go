@@ -66,8 +66,8 @@ func LoadAuthorities(caFile string, log *slog.Logger) (*Authorities, error) {
 	return &Authorities{files, log}, nil
 }
 
-// maxChain bounds a client's chain. Go tries the signatures of all intermediates of one name: a hundred of them cost half
-// a second of CPU.
+// maxChain bounds a client's chain. Go tries the signatures of all intermediates of one name: a hundred of them cost
+// half a second of CPU.
 const maxChain = 5
 
 // verify returns the URIs in a client's certificate, which comes first in the chain.

@@ -152,8 +152,8 @@ func verdict(checks []check) http.HandlerFunc {
 	}
 }
 
-// writeTimeout bounds an answer. A client that does not read its answers would otherwise hold the few places for scrapes
-// for ever.
+// writeTimeout bounds an answer. A client that does not read its answers would otherwise hold the few places for
+// scrapes for ever.
 const writeTimeout = 10 * time.Second
 
 // serveHTTP is graceful for a second: nothing here takes longer.
