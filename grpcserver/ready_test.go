@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -17,37 +18,44 @@ import (
 // missing. It stays ready while Temporal reports no worker for less than a minute, and while nobody knows.
 func TestWhenAServerIsReady(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var why, unknown error
+		var why, unknown atomic.Pointer[problem]
+		value := func(p *atomic.Pointer[problem]) error {
+			if of := p.Load(); of != nil {
+				return of.error
+			}
+			return nil
+		}
 		f := newFake()
 		f.failing["cpu"] = fleet.Refuse(fleet.RefusedNotInitialised, "nodegroup/cpu has not recovered yet")
 		s, err := New(Options{Groups: f, Specs: specs("cpu"), Logger: quiet,
-			Polled: func(context.Context) (error, error) { return why, unknown }})
+			Polled: func(context.Context) (error, error) { return value(&why), value(&unknown) }})
 		require.NoError(t, err)
 		require.ErrorContains(t, s.Ready(), "not all node groups")
 		none := errors.New("no worker polls task queue liqo-autoscaler")
-		why = none
+		why.Store(&problem{none})
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan struct{})
 		go func() { s.KeepWarm(ctx, nil); close(done) }()
 		synctest.Wait()
 		require.Equal(t, none, s.Ready(), "the reason that comes first")
 
-		why = nil
+		why.Store(nil)
 		pass(10 * time.Second)
 		require.ErrorContains(t, s.Ready(), "cpu has not recovered yet")
 		f.set(func(f *fakeGroups) { delete(f.failing, "cpu") })
 		pass(10 * time.Second)
 		require.NoError(t, s.Ready())
 
-		why = none
+		why.Store(&problem{none})
 		pass(50 * time.Second)
 		require.NoError(t, s.Ready())
 		pass(50 * time.Second)
 		require.Equal(t, none, s.Ready())
-		unknown, why = errors.New("Temporal is away"), nil
+		unknown.Store(&problem{errors.New("Temporal is away")})
+		why.Store(nil)
 		pass(30 * time.Second)
 		require.Equal(t, none, s.Ready(), "nobody knows better")
-		unknown = nil
+		unknown.Store(nil)
 		pass(10 * time.Second)
 		require.NoError(t, s.Ready())
 		cancel()
@@ -61,10 +69,9 @@ func TestReplicaThatWasNeverCalledFollowsTheConfig(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFake()
 		all := specs("cpu")
-		changed := false
+		var changed atomic.Bool
 		s, err := New(Options{Groups: f, Specs: all, Logger: quiet, Reload: func() (Settings, bool, error) {
-			defer func() { changed = false }()
-			return Settings{Specs: specs("cpu", "derived")}, changed, nil
+			return Settings{Specs: specs("cpu", "derived")}, changed.Swap(false), nil
 		}})
 		require.NoError(t, err)
 		ctx, cancel := context.WithCancel(t.Context())
@@ -72,7 +79,7 @@ func TestReplicaThatWasNeverCalledFollowsTheConfig(t *testing.T) {
 		go func() { s.KeepWarm(ctx, nil); close(done) }()
 		synctest.Wait()
 		require.Nil(t, s.roster.Load().byID["derived"])
-		changed = true // the market has come
+		changed.Store(true) // the market has come
 		pass(refreshEvery + time.Second)
 		require.NotNil(t, s.roster.Load().byID["derived"])
 		cancel()
