@@ -24,10 +24,10 @@ const TypeUnconfirmed = "Unconfirmed"
 // unconfirmedAgain is how long Join waits until it asks its group once more.
 const unconfirmedAgain = 2 * time.Second
 
-// stillBooked returns nil when the instance's group books it, or has sent the driver something within confirmedFor.
-// A restored backup resumes scale-outs whose instances CA has deleted since, and an instance id is never used twice
-// (I2). So the group's answer is needed before anything is made: its published row, while the observer has not saved
-// more of the group than it knows. A group without such a row receives the driver's view, and answers it with a stop.
+// stillBooked returns nil when the instance's group books it, or has sent the driver something within confirmedFor. A
+// restored backup resumes scale-outs whose instances CA has deleted since, and an instance id is never used twice (I2).
+// So Join needs the group's answer before it makes anything: a published row of the instance, in a history that is not
+// behind the observer's record. A group without such a row receives the driver's view, and answers it with a stop.
 func (a *Activities) stillBooked(ctx context.Context, in JoinInput) error {
 	at := in.Node.Attempt
 	// Both times are Temporal's.
@@ -38,7 +38,7 @@ func (a *Activities) stillBooked(ctx context.Context, in JoinInput) error {
 	if err != nil {
 		return unconfirmed(fmt.Sprintf("node group %s cannot be read: %v", at.Group, err))
 	}
-	record, err := a.record(ctx, at.Group)
+	record, _, err := a.record(ctx, at.Group)
 	if err != nil {
 		return unconfirmed(err.Error())
 	}
@@ -61,24 +61,20 @@ func unconfirmed(text string) error {
 		temporal.ApplicationErrorOptions{NextRetryDelay: unconfirmedAgain})
 }
 
-// record is what the observer has saved of a group; the zero value when it has saved nothing.
-func (a *Activities) record(ctx context.Context, group string) (fleet.GroupRecord, error) {
+// record returns what the observer has saved of a group; known is false when it has saved nothing.
+func (a *Activities) record(ctx context.Context, group string) (r fleet.GroupRecord, known bool, err error) {
 	if a.Records == nil {
-		return fleet.GroupRecord{}, nil
+		return r, false, nil
 	}
-	r, _, err := a.Records.Group(ctx, group)
-	if err != nil {
-		return r, fmt.Errorf("read what the observer has saved of node group %s: %w", group, err)
+	if r, known, err = a.Records.Group(ctx, group); err != nil {
+		err = fmt.Errorf("read the record of node group %s: %w", group, err)
 	}
-	return r, nil
+	return r, known, err
 }
 
-// pausedBefore is whether a group was paused when the observer last saved it; nil when that is not known.
+// pausedBefore returns whether a group was paused when the observer last saved it; nil when that is not known.
 func (a *Activities) pausedBefore(ctx context.Context, group string) *bool {
-	if a.Records == nil {
-		return nil
-	}
-	r, known, err := a.Records.Group(ctx, group)
+	r, known, err := a.record(ctx, group)
 	if err != nil {
 		activity.GetLogger(ctx).Warn("whether the node group was paused cannot be read; if it was, pause it again", "group",
 			group, "error", err)

@@ -35,9 +35,9 @@ type door struct {
 	from map[string]bool // addresses of callers without a certificate that have a request under way
 }
 
-// admit refuses whatever comes over TLS without a client certificate, but for the expander: CA's client of that has
-// none (CA expander/grpcplugin/grpc_client.go). Such a caller has one request under way from its address, for at most
-// anonymousTime, so that one address cannot take the memory, or all places.
+// admit refuses calls over TLS without a client certificate, except those of the expander: CA's expander client has no
+// certificate (CA expander/grpcplugin/grpc_client.go). Such a caller has one request under way from its address, for at
+// most anonymousTime, so that one address cannot take the memory, or all places.
 func (d *door) admit(ctx context.Context, call *tap.Info) (context.Context, error) {
 	p, ok := peer.FromContext(ctx)
 	if !ok {

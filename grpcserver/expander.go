@@ -54,7 +54,8 @@ type option struct {
 	asked float64 // what its pods request, see Weight
 }
 
-// read decodes a request. Bad bytes are an error of the answer, and not of the codec, which gRPC calls internal.
+// read decodes a request. It stores an error of malformed bytes for the handler, which answers InvalidArgument: gRPC
+// reports an error of a codec as Internal.
 func (o *options) read(raw []byte) {
 	pods, scratch := 0, &corev1.Pod{}
 	o.err = wire.Each(raw, func(number protowire.Number, value []byte) error {

@@ -33,8 +33,8 @@ func (s *Server) Ready() error {
 	return nil
 }
 
-// lookForWorkers updates whether a worker polls. An error of Temporal changes nothing: it is no sign that there is
-// none.
+// lookForWorkers updates whether a worker polls. An error of Temporal changes nothing, because it does not show that
+// the worker is missing.
 func (s *Server) lookForWorkers(ctx context.Context) {
 	if s.polled == nil {
 		return

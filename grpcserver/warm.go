@@ -45,10 +45,11 @@ func (s *Server) KeepWarm(ctx context.Context, after func()) {
 			s.reread()
 		}
 		err := s.refreshInTime(ctx)
-		s.failing.Store(nil)
+		var failing *problem
 		if err != nil {
-			s.failing.Store(&problem{err})
+			failing = &problem{err}
 		}
+		s.failing.Store(failing)
 		s.lookForWorkers(ctx)
 		s.beat()
 		if after != nil {

@@ -2,7 +2,6 @@ package temporal
 
 import (
 	"bytes"
-	"net"
 	"os"
 	"path/filepath"
 	"testing"
@@ -30,17 +29,11 @@ func NewSmall(t testing.TB, dir string) *Small {
 	bin, err := lab.BuildTemporal(t.Context(), t.Logf)
 	require.NoError(t, err)
 	ports := testkit.FreePorts(t, 10)
-	var numbers []string
-	for _, p := range ports {
-		_, number, err := net.SplitHostPort(p)
-		require.NoError(t, err)
-		numbers = append(numbers, number)
-	}
 	s := &Small{Address: ports[0], Metrics: "http://" + ports[9] + "/metrics", File: filepath.Join(dir, "temporal.db")}
 	var out bytes.Buffer
 	text := template.Must(template.New("").Parse(storeOfSmall + servicesText))
 	require.NoError(t, text.Execute(&out, map[string]any{"Main": s.File, "Visibility": filepath.Join(dir, "visibility.db"),
-		"Ports": numbers, "Metrics": ports[9], "Dynamic": filepath.Join(dir, "dynamic.yaml")}))
+		"Ports": numbers(t, ports), "Metrics": ports[9], "Dynamic": filepath.Join(dir, "dynamic.yaml")}))
 	config := filepath.Join(dir, "temporal.yaml")
 	require.NoError(t, os.WriteFile(config, out.Bytes(), 0o600))
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "dynamic.yaml"), []byte(dynamicOfSmall), 0o600))
@@ -48,13 +41,7 @@ func NewSmall(t testing.TB, dir string) *Small {
 		Args: []string{"--config-file", config, "--allow-no-auth", "start"}})
 	require.NoError(t, err)
 	t.Cleanup(s.Kill)
-	testkit.Until(t, time.Minute, "Temporal listens", func() error {
-		conn, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", s.Address)
-		if err == nil {
-			conn.Close()
-		}
-		return err
-	})
+	testkit.Until(t, time.Minute, "Temporal listens", func() error { return listens(t, s.Address) })
 	return s
 }
 

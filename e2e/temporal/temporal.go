@@ -90,12 +90,28 @@ func (s *Server) Start(t testing.TB) {
 	}
 	testkit.Until(t, 2*time.Minute, "Temporal listens", func() error {
 		s.Revive(t)
-		conn, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", s.Address)
-		if err == nil {
-			conn.Close()
-		}
-		return err
+		return listens(t, s.Address)
 	})
+}
+
+// listens fails while nothing accepts connections at an address.
+func listens(t testing.TB, address string) error {
+	conn, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", address)
+	if err == nil {
+		conn.Close()
+	}
+	return err
+}
+
+// numbers returns the port numbers of addresses.
+func numbers(t testing.TB, addresses []string) (all []string) {
+	t.Helper()
+	for _, address := range addresses {
+		_, number, err := net.SplitHostPort(address)
+		require.NoError(t, err)
+		all = append(all, number)
+	}
+	return all
 }
 
 func (s *Server) start(t testing.TB) {
@@ -167,16 +183,11 @@ func (s *Server) config(t testing.TB) string {
 	t.Helper()
 	ports := testkit.FreePorts(t, 9)
 	s.Address = ports[0]
-	var numbers []string
-	for _, p := range ports {
-		_, number, err := net.SplitHostPort(p)
-		require.NoError(t, err)
-		numbers = append(numbers, number)
-	}
 	var out bytes.Buffer
 	require.NoError(t, template.Must(template.New("").Parse(configText+servicesText)).Execute(&out, map[string]any{
-		"Postgres": s.Postgres.Address, "User": postgres.User, "Main": Main, "Visibility": Visibility, "Ports": numbers,
-		"CA": s.CAFile, "Cert": s.in("frontend.crt"), "Key": s.in("frontend.key"), "Dynamic": s.in("dynamic.yaml"),
+		"Postgres": s.Postgres.Address, "User": postgres.User, "Main": Main, "Visibility": Visibility,
+		"Ports": numbers(t, ports),
+		"CA":    s.CAFile, "Cert": s.in("frontend.crt"), "Key": s.in("frontend.key"), "Dynamic": s.in("dynamic.yaml"),
 	}))
 	require.NoError(t, os.WriteFile(s.in("dynamic.yaml"), nil, 0o600))
 	require.NoError(t, os.WriteFile(s.in("temporal.yaml"), out.Bytes(), 0o600))

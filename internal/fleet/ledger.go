@@ -32,8 +32,8 @@ type Ledger struct {
 	Paused bool                     `json:"paused,omitempty"`
 	// Recovering: what exists is being listed; nothing is booked or driven before.
 	Recovering bool `json:"recovering,omitempty"`
-	// Inherits: nobody has paused or resumed the group in this life. The recovery then takes over what the observer has
-	// saved of an earlier life.
+	// Inherits: no operator has paused or resumed the group in this life. The recovery then takes over what the observer
+	// has saved of an earlier life.
 	Inherits bool `json:"inherits,omitempty"`
 	// Reverted is the newest epoch whose history was reverted, as by a restored backup. A driver of it, or of one before,
 	// goes on only if its objects exist: the instance may have been released in what was lost.
@@ -304,8 +304,8 @@ func (l *Ledger) beginAnew(seen string, now time.Time) {
 	*l = *fresh
 }
 
-// revert begins anew because somebody has seen more of this group than it knows. What the ledger knows is of the past:
-// CA may have deleted each of its instances since, and an operator may have paused or resumed the group.
+// revert starts the ledger again because the caller has seen a newer position of this group. CA may have deleted each
+// instance of the reverted history, and an operator may have paused or resumed the group since.
 func (l *Ledger) revert(seen Position, now time.Time) {
 	past := l.Epoch
 	if EpochBefore(past, seen.Epoch) {

@@ -190,7 +190,7 @@ func (l *Ledger) stop(v View) {
 
 // takesBack reports whether an unknown instance is driven since an earlier epoch, still grows or just became Ready, was
 // never released in this one, and is not being undone. One that still grows must fit below max, and be of an epoch
-// whose history was not reverted; one that is Ready exists, and what exists wins.
+// whose history was not reverted. A Ready instance is adopted, because existing objects decide.
 func (l *Ledger) takesBack(v View) bool {
 	if !isInstanceOf(v.Instance, l.Group) || !EpochBefore(v.Generation.Epoch, l.Epoch) || l.Recovering ||
 		l.wasReleased(v.Instance) || l.undoes(v.attempt(l.Group)) || l.Spec == nil ||

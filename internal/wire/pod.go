@@ -32,7 +32,7 @@ const (
 	quantityString         protowire.Number = 1
 )
 
-// errMalformed says that bytes are no protobuf message.
+// errMalformed is the error of bytes that are not a protobuf message.
 var errMalformed = errors.New("malformed protobuf")
 
 // Each calls do with each field of a message that holds bytes, text or a message, in order, until do fails. Other

@@ -24,8 +24,8 @@ const (
 	maxMessage = 300 // characters of what a provider says
 )
 
-// inspect checks these providers, those that did not answer the last time at the end. It returns what was observed, and
-// the providers for which no time was left.
+// inspect checks these providers concurrently, first those that answered the last time. It returns the observations,
+// and the providers for which the round had no time.
 func (o *Observer) inspect(ctx context.Context, last comparison.Outlook, watched []fleet.Provider,
 	offers []fleet.Offer) (out comparison.Outlook, unseen map[string]bool) {
 	out, unseen = comparison.Outlook{At: time.Now()}, map[string]bool{}
@@ -54,8 +54,8 @@ func (o *Observer) inspect(ctx context.Context, last comparison.Outlook, watched
 	return out, unseen
 }
 
-// inspectOne checks one provider. A provider that does not answer, or refuses our credentials, is evidence. A failure
-// of our own side is no evidence, and its message says so. looked is false when the round had no time left.
+// inspectOne checks one provider. A provider that does not answer, or refuses our credentials, is evidence; a failure
+// on our side is not, and its message names it. The result looked is false when the round had no time left.
 func (o *Observer) inspectOne(ctx context.Context, p fleet.Provider) (e comparison.Evidence, looked bool) {
 	bounded, cancel := context.WithTimeout(ctx, lookBound)
 	defer cancel()

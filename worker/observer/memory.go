@@ -26,7 +26,7 @@ const remembersFor = 3 * time.Minute
 // sweepRemembersFor is the same for the sweeps, which are five minutes apart.
 const sweepRemembersFor = 3 * comparison.SweepEvery
 
-// mostSaved bounds the document: a ConfigMap takes 1 MiB. A thousand silent providers are some 200 KiB.
+// mostSaved bounds the document: a ConfigMap takes 1 MiB.
 const mostSaved = 900 << 10
 
 // state is what one round leaves to the next.

@@ -13,7 +13,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/worker/observer"
 )
 
-// A group whose history was reverted is told what the last leader has read of it, also when every process was
+// A group whose history was reverted receives the position that the last leader has saved, also when every process was
 // restarted, and again until it has begun anew.
 func TestRevertedGroupIsTold(t *testing.T) {
 	memory := observer.File(t.TempDir() + "/memory")

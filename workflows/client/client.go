@@ -106,8 +106,8 @@ func (b *base) fromTemporal(workflowID string, err error) error {
 	}
 }
 
-// noNamespace says that Temporal answers, and has no such namespace any longer. It is a fleet.ErrTemporal, because no
-// entity can be read, and a fleet.ErrUnavailable: nothing was changed.
+// noNamespace is the error of a namespace that was deleted. It is a fleet.ErrTemporal, because no entity can be read,
+// and a fleet.ErrUnavailable, because nothing was changed.
 type noNamespace struct {
 	missing *serviceerror.NamespaceNotFound
 }
@@ -123,7 +123,8 @@ func (noNamespace) Is(target error) bool {
 	return target == fleet.ErrTemporal || target == fleet.ErrUnavailable
 }
 
-// deletedNamespace is what an error of Temporal says of its namespace; nil when it says nothing of it.
+// deletedNamespace returns a noNamespace if an error of Temporal reports that the namespace does not exist, and nil for
+// any other error.
 func deletedNamespace(err error) error {
 	var missing *serviceerror.NamespaceNotFound
 	if errors.As(err, &missing) {
