@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"go.temporal.io/sdk/client"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/testkit"
@@ -68,6 +69,40 @@ func TestAWorkerEndsWhenItsHubIsGivenAway(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, workflows.HubState{Cluster: "second"}, state)
 	require.ErrorIs(t, <-ended, flow.ErrOtherCluster)
+}
+
+// While an operator gives a hub away, a worker of the former cluster, whose observer claims the hub in each round, cannot
+// take it back.
+func TestFormerClusterCannotClaimInBetween(t *testing.T) {
+	t.Parallel()
+	s := newHubScene(t, 1)
+	former := flow.NewHub(s.temporal, s.hub, s.queue)
+	_, err := former.Claim(s.ctx, "first")
+	require.NoError(t, err)
+	between := claimsBetween{s.temporal, former}
+	require.NoError(t, flow.NewHub(between, s.hub, s.queue).Adopt(s.ctx, "second"))
+	state, err := former.State(s.ctx)
+	require.NoError(t, err)
+	require.Equal(t, workflows.HubState{Cluster: "second"}, state)
+}
+
+// claimsBetween is Temporal with a worker of the former cluster, which claims the hub after each call that changes it.
+type claimsBetween struct {
+	flow.Temporal
+	former *flow.Hub
+}
+
+func (c claimsBetween) TerminateWorkflow(ctx context.Context, id, run, reason string, details ...any) error {
+	err := c.Temporal.TerminateWorkflow(ctx, id, run, reason, details...)
+	_, _ = c.former.Claim(ctx, "first")
+	return err
+}
+
+func (c claimsBetween) ExecuteWorkflow(ctx context.Context, options client.StartWorkflowOptions, workflow any,
+	args ...any) (client.WorkflowRun, error) {
+	run, err := c.Temporal.ExecuteWorkflow(ctx, options, workflow, args...)
+	_, _ = c.former.Claim(ctx, "first")
+	return run, err
 }
 
 // A claim that is lost, as with Temporal's database or by hand, is made again by the next round.

@@ -45,7 +45,7 @@ func (h *Hub) State(ctx context.Context) (s workflows.HubState, err error) {
 func (h *Hub) Claim(ctx context.Context, cluster string) (workflows.HubState, error) {
 	s, err := h.State(ctx)
 	if errors.Is(err, fleet.ErrNotRunning) {
-		if err = h.start(ctx, cluster); err == nil {
+		if err = h.start(ctx, cluster, enums.WORKFLOW_ID_CONFLICT_POLICY_FAIL); err == nil {
 			s, err = h.State(ctx)
 		}
 	}
@@ -55,11 +55,12 @@ func (h *Hub) Claim(ctx context.Context, cluster string) (workflows.HubState, er
 	return s, err
 }
 
-// start starts the workflow of an unclaimed hub. When several processes start it at the same time, one succeeds. For
-// the others start returns no error: they read the claim that exists.
-func (h *Hub) start(ctx context.Context, cluster string) error {
+// start starts the workflow that claims the hub for a cluster. The policy decides about a claim that exists: FAIL keeps
+// it and returns no error, so that each of several processes that start it at the same time reads the one claim.
+// TERMINATE_EXISTING replaces it.
+func (h *Hub) start(ctx context.Context, cluster string, policy enums.WorkflowIdConflictPolicy) error {
 	options := h.entity(h.id(), "hub of cluster "+cluster)
-	options.WorkflowIDConflictPolicy = enums.WORKFLOW_ID_CONFLICT_POLICY_FAIL
+	options.WorkflowIDConflictPolicy = policy
 	options.WorkflowExecutionErrorWhenAlreadyStarted = true
 	s := workflows.HubState{Cluster: cluster}
 	options.Memo = map[string]any{workflows.MemoHub: s}
@@ -94,22 +95,17 @@ func (h *Hub) Check(ctx context.Context, cluster string) error {
 }
 
 // Adopt gives the hub to a cluster, whoever had it: for a cluster that has been rebuilt. The processes of the former
-// cluster must not run any longer. Idempotent. Error: fleet.ErrUnavailable.
+// cluster must not run any longer; those that still do cannot claim the hub in between, because Temporal replaces the
+// claim in one step. Idempotent. Needs no worker. Error: fleet.ErrUnavailable.
 func (h *Hub) Adopt(ctx context.Context, cluster string) error {
 	s, err := h.State(ctx)
-	switch {
-	case err == nil && s.Cluster == cluster:
+	if err == nil && s.Cluster == cluster {
 		return nil
-	case err == nil:
-		why := "an operator gave the hub to the cluster with UID " + cluster
-		if err := h.temporal.TerminateWorkflow(ctx, h.id(), "", why); err != nil {
-			return h.fromTemporal(h.id(), err)
-		}
-	case !errors.Is(err, fleet.ErrNotRunning):
+	}
+	if err != nil && !errors.Is(err, fleet.ErrNotRunning) {
 		return err
 	}
-	_, err = h.Claim(ctx, cluster)
-	return err
+	return h.start(ctx, cluster, enums.WORKFLOW_ID_CONFLICT_POLICY_TERMINATE_EXISTING)
 }
 
 // PauseObserver stops the observer, or lets it go on, and waits until the hub publishes that, or until ctx ends.
