@@ -82,7 +82,8 @@ func TestAgentChart(t *testing.T) {
 
 // agentRights is all that the agent may do: look, and hold its Lease.
 var agentRights = map[string][]right{
-	"cluster": and(on("cluster", "list", slice, "/nodes", "/pods"), on("cluster", "watch", slice, "/nodes", "/pods")),
+	"cluster": and(on("cluster", "list", slice, tenant, "/nodes", "/pods"),
+		on("cluster", "watch", slice, tenant, "/nodes", "/pods")),
 	"lease": {
 		{where: "lease", verb: "create", resource: "coordination.k8s.io/leases"},
 		{where: "lease", verb: "get", resource: "coordination.k8s.io/leases", name: agent.Lease},
@@ -91,7 +92,11 @@ var agentRights = map[string][]right{
 }
 
 // grantRights are those that it needs to answer slices, too.
-var grantRights = and(on("cluster", "update", slice+"/status"), on("cluster", "list", tenant))
+var grantRights = on("cluster", "update", slice+"/status")
+
+// recordRights are those for the record of grants, in Liqo's namespace.
+var recordRights = and(on("record", "create", "/configmaps"), named("record", "get", "/configmaps", agent.RecordName),
+	named("record", "update", "/configmaps", agent.RecordName))
 
 // publishRights are those that it needs where there is no discovery server.
 var publishRights = and(named("cluster", "create", "/configmaps", discovery.PublishedName),
@@ -108,7 +113,12 @@ func TestAgentRights(t *testing.T) {
 		require.Equal(t, subjects, one[rbacv1.ClusterRoleBinding](t, o, "", name).Subjects)
 		require.Equal(t, subjects, one[rbacv1.RoleBinding](t, o, namespace, name).Subjects)
 		require.Len(t, all[rbacv1.ClusterRole](o), 1)
-		require.Len(t, all[rbacv1.Role](o), 1)
+		if set == "full" {
+			require.ElementsMatch(t, recordRights, granted(t, "record", one[rbacv1.Role](t, o, "liqo-system",
+				name+"-grants").Rules))
+			require.Equal(t, subjects, one[rbacv1.RoleBinding](t, o, "liqo-system", name+"-grants").Subjects)
+		}
+		require.Len(t, all[rbacv1.Role](o), map[string]int{"least": 1, "full": 2}[set])
 		require.Equal(t, set == "least", len(all[corev1.ServiceAccount](o)) == 1)
 	}
 }

@@ -120,6 +120,7 @@ func (c *cluster) installAgent(t *testing.T) *appsv1.Deployment {
 	c.kubectl(t, nil, "create", "namespace", namespace)
 	c.kubectl(t, nil, "label", "namespace", namespace, "pod-security.kubernetes.io/enforce=restricted")
 	c.kubectl(t, nil, "create", "namespace", "apps")
+	c.kubectl(t, nil, "create", "namespace", "liqo")
 	c.kubectl(t, nil, "-n", "apps", "create", "serviceaccount", "default")
 	crds := filepath.Join(c.bin, "chart", "charts", "liqo-crds", "crds")
 	for _, kind := range []string{"resourceslices", "tenants"} {

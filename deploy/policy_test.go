@@ -2,6 +2,7 @@ package deploy_test
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -19,6 +20,8 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/testkit"
 )
 
 // holder is who holds an account's token. Everything is tried with dry run: admission judges that too.
@@ -140,11 +143,13 @@ func judge(t *testing.T, attempts []attempt) {
 		time.Minute, 200*time.Millisecond, "the policy is not in force: %v", attempts[0].try(t.Context()))
 	for _, a := range attempts {
 		t.Run(a.what, func(t *testing.T) {
-			var err error
-			require.Eventually(t, func() bool { // each policy by itself
-				err = a.try(t.Context())
-				return a.denied == "" && err == nil || a.denied != "" && refused(err, a.denied)
-			}, 2*time.Minute, 200*time.Millisecond, "want %q: %v", a.denied, &err)
+			testkit.Until(t, 2*time.Minute, "want "+a.denied, func() error { // each policy is in force by itself
+				err := a.try(t.Context())
+				if a.denied == "" && err == nil || a.denied != "" && refused(err, a.denied) {
+					return nil
+				}
+				return fmt.Errorf("the answer: %w", err)
+			})
 		})
 	}
 }

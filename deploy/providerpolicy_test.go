@@ -19,9 +19,13 @@ var tenants = liqoKind("authentication", "tenants")
 // providerDenies checks that no identity of the consumer gains the permissions of others, or lifts the provider's
 // refusal.
 func providerDenies(t *testing.T, c *cluster, h holder) {
-	c.applyCRDs(t, "authentication.liqo.io_tenants", "offloading.liqo.io_namespacemaps",
+	c.applyCRDs(t, "authentication.liqo.io_tenants", "authentication.liqo.io_resourceslices",
+		"authentication.liqo.io_renews", "networking.liqo.io_configurations", "networking.liqo.io_gatewayclients",
+		"networking.liqo.io_gatewayservers", "networking.liqo.io_publickeies", "offloading.liqo.io_namespacemaps",
 		"offloading.liqo.io_shadowpods")
 	t.Run("secrets", func(t *testing.T) { consumerSecrets(t, c, h) })
+	t.Run("slices", func(t *testing.T) { consumerSlices(t, c) })
+	t.Run("network", func(t *testing.T) { consumerNetwork(t, c, h) })
 	t.Run("tenant", func(t *testing.T) { consumerTenant(t, c, h) })
 	t.Run("namespaces", func(t *testing.T) { consumerNamespaces(t, c, h) })
 	t.Run("pods", func(t *testing.T) { consumerPods(t, c) })
@@ -140,6 +144,10 @@ func consumerTenant(t *testing.T, c *cluster, h holder) {
 	}
 	kept := func(u *unstructured.Unstructured) { u.SetFinalizers([]string{"mine.example/keep"}) }
 	const owners = "owners and finalizers of a Tenant"
+	key := newKey(t)
+	requests := func(cn string, organizations ...string) map[string]any {
+		return map[string]any{"publicKey": key.public(t), "csr": key.request(t, cn, organizations...)}
+	}
 	judge(t, []attempt{
 		{"cordoned from the start", "a new Tenant is Active", create(map[string]any{"tenantCondition": "Cordoned"})},
 		{"without keys", "authzPolicy is KeysExchange", create(map[string]any{"authzPolicy": "TolerateNoHandshake"})},
@@ -149,6 +157,8 @@ func consumerTenant(t *testing.T, c *cluster, h holder) {
 			label(remoteID, "milan"))},
 		{"with a finalizer", owners, create(map[string]any{}, kept)},
 		{"Tenant", "", create(map[string]any{})},
+		{"Tenant with its key", "", create(requests("rome", "liqo.io"))},
+		{"of several organizations", oneOrganization, create(requests("rome", "liqo.io", "a"))},
 		{"lift a cordon", "the provider's to change", patch("cordoned", `{"spec": {"tenantCondition": "Active"}}`)},
 		{"lift it by default", "the provider's to change", patch("drained", `{"spec": {"tenantCondition": null}}`)},
 		{"cordon itself", "the provider's to change", patch("active", `{"spec": {"tenantCondition": "Cordoned"}}`)},

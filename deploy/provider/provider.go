@@ -44,5 +44,6 @@ func Manifest(consumer, liqoNamespace string, policies Policies) string {
 	if policies >= PodPolicies {
 		text += "---\n" + pods
 	}
-	return strings.NewReplacer("namespace: liqo\n", "namespace: "+liqoNamespace+"\n", "munich", consumer).Replace(text)
+	return strings.NewReplacer("namespace: liqo\n", "namespace: "+liqoNamespace+"\n",
+		`"'liqo'"`, `"'`+liqoNamespace+`'"`, "munich", consumer).Replace(text)
 }

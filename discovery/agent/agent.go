@@ -3,10 +3,12 @@ package agent
 import (
 	"context"
 	"log/slog"
+	"maps"
 	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 
@@ -28,8 +30,10 @@ type Options struct {
 	GrantsSlices bool
 	// Namespace has the Lease, by which one agent of several works.
 	Namespace string
-	Metrics   *Metrics
-	Log       *slog.Logger
+	// LiqoNamespace is that of the cluster's Liqo. It has the record of grants.
+	LiqoNamespace string
+	Metrics       *Metrics
+	Log           *slog.Logger
 }
 
 // Lease is the name of the Lease of the agent that works.
@@ -49,7 +53,11 @@ func OpenConfig(path string) (*reload.Files[Config], error) {
 
 // New makes an Agent; it does not connect.
 func New(options Options) (*Agent, error) {
-	cluster, err := Watch(options.Kube, options.Objects, options.Log)
+	var grants *record
+	if options.GrantsSlices {
+		grants = &record{kube: options.Kube, namespace: options.LiqoNamespace}
+	}
+	cluster, err := Watch(options.Kube, options.Objects, grants, options.Log)
 	if err != nil {
 		return nil, err
 	}
@@ -81,8 +89,8 @@ func (a *Agent) Work(ctx context.Context) {
 	a.options.Log.Info("this agent is the leader and publishes offers", "grantsSlices", a.options.GrantsSlices)
 	var granting sync.WaitGroup
 	if a.options.GrantsSlices {
-		g := &granter{objects: a.options.Objects, config: a.config, world: a.cluster.World, log: a.options.Log,
-			metrics: a.options.Metrics}
+		g := newGranter(granter{objects: a.options.Objects, record: a.cluster.record, config: a.config,
+			world: a.cluster.World, log: a.options.Log, metrics: a.options.Metrics})
 		granting.Go(func() { g.run(ctx, a.cluster.sliced) })
 	}
 	a.advertiser.Run(ctx)
@@ -114,6 +122,25 @@ func (a *Agent) offers() ([]api.Posted, time.Duration) {
 		measured[o.Name] = posted.Lendable
 		offers = append(offers, posted)
 	}
-	a.options.Metrics.Measured(measured, world.Granted(), world.Largest())
+	a.options.Metrics.Measured(measured, config.shown(world), world.Largest())
 	return offers, config.TTL()
+}
+
+// shown returns what was granted, for metrics: each consumer of the config, and the others together as "other", with
+// the resources that nodes have. So nobody else decides how many series there are.
+func (c Config) shown(w World) map[string]corev1.ResourceList {
+	const other = "other"
+	whole, _ := w.allocatable()
+	shown := map[string]corev1.ResourceList{}
+	for consumer, amounts := range w.Granted() {
+		if c.first(consumer) < 0 {
+			consumer = other
+		}
+		if shown[consumer] == nil {
+			shown[consumer] = corev1.ResourceList{}
+		}
+		maps.DeleteFunc(amounts, func(name corev1.ResourceName, _ resource.Quantity) bool { return !has(whole, name) })
+		add(shown[consumer], amounts)
+	}
+	return shown
 }

@@ -43,6 +43,7 @@ func newCluster(objects ...runtime.Object) *cluster {
 	c := &cluster{kube: fake.NewClientset(objects...), watches: make(chan string, 100)}
 	c.objects = dynamicfake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(),
 		map[schema.GroupVersionResource]string{sliceResource: "ResourceSliceList", tenantResource: "TenantList"})
+	c.versionedRecord()
 	for _, f := range []*clienttesting.Fake{&c.kube.Fake, &c.objects.Fake} {
 		tracker := c.kube.Tracker()
 		if f == &c.objects.Fake {
@@ -140,7 +141,8 @@ func (c *cluster) run(t *testing.T, a *Agent) (stop func()) {
 		<-done
 	}
 	t.Cleanup(stop)
-	missing := map[string]bool{"nodes": true, "pods": true, "resourceslices": true}
+	missing := map[string]bool{"nodes": true, "pods": true, "resourceslices": true,
+		"tenants": true}
 	for len(missing) > 0 {
 		select {
 		case resource := <-c.watches:
@@ -156,12 +158,12 @@ func liqoSlice(name, consumer, cpu string) *unstructured.Unstructured {
 	conditions := []any{map[string]any{"type": "Resources", "status": "Accepted"}}
 	o := &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "authentication.liqo.io/v1beta1", "kind": "ResourceSlice",
-		"spec":   map[string]any{"class": "default", "resources": map[string]any{"cpu": cpu}},
+		"spec": map[string]any{"class": "default", "consumerClusterID": consumer,
+			"resources": map[string]any{"cpu": cpu}},
 		"status": map[string]any{"resources": map[string]any{"cpu": cpu}, "conditions": conditions},
 	}}
 	o.SetName(name)
 	o.SetNamespace("liqo-tenant-" + consumer)
-	o.SetLabels(map[string]string{labelOrigin: consumer})
 	return o
 }
 
@@ -181,6 +183,7 @@ func TestAnOfferFollowsTheCluster(t *testing.T) {
 	require.NoError(t, err)
 	testkit.Until(t, patience, "a pod of others shrinks it", to.cpu("milan", "8"))
 
+	c.tenant(t, "turin")
 	slices := c.objects.Resource(sliceResource).Namespace("liqo-tenant-turin")
 	_, err = slices.Create(t.Context(), liqoSlice("s", "turin", "3"), metav1.CreateOptions{})
 	require.NoError(t, err)

@@ -28,6 +28,17 @@ func subtract(from, amounts corev1.ResourceList) {
 	}
 }
 
+// positive returns the amounts that are more than zero, of which nothing is shared with the original.
+func positive(amounts corev1.ResourceList) corev1.ResourceList {
+	more := corev1.ResourceList{}
+	for name, amount := range amounts {
+		if amount.Sign() > 0 {
+			more[name] = amount.DeepCopy()
+		}
+	}
+	return more
+}
+
 // raise raises each amount to at least the other one.
 func raise(amounts, least corev1.ResourceList) {
 	for name, amount := range least {

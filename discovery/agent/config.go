@@ -179,7 +179,7 @@ func (c Config) Measure(w World, o OfferConfig) api.Posted {
 	to := Holder{Consumer: o.Consumer, Hub: o.Hub}
 	free, most := w.Free(to, c.Reserve), c.bound(w, o)
 	for _, s := range w.Slices {
-		if s.Labels[labelOrigin] == o.Consumer && !s.heldBy(to) {
+		if s.holder() == o.Consumer && !s.heldBy(to) {
 			subtract(most, s.Granted())
 		}
 	}

@@ -1,15 +1,14 @@
 package agent
 
 import (
-	"strconv"
+	"errors"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	clienttesting "k8s.io/client-go/testing"
 )
@@ -42,49 +41,64 @@ func (c *cluster) granted(t *testing.T) (n int) {
 	list, err := c.objects.Resource(sliceResource).List(t.Context(), metav1.ListOptions{})
 	require.NoError(t, err)
 	for i := range list.Items {
-		s, err := sliceOf(&list.Items[i])
-		require.NoError(t, err)
-		if s.condition(conditionResources) == accepted {
+		if sliceOf(&list.Items[i]).condition(conditionResources) == accepted {
 			n++
 		}
 	}
 	return n
 }
 
-// overtaken has another agent's grant of the first slice take effect just before this agent writes its own.
-func (c *cluster) overtaken() {
-	landed := false
-	c.objects.PrependReactor("update", "resourceslices", func(a clienttesting.Action) (bool, runtime.Object, error) {
-		if landed {
-			return false, nil, nil
-		}
-		landed = true
-		grant := a.(clienttesting.UpdateAction).GetObject().(*unstructured.Unstructured).DeepCopy()
-		version, err := strconv.Atoi(grant.GetResourceVersion())
-		if err != nil {
-			return true, nil, err
-		}
-		grant.SetResourceVersion(strconv.Itoa(version + 1))
-		if err := c.objects.Tracker().Update(sliceResource, grant, a.GetNamespace()); err != nil {
-			return true, nil, err
-		}
-		return true, nil, apierrors.NewConflict(sliceResource.GroupResource(), grant.GetName(), nil)
+// rounds runs rounds of the granter until none is due.
+func rounds(t *testing.T, g *granter) {
+	t.Helper()
+	for n, again := 0, time.Duration(1); again > 0; n++ {
+		require.Less(t, n, 200)
+		again, _ = g.round(t.Context())
+		clear(g.failures)
+	}
+}
+
+// twin is the same cluster for another client: a fake client serves one request at a time.
+func (c *cluster) twin() *cluster {
+	twin := newCluster()
+	for own, other := range map[*clienttesting.Fake]clienttesting.ObjectTracker{
+		&twin.objects.Fake: c.objects.Tracker(), &twin.kube.Fake: c.kube.Tracker(),
+	} {
+		own.ReactionChain = nil
+		own.AddReactor("*", "*", clienttesting.ObjectReaction(other))
+	}
+	twin.versionedRecordOf(c.kube.Tracker())
+	return twin
+}
+
+// during calls do once, during the first request of that verb for that resource.
+func during(f *clienttesting.Fake, verb, resource string, do func()) {
+	var once sync.Once
+	f.PrependReactor(verb, resource, func(clienttesting.Action) (bool, runtime.Object, error) {
+		once.Do(do)
+		return false, nil, nil
 	})
 }
 
-// An agent takes over while the last grant of the one before it is under way. There is room for one of two slices.
-func TestAConflictThatIsAnotherAgentsGrantGrantsNoRoomTwice(t *testing.T) {
-	c := newCluster()
-	c.ask(t, 2)
-	c.overtaken()
-	g := c.granter(toBoth, room("1"))
-	for rounds, again := 0, true; again; rounds++ {
-		require.Less(t, rounds, 10)
-		var err error
-		again, err = g.round(t.Context())
-		require.NoError(t, err)
+// An agent is frozen in the middle of a round, and another one grants meanwhile. There is room for one of two slices.
+func TestAFrozenAgentGrantsNoRoomTwice(t *testing.T) {
+	for _, at := range [][2]string{{"list", "tenants"}, {"list", "resourceslices"}, {"create", "configmaps"},
+		{"update", "resourceslices"}} {
+		t.Run(at[0]+" "+at[1], func(t *testing.T) {
+			c := newCluster()
+			c.versioned()
+			c.ask(t, 2)
+			twin := c.twin()
+			frozen, other := c.granter(toBoth, room("1")), twin.granter(toBoth, room("1"))
+			f := &c.objects.Fake
+			if at[1] == "configmaps" {
+				f = &c.kube.Fake
+			}
+			during(f, at[0], at[1], func() { rounds(t, other) })
+			rounds(t, frozen)
+			require.Equal(t, map[string]string{"munich-000": accepted, "turin-001": denied}, c.answered(t))
+		})
 	}
-	require.Equal(t, 1, c.granted(t), "one CPU is there")
 }
 
 // Two agents grant in one cluster, as with two discovery servers, whose agents have a Lease each.
@@ -95,13 +109,44 @@ func TestTwoAgentsGrantNoRoomTwice(t *testing.T) {
 	var both sync.WaitGroup
 	for range 2 {
 		g := c.granter(toBoth, room("60"))
-		both.Go(func() {
-			for again := true; again && t.Context().Err() == nil; {
-				more, err := g.round(t.Context())
-				again = more || err != nil
-			}
-		})
+		both.Go(func() { rounds(t, g) })
 	}
 	both.Wait()
 	require.Equal(t, 60, c.granted(t), "of 60 CPUs")
+}
+
+// An agent that starts anew knows what was granted, also where the slice does not say so yet.
+func TestAnAgentThatRestartsKnowsWhatWasGranted(t *testing.T) {
+	c := newCluster()
+	c.ask(t, 1)
+	c.objects.PrependReactor("update", "resourceslices", func(clienttesting.Action) (bool, runtime.Object, error) {
+		return true, nil, errors.New("killed")
+	})
+	_, err := c.granter(toBoth, room("1")).round(t.Context())
+	require.ErrorContains(t, err, "killed")
+	c.objects.ReactionChain = c.objects.ReactionChain[1:]
+
+	c.create(t, asking("turin", 1))
+	rounds(t, c.granter(toBoth, room("1")))
+	require.Equal(t, map[string]string{"munich-000": accepted, "turin-001": denied}, c.answered(t))
+}
+
+// Where there is no record yet, the first one has what slices say. A slice that is gone leaves the record.
+func TestTheFirstRecordHasWhatSlicesSay(t *testing.T) {
+	c := newCluster()
+	c.ask(t, 2)
+	rounds(t, c.granter(toBoth, room("1")))
+	require.NoError(t, c.kube.CoreV1().ConfigMaps("liqo").Delete(t.Context(), RecordName, metav1.DeleteOptions{}))
+	c.create(t, asking("turin", 3))
+	g := c.granter(toBoth, room("1"))
+	rounds(t, g)
+	require.Equal(t, map[string]string{"munich-000": accepted, "turin-001": denied, "turin-003": denied}, c.answered(t))
+	require.Len(t, g.record.grants(), 1)
+
+	require.NoError(t, c.objects.Resource(sliceResource).Namespace("liqo-tenant-munich").Delete(t.Context(),
+		"munich-000", metav1.DeleteOptions{}))
+	c.create(t, asking("turin", 5))
+	rounds(t, g)
+	require.Equal(t, accepted, c.answered(t)["turin-005"])
+	require.Len(t, g.record.grants(), 1)
 }

@@ -129,11 +129,11 @@ func (w World) largestNodes(offered corev1.ResourceList) (largest []corev1.Resou
 func (w World) Granted() map[string]corev1.ResourceList {
 	granted := map[string]corev1.ResourceList{}
 	for _, s := range w.Slices {
-		if consumer := s.Labels[labelOrigin]; s.Incoming() {
-			if granted[consumer] == nil {
-				granted[consumer] = corev1.ResourceList{}
+		if amounts := s.Granted(); amounts != nil || s.Incoming() {
+			if granted[s.holder()] == nil {
+				granted[s.holder()] = corev1.ResourceList{}
 			}
-			add(granted[consumer], s.Granted())
+			add(granted[s.holder()], amounts)
 		}
 	}
 	return granted

@@ -45,7 +45,8 @@ func phase(is corev1.PodPhase) func(*corev1.Pod) { return func(p *corev1.Pod) { 
 
 // slice is one of a consumer, accepted.
 func slice(consumer, hub string, granted corev1.ResourceList, change ...func(*Slice)) Slice {
-	s := Slice{ObjectMeta: metav1.ObjectMeta{Name: "s", Labels: map[string]string{labelOrigin: consumer}}}
+	s := Slice{ObjectMeta: metav1.ObjectMeta{Name: "s", Namespace: "liqo-tenant-" + consumer,
+		Labels: map[string]string{}}, Owner: consumer}
 	if hub != "" {
 		s.Labels[labelOurs], s.Labels[labelHub] = ours, hub
 	}

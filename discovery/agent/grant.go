@@ -35,13 +35,20 @@ const (
 	reasonInvalid  = "InvalidResources"
 	reasonUnknown  = "NotOffered"
 	reasonRefusing = "TenantNotActive"
+	reasonTooMany  = "TooManySlices"
 )
 
 // Waits reports whether the slice is ours to answer now: Liqo has let it in, and nobody has answered.
-func (s Slice) Waits() bool {
-	return s.Spec.Class == Class && s.Incoming() && s.DeletionTimestamp == nil &&
-		s.condition(conditionAuthentication) == accepted && s.condition(conditionResources) == ""
+func (s Slice) Waits() bool { return s.Incoming() && s.mayWait() }
+
+// mayWait reports the same of a slice of which it is not known yet whether it is incoming.
+func (s Slice) mayWait() bool {
+	return s.Spec.Class == Class && s.DeletionTimestamp == nil && s.condition(conditionAuthentication) == accepted &&
+		s.condition(conditionResources) == ""
 }
+
+// maxSlices is how many slices one consumer holds at most, which bounds the record of grants.
+const maxSlices = 500
 
 // Judge answers a slice that waits. What is granted to anybody counts; the slices of w must say so already.
 func (c Config) Judge(w World, s Slice, tenant Tenant) Decision {
@@ -69,18 +76,31 @@ func (c Config) Judge(w World, s Slice, tenant Tenant) Decision {
 		return Decision{Reason: reasonLarger, Message: "no single node here has " + listed(asks) +
 			": request a smaller node, or have the provider set allowAggregate"}
 	}
-	left := c.bound(w, c.Offers[at])
-	for _, other := range w.Slices {
-		if other.Namespace == s.Namespace {
-			subtract(left, other.Granted())
-		}
-	}
-	bounded := maps.Clone(asks)
-	maps.DeleteFunc(bounded, func(name corev1.ResourceName, _ resource.Quantity) bool { return !has(left, name) })
-	if missing := lacking(left, bounded); missing != "" {
-		return Decision{Reason: reasonFull, Message: "beyond what is offered to " + tenant.ClusterID + ": " + missing}
+	if beyond := c.beyond(w, s, c.Offers[at]); beyond != nil {
+		return *beyond
 	}
 	return Decision{Granted: true, Reason: reasonGranted, Message: "granted by liqo-autoscaler"}
+}
+
+// beyond is the denial of a slice that is more than the offer has for its consumer; nil when it is not.
+func (c Config) beyond(w World, s Slice, o OfferConfig) *Decision {
+	left, held := c.bound(w, o), 0
+	for _, other := range w.Slices {
+		if other.Namespace == s.Namespace && other.Granted() != nil {
+			subtract(left, other.Granted())
+			held++
+		}
+	}
+	if held >= maxSlices {
+		return &Decision{Reason: reasonTooMany, Message: fmt.Sprintf("%s holds %d slices, the most for one consumer",
+			o.Consumer, held)}
+	}
+	bounded := maps.Clone(s.Spec.Resources)
+	maps.DeleteFunc(bounded, func(name corev1.ResourceName, _ resource.Quantity) bool { return !has(left, name) })
+	if missing := lacking(left, bounded); missing != "" {
+		return &Decision{Reason: reasonFull, Message: "beyond what is offered to " + o.Consumer + ": " + missing}
+	}
+	return nil
 }
 
 // hasNode reports whether a usable node has the amounts when it is empty: a pod that requests all of a virtual node

@@ -11,7 +11,7 @@ import (
 // waiting is a slice of our class that Liqo has let in.
 func waiting(consumer string, asks corev1.ResourceList) Slice {
 	return slice(consumer, "default", asks, func(s *Slice) {
-		s.Namespace, s.Spec.Class = "liqo-tenant-"+consumer, Class
+		s.Spec.Class = Class
 		s.Status.Conditions, s.Status.Resources = s.Status.Conditions[:1], nil
 	})
 }
@@ -23,7 +23,7 @@ func TestWaits(t *testing.T) {
 	}
 	for why, change := range map[string]func(*Slice){
 		"Liqo's own class":    func(s *Slice) { s.Spec.Class = "default" },
-		"not sent by anybody": func(s *Slice) { s.Labels = nil },
+		"not sent by anybody": func(s *Slice) { s.Owner = "" },
 		"not let in":          func(s *Slice) { s.Status.Conditions[0].Status = denied },
 		"nobody has looked":   func(s *Slice) { s.Status.Conditions = nil },
 		"denied":              answer(denied),
@@ -39,9 +39,7 @@ func TestWaits(t *testing.T) {
 func TestJudge(t *testing.T) {
 	config := Config{Offers: []OfferConfig{{Consumer: "munich", Cap: corev1.ResourceList{"cpu": amounts("6", "0")["cpu"]}},
 		{Consumer: "turin"}}}
-	granted := func(to, cpu string) Slice {
-		return slice(to, "default", amounts(cpu, "1Gi"), func(s *Slice) { s.Namespace = "liqo-tenant-" + to })
-	}
+	granted := func(to, cpu string) Slice { return slice(to, "default", amounts(cpu, "1Gi")) }
 	for name, test := range map[string]struct {
 		consumer        string
 		asks            corev1.ResourceList

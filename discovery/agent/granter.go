@@ -10,6 +10,7 @@ import (
 	"slices"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -26,27 +27,41 @@ var tenantResource = sliceResource.GroupVersion().WithResource("tenants")
 
 const tenantActive = "Active"
 
-// granter answers the slices of Class, one at a time, in the order in which they were made. Only the agent with the
-// Lease has one at work. What is granted is read from the API server before each round, and not from a watch, which may
-// be behind: so that no room is granted twice.
+// granter answers the slices of Class, in the order in which they were made. What was granted is in the record, and is
+// read before each round, as are the slices, and not from a watch, which may be behind: so that no room is granted
+// twice.
 type granter struct {
 	objects dynamic.Interface
+	record  *record
 	config  func() Config
 	world   func() World // its slices are not used
 	log     *slog.Logger
 	metrics *Metrics
 
-	// unsure are slices whose answer may have been written and may yet take effect: they are answered first, for until
-	// then it is not known what is free.
-	unsure map[types.UID]bool
+	failures map[types.UID]failure // of slices whose answer could not be written
+	denied   map[types.UID]bool    // slices with an entry in the record that this agent has denied since
+	forged   map[types.UID]bool    // slices that were reported as forged
 }
 
-// roundWithin bounds one request.
-const roundWithin = 10 * time.Second
+// failure is when a slice that could not be answered is tried again.
+type failure struct {
+	times int
+	next  time.Time
+}
+
+// roundWithin bounds one request; retryWithin bounds the time until a slice that could not be answered is tried again.
+const (
+	roundWithin = 10 * time.Second
+	retryWithin = time.Minute
+)
+
+func newGranter(g granter) *granter {
+	g.failures, g.denied, g.forged = map[types.UID]failure{}, map[types.UID]bool{}, map[types.UID]bool{}
+	return &g
+}
 
 // run answers until ctx ends. waits has a value when a slice may have come.
 func (g *granter) run(ctx context.Context, waits <-chan struct{}) {
-	g.unsure = map[types.UID]bool{}
 	var told told.Once
 	for ctx.Err() == nil {
 		again, err := g.round(ctx)
@@ -56,8 +71,8 @@ func (g *granter) run(ctx context.Context, waits <-chan struct{}) {
 		if told.IsNew(err) {
 			g.log.Warn("ResourceSlices cannot be answered", "error", err)
 		}
-		if again || err != nil {
-			wait.For(ctx, jitter(writeEvery))
+		if again > 0 {
+			wait.For(ctx, jitter(again))
 			continue
 		}
 		select {
@@ -67,82 +82,211 @@ func (g *granter) run(ctx context.Context, waits <-chan struct{}) {
 	}
 }
 
-// round answers all that wait, and ends early when a slice has changed since it was read. again asks for another round
-// soon: something has changed meanwhile.
-func (g *granter) round(ctx context.Context) (again bool, err error) {
-	world, objects, err := g.read(ctx)
-	if err != nil {
-		return true, err
-	}
-	order := g.order(world.Slices)
-	if len(order) == 0 {
-		return false, nil
-	}
-	tenants, err := g.readTenants(ctx)
-	if err != nil {
-		return true, err
-	}
-	config := g.config()
-	world.Tolerations = config.NodeTolerations
-	var refused error
-	for _, n := range order {
-		s := world.Slices[n]
-		tenant, ok := tenants[s.Namespace]
-		if !ok { // Liqo does not go on without one either
-			again = true
-			continue
-		}
-		verdict := config.Judge(world, s, tenant)
-		g.unsure[s.UID] = true
-		switch err := g.write(ctx, objects[n], verdict, config); {
-		case apierrors.IsConflict(err), apierrors.IsNotFound(err):
-			// This answer takes no effect. The change may be another agent's grant, so what was read no longer says what is
-			// free.
-			delete(g.unsure, s.UID)
-			return true, nil
-		case apierrors.IsInvalid(err), apierrors.IsForbidden(err), apierrors.IsBadRequest(err): // was not written either
-			delete(g.unsure, s.UID)
-			refused = fmt.Errorf("answer slice %s/%s: %w", s.Namespace, s.Name, err)
-			continue
-		case err != nil:
-			return true, fmt.Errorf("answer slice %s/%s: %w", s.Namespace, s.Name, err)
-		}
-		delete(g.unsure, s.UID)
-		if verdict.Granted {
-			world.Slices[n].Status.Resources = s.Spec.Resources
-			world.Slices[n].Status.Conditions = append(s.Status.Conditions,
-				sliceCondition{Type: conditionResources, Status: accepted})
-		}
-		g.metrics.answered(verdict)
-		g.log.Info("ResourceSlice answered", "slice", s.Name, "consumer", tenant.ClusterID, "granted", verdict.Granted,
-			"reason", verdict.Reason, "message", verdict.Message, "asks", show(s.Spec.Resources))
-	}
-	return again, refused
+// answer is what is to be written into a slice.
+type answer struct {
+	index  int // of the slice
+	tenant Tenant
+	Decision
 }
 
-// read lists the slices as they are now; what cannot be read is an error, for it may have been granted something.
+// sight is what a round has read. Its slices are settled by grants: the entries of the record whose slices exist.
+type sight struct {
+	world   World
+	objects []*unstructured.Unstructured // as the slices; nil for one that needs no answer
+	tenants map[string]Tenant
+	was     edition
+	grants  map[types.UID]grant
+}
+
+// round answers all slices that wait: it judges all of them, books the grants together, and writes the answers. A slice
+// that cannot be answered is tried again later, and holds up no other. again is when another round is due, 0 when a
+// change of a slice asks for the next one.
+func (g *granter) round(ctx context.Context) (again time.Duration, err error) {
+	seen, err := g.look(ctx)
+	if err != nil {
+		return writeEvery, err
+	}
+	config := g.config()
+	seen.world.Tolerations = config.NodeTolerations
+	answers, again := g.judge(config, seen.world, seen.tenants)
+	switch err := g.book(ctx, seen, answers); {
+	case apierrors.IsConflict(err), apierrors.IsAlreadyExists(err): // another agent has granted something
+		return writeEvery, nil
+	case err != nil:
+		return writeEvery, err
+	}
+	later, err := g.answer(ctx, seen, answers, config)
+	return sooner(again, later), err
+}
+
+// sooner returns the earlier of two times until a round, of which 0 is none.
+func sooner(a, b time.Duration) time.Duration {
+	if a == 0 || b > 0 && b < a {
+		return b
+	}
+	return a
+}
+
+// answer writes the answers, and returns when the first one that could not be written is tried again.
+func (g *granter) answer(ctx context.Context, seen sight, answers []answer,
+	config Config) (again time.Duration, err error) {
+	var failed []error
+	for _, a := range answers {
+		s := seen.world.Slices[a.index]
+		err := g.write(ctx, seen.objects[a.index], a.Decision, config)
+		if ctx.Err() != nil {
+			return 0, ctx.Err()
+		}
+		again = sooner(again, g.wrote(s, a, err))
+		if err != nil && !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) {
+			failed = append(failed, fmt.Errorf("answer slice %s/%s: %w", s.Namespace, s.Name, err))
+		}
+		if errors.Is(err, context.DeadlineExceeded) {
+			break // the API server does not answer
+		}
+	}
+	return again, errors.Join(failed...)
+}
+
+// look reads the record, the Tenants and the slices.
+func (g *granter) look(ctx context.Context) (seen sight, err error) {
+	if seen.was, err = g.record.read(ctx); err != nil { // before the slices: what it names and they lack is gone
+		return seen, err
+	}
+	if seen.tenants, err = g.readTenants(ctx); err != nil {
+		return seen, err
+	}
+	if seen.world, seen.objects, err = g.read(ctx); err != nil {
+		return seen, err
+	}
+	seen.grants = g.present(seen.was, seen.world.Slices, seen.tenants)
+	settle(seen.world.Slices, seen.tenants, seen.grants)
+	g.report(seen.world.Slices)
+	return seen, nil
+}
+
+// book writes the grants among the answers into the record, when they change it.
+func (g *granter) book(ctx context.Context, seen sight, answers []answer) error {
+	for _, a := range answers {
+		if s := seen.world.Slices[a.index]; a.Granted {
+			seen.grants[s.UID] = grant{Namespace: s.Namespace, Name: s.Name, Resources: positive(s.Spec.Resources)}
+		}
+	}
+	if seen.was.version != "" && equality.Semantic.DeepEqual(seen.grants, seen.was.grants) {
+		return nil
+	}
+	return g.record.write(ctx, seen.was, seen.grants)
+}
+
+// wrote notes what has become of an answer, and returns when the slice is tried again; 0 when there is no need.
+func (g *granter) wrote(s Slice, a answer, err error) (later time.Duration) {
+	switch {
+	case err == nil:
+		delete(g.failures, s.UID)
+		if s.Booked != nil && !a.Granted {
+			g.denied[s.UID] = true
+		}
+		g.metrics.answered(a.Decision)
+		g.log.Info("ResourceSlice answered", "slice", s.Name, "consumer", a.tenant.ClusterID, "granted", a.Granted,
+			"reason", a.Reason, "message", a.Message, "asks", show(s.Spec.Resources))
+		return 0
+	case apierrors.IsNotFound(err):
+		return 0
+	case apierrors.IsConflict(err): // somebody has changed the slice
+		return writeEvery
+	}
+	f := g.failures[s.UID]
+	later = min(writeEvery<<min(f.times, 10), retryWithin)
+	g.failures[s.UID] = failure{f.times + 1, time.Now().Add(later)}
+	return later
+}
+
+// present returns the entries of the record whose slices exist. Without a record it makes the first one of what the
+// slices say, as they were granted before there was one.
+func (g *granter) present(was edition, all []Slice, tenants map[string]Tenant) map[types.UID]grant {
+	settle(all, tenants, nil)
+	grants := map[types.UID]grant{}
+	for _, s := range all {
+		switch entry, ok := was.grants[s.UID]; {
+		case ok && !(g.denied[s.UID] && s.condition(conditionResources) == denied):
+			grants[s.UID] = entry
+		case was.version == "" && s.Spec.Class == Class && s.condition(conditionResources) == accepted && s.Incoming():
+			grants[s.UID] = grant{Namespace: s.Namespace, Name: s.Name, Resources: positive(s.Status.Resources)}
+		}
+	}
+	here := map[types.UID]bool{}
+	for _, s := range all {
+		here[s.UID] = true
+	}
+	gone := func(uid types.UID) bool { return !here[uid] }
+	maps.DeleteFunc(g.denied, func(uid types.UID, _ bool) bool { return gone(uid) })
+	maps.DeleteFunc(g.forged, func(uid types.UID, _ bool) bool { return gone(uid) })
+	maps.DeleteFunc(g.failures, func(uid types.UID, _ failure) bool { return gone(uid) })
+	return grants
+}
+
+// report logs the slices that say that they were granted, and were not, once each.
+func (g *granter) report(all []Slice) {
+	for _, s := range all {
+		if s.forged() && !g.forged[s.UID] {
+			g.forged[s.UID] = true
+			g.log.Warn("a ResourceSlice says that it was granted, and no agent has granted it: its consumer, or somebody here, "+
+				"has written its status. It counts as not granted; apply the policies of provider-access, which deny that write",
+				"slice", s.Name, "namespace", s.Namespace, "consumer", s.Owner)
+		}
+	}
+}
+
+// judge judges the slices that wait, oldest first, each with what those before it were granted. again is when one that
+// has failed before is due.
+func (g *granter) judge(config Config, world World, tenants map[string]Tenant) (answers []answer, again time.Duration) {
+	for _, n := range order(world.Slices) {
+		s := &world.Slices[n]
+		if left := time.Until(g.failures[s.UID].next); left > 0 {
+			again = sooner(again, left)
+			continue
+		}
+		booked := s.Booked
+		s.Booked = nil // it may have its own room
+		a := answer{n, tenants[s.Namespace], config.Judge(world, *s, tenants[s.Namespace])}
+		if s.Booked = booked; a.Granted {
+			s.Booked = s.Spec.Resources.DeepCopy()
+		}
+		answers = append(answers, a)
+	}
+	return answers, again
+}
+
+// read lists the slices as they are now.
 func (g *granter) read(ctx context.Context) (World, []*unstructured.Unstructured, error) {
 	ctx, cancel := context.WithTimeout(ctx, roundWithin)
 	defer cancel()
-	list, err := g.objects.Resource(sliceResource).List(ctx, metav1.ListOptions{})
-	if err != nil {
-		return World{}, nil, fmt.Errorf("list slices: %w", err)
-	}
 	world := g.world()
 	world.Slices = nil
 	var objects []*unstructured.Unstructured
-	for i := range list.Items {
-		s, err := sliceOf(&list.Items[i])
+	options := metav1.ListOptions{Limit: 50} // a slice may have a megabyte
+	for {
+		list, err := g.objects.Resource(sliceResource).List(ctx, options)
 		if err != nil {
-			return World{}, nil, err
+			return World{}, nil, fmt.Errorf("list slices: %w", err)
 		}
-		world.Slices, objects = append(world.Slices, s), append(objects, &list.Items[i])
+		for i := range list.Items {
+			s := sliceOf(&list.Items[i])
+			world.Slices = append(world.Slices, s)
+			var object *unstructured.Unstructured
+			if s.mayWait() {
+				object = &list.Items[i]
+			}
+			objects = append(objects, object)
+		}
+		if options.Continue = list.GetContinue(); options.Continue == "" {
+			return world, objects, nil
+		}
 	}
-	return world, objects, nil
 }
 
-// order is that of the slices that wait: those that are unsure, and then by age.
-func (g *granter) order(all []Slice) (order []int) {
+// order returns the slices that wait, oldest first.
+func order(all []Slice) (order []int) {
 	for n, s := range all {
 		if s.Waits() {
 			order = append(order, n)
@@ -150,19 +294,13 @@ func (g *granter) order(all []Slice) (order []int) {
 	}
 	slices.SortFunc(order, func(a, b int) int {
 		x, y := all[a], all[b]
-		switch {
-		case g.unsure[x.UID] && !g.unsure[y.UID]:
-			return -1
-		case g.unsure[y.UID] && !g.unsure[x.UID]:
-			return 1
-		}
 		return cmp.Or(x.CreationTimestamp.Compare(y.CreationTimestamp.Time), cmp.Compare(x.Namespace, y.Namespace),
 			cmp.Compare(x.Name, y.Name))
 	})
 	return order
 }
 
-// readTenants are the Tenants by their namespaces; a namespace with several has none that counts, as for Liqo.
+// readTenants lists the Tenants, by their namespaces.
 func (g *granter) readTenants(ctx context.Context) (map[string]Tenant, error) {
 	ctx, cancel := context.WithTimeout(ctx, roundWithin)
 	defer cancel()
@@ -170,19 +308,25 @@ func (g *granter) readTenants(ctx context.Context) (map[string]Tenant, error) {
 	if err != nil {
 		return nil, fmt.Errorf("list Tenants: %w", err)
 	}
+	var all []*unstructured.Unstructured
+	for i := range list.Items {
+		all = append(all, &list.Items[i])
+	}
+	return tenantsOf(all), nil
+}
+
+// tenantsOf returns the Tenants by their namespaces. A namespace with several has none that counts, as for Liqo.
+func tenantsOf(all []*unstructured.Unstructured) map[string]Tenant {
 	tenants, several := map[string]Tenant{}, map[string]bool{}
-	for _, o := range list.Items {
-		id, _, wrongID := unstructured.NestedString(o.Object, "spec", "clusterID")
-		condition, _, wrong := unstructured.NestedString(o.Object, "spec", "tenantCondition")
-		if err := errors.Join(wrongID, wrong); err != nil {
-			return nil, fmt.Errorf("read Tenant %s/%s: %w", o.GetNamespace(), o.GetName(), err)
-		}
+	for _, o := range all {
+		id, _, _ := unstructured.NestedString(o.Object, "spec", "clusterID")
+		condition, _, _ := unstructured.NestedString(o.Object, "spec", "tenantCondition")
 		_, has := tenants[o.GetNamespace()]
 		several[o.GetNamespace()] = has || several[o.GetNamespace()]
 		tenants[o.GetNamespace()] = Tenant{ClusterID: id, Condition: cmp.Or(condition, tenantActive)}
 	}
-	maps.DeleteFunc(tenants, func(namespace string, _ Tenant) bool { return several[namespace] })
-	return tenants, nil
+	maps.DeleteFunc(tenants, func(namespace string, t Tenant) bool { return several[namespace] || t.ClusterID == "" })
+	return tenants
 }
 
 // write puts the verdict into the slice as it was read: when anybody has changed it since, that is a conflict.

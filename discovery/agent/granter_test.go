@@ -52,6 +52,34 @@ func (c *cluster) versioned() {
 	})
 }
 
+// versionedRecord has the fake cluster refuse updates of the record of grants that others have changed meanwhile.
+func (c *cluster) versionedRecord() { c.versionedRecordOf(c.kube.Tracker()) }
+
+func (c *cluster) versionedRecordOf(tracker clienttesting.ObjectTracker) {
+	configMaps := corev1.SchemeGroupVersion.WithResource("configmaps")
+	c.kube.PrependReactor("*", "configmaps", func(a clienttesting.Action) (bool, runtime.Object, error) {
+		write, ok := a.(clienttesting.UpdateAction) // a create action has the same methods
+		if !ok || a.GetVerb() != "create" && a.GetVerb() != "update" {
+			return false, nil, nil
+		}
+		next := write.GetObject().(*corev1.ConfigMap).DeepCopy()
+		if a.GetVerb() == "create" {
+			next.ResourceVersion = "1"
+			return true, next, tracker.Create(configMaps, next, a.GetNamespace())
+		}
+		found, err := tracker.Get(configMaps, a.GetNamespace(), next.Name)
+		if err != nil {
+			return true, nil, err
+		}
+		if is := found.(*corev1.ConfigMap).ResourceVersion; is != next.ResourceVersion {
+			return true, nil, apierrors.NewConflict(configMaps.GroupResource(), next.Name, fmt.Errorf("is at %s", is))
+		}
+		version, _ := strconv.Atoi(next.ResourceVersion)
+		next.ResourceVersion = strconv.Itoa(version + 1)
+		return true, next, tracker.Update(configMaps, next, a.GetNamespace())
+	})
+}
+
 func (c *cluster) tenant(t *testing.T, id string) {
 	t.Helper()
 	o := &unstructured.Unstructured{Object: map[string]any{"kind": "Tenant",
@@ -88,10 +116,7 @@ const storageClasses = "[map[default:true storageClassName:fast] map[default:fal
 // answers are how many slices were granted, and how many denied for want of room, when all have an answer.
 func answers(all []unstructured.Unstructured) (granted, full int, err error) {
 	for i := range all {
-		s, err := sliceOf(&all[i])
-		if err != nil {
-			return 0, 0, err
-		}
+		s := sliceOf(&all[i])
 		conditions, _, _ := unstructured.NestedSlice(all[i].Object, "status", "conditions")
 		switch s.condition(conditionResources) {
 		case accepted:
@@ -174,8 +199,9 @@ offers:
 }
 
 func (c *cluster) granter(config Config, world World) *granter {
-	return &granter{objects: c.objects, config: func() Config { return config }, world: func() World { return world },
-		log: quiet, metrics: NewMetrics("test", prometheus.NewRegistry()), unsure: map[types.UID]bool{}}
+	return newGranter(granter{objects: c.objects, record: &record{kube: c.kube, namespace: "liqo"},
+		config: func() Config { return config }, world: func() World { return world }, log: quiet,
+		metrics: NewMetrics("test", prometheus.NewRegistry())})
 }
 
 // A slice to which the API server takes no answer, as a policy may have it, keeps nobody else waiting.
@@ -200,13 +226,11 @@ func TestAnAnswerThatIsRefused(t *testing.T) {
 	found, err := c.objects.Resource(sliceResource).Namespace("liqo-tenant-turin").Get(t.Context(), "turin-001",
 		metav1.GetOptions{})
 	require.NoError(t, err)
-	s, err := sliceOf(found)
-	require.NoError(t, err)
-	require.Equal(t, accepted, s.condition(conditionResources))
+	require.Equal(t, accepted, sliceOf(found).condition(conditionResources))
 }
 
-// A slice whose grant may yet take effect is answered before others that wait, or its room would be granted twice.
-func TestASliceWhoseAnswerIsUnknownIsAnsweredFirst(t *testing.T) {
+// A grant whose answer was lost keeps its room: other slices that wait do not get it.
+func TestAGrantWhoseAnswerIsLostKeepsItsRoom(t *testing.T) {
 	c := newCluster()
 	lost := false
 	c.objects.PrependReactor("update", "resourceslices", func(clienttesting.Action) (bool, runtime.Object, error) {
@@ -216,17 +240,27 @@ func TestASliceWhoseAnswerIsUnknownIsAnsweredFirst(t *testing.T) {
 		lost = true
 		return true, nil, apierrors.NewTimeoutError("the answer is lost", 1)
 	})
-	g := c.granter(Config{Offers: []OfferConfig{{Consumer: "munich"}, {Consumer: "turin"}}},
-		World{Nodes: []*corev1.Node{node("a", amounts("1", "600Gi", "pods", "110"))}})
+	g := c.granter(toBoth, room("1"))
 	for n, consumer := range []string{"turin", "munich"} { // munich's would be the first by its namespace
 		c.tenant(t, consumer)
-		_, err := c.objects.Resource(sliceResource).Namespace("liqo-tenant-"+consumer).Create(t.Context(),
-			asking(consumer, n), metav1.CreateOptions{})
-		require.NoError(t, err)
-		_, err = g.round(t.Context())
+		c.create(t, asking(consumer, n))
+		again, err := g.round(t.Context())
 		require.Equal(t, consumer == "turin", apierrors.IsTimeout(err), "%v", err)
+		require.Positive(t, again, "the lost answer is due")
 	}
+	require.Equal(t, map[string]string{"turin-000": "", "munich-001": denied}, c.answered(t))
+	clear(g.failures) // some time later
+	_, err := g.round(t.Context())
+	require.NoError(t, err)
 	require.Equal(t, map[string]string{"turin-000": accepted, "munich-001": denied}, c.answered(t))
+}
+
+// create creates a slice.
+func (c *cluster) create(t *testing.T, slice *unstructured.Unstructured) {
+	t.Helper()
+	_, err := c.objects.Resource(sliceResource).Namespace(slice.GetNamespace()).Create(t.Context(), slice,
+		metav1.CreateOptions{})
+	require.NoError(t, err)
 }
 
 // answered returns the conditions of all slices, by their names.
@@ -236,8 +270,7 @@ func (c *cluster) answered(t *testing.T) map[string]string {
 	require.NoError(t, err)
 	conditions := map[string]string{}
 	for i := range list.Items {
-		s, err := sliceOf(&list.Items[i])
-		require.NoError(t, err)
+		s := sliceOf(&list.Items[i])
 		conditions[s.Name] = s.condition(conditionResources)
 	}
 	return conditions

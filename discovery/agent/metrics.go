@@ -48,7 +48,8 @@ func NewMetrics(namespace string, registry prometheus.Registerer) *Metrics {
 	for _, result := range []string{put, withdrawn, failed} {
 		m.writes.WithLabelValues(result)
 	}
-	for _, reason := range []string{reasonGranted, reasonFull, reasonInvalid, reasonUnknown, reasonRefusing} {
+	for _, reason := range []string{reasonGranted, reasonFull, reasonInvalid, reasonUnknown, reasonRefusing,
+		reasonLarger, reasonTooMany} {
 		m.answers.WithLabelValues(reason)
 	}
 	return m

@@ -124,7 +124,7 @@ func TestWhatIsOfferedIsGrantedAndNoMoreThanThereIs(t *testing.T) {
 			}
 			left := c.Measure(w, c.Offers[at]).Lendable
 			for _, s := range w.Slices { // the consumer subtracts its own
-				if s.Labels[labelOrigin] == consumers[at] {
+				if s.Owner == consumers[at] {
 					for name, amount := range s.Granted() {
 						has := left[name].DeepCopy()
 						has.Sub(amount)

@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -9,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/strictyaml"
 )
@@ -17,22 +19,23 @@ import (
 var sliceResource = schema.GroupVersionResource{Group: "authentication.liqo.io", Version: "v1beta1",
 	Resource: "resourceslices"}
 
-// Labels of a slice that a consumer has sent: Liqo's says which consumer it is, those of liqo-autoscaler, which are
-// copied with it, that it is a hold and of which installation.
+// Labels of a slice that a consumer has sent. Those of liqo-autoscaler, which Liqo copies with it, say that it is a
+// hold, and of which installation.
 const (
-	labelOrigin = "liqo.io/originID"
-	labelOurs   = "liqo-autoscaler.io/managed-by"
-	ours        = "liqo-autoscaler"
-	labelHub    = "liqo-autoscaler.io/hub"
+	labelOurs = "liqo-autoscaler.io/managed-by"
+	ours      = "liqo-autoscaler"
+	labelHub  = "liqo-autoscaler.io/hub"
 )
 
 // Holder is one installation of liqo-autoscaler in a consumer cluster: it subtracts its own slices from an offer.
 type Holder struct{ Consumer, Hub string }
 
-// Slice is a ResourceSlice as far as it matters here.
+// Slice is a ResourceSlice as far as it matters here. All of it may be the consumer's own writing, status and labels
+// included: Liqo's ClusterRole liqo-remote-controlplane grants that.
 type Slice struct {
 	metav1.ObjectMeta `json:"metadata"`
 	Spec              struct {
+		Consumer  string              `json:"consumerClusterID"`
 		Class     string              `json:"class"`
 		Resources corev1.ResourceList `json:"resources"`
 	} `json:"spec"`
@@ -40,7 +43,13 @@ type Slice struct {
 		Resources  corev1.ResourceList `json:"resources"`
 		Conditions []sliceCondition    `json:"conditions"`
 	} `json:"status"`
-	// unreadable: what it asks for is no amounts, which the schema of ResourceSlices cannot tell.
+	// Owner is the consumer whose Tenant is in the slice's namespace; "" when the slice takes nothing from this cluster.
+	Owner string `json:"-"`
+	// Booked is the amount that the record of grants has for the slice; nil when it has none.
+	Booked corev1.ResourceList `json:"-"`
+	// Recorded says that there is a record of grants, so that a slice of Class without an entry was granted nothing.
+	Recorded bool `json:"-"`
+	// unreadable says that the requested amounts are none, which the schema of ResourceSlices does not check.
 	unreadable bool
 }
 
@@ -67,16 +76,21 @@ func (s Slice) condition(of string) string {
 	return ""
 }
 
-// Incoming reports whether the slice takes from this cluster; the others are what it has asked for elsewhere.
-func (s Slice) Incoming() bool { return s.Labels[labelOrigin] != "" }
+// Incoming reports whether the slice takes from this cluster. The other slices are requests of this cluster elsewhere.
+func (s Slice) Incoming() bool { return s.Owner != "" }
 
-// Granted is what the slice was given here. One of Liqo's own class counts with what it asks for before its answer,
-// because it is given just that.
+// holder returns the consumer that the slice is charged to: of a slice whose Tenant is gone, the namespace.
+func (s Slice) holder() string { return cmp.Or(s.Owner, s.Namespace) }
+
+// Granted returns the amount that the slice was granted here: of Class what the record has. A slice of Liqo's own class
+// counts with its requests before it has an answer, because Liqo grants just that.
 func (s Slice) Granted() corev1.ResourceList {
-	if !s.Incoming() {
+	answer := s.condition(conditionResources)
+	switch {
+	case s.Booked != nil:
+		return s.Booked
+	case !s.Incoming(), s.Recorded && s.Spec.Class == Class:
 		return nil
-	}
-	switch answer := s.condition(conditionResources); {
 	case answer == accepted:
 		return s.Status.Resources
 	case answer == "" && (s.Spec.Class == "" || s.Spec.Class == "default"):
@@ -85,32 +99,64 @@ func (s Slice) Granted() corev1.ResourceList {
 	return nil
 }
 
-func (s Slice) heldBy(h Holder) bool {
-	return s.Labels[labelOrigin] == h.Consumer && s.Labels[labelOurs] == ours && s.Labels[labelHub] == h.Hub
+// forged reports whether the slice says that it was granted, and no agent has granted it.
+func (s Slice) forged() bool {
+	return s.Recorded && s.Spec.Class == Class && s.Booked == nil && s.Incoming() &&
+		s.condition(conditionResources) == accepted
 }
 
-// sliceOf reads a slice. What a consumer asks for may be anything, and is nothing where it cannot be read; what was
-// granted must be readable.
-func sliceOf(object *unstructured.Unstructured) (s Slice, err error) {
-	fields := object.Object
-	if spec, ok := fields["spec"].(map[string]any); ok && !readable(spec["resources"]) {
-		spec, fields = maps.Clone(spec), maps.Clone(fields)
-		delete(spec, "resources")
-		fields["spec"], s.unreadable = spec, true
+func (s Slice) heldBy(h Holder) bool {
+	return h.Consumer != "" && s.Owner == h.Consumer && s.Labels[labelOurs] == ours && s.Labels[labelHub] == h.Hub
+}
+
+// sliceOf reads a slice. Amounts that cannot be read are none: requested ones make the slice unreadable, granted ones
+// count as the record has them.
+func sliceOf(object *unstructured.Unstructured) (s Slice) {
+	fields := maps.Clone(object.Object)
+	for _, part := range []string{"spec", "status"} {
+		of, ok := fields[part].(map[string]any)
+		if !ok || readable(of["resources"]) {
+			continue
+		}
+		of = maps.Clone(of)
+		delete(of, "resources")
+		fields[part] = of
+		s.unreadable = s.unreadable || part == "spec"
 	}
 	raw, err := json.Marshal(fields)
 	if err == nil {
 		err = json.Unmarshal(raw, &s)
 	}
-	if err != nil {
-		return s, fmt.Errorf("read ResourceSlice %s/%s: %w", object.GetNamespace(), object.GetName(), err)
+	if err != nil { // which the schema of ResourceSlices excludes
+		s = Slice{unreadable: true}
+		s.Name, s.Namespace, s.UID = object.GetName(), object.GetNamespace(), object.GetUID()
 	}
-	return s, nil
+	return s
 }
+
+// settle says of each slice whose it is and what the record has for it. A nil record means that nobody keeps one.
+func settle(all []Slice, tenants map[string]Tenant, record map[types.UID]grant) {
+	for n := range all {
+		s := &all[n]
+		s.Owner, s.Booked, s.Recorded = "", nil, record != nil
+		if tenant, ok := tenants[s.Namespace]; ok && tenant.ClusterID == s.Spec.Consumer {
+			s.Owner = tenant.ClusterID
+		}
+		if booked, ok := record[s.UID]; ok {
+			s.Booked = booked.Resources
+		}
+	}
+}
+
+// maxResources is how many resources a slice may name.
+const maxResources = 64
 
 // readable reports whether the amounts can be read, and computed with in no time: 1e100000000 takes minutes.
 func readable(amounts any) bool {
 	named, ok := amounts.(map[string]any)
+	if len(named) > maxResources {
+		return false
+	}
 	for _, amount := range named {
 		if _, err := strictyaml.Quantity(fmt.Sprint(amount)); err != nil {
 			return false

@@ -3,6 +3,7 @@ package agent
 import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
 // trim keeps of an object only the fields that the agent reads: a cluster may have many pods.
@@ -15,9 +16,44 @@ func trim(object any) (any, error) {
 			ObjectMeta: meta(o.ObjectMeta), Spec: corev1.NodeSpec{Unschedulable: o.Spec.Unschedulable, Taints: o.Spec.Taints},
 			Status: corev1.NodeStatus{Allocatable: o.Status.Allocatable, Conditions: o.Status.Conditions},
 		}, nil
+	case *unstructured.Unstructured:
+		return trimLiqo(o), nil
 	}
 	return object, nil
 }
+
+// trimLiqo keeps the fields of a ResourceSlice or Tenant that are read: a consumer may fill the others.
+func trimLiqo(o *unstructured.Unstructured) *unstructured.Unstructured {
+	kept := &unstructured.Unstructured{Object: map[string]any{}}
+	for _, path := range [][]string{{"apiVersion"}, {"kind"}, {"metadata", "name"}, {"metadata", "namespace"},
+		{"metadata", "uid"}, {"metadata", "resourceVersion"}, {"metadata", "creationTimestamp"},
+		{"metadata", "deletionTimestamp"}, {"metadata", "labels", labelOurs}, {"metadata", "labels", labelHub},
+		{"spec", "consumerClusterID"}, {"spec", "class"}, {"spec", "clusterID"}, {"spec", "tenantCondition"}} {
+		if value, ok, _ := unstructured.NestedString(o.Object, path...); ok {
+			_ = unstructured.SetNestedField(kept.Object, value, path...)
+		}
+	}
+	for _, part := range []string{"spec", "status"} {
+		amounts, ok, _ := unstructured.NestedMap(o.Object, part, "resources")
+		if ok && len(amounts) <= maxResources+1 { // one too many is still too many
+			_ = unstructured.SetNestedMap(kept.Object, amounts, part, "resources")
+		}
+	}
+	conditions, _, _ := unstructured.NestedSlice(o.Object, "status", "conditions")
+	var short []any
+	for _, c := range conditions[:min(len(conditions), maxConditions)] {
+		if fields, ok := c.(map[string]any); ok {
+			short = append(short, map[string]any{"type": fields["type"], "status": fields["status"]})
+		}
+	}
+	if short != nil {
+		_ = unstructured.SetNestedSlice(kept.Object, short, "status", "conditions")
+	}
+	return kept
+}
+
+// maxConditions is how many conditions of a slice are kept; Liqo writes two.
+const maxConditions = 16
 
 // trimPod keeps what says how much the pod requests, and, while it has no node, which nodes it can start on.
 func trimPod(o *corev1.Pod) *corev1.Pod {

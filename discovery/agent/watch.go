@@ -18,27 +18,34 @@ import (
 
 // Cluster watches what World is made of. Make it with Watch.
 type Cluster struct {
-	nodes, pods, slices cache.SharedIndexInformer
-	// changed has a value when something may have changed since it was last received from, and sliced when a slice has.
+	nodes, pods, slices, tenants cache.SharedIndexInformer
+	record                       *record // of grants; nil when this agent grants nothing
+	// changed has a value when something may have changed since it was last received from, and sliced when a slice or a
+	// Tenant has.
 	changed, sliced chan struct{}
 	log             *slog.Logger
 }
 
 // Watch makes a Cluster; Run makes it work.
-func Watch(kube kubernetes.Interface, objects dynamic.Interface, log *slog.Logger) (*Cluster, error) {
+func Watch(kube kubernetes.Interface, objects dynamic.Interface, record *record, log *slog.Logger) (*Cluster, error) {
 	typed := informers.NewSharedInformerFactoryWithOptions(kube, 0, informers.WithTransform(trim))
 	dyn := dynamicinformer.NewDynamicSharedInformerFactory(objects, 0)
 	c := &Cluster{
 		nodes: typed.Core().V1().Nodes().Informer(), pods: typed.Core().V1().Pods().Informer(),
-		slices: dyn.ForResource(sliceResource).Informer(), changed: make(chan struct{}, 1),
-		sliced: make(chan struct{}, 1), log: log,
+		slices: dyn.ForResource(sliceResource).Informer(), tenants: dyn.ForResource(tenantResource).Informer(),
+		changed: make(chan struct{}, 1), sliced: make(chan struct{}, 1), record: record, log: log,
+	}
+	for _, informer := range []cache.SharedIndexInformer{c.slices, c.tenants} {
+		if err := informer.SetTransform(trim); err != nil {
+			return nil, err
+		}
 	}
 	for _, informer := range c.informers() {
 		if err := on(informer, c.changed); err != nil {
 			return nil, err
 		}
 	}
-	return c, on(c.slices, c.sliced)
+	return c, errors.Join(on(c.slices, c.sliced), on(c.tenants, c.sliced))
 }
 
 // on leaves word in the channel, which has room for one, that something has changed.
@@ -56,7 +63,7 @@ func on(informer cache.SharedIndexInformer, word chan struct{}) error {
 }
 
 func (c *Cluster) informers() []cache.SharedIndexInformer {
-	return []cache.SharedIndexInformer{c.nodes, c.pods, c.slices}
+	return []cache.SharedIndexInformer{c.nodes, c.pods, c.slices, c.tenants}
 }
 
 // Run watches until ctx ends.
@@ -72,6 +79,7 @@ func (c *Cluster) Run(ctx context.Context) {
 func (c *Cluster) Synced() error {
 	for kind, informer := range map[string]cache.SharedIndexInformer{
 		"nodes": c.nodes, "pods": c.pods, "Liqo's ResourceSlices": c.slices,
+		"Liqo's Tenants": c.tenants,
 	} {
 		if !informer.HasSynced() {
 			return errors.New(kind + " have not been listed yet, see the log")
@@ -91,12 +99,12 @@ func (c *Cluster) World() (w World) {
 		w.Pods = append(w.Pods, o.(*corev1.Pod))
 	}
 	for _, o := range c.slices.GetStore().List() {
-		s, err := sliceOf(o.(*unstructured.Unstructured))
-		if err != nil { // no API server hands out such a one
-			c.log.Error("a ResourceSlice is ignored", "error", err)
-			continue
-		}
-		w.Slices = append(w.Slices, s)
+		w.Slices = append(w.Slices, sliceOf(o.(*unstructured.Unstructured)))
 	}
+	var tenants []*unstructured.Unstructured
+	for _, o := range c.tenants.GetStore().List() {
+		tenants = append(tenants, o.(*unstructured.Unstructured))
+	}
+	settle(w.Slices, tenantsOf(tenants), c.record.grants())
 	return w
 }

@@ -20,10 +20,10 @@ import (
 )
 
 type agentFlags struct {
-	config, kubeconfig, namespace string
-	server                        client.Options
-	grants                        bool
-	observe                       serve.ObserveFlags
+	config, kubeconfig, namespace, liqoNamespace string
+	server                                       client.Options
+	grants                                       bool
+	observe                                      serve.ObserveFlags
 }
 
 // New makes the command.
@@ -35,8 +35,8 @@ func New() *cobra.Command {
 		Short: "Run in a provider cluster: measure free capacity and publish offers",
 		Long: `Run in a provider cluster: measure its free capacity, and publish offers while the agent runs: to the discovery
 server or, without --discovery-url, to ConfigMap ` + discovery.PublishedName + ` in each consumer's tenant namespace.
-It watches nodes, pods and Liqo's ResourceSlices, and changes nothing but its Lease, that ConfigMap and, with
---grant-slices, the answers to slices. All its files are read again when they change.`,
+It watches nodes, pods, and Liqo's ResourceSlices and Tenants, and changes nothing but its Lease, that ConfigMap and,
+with --grant-slices, the answers to slices and the record of grants. All its files are read again when they change.`,
 		Version:       cli.Version,
 		SilenceUsage:  true,
 		SilenceErrors: true,
@@ -51,6 +51,8 @@ It watches nodes, pods and Liqo's ResourceSlices, and changes nothing but its Le
 	serve.RegisterDiscovery(cmd, &f.server, "the discovery server, https://host:port (default: none, see above)")
 	cmd.Flags().BoolVar(&f.grants, "grant-slices", false, "answer Liqo's ResourceSlices of class "+agent.Class+
 		": each is granted while what it asks for is free, else denied")
+	cmd.Flags().StringVar(&f.liqoNamespace, "liqo-namespace", "liqo",
+		"namespace of the cluster's Liqo; with --grant-slices it has ConfigMap "+agent.RecordName+", the record of grants")
 	_ = cmd.MarkFlagRequired("config")
 	f.observe.Register(cmd, "")
 	return cmd
@@ -68,7 +70,8 @@ func runAgent(ctx context.Context, log *cli.Log, f agentFlags) error {
 	if err != nil {
 		return fmt.Errorf("open the agent's config %s:\n%w", f.config, err)
 	}
-	options := agent.Options{Config: config, Namespace: f.namespace, Log: logger, GrantsSlices: f.grants}
+	options := agent.Options{Config: config, Namespace: f.namespace, LiqoNamespace: f.liqoNamespace,
+		Log: logger, GrantsSlices: f.grants}
 	if f.server.URL != "" {
 		server, err := client.New(f.server)
 		if err != nil {

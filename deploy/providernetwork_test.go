@@ -1,0 +1,110 @@
+package deploy_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/dynamic"
+)
+
+// networkObject returns an object of a network with rome, as our worker makes it.
+func networkObject(kind string, spec map[string]any) *unstructured.Unstructured {
+	u := liqoObject(kind, consumerNamespace, "rome", spec)
+	u.SetAPIVersion("networking.liqo.io/v1beta1")
+	u.SetLabels(map[string]string{remoteID: "rome"})
+	return u
+}
+
+// cidrs is the spec of a Configuration with these pods' addresses.
+func cidrs(pods ...any) map[string]any {
+	return map[string]any{"remote": map[string]any{"cidr": map[string]any{"pod": pods,
+		"external": []any{"10.70.0.0/16"}}}}
+}
+
+// gateway is the spec of a gateway with a template of that kind, name and namespace.
+func gateway(field, kind, namespace string, more map[string]any) map[string]any {
+	spec := map[string]any{"mtu": int64(1340), field: map[string]any{"apiVersion": "networking.liqo.io/v1beta1",
+		"kind": kind, "name": "wireguard", "namespace": namespace}}
+	for name, value := range more {
+		spec[name] = value
+	}
+	return spec
+}
+
+// consumerNetwork checks that a consumer changes no route but its own, and gives this cluster's Liqo no gateway of its own
+// making.
+func consumerNetwork(t *testing.T, c *cluster, h holder) {
+	admin, err := dynamic.NewForConfig(c.config)
+	require.NoError(t, err)
+	configurations := liqoKind("networking", "configurations")
+	made := networkObject("Configuration", cidrs("10.1.0.0/16"))
+	made.SetName("here")
+	require.Eventually(t, func() bool { // a new kind is served a little later
+		_, err = admin.Resource(configurations).Namespace(consumerNamespace).Create(t.Context(), made,
+			metav1.CreateOptions{})
+		return err == nil
+	}, 2*time.Minute, 200*time.Millisecond, "the last answer: %v", &err)
+
+	kinds := map[string]string{"Configuration": "configurations", "GatewayServer": "gatewayservers",
+		"GatewayClient": "gatewayclients", "PublicKey": "publickeies"}
+	create := func(u *unstructured.Unstructured, changes ...func(*unstructured.Unstructured)) func(context.Context) error {
+		for _, change := range changes {
+			change(u)
+		}
+		return h.createLiqo(liqoKind("networking", kinds[u.GetKind()]), consumerNamespace, u)
+	}
+	labels := func(labels map[string]string) func(*unstructured.Unstructured) {
+		return func(u *unstructured.Unstructured) { u.SetLabels(labels) }
+	}
+	server := func(namespace string, more map[string]any) *unstructured.Unstructured {
+		return networkObject("GatewayServer", gateway("serverTemplateRef", "WgGatewayServerTemplate", namespace, more))
+	}
+	client := func(kind, namespace string, more map[string]any) *unstructured.Unstructured {
+		return networkObject("GatewayClient", gateway("clientTemplateRef", kind, namespace, more))
+	}
+	patch := func(change string) func(context.Context) error {
+		return h.patch(configurations, consumerNamespace, "here", change)
+	}
+	const template, form, keys = "a WireGuard template in the namespace", "at most 8 networks", "neither its keys"
+	const clientTemplate = "WgGatewayClientTemplate"
+	judge(t, []attempt{
+		{"Configuration of another cluster", "remote-cluster-id of the network", create(networkObject("Configuration",
+			cidrs("10.1.0.0/16")), labels(map[string]string{remoteID: "turin"}))},
+		{"Configuration", "", create(networkObject("Configuration", cidrs("10.1.0.0/16", "fd00:10::/56")))},
+		{"unchecked by Liqo", "liqo.io/webhook-skip", create(networkObject("Configuration", cidrs("10.1.0.0/16")),
+			labels(map[string]string{remoteID: "rome", webhookSkip: "true"}))},
+		{"all addresses", form, create(networkObject("Configuration", cidrs("0.0.0.0/0")))},
+		{"half of all addresses", form, create(networkObject("Configuration", cidrs("128.0.0.0/1")))},
+		{"addresses of the node itself", form, create(networkObject("Configuration", cidrs("169.254.0.0/16")))},
+		{"nine networks", form, create(networkObject("Configuration", cidrs("10.1.0.0/24", "10.1.1.0/24", "10.1.2.0/24",
+			"10.1.3.0/24", "10.1.4.0/24", "10.1.5.0/24", "10.1.6.0/24", "10.1.7.0/24", "10.1.8.0/24")))},
+		{"the provider's own addresses", "only the field remote", create(networkObject("Configuration",
+			map[string]any{"local": map[string]any{"cidr": map[string]any{"pod": []any{"10.1.0.0/16"}}}}))},
+		{"with a finalizer", "finalizers are the provider's", create(networkObject("Configuration", cidrs("10.1.0.0/16")),
+			func(u *unstructured.Unstructured) { u.SetFinalizers([]string{"mine.example/keep"}) })},
+		{"with an owner", "no owner but its gateways", create(networkObject("Configuration", cidrs("10.1.0.0/16")),
+			func(u *unstructured.Unstructured) {
+				u.SetOwnerReferences([]metav1.OwnerReference{{APIVersion: "v1", Kind: "ConfigMap", Name: "x", UID: "x"}})
+			})},
+		{"other addresses later", "stay as they are", patch(
+			`{"spec": {"remote": {"cidr": {"pod": ["192.168.0.0/16"]}}}}`)},
+		{"another label", "", patch(`{"metadata": {"labels": {"liqo-autoscaler.io/hub": "edge"}}}`)},
+		{"GatewayServer", "", create(server("liqo", map[string]any{"endpoint": map[string]any{"port": int64(51840),
+			"serviceType": "NodePort"}}))},
+		{"template of its own", template, create(server(consumerNamespace, nil))},
+		{"keys of its own", keys, create(server("liqo", map[string]any{"secretRef": map[string]any{"name": "x"}}))},
+		{"Service of its own", keys, create(server("liqo", map[string]any{"serviceAnnotations": map[string]any{
+			"example.com/internal": "true"}}))},
+		{"GatewayClient", "", create(client(clientTemplate, "liqo", map[string]any{"endpoint": map[string]any{
+			"addresses": []any{"192.0.2.1"}, "port": int64(51840)}}))},
+		{"template of another kind", template, create(client("GatewayClient", "liqo", nil))},
+		{"client with a template of its own", template, create(client(clientTemplate, consumerNamespace, nil))},
+		{"many addresses", "at most 8 addresses", create(client(clientTemplate, "liqo", map[string]any{
+			"endpoint": map[string]any{"addresses": []any{"1", "2", "3", "4", "5", "6", "7", "8", "9"}}}))},
+		{"PublicKey", "", create(networkObject("PublicKey", map[string]any{"publicKey": "a2V5"}))},
+	})
+}

@@ -1,0 +1,115 @@
+package agent
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+)
+
+// RecordName is the ConfigMap, in the namespace of the cluster's Liqo, with the grants of all agents of the cluster.
+const RecordName = "liqo-autoscaler-grants"
+
+// recordKey is its key.
+const recordKey = "grants"
+
+// maxRecord is how many bytes of the record an agent writes: an API server takes a ConfigMap of 1 MiB.
+const maxRecord = 900 << 10
+
+// grant is an entry of the record.
+type grant struct {
+	Namespace string              `json:"namespace"`
+	Name      string              `json:"name"`
+	Resources corev1.ResourceList `json:"resources"`
+}
+
+// record is what agents have granted, by the UID of the slice. A grant is in the record before it is in the slice's
+// status, which a consumer may write. Because each write names the version that was read, the record is at once the
+// memory of an agent that restarts, and what keeps a second agent, or one that was frozen, from granting the same room
+// again. Safe for concurrent use.
+type record struct {
+	kube      kubernetes.Interface
+	namespace string // of Liqo
+
+	mu   sync.Mutex
+	last map[types.UID]grant
+}
+
+// grants returns the record as it was last read or written; nil before that. Blocks for no time.
+func (r *record) grants() map[types.UID]grant {
+	if r == nil {
+		return nil
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.last
+}
+
+// edition is the record as it was read. Its version is "" when there is no record yet.
+type edition struct {
+	grants  map[types.UID]grant
+	version string
+}
+
+// read reads the record from the API server. Blocks for at most roundWithin.
+func (r *record) read(ctx context.Context) (e edition, err error) {
+	ctx, cancel := context.WithTimeout(ctx, roundWithin)
+	defer cancel()
+	found, err := r.kube.CoreV1().ConfigMaps(r.namespace).Get(ctx, RecordName, metav1.GetOptions{})
+	e.grants = map[types.UID]grant{}
+	switch {
+	case apierrors.IsNotFound(err):
+		return e, nil
+	case err != nil:
+		return e, fmt.Errorf("read ConfigMap %s/%s, the record of grants: %w", r.namespace, RecordName, err)
+	}
+	if err := json.Unmarshal([]byte(found.Data[recordKey]), &e.grants); err != nil {
+		return e, fmt.Errorf("read ConfigMap %s/%s, the record of grants: %w: delete it, and the agent makes another one of "+
+			"what the slices say", r.namespace, RecordName, err)
+	}
+	e.version = found.ResourceVersion
+	r.keep(e.grants)
+	return e, nil
+}
+
+// write replaces the edition that was read; a conflict says that somebody else has. Blocks for at most roundWithin.
+func (r *record) write(ctx context.Context, was edition, grants map[types.UID]grant) error {
+	ctx, cancel := context.WithTimeout(ctx, roundWithin)
+	defer cancel()
+	text, err := json.Marshal(grants)
+	if err == nil && len(text) > maxRecord {
+		err = fmt.Errorf("%d slices need %d bytes, and the record has %d", len(grants), len(text), maxRecord)
+	}
+	if err != nil {
+		return fmt.Errorf("write ConfigMap %s/%s, the record of grants: %w", r.namespace, RecordName, err)
+	}
+	written := &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Name: RecordName, Namespace: r.namespace, ResourceVersion: was.version,
+			Labels: map[string]string{"app.kubernetes.io/managed-by": Lease}},
+		Data: map[string]string{recordKey: string(text)},
+	}
+	configMaps := r.kube.CoreV1().ConfigMaps(r.namespace)
+	if was.version == "" {
+		_, err = configMaps.Create(ctx, written, metav1.CreateOptions{})
+	} else {
+		_, err = configMaps.Update(ctx, written, metav1.UpdateOptions{})
+	}
+	if err != nil {
+		return fmt.Errorf("write ConfigMap %s/%s, the record of grants: %w", r.namespace, RecordName, err)
+	}
+	r.keep(maps.Clone(grants))
+	return nil
+}
+
+func (r *record) keep(grants map[types.UID]grant) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.last = grants
+}
