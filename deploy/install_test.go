@@ -77,7 +77,10 @@ func installs(t *testing.T, c *cluster, set string) {
 	}
 	mayAll(t, c, account, map[string][]string{"cluster": {"liqo-tenant-x", ""}, "liqo": {liqo}})
 	mayNot(t, c, account, liqo, "get", "/secrets", "other")
-	e := escalation{c.holder(t, namespace, account), account, nameOf(set) + "-worker-tenant"}
+	e := escalation{c.holder(t, namespace, account), account, nameOf(set) + "-worker-tenant", liqo, "default"}
+	if set == "certmanager" {
+		e.hub = "east"
+	}
 	c.admitted(t, e)
 	mayNot(t, c, account, "kube-system", "get", "/secrets", "any")
 	mayNot(t, c, account, "kube-system", "delete", "/secrets", "any")

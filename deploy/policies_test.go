@@ -13,7 +13,7 @@ func TestWorkerPolicies(t *testing.T) {
 		o := render(t, set)
 		account := nameOf(set) + "-worker"
 		policies := all[admissionv1.ValidatingAdmissionPolicy](o)
-		require.Len(t, policies, 6)
+		require.Len(t, policies, 7)
 		for _, p := range policies {
 			require.Equal(t, "request.userInfo.username == 'system:serviceaccount:"+namespace+":"+account+"'",
 				p.Spec.MatchConditions[0].Expression)
@@ -33,7 +33,7 @@ func TestPoliciesAreRenderedWithoutACluster(t *testing.T) {
 	for _, set := range valueSets {
 		for _, version := range []string{"v1.30.0", "v1.33.4-gke.100", "v1.41.0"} {
 			o := render(t, set, "--kube-version", version)
-			require.Len(t, all[admissionv1.ValidatingAdmissionPolicy](o), 6, version)
+			require.Len(t, all[admissionv1.ValidatingAdmissionPolicy](o), 7, version)
 		}
 	}
 	out, err := templateAgent(t, "--values", agentValues("full"), "--kube-version", "v1.30.0")

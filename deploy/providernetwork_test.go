@@ -2,6 +2,7 @@ package deploy_test
 
 import (
 	"context"
+	"strings"
 	"testing"
 	"time"
 
@@ -90,8 +91,6 @@ func consumerNetwork(t *testing.T, c *cluster, h holder) {
 			func(u *unstructured.Unstructured) {
 				u.SetOwnerReferences([]metav1.OwnerReference{{APIVersion: "v1", Kind: "ConfigMap", Name: "x", UID: "x"}})
 			})},
-		{"other addresses later", "stay as they are", patch(
-			`{"spec": {"remote": {"cidr": {"pod": ["192.168.0.0/16"]}}}}`)},
 		{"another label", "", patch(`{"metadata": {"labels": {"liqo-autoscaler.io/hub": "edge"}}}`)},
 		{"GatewayServer", "", create(server("liqo", map[string]any{"endpoint": map[string]any{"port": int64(51840),
 			"serviceType": "NodePort"}}))},
@@ -106,5 +105,26 @@ func consumerNetwork(t *testing.T, c *cluster, h holder) {
 		{"many addresses", "at most 8 addresses", create(client(clientTemplate, "liqo", map[string]any{
 			"endpoint": map[string]any{"addresses": []any{"1", "2", "3", "4", "5", "6", "7", "8", "9"}}}))},
 		{"PublicKey", "", create(networkObject("PublicKey", map[string]any{"publicKey": "a2V5"}))},
+	})
+}
+
+// consumerNetworks checks that a consumer names only the networks that the provider has written, where it has.
+func consumerNetworks(t *testing.T, c *cluster, h holder) {
+	out, err := c.run(t, tool(t, "LIQO_AUTOSCALER"), nil, "provider-access", "--consumer-id", "rome",
+		"--consumer-networks", "10.1.0.0/16,10.70.0.0/16")
+	require.NoError(t, err, "%s", out)
+	_, manifest, _ := strings.Cut(out, "apiVersion:")
+	manifest, _, _ = strings.Cut("apiVersion:"+manifest, "\nWhen the provider")
+	c.kubectl(t, []byte(manifest), "apply", "-f", "-")
+	create := func(networks ...any) func(context.Context) error {
+		return h.createLiqo(liqoKind("networking", "configurations"), consumerNamespace, networkObject("Configuration",
+			cidrs(networks...)))
+	}
+	const allowed = "with --consumer-networks"
+	judge(t, []attempt{
+		{"another network", allowed, create("10.2.0.0/16")},
+		{"a part of it", allowed, create("10.1.0.0/24")},
+		{"more than it", allowed, create("10.1.0.0/16", "10.2.0.0/16")},
+		{"the network", "", create("10.1.0.0/16")},
 	})
 }

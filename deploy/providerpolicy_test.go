@@ -26,6 +26,7 @@ func providerDenies(t *testing.T, c *cluster, h holder) {
 	t.Run("secrets", func(t *testing.T) { consumerSecrets(t, c, h) })
 	t.Run("slices", func(t *testing.T) { consumerSlices(t, c) })
 	t.Run("network", func(t *testing.T) { consumerNetwork(t, c, h) })
+	t.Run("networks", func(t *testing.T) { consumerNetworks(t, c, h) })
 	t.Run("tenant", func(t *testing.T) { consumerTenant(t, c, h) })
 	t.Run("namespaces", func(t *testing.T) { consumerNamespaces(t, c, h) })
 	t.Run("pods", func(t *testing.T) { consumerPods(t, c) })

@@ -17,6 +17,7 @@ import (
 type escalation struct {
 	holder
 	account, role string // the worker's, and what it binds itself to in tenant namespaces
+	liqo, hub     string // the namespace of Liqo, and the worker's hub
 }
 
 // admitted binds the worker to its role in a tenant namespace, as it does itself, and sees that it has the rights there
@@ -51,8 +52,11 @@ func (e escalation) bind(in, role string, o metav1.CreateOptions, to ...string) 
 func (c *cluster) prepare(t *testing.T) {
 	t.Helper()
 	c.applyCRDs(t, "offloading.liqo.io_virtualnodes", "offloading.liqo.io_vkoptionstemplates",
-		"authentication.liqo.io_resourceslices")
+		"authentication.liqo.io_resourceslices", "authentication.liqo.io_identities", "authentication.liqo.io_renews",
+		"offloading.liqo.io_namespacemaps", "networking.liqo.io_configurations", "networking.liqo.io_gatewayclients",
+		"networking.liqo.io_gatewayservers", "networking.liqo.io_publickeies")
 	c.kubectl(t, nil, "create", "namespace", "liqo-tenant-x")
+	c.kubectl(t, nil, "create", "namespace", "liqo-tenant-theirs")
 	c.kubectl(t, nil, "create", "namespace", "liqo-tenant-z")
 	c.kubectl(t, nil, "create", "serviceaccount", "default", "-n", "kube-system")
 	for _, namespace := range []string{"kube-system", "liqo-tenant-x"} {
@@ -76,6 +80,30 @@ kind: Pod
 metadata: {name: system, namespace: kube-system}
 spec: {nodeName: real, automountServiceAccountToken: false, containers: [{name: c, image: "system:1"}]}
 ---
+apiVersion: v1
+kind: Pod
+metadata: {name: lent, namespace: kube-system}
+spec: {nodeName: lca-burst-x-1, automountServiceAccountToken: false, containers: [{name: c, image: "system:1"}]}
+---
+{apiVersion: v1, kind: Namespace, metadata: {name: liqo-tenant-of-default, labels: {liqo-autoscaler.io/hub: default}}}
+---
+{apiVersion: v1, kind: Namespace, metadata: {name: liqo-tenant-of-east, labels: {liqo-autoscaler.io/hub: east}}}
+---
+apiVersion: authentication.liqo.io/v1beta1
+kind: ResourceSlice
+metadata: {name: held, namespace: liqo-tenant-x, finalizers: [crdreplicator.liqo.io/resource]}
+spec: {class: default, providerClusterID: x}
+---
+apiVersion: authentication.liqo.io/v1beta1
+kind: Renew
+metadata: {name: held, namespace: liqo-tenant-x, finalizers: [crdreplicator.liqo.io/resource]}
+spec: {consumerClusterID: me, identityType: ControlPlane}
+---
+apiVersion: offloading.liqo.io/v1beta1
+kind: NamespaceMap
+metadata: {name: held, namespace: liqo-tenant-x, finalizers: [crdreplicator.liqo.io/resource]}
+spec: {desiredMapping: {a: b}}
+---
 apiVersion: offloading.liqo.io/v1beta1
 kind: VkOptionsTemplate
 metadata: {name: virtual-kubelet-default, namespace: liqo}
@@ -97,10 +125,10 @@ func workerDenies(t *testing.T, c *cluster, e escalation) {
 	data := func(key string) func(*corev1.Secret) {
 		return func(s *corev1.Secret) { s.Data = map[string][]byte{key: []byte("x")} }
 	}
-	makeNamespace := func(name string) func(context.Context) error {
+	makeNamespace := func(name, hub string) func(context.Context) error {
 		return func(ctx context.Context) error {
-			_, err := e.kube.CoreV1().Namespaces().Create(ctx,
-				&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}, dryCreate)
+			_, err := e.kube.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name,
+				Labels: map[string]string{"liqo-autoscaler.io/hub": hub}}}, dryCreate)
 			return err
 		}
 	}
@@ -117,11 +145,16 @@ func workerDenies(t *testing.T, c *cluster, e escalation) {
 	removeNode := func(name string) func(context.Context) error {
 		return func(ctx context.Context) error { return e.kube.CoreV1().Nodes().Delete(ctx, name, dryDelete) }
 	}
-	patchPod := func(patch string) func(context.Context) error {
+	patchPod := func(name, patch string) func(context.Context) error {
 		return func(ctx context.Context) error {
-			_, err := e.kube.CoreV1().Pods("kube-system").Patch(ctx, "system", types.StrategicMergePatchType, []byte(patch),
+			_, err := e.kube.CoreV1().Pods("kube-system").Patch(ctx, name, types.StrategicMergePatchType, []byte(patch),
 				dryPatch)
 			return err
+		}
+	}
+	removePod := func(name string) func(context.Context) error {
+		return func(ctx context.Context) error {
+			return e.kube.CoreV1().Pods("kube-system").Delete(ctx, name, dryDelete)
 		}
 	}
 	const alone, kubeconfig = "the Secret liqo-signed-nonce alone", "could take for a kubeconfig"
@@ -154,16 +187,22 @@ func workerDenies(t *testing.T, c *cluster, e escalation) {
 		{"release and hide it", alone, e.patchSecret(tenancy, "kubeconfig-controlplane-x",
 			`{"metadata": {"finalizers": null, "labels": null}}`)},
 		{"remove a namespace of others", "namespaces liqo-tenant-* alone", removeNamespace("providers")},
-		{"namespace of another name", "namespaces liqo-tenant-* alone", makeNamespace("mine")},
-		{"tenant namespace", "", makeNamespace("liqo-tenant-y")},
-		{"remove a tenant namespace", "", removeNamespace("liqo-tenant-x")},
+		{"namespace of another name", "namespaces liqo-tenant-* alone", makeNamespace("mine", e.hub)},
+		{"tenant namespace", "", makeNamespace("liqo-tenant-y", e.hub)},
+		{"tenant namespace of another hub", "namespaces of its own hub alone", makeNamespace("liqo-tenant-y", "other")},
+		{"remove a tenant namespace", "", removeNamespace("liqo-tenant-of-" + e.hub)},
+		{"remove a tenant namespace of others", "namespaces of its own hub alone", removeNamespace("liqo-tenant-theirs")},
 		{"node of others", "virtual nodes alone", patchNode("real")},
 		{"remove a node of others", "virtual nodes alone", removeNode("real")},
 		{"virtual node", "", patchNode("virtual")},
 		{"remove a virtual node", "", removeNode("virtual")},
-		{"image of a pod of others", "what a pod runs",
-			patchPod(`{"spec": {"containers": [{"name": "c", "image": "mine"}]}}`)},
-		{"label of a pod", "", patchPod(`{"metadata": {"labels": {"a": "b"}}}`)},
+		{"image of a pod", "what a pod runs", patchPod("lent", `{"spec": {"containers": [{"name": "c", "image": "mine"}]}}`)},
+		{"label of a pod", "", patchPod("lent", `{"metadata": {"labels": {"a": "b"}}}`)},
+		{"remove a pod", "", removePod("lent")},
+		{"label of a pod of others", "on its own virtual nodes alone", patchPod("system",
+			`{"metadata": {"labels": {"a": "b"}}}`)},
+		{"remove a pod of others", "on its own virtual nodes alone", removePod("system")},
 	})
+	t.Run("liqo", func(t *testing.T) { workerForLiqo(t, e) })
 	t.Run("virtualnodes", func(t *testing.T) { virtualNodesDeny(t, c, e) })
 }

@@ -10,6 +10,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -332,7 +333,13 @@ func (s *stage) relabel(node string) {
 		})
 	}
 	require.Empty(s.t, s.status("--group", "one", "--market-file", published).Findings.Nodes)
-	require.Regexp(s.t, `(?m)^OBSERVER +LAST ROUND +UNREAD +WHY\nrunning +\d+s +0 `, s.cli("status", "--market-file", published))
+	whole := regexp.MustCompile(`(?m)^OBSERVER +LAST ROUND +UNREAD +WHY\nrunning +\d+s +0 `)
+	testkit.Until(s.t, 2*time.Minute, "a round that has read all, also what was just started", func() error {
+		if shown := s.cli("status", "--market-file", published); !whole.MatchString(shown) {
+			return errors.New(shown)
+		}
+		return nil
+	})
 }
 
 // An instance that is on its way for long: status says what it waits for.

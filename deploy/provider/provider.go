@@ -4,6 +4,7 @@ package provider
 
 import (
 	_ "embed"
+	"net/netip"
 	"strings"
 )
 
@@ -35,8 +36,9 @@ const (
 )
 
 // Manifest is the YAML that a provider applies to let a consumer in: namespaces, account, roles and admission policies.
-// The consumer's id and the namespace of the provider's Liqo must be DNS-1123 labels.
-func Manifest(consumer, liqoNamespace string, policies Policies) string {
+// The consumer's id and the namespace of the provider's Liqo must be DNS-1123 labels. The networks are all that the
+// consumer's Configurations may name; none means any.
+func Manifest(consumer, liqoNamespace string, policies Policies, networks ...netip.Prefix) string {
 	_, text, _ := strings.Cut(rbac, "\n---\n") // what comes before is for readers of the file
 	if policies >= AccessPolicies {
 		text += "---\n" + policy
@@ -44,6 +46,14 @@ func Manifest(consumer, liqoNamespace string, policies Policies) string {
 	if policies >= PodPolicies {
 		text += "---\n" + pods
 	}
+	allowed := []string{"any"}
+	if len(networks) > 0 {
+		allowed = nil
+	}
+	for _, n := range networks {
+		allowed = append(allowed, n.String())
+	}
 	return strings.NewReplacer("namespace: liqo\n", "namespace: "+liqoNamespace+"\n",
-		`"'liqo'"`, `"'`+liqoNamespace+`'"`, "munich", consumer).Replace(text)
+		`"'liqo'"`, `"'`+liqoNamespace+`'"`, `"['any']"`, `"['`+strings.Join(allowed, "', '")+`']"`,
+		"munich", consumer).Replace(text)
 }

@@ -113,9 +113,20 @@ func (n *network) configured(ctx context.Context) (bool, string, error) {
 	if err != nil {
 		return false, "", err
 	}
+	own := n.here.objects[kindConfiguration]
+	if own != nil {
+		if err := unchanged(own, theirs); err != nil {
+			return false, "", err
+		}
+	}
 	ready, message, err := n.here.configure(ctx, theirs)
 	if err != nil {
 		return false, "", err
+	}
+	if ready {
+		if err := n.separate(ctx, own); err != nil {
+			return false, "", err
+		}
 	}
 	alsoReady, also, err := n.there.configure(ctx, ours)
 	return ready && alsoReady, cmp.Or(message, also), err
@@ -176,7 +187,11 @@ func (h *half) configure(ctx context.Context, remote map[string]any) (ready bool
 	spec := map[string]any{"remote": map[string]any{"cidr": remote}}
 	configuration := h.objects[kindConfiguration]
 	if configuration == nil {
-		return false, "the Configuration on " + h.where + " was made", h.make(ctx, kindConfiguration, nil, nil, spec)
+		maker := *h
+		if h.where == hereName {
+			maker.annotations = with(h.annotations, map[string]string{annotationNetworks: networksOf(remote)})
+		}
+		return false, "the Configuration on " + h.where + " was made", maker.make(ctx, kindConfiguration, nil, nil, spec)
 	}
 	if message := h.leaving(configuration); message != "" {
 		return false, message, nil

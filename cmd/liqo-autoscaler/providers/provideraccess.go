@@ -3,6 +3,7 @@ package providers
 import (
 	"fmt"
 	"io"
+	"net/netip"
 
 	"github.com/spf13/cobra"
 
@@ -16,6 +17,7 @@ func NewProviderAccess() *cobra.Command {
 	var liqoNamespace string
 	var noPolicy bool
 	var podSecurity string
+	var networks []string
 	cmd := &cobra.Command{
 		Use:   "provider-access",
 		Short: "Print what a provider applies to give a consumer access",
@@ -32,6 +34,10 @@ nodes. Apply it with the provider's kubectl; then create the account's kubeconfi
 				return fmt.Errorf("--liqo-namespace %q: give the name of a namespace, another than the accounts' %s",
 					liqoNamespace, provider.Namespace)
 			}
+			known, err := prefixes(networks)
+			if err != nil {
+				return err
+			}
 			policies := provider.PodPolicies
 			switch {
 			case podSecurity != podBaseline && podSecurity != podPrivileged:
@@ -41,7 +47,7 @@ nodes. Apply it with the provider's kubectl; then create the account's kubeconfi
 			case podSecurity == podPrivileged:
 				policies = provider.AccessPolicies
 			}
-			fmt.Fprint(cmd.OutOrStdout(), provider.Manifest(f.id, liqoNamespace, policies))
+			fmt.Fprint(cmd.OutOrStdout(), provider.Manifest(f.id, liqoNamespace, policies, known...))
 			explainAccess(cmd.ErrOrStderr(), f.id, policies)
 			return nil
 		},
@@ -52,8 +58,23 @@ nodes. Apply it with the provider's kubectl; then create the account's kubeconfi
 		"leave the admission policies out, for a provider with Kubernetes before 1.30")
 	cmd.Flags().StringVar(&podSecurity, "pod-security", podBaseline, "which pods the consumer may run here: "+podBaseline+
 		", as the Pod Security Standard has it, or "+podPrivileged+", which leaves the policies of pods and Services out")
+	cmd.Flags().StringSliceVar(&networks, "consumer-networks", nil, "the consumer's pod and external networks, such as "+
+		"10.1.0.0/16: its Configurations here may name these alone, exactly as written (default: any)")
 	cmd.AddCommand(newProviderKubeconfig(), newProviderRenew())
 	return cmd
+}
+
+// prefixes reads networks. A network is what Liqo's IPAM on the consumer shows, so an address within one is an error.
+func prefixes(networks []string) (all []netip.Prefix, err error) {
+	for _, network := range networks {
+		prefix, err := netip.ParsePrefix(network)
+		if err != nil || prefix != prefix.Masked() {
+			return nil, fmt.Errorf("--consumer-networks %q: give networks such as 10.1.0.0/16, as kubectl get "+
+				"networks.ipam.liqo.io -n liqo shows them on the consumer", network)
+		}
+		all = append(all, prefix)
+	}
+	return all, nil
 }
 
 // Values of --pod-security.

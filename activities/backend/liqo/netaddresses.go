@@ -1,0 +1,151 @@
+package liqo
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/netip"
+	"net/url"
+
+	"github.com/liqotech/liqo/pkg/consts"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
+)
+
+// annotationNetworks keeps, on our Configuration, the addresses that the provider had when the network was made.
+const annotationNetworks = "liqo-autoscaler.io/pinned-networks"
+
+// used is an address range of this cluster, or of another provider.
+type used struct {
+	prefix netip.Prefix
+	what   string // for people
+}
+
+// unchanged returns an error when the provider names other addresses than those with which the network was made: Liqo
+// would make routes of them on every node here. Configurations without the annotation, of earlier builds, pass.
+func unchanged(configuration *unstructured.Unstructured, remote map[string]any) error {
+	was, ok := configuration.GetAnnotations()[annotationNetworks]
+	if now := networksOf(remote); ok && now != was {
+		return say(backend.ErrInvalid, "AddressesChanged: the provider now has the networks %s, and had %s when its network "+
+			"with this cluster was made: remove the peering, so that it is made anew with these", now, was)
+	}
+	return nil
+}
+
+// networksOf writes the addresses as the annotation keeps them.
+func networksOf(remote map[string]any) string {
+	encoded, err := json.Marshal(remote)
+	if err != nil { // strings and lists of them
+		panic(err)
+	}
+	return string(encoded)
+}
+
+// separate returns an error when the addresses by which this cluster sees the provider overlap with addresses that are
+// in use here. Liqo routes them on every node, before the main table, so an overlap cuts nodes off, or sends their
+// traffic to the provider. What counts are the addresses after Liqo has remapped them
+// (Configuration.status.remote.cidr): default pod networks of many clusters are the same. Blocks for reads of the API
+// server.
+func (n *network) separate(ctx context.Context, configuration *unstructured.Unstructured) error {
+	var remapped []netip.Prefix
+	for _, kind := range []string{"pod", "external"} {
+		for _, cidr := range texts(configuration, "status", "remote", "cidr", kind) {
+			prefix, err := netip.ParsePrefix(cidr)
+			if err != nil {
+				return say(backend.ErrInvalid, "InvalidAddresses: Liqo sees the provider's %s network at %q, which is none", kind,
+					cidr)
+			}
+			remapped = append(remapped, prefix)
+		}
+	}
+	inUse, err := n.addressesInUse(ctx)
+	if err != nil {
+		return err
+	}
+	for _, prefix := range remapped {
+		for _, u := range inUse {
+			if prefix.Overlaps(u.prefix) {
+				return say(backend.ErrInvalid, "AddressesOverlap: Liqo would route %s to the provider on every node of this "+
+					"cluster, which overlaps with %s, %s. No gateway was made. Add %s to ipam.reservedSubnets of this cluster's Liqo, so "+
+					"that it gives the provider other addresses, and remove the peering", prefix, u.prefix, u.what, u.prefix)
+			}
+		}
+	}
+	return nil
+}
+
+// addressesInUse returns the addresses of this cluster's nodes, API server, pods and Services, and those by which it
+// sees other providers.
+func (n *network) addressesInUse(ctx context.Context) (all []used, err error) {
+	err = n.here.do(ctx, "read the addresses in use", func(cluster client.Client) error {
+		if all, err = addressesOfNodes(ctx, cluster); err != nil {
+			return err
+		}
+		own, err := listOf(ctx, cluster, ipam.WithKind("Network"), client.InNamespace(n.here.liqo))
+		if err != nil {
+			return fmt.Errorf("list Networks: %w", err)
+		}
+		for i := range own {
+			if kind := own[i].GetLabels()[consts.NetworkTypeLabelKey]; kind == string(consts.NetworkTypePodCIDR) ||
+				kind == string(consts.NetworkTypeServiceCIDR) {
+				all = append(all, rangeOf(text(&own[i], "status", "cidr"), "the "+kind+" of this cluster")...)
+			}
+		}
+		others, err := listOf(ctx, cluster, networking.WithKind(kindConfiguration))
+		if err != nil {
+			return fmt.Errorf("list Configurations: %w", err)
+		}
+		for i := range others {
+			peer := others[i].GetLabels()[consts.RemoteClusterID]
+			if peer == n.here.peer {
+				continue
+			}
+			for _, cidr := range texts(&others[i], "status", "remote", "cidr", "pod") {
+				all = append(all, rangeOf(cidr, "the pods of cluster "+peer)...)
+			}
+		}
+		return nil
+	})
+	if access := n.config.Consumer; access != nil {
+		if server, wrong := url.Parse(access.Host); wrong == nil {
+			all = append(all, hostOf(server.Hostname(), "this cluster's API server")...)
+		}
+	}
+	return all, err
+}
+
+// addressesOfNodes returns the addresses of the nodes that are no virtual nodes.
+func addressesOfNodes(ctx context.Context, cluster client.Client) (all []used, err error) {
+	var found corev1.NodeList
+	if err := cluster.List(ctx, &found); err != nil {
+		return nil, fmt.Errorf("list Nodes: %w", err)
+	}
+	for i := range found.Items {
+		if _, virtual := found.Items[i].Labels[consts.RemoteClusterID]; virtual {
+			continue
+		}
+		for _, a := range found.Items[i].Status.Addresses {
+			all = append(all, hostOf(a.Address, "an address of node "+found.Items[i].Name)...)
+		}
+	}
+	return all, nil
+}
+
+// hostOf is the range of one address; none of a name.
+func hostOf(address, what string) []used {
+	if ip, err := netip.ParseAddr(address); err == nil {
+		return []used{{netip.PrefixFrom(ip, ip.BitLen()), what}}
+	}
+	return nil
+}
+
+// rangeOf is a range; none of text that is no range.
+func rangeOf(cidr, what string) []used {
+	if prefix, err := netip.ParsePrefix(cidr); err == nil {
+		return []used{{prefix, what}}
+	}
+	return nil
+}

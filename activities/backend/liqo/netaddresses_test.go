@@ -1,0 +1,101 @@
+package liqo
+
+import (
+	"testing"
+	"testing/synctest"
+
+	"github.com/liqotech/liqo/pkg/consts"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
+)
+
+// A provider says which addresses its pods have, and Liqo routes them on every node. Addresses that are in use here are
+// refused before a gateway is made. The provider is seen at 10.9.0.0/16 here.
+func TestNetworkSeparate(t *testing.T) {
+	t.Parallel()
+	node := func(name, address string, labels map[string]string) client.Object {
+		return &corev1.Node{ObjectMeta: named("", name, labels), Status: corev1.NodeStatus{
+			Addresses: []corev1.NodeAddress{{Type: corev1.NodeHostName, Address: name},
+				{Type: corev1.NodeInternalIP, Address: address}}}}
+	}
+	ours := func(kind, cidr string) client.Object {
+		return netObject(ipam.WithKind("Network"), "liqo", "a-"+kind, map[string]string{consts.NetworkTypeLabelKey: kind},
+			map[string]any{"status": map[string]any{"cidr": cidr}})
+	}
+	other := func(peer, cidr string) client.Object {
+		return netObject(networking.WithKind(kindConfiguration), "liqo-tenant-"+peer, peer,
+			map[string]string{consts.RemoteClusterID: peer}, map[string]any{"status": map[string]any{
+				"remote": map[string]any{"cidr": map[string]any{"pod": []any{cidr}}}}})
+	}
+	for what, test := range map[string]struct {
+		there client.Object
+		says  string // "" when the network is made
+	}{
+		"node":                      {node("n1", "10.9.3.4", nil), "overlaps with 10.9.3.4/32, an address of node n1"},
+		"node elsewhere":            {node("n1", "10.8.3.4", nil), ""},
+		"node with an IPv6 address": {node("n1", "fd00::1", nil), ""},
+		"virtual node": {node("v1", "10.9.3.4", map[string]string{consts.RemoteClusterID: "turin"}),
+			""},
+		"Services":                  {ours("service-cidr", "10.9.128.0/20"), "the service-cidr of this cluster"},
+		"pods":                      {ours("pod-cidr", "10.0.0.0/8"), "with 10.0.0.0/8, the pod-cidr of this cluster"},
+		"another provider":          {other("turin", "10.9.0.0/24"), "the pods of cluster turin"},
+		"another provider's others": {other("turin", "10.10.0.0/24"), ""},
+	} {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				c, _ := withLiqo(t, []client.Object{test.there}, nil)
+				err := connecting(prompt(t), c, networked("", ""), nil)
+				if test.says == "" {
+					require.NoError(t, err)
+					return
+				}
+				require.ErrorIs(t, err, backend.ErrInvalid)
+				require.ErrorContains(t, err, "AddressesOverlap: Liqo would route 10.9.0.0/16 to the provider on every node")
+				require.ErrorContains(t, err, test.says)
+				require.ErrorContains(t, err, "ipam.reservedSubnets")
+				for name, o := range netObjects(t, c) {
+					require.Equal(t, kindConfiguration, o.GetKind(), "%s was made", name)
+				}
+			})
+		})
+	}
+}
+
+// A provider whose addresses change while its network stands gets no route to the new ones. When somebody here has
+// changed our Configuration, it is brought up to date.
+func TestNetworkAddressesArePinned(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		c, _ := withLiqo(t, nil, nil)
+		require.NoError(t, connecting(prompt(t), c, networked("", ""), nil))
+		found := netObjects(t, c)
+		broken := found["here Connection "+localNS+"/gw-"+peer]
+		require.NoError(t, unstructured.SetNestedField(broken.Object, "Error", "status", "value"))
+		require.NoError(t, c.local.Update(t.Context(), broken))
+		pods := func() any {
+			return field(t, netObjects(t, c)["here Configuration "+localNS+"/"+peer], "spec", "remote", "cidr", "pod")
+		}
+		changed := found["here Configuration "+localNS+"/"+peer]
+		require.NoError(t, unstructured.SetNestedStringSlice(changed.Object, []string{"10.99.0.0/16"}, "spec", "remote",
+			"cidr", "pod"))
+		require.NoError(t, c.local.Update(t.Context(), changed))
+		require.Error(t, connecting(soon(t), c, networked("", ""), nil), "the Connection stays broken")
+		require.Equal(t, []any{"10.2.0.0/16"}, pods())
+
+		network := netObject(ipam.WithKind("Network"), "liqo", "pod-cidr", nil, map[string]any{})
+		require.NoError(t, c.there.Get(t.Context(), client.ObjectKeyFromObject(network), network))
+		require.NoError(t, unstructured.SetNestedField(network.Object, "192.168.0.0/16", "status", "cidr"))
+		require.NoError(t, c.there.Update(t.Context(), network))
+		err := connecting(prompt(t), c, networked("", ""), nil)
+		require.ErrorIs(t, err, backend.ErrInvalid)
+		require.ErrorContains(t, err, "AddressesChanged: the provider now has the networks "+
+			`{"external":["10.70.0.0/16"],"pod":["192.168.0.0/16"]}, and had `+
+			`{"external":["10.70.0.0/16"],"pod":["10.2.0.0/16"]}`)
+		require.Equal(t, []any{"10.2.0.0/16"}, pods())
+	})
+}
