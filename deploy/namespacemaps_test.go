@@ -2,6 +2,7 @@ package deploy_test
 
 import (
 	"context"
+	"fmt"
 	"testing"
 	"time"
 
@@ -82,5 +83,11 @@ func consumerNamespaces(t *testing.T, c *cluster, account holder) {
 		attempts = append(attempts, attempt{who, names, is.createLiqo(namespaceMaps, consumerNamespace,
 			replica("new", map[string]any{"a": "liqo-tenant-turin"}))})
 	}
+	many := map[string]any{}
+	for n := range 201 {
+		many[fmt.Sprint("n", n)] = fmt.Sprintf("n%d-rome", n)
+	}
+	attempts = append(attempts, attempt{"201 namespaces", "at most 200 namespaces", h.createLiqo(namespaceMaps,
+		consumerNamespace, replica("new", many))})
 	judge(t, attempts)
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -30,6 +31,7 @@ func providerDenies(t *testing.T, c *cluster, h holder) {
 	t.Run("tenant", func(t *testing.T) { consumerTenant(t, c, h) })
 	t.Run("namespaces", func(t *testing.T) { consumerNamespaces(t, c, h) })
 	t.Run("pods", func(t *testing.T) { consumerPods(t, c) })
+	t.Run("token", func(t *testing.T) { consumerToken(t, h) })
 	t.Run("services", func(t *testing.T) { consumerServices(t, c) })
 }
 
@@ -40,6 +42,19 @@ func consumerIdentities(t *testing.T, c *cluster) map[string]holder {
 		"slice":         c.identity(t, "group-00000-1a2b3c4d5e6f", "rome"),
 		"peering user":  c.identity(t, "liqo-peer-user-rome-00112233445566778899aabbccddeeff", "liqo.io"),
 	}
+}
+
+// consumerToken checks that a token with which the account replaces its own ends within 90 days.
+func consumerToken(t *testing.T, h holder) {
+	days := func(n int64) func(context.Context) error {
+		seconds := n * 24 * 3600
+		return func(ctx context.Context) error {
+			_, err := h.kube.CoreV1().ServiceAccounts(namespace).CreateToken(ctx, "consumer-rome",
+				&authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: &seconds}}, dryCreate)
+			return err
+		}
+	}
+	judge(t, []attempt{{"91 days", "ends within 90 days", days(91)}, {"90 days", "", days(90)}})
 }
 
 // consumerSecrets checks that the account writes its nonce alone, and that no identity gives Liqo a kubeconfig to load.

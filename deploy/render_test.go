@@ -91,7 +91,8 @@ func kinds() map[string]metav1.Object {
 	return map[string]metav1.Object{
 		"v1/ConfigMap": &corev1.ConfigMap{}, "v1/Secret": &corev1.Secret{}, "v1/Service": &corev1.Service{},
 		"v1/ServiceAccount": &corev1.ServiceAccount{}, "v1/PersistentVolumeClaim": &corev1.PersistentVolumeClaim{},
-		"v1/Namespace": &corev1.Namespace{}, "apps/v1/Deployment": &appsv1.Deployment{},
+		"v1/Namespace": &corev1.Namespace{}, "v1/ResourceQuota": &corev1.ResourceQuota{},
+		"apps/v1/Deployment":                                               &appsv1.Deployment{},
 		"batch/v1/Job":                                                     &batchv1.Job{},
 		"policy/v1/PodDisruptionBudget":                                    &policyv1.PodDisruptionBudget{},
 		"networking.k8s.io/v1/NetworkPolicy":                               &networkingv1.NetworkPolicy{},

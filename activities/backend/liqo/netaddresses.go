@@ -69,8 +69,8 @@ func (n *network) separate(ctx context.Context, configuration *unstructured.Unst
 		for _, u := range inUse {
 			if prefix.Overlaps(u.prefix) {
 				return say(backend.ErrInvalid, "AddressesOverlap: Liqo would route %s to the provider on every node of this "+
-					"cluster, which overlaps with %s, %s. No gateway was made. Add %s to ipam.reservedSubnets of this cluster's Liqo, so "+
-					"that it gives the provider other addresses, and remove the peering", prefix, u.prefix, u.what, u.prefix)
+					"cluster, which overlaps with %s, %s. No gateway was made. Add %s to ipam.reservedSubnets of this cluster's "+
+					"Liqo, so that it gives the provider other addresses, and remove the peering", prefix, u.prefix, u.what, u.prefix)
 			}
 		}
 	}

@@ -1,0 +1,67 @@
+package deploy_test
+
+import (
+	"maps"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	rbacv1 "k8s.io/api/rbac/v1"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/deploy/provider"
+)
+
+// reads are the verbs that change nothing.
+var reads = []string{"get", "list", "watch"}
+
+// written returns what the Roles of an account let it write: the verbs, sorted, by resource.
+func written(t *testing.T, objects []object) map[string]string {
+	t.Helper()
+	var rights []right
+	for _, role := range all[rbacv1.ClusterRole](objects) {
+		rights = append(rights, granted(t, "", role.Rules)...)
+	}
+	for _, role := range all[rbacv1.Role](objects) {
+		rights = append(rights, granted(t, "", role.Rules)...)
+	}
+	verbs := map[string]map[string]bool{}
+	for _, r := range rights {
+		if slices.Contains(reads, r.verb) {
+			continue
+		}
+		resource := strings.TrimPrefix(r.resource, "/")
+		if verbs[resource] == nil {
+			verbs[resource] = map[string]bool{}
+		}
+		verbs[resource][r.verb] = true
+	}
+	written := map[string]string{}
+	for resource, of := range verbs {
+		written[resource] = strings.Join(slices.Sorted(maps.Keys(of)), ", ")
+	}
+	return written
+}
+
+// The inventory in docs/security.md has a row for each kind that an account of ours may write, with exactly its verbs.
+func TestInventory(t *testing.T) {
+	text, err := os.ReadFile("../docs/security.md")
+	require.NoError(t, err)
+	row := regexp.MustCompile("(?m)^\\| (worker|agent|consumer) \\| `([^`]+)` \\| ([a-z, ]+) \\| ([^|]+) \\| ([^|]+) \\| ([^|]+) \\|$")
+	documented := map[string]map[string]string{"worker": {}, "agent": {}, "consumer": {}}
+	for _, r := range row.FindAllStringSubmatch(string(text), -1) {
+		require.Empty(t, documented[r[1]][r[2]], "%s has two rows about %s", r[1], r[2])
+		documented[r[1]][r[2]] = r[3]
+	}
+	agent, err := templateAgent(t, "--values", agentValues("least"), "--set", "grantSlices=true")
+	require.NoError(t, err)
+	for account, objects := range map[string][]object{
+		"worker":   render(t, "plaintext", "--set", "market.enabled=true"),
+		"agent":    decode(t, agent),
+		"consumer": decode(t, []byte(provider.Manifest("munich", "liqo", provider.PodPolicies))),
+	} {
+		require.Equal(t, written(t, objects), documented[account], "the rows about %s", account)
+	}
+}
