@@ -71,6 +71,16 @@ func TestAConsumerWritesItsSlices(t *testing.T) {
 	}
 }
 
+// A slice of Liqo's own class counts with what Liqo has granted it, also when an agent had granted it less before.
+func TestASliceThatChangesItsClassCountsWithMore(t *testing.T) {
+	changed := slice("munich", "", amounts("3", "1Gi"), func(s *Slice) {
+		s.Booked, s.Recorded, s.Spec.Class = amounts("1", "2Gi"), true, "default"
+	})
+	require.Equal(t, "cpu=3, memory=2Gi", show(changed.Granted()))
+	changed.Spec.Class = Class
+	require.Equal(t, "cpu=1, memory=2Gi", show(changed.Granted()))
+}
+
 // A slice that says that it was granted, and was not, holds nothing. The agent says so once.
 func TestAForgedGrantHoldsNothing(t *testing.T) {
 	c := newCluster()
