@@ -158,6 +158,10 @@ func slicesOf(t *testing.T, c *cluster, key, foreign consumerKey) {
 			`{"status": {"resources": {"cpu": "1k"}, "conditions": [{"type": "Resources", "status": "Accepted"}]}}`, "status")},
 		{"slice", "", create(slice("new", nil))},
 		{"slice without a request yet", "", create(slice("new", nil, noRequest))},
+		{"slice without an id yet", "", create(slice("new", nil, func(u *unstructured.Unstructured) {
+			unstructured.RemoveNestedField(u.Object, "spec", "consumerClusterID")
+		}))},
+		{"slice without an id any longer", whose, patch(`{"spec": {"consumerClusterID": null}}`)},
 		{"slice with a long name", "", create(slice(long, nil))},
 		{"another size", "", patch(`{"spec": {"resources": {"cpu": "2"}}}`)},
 		{"slice of another consumer", whose, create(slice("new", map[string]any{"consumerClusterID": "turin"}))},

@@ -58,7 +58,7 @@ func workerForLiqo(t *testing.T, e escalation) {
 		return network("GatewayServer", "gatewayservers", gateway("serverTemplateRef", "WgGatewayServerTemplate", namespace,
 			more))
 	}
-	const control, options1, keys = "the Identity of a control plane alone", "copies the options", "neither its keys"
+	const control, options1, keys = "the Identity of a control plane alone", "keep Liqo's image", "neither its keys"
 	const release, other = `{"metadata": {"finalizers": null}}`, "in namespaces liqo-tenant-* alone"
 	judge(t, []attempt{
 		{"Identity of a slice", control, identity("resourceslice-a", "ResourceSlice")},
@@ -93,6 +93,8 @@ func workerForLiqo(t *testing.T, e escalation) {
 			map[string]any{"publicKey": "a2V5"}, owned("v1"))},
 		{"options of virtual kubelets", "", options("liqo-autoscaler-no-network", map[string]any{
 			"extraArgs": []any{"--disable-ip-reflection=true"}})},
+		{"options that an offer names", "", options("liqo-autoscaler-no-network", map[string]any{
+			"nodeExtraAnnotations": map[string]any{"a": "b"}, "extraArgs": []any{"--pod-reflection-workers=3"}})},
 		{"another image", options1, options("liqo-autoscaler-no-network", map[string]any{"containerImage": "mine"})},
 		{"another argument", options1, options("liqo-autoscaler-no-network", map[string]any{
 			"extraArgs": []any{"--foreign-kubeconfig-secret-name=mine"}})},

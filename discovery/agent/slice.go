@@ -82,8 +82,8 @@ func (s Slice) Incoming() bool { return s.Owner != "" }
 // holder returns the consumer that the slice is charged to: of a slice whose Tenant is gone, the namespace.
 func (s Slice) holder() string { return cmp.Or(s.Owner, s.Namespace) }
 
-// Granted returns the amount that the slice was granted here: of Class what the record has, and of another class what the
-// slice says. One that changed its class after a grant counts with the larger amounts.
+// Granted returns the amount that the slice was granted here: of Class what the record has, and of another class what
+// the slice says. One that changed its class after a grant counts with the larger amounts.
 func (s Slice) Granted() corev1.ResourceList {
 	switch {
 	case s.Spec.Class == Class && (s.Recorded || s.Booked != nil):
@@ -96,8 +96,8 @@ func (s Slice) Granted() corev1.ResourceList {
 	return granted
 }
 
-// said returns the amount that the slice says it was granted. A slice of Liqo's own class counts with its requests before
-// it has an answer, because Liqo grants just that.
+// said returns the amount that the slice says it was granted. A slice of Liqo's own class counts with its requests
+// before it has an answer, because Liqo grants just that.
 func (s Slice) said() corev1.ResourceList {
 	answer := s.condition(conditionResources)
 	switch {
