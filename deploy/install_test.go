@@ -240,6 +240,7 @@ func providerGrants(t *testing.T, c *cluster) {
 	}
 	t.Run("policies", func(t *testing.T) { providerDenies(t, c, c.holder(t, namespace, "consumer-rome")) })
 	t.Run("renew", func(t *testing.T) { renews(t, c, kubeconfig) })
+	t.Run("revoke", func(t *testing.T) { revokes(t, c, file) })
 }
 
 // operatorCRDs let the API server store what we make of operators' kinds; their types are in operators_test.go.

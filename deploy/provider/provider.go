@@ -5,6 +5,7 @@ package provider
 import (
 	_ "embed"
 	"net/netip"
+	"regexp"
 	"strings"
 )
 
@@ -22,6 +23,17 @@ var (
 
 // Account is the name of a consumer's ServiceAccount in Namespace.
 func Account(consumer string) string { return "consumer-" + consumer }
+
+// policyName finds the names of policies in a manifest.
+var policyName = regexp.MustCompile(`(?m)^  policyName: (\S+)$`)
+
+// PolicyNames returns the names of all admission policies that a Manifest for the consumer can have, in its order.
+func PolicyNames(consumer string) (names []string) {
+	for _, found := range policyName.FindAllStringSubmatch(Manifest(consumer, "liqo", PodPolicies), -1) {
+		names = append(names, found[1])
+	}
+	return names
+}
 
 // Policies says which admission policies a Manifest has.
 type Policies int

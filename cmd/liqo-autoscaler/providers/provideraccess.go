@@ -60,7 +60,7 @@ nodes. Apply it with the provider's kubectl; then create the account's kubeconfi
 		", as the Pod Security Standard has it, or "+podPrivileged+", which leaves the policies of pods and Services out")
 	cmd.Flags().StringSliceVar(&networks, "consumer-networks", nil, "the consumer's pod and external networks, such as "+
 		"10.1.0.0/16: its Configurations here may name these alone, exactly as written (default: any)")
-	cmd.AddCommand(newProviderKubeconfig(), newProviderRenew())
+	cmd.AddCommand(newProviderKubeconfig(), newProviderRenew(), newProviderAccessList(), newProviderAccessRevoke())
 	return cmd
 }
 

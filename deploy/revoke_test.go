@@ -1,0 +1,71 @@
+package deploy_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/dynamic"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/testkit"
+)
+
+// revokes checks that the provider's administrator sees a consumer's access, and ends it: the kubeconfig in file, with
+// its account's token, is void afterwards.
+func revokes(t *testing.T, c *cluster, file string) {
+	access := func(args ...string) (string, error) {
+		return c.run(t, tool(t, "LIQO_AUTOSCALER"), nil, append([]string{"provider-access"}, args...)...)
+	}
+	admin, err := dynamic.NewForConfig(c.config)
+	require.NoError(t, err)
+	stranger := liqoObject("Tenant", "liqo-tenant-turin", "turin", map[string]any{"clusterID": "turin"})
+	c.kubectl(t, nil, "create", "namespace", "liqo-tenant-turin")
+	_, err = admin.Resource(tenants).Namespace("liqo-tenant-turin").Create(t.Context(), stranger, metav1.CreateOptions{})
+	require.NoError(t, err)
+	held := liqoObject("ResourceSlice", consumerNamespace, "held", map[string]any{"consumerClusterID": "rome"})
+	made, err := admin.Resource(sliceKind).Namespace(consumerNamespace).Create(t.Context(), held, metav1.CreateOptions{})
+	require.NoError(t, err)
+	made.Object["status"] = map[string]any{"resources": map[string]any{"cpu": "1500m", "memory": "2Gi"}}
+	_, err = admin.Resource(sliceKind).Namespace(consumerNamespace).UpdateStatus(t.Context(), made, metav1.UpdateOptions{})
+	require.NoError(t, err)
+	c.kubectl(t, nil, "delete", "validatingadmissionpolicybinding", "liqo-autoscaler-consumer-rome-pods")
+
+	before := strings.Join([]string{"Active", "Cordoned", "Drained", "Active"}, ",") // of consumerTenant
+	out, err := access("list")
+	require.NoError(t, err, "%s", out)
+	require.Regexp(t, `(?m)^CONSUMER +ACCOUNT +TENANT +SLICES +CPU +MEMORY +MISSING POLICIES$`, out)
+	require.Regexp(t, `(?m)^rome +\d+[sm]\w* +`+before+` +1 +1500m +2Gi +pods$`, out)
+	require.Regexp(t, `(?m)^turin +- +Active +0 +0 +0 +all$`, out)
+
+	out, err = access("revoke", "--consumer-id", "nobody")
+	require.Error(t, err)
+	require.Contains(t, out, "consumer nobody has no access to this provider")
+	whoami := func() (string, error) { return c.run(t, c.bin+"/kubectl", nil, "--kubeconfig", file, "auth", "whoami") }
+	out, err = whoami()
+	require.NoError(t, err, "%s", out)
+	for range 2 {
+		out, err = access("revoke", "--consumer-id", "rome")
+		require.NoError(t, err, "%s", out)
+		require.Contains(t, out, "Tenant "+consumerNamespace+"/active is Drained: its 1 slices end\n")
+		require.Contains(t, out, "all tokens of ServiceAccount liqo-autoscaler/consumer-rome are void\n")
+	}
+	testkit.Until(t, time.Minute, "the token is void", func() error {
+		if out, err := whoami(); err == nil {
+			return fmt.Errorf("it is good: %s", out)
+		}
+		return nil
+	})
+	list, err := admin.Resource(tenants).Namespace(consumerNamespace).List(t.Context(), metav1.ListOptions{})
+	require.NoError(t, err)
+	for _, tenant := range list.Items {
+		condition, _, _ := unstructured.NestedString(tenant.Object, "spec", "tenantCondition")
+		require.Equal(t, "Drained", condition, tenant.GetName())
+	}
+	out, err = access("list")
+	require.NoError(t, err, "%s", out)
+	require.Regexp(t, `(?m)^turin +- +Active `, out)
+}
