@@ -1,10 +1,14 @@
 package deploy_test
 
 import (
+	"maps"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 	admissionv1 "k8s.io/api/admissionregistration/v1"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/cmd/liqo-autoscaler/doctor"
 )
 
 // The policies name the worker's account, and are left out only where the values say so.
@@ -58,4 +62,17 @@ func TestOldClusterNeedsPoliciesSwitchedOff(t *testing.T) {
 		require.Error(t, err)
 		require.Contains(t, string(out), "denyDefaultClass needs Kubernetes 1.30")
 	}
+}
+
+// doctor looks for policies of exactly the kinds that the chart has policies for.
+func TestDoctorKnowsThePolicies(t *testing.T) {
+	kinds := map[string]bool{}
+	for _, p := range all[admissionv1.ValidatingAdmissionPolicy](render(t, "plaintext")) {
+		for _, rule := range p.Spec.MatchConstraints.ResourceRules {
+			for _, resource := range rule.Resources {
+				kinds[resource] = true
+			}
+		}
+	}
+	require.ElementsMatch(t, doctor.PolicedKinds, slices.Collect(maps.Keys(kinds)))
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	admissionv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -48,6 +49,9 @@ var broken = map[doctor.ID]struct {
 	"versions-differ":  {func(s *setup) { main(s.worker).Image = "la:2" }, "it runs la:2, and the server la:1"},
 	"worker-rights": {func(s *setup) { s.forbidden["virtualnodes"] = true },
 		"create virtualnodes, delete virtualnodes"},
+
+	"worker-policies": {func(s *setup) { s.policed = s.policed[:5] },
+		"writes to virtualnodes, identities, renews"},
 
 	"autoscaler-missing":   {func(s *setup) { s.autoscaler = nil }, "externalgrpc"},
 	"autoscaler-old":       {func(s *setup) { main(s.autoscaler).Image = "ca:v1.29.4@sha256:0" }, "1.29.4"},
@@ -218,4 +222,13 @@ func TestForbiddenToLook(t *testing.T) {
 	require.Empty(t, r.Findings)
 	require.Len(t, r.NotExamined, 5)
 	require.Contains(t, r.NotExamined[2], "Deployments: ")
+}
+
+// A policy that only warns or audits is no policy.
+func TestPoliciesThatOnlyWarn(t *testing.T) {
+	s := healthy()
+	s.enforced = admissionv1.Warn
+	report := s.examine(t)
+	require.Len(t, report.Findings, 1)
+	require.Equal(t, doctor.ID("worker-policies"), report.Findings[0].ID)
 }

@@ -20,6 +20,7 @@ func Examine(ctx context.Context, in Installation) *Report {
 		r.kubernetes(in, c)
 		r.processes(c)
 		r.rights(ctx, c)
+		r.policies(ctx, c)
 		r.autoscaler(in, c)
 		r.certificates(ctx, in, c)
 		r.nodes(in, c)

@@ -35,7 +35,9 @@ var known = map[ID]illness{
 	"worker-missing":   {Error, "install the chart, or start liqo-autoscaler worker"},
 	"worker-not-ready": {Error, "kubectl describe and kubectl logs of its pods say why"},
 	"versions-differ":  {Warning, "let server and worker run the same image, once an upgrade is over"},
-	"worker-rights":    {Error, "install the chart with rbac.create, or grant what templates/worker-rbac.yaml lists"},
+	"worker-policies": {Error,
+		"install the chart with rbac.policies; until then the worker's account equals cluster-admin"},
+	"worker-rights": {Error, "install the chart with rbac.create, or grant what templates/worker-rbac.yaml lists"},
 
 	"autoscaler-missing": {Warning,
 		"run Cluster Autoscaler with --cloud-provider=externalgrpc; ignore this if it runs elsewhere"},

@@ -3,9 +3,11 @@ package doctor_test
 import (
 	"crypto/x509"
 	"errors"
+	"slices"
 	"testing"
 	"time"
 
+	admissionv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -39,6 +41,8 @@ type setup struct {
 	clientNames                    []string
 	serverLasts, clientLasts       time.Duration
 	otherAuthority                 bool
+	policed                        []string                     // kinds with a policy of the worker's account
+	enforced                       admissionv1.ValidationAction // of its binding
 }
 
 func deployment(name, image string, args ...string) *appsv1.Deployment {
@@ -84,6 +88,7 @@ func healthy() *setup {
 		forbidden:   map[string]bool{},
 		serverNames: []string{"la.la.svc"}, clientNames: []string{"cluster-autoscaler"},
 		serverLasts: 90 * day, clientLasts: 90 * day,
+		policed: slices.Clone(doctor.PolicedKinds), enforced: admissionv1.Deny,
 	}
 	s.caConfig.Data["cloud-config.yaml"] = []byte("address: la.la.svc:8086\ncert: /tls/tls.crt\nkey: /tls/tls.key\n")
 	s.node.Name, s.node.Spec.ProviderID = "lca-std-a-1-1", "liqo://std/std-a-1"
@@ -124,6 +129,15 @@ func (s *setup) examine(t *testing.T) *doctor.Report {
 	if s.namespace != nil {
 		objects = append(objects, s.namespace)
 	}
+	objects = append(objects, &admissionv1.ValidatingAdmissionPolicy{ObjectMeta: metav1.ObjectMeta{Name: "of-the-worker"},
+		Spec: admissionv1.ValidatingAdmissionPolicySpec{
+			MatchConditions: []admissionv1.MatchCondition{{Expression: "request.userInfo.username == " +
+				"'system:serviceaccount:la:worker'"}},
+			MatchConstraints: &admissionv1.MatchResources{ResourceRules: []admissionv1.NamedRuleWithOperations{{
+				RuleWithOperations: admissionv1.RuleWithOperations{Rule: admissionv1.Rule{Resources: s.policed}}}}},
+		}}, &admissionv1.ValidatingAdmissionPolicyBinding{ObjectMeta: metav1.ObjectMeta{Name: "of-the-worker"},
+		Spec: admissionv1.ValidatingAdmissionPolicyBindingSpec{PolicyName: "of-the-worker",
+			ValidationActions: []admissionv1.ValidationAction{s.enforced}}})
 	s.in.Kube = s.cluster(append(objects, s.serverTLS, s.clientTLS, s.caConfig, s.node)...)
 	if s.provider == nil {
 		s.provider = s.cluster(healthy().liqo)

@@ -1,0 +1,75 @@
+package doctor
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// PolicedKinds are the resources that the chart's admission policies of a worker's account cover; the test of the chart
+// compares them. A worker with microVMs has the policy of nodes alone.
+var PolicedKinds = []string{"nodes", "pods", "namespaces", "secrets", "rolebindings", "virtualnodes", "identities",
+	"renews", "resourceslices", "namespacemaps", "vkoptionstemplates", "configurations", "gatewayclients",
+	"gatewayservers", "publickeies"}
+
+// policies looks for the admission policies of the workers' accounts: without them an account equals cluster-admin.
+func (r *Report) policies(ctx context.Context, c *cluster) {
+	if len(c.workers) == 0 || c.version == nil || c.version.LessThan(policyKubernetes) {
+		return
+	}
+	client := c.kube.AdmissionregistrationV1()
+	policies, err := client.ValidatingAdmissionPolicies().List(ctx, metav1.ListOptions{})
+	if r.skipped("admission policies", err) {
+		return
+	}
+	bindings, err := client.ValidatingAdmissionPolicyBindings().List(ctx, metav1.ListOptions{})
+	if r.skipped("bindings of admission policies", err) {
+		return
+	}
+	denies := map[string]bool{}
+	for _, b := range bindings.Items {
+		if slices.Contains(b.Spec.ValidationActions, admissionv1.Deny) {
+			denies[b.Spec.PolicyName] = true
+		}
+	}
+	for _, p := range c.workers {
+		user := fmt.Sprintf("'system:serviceaccount:%s:%s'", p.deployment.Namespace,
+			p.deployment.Spec.Template.Spec.ServiceAccountName)
+		covered := coveredBy(policies.Items, denies, user)
+		lacking := slices.DeleteFunc(slices.Clone(PolicedKinds), func(kind string) bool { return covered[kind] })
+		if _, machines := p.flag("microvm-namespace"); machines {
+			lacking = slices.DeleteFunc(lacking, func(kind string) bool { return kind != "nodes" })
+		}
+		r.examined("admission policies of %s", user)
+		if len(lacking) > 0 {
+			r.add("worker-policies", p.where(), "no admission policy in force limits what its account writes to %s",
+				strings.Join(lacking, ", "))
+		}
+	}
+}
+
+// coveredBy returns the resources of the policies in force that are about the account.
+func coveredBy(policies []admissionv1.ValidatingAdmissionPolicy, denies map[string]bool, user string) map[string]bool {
+	covered := map[string]bool{}
+	for _, policy := range policies {
+		if !denies[policy.Name] || !matches(policy, user) {
+			continue
+		}
+		for _, rule := range policy.Spec.MatchConstraints.ResourceRules {
+			for _, resource := range rule.Resources {
+				covered[resource] = true
+			}
+		}
+	}
+	return covered
+}
+
+// matches reports whether a policy is about the account.
+func matches(policy admissionv1.ValidatingAdmissionPolicy, user string) bool {
+	return policy.Spec.MatchConstraints != nil && slices.ContainsFunc(policy.Spec.MatchConditions,
+		func(m admissionv1.MatchCondition) bool { return strings.Contains(m.Expression, user) })
+}
