@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 )
 
@@ -122,8 +123,15 @@ func consumerServices(t *testing.T, c *cluster) {
 			return err
 		}
 	}
+	c.kubectl(t, nil, "create", "service", "loadbalancer", "there", "--tcp=80")
+	status := func(ctx context.Context) error {
+		_, err := h.kube.CoreV1().Services("default").Patch(ctx, "there", types.MergePatchType,
+			[]byte(`{"status": {"loadBalancer": {"ingress": [{"ip": "8.8.8.8"}]}}}`), dryPatch, "status")
+		return err
+	}
 	judge(t, []attempt{
 		{"addresses of others", "has no externalIPs", create("8.8.8.8")},
 		{"usual Service", "", create()},
+		{"addresses of others in the status", "the status of a Service is the provider's", status},
 	})
 }
