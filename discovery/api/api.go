@@ -13,8 +13,8 @@ import (
 
 // Limits of the API.
 const (
-	MaxBody  = 64 << 10 // bytes of a request's body
-	MaxLimit = 500      // offers of one page
+	MaxBody  = 8 << 10 // bytes of a request's body: an agent's offer has less than one KiB
+	MaxLimit = 500     // offers of one page
 )
 
 // Paths. PathOffers lists the offers, and PathOffers/<name> is one; PathSessions is where an agent begins.

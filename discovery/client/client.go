@@ -120,7 +120,7 @@ func (c *Client) URL() string { return c.options.URL }
 
 const (
 	maxToken  = 4 << 10
-	maxAnswer = 32 << 20 // 500 offers of at most 64 KiB
+	maxAnswer = 6 << 20 // 500 offers of at most 8 KiB, with what the server adds
 )
 
 // token is empty when there is none to be sent.

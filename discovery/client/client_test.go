@@ -320,7 +320,7 @@ func TestAnswersThatAreNone(t *testing.T) {
 			for range 40 {
 				_, _ = w.Write([]byte(huge))
 			}
-		}, "larger than 32 MiB"},
+		}, "larger than 6 MiB"},
 		"redirect": {func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "https://elsewhere.example/", 302) },
 			"302 Found"},
 		"hangs up": {func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, "unreachable"},

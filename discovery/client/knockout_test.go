@@ -8,6 +8,7 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -51,6 +52,35 @@ func TestAWriterCannotKnockOutAnother(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, offers, 1, "%v", problems)
 	require.Equal(t, "milan", offers[0].Name)
+}
+
+// What one provider lists costs a worker a bounded amount, and takes no other provider's offers away.
+func TestAProviderCannotListWithoutBound(t *testing.T) {
+	s := newSite(t)
+	large := posted(t, "milan")
+	large.Provider, large.Labels = "milan", map[string]string{}
+	for n := range 60 {
+		large.Labels[fmt.Sprintf("%060d", n)] = strings.Repeat("a", 60)
+	}
+	var items []any
+	for n := range 400 { // of some 8 KiB each
+		large.Name = fmt.Sprintf("milan-%03d", n)
+		items = append(items, large)
+	}
+	turin := posted(t, "turin")
+	turin.Provider = "turin"
+	items = append(items, turin)
+	s.set(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		require.NoError(t, json.NewEncoder(w).Encode(map[string]any{"items": items}))
+	})
+	_, src := s.client(t)
+	offers, problems, err := src.List(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, "turin", offers[len(offers)-1].Name)
+	require.InDelta(t, 130, len(offers), 10)
+	require.Len(t, problems, 1)
+	require.Contains(t, problems[0].String(), "provider milan has offers of more than 1048576 bytes: the others are left")
 }
 
 func body(t *testing.T, name string) io.Reader {

@@ -81,12 +81,17 @@ func (s *Source) List(ctx context.Context) ([]fleet.Offer, []discovery.Problem, 
 	return offers, problems, nil
 }
 
-const maxPages = 40 // of 500 offers
+// Bounds of a list. What one writer or provider lists costs every worker memory and time.
+const (
+	maxPages       = 40       // of 500 offers
+	maxList        = 16 << 20 // bytes of all offers
+	maxPerProvider = 1 << 20  // bytes of one provider's offers, as many as a server keeps for one writer
+)
 
 // fetch gets all pages. Items stay raw: one that cannot be read must not hide the others.
 func (s *Source) fetch(ctx context.Context) ([]json.RawMessage, error) {
 	var items []json.RawMessage
-	after := ""
+	after, size := "", 0
 	for range maxPages {
 		target := s.client.target("")
 		target.RawQuery = url.Values{"limit": {strconv.Itoa(api.MaxLimit)}, "after": {after}}.Encode()
@@ -101,6 +106,12 @@ func (s *Source) fetch(ctx context.Context) ([]json.RawMessage, error) {
 			return nil, fmt.Errorf("%w: it answers no list of offers", ErrUnreachable)
 		}
 		items = append(items, *page.Items...)
+		for _, item := range *page.Items {
+			size += len(item)
+		}
+		if size > maxList {
+			return nil, fmt.Errorf("%w: its offers have more than %d bytes", ErrUnreachable, maxList)
+		}
 		if page.Next == "" {
 			return items, nil
 		}
@@ -113,8 +124,17 @@ func (s *Source) fetch(ctx context.Context) ([]json.RawMessage, error) {
 }
 
 func (s *Source) judge(items []json.RawMessage, asked time.Time) (offers []fleet.Offer, problems []discovery.Problem) {
-	ends := map[string]end{}
+	ends, spent := map[string]end{}, map[string]int{} // spent is the bytes of each provider
 	for i, raw := range items {
+		provider := providerOf(raw)
+		before := spent[provider]
+		if spent[provider] += len(raw); spent[provider] > maxPerProvider {
+			if before <= maxPerProvider {
+				problems = append(problems, discovery.NewProblem(s.Name(), "", "provider %s has offers of more than %d bytes: the "+
+					"others are left out", strings.Map(printable, provider), maxPerProvider))
+			}
+			continue
+		}
 		name, posted, err := s.client.read(raw)
 		if _, seen := ends[posted.Name]; err == nil && seen {
 			err = errors.New("is listed twice")
@@ -132,6 +152,15 @@ func (s *Source) judge(items []json.RawMessage, asked time.Time) (offers []fleet
 	s.ends = ends
 	slices.SortFunc(offers, func(a, b fleet.Offer) int { return cmp.Compare(a.Name, b.Name) })
 	return offers, problems
+}
+
+// providerOf returns the provider that an item names, before the item is judged; "" when there is none.
+func providerOf(raw json.RawMessage) string {
+	var head struct {
+		Provider string `json:"provider"`
+	}
+	_ = json.Unmarshal(raw, &head)
+	return head.Provider
 }
 
 // read reads an item of a list, and says why it is not taken. The name is for a Problem, as far as it can be read.

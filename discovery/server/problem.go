@@ -55,8 +55,9 @@ func translate(err error) *problemError {
 		return problem(http.StatusForbidden, typeOwned,
 			"only the writer who put the offer may replace or delete it until it expires")
 	case errors.Is(err, store.ErrFull):
-		return problem(http.StatusConflict, typeFull, "a writer has at most %d offers, and as many agents; delete some",
-			store.MaxPerWriter)
+		return problem(http.StatusConflict, typeFull,
+			"a writer has at most %d offers, of %d bytes together, and as many agents; delete some", store.MaxPerWriter,
+			store.MaxPerWriterBytes)
 	case errors.Is(err, store.ErrSession):
 		return problem(http.StatusConflict, api.TypeSession,
 			"the provider's agent has begun a newer one, or this server does not know it; nothing was changed")

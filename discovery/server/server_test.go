@@ -174,7 +174,7 @@ func TestPutRefuses(t *testing.T) {
 		"YAML type": {body: goodOffer, status: 415, header: []string{"Content-Type", "application/yaml"},
 			detail: "application/json"},
 		"no type":       {body: goodOffer, status: 415, header: []string{"Content-Type", ""}, detail: "application/json"},
-		"too large":     {body: goodOffer + strings.Repeat(" ", api.MaxBody), status: 413, detail: "65536 bytes"},
+		"too large":     {body: goodOffer + strings.Repeat(" ", api.MaxBody), status: 413, detail: "8192 bytes"},
 		"a list":        {body: "[]", status: 422, path: "", detail: "got a list, want a mapping"},
 		"null":          {body: "null", status: 422, path: "", detail: "the document is empty"},
 		"unknown field": {body: with(`"price"`, `"prize"`), status: 422, path: "prize", detail: "unknown field"},

@@ -18,7 +18,7 @@ var (
 	ErrNotFound = errors.New("offer not found")
 	// ErrOwned: the offer of that name is another writer's.
 	ErrOwned = errors.New("offer belongs to another writer")
-	// ErrFull: the writer has MaxPerWriter offers.
+	// ErrFull: the writer has MaxPerWriter offers, or MaxPerWriterBytes of them.
 	ErrFull = errors.New("too many offers")
 	// ErrSession: the session is not the newest of its agent, or it is not known here.
 	ErrSession = errors.New("session over")
@@ -32,6 +32,9 @@ type Turn struct{ Session, Sequence int64 }
 
 // MaxPerWriter bounds the live offers of one writer, and its sessions.
 const MaxPerWriter = 1000
+
+// MaxPerWriterBytes bounds the live offers of one writer together, as JSON: what one writer puts, all readers read.
+const MaxPerWriterBytes = 1 << 20
 
 // Record is an offer as it is kept. Its JSON is on disk: fields are only ever added. Offer.Expires is set by the
 // server; without it the record never ends.

@@ -105,10 +105,8 @@ func (s *Store) Put(ctx context.Context, record store.Record, turn store.Turn,
 		if was, err = before(ctx, tx, record.Offer.Name, record.Writer, now); err != nil {
 			return err
 		}
-		if was.Writer == "" {
-			if err := room(ctx, tx, record.Writer, now); err != nil {
-				return err
-			}
+		if err := room(ctx, tx, record, len(raw), now); err != nil {
+			return err
 		}
 		// The name may be free no longer: another writer has put it meanwhile.
 		result, err := tx.ExecContext(ctx, `INSERT INTO offers (name, writer, expires, record, labels) VALUES ($1, $2, $3, $4, $5)
@@ -130,13 +128,13 @@ func (s *Store) Put(ctx context.Context, record store.Record, turn store.Turn,
 	return was, nil
 }
 
-// room is an error when the writer may have no further offer.
-func room(ctx context.Context, tx *sql.Tx, writer string, now time.Time) error {
-	var n int
-	err := tx.QueryRowContext(ctx, "SELECT count(*) FROM offers WHERE writer = $1 AND expires > $2", writer,
-		now.UnixNano()).Scan(&n)
-	if err == nil && n >= store.MaxPerWriter {
-		err = fmt.Errorf("%w: %s has %d", store.ErrFull, writer, n)
+// room is an error when the writer may have no such offer beside its others.
+func room(ctx context.Context, tx *sql.Tx, record store.Record, size int, now time.Time) error {
+	var n, bytes int
+	err := tx.QueryRowContext(ctx, `SELECT count(*), coalesce(sum(length(record)), 0) FROM offers
+		WHERE writer = $1 AND expires > $2 AND name <> $3`, record.Writer, now.UnixNano(), record.Offer.Name).Scan(&n, &bytes)
+	if err == nil && (n >= store.MaxPerWriter || bytes+size > store.MaxPerWriterBytes) {
+		err = fmt.Errorf("%w: %s has %d others, of %d bytes", store.ErrFull, record.Writer, n, bytes)
 	}
 	return err
 }

@@ -33,6 +33,7 @@ func Contract(t *testing.T, open func(*testing.T) (first, second store.Store)) {
 		"expiry":               expiry,
 		"pages":                pages,
 		"quota":                quota,
+		"quotaOfBytes":         quotaOfBytes,
 		"concurrent":           concurrent,
 		"sessions":             sessions,
 		"sessions are bounded": sessionsAreBounded,
@@ -185,6 +186,31 @@ func quota(t *testing.T, s store.Store) {
 	require.True(t, put(t, s, fullRecord("more", "other")))
 	require.NoError(t, s.Delete(t.Context(), "a0001", "w", store.Turn{}, at))
 	require.True(t, put(t, s, fullRecord("room", "w")))
+}
+
+// A writer's offers have so many bytes together, whatever their number.
+func quotaOfBytes(t *testing.T, s store.Store) {
+	large := func(name, writer string) store.Record {
+		r := fullRecord(name, writer)
+		r.Offer.Labels = map[string]string{}
+		for n := range 60 {
+			r.Offer.Labels[fmt.Sprintf("%060d", n)] = strings.Repeat("a", 60)
+		}
+		return r
+	}
+	n := 0
+	for ; n < store.MaxPerWriter; n++ {
+		_, err := s.Put(t.Context(), large(fmt.Sprintf("a%04d", n), "w"), store.Turn{}, at)
+		if err != nil {
+			require.ErrorIs(t, err, store.ErrFull)
+			break
+		}
+	}
+	require.InDelta(t, store.MaxPerWriterBytes/8000, n, 20)
+	require.False(t, put(t, s, large("a0000", "w")), "replacing needs no room")
+	require.True(t, put(t, s, large("b", "other")))
+	require.NoError(t, s.Delete(t.Context(), "a0001", "w", store.Turn{}, at))
+	require.True(t, put(t, s, large("room", "w")))
 }
 
 // One writer owns a name; the others are told that it is another's.
