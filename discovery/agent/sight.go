@@ -1,0 +1,124 @@
+package agent
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// tenantResource is Liqo's Tenant.
+var tenantResource = sliceResource.GroupVersion().WithResource("tenants")
+
+const tenantActive = "Active"
+
+// sight is what a round has read. Its slices are settled by grants: the entries of the record whose slices exist.
+type sight struct {
+	world   World
+	objects []*unstructured.Unstructured // as the slices; nil for one that needs no answer
+	tenants map[string]Tenant
+	was     edition
+	grants  map[types.UID]grant
+}
+
+// look reads the record, the Tenants and the slices.
+func (g *granter) look(ctx context.Context) (seen sight, err error) {
+	if seen.was, err = g.record.read(ctx); err != nil { // before the slices: what it names and they lack is gone
+		return seen, err
+	}
+	if seen.tenants, err = g.readTenants(ctx); err != nil {
+		return seen, err
+	}
+	if seen.world, seen.objects, err = g.read(ctx); err != nil {
+		return seen, err
+	}
+	seen.grants = g.present(seen.was, seen.world.Slices, seen.tenants)
+	settle(seen.world.Slices, seen.tenants, seen.grants)
+	g.report(seen.world.Slices)
+	return seen, nil
+}
+
+// present returns the entries of the record whose slices exist. Without a record it makes the first one of what the
+// slices say, as they were granted before there was one.
+func (g *granter) present(was edition, all []Slice, tenants map[string]Tenant) map[types.UID]grant {
+	settle(all, tenants, nil)
+	grants := map[types.UID]grant{}
+	for _, s := range all {
+		switch entry, ok := was.grants[s.UID]; {
+		case ok && !(g.denied[s.UID] && s.condition(conditionResources) == denied):
+			grants[s.UID] = entry
+		case was.version == "" && s.Spec.Class == Class && s.condition(conditionResources) == accepted && s.Incoming():
+			grants[s.UID] = grant{Namespace: s.Namespace, Name: s.Name, Resources: positive(s.Status.Resources)}
+		}
+	}
+	here := map[types.UID]bool{}
+	for _, s := range all {
+		here[s.UID] = true
+	}
+	gone := func(uid types.UID) bool { return !here[uid] }
+	maps.DeleteFunc(g.denied, func(uid types.UID, _ bool) bool { return gone(uid) })
+	maps.DeleteFunc(g.forged, func(uid types.UID, _ bool) bool { return gone(uid) })
+	maps.DeleteFunc(g.failures, func(uid types.UID, _ failure) bool { return gone(uid) })
+	return grants
+}
+
+// read lists the slices as they are now.
+func (g *granter) read(ctx context.Context) (World, []*unstructured.Unstructured, error) {
+	ctx, cancel := context.WithTimeout(ctx, roundWithin)
+	defer cancel()
+	world := g.world()
+	world.Slices = nil
+	var objects []*unstructured.Unstructured
+	options := metav1.ListOptions{Limit: 50} // a slice may have a megabyte
+	for {
+		list, err := g.objects.Resource(sliceResource).List(ctx, options)
+		if err != nil {
+			return World{}, nil, fmt.Errorf("list slices: %w", err)
+		}
+		for i := range list.Items {
+			s := sliceOf(&list.Items[i])
+			world.Slices = append(world.Slices, s)
+			var object *unstructured.Unstructured
+			if s.mayWait() {
+				object = &list.Items[i]
+			}
+			objects = append(objects, object)
+		}
+		if options.Continue = list.GetContinue(); options.Continue == "" {
+			return world, objects, nil
+		}
+	}
+}
+
+// readTenants lists the Tenants, by their namespaces.
+func (g *granter) readTenants(ctx context.Context) (map[string]Tenant, error) {
+	ctx, cancel := context.WithTimeout(ctx, roundWithin)
+	defer cancel()
+	list, err := g.objects.Resource(tenantResource).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return nil, fmt.Errorf("list Tenants: %w", err)
+	}
+	var all []*unstructured.Unstructured
+	for i := range list.Items {
+		all = append(all, &list.Items[i])
+	}
+	return tenantsOf(all), nil
+}
+
+// tenantsOf returns the Tenants by their namespaces. A namespace with several has none that counts, as for Liqo.
+func tenantsOf(all []*unstructured.Unstructured) map[string]Tenant {
+	tenants, several := map[string]Tenant{}, map[string]bool{}
+	for _, o := range all {
+		id, _, _ := unstructured.NestedString(o.Object, "spec", "clusterID")
+		condition, _, _ := unstructured.NestedString(o.Object, "spec", "tenantCondition")
+		_, has := tenants[o.GetNamespace()]
+		several[o.GetNamespace()] = has || several[o.GetNamespace()]
+		tenants[o.GetNamespace()] = Tenant{ClusterID: id, Condition: cmp.Or(condition, tenantActive)}
+	}
+	maps.DeleteFunc(tenants, func(namespace string, t Tenant) bool { return several[namespace] || t.ClusterID == "" })
+	return tenants
+}
