@@ -36,8 +36,8 @@ func gateway(field, kind, namespace string, more map[string]any) map[string]any 
 	return spec
 }
 
-// consumerNetwork checks that a consumer changes no route but its own, and gives this cluster's Liqo no gateway of its own
-// making.
+// consumerNetwork checks that a consumer changes no route but its own, and gives this cluster's Liqo no gateway of its
+// own making.
 func consumerNetwork(t *testing.T, c *cluster, h holder) {
 	admin, err := dynamic.NewForConfig(c.config)
 	require.NoError(t, err)

@@ -77,8 +77,8 @@ func replicated(u *unstructured.Unstructured) *unstructured.Unstructured {
 	return u
 }
 
-// consumerSlices checks that a consumer's Liqo requests slices and certificates for the consumer alone, and answers none
-// of them itself.
+// consumerSlices checks that a consumer's Liqo requests slices and certificates for the consumer alone, and answers
+// none of them itself.
 func consumerSlices(t *testing.T, c *cluster) {
 	rsaKey, err := rsa.GenerateKey(rand.Reader, 2048)
 	require.NoError(t, err)

@@ -16,8 +16,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/deploy/provider"
 )
 
-// Each validation of the policies has a message of its own, of which an attempt in these tests quotes a part: an attempt
-// that only this validation denies fails without it.
+// Each validation of the policies has a message of its own, of which an attempt in these tests quotes a part: an
+// attempt that only this validation denies fails without it.
 func TestEachValidationIsTried(t *testing.T) {
 	quoted := literals(t)
 	agent, err := templateAgent(t, "--values", agentValues("full"))

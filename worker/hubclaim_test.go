@@ -71,8 +71,8 @@ func TestAWorkerEndsWhenItsHubIsGivenAway(t *testing.T) {
 	require.ErrorIs(t, <-ended, flow.ErrOtherCluster)
 }
 
-// While an operator gives a hub away, a worker of the former cluster, whose observer claims the hub in each round, cannot
-// take it back.
+// While an operator gives a hub away, a worker of the former cluster, whose observer claims the hub in each round,
+// cannot take it back.
 func TestFormerClusterCannotClaimInBetween(t *testing.T) {
 	t.Parallel()
 	s := newHubScene(t, 1)

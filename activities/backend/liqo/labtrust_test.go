@@ -61,9 +61,11 @@ func TestLabTrust(t *testing.T) {
 	}{
 		"grant itself": {"the status of a slice", patch(
 			`{"status": {"resources": {"cpu": "1k"}, "conditions": [{"type": "Resources", "status": "Accepted"}]}}`, "status")},
-		"labels off":                        {"has its id in consumerClusterID", patch(`{"metadata": {"labels": null}}`)},
-		"another consumer's slice":          {"has its id in consumerClusterID", patch(`{"spec": {"consumerClusterID": "turin"}}`)},
-		"an amount that takes hours to add": {"an amount of a slice", patch(`{"spec": {"resources": {"cpu": "1e100000000"}}}`)},
+		"labels off": {"has its id in consumerClusterID", patch(`{"metadata": {"labels": null}}`)},
+		"another consumer's slice": {"has its id in consumerClusterID", patch(
+			`{"spec": {"consumerClusterID": "turin"}}`)},
+		"an amount that takes hours to add": {"an amount of a slice", patch(
+			`{"spec": {"resources": {"cpu": "1e100000000"}}}`)},
 		"certificate of another name": {"repeats the certificate request", create("renews", renew(map[string]any{
 			"identityType": "ControlPlane", "csr": csr}))},
 		"certificate of a slice": {"certificates of slices are not renewed", create("renews", renew(map[string]any{
@@ -93,7 +95,8 @@ func (l *lab) controlPlane(t *testing.T, p fleet.Provider) *rest.Config {
 	return config
 }
 
-// renewed has the consumer's Liqo renew the certificate of its control plane, and waits until the provider has answered.
+// renewed has the consumer's Liqo renew the certificate of its control plane, and waits until the provider has
+// answered.
 func (l *lab) renewed(t *testing.T, p fleet.Provider) {
 	t.Helper()
 	namespace := "liqo-tenant-" + p.ID

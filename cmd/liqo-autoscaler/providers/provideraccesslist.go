@@ -63,10 +63,11 @@ func newProviderAccessList() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "list",
 		Short: "List the consumers that have access to this provider",
-		Long: `List the consumers that have access to this provider: those with an account of provider-access, and those with a Tenant
-that others have made. A row shows the age of the account, the condition of the Tenant, the granted ResourceSlices with
-their amounts, and the admission policies of provider-access that are missing. Kubernetes keeps no list of the tokens of
-an account: docs/security.md has the query for the audit log. Run this command as the provider's administrator.`,
+		Long: `List the consumers that have access to this provider: those with an account of provider-access, and those with
+a Tenant that others have made. A row shows the age of the account, the condition of the Tenant, the granted
+ResourceSlices with their amounts, and the admission policies of provider-access that are missing. Kubernetes keeps no
+list of the tokens of an account: docs/security.md has the query for the audit log. Run this command as the provider's
+administrator.`,
 		Example: "  liqo-autoscaler provider-access list --kubeconfig milan.kubeconfig",
 		Args:    cobra.NoArgs,
 		RunE: cli.Brief(func(ctx context.Context, cmd *cobra.Command, _ []string) error {

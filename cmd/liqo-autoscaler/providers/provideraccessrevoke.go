@@ -21,9 +21,9 @@ func newProviderAccessRevoke() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "revoke",
 		Short: "End a consumer's access to this provider",
-		Long: `End a consumer's access to this provider. The command sets the consumer's Tenant to Drained: Liqo takes the permissions
-of the consumer's certificates away, and ends its slices, so its nodes and their pods here end. It then makes the
-account of provider-access anew, which makes all tokens of the account void. The consumer's worker reports that the
+		Long: `End a consumer's access to this provider. The command sets the consumer's Tenant to Drained: Liqo takes the
+permissions of the consumer's certificates away, and ends its slices, so its nodes and their pods here end. It then
+makes the account of provider-access anew, which makes all tokens of the account void. The consumer's worker reports that the
 provider refuses. To let the consumer in again, set tenantCondition to Active, and give the consumer a new kubeconfig by
 provider-access kubeconfig. Run this command as the provider's administrator; to run it twice changes nothing more.`,
 		Example: "  liqo-autoscaler provider-access revoke --consumer-id munich --kubeconfig milan.kubeconfig",
