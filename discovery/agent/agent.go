@@ -30,7 +30,7 @@ type Options struct {
 	GrantsSlices bool
 	// Namespace has the Lease, by which one agent of several works.
 	Namespace string
-	// LiqoNamespace is that of the cluster's Liqo. It has the record of grants.
+	// LiqoNamespace is the namespace of the cluster's Liqo, with the record of grants.
 	LiqoNamespace string
 	Metrics       *Metrics
 	Log           *slog.Logger
@@ -126,8 +126,8 @@ func (a *Agent) offers() ([]api.Posted, time.Duration) {
 	return offers, config.TTL()
 }
 
-// shown returns what was granted, for metrics: each consumer of the config, and the others together as "other", with
-// the resources that nodes have. So nobody else decides how many series there are.
+// shown returns the granted amounts for metrics, by consumer. Consumers without an offer are summed as "other", and
+// only resources of nodes are shown. So the number of series is bounded.
 func (c Config) shown(w World) map[string]corev1.ResourceList {
 	const other = "other"
 	whole, _ := w.allocatable()

@@ -21,9 +21,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/wait"
 )
 
-// granter answers the slices of Class, in the order in which they were made. What was granted is in the record, and is
-// read before each round, as are the slices, and not from a watch, which may be behind: so that no room is granted
-// twice.
+// granter answers the slices of Class, in the order of their creation. Each round reads the record of grants and the
+// slices from the API server, not from a watch, which may be late. So no capacity is granted twice.
 type granter struct {
 	objects dynamic.Interface
 	record  *record
@@ -33,17 +32,17 @@ type granter struct {
 	metrics *Metrics
 
 	failures map[types.UID]failure // of slices whose answer could not be written
-	denied   map[types.UID]bool    // slices with an entry in the record that this agent has denied since
+	denied   map[types.UID]bool    // slices with an entry in the record that this agent denied later
 	forged   map[types.UID]bool    // slices that were reported as forged
 }
 
-// failure is when a slice that could not be answered is tried again.
+// failure counts the attempts to answer a slice, and has the time of the next attempt.
 type failure struct {
 	times int
 	next  time.Time
 }
 
-// roundWithin bounds one request; retryWithin bounds the time until a slice that could not be answered is tried again.
+// roundWithin bounds one request; retryWithin bounds the time between two attempts to answer a slice.
 const (
 	roundWithin = 10 * time.Second
 	retryWithin = time.Minute
@@ -54,7 +53,7 @@ func newGranter(g granter) *granter {
 	return &g
 }
 
-// run answers until ctx ends. waits has a value when a slice may have come.
+// run answers slices until ctx ends. waits has a value when a slice may wait.
 func (g *granter) run(ctx context.Context, waits <-chan struct{}) {
 	var told told.Once
 	for ctx.Err() == nil {
@@ -76,16 +75,16 @@ func (g *granter) run(ctx context.Context, waits <-chan struct{}) {
 	}
 }
 
-// answer is what is to be written into a slice.
+// answer is a decision about a slice, before it is written.
 type answer struct {
 	index  int // of the slice
 	tenant Tenant
 	Decision
 }
 
-// round answers all slices that wait: it judges all of them, books the grants together, and writes the answers. A slice
-// that cannot be answered is tried again later, and holds up no other. again is when another round is due, 0 when a
-// change of a slice asks for the next one.
+// round answers all slices that wait: it judges them, books the grants in one write, and writes the answers. A slice
+// that cannot be answered is retried later, and delays no other slice. again is the time until the next round; 0
+// means that the next change of a slice starts it.
 func (g *granter) round(ctx context.Context) (again time.Duration, err error) {
 	seen, err := g.look(ctx)
 	if err != nil {
@@ -104,7 +103,7 @@ func (g *granter) round(ctx context.Context) (again time.Duration, err error) {
 	return sooner(again, later), err
 }
 
-// sooner returns the earlier of two times until a round, of which 0 is none.
+// sooner returns the shorter of two times until a round; 0 means no round.
 func sooner(a, b time.Duration) time.Duration {
 	if a == 0 || b > 0 && b < a {
 		return b
@@ -112,7 +111,7 @@ func sooner(a, b time.Duration) time.Duration {
 	return a
 }
 
-// answer writes the answers, and returns when the first one that could not be written is tried again.
+// answer writes the answers. again is the time until the first failed answer is retried; 0 without one.
 func (g *granter) answer(ctx context.Context, seen sight, answers []answer,
 	config Config) (again time.Duration, err error) {
 	var failed []error
@@ -127,7 +126,7 @@ func (g *granter) answer(ctx context.Context, seen sight, answers []answer,
 			failed = append(failed, fmt.Errorf("answer slice %s/%s: %w", s.Namespace, s.Name, err))
 		}
 		if errors.Is(err, context.DeadlineExceeded) {
-			break // the API server does not answer
+			break // the API server is not responding
 		}
 	}
 	return again, errors.Join(failed...)
@@ -146,7 +145,7 @@ func (g *granter) book(ctx context.Context, seen sight, answers []answer) error 
 	return g.record.write(ctx, seen.was, seen.grants)
 }
 
-// wrote notes what has become of an answer, and returns when the slice is tried again; 0 when there is no need.
+// wrote records the result of a write, and returns the time until the slice is retried; 0 means no retry.
 func (g *granter) wrote(s Slice, a answer, err error) (later time.Duration) {
 	switch {
 	case err == nil:
@@ -160,7 +159,7 @@ func (g *granter) wrote(s Slice, a answer, err error) (later time.Duration) {
 		return 0
 	case apierrors.IsNotFound(err):
 		return 0
-	case apierrors.IsConflict(err): // somebody has changed the slice
+	case apierrors.IsConflict(err): // the slice has changed
 		return writeEvery
 	}
 	f := g.failures[s.UID]
@@ -169,7 +168,7 @@ func (g *granter) wrote(s Slice, a answer, err error) (later time.Duration) {
 	return later
 }
 
-// report logs the slices that say that they were granted, and were not, once each.
+// report logs each forged slice once.
 func (g *granter) report(all []Slice) {
 	for _, s := range all {
 		if s.forged() && !g.forged[s.UID] {
@@ -181,8 +180,8 @@ func (g *granter) report(all []Slice) {
 	}
 }
 
-// judge judges the slices that wait, oldest first, each with what those before it were granted. again is when one that
-// has failed before is due.
+// judge decides about the slices that wait, oldest first. Each decision counts the grants before it. again is the time
+// until a slice that failed before is due.
 func (g *granter) judge(config Config, world World, tenants map[string]Tenant) (answers []answer, again time.Duration) {
 	for _, n := range order(world.Slices) {
 		s := &world.Slices[n]

@@ -30,10 +30,10 @@ type grant struct {
 	Resources corev1.ResourceList `json:"resources"`
 }
 
-// record is what agents have granted, by the UID of the slice. A grant is in the record before it is in the slice's
-// status, which a consumer may write. Because each write names the version that was read, the record is at once the
-// memory of an agent that restarts, and what keeps a second agent, or one that was frozen, from granting the same room
-// again. Safe for concurrent use.
+// record keeps the grants of all agents of the cluster, by the UID of the slice. The agent writes a grant into the
+// record before it writes the slice's status, which the consumer may change. Each write names the version that was
+// read. So the record survives a restart of the agent, and it prevents that a second agent, or a frozen one, grants
+// the same capacity again. Safe for concurrent use.
 type record struct {
 	kube      kubernetes.Interface
 	namespace string // of Liqo
@@ -52,7 +52,7 @@ func (r *record) grants() map[types.UID]grant {
 	return r.last
 }
 
-// edition is the record as it was read. Its version is "" when there is no record yet.
+// edition is one version of the record. The version is "" before the first record.
 type edition struct {
 	grants  map[types.UID]grant
 	version string
@@ -79,7 +79,8 @@ func (r *record) read(ctx context.Context) (e edition, err error) {
 	return e, nil
 }
 
-// write replaces the edition that was read; a conflict says that somebody else has. Blocks for at most roundWithin.
+// write replaces the edition was. A conflict error means that another agent replaced it first. Blocks for at most
+// roundWithin.
 func (r *record) write(ctx context.Context, was edition, grants map[types.UID]grant) error {
 	ctx, cancel := context.WithTimeout(ctx, roundWithin)
 	defer cancel()

@@ -16,10 +16,10 @@ var tenantResource = sliceResource.GroupVersion().WithResource("tenants")
 
 const tenantActive = "Active"
 
-// sight is what a round has read. Its slices are settled by grants: the entries of the record whose slices exist.
+// sight is the state that a round reads. grants has the entries of the record whose slices exist.
 type sight struct {
 	world   World
-	objects []*unstructured.Unstructured // as the slices; nil for one that needs no answer
+	objects []*unstructured.Unstructured // in the order of the slices; nil for a slice that needs no answer
 	tenants map[string]Tenant
 	was     edition
 	grants  map[types.UID]grant
@@ -27,7 +27,7 @@ type sight struct {
 
 // look reads the record, the Tenants and the slices.
 func (g *granter) look(ctx context.Context) (seen sight, err error) {
-	if seen.was, err = g.record.read(ctx); err != nil { // before the slices: what it names and they lack is gone
+	if seen.was, err = g.record.read(ctx); err != nil { // before the slices: an entry without a slice is then stale
 		return seen, err
 	}
 	if seen.tenants, err = g.readTenants(ctx); err != nil {
@@ -42,8 +42,8 @@ func (g *granter) look(ctx context.Context) (seen sight, err error) {
 	return seen, nil
 }
 
-// present returns the entries of the record whose slices exist. Without a record it makes the first one of what the
-// slices say, as they were granted before there was one.
+// present returns the entries of the record whose slices exist. Without a record it returns the grants in the status of
+// the slices, for the first record.
 func (g *granter) present(was edition, all []Slice, tenants map[string]Tenant) map[types.UID]grant {
 	settle(all, tenants, nil)
 	grants := map[types.UID]grant{}

@@ -19,8 +19,7 @@ import (
 var sliceResource = schema.GroupVersionResource{Group: "authentication.liqo.io", Version: "v1beta1",
 	Resource: "resourceslices"}
 
-// Labels of a slice that a consumer has sent. Those of liqo-autoscaler, which Liqo copies with it, say that it is a
-// hold, and of which installation.
+// Labels of liqo-autoscaler on a slice, which Liqo copies with the slice. They mark a hold, and name its installation.
 const (
 	labelOurs = "liqo-autoscaler.io/managed-by"
 	ours      = "liqo-autoscaler"
@@ -30,8 +29,8 @@ const (
 // Holder is one installation of liqo-autoscaler in a consumer cluster: it subtracts its own slices from an offer.
 type Holder struct{ Consumer, Hub string }
 
-// Slice is a ResourceSlice as far as it matters here. All of it may be the consumer's own writing, status and labels
-// included: Liqo's ClusterRole liqo-remote-controlplane grants that.
+// Slice has the fields of a ResourceSlice that the agent reads. The consumer may write each of them, also the status
+// and the labels: Liqo's ClusterRole liqo-remote-controlplane permits it.
 type Slice struct {
 	metav1.ObjectMeta `json:"metadata"`
 	Spec              struct {
@@ -45,11 +44,11 @@ type Slice struct {
 	} `json:"status"`
 	// Owner is the consumer whose Tenant is in the slice's namespace; "" when the slice takes nothing from this cluster.
 	Owner string `json:"-"`
-	// Booked is the amount that the record of grants has for the slice; nil when it has none.
+	// Booked is the slice's amount in the record of grants; nil without an entry.
 	Booked corev1.ResourceList `json:"-"`
-	// Recorded says that there is a record of grants, so that a slice of Class without an entry was granted nothing.
+	// Recorded is true when the agent keeps a record of grants. A slice of Class without an entry then has no grant.
 	Recorded bool `json:"-"`
-	// unreadable says that the requested amounts are none, which the schema of ResourceSlices does not check.
+	// unreadable is true when the requested amounts cannot be parsed. The schema of ResourceSlices does not check them.
 	unreadable bool
 }
 
@@ -82,23 +81,23 @@ func (s Slice) Incoming() bool { return s.Owner != "" }
 // holder returns the consumer that the slice is charged to: of a slice whose Tenant is gone, the namespace.
 func (s Slice) holder() string { return cmp.Or(s.Owner, s.Namespace) }
 
-// Granted returns the amount that the slice was granted here: of Class what the record has, and of another class what
-// the slice says. One that changed its class after a grant counts with the larger amounts.
+// Granted returns the slice's granted amounts: for Class the amounts in the record, for another class the amounts in
+// the status. A slice that changed its class after a grant counts with the larger amounts.
 func (s Slice) Granted() corev1.ResourceList {
 	switch {
 	case s.Spec.Class == Class && (s.Recorded || s.Booked != nil):
 		return s.Booked
 	case s.Booked == nil:
-		return s.said()
+		return s.claimed()
 	}
 	granted := s.Booked.DeepCopy()
-	raise(granted, s.said())
+	raise(granted, s.claimed())
 	return granted
 }
 
-// said returns the amount that the slice says it was granted. A slice of Liqo's own class counts with its requests
-// before it has an answer, because Liqo grants just that.
-func (s Slice) said() corev1.ResourceList {
+// claimed returns the amounts in the slice's status. A slice of Liqo's own class counts with its requests before it has
+// an answer, because Liqo grants exactly the requests.
+func (s Slice) claimed() corev1.ResourceList {
 	answer := s.condition(conditionResources)
 	switch {
 	case !s.Incoming():
@@ -111,7 +110,7 @@ func (s Slice) said() corev1.ResourceList {
 	return nil
 }
 
-// forged reports whether the slice says that it was granted, and no agent has granted it.
+// forged reports whether the slice's status has a grant that the record does not have.
 func (s Slice) forged() bool {
 	return s.Recorded && s.Spec.Class == Class && s.Booked == nil && s.Incoming() &&
 		s.condition(conditionResources) == accepted
@@ -121,8 +120,8 @@ func (s Slice) heldBy(h Holder) bool {
 	return h.Consumer != "" && s.Owner == h.Consumer && s.Labels[labelOurs] == ours && s.Labels[labelHub] == h.Hub
 }
 
-// sliceOf reads a slice. Amounts that cannot be read are none: requested ones make the slice unreadable, granted ones
-// count as the record has them.
+// sliceOf reads a slice. It drops amounts that cannot be parsed: without its requests the slice is unreadable, and its
+// grant counts with the amounts in the record.
 func sliceOf(object *unstructured.Unstructured) (s Slice) {
 	fields := maps.Clone(object.Object)
 	for _, part := range []string{"spec", "status"} {
@@ -139,14 +138,14 @@ func sliceOf(object *unstructured.Unstructured) (s Slice) {
 	if err == nil {
 		err = json.Unmarshal(raw, &s)
 	}
-	if err != nil { // which the schema of ResourceSlices excludes
+	if err != nil { // the schema of ResourceSlices excludes this
 		s = Slice{unreadable: true}
 		s.Name, s.Namespace, s.UID = object.GetName(), object.GetNamespace(), object.GetUID()
 	}
 	return s
 }
 
-// settle says of each slice whose it is and what the record has for it. A nil record means that nobody keeps one.
+// settle sets the owner of each slice, and its entry in the record. A nil record means that the agent keeps none.
 func settle(all []Slice, tenants map[string]Tenant, record map[types.UID]grant) {
 	for n := range all {
 		s := &all[n]

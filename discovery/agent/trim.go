@@ -22,7 +22,7 @@ func trim(object any) (any, error) {
 	return object, nil
 }
 
-// trimLiqo keeps the fields of a ResourceSlice or Tenant that are read: a consumer may fill the others.
+// trimLiqo keeps the fields of a ResourceSlice or Tenant that the agent reads: a consumer may fill all fields.
 func trimLiqo(o *unstructured.Unstructured) *unstructured.Unstructured {
 	kept := &unstructured.Unstructured{Object: map[string]any{}}
 	for _, path := range [][]string{{"apiVersion"}, {"kind"}, {"metadata", "name"}, {"metadata", "namespace"},

@@ -24,8 +24,9 @@ type used struct {
 	what   string // for people
 }
 
-// unchanged returns an error when the provider names other addresses than those with which the network was made: Liqo
-// would make routes of them on every node here. Configurations without the annotation, of earlier builds, pass.
+// unchanged returns an error when the provider's addresses differ from the addresses at the creation of the network:
+// Liqo would add routes for them on every node of this cluster. Configurations without the annotation, of earlier
+// builds, pass.
 func unchanged(configuration *unstructured.Unstructured, remote map[string]any) error {
 	was, ok := configuration.GetAnnotations()[annotationNetworks]
 	if now := networksOf(remote); ok && now != was {

@@ -22,10 +22,10 @@ func newProviderAccessRevoke() *cobra.Command {
 		Use:   "revoke",
 		Short: "End a consumer's access to this provider",
 		Long: `End a consumer's access to this provider. The command sets the consumer's Tenant to Drained: Liqo takes the
-permissions of the consumer's certificates away, and ends its slices, so its nodes and their pods here end. It then
-makes the account of provider-access anew, which makes all tokens of the account void. The consumer's worker reports that the
-provider refuses. To let the consumer in again, set tenantCondition to Active, and give the consumer a new kubeconfig by
-provider-access kubeconfig. Run this command as the provider's administrator; to run it twice changes nothing more.`,
+permissions of the consumer's certificates away, and ends its slices, so its nodes and their pods here end. The command
+then replaces the account of provider-access, so that all tokens of the account are void. The consumer's worker reports
+that the provider refuses. To let the consumer in again, set tenantCondition to Active, and give the consumer a new
+kubeconfig by provider-access kubeconfig. Run this command as the provider's administrator. To run it twice is harmless.`,
 		Example: "  liqo-autoscaler provider-access revoke --consumer-id munich --kubeconfig milan.kubeconfig",
 		Args:    cobra.NoArgs,
 		PreRunE: func(*cobra.Command, []string) error { return f.check() },
@@ -42,7 +42,7 @@ provider-access kubeconfig. Run this command as the provider's administrator; to
 	return cmd
 }
 
-// revoke drains the consumer's Tenants, and makes its account anew.
+// revoke drains the consumer's Tenants, and replaces its account, so that all its tokens are void.
 func (a admins) revoke(ctx context.Context, id string, out io.Writer) error {
 	all, err := a.consumers(ctx)
 	if err != nil {

@@ -128,7 +128,7 @@ func (s *Store) Put(ctx context.Context, record store.Record, turn store.Turn,
 	return was, nil
 }
 
-// room is an error when the writer may have no such offer beside its others.
+// room returns store.ErrFull when the offer exceeds the writer's quota, with the writer's other offers counted.
 func room(ctx context.Context, tx *sql.Tx, record store.Record, size int, now time.Time) error {
 	var n, bytes int
 	err := tx.QueryRowContext(ctx, `SELECT count(*), coalesce(sum(length(record)), 0) FROM offers
