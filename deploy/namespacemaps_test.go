@@ -4,12 +4,8 @@ import (
 	"context"
 	"fmt"
 	"testing"
-	"time"
 
-	"github.com/stretchr/testify/require"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/client-go/dynamic"
 )
 
 var namespaceMaps = liqoKind("offloading", "namespacemaps")
@@ -27,16 +23,10 @@ func replica(name string, mapping map[string]any) *unstructured.Unstructured {
 // consumerNamespaces checks that a consumer's NamespaceMap has the consumer's origin, and names no namespace that others
 // have or will have.
 func consumerNamespaces(t *testing.T, c *cluster, account holder) {
-	admin, err := dynamic.NewForConfig(c.config)
-	require.NoError(t, err)
 	outgoing := replica("outgoing", nil)
 	outgoing.SetLabels(map[string]string{"liqo.io/replication": "true", "liqo.io/remoteID": "rome", remoteID: "rome"})
 	for _, object := range []*unstructured.Unstructured{replica("here", map[string]any{"shop": "liqo-demo"}), outgoing} {
-		require.Eventually(t, func() bool { // a new kind is served a little later
-			_, err = admin.Resource(namespaceMaps).Namespace(consumerNamespace).Create(t.Context(), object,
-				metav1.CreateOptions{})
-			return err == nil
-		}, 2*time.Minute, 200*time.Millisecond, "the last answer: %v", &err)
+		c.createServed(t, namespaceMaps, object)
 	}
 	h := c.identity(t, "rome", "liqo.io")
 	to := func(namespace string) func(context.Context) error {

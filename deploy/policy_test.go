@@ -114,6 +114,17 @@ func (h holder) createLiqo(kind apischema.GroupVersionResource, namespace string
 	}
 }
 
+// createServed creates an object as the administrator, once its kind is served: a new CRD takes a moment.
+func (c *cluster) createServed(t *testing.T, kind apischema.GroupVersionResource, object *unstructured.Unstructured) {
+	t.Helper()
+	admin, err := dynamic.NewForConfig(c.config)
+	require.NoError(t, err)
+	testkit.Until(t, 2*time.Minute, object.GetKind()+" is served", func() error {
+		_, err := admin.Resource(kind).Namespace(object.GetNamespace()).Create(t.Context(), object, metav1.CreateOptions{})
+		return err
+	})
+}
+
 func labelled(key string) func(*corev1.Secret) {
 	return func(s *corev1.Secret) { s.Labels[key] = "ControlPlane" }
 }

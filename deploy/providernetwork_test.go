@@ -4,12 +4,10 @@ import (
 	"context"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/client-go/dynamic"
 )
 
 // networkObject returns an object of a network with rome, as our worker makes it.
@@ -39,16 +37,10 @@ func gateway(field, kind, namespace string, more map[string]any) map[string]any 
 // consumerNetwork checks that a consumer changes no route but its own, and gives this cluster's Liqo no gateway of its
 // own making.
 func consumerNetwork(t *testing.T, c *cluster, h holder) {
-	admin, err := dynamic.NewForConfig(c.config)
-	require.NoError(t, err)
 	configurations := liqoKind("networking", "configurations")
 	made := networkObject("Configuration", cidrs("10.1.0.0/16"))
 	made.SetName("here")
-	require.Eventually(t, func() bool { // a new kind is served a little later
-		_, err = admin.Resource(configurations).Namespace(consumerNamespace).Create(t.Context(), made,
-			metav1.CreateOptions{})
-		return err == nil
-	}, 2*time.Minute, 200*time.Millisecond, "the last answer: %v", &err)
+	c.createServed(t, configurations, made)
 
 	kinds := map[string]string{"Configuration": "configurations", "GatewayServer": "gatewayservers",
 		"GatewayClient": "gatewayclients", "PublicKey": "publickeies"}

@@ -3,14 +3,11 @@ package deploy_test
 import (
 	"context"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/client-go/dynamic"
 )
 
 const consumerNamespace = "liqo-tenant-rome" // of the consumer rome
@@ -117,8 +114,6 @@ const identityType = "liqo.io/identity-type"
 
 // consumerTenant checks that the consumer writes its own Tenant, and nothing by which the provider refuses it.
 func consumerTenant(t *testing.T, c *cluster, h holder) {
-	admin, err := dynamic.NewForConfig(c.config)
-	require.NoError(t, err)
 	forge := func(name string, spec map[string]any,
 		changes ...func(*unstructured.Unstructured)) *unstructured.Unstructured {
 		u := liqoObject("Tenant", consumerNamespace, name, spec)
@@ -136,10 +131,7 @@ func consumerTenant(t *testing.T, c *cluster, h holder) {
 		if name == "skipped" {
 			tenant.SetLabels(map[string]string{webhookSkip: "true"})
 		}
-		require.Eventually(t, func() bool { // a new kind is served a little later
-			_, err = admin.Resource(tenants).Namespace(consumerNamespace).Create(t.Context(), tenant, metav1.CreateOptions{})
-			return err == nil
-		}, 2*time.Minute, 200*time.Millisecond, "the last answer: %v", &err)
+		c.createServed(t, tenants, tenant)
 	}
 	create := func(spec map[string]any, changes ...func(*unstructured.Unstructured)) func(context.Context) error {
 		return h.createLiqo(tenants, consumerNamespace, forge("new", spec, changes...))

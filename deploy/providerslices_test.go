@@ -17,7 +17,6 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -96,11 +95,7 @@ func slicesOf(t *testing.T, c *cluster, key, foreign consumerKey) {
 	ctx := context.WithoutCancel(t.Context())
 	make := func(kind string, u *unstructured.Unstructured) {
 		t.Helper()
-		require.Eventually(t, func() bool { // a new kind is served a little later
-			_, err = admin.Resource(liqoKind("authentication", kind)).Namespace(consumerNamespace).Create(ctx, u,
-				metav1.CreateOptions{})
-			return err == nil
-		}, 2*time.Minute, 200*time.Millisecond, "the last answer: %v", &err)
+		c.createServed(t, liqoKind("authentication", kind), u)
 		t.Cleanup(func() {
 			require.NoError(t, admin.Resource(liqoKind("authentication", kind)).Namespace(consumerNamespace).Delete(ctx,
 				u.GetName(), metav1.DeleteOptions{}))

@@ -115,7 +115,7 @@ func TestTwoAgentsGrantNoRoomTwice(t *testing.T) {
 	require.Equal(t, 60, c.granted(t), "of 60 CPUs")
 }
 
-// An agent that starts anew knows what was granted, also where the slice does not say so yet.
+// An agent that restarts knows the grants of its predecessor, also a grant that is not in the slice's status yet.
 func TestAnAgentThatRestartsKnowsWhatWasGranted(t *testing.T) {
 	c := newCluster()
 	c.ask(t, 1)
@@ -131,7 +131,7 @@ func TestAnAgentThatRestartsKnowsWhatWasGranted(t *testing.T) {
 	require.Equal(t, map[string]string{"munich-000": accepted, "turin-001": denied}, c.answered(t))
 }
 
-// Where there is no record yet, the first one has what slices say. A slice that is gone leaves the record.
+// The first record has the grants in the status of the slices. A deleted slice leaves the record.
 func TestTheFirstRecordHasWhatSlicesSay(t *testing.T) {
 	c := newCluster()
 	c.ask(t, 2)

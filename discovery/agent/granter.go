@@ -64,14 +64,26 @@ func (g *granter) run(ctx context.Context, waits <-chan struct{}) {
 		if told.IsNew(err) {
 			g.log.Warn("ResourceSlices cannot be answered", "error", err)
 		}
-		if again > 0 {
-			wait.For(ctx, jitter(again))
-			continue
+		if err != nil {
+			wait.For(ctx, jitter(writeEvery))
 		}
-		select {
-		case <-waits:
-		case <-ctx.Done():
-		}
+		g.rest(ctx, again, waits)
+	}
+}
+
+// rest waits until a slice may wait, until the time again has passed, or until ctx ends. 0 sets no time. A slice that
+// is retried late does not delay the slices of other consumers.
+func (g *granter) rest(ctx context.Context, again time.Duration, waits <-chan struct{}) {
+	var due <-chan time.Time
+	if again > 0 {
+		timer := time.NewTimer(jitter(again))
+		defer timer.Stop()
+		due = timer.C
+	}
+	select {
+	case <-waits:
+	case <-due:
+	case <-ctx.Done():
 	}
 }
 
@@ -86,7 +98,7 @@ type answer struct {
 // that cannot be answered is retried later, and delays no other slice. again is the time until the next round; 0
 // means that the next change of a slice starts it.
 func (g *granter) round(ctx context.Context) (again time.Duration, err error) {
-	seen, err := g.look(ctx)
+	seen, err := g.snapshot(ctx)
 	if err != nil {
 		return writeEvery, err
 	}
@@ -112,7 +124,7 @@ func sooner(a, b time.Duration) time.Duration {
 }
 
 // answer writes the answers. again is the time until the first failed answer is retried; 0 without one.
-func (g *granter) answer(ctx context.Context, seen sight, answers []answer,
+func (g *granter) answer(ctx context.Context, seen snapshot, answers []answer,
 	config Config) (again time.Duration, err error) {
 	var failed []error
 	for _, a := range answers {
@@ -133,7 +145,7 @@ func (g *granter) answer(ctx context.Context, seen sight, answers []answer,
 }
 
 // book writes the grants among the answers into the record, when they change it.
-func (g *granter) book(ctx context.Context, seen sight, answers []answer) error {
+func (g *granter) book(ctx context.Context, seen snapshot, answers []answer) error {
 	for _, a := range answers {
 		if s := seen.world.Slices[a.index]; a.Granted {
 			seen.grants[s.UID] = grant{Namespace: s.Namespace, Name: s.Name, Resources: positive(s.Spec.Resources)}

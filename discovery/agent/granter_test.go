@@ -52,7 +52,7 @@ func (c *cluster) versioned() {
 	})
 }
 
-// versionedRecord has the fake cluster refuse updates of the record of grants that others have changed meanwhile.
+// versionedRecord lets the fake cluster refuse an update of the record of grants with an old resourceVersion.
 func (c *cluster) versionedRecord() { c.versionedRecordOf(c.kube.Tracker()) }
 
 func (c *cluster) versionedRecordOf(tracker clienttesting.ObjectTracker) {

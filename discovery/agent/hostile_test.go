@@ -1,8 +1,12 @@
 package agent
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
@@ -81,7 +85,7 @@ func TestASliceThatChangesItsClassCountsWithMore(t *testing.T) {
 	require.Equal(t, "cpu=1, memory=2Gi", show(changed.Granted()))
 }
 
-// A slice that says that it was granted, and was not, holds nothing. The agent says so once.
+// A slice with a grant in its status and none in the record holds nothing. The agent logs it once.
 func TestAForgedGrantHoldsNothing(t *testing.T) {
 	c := newCluster()
 	c.ask(t, 1)
@@ -119,6 +123,36 @@ func TestASliceThatCannotBeAnswered(t *testing.T) {
 	}
 	require.Equal(t, 11, c.granted(t), "of turin's slices")
 	require.Equal(t, 1, tries, "it is tried again a second later")
+}
+
+// While one consumer's slice is retried only once a minute, a new slice of another consumer is answered at once.
+func TestARetriedSliceDelaysNoOther(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster()
+		c.ask(t, 1) // of munich
+		c.objects.PrependReactor("update", "resourceslices", func(a clienttesting.Action) (bool, runtime.Object, error) {
+			return a.GetNamespace() == "liqo-tenant-munich", nil, apierrors.NewInternalError(errors.New("too large"))
+		})
+		g := c.granter(toBoth, room("60"))
+		ctx, cancel := context.WithCancel(t.Context())
+		waits, ended := make(chan struct{}, 1), make(chan struct{})
+		go func() {
+			defer close(ended)
+			g.run(ctx, waits)
+		}()
+		<-time.After(10 * time.Minute) // of the bubble: the slice is retried once a minute by now
+		for n := range 3 {             // the second one comes just after a round
+			began, slice := time.Now(), asking("turin", 1+2*n)
+			c.create(t, slice)
+			waits <- struct{}{}
+			for c.answered(t)[slice.GetName()] == "" && time.Since(began) < time.Minute {
+				<-time.After(100 * time.Millisecond)
+			}
+			require.Less(t, time.Since(began), 3*time.Second, "of the bubble")
+		}
+		cancel()
+		<-ended
+	})
 }
 
 // A consumer whose Tenant is gone keeps what it was granted.

@@ -96,7 +96,8 @@ func (h *Hub) Check(ctx context.Context, cluster string) error {
 
 // Adopt gives the hub to a cluster, whoever had it: for a cluster that has been rebuilt. The processes of the former
 // cluster must not run any longer; those that still do cannot claim the hub in between, because Temporal replaces the
-// claim in one step. Idempotent. Needs no worker. Error: fleet.ErrUnavailable.
+// claim in one step. Idempotent. Needs no worker. Errors: fleet.ErrUnavailable,
+// ErrOtherCluster when another cluster adopts the hub at the same time.
 func (h *Hub) Adopt(ctx context.Context, cluster string) error {
 	s, err := h.State(ctx)
 	if err == nil && s.Cluster == cluster {
@@ -105,7 +106,11 @@ func (h *Hub) Adopt(ctx context.Context, cluster string) error {
 	if err != nil && !errors.Is(err, fleet.ErrNotRunning) {
 		return err
 	}
-	return h.start(ctx, cluster, enums.WORKFLOW_ID_CONFLICT_POLICY_TERMINATE_EXISTING)
+	if err := h.start(ctx, cluster, enums.WORKFLOW_ID_CONFLICT_POLICY_TERMINATE_EXISTING); err != nil {
+		return err
+	}
+	_, err = h.Claim(ctx, cluster) // verifies the claim
+	return err
 }
 
 // PauseObserver stops the observer, or lets it go on, and waits until the hub publishes that, or until ctx ends.

@@ -74,9 +74,7 @@ func TestNetworkAddressesArePinned(t *testing.T) {
 		c, _ := withLiqo(t, nil, nil)
 		require.NoError(t, connecting(prompt(t), c, networked("", ""), nil))
 		found := netObjects(t, c)
-		broken := found["here Connection "+localNS+"/gw-"+peer]
-		require.NoError(t, unstructured.SetNestedField(broken.Object, "Error", "status", "value"))
-		require.NoError(t, c.local.Update(t.Context(), broken))
+		c.breakConnection(t)
 		pods := func() any {
 			return field(t, netObjects(t, c)["here Configuration "+localNS+"/"+peer], "spec", "remote", "cidr", "pod")
 		}

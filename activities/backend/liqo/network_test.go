@@ -320,13 +320,19 @@ func TestNetworkRepaired(t *testing.T) {
 		}
 		require.Equal(t, []any{"203.0.113.1"}, dials(), "a network that works is let alone")
 
-		broken := found["here Connection "+localNS+"/gw-"+peer]
-		require.NoError(t, unstructured.SetNestedField(broken.Object, "Error", "status", "value"))
-		require.NoError(t, c.local.Update(t.Context(), broken))
+		c.breakConnection(t)
 		err := connecting(soon(t), c, networked("", ""), nil)
 		require.ErrorContains(t, err, "the Connection on this cluster is Error")
 		require.Equal(t, []any{"203.0.113.2"}, dials())
 	})
+}
+
+// breakConnection lets this cluster's gateway report an error.
+func (c *clusters) breakConnection(t *testing.T) {
+	t.Helper()
+	broken := netObjects(t, c)["here Connection "+localNS+"/gw-"+peer]
+	require.NoError(t, unstructured.SetNestedField(broken.Object, "Error", "status", "value"))
+	require.NoError(t, c.local.Update(t.Context(), broken))
 }
 
 // In namespaces that were there before us the network alone reminds us of the provider, and nothing but it is removed.

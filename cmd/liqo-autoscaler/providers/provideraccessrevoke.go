@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"slices"
 
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
@@ -48,15 +49,11 @@ func (a admins) revoke(ctx context.Context, id string, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	var found *consumer
-	for i := range all {
-		if all[i].id == id {
-			found = &all[i]
-		}
-	}
-	if found == nil {
+	at := slices.IndexFunc(all, func(c consumer) bool { return c.id == id })
+	if at < 0 {
 		return fmt.Errorf("consumer %s has no access to this provider: provider-access list shows those that have", id)
 	}
+	found := all[at]
 	for i := range found.tenants {
 		t := &found.tenants[i]
 		_, err := a.objects.Resource(tenants).Namespace(t.GetNamespace()).Patch(ctx, t.GetName(), types.MergePatchType,

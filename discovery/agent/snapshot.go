@@ -16,8 +16,8 @@ var tenantResource = sliceResource.GroupVersion().WithResource("tenants")
 
 const tenantActive = "Active"
 
-// sight is the state that a round reads. grants has the entries of the record whose slices exist.
-type sight struct {
+// snapshot is the state that a round reads. grants has the entries of the record whose slices exist.
+type snapshot struct {
 	world   World
 	objects []*unstructured.Unstructured // in the order of the slices; nil for a slice that needs no answer
 	tenants map[string]Tenant
@@ -25,8 +25,8 @@ type sight struct {
 	grants  map[types.UID]grant
 }
 
-// look reads the record, the Tenants and the slices.
-func (g *granter) look(ctx context.Context) (seen sight, err error) {
+// snapshot reads the record, the Tenants and the slices.
+func (g *granter) snapshot(ctx context.Context) (seen snapshot, err error) {
 	if seen.was, err = g.record.read(ctx); err != nil { // before the slices: an entry without a slice is then stale
 		return seen, err
 	}
