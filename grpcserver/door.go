@@ -2,6 +2,7 @@ package grpcserver
 
 import (
 	"context"
+	"maps"
 	"net"
 	"strings"
 	"sync"
@@ -32,7 +33,7 @@ const (
 // door admits calls before their requests are read.
 type door struct {
 	mu   sync.Mutex
-	from map[string]bool // addresses of callers without a certificate that have a request under way
+	from map[string]context.Context // requests that callers without a certificate have under way, by their address
 }
 
 // admit refuses calls over TLS without a client certificate, except those of the expander: CA's expander client has no
@@ -55,7 +56,8 @@ func (d *door) admit(ctx context.Context, call *tap.Info) (context.Context, erro
 	return ctx, nil
 }
 
-// take takes a place until the call is over, or its time.
+// take takes a place until the call is over, or its time. gRPC ends the context of a call before it sends the answer
+// (grpc internal/transport/http2_server.go, finishStream), so the place is free for the request that follows the answer.
 func (d *door) take(ctx context.Context, of net.Addr) (context.Context, error) {
 	address := of.String()
 	if host, _, err := net.SplitHostPort(address); err == nil {
@@ -63,21 +65,17 @@ func (d *door) take(ctx context.Context, of net.Addr) (context.Context, error) {
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	maps.DeleteFunc(d.from, func(_ string, request context.Context) bool { return request.Err() != nil })
 	switch {
-	case d.from[address]:
+	case d.from[address] != nil:
 		return ctx, status.Error(codes.ResourceExhausted, "another request of your address is under way")
 	case len(d.from) >= anonymousRequests:
 		return ctx, status.Error(codes.ResourceExhausted, "too many requests of callers without a certificate are under way")
 	case d.from == nil:
-		d.from = map[string]bool{}
+		d.from = map[string]context.Context{}
 	}
-	d.from[address] = true
 	ctx, cancel := context.WithTimeout(ctx, anonymousTime)
-	context.AfterFunc(ctx, func() {
-		cancel()
-		d.mu.Lock()
-		defer d.mu.Unlock()
-		delete(d.from, address)
-	})
+	context.AfterFunc(ctx, cancel)
+	d.from[address] = ctx
 	return ctx, nil
 }
