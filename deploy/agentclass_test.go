@@ -54,7 +54,7 @@ func (c *cluster) deniesDefaultClass(t *testing.T, objects dynamic.Interface) {
 	out, err := c.run(t, tool(t, "HELM"), nil, "upgrade", "liqo-autoscaler-agent", agentChart, "-n", namespace,
 		"--reuse-values", "--set", "denyDefaultClass=true")
 	require.NoError(t, err, "%s", out)
-	judge(t, []attempt{
+	c.judge(t, []attempt{
 		{"default", says, create(incoming("munich", "new", "default"), "munich")},
 		{"no class", says, create(incoming("turin", "new", ""), "turin")},
 		{"class changed", says, patch("slice-000", `{"spec": {"class": "default"}}`)},
@@ -67,4 +67,5 @@ func (c *cluster) deniesDefaultClass(t *testing.T, objects dynamic.Interface) {
 		{"a consumer without an offer", "", create(incoming("rome", "new", "default"), "rome")},
 		{"what this cluster asks for", "", create(outgoing, "munich")},
 	})
+	c.eachWasRemoved(t)
 }

@@ -27,12 +27,13 @@ type cluster struct {
 	kubeconfig string // of its administrator
 	config     *rest.Config
 	kube       kubernetes.Interface
+	removed    map[validation]bool // see removeEach
 }
 
 // startCluster starts both on free ports with keys made for this test; they end with it, by pid.
 func startCluster(t *testing.T) *cluster {
 	t.Helper()
-	c := &cluster{bin: tool(t, "KUBE_BIN")}
+	c := &cluster{bin: tool(t, "KUBE_BIN"), removed: map[validation]bool{}}
 	dir := t.TempDir()
 	file := func(name string) string { return filepath.Join(dir, name) }
 	ca := testkit.NewAuthority(t)

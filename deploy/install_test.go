@@ -94,7 +94,10 @@ func installs(t *testing.T, c *cluster, set string) {
 		showsEvents(t, c, account)
 		leadsHub(t, c, account, nameOf(set)+"-grpcserver", "default")
 	}
-	t.Run("policies", func(t *testing.T) { workerDenies(t, c, e) })
+	t.Run("policies", func(t *testing.T) {
+		workerDenies(t, c, e)
+		c.eachWasRemoved(t)
+	})
 	if set == "certmanager" { // nothing runs here, and the account has its rights
 		require.Equal(t, []string{"autoscaler-missing", "certificate-unreadable", "liqo-missing", "not-offloaded",
 			"server-not-ready", "temporal-unreachable", "worker-not-ready"}, doctorFinds(t, c))
@@ -238,7 +241,10 @@ func providerGrants(t *testing.T, c *cluster) {
 	for _, id := range doctorFinds(t, c, "--provider-kubeconfig", file) {
 		require.NotContains(t, id, "provider-", "the account has its rights")
 	}
-	t.Run("policies", func(t *testing.T) { providerDenies(t, c, c.holder(t, namespace, "consumer-rome")) })
+	t.Run("policies", func(t *testing.T) {
+		providerDenies(t, c, c.holder(t, namespace, "consumer-rome"))
+		c.eachWasRemoved(t)
+	})
 	t.Run("renew", func(t *testing.T) { renews(t, c, kubeconfig) })
 	t.Run("revoke", func(t *testing.T) { revokes(t, c, file) })
 }

@@ -41,7 +41,7 @@ func machinesAlone(t *testing.T, c *cluster) {
 		return func(ctx context.Context) error { return h.kube.CoreV1().Nodes().Delete(ctx, node, dryDelete) }
 	}
 	const policy, right = "machines of its own kind alone", "cannot create resource"
-	judge(t, []attempt{
+	c.judge(t, []attempt{
 		{"cordon another node", policy, patch("another", `{"spec":{"unschedulable":true}}`)},
 		{"take another node for a machine", policy,
 			patch("another", `{"metadata":{"labels":{"`+fleet.LabelMachineProvider+`":"rack-1"}}}`)},
@@ -56,4 +56,5 @@ func machinesAlone(t *testing.T, c *cluster) {
 		{"a Secret beside it", right, func(ctx context.Context) error { return h.createSecret(ctx, "machines", "x") }},
 		{"a Secret of Liqo's", right, func(ctx context.Context) error { return h.createSecret(ctx, "liqo-tenant-x", "x") }},
 	})
+	c.eachWasRemoved(t)
 }

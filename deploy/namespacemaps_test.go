@@ -79,5 +79,5 @@ func consumerNamespaces(t *testing.T, c *cluster, account holder) {
 	}
 	attempts = append(attempts, attempt{"201 namespaces", "at most 200 namespaces", h.createLiqo(namespaceMaps,
 		consumerNamespace, replica("new", many))})
-	judge(t, attempts)
+	c.judge(t, attempts)
 }

@@ -145,9 +145,9 @@ type attempt struct {
 	try    func(ctx context.Context) error
 }
 
-// judge tries the first attempt, which is denied, until it is, because a policy takes a moment to be in force; and then
-// all of them.
-func judge(t *testing.T, attempts []attempt) {
+// judge tries the first attempt, which is denied, until it is, because a policy takes a moment to be in force; then
+// all of them; and those that a validation denies once more without it.
+func (c *cluster) judge(t *testing.T, attempts []attempt) {
 	t.Helper()
 	require.NotEmpty(t, attempts[0].denied)
 	require.Eventually(t, func() bool { return refused(attempts[0].try(t.Context()), attempts[0].denied) },
@@ -163,6 +163,7 @@ func judge(t *testing.T, attempts []attempt) {
 			})
 		})
 	}
+	c.removeEach(t, attempts)
 }
 
 func refused(err error, says string) bool {

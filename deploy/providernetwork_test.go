@@ -64,7 +64,7 @@ func consumerNetwork(t *testing.T, c *cluster, h holder) {
 	}
 	const template, form, keys = "a WireGuard template in the namespace", "at most 8 networks", "neither its keys"
 	const clientTemplate = "WgGatewayClientTemplate"
-	judge(t, []attempt{
+	c.judge(t, []attempt{
 		{"Configuration of another cluster", "remote-cluster-id of the network", create(networkObject("Configuration",
 			cidrs("10.1.0.0/16")), labels(map[string]string{remoteID: "turin"}))},
 		{"Configuration", "", create(networkObject("Configuration", cidrs("10.1.0.0/16", "fd00:10::/56")))},
@@ -113,7 +113,7 @@ func consumerNetworks(t *testing.T, c *cluster, h holder) {
 			cidrs(networks...)))
 	}
 	const allowed = "with --consumer-networks"
-	judge(t, []attempt{
+	c.judge(t, []attempt{
 		{"another network", allowed, create("10.2.0.0/16")},
 		{"a part of it", allowed, create("10.1.0.0/24")},
 		{"more than it", allowed, create("10.1.0.0/16", "10.2.0.0/16")},

@@ -28,7 +28,7 @@ func providerDenies(t *testing.T, c *cluster, h holder) {
 	t.Run("tenant", func(t *testing.T) { consumerTenant(t, c, h) })
 	t.Run("namespaces", func(t *testing.T) { consumerNamespaces(t, c, h) })
 	t.Run("pods", func(t *testing.T) { consumerPods(t, c) })
-	t.Run("token", func(t *testing.T) { consumerToken(t, h) })
+	t.Run("token", func(t *testing.T) { consumerToken(t, c, h) })
 	t.Run("services", func(t *testing.T) { consumerServices(t, c) })
 }
 
@@ -42,7 +42,7 @@ func consumerIdentities(t *testing.T, c *cluster) map[string]holder {
 }
 
 // consumerToken checks that a token with which the account replaces its own ends within 90 days.
-func consumerToken(t *testing.T, h holder) {
+func consumerToken(t *testing.T, c *cluster, h holder) {
 	days := func(n int64) func(context.Context) error {
 		seconds := n * 24 * 3600
 		return func(ctx context.Context) error {
@@ -51,7 +51,7 @@ func consumerToken(t *testing.T, h holder) {
 			return err
 		}
 	}
-	judge(t, []attempt{{"91 days", "ends within 90 days", days(91)}, {"90 days", "", days(90)}})
+	c.judge(t, []attempt{{"91 days", "ends within 90 days", days(91)}, {"90 days", "", days(90)}})
 }
 
 // consumerSecrets checks that the account writes its nonce alone, and that no identity gives Liqo a kubeconfig to load.
@@ -106,7 +106,7 @@ func consumerSecrets(t *testing.T, c *cluster, h holder) {
 	attempts = append(attempts, attempt{"another consumer", "", func(ctx context.Context) error {
 		return other.createSecret(ctx, "default", "x", labelled(identityType))
 	}})
-	judge(t, attempts)
+	c.judge(t, attempts)
 }
 
 // identityType is the label by which Liqo finds its kubeconfigs.
@@ -156,7 +156,7 @@ func consumerTenant(t *testing.T, c *cluster, h holder) {
 	requests := func(cn string, organizations ...string) map[string]any {
 		return map[string]any{"publicKey": key.public(t), "csr": key.request(t, cn, organizations...)}
 	}
-	judge(t, []attempt{
+	c.judge(t, []attempt{
 		{"cordoned from the start", "a new Tenant is Active", create(map[string]any{"tenantCondition": "Cordoned"})},
 		{"without keys", "authzPolicy is KeysExchange", create(map[string]any{"authzPolicy": "TolerateNoHandshake"})},
 		{"of another cluster", "the Tenant is that of cluster rome", create(map[string]any{}, foreign)},

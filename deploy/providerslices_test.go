@@ -201,10 +201,10 @@ func slicesOf(t *testing.T, c *cluster, key, foreign consumerKey) {
 		attempts = append(attempts, attempt{who + ": grant itself", "the status of a slice", is.patch(sliceKind,
 			consumerNamespace, "here", `{"status": {"resources": {"cpu": "1k"}}}`, "status")})
 	}
-	judge(t, attempts)
+	c.judge(t, attempts)
 	patched := fmt.Sprintf(`{"spec": {"publicKey": %q}}`, foreign.public(t))
 	_, err = admin.Resource(tenants).Namespace(consumerNamespace).Patch(ctx, "rome", "application/merge-patch+json",
 		[]byte(patched), metav1.PatchOptions{})
 	require.NoError(t, err)
-	judge(t, []attempt{{"key of another kind", oneOrganization, create(slice("new", nil))}})
+	c.judge(t, []attempt{{"key of another kind", oneOrganization, create(slice("new", nil))}})
 }

@@ -108,7 +108,7 @@ func consumerPods(t *testing.T, c *cluster) {
 	turin := c.identity(t, "group-00000-1a2b3c4d5e6f", "turin")
 	attempts = append(attempts, attempt{"another consumer", "", make(turin, "",
 		`{"securityContext": {"privileged": true}}`)})
-	judge(t, attempts)
+	c.judge(t, attempts)
 }
 
 // consumerServices checks that a consumer's Service takes no traffic of others.
@@ -129,7 +129,7 @@ func consumerServices(t *testing.T, c *cluster) {
 			[]byte(`{"status": {"loadBalancer": {"ingress": [{"ip": "8.8.8.8"}]}}}`), dryPatch, "status")
 		return err
 	}
-	judge(t, []attempt{
+	c.judge(t, []attempt{
 		{"addresses of others", "has no externalIPs", create("8.8.8.8")},
 		{"usual Service", "", create()},
 		{"addresses of others in the status", "the status of a Service is the provider's", status},

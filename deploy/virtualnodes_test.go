@@ -142,7 +142,7 @@ func virtualNodesDeny(t *testing.T, c *cluster, e escalation) {
 	checked := completed("before", "virtual-kubelet:0")
 	checked.container["args"] = append(checked.container["args"].([]any), "--node-check-network=true")
 	note := map[string]any{"metadata": map[string]any{"annotations": map[string]any{"a": "b"}}}
-	judge(t, append(attempts,
+	c.judge(t, append(attempts,
 		attempt{"create", "", create(owned)},
 		attempt{"create without Liqo's webhook", "", create(virtualNode{map[string]any{"name": "x"},
 			map[string]any{"clusterID": "x"}, nil, nil, nil})},

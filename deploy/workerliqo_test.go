@@ -11,7 +11,7 @@ import (
 
 // workerForLiqo checks that the worker's account writes for Liqo what Liqo's own tools make, and nothing by which Liqo
 // would act for somebody else.
-func workerForLiqo(t *testing.T, e escalation) {
+func workerForLiqo(t *testing.T, c *cluster, e escalation) {
 	in := func(group, resource, where, kind, name string, spec map[string]any,
 		changes ...func(*unstructured.Unstructured)) func(context.Context) error {
 		u := liqoObject(kind, where, name, spec)
@@ -60,7 +60,7 @@ func workerForLiqo(t *testing.T, e escalation) {
 	}
 	const control, options1, keys = "the Identity of a control plane alone", "keep Liqo's image", "neither its keys"
 	const release, other = `{"metadata": {"finalizers": null}}`, "in namespaces liqo-tenant-* alone"
-	judge(t, []attempt{
+	c.judge(t, []attempt{
 		{"Identity of a slice", control, identity("resourceslice-a", "ResourceSlice")},
 		{"Identity under another name", control, identity("x", "ControlPlane")},
 		{"Identity", "", identity("controlplane-x", "ControlPlane")},

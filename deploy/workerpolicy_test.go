@@ -158,7 +158,7 @@ func workerDenies(t *testing.T, c *cluster, e escalation) {
 		}
 	}
 	const alone, kubeconfig = "the Secret liqo-signed-nonce alone", "could take for a kubeconfig"
-	judge(t, []attempt{
+	c.judge(t, []attempt{
 		{"bind itself elsewhere", "RoleBindings in namespaces liqo-tenant-* alone", e.bind("kube-system", e.role, dryCreate)},
 		{"bind somebody else", "binds itself alone", e.bind("liqo-tenant-x", e.role, dryCreate, "other")},
 		{"bind itself", "", e.bind("liqo-tenant-z", e.role, dryCreate)},
@@ -203,6 +203,6 @@ func workerDenies(t *testing.T, c *cluster, e escalation) {
 			`{"metadata": {"labels": {"a": "b"}}}`)},
 		{"remove a pod of others", "on its own virtual nodes alone", removePod("system")},
 	})
-	t.Run("liqo", func(t *testing.T) { workerForLiqo(t, e) })
+	t.Run("liqo", func(t *testing.T) { workerForLiqo(t, c, e) })
 	t.Run("virtualnodes", func(t *testing.T) { virtualNodesDeny(t, c, e) })
 }

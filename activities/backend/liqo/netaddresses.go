@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/netip"
 	"net/url"
+	"slices"
 
 	"github.com/liqotech/liqo/pkg/consts"
 	corev1 "k8s.io/api/core/v1"
@@ -17,6 +18,9 @@ import (
 
 // annotationNetworks keeps, on our Configuration, the addresses that the provider had when the network was made.
 const annotationNetworks = "liqo-autoscaler.io/pinned-networks"
+
+// maxAddresses is how many addresses a gateway may have.
+const maxAddresses = 8
 
 // used is an address range of this cluster, or of another provider.
 type used struct {
@@ -72,6 +76,40 @@ func (n *network) separate(ctx context.Context, configuration *unstructured.Unst
 				return say(backend.ErrInvalid, "AddressesOverlap: Liqo would route %s to the provider on every node of this "+
 					"cluster, which overlaps with %s, %s. No gateway was made. Add %s to ipam.reservedSubnets of this cluster's "+
 					"Liqo, so that it gives the provider other addresses, and remove the peering", prefix, u.prefix, u.what, u.prefix)
+			}
+		}
+	}
+	return nil
+}
+
+// mayDial returns an error when our gateway is about to dial an address that the provider gives and that belongs to this
+// cluster, or to the host of the gateway itself. DNS names pass: they are resolved by the gateway, each time anew. Blocks
+// for reads of the API server, unless the gateway has these addresses already.
+func (n *network) mayDial(ctx context.Context, gateway, server *unstructured.Unstructured) error {
+	addresses := texts(server, "status", "endpoint", "addresses")
+	if gateway != nil && slices.Equal(addresses, texts(gateway, "spec", "endpoint", "addresses")) {
+		return nil
+	}
+	inUse, err := n.addressesInUse(ctx)
+	if err != nil {
+		return err
+	}
+	const refused = "GatewayAddress: the provider's GatewayServer says that it is at %.80s, %s. This cluster's gateway does " +
+		"not dial it. Correct the Service of that gateway, or write network.clientAddress into the offer"
+	if len(addresses) > maxAddresses {
+		return say(backend.ErrInvalid, refused, addresses[0], fmt.Sprintf("and at %d more addresses", len(addresses)-1))
+	}
+	for _, address := range addresses {
+		ip, err := netip.ParseAddr(address)
+		if err != nil {
+			continue
+		}
+		if !ip.Unmap().IsGlobalUnicast() {
+			return say(backend.ErrInvalid, refused, address, "which is no address of a host in a network")
+		}
+		for _, u := range inUse {
+			if u.prefix.Contains(ip.Unmap()) {
+				return say(backend.ErrInvalid, refused, address, "which lies in "+u.prefix.String()+", "+u.what)
 			}
 		}
 	}

@@ -66,6 +66,44 @@ func TestNetworkSeparate(t *testing.T) {
 	}
 }
 
+// A provider says where its gateway is, and ours dials it. It dials no address of this cluster, or of its own host.
+func TestNetworkDialsNobodyHere(t *testing.T) {
+	t.Parallel()
+	node := &corev1.Node{ObjectMeta: named("", "n1"), Status: corev1.NodeStatus{
+		Addresses: []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: "192.0.2.7"}}}}
+	for address, says := range map[string]string{
+		"192.0.2.7":        "lies in 192.0.2.7/32, an address of node n1",
+		"::ffff:192.0.2.7": "lies in 192.0.2.7/32, an address of node n1",
+		"127.0.0.1":        "no address of a host in a network",
+		"169.254.169.254":  "no address of a host in a network",
+		"224.0.0.1":        "no address of a host in a network",
+		"::1":              "no address of a host in a network",
+		"0.0.0.0":          "no address of a host in a network",
+		"gw.example.com":   "",
+		"192.0.2.8":        "",
+		"2001:db8::1":      "",
+	} {
+		t.Run(address, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				c, liqo := withLiqo(t, []client.Object{node}, nil)
+				liqo.address = address
+				err := connecting(prompt(t), c, networked("", ""), nil)
+				client := netObjects(t, c)["here GatewayClient "+localNS+"/"+peer]
+				if says == "" {
+					require.NoError(t, err)
+					require.NotNil(t, client)
+					return
+				}
+				require.ErrorIs(t, err, backend.ErrInvalid)
+				require.ErrorContains(t, err, "GatewayAddress: the provider's GatewayServer says that it is at "+address)
+				require.ErrorContains(t, err, says)
+				require.Nil(t, client)
+			})
+		})
+	}
+}
+
 // A provider whose addresses change while its network stands gets no route to the new ones. When somebody here has
 // changed our Configuration, it is brought up to date.
 func TestNetworkAddressesArePinned(t *testing.T) {

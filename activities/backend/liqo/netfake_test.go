@@ -52,14 +52,15 @@ type players struct {
 	c    *clusters
 	idle map[string]bool // kinds for which nothing happens
 	// refuse is the error of creating a kind.
-	refuse map[string]error
+	refuse  map[string]error
+	address string // of the gateways that are dialed
 }
 
 func withLiqo(t *testing.T, here, there []client.Object) (*clusters, *players) {
 	t.Helper()
 	c := newClusters(t, append(here, ipamOf("10.1.0.0/16", "10.70.0.0/16")...),
 		append(there, ipamOf("10.2.0.0/16", "10.70.0.0/16")...))
-	p := &players{t: t, c: c, idle: map[string]bool{}, refuse: map[string]error{}}
+	p := &players{t: t, c: c, idle: map[string]bool{}, refuse: map[string]error{}, address: "203.0.113.1"}
 	play := func(cluster client.WithWatch) client.WithWatch {
 		return interceptor.NewClient(cluster, interceptor.Funcs{
 			Create: func(ctx context.Context, cluster client.WithWatch, o client.Object, opts ...client.CreateOption) error {
@@ -110,7 +111,7 @@ func (p *players) created(cluster client.WithWatch, o *unstructured.Unstructured
 			Status: appsv1.DeploymentStatus{ReadyReplicas: 1}}))
 		status := map[string]any{"secretRef": map[string]any{"name": name, "namespace": o.GetNamespace()}}
 		if o.GetKind() == kindServer {
-			status["endpoint"] = map[string]any{"addresses": []any{"203.0.113.1"}, "port": int64(51840), "protocol": "UDP"}
+			status["endpoint"] = map[string]any{"addresses": []any{p.address}, "port": int64(51840), "protocol": "UDP"}
 		}
 		set(status)
 	case kindKey:

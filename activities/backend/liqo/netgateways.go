@@ -75,6 +75,11 @@ func (n *network) dialing(ctx context.Context) (bool, string, error) {
 		return false, "", err
 	}
 	dials := h.objects[kindClient]
+	if h == n.here && n.options.ClientAddress == "" {
+		if err := n.mayDial(ctx, dials, s.objects[kindServer]); err != nil {
+			return false, "", err
+		}
+	}
 	if dials == nil {
 		return false, "the GatewayClient on " + h.where + " was made", h.make(ctx, kindClient, nil, nil, map[string]any{
 			"mtu": n.options.MTU, "endpoint": endpoint,

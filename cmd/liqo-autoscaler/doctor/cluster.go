@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/liqotech/liqo/pkg/consts"
+
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -64,7 +66,8 @@ type cluster struct {
 	servers, workers, autoscalers []process
 	liqo                          *appsv1.Deployment // its controller manager
 	nodes                         []corev1.Node
-	offloaded                     int // namespaces; -1 when they could not be read
+	offloaded                     int                // namespaces; -1 when they could not be read
+	peers                         []corev1.Namespace // that Liqo has made for other clusters
 }
 
 // readCluster reads what the checks share. What cannot be read is noted in the report.
@@ -94,6 +97,10 @@ func readCluster(ctx context.Context, in Installation, r *Report) *cluster {
 	offloaded := metav1.ListOptions{LabelSelector: "liqo.io/scheduling-enabled=true"}
 	if list, err := in.Kube.CoreV1().Namespaces().List(ctx, offloaded); !r.skipped("Namespaces", err) {
 		c.offloaded = len(list.Items)
+		peers := metav1.ListOptions{LabelSelector: consts.RemoteClusterID}
+		if list, err := in.Kube.CoreV1().Namespaces().List(ctx, peers); !r.skipped("namespaces of other clusters", err) {
+			c.peers = list.Items
+		}
 	}
 	return c
 }

@@ -42,6 +42,12 @@ var broken = map[doctor.ID]struct {
 	"liqo-networking":     {func(s *setup) { s.apis = s.apis[:3] }, "wants a network"},
 	"not-offloaded":       {func(s *setup) { s.namespace.Labels = nil }, "none is offloaded"},
 
+	"tenant-namespace-mapped": {func(s *setup) {
+		s.namespace.Name = "liqo-tenant-turin"
+		s.namespace.Labels["liqo.io/remote-cluster-id"] = "munich"
+		s.namespace.Annotations = map[string]string{"liqo.io/managed-by-namespace-map": "liqo-tenant-munich/munich"}
+	}, "for the NamespaceMap liqo-tenant-munich/munich, so cluster munich reads"},
+
 	"server-missing":   {func(s *setup) { s.server = nil }, "liqo-autoscaler grpcserver"},
 	"server-not-ready": {func(s *setup) { s.server.Status.ReadyReplicas = 0 }, "none of 1"},
 	"worker-missing":   {func(s *setup) { s.worker = nil }, "liqo-autoscaler worker"},

@@ -29,6 +29,9 @@ var known = map[ID]illness{
 	"not-offloaded": {Warning,
 		"liqoctl offload namespace NAMESPACE, for each namespace whose pods may run on providers"},
 
+	"tenant-namespace-mapped": {Error,
+		"end that cluster's access (liqo-autoscaler provider-access revoke), delete the namespace, and peer anew"},
+
 	"server-missing": {Error, "install the chart, or start liqo-autoscaler grpcserver"},
 	"server-not-ready": {Error,
 		"kubectl describe and kubectl logs of its pods say why; /readyz on port 8081 what it waits for"},

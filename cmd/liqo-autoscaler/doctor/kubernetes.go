@@ -2,7 +2,10 @@ package doctor
 
 import (
 	"slices"
+	"strings"
 	"time"
+
+	"github.com/liqotech/liqo/pkg/consts"
 
 	"k8s.io/apimachinery/pkg/util/version"
 
@@ -36,6 +39,14 @@ func (r *Report) kubernetes(in Installation, c *cluster) {
 	}
 	if c.offloaded == 0 {
 		r.add("not-offloaded", "Namespaces", "none is offloaded, so no pod can run on a virtual node")
+	}
+	for i := range c.peers {
+		n := &c.peers[i]
+		if made, ok := n.Annotations[consts.RemoteNamespaceManagedByAnnotationKey]; ok && strings.HasPrefix(n.Name,
+			"liqo-tenant-") {
+			r.add("tenant-namespace-mapped", "Namespace "+n.Name,
+				"Liqo made it for the NamespaceMap %s, so cluster %s reads and writes in it", made, n.Labels[consts.RemoteClusterID])
+		}
 	}
 }
 

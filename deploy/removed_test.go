@@ -1,0 +1,91 @@
+package deploy_test
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/util/retry"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/testkit"
+)
+
+// validation is one rule of a policy. The charts make the same rules under different policy names.
+type validation struct{ expression, message string }
+
+func ruleOf(v admissionv1.Validation) validation { return validation{v.Expression, v.Message} }
+
+// denial is what an API server answers when a policy refuses a request (Kubernetes
+// pkg/admission/plugin/policy/validating/dispatcher.go).
+var denial = regexp.MustCompile(`ValidatingAdmissionPolicy '([^']+)' with binding '[^']+' denied request: (.*)`)
+
+// removeEach removes each validation that refuses one of the attempts from its policy, one at a time, and checks that
+// the attempt then gets another answer. It puts the validations back.
+func (c *cluster) removeEach(t *testing.T, attempts []attempt) {
+	t.Helper()
+	for _, a := range attempts {
+		if a.denied == "" {
+			continue
+		}
+		said := denial.FindStringSubmatch(fmt.Sprint(a.try(t.Context())))
+		if said == nil {
+			continue // a missing permission refuses it
+		}
+		policy, err := c.kube.AdmissionregistrationV1().ValidatingAdmissionPolicies().Get(t.Context(), said[1],
+			metav1.GetOptions{})
+		require.NoError(t, err)
+		all := policy.Spec.Validations
+		n := slices.IndexFunc(all, func(v admissionv1.Validation) bool { return v.Message == said[2] })
+		require.GreaterOrEqual(t, n, 0, "policy %s does not say %q", policy.Name, said[2])
+		rule := ruleOf(all[n])
+		if c.removed[rule] {
+			continue
+		}
+		c.validate(t, policy.Name, slices.Delete(slices.Clone(all), n, n+1))
+		testkit.Until(t, time.Minute, fmt.Sprintf("%s: refused without its validation", a.what), func() error {
+			if err := a.try(t.Context()); refused(err, a.denied) {
+				return err
+			}
+			return nil
+		})
+		c.validate(t, policy.Name, all)
+		c.removed[rule] = true
+	}
+}
+
+// validate gives a policy these validations.
+func (c *cluster) validate(t *testing.T, policy string, rules []admissionv1.Validation) {
+	t.Helper()
+	policies := c.kube.AdmissionregistrationV1().ValidatingAdmissionPolicies()
+	require.NoError(t, retry.RetryOnConflict(retry.DefaultRetry, func() error {
+		current, err := policies.Get(t.Context(), policy, metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		current.Spec.Validations = rules
+		_, err = policies.Update(t.Context(), current, metav1.UpdateOptions{})
+		return err
+	}))
+}
+
+// eachWasRemoved checks that an attempt has shown the need for each validation of the installed policies.
+func (c *cluster) eachWasRemoved(t *testing.T) {
+	t.Helper()
+	policies, err := c.kube.AdmissionregistrationV1().ValidatingAdmissionPolicies().List(t.Context(), metav1.ListOptions{})
+	require.NoError(t, err)
+	require.NotEmpty(t, policies.Items)
+	for _, policy := range policies.Items {
+		messages := map[string]bool{}
+		for _, v := range policy.Spec.Validations {
+			require.NotEmpty(t, v.Message, "policy %s: %s", policy.Name, v.Expression)
+			require.False(t, messages[v.Message], "policy %s says twice: %s", policy.Name, v.Message)
+			messages[v.Message] = true
+			require.True(t, c.removed[ruleOf(v)], "policy %s: no attempt is refused with: %s", policy.Name, v.Message)
+		}
+	}
+}
