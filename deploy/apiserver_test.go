@@ -27,7 +27,7 @@ type cluster struct {
 	kubeconfig string // of its administrator
 	config     *rest.Config
 	kube       kubernetes.Interface
-	removed    map[validation]bool // see removeEach
+	removed    map[validation]bool // see removeEach; nil in a lab
 }
 
 // startCluster starts both on free ports with keys made for this test; they end with it, by pid.

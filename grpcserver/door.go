@@ -23,6 +23,9 @@ const (
 	anonymousTime     = 2 * time.Second
 )
 
+// maxConnections are those of all clients. A connection costs some 15 KB before its client is known.
+const maxConnections = 1000
+
 // Bounds of each connection.
 const (
 	handshakeTime  = 5 * time.Second

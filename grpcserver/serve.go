@@ -20,6 +20,7 @@ import (
 	"google.golang.org/grpc/stats"
 	"k8s.io/autoscaler/cluster-autoscaler/cloudprovider/externalgrpc/protos"
 
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/connlimit"
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/wait"
 )
 
@@ -100,7 +101,7 @@ func Serve(ctx context.Context, listener net.Listener, s *Server, o ServeOptions
 		stop(server, o.StopGrace)
 	})
 	s.log.Info("serving Cluster Autoscaler", "address", listener.Addr().String())
-	err := server.Serve(listener)
+	err := server.Serve(connlimit.Listen(listener, maxConnections))
 	cancel()
 	if err != nil && !errors.Is(err, grpc.ErrServerStopped) { // by ctx, before it had begun
 		return fmt.Errorf("serve grpc: %w", err)

@@ -5,10 +5,11 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet/money"
 	"github.com/prometheus/client_golang/prometheus"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet/money"
 )
 
 // affords is how many more nodes the group's hard limits of spending allow, and what they may cost an hour altogether.

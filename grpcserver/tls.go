@@ -15,7 +15,9 @@ import (
 
 	"google.golang.org/grpc/credentials"
 
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/connlimit"
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/reload"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/told"
 )
 
 // TLSFiles name the PEM files of mutual TLS. CA knows plaintext and mutual TLS only, nothing in between
@@ -54,7 +56,7 @@ func TLS(files TLSFiles, allowed []string, log *slog.Logger) (credentials.Transp
 	}
 	outer := latest().Clone()
 	outer.GetConfigForClient = func(*tls.ClientHelloInfo) (*tls.Config, error) { return latest(), nil }
-	return doorman{credentials.NewTLS(outer), log}, nil
+	return doorman{credentials.NewTLS(outer), log, &told.EachSecond{}}, nil
 }
 
 func (f TLSFiles) config(cert, key, clientCA []byte, allowed []string) (*tls.Config, error) {
@@ -116,26 +118,40 @@ func namesOf(c *x509.Certificate) []string {
 
 func list(names []string) string { return "[" + strings.Join(names, ", ") + "]" }
 
-// doorman logs who is not let in, which grpc does not.
+// doorman logs who is not let in, which grpc does not, and keeps the connections of those who have a certificate.
 type doorman struct {
 	credentials.TransportCredentials
-	log *slog.Logger
+	log     *slog.Logger
+	refused *told.EachSecond
 }
 
 // ServerHandshake implements credentials.TransportCredentials.
 func (d doorman) ServerHandshake(raw net.Conn) (net.Conn, credentials.AuthInfo, error) {
 	conn, info, err := d.TransportCredentials.ServerHandshake(raw)
+	if over, ok := info.(credentials.TLSInfo); ok && err == nil && len(over.State.VerifiedChains) > 0 {
+		connlimit.Keep(raw)
+	}
 	if err != nil {
-		level := slog.LevelWarn
-		if errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET) { // a probe: it connected and left
-			level = slog.LevelDebug
-		}
-		d.log.Log(context.Background(), level, "client refused", "address", raw.RemoteAddr().String(), "error", err)
+		d.refuse(raw.RemoteAddr(), err)
 	}
 	return conn, info, err
 }
 
+func (d doorman) refuse(address net.Addr, err error) {
+	level := slog.LevelWarn
+	if errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET) { // a probe: it connected and left
+		level = slog.LevelDebug
+	}
+	if !d.log.Enabled(context.Background(), level) {
+		return
+	}
+	if untold, tell := d.refused.Next(); tell {
+		d.log.Log(context.Background(), level, "client refused", "address", address.String(), "error", err,
+			"more", untold)
+	}
+}
+
 // Clone implements credentials.TransportCredentials.
 func (d doorman) Clone() credentials.TransportCredentials {
-	return doorman{d.TransportCredentials.Clone(), d.log}
+	return doorman{d.TransportCredentials.Clone(), d.log, d.refused}
 }

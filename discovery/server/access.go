@@ -19,6 +19,8 @@ import (
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/discovery/api"
 	"github.com/liqo-autoscaler/liqo-autoscaler/discovery/store"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/connlimit"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/shorten"
 )
 
 type role int
@@ -54,10 +56,10 @@ func (s *Server) as(need role, do operation) http.HandlerFunc {
 
 // whatBy are the attributes of a request in the log.
 func whatBy(r *http.Request, who string) []any {
-	attributes := []any{"method", r.Method, "path", r.URL.Path, "writer", who, "from", r.RemoteAddr}
+	attributes := []any{"method", r.Method, "path", shorten.To(r.URL.Path, 200), "writer", who, "from", r.RemoteAddr}
 	for _, name := range []string{api.ParamSession, api.ParamSequence} {
 		if value := r.URL.Query().Get(name); value != "" {
-			attributes = append(attributes, name, value)
+			attributes = append(attributes, name, shorten.To(value, 40))
 		}
 	}
 	return attributes
@@ -73,6 +75,7 @@ func (s *Server) admit(w http.ResponseWriter, r *http.Request, need role) (who W
 	}
 	if wait == 0 {
 		if who, err = s.identify(r); err == nil {
+			connlimit.KeepFrom(r.Context())
 			of, key, what = &s.limits, who.Name, "this token makes"
 		}
 		wait = of.take(key)
@@ -208,7 +211,8 @@ func (l *limits) limiter(who string) *rate.Limiter {
 
 func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) { s.failFor(w, r, "", err) }
 
-// failFor answers and logs why not.
+// failFor answers and logs why not. Requests of strangers, and those beyond a limit, are logged once a second, with the
+// count of the others.
 func (s *Server) failFor(w http.ResponseWriter, r *http.Request, who string, err error) {
 	p := translate(err)
 	level, cause, what := slog.LevelInfo, error(p), "request refused"
@@ -218,7 +222,15 @@ func (s *Server) failFor(w http.ResponseWriter, r *http.Request, who string, err
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
 		what = "write refused"
 	}
-	s.options.Log.Log(context.WithoutCancel(r.Context()), level, what,
-		append(whatBy(r, cmp.Or(who, "unknown")), "status", p.Status, "error", cause)...)
+	attributes := append(whatBy(r, cmp.Or(who, "unknown")), "status", p.Status, "error", cause)
+	tell := true
+	if who == "" && level == slog.LevelInfo || p.Status == http.StatusTooManyRequests {
+		var untold int
+		untold, tell = s.refused.Next()
+		attributes = append(attributes, "more", untold)
+	}
+	if tell {
+		s.options.Log.Log(context.WithoutCancel(r.Context()), level, what, attributes...)
+	}
 	s.reply(w, r, p.Status, api.ContentProblem, p.Problem)
 }

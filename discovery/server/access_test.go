@@ -140,3 +140,17 @@ func TestCertificatesOfStrangersCostLittle(t *testing.T) {
 	require.Equal(t, 429, from(bad.Cert).Code)
 	require.Equal(t, 200, from(good.Cert).Code)
 }
+
+// Strangers write the log as little as they like: of many requests it has few, each bounded, and the count of the others.
+func TestStrangersFillNoLog(t *testing.T) {
+	log := &testkit.Buffer{}
+	writers, err := ParseWriters(fmt.Appendf(nil, "writers: [{name: a, tokenSHA256: %s}]", hash(tokenA)))
+	require.NoError(t, err)
+	s, err := New(Options{Store: onSQLite(t).open(t), Writers: writers, Log: slog.New(slog.NewJSONHandler(log, nil))})
+	require.NoError(t, err)
+	for range 5000 {
+		s.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest("GET", "/v1/offers/"+strings.Repeat("a", 14_000), nil))
+	}
+	require.Contains(t, log.String(), "request refused")
+	require.Less(t, len(log.String()), 100_000)
+}

@@ -10,8 +10,12 @@ import (
 	"sync"
 	"time"
 
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/connlimit"
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/wait"
 )
+
+// maxConnections are those of all clients.
+const maxConnections = 1000
 
 // Serve answers on the listener over HTTPS until ctx ends, then lets requests under way finish for at most 5 s. It
 // sweeps expired offers every minute. The listener is closed in any case.
@@ -24,13 +28,14 @@ func (s *Server) Serve(ctx context.Context, listener net.Listener, certificates 
 		WriteTimeout:      20 * time.Second,
 		IdleTimeout:       2 * time.Minute,
 		MaxHeaderBytes:    16 << 10,
+		ConnContext:       connlimit.WithConn,
 		ErrorLog:          slog.NewLogLogger(s.options.Log.Handler(), slog.LevelDebug),
 	}
 	ctx, stop := context.WithCancel(ctx)
 	var sweeping sync.WaitGroup
 	sweeping.Go(func() { s.sweep(ctx) })
 	failed := make(chan error, 1)
-	go func() { failed <- web.ServeTLS(listener, "", "") }()
+	go func() { failed <- web.ServeTLS(connlimit.Listen(listener, maxConnections), "", "") }()
 	var err error
 	select {
 	case err = <-failed:

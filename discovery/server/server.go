@@ -15,6 +15,7 @@ import (
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/discovery/api"
 	"github.com/liqo-autoscaler/liqo-autoscaler/discovery/store"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/told"
 )
 
 // Options are what a Server is made of.
@@ -39,6 +40,7 @@ type Server struct {
 	options           Options
 	mux               *http.ServeMux
 	limits, strangers limits
+	refused           told.EachSecond // requests of strangers, and those beyond a limit
 	verified          certificates
 	answered          *prometheus.HistogramVec
 }

@@ -18,6 +18,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/cli"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/connlimit"
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/registry"
 )
 
@@ -156,6 +157,9 @@ func verdict(checks []check) http.HandlerFunc {
 // scrapes for ever.
 const writeTimeout = 10 * time.Second
 
+// maxConnections are those of all clients of one listener: some Prometheus servers, or kubelets.
+const maxConnections = 100
+
 // serveHTTP is graceful for a second: nothing here takes longer.
 func serveHTTP(ctx context.Context, l net.Listener, handler http.Handler) error {
 	server := &http.Server{Handler: handler, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 5 * time.Second,
@@ -170,7 +174,7 @@ func serveHTTP(ctx context.Context, l net.Listener, handler http.Handler) error 
 			_ = server.Close()
 		}
 	}()
-	err := server.Serve(l)
+	err := server.Serve(connlimit.Listen(l, maxConnections))
 	if errors.Is(err, http.ErrServerClosed) {
 		<-stopped
 		return nil

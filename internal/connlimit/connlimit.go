@@ -1,0 +1,158 @@
+// Package connlimit bounds the connections of a listener, so that strangers can neither take the memory of a process
+// nor keep its clients out.
+package connlimit
+
+import (
+	"context"
+	"net"
+	"sync"
+)
+
+// Listen returns a listener that has at most so many connections at a time. When one more is accepted, another
+// connection is closed: of the address with the most connections whose client is not known (see Keep), the oldest one.
+// One address can so take the places of others only while these have no more connections than it has. When the client
+// of each connection is known, the new connection is closed.
+func Listen(listener net.Listener, most int) net.Listener {
+	return &limited{Listener: listener, most: most, open: map[*conn]bool{}, strange: map[string]int{}}
+}
+
+// Keep marks the connection as that of a known client: it is not closed in favour of others. A connection of another
+// listener is left alone.
+func Keep(of net.Conn) {
+	for {
+		switch c := of.(type) {
+		case *conn:
+			c.keep()
+			return
+		case interface{ NetConn() net.Conn }: // *tls.Conn
+			of = c.NetConn()
+		default:
+			return
+		}
+	}
+}
+
+type key struct{}
+
+// WithConn is the ConnContext of an http.Server whose handlers call KeepFrom.
+func WithConn(ctx context.Context, of net.Conn) context.Context {
+	return context.WithValue(ctx, key{}, of)
+}
+
+// KeepFrom is Keep for the connection of a request.
+func KeepFrom(ctx context.Context) {
+	if of, ok := ctx.Value(key{}).(net.Conn); ok {
+		Keep(of)
+	}
+}
+
+type limited struct {
+	net.Listener
+	most int
+
+	mu       sync.Mutex
+	accepted uint64
+	open     map[*conn]bool
+	strange  map[string]int // connections whose client is not known, by address
+}
+
+// Accept implements net.Listener.
+func (l *limited) Accept() (net.Conn, error) {
+	for {
+		raw, err := l.Listener.Accept()
+		if err != nil {
+			return nil, err
+		}
+		c := &conn{Conn: raw, listener: l, address: hostOf(raw.RemoteAddr())}
+		loser := l.admit(c)
+		if loser != nil {
+			_ = loser.Close()
+		}
+		if loser != c {
+			return c, nil
+		}
+	}
+}
+
+// admit counts the connection, and returns the connection that must be closed for it; nil when there is room. The new
+// connection itself is returned when there is no other.
+func (l *limited) admit(c *conn) (loser *conn) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(l.open) >= l.most {
+		for other := range l.open {
+			if !other.known && (loser == nil || l.before(other, loser)) {
+				loser = other
+			}
+		}
+		if loser == nil {
+			return c
+		}
+		l.forget(loser)
+	}
+	l.accepted++
+	c.number = l.accepted
+	l.open[c] = true
+	l.strange[c.address]++
+	return loser
+}
+
+// before reports whether a is closed before b.
+func (l *limited) before(a, b *conn) bool {
+	if of, other := l.strange[a.address], l.strange[b.address]; of != other {
+		return of > other
+	}
+	return a.number < b.number
+}
+
+// forget frees the place of a connection, once.
+func (l *limited) forget(c *conn) {
+	if l.open[c] {
+		delete(l.open, c)
+		l.know(c)
+	}
+}
+
+// know ends the connection's share of its address.
+func (l *limited) know(c *conn) {
+	if c.known {
+		return
+	}
+	c.known = true
+	if l.strange[c.address]--; l.strange[c.address] == 0 {
+		delete(l.strange, c.address)
+	}
+}
+
+// conn is a connection that gives its place back when it is closed.
+type conn struct {
+	net.Conn
+	listener *limited
+	address  string
+	number   uint64 // the order of acceptance
+	known    bool   // guarded by the listener's mu
+}
+
+// Close implements net.Conn.
+func (c *conn) Close() error {
+	c.listener.mu.Lock()
+	c.listener.forget(c)
+	c.listener.mu.Unlock()
+	return c.Conn.Close()
+}
+
+func (c *conn) keep() {
+	c.listener.mu.Lock()
+	defer c.listener.mu.Unlock()
+	if c.listener.open[c] {
+		c.listener.know(c)
+	}
+}
+
+// hostOf is the address without its port.
+func hostOf(address net.Addr) string {
+	if host, _, err := net.SplitHostPort(address.String()); err == nil {
+		return host
+	}
+	return address.String()
+}

@@ -1,0 +1,164 @@
+package connlimit_test
+
+import (
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/connlimit"
+)
+
+// place is a listener with a bound, on loopback, where clients have the addresses 127.0.0.x.
+type place struct {
+	t        *testing.T
+	listener net.Listener
+	accepted chan net.Conn
+}
+
+func open(t *testing.T, most int) *place {
+	t.Helper()
+	bare, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	p := &place{t: t, listener: connlimit.Listen(bare, most), accepted: make(chan net.Conn, 100)}
+	t.Cleanup(func() { _ = bare.Close() })
+	go func() {
+		for {
+			c, err := p.listener.Accept()
+			if err != nil {
+				return
+			}
+			p.accepted <- c
+		}
+	}()
+	return p
+}
+
+// pair is both ends of a connection.
+type pair struct{ client, server net.Conn }
+
+func (p *place) dial(from string) net.Conn {
+	p.t.Helper()
+	d := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(from)}, Timeout: time.Minute}
+	c, err := d.DialContext(p.t.Context(), "tcp", p.listener.Addr().String())
+	require.NoError(p.t, err)
+	require.NoError(p.t, c.SetDeadline(time.Now().Add(time.Minute)))
+	p.t.Cleanup(func() { _ = c.Close() })
+	return c
+}
+
+// enter dials, and waits until the connection is accepted.
+func (p *place) enter(from string) pair {
+	p.t.Helper()
+	client := p.dial(from)
+	return pair{client, <-p.accepted}
+}
+
+// stays checks that the connection is open, from end to end.
+func (p pair) stays(t *testing.T, why string) {
+	t.Helper()
+	_, err := p.server.Write([]byte{1})
+	require.NoError(t, err, why)
+	_, err = p.client.Read(make([]byte, 1))
+	require.NoError(t, err, why)
+}
+
+// gone checks that the server has closed the connection.
+func gone(t *testing.T, client net.Conn, why string) {
+	t.Helper()
+	_, err := client.Read(make([]byte, 1))
+	require.Error(t, err, why)
+	timeout, ok := err.(net.Error)
+	require.False(t, ok && timeout.Timeout(), why)
+}
+
+// A stranger with many connections loses its own, the oldest first, and nobody else's.
+func TestAStrangerTakesItsOwnPlaces(t *testing.T) {
+	p := open(t, 4)
+	quiet := p.enter("127.0.0.2")
+	var strange []pair
+	for range 3 {
+		strange = append(strange, p.enter("127.0.0.3"))
+	}
+	for n := range 20 {
+		strange = append(strange, p.enter("127.0.0.3"))
+		gone(t, strange[n].client, "its oldest")
+	}
+	quiet.stays(t, "the only one of its address")
+	late := p.enter("127.0.0.4")
+	late.stays(t, "a new client gets in")
+	gone(t, strange[20].client, "for which a place of the stranger is taken")
+	strange[22].stays(t, "its newest")
+}
+
+// Of addresses with as many connections each, the oldest connection is closed.
+func TestTheOldestOfEqualsGoes(t *testing.T) {
+	p := open(t, 2)
+	first, second := p.enter("127.0.0.2"), p.enter("127.0.0.3")
+	p.enter("127.0.0.4").stays(t, "the third")
+	gone(t, first.client, "the first")
+	second.stays(t, "the second")
+}
+
+// The connections of known clients stay, also when they come from the address of a stranger, and all of them together
+// keep new ones out until one is closed.
+func TestKnownClientsStay(t *testing.T) {
+	p := open(t, 3)
+	known := p.enter("127.0.0.3")
+	connlimit.Keep(known.server)
+	connlimit.Keep(known.server) // again
+	for range 10 {
+		p.enter("127.0.0.3")
+	}
+	known.stays(t, "its client is known")
+	for range 2 {
+		connlimit.Keep(p.enter("127.0.0.5").server)
+	}
+	gone(t, p.dial("127.0.0.6"), "no place is left")
+	require.NoError(t, known.server.Close())
+	_ = known.server.Close() // frees one place, not two
+	p.enter("127.0.0.6").stays(t, "a place was given back")
+	p.enter("127.0.0.7").stays(t, "in place of the stranger before")
+}
+
+// A handler that knows its client keeps the connection, with TLS or without.
+func TestKeepFromARequest(t *testing.T) {
+	for name, start := range map[string]func(*httptest.Server){"plain": (*httptest.Server).Start,
+		"TLS": (*httptest.Server).StartTLS} {
+		t.Run(name, func(t *testing.T) {
+			server := httptest.NewUnstartedServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+				if r.Header.Get("Authorization") != "" {
+					connlimit.KeepFrom(r.Context())
+				}
+			}))
+			server.Listener = connlimit.Listen(server.Listener, 1)
+			server.Config.ConnContext = connlimit.WithConn
+			start(server)
+			defer server.Close()
+			ask := func(known bool) {
+				t.Helper()
+				r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, server.URL, nil)
+				require.NoError(t, err)
+				if known {
+					r.Header.Set("Authorization", "a")
+				}
+				answer, err := server.Client().Do(r)
+				require.NoError(t, err)
+				require.NoError(t, answer.Body.Close())
+			}
+			stranger := func() net.Conn {
+				c, err := net.Dial("tcp", server.Listener.Addr().String())
+				require.NoError(t, err)
+				return c
+			}
+			ask(false)
+			stranger().Close()
+			ask(true)
+			gone(t, stranger(), "the place is that of a known client")
+			ask(true)
+		})
+	}
+}
