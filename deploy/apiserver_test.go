@@ -27,13 +27,15 @@ type cluster struct {
 	kubeconfig string // of its administrator
 	config     *rest.Config
 	kube       kubernetes.Interface
-	removed    map[validation]bool // see removeEach; nil in a lab
+	removed    map[validation]bool    // see removeEach; nil in a lab
+	undoes     func(what string) bool // see TestLabPolicies
 }
 
 // startCluster starts both on free ports with keys made for this test; they end with it, by pid.
 func startCluster(t *testing.T) *cluster {
 	t.Helper()
-	c := &cluster{bin: tool(t, "KUBE_BIN"), removed: map[validation]bool{}}
+	c := &cluster{bin: tool(t, "KUBE_BIN"), removed: map[validation]bool{},
+		undoes: func(string) bool { return false }}
 	dir := t.TempDir()
 	file := func(name string) string { return filepath.Join(dir, name) }
 	ca := testkit.NewAuthority(t)
@@ -104,7 +106,7 @@ func (c *cluster) start(t *testing.T, name string, args ...string) (ended <-chan
 		_ = cmd.Process.Kill()
 		<-done
 		if said, _ := os.ReadFile(log.Name()); t.Failed() {
-			t.Logf("%s said last:\n%s", name, said[max(0, len(said)-2000):])
+			t.Logf("%s said last:\n%s", name, said[max(0, len(said)-8000):])
 		}
 	})
 	return done

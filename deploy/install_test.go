@@ -94,6 +94,7 @@ func installs(t *testing.T, c *cluster, set string) {
 		showsEvents(t, c, account)
 		leadsHub(t, c, account, nameOf(set)+"-grpcserver", "default")
 	}
+	t.Run("renewal", func(t *testing.T) { c.renewalDenies(t, set) })
 	t.Run("policies", func(t *testing.T) {
 		workerDenies(t, c, e)
 		c.eachWasRemoved(t)

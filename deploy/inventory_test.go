@@ -45,20 +45,60 @@ func written(t *testing.T, objects []object) map[string]string {
 	return written
 }
 
-// The inventory in docs/security.md has a row for each kind that an account of ours may write, with exactly its verbs.
-func TestInventory(t *testing.T) {
+// inventory returns the rows of docs/security.md: the verbs by account and resource.
+func inventory(t *testing.T) map[string]map[string]string {
+	t.Helper()
 	text, err := os.ReadFile("../docs/security.md")
 	require.NoError(t, err)
-	row := regexp.MustCompile("(?m)^\\| (worker|agent|consumer) \\| `([^`]+)` \\| ([a-z, ]+)( \\| [^|]+){3} \\|$")
-	documented := map[string]map[string]string{"worker": {}, "agent": {}, "consumer": {}}
+	row := regexp.MustCompile("(?m)^\\| (worker|agent|consumer|renewal) \\| `([^`]+)` \\| ([a-z, ]+)( \\| [^|]+){3} \\|$")
+	documented := map[string]map[string]string{"worker": {}, "agent": {}, "consumer": {}, "renewal": {}}
 	for _, r := range row.FindAllStringSubmatch(string(text), -1) {
 		require.Empty(t, documented[r[1]][r[2]], "%s has two rows about %s", r[1], r[2])
 		documented[r[1]][r[2]] = r[3]
 	}
+	return documented
+}
+
+// onlyInventory checks that an account may write nothing but its rows of the inventory, wherever it is. The account of a
+// program without rows may write nothing.
+func (c *cluster) onlyInventory(t *testing.T, account, rows string, namespaces ...string) {
+	t.Helper()
+	documented := inventory(t)
+	resources := map[string]bool{}
+	for _, of := range documented {
+		for resource := range of {
+			resources[resource] = true
+		}
+	}
+	for resource := range resources {
+		path := resource
+		if group, _, _ := strings.Cut(resource, "/"); !strings.Contains(group, ".") {
+			path = "/" + resource // of the core group
+		}
+		own := strings.Split(documented[rows][resource], ", ")
+		for _, verb := range []string{"create", "update", "patch", "delete", "deletecollection"} {
+			for _, in := range append(namespaces, "kube-system", "") {
+				if !slices.Contains(own, verb) {
+					mayNot(t, c, account, in, verb, path, "")
+				}
+			}
+		}
+	}
+}
+
+// The inventory in docs/security.md has a row for each kind that an account of ours may write, with exactly its verbs.
+func TestInventory(t *testing.T) {
+	documented := inventory(t)
 	agent, err := templateAgent(t, "--values", agentValues("least"), "--set", "grantSlices=true")
 	require.NoError(t, err)
+	chart := map[bool][]object{}
+	for _, o := range render(t, "plaintext", "--set", "market.enabled=true") {
+		ofRenewal := o.typed.GetLabels()["app.kubernetes.io/component"] == "renewal"
+		chart[ofRenewal] = append(chart[ofRenewal], o)
+	}
 	for account, objects := range map[string][]object{
-		"worker":   render(t, "plaintext", "--set", "market.enabled=true"),
+		"worker":   chart[false],
+		"renewal":  chart[true],
 		"agent":    decode(t, agent),
 		"consumer": decode(t, []byte(provider.Manifest("munich", "liqo", provider.PodPolicies))),
 	} {

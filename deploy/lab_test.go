@@ -1,19 +1,24 @@
 package deploy_test
 
 import (
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/clientcmd"
 )
 
 // TestLabPolicies makes the attempts of TestInstall on the clusters of a lab, where Liqo's webhooks and controllers and
 // Kubernetes' garbage collector run: what a policy refuses there is refused beside them, too, and what Liqo changes in
-// an object before a policy sees it makes no difference.
+// an object before a policy sees it makes no difference. What Liqo's webhooks undo first is admitted there, without an
+// effect: they write a new VirtualNode's template and the arguments of an old one anew, and put the label of a Tenant
+// back.
 func TestLabPolicies(t *testing.T) {
 	root := os.Getenv("LIQO_AUTOSCALER_LAB")
 	if root == "" {
@@ -21,25 +26,57 @@ func TestLabPolicies(t *testing.T) {
 	}
 	t.Run("consumer", func(t *testing.T) {
 		c := labCluster(t, root, "consumer")
+		for _, name := range []string{namespace, "liqo-system", "providers", "partners"} {
+			c.kubectl(t, nil, "create", "namespace", name)
+		}
 		c.prepare(t)
-		c.kubectl(t, nil, "create", "namespace", namespace)
 		manifest, err := template(t, "--values", valuesFile("plaintext"), "--show-only", "templates/serviceaccounts.yaml",
-			"--show-only", "templates/worker-rbac.yaml", "--show-only", "templates/worker-policy.yaml")
+			"--show-only", "templates/worker-rbac.yaml", "--show-only", "templates/worker-policy.yaml", "--show-only",
+			"templates/renewal.yaml")
 		require.NoError(t, err, "%s", manifest)
 		c.kubectl(t, manifest, "apply", "--server-side", "-f", "-")
+		c.undoes = func(what string) bool { // of VirtualNodes
+			return strings.HasPrefix(what, "create with ") || strings.HasSuffix(what, " by argument") || unknown(what)
+		}
 		account := nameOf("plaintext") + "-worker"
 		e := escalation{c.holder(t, namespace, account), account, account + "-tenant", "liqo", "default"}
 		c.admitted(t, e)
 		workerDenies(t, c, e)
+		c.renewalDenies(t, "plaintext")
+		for account, rows := range map[string]string{"worker": "worker", "renewal": "renewal", "grpcserver": "none",
+			"discovery": "none"} {
+			c.onlyInventory(t, nameOf("plaintext")+"-"+account, rows, namespace, "liqo", "liqo-tenant-x")
+		}
 	})
 	t.Run("provider", func(t *testing.T) {
 		c := labCluster(t, root, "provider1")
-		raw, err := exec.CommandContext(t.Context(), tool(t, "LIQO_AUTOSCALER"), "provider-access", "--consumer-id",
-			"rome").Output()
+		grant := func(flags ...string) {
+			raw, err := exec.CommandContext(t.Context(), tool(t, "LIQO_AUTOSCALER"), append([]string{"provider-access",
+				"--consumer-id", "rome"}, flags...)...).Output()
+			require.NoError(t, err)
+			c.kubectl(t, raw, "apply", "--server-side", "-f", "-")
+		}
+		grant("--pod-security", "privileged")
+		c.lends(t)
+		_, err := c.identity(t, "group-00000-1a2b3c4d5e6f", "rome").liqo.Resource(shadowPods).Namespace("default").Create(
+			t.Context(), privilegedPod(t), metav1.CreateOptions{})
 		require.NoError(t, err)
-		c.kubectl(t, raw, "apply", "--server-side", "-f", "-")
+		grant()
+		c.undoes = func(what string) bool { return what == "take the label off" || unknown(what) }
 		providerDenies(t, c, c.holder(t, namespace, "consumer-rome"))
+		manifest, err := templateAgent(t, "--values", agentValues("least"), "--set", "grantSlices=true", "--show-only",
+			"templates/rbac.yaml")
+		require.NoError(t, err, "%s", manifest)
+		c.kubectl(t, manifest, "apply", "--server-side", "-f", "-")
+		for account, rows := range map[string]string{"consumer-rome": "consumer", "liqo-autoscaler-agent": "agent"} {
+			c.onlyInventory(t, account, rows, namespace, "liqo", "liqo-tenant-rome", "default")
+		}
 	})
+}
+
+// unknown reports whether the lab's Liqo does not know the field of the attempt, so that the API server drops it.
+func unknown(what string) bool {
+	return what == "Service of its own" && strings.HasPrefix(os.Getenv("LIQO_AUTOSCALER_LAB_LIQO"), "v1.1.")
 }
 
 // labCluster returns a cluster of the lab, whose policies stay as they are.
@@ -53,4 +90,18 @@ func labCluster(t *testing.T, root, name string) *cluster {
 	c.kube, err = kubernetes.NewForConfig(c.config)
 	require.NoError(t, err)
 	return c
+}
+
+// lends lets each identity of consumer rome run pods in namespace default, as Liqo knows it.
+func (c *cluster) lends(t *testing.T) {
+	t.Helper()
+	c.kubectl(t, nil, "label", "namespace", "default", remoteID+"=rome")
+	for n, user := range []string{"rome", "group-00000-1a2b3c4d5e6f",
+		"liqo-peer-user-rome-00112233445566778899aabbccddeeff"} {
+		c.kubectl(t, fmt.Appendf(nil, `apiVersion: offloading.liqo.io/v1beta1
+kind: Quota
+metadata: {name: user-%d, namespace: liqo-tenant-rome}
+spec: {user: %q, limitsEnforcement: None, resources: {cpu: "10", memory: 10Gi, pods: "10"}}
+`, n, user), "apply", "-f", "-")
+	}
 }

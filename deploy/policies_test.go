@@ -3,6 +3,7 @@ package deploy_test
 import (
 	"maps"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -17,9 +18,13 @@ func TestWorkerPolicies(t *testing.T) {
 		o := render(t, set)
 		account := nameOf(set) + "-worker"
 		policies := all[admissionv1.ValidatingAdmissionPolicy](o)
-		require.Len(t, policies, 7)
+		require.Len(t, policies, 8)
 		for _, p := range policies {
-			require.Equal(t, "request.userInfo.username == 'system:serviceaccount:"+namespace+":"+account+"'",
+			who := account
+			if strings.HasSuffix(p.Name, "-renewal") {
+				who = nameOf(set) + "-renewal"
+			}
+			require.Equal(t, "request.userInfo.username == 'system:serviceaccount:"+namespace+":"+who+"'",
 				p.Spec.MatchConditions[0].Expression)
 			require.Equal(t, admissionv1.Fail, *p.Spec.FailurePolicy)
 			binding := one[admissionv1.ValidatingAdmissionPolicyBinding](t, o, "", p.Name)
@@ -37,7 +42,7 @@ func TestPoliciesAreRenderedWithoutACluster(t *testing.T) {
 	for _, set := range valueSets {
 		for _, version := range []string{"v1.30.0", "v1.33.4-gke.100", "v1.41.0"} {
 			o := render(t, set, "--kube-version", version)
-			require.Len(t, all[admissionv1.ValidatingAdmissionPolicy](o), 7, version)
+			require.Len(t, all[admissionv1.ValidatingAdmissionPolicy](o), 8, version)
 		}
 	}
 	out, err := templateAgent(t, "--values", agentValues("full"), "--kube-version", "v1.30.0")

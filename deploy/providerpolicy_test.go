@@ -1,13 +1,23 @@
 package deploy_test
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"testing"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/stretchr/testify/require"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/testkit"
 )
 
 const consumerNamespace = "liqo-tenant-rome" // of the consumer rome
@@ -124,25 +134,14 @@ func consumerTenant(t *testing.T, c *cluster, h holder) {
 		}
 		return u
 	}
-	for name, condition := range map[string]string{"active": "Active", "cordoned": "Cordoned", "drained": "Drained",
-		"skipped": "Active"} {
-		tenant := forge(name, map[string]any{"tenantCondition": condition})
-		tenant.SetFinalizers([]string{"example.com/kept"})
-		if name == "skipped" {
-			tenant.SetLabels(map[string]string{webhookSkip: "true"})
-		}
-		c.createServed(t, tenants, tenant)
-	}
 	create := func(spec map[string]any, changes ...func(*unstructured.Unstructured)) func(context.Context) error {
 		return h.createLiqo(tenants, consumerNamespace, forge("new", spec, changes...))
 	}
-	patch := func(name, change string) func(context.Context) error {
-		return h.patch(tenants, consumerNamespace, name, change)
+	patch := func(change string) func(context.Context) error {
+		return h.patch(tenants, consumerNamespace, "rome", change)
 	}
-	remove := func(name string) func(context.Context) error {
-		return func(ctx context.Context) error {
-			return h.liqo.Resource(tenants).Namespace(consumerNamespace).Delete(ctx, name, dryDelete)
-		}
+	remove := func(ctx context.Context) error {
+		return h.liqo.Resource(tenants).Namespace(consumerNamespace).Delete(ctx, "rome", dryDelete)
 	}
 	label := func(key, value string) func(*unstructured.Unstructured) {
 		return func(u *unstructured.Unstructured) { u.SetLabels(map[string]string{key: value}) }
@@ -167,29 +166,66 @@ func consumerTenant(t *testing.T, c *cluster, h holder) {
 		{"Tenant", "", create(map[string]any{})},
 		{"Tenant with its key", "", create(requests("rome", "liqo.io"))},
 		{"of several organizations", oneOrganization, create(requests("rome", "liqo.io", "a"))},
-		{"lift a cordon", "the provider's to change", patch("cordoned", `{"spec": {"tenantCondition": "Active"}}`)},
-		{"lift it by default", "the provider's to change", patch("drained", `{"spec": {"tenantCondition": null}}`)},
-		{"cordon itself", "the provider's to change", patch("active", `{"spec": {"tenantCondition": "Cordoned"}}`)},
-		{"no keys any longer", "authzPolicy is KeysExchange", patch("active",
-			`{"spec": {"authzPolicy": "TolerateNoHandshake"}}`)},
-		{"hide it from Liqo", "remote-cluster-id of the Tenant", patch("drained",
-			`{"metadata": {"labels": {"liqo.io/remote-cluster-id": "hidden"}}}`)},
-		{"take the label off", "remote-cluster-id of the Tenant", patch("drained",
-			`{"metadata": {"labels": {"liqo.io/remote-cluster-id": null}}}`)},
-		{"have Liqo check it no longer", "webhook-skip", patch("drained",
-			`{"metadata": {"labels": {"liqo.io/webhook-skip": "true"}}}`)},
-		{"have the garbage collector delete it", owners, patch("drained", `{"metadata": {"ownerReferences": [
+	})
+	// One at a time, because Liqo lets a namespace have one Tenant.
+	tenant := func(condition string, attempts []attempt, changes ...func(*unstructured.Unstructured)) {
+		c.withTenant(t, forge("rome", map[string]any{"tenantCondition": condition}, changes...), attempts)
+	}
+	tenant("Active", []attempt{
+		{"cordon itself", "the provider's to change", patch(`{"spec": {"tenantCondition": "Cordoned"}}`)},
+		{"no keys any longer", "authzPolicy is KeysExchange", patch(`{"spec": {"authzPolicy": "TolerateNoHandshake"}}`)},
+		{"finalizer", owners, patch(`{"metadata": {"finalizers": ["mine.example/keep"]}}`)},
+		{"delete an active one", "", remove},
+	})
+	tenant("Cordoned", []attempt{
+		{"lift a cordon", "the provider's to change", patch(`{"spec": {"tenantCondition": "Active"}}`)},
+		{"new keys", "", patch(`{"spec": {"signature": "eA=="}}`)},
+		{"delete a cordoned one", "the provider's to delete", remove},
+	})
+	tenant("Drained", []attempt{
+		{"lift it by default", "the provider's to change", patch(`{"spec": {"tenantCondition": null}}`)},
+		{"hide it from Liqo", "remote-cluster-id of the Tenant",
+			patch(`{"metadata": {"labels": {"liqo.io/remote-cluster-id": "hidden"}}}`)},
+		{"take the label off", "remote-cluster-id of the Tenant",
+			patch(`{"metadata": {"labels": {"liqo.io/remote-cluster-id": null}}}`)},
+		{"have Liqo check it no longer", "webhook-skip",
+			patch(`{"metadata": {"labels": {"liqo.io/webhook-skip": "true"}}}`)},
+		{"have the garbage collector delete it", owners, patch(`{"metadata": {"ownerReferences": [
 			{"apiVersion": "v1", "kind": "ConfigMap", "name": "none", "uid": "00000000-0000-0000-0000-000000000000"}]}}`)},
-		{"finalizer", owners, patch("active", `{"metadata": {"finalizers": ["mine.example/keep"]}}`)},
-		{"no finalizer", owners, patch("drained", `{"metadata": {"finalizers": null}}`)},
-		{"new keys", "", patch("cordoned", `{"spec": {"signature": "eA=="}}`)},
-		{"new keys where the provider skips the webhook", "", patch("skipped", `{"spec": {"signature": "eA=="}}`)},
-		{"mark", "", patch("drained", `{"metadata": {"labels": {"liqo-autoscaler.io/refused": "Drained"}}}`)},
-		{"delete a cordoned one", "the provider's to delete", remove("cordoned")},
-		{"delete a drained one", "the provider's to delete", remove("drained")},
-		{"delete an active one", "", remove("active")},
+		{"mark", "", patch(`{"metadata": {"labels": {"liqo-autoscaler.io/refused": "Drained"}}}`)},
+		{"delete a drained one", "the provider's to delete", remove},
+	})
+	tenant("Drained", []attempt{{"no finalizer", owners, patch(`{"metadata": {"finalizers": null}}`)}}, kept)
+	tenant("Active", []attempt{
+		{"have Liqo check it again", "webhook-skip", patch(`{"metadata": {"labels": {"liqo.io/webhook-skip": null}}}`)},
+		{"new keys where the provider skips the webhook", "", patch(`{"spec": {"signature": "eA=="}}`)},
+	}, func(u *unstructured.Unstructured) {
+		u.SetLabels(map[string]string{remoteID: "rome", webhookSkip: "true"})
 	})
 }
+
+// withTenant makes the attempts while there is this Tenant.
+func (c *cluster) withTenant(t *testing.T, tenant *unstructured.Unstructured, attempts []attempt) {
+	t.Helper()
+	c.createServed(t, tenants, tenant)
+	c.judge(t, attempts)
+	admin, err := dynamic.NewForConfig(c.config)
+	require.NoError(t, err)
+	in := admin.Resource(tenants).Namespace(tenant.GetNamespace())
+	testkit.Until(t, 2*time.Minute, "the Tenant is gone", func() error {
+		_, err := in.Patch(t.Context(), tenant.GetName(), types.MergePatchType, []byte(`{"metadata": {"finalizers": null}}`),
+			metav1.PatchOptions{})
+		if err == nil {
+			err = in.Delete(t.Context(), tenant.GetName(), metav1.DeleteOptions{})
+		}
+		if apierrors.IsNotFound(err) {
+			return nil
+		}
+		return cmp.Or(err, errStillThere)
+	})
+}
+
+var errStillThere = errors.New("it is still there")
 
 // Labels of Liqo's.
 const (

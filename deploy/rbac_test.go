@@ -173,7 +173,7 @@ func TestHubRights(t *testing.T) {
 	}
 }
 
-// Each role is bound to the worker, but the market's reader to the server; discovery has no rights and no token.
+// Each role is bound to the worker, but the market's reader to the server, and the renewal's to itself; discovery has no rights and no token.
 func TestBindings(t *testing.T) {
 	for _, set := range valueSets {
 		t.Run(set, func(t *testing.T) {
@@ -187,6 +187,9 @@ func TestBindings(t *testing.T) {
 				want := subject
 				if strings.HasSuffix(binding.Name, "-market-reader") {
 					want.Name = strings.TrimSuffix(account, "worker") + "grpcserver"
+				}
+				if strings.HasSuffix(binding.Name, "-renewal") {
+					want.Name = binding.Name
 				}
 				require.Equal(t, []rbacv1.Subject{want}, binding.Subjects)
 				require.Equal(t, "Role", binding.RoleRef.Kind)

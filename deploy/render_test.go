@@ -94,6 +94,7 @@ func kinds() map[string]metav1.Object {
 		"v1/Namespace": &corev1.Namespace{}, "v1/ResourceQuota": &corev1.ResourceQuota{},
 		"apps/v1/Deployment":                                               &appsv1.Deployment{},
 		"batch/v1/Job":                                                     &batchv1.Job{},
+		"batch/v1/CronJob":                                                 &batchv1.CronJob{},
 		"policy/v1/PodDisruptionBudget":                                    &policyv1.PodDisruptionBudget{},
 		"networking.k8s.io/v1/NetworkPolicy":                               &networkingv1.NetworkPolicy{},
 		"rbac.authorization.k8s.io/v1/ClusterRole":                         &rbacv1.ClusterRole{},

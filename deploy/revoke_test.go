@@ -2,7 +2,6 @@ package deploy_test
 
 import (
 	"fmt"
-	"strings"
 	"testing"
 	"time"
 
@@ -34,7 +33,10 @@ func revokes(t *testing.T, c *cluster, file string) {
 	require.NoError(t, err)
 	c.kubectl(t, nil, "delete", "validatingadmissionpolicybinding", "liqo-autoscaler-consumer-rome-pods")
 
-	before := strings.Join([]string{"Active", "Cordoned", "Drained", "Active"}, ",") // of consumerTenant
+	before := "Cordoned"
+	own := liqoObject("Tenant", consumerNamespace, "rome", map[string]any{"clusterID": "rome", "tenantCondition": before})
+	_, err = admin.Resource(tenants).Namespace(consumerNamespace).Create(t.Context(), own, metav1.CreateOptions{})
+	require.NoError(t, err)
 	out, err := access("list")
 	require.NoError(t, err, "%s", out)
 	require.Regexp(t, `(?m)^CONSUMER +ACCOUNT +TENANT +SLICES +CPU +MEMORY +MISSING POLICIES$`, out)

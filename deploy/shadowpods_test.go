@@ -4,14 +4,12 @@ import (
 	"context"
 	"encoding/json"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/dynamic"
 )
 
 var shadowPods = liqoKind("offloading", "shadowpods")
@@ -31,20 +29,23 @@ func shadowPod(t *testing.T, name, pod, container string) *unstructured.Unstruct
 	}
 	u := liqoObject("ShadowPod", "default", name, map[string]any{"pod": spec})
 	u.SetAPIVersion("offloading.liqo.io/v1beta1")
+	u.SetLabels(map[string]string{"offloading.liqo.io/origin": "rome"})
 	return u
+}
+
+// privilegedPod returns a ShadowPod that the policies refuse.
+func privilegedPod(t *testing.T) *unstructured.Unstructured {
+	t.Helper()
+	return shadowPod(t, "before", "", `{"securityContext": {"privileged": true}}`)
 }
 
 // consumerPods checks that the pods of a consumer keep to the Pod Security Standard "baseline", whichever identity
 // makes them, and that a pod that was there before may be updated.
 func consumerPods(t *testing.T, c *cluster) {
-	admin, err := dynamic.NewForConfig(c.config)
-	require.NoError(t, err)
-	require.Eventually(t, func() bool { // a new kind is served a little later
-		_, err = admin.Resource(shadowPods).Namespace("default").Create(t.Context(), shadowPod(t, "before", "",
-			`{"securityContext": {"privileged": true}}`), metav1.CreateOptions{})
-		return err == nil
-	}, 2*time.Minute, 200*time.Millisecond, "the last answer: %v", &err)
 	kubelet := c.identity(t, "group-00000-1a2b3c4d5e6f", "rome")
+	if c.removed != nil { // in a lab it is made before the policies are
+		c.createServed(t, shadowPods, privilegedPod(t))
+	}
 	make := func(h holder, pod, container string, annotations ...string) func(context.Context) error {
 		made := shadowPod(t, "new", pod, container)
 		if len(annotations) > 0 {

@@ -23,6 +23,9 @@ const (
 	envRightsUsed = "RIGHTS_USED"
 )
 
+// byTest is the reason of the CronJob's rights.
+const byTest = "the CronJob runs in no suite: TestInstall/*/renewal"
+
 // unseen are the rights that no record has, each with the reason.
 var unseen = map[string]string{
 	"ClusterRole liqo-autoscaler-agent create /configmaps": "no request of its own: asked for when a ConfigMap that is " +
@@ -33,6 +36,11 @@ var unseen = map[string]string{
 		"when the RoleBinding is created, see admitted in policy_test.go",
 	"ClusterRole liqo-autoscaler-worker update authentication.liqo.io/resourceslices/finalizers": "no request of its " +
 		"own: asked for on OpenShift when the VirtualNode is created, see ownsVirtualNode",
+	"Role default/liqo-autoscaler-renewal get /secrets":           byTest,
+	"Role default/liqo-autoscaler-renewal patch /secrets":         byTest,
+	"Role liqo-autoscaler/liqo-autoscaler-renewal get /secrets":   byTest,
+	"Role liqo-autoscaler/liqo-autoscaler-renewal list /secrets":  byTest,
+	"Role liqo-autoscaler/liqo-autoscaler-renewal patch /secrets": byTest,
 	"Role liqo-tenant-consumer/liqo-autoscaler-consumer-consumer get /configmaps": "no suite has an offer that is " +
 		"measured: TestPublished in activities/backend/liqo",
 }

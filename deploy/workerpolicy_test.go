@@ -58,12 +58,16 @@ func (c *cluster) prepare(t *testing.T) {
 	c.kubectl(t, nil, "create", "namespace", "liqo-tenant-x")
 	c.kubectl(t, nil, "create", "namespace", "liqo-tenant-theirs")
 	c.kubectl(t, nil, "create", "namespace", "liqo-tenant-z")
-	c.kubectl(t, nil, "create", "serviceaccount", "default", "-n", "kube-system")
+	if c.removed != nil { // no controller makes it
+		c.kubectl(t, nil, "create", "serviceaccount", "default", "-n", "kube-system")
+	}
 	for _, namespace := range []string{"kube-system", "liqo-tenant-x"} {
 		c.kubectl(t, nil, "create", "secret", "generic", "precious", "-n", namespace)
 	}
 	c.kubectl(t, nil, "create", "secret", "generic", "liqo-signed-nonce", "-n", "liqo-tenant-x")
 	c.kubectl(t, []byte(`{apiVersion: v1, kind: Node, metadata: {name: real}}
+---
+{apiVersion: v1, kind: Node, metadata: {name: lca-burst-x-1}}
 ---
 {apiVersion: v1, kind: Node, metadata: {name: virtual, labels: {liqo.io/type: virtual-node}}}
 ---
@@ -157,12 +161,18 @@ func workerDenies(t *testing.T, c *cluster, e escalation) {
 			return e.kube.CoreV1().Pods("kube-system").Delete(ctx, name, dryDelete)
 		}
 	}
+	powerful := e // the account with more permissions than it has
+	powerful.holder = c.identity(t, "system:serviceaccount:"+namespace+":"+e.account)
 	const alone, kubeconfig = "the Secret liqo-signed-nonce alone", "could take for a kubeconfig"
 	c.judge(t, []attempt{
 		{"bind itself elsewhere", "RoleBindings in namespaces liqo-tenant-* alone", e.bind("kube-system", e.role, dryCreate)},
 		{"bind somebody else", "binds itself alone", e.bind("liqo-tenant-x", e.role, dryCreate, "other")},
 		{"bind itself", "", e.bind("liqo-tenant-z", e.role, dryCreate)},
 		{"bind another role", "is attempting to grant RBAC permissions", e.bind("liqo-tenant-z", "cluster-admin", dryCreate)},
+		{"bind another role, with the permission for it", "binds its own role", powerful.bind("liqo-tenant-z",
+			"cluster-admin", dryCreate)},
+		{"a Secret elsewhere, with the permission for it", "Secrets in namespaces liqo-tenant-* alone",
+			func(ctx context.Context) error { return powerful.createSecret(ctx, "kube-system", signed) }},
 		{"token of a system account", `cannot create resource "secrets"`, secret("kube-system", "x", tokenOf("default"))},
 		{"unbind others", "cannot delete resource", func(ctx context.Context) error {
 			return e.kube.RbacV1().RoleBindings("liqo-tenant-x").Delete(ctx, "theirs", dryDelete)

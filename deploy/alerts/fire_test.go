@@ -45,6 +45,8 @@ var healthy = map[string][]string{
 	"liqo_autoscaler_provider_condition":         {`{namespace="la", provider="milan", condition="Unreachable"} 0x3000`},
 	"liqo_autoscaler_provider_credentials_expiry_timestamp_seconds": {
 		`{namespace="la", provider="milan"} 8640000x3000`},
+	"liqo_autoscaler_provider_credentials_late_timestamp_seconds": {
+		`{namespace="la", provider="milan"} 7430400x3000`},
 	"liqo_autoscaler_tls_certificate_expiry_timestamp_seconds": {`{namespace="la", pod="grpcserver-1"} 8640000x3000`},
 	"liqo_autoscaler_group_offered_max_size":                   {`{namespace="la", group="large"} 5x3000`},
 	"liqo_autoscaler_group_target_size":                        {`{namespace="la", group="large"} 2x3000`},
@@ -106,8 +108,9 @@ var scenes = map[string]struct {
 		`{namespace="la", provider="milan", condition="Cordoned"} 1x3000`,
 		`{namespace="la", provider="turin", condition="Unreachable"} 1x3000`}}, 15, "turin has condition Unreachable"},
 	"LiqoAutoscalerCredentialsExpire": {map[string][]string{
-		"liqo_autoscaler_provider_credentials_expiry_timestamp_seconds": {`{namespace="la", provider="milan"} 90000x3000`}},
-		0, "milan expire in 1d"},
+		"liqo_autoscaler_provider_credentials_expiry_timestamp_seconds": {`{namespace="la", provider="milan"} 90000x3000`},
+		"liqo_autoscaler_provider_credentials_late_timestamp_seconds":   {`{namespace="la", provider="milan"} 600x3000`}},
+		11, "milan expire in 1d 0h 49m 0s"},
 	"LiqoAutoscalerCertificateExpires": {map[string][]string{ // 0: the file cannot be read
 		"liqo_autoscaler_tls_certificate_expiry_timestamp_seconds": {`{namespace="la", pod="grpcserver-1"} 0x3000`}},
 		10, "grpcserver-1"},

@@ -3,21 +3,17 @@
 package account
 
 import (
-	"crypto/x509"
 	"encoding/base64"
 	"encoding/json"
-	"encoding/pem"
 	"errors"
 	"strings"
-	"time"
-
-	"k8s.io/client-go/rest"
 )
 
 // claims are those of a ServiceAccount's token that we use.
 type claims struct {
 	Subject string `json:"sub"`
-	Expires int64  `json:"exp"` // seconds
+	Expires int64  `json:"exp"` // seconds, as Issued
+	Issued  int64  `json:"iat"`
 }
 
 var errNoAccount = errors.New("the token is none of a ServiceAccount")
@@ -29,20 +25,6 @@ func read(token string) (c claims, ok bool) {
 	}
 	payload, err := base64.RawURLEncoding.DecodeString(parts[1])
 	return c, err == nil && json.Unmarshal(payload, &c) == nil
-}
-
-// End is when the token or the client certificate of an access ends, whichever is first; zero when neither says.
-func End(access *rest.Config) (end time.Time) {
-	if c, ok := read(access.BearerToken); ok && c.Expires > 0 {
-		end = time.Unix(c.Expires, 0)
-	}
-	if block, _ := pem.Decode(access.CertData); block != nil {
-		certificate, err := x509.ParseCertificate(block.Bytes)
-		if err == nil && (end.IsZero() || certificate.NotAfter.Before(end)) {
-			end = certificate.NotAfter
-		}
-	}
-	return end
 }
 
 // Of is whose token it is.

@@ -17,7 +17,7 @@ func token(claims string) string {
 	return "e30." + base64.RawURLEncoding.EncodeToString([]byte(claims)) + ".c2ln"
 }
 
-func TestEnd(t *testing.T) {
+func TestLifeEnds(t *testing.T) {
 	certificate := testkit.NewAuthority(t).Issue(t)
 	validity := certificate.Cert.NotAfter
 	early := validity.Add(-time.Minute).Truncate(time.Second)
@@ -35,8 +35,34 @@ func TestEnd(t *testing.T) {
 		"the first of both": {rest.Config{BearerToken: token(fmt.Sprintf(`{"exp": %d}`, early.Unix())),
 			TLSClientConfig: rest.TLSClientConfig{CertData: certificate.PEM()}}, early},
 	} {
-		require.WithinDuration(t, test.want, account.End(&test.access), 0, name)
+		require.WithinDuration(t, test.want, account.LifeOf(&test.access).End, 0, name)
 	}
+}
+
+// Credentials are due after a third of their life, and late when a third is left, but no earlier than 14 days before
+// their end.
+func TestDueAndLate(t *testing.T) {
+	const day = 24 * time.Hour
+	begin := time.Unix(1_800_000_000, 0)
+	for name, test := range map[string]struct {
+		life      account.Life
+		due, late time.Duration // after the beginning
+	}{
+		"a day":       {account.Life{Begin: begin, End: begin.Add(day)}, 8 * time.Hour, 16 * time.Hour},
+		"ten minutes": {account.Life{Begin: begin, End: begin.Add(10 * time.Minute)}, 200 * time.Second, 400 * time.Second},
+		"90 days":     {account.Life{Begin: begin, End: begin.Add(90 * day)}, 30 * day, 76 * day},
+		"a year":      {account.Life{Begin: begin, End: begin.Add(360 * day)}, 120 * day, 346 * day},
+	} {
+		require.Equal(t, begin.Add(test.due), test.life.Due(), name)
+		require.Equal(t, begin.Add(test.late), test.life.Late(), name)
+	}
+	unknown := account.Life{End: begin}
+	require.True(t, unknown.Due().IsZero(), "at once")
+	require.Equal(t, begin.Add(-14*day), unknown.Late())
+	require.True(t, account.Life{}.Late().IsZero(), "they have no end")
+	said := account.LifeOfToken(token(`{"iat": 1800000000, "exp": 1800000600}`))
+	require.Equal(t, account.Life{Begin: begin, End: begin.Add(10 * time.Minute)}, said)
+	require.Equal(t, account.Life{End: begin}, account.LifeOfToken(token(`{"iat": 1800000001, "exp": 1800000000}`)))
 }
 
 func TestOf(t *testing.T) {

@@ -9,8 +9,8 @@ import (
 // burst is how many faults are told at once, before one is told each second.
 const burst = 10
 
-// EachSecond keeps faults that others cause from filling a log: ten are told at once, and then one each second. The zero
-// value has told nothing. It is safe for concurrent use.
+// EachSecond keeps faults that others cause from filling a log: ten are told at once, and then one each second. The
+// zero value has told nothing. It is safe for concurrent use.
 type EachSecond struct {
 	mu      sync.Mutex
 	limiter *rate.Limiter

@@ -5,6 +5,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/account"
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/registry"
 )
@@ -65,12 +66,19 @@ var descExpiry = prometheus.NewDesc(registry.Namespace+"_provider_credentials_ex
 	"When the token or client certificate expires with which this worker has reached the provider within the last hour; "+
 		"absent when they name no expiry.", []string{"provider"}, nil)
 
-// NewExpiry registers the metric of when the credentials of providers end.
-func NewExpiry(reg prometheus.Registerer, of func() map[string]time.Time) error {
-	return reg.Register(collector{[]*prometheus.Desc{descExpiry}, func(out chan<- prometheus.Metric) {
-		ends := of()
-		for _, provider := range toldApart(ends) {
-			out <- prometheus.MustNewConstMetric(descExpiry, prometheus.GaugeValue, float64(ends[provider].Unix()), provider)
+var descLate = prometheus.NewDesc(registry.Namespace+"_provider_credentials_late_timestamp_seconds",
+	"From when on these credentials should have been renewed: a third of their life, or 14 days, before they expire.",
+	[]string{"provider"}, nil)
+
+// NewExpiry registers the metrics of when the credentials of providers end.
+func NewExpiry(reg prometheus.Registerer, of func() map[string]account.Life) error {
+	return reg.Register(collector{[]*prometheus.Desc{descExpiry, descLate}, func(out chan<- prometheus.Metric) {
+		lives := of()
+		for _, provider := range toldApart(lives) {
+			for desc, at := range map[*prometheus.Desc]time.Time{descExpiry: lives[provider].End,
+				descLate: lives[provider].Late()} {
+				out <- prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, float64(at.Unix()), provider)
+			}
 		}
 	}})
 }

@@ -42,7 +42,7 @@ func (b *Backend) openCredentials(ctx context.Context, credentials fleet.Credent
 		return nil, say(backend.ErrInvalid,
 			"the provider's kubeconfig cannot be used: its certificate, key or address is malformed")
 	}
-	return pinned{provider, authoritiesOf(config), account.End(config)}, nil
+	return pinned{provider, authoritiesOf(config), account.LifeOf(config)}, nil
 }
 
 // verified is ErrInvalid for a configuration that does not prove who answers: whoever is in between would get our

@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/account"
 )
 
 // endKept is how long the end of credentials is told after they were last used here.
@@ -16,37 +18,40 @@ type ends struct {
 	of map[string]noted // by provider
 }
 
-type noted struct{ end, at time.Time }
+type noted struct {
+	life account.Life
+	at   time.Time
+}
 
 // note remembers the end of the credentials that a client was opened with; those without an end are forgotten.
 func (e *ends) note(provider string, cluster client.Client, now time.Time) {
 	p, ok := cluster.(pinned)
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if !ok || p.end.IsZero() {
+	if !ok || p.life.End.IsZero() {
 		delete(e.of, provider)
 		return
 	}
 	if e.of == nil {
 		e.of = map[string]noted{}
 	}
-	e.of[provider] = noted{end: p.end, at: now}
+	e.of[provider] = noted{life: p.life, at: now}
 }
 
-func (e *ends) all(now time.Time) map[string]time.Time {
+func (e *ends) all(now time.Time) map[string]account.Life {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	told := map[string]time.Time{}
+	told := map[string]account.Life{}
 	for provider, n := range e.of {
 		if now.Sub(n.at) > endKept {
 			delete(e.of, provider)
 			continue
 		}
-		told[provider] = n.end
+		told[provider] = n.life
 	}
 	return told
 }
 
-// CredentialsEnd is when the credentials end, by provider, of those that this process has used within an hour and that
-// say so: a token by its claim, a client certificate by its validity.
-func (b *Backend) CredentialsEnd() map[string]time.Time { return b.ends.all(time.Now()) }
+// CredentialsLife is how long the credentials are valid, by provider, of those that this process has used within an
+// hour and that end: a token by its claims, a client certificate by its validity.
+func (b *Backend) CredentialsLife() map[string]account.Life { return b.ends.all(time.Now()) }

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"k8s.io/client-go/rest"
 
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/account"
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
@@ -26,15 +27,15 @@ func TestCredentialsEnd(t *testing.T) {
 	}
 	b, err := New(Config{Consumer: &rest.Config{Host: "https://127.0.0.1:1"}})
 	require.NoError(t, err)
-	require.Empty(t, b.CredentialsEnd())
+	require.Empty(t, b.CredentialsLife())
 	milan := fleet.Provider{ID: "milan", Credentials: fleet.Credentials{KubeconfigFile: path}}
 	write(token)
 	require.Error(t, b.peering(milan).reach(t.Context()))
-	require.Equal(t, map[string]time.Time{"milan": end}, b.CredentialsEnd())
+	require.Equal(t, map[string]account.Life{"milan": {End: end}}, b.CredentialsLife())
 
 	require.Empty(t, b.ends.all(time.Now().Add(endKept+time.Minute)), "a provider that is not used any more is forgotten")
 
 	write("forever")
 	require.Error(t, b.peering(milan).reach(t.Context()))
-	require.Empty(t, b.CredentialsEnd())
+	require.Empty(t, b.CredentialsLife())
 }

@@ -74,6 +74,19 @@ func TestLabTrust(t *testing.T) {
 		require.ErrorContains(t, attack.err, attack.says, what)
 	}
 	l.renewed(t, p)
+	l.upgraded(t)
+	worker, err := clientcmd.BuildConfigFromFlags("", l.clusters[consumer].account)
+	require.NoError(t, err)
+	own, err := dynamic.NewForConfig(worker)
+	require.NoError(t, err)
+	_, err = own.Resource(offloading("virtualnodes")).Namespace("liqo-tenant-"+p.ID).Patch(t.Context(),
+		a.ObjectName(), types.MergePatchType, []byte(`{"metadata": {"annotations": {"liqo-autoscaler.io/called-back": "x"}}}`),
+		metav1.PatchOptions{})
+	require.NoError(t, err, "a VirtualNode of the Liqo before")
+	later := attempt(601, p)
+	_, err = b.Join(within(t, time.Minute), nodeSpec(later), nil)
+	require.NoError(t, err, "a node of the Liqo after")
+	require.NoError(t, b.Return(within(t, time.Minute), later, nil))
 	require.NoError(t, b.Return(within(t, time.Minute), a, nil))
 	require.NoError(t, b.RemovePeering(within(t, time.Minute), p, nil))
 	// The garbage collector of a new cluster takes a while.
@@ -81,6 +94,23 @@ func TestLabTrust(t *testing.T) {
 		left, err := l.objects(ctx)
 		return len(left) == 0, err
 	}))
+}
+
+// upgraded changes the image of virtual kubelets, as an upgrade of Liqo does, until the test ends.
+func (l *lab) upgraded(t *testing.T) {
+	t.Helper()
+	templates := l.clusters[consumer].any.Resource(offloading("vkoptionstemplates")).Namespace("liqo")
+	const name = "virtual-kubelet-default"
+	before, err := templates.Get(t.Context(), name, metav1.GetOptions{})
+	require.NoError(t, err)
+	image, _, _ := unstructured.NestedString(before.Object, "spec", "containerImage")
+	set := func(ctx context.Context, image string) {
+		_, err := templates.Patch(ctx, name, types.MergePatchType,
+			fmt.Appendf(nil, `{"spec": {"containerImage": %q}}`, image), metav1.PatchOptions{})
+		require.NoError(t, err)
+	}
+	set(t.Context(), image+"-later")
+	t.Cleanup(func() { set(context.WithoutCancel(t.Context()), image) })
 }
 
 // controlPlane returns the access to a provider that Liqo has made for the consumer's crd-replicator.

@@ -82,8 +82,8 @@ func (n *network) separate(ctx context.Context, configuration *unstructured.Unst
 	return nil
 }
 
-// mayDial returns an error when our gateway is about to dial an address that the provider gives and that belongs to this
-// cluster, or to the host of the gateway itself. DNS names pass: they are resolved by the gateway, each time anew. Blocks
+// mayDial returns an error when our gateway is about to dial an address that the provider gives and that belongs to
+// this cluster, or to the host of the gateway itself. DNS names pass: the gateway resolves them, each time anew. Blocks
 // for reads of the API server, unless the gateway has these addresses already.
 func (n *network) mayDial(ctx context.Context, gateway, server *unstructured.Unstructured) error {
 	addresses := texts(server, "status", "endpoint", "addresses")
@@ -94,8 +94,8 @@ func (n *network) mayDial(ctx context.Context, gateway, server *unstructured.Uns
 	if err != nil {
 		return err
 	}
-	const refused = "GatewayAddress: the provider's GatewayServer says that it is at %.80s, %s. This cluster's gateway does " +
-		"not dial it. Correct the Service of that gateway, or write network.clientAddress into the offer"
+	const refused = "GatewayAddress: the provider's GatewayServer says that it is at %.80s, %s. This cluster's gateway " +
+		"does not dial it. Correct the Service of that gateway, or write network.clientAddress into the offer"
 	if len(addresses) > maxAddresses {
 		return say(backend.ErrInvalid, refused, addresses[0], fmt.Sprintf("and at %d more addresses", len(addresses)-1))
 	}

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/liqotech/liqo/pkg/consts"
 	"k8s.io/client-go/rest"
@@ -18,6 +17,7 @@ import (
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend/nodes"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/account"
 )
 
 // A provider's id is what it says it is, so a cluster could take another one's place. The Identity of our peering
@@ -33,7 +33,7 @@ const noAuthorities = "system"
 type pinned struct {
 	client.Client
 	authorities string
-	end         time.Time // zero: they do not say
+	life        account.Life
 }
 
 // authoritiesOf is a fingerprint of the authorities of a configuration, whatever their order and layout.

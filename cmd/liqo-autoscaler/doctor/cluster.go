@@ -8,8 +8,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/liqotech/liqo/pkg/consts"
-
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -17,6 +15,13 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/liqoversion"
+)
+
+// Keys of Liqo on the namespaces that it makes for other clusters: the cluster, and the NamespaceMap if one asked for
+// it (Liqo pkg/consts/namespace_mapping.go).
+const (
+	labelPeer     = "liqo.io/remote-cluster-id"
+	annotationMap = "liqo.io/managed-by-namespace-map"
 )
 
 // process is a Deployment's container that interests us.
@@ -97,7 +102,7 @@ func readCluster(ctx context.Context, in Installation, r *Report) *cluster {
 	offloaded := metav1.ListOptions{LabelSelector: "liqo.io/scheduling-enabled=true"}
 	if list, err := in.Kube.CoreV1().Namespaces().List(ctx, offloaded); !r.skipped("Namespaces", err) {
 		c.offloaded = len(list.Items)
-		peers := metav1.ListOptions{LabelSelector: consts.RemoteClusterID}
+		peers := metav1.ListOptions{LabelSelector: labelPeer}
 		if list, err := in.Kube.CoreV1().Namespaces().List(ctx, peers); !r.skipped("namespaces of other clusters", err) {
 			c.peers = list.Items
 		}

@@ -136,7 +136,8 @@ var broken = map[doctor.ID]struct {
 	"provider-unreachable": {func(s *setup) { s.provider = failing(errAway) }, "no route to host"},
 	"provider-refuses": {func(s *setup) { s.provider = failing(apierrors.NewUnauthorized("expired")) },
 		"expired"},
-	"provider-credentials-end": {func(s *setup) { s.in.Providers[0].End = s.in.Now.Add(day) }, "the credentials end on"},
+	"provider-credentials-end": {func(s *setup) { s.in.Providers[0].Life.End = s.in.Now.Add(day) },
+		"the credentials end on"},
 	"provider-liqo-missing": {func(s *setup) { bare := healthy(); bare.apis = nil; s.provider = bare.cluster(bare.liqo) },
 		"authentication.liqo.io"},
 	"provider-liqo-version": {func(s *setup) {

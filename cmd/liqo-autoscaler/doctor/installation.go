@@ -6,6 +6,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/discovery/market"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/account"
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
@@ -28,7 +29,7 @@ type Provider struct {
 	Name       string // the kubeconfig's file
 	Kube       kubernetes.Interface
 	ConsumerID string // "" when the credentials do not say whose they are
-	End        time.Time
+	Life       account.Life
 }
 
 // Installation is what is examined. What is nil is left out.

@@ -5,8 +5,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/liqotech/liqo/pkg/consts"
-
 	"k8s.io/apimachinery/pkg/util/version"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
@@ -42,10 +40,10 @@ func (r *Report) kubernetes(in Installation, c *cluster) {
 	}
 	for i := range c.peers {
 		n := &c.peers[i]
-		if made, ok := n.Annotations[consts.RemoteNamespaceManagedByAnnotationKey]; ok && strings.HasPrefix(n.Name,
+		if made, ok := n.Annotations[annotationMap]; ok && strings.HasPrefix(n.Name,
 			"liqo-tenant-") {
 			r.add("tenant-namespace-mapped", "Namespace "+n.Name,
-				"Liqo made it for the NamespaceMap %s, so cluster %s reads and writes in it", made, n.Labels[consts.RemoteClusterID])
+				"Liqo made it for the NamespaceMap %s, so cluster %s reads and writes in it", made, n.Labels[labelPeer])
 		}
 	}
 }

@@ -26,8 +26,8 @@ var providerRights = []Right{
 // provider examines a provider, as it goes together with the consumer, which may be nil.
 func (r *Report) provider(ctx context.Context, p Provider, consumer *cluster, now time.Time) {
 	where := "provider " + p.Name
-	if left := p.End.Sub(now); !p.End.IsZero() && left < soon {
-		r.add("provider-credentials-end", where, "the credentials end on %s", p.End.UTC().Format(time.RFC3339))
+	if late := p.Life.Late(); !late.IsZero() && now.After(late) {
+		r.add("provider-credentials-end", where, "the credentials end on %s", p.Life.End.UTC().Format(time.RFC3339))
 	}
 	v, err := p.Kube.Discovery().ServerVersion()
 	switch {

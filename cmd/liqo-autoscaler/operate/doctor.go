@@ -144,7 +144,7 @@ func aProvider(path string) (p doctor.Provider, err error) {
 		return p, fmt.Errorf("--provider-kubeconfig %s: %w", path, err)
 	}
 	access.Timeout = serve.MarketTimeout
-	p = doctor.Provider{Name: filepath.Base(path), End: account.End(access)}
+	p = doctor.Provider{Name: filepath.Base(path), Life: account.LifeOf(access)}
 	if _, name, err := account.Of(access.BearerToken); err == nil {
 		if id, ok := strings.CutPrefix(name, provider.Account("")); ok {
 			p.ConsumerID = id

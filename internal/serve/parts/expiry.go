@@ -6,18 +6,18 @@ import (
 	"time"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/account"
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/wait"
 	"github.com/liqo-autoscaler/liqo-autoscaler/worker/metrics"
 )
 
-// Credentials that end within warnBefore are warned of, once in warnEvery.
-const (
-	warnBefore = 14 * 24 * time.Hour
-	warnEvery  = 24 * time.Hour
-)
+// warnEvery is how often a provider whose credentials are late is warned of.
+const warnEvery = 24 * time.Hour
 
 // expiring is a backend whose credentials end.
-type expiring interface{ CredentialsEnd() map[string]time.Time }
+type expiring interface {
+	CredentialsLife() map[string]account.Life
+}
 
 // ObserveExpiry shows when a backend's credentials end, and returns what warns of it until the context ends.
 func (o *Observer) ObserveExpiry(b backend.Backend) (func(context.Context), error) {
@@ -25,11 +25,11 @@ func (o *Observer) ObserveExpiry(b backend.Backend) (func(context.Context), erro
 	if !ok {
 		return func(context.Context) {}, nil
 	}
-	err := metrics.NewExpiry(o.Registry, e.CredentialsEnd)
+	err := metrics.NewExpiry(o.Registry, e.CredentialsLife)
 	return func(ctx context.Context) {
 		warned := map[string]time.Time{}
 		for {
-			warnOfExpiry(o.log, e.CredentialsEnd(), warned, time.Now())
+			warnOfExpiry(o.log, e.CredentialsLife(), warned, time.Now())
 			if !wait.For(ctx, time.Minute) {
 				return
 			}
@@ -37,14 +37,14 @@ func (o *Observer) ObserveExpiry(b backend.Backend) (func(context.Context), erro
 	}, err
 }
 
-// warnOfExpiry writes a line for each provider whose credentials end soon, and remembers it in warned.
-func warnOfExpiry(log *slog.Logger, ends, warned map[string]time.Time, now time.Time) {
-	for provider, end := range ends {
-		if end.Sub(now) > warnBefore || now.Sub(warned[provider]) < warnEvery {
+// warnOfExpiry writes a line for each provider whose credentials should have been renewed, and remembers it in warned.
+func warnOfExpiry(log *slog.Logger, lives map[string]account.Life, warned map[string]time.Time, now time.Time) {
+	for provider, life := range lives {
+		if now.Before(life.Late()) || now.Sub(warned[provider]) < warnEvery {
 			continue
 		}
 		warned[provider] = now
 		log.Warn("credentials of a provider expire: run liqo-autoscaler provider-access renew, or ask it for new ones",
-			"provider", provider, "end", end.UTC().Format(time.RFC3339))
+			"provider", provider, "end", life.End.UTC().Format(time.RFC3339))
 	}
 }

@@ -9,31 +9,34 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/account"
 )
 
 // expiringBackend is a backend that knows when its credentials end, and nothing else.
 type expiringBackend struct {
 	backend.Backend
-	ends map[string]time.Time
+	lives map[string]account.Life
 }
 
-func (e expiringBackend) CredentialsEnd() map[string]time.Time { return e.ends }
+func (e expiringBackend) CredentialsLife() map[string]account.Life { return e.lives }
 
 // Credentials that end soon or have ended are warned of once a day, each provider by itself.
 func TestWarnOfExpiry(t *testing.T) {
 	var out strings.Builder
 	log := slog.New(slog.NewTextHandler(&out, nil))
 	now := time.Now()
-	ends := map[string]time.Time{"late": now.Add(15 * 24 * time.Hour), "soon": now.Add(13 * 24 * time.Hour),
-		"over": now.Add(-time.Hour)}
+	in := func(left time.Duration) account.Life { return account.Life{End: now.Add(left)} }
+	lives := map[string]account.Life{"late": in(15 * 24 * time.Hour), "soon": in(13 * 24 * time.Hour),
+		"over": in(-time.Hour), "day": {Begin: now.Add(-time.Hour), End: now.Add(30 * time.Hour)}}
 	warned := map[string]time.Time{}
 	lines := func(after time.Duration) int {
 		out.Reset()
-		warnOfExpiry(log, ends, warned, now.Add(after))
+		warnOfExpiry(log, lives, warned, now.Add(after))
 		return strings.Count(out.String(), "\n")
 	}
 	require.Equal(t, 2, lines(0))
-	require.Contains(t, out.String(), "provider=soon end="+ends["soon"].UTC().Format(time.RFC3339))
-	require.Zero(t, lines(23*time.Hour))
+	require.Contains(t, out.String(), "provider=soon end="+lives["soon"].End.UTC().Format(time.RFC3339))
+	require.Equal(t, 1, lines(23*time.Hour))
+	require.Contains(t, out.String(), "provider=day", "a third of its life is left")
 	require.Equal(t, 3, lines(25*time.Hour))
 }

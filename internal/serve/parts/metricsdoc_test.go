@@ -27,6 +27,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/discovery/store/storetest"
 	"github.com/liqo-autoscaler/liqo-autoscaler/grpcserver"
 	"github.com/liqo-autoscaler/liqo-autoscaler/grpcserver/derive"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/account"
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet/money"
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/registry"
@@ -94,7 +95,7 @@ func metricRows(t *testing.T) []string {
 
 	measured, err := work.measured(true)
 	require.NoError(t, err)
-	_, err = work.ObserveExpiry(expiringBackend{ends: map[string]time.Time{"milan": time.Now()}})
+	_, err = work.ObserveExpiry(expiringBackend{lives: map[string]account.Life{"milan": {End: time.Now()}}})
 	require.NoError(t, err)
 	left := []fleet.Orphan{{Attempt: fleet.Attempt{Provider: fleet.Provider{ID: "milan"}}}}
 	work.Conditions.Set(map[string]string{"milan": ""}, left, time.Now())

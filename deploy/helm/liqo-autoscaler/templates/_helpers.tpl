@@ -301,3 +301,10 @@ template` knows nothing of it.
 {{- define "la.policies" -}}
 {{- and .Values.rbac.create .Values.rbac.policies -}}
 {{- end -}}
+
+{{/* "true" where there are kubeconfigs whose tokens may be renewed. */}}
+{{- define "la.renewal" -}}
+{{- $referred := false -}}
+{{- range .Values.offers }}{{ with .credentials.secretRef }}{{ $referred = true }}{{ end }}{{ end -}}
+{{- and .Values.renewal.enabled (not .Values.microvm.enabled) (or $referred .Values.offerSecrets.enabled .Values.offerServer.enabled) -}}
+{{- end -}}

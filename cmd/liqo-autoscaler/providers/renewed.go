@@ -1,0 +1,96 @@
+package providers
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/account"
+)
+
+// Bounds of a provider's answer.
+const (
+	answerTime = 20 * time.Second
+	maxAnswer  = 64 << 10
+)
+
+// errNoToken is of a kubeconfig that is not that of a ServiceAccount.
+var errNoToken = errors.New("the kubeconfig has no token: only that of a ServiceAccount is renewed")
+
+// tokenOf returns the parsed kubeconfig and its current user, who has a token.
+func tokenOf(text []byte) (*clientcmdapi.Config, *clientcmdapi.AuthInfo, error) {
+	parsed, err := clientcmd.Load(text)
+	if err != nil || parsed.Contexts[parsed.CurrentContext] == nil {
+		return nil, nil, errors.New("there is no kubeconfig with a current context")
+	}
+	user := parsed.AuthInfos[parsed.Contexts[parsed.CurrentContext].AuthInfo]
+	if user == nil || user.Token == "" {
+		return nil, nil, errNoToken
+	}
+	return parsed, user, nil
+}
+
+// renewed returns the kubeconfig with a new token of the same account. Errors do not quote the kubeconfig. Blocks until
+// the provider answers, for at most answerTime.
+func renewed(ctx context.Context, text []byte, lasts time.Duration) (renewed []byte, end time.Time, err error) {
+	parsed, user, err := tokenOf(text)
+	if err != nil {
+		return nil, end, err
+	}
+	namespace, name, err := account.Of(user.Token)
+	if err != nil {
+		return nil, end, err
+	}
+	// Nothing else of the user is used: who writes the Secret must not thereby run a program here.
+	bare := parsed.DeepCopy()
+	bare.AuthInfos[parsed.Contexts[parsed.CurrentContext].AuthInfo] = &clientcmdapi.AuthInfo{Token: user.Token}
+	access, err := clientcmd.NewDefaultClientConfig(*bare, nil).ClientConfig()
+	if err != nil {
+		return nil, end, errors.New("there is no kubeconfig with a current context")
+	}
+	kube, err := clientOf(access)
+	if err != nil {
+		return nil, end, errors.New("the kubeconfig cannot be used: its certificates or address are malformed")
+	}
+	user.Token, end, err = newToken(ctx, kube, namespace, name, lasts)
+	if err != nil {
+		return nil, end, err
+	}
+	renewed, err = clientcmd.Write(*parsed)
+	return renewed, end, err
+}
+
+// clientOf returns a client of a provider, which is not trusted: its answers are bounded in size and time, and its
+// redirects are not followed.
+func clientOf(access *rest.Config) (kubernetes.Interface, error) {
+	access.DisableCompression = true
+	access.ContentType = runtime.ContentTypeJSON
+	access.WarningHandler = rest.NoWarnings{}
+	access.Timeout = answerTime
+	access.Wrap(func(web http.RoundTripper) http.RoundTripper { return bounded{web} })
+	web, err := rest.HTTPClientFor(access)
+	if err != nil {
+		return nil, err
+	}
+	web.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	return kubernetes.NewForConfigAndClient(access, web)
+}
+
+// bounded cuts the answers of a provider.
+type bounded struct{ http.RoundTripper }
+
+// RoundTrip implements http.RoundTripper.
+func (b bounded) RoundTrip(r *http.Request) (*http.Response, error) {
+	answer, err := b.RoundTripper.RoundTrip(r)
+	if err == nil {
+		answer.Body = http.MaxBytesReader(nil, answer.Body, maxAnswer)
+	}
+	return answer, err
+}

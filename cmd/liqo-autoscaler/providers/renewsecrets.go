@@ -1,0 +1,174 @@
+package providers
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/discovery/secrets"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/account"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/shorten"
+)
+
+// labelRenew says whether the kubeconfig in a Secret is renewed: "true" where the command looks for labelled Secrets,
+// "false" never.
+const labelRenew = "liqo-autoscaler.io/renew"
+
+// Bounds of one run.
+const (
+	atOnce     = 10 // providers that are asked at the same time
+	maxSecrets = 5000
+)
+
+// holding is a Secret with a kubeconfig.
+type holding struct{ namespace, name, key string }
+
+func (h holding) String() string { return h.namespace + "/" + h.name }
+
+// errSkipped is of a kubeconfig that this command does not renew; the rest of the error says why.
+var errSkipped = errors.New("skipped")
+
+// inSecrets renews each Secret by itself, and writes a line about each. The error has all that could not be renewed.
+func (r renewals) inSecrets(ctx context.Context, out io.Writer) error {
+	access, err := administrator(r.kubeconfig)
+	if err != nil {
+		return err
+	}
+	kube, err := kubernetes.NewForConfig(access)
+	if err != nil {
+		return err
+	}
+	return r.renewAll(ctx, kube, out)
+}
+
+func (r renewals) renewAll(ctx context.Context, kube kubernetes.Interface, out io.Writer) error {
+	all, err := r.holdings(ctx, kube)
+	if err != nil {
+		return err
+	}
+	var told sync.Mutex
+	var failed []error
+	var group errgroup.Group
+	group.SetLimit(atOnce)
+	for _, h := range all {
+		group.Go(func() error {
+			said, err := r.inSecret(ctx, kube, h)
+			told.Lock()
+			defer told.Unlock()
+			switch {
+			case err == nil:
+				fmt.Fprintln(out, said)
+			case r.due && errors.Is(err, errSkipped):
+				fmt.Fprintln(out, shorten.OneLine(fmt.Sprintf("%s is %v", h, err)))
+			default:
+				failed = append(failed, fmt.Errorf("key %s of Secret %s: %w", h.key, h, err))
+			}
+			return nil
+		})
+	}
+	_ = group.Wait()
+	return errors.Join(failed...)
+}
+
+// holdings returns the Secrets that the flags name, each once.
+func (r renewals) holdings(ctx context.Context, kube kubernetes.Interface) (all []holding, err error) {
+	seen := map[string]bool{}
+	add := func(h holding) {
+		if !seen[h.String()] {
+			seen[h.String()] = true
+			all = append(all, h)
+		}
+	}
+	for _, named := range r.secrets {
+		parts := append(strings.SplitN(named, "/", 3), r.key)
+		add(holding{parts[0], parts[1], parts[2]})
+	}
+	for _, namespace := range r.namespaces {
+		for _, selector := range []string{labelRenew + "=true", secrets.Label.String()} {
+			found, err := kube.CoreV1().Secrets(namespace).List(ctx, metav1.ListOptions{LabelSelector: selector,
+				Limit: maxSecrets})
+			if err != nil {
+				return nil, fmt.Errorf("list Secrets in namespace %s: %w", namespace, err)
+			}
+			for i := range found.Items {
+				add(holding{namespace, found.Items[i].Name, r.key})
+			}
+		}
+	}
+	return all, nil
+}
+
+// inSecret renews the kubeconfig of one Secret, unless somebody has changed the Secret meanwhile.
+func (r renewals) inSecret(ctx context.Context, kube kubernetes.Interface, h holding) (said string, err error) {
+	secret, err := kube.CoreV1().Secrets(h.namespace).Get(ctx, h.name, metav1.GetOptions{})
+	if err != nil {
+		return "", err
+	}
+	if why := leftAlone(secret); why != "" && r.due {
+		return "", fmt.Errorf("%w: %s", errSkipped, why)
+	}
+	text := secret.Data[h.key]
+	_, user, err := tokenOf(text)
+	switch {
+	case errors.Is(err, errNoToken):
+		return "", fmt.Errorf("%w: %w", errSkipped, err)
+	case err != nil:
+		return "", err
+	}
+	if due := account.LifeOfToken(user.Token).Due(); r.due && time.Now().Before(due) {
+		return fmt.Sprintf("%s is not due before %s", h, due.UTC().Format(time.RFC3339)), nil
+	}
+	text, end, err := renewed(ctx, text, r.lasts)
+	if err != nil {
+		return "", err
+	}
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"resourceVersion": secret.ResourceVersion},
+		"data": map[string][]byte{h.key: text}})
+	if err != nil {
+		return "", err
+	}
+	_, err = kube.CoreV1().Secrets(h.namespace).Patch(ctx, h.name, types.MergePatchType, patch, metav1.PatchOptions{})
+	return hasToken(h.String(), end), err
+}
+
+// managers are what programs that write objects from elsewhere leave on these objects.
+var managers = map[string]string{
+	"argocd.argoproj.io/tracking-id":      "Argo CD",
+	"argocd.argoproj.io/instance":         "Argo CD",
+	"kustomize.toolkit.fluxcd.io/name":    "Flux",
+	"helm.toolkit.fluxcd.io/name":         "Flux",
+	"meta.helm.sh/release-name":           "Helm",
+	"reconcile.external-secrets.io/owner": "External Secrets",
+}
+
+// leftAlone returns why the Secret is not to be changed here; "" when it may be.
+func leftAlone(secret *corev1.Secret) string {
+	const undoes = " writes it from elsewhere, and would undo the change: renew the token there"
+	switch {
+	case secret.Labels[labelRenew] == "false":
+		return "its label " + labelRenew + " is false"
+	case secret.Immutable != nil && *secret.Immutable:
+		return "it is immutable"
+	case len(secret.OwnerReferences) > 0:
+		return secret.OwnerReferences[0].Kind + " " + secret.OwnerReferences[0].Name + undoes
+	}
+	for _, marks := range []map[string]string{secret.Labels, secret.Annotations} {
+		for key, by := range managers {
+			if _, marked := marks[key]; marked {
+				return by + undoes
+			}
+		}
+	}
+	return ""
+}

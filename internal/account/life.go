@@ -1,0 +1,65 @@
+package account
+
+import (
+	"crypto/x509"
+	"encoding/pem"
+	"time"
+
+	"k8s.io/client-go/rest"
+)
+
+// Life is how long credentials are valid. Begin is zero where they do not say it, and both are zero where they have no
+// end.
+type Life struct{ Begin, End time.Time }
+
+// warnBefore is how long before their end credentials are warned of that live long.
+const warnBefore = 14 * 24 * time.Hour
+
+// LifeOf returns the life of the token or the client certificate of an access, whichever ends first.
+func LifeOf(access *rest.Config) (life Life) {
+	if access.BearerToken != "" {
+		life = LifeOfToken(access.BearerToken)
+	}
+	if block, _ := pem.Decode(access.CertData); block != nil {
+		certificate, err := x509.ParseCertificate(block.Bytes)
+		if err == nil && (life.End.IsZero() || certificate.NotAfter.Before(life.End)) {
+			life = Life{certificate.NotBefore, certificate.NotAfter}
+		}
+	}
+	return life
+}
+
+// LifeOfToken returns the life that a token claims; none when the token claims no end.
+func LifeOfToken(token string) (life Life) {
+	c, ok := read(token)
+	if !ok || c.Expires <= 0 {
+		return life
+	}
+	life.End = time.Unix(c.Expires, 0)
+	if c.Issued > 0 && c.Issued < c.Expires {
+		life.Begin = time.Unix(c.Issued, 0)
+	}
+	return life
+}
+
+// Due is when credentials are to be renewed: after a third of their life, so that a renewal may fail for as long again
+// before Late. Those without a beginning are due at once. Zero where they have no end.
+func (l Life) Due() time.Time {
+	if l.Begin.IsZero() {
+		return l.Begin
+	}
+	return l.Begin.Add(l.End.Sub(l.Begin) / 3)
+}
+
+// Late is from when on people are to be warned of the end: when a third of the life is left, or 14 days if that is
+// less. Zero where the credentials have no end.
+func (l Life) Late() time.Time {
+	before := warnBefore
+	if !l.Begin.IsZero() {
+		before = min(before, l.End.Sub(l.Begin)/3)
+	}
+	if l.End.IsZero() {
+		return l.End
+	}
+	return l.End.Add(-before)
+}
