@@ -93,6 +93,8 @@ var (
 		"1 when Cluster Autoscaler's max-node-provision-time is too short for the node group's budgets.total.", "group")
 	descFresh = desc("view_fresh",
 		"1 while the server is ready: its node groups were read within the last minute, and a worker polls their task queue.")
+	descPolls = desc("worker_polls",
+		"1 while a worker polls the task queue of this hub, as Temporal says; 0 when none has for some seconds.")
 	descNotDerived = desc("groups_not_derived",
 		"Node groups that are not derived from the offers, because their id is taken or --max-derived-groups is reached.")
 	descForeign = desc("offers_in_another_currency",
@@ -117,6 +119,9 @@ func (m *Metrics) Collect(out chan<- prometheus.Metric) {
 	}
 	m.rpcs.Collect(out)
 	gauge(descFresh, bit(m.server.Ready() == nil))
+	if m.server.polled != nil {
+		gauge(descPolls, bit(m.server.unpolled.Load() == nil))
+	}
 	config := m.server.config.Load()
 	gauge(descBroken, bit(config.broken != ""))
 	gauge(descConfigAt, seconds(config.since))

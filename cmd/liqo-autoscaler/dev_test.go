@@ -41,7 +41,7 @@ func TestDevAndDemo(t *testing.T) {
 			require.Contains(t, banner, "http://"+ports[4]+"/readyz")
 			require.Equal(t, "ok\n", page(ctx, t, ports[4], "/readyz"))
 			require.Equal(t, "ok\n", page(ctx, t, ports[4], "/healthz"))
-			grew := seenOn(ctx, t, ports[3], `liqo_autoscaler_group_target_size{group="`+group+`"} 1`)
+			grew := seenOn(ctx, t, ports[3], `liqo_autoscaler_group_target_size{group="`+group+`",hub="default"} 1`)
 			out, err := f.demo(ctx, group)
 			require.NoError(t, err, out)
 			require.Regexp(t, `Ready +target 1  `+provider, out)
@@ -49,9 +49,9 @@ func TestDevAndDemo(t *testing.T) {
 			require.NoError(t, <-grew)
 			metrics := page(ctx, t, ports[3], "/metrics")
 			for _, line := range []string{
-				`liqo_autoscaler_group_target_size{group="` + group + `"} 0`,
-				`liqo_autoscaler_step_duration_seconds_count{code="OK",step="Join"} 1`,
-				`liqo_autoscaler_grpc_request_duration_seconds_count{code="OK",method="NodeGroupIncreaseSize"} 1`,
+				`liqo_autoscaler_group_target_size{group="` + group + `",hub="default"} 0`,
+				`liqo_autoscaler_step_duration_seconds_count{code="OK",hub="default",step="Join"} 1`,
+				`liqo_autoscaler_grpc_request_duration_seconds_count{code="OK",hub="default",method="NodeGroupIncreaseSize"} 1`,
 			} {
 				require.Contains(t, metrics, "\n"+line)
 			}

@@ -21,7 +21,7 @@ const (
 // healthy is what a working installation's processes serve, by metric: one sample a minute.
 var healthy = map[string][]string{
 	"liqo_autoscaler_view_fresh":                    {`{namespace="la", pod="grpcserver-1"} 1x3000`},
-	"temporal_num_pollers":                          {`{namespace="la", task_queue="liqo-autoscaler-drivers"} 2x3000`},
+	"liqo_autoscaler_worker_polls":                  {`{namespace="la", pod="grpcserver-1"} 1x3000`},
 	"temporal_workflow_task_execution_failed_total": {drivers + `workflow_type="ScaleOut"} 0x3000`},
 	"liqo_autoscaler_config_broken":                 {`{namespace="la", pod="grpcserver-1"} 0x3000`},
 	"liqo_autoscaler_grpc_request_duration_seconds_count": {
@@ -65,7 +65,7 @@ var scenes = map[string]struct {
 }{
 	"LiqoAutoscalerServerMissing": {map[string][]string{"liqo_autoscaler_view_fresh": nil}, 5, "may have no server"},
 	"LiqoAutoscalerWorkersMissing": {map[string][]string{
-		"temporal_num_pollers": {`{namespace="la", task_queue="liqo-autoscaler-drivers"} 0x3000`}}, 5, "No worker"},
+		"liqo_autoscaler_worker_polls": {`{namespace="la", pod="grpcserver-1"} 0x3000`}}, 5, "No worker"},
 	"LiqoAutoscalerServerNotReady": {map[string][]string{
 		"liqo_autoscaler_view_fresh": {`{namespace="la", pod="grpcserver-1"} 0x3000`}}, 5, "in la"},
 	"LiqoAutoscalerWorkflowTasksFail": {map[string][]string{
@@ -132,7 +132,8 @@ func TestAlertsFire(t *testing.T) {
 	}
 	require.ElementsMatch(t, alerts, slices.Collect(maps.Keys(scenes)), "each alert has its scene")
 	ofTheChart := rendered(t)
-	require.Empty(t, firing(t, ruleFile, together(ours.serves(healthy), south.serves(healthy)), 5*60), "all are well")
+	require.Empty(t, firing(t, ruleFile, together(ours.serves(healthy), south.serves(healthy), near.serves(healthy)), 5*60),
+		"all are well")
 	for alert, s := range scenes {
 		troubled := maps.Clone(healthy)
 		maps.Copy(troubled, s.served)
@@ -143,9 +144,10 @@ func TestAlertsFire(t *testing.T) {
 			require.Contains(t, got[0].summary, s.says)
 		}
 		t.Run(alert, func(t *testing.T) {
-			fires(t, ofTheChart, billing.serves(healthy), west.serves(healthy), south.serves(healthy))
+			fires(t, ofTheChart, billing.serves(healthy), west.serves(healthy), south.serves(healthy),
+				near.serves(healthy))
 			require.Empty(t, firing(t, ofTheChart, together(ours.serves(healthy), billing.serves(troubled),
-				west.serves(troubled), south.serves(troubled)), s.minutes))
+				west.serves(troubled), south.serves(troubled), near.serves(troubled)), s.minutes))
 			if alert == "LiqoAutoscalerServerMissing" { // that one of several is missing, the chart's rules alone can say
 				fires(t, ruleFile, billing.serves(healthy))
 				return
@@ -160,14 +162,3 @@ func TestAlertsFire(t *testing.T) {
 
 // often repeats samples.
 func often(samples ...string) string { return strings.Repeat(strings.Join(samples, " ")+" ", 100) }
-
-// Workers that do not run serve no number of pollers at all.
-func TestWorkersThatServeNothingAreMissing(t *testing.T) {
-	gone := maps.Clone(healthy)
-	delete(gone, "temporal_num_pollers")
-	for _, file := range []string{ruleFile, rendered(t)} {
-		got := firing(t, file, together(ours.serves(gone), billing.serves(healthy)), 5)
-		require.Len(t, got, 1)
-		require.Equal(t, "LiqoAutoscalerWorkersMissing", got[0].name)
-	}
-}

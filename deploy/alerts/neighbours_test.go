@@ -16,6 +16,9 @@ const (
 	anyQueue = `task_queue=~"liqo-autoscaler(-.+)?"`
 )
 
+// selected are the labels of our installation, as the chart writes them. Metrics of the discovery server have no hub.
+const selected = `namespace="la", job="la-metrics", hub=~"(default)?"`
+
 // application is one of several whose metrics are in the same Prometheus.
 type application struct {
 	target, queue string
@@ -23,11 +26,13 @@ type application struct {
 }
 
 var (
-	ours    = application{target: `namespace="la", job="la-metrics"`, queue: "liqo-autoscaler"}
+	ours    = application{target: `namespace="la", job="la-metrics", hub="default"`, queue: "liqo-autoscaler"}
 	billing = application{target: `namespace="la", job="billing"`, queue: "billing", foreign: true}
-	// west is an installation in another namespace, south one in the same, with a hub of its own.
-	west  = application{target: `namespace="west", job="la-metrics"`, queue: "liqo-autoscaler"}
-	south = application{target: `namespace="la", job="south-metrics"`, queue: "liqo-autoscaler-south"}
+	// west is an installation in another namespace, south one in the same, with a hub of its own, and near another one that
+	// is scraped by the same job.
+	west  = application{target: `namespace="west", job="la-metrics", hub="default"`, queue: "liqo-autoscaler"}
+	south = application{target: `namespace="la", job="south-metrics", hub="south"`, queue: "liqo-autoscaler-south"}
+	near  = application{target: `namespace="la", job="la-metrics", hub="near"`, queue: "liqo-autoscaler-near"}
 )
 
 // serves returns samples of ours as that application has them.
@@ -60,7 +65,7 @@ func rendered(t *testing.T) (file string) {
 	t.Helper()
 	rules, err := os.ReadFile(ruleFile)
 	require.NoError(t, err)
-	here := strings.NewReplacer(anyJob, ours.target, anyQueue, `task_queue=~"liqo-autoscaler(-drivers|-making|-removing)?"`)
+	here := strings.NewReplacer(anyJob, selected, anyQueue, `task_queue=~"liqo-autoscaler(-drivers|-making|-removing)?"`)
 	file = filepath.Join(t.TempDir(), "alerts.yaml")
 	require.NoError(t, os.WriteFile(file, []byte(here.Replace(string(rules))), 0o600))
 	return file

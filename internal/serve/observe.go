@@ -45,6 +45,7 @@ const checkLimit = 900 * time.Millisecond
 // Observer shows how a process is. Make it with Open, add what there is to see, and serve it.
 type Observer struct {
 	Registry        *prometheus.Registry
+	Hub             string       // the value of the label hub on each metric; "" for none
 	Metrics, Health net.Listener // nil: not served
 	live, ready     []check
 	log             *slog.Logger
@@ -115,7 +116,7 @@ func (o *Observer) Serve(ctx context.Context) error {
 	g, ctx := errgroup.WithContext(ctx)
 	if o.Metrics != nil {
 		mux := http.NewServeMux()
-		mux.Handle("GET /metrics", promhttp.HandlerFor(o.Registry, promhttp.HandlerOpts{
+		mux.Handle("GET /metrics", promhttp.HandlerFor(ofHub{o.Registry, o.Hub}, promhttp.HandlerOpts{
 			ErrorHandling: promhttp.ContinueOnError, ErrorLog: promLog{o.log}, Registry: o.Registry, MaxRequestsInFlight: 5,
 		}))
 		g.Go(func() error { return serveHTTP(ctx, o.Metrics, mux) })

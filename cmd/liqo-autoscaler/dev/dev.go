@@ -84,6 +84,7 @@ func run(ctx context.Context, c *connect.Common, f devFlags, out io.Writer) erro
 		return err
 	}
 	defer seen.Close()
+	seen.Hub = string(c.Hub)
 	ca, err := net.Listen("tcp", f.listen)
 	if err != nil {
 		return fmt.Errorf("listen for Cluster Autoscaler: %w (is another one running? use --listen)", err)

@@ -51,6 +51,7 @@ invalid version is logged, and the previous one stays in force.`,
 				return err
 			}
 			defer seen.Close()
+			seen.Hub = cfg.Hub
 			t, temporal, err := seen.Dial(c, logger, false)
 			if err != nil {
 				return err

@@ -102,6 +102,7 @@ func runWorker(ctx context.Context, c *connect.Common, f workerFlags) error {
 		return err
 	}
 	defer seen.Close()
+	seen.Hub = string(c.Hub)
 	cluster, err := f.ConsumerOf(c.Hub, consumer, seen.Clocks, logger)
 	if err != nil {
 		return err

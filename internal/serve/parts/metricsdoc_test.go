@@ -56,7 +56,8 @@ log (key ` + "`instance`" + `), ` + "`liqo-autoscaler status`" + ` and the Tempo
 const metricsEnd = `
 Prometheus adds the labels ` + "`namespace`" + `, the Kubernetes namespace, and ` + "`job`" + `. With them the [alerts](alerts.md) select one installation. Every
 application of Temporal exports ` + "`temporal_*`" + `: those of workers have the label ` + "`task_queue`" + `, and ` + "`temporal_request*`" + ` have none. The Temporal namespace
-is the label ` + "`exported_namespace`" + `, or ` + "`namespace`" + ` where Prometheus adds no such label. No metric names the hub: it is part of the task queue.
+is the label ` + "`exported_namespace`" + `, or ` + "`namespace`" + ` where Prometheus adds no such label. The server and
+the worker add the label ` + "`hub`" + ` to each metric.
 
 Every process also exports metrics of the Go runtime and the process (` + "`go_*`, `process_*`" + `), and of the Temporal SDK (` + "`temporal_*`" + `), of which
 these deserve a graph:
@@ -83,7 +84,8 @@ func metricRows(t *testing.T) []string {
 	server, work := observed(t), observed(t)
 	s, err := grpcserver.New(grpcserver.Options{Groups: &groups{},
 		Specs:   []fleet.GroupSpec{{InstanceSpec: fleet.InstanceSpec{ID: "cpu"}, Max: 4, Spending: limited()}},
-		Derived: &derive.Groups{}, Logger: quiet})
+		Derived: &derive.Groups{}, Logger: quiet,
+		Polled: func(context.Context) (error, error) { return nil, nil }})
 	require.NoError(t, err)
 	require.NoError(t, s.Start(t.Context()))
 	var options grpcserver.ServeOptions

@@ -218,6 +218,7 @@ func TestMetricsPassTheLint(t *testing.T) {
 	require.NoError(t, s.Start(t.Context()))
 	o, _ := served(t, func(o *Observer) {
 		var options grpcserver.ServeOptions
+		o.Hub = "east"
 		o.ObserveServer(s, &options)
 		o.ObserveCertificate("missing.pem")
 		measured, err := o.measured(true)
@@ -238,9 +239,9 @@ func TestMetricsPassTheLint(t *testing.T) {
 	code, page := get(t, o.Metrics, "/metrics")
 	require.Equal(t, 200, code)
 	for _, line := range []string{
-		`liqo_autoscaler_view_fresh 1`, `temporal_worker_start_total 1`,
-		`liqo_autoscaler_tls_certificate_expiry_timestamp_seconds 0`,
-		"liqo_autoscaler_build_info{", "go_goroutines ", "process_cpu_seconds_total ",
+		`liqo_autoscaler_view_fresh{hub="east"} 1`, `temporal_worker_start_total{hub="east"} 1`,
+		`liqo_autoscaler_tls_certificate_expiry_timestamp_seconds{hub="east"} 0`,
+		`liqo_autoscaler_build_info{go_version=`, `go_goroutines{hub="east"} `, `process_cpu_seconds_total{hub="east"} `,
 	} {
 		require.Contains(t, page, "\n"+line)
 	}
