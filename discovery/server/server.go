@@ -16,6 +16,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/discovery/api"
 	"github.com/liqo-autoscaler/liqo-autoscaler/discovery/store"
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/told"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/wait"
 )
 
 // Options are what a Server is made of.
@@ -41,6 +42,7 @@ type Server struct {
 	mux               *http.ServeMux
 	limits, strangers limits
 	refused           told.EachSecond // requests of strangers, and those beyond a limit
+	ready             func(context.Context) error
 	verified          certificates
 	answered          *prometheus.HistogramVec
 }
@@ -55,6 +57,7 @@ func New(options Options) (*Server, error) {
 	}
 	options.Log = cmp.Or(options.Log, slog.Default())
 	s := &Server{options: options, mux: http.NewServeMux(), answered: newMetrics(options.Namespace, options.Registry)}
+	s.ready = wait.Rarely(s.storeAnswers)
 	s.limits.rate, s.strangers.rate, s.strangers.most = rate.Limit(options.Rate), rate.Limit(options.Rate), maxStrangers
 	for _, r := range s.routes() {
 		s.mux.HandleFunc(r.method+" "+r.path, s.measured(r))
@@ -126,8 +129,10 @@ func (s *Server) readyz(w http.ResponseWriter, r *http.Request) {
 	w.WriteHeader(http.StatusNoContent)
 }
 
-// Ready is an error while the store does not answer.
-func (s *Server) Ready(ctx context.Context) error {
+// Ready returns an error while the store does not answer. The store is asked at most once a second.
+func (s *Server) Ready(ctx context.Context) error { return s.ready(ctx) }
+
+func (s *Server) storeAnswers(ctx context.Context) error {
 	now, err := s.options.Store.Now(ctx)
 	if err == nil {
 		_, err = s.options.Store.List(ctx, store.Query{Limit: 1}, now)

@@ -8,6 +8,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/shorten"
 )
 
 // Log are the flags of the log.
@@ -38,16 +40,31 @@ func (l *Log) Handler(out io.Writer) (slog.Handler, error) {
 	if err := level.UnmarshalText([]byte(l.Level)); err != nil {
 		return nil, fmt.Errorf("--log-level %q: use debug, info, warn or error", l.Level)
 	}
-	options := &slog.HandlerOptions{Level: level}
+	options := &slog.HandlerOptions{Level: level, ReplaceAttr: cleaned}
 	switch format := l.Format; {
 	case format == "json", format == "" && !IsTerminal(out):
-		options.ReplaceAttr = DurationsInSeconds
+		options.ReplaceAttr = func(groups []string, a slog.Attr) slog.Attr {
+			return DurationsInSeconds(groups, cleaned(groups, a))
+		}
 		return slog.NewJSONHandler(out, options), nil
 	case format == "text", format == "":
 		return slog.NewTextHandler(out, options), nil
 	default:
 		return nil, fmt.Errorf("--log-format %q: use text or json", format)
 	}
+}
+
+// cleaned takes from texts and errors what controls a terminal, and tokens: other parties have written some of them.
+func cleaned(_ []string, a slog.Attr) slog.Attr {
+	switch a.Value.Kind() {
+	case slog.KindString:
+		a.Value = slog.StringValue(shorten.Lines(a.Value.String()))
+	case slog.KindAny:
+		if err, ok := a.Value.Any().(error); ok {
+			a.Value = slog.StringValue(shorten.Lines(err.Error()))
+		}
+	}
+	return a
 }
 
 // DurationsInSeconds makes the JSON handler write seconds instead of nanoseconds.

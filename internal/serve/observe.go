@@ -20,6 +20,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/cli"
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/connlimit"
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/registry"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/wait"
 )
 
 // ObserveFlags say where a process shows its metrics and its health.
@@ -100,14 +101,19 @@ func url(l net.Listener, path string) string {
 	return "http://" + l.Addr().String() + path
 }
 
-// Alive adds a liveness check.
+// Alive adds a liveness check, which answers from memory.
 func (o *Observer) Alive(name string, look func(context.Context) error) {
 	o.live = append(o.live, check{name, look})
 }
 
-// ReadyWhen adds a readiness check.
+// ReadyWhen adds a readiness check, which answers from memory.
 func (o *Observer) ReadyWhen(name string, look func(context.Context) error) {
 	o.ready = append(o.ready, check{name, look})
+}
+
+// ReadyWhenAsked adds a readiness check that asks another process, at most once a second.
+func (o *Observer) ReadyWhenAsked(name string, look func(context.Context) error) {
+	o.ready = append(o.ready, check{name, wait.Rarely(look)})
 }
 
 // Serve answers until ctx ends, and then lets requests under way finish. It closes the listeners.

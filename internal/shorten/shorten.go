@@ -2,20 +2,27 @@
 package shorten
 
 import (
+	"regexp"
 	"strings"
 	"unicode"
 )
 
-// OneLine returns a text of another party without characters that control a terminal, break a line, or change the
-// direction of the text: each becomes a space.
+// OneLine returns a text of another party without tokens, and without characters that control a terminal, break a line,
+// or change the direction of the text: each becomes a space.
 func OneLine(text string) string {
 	return strings.Map(func(r rune) rune {
 		if controls(r) {
 			return ' '
 		}
 		return r
-	}, text)
+	}, withoutTokens(text))
 }
+
+// tokens are JSON Web Tokens, as Kubernetes and Temporal Cloud issue them, and those in a quoted header of HTTP.
+var tokens = regexp.MustCompile(`eyJ[\w-]{4,}\.[\w-]{4,}\.[\w-]*|(?i:authorization)["':\[ ]+(?i:bearer) +[\w.~+/-]+=*`)
+
+// withoutTokens replaces the tokens in a text.
+func withoutTokens(text string) string { return tokens.ReplaceAllLiteralString(text, "(a token)") }
 
 // Lines is OneLine for a text of several lines, whose line feeds and tabs stay.
 func Lines(text string) string {
@@ -24,7 +31,7 @@ func Lines(text string) string {
 			return ' '
 		}
 		return r
-	}, text)
+	}, withoutTokens(text))
 }
 
 // controls reports whether a terminal acts on the character: a control character, a separator of lines, or a format

@@ -31,3 +31,19 @@ func TestTextOfOthersControlsNoTerminal(t *testing.T) {
 	require.Equal(t, "no  [31m ]52;c;cm0=   gnp.exe  2J\ttab\nline ", Lines(hostile))
 	require.Equal(t, "größer 😀", OneLine("größer 😀"))
 }
+
+// A provider that quotes our token in its answer does not have it printed.
+func TestTokensAreNotRepeated(t *testing.T) {
+	const token = "eyJhbGciOiJSUzI1NiJ9.eyJzdWIiOiJhIn0.c2lnbmF0dXJl-_"
+	for text, want := range map[string]string{
+		"invalid token " + token + ", sorry":            "invalid token (a token), sorry",
+		"sent Authorization: Bearer s3cret-of-somebody": "sent (a token)",
+		"send a bearer token":                           "send a bearer token",
+		"the bearer of news":                            "the bearer of news",
+		"send Authorization: Bearer <token>":            "send Authorization: Bearer <token>",
+		"eyJ is no token":                               "eyJ is no token",
+	} {
+		require.Equal(t, want, OneLine(text))
+		require.Equal(t, want, Lines(text))
+	}
+}

@@ -48,6 +48,8 @@ var broken = map[doctor.ID]struct {
 		s.namespace.Annotations = map[string]string{"liqo.io/managed-by-namespace-map": "liqo-tenant-munich/munich"}
 	}, "for the NamespaceMap liqo-tenant-munich/munich, so cluster munich reads"},
 
+	"consumer-policies": {func(s *setup) { s.consumer = "rome" }, "liqo-autoscaler-consumer-rome-secrets, "},
+
 	"server-missing":   {func(s *setup) { s.server = nil }, "liqo-autoscaler grpcserver"},
 	"server-not-ready": {func(s *setup) { s.server.Status.ReadyReplicas = 0 }, "none of 1"},
 	"worker-missing":   {func(s *setup) { s.worker = nil }, "liqo-autoscaler worker"},

@@ -32,6 +32,9 @@ var known = map[ID]illness{
 	"tenant-namespace-mapped": {Error,
 		"end that cluster's access (liqo-autoscaler provider-access revoke), delete the namespace, and peer anew"},
 
+	"consumer-policies": {Error,
+		"apply what liqo-autoscaler provider-access --consumer-id ID prints; until then treat it as an administrator"},
+
 	"server-missing": {Error, "install the chart, or start liqo-autoscaler grpcserver"},
 	"server-not-ready": {Error,
 		"kubectl describe and kubectl logs of its pods say why; /readyz on port 8081 what it waits for"},

@@ -8,6 +8,8 @@ import (
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/deploy/provider"
 )
 
 // PolicedKinds are the resources that the chart's admission policies of a worker's account cover; the test of the chart
@@ -16,9 +18,14 @@ var PolicedKinds = []string{"nodes", "pods", "namespaces", "secrets", "rolebindi
 	"renews", "resourceslices", "namespacemaps", "vkoptionstemplates", "configurations", "gatewayclients",
 	"gatewayservers", "publickeies"}
 
-// policies looks for the admission policies of the workers' accounts: without them an account equals cluster-admin.
+// policies looks for the admission policies of the workers' accounts, and of consumers that this cluster lends to:
+// without them an account equals cluster-admin.
 func (r *Report) policies(ctx context.Context, c *cluster) {
-	if len(c.workers) == 0 || c.version == nil || c.version.LessThan(policyKubernetes) {
+	if c.version == nil || c.version.LessThan(policyKubernetes) {
+		return
+	}
+	consumers := r.consumers(ctx, c)
+	if len(c.workers)+len(consumers) == 0 {
 		return
 	}
 	client := c.kube.AdmissionregistrationV1()
@@ -36,6 +43,17 @@ func (r *Report) policies(ctx context.Context, c *cluster) {
 			denies[b.Spec.PolicyName] = true
 		}
 	}
+	for _, id := range consumers {
+		lacking := slices.DeleteFunc(provider.PolicyNames(id), func(name string) bool {
+			// --pod-security privileged leaves these two out.
+			return denies[name] || strings.HasSuffix(name, "-pods") || strings.HasSuffix(name, "-services")
+		})
+		r.examined("admission policies of consumer %s", id)
+		if len(lacking) > 0 {
+			r.add("consumer-policies", "consumer "+id, "these admission policies of provider-access are not in force: %s",
+				strings.Join(lacking, ", "))
+		}
+	}
 	for _, p := range c.workers {
 		user := fmt.Sprintf("'system:serviceaccount:%s:%s'", p.deployment.Namespace,
 			p.deployment.Spec.Template.Spec.ServiceAccountName)
@@ -50,6 +68,20 @@ func (r *Report) policies(ctx context.Context, c *cluster) {
 				strings.Join(lacking, ", "))
 		}
 	}
+}
+
+// consumers returns the clusters that have an account of provider-access here.
+func (r *Report) consumers(ctx context.Context, c *cluster) (ids []string) {
+	accounts, err := c.kube.CoreV1().ServiceAccounts(provider.Namespace).List(ctx, metav1.ListOptions{})
+	if r.skipped("accounts of consumers", err) {
+		return nil
+	}
+	for i := range accounts.Items {
+		if id, ok := strings.CutPrefix(accounts.Items[i].Name, provider.Account("")); ok {
+			ids = append(ids, id)
+		}
+	}
+	return ids
 }
 
 // coveredBy returns the resources of the policies in force that are about the account.

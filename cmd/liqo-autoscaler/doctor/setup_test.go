@@ -43,6 +43,7 @@ type setup struct {
 	otherAuthority                 bool
 	policed                        []string                     // kinds with a policy of the worker's account
 	enforced                       admissionv1.ValidationAction // of its binding
+	consumer                       string                       // that has an account here, and no policies
 }
 
 func deployment(name, image string, args ...string) *appsv1.Deployment {
@@ -138,6 +139,10 @@ func (s *setup) examine(t *testing.T) *doctor.Report {
 		}}, &admissionv1.ValidatingAdmissionPolicyBinding{ObjectMeta: metav1.ObjectMeta{Name: "of-the-worker"},
 		Spec: admissionv1.ValidatingAdmissionPolicyBindingSpec{PolicyName: "of-the-worker",
 			ValidationActions: []admissionv1.ValidationAction{s.enforced}}})
+	if s.consumer != "" {
+		objects = append(objects, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "liqo-autoscaler",
+			Name: "consumer-" + s.consumer}})
+	}
 	s.in.Kube = s.cluster(append(objects, s.serverTLS, s.clientTLS, s.caConfig, s.node)...)
 	if s.provider == nil {
 		s.provider = s.cluster(healthy().liqo)

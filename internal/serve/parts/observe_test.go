@@ -24,6 +24,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet/money"
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/serve"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/testkit"
 )
 
 var quiet = slog.New(slog.DiscardHandler)
@@ -87,9 +88,12 @@ func TestWorkerIsReadyWhilePollingAndTemporalAnswers(t *testing.T) {
 	o, stop := served(t, func(o *Observer) { polls, waits = o.ObserveWorker(&temporal) })
 	is := func(status int, text string) {
 		t.Helper()
-		code, body := get(t, o.Health, "/readyz")
-		require.Equal(t, status, code, body)
-		require.Equal(t, text, body)
+		testkit.Until(t, time.Minute, "it is seen within a second", func() error {
+			if code, body := get(t, o.Health, "/readyz"); code != status || body != text {
+				return fmt.Errorf("%d: %s", code, body)
+			}
+			return nil
+		})
 	}
 	is(503, "worker: not started yet\n")
 	waits(errors.New("search attributes are not registered: LiqoGroup"))

@@ -34,7 +34,7 @@ func (o *Observer) ObserveWorker(temporal health) (polls func(), waits func(why 
 	waits = func(why error) { reason.Store(&why) }
 	waits(errors.New("not started yet"))
 	o.ReadyWhen("worker", func(context.Context) error { return *reason.Load() })
-	o.ReadyWhen("Temporal", func(ctx context.Context) error {
+	o.ReadyWhenAsked("Temporal", func(ctx context.Context) error {
 		_, err := temporal.CheckHealth(ctx, &client.CheckHealthRequest{})
 		return err
 	})
