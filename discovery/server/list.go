@@ -3,6 +3,7 @@ package server
 import (
 	"cmp"
 	"errors"
+	"fmt"
 	"net/http"
 	"net/url"
 	"slices"
@@ -45,6 +46,8 @@ func parseQuery(values url.Values) (query, error) {
 	selector, err := labels.Parse(values.Get("labelSelector")) // none matches everything
 	if err != nil {
 		bad("labelSelector", err.Error())
+	} else if termsOf(selector) > maxTerms {
+		bad("labelSelector", fmt.Sprintf("has more than %d keys and values", maxTerms))
 	}
 	q := query{selector: selector, resources: corev1.ResourceList{}, after: values.Get("after")}
 	for _, part := range values["resource"] {
@@ -66,6 +69,17 @@ func parseQuery(values url.Values) (query, error) {
 		return query{}, p
 	}
 	return q, nil
+}
+
+// maxTerms bounds a selector: a store makes an expression of each of its keys and values.
+const maxTerms = 32
+
+func termsOf(selector labels.Selector) (n int) {
+	requirements, _ := selector.Requirements()
+	for _, r := range requirements {
+		n += 1 + r.Values().Len()
+	}
+	return n
 }
 
 // addResource reads name=amount.

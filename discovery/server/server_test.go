@@ -335,8 +335,9 @@ func TestListFiltersAndPages(t *testing.T) {
 		"?labelSelector=a=b=c": "labelSelector", "?resource=cpu": "resource", "?resource=%3D2": "resource",
 		"?limit=0":   "limit",
 		"?limit=501": "limit", "?limit=x": "limit", "?cpu=2": "cpu", "?after=a&after=b": "after",
-		"?" + strings.Repeat("resource=cpu%3D1&", 33): "resource",
-		"?resource=cpu%3D1e300000":                    "resource",
+		"?" + strings.Repeat("resource=cpu%3D1&", 33):                                        "resource",
+		"?resource=cpu%3D1e300000":                                                           "resource",
+		"?labelSelector=a+in+(" + strings.Repeat("x,", 40) + "y)" + strings.Repeat(",b", 40): "labelSelector",
 	} {
 		p := r.do("GET", "/v1/offers"+query, tokenR, "").problem(t)
 		require.Equal(t, 400, p.Status, query)
