@@ -118,8 +118,8 @@ func TestAlertsAndDashboard(t *testing.T) {
 	file, err := os.ReadFile(filepath.Join(chart, "files/alerts.yaml"))
 	require.NoError(t, err)
 	var want prometheusRule
-	require.NoError(t, yaml.UnmarshalStrict([]byte(ofRelease(`namespace="`+namespace+`", job="`+release+`-metrics", hub=~"(east)?"`,
-		"autoscaling-east", string(file))), &want.Spec))
+	require.NoError(t, yaml.UnmarshalStrict([]byte(ofRelease(
+		`namespace="`+namespace+`", job="`+release+`-metrics", hub=~"(east)?"`, "autoscaling-east", string(file))), &want.Spec))
 	require.Equal(t, want.Spec, rule.Spec)
 	require.NotEmpty(t, rule.Spec.Groups[0].Rules)
 

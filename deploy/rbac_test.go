@@ -173,7 +173,8 @@ func TestHubRights(t *testing.T) {
 	}
 }
 
-// Each role is bound to the worker, but the market's reader to the server, and the renewal's to itself; discovery has no rights and no token.
+// Each role is bound to the worker, but the market's reader to the server, and the renewal's to itself; discovery has no
+// rights and no token.
 func TestBindings(t *testing.T) {
 	for _, set := range valueSets {
 		t.Run(set, func(t *testing.T) {

@@ -22,8 +22,8 @@ import (
 // renewalEnv is how long TestRenewalGoesOn lasts.
 const renewalEnv = "RENEWAL"
 
-// TestRenewalGoesOn runs the CronJob's command each minute, with the account and the permissions that the chart gives it,
-// on tokens of ten minutes. The kubeconfig works all the time, also while the provider refuses one renewal. That of a
+// TestRenewalGoesOn runs the CronJob's command each minute, with the account and the permissions that the chart gives
+// it, on tokens of ten minutes. The kubeconfig works all the time, also while the provider refuses one renewal. That of a
 // Secret that another program writes is left alone, is reported, and is late before it ends.
 func TestRenewalGoesOn(t *testing.T) {
 	lasts, err := time.ParseDuration(os.Getenv(renewalEnv))

@@ -132,8 +132,8 @@ func TestAlertsFire(t *testing.T) {
 	}
 	require.ElementsMatch(t, alerts, slices.Collect(maps.Keys(scenes)), "each alert has its scene")
 	ofTheChart := rendered(t)
-	require.Empty(t, firing(t, ruleFile, together(ours.serves(healthy), south.serves(healthy), near.serves(healthy)), 5*60),
-		"all are well")
+	require.Empty(t, firing(t, ruleFile, together(ours.serves(healthy), south.serves(healthy), near.serves(healthy)),
+		5*60), "all are well")
 	for alert, s := range scenes {
 		troubled := maps.Clone(healthy)
 		maps.Copy(troubled, s.served)

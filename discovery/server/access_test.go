@@ -141,7 +141,7 @@ func TestCertificatesOfStrangersCostLittle(t *testing.T) {
 	require.Equal(t, 200, from(good.Cert).Code)
 }
 
-// Strangers write the log as little as they like: of many requests it has few, each bounded, and the count of the others.
+// The log has few of a stranger's many requests, each bounded, and the count of the others.
 func TestStrangersFillNoLog(t *testing.T) {
 	log := &testkit.Buffer{}
 	writers, err := ParseWriters(fmt.Appendf(nil, "writers: [{name: a, tokenSHA256: %s}]", hash(tokenA)))

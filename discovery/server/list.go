@@ -43,11 +43,9 @@ func parseQuery(values url.Values) (query, error) {
 			bad(key, "is given too often")
 		}
 	}
-	selector, err := labels.Parse(values.Get("labelSelector")) // none matches everything
+	selector, err := parseSelector(values.Get("labelSelector"))
 	if err != nil {
 		bad("labelSelector", err.Error())
-	} else if termsOf(selector) > maxTerms {
-		bad("labelSelector", fmt.Sprintf("has more than %d keys and values", maxTerms))
 	}
 	q := query{selector: selector, resources: corev1.ResourceList{}, after: values.Get("after")}
 	for _, part := range values["resource"] {
@@ -74,12 +72,21 @@ func parseQuery(values url.Values) (query, error) {
 // maxTerms bounds a selector: a store makes an expression of each of its keys and values.
 const maxTerms = 32
 
-func termsOf(selector labels.Selector) (n int) {
-	requirements, _ := selector.Requirements()
-	for _, r := range requirements {
-		n += 1 + r.Values().Len()
+// parseSelector reads a label selector; none matches everything.
+func parseSelector(text string) (labels.Selector, error) {
+	selector, err := labels.Parse(text)
+	if err != nil {
+		return nil, err
 	}
-	return n
+	requirements, _ := selector.Requirements()
+	terms := len(requirements)
+	for _, r := range requirements {
+		terms += r.Values().Len()
+	}
+	if terms > maxTerms {
+		return nil, fmt.Errorf("has more than %d keys and values", maxTerms)
+	}
+	return selector, nil
 }
 
 // addResource reads name=amount.

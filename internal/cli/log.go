@@ -56,13 +56,11 @@ func (l *Log) Handler(out io.Writer) (slog.Handler, error) {
 
 // cleaned takes from texts and errors what controls a terminal, and tokens: other parties have written some of them.
 func cleaned(_ []string, a slog.Attr) slog.Attr {
-	switch a.Value.Kind() {
-	case slog.KindString:
-		a.Value = slog.StringValue(shorten.Lines(a.Value.String()))
-	case slog.KindAny:
-		if err, ok := a.Value.Any().(error); ok {
-			a.Value = slog.StringValue(shorten.Lines(err.Error()))
-		}
+	switch text := a.Value.Any().(type) {
+	case string:
+		a.Value = slog.StringValue(shorten.Lines(text))
+	case error:
+		a.Value = slog.StringValue(shorten.Lines(text.Error()))
 	}
 	return a
 }

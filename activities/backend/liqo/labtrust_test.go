@@ -80,8 +80,8 @@ func TestLabTrust(t *testing.T) {
 	own, err := dynamic.NewForConfig(worker)
 	require.NoError(t, err)
 	_, err = own.Resource(offloading("virtualnodes")).Namespace("liqo-tenant-"+p.ID).Patch(t.Context(),
-		a.ObjectName(), types.MergePatchType, []byte(`{"metadata": {"annotations": {"liqo-autoscaler.io/called-back": "x"}}}`),
-		metav1.PatchOptions{})
+		a.ObjectName(), types.MergePatchType,
+		[]byte(`{"metadata": {"annotations": {"liqo-autoscaler.io/called-back": "x"}}}`), metav1.PatchOptions{})
 	require.NoError(t, err, "a VirtualNode of the Liqo before")
 	later := attempt(601, p)
 	_, err = b.Join(within(t, time.Minute), nodeSpec(later), nil)

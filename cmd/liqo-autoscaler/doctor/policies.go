@@ -43,6 +43,14 @@ func (r *Report) policies(ctx context.Context, c *cluster) {
 			denies[b.Spec.PolicyName] = true
 		}
 	}
+	r.consumerPolicies(consumers, denies)
+	for _, p := range c.workers {
+		r.workerPolicies(p, policies.Items, denies)
+	}
+}
+
+// consumerPolicies reports policies of provider-access that are not in force.
+func (r *Report) consumerPolicies(consumers []string, denies map[string]bool) {
 	for _, id := range consumers {
 		lacking := slices.DeleteFunc(provider.PolicyNames(id), func(name string) bool {
 			// --pod-security privileged leaves these two out.
@@ -54,19 +62,21 @@ func (r *Report) policies(ctx context.Context, c *cluster) {
 				strings.Join(lacking, ", "))
 		}
 	}
-	for _, p := range c.workers {
-		user := fmt.Sprintf("'system:serviceaccount:%s:%s'", p.deployment.Namespace,
-			p.deployment.Spec.Template.Spec.ServiceAccountName)
-		covered := coveredBy(policies.Items, denies, user)
-		lacking := slices.DeleteFunc(slices.Clone(PolicedKinds), func(kind string) bool { return covered[kind] })
-		if _, machines := p.flag("microvm-namespace"); machines {
-			lacking = slices.DeleteFunc(lacking, func(kind string) bool { return kind != "nodes" })
-		}
-		r.examined("admission policies of %s", user)
-		if len(lacking) > 0 {
-			r.add("worker-policies", p.where(), "no admission policy in force limits what its account writes to %s",
-				strings.Join(lacking, ", "))
-		}
+}
+
+// workerPolicies reports the kinds that no policy in force covers for the account of a worker.
+func (r *Report) workerPolicies(p process, policies []admissionv1.ValidatingAdmissionPolicy, denies map[string]bool) {
+	user := fmt.Sprintf("'system:serviceaccount:%s:%s'", p.deployment.Namespace,
+		p.deployment.Spec.Template.Spec.ServiceAccountName)
+	covered := coveredBy(policies, denies, user)
+	lacking := slices.DeleteFunc(slices.Clone(PolicedKinds), func(kind string) bool { return covered[kind] })
+	if _, machines := p.flag("microvm-namespace"); machines {
+		lacking = slices.DeleteFunc(lacking, func(kind string) bool { return kind != "nodes" })
+	}
+	r.examined("admission policies of %s", user)
+	if len(lacking) > 0 {
+		r.add("worker-policies", p.where(), "no admission policy in force limits what its account writes to %s",
+			strings.Join(lacking, ", "))
 	}
 }
 

@@ -56,8 +56,8 @@ log (key ` + "`instance`" + `), ` + "`liqo-autoscaler status`" + ` and the Tempo
 const metricsEnd = `
 Prometheus adds the labels ` + "`namespace`" + `, the Kubernetes namespace, and ` + "`job`" + `. With them the [alerts](alerts.md) select one installation. Every
 application of Temporal exports ` + "`temporal_*`" + `: those of workers have the label ` + "`task_queue`" + `, and ` + "`temporal_request*`" + ` have none. The Temporal namespace
-is the label ` + "`exported_namespace`" + `, or ` + "`namespace`" + ` where Prometheus adds no such label. The server and
-the worker add the label ` + "`hub`" + ` to each metric.
+is the label ` + "`exported_namespace`" + `, or ` + "`namespace`" + ` where Prometheus adds no such label. The
+server and the worker add the label ` + "`hub`" + ` to each metric.
 
 Every process also exports metrics of the Go runtime and the process (` + "`go_*`, `process_*`" + `), and of the Temporal SDK (` + "`temporal_*`" + `), of which
 these deserve a graph:
