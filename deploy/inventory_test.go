@@ -59,8 +59,8 @@ func inventory(t *testing.T) map[string]map[string]string {
 	return documented
 }
 
-// onlyInventory checks that an account may write nothing but its rows of the inventory, wherever it is. The account of
-// a program without rows may write nothing.
+// onlyInventory checks that an account has no permission to write kinds outside its rows of the inventory, in each of
+// the namespaces. An account without rows may write nothing.
 func (c *cluster) onlyInventory(t *testing.T, account, rows string, namespaces ...string) {
 	t.Helper()
 	documented := inventory(t)

@@ -14,11 +14,10 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-// TestLabPolicies makes the attempts of TestInstall on the clusters of a lab, where Liqo's webhooks and controllers and
-// Kubernetes' garbage collector run: what a policy refuses there is refused beside them, too, and what Liqo changes in
-// an object before a policy sees it makes no difference. What Liqo's webhooks undo first is admitted there, without an
-// effect: they write a new VirtualNode's template and the arguments of an old one anew, and put the label of a Tenant
-// back.
+// TestLabPolicies repeats the attempts of TestInstall on the clusters of a lab. Liqo's webhooks and controllers and
+// Kubernetes' garbage collector run there. Each attempt is refused by a policy or by a webhook of Liqo, or has no
+// effect: Liqo's mutating webhooks overwrite the template of a new VirtualNode, the arguments of an existing one, and the label
+// of a Tenant before a policy sees them.
 func TestLabPolicies(t *testing.T) {
 	root := os.Getenv("LIQO_AUTOSCALER_LAB")
 	if root == "" {
@@ -79,7 +78,7 @@ func unknown(what string) bool {
 	return what == "Service of its own" && strings.HasPrefix(os.Getenv("LIQO_AUTOSCALER_LAB_LIQO"), "v1.1.")
 }
 
-// labCluster returns a cluster of the lab, whose policies stay as they are.
+// labCluster returns a cluster of the lab. judge removes no validation there.
 func labCluster(t *testing.T, root, name string) *cluster {
 	t.Helper()
 	c := &cluster{bin: os.Getenv("LAB_BIN"), kubeconfig: filepath.Join(root, name+".kubeconfig")}
@@ -92,7 +91,7 @@ func labCluster(t *testing.T, root, name string) *cluster {
 	return c
 }
 
-// lends lets each identity of consumer rome run pods in namespace default, as Liqo knows it.
+// lends gives each identity of consumer rome a quota for pods in namespace default, which Liqo's webhook requires.
 func (c *cluster) lends(t *testing.T) {
 	t.Helper()
 	c.kubectl(t, nil, "label", "namespace", "default", remoteID+"=rome")

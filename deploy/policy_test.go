@@ -145,8 +145,8 @@ type attempt struct {
 	try    func(ctx context.Context) error
 }
 
-// judge tries the first attempt, which is denied, until it is, because a policy takes a moment to be in force; then
-// all of them; and those that a validation denies once more without it.
+// judge repeats the first attempt until it is denied, because a new policy takes a moment to be in force. It then makes
+// all attempts, and calls removeEach with them.
 func (c *cluster) judge(t *testing.T, attempts []attempt) {
 	t.Helper()
 	require.NotEmpty(t, attempts[0].denied)

@@ -13,8 +13,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// The CronJob names each kubeconfig that the worker uses, its account may read and patch these Secrets, and the binary
-// takes its arguments.
+// TestRenewal checks the CronJob of the chart: its arguments name each kubeconfig that the worker uses, the binary
+// accepts them, and its account may read and patch these Secrets.
 func TestRenewal(t *testing.T) {
 	o := render(t, "certmanager")
 	pod := one[batchv1.CronJob](t, o, namespace, "liqo-autoscaler-renewal").Spec.JobTemplate.Spec.Template.Spec

@@ -23,8 +23,8 @@ import (
 const renewalEnv = "RENEWAL"
 
 // TestRenewalGoesOn runs the CronJob's command each minute, with the account and the permissions that the chart gives
-// it, on tokens of ten minutes. The kubeconfig works all the time, also while the provider refuses one renewal. That of a
-// Secret that another program writes is left alone, is reported, and is late before it ends.
+// it, on tokens of ten minutes. The kubeconfig works all the time, also while the provider refuses one renewal. The
+// Secret of another program keeps its token, each run reports it, and its token is late before it ends.
 func TestRenewalGoesOn(t *testing.T) {
 	lasts, err := time.ParseDuration(os.Getenv(renewalEnv))
 	if err != nil {

@@ -15,8 +15,8 @@ import (
 	"k8s.io/autoscaler/cluster-autoscaler/cloudprovider/externalgrpc/protos"
 )
 
-// A stranger that opens more connections than the server has places, and begins no handshake on any, keeps nobody out:
-// Cluster Autoscaler's connection stays, a new client gets in, and the log does not grow with the connections.
+// TestSilentConnectionsKeepNobodyOut opens more connections than the server accepts, without a handshake. Cluster
+// Autoscaler's connection stays open, a new client can connect, and the log does not grow with the connections.
 func TestSilentConnectionsKeepNobodyOut(t *testing.T) {
 	address, _, authority, logs := tlsSite(t)
 	pair := authority.Issue(t).TLS()

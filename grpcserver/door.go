@@ -59,7 +59,7 @@ func (d *door) admit(ctx context.Context, call *tap.Info) (context.Context, erro
 	return ctx, nil
 }
 
-// take takes a place until the call is over, or its time. gRPC ends the context of a call before it sends the answer
+// take counts the request until it is over, or its time is. gRPC ends the context of a call before it sends the answer
 // (grpc internal/transport/http2_server.go, finishStream), so the place is free for the request after the answer.
 func (d *door) take(ctx context.Context, of net.Addr) (context.Context, error) {
 	address := of.String()

@@ -118,7 +118,8 @@ func namesOf(c *x509.Certificate) []string {
 
 func list(names []string) string { return "[" + strings.Join(names, ", ") + "]" }
 
-// doorman logs who is not let in, which grpc does not, and keeps the connections of those who have a certificate.
+// doorman logs the handshakes that fail, which gRPC does not log, and marks connections with a verified certificate as
+// those of known clients.
 type doorman struct {
 	credentials.TransportCredentials
 	log     *slog.Logger

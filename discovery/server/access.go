@@ -211,8 +211,8 @@ func (l *limits) limiter(who string) *rate.Limiter {
 
 func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) { s.failFor(w, r, "", err) }
 
-// failFor answers and logs why not. Requests of strangers, and those beyond a limit, are logged once a second, with the
-// count of the others.
+// failFor answers with the error, and logs it. Refused requests of unknown clients, and requests beyond a limit, are
+// logged at most once a second, with the number of those that were not logged.
 func (s *Server) failFor(w http.ResponseWriter, r *http.Request, who string, err error) {
 	p := translate(err)
 	level, cause, what := slog.LevelInfo, error(p), "request refused"

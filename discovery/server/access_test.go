@@ -141,7 +141,7 @@ func TestCertificatesOfStrangersCostLittle(t *testing.T) {
 	require.Equal(t, 200, from(good.Cert).Code)
 }
 
-// The log has few of a stranger's many requests, each bounded, and the count of the others.
+// TestStrangersFillNoLog checks that the log of many requests of an unknown client is short.
 func TestStrangersFillNoLog(t *testing.T) {
 	log := &testkit.Buffer{}
 	writers, err := ParseWriters(fmt.Appendf(nil, "writers: [{name: a, tokenSHA256: %s}]", hash(tokenA)))

@@ -8,11 +8,11 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// Life is how long credentials are valid. Begin is zero where they do not say it, and both are zero where they have no
-// end.
+// Life is the time in which credentials are valid. Begin is zero if it is not known. Both are zero for credentials
+// without an end.
 type Life struct{ Begin, End time.Time }
 
-// warnBefore is how long before their end credentials are warned of that live long.
+// warnBefore is the longest time before the end of credentials at which a warning begins.
 const warnBefore = 14 * 24 * time.Hour
 
 // LifeOf returns the life of the token or the client certificate of an access, whichever ends first.
@@ -42,8 +42,9 @@ func LifeOfToken(token string) (life Life) {
 	return life
 }
 
-// Due is when credentials are to be renewed: after a third of their life, so that a renewal may fail for as long again
-// before Late. Those without a beginning are due at once. Zero where they have no end.
+// Due returns the time from which credentials are renewed: when a third of their life has passed. Renewals may then
+// fail for another third of the life before Late. Credentials without a known beginning are due at once. Due is zero for
+// credentials without an end.
 func (l Life) Due() time.Time {
 	if l.Begin.IsZero() {
 		return l.Begin
@@ -51,8 +52,8 @@ func (l Life) Due() time.Time {
 	return l.Begin.Add(l.End.Sub(l.Begin) / 3)
 }
 
-// Late is from when on people are to be warned of the end: when a third of the life is left, or 14 days if that is
-// less. Zero where the credentials have no end.
+// Late returns the time from which people are warned: when a third of the life is left, or 14 days if that is less.
+// Late is zero for credentials without an end.
 func (l Life) Late() time.Time {
 	before := warnBefore
 	if !l.Begin.IsZero() {

@@ -54,7 +54,7 @@ func (l *Log) Handler(out io.Writer) (slog.Handler, error) {
 	}
 }
 
-// cleaned takes from texts and errors what controls a terminal, and tokens: other parties have written some of them.
+// cleaned removes control characters and tokens from texts and errors, because other parties write some of these.
 func cleaned(_ []string, a slog.Attr) slog.Attr {
 	switch text := a.Value.Any().(type) {
 	case string:

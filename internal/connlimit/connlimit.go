@@ -1,5 +1,5 @@
-// Package connlimit bounds the connections of a listener, so that strangers can neither take the memory of a process
-// nor keep its clients out.
+// Package connlimit bounds the connections of a listener, so that unknown clients can neither exhaust the memory of a
+// process nor keep known clients out.
 package connlimit
 
 import (
@@ -8,16 +8,16 @@ import (
 	"sync"
 )
 
-// Listen returns a listener that has at most so many connections at a time. When one more is accepted, another
-// connection is closed: of the address with the most connections whose client is not known (see Keep), the oldest one.
-// One address can so take the places of others only while these have no more connections than it has. When the client
-// of each connection is known, the new connection is closed.
+// Listen returns a listener with at most that many open connections. When it accepts one more, it closes the oldest
+// connection of the address that has the most connections of unknown clients (see Keep). An address with many
+// connections therefore loses its own first. When the clients of all connections are known, the new connection is
+// closed.
 func Listen(listener net.Listener, most int) net.Listener {
 	return &limited{Listener: listener, most: most, open: map[*conn]bool{}, strange: map[string]int{}}
 }
 
-// Keep marks the connection as that of a known client: it is not closed in favour of others. A connection of another
-// listener is left alone.
+// Keep marks the connection as one of a known client, which Listen does not close in favour of a new connection. It
+// does nothing to a connection of another listener.
 func Keep(of net.Conn) {
 	for {
 		switch c := of.(type) {
@@ -53,7 +53,7 @@ type limited struct {
 	mu       sync.Mutex
 	accepted uint64
 	open     map[*conn]bool
-	strange  map[string]int // connections whose client is not known, by address
+	strange  map[string]int // the number of connections of unknown clients, by address
 }
 
 // Accept implements net.Listener.

@@ -75,7 +75,7 @@ func gone(t *testing.T, client net.Conn, why string) {
 	require.False(t, ok && timeout.Timeout(), why)
 }
 
-// A stranger with many connections loses its own, the oldest first, and nobody else's.
+// TestAStrangerTakesItsOwnPlaces checks that an address with many connections loses its own, the oldest first.
 func TestAStrangerTakesItsOwnPlaces(t *testing.T) {
 	p := open(t, 4)
 	quiet := p.enter("127.0.0.2")
@@ -94,7 +94,7 @@ func TestAStrangerTakesItsOwnPlaces(t *testing.T) {
 	strange[22].stays(t, "its newest")
 }
 
-// Of addresses with as many connections each, the oldest connection is closed.
+// TestTheOldestOfEqualsGoes checks that of addresses with equally many connections the oldest connection is closed.
 func TestTheOldestOfEqualsGoes(t *testing.T) {
 	p := open(t, 2)
 	first, second := p.enter("127.0.0.2"), p.enter("127.0.0.3")
@@ -103,8 +103,8 @@ func TestTheOldestOfEqualsGoes(t *testing.T) {
 	second.stays(t, "the second")
 }
 
-// The connections of known clients stay, also when they come from the address of a stranger, and all of them together
-// keep new ones out until one is closed.
+// TestKnownClientsStay checks that connections of known clients stay open, also from the address of an unknown client.
+// When they fill the listener, new connections are closed until one of them ends.
 func TestKnownClientsStay(t *testing.T) {
 	p := open(t, 3)
 	known := p.enter("127.0.0.3")
@@ -124,7 +124,7 @@ func TestKnownClientsStay(t *testing.T) {
 	p.enter("127.0.0.7").stays(t, "in place of the stranger before")
 }
 
-// A handler that knows its client keeps the connection, with TLS or without.
+// TestKeepFromARequest checks that a handler can mark the connection of its request, with TLS and without.
 func TestKeepFromARequest(t *testing.T) {
 	for name, start := range map[string]func(*httptest.Server){"plain": (*httptest.Server).Start,
 		"TLS": (*httptest.Server).StartTLS} {

@@ -7,8 +7,8 @@ import (
 	"unicode"
 )
 
-// OneLine returns a text of another party without tokens, and without characters that control a terminal, break a line,
-// or change the direction of the text: each becomes a space.
+// OneLine removes tokens from a text of another party, and replaces by a space each character that controls a terminal,
+// breaks a line, or changes the direction of the text.
 func OneLine(text string) string {
 	return strings.Map(func(r rune) rune {
 		if controls(r) {

@@ -6,18 +6,19 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// burst is how many faults are told at once, before one is told each second.
+// burst is the number of faults that are told without delay.
 const burst = 10
 
-// EachSecond keeps faults that others cause from filling a log: ten are told at once, and then one each second. The
-// zero value has told nothing. It is safe for concurrent use.
+// EachSecond limits log lines about faults that other parties cause: ten without delay, and then one each second. The
+// zero value is ready for use. It is safe for concurrent use.
 type EachSecond struct {
 	mu      sync.Mutex
 	limiter *rate.Limiter
 	since   int
 }
 
-// Next reports whether the present fault may be told, and how many have not been told since the last one that was.
+// Next reports whether the caller may log a fault now, and the number of faults that were not logged since the last
+// logged one.
 func (e *EachSecond) Next() (untold int, tell bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -12,8 +12,9 @@ const (
 	checkLimit = 900 * time.Millisecond // the kubelet gives up after a second
 )
 
-// Rarely returns a check that asks another process at most once a second, and gives the last answer in between: anybody
-// may ask for the health of a process. While one caller looks, the others wait for its answer.
+// Rarely returns a check that calls look at most once a second, and returns the last answer in between. It protects the
+// process that look asks, because any client may request the health of this process. Concurrent callers wait for one
+// call of look.
 func Rarely(look func(context.Context) error) func(context.Context) error {
 	var mu sync.Mutex
 	var last error

@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// However many ask for a health check, what it looks at is asked once a second, and the answer is never older.
+// TestHealthIsLookedAtOnceASecond makes many concurrent health checks, which cause one call a second.
 func TestHealthIsLookedAtOnceASecond(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		looks, wrong := 0, errors.New("away")

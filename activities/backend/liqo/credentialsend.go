@@ -52,6 +52,6 @@ func (e *ends) all(now time.Time) map[string]account.Life {
 	return told
 }
 
-// CredentialsLife is how long the credentials are valid, by provider, of those that this process has used within an
-// hour and that end: a token by its claims, a client certificate by its validity.
+// CredentialsLife returns the validity of the credentials by provider. The map has the credentials that this process
+// has used within an hour and that have an end: tokens with an expiry, and client certificates.
 func (b *Backend) CredentialsLife() map[string]account.Life { return b.ends.all(time.Now()) }

@@ -19,7 +19,7 @@ import (
 // annotationNetworks keeps, on our Configuration, the addresses that the provider had when the network was made.
 const annotationNetworks = "liqo-autoscaler.io/pinned-networks"
 
-// maxAddresses is how many addresses a gateway may have.
+// maxAddresses bounds the addresses of one gateway.
 const maxAddresses = 8
 
 // used is an address range of this cluster, or of another provider.
@@ -83,8 +83,8 @@ func (n *network) separate(ctx context.Context, configuration *unstructured.Unst
 }
 
 // mayDial returns an error when our gateway is about to dial an address that the provider gives and that belongs to
-// this cluster, or to the host of the gateway itself. DNS names pass: the gateway resolves them, each time anew. Blocks
-// for reads of the API server, unless the gateway has these addresses already.
+// this cluster, or to the host of the gateway itself. DNS names pass, because the gateway resolves them at each dial.
+// mayDial reads the API server, unless the gateway has these addresses already.
 func (n *network) mayDial(ctx context.Context, gateway, server *unstructured.Unstructured) error {
 	addresses := texts(server, "status", "endpoint", "addresses")
 	if gateway != nil && slices.Equal(addresses, texts(gateway, "spec", "endpoint", "addresses")) {

@@ -66,7 +66,8 @@ func TestNetworkSeparate(t *testing.T) {
 	}
 }
 
-// A provider says where its gateway is, and ours dials it. It dials no address of this cluster, or of its own host.
+// TestNetworkDialsNobodyHere has a provider name the address of its gateway. Our gateway does not dial an address of
+// this cluster, or of its own host.
 func TestNetworkDialsNobodyHere(t *testing.T) {
 	t.Parallel()
 	node := &corev1.Node{ObjectMeta: named("", "n1"), Status: corev1.NodeStatus{

@@ -18,8 +18,8 @@ var PolicedKinds = []string{"nodes", "pods", "namespaces", "secrets", "rolebindi
 	"renews", "resourceslices", "namespacemaps", "vkoptionstemplates", "configurations", "gatewayclients",
 	"gatewayservers", "publickeies"}
 
-// policies looks for the admission policies of the workers' accounts, and of consumers that this cluster lends to:
-// without them an account equals cluster-admin.
+// policies checks that the admission policies of the workers' accounts, and of consumers with an account here, are in
+// force. Without its policies an account equals cluster-admin.
 func (r *Report) policies(ctx context.Context, c *cluster) {
 	if c.version == nil || c.version.LessThan(policyKubernetes) {
 		return

@@ -72,14 +72,14 @@ token that is due could not be renewed; the other tokens are renewed.`,
 	return cmd
 }
 
-// renewTime bounds the command: some providers may not answer.
+// renewTime bounds the command, because some providers may not answer.
 const renewTime = 4 * time.Minute
 
 func hasToken(what string, end time.Time) string {
 	return fmt.Sprintf("%s has a token until %s", what, end.UTC().Format(time.RFC3339))
 }
 
-// check refuses flags that name no kubeconfig, or a file and Secrets.
+// check returns an error for flags that name no kubeconfig, or both a file and Secrets.
 func (r renewals) check() error {
 	secrets := len(r.secrets)+len(r.namespaces) > 0
 	if (r.file == "") == !secrets {

@@ -21,10 +21,10 @@ const (
 	maxAnswer  = 64 << 10
 )
 
-// errNoToken is of a kubeconfig that is not that of a ServiceAccount.
+// errNoToken is the error for a kubeconfig without the token of a ServiceAccount.
 var errNoToken = errors.New("the kubeconfig has no token: only that of a ServiceAccount is renewed")
 
-// tokenOf returns the parsed kubeconfig and its current user, who has a token.
+// tokenOf parses a kubeconfig, and returns it with its current user. It returns an error when the user has no token.
 func tokenOf(text []byte) (*clientcmdapi.Config, *clientcmdapi.AuthInfo, error) {
 	parsed, err := clientcmd.Load(text)
 	if err != nil || parsed.Contexts[parsed.CurrentContext] == nil {
@@ -48,7 +48,7 @@ func renewed(ctx context.Context, text []byte, lasts time.Duration) (renewed []b
 	if err != nil {
 		return nil, end, err
 	}
-	// Nothing else of the user is used: who writes the Secret must not thereby run a program here.
+	// Only the token of the user is used, because the writer of the Secret must not run a program here.
 	bare := parsed.DeepCopy()
 	bare.AuthInfos[parsed.Contexts[parsed.CurrentContext].AuthInfo] = &clientcmdapi.AuthInfo{Token: user.Token}
 	access, err := clientcmd.NewDefaultClientConfig(*bare, nil).ClientConfig()
@@ -67,8 +67,8 @@ func renewed(ctx context.Context, text []byte, lasts time.Duration) (renewed []b
 	return renewed, end, err
 }
 
-// clientOf returns a client of a provider, which is not trusted: its answers are bounded in size and time, and its
-// redirects are not followed.
+// clientOf returns a client for the API server of a provider. A provider is not trusted: the client bounds answers in
+// size and time, and does not follow redirects.
 func clientOf(access *rest.Config) (kubernetes.Interface, error) {
 	access.DisableCompression = true
 	access.ContentType = runtime.ContentTypeJSON
@@ -83,7 +83,7 @@ func clientOf(access *rest.Config) (kubernetes.Interface, error) {
 	return kubernetes.NewForConfigAndClient(access, web)
 }
 
-// bounded cuts the answers of a provider.
+// bounded limits the size of a provider's answers.
 type bounded struct{ http.RoundTripper }
 
 // RoundTrip implements http.RoundTripper.

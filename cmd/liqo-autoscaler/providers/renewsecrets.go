@@ -21,8 +21,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/shorten"
 )
 
-// labelRenew says whether the kubeconfig in a Secret is renewed: "true" where the command looks for labelled Secrets,
-// "false" never.
+// labelRenew is the label that turns the renewal of a Secret on ("true", in namespaces of --secrets-in) or off
+// ("false").
 const labelRenew = "liqo-autoscaler.io/renew"
 
 // Bounds of one run.
@@ -36,10 +36,11 @@ type holding struct{ namespace, name, key string }
 
 func (h holding) String() string { return h.namespace + "/" + h.name }
 
-// errSkipped is of a kubeconfig that this command does not renew; the rest of the error says why.
+// errSkipped is the error for a kubeconfig that this command does not renew. The wrapping error has the reason.
 var errSkipped = errors.New("skipped")
 
-// inSecrets renews each Secret by itself, and writes a line about each. The error has all that could not be renewed.
+// inSecrets renews the kubeconfig in each Secret, and writes one line for each Secret. One failure does not stop the
+// others. The error lists all failures.
 func (r renewals) inSecrets(ctx context.Context, out io.Writer) error {
 	access, err := administrator(r.kubeconfig)
 	if err != nil {
@@ -109,7 +110,7 @@ func (r renewals) holdings(ctx context.Context, kube kubernetes.Interface) (all 
 	return all, nil
 }
 
-// inSecret renews the kubeconfig of one Secret, unless somebody has changed the Secret meanwhile.
+// inSecret renews the kubeconfig in one Secret. It fails when the Secret has changed since it was read.
 func (r renewals) inSecret(ctx context.Context, kube kubernetes.Interface, h holding) (said string, err error) {
 	secret, err := kube.CoreV1().Secrets(h.namespace).Get(ctx, h.name, metav1.GetOptions{})
 	if err != nil {
@@ -142,7 +143,7 @@ func (r renewals) inSecret(ctx context.Context, kube kubernetes.Interface, h hol
 	return hasToken(h.String(), end), err
 }
 
-// managers are what programs that write objects from elsewhere leave on these objects.
+// managers maps labels and annotations to the programs that set them on the objects that they manage.
 var managers = map[string]string{
 	"argocd.argoproj.io/tracking-id":      "Argo CD",
 	"argocd.argoproj.io/instance":         "Argo CD",
@@ -152,7 +153,7 @@ var managers = map[string]string{
 	"reconcile.external-secrets.io/owner": "External Secrets",
 }
 
-// leftAlone returns why the Secret is not to be changed here; "" when it may be.
+// leftAlone returns the reason why this command must not change the Secret, or "" if it may.
 func leftAlone(secret *corev1.Secret) string {
 	const undoes = " writes it from elsewhere, and would undo the change: renew the token there"
 	switch {

@@ -17,7 +17,7 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 )
 
-// tokenOfAge returns a token that lives for an hour, of which so much has passed.
+// tokenOfAge returns a token of that age with a life of one hour.
 func tokenOfAge(age time.Duration) string {
 	begin := time.Now().Add(-age)
 	claims := fmt.Sprintf(`{"sub": "system:serviceaccount:accounts:consumer-rome", "iat": %d, "exp": %d}`, begin.Unix(),
@@ -36,7 +36,7 @@ users: [{name: u, user: %s}]
 `, api.URL, user)
 }
 
-// providerAPI answers each request for a token, as the handler says or with a new token.
+// providerAPI starts an API server of a provider. It answers each request with a new token, or as the handler does.
 func providerAPI(t *testing.T, instead http.HandlerFunc) *httptest.Server {
 	t.Helper()
 	api := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -54,8 +54,8 @@ func providerAPI(t *testing.T, instead http.HandlerFunc) *httptest.Server {
 	return api
 }
 
-// A run of the CronJob renews what is due, tells what it leaves alone and why, and fails for what it could not renew,
-// after all others. Nothing but the kubeconfig changes.
+// TestRenewSecrets runs the CronJob's command once. It renews the tokens that are due, prints a reason for each Secret
+// that it skips, and fails at the end if a renewal failed. Only the kubeconfig in a Secret changes.
 func TestRenewSecrets(t *testing.T) {
 	good := providerAPI(t, nil)
 	refusing := providerAPI(t, func(w http.ResponseWriter, _ *http.Request) {

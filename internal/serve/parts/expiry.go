@@ -11,7 +11,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/worker/metrics"
 )
 
-// warnEvery is how often a provider whose credentials are late is warned of.
+// warnEvery is the time between two warnings about the same provider.
 const warnEvery = 24 * time.Hour
 
 // expiring is a backend whose credentials end.
