@@ -43,8 +43,8 @@ func LifeOfToken(token string) (life Life) {
 }
 
 // Due returns the time from which credentials are renewed: when a third of their life has passed. Renewals may then
-// fail for another third of the life before Late. Credentials without a known beginning are due at once. Due is zero for
-// credentials without an end.
+// fail for another third of the life before Late. Credentials without a known beginning are due at once. Due is zero
+// for credentials without an end.
 func (l Life) Due() time.Time {
 	if l.Begin.IsZero() {
 		return l.Begin
