@@ -123,9 +123,11 @@ ROUNDS ?= 2
 CELLS ?= 10x20,50x200,200x1000
 RTTS ?= 0,25,100,250
 OLD ?=
-bench: temporal ## benchmarks; lines BENCH <name> <value> <unit> <ratio> <against>; SUITE=burst: many nodes at once, SHAPES=1x150,15x10 PROBE=0 FAST=1 ROUNDS=2; SUITE=hub: a whole hub far from Temporal, CELLS=10x20,50x200 RTTS=0,100 OLD=5aa83e5
+bench: temporal ## benchmarks; lines BENCH <name> <value> <unit> <ratio> <against>; SUITE=burst: many nodes at once, SHAPES=1x150,15x10 PROBE=0 FAST=1 ROUNDS=2; SUITE=refuse: what refused requests cost the discovery server and its clients; SUITE=hub: a whole hub far from Temporal, CELLS=10x20,50x200 RTTS=0,100 OLD=5aa83e5
 ifeq ($(SUITE),hub)
 	go -C e2e test ./hub -run '^TestHub$$' -count=1 -v -timeout 8h -cells $(CELLS) -rtts $(RTTS) $(if $(OLD),-old $(OLD))
+else ifeq ($(SUITE),refuse)
+	go test -run '^$$' -bench Refuse -benchtime 1x ./discovery/server
 else ifeq ($(SUITE),burst)
 	go test ./worker/burst -run TestBurst -count=1 -v -timeout 6h -burst $(if $(SHAPES),-shapes $(SHAPES)) -probe=$(PROBE) -rounds $(ROUNDS) \
 		$(if $(FAST),-fsync=false -alone=false -warm= -idle 0)
@@ -138,7 +140,8 @@ endif
 
 # Every decoder of what comes from outside. Without a bound Go spends up to a minute on making one input smaller, in which it
 # tries no other.
-FUZZERS := grpcserver/FuzzCalls grpcserver/FuzzExpander grpcserver/config/FuzzParse internal/strictyaml/FuzzUnmarshalNeverPanics
+FUZZERS := grpcserver/FuzzCalls grpcserver/FuzzExpander grpcserver/config/FuzzParse internal/strictyaml/FuzzUnmarshalNeverPanics \
+	discovery/agent/FuzzSlices discovery/client/FuzzPages activities/backend/liqo/FuzzKubeconfig
 .PHONY: fuzz
 SECONDS ?= 600
 fuzz: ## feed random bytes to every decoder of requests and to the config loader, in parts that take SECONDS=600 together

@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -31,7 +32,7 @@ import (
 	kit "github.com/liqo-autoscaler/liqo-autoscaler/internal/testkit/postgres"
 )
 
-const envStore, envDir = "DISCOVERY_TEST_STORE", "DISCOVERY_TEST_DIR"
+const envStore, envDir, envRate = "DISCOVERY_TEST_STORE", "DISCOVERY_TEST_DIR", "DISCOVERY_TEST_RATE"
 
 // TestServerProcess is the server that others of these tests start, and kill.
 func TestServerProcess(t *testing.T) {
@@ -59,7 +60,8 @@ func TestServerProcess(t *testing.T) {
 	require.NoError(t, err)
 	writers, err := OpenWriters(filepath.Join(dir, "writers.yaml"))
 	require.NoError(t, err)
-	s, err := New(Options{Store: keep, Writers: writers, Log: quiet})
+	limit, _ := strconv.ParseFloat(os.Getenv(envRate), 64) // none: no limit
+	s, err := New(Options{Store: keep, Writers: writers, Log: quiet, Rate: limit})
 	require.NoError(t, err)
 	require.NoError(t, s.Serve(t.Context(), listener, certificates))
 }

@@ -2,10 +2,12 @@ package liqo_test
 
 import (
 	"context"
+	"net/netip"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -207,4 +209,47 @@ func (l *netLab) requireOptions(t *testing.T, a fleet.Attempt) {
 	node, err := l.clusters[consumer].kube.CoreV1().Nodes().Get(t.Context(), a.ObjectName(), metav1.GetOptions{})
 	require.NoError(t, err)
 	require.Equal(t, "named", node.Annotations["example.com/options"])
+}
+
+// TestLabNetworkTaken has a provider whose addresses, as Liqo sees them, are those of a node of this cluster. Liqo would
+// route them to the provider. No gateway is made, and the provider is usable once the node has gone.
+func TestLabNetworkTaken(t *testing.T) {
+	l := theNetLab(t)
+	p := l.offer(1, "")
+	l.establish(t, p)
+	c := l.clusters[consumer]
+	namespace := "liqo-tenant-" + p.ID
+	made, err := c.any.Resource(networking("configurations")).Namespace(namespace).List(t.Context(), metav1.ListOptions{})
+	require.NoError(t, err)
+	require.Len(t, made.Items, 1)
+	pods, _, err := unstructured.NestedStringSlice(made.Items[0].Object, "status", "remote", "cidr", "pod")
+	require.NoError(t, err)
+	taken, err := netip.ParsePrefix(pods[0])
+	require.NoError(t, err)
+	l.remove(t, p)
+
+	node, err := c.kube.CoreV1().Nodes().Create(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "taken"}},
+		metav1.CreateOptions{})
+	require.NoError(t, err)
+	leave := func(ctx context.Context) {
+		require.NoError(t, ignoreNotFound(c.kube.CoreV1().Nodes().Delete(ctx, "taken", metav1.DeleteOptions{})))
+	}
+	t.Cleanup(func() { leave(context.WithoutCancel(t.Context())) })
+	node.Status.Addresses = []corev1.NodeAddress{{Type: corev1.NodeInternalIP,
+		Address: taken.Addr().Next().Next().String()}}
+	_, err = c.kube.CoreV1().Nodes().UpdateStatus(t.Context(), node, metav1.UpdateOptions{})
+	require.NoError(t, err)
+	err = l.b.Establish(within(t, time.Minute), p, nil)
+	require.ErrorIs(t, err, backend.ErrInvalid)
+	require.ErrorContains(t, err, "AddressesOverlap: Liqo would route "+taken.String()+" to the provider on every node")
+	require.ErrorContains(t, err, "an address of node taken")
+	for _, kind := range []string{"gatewayclients", "gatewayservers"} {
+		found, err := c.any.Resource(networking(kind)).Namespace(namespace).List(t.Context(), metav1.ListOptions{})
+		require.NoError(t, err)
+		require.Empty(t, found.Items, kind)
+	}
+	leave(t.Context())
+	l.establish(t, p)
+	l.requireConnected(t, p)
+	l.remove(t, p)
 }

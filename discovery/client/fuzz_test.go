@@ -1,0 +1,48 @@
+package client
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+	"unicode"
+
+	"github.com/stretchr/testify/require"
+)
+
+// FuzzPages judges pages of offers as a discovery server may answer them. Each item is an offer, or at most one problem
+// with a text that is bounded and printable.
+func FuzzPages(f *testing.F) {
+	token := filepath.Join(f.TempDir(), "token")
+	require.NoError(f, os.WriteFile(token, []byte("t"), 0o600))
+	c, err := New(Options{URL: "https://127.0.0.1:1", TokenFile: token, SecretNamespaces: []string{"lend"}})
+	require.NoError(f, err)
+	s, err := NewSource(c)
+	require.NoError(f, err)
+	for _, seed := range []string{
+		`{"items": [{"name": "milan", "provider": "milan", "lendable": {"cpu": "16", "memory": "64Gi", "pods": "440"},
+			"credentials": {"secretRef": {"namespace": "lend", "name": "milan"}}, "epoch": "1", "remainingSeconds": 30}]}`,
+		`{"items": [null, 1, [], {}, {"name": "\u001b]52;c;cm0=\u0007"}, {"name": "a", "lendable": {"cpu": 1e1000000}}]}`,
+		`{"items": [{"name": "a", "NAME": "b"}, {"name": "a"}, {"provider": {"a": "b"}}]}`,
+	} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, raw []byte) {
+		var page struct {
+			Items []json.RawMessage `json:"items"`
+		}
+		if json.Unmarshal(raw, &page) != nil {
+			return
+		}
+		offers, problems := s.judge(page.Items, time.Now())
+		require.LessOrEqual(t, len(offers)+len(problems), len(page.Items))
+		for _, p := range problems {
+			text := p.Offer + p.Message
+			require.Less(t, len(text), 10_000)
+			hidden := func(r rune) bool { return !unicode.IsPrint(r) && r != '\n' }
+			require.Negative(t, strings.IndexFunc(text, hidden), "%q", text)
+		}
+	})
+}
