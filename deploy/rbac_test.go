@@ -225,14 +225,14 @@ func TestProviderManifest(t *testing.T) {
 		tenancy := one[corev1.Namespace](t, o, "", "liqo-tenant-"+id)
 		require.Equal(t, id, tenancy.Labels["liqo.io/remote-cluster-id"])
 		one[rbacv1.Role](t, o, "liqo-of-munich", "liqo-autoscaler-consumer-"+id)
-		require.Len(t, all[admissionv1.ValidatingAdmissionPolicy](o), 8)
+		require.Len(t, all[admissionv1.ValidatingAdmissionPolicy](o), 9)
 		bindings := all[admissionv1.ValidatingAdmissionPolicyBinding](o)
-		require.Len(t, bindings, 8)
+		require.Len(t, bindings, 9)
 		for _, b := range bindings {
 			one[admissionv1.ValidatingAdmissionPolicy](t, o, "", b.Spec.PolicyName)
 		}
 		bare := decode(t, []byte(provider.Manifest(id, "liqo", provider.NoPolicies)))
-		require.Equal(t, len(o)-16, len(bare))
+		require.Equal(t, len(o)-18, len(bare))
 		privileged := decode(t, []byte(provider.Manifest(id, "liqo", provider.AccessPolicies)))
 		require.Equal(t, len(o)-4, len(privileged))
 	}

@@ -25,6 +25,7 @@ func revokes(t *testing.T, c *cluster, file string) {
 	c.kubectl(t, nil, "create", "namespace", "liqo-tenant-turin")
 	_, err = admin.Resource(tenants).Namespace("liqo-tenant-turin").Create(t.Context(), stranger, metav1.CreateOptions{})
 	require.NoError(t, err)
+	// There is no Tenant of rome now, which the policy of its certificates looks for.
 	held := liqoObject("ResourceSlice", consumerNamespace, "held", map[string]any{"consumerClusterID": "rome"})
 	made, err := admin.Resource(sliceKind).Namespace(consumerNamespace).Create(t.Context(), held, metav1.CreateOptions{})
 	require.NoError(t, err)
@@ -52,7 +53,7 @@ func revokes(t *testing.T, c *cluster, file string) {
 	for range 2 {
 		out, err = access("revoke", "--consumer-id", "rome")
 		require.NoError(t, err, "%s", out)
-		require.Contains(t, out, "Tenant "+consumerNamespace+"/active is Drained: its 1 slices end\n")
+		require.Contains(t, out, "Tenant "+consumerNamespace+"/rome is Drained: its 1 slices end\n")
 		require.Contains(t, out, "all tokens of ServiceAccount liqo-autoscaler/consumer-rome are void\n")
 	}
 	testkit.Until(t, time.Minute, "the token is void", func() error {
