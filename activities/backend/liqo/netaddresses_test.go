@@ -87,7 +87,7 @@ func TestNetworkDialsNobodyHere(t *testing.T) {
 		t.Run(address, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				c, liqo := withLiqo(t, []client.Object{node}, nil)
+				c, liqo := withLiqo(t, []client.Object{node.DeepCopy()}, nil)
 				liqo.address = address
 				err := connecting(prompt(t), c, networked("", ""), nil)
 				client := netObjects(t, c)["here GatewayClient "+localNS+"/"+peer]
