@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -35,12 +36,14 @@ func TestLabPolicies(t *testing.T) {
 		require.NoError(t, err, "%s", manifest)
 		c.kubectl(t, manifest, "apply", "--server-side", "-f", "-")
 		c.undoes = func(what string) bool { // of VirtualNodes
-			return strings.HasPrefix(what, "create with ") || strings.HasSuffix(what, " by argument") || unknown(what)
+			with, isNew := strings.CutPrefix(what, "create with ")
+			return isNew && !slices.Contains(besideTemplate, with) || strings.HasSuffix(what, " by argument") || unknown(what)
 		}
 		account := nameOf("plaintext") + "-worker"
 		e := escalation{c.holder(t, namespace, account), account, account + "-tenant", "liqo", "default"}
 		c.admitted(t, e)
 		workerDenies(t, c, e)
+		writesTemplates(t, e)
 		c.renewalDenies(t, "plaintext")
 		for account, rows := range map[string]string{"worker": "worker", "renewal": "renewal", "grpcserver": "none",
 			"discovery": "none"} {
@@ -71,6 +74,32 @@ func TestLabPolicies(t *testing.T) {
 			c.onlyInventory(t, account, rows, namespace, "liqo", "liqo-tenant-rome", "default")
 		}
 	})
+}
+
+// besideTemplate are the virtualNodeChanges that do not change the template, which Liqo's webhook does not undo.
+var besideTemplate = []string{"another kubeconfig", "no check by Liqo", "a finalizer", "an owner that is not there"}
+
+// writesTemplates checks that Liqo's webhook replaces the template of each new VirtualNode by the same one.
+func writesTemplates(t *testing.T, e escalation) {
+	t.Helper()
+	template := func(v virtualNode) any {
+		in := e.holder.liqo.Resource(virtualNodes).Namespace("liqo-tenant-x")
+		made, err := in.Create(t.Context(), v.object(), dryCreate)
+		if err != nil {
+			require.ErrorContains(t, err, " denied ")
+			return nil
+		}
+		return made.Object["spec"].(map[string]any)["template"]
+	}
+	same := template(completed("x", "virtual-kubelet:1"))
+	require.NotNil(t, same)
+	for _, with := range virtualNodeChanges {
+		v := completed("x", "virtual-kubelet:1")
+		with.change(v)
+		if got := template(v); got != nil && !slices.Contains(besideTemplate, with.what) {
+			require.Equal(t, same, got, with.what)
+		}
+	}
 }
 
 // unknown reports whether the lab's Liqo does not know the field of the attempt, so that the API server drops it.

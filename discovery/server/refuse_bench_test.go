@@ -20,7 +20,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/testkit"
 )
 
-// refusals are requests that the server refuses: what a request is, and whether each takes a new connection.
+// refusals are the kinds of requests that the server refuses. With anew each request has a connection of its own.
 var refusals = []struct {
 	name    string
 	request func(*http.Request)
@@ -38,10 +38,10 @@ const (
 	attackers = 8
 )
 
-// BenchmarkRefuse has eight connections send requests that the server refuses, as fast as they are answered. It takes the
-// CPU time of the server's process for each request, beside a server that reads requests and does nothing, and the time
-// that a client with a token waits for a list meanwhile, beside the same client without an attack. Prints BENCH <name>
-// <value> <unit> <ratio> <against>.
+// BenchmarkRefuse sends requests that the server refuses over eight connections, each as soon as the last one is
+// answered. It measures the CPU time of the server's process for each request, and compares it with a server that reads
+// requests and does nothing. It also measures the latency of lists of a client with a token, with and without these
+// requests. Prints BENCH <name> <value> <unit> <ratio> <against>.
 func BenchmarkRefuse(b *testing.B) {
 	for b.Loop() {
 		for _, kind := range refusals {

@@ -40,9 +40,6 @@ type check struct {
 	look func(context.Context) error
 }
 
-// checkLimit bounds a look at everything: the kubelet by default gives up after a second.
-const checkLimit = 900 * time.Millisecond
-
 // Observer shows how a process is. Make it with Open, add what there is to see, and serve it.
 type Observer struct {
 	Registry        *prometheus.Registry
@@ -141,7 +138,7 @@ func (o *Observer) Serve(ctx context.Context) error {
 // verdict answers 200 when all is well, else 503 with what is not.
 func verdict(checks []check) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		ctx, cancel := context.WithTimeout(r.Context(), checkLimit)
+		ctx, cancel := context.WithTimeout(r.Context(), wait.CheckLimit)
 		defer cancel()
 		var wrong []string
 		for _, c := range checks {

@@ -75,10 +75,11 @@ func NewExpiry(reg prometheus.Registerer, of func() map[string]account.Life) err
 	return reg.Register(collector{[]*prometheus.Desc{descExpiry, descLate}, func(out chan<- prometheus.Metric) {
 		lives := of()
 		for _, provider := range toldApart(lives) {
-			for desc, at := range map[*prometheus.Desc]time.Time{descExpiry: lives[provider].End,
-				descLate: lives[provider].Late()} {
+			gauge := func(desc *prometheus.Desc, at time.Time) {
 				out <- prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, float64(at.Unix()), provider)
 			}
+			gauge(descExpiry, lives[provider].End)
+			gauge(descLate, lives[provider].Late())
 		}
 	}})
 }

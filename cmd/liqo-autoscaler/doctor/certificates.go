@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// soon is when the end of a certificate or token is worth a word.
+// soon is how long before its end a certificate is reported.
 const soon = 14 * 24 * time.Hour
 
 // certificates follows the way from Cluster Autoscaler to the server: its cloud-config, both certificates, and what the

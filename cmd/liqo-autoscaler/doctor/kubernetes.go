@@ -40,8 +40,7 @@ func (r *Report) kubernetes(in Installation, c *cluster) {
 	}
 	for i := range c.peers {
 		n := &c.peers[i]
-		if made, ok := n.Annotations[annotationMap]; ok && strings.HasPrefix(n.Name,
-			"liqo-tenant-") {
+		if made, ok := n.Annotations[annotationMap]; ok && strings.HasPrefix(n.Name, "liqo-tenant-") {
 			r.add("tenant-namespace-mapped", "Namespace "+n.Name,
 				"Liqo made it for the NamespaceMap %s, so cluster %s reads and writes in it", made, n.Labels[labelPeer])
 		}

@@ -102,6 +102,9 @@ func (r renewals) holdings(ctx context.Context, kube kubernetes.Interface) (all 
 			if err != nil {
 				return nil, fmt.Errorf("list Secrets in namespace %s: %w", namespace, err)
 			}
+			if found.Continue != "" {
+				return nil, fmt.Errorf("namespace %s has more than %d Secrets with the label %s", namespace, maxSecrets, selector)
+			}
 			for i := range found.Items {
 				add(holding{namespace, found.Items[i].Name, r.key})
 			}
