@@ -89,7 +89,7 @@ check: build $(BIN)/golangci-lint $(BIN)/workflowcheck $(BIN)/helm ## formatting
 
 .PHONY: e2e
 SUITE ?= all
-e2e: ## real Kubernetes, Liqo and Cluster Autoscaler: SUITE=ca (no lab), backend, network, first-node, failover, provider, watch, foreign, ratio, crash, decides, discovery, trust, renewal, rights, production or upgrade; LIQO=v1.1; the first time builds them, 11 minutes
+e2e: ## real Kubernetes, Liqo and Cluster Autoscaler: SUITE=ca (no lab), backend, network, first-node, failover, provider, watch, foreign, ratio, crash, decides, discovery, trust, attack, renewal, rights, production or upgrade; LIQO=v1.1; the first time builds them, 11 minutes
 	@$(MAKE) -C e2e SUITE=$(SUITE)
 
 .PHONY: e2e-all
@@ -123,11 +123,12 @@ ROUNDS ?= 2
 CELLS ?= 10x20,50x200,200x1000
 RTTS ?= 0,25,100,250
 OLD ?=
-bench: temporal ## benchmarks; lines BENCH <name> <value> <unit> <ratio> <against>; SUITE=burst: many nodes at once, SHAPES=1x150,15x10 PROBE=0 FAST=1 ROUNDS=2; SUITE=refuse: what refused requests cost the discovery server and its clients; SUITE=hub: a whole hub far from Temporal, CELLS=10x20,50x200 RTTS=0,100 OLD=5aa83e5
+bench: temporal ## benchmarks; lines BENCH <name> <value> <unit> <ratio> <against>; SUITE=burst: many nodes at once, SHAPES=1x150,15x10 PROBE=0 FAST=1 ROUNDS=2; SUITE=refuse: what refused requests cost the two servers and their clients; SUITE=hub: a whole hub far from Temporal, CELLS=10x20,50x200 RTTS=0,100 OLD=5aa83e5
 ifeq ($(SUITE),hub)
 	go -C e2e test ./hub -run '^TestHub$$' -count=1 -v -timeout 8h -cells $(CELLS) -rtts $(RTTS) $(if $(OLD),-old $(OLD))
 else ifeq ($(SUITE),refuse)
 	go test -run '^$$' -bench Refuse -benchtime 1x ./discovery/server
+	go -C e2e test ./attack -run '^TestServer$$' -count=1 -v -timeout 15m
 else ifeq ($(SUITE),burst)
 	go test ./worker/burst -run TestBurst -count=1 -v -timeout 6h -burst $(if $(SHAPES),-shapes $(SHAPES)) -probe=$(PROBE) -rounds $(ROUNDS) \
 		$(if $(FAST),-fsync=false -alone=false -warm= -idle 0)

@@ -67,7 +67,7 @@ func (r Reason) Warns() bool {
 
 func (a *Activities) show(reason Reason, node, format string, args ...any) {
 	if a.Events != nil {
-		a.Events.Record(Event{Reason: reason, Node: node, Message: shorten.To(fmt.Sprintf(format, args...), maxError)})
+		a.Events.Record(Event{Reason: reason, Node: node, Message: shorten.Words(fmt.Sprintf(format, args...), maxError)})
 	}
 }
 

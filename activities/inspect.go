@@ -54,7 +54,7 @@ func (a *Activities) ask(ctx context.Context, p fleet.Provider, r *fleet.Result)
 	if err != nil {
 		activity.GetLogger(ctx).Info("a provider that refuses cannot be asked whether it still does", "provider", p.ID,
 			"error", err)
-		r.Outcome, r.Error = fleet.OutcomeFailed, shorten.To(err.Error(), maxError)
+		r.Outcome, r.Error = fleet.OutcomeFailed, shorten.Words(err.Error(), maxError)
 		return
 	}
 	r.Refusing = refusing

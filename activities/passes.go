@@ -220,7 +220,7 @@ func (c *clock) progress(stage backend.Stage, message string) {
 		c.stage, c.since = stage, time.Now()
 	}
 	c.beat.Stage = string(stage)
-	c.beat.Message = shorten.To(message, maxBeat)
+	c.beat.Message = shorten.Words(message, maxBeat)
 	c.mu.Unlock()
 }
 

@@ -159,7 +159,7 @@ func (a *Activities) deliver(ctx, turn context.Context, t Task) fleet.Result {
 		err = a.Workflows.Cancel(ctx, t.Cancel)
 	}
 	if err != nil {
-		r.Outcome, r.Error = fleet.OutcomeFailed, shorten.To(err.Error(), maxError)
+		r.Outcome, r.Error = fleet.OutcomeFailed, shorten.Words(err.Error(), maxError)
 	}
 	return r
 }

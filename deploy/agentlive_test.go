@@ -202,7 +202,11 @@ users: [{name: u, user: {token: %q}}]
 		args = slices.DeleteFunc(args, func(arg string) bool { return strings.HasPrefix(arg, "--discovery-") })
 	}
 	var log testkit.Buffer
-	cmd := exec.Command(tool(t, "LIQO_AUTOSCALER_AGENT"), args...)
+	path := tool(t, "LIQO_AUTOSCALER_AGENT")
+	if c.limit != nil {
+		path, args = c.limit.Command(path, args...)
+	}
+	cmd := exec.Command(path, args...)
 	cmd.Stdout, cmd.Stderr = &log, &log
 	require.NoError(t, cmd.Start())
 	ended := make(chan error, 1)

@@ -19,6 +19,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/testkit"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/testkit/memlimit"
 )
 
 // cluster is an etcd and a kube-apiserver, without controllers: enough to validate, admit, store and authorize.
@@ -29,6 +30,7 @@ type cluster struct {
 	kube       kubernetes.Interface
 	removed    map[validation]bool    // see removeEach; nil in a lab
 	undoes     func(what string) bool // see TestLabPolicies
+	limit      *memlimit.Group        // of the agent's memory, if any
 }
 
 // startCluster starts both on free ports with keys made for this test; they end with it, by pid.

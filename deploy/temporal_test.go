@@ -14,7 +14,7 @@ import (
 // secured are values for a Temporal with mutual TLS and an API key, whose Secrets have keys of their own.
 var secured = []string{"--set", "temporal.namespace=edge,temporal.tls.ca.secretName=authority," +
 	"temporal.tls.ca.key=root.pem," +
-	"temporal.tls.clientCertificate.secretName=client,temporal.apiKey.secretName=cloud,temporal.setup.enabled=true"}
+	"temporal.tls.clientCertificate.secretName=client,temporal.apiKey.secretName=cloud,temporal.codec.secretName=codec,temporal.setup.enabled=true"}
 
 // Whoever speaks to Temporal gets the same settings, and of each Secret the files that its flags name and no others.
 func TestTemporalSecrets(t *testing.T) {
@@ -28,10 +28,11 @@ func TestTemporalSecrets(t *testing.T) {
 	for name, pod := range pods {
 		c := pod.Containers[0]
 		for flag, at := range map[string][3]string{ // volume, Secret, key
-			"--temporal-tls-ca":       {"temporal-ca", "authority", "root.pem"},
-			"--temporal-tls-cert":     {"temporal-client", "client", "tls.crt"},
-			"--temporal-tls-key":      {"temporal-client", "client", "tls.key"},
-			"--temporal-api-key-file": {"temporal-key", "cloud", "api-key"},
+			"--temporal-tls-ca":         {"temporal-ca", "authority", "root.pem"},
+			"--temporal-tls-cert":       {"temporal-client", "client", "tls.crt"},
+			"--temporal-tls-key":        {"temporal-client", "client", "tls.key"},
+			"--temporal-api-key-file":   {"temporal-key", "cloud", "api-key"},
+			"--temporal-codec-key-file": {"temporal-codec", "codec", "keys"},
 		} {
 			mount := c.VolumeMounts[slices.IndexFunc(c.VolumeMounts,
 				func(m corev1.VolumeMount) bool { return m.Name == at[0] })]

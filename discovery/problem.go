@@ -23,8 +23,8 @@ type Problem struct {
 
 // NewProblem is a Problem that is cut to what is kept.
 func NewProblem(source, offer, format string, args ...any) Problem {
-	return Problem{Source: source, Offer: shorten.To(offer, maxMessage),
-		Message: shorten.To(fmt.Sprintf(format, args...), maxMessage)}
+	return Problem{Source: source, Offer: shorten.Words(offer, maxMessage),
+		Message: shorten.Words(fmt.Sprintf(format, args...), maxMessage)}
 }
 
 // String is "source: offer: message".

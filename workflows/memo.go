@@ -2,11 +2,13 @@ package workflows
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 
 	"go.temporal.io/api/common/v1"
 	"go.temporal.io/sdk/converter"
 
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/codec"
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
@@ -38,6 +40,9 @@ func memoValue(v any) (any, error) {
 func DecodeMemo(payload *common.Payload, out any) error {
 	if string(payload.GetMetadata()[converter.MetadataEncoding]) == EncodingGzip {
 		return fleet.Decode(payload.GetData(), out)
+	}
+	if string(payload.GetMetadata()[converter.MetadataEncoding]) == codec.Encoding {
+		return errors.New("it is encrypted: give its keys with --temporal-codec-key-file")
 	}
 	return converter.GetDefaultDataConverter().FromPayload(payload, out)
 }

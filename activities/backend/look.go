@@ -90,7 +90,7 @@ func (v *KindError) Unwrap() error { return v.Kind }
 
 // Errorf makes a KindError, of bounded length. The kind is one of the sentinels.
 func Errorf(kind error, format string, args ...any) error {
-	return &KindError{Kind: kind, Message: shorten.To(fmt.Sprintf(format, args...), maxWords)}
+	return &KindError{Kind: kind, Message: shorten.Words(fmt.Sprintf(format, args...), maxWords)}
 }
 
 // SplitError takes an error apart for a StageError: what it says, of bounded length, and its kind, which of one that
@@ -99,7 +99,7 @@ func SplitError(err error) (message string, kind error) {
 	if v := (*KindError)(nil); errors.As(err, &v) {
 		return v.Message, v.Kind
 	}
-	return shorten.To(err.Error(), maxWords), err
+	return shorten.Words(err.Error(), maxWords), err
 }
 
 // IsFinal reports whether an error says no: waiting longer cannot help.

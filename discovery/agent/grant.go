@@ -39,12 +39,9 @@ const (
 )
 
 // Waits reports whether the slice is ours to answer now: Liqo has let it in, and nobody has answered.
-func (s Slice) Waits() bool { return s.Incoming() && s.mayWait() }
-
-// mayWait reports the same of a slice of which it is not known yet whether it is incoming.
-func (s Slice) mayWait() bool {
-	return s.Spec.Class == Class && s.DeletionTimestamp == nil && s.condition(conditionAuthentication) == accepted &&
-		s.condition(conditionResources) == ""
+func (s Slice) Waits() bool {
+	return s.Incoming() && s.Spec.Class == Class && s.DeletionTimestamp == nil &&
+		s.condition(conditionAuthentication) == accepted && s.condition(conditionResources) == ""
 }
 
 // maxSlices is how many slices one consumer holds at most, which bounds the record of grants.

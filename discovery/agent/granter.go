@@ -129,7 +129,7 @@ func (g *granter) answer(ctx context.Context, seen snapshot, answers []answer,
 	var failed []error
 	for _, a := range answers {
 		s := seen.world.Slices[a.index]
-		err := g.write(ctx, seen.objects[a.index], a.Decision, config)
+		err := g.write(ctx, s, a.Decision, config)
 		if ctx.Err() != nil {
 			return 0, ctx.Err()
 		}
@@ -227,11 +227,23 @@ func order(all []Slice) (order []int) {
 	return order
 }
 
-// write puts the verdict into the slice as it was read: when anybody has changed it since, that is a conflict.
-func (g *granter) write(ctx context.Context, read *unstructured.Unstructured, v Decision, config Config) error {
+// write puts the decision into the slice. A slice that has changed since it was judged is a conflict. The slice is read
+// again, because a round keeps only the fields that decide.
+func (g *granter) write(ctx context.Context, judged Slice, v Decision, config Config) error {
 	ctx, cancel := context.WithTimeout(ctx, roundWithin)
 	defer cancel()
-	object := read.DeepCopy()
+	all := g.objects.Resource(sliceResource).Namespace(judged.Namespace)
+	now, err := lister(func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
+		return all.List(ctx, o)
+	}).one(ctx, sliceResource.GroupResource(), judged.Name, judged.UID)
+	if err != nil {
+		return err
+	}
+	object := now.(*unstructured.Unstructured)
+	if object.GetResourceVersion() != judged.ResourceVersion {
+		return apierrors.NewConflict(sliceResource.GroupResource(), judged.Name,
+			errors.New("it has changed since it was judged"))
+	}
 	status, _, err := unstructured.NestedMap(object.Object, "status")
 	if err != nil {
 		return err
@@ -258,8 +270,7 @@ func (g *granter) write(ctx context.Context, read *unstructured.Unstructured, v 
 		"lastTransitionTime": time.Now().UTC().Format(time.RFC3339),
 	}))
 	object.Object["status"] = status
-	_, err = g.objects.Resource(sliceResource).Namespace(object.GetNamespace()).UpdateStatus(ctx, object,
-		metav1.UpdateOptions{})
+	_, err = all.UpdateStatus(ctx, object, metav1.UpdateOptions{})
 	return err
 }
 

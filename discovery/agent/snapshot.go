@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"maps"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 )
 
@@ -19,7 +19,6 @@ const tenantActive = "Active"
 // snapshot is the state that a round reads. grants has the entries of the record whose slices exist.
 type snapshot struct {
 	world   World
-	objects []*unstructured.Unstructured // in the order of the slices; nil for a slice that needs no answer
 	tenants map[string]Tenant
 	was     edition
 	grants  map[types.UID]grant
@@ -33,7 +32,7 @@ func (g *granter) snapshot(ctx context.Context) (seen snapshot, err error) {
 	if seen.tenants, err = g.readTenants(ctx); err != nil {
 		return seen, err
 	}
-	if seen.world, seen.objects, err = g.read(ctx); err != nil {
+	if seen.world, err = g.read(ctx); err != nil {
 		return seen, err
 	}
 	seen.grants = g.present(seen.was, seen.world.Slices, seen.tenants)
@@ -67,44 +66,32 @@ func (g *granter) present(was edition, all []Slice, tenants map[string]Tenant) m
 }
 
 // read lists the slices as they are now.
-func (g *granter) read(ctx context.Context) (World, []*unstructured.Unstructured, error) {
+func (g *granter) read(ctx context.Context) (World, error) {
 	ctx, cancel := context.WithTimeout(ctx, roundWithin)
 	defer cancel()
 	world := g.world()
 	world.Slices = nil
-	var objects []*unstructured.Unstructured
-	options := metav1.ListOptions{Limit: 50} // a slice may have a megabyte
-	for {
-		list, err := g.objects.Resource(sliceResource).List(ctx, options)
-		if err != nil {
-			return World{}, nil, fmt.Errorf("list slices: %w", err)
-		}
-		for i := range list.Items {
-			s := sliceOf(&list.Items[i])
-			world.Slices = append(world.Slices, s)
-			var object *unstructured.Unstructured
-			if s.mayWait() {
-				object = &list.Items[i]
-			}
-			objects = append(objects, object)
-		}
-		if options.Continue = list.GetContinue(); options.Continue == "" {
-			return world, objects, nil
-		}
+	_, err := listLiqo(g.objects, sliceResource).each(ctx, slicesPerPage, func(o runtime.Object) error {
+		world.Slices = append(world.Slices, sliceOf(trimLiqo(o.(*unstructured.Unstructured))))
+		return nil
+	})
+	if err != nil {
+		return World{}, fmt.Errorf("list slices: %w", err)
 	}
+	return world, nil
 }
 
 // readTenants lists the Tenants, by their namespaces.
 func (g *granter) readTenants(ctx context.Context) (map[string]Tenant, error) {
 	ctx, cancel := context.WithTimeout(ctx, roundWithin)
 	defer cancel()
-	list, err := g.objects.Resource(tenantResource).List(ctx, metav1.ListOptions{})
+	var all []*unstructured.Unstructured
+	_, err := listLiqo(g.objects, tenantResource).each(ctx, slicesPerPage, func(o runtime.Object) error {
+		all = append(all, trimLiqo(o.(*unstructured.Unstructured)))
+		return nil
+	})
 	if err != nil {
 		return nil, fmt.Errorf("list Tenants: %w", err)
-	}
-	var all []*unstructured.Unstructured
-	for i := range list.Items {
-		all = append(all, &list.Items[i])
 	}
 	return tenantsOf(all), nil
 }

@@ -8,9 +8,11 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
-	"k8s.io/client-go/dynamic/dynamicinformer"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
@@ -29,16 +31,23 @@ type Cluster struct {
 // Watch makes a Cluster; Run makes it work.
 func Watch(kube kubernetes.Interface, objects dynamic.Interface, record *record, log *slog.Logger) (*Cluster, error) {
 	typed := informers.NewSharedInformerFactoryWithOptions(kube, 0, informers.WithTransform(trim))
-	dyn := dynamicinformer.NewDynamicSharedInformerFactory(objects, 0)
+	pods := kube.CoreV1().Pods(metav1.NamespaceAll)
 	c := &Cluster{
-		nodes: typed.Core().V1().Nodes().Informer(), pods: typed.Core().V1().Pods().Informer(),
-		slices: dyn.ForResource(sliceResource).Informer(), tenants: dyn.ForResource(tenantResource).Informer(),
+		nodes:   typed.Core().V1().Nodes().Informer(),
 		changed: make(chan struct{}, 1), sliced: make(chan struct{}, 1), record: record, log: log,
 	}
-	for _, informer := range []cache.SharedIndexInformer{c.slices, c.tenants} {
-		if err := informer.SetTransform(trim); err != nil {
-			return nil, err
-		}
+	var err error
+	c.pods, err = lister(func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
+		return pods.List(ctx, o)
+	}).informer(&corev1.Pod{}, podsPerPage, pods.Watch)
+	if err != nil {
+		return nil, err
+	}
+	if c.slices, err = watchLiqo(objects, sliceResource); err != nil {
+		return nil, err
+	}
+	if c.tenants, err = watchLiqo(objects, tenantResource); err != nil {
+		return nil, err
 	}
 	for _, informer := range c.informers() {
 		if err := on(informer, c.changed); err != nil {
@@ -46,6 +55,17 @@ func Watch(kube kubernetes.Interface, objects dynamic.Interface, record *record,
 		}
 	}
 	return c, errors.Join(on(c.slices, c.sliced), on(c.tenants, c.sliced))
+}
+
+// listLiqo lists objects of Liqo in all namespaces.
+func listLiqo(objects dynamic.Interface, of schema.GroupVersionResource) lister {
+	return func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
+		return objects.Resource(of).List(ctx, o)
+	}
+}
+
+func watchLiqo(objects dynamic.Interface, of schema.GroupVersionResource) (cache.SharedIndexInformer, error) {
+	return listLiqo(objects, of).informer(&unstructured.Unstructured{}, slicesPerPage, objects.Resource(of).Watch)
 }
 
 // on leaves word in the channel, which has room for one, that something has changed.

@@ -121,6 +121,8 @@ func (c *Client) URL() string { return c.options.URL }
 const (
 	maxToken  = 4 << 10
 	maxAnswer = 6 << 20 // 500 offers of at most 8 KiB, with what the server adds
+	// maxProblem bounds a problem document: each of its errors becomes many times its size.
+	maxProblem = 64 << 10
 )
 
 // token is empty when there is none to be sent.
@@ -274,7 +276,7 @@ func refusal(status int, contentType string, raw []byte) error {
 		kind = ErrUnreachable
 	}
 	var p api.Problem
-	if !strings.HasPrefix(contentType, api.ContentProblem) || json.Unmarshal(raw, &p) != nil {
+	if !strings.HasPrefix(contentType, api.ContentProblem) || len(raw) > maxProblem || json.Unmarshal(raw, &p) != nil {
 		if errors.Is(kind, ErrRefused) { // somebody's page: what stands in front of the server has lost it
 			kind = ErrUnreachable
 		}
@@ -299,7 +301,7 @@ func inWords(p api.Problem) string {
 		}
 		detail += "; " + strings.TrimPrefix(e.Path+": "+e.Detail, ": ")
 	}
-	return shorten.To(detail, 2000)
+	return shorten.Words(detail, 2000)
 }
 
 func (c *Client) target(name string) *url.URL {

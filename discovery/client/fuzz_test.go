@@ -10,6 +10,8 @@ import (
 	"unicode"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/discovery/api"
 )
 
 // FuzzPages judges pages of offers as a discovery server may answer them. Each item is an offer, or at most one problem
@@ -30,14 +32,13 @@ func FuzzPages(f *testing.F) {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, raw []byte) {
-		var page struct {
-			Items []json.RawMessage `json:"items"`
-		}
-		if json.Unmarshal(raw, &page) != nil {
+		var answered page
+		if json.Unmarshal(raw, &answered) != nil || answered.Items == nil {
 			return
 		}
-		offers, problems := s.judge(page.Items, time.Now())
-		require.LessOrEqual(t, len(offers)+len(problems), len(page.Items))
+		offers, problems := s.judge(*answered.Items, time.Now())
+		require.LessOrEqual(t, len(offers)+len(problems), len(*answered.Items))
+		require.LessOrEqual(t, len(*answered.Items), api.MaxLimit)
 		for _, p := range problems {
 			text := p.Offer + p.Message
 			require.Less(t, len(text), 10_000)

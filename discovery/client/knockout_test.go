@@ -14,6 +14,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/discovery"
+	"github.com/liqo-autoscaler/liqo-autoscaler/discovery/api"
+	"github.com/liqo-autoscaler/liqo-autoscaler/discovery/client"
 	"github.com/liqo-autoscaler/liqo-autoscaler/discovery/server"
 	"github.com/liqo-autoscaler/liqo-autoscaler/discovery/store/storetest"
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
@@ -81,6 +83,44 @@ func TestAProviderCannotListWithoutBound(t *testing.T) {
 	require.InDelta(t, 130, len(offers), 10)
 	require.Len(t, problems, 1)
 	require.Contains(t, problems[0].String(), "provider milan has offers of more than 1048576 bytes: the others are left")
+}
+
+// TestAServerCannotAnswerWithoutBound answers with many small things, each of which becomes a large one in memory.
+func TestAServerCannotAnswerWithoutBound(t *testing.T) {
+	s := newSite(t)
+	_, src := s.client(t)
+	var contentType, answer string
+	status := http.StatusOK
+	s.set(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", contentType)
+		w.WriteHeader(status)
+		_, _ = io.WriteString(w, answer)
+	})
+	many := func(of string, n int) string { return strings.TrimSuffix(strings.Repeat(of+",", n), ",") }
+	for name, tc := range map[string]struct{ answer, says string }{
+		"offers":  {`{"items":[` + many("{}", api.MaxLimit+1) + `]}`, "a page has more than 500 offers"},
+		"no list": {`{"items":{}}`, "items are no list: {}"},
+		"null":    {`{"items":null}`, "it answers no list of offers"},
+		"nested":  {`{"items":` + strings.Repeat("[", 20_000) + strings.Repeat("]", 20_000) + `}`, "exceeded max depth"},
+		"next":    {`{"items":[],"next":"` + strings.Repeat("n", 254) + `"}`, "it names no offer as the next one"},
+	} {
+		contentType, answer = api.ContentJSON, tc.answer
+		_, _, err := src.List(t.Context())
+		require.ErrorIs(t, err, client.ErrUnreachable, name)
+		require.ErrorContains(t, err, tc.says, name)
+	}
+	answer = `{"items":[` + many("{}", api.MaxLimit) + `]}`
+	_, problems, err := src.List(t.Context())
+	require.NoError(t, err)
+	require.Len(t, problems, 101)
+	require.Equal(t, "api: 400 more problems", problems[100].String())
+
+	contentType, status = api.ContentProblem, http.StatusUnprocessableEntity
+	answer = `{"title":"no","errors":[` + many("{}", 100_000) + `]}`
+	_, src = s.client(t) // which has no list that serves meanwhile
+	_, _, err = src.List(t.Context())
+	require.ErrorIs(t, err, client.ErrUnreachable)
+	require.ErrorContains(t, err, "it answers 422")
 }
 
 func body(t *testing.T, name string) io.Reader {

@@ -86,52 +86,87 @@ const (
 	maxPages       = 40       // of 500 offers
 	maxList        = 16 << 20 // bytes of all offers
 	maxPerProvider = 1 << 20  // bytes of one provider's offers, as many as a server keeps for one writer
+	maxProblems    = 100      // of one list, each with a text
+	maxName        = 253      // bytes of an offer's name
 )
 
-// fetch gets all pages. Items stay raw: one that cannot be read must not hide the others.
+// page is an answer of the server.
+type page struct {
+	Items *items `json:"items"`
+	Next  string `json:"next"`
+}
+
+// items are the offers of a page. They stay raw: an item that cannot be read must not hide the other items.
+type items []json.RawMessage
+
+// UnmarshalJSON implements json.Unmarshaler. It stops when there are more items than a page may have: a page of empty
+// objects would otherwise become a hundred times its size.
+func (all *items) UnmarshalJSON(raw []byte) error {
+	decoder := json.NewDecoder(bytes.NewReader(raw))
+	if begin, err := decoder.Token(); err != nil || begin != json.Delim('[') {
+		return fmt.Errorf("items are no list: %.20s", raw)
+	}
+	*all = items{}
+	for decoder.More() {
+		if len(*all) == api.MaxLimit {
+			return fmt.Errorf("a page has more than %d offers", api.MaxLimit)
+		}
+		var item json.RawMessage
+		if err := decoder.Decode(&item); err != nil {
+			return err
+		}
+		*all = append(*all, item)
+	}
+	return nil
+}
+
+// fetch gets all pages.
 func (s *Source) fetch(ctx context.Context) ([]json.RawMessage, error) {
-	var items []json.RawMessage
+	var all []json.RawMessage
 	after, size := "", 0
 	for range maxPages {
 		target := s.client.target("")
 		target.RawQuery = url.Values{"limit": {strconv.Itoa(api.MaxLimit)}, "after": {after}}.Encode()
-		var page struct {
-			Items *[]json.RawMessage `json:"items"`
-			Next  string             `json:"next"`
-		}
-		if err := s.client.do(ctx, http.MethodGet, target, nil, &page); err != nil {
+		var answered page
+		if err := s.client.do(ctx, http.MethodGet, target, nil, &answered); err != nil {
 			return nil, err
 		}
-		if page.Items == nil {
+		if answered.Items == nil {
 			return nil, fmt.Errorf("%w: it answers no list of offers", ErrUnreachable)
 		}
-		items = append(items, *page.Items...)
-		for _, item := range *page.Items {
+		all = append(all, *answered.Items...)
+		for _, item := range *answered.Items {
 			size += len(item)
 		}
 		if size > maxList {
 			return nil, fmt.Errorf("%w: its offers have more than %d bytes", ErrUnreachable, maxList)
 		}
-		if page.Next == "" {
-			return items, nil
+		if answered.Next == "" {
+			return all, nil
 		}
-		if page.Next <= after {
-			return nil, fmt.Errorf("%w: its pages go in circles", ErrUnreachable)
+		if answered.Next <= after || len(answered.Next) > maxName {
+			return nil, fmt.Errorf("%w: its pages go in circles, or it names no offer as the next one", ErrUnreachable)
 		}
-		after = page.Next
+		after = answered.Next
 	}
 	return nil, fmt.Errorf("%w: it lists more than %d offers", ErrUnreachable, maxPages*api.MaxLimit)
 }
 
 func (s *Source) judge(items []json.RawMessage, asked time.Time) (offers []fleet.Offer, problems []discovery.Problem) {
 	ends, spent := map[string]end{}, map[string]int{} // spent is the bytes of each provider
+	wrong := 0
+	report := func(p discovery.Problem) {
+		if wrong++; wrong <= maxProblems {
+			problems = append(problems, p)
+		}
+	}
 	for i, raw := range items {
 		provider := providerOf(raw)
 		before := spent[provider]
 		if spent[provider] += len(raw); spent[provider] > maxPerProvider {
 			if before <= maxPerProvider {
-				problems = append(problems, discovery.NewProblem(s.Name(), "", "provider %s has offers of more than %d bytes: the "+
-					"others are left out", strings.Map(printable, provider), maxPerProvider))
+				report(discovery.NewProblem(s.Name(), "", "provider %s has offers of more than %d bytes: the others are left out",
+					strings.Map(printable, provider), maxPerProvider))
 			}
 			continue
 		}
@@ -141,13 +176,16 @@ func (s *Source) judge(items []json.RawMessage, asked time.Time) (offers []fleet
 		}
 		if err != nil {
 			name = cmp.Or(name, "number "+strconv.Itoa(i+1))
-			problems = append(problems, discovery.NewProblem(s.Name(), name, "%v", err))
+			report(discovery.NewProblem(s.Name(), name, "%v", err))
 			continue
 		}
 		offer := posted.Offer()
 		ends[posted.Name] = s.ends[posted.Name].or(posted, asked)
 		offer.Expires = ends[posted.Name].ours
 		offers = append(offers, offer)
+	}
+	if wrong > maxProblems {
+		problems = append(problems, discovery.NewProblem(s.Name(), "", "%d more problems", wrong-maxProblems))
 	}
 	s.ends = ends
 	slices.SortFunc(offers, func(a, b fleet.Offer) int { return cmp.Compare(a.Name, b.Name) })

@@ -9,6 +9,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/KimMachineGun/automemlimit/memlimit"
 	"github.com/spf13/cobra"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/shorten"
@@ -27,6 +28,8 @@ const ReadTimeout = 30 * time.Second
 // the exit code that it has.
 func Main(version string, root func() *cobra.Command, exitCode func(error) int) {
 	Version = version
+	// In a container Go collects garbage earlier when the memory is nearly used up. Without a limit nothing changes.
+	_, _ = memlimit.Set()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	err := root().ExecuteContext(ctx)
 	stop()

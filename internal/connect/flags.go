@@ -30,6 +30,7 @@ type Flags struct {
 	TLS                  Toggle
 	CA, Cert, Key        string // files
 	ServerName, APIKeyIn string
+	CodecKeys            string // file
 }
 
 // Register adds the flags to a command and all below it.
@@ -51,6 +52,8 @@ func (f *Flags) Register(cmd *cobra.Command) {
 	p.StringVar(&f.ServerName, "temporal-tls-server-name", "",
 		"name that Temporal's certificate must have, instead of the address's ($TEMPORAL_TLS_SERVER_NAME)")
 	p.StringVar(&f.APIKeyIn, "temporal-api-key-file", "", "file with an API key (the key itself: $TEMPORAL_API_KEY)")
+	p.StringVar(&f.CodecKeys, "temporal-codec-key-file", "",
+		"file with the keys that encrypt what Temporal keeps: a line for each, NAME BASE64, the first one encrypts")
 }
 
 // Toggle is a flag that is on, off, or not given.

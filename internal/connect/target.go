@@ -13,6 +13,7 @@ import (
 	"go.temporal.io/sdk/client"
 	"google.golang.org/grpc"
 
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/codec"
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/reload"
 )
 
@@ -24,6 +25,7 @@ type Target struct {
 	key       func(context.Context) (string, error)
 	headers   map[string]string
 	authority string
+	codec     grpc.DialOption // nil: payloads are plain
 }
 
 // Open reads the settings and the files that they name. log hears of files that cannot be used later on.
@@ -41,6 +43,15 @@ func (f *Flags) Open(log *slog.Logger) (*Target, error) {
 	}
 	if f.APIKeyIn != "" {
 		if t.key, err = keyFrom(f.APIKeyIn, log); err != nil {
+			return nil, err
+		}
+	}
+	if f.CodecKeys != "" {
+		keys, err := codec.Open(f.CodecKeys, log)
+		if err != nil {
+			return nil, fmt.Errorf("--temporal-codec-key-file: %w", err)
+		}
+		if t.codec, err = keys.DialOption(); err != nil {
 			return nil, err
 		}
 	}
@@ -85,6 +96,9 @@ func (t *Target) Options() client.Options {
 	if t.tls != nil {
 		o.ConnectionOptions.TLS = t.tls.latest() // the SDK's word for it; what dials is the follower
 		o.ConnectionOptions.DialOptions = []grpc.DialOption{grpc.WithTransportCredentials(t.tls)}
+	}
+	if t.codec != nil {
+		o.ConnectionOptions.DialOptions = append(o.ConnectionOptions.DialOptions, t.codec)
 	}
 	if t.key != nil {
 		o.Credentials = client.NewAPIKeyDynamicCredentials(t.key)

@@ -138,7 +138,7 @@ const maxMessage = 500
 
 // NewFailure makes a Failure, cutting the message at 500 characters, which is what CA shows.
 func NewFailure(code Code, provider, stage, message string) *Failure {
-	return &Failure{Code: code, Provider: provider, Stage: stage, Message: shorten.To(message, maxMessage)}
+	return &Failure{Code: code, Provider: provider, Stage: stage, Message: shorten.Words(message, maxMessage)}
 }
 
 // ErrOutcomeUnknown means that an operation may or may not have been booked: its answer was lost. Read the group again

@@ -25,7 +25,7 @@ func (l *Ledger) chose(e *Entry, v View, attempt int, now time.Time) {
 	default:
 		return
 	}
-	c.Reason = shorten.To(c.Reason, maxWhy)
+	c.Reason = shorten.Words(c.Reason, maxWhy)
 	l.Choices = append(l.Choices, c)
 	l.Choices = l.Choices[max(0, len(l.Choices)-Choices):]
 }

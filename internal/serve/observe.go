@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"github.com/spf13/cobra"
 	"golang.org/x/sync/errgroup"
 
@@ -119,9 +118,7 @@ func (o *Observer) Serve(ctx context.Context) error {
 	g, ctx := errgroup.WithContext(ctx)
 	if o.Metrics != nil {
 		mux := http.NewServeMux()
-		mux.Handle("GET /metrics", promhttp.HandlerFor(ofHub{o.Registry, o.Hub}, promhttp.HandlerOpts{
-			ErrorHandling: promhttp.ContinueOnError, ErrorLog: promLog{o.log}, Registry: o.Registry, MaxRequestsInFlight: 5,
-		}))
+		mux.Handle("GET /metrics", newScrapes(ofHub{o.Registry, o.Hub}, o.Registry, o.log))
 		g.Go(func() error { return serveHTTP(ctx, o.Metrics, mux) })
 	}
 	if o.Health != nil {
@@ -157,8 +154,7 @@ func verdict(checks []check) http.HandlerFunc {
 	}
 }
 
-// writeTimeout bounds an answer. A client that does not read its answers would otherwise hold the few places for
-// scrapes for ever.
+// writeTimeout bounds an answer. A client that does not read its answers would otherwise hold its connection for ever.
 const writeTimeout = 10 * time.Second
 
 // maxConnections are those of all clients of one listener: some Prometheus servers, or kubelets.
@@ -185,9 +181,3 @@ func serveHTTP(ctx context.Context, l net.Listener, handler http.Handler) error 
 	}
 	return fmt.Errorf("serve %s: %w", l.Addr(), err)
 }
-
-// promLog is where promhttp says that a metric could not be collected.
-type promLog struct{ log *slog.Logger }
-
-// Println implements promhttp.Logger.
-func (l promLog) Println(v ...any) { l.log.Warn("metrics not collected", "error", fmt.Sprint(v...)) }

@@ -18,8 +18,10 @@ func OneLine(text string) string {
 	}, withoutTokens(text))
 }
 
-// tokens are JSON Web Tokens, as Kubernetes and Temporal Cloud issue them, and those in a quoted header of HTTP.
-var tokens = regexp.MustCompile(`eyJ[\w-]{4,}\.[\w-]{4,}\.[\w-]*|(?i:authorization)["':\[ ]+(?i:bearer) +[\w.~+/-]+=*`)
+// tokens are JSON Web Tokens, as Kubernetes and Temporal Cloud issue them, those of AWS and Google, and those in a quoted
+// header of HTTP.
+var tokens = regexp.MustCompile(`eyJ[\w-]{4,}\.[\w-]{4,}\.[\w-]*|k8s-aws-v1\.[\w-]{8,}|ya29\.[\w-]{8,}|` +
+	`(?i:authorization)["':\[ ]+(?i:bearer) +[\w.~+/-]+=*`)
 
 // withoutTokens replaces the tokens in a text.
 func withoutTokens(text string) string { return tokens.ReplaceAllLiteralString(text, "(a token)") }
@@ -51,3 +53,7 @@ func To(text string, most int) string {
 	}
 	return text
 }
+
+// Words is OneLine and To for a text of another party. It cuts the text before it reads it, so that a long text costs
+// little.
+func Words(text string, most int) string { return To(OneLine(To(text, 4*most)), most) }

@@ -61,7 +61,7 @@ func (o *Observer) inspectOne(ctx context.Context, p fleet.Provider) (e comparis
 	defer cancel()
 	seen, err := o.Backend.Observe(bounded, p)
 	e = comparison.Evidence{Tenant: seen.Tenant, Absent: seen.Absent, Network: seen.Network, Here: seen.NetworkHere,
-		Heard: seen.Heard, Quiet: seen.Quiet, Fault: seen.Fault, Message: shorten.To(seen.Message, maxMessage)}
+		Heard: seen.Heard, Quiet: seen.Quiet, Fault: seen.Fault, Message: shorten.Words(seen.Message, maxMessage)}
 	switch {
 	case err == nil:
 		e.Access = fleet.AccessGranted
@@ -75,7 +75,7 @@ func (o *Observer) inspectOne(ctx context.Context, p fleet.Provider) (e comparis
 	default:
 		o.Logger.Warn("provider cannot be checked", "provider", p.ID, "error", err)
 	}
-	e.Message = shorten.To(err.Error(), maxMessage)
+	e.Message = shorten.Words(err.Error(), maxMessage)
 	return e, true
 }
 

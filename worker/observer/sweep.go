@@ -61,7 +61,7 @@ func (o *Observer) leftovers(ctx context.Context, sweeper backend.Leftovers, ask
 		left, err := sweeper.Leftovers(bounded, withOffer(p, offers))
 		if err != nil {
 			o.Logger.Info("provider cannot be asked for what is left there", "provider", p.ID, "error",
-				shorten.To(err.Error(), maxMessage))
+				shorten.Words(err.Error(), maxMessage))
 			return
 		}
 		mu.Lock()
@@ -107,7 +107,7 @@ func (o *Observer) removed(sweep *comparison.Sweep, left fleet.Orphan, err error
 	}
 	o.Logger.Info("what was left on a provider is being removed", "provider", provider, "what", left.Object)
 	if o.Events != nil {
-		text := shorten.To("provider "+provider+": "+left.Object+" had no counterpart here for ten minutes", maxMessage)
+		text := shorten.Words("provider "+provider+": "+left.Object+" had no counterpart here for ten minutes", maxMessage)
 		o.Events.Record(activities.Event{Reason: activities.ReasonLeftoverRemoved, Message: text})
 	}
 	if !left.OfPeering() { // a peering's entity may be busy: it is told again until nothing is left

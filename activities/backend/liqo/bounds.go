@@ -133,7 +133,7 @@ func (b boundedBody) Read(into []byte) (int, error) {
 func cutStatus(err error) error {
 	var status *apierrors.StatusError
 	if errors.As(err, &status) {
-		status.ErrStatus.Message = shorten.To(status.ErrStatus.Message, maxWords)
+		status.ErrStatus.Message = shorten.Words(status.ErrStatus.Message, maxWords)
 	}
 	return err
 }

@@ -294,7 +294,7 @@ func (p *peering) noRoomHere(ctx context.Context) (string, error) {
 	}
 	for i := range pods.Items {
 		if lacks := noRoomFor(&pods.Items[i]); lacks != "" {
-			return shorten.To(lacks, maxWords), nil
+			return shorten.Words(lacks, maxWords), nil
 		}
 	}
 	return "", nil

@@ -67,7 +67,7 @@ func (p *peering) faultHere(ctx context.Context, made []offloadingv1beta1.Virtua
 	}
 	divided, err := p.divided(ctx, made)
 	if divided != "" {
-		return fleet.Fault{Condition: fleet.ConditionNamespaceDivided, Message: shorten.To(divided, maxWords)}, err
+		return fleet.Fault{Condition: fleet.ConditionNamespaceDivided, Message: shorten.Words(divided, maxWords)}, err
 	}
 	return fleet.Fault{}, err
 }
@@ -154,7 +154,7 @@ func (p *peering) networkSeen(ctx context.Context, provider client.Client, names
 func heard(ctx context.Context, seen *backend.Observation, ends ...*half) error {
 	for _, h := range ends {
 		heard := text(h.objects[kindConnection], "status", "latency", "timestamp")
-		seen.Heard = append(seen.Heard, shorten.To(heard, maxWords))
+		seen.Heard = append(seen.Heard, shorten.Words(heard, maxWords))
 		interval, err := h.interval(ctx)
 		if err != nil {
 			return err
@@ -180,7 +180,7 @@ func (p *peering) notConnected(ctx context.Context, here, there *half, seen *bac
 			seen.Network = trouble
 		}
 	}
-	seen.Network = shorten.To(seen.Network, maxWords)
+	seen.Network = shorten.Words(seen.Network, maxWords)
 	return nil
 }
 

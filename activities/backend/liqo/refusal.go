@@ -28,7 +28,7 @@ const (
 
 // refuse is the error of a provider that refuses.
 func refuse(r fleet.ProviderRefusal) error {
-	return &verdict{Kind: &backend.RefusingError{ProviderRefusal: r}, Message: shorten.To(r.Reason, maxWords)}
+	return &verdict{Kind: &backend.RefusingError{ProviderRefusal: r}, Message: shorten.Words(r.Reason, maxWords)}
 }
 
 // Refusal reads whether the provider refuses this cluster now.
@@ -81,7 +81,7 @@ func refusingOf(tenant *authv1beta1.Tenant) *fleet.ProviderRefusal {
 	}
 	reason := fmt.Sprintf("the provider has set our Tenant %s/%s to %s", tenant.Namespace, tenant.Name,
 		tenant.Spec.TenantCondition)
-	return &fleet.ProviderRefusal{Kind: kind, Reason: shorten.To(reason, maxWords)}
+	return &fleet.ProviderRefusal{Kind: kind, Reason: shorten.Words(reason, maxWords)}
 }
 
 // remembered is the refusal that the consumer has noted, while its time lasts.

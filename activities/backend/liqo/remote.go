@@ -80,7 +80,7 @@ func access(what string, err error) error {
 	case errors.As(err, &known):
 		return err
 	case apierrors.IsForbidden(err): // the API server's RBAC, or a webhook of Liqo
-		said := shorten.To(fmt.Sprintf("cannot %s: %v", what, err), maxWords)
+		said := shorten.Words(fmt.Sprintf("cannot %s: %v", what, err), maxWords)
 		return &verdict{Kind: backend.ErrDenied, Message: said, Forbidden: true}
 	case apierrors.IsUnauthorized(err):
 		return say(backend.ErrUnreachable, "cannot %s: the provider does not accept our credentials", what)

@@ -159,7 +159,7 @@ func sightOf(message string, err error) sight {
 	if err != nil {
 		message, _ = backend.SplitError(err)
 	}
-	return sight{message: shorten.To(message, maxWords), err: err}
+	return sight{message: shorten.Words(message, maxWords), err: err}
 }
 
 // pause waits between two polls, or until something has changed; it returns false when the context ends.

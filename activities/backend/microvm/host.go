@@ -134,7 +134,7 @@ func (h *host) group(ctx context.Context, most int64) (*hostGroup, error) {
 func (g hostGroup) plain(token string) *hostGroup {
 	switch words := strings.ReplaceAll(strings.ToValidUTF8(g.Reason, "?"), token, "…"); g.Refuses {
 	case fleet.RefusingCordoned, fleet.RefusingDrained:
-		g.Reason = shorten.To("host group "+g.Name+" is "+string(g.Refuses)+": "+words, maxWords)
+		g.Reason = shorten.Words("host group "+g.Name+" is "+string(g.Refuses)+": "+words, maxWords)
 	default:
 		g.Refuses, g.Reason = "", ""
 	}

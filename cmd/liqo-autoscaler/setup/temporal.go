@@ -25,7 +25,7 @@ import (
 // NewTemporal makes the command temporal.
 func NewTemporal(c *connect.Common) *cobra.Command {
 	return cli.Parent("temporal", "Prepare a Temporal service for liqo-autoscaler", newTemporalSetup(c),
-		newAdoptHub(c))
+		newAdoptHub(c), newCodec(c))
 }
 
 type setupFlags struct{ retention, wait time.Duration }

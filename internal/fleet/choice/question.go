@@ -158,7 +158,7 @@ func (q *question) verdict(j judgement) Assessment {
 		}
 		v.Reason += fmt.Sprintf(", score %.4g: %s", v.Score, inWords(v.Parts))
 	}
-	v.Reason = shorten.To(v.Reason, maxReason)
+	v.Reason = shorten.Words(v.Reason, maxReason)
 	return v
 }
 

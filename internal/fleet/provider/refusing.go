@@ -35,7 +35,7 @@ func (p *State) told(r *fleet.ProviderRefusal, now time.Time) {
 		return
 	}
 	noted := *r
-	noted.Reason = shorten.To(noted.Reason, maxRefusal)
+	noted.Reason = shorten.Words(noted.Reason, maxRefusal)
 	p.Refusing = &noted
 	p.Apply(fleet.PeeringRefused, p.refusal(), now)
 }

@@ -147,6 +147,11 @@ readinessProbe:
 - --temporal-api-key-file=/etc/liqo-autoscaler/temporal-key/{{ .key }}
 {{- end }}
 {{- end }}
+{{- with .Values.temporal.codec }}
+{{- if .secretName }}
+- --temporal-codec-key-file=/etc/liqo-autoscaler/temporal-codec/{{ .key }}
+{{- end }}
+{{- end }}
 {{- end -}}
 
 {{/* The Secrets that la.temporalArgs names files of: whole folders, because single files of a volume never change. */}}
@@ -177,6 +182,9 @@ temporal-client: {name: {{ .secretName }}, keys: [{{ .certKey }}, {{ .keyKey }}]
 {{- end }}{{ end }}
 {{- with .Values.temporal.apiKey }}{{ if .secretName }}
 temporal-key: {name: {{ .secretName }}, keys: [{{ .key }}]}
+{{- end }}{{ end }}
+{{- with .Values.temporal.codec }}{{ if .secretName }}
+temporal-codec: {name: {{ .secretName }}, keys: [{{ .key }}]}
 {{- end }}{{ end }}
 {{- end -}}
 

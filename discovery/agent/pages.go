@@ -1,0 +1,92 @@
+package agent
+
+import (
+	"context"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/tools/cache"
+)
+
+// Objects of one answer of the API server, at most. A consumer can fill an object with more than a megabyte, and an
+// answer takes several times its size while it is decoded. Pods are many, and most of them are small.
+const (
+	slicesPerPage = 10
+	podsPerPage   = 25
+)
+
+// lister lists one page of objects.
+type lister func(context.Context, metav1.ListOptions) (runtime.Object, error)
+
+// each lists all objects page by page, and hands each object to take, which must keep little of it. It returns the
+// resource version of the list. It blocks for as long as the API server takes.
+func (list lister) each(ctx context.Context, perPage int64, take func(runtime.Object) error) (version string,
+	err error) {
+	options := metav1.ListOptions{Limit: perPage}
+	for {
+		page, err := list(ctx, options)
+		if err != nil {
+			return "", err
+		}
+		about, err := apimeta.ListAccessor(page)
+		if err != nil {
+			return "", fmt.Errorf("read a list: %w", err)
+		}
+		if err := apimeta.EachListItem(page, take); err != nil {
+			return "", err
+		}
+		if options.Continue = about.GetContinue(); options.Continue == "" {
+			return about.GetResourceVersion(), nil
+		}
+	}
+}
+
+// one returns the object with this name and UID, and NotFound without one. It lists, so that the agent needs no right
+// to get objects.
+func (list lister) one(ctx context.Context, of schema.GroupResource, name string, uid types.UID) (found runtime.Object,
+	err error) {
+	page, err := list(ctx, metav1.ListOptions{FieldSelector: fields.OneTermEqualSelector("metadata.name", name).String()})
+	if err != nil {
+		return nil, err
+	}
+	err = apimeta.EachListItem(page, func(o runtime.Object) error {
+		about, err := apimeta.Accessor(o)
+		if err == nil && about.GetUID() == uid {
+			found = o
+		}
+		return err
+	})
+	if err == nil && found == nil {
+		err = apierrors.NewNotFound(of, name)
+	}
+	return found, err
+}
+
+// informer watches objects like those of the example, and keeps only trimmed ones. Unlike client-go's reflector, which
+// asks for all objects at once, it lists page by page.
+func (list lister) informer(example runtime.Object, perPage int64,
+	follow func(context.Context, metav1.ListOptions) (watch.Interface, error)) (cache.SharedIndexInformer, error) {
+	informer := cache.NewSharedIndexInformer(&cache.ListWatch{
+		ListWithContextFunc: func(ctx context.Context, _ metav1.ListOptions) (runtime.Object, error) {
+			all := &metav1.List{}
+			version, err := list.each(ctx, perPage, func(o runtime.Object) error {
+				kept, err := trim(o)
+				if err == nil {
+					all.Items = append(all.Items, runtime.RawExtension{Object: kept.(runtime.Object)})
+				}
+				return err
+			})
+			all.ResourceVersion = version
+			return all, err
+		},
+		WatchFuncWithContext: follow,
+	}, example, 0, cache.Indexers{})
+	return informer, informer.SetTransform(trim)
+}

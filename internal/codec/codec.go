@@ -1,0 +1,114 @@
+package codec
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"go.temporal.io/api/common/v1"
+	"go.temporal.io/sdk/converter"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/reload"
+)
+
+// Encoding marks a payload that is encrypted. metadataKey is the metadata with the name of the key.
+const (
+	Encoding    = "binary/encrypted"
+	metadataKey = "encryption-key-id"
+)
+
+// Codec implements converter.PayloadCodec with AES-256-GCM. It is safe for concurrent use.
+type Codec struct {
+	files *reload.Files[keys]
+	log   *slog.Logger
+
+	mu   sync.Mutex
+	at   time.Time
+	last keys
+}
+
+// readEvery is how often the key file is read again, so that new keys need no restart.
+const readEvery = time.Second
+
+// Open reads the key file, and tries each key. log gets an error when the file cannot be used later on; the last good
+// keys then stay in use.
+func Open(path string, log *slog.Logger) (*Codec, error) {
+	files, err := reload.Open(func(contents [][]byte) (keys, error) {
+		k, err := parseKeys(contents[0])
+		if err != nil {
+			return k, fmt.Errorf("%s: %w", path, err)
+		}
+		return k, nil
+	}, path)
+	if err != nil {
+		return nil, err
+	}
+	return &Codec{files: files, log: log}, nil
+}
+
+func (c *Codec) keys() keys {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.at.IsZero() || time.Since(c.at) >= readEvery {
+		c.last, c.at = c.files.Latest(c.log, "the key file of Temporal's payloads cannot be used, the last keys stay in use"),
+			time.Now()
+	}
+	return c.last
+}
+
+// Encode implements converter.PayloadCodec. It encrypts with the first key, and leaves encrypted payloads as they are.
+func (c *Codec) Encode(all []*common.Payload) ([]*common.Payload, error) {
+	k := c.keys()
+	out := make([]*common.Payload, len(all))
+	for i, p := range all {
+		if encrypted(p) {
+			out[i] = p
+			continue
+		}
+		raw, err := proto.Marshal(p)
+		if err != nil {
+			return nil, fmt.Errorf("encrypt a payload: %w", err)
+		}
+		out[i] = &common.Payload{
+			Metadata: map[string][]byte{converter.MetadataEncoding: []byte(Encoding), metadataKey: []byte(k.first)},
+			Data:     k.by[k.first].Seal(nil, nil, raw, []byte(k.first)),
+		}
+	}
+	return out, nil
+}
+
+// ErrUnknownKey is the error of a payload whose key is not in the file.
+var ErrUnknownKey = errors.New("a payload is encrypted with a key that --temporal-codec-key-file does not have")
+
+// Decode implements converter.PayloadCodec. It leaves plain payloads as they are.
+func (c *Codec) Decode(all []*common.Payload) ([]*common.Payload, error) {
+	k := c.keys()
+	out := make([]*common.Payload, len(all))
+	for i, p := range all {
+		if !encrypted(p) {
+			out[i] = p
+			continue
+		}
+		name := string(p.GetMetadata()[metadataKey])
+		sealer := k.by[name]
+		if sealer == nil {
+			return nil, fmt.Errorf("%w: %.63q", ErrUnknownKey, name)
+		}
+		raw, err := sealer.Open(nil, nil, p.GetData(), []byte(name))
+		if err != nil {
+			return nil, fmt.Errorf("decrypt a payload with key %q: its content was changed, or another key has that name", name)
+		}
+		out[i] = &common.Payload{}
+		if err := proto.Unmarshal(raw, out[i]); err != nil {
+			return nil, fmt.Errorf("decrypt a payload: %w", err)
+		}
+	}
+	return out, nil
+}
+
+func encrypted(p *common.Payload) bool {
+	return string(p.GetMetadata()[converter.MetadataEncoding]) == Encoding
+}

@@ -1,0 +1,199 @@
+package codec
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"encoding/base64"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.temporal.io/api/common/v1"
+	"go.temporal.io/api/failure/v1"
+	"go.temporal.io/sdk/converter"
+	"google.golang.org/grpc"
+	"google.golang.org/protobuf/proto"
+)
+
+// line makes a key, and returns its line.
+func line(name string) string {
+	key := make([]byte, keyBytes)
+	_, _ = rand.Read(key)
+	return name + " " + base64.StdEncoding.EncodeToString(key) + "\n"
+}
+
+// with opens a codec of these lines.
+func with(t *testing.T, lines ...string) *Codec {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "keys")
+	require.NoError(t, os.WriteFile(path, []byte(strings.Join(lines, "")), 0o600))
+	c, err := Open(path, slog.New(slog.DiscardHandler))
+	require.NoError(t, err)
+	return c
+}
+
+func payload(text string) *common.Payload {
+	return &common.Payload{Metadata: map[string][]byte{converter.MetadataEncoding: []byte("json/plain")},
+		Data: []byte(text)}
+}
+
+func encode(t *testing.T, c *Codec, p *common.Payload) *common.Payload {
+	t.Helper()
+	out, err := c.Encode([]*common.Payload{p})
+	require.NoError(t, err)
+	require.Len(t, out, 1)
+	return out[0]
+}
+
+func requireDecodes(t *testing.T, c *Codec, p, want *common.Payload) {
+	t.Helper()
+	out, err := c.Decode([]*common.Payload{p})
+	require.NoError(t, err)
+	require.True(t, proto.Equal(want, out[0]), "%v", out[0])
+}
+
+func TestCodec(t *testing.T) {
+	c, text := with(t, line("a")), payload(`{"price":0.12345}`)
+	one, two := encode(t, c, text), encode(t, c, text)
+	require.NotContains(t, string(one.GetData()), "0.12345")
+	require.Equal(t, "a", string(one.GetMetadata()[metadataKey]))
+	require.NotEqual(t, one.GetData(), two.GetData(), "equal payloads look different")
+	requireDecodes(t, c, one, text)
+	requireDecodes(t, c, text, text)
+	require.Same(t, one, encode(t, c, one), "nothing is encrypted twice")
+
+	changed := proto.Clone(one).(*common.Payload)
+	changed.Data[len(changed.Data)/2] ^= 1
+	_, err := c.Decode([]*common.Payload{changed})
+	require.ErrorContains(t, err, "its content was changed")
+	_, err = c.Decode([]*common.Payload{{Metadata: one.GetMetadata()}})
+	require.Error(t, err)
+	_, err = with(t, line("a")).Decode([]*common.Payload{one})
+	require.ErrorContains(t, err, "another key has that name")
+}
+
+// TestRotation adds a new key last everywhere, moves it to the front everywhere, and removes the old key at last. In
+// each step, processes before and after the step read each other's payloads.
+func TestRotation(t *testing.T) {
+	old, new := line("old"), line("new")
+	steps := []*Codec{with(t, old), with(t, old, new), with(t, new, old)}
+	text := payload("1")
+	for i, before := range steps[:2] {
+		after := steps[i+1]
+		requireDecodes(t, after, encode(t, before, text), text)
+		requireDecodes(t, before, encode(t, after, text), text)
+	}
+	last := with(t, new)
+	requireDecodes(t, last, encode(t, steps[2], text), text)
+	_, err := last.Decode([]*common.Payload{encode(t, steps[1], text)})
+	require.ErrorIs(t, err, ErrUnknownKey)
+	require.ErrorContains(t, err, `"old"`)
+}
+
+// TestNewKeysNeedNoRestart replaces the file, by another one and by a broken one.
+func TestNewKeysNeedNoRestart(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "keys")
+	write := func(text string) { require.NoError(t, os.WriteFile(path, []byte(text), 0o600)) }
+	write(line("a"))
+	var log bytes.Buffer
+	c, err := Open(path, slog.New(slog.NewTextHandler(&log, nil)))
+	require.NoError(t, err)
+	key := func() string {
+		c.at = time.Time{} // a second later
+		return string(encode(t, c, payload("1")).GetMetadata()[metadataKey])
+	}
+	require.Equal(t, "a", key())
+	write(line("b"))
+	require.Equal(t, "b", key())
+	write("broken")
+	require.Equal(t, "b", key())
+	require.Contains(t, log.String(), "the last keys stay in use")
+}
+
+func TestBadKeyFiles(t *testing.T) {
+	good := line("a")
+	secret := strings.Fields(good)[1]
+	for text, want := range map[string]string{
+		"":                           "it has no key",
+		"# none\n\n":                 "it has no key",
+		secret:                       "line 1: write the name of a key and the key",
+		good + good:                  "line 2: a second key with the name a",
+		"a/b " + secret:              "line 1: the name of a key has letters",
+		"a " + secret[:20]:           "line 1: key a: a key is 32 bytes in base64",
+		"a " + secret + secret:       "line 1: key a: a key is 32 bytes",
+		"a -----BEGIN " + secret[:9]: "line 1: write the name",
+		strings.Join([]string{line("0"), line("1"), line("2"), line("3"), line("4"), line("5"), line("6"), line("7"),
+			line("8"), line("9"), line("a"), line("b"), line("c"), line("d"), line("e"), line("f"), line("g")}, ""): "line 17: at most 16",
+	} {
+		_, err := parseKeys([]byte(text))
+		require.ErrorContains(t, err, want)
+		require.NotContains(t, err.Error(), secret[:12], "an error repeats a key")
+	}
+	_, err := Open(filepath.Join(t.TempDir(), "none"), slog.New(slog.DiscardHandler))
+	require.ErrorContains(t, err, "no such file")
+}
+
+// TestFailures hides the texts of a failure and its causes, once.
+func TestFailures(t *testing.T) {
+	f := &failure.Failure{Message: "milan at 10.1.2.3 refuses", StackTrace: "main.go:1"}
+	require.NoError(t, hide(nil, f))
+	require.Equal(t, "Encoded failure", f.GetMessage())
+	require.Empty(t, f.GetStackTrace())
+	require.NoError(t, hide(nil, f))
+	require.NoError(t, show(nil, f))
+	require.True(t, proto.Equal(&failure.Failure{Message: "milan at 10.1.2.3 refuses", StackTrace: "main.go:1"}, f), "%v", f)
+	require.NoError(t, show(nil, f), "a failure from before the codec")
+	require.Equal(t, "milan at 10.1.2.3 refuses", f.GetMessage())
+}
+
+// TestHandler answers the Temporal UI and the CLI, and no other page of the same browser.
+func TestHandler(t *testing.T) {
+	c := with(t, line("a"))
+	h := Handler(c, []string{"http://127.0.0.1:8233"})
+	for name, tc := range map[string]struct {
+		method, host, origin string
+		code                 int
+	}{
+		"CLI":           {http.MethodPost, "127.0.0.1:8234", "", http.StatusOK},
+		"UI":            {http.MethodPost, "localhost:8234", "http://127.0.0.1:8233", http.StatusOK},
+		"UI asks first": {http.MethodOptions, "[::1]:8234", "http://127.0.0.1:8233", http.StatusNoContent},
+		"another page":  {http.MethodPost, "127.0.0.1:8234", "https://evil.example", http.StatusForbidden},
+		"its preflight": {http.MethodOptions, "127.0.0.1:8234", "https://evil.example", http.StatusForbidden},
+		"another name":  {http.MethodPost, "evil.example:8234", "http://127.0.0.1:8233", http.StatusForbidden},
+	} {
+		text := `{"payloads":[{"metadata":{"encoding":"anNvbi9wbGFpbg=="},"data":"MQ=="}]}`
+		r := httptest.NewRequest(tc.method, "/decode", strings.NewReader(text))
+		r.Host = tc.host
+		r.Header.Set("Content-Type", "application/json")
+		if tc.origin != "" {
+			r.Header.Set("Origin", tc.origin)
+		}
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, r)
+		require.Equal(t, tc.code, w.Code, "%s: %s", name, w.Body)
+		allowed := w.Header().Get("Access-Control-Allow-Origin")
+		require.Equal(t, tc.code < 300 && tc.origin != "", allowed != "", name)
+		if tc.code == http.StatusOK {
+			require.Contains(t, w.Body.String(), `"MQ=="`, name)
+		}
+	}
+}
+
+// TestRequestsStayAsTheyAre changes a copy of a request, so that the SDK can send it again.
+func TestRequestsStayAsTheyAre(t *testing.T) {
+	request := &common.Payloads{Payloads: []*common.Payload{payload("1")}}
+	err := copied(t.Context(), "", request, nil, nil, func(_ context.Context, _ string, sent, _ any, _ *grpc.ClientConn,
+		_ ...grpc.CallOption) error {
+		sent.(*common.Payloads).Payloads[0] = payload("2")
+		return nil
+	})
+	require.NoError(t, err)
+	require.Equal(t, "1", string(request.GetPayloads()[0].GetData()))
+}

@@ -1,0 +1,87 @@
+package serve
+
+import (
+	"bytes"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+)
+
+// scrapeEvery is how old an answer to a scrape may be.
+const scrapeEvery = time.Second
+
+// scrapes answers scrapes with the metrics of the last second. All clients get the same bytes, so that neither clients
+// that ask often nor clients that do not read their answers cost CPU time, memory or another client's scrape.
+type scrapes struct {
+	encode http.Handler
+
+	mu     sync.Mutex
+	at     time.Time
+	answer answer
+}
+
+// answer is an encoded answer. It is not changed any more.
+type answer struct {
+	code   int
+	header http.Header
+	body   []byte
+}
+
+// newScrapes returns the handler of /metrics, in Prometheus's text format.
+func newScrapes(of prometheus.Gatherer, own prometheus.Registerer, log *slog.Logger) *scrapes {
+	return &scrapes{encode: promhttp.HandlerFor(of, promhttp.HandlerOpts{ErrorHandling: promhttp.ContinueOnError,
+		ErrorLog: promLog{log}, Registry: own, DisableCompression: true})}
+}
+
+// ServeHTTP implements http.Handler. It blocks while the client reads its answer, and holds no lock meanwhile.
+func (s *scrapes) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	last, err := s.current()
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+		return
+	}
+	for name, values := range last.header {
+		w.Header()[name] = values
+	}
+	w.WriteHeader(last.code)
+	_, _ = w.Write(last.body)
+}
+
+// current returns the answer of this second. One caller encodes it, and the other callers wait.
+func (s *scrapes) current() (answer, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.at.IsZero() && time.Since(s.at) < scrapeEvery {
+		return s.answer, nil
+	}
+	plain, err := http.NewRequest(http.MethodGet, "/metrics", nil) // whatever format the client asks for
+	if err != nil {
+		return answer{}, fmt.Errorf("encode the metrics: %w", err)
+	}
+	into := &encoded{answer: answer{code: http.StatusOK, header: http.Header{}}}
+	s.encode.ServeHTTP(into, plain)
+	into.answer.body = into.Bytes()
+	s.answer, s.at = into.answer, time.Now()
+	return s.answer, nil
+}
+
+// encoded is an http.ResponseWriter into memory.
+type encoded struct {
+	bytes.Buffer
+	answer answer
+}
+
+func (e *encoded) Header() http.Header { return e.answer.header }
+
+func (e *encoded) WriteHeader(code int) { e.answer.code = code }
+
+// promLog is where promhttp says that a metric could not be collected.
+type promLog struct{ log *slog.Logger }
+
+// Println implements promhttp.Logger.
+func (l promLog) Println(v ...any) { l.log.Warn("metrics not collected", "error", fmt.Sprint(v...)) }

@@ -1,0 +1,104 @@
+// Package memlimit starts processes of tests within a memory limit of the kernel, as a kubelet starts containers.
+package memlimit
+
+import (
+	"bufio"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// files are the names of a memory cgroup's files, which differ between the two versions of cgroups.
+type files struct{ limit, peak, events string }
+
+// known are the versions by the type of their file system.
+var known = map[string]files{
+	"cgroup":  {"memory.limit_in_bytes", "memory.max_usage_in_bytes", "memory.oom_control"},
+	"cgroup2": {"memory.max", "memory.peak", "memory.events"},
+}
+
+// Group is a memory cgroup, which ends with the test.
+type Group struct {
+	dir string
+	files
+}
+
+// New makes a cgroup in which all processes have so many bytes together. Without memory cgroups, or the right to make
+// them, the test fails with the reason.
+func New(t testing.TB, bytes int64) *Group {
+	t.Helper()
+	root, kind, err := mounted("/proc/self/mounts")
+	require.NoError(t, err, "this test needs memory cgroups, as root")
+	if kind == "cgroup2" {
+		err := os.WriteFile(filepath.Join(root, "cgroup.subtree_control"), []byte("+memory"), 0o644)
+		require.NoError(t, err, "this test needs memory cgroups, as root")
+	}
+	dir, err := os.MkdirTemp(root, "liqo-autoscaler-test-")
+	require.NoError(t, err, "this test needs memory cgroups, as root")
+	g := &Group{dir, known[kind]}
+	t.Cleanup(func() { _ = os.Remove(dir) })
+	require.NoError(t, os.WriteFile(g.in(g.limit), []byte(strconv.FormatInt(bytes, 10)), 0o644))
+	return g
+}
+
+// mounted returns where memory cgroups are mounted, and the type of that file system. Version 1 comes first: where both
+// are mounted, it has the memory controller.
+func mounted(table string) (root, kind string, err error) {
+	text, err := os.ReadFile(table)
+	if err != nil {
+		return "", "", err
+	}
+	second := ""
+	for line := range strings.Lines(string(text)) {
+		fields := strings.Fields(line) // device, folder, type, options
+		switch {
+		case len(fields) < 4:
+		case fields[2] == "cgroup" && strings.Contains(","+fields[3]+",", ",memory,"):
+			return fields[1], fields[2], nil
+		case fields[2] == "cgroup2":
+			second = fields[1]
+		}
+	}
+	if second == "" {
+		return "", "", fmt.Errorf("%s mounts no memory cgroups: neither cgroup with memory nor cgroup2", table)
+	}
+	return second, "cgroup2", nil
+}
+
+func (g *Group) in(name string) string { return filepath.Join(g.dir, name) }
+
+// Command returns a command that enters the group and then becomes the program.
+func (g *Group) Command(path string, args ...string) (shell string, its []string) {
+	return "/bin/sh", append([]string{"-c", `echo $$ >"$0" && exec "$@"`, g.in("cgroup.procs"), path}, args...)
+}
+
+// Peak returns how many bytes the group has had at most.
+func (g *Group) Peak(t testing.TB) int64 {
+	t.Helper()
+	text, err := os.ReadFile(g.in(g.peak))
+	require.NoError(t, err)
+	n, err := strconv.ParseInt(strings.TrimSpace(string(text)), 10, 64)
+	require.NoError(t, err)
+	return n
+}
+
+// Killed returns how many processes of the group the kernel has killed because of the limit.
+func (g *Group) Killed(t testing.TB) int {
+	t.Helper()
+	f, err := os.Open(g.in(g.events))
+	require.NoError(t, err)
+	defer f.Close()
+	for lines := bufio.NewScanner(f); lines.Scan(); {
+		var n int
+		if _, err := fmt.Sscanf(lines.Text(), "oom_kill %d", &n); err == nil {
+			return n
+		}
+	}
+	require.Fail(t, "the kernel does not count killed processes", "%s", f.Name())
+	return 0
+}
