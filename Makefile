@@ -157,8 +157,11 @@ image: $(BIN)/ko ## build the image for amd64 and arm64 and push it: IMAGE=regis
 	@: $${IMAGE:?is not set}; KO_CONFIG_PATH=deploy/release/ko.yaml KO_DOCKER_REPO=$$IMAGE VERSION=$(VERSION) $(BIN)/ko build ./cmd/$(PROGRAM) \
 		--bare --tags $(VERSION) --image-user 65532:65532 $(if $(TAR),--push=false --tarball $(TAR) --platform linux/$$(go env GOARCH),--platform linux/amd64,linux/arm64) $(KO_FLAGS)
 
+.PHONY: release-tools
+release-tools: $(BIN)/ko $(BIN)/cosign $(BIN)/helm $(BIN)/goreleaser # what make release needs
+
 .PHONY: release
-release: $(BIN)/ko $(BIN)/cosign $(BIN)/helm $(BIN)/goreleaser # what the release workflow runs: VERSION IMAGE CHARTS
+release: release-tools # what the release workflow runs: VERSION IMAGE CHARTS
 	deploy/release/publish.sh
 	$(BIN)/goreleaser release --config deploy/release/goreleaser.yaml --clean
 
@@ -169,6 +172,7 @@ release-check: $(BIN)/ko $(BIN)/cosign $(BIN)/helm $(BIN)/goreleaser $(BIN)/acti
 .PHONY: vuln
 vuln: $(BIN)/govulncheck ## known vulnerabilities of what this code calls; needs the internet
 	$(BIN)/govulncheck ./...
+	cd e2e && $(BIN)/govulncheck -tags externalgrpc ./...
 
 .PHONY: docs-check
 docs-check: temporal $(BIN)/helm ## run the steps of README and the guides that are marked as run here, in a copy, and compare what they print

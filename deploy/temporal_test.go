@@ -14,7 +14,8 @@ import (
 // secured are values for a Temporal with mutual TLS and an API key, whose Secrets have keys of their own.
 var secured = []string{"--set", "temporal.namespace=edge,temporal.tls.ca.secretName=authority," +
 	"temporal.tls.ca.key=root.pem," +
-	"temporal.tls.clientCertificate.secretName=client,temporal.apiKey.secretName=cloud,temporal.codec.secretName=codec,temporal.setup.enabled=true"}
+	"temporal.tls.clientCertificate.secretName=client,temporal.apiKey.secretName=cloud,temporal.codec.secretName=codec," +
+	"temporal.setup.enabled=true"}
 
 // Whoever speaks to Temporal gets the same settings, and of each Secret the files that its flags name and no others.
 func TestTemporalSecrets(t *testing.T) {

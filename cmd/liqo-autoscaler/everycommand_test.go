@@ -39,7 +39,7 @@ var asking = []string{
 // notHere are the others: worker and grpcserver wait for Temporal before they believe it, and are in make e2e
 // SUITE=production; dev starts a Temporal of its own where none answers; the rest asks none.
 var notHere = []string{"worker", "grpcserver", "dev", "discovery", "config", "provider-access",
-	"writers", "offers add", "offers put", "offers delete", "offers validate", "completion", "help"}
+	"writers", "offers add", "offers put", "offers delete", "offers validate", "temporal codec", "completion", "help"}
 
 // frontendWithout is a frontend of Temporal's with mutual TLS that has no namespace at all.
 func frontendWithout(t *testing.T, ca *testkit.Certificate) (address string) {

@@ -2,6 +2,7 @@ package agent
 
 import (
 	"errors"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -113,6 +114,41 @@ func TestTwoAgentsGrantNoRoomTwice(t *testing.T) {
 	}
 	both.Wait()
 	require.Equal(t, 60, c.granted(t), "of 60 CPUs")
+}
+
+// TestALateWatchGrantsNoRoomTwice has a watch that does not know what another agent has granted: there is no room
+// left. When that slice is deleted there is room again, although the watch has never known the slice.
+func TestALateWatchGrantsNoRoomTwice(t *testing.T) {
+	c := newCluster()
+	c.versioned()
+	c.ask(t, 2)
+	c.remove(t, "turin", 1)
+	rounds(t, c.granter(toBoth, room("1")))
+	require.Equal(t, map[string]string{"munich-000": accepted}, c.answered(t))
+
+	c.create(t, asking("turin", 1))
+	late := c.granter(toBoth, room("1"))
+	watched := late.world
+	late.world = func() World {
+		w := watched()
+		w.Slices = slices.DeleteFunc(w.Slices, func(s Slice) bool { return s.Name == "munich-000" })
+		return w
+	}
+	rounds(t, late)
+	require.Equal(t, map[string]string{"munich-000": accepted, "turin-001": denied}, c.answered(t))
+
+	c.remove(t, "munich", 0)
+	c.create(t, asking("turin", 2))
+	rounds(t, late)
+	require.Equal(t, map[string]string{"turin-001": denied, "turin-002": accepted}, c.answered(t))
+}
+
+// remove deletes what asking makes.
+func (c *cluster) remove(t *testing.T, consumer string, n int) {
+	t.Helper()
+	o := asking(consumer, n)
+	require.NoError(t, c.objects.Resource(sliceResource).Namespace(o.GetNamespace()).Delete(t.Context(), o.GetName(),
+		metav1.DeleteOptions{}))
 }
 
 // An agent that restarts knows the grants of its predecessor, also a grant that is not in the slice's status yet.

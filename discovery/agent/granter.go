@@ -21,13 +21,14 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/wait"
 )
 
-// granter answers the slices of Class, in the order of their creation. Each round reads the record of grants and the
-// slices from the API server, not from a watch, which may be late. So no capacity is granted twice.
+// granter answers the slices of Class, in the order of their creation. Each round reads the record of grants from the
+// API server, and the slices from a watch, which may be late. A grant therefore counts until the API server says that
+// its slice is gone. So no capacity is granted twice, and the size of a consumer's slices delays no answer.
 type granter struct {
 	objects dynamic.Interface
 	record  *record
 	config  func() Config
-	world   func() World // its slices are not used
+	world   func() World // as the watch knows it
 	log     *slog.Logger
 	metrics *Metrics
 
@@ -227,19 +228,28 @@ func order(all []Slice) (order []int) {
 	return order
 }
 
+// slice reads a slice from the API server; NotFound when another slice has its name.
+func (g *granter) slice(ctx context.Context, namespace, name string, uid types.UID) (*unstructured.Unstructured,
+	error) {
+	all := g.objects.Resource(sliceResource).Namespace(namespace)
+	found, err := lister(func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
+		return all.List(ctx, o)
+	}).one(ctx, sliceResource.GroupResource(), name, uid)
+	if err != nil {
+		return nil, err
+	}
+	return found.(*unstructured.Unstructured), nil
+}
+
 // write puts the decision into the slice. A slice that has changed since it was judged is a conflict. The slice is read
 // again, because a round keeps only the fields that decide.
 func (g *granter) write(ctx context.Context, judged Slice, v Decision, config Config) error {
 	ctx, cancel := context.WithTimeout(ctx, roundWithin)
 	defer cancel()
-	all := g.objects.Resource(sliceResource).Namespace(judged.Namespace)
-	now, err := lister(func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
-		return all.List(ctx, o)
-	}).one(ctx, sliceResource.GroupResource(), judged.Name, judged.UID)
+	object, err := g.slice(ctx, judged.Namespace, judged.Name, judged.UID)
 	if err != nil {
 		return err
 	}
-	object := now.(*unstructured.Unstructured)
 	if object.GetResourceVersion() != judged.ResourceVersion {
 		return apierrors.NewConflict(sliceResource.GroupResource(), judged.Name,
 			errors.New("it has changed since it was judged"))
@@ -270,7 +280,8 @@ func (g *granter) write(ctx context.Context, judged Slice, v Decision, config Co
 		"lastTransitionTime": time.Now().UTC().Format(time.RFC3339),
 	}))
 	object.Object["status"] = status
-	_, err = all.UpdateStatus(ctx, object, metav1.UpdateOptions{})
+	_, err = g.objects.Resource(sliceResource).Namespace(judged.Namespace).UpdateStatus(ctx, object,
+		metav1.UpdateOptions{})
 	return err
 }
 

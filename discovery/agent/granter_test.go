@@ -200,8 +200,20 @@ offers:
 
 func (c *cluster) granter(config Config, world World) *granter {
 	return newGranter(granter{objects: c.objects, record: &record{kube: c.kube, namespace: "liqo"},
-		config: func() Config { return config }, world: func() World { return world }, log: quiet,
+		config: func() Config { return config }, world: func() World { return c.watched(world) }, log: quiet,
 		metrics: NewMetrics("test", prometheus.NewRegistry())})
+}
+
+// watched is a world with the slices that a watch which is never late knows.
+func (c *cluster) watched(world World) World {
+	list, err := c.objects.Resource(sliceResource).List(context.Background(), metav1.ListOptions{})
+	if err != nil {
+		return world
+	}
+	for i := range list.Items {
+		world.Slices = append(world.Slices, sliceOf(trimLiqo(&list.Items[i])))
+	}
+	return world
 }
 
 // A slice to which the API server takes no answer, as a policy may have it, keeps nobody else waiting.

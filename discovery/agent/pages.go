@@ -26,12 +26,12 @@ const (
 type lister func(context.Context, metav1.ListOptions) (runtime.Object, error)
 
 // each lists all objects page by page, and hands each object to take, which must keep little of it. It returns the
-// resource version of the list. It blocks for as long as the API server takes.
+// resource version of the list. Each page may take roundWithin.
 func (list lister) each(ctx context.Context, perPage int64, take func(runtime.Object) error) (version string,
 	err error) {
 	options := metav1.ListOptions{Limit: perPage}
 	for {
-		page, err := list(ctx, options)
+		page, err := list.page(ctx, options)
 		if err != nil {
 			return "", err
 		}
@@ -48,11 +48,19 @@ func (list lister) each(ctx context.Context, perPage int64, take func(runtime.Ob
 	}
 }
 
+// page lists one page, within roundWithin.
+func (list lister) page(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+	ctx, cancel := context.WithTimeout(ctx, roundWithin)
+	defer cancel()
+	return list(ctx, options)
+}
+
 // one returns the object with this name and UID, and NotFound without one. It lists, so that the agent needs no right
 // to get objects.
 func (list lister) one(ctx context.Context, of schema.GroupResource, name string, uid types.UID) (found runtime.Object,
 	err error) {
-	page, err := list(ctx, metav1.ListOptions{FieldSelector: fields.OneTermEqualSelector("metadata.name", name).String()})
+	page, err := list.page(ctx, metav1.ListOptions{
+		FieldSelector: fields.OneTermEqualSelector("metadata.name", name).String()})
 	if err != nil {
 		return nil, err
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
@@ -26,13 +27,19 @@ type snapshot struct {
 
 // snapshot reads the record, the Tenants and the slices.
 func (g *granter) snapshot(ctx context.Context) (seen snapshot, err error) {
-	if seen.was, err = g.record.read(ctx); err != nil { // before the slices: an entry without a slice is then stale
+	if seen.was, err = g.record.read(ctx); err != nil {
 		return seen, err
 	}
 	if seen.tenants, err = g.readTenants(ctx); err != nil {
 		return seen, err
 	}
-	if seen.world, err = g.read(ctx); err != nil {
+	seen.world = g.world()
+	if seen.was.version == "" { // the first record has the grants that the slices tell of
+		seen.world.Slices, err = g.readSlices(ctx)
+	} else {
+		seen.world.Slices, err = g.withRecorded(ctx, seen.was, seen.world.Slices)
+	}
+	if err != nil {
 		return seen, err
 	}
 	seen.grants = g.present(seen.was, seen.world.Slices, seen.tenants)
@@ -65,26 +72,43 @@ func (g *granter) present(was edition, all []Slice, tenants map[string]Tenant) m
 	return grants
 }
 
-// read lists the slices as they are now.
-func (g *granter) read(ctx context.Context) (World, error) {
-	ctx, cancel := context.WithTimeout(ctx, roundWithin)
-	defer cancel()
-	world := g.world()
-	world.Slices = nil
-	_, err := listLiqo(g.objects, sliceResource).each(ctx, slicesPerPage, func(o runtime.Object) error {
-		world.Slices = append(world.Slices, sliceOf(trimLiqo(o.(*unstructured.Unstructured))))
+// withRecorded adds the slices that the record has and the watch does not know. Most of them are gone, and then the
+// record loses them; one that another agent has granted a moment ago may be later in the watch than in the record.
+func (g *granter) withRecorded(ctx context.Context, was edition, all []Slice) ([]Slice, error) {
+	known := map[types.UID]bool{}
+	for _, s := range all {
+		known[s.UID] = true
+	}
+	for uid, entry := range was.grants {
+		if known[uid] {
+			continue
+		}
+		object, err := g.slice(ctx, entry.Namespace, entry.Name, uid)
+		switch {
+		case apierrors.IsNotFound(err):
+		case err != nil:
+			return nil, fmt.Errorf("read slice %s/%s, which is granted: %w", entry.Namespace, entry.Name, err)
+		default:
+			all = append(all, sliceOf(trimLiqo(object)))
+		}
+	}
+	return all, nil
+}
+
+// readSlices lists the slices as they are now.
+func (g *granter) readSlices(ctx context.Context) (all []Slice, err error) {
+	_, err = listLiqo(g.objects, sliceResource).each(ctx, slicesPerPage, func(o runtime.Object) error {
+		all = append(all, sliceOf(trimLiqo(o.(*unstructured.Unstructured))))
 		return nil
 	})
 	if err != nil {
-		return World{}, fmt.Errorf("list slices: %w", err)
+		return nil, fmt.Errorf("list slices: %w", err)
 	}
-	return world, nil
+	return all, nil
 }
 
 // readTenants lists the Tenants, by their namespaces.
 func (g *granter) readTenants(ctx context.Context) (map[string]Tenant, error) {
-	ctx, cancel := context.WithTimeout(ctx, roundWithin)
-	defer cancel()
 	var all []*unstructured.Unstructured
 	_, err := listLiqo(g.objects, tenantResource).each(ctx, slicesPerPage, func(o runtime.Object) error {
 		all = append(all, trimLiqo(o.(*unstructured.Unstructured)))

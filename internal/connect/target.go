@@ -46,20 +46,26 @@ func (f *Flags) Open(log *slog.Logger) (*Target, error) {
 			return nil, err
 		}
 	}
-	if f.CodecKeys != "" {
-		keys, err := codec.Open(f.CodecKeys, log)
-		if err != nil {
-			return nil, fmt.Errorf("--temporal-codec-key-file: %w", err)
-		}
-		if t.codec, err = keys.DialOption(); err != nil {
-			return nil, err
-		}
+	if t.codec, err = f.codec(log); err != nil {
+		return nil, err
 	}
 	if p.TLS != nil && p.TLS.Disabled || p.TLS == nil && t.key == nil {
 		return t, nil
 	}
 	t.tls, err = newFollower(p.TLS, log)
 	return t, err
+}
+
+// codec makes the connection encrypt payloads; nil without keys.
+func (f *Flags) codec(log *slog.Logger) (grpc.DialOption, error) {
+	if f.CodecKeys == "" {
+		return nil, nil
+	}
+	keys, err := codec.Open(f.CodecKeys, log)
+	if err != nil {
+		return nil, fmt.Errorf("--temporal-codec-key-file: %w", err)
+	}
+	return keys.DialOption()
 }
 
 // hostPort is what gRPC takes: a host and a port, after a resolver's name perhaps.
