@@ -32,7 +32,7 @@ import (
 	flow "github.com/liqo-autoscaler/liqo-autoscaler/workflows/client"
 )
 
-// Texts that the test plants. The token is one that a provider repeats in its answer.
+// Texts that the test plants. A provider repeats the token in its answer.
 const (
 	plantedLabel = "planted-in-a-label"
 	plantedError = "planted-in-an-error"

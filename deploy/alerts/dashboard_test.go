@@ -24,7 +24,7 @@ func TestDashboard(t *testing.T) {
 	require.NotEmpty(t, board.Panels)
 	taken := map[[2]int]string{}
 	variables := strings.NewReplacer("$__rate_interval", "5m", "$namespace", "la", "$group", "large", "$job", "la-metrics",
-		"$task_queue", "liqo-autoscaler")
+		"$hub", "edge", "$task_queue", "liqo-autoscaler")
 	for n, p := range board.Panels {
 		require.Equal(t, n+1, p.ID, p.Title)
 		require.NotEmpty(t, p.Targets, p.Title)
@@ -47,7 +47,7 @@ func TestDashboard(t *testing.T) {
 func ofOneInstallation(t *testing.T, title, expr string) {
 	t.Helper()
 	for _, s := range selectors(t, expr) {
-		require.Subset(t, matchers(s), []string{`namespace="la"`, `job=~"la-metrics"`}, "%s: %s", title, s.Name)
+		require.Subset(t, matchers(s), []string{`namespace="la"`, `job=~"la-metrics"`, `hub=~"edge"`}, "%s: %s", title, s.Name)
 		if hasQueue(s.Name) {
 			require.Contains(t, matchers(s), `task_queue=~"liqo-autoscaler"`, "%s: %s", title, s.Name)
 		}

@@ -116,8 +116,7 @@ func TestTwoAgentsGrantNoRoomTwice(t *testing.T) {
 	require.Equal(t, 60, c.granted(t), "of 60 CPUs")
 }
 
-// TestALateWatchGrantsNoRoomTwice has a watch that does not know what another agent has granted: there is no room
-// left. When that slice is deleted there is room again, although the watch has never known the slice.
+// TestALateWatchGrantsNoRoomTwice has a watch that does not have another agent's grant, which takes all the room. When that slice is deleted there is room again, although the watch has never known the slice.
 func TestALateWatchGrantsNoRoomTwice(t *testing.T) {
 	c := newCluster()
 	c.versioned()
@@ -143,7 +142,7 @@ func TestALateWatchGrantsNoRoomTwice(t *testing.T) {
 	require.Equal(t, map[string]string{"turin-001": denied, "turin-002": accepted}, c.answered(t))
 }
 
-// remove deletes what asking makes.
+// remove deletes the slice of this number.
 func (c *cluster) remove(t *testing.T, consumer string, n int) {
 	t.Helper()
 	o := asking(consumer, n)

@@ -22,8 +22,8 @@ import (
 )
 
 // granter answers the slices of Class, in the order of their creation. Each round reads the record of grants from the
-// API server, and the slices from a watch, which may be late. A grant therefore counts until the API server says that
-// its slice is gone. So no capacity is granted twice, and the size of a consumer's slices delays no answer.
+// API server, and the slices from a watch, which may be late. A grant therefore counts until its slice is gone
+// from the API server. So no capacity is granted twice, and the size of a consumer's slices delays no answer.
 type granter struct {
 	objects dynamic.Interface
 	record  *record

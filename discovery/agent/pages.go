@@ -16,7 +16,7 @@ import (
 )
 
 // Objects of one answer of the API server, at most. A consumer can fill an object with more than a megabyte, and an
-// answer takes several times its size while it is decoded. Pods are many, and most of them are small.
+// answer takes several times its size while it is decoded. Pods are many, and usually small.
 const (
 	slicesPerPage = 10
 	podsPerPage   = 25
@@ -25,7 +25,7 @@ const (
 // lister lists one page of objects.
 type lister func(context.Context, metav1.ListOptions) (runtime.Object, error)
 
-// each lists all objects page by page, and hands each object to take, which must keep little of it. It returns the
+// each lists all objects page by page, and hands each object to take, which must keep few of its fields. It returns the
 // resource version of the list. Each page may take roundWithin.
 func (list lister) each(ctx context.Context, perPage int64, take func(runtime.Object) error) (version string,
 	err error) {
@@ -77,8 +77,8 @@ func (list lister) one(ctx context.Context, of schema.GroupResource, name string
 	return found, err
 }
 
-// informer watches objects like those of the example, and keeps only trimmed ones. Unlike client-go's reflector, which
-// asks for all objects at once, it lists page by page.
+// informer watches objects of the example's type, and keeps them trimmed. It lists page by page, while client-go's
+// reflector requests all objects in one list.
 func (list lister) informer(example runtime.Object, perPage int64,
 	follow func(context.Context, metav1.ListOptions) (watch.Interface, error)) (cache.SharedIndexInformer, error) {
 	informer := cache.NewSharedIndexInformer(&cache.ListWatch{

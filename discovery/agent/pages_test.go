@@ -18,7 +18,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/testkit"
 )
 
-// paged answers lists of pods as an API server does: no page has more objects than are asked for.
+// paged answers lists of pods as an API server does: no page has more objects than the limit.
 func paged(t *testing.T, many int) lister {
 	return func(_ context.Context, o metav1.ListOptions) (runtime.Object, error) {
 		require.Positive(t, o.Limit, "a list without a limit")

@@ -34,7 +34,7 @@ func (g *granter) snapshot(ctx context.Context) (seen snapshot, err error) {
 		return seen, err
 	}
 	seen.world = g.world()
-	if seen.was.version == "" { // the first record has the grants that the slices tell of
+	if seen.was.version == "" { // the first record has the grants in the slices
 		seen.world.Slices, err = g.readSlices(ctx)
 	} else {
 		seen.world.Slices, err = g.withRecorded(ctx, seen.was, seen.world.Slices)
@@ -72,8 +72,8 @@ func (g *granter) present(was edition, all []Slice, tenants map[string]Tenant) m
 	return grants
 }
 
-// withRecorded adds the slices that the record has and the watch does not know. Most of them are gone, and then the
-// record loses them; one that another agent has granted a moment ago may be later in the watch than in the record.
+// withRecorded adds the slices that are in the record and not yet in the watch. Another agent has granted such a slice
+// a moment ago. Slices that were deleted are not added, and the record loses their entries.
 func (g *granter) withRecorded(ctx context.Context, was edition, all []Slice) ([]Slice, error) {
 	known := map[types.UID]bool{}
 	for _, s := range all {

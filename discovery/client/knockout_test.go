@@ -117,7 +117,7 @@ func TestAServerCannotAnswerWithoutBound(t *testing.T) {
 
 	contentType, status = api.ContentProblem, http.StatusUnprocessableEntity
 	answer = `{"title":"no","errors":[` + many("{}", 100_000) + `]}`
-	_, src = s.client(t) // which has no list that serves meanwhile
+	_, src = s.client(t) // without an earlier list
 	_, _, err = src.List(t.Context())
 	require.ErrorIs(t, err, client.ErrUnreachable)
 	require.ErrorContains(t, err, "it answers 422")

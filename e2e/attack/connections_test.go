@@ -51,7 +51,7 @@ func halfHandshakes(address string, many int) attack {
 	}}
 }
 
-// pipelined asks for the metrics on five connections again and again, and reads no answer.
+// pipelined requests the metrics on five connections again and again, and reads no answer.
 func pipelined(metrics string) attack {
 	target, _ := url.Parse(metrics)
 	head := []byte("GET " + target.Path + " HTTP/1.1\r\nHost: x\r\n\r\n")

@@ -29,7 +29,7 @@ const (
 )
 
 // TestDiscovery attacks the discovery server, while a worker lists the offers and a provider renews one. Some attackers
-// have no token; others are a provider whose token is valid.
+// have no token; one is a provider with a valid token.
 func TestDiscovery(t *testing.T) {
 	s := newStack(t)
 	address := testkit.FreePorts(t, 1)[0]

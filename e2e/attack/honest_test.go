@@ -16,7 +16,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/testkit"
 )
 
-// answers asks a URL for an answer of status 200.
+// answers returns a check that a URL answers with status 200.
 func answers(url string) func(context.Context) error {
 	return func(ctx context.Context) error { return get(ctx, http.DefaultClient, url, "") }
 }
@@ -56,7 +56,7 @@ const (
 	measured = 4 * time.Second
 )
 
-// measure lets each honest client ask for a while, one request after the other, and returns how long they waited. Each
+// measure lets each honest client send requests for a while, one request after the other, and returns how long they waited. Each
 // request must be answered.
 func measure(t *testing.T, clients []honest, for_ time.Duration) (took map[string][]time.Duration) {
 	t.Helper()
@@ -150,7 +150,7 @@ func under(t *testing.T, target *member, members []*member, clients []honest, at
 			used, before := target.cpu(), sent.Load()
 			attacked := measure(t, clients, 2*measured)
 			used, before = target.cpu()-used, sent.Load()-before
-			used -= idle * time.Duration(count(attacked)) / time.Duration(count(quiet)) // what the honest requests cost
+			used -= idle * time.Duration(count(attacked)) / time.Duration(count(quiet)) // of the honest requests
 			stop()
 			all.Wait()
 			fmt.Printf("BENCH attack-%s-%s %.6f cpu-s/request %d requests\n", target.name, a.name,

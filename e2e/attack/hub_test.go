@@ -84,7 +84,7 @@ func (h *hub) kept(ip string, known bool) *grpc.ClientConn {
 	return conn
 }
 
-// calls are the calls of CA: those of each loop over a connection that CA keeps, and one over a new connection.
+// calls are the calls of each loop of CA over a connection that CA keeps, and a call over a new connection.
 func (h *hub) calls() []honest {
 	ca := protos.NewCloudProviderClient(h.kept("127.0.0.1", true))
 	return []honest{
@@ -149,7 +149,7 @@ func (h *hub) node() honest {
 	}, time.Minute}
 }
 
-// observed asks as a kubelet and Prometheus do.
+// observed sends the requests of a kubelet and of Prometheus.
 func (m *member) observed() []honest {
 	return []honest{{m.name + "-readyz", answers(m.health), patience}, {m.name + "-metrics", answers(m.metrics), patience}}
 }

@@ -25,7 +25,7 @@ import (
 	expander "k8s.io/autoscaler/cluster-autoscaler/expander/grpcplugin/protos"
 )
 
-// TestServer attacks the gRPC server, while CA calls it and asks the expander about large bursts of pods.
+// TestServer attacks the gRPC server, while CA calls it and sends large bursts of pods to the expander.
 func TestServer(t *testing.T) {
 	h := newHub(newStack(t))
 	clients := append(append(h.calls(), h.burst(t)), h.server.observed()...)
@@ -90,7 +90,7 @@ func emptyPods() []byte {
 	return append(out, inner...)
 }
 
-// burst asks the expander as CA does in a large burst: sixty options with five hundred full pods each.
+// burst sends the expander CA's request of a large burst: sixty options with five hundred full pods each.
 func (h *hub) burst(t *testing.T) honest {
 	pods := make([]*corev1.Pod, 500)
 	for i := range pods {

@@ -31,7 +31,7 @@ func sources(t *testing.T) string {
 	return filepath.Join(filepath.Dir(file), "..", "..")
 }
 
-// stack has the files of the programs, which are the same for all of them.
+// stack has the files that the programs share.
 type stack struct {
 	t       *testing.T
 	dir     string

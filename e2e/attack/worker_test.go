@@ -20,7 +20,7 @@ import (
 // TestWorker attacks the worker through a discovery server that belongs to the attacker, while CA makes nodes.
 func TestWorker(t *testing.T) {
 	var page atomic.Pointer[func(*http.Request) []byte]
-	var counted atomic.Pointer[atomic.Int64] // the pages that the worker has asked for in this attack
+	var counted atomic.Pointer[atomic.Int64] // the worker's requests during this attack
 	counted.Store(new(atomic.Int64))
 	nothing := func(*http.Request) []byte { return []byte(`{"items":[]}`) }
 	page.Store(&nothing)

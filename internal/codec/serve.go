@@ -12,8 +12,8 @@ import (
 const maxBody = 16 << 20
 
 // Handler serves a codec to the Temporal UI and the temporal CLI: POST /encode and /decode, as their --codec-endpoint
-// expects. It decrypts for everyone who reaches it. So it answers only requests to a loopback address, and of web pages
-// only those of the given origins: another page in the same browser would otherwise read what Temporal keeps.
+// expects. It decrypts without authentication. So it answers only requests to a loopback address, and of web pages
+// only the given origins: any other page in the same browser could otherwise read Temporal's payloads.
 func Handler(codec converter.PayloadCodec, origins []string) http.Handler {
 	serve := converter.NewPayloadCodecHTTPHandler(codec)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

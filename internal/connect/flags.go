@@ -53,7 +53,7 @@ func (f *Flags) Register(cmd *cobra.Command) {
 		"name that Temporal's certificate must have, instead of the address's ($TEMPORAL_TLS_SERVER_NAME)")
 	p.StringVar(&f.APIKeyIn, "temporal-api-key-file", "", "file with an API key (the key itself: $TEMPORAL_API_KEY)")
 	p.StringVar(&f.CodecKeys, "temporal-codec-key-file", "",
-		"file with the keys that encrypt what Temporal keeps: a line for each, NAME BASE64, the first one encrypts")
+		"file with the keys that encrypt payloads, one a line: NAME BASE64; the first key encrypts")
 }
 
 // Toggle is a flag that is on, off, or not given.

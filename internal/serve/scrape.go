@@ -15,8 +15,8 @@ import (
 // scrapeEvery is how old an answer to a scrape may be.
 const scrapeEvery = time.Second
 
-// scrapes answers scrapes with the metrics of the last second. All clients get the same bytes, so that neither clients
-// that ask often nor clients that do not read their answers cost CPU time, memory or another client's scrape.
+// scrapes answers scrapes with the metrics of the last second. All clients get the same bytes, so that neither
+// frequent requests nor unread answers cost CPU time, memory or another client's scrape.
 type scrapes struct {
 	encode http.Handler
 
@@ -38,7 +38,7 @@ func newScrapes(of prometheus.Gatherer, own prometheus.Registerer, log *slog.Log
 		ErrorLog: promLog{log}, Registry: own, DisableCompression: true})}
 }
 
-// ServeHTTP implements http.Handler. It blocks while the client reads its answer, and holds no lock meanwhile.
+// ServeHTTP implements http.Handler. It blocks while the client reads its answer, and holds no lock during that time.
 func (s *scrapes) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	last, err := s.current()
 	if err != nil {
@@ -59,7 +59,7 @@ func (s *scrapes) current() (answer, error) {
 	if !s.at.IsZero() && time.Since(s.at) < scrapeEvery {
 		return s.answer, nil
 	}
-	plain, err := http.NewRequest(http.MethodGet, "/metrics", nil) // whatever format the client asks for
+	plain, err := http.NewRequest(http.MethodGet, "/metrics", nil) // in one format for all clients
 	if err != nil {
 		return answer{}, fmt.Errorf("encode the metrics: %w", err)
 	}
@@ -80,7 +80,7 @@ func (e *encoded) Header() http.Header { return e.answer.header }
 
 func (e *encoded) WriteHeader(code int) { e.answer.code = code }
 
-// promLog is where promhttp says that a metric could not be collected.
+// promLog logs the metrics that promhttp cannot collect.
 type promLog struct{ log *slog.Logger }
 
 // Println implements promhttp.Logger.

@@ -25,7 +25,7 @@ func (s stuck) Write(b []byte) (int, error) {
 }
 
 // TestScrapesAreEncodedOnceASecond makes many scrapes, and some by clients that do not read their answers. They cause
-// one encoding a second, and nobody waits for another client.
+// one encoding a second, and no client waits for another.
 func TestScrapesAreEncodedOnceASecond(t *testing.T) {
 	own := prometheus.NewRegistry()
 	gauge := prometheus.NewGauge(prometheus.GaugeOpts{Name: "answer"})

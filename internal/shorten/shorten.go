@@ -18,7 +18,7 @@ func OneLine(text string) string {
 	}, withoutTokens(text))
 }
 
-// tokens are JSON Web Tokens, as Kubernetes and Temporal Cloud issue them, those of AWS and Google, and those in a
+// tokens are JSON Web Tokens, as Kubernetes and Temporal Cloud issue them, tokens of AWS and Google, and tokens in a
 // quoted header of HTTP.
 var tokens = regexp.MustCompile(`eyJ[\w-]{4,}\.[\w-]{4,}\.[\w-]*|k8s-aws-v1\.[\w-]{8,}|ya29\.[\w-]{8,}|` +
 	`(?i:authorization)["':\[ ]+(?i:bearer) +[\w.~+/-]+=*`)

@@ -1,11 +1,14 @@
 package providers
 
 import (
+	"bytes"
 	"encoding/base64"
 	"encoding/json"
+	"encoding/pem"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -27,13 +30,14 @@ func tokenOfAge(age time.Duration) string {
 
 // kubeconfigOf returns a kubeconfig of the provider.
 func kubeconfigOf(api *httptest.Server, user string) []byte {
+	authority := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: api.Certificate().Raw})
 	return fmt.Appendf(nil, `apiVersion: v1
 kind: Config
 current-context: c
 contexts: [{name: c, context: {cluster: p, user: u}}]
-clusters: [{name: p, cluster: {server: %q, insecure-skip-tls-verify: true}}]
+clusters: [{name: p, cluster: {server: %q, certificate-authority-data: %s}}]
 users: [{name: u, user: %s}]
-`, api.URL, user)
+`, api.URL, base64.StdEncoding.EncodeToString(authority), user)
 }
 
 // providerAPI starts an API server of a provider. It answers each request with a new token, or as the handler does.
@@ -104,15 +108,20 @@ func TestRenewSecrets(t *testing.T) {
 		secret("endless", kubeconfigOf(endless, old)),
 		secret("elsewhere", kubeconfigOf(elsewhere, old)),
 		secret("broken", []byte("s3cret")),
+		secret("insecure", regexp.MustCompile(`certificate-authority-data: [^}]+`).ReplaceAll(kubeconfigOf(good, old),
+			[]byte("insecure-skip-tls-verify: true"))),
+		secret("plain", bytes.Replace(kubeconfigOf(good, old), []byte("https://"), []byte("http://"), 1)),
 	)
 	r := renewals{secrets: []string{"offers/named", "offers/due/kubeconfig"}, namespaces: []string{"offers"},
 		key: credentialsKey, due: true, lasts: time.Hour}
 	var out strings.Builder
 	err := r.renewAll(t.Context(), kube, &out)
-	for _, failed := range []string{"refused", "endless", "elsewhere", "broken"} {
+	for _, failed := range []string{"refused", "endless", "elsewhere", "broken", "insecure", "plain"} {
 		require.ErrorContains(t, err, "key kubeconfig of Secret offers/"+failed+": ")
 	}
-	require.Equal(t, 4, strings.Count(err.Error(), "key kubeconfig of Secret"))
+	require.Equal(t, 6, strings.Count(err.Error(), "key kubeconfig of Secret"))
+	require.ErrorContains(t, err, "offers/insecure: the kubeconfig has insecure-skip-tls-verify")
+	require.ErrorContains(t, err, "offers/plain: the kubeconfig has a server that is not https://")
 	require.NotContains(t, err.Error()+out.String(), "s3cret")
 	require.NotContains(t, err.Error()+out.String(), "e30.")
 	for name, says := range map[string]string{

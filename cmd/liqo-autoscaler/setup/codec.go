@@ -26,8 +26,8 @@ func newCodec(c *connect.Common) *cobra.Command {
 	var origins []string
 	cmd := &cobra.Command{
 		Use:   "codec",
-		Short: "Serve the codec on this machine, so that the Temporal UI and the temporal CLI show what is encrypted",
-		Long: `Serve the codec on this machine, so that the Temporal UI and the temporal CLI show what is encrypted. It also shows
+		Short: "Serve the codec on this machine, so that the Temporal UI and the temporal CLI show payloads",
+		Long: `Serve the codec on this machine, so that the Temporal UI and the temporal CLI show payloads. It also shows
 the larger memos of node groups, which are compressed. It decrypts for every program of this machine that reaches
 it, so it listens on a loopback address alone, and answers pages of --ui-origin alone. It runs until it is
 interrupted.`,
