@@ -56,7 +56,7 @@ func (s *Server) PricingPodPrice(_ context.Context,
 	pod := req.GetPod()
 	if raw := wire.Field(req, fieldPodBytes); pod == nil && raw != nil {
 		pod = &corev1.Pod{}
-		if err := pod.Unmarshal(raw); err != nil {
+		if err := wire.PodResources(raw, pod); err != nil {
 			return nil, status.Errorf(codes.InvalidArgument, "price pod: it cannot be read: %v", err)
 		}
 	}

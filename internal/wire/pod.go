@@ -3,6 +3,7 @@ package wire
 import (
 	"errors"
 	"fmt"
+	"regexp"
 
 	"google.golang.org/protobuf/encoding/protowire"
 	corev1 "k8s.io/api/core/v1"
@@ -127,6 +128,23 @@ func readResources(raw []byte, r *corev1.ResourceRequirements) error {
 	})
 }
 
+// farExponent is a quantity whose exponent has three digits or more: 1e100 is more than everything there is.
+var farExponent = regexp.MustCompile(`^([+-]?)([0-9.]+)[eE]([+-]?)[0-9]{3,}$`)
+
+// parse is resource.ParseQuantity for a text of another party. ParseQuantity computes with as many digits as an exponent
+// names, and takes minutes for 1e2147483647, so a far exponent becomes 1e18 or zero.
+func parse(text string) (resource.Quantity, error) {
+	far := farExponent.FindStringSubmatch(text)
+	if far == nil {
+		return resource.ParseQuantity(text)
+	}
+	quantity, err := resource.ParseQuantity(far[1] + far[2])
+	if err != nil || quantity.IsZero() || far[3] == "-" {
+		return resource.Quantity{}, err
+	}
+	return resource.ParseQuantity(far[1] + "1e18")
+}
+
 // addQuantity adds an entry of a map from names to quantities.
 func addQuantity(list corev1.ResourceList, entry []byte) (corev1.ResourceList, error) {
 	var name, text string
@@ -159,7 +177,7 @@ func addQuantity(list corev1.ResourceList, entry []byte) (corev1.ResourceList, e
 	}
 	quantity := resource.Quantity{}
 	if text != "" {
-		if quantity, err = resource.ParseQuantity(text); err != nil {
+		if quantity, err = parse(text); err != nil {
 			return list, fmt.Errorf("quantity %q: %w", text, err)
 		}
 	}

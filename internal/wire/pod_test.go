@@ -65,6 +65,22 @@ func TestPodResourcesAreThoseOfTheWholePod(t *testing.T) {
 	}
 }
 
+// TestFarExponents reads quantities with which Kubernetes' parser computes for minutes.
+func TestFarExponents(t *testing.T) {
+	field := func(number byte, value string) string { return string([]byte{number<<3 | 2, byte(len(value))}) + value }
+	for text, want := range map[string]string{"10e2547483646": "1e18", "1e2147483647": "1e18", "-1E+999": "-1e18",
+		"1e-2147483648": "0", "0e999999999": "0", "0.5e-100": "0", "1e3": "1e3", "2e99": "2e99", "5m": "5m"} {
+		entry := field(1, "cpu") + field(2, field(1, text))
+		raw := field(2, field(2, field(8, field(2, entry))))
+		pod := &corev1.Pod{}
+		require.NoError(t, wire.PodResources([]byte(raw), pod), text)
+		got := pod.Spec.Containers[0].Resources.Requests["cpu"]
+		require.Zero(t, got.Cmp(resource.MustParse(want)), "%s: %s", text, got.String())
+	}
+	raw := field(2, field(2, field(8, field(2, field(1, "cpu")+field(2, field(1, "1.2.3e9999"))))))
+	require.ErrorContains(t, wire.PodResources([]byte(raw), &corev1.Pod{}), `quantity "1.2.3e9999"`)
+}
+
 // A pod that is too large is refused, and costs memory for what is allowed at most.
 func TestPodResourcesAreBounded(t *testing.T) {
 	field := func(number byte, value []byte) []byte {
