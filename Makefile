@@ -163,7 +163,7 @@ release-tools: $(BIN)/ko $(BIN)/cosign $(BIN)/helm $(BIN)/goreleaser # what make
 .PHONY: release
 release: release-tools # what the release workflow runs: VERSION IMAGE CHARTS
 	deploy/release/publish.sh
-	$(BIN)/goreleaser release --config deploy/release/goreleaser.yaml --clean
+	$(BIN)/goreleaser release --config deploy/release/goreleaser.yaml --clean --parallelism 1 # the order of builds is the order in archives
 
 .PHONY: release-check
 release-check: $(BIN)/ko $(BIN)/cosign $(BIN)/helm $(BIN)/goreleaser $(BIN)/actionlint ## a release into a registry of its own, with a key of its own: binaries, image, charts, SBOM, signatures, workflows

@@ -85,7 +85,7 @@ func (r *release) copyOf(t *testing.T) string {
 // archive runs goreleaser in a copy; all that it leaves out is GitHub.
 func (r *release) archive(t *testing.T, folder string) {
 	t.Helper()
-	r.run(t, folder, "bin/goreleaser", "release", "--skip=publish", "--clean",
+	r.run(t, folder, "bin/goreleaser", "release", "--skip=publish", "--clean", "--parallelism", "1",
 		"--config", "deploy/release/goreleaser.yaml")
 }
 
