@@ -11,8 +11,8 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// DialOption makes a connection to Temporal encrypt the payloads of requests and decrypt the payloads of answers. Search attributes stay
-// plain: Temporal must compare them.
+// DialOption makes a connection to Temporal encrypt the payloads of requests and decrypt the payloads of answers.
+// Search attributes stay plain: Temporal must compare them.
 func (c *Codec) DialOption() (grpc.DialOption, error) {
 	failures, err := proxy.NewFailureVisitorInterceptor(proxy.FailureVisitorInterceptorOptions{
 		Outbound: &proxy.VisitFailuresOptions{Visitor: hide},

@@ -203,3 +203,13 @@ func TestEnds(t *testing.T) {
 	require.Equal(t, t0, fleet.Earlier(t0, t0.Add(1)))
 	require.Equal(t, t0, fleet.Earlier(t0.Add(1), t0))
 }
+
+// TestFormOfInstanceIDs pins the form of the ids, which become providerIDs. Cluster Autoscaler's provider gce cuts six
+// characters off a providerID, wants three parts, and returns an error otherwise (CA cloudprovider/gce/gce_url.go).
+func TestFormOfInstanceIDs(t *testing.T) {
+	for _, id := range []string{fleet.InstanceID("g", "g-a-1"),
+		fleet.InstanceID("a-group", "a-group-tp6kjk-12")} {
+		require.Len(t, strings.Split(id[len("gce://"):], "/"), 3, id)
+		require.Regexp(t, `^liqo://[^/]+/[^/]+$`, id)
+	}
+}

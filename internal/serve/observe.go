@@ -154,7 +154,8 @@ func verdict(checks []check) http.HandlerFunc {
 	}
 }
 
-// writeTimeout bounds an answer. A client that does not read its answers would otherwise hold its connection without end.
+// writeTimeout bounds an answer. A client that does not read its answers would otherwise hold its connection without
+// end.
 const writeTimeout = 10 * time.Second
 
 // maxConnections are those of all clients of one listener: some Prometheus servers, or kubelets.

@@ -131,8 +131,8 @@ func readResources(raw []byte, r *corev1.ResourceRequirements) error {
 // farExponent is a quantity whose exponent has three digits or more: 1e100 is more than everything there is.
 var farExponent = regexp.MustCompile(`^([+-]?)([0-9.]+)[eE]([+-]?)[0-9]{3,}$`)
 
-// parse is resource.ParseQuantity for a text of another party. ParseQuantity computes with as many digits as an exponent
-// names, and takes minutes for 1e2147483647, so a far exponent becomes 1e18 or zero.
+// parse is resource.ParseQuantity for a text of another party. ParseQuantity computes with as many digits as an
+// exponent names, and takes minutes for 1e2147483647, so a far exponent becomes 1e18 or zero.
 func parse(text string) (resource.Quantity, error) {
 	far := farExponent.FindStringSubmatch(text)
 	if far == nil {

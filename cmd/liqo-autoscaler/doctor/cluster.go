@@ -69,8 +69,11 @@ type cluster struct {
 	// servers, workers and autoscalers are processes by what they run; all have been read only if deployments is true.
 	deployments                   bool
 	servers, workers, autoscalers []process
+	foreign                       []process          // autoscalers of other cloud providers
 	liqo                          *appsv1.Deployment // its controller manager
-	nodes                         []corev1.Node
+	nodes                         []corev1.Node      // virtual ones
+	others                        int                // the number of other Nodes
+	schemes                       map[string]int     // of their providerIDs, with the number of Nodes
 	offloaded                     int                // namespaces; -1 when they could not be read
 	peers                         []corev1.Namespace // that Liqo has made for other clusters
 }
@@ -95,9 +98,8 @@ func readCluster(ctx context.Context, in Installation, r *Report) *cluster {
 			c.sort(&list.Items[n])
 		}
 	}
-	virtual := metav1.ListOptions{LabelSelector: "liqo.io/type=virtual-node"}
-	if list, err := in.Kube.CoreV1().Nodes().List(ctx, virtual); !r.skipped("Nodes", err) {
-		c.nodes = list.Items
+	if list, err := in.Kube.CoreV1().Nodes().List(ctx, metav1.ListOptions{}); !r.skipped("Nodes", err) {
+		c.sortNodes(list.Items)
 	}
 	offloaded := metav1.ListOptions{LabelSelector: "liqo.io/scheduling-enabled=true"}
 	if list, err := in.Kube.CoreV1().Namespaces().List(ctx, offloaded); !r.skipped("Namespaces", err) {
@@ -118,6 +120,8 @@ func (c *cluster) sort(d *appsv1.Deployment) {
 		switch args := p.container.Args; {
 		case provider == "externalgrpc":
 			c.autoscalers = append(c.autoscalers, p)
+		case provider != "":
+			c.foreign = append(c.foreign, p)
 		case d.Name == liqoversion.Deployment:
 			c.liqo = d
 		case len(args) > 0 && args[0] == "grpcserver":
@@ -125,6 +129,19 @@ func (c *cluster) sort(d *appsv1.Deployment) {
 		case len(args) > 0 && args[0] == "worker":
 			c.workers = append(c.workers, p)
 		}
+	}
+}
+
+// sortNodes keeps the virtual nodes, and counts the other Nodes by the schemes of their providerIDs.
+func (c *cluster) sortNodes(all []corev1.Node) {
+	c.schemes = map[string]int{}
+	for _, node := range all {
+		if node.Labels["liqo.io/type"] == "virtual-node" {
+			c.nodes = append(c.nodes, node)
+			continue
+		}
+		c.others++
+		c.schemes[schemeOf(node.Spec.ProviderID)]++
 	}
 }
 

@@ -2,6 +2,7 @@ package doctor_test
 
 import (
 	"bytes"
+	"fmt"
 	"maps"
 	"os"
 	"path/filepath"
@@ -16,6 +17,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/cmd/liqo-autoscaler/doctor"
 	"github.com/liqo-autoscaler/liqo-autoscaler/discovery/market"
@@ -72,6 +75,15 @@ var broken = map[doctor.ID]struct {
 		"--ok-total-unready-count=1000 is not set. Why."},
 	"autoscaler-config": {func(s *setup) { s.caConfig.Data["cloud-config.yaml"] = []byte("address: la.la.svc") },
 		"it has no cert"},
+
+	"autoscaler-refuses-ids": {func(s *setup) {
+		s.cloudCA = deployment("cloud-ca", "ca:v1.32.1", "--cloud-provider=aws")
+	}, "its provider aws returns an error for the providerID of a virtual node"},
+	"autoscaler-stops-with-us": {func(s *setup) {
+		s.cloudCA = deployment("cloud-ca", "ca:v1.33.0", "--cloud-provider=aws")
+		s.more = nodesOf(3, "aws:///eu-west-1a/i-", nil)
+		s.more = append(s.more, nodesOf(3, "", s.node.Labels)...)
+	}, "4 of 7 Nodes are virtual"},
 
 	"certificate-unreadable": {func(s *setup) { s.serverTLS.Data["tls.crt"] = []byte("nothing") },
 		"holds no certificate"},
@@ -195,6 +207,46 @@ func TestNoFalseAlarm(t *testing.T) {
 	r := s.examine(t)
 	require.Empty(t, r.Findings)
 	require.Len(t, r.NotExamined, 2)
+}
+
+// nodesOf makes Nodes with these labels. An id gets a number.
+func nodesOf(n int, id string, labels map[string]string) (nodes []runtime.Object) {
+	for i := range n {
+		node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("%d-%.3s", i, id), Labels: labels}}
+		if id != "" {
+			node.Spec.ProviderID = fmt.Sprint(id, i)
+		}
+		nodes = append(nodes, node)
+	}
+	return nodes
+}
+
+// TestOtherAutoscalers checks clouds whose Cluster Autoscaler refuses our Nodes, whose newer versions do not, and whose
+// Cluster Autoscaler is not seen.
+func TestOtherAutoscalers(t *testing.T) {
+	for name, tc := range map[string]struct {
+		image, provider, id string
+		finds               []string
+	}{
+		"aws 1.33":      {"ca:v1.33.0", "aws", "aws:///a/i-", nil},
+		"aws 1.32":      {"ca:v1.32.7", "aws", "aws:///a/i-", []string{"la/cloud-ca"}},
+		"aws, no tag":   {"ca", "aws", "", []string{"la/cloud-ca"}},
+		"azure":         {"ca:v1.30.0", "azure", "azure:///subscriptions/", nil},
+		"linode":        {"ca:v1.36.1", "linode", "linode://", []string{"la/cloud-ca"}},
+		"linode hidden": {"", "", "linode://", []string{"Nodes of linode"}},
+		"gce hidden":    {"", "", "gce://p/z/n", nil},
+	} {
+		s := healthy()
+		if s.more = nodesOf(10, tc.id, nil); tc.provider != "" {
+			s.cloudCA = deployment("cloud-ca", tc.image, "--cloud-provider="+tc.provider)
+		}
+		r := s.examine(t)
+		require.Len(t, r.Findings, len(tc.finds), "%s: %v", name, r.Findings)
+		for n, where := range tc.finds {
+			require.Equal(t, doctor.ID("autoscaler-refuses-ids"), r.Findings[n].ID, name)
+			require.Contains(t, r.Findings[n].Where, where, name)
+		}
+	}
 }
 
 // Whatever is reported is known: with an id, a severity and a remedy.

@@ -22,6 +22,7 @@ func Examine(ctx context.Context, in Installation) *Report {
 		r.rights(ctx, c)
 		r.policies(ctx, c)
 		r.autoscaler(in, c)
+		r.otherAutoscalers(c)
 		r.certificates(ctx, in, c)
 		r.nodes(in, c)
 		r.otherHubs(c)

@@ -56,6 +56,11 @@ var known = map[ID]illness{
 	"autoscaler-config": {Error,
 		"give it the Secret that the chart makes, or what liqo-autoscaler config cloud-config prints"},
 
+	"autoscaler-refuses-ids": {Error,
+		"make no virtual nodes beside this Cluster Autoscaler: docs/other-autoscalers.md lists the clouds and versions"},
+	"autoscaler-stops-with-us": {Warning,
+		"raise its --ok-total-unready-count above the number of virtual nodes, if you can set its flags"},
+
 	"certificate-unreadable": {Error, "create the Secret with tls.crt, tls.key and ca.crt, or let cert-manager do it"},
 	"certificate-ended": {Error,
 		"renew it; the server takes a new one without a restart, Cluster Autoscaler needs one"},

@@ -29,7 +29,8 @@ import (
 type setup struct {
 	in                             doctor.Installation
 	server, worker, autoscaler     *appsv1.Deployment
-	liqo                           *appsv1.Deployment
+	liqo, cloudCA                  *appsv1.Deployment // cloudCA is another Cluster Autoscaler
+	more                           []runtime.Object
 	serverTLS, clientTLS, caConfig *corev1.Secret
 	namespace                      *corev1.Namespace
 	node                           *corev1.Node
@@ -122,11 +123,12 @@ func (s *setup) examine(t *testing.T) *doctor.Report {
 	}
 	s.clientTLS.Data["tls.crt"] = issue(t, clients, s.clientNames, s.clientLasts)
 	var objects []runtime.Object
-	for _, d := range []*appsv1.Deployment{s.server, s.worker, s.autoscaler, s.liqo} {
+	for _, d := range []*appsv1.Deployment{s.server, s.worker, s.autoscaler, s.liqo, s.cloudCA} {
 		if d != nil {
 			objects = append(objects, d)
 		}
 	}
+	objects = append(objects, s.more...)
 	if s.namespace != nil {
 		objects = append(objects, s.namespace)
 	}

@@ -1,0 +1,93 @@
+package doctor
+
+import (
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/version"
+)
+
+// refusing are the cloud providers of Cluster Autoscaler whose NodeGroupForNode returns an error for a Node with
+// another cloud's providerID. Cluster Autoscaler then scales no group while such a Node exists (CA
+// core/static_autoscaler.go up to 1.34.3; from 1.34.4 on the scale-up fails alone). The value is the first version
+// without the error, or nil. Sources: CA cloudprovider/<name>, tags 1.30.0 to 1.36.1; kubernetes/autoscaler#8045 for
+// aws.
+var refusing = map[string]*version.Version{
+	"alicloud": nil, "cherryservers": nil, "cloudstack": nil, "equinixmetal": nil, "exoscale": nil, "linode": nil,
+	"packet": nil, "tencentcloud": nil, "volcengine": nil,
+	"aws": version.MustParseGeneric("1.33.0"),
+}
+
+// schemes are the beginnings of the providerIDs of clouds in refusing whose Cluster Autoscaler may run where it is not
+// seen, such as in a managed control plane.
+var schemes = map[string]string{"cherryservers://": "cherryservers", "equinixmetal://": "equinixmetal",
+	"exoscale://": "exoscale", "linode://": "linode", "qcloud://": "tencentcloud"}
+
+// Defaults of Cluster Autoscaler's flags (CA config/flags/flags.go): it stops while more Nodes than both are not Ready.
+const (
+	defaultUnready        = 3
+	defaultUnreadyPercent = 45
+)
+
+// otherAutoscalers reports what virtual nodes do to a Cluster Autoscaler of another cloud provider in this cluster.
+func (r *Report) otherAutoscalers(c *cluster) {
+	seen := map[string]bool{}
+	for _, p := range c.foreign {
+		provider, _ := p.flag("cloud-provider")
+		seen[provider] = true
+		r.refusesIDs(p, provider)
+		r.stopsWithUs(p, c)
+	}
+	nodes := map[string]int{}
+	for scheme, n := range c.schemes {
+		if provider := schemes[scheme]; provider != "" && !seen[provider] {
+			nodes[provider] += n
+		}
+	}
+	for _, provider := range slices.Sorted(maps.Keys(nodes)) {
+		r.add("autoscaler-refuses-ids", "Nodes of "+provider, "%d Nodes are of this cloud; its Cluster Autoscaler, if "+
+			"there is one, returns an error for each virtual node, and scales no group", nodes[provider])
+	}
+}
+
+func (r *Report) refusesIDs(p process, provider string) {
+	from, known := refusing[provider]
+	if !known {
+		return
+	}
+	if v, err := version.ParseGeneric(p.tag()); from != nil && err == nil && !v.LessThan(from) {
+		return
+	}
+	r.add("autoscaler-refuses-ids", p.where(), "its provider %s returns an error for the providerID of a virtual "+
+		"node, and then it scales no group", provider)
+}
+
+// stopsWithUs computes whether the other Cluster Autoscaler stops when all virtual nodes are not Ready, as after the
+// death of a provider (CA clusterstate/clusterstate.go, IsClusterHealthy).
+func (r *Report) stopsWithUs(p process, c *cluster) {
+	number := func(flag string, otherwise float64) float64 {
+		text, _ := p.flag(flag)
+		if n, err := strconv.ParseFloat(text, 64); err == nil {
+			return n
+		}
+		return otherwise
+	}
+	most, percent := number("ok-total-unready-count", defaultUnready),
+		number("max-total-unready-percentage", defaultUnreadyPercent)
+	dead, all := float64(len(c.nodes)), float64(len(c.nodes)+c.others)
+	if dead > most && dead > percent*all/100 {
+		r.add("autoscaler-stops-with-us", p.where(), "%d of %d Nodes are virtual. If their providers die, it scales no "+
+			"group (--ok-total-unready-count=%g, --max-total-unready-percentage=%g)", len(c.nodes), int(all), most, percent)
+	}
+}
+
+// schemeOf is the beginning of a providerID, with its ://.
+func schemeOf(id string) string {
+	scheme, _, ok := strings.Cut(id, "://")
+	if !ok {
+		return ""
+	}
+	return scheme + "://"
+}
