@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/base64"
 	"encoding/json"
+	"encoding/pem"
 	"fmt"
 	"io"
 	"net/http"
@@ -93,14 +94,15 @@ func TestRenewFile(t *testing.T) {
 	}))
 	defer api.Close()
 	file := filepath.Join(t.TempDir(), "kubeconfig")
+	authority := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: api.Certificate().Raw})
 	text := func(user string) string {
 		return fmt.Sprintf(`apiVersion: v1
 kind: Config
 current-context: c
 contexts: [{name: c, context: {cluster: p, user: u, namespace: kept}}]
-clusters: [{name: p, cluster: {server: %q, insecure-skip-tls-verify: true}}]
+clusters: [{name: p, cluster: {server: %q, certificate-authority-data: %s}}]
 users: [{name: u, user: %s}]
-`, api.URL, user)
+`, api.URL, base64.StdEncoding.EncodeToString(authority), user)
 	}
 	renew := func(user string) (string, error) {
 		require.NoError(t, os.WriteFile(file, []byte(text(user)), 0o600))
