@@ -17,6 +17,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/encoding"
 	"google.golang.org/grpc/mem"
+	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/proto"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -34,6 +35,10 @@ func TestServer(t *testing.T) {
 	under(t, h.server, []*member{h.server, h.worker}, clients,
 		attack{name: "empty-pods", hands: 4, once: func(ctx context.Context, requests *atomic.Int64) {
 			_, _ = raw(ctx, anonymous, bestOptions, emptyPods)
+			requests.Add(1)
+		}},
+		attack{name: "far-exponents", hands: 4, once: func(ctx context.Context, requests *atomic.Int64) {
+			_, _ = raw(ctx, anonymous, bestOptions, farExponents())
 			requests.Add(1)
 		}},
 		attack{name: "no-certificate", hands: 8, once: func(ctx context.Context, requests *atomic.Int64) {
@@ -72,22 +77,29 @@ func raw(ctx context.Context, conn *grpc.ClientConn, method string, message []by
 }
 
 // emptyPods is a request of the expander of just under 16 MiB with as many pods as fit, of two bytes each.
-func emptyPods() []byte {
-	pods := bytes.Repeat([]byte{0x22, 0x00}, 8<<20-64)
+func emptyPods() []byte { return optionWith(bytes.Repeat([]byte{0x22, 0x00}, 8<<20-64)) }
+
+// farExponents is a request of the expander with pods whose amounts take Kubernetes' parser minutes.
+func farExponents() []byte {
+	field := func(number protowire.Number, value []byte) []byte {
+		return protowire.AppendBytes(protowire.AppendTag(nil, number, protowire.BytesType), value)
+	}
+	var pods []byte
+	for n := range 1000 {
+		amount := fmt.Sprintf("1%de%d", n, 2147483000+n)
+		entry := append(field(1, []byte("cpu")), field(2, field(1, []byte(amount)))...) // a request of a container
+		pods = append(pods, field(4, field(2, field(2, field(8, field(2, entry)))))...)
+	}
+	return optionWith(pods)
+}
+
+// optionWith is a request with one option that has these pods.
+func optionWith(pods []byte) []byte {
 	option, err := proto.Marshal(&expander.Option{NodeGroupId: "std", NodeCount: 1})
 	if err != nil {
 		panic(err)
 	}
-	inner := append(option, pods...)
-	out := []byte{0x0a}
-	for n := len(inner); ; n >>= 7 {
-		if n < 0x80 {
-			out = append(out, byte(n))
-			break
-		}
-		out = append(out, byte(n)|0x80)
-	}
-	return append(out, inner...)
+	return protowire.AppendBytes(protowire.AppendTag(nil, 1, protowire.BytesType), append(option, pods...))
 }
 
 // burst sends the expander CA's request of a large burst: sixty options with five hundred full pods each.
