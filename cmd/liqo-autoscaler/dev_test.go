@@ -47,14 +47,20 @@ func TestDevAndDemo(t *testing.T) {
 			require.Regexp(t, `Ready +target 1  `+provider, out)
 			require.Contains(t, out, "the simulated world is empty")
 			require.NoError(t, <-grew)
-			metrics := page(ctx, t, ports[3], "/metrics")
-			for _, line := range []string{
-				`liqo_autoscaler_group_target_size{group="` + group + `",hub="default"} 0`,
-				`liqo_autoscaler_step_duration_seconds_count{code="OK",hub="default",step="Join"} 1`,
-				`liqo_autoscaler_grpc_request_duration_seconds_count{code="OK",hub="default",method="NodeGroupIncreaseSize"} 1`,
-			} {
-				require.Contains(t, metrics, "\n"+line)
-			}
+			var metrics string
+			testkit.Until(t, time.Minute, "the metrics of the second after the demo", func() error {
+				metrics = page(ctx, t, ports[3], "/metrics")
+				for _, line := range []string{
+					`liqo_autoscaler_group_target_size{group="` + group + `",hub="default"} 0`,
+					`liqo_autoscaler_step_duration_seconds_count{code="OK",hub="default",step="Join"} 1`,
+					`liqo_autoscaler_grpc_request_duration_seconds_count{code="OK",hub="default",method="NodeGroupIncreaseSize"} 1`,
+				} {
+					if !strings.Contains(metrics, "\n"+line) {
+						return fmt.Errorf("without %s", line)
+					}
+				}
+				return nil
+			})
 			for _, series := range []string{ // by task queue, as the alerts and the dashboard select them
 				`temporal_num_pollers{[^}]*task_queue="liqo-autoscaler"`,
 				`temporal_activity_schedule_to_start_latency_seconds_bucket{[^}]*task_queue="liqo-autoscaler-making"`,
