@@ -44,7 +44,7 @@ func TestAttackedAgent(t *testing.T) {
 		require.NoError(t, err)
 	}
 	stop, _ := c.runAgent(t, d, storetest.New(t))
-	asked := 0
+	asked, alone := 0, 0.0
 	honest := func(attack string) {
 		t.Helper()
 		began := time.Now()
@@ -66,8 +66,11 @@ func TestAttackedAgent(t *testing.T) {
 			})
 		}
 		peak := c.limit.Peak(t)
-		fmt.Printf("BENCH attack-agent-%s-answer %.1f ms 1.0 mean-of-five\n", attack,
-			float64(time.Since(began).Milliseconds())/5)
+		mean := time.Since(began).Seconds() / 5
+		if alone == 0 {
+			alone = mean
+		}
+		fmt.Printf("BENCH attack-agent-%s-answer %.1f ms %.1f without-attack\n", attack, 1000*mean, mean/alone)
 		fmt.Printf("BENCH attack-agent-%s-peak %.0f MiB %.2f of-the-limit\n", attack, float64(peak)/(1<<20),
 			float64(peak)/float64(limit.Value()))
 		require.Zero(t, c.limit.Killed(t), attack)
@@ -109,7 +112,6 @@ func TestAttackedAgent(t *testing.T) {
 func (c *cluster) attack(t *testing.T, objects dynamic.Interface, name string, many int, spec, status map[string]any) {
 	t.Helper()
 	all := objects.Resource(liqoResource("resourceslices")).Namespace("liqo-tenant-munich")
-	refused := 0
 	for n := range many {
 		fields := map[string]any{"class": agent.Class, "consumerClusterID": "munich",
 			"resources": map[string]any{"cpu": "1"}}
@@ -119,20 +121,14 @@ func (c *cluster) attack(t *testing.T, objects dynamic.Interface, name string, m
 		slice := liqoObject("ResourceSlice", "liqo-tenant-munich", fmt.Sprintf("%s-%d", name, n), fields)
 		slice.SetLabels(map[string]string{"liqo.io/originID": "munich"})
 		made, err := all.Create(t.Context(), slice, metav1.CreateOptions{})
-		if err != nil {
-			t.Logf("%s: %.300v", name, err)
-			refused++
-			continue
-		}
+		require.NoError(t, err, name)
 		made.Object["status"] = map[string]any{"conditions": []any{
 			map[string]any{"type": "Authentication", "status": "Accepted"},
 			map[string]any{"type": "Resources", "status": "Accepted"}}}
 		for field, value := range status {
 			made.Object["status"].(map[string]any)[field] = value
 		}
-		if _, err := all.UpdateStatus(t.Context(), made, metav1.UpdateOptions{}); err != nil {
-			t.Logf("%s, status: %.300v", name, err)
-		}
+		_, err = all.UpdateStatus(t.Context(), made, metav1.UpdateOptions{})
+		require.NoError(t, err, "%s: status", name)
 	}
-	require.Less(t, refused, many, "the API server takes none of these: %s", name)
 }

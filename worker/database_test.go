@@ -17,8 +17,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"go.temporal.io/api/common/v1"
-	"go.temporal.io/sdk/client"
-	"go.temporal.io/sdk/testsuite"
 	"google.golang.org/grpc"
 	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/proto"
@@ -28,8 +26,6 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/codec"
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 	"github.com/liqo-autoscaler/liqo-autoscaler/worker"
-	"github.com/liqo-autoscaler/liqo-autoscaler/worker/workertest"
-	flow "github.com/liqo-autoscaler/liqo-autoscaler/workflows/client"
 )
 
 // Texts that the test plants. A provider repeats the token in its answer.
@@ -65,7 +61,7 @@ func TestDatabaseHoldsNoSecrets(t *testing.T) {
 			if encrypts {
 				keys, options = s.encrypted()
 			}
-			stop := s.ownServer(options...)
+			stop := s.ownServer(options)
 			secrets := []string{plantedToken, "cGxhbnRlZC10b2tlbg"}
 			for _, p := range s.providers {
 				secrets = append(secrets, s.secret(p))
@@ -102,22 +98,6 @@ func (s *scene) encrypted() (*codec.Codec, []grpc.DialOption) {
 	option, err := c.DialOption()
 	require.NoError(s.t, err)
 	return c, []grpc.DialOption{option}
-}
-
-// ownServer moves the scene to a server of its own, which stop ends.
-func (s *scene) ownServer(options ...grpc.DialOption) (stop func()) {
-	s.t.Helper()
-	cli, err := workertest.TemporalCLI("../bin")
-	require.NoError(s.t, err)
-	server, err := testsuite.StartDevServer(s.ctx, testsuite.DevServerOptions{
-		ExistingPath: cli, LogLevel: "error", DBFilename: filepath.Join(s.dir, "temporal.db"),
-		ClientOptions:    &client.Options{Logger: quiet(), ConnectionOptions: client.ConnectionOptions{DialOptions: options}},
-		SearchAttributes: searchAttributes(),
-	})
-	require.NoError(s.t, err)
-	s.temporal = server.Client()
-	s.groups = flow.NewGroups(s.temporal, s.hub, s.queue)
-	return func() { require.NoError(s.t, server.Stop()) }
 }
 
 // lifeWith lives the life of an instance whose first attempt fails. It returns what stops the worker.

@@ -21,6 +21,7 @@ import (
 	"go.temporal.io/sdk/interceptor"
 	sdklog "go.temporal.io/sdk/log"
 	"go.temporal.io/sdk/testsuite"
+	"google.golang.org/grpc"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -95,18 +96,24 @@ func run(m *testing.M) int {
 // called before the worker starts.
 func (s *scene) shortRuns() *scene {
 	s.t.Helper()
+	s.t.Cleanup(s.ownServer(nil, "--dynamic-config-value", "limit.historyCount.suggestContinueAsNew=25"))
+	return s
+}
+
+// ownServer moves the scene to a server of its own, whose database is temporal.db. stop ends it.
+func (s *scene) ownServer(options []grpc.DialOption, args ...string) (stop func()) {
+	s.t.Helper()
 	cli, err := workertest.TemporalCLI("../bin")
 	require.NoError(s.t, err)
 	server, err := testsuite.StartDevServer(s.ctx, testsuite.DevServerOptions{
 		ExistingPath: cli, LogLevel: "error", DBFilename: filepath.Join(s.dir, "temporal.db"),
-		ClientOptions: &client.Options{Logger: quiet()}, SearchAttributes: searchAttributes(),
-		ExtraArgs: []string{"--dynamic-config-value", "limit.historyCount.suggestContinueAsNew=25"},
+		ClientOptions:    &client.Options{Logger: quiet(), ConnectionOptions: client.ConnectionOptions{DialOptions: options}},
+		SearchAttributes: searchAttributes(), ExtraArgs: args,
 	})
 	require.NoError(s.t, err)
-	s.t.Cleanup(func() { _ = server.Stop() })
 	s.temporal = server.Client()
 	s.groups = flow.NewGroups(s.temporal, s.hub, s.queue)
-	return s
+	return func() { _ = server.Stop() }
 }
 
 // neverLeads keeps a worker from leading its hub, and so from observing: what a round would repair must be repaired by what a

@@ -11,7 +11,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -173,26 +172,13 @@ func renewals(b *testing.B, name, keep string) (cores float64) {
 	}
 	reached("sessions", &ready, agents)
 	reached("a round of writes", &done, agents)
-	began, used, before := time.Now(), cpuTime(b, process.Pid), done.Load()
+	began, used, before := time.Now(), testkit.CPU(b, process.Pid), done.Load()
 	failed.Store(0)
 	reached("two rounds of writes", &done, before+2*agents)
 	rate := float64(done.Load()-before) / time.Since(began).Seconds()
-	cores = (cpuTime(b, process.Pid) - used).Seconds() / time.Since(began).Seconds()
+	cores = (testkit.CPU(b, process.Pid) - used).Seconds() / time.Since(began).Seconds()
 	fmt.Printf("# %s: %.0f renewals a second, %d failed, %.3f cores\n", name, rate, failed.Load(), cores)
 	close(stop)
 	all.Wait()
 	return cores
-}
-
-// cpuTime is what the process has used, in user and system mode; the kernel counts in hundredths of a second.
-func cpuTime(b *testing.B, pid int) time.Duration {
-	raw, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	require.NoError(b, err)
-	_, rest, _ := strings.Cut(string(raw), ") ")
-	fields := strings.Fields(rest)
-	user, err := strconv.Atoi(fields[11])
-	require.NoError(b, err)
-	system, err := strconv.Atoi(fields[12])
-	require.NoError(b, err)
-	return time.Duration(user+system) * 10 * time.Millisecond
 }

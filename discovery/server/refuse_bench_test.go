@@ -128,9 +128,9 @@ func refuse(b *testing.B, keep string, request func(*http.Request), anew bool) (
 		}
 		return nil
 	})
-	used, before := cpuTime(b, process.Pid), sent.Load()
+	used, before := testkit.CPU(b, process.Pid), sent.Load()
 	attacked = list()
-	used, before = cpuTime(b, process.Pid)-used, sent.Load()-before
+	used, before = testkit.CPU(b, process.Pid)-used, sent.Load()-before
 	close(stop)
 	all.Wait()
 	require.Positive(b, before)

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"crypto/tls"
-	"crypto/x509"
 	"fmt"
 	"io"
 	"net/http"
@@ -42,7 +41,8 @@ func TestDiscovery(t *testing.T) {
 		"--tls-client-ca", s.in("ca.crt"), "--writers", s.in("writers.yaml"), "--store", "sqlite:"+s.in("offers.db"))
 	offers := "https://" + address + api.PathOffers
 	web := func(anew bool) *http.Client {
-		return &http.Client{Transport: &http.Transport{TLSClientConfig: trusting(s.by), DisableKeepAlives: anew,
+		return &http.Client{Transport: &http.Transport{DisableKeepAlives: anew,
+			TLSClientConfig:   &tls.Config{RootCAs: s.by.Pool()},
 			ForceAttemptHTTP2: true}}
 	}
 	kept, anew := web(false), web(true)
@@ -130,10 +130,4 @@ func slowBody(address string) func(context.Context, *atomic.Int64) {
 			_, _ = io.Copy(io.Discard, over)
 		}
 	}
-}
-
-func trusting(by *testkit.Certificate) *tls.Config {
-	pool := x509.NewCertPool()
-	pool.AddCert(by.Cert)
-	return &tls.Config{RootCAs: pool}
 }

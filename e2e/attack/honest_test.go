@@ -122,9 +122,9 @@ func under(t *testing.T, target *member, members []*member, clients []honest, at
 	t.Helper()
 	for _, a := range attacks {
 		t.Run(a.name, func(t *testing.T) {
-			idle := target.cpu()
+			idle := testkit.CPU(t, target.Pid())
 			quiet := measure(t, clients, measured)
-			idle = target.cpu() - idle
+			idle = testkit.CPU(t, target.Pid()) - idle
 			ctx, stop := context.WithCancel(t.Context())
 			var sent atomic.Int64
 			var all sync.WaitGroup
@@ -147,9 +147,9 @@ func under(t *testing.T, target *member, members []*member, clients []honest, at
 				}
 				return nil
 			})
-			used, before := target.cpu(), sent.Load()
+			used, before := testkit.CPU(t, target.Pid()), sent.Load()
 			attacked := measure(t, clients, 2*measured)
-			used, before = target.cpu()-used, sent.Load()-before
+			used, before = testkit.CPU(t, target.Pid())-used, sent.Load()-before
 			used -= idle * time.Duration(count(attacked)) / time.Duration(count(quiet)) // of the honest requests
 			stop()
 			all.Wait()

@@ -12,7 +12,6 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -139,20 +138,6 @@ func (m *member) lives(attack string) {
 	log, err := os.Stat(m.Log)
 	require.NoError(m.t, err)
 	require.Less(m.t, log.Size(), int64(4<<20), "%s fills its log: %s", m.name, attack)
-}
-
-// cpu returns the CPU time that the program has used.
-func (m *member) cpu() time.Duration {
-	m.t.Helper()
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", m.Pid()))
-	require.NoError(m.t, err)
-	_, after, ok := strings.Cut(string(text), ") ")
-	require.True(m.t, ok)
-	fields := strings.Fields(after) // from the third on, proc(5)
-	var user, system int64
-	_, err = fmt.Sscan(fields[11]+" "+fields[12], &user, &system)
-	require.NoError(m.t, err)
-	return time.Duration(user+system) * 10 * time.Millisecond // a tick is 10 ms on all of Go's Linux ports
 }
 
 func hash(token string) string { return fmt.Sprintf("%x", sha256.Sum256([]byte(token))) }

@@ -169,12 +169,12 @@ func measure(t *testing.T, name, program string, c cell, empty int64) {
 	processes := map[string]int{"temporal": s.temporal.Pid(), "worker": s.worker.Pid(), "server": s.server.Pid()}
 	spent := map[string]time.Duration{}
 	for who, pid := range processes {
-		spent[who] = cpu(t, pid)
+		spent[who] = testkit.CPU(t, pid)
 	}
 	pass(t, rest, s.refresh)
 	after := requests(t, s.temporal)
 	for _, who := range []string{"temporal", "worker", "server"} {
-		print("rest-cpu-"+who, 100*(cpu(t, processes[who])-spent[who]).Seconds()/rest.Seconds(), "%", 0)
+		print("rest-cpu-"+who, 100*(testkit.CPU(t, processes[who])-spent[who]).Seconds()/rest.Seconds(), "%", 0)
 	}
 	print("rest-requests", sum(before, after)/rest.Minutes(), "1/min", 0)
 	print("rest-describes", sum(before, after, "DescribeWorkflowExecution")/rest.Minutes(), "1/min", 0)

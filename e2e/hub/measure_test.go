@@ -2,14 +2,11 @@ package hub
 
 import (
 	"bufio"
-	"fmt"
 	"net/http"
-	"os"
 	"regexp"
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"database/sql"
 
@@ -77,21 +74,6 @@ func sum(before, after map[string]float64, of ...string) (n float64) {
 		}
 	}
 	return n
-}
-
-// cpu is the CPU time that a process has used.
-func cpu(t *testing.T, pid int) time.Duration {
-	t.Helper()
-	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	require.NoError(t, err)
-	fields := strings.Fields(string(stat[strings.LastIndexByte(string(stat), ')')+1:]))
-	var ticks int64
-	for _, field := range fields[11:13] { // utime and stime, in hundredths of a second
-		n, err := strconv.ParseInt(field, 10, 64)
-		require.NoError(t, err)
-		ticks += n
-	}
-	return time.Duration(ticks) * 10 * time.Millisecond
 }
 
 // used is how many bytes of the database are in use.

@@ -40,11 +40,7 @@ func newScrapes(of prometheus.Gatherer, own prometheus.Registerer, log *slog.Log
 
 // ServeHTTP implements http.Handler. It blocks while the client reads its answer, and holds no lock during that time.
 func (s *scrapes) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	last, err := s.current()
-	if err != nil {
-		http.Error(w, err.Error(), http.StatusInternalServerError)
-		return
-	}
+	last := s.current()
 	for name, values := range last.header {
 		w.Header()[name] = values
 	}
@@ -53,21 +49,18 @@ func (s *scrapes) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 // current returns the answer of this second. One caller encodes it, and the other callers wait.
-func (s *scrapes) current() (answer, error) {
+func (s *scrapes) current() answer {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !s.at.IsZero() && time.Since(s.at) < scrapeEvery {
-		return s.answer, nil
+		return s.answer
 	}
-	plain, err := http.NewRequest(http.MethodGet, "/metrics", nil) // in one format for all clients
-	if err != nil {
-		return answer{}, fmt.Errorf("encode the metrics: %w", err)
-	}
+	plain := &http.Request{Method: http.MethodGet, Header: http.Header{}} // one format for all clients
 	into := &encoded{answer: answer{code: http.StatusOK, header: http.Header{}}}
 	s.encode.ServeHTTP(into, plain)
 	into.answer.body = into.Bytes()
 	s.answer, s.at = into.answer, time.Now()
-	return s.answer, nil
+	return s.answer
 }
 
 // encoded is an http.ResponseWriter into memory.

@@ -34,8 +34,8 @@ func (b *Backend) openCredentials(ctx context.Context, credentials fleet.Credent
 	if err != nil {
 		return nil, err
 	}
-	if err := verified(config); err != nil {
-		return nil, err
+	if why := account.Unverified(config); why != "" {
+		return nil, say(backend.ErrInvalid, "the provider's kubeconfig %s", why)
 	}
 	provider, err := newProviderClient(config)
 	if err != nil {
@@ -43,20 +43,6 @@ func (b *Backend) openCredentials(ctx context.Context, credentials fleet.Credent
 			"the provider's kubeconfig cannot be used: its certificate, key or address is malformed")
 	}
 	return pinned{provider, authoritiesOf(config), account.LifeOf(config)}, nil
-}
-
-// verified is ErrInvalid for a configuration that does not prove who answers: whoever is in between would get our
-// token, and could pass for the provider.
-func verified(config *rest.Config) error {
-	if config.Insecure {
-		return say(backend.ErrInvalid, "the provider's kubeconfig has insecure-skip-tls-verify: give it the "+
-			"certificate-authority-data of that API server instead")
-	}
-	if server, _, err := rest.DefaultServerUrlFor(config); err == nil && server.Scheme != "https" {
-		return say(backend.ErrInvalid, "the provider's kubeconfig has a server that is not https://: write the address at "+
-			"which its API server speaks TLS")
-	}
-	return nil
 }
 
 func fileConfig(path string) (*rest.Config, error) {

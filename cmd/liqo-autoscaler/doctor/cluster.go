@@ -54,6 +54,13 @@ func (p process) flag(name string) (value string, ok bool) {
 	return value, ok
 }
 
+// isAutoscaler reports whether the process is a Cluster Autoscaler. A cloud controller manager also has the flag
+// --cloud-provider.
+func (p process) isAutoscaler() bool {
+	return strings.Contains(path.Base(p.container.Image), "cluster-autoscaler") ||
+		len(p.container.Command) > 0 && path.Base(p.container.Command[0]) == "cluster-autoscaler"
+}
+
 // tag is the version in the image's name, "" when it has none.
 func (p process) tag() string {
 	_, tag, _ := strings.Cut(path.Base(p.container.Image), ":")
@@ -120,7 +127,7 @@ func (c *cluster) sort(d *appsv1.Deployment) {
 		switch args := p.container.Args; {
 		case provider == "externalgrpc":
 			c.autoscalers = append(c.autoscalers, p)
-		case provider != "":
+		case provider != "" && p.isAutoscaler():
 			c.foreign = append(c.foreign, p)
 		case d.Name == liqoversion.Deployment:
 			c.liqo = d

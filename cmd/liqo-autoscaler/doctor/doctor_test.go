@@ -77,10 +77,10 @@ var broken = map[doctor.ID]struct {
 		"it has no cert"},
 
 	"autoscaler-refuses-ids": {func(s *setup) {
-		s.cloudCA = deployment("cloud-ca", "ca:v1.32.1", "--cloud-provider=aws")
+		s.cloudCA = deployment("cloud-ca", "cluster-autoscaler:v1.32.1", "--cloud-provider=aws")
 	}, "its provider aws returns an error for the providerID of a virtual node"},
 	"autoscaler-stops-with-us": {func(s *setup) {
-		s.cloudCA = deployment("cloud-ca", "ca:v1.33.0", "--cloud-provider=aws")
+		s.cloudCA = deployment("cloud-ca", "cluster-autoscaler:v1.33.0", "--cloud-provider=aws")
 		s.more = nodesOf(3, "aws:///eu-west-1a/i-", nil)
 		s.more = append(s.more, nodesOf(3, "", s.node.Labels)...)
 	}, "4 of 7 Nodes are virtual"},
@@ -228,11 +228,12 @@ func TestOtherAutoscalers(t *testing.T) {
 		image, provider, id string
 		finds               []string
 	}{
-		"aws 1.33":      {"ca:v1.33.0", "aws", "aws:///a/i-", nil},
-		"aws 1.32":      {"ca:v1.32.7", "aws", "aws:///a/i-", []string{"la/cloud-ca"}},
-		"aws, no tag":   {"ca", "aws", "", []string{"la/cloud-ca"}},
-		"azure":         {"ca:v1.30.0", "azure", "azure:///subscriptions/", nil},
-		"linode":        {"ca:v1.36.1", "linode", "linode://", []string{"la/cloud-ca"}},
+		"aws 1.33":      {"x/cluster-autoscaler:v1.33.0", "aws", "aws:///a/i-", nil},
+		"aws 1.32":      {"x/cluster-autoscaler:v1.32.7", "aws", "aws:///a/i-", []string{"la/cloud-ca"}},
+		"aws, no tag":   {"x/cluster-autoscaler", "aws", "", []string{"la/cloud-ca"}},
+		"azure":         {"x/cluster-autoscaler:v1.30.0", "azure", "azure:///subscriptions/", nil},
+		"linode":        {"x/cluster-autoscaler:v1.36.1", "linode", "linode://", []string{"la/cloud-ca"}},
+		"no autoscaler": {"x/cloud-controller-manager:v1.30.0", "alicloud", "", nil},
 		"linode hidden": {"", "", "linode://", []string{"Nodes of linode"}},
 		"gce hidden":    {"", "", "gce://p/z/n", nil},
 	} {

@@ -55,8 +55,8 @@ func renewed(ctx context.Context, text []byte, lasts time.Duration) (renewed []b
 	if err != nil {
 		return nil, end, errors.New("there is no kubeconfig with a current context")
 	}
-	if err := verified(access); err != nil {
-		return nil, end, err
+	if why := account.Unverified(access); why != "" {
+		return nil, end, errors.New("the kubeconfig " + why)
 	}
 	kube, err := clientOf(access)
 	if err != nil {
@@ -68,18 +68,6 @@ func renewed(ctx context.Context, text []byte, lasts time.Duration) (renewed []b
 	}
 	renewed, err = clientcmd.Write(*parsed)
 	return renewed, end, err
-}
-
-// verified is an error for a kubeconfig that does not prove which server answers: an attacker in between would get the
-// token. The worker refuses such a kubeconfig, too.
-func verified(access *rest.Config) error {
-	if access.Insecure {
-		return errors.New("the kubeconfig has insecure-skip-tls-verify: give it the certificate-authority-data instead")
-	}
-	if server, _, err := rest.DefaultServerUrlFor(access); err == nil && server.Scheme != "https" {
-		return errors.New("the kubeconfig has a server that is not https://")
-	}
-	return nil
 }
 
 // clientOf returns a client for the API server of a provider. A provider is not trusted: the client bounds answers in

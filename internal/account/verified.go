@@ -1,0 +1,15 @@
+package account
+
+import "k8s.io/client-go/rest"
+
+// Unverified returns why a configuration does not prove which server answers, with the cure; "" when it does. An
+// attacker in between would get the token, and could pass for the provider.
+func Unverified(config *rest.Config) string {
+	if config.Insecure {
+		return "has insecure-skip-tls-verify: give it the certificate-authority-data of that API server instead"
+	}
+	if server, _, err := rest.DefaultServerUrlFor(config); err == nil && server.Scheme != "https" {
+		return "has a server that is not https://: write the address at which its API server speaks TLS"
+	}
+	return ""
+}
