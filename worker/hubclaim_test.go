@@ -2,6 +2,7 @@ package worker_test
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"time"
 
@@ -25,6 +26,12 @@ func TestAHubBelongsToOneCluster(t *testing.T) {
 	s.allIn(fleet.Ready, 1)
 	s.observe()
 	s.observe()
+	testkit.Until(t, waitLimit, "the group has the observer's first message", func() error {
+		if s.snapshot().Term == 0 {
+			return errors.New("its snapshot has no term")
+		}
+		return nil
+	})
 	before := s.snapshot()
 	uid, err := s.world.UID()
 	require.NoError(t, err)
