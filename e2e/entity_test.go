@@ -86,7 +86,11 @@ func (s *stack) published(ctx context.Context, workflow string, out any) error {
 	if d.WorkflowExecutionInfo.Status != "WORKFLOW_EXECUTION_STATUS_RUNNING" {
 		return nil // closed: whatever it was is over
 	}
-	packed, err := gzip.NewReader(bytes.NewReader(d.WorkflowExecutionInfo.Memo.Fields.Snapshot.Data))
+	snapshot := d.WorkflowExecutionInfo.Memo.Fields.Snapshot.Data
+	if len(snapshot) == 0 {
+		return nil // it has just begun
+	}
+	packed, err := gzip.NewReader(bytes.NewReader(snapshot))
 	if err == nil {
 		err = json.NewDecoder(packed).Decode(out)
 	}

@@ -29,7 +29,7 @@ func clean(ctx context.Context, clusters ...*cluster) error {
 			return err
 		}
 		for _, n := range nodes.Items {
-			if n.Name != "plain-0" {
+			if n.Name != "plain-0" && n.Name != realNode {
 				found = append(found, fmt.Errorf("%s: Node %s", c.name, n.Name))
 			}
 		}

@@ -18,6 +18,7 @@ import (
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/e2e/ca"
 	"github.com/liqo-autoscaler/liqo-autoscaler/e2e/lab"
+	"github.com/liqo-autoscaler/liqo-autoscaler/e2e/lab/node"
 	"github.com/liqo-autoscaler/liqo-autoscaler/e2e/proc"
 	"github.com/liqo-autoscaler/liqo-autoscaler/e2e/temporal"
 	"github.com/liqo-autoscaler/liqo-autoscaler/grpcserver"
@@ -62,6 +63,8 @@ type stack struct {
 	replicated   bool         // see withProduction
 	doors        *doors       // through which the worker reaches the clusters, if any
 	wants        int          // how many providers; default 2
+	kubelet      bool         // the lab has one
+	node         *node.Node   // that runs containers, of the first provider
 	offerServer  *offerServer // the worker takes its offers, and none of the file
 	clocks       clocks       // of processes of ours
 }
@@ -80,6 +83,9 @@ func withoutCA(s *stack) { s.alone = true }
 
 // withProduction has Temporal as people run it in place of a dev server, and two workers and two gRPC servers.
 func withProduction(s *stack) { s.replicated = true }
+
+// withKubelet adds a kubelet to the lab.
+func withKubelet(s *stack) { s.kubelet = true }
 
 // envNetwork is the mode of the providers' network. With "gateway" the lab runs Liqo's gateways; default none.
 const envNetwork = "LIQO_AUTOSCALER_E2E_NETWORK"
@@ -114,7 +120,8 @@ func newStack(ctx context.Context, t *testing.T, suite, groups, offers string, o
 	s.gateways = network == string(fleet.NetworkGateway)
 	podStart, err := time.ParseDuration(cmp.Or(os.Getenv(envPodStart), "0"))
 	require.NoError(t, err, envPodStart)
-	s.lab = lab.ForTest(ctx, t, lab.Options{Providers: cmp.Or(s.wants, 2), Gateways: s.gateways, PodStart: podStart})
+	s.lab = lab.ForTest(ctx, t, lab.Options{Providers: cmp.Or(s.wants, 2), Gateways: s.gateways, PodStart: podStart,
+		Kubelet: s.kubelet})
 	timing.done("lab up")
 	s.consumer = newCluster(t, s.lab, lab.Consumer)
 	for _, name := range s.lab.Providers {

@@ -26,6 +26,12 @@ type part struct {
 	ldflags  string
 }
 
+// kubelet is the part that a lab with Options.Kubelet has in addition.
+func kubelet(v versions) part {
+	return part{source: "k8s.io/kubernetes@" + v.kubernetes, module: "kubernetes/" + v.kubernetes,
+		packages: []string{"k8s.io/kubernetes/cmd/kubelet"}, names: []string{"kubelet"}, ldflags: v.stamp()}
+}
+
 func parts(v versions) []part {
 	kubernetes := []string{"kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubectl"}
 	liqo := []string{"liqo-controller-manager", "crd-replicator", "virtual-kubelet", "webhook", "liqoctl",
@@ -44,6 +50,9 @@ func parts(v versions) []part {
 	if imageWireGuard(v.liqo) {
 		list = append(list, part{source: "golang.zx2c4.com/wireguard@" + wireGuardVersion, module: "liqo/" + v.liqo,
 			packages: []string{"golang.zx2c4.com/wireguard"}, names: []string{keep.WireGuardGo}, into: keep.WireGuardGo})
+	}
+	if v.kubelet {
+		list = append(list, kubelet(v))
 	}
 	return list
 }

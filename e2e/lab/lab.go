@@ -38,6 +38,8 @@ type Options struct {
 	PodStart time.Duration
 	// NoNetworking installs Liqo without its networking module, and with the check of the network disabled.
 	NoNetworking bool
+	// Kubelet adds the binary kubelet to Bin, for nodes that package node starts.
+	Kubelet bool
 	// Log gets a line now and then. Default: none.
 	Log func(format string, args ...any)
 }
@@ -72,15 +74,7 @@ func Start(ctx context.Context, o Options) (*Lab, error) {
 	if err := o.possible(); err != nil {
 		return nil, fmt.Errorf("start lab: %w", err)
 	}
-	sources, err := sourceDir()
-	if err != nil {
-		return nil, err
-	}
-	v, err := choose(filepath.Join(sources, "modules"), o.KubernetesVersion, o.LiqoVersion)
-	if err != nil {
-		return nil, err
-	}
-	bin, err := build(ctx, sources, v, o.Log)
+	sources, v, bin, err := o.build(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -97,6 +91,32 @@ func Start(ctx context.Context, o Options) (*Lab, error) {
 		return nil, fmt.Errorf("start lab: %w", err)
 	}
 	return l, nil
+}
+
+// Build builds the missing binaries for a lab with these options, and returns the folder of the binaries. A lab that starts
+// afterwards needs no Go module from the network.
+func Build(ctx context.Context, o Options) (bin string, err error) {
+	if err := o.complete(); err != nil {
+		return "", err
+	}
+	sources, _, bin, err := o.build(ctx)
+	if err != nil {
+		return "", err
+	}
+	_, err = buildKeeper(ctx, sources, o.Slot)
+	return bin, err
+}
+
+func (o *Options) build(ctx context.Context) (sources string, v versions, bin string, err error) {
+	if sources, err = sourceDir(); err != nil {
+		return "", v, "", err
+	}
+	if v, err = choose(filepath.Join(sources, "modules"), o.KubernetesVersion, o.LiqoVersion); err != nil {
+		return "", v, "", err
+	}
+	v.kubelet = o.Kubelet
+	bin, err = build(ctx, sources, v, o.Log)
+	return sources, v, bin, err
 }
 
 // Built is the folder of the binaries of two versions, "" as in Options, and whether they are all there.

@@ -30,8 +30,11 @@ const (
 	EnvSlot       = "LAB_SLOT"
 )
 
-// versions is what a lab consists of.
-type versions struct{ kubernetes, liqo string }
+// versions are the versions of a lab's parts; kubelet adds Kubernetes' kubelet.
+type versions struct {
+	kubernetes, liqo string
+	kubelet          bool
+}
 
 // choose resolves the versions asked for, "" being the environment's and then the default, to ones there are modules
 // for. "v1.1" is the newest 1.1 there is; the leading v may be left out.

@@ -6,7 +6,7 @@
 // LIQO_AUTOSCALER_LAB_LIQO and LIQO_AUTOSCALER_LAB_KUBERNETES (the versions, in full), and LAB_GATEWAYS, which is set
 // when gateways run. Run exits with the exit code of
 // the command, which may be a shell. With -built it starts nothing and prints the folder of the binaries, or nothing
-// when they are not built.
+// when they are not built. With -build it builds them first; -kubelet adds Kubernetes' kubelet.
 package main
 
 import (
@@ -31,8 +31,19 @@ func main() {
 	flag.StringVar(&o.LiqoVersion, "liqo", "", "version, default $"+lab.EnvLiqo+" or "+lab.DefaultLiqo)
 	flag.BoolVar(&o.Gateways, "gateways", false, "run the gateways of Liqo's networking; takes root and /dev/net/tun")
 	flag.BoolVar(&o.NoNetworking, "no-networking", false, "install Liqo without its networking module")
+	flag.BoolVar(&o.Kubelet, "kubelet", false, "build the kubelet too")
+	build := flag.Bool("build", false, "build the binaries, print their folder, and end")
 	built := flag.Bool("built", false, "print the folder of the binaries when they are built, and end")
 	flag.Parse()
+	if *build {
+		bin, err := lab.Build(context.Background(), o)
+		if err != nil {
+			fmt.Fprintln(os.Stderr, "error:", err)
+			os.Exit(1)
+		}
+		fmt.Println(bin)
+		return
+	}
 	if *built {
 		bin, complete, err := lab.Built(o.KubernetesVersion, o.LiqoVersion)
 		if err != nil {

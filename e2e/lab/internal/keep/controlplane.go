@@ -31,7 +31,7 @@ func (c *cluster) controlPlane(ctx context.Context) error {
 		"--client-ca-file", c.pki.caCert, "--tls-cert-file", c.pki.serverCert, "--tls-private-key-file", c.pki.serverKey,
 		"--service-account-key-file", c.pki.saPub, "--service-account-signing-key-file", c.pki.saKey,
 		"--service-account-issuer", "https://kubernetes.default.svc", "--authorization-mode", "Node,RBAC",
-		"--allow-privileged", "true",
+		"--allow-privileged", "true", "--kubelet-preferred-address-types", "InternalIP", // no DNS knows the nodes' names
 		"--disable-admission-plugins", "ServiceAccount", // no pod here needs a token
 		"--profiling", "false")...), nil)
 	if err != nil {

@@ -1,0 +1,84 @@
+// Package room runs a command in namespaces and cgroups of its own, so that a kubelet with containerd and runc works as
+// on a machine of its own. The kernel ends every process in it when the command ends, or when the caller is killed.
+package room
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"strconv"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// InsideArg is the first argument of the program when it is the first process of a room, which runs Inside.
+const InsideArg = "inside"
+
+// EnvInside is set for the command of a room.
+const EnvInside = "LIQO_AUTOSCALER_LAB_ROOM"
+
+const namespaces = unix.CLONE_NEWCGROUP | unix.CLONE_NEWNET | unix.CLONE_NEWNS | unix.CLONE_NEWPID | unix.CLONE_NEWUTS |
+	unix.CLONE_NEWIPC
+
+// Run runs the command in a room and returns once nothing of the room is left, or with an error that wraps ErrLeft and
+// names the rest. When the context ends, it kills the command. An exit code other than 0 is an *exec.ExitError. It calls
+// the running program with InsideArg.
+func Run(ctx context.Context, args []string) error {
+	if err := Check(); err != nil {
+		return err
+	}
+	hierarchies, err := hierarchies()
+	if err != nil {
+		return err
+	}
+	if err := clearLeftovers(hierarchies); err != nil {
+		return err
+	}
+	before, err := machine()
+	if err != nil {
+		return err
+	}
+	name := prefix + strconv.Itoa(os.Getpid())
+	cmd := exec.CommandContext(ctx, "/proc/self/exe", append([]string{InsideArg, name}, args...)...)
+	cmd.Env = append(os.Environ(), EnvInside+"="+name)
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
+	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: namespaces, Pdeathsig: syscall.SIGKILL}
+	// The cgroup namespace's root is where its first process is made.
+	err = within(hierarchies, name, cmd.Start)
+	if err == nil {
+		err = cmd.Wait()
+	}
+	return errors.Join(err, nothingLeft(hierarchies, name, before))
+}
+
+// Inside is the first process of a room: it makes the room's mounts and network, runs the command, collects orphans,
+// and returns the command's exit code. args are the room's name and the command.
+func Inside(args []string) (code int, err error) {
+	if err := furnish(args[0]); err != nil {
+		return 1, fmt.Errorf("make room: %w", err)
+	}
+	path, err := exec.LookPath(args[1])
+	if err != nil {
+		return 1, fmt.Errorf("run %s in a room: %w", args[1], err)
+	}
+	command, err := os.StartProcess(path, args[1:], &os.ProcAttr{Files: []*os.File{os.Stdin, os.Stdout, os.Stderr}})
+	if err != nil {
+		return 1, fmt.Errorf("run %s in a room: %w", args[1], err)
+	}
+	for {
+		var status syscall.WaitStatus
+		pid, err := syscall.Wait4(-1, &status, 0, nil)
+		switch {
+		case errors.Is(err, syscall.EINTR):
+		case err != nil:
+			return 1, fmt.Errorf("wait for %s: %w", args[1], err)
+		case pid == command.Pid && status.Signaled():
+			return 128 + int(status.Signal()), nil
+		case pid == command.Pid && status.Exited():
+			return status.ExitStatus(), nil
+		}
+	}
+}
