@@ -41,6 +41,7 @@ const (
 	ReasonDrained          Reason = "Drained"
 	ReasonDrainFailed      Reason = "DrainFailed" // the pods that are left are deleted
 	ReasonReleased         Reason = "Released"
+	ReasonEndedPodRemoved  Reason = "EndedPodRemoved" // a Job's, whose quota kept other pods from starting
 )
 
 // The reasons about no node.
@@ -60,7 +61,8 @@ func (r Reason) Warns() bool {
 		ReasonInstanceStuck, ReasonPeeringFailed:
 		return true
 	case ReasonProviderSelected, ReasonJoining, ReasonNodeReady, ReasonAttemptCancelled, ReasonAttemptUndone,
-		ReasonDraining, ReasonDrained, ReasonReleased, ReasonPeeringEstablished, ReasonPeeringRemoved, ReasonLeftoverRemoved:
+		ReasonDraining, ReasonDrained, ReasonReleased, ReasonEndedPodRemoved, ReasonPeeringEstablished, ReasonPeeringRemoved,
+		ReasonLeftoverRemoved:
 	}
 	return false
 }

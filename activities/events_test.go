@@ -70,7 +70,7 @@ func TestStepsAreShown(t *testing.T) {
 		},
 		"a node is drained": {
 			call: func(a *activities.Activities) (any, any) { return a.Drain, drain },
-			want: []string{begun, "Drained lca-a-t0-1-1: no pod is left; the slice is returned to provider milan"},
+			want: []string{begun, "Drained lca-a-t0-1-1: no pod is left on the node; the slice is returned to provider milan"},
 		},
 		"pods do not go": {
 			call: func(a *activities.Activities) (any, any) { return a.Drain, drain },
@@ -84,11 +84,12 @@ func TestStepsAreShown(t *testing.T) {
 		},
 		"a node is gone": {
 			call: func(a *activities.Activities) (any, any) { return a.Return, gone },
-			want: []string{"Released lca-a-t0-1-1: nothing of it is left, here and on provider milan"},
+			want: []string{"Released lca-a-t0-1-1: node and slice are gone, here and on provider milan; " +
+				"containers of its pods may still use their grace period there"},
 		},
 		"an attempt is undone": {
 			call: func(a *activities.Activities) (any, any) { return a.Return, activities.ReturnInput{Attempt: at} },
-			want: []string{"AttemptUndone lca-a-t0-1-1: nothing of it is left, here and on provider milan"},
+			want: []string{"AttemptUndone lca-a-t0-1-1: node and slice are gone, here and on provider milan"},
 		},
 		"a peering is made": {
 			call: func(a *activities.Activities) (any, any) { return a.Establish, peer },

@@ -37,7 +37,7 @@ func (a *Activities) Drain(ctx context.Context, in DrainInput) error {
 		return a.Backend.Drain(ctx, at, in.Force, p)
 	})
 	if err == nil {
-		a.show(ReasonDrained, name, "no pod is left; the slice is returned to provider %s", at.Provider.ID)
+		a.show(ReasonDrained, name, "no pod is left on the node; the slice is returned to provider %s", at.Provider.ID)
 	}
 	a.showEnd(at, ReasonDrainFailed, "the pods that are left are deleted", err)
 	return err
@@ -73,7 +73,11 @@ func (a *Activities) Return(ctx context.Context, in ReturnInput) error {
 	if in.View == nil {
 		reason = ReasonAttemptUndone
 	}
-	a.show(reason, in.Attempt.ObjectName(), "nothing of it is left, here and on provider %s", in.Attempt.Provider.ID)
+	text := "node and slice are gone, here and on provider %s"
+	if reason == ReasonReleased { // the provider's kubelets take their time, and so does a dead one
+		text += "; containers of its pods may still use their grace period there"
+	}
+	a.show(reason, in.Attempt.ObjectName(), text, in.Attempt.Provider.ID)
 	return nil
 }
 

@@ -36,6 +36,7 @@ var healthy = map[string][]string{
 	"liqo_autoscaler_instances_stuck":     {`{namespace="la", group="large"} 0x3000`},
 	"liqo_autoscaler_instances_not_ready": {`{namespace="la", group="large"} 0x3000`},
 	"liqo_autoscaler_nodes_different":     {`{namespace="la", group="large"} 0x3000`},
+	"liqo_autoscaler_pods_overdue":        {`{namespace="la", provider="milan", verdict="NotStarting"} 0x3000`},
 	"liqo_autoscaler_observer_last_round_timestamp_seconds": {`{namespace="la", pod="worker-1"} 0x3000`,
 		`{namespace="la", pod="worker-2"} 0+60x3000`},
 	"liqo_autoscaler_group_dirty":                {`{namespace="la", group="large"} 0x3000`},
@@ -72,6 +73,12 @@ var scenes = map[string]struct {
 		"temporal_workflow_task_execution_failed_total": {drivers + `workflow_type="ScaleOut"} 0+1x3000`}}, 6, "ScaleOut"},
 	"LiqoAutoscalerConfigBroken": {map[string][]string{
 		"liqo_autoscaler_config_broken": {`{namespace="la", pod="grpcserver-1"} 1x3000`}}, 10, "has errors"},
+	"LiqoAutoscalerNotCalled": {map[string][]string{
+		"liqo_autoscaler_grpc_request_duration_seconds_count": {
+			`{namespace="la", method="Refresh", code="OK"} 6x3000`}}, 10, "has not called"},
+	"LiqoAutoscalerPodsOverdue": {map[string][]string{
+		"liqo_autoscaler_pods_overdue": {`{namespace="la", provider="milan", verdict="NotStarting"} 2x3000`}}, 5,
+		"do not run there: NotStarting"},
 	"LiqoAutoscalerCallsFail": {map[string][]string{
 		"liqo_autoscaler_grpc_request_duration_seconds_count": {
 			`{namespace="la", method="Refresh", code="OK"} 0+6x3000`,

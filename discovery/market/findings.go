@@ -6,16 +6,34 @@ import (
 	"time"
 )
 
-// Findings are the Nodes that differ from what Cluster Autoscaler was given, and our objects that are left on
-// providers. The worker that publishes the market finds them. They are for people, and decide nothing.
+// Findings are the Nodes that differ from the template that Cluster Autoscaler was given, the pods that do not run on their virtual
+// nodes, and our objects that are left on providers. The worker that publishes the market finds them. They are for people, and decide nothing.
 type Findings struct {
 	Nodes []DifferentNode `json:"nodes,omitempty"`
 	Left  []Left          `json:"left,omitempty"`
+	// Pods are pods that have a virtual node and do not run there.
+	Pods []PodsWaiting `json:"pods,omitempty"`
 	// Observer is how the rounds of the worker that leads go.
 	Observer *Rounds `json:"observer,omitempty"`
-	// MoreNodes and MoreLeft are how many were left out.
+	// MoreNodes, MoreLeft and MorePods are how many were left out.
 	MoreNodes int `json:"moreNodes,omitempty"`
 	MoreLeft  int `json:"moreLeft,omitempty"`
+	MorePods  int `json:"morePods,omitempty"`
+}
+
+// PodsWaiting are pods of one provider and node group that do not run, for one reason.
+type PodsWaiting struct {
+	Provider string `json:"provider"`
+	Group    string `json:"group"`
+	// Verdict is one of package boundpod.
+	Verdict string `json:"verdict"`
+	// Count is the number of pods that have not run for a minute, Overdue for the group's budgets.podStart.
+	Count   int `json:"count"`
+	Overdue int `json:"overdue,omitempty"`
+	// Pod is the pod that waits longest, as namespace/name; Since and Why are about it.
+	Pod   string    `json:"pod"`
+	Since time.Time `json:"since"`
+	Why   string    `json:"why"`
 }
 
 // Rounds is how the rounds of the observer go, by the clock of the worker that leads.
@@ -56,6 +74,11 @@ func (f Findings) Of(groups []string) Findings {
 		return f
 	}
 	of := Findings{Left: f.Left, MoreLeft: f.MoreLeft, Observer: f.Observer}
+	for _, p := range f.Pods {
+		if slices.Contains(groups, p.Group) {
+			of.Pods = append(of.Pods, p)
+		}
+	}
 	for _, n := range f.Nodes {
 		if slices.Contains(groups, n.Group) {
 			of.Nodes = append(of.Nodes, n)
@@ -76,11 +99,15 @@ const (
 func (f Findings) cut() Findings {
 	f.Nodes, f.MoreNodes = first(f.Nodes)
 	f.Left, f.MoreLeft = first(f.Left)
+	f.Pods, f.MorePods = first(f.Pods)
 	if f.Observer != nil {
 		f.Observer.Failed = brief(f.Observer.Failed)
 	}
 	for n := range f.Nodes {
 		f.Nodes[n].Differs = brief(f.Nodes[n].Differs)
+	}
+	for n := range f.Pods {
+		f.Pods[n].Pod, f.Pods[n].Why = brief(f.Pods[n].Pod), brief(f.Pods[n].Why)
 	}
 	for n := range f.Left {
 		f.Left[n].Object = brief(f.Left[n].Object)
@@ -88,6 +115,10 @@ func (f Findings) cut() Findings {
 	for f.size() > maxFindingsBytes {
 		if left := len(f.Left); left > 0 {
 			f.Left, f.MoreLeft = f.Left[:left-1], f.MoreLeft+1
+			continue
+		}
+		if pods := len(f.Pods); pods > 0 {
+			f.Pods, f.MorePods = f.Pods[:pods-1], f.MorePods+1
 			continue
 		}
 		f.Nodes, f.MoreNodes = f.Nodes[:len(f.Nodes)-1], f.MoreNodes+1

@@ -66,6 +66,8 @@ type Offer struct {
 	Peered bool `json:"peered,omitempty"`
 	// Cordoned: an operator wants nothing new there.
 	Cordoned bool `json:"cordoned,omitempty"`
+	// Removing is since when the last peering with the provider is being removed; zero when it is not.
+	Removing time.Time `json:"removing,omitzero"`
 	// Closed is why the provider takes nothing new from this cluster now; empty when it does.
 	Closed string `json:"closed,omitempty"`
 }
@@ -85,6 +87,7 @@ func offerOf(o fleet.Offer, state fleet.ProviderSnapshot) Offer {
 		LargestNodes: o.LargestNodes, Nodes: c.Nodes,
 		Labels: o.Labels, Price: o.Price, Prices: o.Prices, Currency: o.Currency, Expires: o.Expires, Epoch: o.Epoch,
 		LatencyMilliseconds: o.LatencyMilliseconds, Peered: c.Warm, Cordoned: c.Cordoned, Closed: closed,
+		Removing: c.Removing,
 	}
 }
 
@@ -97,7 +100,7 @@ func (o Offer) Candidate() choice.Candidate {
 			Prices:       o.Prices, Currency: o.Currency, Expires: o.Expires, Epoch: o.Epoch,
 			LatencyMilliseconds: o.LatencyMilliseconds,
 		},
-		Free: o.Free.DeepCopy(), Nodes: o.Nodes, Warm: o.Peered, Refusing: o.Closed, Cordoned: o.Cordoned,
+		Free: o.Free.DeepCopy(), Nodes: o.Nodes, Warm: o.Peered, Refusing: o.Closed, Cordoned: o.Cordoned, Removing: o.Removing,
 	}
 }
 

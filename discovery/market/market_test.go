@@ -283,6 +283,7 @@ func TestFindingsAreBounded(t *testing.T) {
 	for n := range 60 {
 		long := strings.Repeat("l", 3000) + strconv.Itoa(n)
 		many.Left = append(many.Left, market.Left{Provider: long, Object: long, KeptBecause: long})
+		many.Pods = append(many.Pods, market.PodsWaiting{Provider: "milan", Pod: long, Why: long})
 	}
 	p.Findings = func() market.Findings { return many }
 	w.runWith(t, p, func(func(time.Duration)) {
@@ -293,6 +294,8 @@ func TestFindingsAreBounded(t *testing.T) {
 		require.LessOrEqual(t, len(raw), 64<<10)
 		require.NotEmpty(t, published.Findings.Left)
 		require.Equal(t, 60, len(published.Findings.Left)+published.Findings.MoreLeft)
+		require.NotEmpty(t, published.Findings.Pods)
+		require.Equal(t, 60, len(published.Findings.Pods)+published.Findings.MorePods)
 	})
 }
 
@@ -300,9 +303,10 @@ func TestFindingsOfAGroup(t *testing.T) {
 	all := market.Findings{
 		Nodes: []market.DifferentNode{{Node: "a", Group: "one"}, {Node: "b", Group: "two"}},
 		Left:  []market.Left{{Provider: "milan"}}, MoreNodes: 3,
+		Pods: []market.PodsWaiting{{Group: "one"}, {Group: "two"}},
 	}
 	require.Equal(t, all, all.Of(nil))
-	require.Equal(t, market.Findings{Nodes: all.Nodes[1:], Left: all.Left}, all.Of([]string{"two"}))
+	require.Equal(t, market.Findings{Nodes: all.Nodes[1:], Left: all.Left, Pods: all.Pods[1:]}, all.Of([]string{"two"}))
 }
 
 // A provider that takes nothing new has no room, whatever its offer says: the published market tells so.

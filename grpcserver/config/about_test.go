@@ -105,6 +105,8 @@ var about = withDefaultsToo(map[string]string{
 		"instance is lost: its pods are deleted, and Cluster Autoscaler may request another. 0 means never. Default 5m.",
 	"nodeGroups.*.budgets.isolated": "How long no instance is lost while no provider at all answers: the cause is then " +
 		"probably this cluster's own network. 0 means for ever. Default 30m.",
+	"nodeGroups.*.budgets.podStart": "How long a pod may take on its virtual node to its first container; then `status`, " +
+		"a metric and an alert report it. Give more than it takes a provider to add a node. Default 10m.",
 	"nodeGroups.*.budgets.failedTTL": "How long a failed instance that Cluster Autoscaler does not delete stays listed. " +
 		"Default 1h.",
 })

@@ -101,6 +101,9 @@ type Budgets struct {
 	Unready *Term `json:"unready,omitempty"`
 	// Isolated is how long nothing is lost while no provider at all answers. Default 30m; 0 means for ever.
 	Isolated *Term `json:"isolated,omitempty"`
+	// PodStart is how long a pod may take from its virtual node to its first container, before it is reported. Default
+	// 10m; longer where the provider adds nodes for pods.
+	PodStart metav1.Duration `json:"podStart,omitempty"`
 }
 
 // Bounds where nothing else is said.
@@ -124,6 +127,7 @@ func (b Budgets) WithDefaults() Budgets {
 		Total:      or(b.Total, 12*time.Minute),
 		Drain:      or(b.Drain, 10*time.Minute),
 		FailedTTL:  or(b.FailedTTL, time.Hour),
+		PodStart:   or(b.PodStart, 10*time.Minute),
 	}
 }
 

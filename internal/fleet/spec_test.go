@@ -55,13 +55,13 @@ func TestDefaultBudgets(t *testing.T) {
 	term := func(d time.Duration) *fleet.Term { return &fleet.Term{Duration: of(d)} }
 	defaults := fleet.Budgets{SelectWait: of(20 * time.Second), Peer: of(90 * time.Second), Network: of(5 * time.Minute),
 		Join: of(2 * time.Minute), Total: of(12 * time.Minute), Drain: of(10 * time.Minute), FailedTTL: of(time.Hour),
-		Unready: term(5 * time.Minute), Isolated: term(30 * time.Minute)}
+		Unready: term(5 * time.Minute), Isolated: term(30 * time.Minute), PodStart: of(10 * time.Minute)}
 	require.Equal(t, defaults, fleet.Budgets{}.WithDefaults())
 	negative := fleet.Budgets{SelectWait: of(-1), Peer: of(-1), Network: of(-1), Join: of(-1), Total: of(-1),
-		Drain: of(-1), FailedTTL: of(-1)}
+		Drain: of(-1), FailedTTL: of(-1), PodStart: of(-1)}
 	require.Equal(t, defaults, negative.WithDefaults(), "a negative time is none")
 	one := fleet.Budgets{SelectWait: of(1), Peer: of(1), Network: of(1), Join: of(1), Total: of(1), Drain: of(1),
-		FailedTTL: of(1), Unready: term(0), Isolated: term(1)}
+		FailedTTL: of(1), Unready: term(0), Isolated: term(1), PodStart: of(1)}
 	require.Equal(t, one, one.WithDefaults())
 }
 

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities"
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
@@ -47,6 +48,7 @@ type hub struct {
 	cordons []string
 	holds   []fleet.HoldRequest
 	events  []string
+	pods    []*corev1.Pod // that Liqo offloads
 }
 
 // errHang is of a provider that accepts connections and says nothing.
@@ -239,7 +241,7 @@ func (h *hub) Record(n activities.Event) {
 func (h *hub) observer() *observer.Observer {
 	return &observer.Observer{Entities: h, Messages: h, Backend: h, Catalog: h, Events: h,
 		Witness: func(context.Context, []string) (bool, error) { return h.others, h.fails["witness"] },
-		Logger:  slog.New(slog.DiscardHandler), Conditions: &activities.Conditions{}}
+		Logger:  slog.New(slog.DiscardHandler), Conditions: &activities.Conditions{}, Pods: &observer.Pods{}}
 }
 
 // between changes the hub between two rounds, and forgets what was noted.

@@ -66,8 +66,10 @@ type Observer struct {
 	Hub func(ctx context.Context) (workflows.HubState, error)
 	// Memory keeps what the rounds know for the next leader. nil keeps nothing.
 	Memory Memory
-	// Conditions, if any, receives the conditions of providers. Events, if any, records what is removed.
+	// Conditions and Pods, if any, receive the conditions of providers, and the pods that do not run on virtual nodes.
+	// Events, if any, records removals.
 	Conditions *activities.Conditions
+	Pods       *Pods
 	Events     activities.EventRecorder
 	Logger     *slog.Logger
 	// Every is how often a round begins; 0 means Every, the constant.
@@ -76,6 +78,7 @@ type Observer struct {
 	asked    chan chan error // by RoundNow
 	asking   sync.Once
 	progress progress
+	seen     podsSeen
 	hears    told.Once
 }
 

@@ -72,6 +72,7 @@ func (o *Observer) round(ctx context.Context, s state) (state, error) {
 	s.Outlook, s.soon = j.Now, j.Soon
 	s.Sweep = o.sweep(ctx, s.Sweep, began, &b, w, offers)
 	o.Conditions.Set(j.Conditions(b.providers), s.Sweep.Orphans, time.Now())
+	o.watchPods(ctx, b.groups, time.Now())
 	return s, nil
 }
 

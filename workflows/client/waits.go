@@ -40,10 +40,28 @@ func (g *Groups) Waits(ctx context.Context, i fleet.InstanceView) (w Waiting, er
 		return w, err
 	}
 	w, err = g.waits(ctx, workflows.PeeringID(i.Provider))
-	if errors.Is(err, fleet.ErrNotRunning) {
-		err = nil
+	if errors.Is(err, fleet.ErrNotRunning) || err == nil && w.Step == "" {
+		w, err = g.removal(ctx, i.Provider)
 	}
 	return w, err
+}
+
+// removal reads why the removal of the last peering with a provider waits; nothing when none is under way.
+func (b *base) removal(ctx context.Context, provider string) (Waiting, error) {
+	w, err := b.waits(ctx, workflows.UnpeeringID(provider))
+	if errors.Is(err, fleet.ErrNotRunning) {
+		return Waiting{}, nil
+	}
+	if w.Step != "" {
+		w.Stage = strings.TrimSuffix("the removal of the previous peering: "+w.Stage, ": ")
+	}
+	return w, err
+}
+
+// Removal reads why the removal of the last peering with a provider waits, as Waits does; nothing when none is under
+// way.
+func (e *Entities) Removal(ctx context.Context, provider string) (Waiting, error) {
+	return e.removal(ctx, provider)
 }
 
 func (b *base) waits(ctx context.Context, workflow string) (w Waiting, err error) {

@@ -76,6 +76,12 @@ func TestWaits(t *testing.T) {
 				"Establish", beat, "")},
 			Waiting{Step: "Establish", Stage: "ready", Message: "the Node is not Ready"}, false,
 		},
+		"waits for the removal of the previous peering": {
+			fleet.Peering, map[string][]*workflow.PendingActivityInfo{"edge/scale-out/a-t0-1": nil,
+				"edge/unpeering/milan": step(t, "RemovePeering", beat, "")},
+			Waiting{Step: "RemovePeering", Stage: "the removal of the previous peering: ready",
+				Message: "the Node is not Ready"}, false,
+		},
 		"waits for an answer": {
 			fleet.Peering, map[string][]*workflow.PendingActivityInfo{"edge/scale-out/a-t0-1": nil}, Waiting{}, false,
 		},

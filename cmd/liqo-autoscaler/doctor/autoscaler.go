@@ -1,9 +1,13 @@
 package doctor
 
 import (
+	"cmp"
+	"context"
 	"strings"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/version"
 )
 
@@ -19,7 +23,7 @@ const (
 var optional = map[string]bool{"cloud-config": true, "expander": true, "write-status-configmap": true,
 	"balance-similar-node-groups": true, "balancing-label_1": true, "max-node-provision-time": true}
 
-func (r *Report) autoscaler(in Installation, c *cluster) {
+func (r *Report) autoscaler(ctx context.Context, in Installation, c *cluster) {
 	if !c.deployments {
 		return
 	}
@@ -32,6 +36,7 @@ func (r *Report) autoscaler(in Installation, c *cluster) {
 			r.add("autoscaler-old", p.where(), "it is Cluster Autoscaler %s", v)
 		}
 		r.provisionTime(in, p)
+		r.silence(ctx, in, c, p)
 		for _, f := range in.Flags(defaultProvision) {
 			if _, ok := p.flag(f.Name); !ok && !optional[f.Name] {
 				r.add("autoscaler-flag", p.where(), "--%s=%s is not set. %s", f.Name, f.Value, f.Why)
@@ -61,5 +66,43 @@ func (r *Report) provisionTime(in Installation, p process) {
 	if len(hasty) > 0 {
 		r.add("autoscaler-hasty", p.where(), "it gives up on a node after %s, and nodes of %s may take %s "+
 			"(budgets.total): set --max-node-provision-time", waits, strings.Join(hasty, ", "), longest)
+	}
+}
+
+// Cluster Autoscaler writes its status at the end of each loop whose Refresh of the node groups succeeded (CA
+// core/static_autoscaler.go, RunOnce; clusterstate/utils/status.go).
+const (
+	annotationUpdated = "cluster-autoscaler.kubernetes.io/last-updated"
+	layoutUpdated     = "2006-01-02 15:04:05.999999999 -0700 MST"
+	// silenceBound is how old the status may be; a loop takes ten seconds, and minutes while many nodes are added.
+	silenceBound = 5 * time.Minute
+)
+
+// silence examines when Cluster Autoscaler has last completed a loop.
+func (r *Report) silence(ctx context.Context, in Installation, c *cluster, p process) {
+	if writes, ok := p.flag("write-status-configmap"); ok && writes == "false" || p.deployment.Status.ReadyReplicas == 0 {
+		return
+	}
+	namespace, _ := p.flag("namespace")
+	name, _ := p.flag("status-config-map-name")
+	name, namespace = cmp.Or(name, "cluster-autoscaler-status"), cmp.Or(namespace, p.deployment.Namespace)
+	status, err := c.kube.CoreV1().ConfigMaps(namespace).Get(ctx, name, metav1.GetOptions{})
+	where := "ConfigMap " + namespace + "/" + name
+	if apierrors.IsNotFound(err) {
+		r.add("autoscaler-silent", where, "it does not exist: no loop of Cluster Autoscaler has ended well")
+		return
+	}
+	if r.skipped(where, err) {
+		return
+	}
+	text := status.Annotations[annotationUpdated]
+	at, err := time.Parse(layoutUpdated, text)
+	if err != nil {
+		r.skipped("the time in "+where, err)
+		return
+	}
+	if age := in.Now.Sub(at); age > silenceBound {
+		r.add("autoscaler-silent", where, "the last loop of Cluster Autoscaler that ended well was %s ago",
+			age.Round(time.Second))
 	}
 }

@@ -76,6 +76,7 @@ var broken = map[doctor.ID]struct {
 	"autoscaler-config": {func(s *setup) { s.caConfig.Data["cloud-config.yaml"] = []byte("address: la.la.svc") },
 		"it has no cert"},
 
+	"autoscaler-silent": {func(s *setup) { s.caLoop = -10 * time.Minute }, "that ended well was 10m0s ago"},
 	"autoscaler-refuses-ids": {func(s *setup) {
 		s.cloudCA = deployment("cloud-ca", "cluster-autoscaler:v1.32.1", "--cloud-provider=aws")
 	}, "its provider aws returns an error for the providerID of a virtual node"},
@@ -98,6 +99,15 @@ var broken = map[doctor.ID]struct {
 	"temporal-old":         {func(s *setup) { s.in.Temporal.Version = "1.24.2" }, "1.24.2"},
 	"temporal-attributes":  {func(s *setup) { s.in.Temporal.Missing = []string{"LiqoGroup"} }, "LiqoGroup"},
 	"temporal-no-worker":   {func(s *setup) { s.in.Temporal.Polled = false }, "no worker polls it"},
+
+	"pods-rejected": {func(s *setup) {
+		s.more = append(s.more, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "agent"},
+			Status: corev1.PodStatus{Phase: corev1.PodPending, Reason: "OffloadingBackOff"}})
+	}, "1 in namespace kube-system"},
+	"pods-overdue": {func(s *setup) {
+		s.in.Market.Findings.Pods = []market.PodsWaiting{{Provider: "milan", Group: "std", Verdict: "NotStarting", Count: 3,
+			Overdue: 2, Pod: "shop/web", Why: "ImagePullBackOff"}}
+	}, "NotStarting: 2 pods of node group std have not run since their budgets.podStart, such as shop/web: ImagePullBackOff"},
 
 	"no-groups":            {func(s *setup) { s.in.Temporal.Groups = nil }, "no node group runs"},
 	"group-not-configured": {func(s *setup) { s.in.Temporal.Groups[0].Spec = nil }, "has no spec"},

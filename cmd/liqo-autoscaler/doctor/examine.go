@@ -21,11 +21,12 @@ func Examine(ctx context.Context, in Installation) *Report {
 		r.processes(c)
 		r.rights(ctx, c)
 		r.policies(ctx, c)
-		r.autoscaler(in, c)
+		r.autoscaler(ctx, in, c)
 		r.otherAutoscalers(c)
 		r.certificates(ctx, in, c)
 		r.nodes(in, c)
 		r.otherHubs(c)
+		r.rejected(ctx, c)
 	}
 	for _, p := range in.Providers {
 		r.provider(ctx, p, c, in.Now)

@@ -71,6 +71,7 @@ func (r *Report) offers(in Installation) {
 	}
 	r.examined("%d offers", len(in.Market.Offers))
 	in.observer(r)
+	in.pods(r)
 	in.clocks(r)
 	if len(in.Market.Offers) == 0 {
 		r.add("no-offers", "market", "nobody offers anything")
@@ -138,5 +139,15 @@ func (in Installation) observer(r *Report) {
 			since += ": " + o.Failed
 		}
 		r.add("observer-stopped", "observer", "%s; nothing is healed, and no dead provider is noticed", since)
+	}
+}
+
+// pods examines the pods that do not run on their virtual nodes, as the worker that leads has published them.
+func (in Installation) pods(r *Report) {
+	for _, p := range in.Market.Findings.Pods {
+		if p.Overdue > 0 {
+			r.add("pods-overdue", "provider "+p.Provider, "%s: %d pods of node group %s have not run since their "+
+				"budgets.podStart, such as %s: %s", p.Verdict, p.Overdue, p.Group, p.Pod, p.Why)
+		}
 	}
 }

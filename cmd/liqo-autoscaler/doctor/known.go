@@ -56,6 +56,8 @@ var known = map[ID]illness{
 	"autoscaler-config": {Error,
 		"give it the Secret that the chart makes, or what liqo-autoscaler config cloud-config prints"},
 
+	"autoscaler-silent": {Error,
+		"kubectl logs of Cluster Autoscaler says which call fails: does it reach the gRPC server, and is it the leader?"},
 	"autoscaler-refuses-ids": {Error,
 		"make no virtual nodes beside this Cluster Autoscaler: docs/other-autoscalers.md lists the clouds and versions"},
 	"autoscaler-stops-with-us": {Warning,
@@ -82,6 +84,9 @@ var known = map[ID]illness{
 	"worker-clock": {Warning,
 		"synchronize the clocks of the workers' nodes, of Temporal and of the API server (NTP)"},
 	"observer-paused": {Warning, "liqo-autoscaler resume observer"},
+
+	"pods-rejected": {Warning, "remove the toleration from these pods, or liqoctl offload namespace NAMESPACE"},
+	"pods-overdue":  {Warning, "liqo-autoscaler explain pod NAMESPACE/NAME shows what the provider says"},
 
 	"no-groups": {Error,
 		"see that Cluster Autoscaler runs and reaches the gRPC server, which configures the groups"},

@@ -42,6 +42,7 @@ type setup struct {
 	clientNames                    []string
 	serverLasts, clientLasts       time.Duration
 	otherAuthority                 bool
+	caLoop                         time.Duration                // from now, when Cluster Autoscaler's last loop ended
 	policed                        []string                     // kinds with a policy of the worker's account
 	enforced                       admissionv1.ValidationAction // of its binding
 	consumer                       string                       // that has an account here, and no policies
@@ -145,6 +146,10 @@ func (s *setup) examine(t *testing.T) *doctor.Report {
 		objects = append(objects, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "liqo-autoscaler",
 			Name: "consumer-" + s.consumer}})
 	}
+	objects = append(objects, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "la",
+		Name: "cluster-autoscaler-status", Annotations: map[string]string{"cluster-autoscaler.kubernetes.io/last-updated":
+		// as Cluster Autoscaler writes it
+		s.in.Now.Add(s.caLoop).UTC().String()}}})
 	s.in.Kube = s.cluster(append(objects, s.serverTLS, s.clientTLS, s.caConfig, s.node)...)
 	if s.provider == nil {
 		s.provider = s.cluster(healthy().liqo)

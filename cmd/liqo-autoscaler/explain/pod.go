@@ -3,29 +3,44 @@ package explain
 import (
 	"cmp"
 	"fmt"
+	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/boundpod"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
 // What Liqo marks namespaces with that it offloads (Liqo pkg/consts/namespace_mapping.go).
 const offloadedLabel, offloadedValue = "liqo.io/scheduling-enabled", "true"
 
-// Pod is why a pod has no node.
+// Pod is why a pod has no node, or why it does not run on the node that it has.
 type Pod struct {
 	Pod     string `json:"pod"`
 	Reason  Reason `json:"reason"`
 	Message string `json:"message"`
-	// Scheduler and ClusterAutoscaler are what these said of it last.
+	// Node is the pod's node. Instance and Provider are set for a virtual node.
+	Node     string `json:"node,omitempty"`
+	Instance string `json:"instance,omitempty"`
+	Provider string `json:"provider,omitempty"`
+	// Scheduler and ClusterAutoscaler are their newest messages about the pod. LastEvent is the newest event that the provider's
+	// cluster has written about its pod.
 	Scheduler         string  `json:"scheduler,omitempty"`
 	ClusterAutoscaler string  `json:"clusterAutoscaler,omitempty"`
+	LastEvent         string  `json:"lastEvent,omitempty"`
 	Groups            []Group `json:"groups,omitempty"`
 	// Notes are what could not be read, and so was not considered.
 	Notes []string `json:"notes,omitempty"`
 }
 
-// OfPod says why the pod has no node.
+// OfPod judges why the pod has no node, or why it does not run on the node that it has.
 func OfPod(w World) Pod {
 	p := Pod{Pod: w.Pod.Namespace + "/" + w.Pod.Name, ClusterAutoscaler: lastWord(w.Events), Notes: w.Notes}
+	if w.Pod.Spec.NodeName != "" {
+		p.bound(w)
+		return p
+	}
 	condition := scheduledCondition(w.Pod)
 	if condition != nil && condition.Status != corev1.ConditionTrue {
 		p.Scheduler = condition.Message
@@ -46,6 +61,33 @@ func OfPod(w World) Pod {
 	return p
 }
 
+// bound judges a pod that has a node. Liqo copies the condition PodScheduled of the provider's pod into its status.
+func (p *Pod) bound(w World) {
+	pod := w.Pod
+	p.Node, p.LastEvent = pod.Spec.NodeName, boundpod.LastRemote(w.Events)
+	for _, g := range w.Groups {
+		for _, i := range g.Instances {
+			if i.Attempt > 0 && fleet.ObjectName(i.Name, i.Attempt) == p.Node {
+				p.Instance, p.Provider = i.Name, i.Provider
+			}
+		}
+	}
+	verdict, why := boundpod.Of(pod, w.Events)
+	switch {
+	case verdict != "":
+		p.Reason, p.Message = Reason(verdict), why
+	case pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed:
+		p.Reason, p.Message = Finished, "it has ended, "+string(pod.Status.Phase)
+		if words := strings.TrimSpace(pod.Status.Reason + " " + pod.Status.Message); words != "" {
+			p.Message += ": " + words
+		}
+	case pod.DeletionTimestamp != nil:
+		p.Reason, p.Message = Finished, "it is being deleted, and ends on node "+p.Node
+	default:
+		p.Reason, p.Message = Scheduled, "it has a node, "+p.Node
+	}
+}
+
 // Pending makes of a manifest the pod that it would be: in an offloaded namespace, where Liqo adds a toleration, and
 // found unschedulable.
 func Pending(manifest *corev1.Pod) *corev1.Pod {
@@ -63,14 +105,16 @@ func before(w World, condition *corev1.PodCondition) (Reason, string) {
 	switch pod := w.Pod; {
 	case pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed:
 		return Finished, "it has ended, " + string(pod.Status.Phase)
-	case pod.Spec.NodeName != "":
-		return Scheduled, "it has a node, " + pod.Spec.NodeName
 	case pod.DeletionTimestamp != nil:
 		return Finished, "it is being deleted"
 	case len(pod.Spec.SchedulingGates) > 0:
 		return Gated, "the scheduling gate " + pod.Spec.SchedulingGates[0].Name + " holds it"
 	case condition != nil && condition.Reason != corev1.PodReasonUnschedulable:
 		return NotSeen, "the scheduler has not found it unschedulable: " + condition.Reason
+	case w.Namespace != nil && w.Namespace.Labels[offloadedLabel] != offloadedValue && toleratesVirtualNodes(pod):
+		return NotOffloaded, fmt.Sprintf("namespace %s is not offloaded (it has no label %s=%s), and the pod tolerates the "+
+			"taint of virtual nodes: Cluster Autoscaler may add one for it, on which Liqo rejects it permanently; remove the "+
+			"toleration, or liqoctl offload namespace %s", pod.Namespace, offloadedLabel, offloadedValue, pod.Namespace)
 	case w.Namespace != nil && w.Namespace.Labels[offloadedLabel] != offloadedValue:
 		return NotOffloaded, fmt.Sprintf("namespace %s is not offloaded (it has no label %s=%s), so Liqo lets none of its "+
 			"pods on virtual nodes: liqoctl offload namespace %s, and then create the pod again", pod.Namespace, offloadedLabel,
@@ -79,6 +123,12 @@ func before(w World, condition *corev1.PodCondition) (Reason, string) {
 		return NoGroups, "no node group runs: does the gRPC server, and does Cluster Autoscaler call it?"
 	}
 	return "", ""
+}
+
+// toleratesVirtualNodes reports whether the pod has the toleration that Liqo adds in offloaded namespaces.
+func toleratesVirtualNodes(pod *corev1.Pod) bool {
+	taint := corev1.Taint{Key: liqoTaint, Value: "true", Effect: corev1.TaintEffectNoExecute}
+	return slices.ContainsFunc(pod.Spec.Tolerations, func(t corev1.Toleration) bool { return t.ToleratesTaint(&taint) })
 }
 
 // after is the best that the groups have to say.

@@ -67,16 +67,21 @@ func TestWhyAPodGetsNoNode(t *testing.T) {
 		says    string
 	}{
 		"it may come": {func(*explain.World) {}, explain.NotRequestedYet, "Cluster Autoscaler has not asked"},
-		"scheduled":   {func(w *explain.World) { w.Pod.Spec.NodeName = "n" }, explain.Scheduled, "it has a node, n"},
-		"ended":       {func(w *explain.World) { w.Pod.Status.Phase = corev1.PodSucceeded }, explain.Finished, "Succeeded"},
+		"scheduled": {func(w *explain.World) {
+			w.Pod.Spec.NodeName, w.Pod.Status = "n", corev1.PodStatus{Phase: corev1.PodRunning}
+		}, explain.Scheduled, "it has a node, n"},
+		"ended": {func(w *explain.World) { w.Pod.Status.Phase = corev1.PodSucceeded }, explain.Finished, "Succeeded"},
 		"deleted": {func(w *explain.World) { w.Pod.DeletionTimestamp = &metav1.Time{Time: w.Now} }, explain.Finished,
 			"being deleted"},
 		"gated": {func(w *explain.World) { w.Pod.Spec.SchedulingGates = []corev1.PodSchedulingGate{{Name: "quota"}} },
 			explain.Gated, "quota"},
 		"not seen": {func(w *explain.World) { w.Pod.Status.Conditions[0].Reason = "SchedulerError" }, explain.NotSeen,
 			"SchedulerError"},
-		"not offloaded": {func(w *explain.World) { w.Namespace.Labels = nil }, explain.NotOffloaded,
-			"liqoctl offload namespace shop"},
+		"not offloaded": {func(w *explain.World) { w.Namespace.Labels, w.Pod.Spec.Tolerations = nil, nil },
+			explain.NotOffloaded, "so Liqo lets none of its pods on virtual nodes: liqoctl offload namespace shop"},
+		"not offloaded, and tolerates everything": {func(w *explain.World) {
+			w.Namespace.Labels, w.Pod.Spec.Tolerations = nil, []corev1.Toleration{{Operator: corev1.TolerationOpExists}}
+		}, explain.NotOffloaded, "on which Liqo rejects it permanently; remove the toleration"},
 		"namespace not read": {func(w *explain.World) { w.Namespace = nil }, explain.NotRequestedYet, "std"},
 		"no groups":          {func(w *explain.World) { w.Groups = nil }, explain.NoGroups, "no node group runs"},
 		"no spec":            {func(w *explain.World) { w.Groups[0].Spec = nil }, explain.NotConfigured, "Refresh"},
@@ -231,4 +236,27 @@ func TestWhatSpeaksForAnOffer(t *testing.T) {
 	require.NoError(t, explain.OfPod(w).Text(&text))
 	require.Contains(t, text.String(),
 		"offer of milan: fits at price 0 USD, score 2.5: latency 0.5, price 1, spread 0.5, warm 0.5\n")
+}
+
+// A pod that has a virtual node and does not run there: the verdict, the node's provider, and the provider's last event.
+// The condition PodScheduled in its status is the provider's.
+func TestWhyAPodDoesNotRunOnItsNode(t *testing.T) {
+	w := world()
+	w.Groups[0].Instances = []fleet.InstanceView{{Name: "std-a-1", Phase: fleet.Ready, Attempt: 2, Provider: "milan"}}
+	w.Pod.Spec.NodeName = "lca-std-a-1-2"
+	w.Pod.Status.Conditions[0].Message = "0/1 nodes are available: 1 Insufficient cpu."
+	w.Events = []corev1.Event{{Reason: "FailedScheduling", Message: "0/1 nodes are available",
+		Source: corev1.EventSource{Component: "default-scheduler (remote)"}}}
+	var text bytes.Buffer
+	require.NoError(t, explain.OfPod(w).Text(&text))
+	require.Equal(t, `pod shop/web-0: PendingOnProvider
+  0/1 nodes are available: 1 Insufficient cpu.
+  node lca-std-a-1-2 of instance std-a-1 on provider milan
+  last event on the provider: FailedScheduling: 0/1 nodes are available
+`, text.String())
+
+	w.Pod.Status = corev1.PodStatus{Phase: corev1.PodFailed, Reason: "DeadlineExceeded"}
+	require.Equal(t, "it has ended, Failed: DeadlineExceeded", explain.OfPod(w).Message)
+	w.Pod.Status, w.Pod.DeletionTimestamp = corev1.PodStatus{Phase: corev1.PodRunning}, &metav1.Time{Time: w.Now}
+	require.Equal(t, explain.Finished, explain.OfPod(w).Reason)
 }

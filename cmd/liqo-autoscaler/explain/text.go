@@ -44,12 +44,7 @@ func (p Pod) Text(out io.Writer) error {
 	var t page
 	t.line(0, "pod %s: %s", p.Pod, p.Reason)
 	t.line(1, "%s", p.Message)
-	if p.Scheduler != "" {
-		t.line(1, "scheduler: %s", p.Scheduler)
-	}
-	if p.ClusterAutoscaler != "" {
-		t.line(1, "Cluster Autoscaler: %s", p.ClusterAutoscaler)
-	}
+	p.wordsOfOthers(&t)
 	for _, g := range p.Groups {
 		t.line(0, "node group %s: %s, target size %d of %d", g.Name, g.Reason, g.Target, g.Max)
 		t.line(1, "%s", g.Message)
@@ -75,6 +70,21 @@ func (p Pod) Text(out io.Writer) error {
 		t.line(0, "not considered: %s", note)
 	}
 	return t.to(out)
+}
+
+// wordsOfOthers prints the pod's node, and what provider, scheduler and Cluster Autoscaler have written.
+func (p Pod) wordsOfOthers(t *page) {
+	if p.Provider != "" {
+		t.line(1, "node %s of instance %s on provider %s", p.Node, p.Instance, p.Provider)
+	} else if p.Node != "" && p.Reason != Scheduled {
+		t.line(1, "node %s", p.Node)
+	}
+	for _, words := range []struct{ of, text string }{{"last event on the provider", p.LastEvent},
+		{"scheduler", p.Scheduler}, {"Cluster Autoscaler", p.ClusterAutoscaler}} {
+		if words.text != "" {
+			t.line(1, "%s: %s", words.of, words.text)
+		}
+	}
 }
 
 // Text prints it for people.

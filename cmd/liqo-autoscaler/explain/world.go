@@ -29,9 +29,10 @@ type World struct {
 // Reason is why a pod has no node, or what a group does about it, in one word.
 type Reason string
 
-// The reasons of a pod; those from OnItsWay on are of node groups, too, best first.
+// The reasons of a pod without a node; those from OnItsWay on are of node groups, too, best first. The reasons of a pod
+// that has a node are the verdicts of package boundpod.
 const (
-	Scheduled       Reason = "Scheduled"              // it has a node
+	Scheduled       Reason = "Scheduled"              // it has a node, and package boundpod finds nothing wrong there
 	Finished        Reason = "Finished"               // it has ended
 	Gated           Reason = "Gated"                  // a scheduling gate holds it
 	NotSeen         Reason = "NotSeen"                // the scheduler has not found it unschedulable yet

@@ -46,7 +46,7 @@ func (f statusFlags) read(ctx context.Context, groups *flow.Groups, entities *fl
 	status.Refusing = show.RefusingOf(providers)
 	if m != nil {
 		status = status.Priced(snapshots, m.Candidates(), time.Now())
-		status.Findings = m.Findings.Of(f.groups)
+		status = status.Found(m.Findings.Of(f.groups))
 	}
 	return status, errors.Join(err, unread)
 }

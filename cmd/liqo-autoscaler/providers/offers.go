@@ -69,12 +69,16 @@ func printOffers(out, errOut io.Writer, format string, document show.Offers) err
 	return output.Print(out, format, output.Style{Now: time.Now()}, document)
 }
 
+// removalsRead bounds the removals of peerings whose step is read.
+const removalsRead = 20
+
 // lent reads the providers, and the sources if any is given, else the market. What is wrong with that goes to notes.
 func (f offersFlags) lent(ctx context.Context, c *connect.Common, from serve.Published,
 	notes io.Writer) (show.Offers, error) {
 	var states []fleet.ProviderSnapshot
 	var group *fleet.GroupSpec
 	var unread error
+	removals := map[string]string{}
 	if err := c.Run(ctx, func(t client.Client) (err error) {
 		providers := flow.NewEntities(t, c.Hub, c.TaskQueue)
 		names, err := providers.ProviderNames(ctx)
@@ -84,6 +88,13 @@ func (f offersFlags) lent(ctx context.Context, c *connect.Common, from serve.Pub
 		}
 		if err != nil {
 			return err
+		}
+		for _, p := range states {
+			if p.Phase == fleet.Removing && len(removals) < removalsRead {
+				if w, err := providers.Removal(ctx, p.ID); err == nil {
+					removals[p.ID] = w.String()
+				}
+			}
 		}
 		groups, err := providers.Groups(ctx)
 		for _, g := range groups {
@@ -96,10 +107,10 @@ func (f offersFlags) lent(ctx context.Context, c *connect.Common, from serve.Pub
 		return show.Offers{}, err
 	}
 	if !f.Sources.Given() {
-		return show.OffersOf(states, f.published(ctx, c.Hub, from, notes), group), unread
+		return show.OffersOf(states, f.published(ctx, c.Hub, from, notes), group).Waiting(removals), unread
 	}
 	offered, problems, err := f.offered(ctx, c.Hub)
-	document := show.OffersOf(states, offered, group)
+	document := show.OffersOf(states, offered, group).Waiting(removals)
 	document.Problems = problems
 	return document, errors.Join(unread, err)
 }

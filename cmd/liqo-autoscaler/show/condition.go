@@ -1,8 +1,10 @@
 package show
 
 import (
+	"fmt"
 	"time"
 
+	"github.com/liqo-autoscaler/liqo-autoscaler/discovery/market"
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
@@ -33,4 +35,19 @@ func cordonOf(p fleet.ProviderSnapshot) *Condition {
 	}
 	return &Condition{Provider: p.ID, Name: conditionCordoned, Since: p.Cordoned.UTC(),
 		Message: "by an operator: nothing new is made there (liqo-autoscaler uncordon provider " + p.ID + ")"}
+}
+
+// conditionPods is of a provider on which pods have not run for the budgets.podStart of their group.
+const conditionPods = "PodsDoNotStart"
+
+// Found adds the findings of the worker. Pods that are overdue are a condition of their provider.
+func (s Status) Found(f market.Findings) Status {
+	s.Findings = f
+	for _, p := range f.Pods {
+		if p.Overdue > 0 {
+			s.Conditions = append(s.Conditions, Condition{Provider: p.Provider, Name: conditionPods, Since: p.Since.UTC(),
+				Message: fmt.Sprintf("%s: %d pods of group %s, such as %s: %s", p.Verdict, p.Overdue, p.Group, p.Pod, p.Why)})
+		}
+	}
+	return s
 }

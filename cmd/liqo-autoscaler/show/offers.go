@@ -61,6 +61,8 @@ type Offer struct {
 	Failure *fleet.Failure `json:"failure,omitempty"`
 	// Condition is what the observer has found wrong with the provider.
 	Condition *Condition `json:"condition,omitempty"`
+	// Waits is the reason why the removal of the peering waits; empty when none is under way.
+	Waits string `json:"waits,omitempty"`
 }
 
 // Hold is one attempt's share of an offer.
@@ -99,6 +101,14 @@ func OffersOf(providers []fleet.ProviderSnapshot, offered []fleet.Offer, group *
 		all = []Offer{}
 	}
 	return Offers{Offers: all}
+}
+
+// Waiting adds the reasons why removals of peerings wait, by provider.
+func (o Offers) Waiting(removals map[string]string) Offers {
+	for n := range o.Offers {
+		o.Offers[n].Waits = removals[o.Offers[n].Provider]
+	}
+	return o
 }
 
 func (o *Offer) take(offer fleet.Offer) {
@@ -209,6 +219,8 @@ func (o Offer) why() string {
 			text += " until " + o.Refusing.Until.UTC().Format(time.RFC3339)
 		}
 		return text + ": " + o.Refusing.Reason
+	case o.Waits != "":
+		return "waiting for " + o.Waits
 	case o.Unused != "":
 		return "not used: " + o.Unused
 	case o.Condition != nil:

@@ -117,18 +117,23 @@ func cordoned() fleet.ProviderSnapshot {
 	return p
 }
 
-// differing is a group one of whose nodes differs, and a provider that still has an object of ours.
+// differing is a group one of whose nodes differs and whose pods do not run, and a provider that still has an object of
+// ours.
 func differing() show.Status {
 	s := show.StatusOf(snapshots()[1])
-	s.Findings = market.Findings{
+	return s.Found(market.Findings{
 		Nodes: []market.DifferentNode{{Node: "gpu-10-abc-1-1", Group: "gpu-10", Differs: "label tier is x instead of " +
 			"burst; taint quarantine:NoSchedule is not in the template; allocatable cpu is 1 instead of 2"}},
 		MoreNodes: 12,
 		Left: []market.Left{{Provider: "milan", Since: ago(5 * time.Minute),
 			Object:      "ResourceSlice liqo-tenant-consumer/gpu-10-abb-7-1",
 			KeptBecause: "it is removed when it is still there in ten minutes"}},
-	}
-	return s
+		Pods: []market.PodsWaiting{
+			{Provider: "milan", Group: "gpu-10", Verdict: "NotStarting", Count: 3, Overdue: 2, Pod: "shop/web-0",
+				Since: ago(12 * time.Minute), Why: "container main waits: ImagePullBackOff: Back-off pulling image web:9"},
+			{Provider: "paris", Group: "gpu-10", Verdict: "PendingOnProvider", Count: 1, Pod: "shop/web-7",
+				Since: ago(2 * time.Minute), Why: "0/3 nodes are available: 3 Insufficient cpu."}},
+	})
 }
 
 // costly are groups with nodes whose price is known, is not, or reaches limits.

@@ -80,6 +80,11 @@ func (s Status) sections(style output.Style) []section {
 			}
 			return []string{r.Provider, string(r.Kind), style.Age(r.Since), until, style.Cut(r.Reason)}
 		})},
+		{[]string{"PODS ON", "GROUP", "VERDICT", "PODS", "OVERDUE", "LONGEST", "SINCE", "WHY"}, andMore(s.Findings.MorePods,
+			output.Rows(s.Findings.Pods, func(p market.PodsWaiting) []string {
+				return []string{p.Provider, p.Group, p.Verdict, strconv.Itoa(p.Count), strconv.Itoa(p.Overdue), p.Pod,
+					style.Age(p.Since), style.Cut(p.Why)}
+			}))},
 		{[]string{"OBSERVER", "LAST ROUND", "UNREAD", "WHY"}, s.observer(style)},
 		{[]string{"DIFFERENT NODE", "GROUP", "HOW"}, andMore(s.Findings.MoreNodes,
 			output.Rows(s.Findings.Nodes, func(n market.DifferentNode) []string {

@@ -28,6 +28,26 @@ type Candidate struct {
 	Refusing string `json:"refusing,omitempty"`
 	// Cordoned: an operator wants nothing new there.
 	Cordoned bool `json:"cordoned,omitempty"`
+	// Removing is since when the last peering with the provider is being removed; zero when it is not.
+	Removing time.Time `json:"removing,omitzero"`
+}
+
+// RemovalHangs is how long the removal of a peering may take before the provider is the last choice, because a new
+// peering waits for it. An ordinary removal takes a few seconds, and one with pods that do not end takes as long as they.
+const RemovalHangs = 30 * time.Second
+
+// hangs reports whether a new peering would probably wait in vain for the removal of the last one.
+func (c *Candidate) hangs(now time.Time) bool {
+	return !c.Removing.IsZero() && now.Sub(c.Removing) > RemovalHangs
+}
+
+// whyLast continues the reason of a candidate that fits: why it is the last choice, or nothing.
+func (c *Candidate) whyLast(now time.Time) string {
+	if !c.hangs(now) {
+		return ""
+	}
+	return "; it is the last choice, because its last peering is being removed since " +
+		c.Removing.UTC().Format(time.RFC3339)
 }
 
 // CandidateOf is an offer with what its provider's holds have taken of it, as the provider published.
@@ -36,6 +56,9 @@ func CandidateOf(o fleet.Offer, state fleet.ProviderSnapshot) Candidate {
 		Warm: state.Phase == fleet.Established || state.Phase == fleet.Lingering}
 	if state.Refusing != nil {
 		c.Refusing = state.Refusing.Reason
+	}
+	if state.Phase == fleet.Removing {
+		c.Removing = state.Since
 	}
 	if state.Offer == nil {
 		return c

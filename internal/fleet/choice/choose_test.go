@@ -51,6 +51,9 @@ func TestChooseFilters(t *testing.T) {
 	at := func(d time.Duration) change {
 		return func(c *choice.Candidate) { when := chooseAt.Add(d); c.Offer.Expires = &when }
 	}
+	removing := func(d time.Duration) change {
+		return func(c *choice.Candidate) { c.Removing = chooseAt.Add(-d) }
+	}
 	free := func(l corev1.ResourceList) change { return func(c *choice.Candidate) { c.Free = l } }
 	nodes := func(largest ...corev1.ResourceList) change {
 		return func(c *choice.Candidate) { c.Offer.LargestNodes = largest }
@@ -65,7 +68,11 @@ func TestChooseFilters(t *testing.T) {
 		"fits": {reason: "fits at price 0.5 USD"},
 		"fits exactly": {change: free(amounts("cpu", "2", "memory", "4Gi", "pods", "50")),
 			reason: "fits at price 0.5 USD"},
-		"not expired yet": {change: at(time.Second), reason: "fits at price 0.5 USD"},
+		"not expired yet":                   {change: at(time.Second), reason: "fits at price 0.5 USD"},
+		"its last peering is being removed": {change: removing(30 * time.Second), reason: "fits at price 0.5 USD"},
+		"the removal of its last peering hangs": {change: removing(31 * time.Second),
+			reason: "fits at price 0.5 USD; it is the last choice, because its last peering is being removed since " +
+				"2026-11-20T11:59:29Z"},
 		"expired now": {change: at(0), filter: choice.FilterExpired,
 			reason: "the offer expired at 2026-11-20T12:00:00Z"},
 		"refused": {refused: []string{"p"}, filter: choice.FilterRefused,
@@ -436,4 +443,26 @@ func TestPlace(t *testing.T) {
 	require.Empty(t, left())
 	require.Equal(t, 2, candidates[0].Nodes, "no more than there is")
 	require.Zero(t, candidates[2].Nodes, "and none where none may be")
+}
+
+// A provider whose last peering's removal hangs is the last choice, with a Selection too, and it is the choice when
+// nothing else fits. A refused provider stays out.
+func TestAHangingRemovalIsTheLastChoice(t *testing.T) {
+	for name, selection := range map[string]*fleet.Selection{"by price": nil, "by score": {Price: 1, Warm: 1}} {
+		t.Run(name, func(t *testing.T) {
+			spec := chooseSpec
+			spec.Selection = selection
+			choose := func(removing time.Time, refused ...string) string {
+				cheap := candidate("cheap", 0.1, func(c *choice.Candidate) { c.Removing = removing })
+				both := []choice.Candidate{cheap, candidate("dear", 0.9)}
+				return choice.Choose(spec, both, refused, choice.Rank{}, chooseAt).Chosen
+			}
+			require.Equal(t, "cheap", choose(time.Time{}))
+			require.Equal(t, "cheap", choose(chooseAt.Add(-time.Second)))
+			hangs := chooseAt.Add(-time.Minute)
+			require.Equal(t, "dear", choose(hangs))
+			require.Equal(t, "cheap", choose(hangs, "dear"))
+			require.Empty(t, choose(hangs, "dear", "cheap"))
+		})
+	}
 }

@@ -29,6 +29,7 @@ type question struct {
 type judgement struct {
 	candidate *Candidate
 	filter    Filter // the first that took it out; empty when it fits
+	hangs     bool   // the removal of the last peering there hangs
 	price     float64
 	score     float64
 }
@@ -42,7 +43,7 @@ func judge(spec fleet.InstanceSpec, candidates []Candidate, refused []string, no
 	free := false
 	for n := range candidates {
 		c, j := &candidates[n], &q.judged[n]
-		*j = judgement{candidate: c, price: price(&q.spec, &c.Offer, q.shape)}
+		*j = judgement{candidate: c, hangs: c.hangs(now), price: price(&q.spec, &c.Offer, q.shape)}
 		j.filter = q.filter(c, j.price)
 		switch {
 		case j.filter != "":
@@ -131,7 +132,7 @@ func (q *question) reason(c *Candidate, filter Filter) string {
 	case FilterMaxNodes:
 		return fmt.Sprintf("its maxNodes is %d, %d taken", o.MaxNodes, c.Nodes)
 	}
-	return fmt.Sprintf("fits at price %.6g %s", Price(q.spec, o), q.spec.CurrencyOrDefault())
+	return fmt.Sprintf("fits at price %.6g %s%s", Price(q.spec, o), q.spec.CurrencyOrDefault(), c.whyLast(q.now))
 }
 
 // mismatch is why the offer is not selected, in words.

@@ -70,10 +70,17 @@ func (u *unordered[T]) Swap(a, b int)      { u.items[a], u.items[b] = u.items[b]
 func (u *unordered[T]) Push(any)           { panic("nothing is added") }
 func (u *unordered[T]) Pop() any           { u.items = u.items[:len(u.items)-1]; return nil }
 
-// favours orders judgements: fitting first, then by score and price; 0 where nothing speaks for the one.
+// favours orders judgements: fitting first, then those where no removal hangs, then by score and price; 0 where nothing
+// speaks for the one.
 func favours(a, b *judgement) int {
 	if (a.filter == "") != (b.filter == "") {
 		if a.filter == "" {
+			return -1
+		}
+		return 1
+	}
+	if a.hangs != b.hangs {
+		if b.hangs {
 			return -1
 		}
 		return 1

@@ -28,11 +28,13 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/grpcserver"
 	"github.com/liqo-autoscaler/liqo-autoscaler/grpcserver/derive"
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/account"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/boundpod"
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet/money"
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/registry"
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/serve"
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/testkit/golden"
+	"github.com/liqo-autoscaler/liqo-autoscaler/worker/observer"
 )
 
 const metricsIntro = `# Metrics and health
@@ -101,6 +103,7 @@ func metricRows(t *testing.T) []string {
 	require.NoError(t, err)
 	left := []fleet.Orphan{{Attempt: fleet.Attempt{Provider: fleet.Provider{ID: "milan"}}}}
 	work.Conditions.Set(map[string]string{"milan": ""}, left, time.Now())
+	work.Pods.Set([]observer.PodsWaiting{{Provider: "milan", Verdict: boundpod.NotStarting, Count: 1}}, time.Now())
 	work.Differing.Set("lca-cpu-e-1-1", "cpu", nil)
 	var c client.Options
 	measured(&c)

@@ -24,7 +24,8 @@ import (
 // Observer shows how a process of a hub is, and what its client of Temporal does.
 type Observer struct {
 	*serve.Observer
-	Conditions *activities.Conditions // of a worker, as Differing and Rounds
+	Conditions *activities.Conditions // of a worker, as Pods, Differing and Rounds
+	Pods       *observer.Pods
 	Rounds     *observer.Observer
 	Differing  *nodewatch.Differing
 	Clocks     *metrics.Clocks
@@ -76,10 +77,12 @@ func (o *Observer) measured(steps bool) (func(*client.Options), error) {
 		interceptors = append(interceptors, measure)
 		o.Conditions = &activities.Conditions{}
 		o.Differing = &nodewatch.Differing{}
-		o.Rounds = &observer.Observer{Conditions: o.Conditions}
+		o.Pods = &observer.Pods{}
+		o.Rounds = &observer.Observer{Conditions: o.Conditions, Pods: o.Pods}
 		if err := errors.Join(o.Clocks.Register(o.Registry),
 			metrics.NewConditions(o.Registry, o.Conditions.Of, o.Conditions.Orphans),
-			metrics.NewDiffering(o.Registry, o.Differing.Of), metrics.NewRounds(o.Registry, o.Rounds.Progress)); err != nil {
+			metrics.NewDiffering(o.Registry, o.Differing.Of), metrics.NewRounds(o.Registry, o.Rounds.Progress),
+			metrics.NewPods(o.Registry, o.Pods.Waiting)); err != nil {
 			return nil, err
 		}
 	}
@@ -102,6 +105,11 @@ func (o *Observer) findings() market.Findings {
 	}
 	if !p.Complete.IsZero() {
 		found.Observer.Complete = p.Complete.UTC().Round(0)
+	}
+	waiting, _ := o.Pods.Waiting(time.Now())
+	for _, p := range waiting {
+		found.Pods = append(found.Pods, market.PodsWaiting{Provider: p.Provider, Group: p.Group, Verdict: string(p.Verdict),
+			Count: p.Count, Overdue: p.Overdue, Pod: p.Pod, Since: p.Since.UTC().Round(time.Second), Why: p.Why})
 	}
 	for _, left := range o.Conditions.Orphans(time.Now()) {
 		found.Left = append(found.Left, market.Left{Provider: left.Attempt.Provider.ID, Object: left.Object,

@@ -1,0 +1,145 @@
+// Package boundpod judges, from objects of the consumer cluster alone, why a pod that has a node does not run there. It
+// is for pods on virtual nodes: Liqo copies the status and the events of the provider's pod.
+package boundpod
+
+import (
+	"cmp"
+	"fmt"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// Verdict is the reason, in one word, why a pod that has a node does not run.
+type Verdict string
+
+// The verdicts. The provider's own words are in the message that comes with each.
+const (
+	// RefusedByProvider: the provider's API server refuses the pod: a policy, a quota of the namespace, a webhook.
+	RefusedByProvider Verdict = "RefusedByProvider"
+	// HoldsNoQuota: Liqo on the provider refuses the pod, because the node's quota is used up. Liqo counts ended pods too.
+	HoldsNoQuota Verdict = "HoldsNoQuota"
+	// PendingOnProvider: the provider's scheduler finds no node for the pod.
+	PendingOnProvider Verdict = "PendingOnProvider"
+	// NotStarting: a container has not started yet, such as one whose image cannot be pulled.
+	NotStarting Verdict = "NotStarting"
+	// Restarting: a container ends again and again.
+	Restarting Verdict = "Restarting"
+	// NotOffloaded: the pod was bound to a virtual node, and its namespace is not offloaded.
+	NotOffloaded Verdict = "NotOffloaded"
+)
+
+// Verdicts are all verdicts of pods that Liqo offloads.
+var Verdicts = []Verdict{RefusedByProvider, HoldsNoQuota, PendingOnProvider, NotStarting, Restarting}
+
+// LabelOffloaded is on each pod of the consumer that Liqo offloads, also when the provider refuses it (Liqo
+// pkg/consts/replication.go, LocalPodLabelKey).
+const (
+	LabelOffloaded = "liqo.io/shadowPod"
+	ValueOffloaded = "true"
+)
+
+// Words of Liqo (pkg/virtualKubelet/forge/pods.go and events.go; pkg/webhooks/shadowpod/peeringinfo.go).
+const (
+	reasonBackOff = "OffloadingBackOff"
+	reasonAborted = "OffloadingAborted"
+	eventFailed   = "FailedReflection"
+	quotaUsed     = "quota usage exceeded"
+)
+
+// Of judges a pod that has a node. events are the events of the pod, or nil; only they contain a refusal. The verdict is
+// empty for a pod that has ended, is being deleted, or has all its containers started.
+func Of(pod *corev1.Pod, events []corev1.Event) (Verdict, string) {
+	status := &pod.Status
+	switch {
+	case status.Reason == reasonBackOff || status.Reason == reasonAborted:
+		return NotOffloaded, fmt.Sprintf("Liqo offloads no pods of namespace %s, and this pod tolerates the taint of "+
+			"virtual nodes (%s)", pod.Namespace, status.Reason)
+	case status.Phase == corev1.PodSucceeded || status.Phase == corev1.PodFailed || pod.DeletionTimestamp != nil:
+		return "", ""
+	}
+	for _, c := range status.Conditions {
+		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse {
+			return PendingOnProvider, cmp.Or(c.Message, "the provider's scheduler has found no node for it")
+		}
+	}
+	containers := append(append([]corev1.ContainerStatus{}, status.InitContainerStatuses...), status.ContainerStatuses...)
+	if len(containers) == 0 {
+		return refused(status, events)
+	}
+	for _, c := range containers {
+		if verdict, why := ofContainer(c); verdict != "" {
+			return verdict, why
+		}
+	}
+	return "", ""
+}
+
+// refused judges a pod of which the provider has written no status.
+func refused(status *corev1.PodStatus, events []corev1.Event) (Verdict, string) {
+	last := lastEvent(events, func(e *corev1.Event) bool { return e.Reason == eventFailed })
+	switch {
+	case last == nil && status.Phase != corev1.PodPending:
+		return "", ""
+	case last == nil:
+		return RefusedByProvider, "the provider's pod does not exist yet, and no event says why"
+	case strings.Contains(last.Message, quotaUsed):
+		return HoldsNoQuota, last.Message
+	}
+	return RefusedByProvider, last.Message
+}
+
+func ofContainer(c corev1.ContainerStatus) (Verdict, string) {
+	ended := c.LastTerminationState.Terminated
+	waiting := c.State.Waiting
+	switch {
+	case waiting == nil && (c.State.Terminated == nil || c.State.Terminated.ExitCode == 0) && (c.Ready || ended == nil):
+		return "", ""
+	case ended == nil && c.State.Terminated != nil:
+		return Restarting, fmt.Sprintf("container %s has ended: %s", c.Name, ending(c.State.Terminated))
+	case ended != nil:
+		now := "has started again"
+		if waiting != nil {
+			now = "waits: " + waiting.Reason
+		}
+		return Restarting, fmt.Sprintf("container %s %s; restarts %d, the last run ended: %s", c.Name, now, c.RestartCount,
+			ending(ended))
+	}
+	why := cmp.Or(waiting.Reason, "it has not started")
+	if waiting.Message != "" {
+		why += ": " + waiting.Message
+	}
+	return NotStarting, fmt.Sprintf("container %s waits: %s", c.Name, why)
+}
+
+// ending describes the end of a run.
+func ending(t *corev1.ContainerStateTerminated) string {
+	text := fmt.Sprintf("exit code %d", t.ExitCode)
+	if t.Reason != "" {
+		text += ", " + t.Reason
+	}
+	if t.Message != "" {
+		text += ": " + t.Message
+	}
+	return text
+}
+
+// LastRemote returns the newest event that the provider's cluster has written about its pod, "" for none. Liqo copies
+// it and adds "(remote)" to its source (pkg/virtualKubelet/reflection/event/event.go).
+func LastRemote(events []corev1.Event) string {
+	last := lastEvent(events, func(e *corev1.Event) bool { return strings.HasSuffix(e.Source.Component, " (remote)") })
+	if last == nil {
+		return ""
+	}
+	return last.Reason + ": " + last.Message
+}
+
+func lastEvent(events []corev1.Event, is func(*corev1.Event) bool) (last *corev1.Event) {
+	for n := range events {
+		e := &events[n]
+		if is(e) && (last == nil || !e.LastTimestamp.Before(&last.LastTimestamp)) {
+			last = e
+		}
+	}
+	return last
+}

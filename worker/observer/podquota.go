@@ -1,0 +1,118 @@
+package observer
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	resourcehelper "k8s.io/component-helpers/resource"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/activities"
+	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/boundpod"
+)
+
+// Liqo's quota of a slice counts each pod until it is deleted, and the scheduler counts it until it ends (Liqo
+// pkg/webhooks/shadowpod has no mention of a phase). So on a full node a Job's next pod is bound, and refused as long
+// as its last pod exists.
+
+// finalizerJob is on a pod that its Job has not counted yet (k8s.io/api/batch/v1, JobTrackingFinalizer).
+const finalizerJob = "batch.kubernetes.io/job-tracking"
+
+// hold counts the share of the node's quota of a pod that the provider has accepted.
+func (n *virtualNode) hold(pod *corev1.Pod) {
+	requests := resourcehelper.PodRequests(pod, resourcehelper.PodResourcesOptions{})
+	if pod.Status.Phase != corev1.PodSucceeded && pod.Status.Phase != corev1.PodFailed {
+		sum(n.live, requests)
+		return
+	}
+	sum(n.held, requests)
+	if owner := metav1.GetControllerOf(pod); owner != nil && owner.Kind == "Job" && pod.DeletionTimestamp == nil &&
+		!slices.Contains(pod.Finalizers, finalizerJob) {
+		n.ended = append(n.ended, pod)
+	}
+}
+
+// refusal judges a pod that the provider has not accepted. The refusal's own words are in the pod's events, which the
+// observer does not read.
+func (n *virtualNode) refusal(pod *corev1.Pod) (boundpod.Verdict, string) {
+	switch {
+	case !n.short(pod):
+		return boundpod.RefusedByProvider, "the provider has not accepted it: liqo-autoscaler explain pod shows why"
+	case n.fits(pod):
+		return boundpod.HoldsNoQuota, fmt.Sprintf("pods that have ended hold the node's quota, %d of them of Jobs",
+			len(n.ended))
+	}
+	return boundpod.HoldsNoQuota, "the node's quota is used up"
+}
+
+// short reports whether the quota has no room for the pod, and fits whether it would have room without the pods that
+// have ended.
+func (n *virtualNode) short(pod *corev1.Pod) bool { return !n.within(pod, n.live, n.held) }
+func (n *virtualNode) fits(pod *corev1.Pod) bool  { return n.within(pod, n.live) }
+
+func (n *virtualNode) within(pod *corev1.Pod, used ...corev1.ResourceList) bool {
+	for name, amount := range resourcehelper.PodRequests(pod, resourcehelper.PodResourcesOptions{}) {
+		room, limited := n.room[name]
+		for _, u := range used {
+			amount.Add(u[name])
+		}
+		if limited && amount.Cmp(room) > 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// freeQuota deletes ended pods of Jobs, the oldest first, while they keep a pod from its node that was refused in the
+// last round too. Their Jobs have counted them, as with Kubernetes' own collection of ended pods.
+func (o *Observer) freeQuota(ctx context.Context, lister backend.OffloadedPods, node *virtualNode,
+	since map[types.UID]time.Time) {
+	next := slices.IndexFunc(node.unaccepted, func(pod *corev1.Pod) bool {
+		first, known := o.seen.since[pod.UID]
+		return known && first.Equal(since[pod.UID]) && node.fits(pod)
+	})
+	if next < 0 {
+		return
+	}
+	slices.SortFunc(node.ended, func(a, b *corev1.Pod) int {
+		return a.CreationTimestamp.Compare(b.CreationTimestamp.Time)
+	})
+	for _, pod := range node.ended {
+		if !node.short(node.unaccepted[next]) || ctx.Err() != nil {
+			return
+		}
+		if err := lister.RemoveEndedPod(ctx, pod); err != nil {
+			o.Logger.Warn("an ended pod that holds quota cannot be deleted; the next round tries again", "error", err)
+			return
+		}
+		o.Logger.Info("deleted an ended pod of a Job, because its quota kept other pods from starting", "pod",
+			pod.Namespace+"/"+pod.Name, "node", pod.Spec.NodeName, "provider", node.provider)
+		subtract(node.held, resourcehelper.PodRequests(pod, resourcehelper.PodResourcesOptions{}))
+		if o.Events != nil {
+			o.Events.Record(activities.Event{Reason: activities.ReasonEndedPodRemoved, Node: pod.Spec.NodeName,
+				Message: fmt.Sprintf("pod %s/%s of a Job had ended, and its quota on %s kept other pods from starting",
+					pod.Namespace, pod.Name, node.provider)})
+		}
+	}
+}
+
+func sum(total, more corev1.ResourceList) {
+	for name, amount := range more {
+		have := total[name]
+		have.Add(amount)
+		total[name] = have
+	}
+}
+
+func subtract(total, less corev1.ResourceList) {
+	for name, amount := range less {
+		have := total[name]
+		have.Sub(amount)
+		total[name] = have
+	}
+}

@@ -1,0 +1,208 @@
+package observer
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/boundpod"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/shorten"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/told"
+)
+
+// Bounds of the pods that do not run.
+const (
+	// podsBound ends the list of pods of a round.
+	podsBound = 20 * time.Second
+	// podSettles is how long a pod may not run before it is counted.
+	podSettles = time.Minute
+	// podsKept bounds the pods whose time is remembered; podWords bounds the text about one pod.
+	podsKept = 20_000
+	podWords = 300
+	// podsLast is how long a list counts: other workers may have led since.
+	podsLast = 3 * time.Minute
+)
+
+// PodsWaiting are pods of one provider and node group that have a virtual node and do not run there.
+type PodsWaiting struct {
+	Provider, Group string
+	Verdict         boundpod.Verdict
+	// Count is the number of pods that have not run for a minute, and Overdue the number that have not run for the
+	// group's budgets.podStart.
+	Count, Overdue int
+	// Pod is the pod that waits longest, as namespace/name, Since when this observer first saw it so, and Why the reason.
+	Pod, Why string
+	Since    time.Time
+}
+
+// Pods keeps the result of the last list of pods that this process has made. The zero value is ready for use, nil keeps
+// nothing, and it is safe for concurrent use.
+type Pods struct {
+	mu   sync.Mutex
+	rows []PodsWaiting
+	at   time.Time
+}
+
+// Set keeps a result; on nil it does nothing.
+func (p *Pods) Set(rows []PodsWaiting, now time.Time) {
+	if p == nil {
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.rows, p.at = rows, now
+}
+
+// Waiting returns the last result; known is false when this process has had none for a while.
+func (p *Pods) Waiting(now time.Time) (rows []PodsWaiting, known bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.at.IsZero() || now.Sub(p.at) > podsLast {
+		return nil, false
+	}
+	return slices.Clone(p.rows), true
+}
+
+// podsSeen is the memory of the rounds about pods that do not run.
+type podsSeen struct {
+	since map[types.UID]time.Time // when a pod was first seen so
+	fails told.Once
+}
+
+// virtualNode is the node of an instance.
+type virtualNode struct {
+	provider, group string
+	podStart        time.Duration
+	room            corev1.ResourceList // of the node
+	ended           []*corev1.Pod       // of Jobs, which have counted them
+	unaccepted      []*corev1.Pod       // which the provider has not accepted
+	live, held      corev1.ResourceList // requests of accepted pods that have not ended, and of ended ones
+}
+
+// watchPods lists the pods that Liqo offloads, counts the pods that do not run, and frees quota that ended pods of Jobs
+// hold. A list that fails changes nothing.
+func (o *Observer) watchPods(ctx context.Context, groups []fleet.Snapshot, now time.Time) {
+	lister, ok := o.Backend.(backend.OffloadedPods)
+	nodes := virtualNodes(groups)
+	if !ok {
+		return
+	}
+	bounded, cancel := context.WithTimeout(ctx, podsBound)
+	defer cancel()
+	c := podCount{before: o.seen.since, now: now, since: map[types.UID]time.Time{}, nodes: nodes,
+		rows: map[podRow]*PodsWaiting{}}
+	var err error
+	if len(nodes) > 0 {
+		err = lister.OffloadedPods(bounded, c.visit)
+	}
+	if o.seen.fails.IsNew(err) {
+		o.Logger.Warn("pods on virtual nodes cannot be listed; the next round tries again", "error", err)
+	}
+	if err != nil {
+		return
+	}
+	for _, node := range nodes {
+		for _, pod := range node.unaccepted {
+			verdict, why := node.refusal(pod)
+			c.count(node, pod, verdict, why)
+		}
+		o.freeQuota(bounded, lister, node, c.since)
+	}
+	o.seen.since = c.since
+	o.Pods.Set(c.sorted(), now)
+}
+
+// virtualNodes returns the nodes of the groups' instances by name.
+func virtualNodes(groups []fleet.Snapshot) map[string]*virtualNode {
+	nodes := map[string]*virtualNode{}
+	for _, g := range groups {
+		if g.Spec == nil {
+			continue
+		}
+		for _, i := range g.Instances {
+			if i.Attempt > 0 {
+				nodes[fleet.ObjectName(i.Name, i.Attempt)] = &virtualNode{provider: i.Provider, group: g.Group,
+					podStart: g.Spec.Budgets.WithDefaults().PodStart.Duration, room: g.Spec.Shape,
+					live: corev1.ResourceList{}, held: corev1.ResourceList{}}
+			}
+		}
+	}
+	return nodes
+}
+
+type podRow struct {
+	provider, group string
+	verdict         boundpod.Verdict
+}
+
+// podCount counts the pods of one list.
+type podCount struct {
+	before, since map[types.UID]time.Time
+	now           time.Time
+	nodes         map[string]*virtualNode
+	rows          map[podRow]*PodsWaiting
+}
+
+func (c *podCount) visit(pod *corev1.Pod) {
+	node := c.nodes[pod.Spec.NodeName]
+	if node == nil {
+		return
+	}
+	verdict, why := boundpod.Of(pod, nil)
+	if verdict == boundpod.RefusedByProvider {
+		node.unaccepted = append(node.unaccepted, pod)
+		return
+	}
+	node.hold(pod)
+	if verdict != "" {
+		c.count(node, pod, verdict, why)
+	}
+}
+
+// count counts a pod that does not run, from a minute on.
+func (c *podCount) count(node *virtualNode, pod *corev1.Pod, verdict boundpod.Verdict, why string) {
+	since, known := c.before[pod.UID]
+	if !known {
+		since = c.now
+	}
+	if len(c.since) < podsKept {
+		c.since[pod.UID] = since
+	}
+	age := c.now.Sub(since)
+	if age < podSettles {
+		return
+	}
+	key := podRow{node.provider, node.group, verdict}
+	row := c.rows[key]
+	if row == nil {
+		row = &PodsWaiting{Provider: node.provider, Group: node.group, Verdict: verdict, Since: c.now}
+		c.rows[key] = row
+	}
+	row.Count++
+	if age >= node.podStart {
+		row.Overdue++
+	}
+	name := pod.Namespace + "/" + pod.Name
+	if row.Pod == "" || since.Before(row.Since) || since.Equal(row.Since) && name < row.Pod {
+		row.Pod, row.Since, row.Why = name, since, shorten.Words(why, podWords)
+	}
+}
+
+func (c *podCount) sorted() []PodsWaiting {
+	rows := make([]PodsWaiting, 0, len(c.rows))
+	for _, row := range c.rows {
+		rows = append(rows, *row)
+	}
+	slices.SortFunc(rows, func(a, b PodsWaiting) int {
+		return cmp.Or(cmp.Compare(a.Provider, b.Provider), cmp.Compare(a.Group, b.Group),
+			cmp.Compare(a.Verdict, b.Verdict))
+	})
+	return rows
+}
