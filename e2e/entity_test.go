@@ -17,7 +17,7 @@ type described struct {
 	WorkflowExecutionInfo struct {
 		Status string
 		Memo   struct {
-			Fields struct{ Snapshot struct{ Data []byte } }
+			Fields struct{ Snapshot json.RawMessage }
 		}
 	}
 	PendingActivities []struct {
@@ -86,18 +86,24 @@ func (s *stack) published(ctx context.Context, workflow string, out any) error {
 	if d.WorkflowExecutionInfo.Status != "WORKFLOW_EXECUTION_STATUS_RUNNING" {
 		return nil // closed: whatever it was is over
 	}
-	snapshot := d.WorkflowExecutionInfo.Memo.Fields.Snapshot.Data
-	if len(snapshot) == 0 {
-		return nil // it has just begun
-	}
-	packed, err := gzip.NewReader(bytes.NewReader(snapshot))
-	if err == nil {
-		err = json.NewDecoder(packed).Decode(out)
-	}
+	err = decodeMemo(d.WorkflowExecutionInfo.Memo.Fields.Snapshot, out)
 	if err != nil {
 		return fmt.Errorf("read what %s has published: %w", workflow, err)
 	}
 	return nil
+}
+
+// decodeMemo decodes a memo as the CLI prints it: plain JSON, or a payload with compressed JSON if it is large.
+func decodeMemo(memo json.RawMessage, out any) error {
+	var payload struct{ Data []byte }
+	if err := json.Unmarshal(memo, &payload); err != nil || payload.Data == nil {
+		return json.Unmarshal(memo, out)
+	}
+	packed, err := gzip.NewReader(bytes.NewReader(payload.Data))
+	if err != nil {
+		return err
+	}
+	return json.NewDecoder(packed).Decode(out)
 }
 
 // peeringEnds waits until nothing of the peering with a provider is under way. A peering that failed cools off before

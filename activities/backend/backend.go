@@ -194,7 +194,8 @@ type Alive interface {
 
 // OffloadedPods lists the consumer's pods on virtual nodes. A backend without virtual nodes need not be one.
 type OffloadedPods interface {
-	// OffloadedPods calls visit with each pod that Liqo offloads, of any installation, page by page. It changes nothing. An error means that some pods were not visited.
+	// OffloadedPods calls visit with each pod that Liqo offloads, of any installation, page by page. It changes nothing.
+	// An error means that some pods were not visited.
 	OffloadedPods(ctx context.Context, visit func(*corev1.Pod)) error
 	// RemoveEndedPod deletes a pod that has ended, unless it has changed since the list. A pod that is gone is success.
 	RemoveEndedPod(ctx context.Context, pod *corev1.Pod) error

@@ -57,7 +57,7 @@ nodeGroups:
 	require.EqualError(t, err, "read node groups from "+broken+`:
 nodeGroups[0].shape: is missing: give cpu, memory and pods, which is what each node has
 nodeGroups[0].id: "A" cannot name a group: use at most 24 lower-case letters, digits and dashes, with a letter or digit at both ends
-nodeGroups[0].sise: unknown field: remove it, or use one of budgets, currency, groupTaint, id, labels, max, min, minPerGroup, nodes, per, priceFactor, provider, selection, selector, shape, sizes, spending, standby, taints`)
+nodeGroups[0].sise: unknown field: remove it, or use one of budgets, currency, groupTaint, id, labels, max, min, minPerGroup, nodes, per, priceFactor, provider, selection, selector, shape, sizes, spending, standby, taints, volumes`)
 }
 
 func TestConfigView(t *testing.T) {

@@ -6,8 +6,9 @@ import (
 	"time"
 )
 
-// Findings are the Nodes that differ from the template that Cluster Autoscaler was given, the pods that do not run on their virtual
-// nodes, and our objects that are left on providers. The worker that publishes the market finds them. They are for people, and decide nothing.
+// Findings are the Nodes that differ from the template that Cluster Autoscaler was given, the pods that do not run on
+// their virtual nodes, and our objects that are left on providers. The worker that publishes the market finds them.
+// They are for people, and decide nothing.
 type Findings struct {
 	Nodes []DifferentNode `json:"nodes,omitempty"`
 	Left  []Left          `json:"left,omitempty"`
@@ -15,10 +16,22 @@ type Findings struct {
 	Pods []PodsWaiting `json:"pods,omitempty"`
 	// Observer is how the rounds of the worker that leads go.
 	Observer *Rounds `json:"observer,omitempty"`
+	// Kept are the Nodes that stay for the volumes of their provider.
+	Kept []KeptNode `json:"kept,omitempty"`
 	// MoreNodes, MoreLeft and MorePods are how many were left out.
 	MoreNodes int `json:"moreNodes,omitempty"`
 	MoreLeft  int `json:"moreLeft,omitempty"`
 	MorePods  int `json:"morePods,omitempty"`
+}
+
+// KeptNode is a Node that stays for the volumes of its provider.
+type KeptNode struct {
+	Provider string `json:"provider"`
+	Group    string `json:"group"`
+	Node     string `json:"node"`
+	// Claims is the number of bound claims with a volume there, and Claim the first, as namespace/name.
+	Claims int    `json:"claims"`
+	Claim  string `json:"claim"`
 }
 
 // PodsWaiting are pods of one provider and node group that do not run, for one reason.
@@ -79,6 +92,11 @@ func (f Findings) Of(groups []string) Findings {
 			of.Pods = append(of.Pods, p)
 		}
 	}
+	for _, k := range f.Kept {
+		if slices.Contains(groups, k.Group) {
+			of.Kept = append(of.Kept, k)
+		}
+	}
 	for _, n := range f.Nodes {
 		if slices.Contains(groups, n.Group) {
 			of.Nodes = append(of.Nodes, n)
@@ -100,6 +118,7 @@ func (f Findings) cut() Findings {
 	f.Nodes, f.MoreNodes = first(f.Nodes)
 	f.Left, f.MoreLeft = first(f.Left)
 	f.Pods, f.MorePods = first(f.Pods)
+	f.Kept, _ = first(f.Kept)
 	if f.Observer != nil {
 		f.Observer.Failed = brief(f.Observer.Failed)
 	}

@@ -100,7 +100,8 @@ func (o Offer) Candidate() choice.Candidate {
 			Prices:       o.Prices, Currency: o.Currency, Expires: o.Expires, Epoch: o.Epoch,
 			LatencyMilliseconds: o.LatencyMilliseconds,
 		},
-		Free: o.Free.DeepCopy(), Nodes: o.Nodes, Warm: o.Peered, Refusing: o.Closed, Cordoned: o.Cordoned, Removing: o.Removing,
+		Free: o.Free.DeepCopy(), Nodes: o.Nodes, Warm: o.Peered, Refusing: o.Closed, Cordoned: o.Cordoned,
+		Removing: o.Removing,
 	}
 }
 

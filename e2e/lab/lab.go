@@ -93,8 +93,8 @@ func Start(ctx context.Context, o Options) (*Lab, error) {
 	return l, nil
 }
 
-// Build builds the missing binaries for a lab with these options, and returns the folder of the binaries. A lab that starts
-// afterwards needs no Go module from the network.
+// Build builds the missing binaries for a lab with these options, and returns the folder of the binaries. A lab that
+// starts afterwards needs no Go module from the network.
 func Build(ctx context.Context, o Options) (bin string, err error) {
 	if err := o.complete(); err != nil {
 		return "", err

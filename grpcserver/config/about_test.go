@@ -54,6 +54,8 @@ var about = withDefaultsToo(map[string]string{
 	"nodeGroups.*.minPerGroup": "The minimum of each group that `per` or `sizes` create.",
 	"nodeGroups.*.selector": "Which offers may serve the group, by their labels. " +
 		"Default: all.",
+	"nodeGroups.*.volumes": "`keep` (the default): while a provider holds volumes of this cluster, one of its nodes stays, " +
+		"because Liqo deletes them with the last node. `delete`: the group's nodes do not stay for volumes.",
 	"nodeGroups.*.standby": "How many providers are kept peered without a node of the group there, so that the next " +
 		"node there needs a slice only. Default: 0.",
 	"nodeGroups.*.selection": "What decides among the offers that fit: each part is between 0 and 1, times its weight, " +

@@ -45,6 +45,8 @@ type Defaults struct {
 	Standby   int              `json:"standby,omitempty" validate:"gte=0,lte=5"`
 	Budgets   fleet.Budgets    `json:"budgets,omitempty"`
 	Spending  *Spending        `json:"spending,omitempty"`
+	// Volumes decides about the volumes on a provider whose last node is idle.
+	Volumes fleet.VolumePolicy `json:"volumes,omitempty" validate:"omitempty,oneof=keep delete"`
 }
 
 // Size is one of the shapes that an entry stands for.
@@ -64,7 +66,7 @@ type Spending struct {
 
 // spec is the entry as the group and its instances need it, with the shape and the min that it has itself.
 func (g NodeGroup) spec() fleet.GroupSpec {
-	s := fleet.GroupSpec{Min: g.Min, Max: g.Max, Standby: g.Standby, InstanceSpec: fleet.InstanceSpec{
+	s := fleet.GroupSpec{Min: g.Min, Max: g.Max, Standby: g.Standby, Volumes: g.Volumes, InstanceSpec: fleet.InstanceSpec{
 		ID: g.ID, Shape: g.Shape, Nodes: g.Nodes, Labels: g.Labels, Taints: g.Taints, GroupTaint: g.GroupTaint,
 		Selector: g.Selector, Provider: g.Provider, PriceFactor: g.PriceFactor, Currency: g.Currency,
 		Selection: g.Selection, Budgets: g.Budgets,

@@ -47,8 +47,8 @@ const (
 	quotaUsed     = "quota usage exceeded"
 )
 
-// Of judges a pod that has a node. events are the events of the pod, or nil; only they contain a refusal. The verdict is
-// empty for a pod that has ended, is being deleted, or has all its containers started.
+// Of judges a pod that has a node. events are the events of the pod, or nil; only they contain a refusal. The verdict
+// is empty for a pod that has ended, is being deleted, or has all its containers started.
 func Of(pod *corev1.Pod, events []corev1.Event) (Verdict, string) {
 	status := &pod.Status
 	switch {

@@ -83,6 +83,9 @@ type Found struct {
 	Terminating bool     `json:"terminating"` // any of the three is terminating
 	// Starting: Kubernetes' own taint of a new Node is still on it. Join's concern alone, and not on the wire.
 	Starting bool `json:"-"`
+	// Kept: the Node has CA's annotation scale-down-disabled from us, for volumes of its provider. KeptByOthers: another
+	// party has set it. They concern the observer alone, and are not on the wire.
+	Kept, KeptByOthers bool `json:"-"`
 	// Differs is in what a Node that is Ready and stamped is not as its booking promised CA: template.Differs. It is for
 	// people, decides nothing, and is not on the wire.
 	Differs []string `json:"-"`

@@ -39,6 +39,7 @@ func (l *Ledger) compared(d Differences, now time.Time) {
 		l.newTerm()
 	}
 	l.Round.Last, l.Round.Unbooked = d.Round, nil
+	l.keep(d)
 	turn := int(d.Round.Number*maxOrphans) % max(len(d.Found), 1) // those that cannot be undone yet hold no other up
 	l.unbooked(slices.Concat(d.Found[turn:], d.Found[:turn]), before, now)
 	if !l.believes(d, now) {
@@ -66,6 +67,19 @@ func (l *Ledger) compared(d Differences, now time.Time) {
 // takes reports whether the round is later than the last one, and has read the group in its present epoch.
 func (l *Ledger) takes(d Differences) bool {
 	return d.Round.After(l.Round.Last) && (d.Epoch == "" || d.Epoch == l.Epoch)
+}
+
+// keep notes the instances whose Nodes the observer keeps for volumes.
+func (l *Ledger) keep(d Differences) {
+	if d.Keeps == nil {
+		return
+	}
+	for _, e := range l.Entries {
+		if kept := slices.Contains(*d.Keeps, e.Name); kept != e.Kept {
+			e.Kept = kept
+			l.changed()
+		}
+	}
 }
 
 // newTerm forgets what another observer has seen, and publishes the term.

@@ -79,6 +79,8 @@ type Entry struct {
 	Changed int64 `json:"changed,omitempty"`
 	// New: the instance was booked here, and no driver was ever started for it.
 	New bool `json:"new,omitempty"`
+	// Kept: the observer keeps its Node for the volumes of its provider, so it is not released.
+	Kept bool `json:"kept,omitempty"`
 	// Undone is the newest attempt whose undo was asked for.
 	Undone int `json:"undone,omitempty"`
 	// Missing counts the looks in a row that did not find slice or VirtualNode; NodeMissing is since when the Node

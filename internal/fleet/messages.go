@@ -170,6 +170,9 @@ type Differences struct {
 	// Unheld, for a provider: keys with objects and without a hold. Unused: holds without objects that no group books.
 	Unheld []string `json:"unheld,omitempty"`
 	Unused []string `json:"unused,omitempty"`
+	// Keeps, for a group, are the instances whose Nodes are kept for the volumes of their provider; nil when that is as
+	// the group published, or not known.
+	Keeps *[]string `json:"keeps,omitempty"`
 	// Lost are the instances that are lost by what was seen of their providers.
 	Lost []Loss `json:"lost,omitempty"`
 	// Standing, for a provider: what is wrong with it now; nil when that is as it published.
@@ -193,6 +196,9 @@ type Loss struct {
 func (d Differences) Rows() int {
 	n := len(d.Found) + len(d.Missing) + len(d.Unheld) + len(d.Unused) + len(d.Lost)
 	if d.Remains || d.Unpeered {
+		n++
+	}
+	if d.Keeps != nil {
 		n++
 	}
 	if d.Standing != nil {

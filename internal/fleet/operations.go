@@ -239,6 +239,11 @@ func (l *Ledger) checkRelease(r Request, _ time.Time) error {
 		if !isInstanceOf(n, l.Group) {
 			return Refuse(RefusedInvalid, fmt.Sprintf("instance %q is not of group %s", n, l.Group))
 		}
+		if e := l.Find(n); e != nil && e.Kept && !e.Leaving && e.Phase == Ready {
+			return Refuse(RefusedPrecondition, fmt.Sprintf("instance %s keeps the volumes on provider %s: with its last node "+
+				"Liqo deletes them there; delete their claims first, or set volumes: delete for group %s", n, e.Provider(),
+				l.Group))
+		}
 	}
 	return nil
 }

@@ -62,6 +62,8 @@ type InstanceView struct {
 	Stuck         string    `json:"stuck,omitempty"`
 	// Registered is true once the Node carries the instance id as providerID.
 	Registered bool `json:"registered,omitempty"`
+	// Kept is true while its Node is kept for the volumes of its provider.
+	Kept bool `json:"kept,omitempty"`
 }
 
 // Row is the instance as the group's snapshot shows it.
@@ -157,6 +159,7 @@ func (l *Ledger) Snapshot(now time.Time) Snapshot {
 			continue
 		}
 		row := e.Row()
+		row.Kept = e.Kept
 		if e.unnamed() {
 			row.Phase = Discovering
 		}

@@ -26,7 +26,18 @@ type GroupSpec struct {
 	Standby int `json:"standby,omitempty"`
 	// Spending bounds what all nodes of the group cost; nil means not at all.
 	Spending *money.Spending `json:"spending,omitempty"`
+	// Volumes are kept (the default), or deleted with the last node of their provider.
+	Volumes VolumePolicy `json:"volumes,omitempty"`
 }
+
+// VolumePolicy decides about the volumes on a provider whose last node is idle.
+type VolumePolicy string
+
+// The policies.
+const (
+	KeepVolumes   VolumePolicy = "keep"   // a node of the provider stays; also the empty policy
+	DeleteVolumes VolumePolicy = "delete" // Liqo deletes them with the last node
+)
 
 // InstanceSpec is the part of a GroupSpec that an instance freezes when it is booked. Its driver has it, and its
 // objects carry it in their Booking.

@@ -48,7 +48,8 @@ type hub struct {
 	cordons []string
 	holds   []fleet.HoldRequest
 	events  []string
-	pods    []*corev1.Pod // that Liqo offloads
+	pods    []*corev1.Pod       // that Liqo offloads
+	claims  map[string][]string // with volumes on a provider
 }
 
 // errHang is of a provider that accepts connections and says nothing.

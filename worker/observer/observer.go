@@ -70,8 +70,10 @@ type Observer struct {
 	// Events, if any, records removals.
 	Conditions *activities.Conditions
 	Pods       *Pods
-	Events     activities.EventRecorder
-	Logger     *slog.Logger
+	// Kept, if any, receives the Nodes that are kept for volumes.
+	Kept   *Kept
+	Events activities.EventRecorder
+	Logger *slog.Logger
 	// Every is how often a round begins; 0 means Every, the constant.
 	Every time.Duration
 

@@ -74,6 +74,8 @@ func (p *Pods) Waiting(now time.Time) (rows []PodsWaiting, known bool) {
 type podsSeen struct {
 	since map[types.UID]time.Time // when a pod was first seen so
 	fails told.Once
+	// volumes is the last error of their list.
+	volumes told.Once
 }
 
 // virtualNode is the node of an instance.

@@ -64,11 +64,13 @@ func (o *Observer) round(ctx context.Context, s state) (state, error) {
 	unread := func(p string) bool { return unseen[p] || b.unreadProvider(p) }
 	j := comparison.Judge(s.Outlook, seen, b.groups, b.providers, unread)
 	o.cordon(ctx, j.Cordons(b.groups, w.found))
+	kept, known := o.keepVolumes(ctx, b.groups, w)
 	if err := ctx.Err(); err != nil {
 		return s, fmt.Errorf("the round took longer than %s, so nobody is told: %w", roundBound, err)
 	}
 	s.complete++
-	s.Differed = o.notify(ctx, s, b, w, j)
+	s.Differed = o.notify(ctx, s, b, w, j,
+		func(g fleet.Snapshot) *[]string { return keepsOf(g, kept, known) })
 	s.Outlook, s.soon = j.Now, j.Soon
 	s.Sweep = o.sweep(ctx, s.Sweep, began, &b, w, offers)
 	o.Conditions.Set(j.Conditions(b.providers), s.Sweep.Orphans, time.Now())
@@ -179,7 +181,8 @@ func (o *Observer) cordon(ctx context.Context, found []fleet.Found) {
 
 // notify sends the differences to each entity that differs now or differed in the last round, and in the first rounds
 // of a leader to all entities. It returns the ids of the entities that differ, or that could not be reached.
-func (o *Observer) notify(ctx context.Context, s state, b booked, w world, j comparison.Judgement) (differed []string) {
+func (o *Observer) notify(ctx context.Context, s state, b booked, w world, j comparison.Judgement,
+	keeps func(fleet.Snapshot) *[]string) (differed []string) {
 	var mu sync.Mutex
 	send := func(id string, d fleet.Differences, must bool, deliver func(fleet.Differences) error) {
 		d.Round = s.Round
@@ -201,7 +204,7 @@ func (o *Observer) notify(ctx context.Context, s state, b booked, w world, j com
 	}
 	wait.ForAll(b.groups, readAtOnce, func(_ int, g fleet.Snapshot) {
 		d := comparison.GroupDiffers(g, w.found)
-		d.Epoch, d.Revision, d.Lost = g.Epoch, g.Revision, j.Losses[g.Group]
+		d.Epoch, d.Revision, d.Lost, d.Keeps = g.Epoch, g.Revision, j.Losses[g.Group], keeps(g)
 		saved := s.Records[g.Group].Position
 		reverted := g.Position().Behind(saved)
 		if reverted {

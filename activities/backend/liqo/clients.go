@@ -107,7 +107,7 @@ func newMapper() meta.RESTMapper {
 			mapper.Add(gv.WithKind(kind), scope)
 		}
 	}
-	add(corev1.SchemeGroupVersion, meta.RESTScopeRoot, "Namespace", "Node")
+	add(corev1.SchemeGroupVersion, meta.RESTScopeRoot, "Namespace", "Node", "PersistentVolume")
 	add(corev1.SchemeGroupVersion, meta.RESTScopeNamespace, "ConfigMap", "Event", "Pod", "Secret")
 	add(appsv1.SchemeGroupVersion, meta.RESTScopeNamespace, "Deployment")
 	add(rbacv1.SchemeGroupVersion, meta.RESTScopeNamespace, "RoleBinding")

@@ -265,25 +265,30 @@ func observing(provider string, err error) error {
 
 // Cordon cordons the attempt's Node in our name, or takes that back.
 func (b *Backend) Cordon(ctx context.Context, of fleet.Attempt, cordoned bool) error {
+	return b.mark(ctx, of, "cordon", func(node *corev1.Node) bool { return backend.SetCordon(node, cordoned) })
+}
+
+// mark changes the attempt's Node; a missing one is success.
+func (b *Backend) mark(ctx context.Context, of fleet.Attempt, what string, change func(*corev1.Node) bool) error {
 	a := b.attempt(of)
 	if err := a.locate(ctx); err != nil {
-		return fmt.Errorf("cordon node %s: %w", of.ObjectName(), err)
+		return fmt.Errorf("%s node %s: %w", what, of.ObjectName(), err)
 	}
 	node, err := a.node(ctx, nil)
 	if err != nil {
 		if apierrors.IsNotFound(err) {
 			return nil
 		}
-		return fmt.Errorf("cordon node %s: %w", of.ObjectName(), err)
+		return fmt.Errorf("%s node %s: %w", what, of.ObjectName(), err)
 	}
 	before := node.DeepCopy()
-	if !backend.SetCordon(node, cordoned) {
+	if !change(node) {
 		return nil
 	}
 	// It fails when CA has tainted the Node since, and the next round sees that.
 	patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
 	if err := client.IgnoreNotFound(a.local.Patch(ctx, node, patch)); err != nil {
-		return fmt.Errorf("cordon node %s: %w", of.ObjectName(), err)
+		return fmt.Errorf("%s node %s: %w", what, of.ObjectName(), err)
 	}
 	return nil
 }

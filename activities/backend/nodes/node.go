@@ -19,6 +19,7 @@ func Describe(found *fleet.Found, node *corev1.Node) {
 	found.Ready, _ = Ready(node)
 	found.Starting = Starting(node)
 	found.Cordoned = backend.IsCordoned(node)
+	found.Kept, found.KeptByOthers = backend.IsKept(node)
 	found.Stamped = node.Spec.ProviderID == found.Attempt.InstanceID()
 	found.Terminating = found.Terminating || node.DeletionTimestamp != nil
 	template.Compare(found, node)

@@ -100,6 +100,10 @@ var broken = map[doctor.ID]struct {
 	"temporal-attributes":  {func(s *setup) { s.in.Temporal.Missing = []string{"LiqoGroup"} }, "LiqoGroup"},
 	"temporal-no-worker":   {func(s *setup) { s.in.Temporal.Polled = false }, "no worker polls it"},
 
+	"volumes-keep-node": {func(s *setup) {
+		s.in.Market.Findings.Kept = []market.KeptNode{{Provider: "milan", Group: "std", Node: "lca-std-a-1-1", Claims: 2,
+			Claim: "shop/data-0"}}
+	}, "node lca-std-a-1-1 of node group std stays, and costs, for the volumes of 2 claims, such as shop/data-0"},
 	"pods-rejected": {func(s *setup) {
 		s.more = append(s.more, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "agent"},
 			Status: corev1.PodStatus{Phase: corev1.PodPending, Reason: "OffloadingBackOff"}})
@@ -107,7 +111,8 @@ var broken = map[doctor.ID]struct {
 	"pods-overdue": {func(s *setup) {
 		s.in.Market.Findings.Pods = []market.PodsWaiting{{Provider: "milan", Group: "std", Verdict: "NotStarting", Count: 3,
 			Overdue: 2, Pod: "shop/web", Why: "ImagePullBackOff"}}
-	}, "NotStarting: 2 pods of node group std have not run since their budgets.podStart, such as shop/web: ImagePullBackOff"},
+	}, "NotStarting: 2 pods of node group std have not run since their budgets.podStart, such as shop/web: " +
+		"ImagePullBackOff"},
 
 	"no-groups":            {func(s *setup) { s.in.Temporal.Groups = nil }, "no node group runs"},
 	"group-not-configured": {func(s *setup) { s.in.Temporal.Groups[0].Spec = nil }, "has no spec"},

@@ -72,6 +72,7 @@ func (r *Report) offers(in Installation) {
 	r.examined("%d offers", len(in.Market.Offers))
 	in.observer(r)
 	in.pods(r)
+	in.volumes(r)
 	in.clocks(r)
 	if len(in.Market.Offers) == 0 {
 		r.add("no-offers", "market", "nobody offers anything")
@@ -139,6 +140,14 @@ func (in Installation) observer(r *Report) {
 			since += ": " + o.Failed
 		}
 		r.add("observer-stopped", "observer", "%s; nothing is healed, and no dead provider is noticed", since)
+	}
+}
+
+// volumes reports the nodes that stay for volumes.
+func (in Installation) volumes(r *Report) {
+	for _, k := range in.Market.Findings.Kept {
+		r.add("volumes-keep-node", "provider "+k.Provider, "node %s of node group %s stays, and costs, for the volumes of "+
+			"%d claims, such as %s", k.Node, k.Group, k.Claims, k.Claim)
 	}
 }
 

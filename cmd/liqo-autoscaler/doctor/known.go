@@ -85,8 +85,9 @@ var known = map[ID]illness{
 		"synchronize the clocks of the workers' nodes, of Temporal and of the API server (NTP)"},
 	"observer-paused": {Warning, "liqo-autoscaler resume observer"},
 
-	"pods-rejected": {Warning, "remove the toleration from these pods, or liqoctl offload namespace NAMESPACE"},
-	"pods-overdue":  {Warning, "liqo-autoscaler explain pod NAMESPACE/NAME shows what the provider says"},
+	"volumes-keep-node": {Warning, "delete the claims that nobody needs, or set volumes: delete for the node group"},
+	"pods-rejected":     {Warning, "remove the toleration from these pods, or liqoctl offload namespace NAMESPACE"},
+	"pods-overdue":      {Warning, "liqo-autoscaler explain pod NAMESPACE/NAME shows what the provider says"},
 
 	"no-groups": {Error,
 		"see that Cluster Autoscaler runs and reaches the gRPC server, which configures the groups"},

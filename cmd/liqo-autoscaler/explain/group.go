@@ -5,6 +5,9 @@ import (
 	"strings"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/boundpod"
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fit"
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet/choice"
@@ -61,7 +64,7 @@ func (w World) group(s fleet.Snapshot, ca caGroup) Group {
 		g.Reason, g.Message = NotConfigured, "it has no spec yet, which comes with Cluster Autoscaler's next Refresh"
 		return g
 	}
-	g.Misfits = fit.Misfits(w.Pod, template.Of(s.Spec.InstanceSpec))
+	g.Misfits = append(w.volumes(*s.Spec), fit.Misfits(w.Pod, template.Of(s.Spec.InstanceSpec))...)
 	if len(g.Misfits) > 0 {
 		g.Reason, g.Message = NoGroupFits, g.Misfits[0].String()+w.hint(g.Misfits, *s.Spec)
 		return g
@@ -70,6 +73,35 @@ func (w World) group(s fleet.Snapshot, ca caGroup) Group {
 	room := w.offers(&g, s)
 	g.Reason, g.Message = g.judge(s, ca, room, w.Now)
 	return g
+}
+
+const volumesField = "spec.volumes"
+
+// volumes returns the claims whose volumes no node of the group can have.
+func (w World) volumes(spec fleet.GroupSpec) (misfits []fit.Misfit) {
+	node := template.Of(spec.InstanceSpec)
+	if spec.Provider != "" {
+		node.Labels[fleet.LabelProvider] = spec.Provider
+	}
+	for _, c := range w.Claims {
+		if c.Volume.Spec.NodeAffinity == nil {
+			continue
+		}
+		bound := &corev1.Pod{Spec: corev1.PodSpec{Affinity: &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{
+			RequiredDuringSchedulingIgnoredDuringExecution: c.Volume.Spec.NodeAffinity.Required}}}}
+		provider := boundpod.ProviderOf(c.Volume)
+		switch {
+		case len(fit.Selectors(bound, node)) == 0:
+		case provider != "":
+			misfits = append(misfits, fit.Misfit{Field: volumesField, Reason: fmt.Sprintf("the volume of claim %s is on "+
+				"provider %s, and nodes of the group may be elsewhere: give such pods a group with `per: provider`", c.Name,
+				provider)})
+		default:
+			misfits = append(misfits, fit.Misfit{Field: volumesField, Reason: fmt.Sprintf("the volume of claim %s is on a "+
+				"node of this cluster, and virtual nodes cannot have it", c.Name)})
+		}
+	}
+	return misfits
 }
 
 func (g *Group) instances(w World, s fleet.Snapshot) {

@@ -24,8 +24,8 @@ type Pod struct {
 	Node     string `json:"node,omitempty"`
 	Instance string `json:"instance,omitempty"`
 	Provider string `json:"provider,omitempty"`
-	// Scheduler and ClusterAutoscaler are their newest messages about the pod. LastEvent is the newest event that the provider's
-	// cluster has written about its pod.
+	// Scheduler and ClusterAutoscaler are their newest messages about the pod. LastEvent is the newest event that the
+	// provider's cluster has written about its pod.
 	Scheduler         string  `json:"scheduler,omitempty"`
 	ClusterAutoscaler string  `json:"clusterAutoscaler,omitempty"`
 	LastEvent         string  `json:"lastEvent,omitempty"`
@@ -111,18 +111,24 @@ func before(w World, condition *corev1.PodCondition) (Reason, string) {
 		return Gated, "the scheduling gate " + pod.Spec.SchedulingGates[0].Name + " holds it"
 	case condition != nil && condition.Reason != corev1.PodReasonUnschedulable:
 		return NotSeen, "the scheduler has not found it unschedulable: " + condition.Reason
-	case w.Namespace != nil && w.Namespace.Labels[offloadedLabel] != offloadedValue && toleratesVirtualNodes(pod):
-		return NotOffloaded, fmt.Sprintf("namespace %s is not offloaded (it has no label %s=%s), and the pod tolerates the "+
-			"taint of virtual nodes: Cluster Autoscaler may add one for it, on which Liqo rejects it permanently; remove the "+
-			"toleration, or liqoctl offload namespace %s", pod.Namespace, offloadedLabel, offloadedValue, pod.Namespace)
 	case w.Namespace != nil && w.Namespace.Labels[offloadedLabel] != offloadedValue:
-		return NotOffloaded, fmt.Sprintf("namespace %s is not offloaded (it has no label %s=%s), so Liqo lets none of its "+
-			"pods on virtual nodes: liqoctl offload namespace %s, and then create the pod again", pod.Namespace, offloadedLabel,
-			offloadedValue, pod.Namespace)
+		return NotOffloaded, notOffloaded(pod)
 	case len(w.Groups) == 0:
 		return NoGroups, "no node group runs: does the gRPC server, and does Cluster Autoscaler call it?"
 	}
 	return "", ""
+}
+
+// notOffloaded is about a pod in a namespace that Liqo does not offload.
+func notOffloaded(pod *corev1.Pod) string {
+	text := fmt.Sprintf("namespace %s is not offloaded (it has no label %s=%s), ", pod.Namespace, offloadedLabel,
+		offloadedValue)
+	if toleratesVirtualNodes(pod) {
+		return text + "and the pod tolerates the taint of virtual nodes: Cluster Autoscaler may add one for it, on which " +
+			"Liqo rejects it permanently; remove the toleration, or liqoctl offload namespace " + pod.Namespace
+	}
+	return text + "so Liqo lets none of its pods on virtual nodes: liqoctl offload namespace " + pod.Namespace +
+		", and then create the pod again"
 }
 
 // toleratesVirtualNodes reports whether the pod has the toleration that Liqo adds in offloaded namespaces.

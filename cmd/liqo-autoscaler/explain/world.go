@@ -14,6 +14,8 @@ type World struct {
 	Pod       *corev1.Pod
 	Namespace *corev1.Namespace
 	Groups    []fleet.Snapshot
+	// Claims are the pod's claims whose volumes are bound to places.
+	Claims []Claim
 	// Market is what the providers offer now; nil when that could not be read.
 	Market *market.Market
 	// Status is the text of Cluster Autoscaler's status ConfigMap, Events are those of the pod.
@@ -24,6 +26,12 @@ type World struct {
 	// Notes are what could not be read.
 	Notes []string
 	Now   time.Time
+}
+
+// Claim is a claim of the pod, by name, with its volume.
+type Claim struct {
+	Name   string
+	Volume *corev1.PersistentVolume
 }
 
 // Reason is why a pod has no node, or what a group does about it, in one word.

@@ -98,6 +98,8 @@ func (f explainPodFlags) read(ctx context.Context, kube kubernetes.Interface, hu
 		w.Namespace = nil
 	}
 	note("namespace "+namespace, err)
+	w.Claims, err = claimsOf(ctx, kube, w.Pod)
+	note("the pod's volumes", err)
 	w.Events, err = eventsOf(ctx, kube, w.Pod)
 	note("the pod's events", err)
 	w.Status, err = f.status(ctx, kube)
@@ -107,6 +109,34 @@ func (f explainPodFlags) read(ctx context.Context, kube kubernetes.Interface, hu
 		w.Notes = append(w.Notes, unread)
 	}
 	return w, nil
+}
+
+// claimsOf reads the volumes of the pod's bound claims.
+func claimsOf(ctx context.Context, kube kubernetes.Interface, pod *corev1.Pod) (claims []explain.Claim, err error) {
+	for _, v := range pod.Spec.Volumes {
+		name := ""
+		switch {
+		case v.PersistentVolumeClaim != nil:
+			name = v.PersistentVolumeClaim.ClaimName
+		case v.Ephemeral != nil:
+			name = pod.Name + "-" + v.Name // of the claim that Kubernetes makes
+		default:
+			continue
+		}
+		claim, err := kube.CoreV1().PersistentVolumeClaims(pod.Namespace).Get(ctx, name, metav1.GetOptions{})
+		if err != nil {
+			return claims, err
+		}
+		if claim.Spec.VolumeName == "" {
+			continue
+		}
+		volume, err := kube.CoreV1().PersistentVolumes().Get(ctx, claim.Spec.VolumeName, metav1.GetOptions{})
+		if err != nil {
+			return claims, err
+		}
+		claims = append(claims, explain.Claim{Name: name, Volume: volume})
+	}
+	return claims, nil
 }
 
 func eventsOf(ctx context.Context, kube kubernetes.Interface, pod *corev1.Pod) (of []corev1.Event, err error) {

@@ -40,9 +40,18 @@ func cordonOf(p fleet.ProviderSnapshot) *Condition {
 // conditionPods is of a provider on which pods have not run for the budgets.podStart of their group.
 const conditionPods = "PodsDoNotStart"
 
-// Found adds the findings of the worker. Pods that are overdue are a condition of their provider.
+// conditionVolumes is of a provider one of whose nodes stays for volumes.
+const conditionVolumes = "HoldsVolumes"
+
+// Found adds the findings of the worker. Overdue pods are a condition of their provider, and so are volumes for which a
+// node stays.
 func (s Status) Found(f market.Findings) Status {
 	s.Findings = f
+	for _, k := range f.Kept {
+		s.Conditions = append(s.Conditions, Condition{Provider: k.Provider, Name: conditionVolumes,
+			Message: fmt.Sprintf("node %s of group %s stays for the volumes of %d claims, such as %s", k.Node, k.Group, k.Claims,
+				k.Claim)})
+	}
 	for _, p := range f.Pods {
 		if p.Overdue > 0 {
 			s.Conditions = append(s.Conditions, Condition{Provider: p.Provider, Name: conditionPods, Since: p.Since.UTC(),

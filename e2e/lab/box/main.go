@@ -92,9 +92,9 @@ func grace(args []string, term <-chan os.Signal) error {
 }
 
 func eat([]string, <-chan os.Signal) error {
-	var eaten [][]byte
+	var eaten bytes.Buffer
 	for {
-		eaten = append(eaten, bytes.Repeat([]byte{1}, 1<<20))
+		eaten.Write(bytes.Repeat([]byte{1}, 1<<20))
 	}
 }
 

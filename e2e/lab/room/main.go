@@ -5,8 +5,9 @@
 //	room -check
 //
 // The command sees the machine's files; /run, /var and /etc are copies that end with it, and the network is loopback.
-// It exits with the exit code of the command. Afterwards no process, mount, network interface or cgroup of the room is left;
-// if one is, the exit code is 1 and the message names it. -check runs nothing, and prints what this machine lacks.
+// It exits with the exit code of the command. Afterwards no process, mount, network interface or cgroup of the room is
+// left; if one is, the exit code is 1 and the message names it. -check runs nothing, and prints what this machine
+// lacks.
 package main
 
 import (

@@ -33,7 +33,8 @@ type Candidate struct {
 }
 
 // RemovalHangs is how long the removal of a peering may take before the provider is the last choice, because a new
-// peering waits for it. An ordinary removal takes a few seconds, and one with pods that do not end takes as long as they.
+// peering waits for it. An ordinary removal takes a few seconds, and one with pods that do not end takes as long as
+// they.
 const RemovalHangs = 30 * time.Second
 
 // hangs reports whether a new peering would probably wait in vain for the removal of the last one.

@@ -26,6 +26,7 @@ type Observer struct {
 	*serve.Observer
 	Conditions *activities.Conditions // of a worker, as Pods, Differing and Rounds
 	Pods       *observer.Pods
+	Kept       *observer.Kept
 	Rounds     *observer.Observer
 	Differing  *nodewatch.Differing
 	Clocks     *metrics.Clocks
@@ -78,7 +79,8 @@ func (o *Observer) measured(steps bool) (func(*client.Options), error) {
 		o.Conditions = &activities.Conditions{}
 		o.Differing = &nodewatch.Differing{}
 		o.Pods = &observer.Pods{}
-		o.Rounds = &observer.Observer{Conditions: o.Conditions, Pods: o.Pods}
+		o.Kept = &observer.Kept{}
+		o.Rounds = &observer.Observer{Conditions: o.Conditions, Pods: o.Pods, Kept: o.Kept}
 		if err := errors.Join(o.Clocks.Register(o.Registry),
 			metrics.NewConditions(o.Registry, o.Conditions.Of, o.Conditions.Orphans),
 			metrics.NewDiffering(o.Registry, o.Differing.Of), metrics.NewRounds(o.Registry, o.Rounds.Progress),
@@ -110,6 +112,9 @@ func (o *Observer) findings() market.Findings {
 	for _, p := range waiting {
 		found.Pods = append(found.Pods, market.PodsWaiting{Provider: p.Provider, Group: p.Group, Verdict: string(p.Verdict),
 			Count: p.Count, Overdue: p.Overdue, Pod: p.Pod, Since: p.Since.UTC().Round(time.Second), Why: p.Why})
+	}
+	for _, k := range o.Kept.Nodes() {
+		found.Kept = append(found.Kept, market.KeptNode(k))
 	}
 	for _, left := range o.Conditions.Orphans(time.Now()) {
 		found.Left = append(found.Left, market.Left{Provider: left.Attempt.Provider.ID, Object: left.Object,

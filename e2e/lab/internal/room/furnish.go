@@ -85,8 +85,8 @@ func mounts(all []hierarchy) []mounting {
 		mounting{"tmpfs", "/var/lib/kubelet", ""})
 }
 
-// delegate lets a kubelet use the controllers of cgroup version 2: the kernel allows no process in a group whose subgroups
-// have controllers, so the first process moves into a group of its own.
+// delegate lets a kubelet use the controllers of cgroup version 2: the kernel allows no process in a group whose
+// subgroups have controllers, so the first process moves into a group of its own.
 func delegate(all []hierarchy) error {
 	for _, h := range all {
 		if !h.v2() || len(all) > 1 {

@@ -24,8 +24,8 @@ const namespaces = unix.CLONE_NEWCGROUP | unix.CLONE_NEWNET | unix.CLONE_NEWNS |
 	unix.CLONE_NEWIPC
 
 // Run runs the command in a room and returns once nothing of the room is left, or with an error that wraps ErrLeft and
-// names the rest. When the context ends, it kills the command. An exit code other than 0 is an *exec.ExitError. It calls
-// the running program with InsideArg.
+// names the rest. When the context ends, it kills the command. An exit code other than 0 is an *exec.ExitError. It
+// calls the running program with InsideArg.
 func Run(ctx context.Context, args []string) error {
 	if err := Check(); err != nil {
 		return err

@@ -1,0 +1,52 @@
+package backend
+
+import (
+	"context"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
+)
+
+// AnnotationScaleDown is CA's: it removes no Node with the value "true" (CA utils/drain and
+// core/scaledown/eligibility, ScaleDownDisabledKey). AnnotationKept is on a Node on which we have set it.
+const (
+	AnnotationScaleDown = "cluster-autoscaler.kubernetes.io/scale-down-disabled"
+	AnnotationKept      = "liqo-autoscaler.io/kept-for-volumes"
+)
+
+// Volumes finds the volumes that are on providers, and keeps a Node for them: with the last virtual node of a provider
+// Liqo deletes the remote namespaces, and the volumes in them. A backend without virtual nodes need not be one.
+type Volumes interface {
+	// Volumes returns the bound claims, as namespace/name, whose volumes are on each provider, by its id.
+	Volumes(ctx context.Context) (map[string][]string, error)
+	// Keep sets or removes the annotations on the attempt's Node. An annotation of others stays. A missing Node is
+	// success.
+	Keep(ctx context.Context, attempt fleet.Attempt, kept bool) error
+}
+
+// SetKept changes the Node as Volumes.Keep describes, and reports whether it has changed the Node.
+func SetKept(node *corev1.Node, kept bool) bool {
+	_, ours := node.Annotations[AnnotationKept]
+	_, others := node.Annotations[AnnotationScaleDown]
+	switch {
+	case kept == ours, kept && others:
+		return false
+	case kept:
+		if node.Annotations == nil {
+			node.Annotations = map[string]string{}
+		}
+		node.Annotations[AnnotationScaleDown], node.Annotations[AnnotationKept] = "true", "true"
+	default:
+		delete(node.Annotations, AnnotationScaleDown)
+		delete(node.Annotations, AnnotationKept)
+	}
+	return true
+}
+
+// IsKept reports whether CA leaves the Node alone because of us, or because of others.
+func IsKept(node *corev1.Node) (byUs, byOthers bool) {
+	_, ours := node.Annotations[AnnotationKept]
+	kept := node.Annotations[AnnotationScaleDown] == "true"
+	return ours, kept && !ours
+}
