@@ -90,6 +90,10 @@ func withKubelet(s *stack) { s.kubelet = true }
 // envNetwork is the mode of the providers' network. With "gateway" the lab runs Liqo's gateways; default none.
 const envNetwork = "LIQO_AUTOSCALER_E2E_NETWORK"
 
+// envCA is the path of a Cluster Autoscaler with the provider externalgrpc, such as a newer one. Default: package ca
+// builds one.
+const envCA = "CA_BIN"
+
 // envPodStart is how long the lab's kubelets take to start a pod; default none.
 const envPodStart = "LIQO_AUTOSCALER_E2E_POD_START"
 
@@ -111,7 +115,9 @@ func newStack(ctx context.Context, t *testing.T, suite, groups, offers string, o
 	loop := ""
 	if !s.alone {
 		var err error
-		loop, err = ca.Build(ctx, bin)
+		if loop = os.Getenv(envCA); loop == "" {
+			loop, err = ca.Build(ctx, bin)
+		}
 		require.NoError(t, err)
 	}
 	timing.done("build")
