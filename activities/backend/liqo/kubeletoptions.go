@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
@@ -30,49 +31,78 @@ func (j *join) kubeletOptions(ctx context.Context) (*corev1.ObjectReference, err
 	if err != nil || j.network != fleet.NetworkNone && options.VirtualKubelet == standardOptions {
 		return nil, err
 	}
-	var named offloadingv1beta1.VkOptionsTemplate
+	named := newOptions()
 	key := client.ObjectKey{Namespace: j.self.namespace, Name: options.VirtualKubelet}
-	err = j.local.Get(ctx, key, &named)
+	err = j.local.Get(ctx, key, named)
 	switch {
 	case apierrors.IsNotFound(err) && options.VirtualKubelet != standardOptions:
 		return nil, say(backend.ErrInvalid, "there is no VkOptionsTemplate %s, which the offer names as virtualKubelet", key)
 	case err != nil:
 		return nil, fmt.Errorf("read VkOptionsTemplate %s, which Liqo's chart installs: %w", key, err)
 	case j.network == fleet.NetworkNone:
-		return j.ensureNetworklessOptions(ctx, &named)
+		return j.ensureNetworklessOptions(ctx, named)
 	}
-	return referenceTo(&named), nil
+	return referenceTo(named), nil
 }
 
-func referenceTo(options *offloadingv1beta1.VkOptionsTemplate) *corev1.ObjectReference {
-	return &corev1.ObjectReference{APIVersion: offloadingv1beta1.SchemeGroupVersion.String(), Kind: "VkOptionsTemplate",
-		Namespace: options.Namespace, Name: options.Name}
+// newOptions returns a VkOptionsTemplate without fields. It is unstructured, so that a copy keeps the fields that later
+// versions of Liqo add.
+func newOptions() *unstructured.Unstructured {
+	options := &unstructured.Unstructured{}
+	options.SetGroupVersionKind(offloadingv1beta1.SchemeGroupVersion.WithKind("VkOptionsTemplate"))
+	return options
+}
+
+func referenceTo(options *unstructured.Unstructured) *corev1.ObjectReference {
+	return &corev1.ObjectReference{APIVersion: options.GetAPIVersion(), Kind: options.GetKind(),
+		Namespace: options.GetNamespace(), Name: options.GetName()}
 }
 
 // ensureNetworklessOptions returns the VkOptionsTemplate for nodes without a network: the standard one as it is now,
 // which a Liqo upgrade changes, and one argument more. With it pods on the node have no address here, so that none
 // enters a Service to which it does not answer. Installations on the same cluster share it.
 func (j *join) ensureNetworklessOptions(ctx context.Context,
-	standard *offloadingv1beta1.VkOptionsTemplate) (*corev1.ObjectReference, error) {
-	var found offloadingv1beta1.VkOptionsTemplate
-	want := &offloadingv1beta1.VkOptionsTemplate{
-		ObjectMeta: metav1.ObjectMeta{Namespace: j.localNS, Name: networklessOptions,
-			Labels: map[string]string{backend.LabelManagedBy: backend.ManagedBy}},
-		Spec: *standard.Spec.DeepCopy(),
+	standard *unstructured.Unstructured) (*corev1.ObjectReference, error) {
+	found := newOptions()
+	want, err := withoutNetwork(standard, j.localNS)
+	if err != nil {
+		return nil, err
 	}
-	want.Spec.ExtraArgs = append(want.Spec.ExtraArgs, withoutIPReflection)
-	err := j.local.Get(ctx, client.ObjectKeyFromObject(want), &found)
+	err = j.local.Get(ctx, client.ObjectKeyFromObject(want), found)
 	switch {
 	case apierrors.IsNotFound(err):
 		err = j.local.Create(ctx, want)
-	case err == nil && !equality.Semantic.DeepEqual(found.Spec, want.Spec):
-		want.ResourceVersion = found.ResourceVersion
+	case err == nil && !equality.Semantic.DeepEqual(found.Object["spec"], want.Object["spec"]):
+		want.SetResourceVersion(found.GetResourceVersion())
 		err = j.local.Update(ctx, want)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("write VkOptionsTemplate %s/%s: %w", want.Namespace, want.Name, err)
+		return nil, fmt.Errorf("write VkOptionsTemplate %s/%s: %w", want.GetNamespace(), want.GetName(), err)
 	}
 	return referenceTo(want), nil
+}
+
+// withoutNetwork returns the copy of the standard options in a namespace, for nodes without a network.
+func withoutNetwork(standard *unstructured.Unstructured, namespace string) (*unstructured.Unstructured, error) {
+	want := newOptions()
+	want.SetNamespace(namespace)
+	want.SetName(networklessOptions)
+	want.SetLabels(map[string]string{backend.LabelManagedBy: backend.ManagedBy})
+	spec, _, err := unstructured.NestedMap(standard.Object, "spec")
+	if err != nil {
+		return nil, fmt.Errorf("copy VkOptionsTemplate %s: %w", standard.GetName(), err)
+	}
+	args, _, err := unstructured.NestedStringSlice(spec, "extraArgs")
+	if err == nil {
+		err = unstructured.SetNestedStringSlice(spec, append(args, withoutIPReflection), "extraArgs")
+	}
+	if err == nil {
+		err = unstructured.SetNestedMap(want.Object, spec, "spec")
+	}
+	if err != nil {
+		return nil, fmt.Errorf("copy VkOptionsTemplate %s: %w", standard.GetName(), err)
+	}
+	return want, nil
 }
 
 // dropNetworklessOptions removes that VkOptionsTemplate from a tenant namespace that stays, once no virtual node names

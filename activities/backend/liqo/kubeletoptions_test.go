@@ -23,8 +23,8 @@ func TestJoinWithOptionsOfTheOffer(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		for mode, want := range map[fleet.NetworkMode]*corev1.ObjectReference{
-			fleet.NetworkGateway: referenceTo(optionsOf("liqo", "small", "")),
-			fleet.NetworkNone:    referenceTo(optionsOf(localNS, networklessOptions, "")),
+			fleet.NetworkGateway: reference("liqo", "small"),
+			fleet.NetworkNone:    reference(localNS, networklessOptions),
 		} {
 			c := newClusters(t, peered(accepted("2"), sliceIdentity(), optionsOf("liqo", standardOptions, "virtual-kubelet:1"),
 				optionsOf("liqo", "small", "virtual-kubelet:2")), nil)
@@ -114,4 +114,27 @@ func TestRemovePeeringDropsOptions(t *testing.T) {
 	c = newClusters(t, append(here, options, theirs), there)
 	require.NoError(t, c.RemovePeering(prompt(t), provider(), nil))
 	require.True(t, exists(t, c.local, options))
+}
+
+// The copy has the fields of a later Liqo: a nodeSelector of the virtual kubelet (liqotech/liqo#3367).
+func TestTheCopyKeepsUnknownFields(t *testing.T) {
+	t.Parallel()
+	standard := newOptions()
+	standard.SetName(standardOptions)
+	standard.Object["spec"] = map[string]any{"extraArgs": []any{"--a"}, "replicas": int64(2),
+		"nodeSelector": map[string]any{"pool": "system"}}
+	copied, err := withoutNetwork(standard, "liqo-tenant-milan")
+	require.NoError(t, err)
+	require.Equal(t, map[string]any{"extraArgs": []any{"--a", withoutIPReflection}, "replicas": int64(2),
+		"nodeSelector": map[string]any{"pool": "system"}}, copied.Object["spec"])
+	require.Equal(t, []any{"--a"}, standard.Object["spec"].(map[string]any)["extraArgs"], "the original is unchanged")
+	require.Equal(t, "liqo-tenant-milan", copied.GetNamespace())
+}
+
+// reference is the reference to a VkOptionsTemplate.
+func reference(namespace, name string) *corev1.ObjectReference {
+	options := newOptions()
+	options.SetNamespace(namespace)
+	options.SetName(name)
+	return referenceTo(options)
 }
