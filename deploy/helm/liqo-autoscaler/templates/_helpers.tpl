@@ -201,8 +201,10 @@ imagePullSecrets:
 {{- with $root.Values.priorityClassName }}
 priorityClassName: {{ . }}
 {{- end }}
+{{- $security := $root.Values.podSecurityContext }}
+{{- if $root.Values.openshift }}{{- $security = omit $security "runAsUser" "runAsGroup" "fsGroup" }}{{- end }}
 securityContext:
-  {{- toYaml $root.Values.podSecurityContext | nindent 2 }}
+  {{- toYaml $security | nindent 2 }}
 {{- with $v.nodeSelector }}
 nodeSelector:
   {{- toYaml . | nindent 2 }}

@@ -1,0 +1,34 @@
+package deploy_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// With openshift: true no pod names a user or a group, which the SCC restricted-v2 would refuse, and each keeps the rest
+// of its security context.
+func TestChartsForOpenShift(t *testing.T) {
+	for name, rendered := range map[string]func(...string) ([]byte, error){
+		"server and worker": func(args ...string) ([]byte, error) {
+			return template(t, append(args, "--values", valuesFile("plaintext"))...)
+		},
+		"agent": func(args ...string) ([]byte, error) {
+			return templateAgent(t, append(args, "--values", agentValues("full"))...)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			usual, err := rendered("--set", "openshift=false")
+			require.NoError(t, err, "%s", usual)
+			open, err := rendered("--set", "openshift=true")
+			require.NoError(t, err, "%s", open)
+			for _, field := range []string{"runAsUser:", "runAsGroup:", "fsGroup:"} {
+				require.Contains(t, string(usual), field)
+				require.NotContains(t, string(open), field)
+			}
+			for _, field := range []string{"runAsNonRoot: true", "RuntimeDefault", "allowPrivilegeEscalation: false"} {
+				require.Contains(t, string(open), field)
+			}
+		})
+	}
+}
