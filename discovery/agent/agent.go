@@ -112,6 +112,7 @@ func (a *Agent) offers() ([]api.Posted, time.Duration) {
 	config := a.config()
 	world := a.cluster.World()
 	world.Tolerations = config.NodeTolerations
+	world.GrowsTo, world.GrowsNode = config.GrowsTo, config.GrowsNode
 	measured := map[string]corev1.ResourceList{}
 	var offers []api.Posted
 	for _, o := range config.Offers {

@@ -22,6 +22,10 @@ type Config struct {
 	Provider string `json:"provider"`
 	// Reserve is kept back from all offers.
 	Reserve corev1.ResourceList `json:"reserve,omitempty"`
+	// GrowsTo is the total, by resource, to which this cluster's own autoscaler adds nodes for consumers' pods, and
+	// GrowsNode the allocatable amounts of such a node.
+	GrowsTo   corev1.ResourceList `json:"growsTo,omitempty"`
+	GrowsNode corev1.ResourceList `json:"growsNode,omitempty"`
 	// NodeTolerations are those that the consumers' pods have: nodes with other taints, such as the control plane's, are
 	// not offered.
 	NodeTolerations []corev1.Toleration `json:"nodeTolerations,omitempty"`
@@ -83,6 +87,17 @@ func Parse(document []byte) (Config, error) {
 	return c, nil
 }
 
+func (c *Config) checkGrowth(faults *strictyaml.Faults) {
+	negative(faults, "growsTo", c.GrowsTo)
+	negative(faults, "growsNode", c.GrowsNode)
+	switch {
+	case len(c.GrowsTo) > 0 && len(c.GrowsNode) == 0:
+		faults.Add("growsNode", "is missing: give the allocatable amounts of a node that is added")
+	case len(c.GrowsTo) == 0 && len(c.GrowsNode) > 0:
+		faults.Add("growsTo", "is missing: give the total to which nodes are added")
+	}
+}
+
 func (c *Config) check() (faults strictyaml.Faults) {
 	if !fleet.ValidProviderID(c.Provider) {
 		faults.Add("provider", "%q is no Liqo cluster id: write that of this cluster", c.Provider)
@@ -97,6 +112,7 @@ func (c *Config) check() (faults strictyaml.Faults) {
 		faults.Add("offers", "is too long: give at most %d", maxOffers)
 	}
 	negative(&faults, "reserve", c.Reserve)
+	c.checkGrowth(&faults)
 	if c.Shares != SharesNone && c.Shares != SharesEqual && c.Shares != SharesWeights {
 		faults.Add("shares", "%q is not known: write equal or weights, or leave it out", c.Shares)
 	}

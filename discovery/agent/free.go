@@ -25,6 +25,8 @@ type World struct {
 	Slices []Slice
 	// Tolerations are those of the pods that consumers bring: nodes with other taints are not for them.
 	Tolerations []corev1.Toleration
+	// GrowsTo and GrowsNode are as in Config.
+	GrowsTo, GrowsNode corev1.ResourceList
 }
 
 // Free returns the amounts that a consumer can hold in total, its present holds included: the capacity for consumers,
@@ -37,8 +39,9 @@ func (w World) Free(to Holder, reserve corev1.ResourceList) corev1.ResourceList 
 	return nonNegative(free)
 }
 
-// whole is what there is for all consumers together: what the usable nodes have, without the requests of pods that Liqo
-// did not create and the reserve.
+// whole returns the amounts for all consumers together: the amounts of the usable nodes, without the requests of pods
+// that Liqo did not create and the reserve, or GrowsTo where that is more. GrowsTo is a total, so a node that was added
+// is not counted twice.
 func (w World) whole(reserve corev1.ResourceList) corev1.ResourceList {
 	whole, usable := w.allocatable()
 	for _, pod := range w.Pods {
@@ -47,6 +50,7 @@ func (w World) whole(reserve corev1.ResourceList) corev1.ResourceList {
 		}
 	}
 	subtract(whole, reserve)
+	raise(whole, w.GrowsTo)
 	return whole
 }
 
@@ -111,6 +115,9 @@ const maxLargest = 4
 // four, those with the most CPU, of which none has less of everything than another.
 func (w World) largestNodes(offered corev1.ResourceList) (largest []corev1.ResourceList) {
 	_, each := w.allocatable()
+	if len(w.GrowsNode) > 0 {
+		each[""] = maps.Clone(w.GrowsNode) // no Node has this name
+	}
 	for _, name := range slices.Sorted(maps.Keys(each)) {
 		node := each[name]
 		maps.DeleteFunc(node, func(name corev1.ResourceName, _ resource.Quantity) bool { return !has(offered, name) })

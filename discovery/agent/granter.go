@@ -105,6 +105,7 @@ func (g *granter) round(ctx context.Context) (again time.Duration, err error) {
 	}
 	config := g.config()
 	seen.world.Tolerations = config.NodeTolerations
+	seen.world.GrowsTo, seen.world.GrowsNode = config.GrowsTo, config.GrowsNode
 	answers, again := g.judge(config, seen.world, seen.tenants)
 	switch err := g.book(ctx, seen, answers); {
 	case apierrors.IsConflict(err), apierrors.IsAlreadyExists(err): // another agent has granted something
