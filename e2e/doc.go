@@ -20,6 +20,7 @@
 //	TestRatio           what a scale-out takes beside what people do by hand; prints BENCH lines
 //	TestCrash           the worker killed before and after each write to an API server; the test plays CA
 //	TestDecides         the first provider's agent grants and denies slices
+//	TestTwoAutoscalers  together with a Cluster Autoscaler of a cloud that does not accept our providerIDs
 //	TestPods            containers on a real kubelet of a provider, in a room (command lab/room)
 //	TestProduction      TestFirstNode on Temporal as people run it (package temporal), with two of each of our processes
 //

@@ -65,6 +65,7 @@ type stack struct {
 	wants        int          // how many providers; default 2
 	kubelet      bool         // the lab has one
 	node         *node.Node   // that runs containers, of the first provider
+	loop         string       // path of Cluster Autoscaler
 	offerServer  *offerServer // the worker takes its offers, and none of the file
 	clocks       clocks       // of processes of ours
 }
@@ -112,11 +113,10 @@ func newStack(ctx context.Context, t *testing.T, suite, groups, offers string, o
 	bin := filepath.Join(os.TempDir(), "liqo-autoscaler-e2e", "bin") // kept: what is up to date is not linked again
 	require.NoError(t, os.MkdirAll(bin, 0o755))
 	s.binary = s.build(ctx, "liqo-autoscaler", bin)
-	loop := ""
 	if !s.alone {
 		var err error
-		if loop = os.Getenv(envCA); loop == "" {
-			loop, err = ca.Build(ctx, bin)
+		if s.loop = os.Getenv(envCA); s.loop == "" {
+			s.loop, err = ca.Build(ctx, bin)
 		}
 		require.NoError(t, err)
 	}
@@ -178,7 +178,7 @@ func newStack(ctx context.Context, t *testing.T, suite, groups, offers string, o
 	t.Cleanup(func() { require.NoError(t, conn.Close()) })
 	s.client = protos.NewCloudProviderClient(conn)
 	if !s.alone {
-		s.startCA(ctx, loop)
+		s.startCA(ctx)
 		timing.done("cluster autoscaler up")
 	}
 	t.Cleanup(s.keepEvidence) // runs second, while everything still does
@@ -189,7 +189,7 @@ func newStack(ctx context.Context, t *testing.T, suite, groups, offers string, o
 }
 
 // startCA starts Cluster Autoscaler's loop, and the proxy between it and grpcserver.
-func (s *stack) startCA(ctx context.Context, loop string) {
+func (s *stack) startCA(ctx context.Context) {
 	s.t.Helper()
 	// CA meets at the proxy what it would meet at our server
 	door, err := grpcserver.TLS(s.tlsFiles(), []string{caName}, nil)
@@ -198,7 +198,7 @@ func (s *stack) startCA(ctx context.Context, loop string) {
 		Client: credentialsOf(s.t, s.clientTLS)})
 	require.NoError(s.t, err)
 	s.t.Cleanup(func() { require.NoError(s.t, s.proxy.Close()) })
-	p, err := ca.Start(ctx, ca.Options{Binary: loop, Kubeconfig: s.lab.Kubeconfig(lab.Consumer), Dir: s.dir,
+	p, err := ca.Start(ctx, ca.Options{Binary: s.loop, Kubeconfig: s.lab.Kubeconfig(lab.Consumer), Dir: s.dir,
 		CloudConfig: s.cloudConfig(ctx, "cloud-config", s.proxy.Address, s.clientTLS)})
 	require.NoError(s.t, err)
 	s.stopAtEnd(p)

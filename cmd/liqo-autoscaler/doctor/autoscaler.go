@@ -83,9 +83,9 @@ func (r *Report) silence(ctx context.Context, in Installation, c *cluster, p pro
 	if writes, ok := p.flag("write-status-configmap"); ok && writes == "false" || p.deployment.Status.ReadyReplicas == 0 {
 		return
 	}
-	namespace, _ := p.flag("namespace")
+	namespace, _ := p.flag("namespace") // CA's default is kube-system, wherever it runs
 	name, _ := p.flag("status-config-map-name")
-	name, namespace = cmp.Or(name, "cluster-autoscaler-status"), cmp.Or(namespace, p.deployment.Namespace)
+	name, namespace = cmp.Or(name, "cluster-autoscaler-status"), cmp.Or(namespace, metav1.NamespaceSystem)
 	status, err := c.kube.CoreV1().ConfigMaps(namespace).Get(ctx, name, metav1.GetOptions{})
 	where := "ConfigMap " + namespace + "/" + name
 	if apierrors.IsNotFound(err) {

@@ -146,7 +146,7 @@ func (s *setup) examine(t *testing.T) *doctor.Report {
 		objects = append(objects, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "liqo-autoscaler",
 			Name: "consumer-" + s.consumer}})
 	}
-	objects = append(objects, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "la",
+	objects = append(objects, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceSystem,
 		Name: "cluster-autoscaler-status", Annotations: map[string]string{"cluster-autoscaler.kubernetes.io/last-updated":
 		// as Cluster Autoscaler writes it
 		s.in.Now.Add(s.caLoop).UTC().String()}}})
