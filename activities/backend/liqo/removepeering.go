@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"slices"
 
 	authv1beta1 "github.com/liqotech/liqo/apis/authentication/v1beta1"
 	offloadingv1beta1 "github.com/liqotech/liqo/apis/offloading/v1beta1"
@@ -37,6 +38,7 @@ func (p *peering) unpeer(ctx context.Context, w *waiter) error {
 		err = backend.Through(ctx, w.until, []backend.Step{
 			{Stage: backend.StageIdentityGone, Poll: p.replicatedGone},
 			{Stage: backend.StageIdentityGone, Poll: p.identityGone},
+			{Stage: backend.StageIdentityGone, Poll: p.mapsGone},
 			{Stage: backend.StageTenantGone, Poll: s.tenantGone},
 			{Stage: backend.StageNetworkGone, Poll: s.networkGone},
 			{Stage: backend.StageNamespacesGone, Poll: s.leftoversGone},
@@ -65,15 +67,42 @@ func (p *peering) replicatedGone(ctx context.Context) (bool, string, error) {
 	if left, err := p.inUseRemotely(ctx); err != nil || left > 0 {
 		return false, fmt.Sprintf("%d left-over ResourceSlice(s) on the provider", left), err
 	}
+	maps, err := p.namespaceMaps(ctx)
+	if err == nil && len(maps) > 0 && !slices.ContainsFunc(maps, unowned) {
+		return true, "", nil // they go with their owner, see mapsGone
+	}
+	owned := func(m offloadingv1beta1.NamespaceMap) bool { return !unowned(m) }
+	return p.removeMaps(ctx, slices.DeleteFunc(maps, owned), err)
+}
+
+// mapsGone is done when no NamespaceMap is left. In a later Liqo the NamespaceMap belongs to the Secret of the
+// Identity, is made again as long as that exists, and goes with it (liqotech/liqo#3265).
+func (p *peering) mapsGone(ctx context.Context) (bool, string, error) {
+	maps, err := p.namespaceMaps(ctx)
+	return p.removeMaps(ctx, maps, err)
+}
+
+func (p *peering) namespaceMaps(ctx context.Context) ([]offloadingv1beta1.NamespaceMap, error) {
 	var maps offloadingv1beta1.NamespaceMapList
 	if err := p.local.List(ctx, &maps, outgoing(p.provider.ID)); err != nil {
-		return false, "", fmt.Errorf("list NamespaceMaps: %w", err)
+		return nil, fmt.Errorf("list NamespaceMaps: %w", err)
 	}
-	if len(maps.Items) == 0 {
+	return maps.Items, nil
+}
+
+func unowned(m offloadingv1beta1.NamespaceMap) bool { return len(m.OwnerReferences) == 0 }
+
+// removeMaps removes the first of these NamespaceMaps. It is done when the list is empty and the provider has no copy.
+func (p *peering) removeMaps(ctx context.Context, maps []offloadingv1beta1.NamespaceMap, err error) (bool, string,
+	error) {
+	if err != nil {
+		return false, "", err
+	}
+	if len(maps) == 0 {
 		message, err := p.mapGone(ctx)
 		return err == nil && message == "", message, err
 	}
-	unneeded := &maps.Items[0]
+	unneeded := &maps[0]
 	return false, fmt.Sprintf("NamespaceMap %s/%s is still there", unneeded.Namespace, unneeded.Name),
 		p.removeMap(ctx, unneeded)
 }
