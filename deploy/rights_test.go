@@ -258,7 +258,7 @@ var needs = map[string][]right{
 		named("here", "delete", "/secrets", signedNonce)),
 	"removepeering.go namespaceGone DeleteThis":    on("cluster", "delete", "/namespaces"),
 	"removepeering.go removeMap DeleteThis":        on("cluster", "delete", nsMap),
-	"removepeering.go replicatedGone p.local.List": on("cluster", "list", nsMap),
+	"removepeering.go namespaceMaps p.local.List":  on("cluster", "list", nsMap),
 	"removepeering.go tenantGone deleteAsRead":     on("tenant", "delete", tenant),
 	"removepeering.go deleteAsRead cluster.Delete": nil,
 
