@@ -9,18 +9,18 @@ import (
 // With openshift: true no pod names a user or a group, which the SCC restricted-v2 would refuse, and each keeps the rest
 // of its security context.
 func TestChartsForOpenShift(t *testing.T) {
-	for name, rendered := range map[string]func(...string) ([]byte, error){
-		"server and worker": func(args ...string) ([]byte, error) {
+	for name, rendered := range map[string]func(*testing.T, ...string) ([]byte, error){
+		"server and worker": func(t *testing.T, args ...string) ([]byte, error) {
 			return template(t, append(args, "--values", valuesFile("plaintext"))...)
 		},
-		"agent": func(args ...string) ([]byte, error) {
+		"agent": func(t *testing.T, args ...string) ([]byte, error) {
 			return templateAgent(t, append(args, "--values", agentValues("full"))...)
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			usual, err := rendered("--set", "openshift=false")
+			usual, err := rendered(t, "--set", "openshift=false")
 			require.NoError(t, err, "%s", usual)
-			open, err := rendered("--set", "openshift=true")
+			open, err := rendered(t, "--set", "openshift=true")
 			require.NoError(t, err, "%s", open)
 			for _, field := range []string{"runAsUser:", "runAsGroup:", "fsGroup:"} {
 				require.Contains(t, string(usual), field)
