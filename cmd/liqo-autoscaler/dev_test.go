@@ -41,12 +41,10 @@ func TestDevAndDemo(t *testing.T) {
 			require.Contains(t, banner, "http://"+ports[4]+"/readyz")
 			require.Equal(t, "ok\n", page(ctx, t, ports[4], "/readyz"))
 			require.Equal(t, "ok\n", page(ctx, t, ports[4], "/healthz"))
-			grew := seenOn(ctx, t, ports[3], `liqo_autoscaler_group_target_size{group="`+group+`",hub="default"} 1`)
 			out, err := f.demo(ctx, group)
 			require.NoError(t, err, out)
 			require.Regexp(t, `Ready +target 1  `+provider, out)
 			require.Contains(t, out, "the simulated world is empty")
-			require.NoError(t, <-grew)
 			var metrics string
 			testkit.Until(t, time.Minute, "the metrics of the second after the demo", func() error {
 				metrics = page(ctx, t, ports[3], "/metrics")
@@ -122,6 +120,13 @@ func keepAndReturn(ctx context.Context, t *testing.T, f devRun, group string) {
 	status, _, err := command(ctx, "status", "--temporal-address", f.temporal)
 	require.NoError(t, err)
 	require.Regexp(t, group+`-\w+-2 +`+group+` +Ready `, status)
+	testkit.Until(t, time.Minute, "the metrics of the node that is kept", func() error {
+		line := `liqo_autoscaler_group_target_size{group="` + group + `",hub="default"} 1`
+		if !strings.Contains(page(ctx, t, f.metrics, "/metrics"), "\n"+line+"\n") {
+			return fmt.Errorf("without %s", line)
+		}
+		return nil
+	})
 	returned := half("--return")
 	require.NotContains(t, returned, "NodeGroupIncreaseSize")
 	require.Contains(t, returned, "the simulated world is empty")
@@ -193,20 +198,4 @@ func read(ctx context.Context, address, path string) (string, error) {
 	defer resp.Body.Close()
 	body, err := io.ReadAll(resp.Body)
 	return string(body), err
-}
-
-// seenOn scrapes until the line shows.
-func seenOn(ctx context.Context, t *testing.T, address, line string) <-chan error {
-	t.Helper()
-	seen := make(chan error, 1)
-	go func() {
-		seen <- cli.WaitFor(ctx, time.Minute, func() error {
-			metrics, err := read(ctx, address, "/metrics")
-			if err == nil && !strings.Contains(metrics, "\n"+line+"\n") {
-				err = fmt.Errorf("no line %s", line)
-			}
-			return err
-		})
-	}()
-	return seen
 }

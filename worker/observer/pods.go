@@ -92,10 +92,10 @@ type virtualNode struct {
 // hold. A list that fails changes nothing.
 func (o *Observer) watchPods(ctx context.Context, groups []fleet.Snapshot, now time.Time) {
 	lister, ok := o.Backend.(backend.OffloadedPods)
-	nodes := virtualNodes(groups)
 	if !ok {
 		return
 	}
+	nodes := virtualNodes(groups)
 	bounded, cancel := context.WithTimeout(ctx, podsBound)
 	defer cancel()
 	c := podCount{before: o.seen.since, now: now, since: map[types.UID]time.Time{}, nodes: nodes,

@@ -68,18 +68,24 @@ func (p *peering) replicatedGone(ctx context.Context) (bool, string, error) {
 		return false, fmt.Sprintf("%d left-over ResourceSlice(s) on the provider", left), err
 	}
 	maps, err := p.namespaceMaps(ctx)
-	if err == nil && len(maps) > 0 && !slices.ContainsFunc(maps, unowned) {
+	if err != nil {
+		return false, "", err
+	}
+	if len(maps) > 0 && !slices.ContainsFunc(maps, unowned) {
 		return true, "", nil // they go with their owner, see mapsGone
 	}
 	owned := func(m offloadingv1beta1.NamespaceMap) bool { return !unowned(m) }
-	return p.removeMaps(ctx, slices.DeleteFunc(maps, owned), err)
+	return p.removeMaps(ctx, slices.DeleteFunc(maps, owned))
 }
 
 // mapsGone is done when no NamespaceMap is left. In a later Liqo the NamespaceMap belongs to the Secret of the
 // Identity, is made again as long as that exists, and goes with it (liqotech/liqo#3265).
 func (p *peering) mapsGone(ctx context.Context) (bool, string, error) {
 	maps, err := p.namespaceMaps(ctx)
-	return p.removeMaps(ctx, maps, err)
+	if err != nil {
+		return false, "", err
+	}
+	return p.removeMaps(ctx, maps)
 }
 
 func (p *peering) namespaceMaps(ctx context.Context) ([]offloadingv1beta1.NamespaceMap, error) {
@@ -93,11 +99,7 @@ func (p *peering) namespaceMaps(ctx context.Context) ([]offloadingv1beta1.Namesp
 func unowned(m offloadingv1beta1.NamespaceMap) bool { return len(m.OwnerReferences) == 0 }
 
 // removeMaps removes the first of these NamespaceMaps. It is done when the list is empty and the provider has no copy.
-func (p *peering) removeMaps(ctx context.Context, maps []offloadingv1beta1.NamespaceMap, err error) (bool, string,
-	error) {
-	if err != nil {
-		return false, "", err
-	}
+func (p *peering) removeMaps(ctx context.Context, maps []offloadingv1beta1.NamespaceMap) (bool, string, error) {
 	if len(maps) == 0 {
 		message, err := p.mapGone(ctx)
 		return err == nil && message == "", message, err

@@ -91,9 +91,12 @@ func (f offersFlags) lent(ctx context.Context, c *connect.Common, from serve.Pub
 		}
 		for _, p := range states {
 			if p.Phase == fleet.Removing && len(removals) < removalsRead {
-				if w, err := providers.Removal(ctx, p.ID); err == nil {
-					removals[p.ID] = w.String()
+				w, err := providers.Removal(ctx, p.ID)
+				if err != nil {
+					unread = errors.Join(unread, fmt.Errorf("read the removal of the peering with %s: %w", p.ID, err))
+					continue
 				}
+				removals[p.ID] = w.String()
 			}
 		}
 		groups, err := providers.Groups(ctx)
