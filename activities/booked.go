@@ -13,10 +13,6 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// confirmedFor is how long a driver may go without an order of its group before Join asks the group. It is longer than
-// a scale-out on an established peering takes, so such a scale-out asks nothing.
-const confirmedFor = 10 * time.Second
-
 // TypeUnconfirmed is the error type of a Join whose group does not confirm the instance. It is no event, and blames
 // nobody. The group stops the driver of an instance that it does not know.
 const TypeUnconfirmed = "Unconfirmed"
@@ -24,35 +20,36 @@ const TypeUnconfirmed = "Unconfirmed"
 // unconfirmedAgain is how long Join waits until it asks its group once more.
 const unconfirmedAgain = 2 * time.Second
 
-// stillBooked returns nil when the instance's group books it, or has sent the driver something within confirmedFor. A
-// restored backup resumes scale-outs whose instances CA has deleted since, and an instance id is never used twice (I2).
-// So Join needs the group's answer before it makes anything: a published row of the instance, in a history that is not
-// behind the observer's record. A group without such a row receives the driver's view, and answers it with a stop.
-func (a *Activities) stillBooked(ctx context.Context, in JoinInput) error {
+// stillBooked returns nil when the instance's group books it. A restored backup resumes scale-outs whose instances CA
+// has deleted since, and an instance id is never used twice (I2). So Join needs the group's answer before it makes
+// anything: a published row of the instance, in a history that is not behind the observer's record. A group without such
+// a row receives the driver's view, and answers it with a stop. done is true when an earlier run of Join has told the
+// group that the instance is Ready, and its Node still is.
+func (a *Activities) stillBooked(ctx context.Context, in JoinInput) (done bool, err error) {
 	at := in.Node.Attempt
-	// Both times are Temporal's.
-	if in.Confirmed.IsZero() || activity.GetInfo(ctx).StartedTime.Sub(in.Confirmed) < confirmedFor {
-		return nil
-	}
 	s, err := a.Entities.Group(ctx, at.Group)
 	if err != nil {
-		return unconfirmed(fmt.Sprintf("node group %s cannot be read: %v", at.Group, err))
+		return false, unconfirmed(fmt.Sprintf("node group %s cannot be read: %v", at.Group, err))
 	}
 	record, _, err := a.record(ctx, at.Group)
 	if err != nil {
-		return unconfirmed(err.Error())
+		return false, unconfirmed(err.Error())
 	}
 	if s.Position().Behind(record.Position) {
-		return unconfirmed(fmt.Sprintf("the history of node group %s was reverted; the next round of the observer has it "+
-			"rebuilt", at.Group))
+		return false, unconfirmed(fmt.Sprintf("the history of node group %s was reverted; the next round of the observer "+
+			"has it rebuilt", at.Group))
 	}
-	if slices.ContainsFunc(s.Instances, func(row fleet.InstanceView) bool {
-		return row.Name == at.Instance && row.Phase.Growing() && row.State != fleet.StateDeleting
-	}) {
-		return nil
+	row := slices.IndexFunc(s.Instances, func(row fleet.InstanceView) bool {
+		return row.Name == at.Instance && row.State != fleet.StateDeleting
+	})
+	if row >= 0 && s.Instances[row].Phase.Growing() {
+		return false, nil
+	}
+	if row >= 0 && s.Instances[row].Phase == fleet.Ready && a.readyAfterAll(ctx, at) {
+		return true, nil
 	}
 	err = a.Messages.View(ctx, at.Group, in.View)
-	return unconfirmed(errors.Join(fmt.Errorf("node group %s does not book instance %s", at.Group, at.Instance),
+	return false, unconfirmed(errors.Join(fmt.Errorf("node group %s does not book instance %s", at.Group, at.Instance),
 		err).Error())
 }
 

@@ -3,7 +3,6 @@ package activities_test
 import (
 	"errors"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 	"go.temporal.io/sdk/temporal"
@@ -12,33 +11,36 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// Join makes nothing for a driver that has not heard of its group for long, until the group confirms the instance. A
-// group that does not know the instance receives the view, which it answers with a stop.
-func TestJoinAsksItsGroupAfterAGap(t *testing.T) {
+// Join makes nothing until the group confirms the instance. A group that does not know the instance receives the view,
+// which it answers with a stop.
+func TestJoinAsksItsGroup(t *testing.T) {
 	row := func(phase fleet.Phase, state fleet.State) fleet.Snapshot {
-		return fleet.Snapshot{Group: "a", Epoch: "t1", Revision: 7, Booked: 3,
-			Instances: []fleet.InstanceView{{Name: "a-t0-1", Phase: phase, State: state}}}
+		s := booking()
+		s.Instances[0].Phase, s.Instances[0].State = phase, state
+		return s
 	}
-	growing := row(fleet.Joining, fleet.StateCreating)
+	growing := booking()
 	saved := func(p fleet.Position) records {
 		return records{groups: map[string]fleet.GroupRecord{"a": {Position: p}}}
 	}
 	for name, c := range map[string]struct {
-		heard   time.Duration // how long ago
 		group   fleet.Snapshot
 		records activities.Records
 		err     error
+		stands  bool // the node exists and is Ready
 		joins   bool
+		done    bool
 		asks    bool // the group receives the view
 	}{
-		"heard a moment ago":       {heard: time.Second, joins: true},
-		"booked":                   {group: growing, joins: true},
-		"booked, nothing saved":    {group: growing, records: records{}, joins: true},
-		"deleted":                  {group: row(fleet.Joining, fleet.StateDeleting), asks: true},
-		"ready already":            {group: row(fleet.Ready, fleet.StateRunning), asks: true},
-		"not booked":               {group: fleet.Snapshot{Group: "a", Epoch: "t2"}, asks: true},
-		"the group does not run":   {},
-		"the group cannot be read": {group: growing, err: errors.New("no answer")},
+		"booked":                      {group: growing, joins: true},
+		"booked, nothing saved":       {group: growing, records: records{}, joins: true},
+		"deleted":                     {group: row(fleet.Joining, fleet.StateDeleting), asks: true},
+		"ready, and its node is gone": {group: row(fleet.Ready, fleet.StateRunning), asks: true},
+		"ready already":               {group: row(fleet.Ready, fleet.StateRunning), stands: true, done: true},
+		"ready, and deleted":          {group: row(fleet.Ready, fleet.StateDeleting), stands: true, asks: true},
+		"not booked":                  {group: fleet.Snapshot{Group: "a", Epoch: "t2"}, asks: true},
+		"the group does not run":      {},
+		"the group cannot be read":    {group: growing, err: errors.New("no answer")},
 		"booked, as far as was saved": {group: growing, records: saved(fleet.Position{Epoch: "t1", Revision: 7, Booked: 3}),
 			joins: true},
 		"reverted, by the revision":  {group: growing, records: saved(fleet.Position{Epoch: "t1", Revision: 8})},
@@ -52,16 +54,21 @@ func TestJoinAsksItsGroupAfterAGap(t *testing.T) {
 			if c.group.Group != "" {
 				e.groups = append(e.groups, c.group)
 			}
-			a := &activities.Activities{Backend: &world{after: func() { made++ }}, Messages: m, Entities: e, Records: c.records}
-			in := joining()
-			if c.heard == 0 {
-				c.heard = time.Minute
+			in, w := joining(), &world{after: func() { made++ }}
+			if c.stands {
+				w.found = []fleet.Found{{Attempt: in.Node.Attempt, Marked: true, Stamped: true, Ready: true}}
 			}
-			in.Confirmed = time.Now().Add(-c.heard)
+			a := &activities.Activities{Backend: w, Messages: m, Entities: e, Records: c.records}
 			err := ended(t, a.Join, in)
 			if c.joins {
 				require.NoError(t, err)
 				require.Equal(t, 1, made)
+				return
+			}
+			if c.done {
+				require.NoError(t, err)
+				require.Zero(t, made)
+				require.Empty(t, m.views)
 				return
 			}
 			var app *temporal.ApplicationError

@@ -120,12 +120,19 @@ func (r records) Cordoned(_ context.Context, provider string) (bool, error) {
 	return slices.Contains(r.cordoned, provider), r.err
 }
 
+// booking is group a, which waits for the virtual node of instance a-t0-1.
+func booking() fleet.Snapshot {
+	return fleet.Snapshot{Group: "a", Epoch: "t1", Revision: 7, Booked: 3, Instances: []fleet.InstanceView{
+		{Name: "a-t0-1", Phase: fleet.Joining, State: fleet.StateCreating},
+	}}
+}
+
 // running are entities of providers that have started no run: no run of one is over. It is milan's when none is named.
 func running(ids ...string) *entities {
 	if len(ids) == 0 {
 		ids = []string{"milan"}
 	}
-	e := &entities{}
+	e := &entities{groups: []fleet.Snapshot{booking()}}
 	for _, id := range ids {
 		e.providers = append(e.providers, fleet.ProviderSnapshot{ID: id})
 	}

@@ -17,8 +17,6 @@ type JoinInput struct {
 	Node backend.NodeSpec `json:"node"`
 	// View is the driver's, which becomes its last one: Ready.
 	View fleet.View `json:"view"`
-	// Confirmed is when the driver last received something of its group. Join asks the group when that is long ago.
-	Confirmed time.Time `json:"confirmed,omitzero"`
 }
 
 // Join makes the attempt's slice and VirtualNode, waits until the Node is Ready and stamped, and tells the group. It
@@ -42,7 +40,7 @@ func (a *Activities) Join(ctx context.Context, in JoinInput) error {
 func (a *Activities) join(parent context.Context, in JoinInput) error {
 	at := in.Node.Attempt
 	provider := at.Provider.ID
-	if err := a.stillBooked(parent, in); err != nil {
+	if done, err := a.stillBooked(parent, in); done || err != nil {
 		return err
 	}
 	release, err := a.Making.Take(provider)

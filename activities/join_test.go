@@ -106,7 +106,7 @@ func TestJoinEnds(t *testing.T) {
 			}
 			a := &activities.Activities{
 				Backend: &world{verb: c.verb, found: []fleet.Found{c.found}}, Messages: m, Making: activities.NewLimiter(1),
-				Now: (&wall{at: noon}).now,
+				Entities: running(), Now: (&wall{at: noon}).now,
 			}
 			err := ended(t, a.Join, joining(), spent(c.spent).env)
 			require.Equal(t, c.views, m.views)
@@ -140,7 +140,7 @@ func TestJoinsBudgetIsBoundedByItsClock(t *testing.T) {
 		return backend.ErrUnreachable
 	}}
 	b := &beats{before: &activities.Beat{Spent: 4 * time.Minute, At: noon.Add(-time.Hour)}}
-	a := &activities.Activities{Backend: w, Messages: &messages{}, Now: (&wall{at: noon}).now}
+	a := &activities.Activities{Backend: w, Messages: &messages{}, Entities: running(), Now: (&wall{at: noon}).now}
 	require.Error(t, ended(t, a.Join, in, b.env))
 	require.InDelta(t, (4*time.Minute - 10*time.Second).Seconds(), left.Seconds(), 5)
 }
@@ -151,7 +151,7 @@ func TestJoinThatIsCancelledTooLate(t *testing.T) {
 	m := &messages{}
 	w := &world{found: []fleet.Found{whole(attempt("a-t0-1"))},
 		verb: func(ctx context.Context) error { cancel(); return hangs(ctx) }}
-	a := &activities.Activities{Backend: w, Messages: m}
+	a := &activities.Activities{Backend: w, Messages: m, Entities: running()}
 	require.NoError(t, ended(t, a.Join, joining(), under(ctx)))
 	require.Equal(t, ready, m.views)
 }
@@ -159,7 +159,7 @@ func TestJoinThatIsCancelledTooLate(t *testing.T) {
 // The time that a try itself took counts, whatever it ended with.
 func TestJoinsLastTryCounts(t *testing.T) {
 	clock := &wall{at: noon}
-	a := &activities.Activities{Messages: &messages{}, Now: clock.now,
+	a := &activities.Activities{Messages: &messages{}, Entities: running(), Now: clock.now,
 		Backend: &world{verb: fails(backend.ErrNotPeered), after: func() { clock.pass(10 * time.Second) }}}
 	kind, f := activities.VerdictOf(ended(t, a.Join, joining()), "milan")
 	require.Equal(t, fleet.GaveUp, kind)

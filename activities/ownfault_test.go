@@ -105,7 +105,7 @@ func TestJoinsClockStandsWithinARun(t *testing.T) {
 			w.breaks(nil)
 			return hangs(ctx)
 		}
-		a := &activities.Activities{Backend: w, Messages: &messages{}, Catalog: offering{}}
+		a := &activities.Activities{Backend: w, Messages: &messages{}, Entities: running(), Catalog: offering{}}
 		in := joining()
 		in.Node.Booking.Spec.Budgets.Join.Duration = budget
 		began := time.Now()
@@ -134,7 +134,8 @@ func TestAClockGoesOnInALargeCluster(t *testing.T) {
 	}{"it answers": {}, "it does not": {errors.New("connection refused"), true}} {
 		synctest.Test(t, func(t *testing.T) {
 			w := many{&world{err: c.err, verb: hangs}}
-			err := ended(t, (&activities.Activities{Backend: w, Messages: &messages{}, Catalog: offering{}}).Join, joining())
+			a := &activities.Activities{Backend: w, Messages: &messages{}, Entities: running(), Catalog: offering{}}
+			err := ended(t, a.Join, joining())
 			var app *temporal.ApplicationError
 			require.ErrorAs(t, err, &app)
 			require.Equal(t, c.stands, !app.NonRetryable(), name)
@@ -222,7 +223,8 @@ func TestAWorkingStepAsksOthersOnlyWhenItsProviderWasSilent(t *testing.T) {
 	for _, stood := range []string{"", isolated} {
 		synctest.Test(t, func(t *testing.T) {
 			b := &beats{before: &activities.Beat{Stage: "slice-auth", At: time.Now(), PausedBecause: stood}}
-			a := &activities.Activities{Messages: &messages{}, Catalog: offering{offers: []fleet.Offer{{Provider: "turin"}}},
+			a := &activities.Activities{Messages: &messages{}, Entities: running(),
+				Catalog: offering{offers: []fleet.Offer{{Provider: "turin"}}},
 				Backend: &world{verb: func(ctx context.Context) error { wait(ctx, 8*time.Second); return errors.New("not yet") }}}
 			require.Error(t, ended(t, a.Join, joining(), b.env))
 			require.Equal(t, stood, b.last.PausedBecause)

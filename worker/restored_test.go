@@ -52,8 +52,6 @@ func TestReleasedInstanceOfARestoredBackupStaysReleased(t *testing.T) {
 	seen := s.allIn("", 0)
 
 	stop()
-	// The restored scale-out would race the observer's first round: it could end before the group begins anew.
-	s.knobs(0, sim.Knobs{Hang: backend.StageSliceAuth})
 	s.temporalOf(address, saved)
 	testkit.Until(t, waitLimit, "the group begins anew", func() error {
 		ctx, cancel := context.WithTimeout(s.ctx, 10*time.Second)
@@ -70,7 +68,6 @@ func TestReleasedInstanceOfARestoredBackupStaysReleased(t *testing.T) {
 	s.isStatus(workflows.ScaleOutID(name), enums.WORKFLOW_EXECUTION_STATUS_FAILED)
 	s.allIn("", 0)
 	s.counts("no node came back", func(c sim.Counts) bool { return c.Slices+c.RemoteSlices+c.Nodes == 0 })
-	s.knobs(0, sim.Knobs{})
 	next := s.grow(1).Instances[0].Name
 	require.NotEqual(t, name, next)
 	s.allIn(fleet.Ready, 1)

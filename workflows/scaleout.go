@@ -60,7 +60,7 @@ func (s *scaleOut) choose(ctx workflow.Context, d *driver.Driver, view fleet.Vie
 func joinNode(ctx workflow.Context, d *driver.Driver, view fleet.View, _ *fleet.Event) error {
 	i := d.Instance
 	at := i.AttemptRef()
-	in := activities.JoinInput{View: view, Confirmed: d.Confirmed, Node: backend.NodeSpec{
+	in := activities.JoinInput{View: view, Node: backend.NodeSpec{
 		Attempt: at, Shape: d.Spec.Shape, Class: i.Offer.Class, Labels: d.Spec.NodeLabels(), Taints: d.Spec.NodeTaints(),
 		Booking: fleet.Booking{Spec: d.Spec, BookedAt: i.BookedAt, Hourly: i.Offer.Hourly},
 	}}

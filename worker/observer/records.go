@@ -49,8 +49,9 @@ func (s *state) books(b booked, now time.Time) {
 	s.Cordoned = merged(cordoned, nil)
 }
 
-// recordsFor is how long Records serves what it has read.
-const recordsFor = 5 * time.Second
+// recordsFor is how long Records serves what it has read. It is shorter than Temporal takes to start, because Join
+// compares a group's history with the records before it makes anything, also just after a backup was restored.
+const recordsFor = time.Second
 
 // Records reads what the rounds have saved, in any worker. It implements activities.Records.
 type Records struct {
@@ -61,8 +62,8 @@ type Records struct {
 	read  time.Time
 }
 
-// Group returns the record of a group; known is false when no round has saved one. It reads the document at most every
-// 5 s, and blocks meanwhile.
+// Group returns the record of a group; known is false when no round has saved one. It reads the document at most
+// once a second, and blocks meanwhile.
 func (r *Records) Group(ctx context.Context, name string) (saved fleet.GroupRecord, known bool, err error) {
 	s, err := r.state(ctx)
 	one, known := s.Records[name]

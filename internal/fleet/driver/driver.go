@@ -16,8 +16,6 @@ type Driver struct {
 	Generation fleet.Generation
 	// Began is when this run began.
 	Began time.Time
-	// Confirmed is when the driver last received something of its group: its start, or an order.
-	Confirmed time.Time
 	// Sequence is that of the newest view, given before the step that tells it is scheduled.
 	Sequence int
 	// Left are the attempts that are over and may have left something behind.
@@ -45,7 +43,7 @@ type Driver struct {
 // New begins with what the group handed over. A scale-out begins by looking for a provider.
 func New(in fleet.DriverInput, now time.Time) *Driver {
 	d := &Driver{
-		Instance: in.Instance, Spec: in.Spec, Generation: in.Generation, Began: now, Confirmed: now, First: in.First,
+		Instance: in.Instance, Spec: in.Spec, Generation: in.Generation, Began: now, First: in.First,
 		Ahead: in.Ahead, Taken: in.Taken,
 		Failures: in.Failures,
 	}
@@ -111,7 +109,6 @@ func (d *Driver) ordered(o fleet.Order, now time.Time) []Action {
 	if o.Generation.Known() && o.Generation.Before(d.Generation) {
 		return nil
 	}
-	d.Confirmed = now
 	switch {
 	case o.Stop:
 		return d.endBy(fleet.Stopped, now)
