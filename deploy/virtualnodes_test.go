@@ -50,6 +50,11 @@ func (v virtualNode) object() *unstructured.Unstructured {
 		"kind": "VirtualNode", "metadata": v.metadata, "spec": v.spec}}
 }
 
+// optionsNamed is a reference to a VkOptionsTemplate.
+func optionsNamed(namespace, name string) map[string]any {
+	return map[string]any{"namespace": namespace, "name": name}
+}
+
 // virtualNodeChanges are changes after which the virtual kubelet is not what Liqo's webhook makes.
 var virtualNodeChanges = []struct {
 	what, denied string
@@ -94,6 +99,12 @@ var virtualNodeChanges = []struct {
 	}},
 	{"another kubeconfig", "the kubeconfig of their ResourceSlice", func(v virtualNode) {
 		v.spec["kubeconfigSecretRef"] = map[string]any{"name": "liqo-signed-nonce"}
+	}},
+	{"options in another tenant's namespace", "in the namespace of Liqo", func(v virtualNode) {
+		v.spec["vkOptionsTemplateRef"] = optionsNamed("liqo-tenant-theirs", "liqo-autoscaler-no-network")
+	}},
+	{"options under another name", "in the namespace of Liqo", func(v virtualNode) {
+		v.spec["vkOptionsTemplateRef"] = optionsNamed("liqo-tenant-x", "theirs")
 	}},
 	{"no check by Liqo", "webhook-skip", func(v virtualNode) {
 		v.metadata["labels"] = map[string]any{webhookSkip: "true"}
@@ -141,6 +152,11 @@ func virtualNodesDeny(t *testing.T, c *cluster, e escalation) {
 	elsewhere.deployment["namespace"] = "partners"
 	checked := completed("before", "virtual-kubelet:0")
 	checked.container["args"] = append(checked.container["args"].([]any), "--node-check-network=true")
+	named := func(namespace, name string) virtualNode {
+		v := completed("x", "virtual-kubelet:1")
+		v.spec["vkOptionsTemplateRef"] = optionsNamed(namespace, name)
+		return v
+	}
 	note := map[string]any{"metadata": map[string]any{"annotations": map[string]any{"a": "b"}}}
 	c.judge(t, append(attempts,
 		attempt{"create", "", create(owned)},
@@ -148,6 +164,8 @@ func virtualNodesDeny(t *testing.T, c *cluster, e escalation) {
 			map[string]any{"clusterID": "x"}, nil, nil, nil})},
 		attempt{"create in another namespace", "in namespaces liqo-tenant-* alone", e.createLiqo(virtualNodes, "partners",
 			elsewhere.object())},
+		attempt{"create with options that an offer names", "", create(named("liqo", "gpu"))},
+		attempt{"create with its own options", "", create(named(tenancy, "liqo-autoscaler-no-network"))},
 		attempt{"change of Liqo's webhook", "", patch("before", checked.object())},
 		attempt{"annotation", "", patch("before", note)},
 		attempt{"label of the Node", "", patch("before", map[string]any{"spec": map[string]any{

@@ -35,6 +35,7 @@ func TestTemplate(t *testing.T) {
 		"kubernetes.io/arch":     "arm64",
 		"kubernetes.io/role":     "agent",
 		"liqo.io/type":           "virtual-node",
+		"type":                   "virtual-node",
 		"node.kubernetes.io/exclude-from-external-load-balancers": "true",
 		"alpha.service-controller.kubernetes.io/exclude-balancer": "true",
 		"liqo-autoscaler.io/group":                                "gpu",

@@ -23,10 +23,22 @@ const (
 	LabelMachineProvider = "liqo-autoscaler.io/provider"
 )
 
-// NodeLabels are our own labels of every Node of the group: those of the spec and LabelGroup. What its
-// backend adds by itself is not among them. The map is the caller's.
+// Liqo after 1.2 labels each virtual node type=virtual-kubelet, unless its VirtualNode has another value of the label
+// (liqotech/liqo#3325). Cluster Autoscaler 1.36 and later never releases a node with that value.
+const (
+	// LabelType is the key of that label. Pods avoid virtual nodes by it.
+	LabelType = "type"
+	// TypeVirtualNode is our value, unless the group has another one.
+	TypeVirtualNode = "virtual-node"
+)
+
+// NodeLabels are our own labels of every Node of the group: those of the spec, LabelGroup and, on virtual nodes,
+// LabelType. What its backend adds by itself is not among them. The map is the caller's.
 func (s InstanceSpec) NodeLabels() map[string]string {
 	out := map[string]string{}
+	if s.Nodes != NodesMachine {
+		out[LabelType] = TypeVirtualNode
+	}
 	maps.Copy(out, s.Labels)
 	out[LabelGroup] = s.ID
 	return out

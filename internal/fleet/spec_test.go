@@ -163,9 +163,13 @@ func TestNamesAreReadBack(t *testing.T) {
 // What is on a Node besides the group's own labels; the spec's own are left alone.
 func TestNodeLabels(t *testing.T) {
 	s := fleet.InstanceSpec{ID: "a", Labels: map[string]string{"disk": "ssd", fleet.LabelGroup: "b"}}
-	require.Equal(t, map[string]string{"disk": "ssd", fleet.LabelGroup: "a"}, s.NodeLabels())
+	require.Equal(t, map[string]string{"disk": "ssd", fleet.LabelGroup: "a", fleet.LabelType: fleet.TypeVirtualNode},
+		s.NodeLabels())
 	require.Equal(t, "b", s.Labels[fleet.LabelGroup])
-	require.Equal(t, map[string]string{fleet.LabelGroup: "a"}, fleet.InstanceSpec{ID: "a"}.NodeLabels())
+	s = fleet.InstanceSpec{ID: "a", Labels: map[string]string{fleet.LabelType: "gpu"}}
+	require.Equal(t, map[string]string{fleet.LabelGroup: "a", fleet.LabelType: "gpu"}, s.NodeLabels())
+	s = fleet.InstanceSpec{ID: "a", Nodes: fleet.NodesMachine}
+	require.Equal(t, map[string]string{fleet.LabelGroup: "a"}, s.NodeLabels())
 	for mode, want := range map[fleet.NetworkMode]fleet.NetworkMode{"": fleet.NetworkGateway,
 		fleet.NetworkExisting: fleet.NetworkExisting, fleet.NetworkNone: fleet.NetworkNone} {
 		require.Equal(t, want, (&fleet.Network{Mode: mode}).ModeOrDefault())

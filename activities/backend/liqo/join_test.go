@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
 func labelsOf(number string) map[string]string {
@@ -30,7 +31,7 @@ func accepted(grant string) *authv1beta1.ResourceSlice {
 		ObjectMeta: named(localNS, "lca-g-abc-1-1", labelsOf("1"), outgoing(peer), of(peer)),
 		Status: authv1beta1.ResourceSliceStatus{
 			Resources:  shape(grant),
-			NodeLabels: map[string]string{"zone": "far", "color": "theirs"},
+			NodeLabels: map[string]string{"zone": "far", "color": "theirs", fleet.LabelType: "theirs"},
 			Conditions: []authv1beta1.ResourceSliceCondition{condition(authv1beta1.ResourceSliceConditionTypeAuthentication),
 				condition(authv1beta1.ResourceSliceConditionTypeResources)},
 		},
@@ -53,7 +54,7 @@ func running() *offloadingv1beta1.VirtualNode {
 }
 
 func readyNode(name, attempt string) *corev1.Node {
-	meta := named("", name, of(peer), map[string]string{backend.LabelGroup: "g"})
+	meta := named("", name, of(peer), map[string]string{backend.LabelGroup: "g", fleet.LabelType: fleet.TypeVirtualNode})
 	meta.Annotations = labelsOf(attempt)
 	return &corev1.Node{
 		ObjectMeta: meta,
@@ -69,7 +70,8 @@ func peered(more ...client.Object) []client.Object {
 }
 
 func spec() backend.NodeSpec {
-	return backend.NodeSpec{Attempt: someAttempt(1), Shape: shape("2"), Labels: map[string]string{"color": "ours"},
+	return backend.NodeSpec{Attempt: someAttempt(1), Shape: shape("2"),
+		Labels: map[string]string{"color": "ours", fleet.LabelType: fleet.TypeVirtualNode},
 		Taints: []corev1.Taint{{Key: "k", Value: "v", Effect: corev1.TaintEffectNoSchedule}}}
 }
 
@@ -172,8 +174,8 @@ func TestJoinMakesVirtualNode(t *testing.T) {
 		var virtual offloadingv1beta1.VirtualNode
 		require.NoError(t, c.local.Get(t.Context(), client.ObjectKey{Namespace: localNS, Name: "lca-g-abc-1-1"}, &virtual))
 		require.Equal(t, shape("2"), virtual.Spec.ResourceQuota.Hard, "the shape, not the larger grant")
-		require.Equal(t, map[string]string{"color": "ours", backend.LabelGroup: "g", consts.RemoteClusterID: peer},
-			virtual.Spec.Labels, "none that the group does not declare")
+		require.Equal(t, map[string]string{"color": "ours", backend.LabelGroup: "g", consts.RemoteClusterID: peer,
+			fleet.LabelType: fleet.TypeVirtualNode}, virtual.Spec.Labels, "none that the group does not declare")
 		require.Equal(t, labelsOf("1"), virtual.Spec.Annotations)
 		require.Equal(t, spec().Taints, virtual.Spec.Taints)
 		require.Equal(t, "lca-g-abc-1-1", virtual.Labels[consts.ResourceSliceNameLabelKey])

@@ -137,9 +137,13 @@ func (j *join) allowAgain(ctx context.Context) error {
 	return j.allow(ctx, slice)
 }
 
-// contradicted is ErrDenied when the provider's nodes have another value of a label than the group declares.
+// contradicted is ErrDenied when the provider's nodes have another value of a label than the group declares. The label
+// of virtual nodes that no group has declared is ours alone.
 func (j *join) contradicted(slice *authv1beta1.ResourceSlice) error {
 	for _, key := range slices.Sorted(maps.Keys(j.spec.Labels)) {
+		if key == fleet.LabelType && j.spec.Labels[key] == fleet.TypeVirtualNode {
+			continue
+		}
 		if theirs, ok := slice.Status.NodeLabels[key]; ok && theirs != j.spec.Labels[key] {
 			return say(backend.ErrDenied, "the group's nodes have the label %s=%s, and those of provider %s have %s=%.63s: "+
 				"select another provider, or declare no such label", key, j.spec.Labels[key], j.Provider.ID, key, theirs)

@@ -11,13 +11,9 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// LabelType is the key of a label that pods avoid on virtual nodes by their affinity, and by which CA 1.36 and later
-// releases no node. Liqo after 1.2 sets it (liqotech/liqo#3325).
-const LabelType = "type"
-
 // Differs says in what the Node is not as CA was told by the group's template, one sentence a field, in the same order
 // each time; nil when it is alike. Left out is what comes and goes, or does not matter to CA's simulation: hostname,
-// taints of conditions, cordons and CA's own, and labels that only the Node has, except LabelType.
+// taints of conditions, cordons and CA's own, and labels that only the Node has.
 func Differs(s fleet.InstanceSpec, node *corev1.Node) (how []string) {
 	template := Of(s)
 	for _, key := range slices.Sorted(maps.Keys(template.Labels)) {
@@ -29,9 +25,6 @@ func Differs(s fleet.InstanceSpec, node *corev1.Node) (how []string) {
 		default:
 			how = append(how, fmt.Sprintf("label %s is %s instead of %s", key, got, want))
 		}
-	}
-	if got, there := node.Labels[LabelType]; there && template.Labels[LabelType] == "" {
-		how = append(how, fmt.Sprintf("label %s=%s is not in the template", LabelType, got))
 	}
 	how = append(how, taintsDiffer(template.Spec.Taints, node.Spec.Taints)...)
 	how = append(how, amountsDiffer("capacity", template.Status.Capacity, node.Status.Capacity)...)

@@ -1,6 +1,7 @@
 package template_test
 
 import (
+	"maps"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -9,15 +10,36 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet/template"
 )
 
-// A Node of a later Liqo has a label that the template lacks, and that pods avoid. Other labels of the Node alone do not
-// count, and neither does the label where the group sets it.
-func TestALabelThatPodsAvoid(t *testing.T) {
-	spec := fleet.InstanceSpec{ID: "standard"}
-	node := template.Of(spec)
-	node.Labels[fleet.LabelProvider] = "milan"
-	require.Empty(t, template.Differs(spec, node))
-	node.Labels[template.LabelType] = "virtual-kubelet"
-	require.Equal(t, []string{"label type=virtual-kubelet is not in the template"}, template.Differs(spec, node))
-	spec.Labels = map[string]string{template.LabelType: "virtual-kubelet"}
-	require.Empty(t, template.Differs(spec, node))
+// nextLiqo returns the labels of a Node that the virtual kubelet of Liqo's main branch makes of a VirtualNode: its own
+// ones, type=virtual-kubelet among them, and over them those of the VirtualNode (liqoNodeProvider/setup.go, hydrate).
+func nextLiqo(s fleet.InstanceSpec, node, provider string) map[string]string {
+	labels := map[string]string{
+		"kubernetes.io/hostname": node, "kubernetes.io/os": "linux", "kubernetes.io/arch": "amd64",
+		"kubernetes.io/role": "agent", "liqo.io/type": "virtual-node", "type": "virtual-kubelet",
+		"liqo.io/remote-cluster-id": provider, "storage.liqo.io/available": "false",
+		"node.kubernetes.io/exclude-from-external-load-balancers": "true",
+		"alpha.service-controller.kubernetes.io/exclude-balancer": "true",
+	}
+	maps.Copy(labels, s.NodeLabels())
+	return labels
+}
+
+// A Node of the next Liqo has the labels of the template, and not the one with which Cluster Autoscaler 1.36 never
+// releases it. A Node on which it was set by hand is reported.
+func TestTheNextLiqosNodeHasTheTypeOfTheTemplate(t *testing.T) {
+	for _, own := range []map[string]string{nil, {fleet.LabelType: "gpu"}} {
+		spec := fleet.InstanceSpec{ID: "standard", Labels: own}
+		node := template.Of(spec)
+		node.Labels = nextLiqo(spec, "lca-standard-1", "milan")
+		require.Empty(t, template.Differs(spec, node))
+		require.NotEqual(t, "virtual-kubelet", node.Labels[fleet.LabelType])
+		want := node.Labels[fleet.LabelType]
+		node.Labels[fleet.LabelType] = "virtual-kubelet"
+		require.Equal(t, []string{"label type is virtual-kubelet instead of " + want}, template.Differs(spec, node))
+	}
+}
+
+// A machine runs a kubelet of its own, which sets no such label.
+func TestAMachineHasNoType(t *testing.T) {
+	require.NotContains(t, template.Of(fleet.InstanceSpec{ID: "a", Nodes: fleet.NodesMachine}).Labels, fleet.LabelType)
 }
