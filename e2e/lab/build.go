@@ -20,6 +20,7 @@ import (
 type part struct {
 	source   string   // module@version they come from
 	module   string   // folder under modules; "" for installed ones
+	tree     string   // folder with the source itself, in place of module
 	packages []string // to build, or the one to install
 	names    []string // of the binaries
 	into     string   // folder under the binaries' folder
@@ -41,8 +42,8 @@ func parts(v versions) []part {
 			packages: []string{"go.etcd.io/etcd/server/v3"}, names: []string{"etcd"}},
 		{source: "k8s.io/kubernetes@" + v.kubernetes, module: "kubernetes/" + v.kubernetes,
 			packages: prefixed("k8s.io/kubernetes/cmd/", kubernetes), names: kubernetes, ldflags: v.stamp()},
-		{source: "github.com/liqotech/liqo@" + v.liqo, module: "liqo/" + v.liqo,
-			packages: prefixed("github.com/liqotech/liqo/cmd/", liqo), names: bases(liqo), into: "liqo"},
+		{source: liqoModule + "@" + v.liqo, module: "liqo/" + v.liqo, tree: v.source,
+			packages: prefixed(liqoModule+"/cmd/", liqo), names: bases(liqo), into: "liqo"},
 		{source: "helm.sh/helm/v3@" + helmVersion, packages: []string{"helm.sh/helm/v3/cmd/helm"}, names: []string{"helm"}},
 		{source: "github.com/temporalio/cli@" + temporalVersion, packages: []string{"github.com/temporalio/cli/cmd/temporal"},
 			names: []string{"temporal"}},
@@ -116,7 +117,11 @@ func build(ctx context.Context, sources string, v versions, log func(string, ...
 			return "", err
 		}
 	}
-	return bin, copyChart(ctx, filepath.Join(sources, "modules", "liqo", v.liqo), filepath.Join(bin, chartFolder))
+	module := v.source
+	if module == "" {
+		module = filepath.Join(sources, "modules", "liqo", v.liqo)
+	}
+	return bin, copyChart(ctx, module, filepath.Join(bin, chartFolder))
 }
 
 const chartFolder = "chart"
@@ -150,6 +155,9 @@ func (p part) build(ctx context.Context, sources, bin string, log func(string, .
 		args = append([]string{"build", "-ldflags", "-s -w " + p.ldflags, "-o", out}, p.packages...)
 		dir = filepath.Join(sources, "modules", p.module)
 	}
+	if p.tree != "" {
+		dir = p.tree
+	}
 	cmd := exec.CommandContext(ctx, "go", args...)
 	cmd.Dir, cmd.Env = dir, append(os.Environ(), "GOBIN="+fresh, "GOFLAGS=-buildvcs=false", "GOWORK=off")
 	if out, err := cmd.CombinedOutput(); err != nil {
@@ -164,8 +172,12 @@ func (p part) build(ctx context.Context, sources, bin string, log func(string, .
 	return nil
 }
 
-// borrow links a binary from the folder of another set of versions, when it was built from the same source.
+// borrow links a binary from the folder of another set of versions, when it was built from the same source. What is
+// built from a folder is not borrowed: no version says what the folder contained.
 func (p part) borrow(bin, name string) bool {
+	if p.tree != "" {
+		return false
+	}
 	others, _ := filepath.Glob(filepath.Join(filepath.Dir(bin), "lab-*", p.into, name))
 	for _, other := range others {
 		if p.made(other) && os.Link(other, filepath.Join(bin, p.into, name)) == nil {
@@ -194,7 +206,7 @@ func copyChart(ctx context.Context, module, to string) error {
 	if exists(to) {
 		return nil
 	}
-	list := exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Dir}}", "github.com/liqotech/liqo")
+	list := exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Dir}}", liqoModule)
 	list.Dir, list.Env = module, append(os.Environ(), "GOWORK=off")
 	out, err := list.Output()
 	if err != nil {

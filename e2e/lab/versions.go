@@ -30,9 +30,11 @@ const (
 	EnvSlot       = "LAB_SLOT"
 )
 
-// versions are the versions of a lab's parts; kubelet adds Kubernetes' kubelet.
+// versions are the versions of a lab's parts; kubelet adds Kubernetes' kubelet. source, unless it is empty, is a folder
+// with Liqo's source that is built in place of the version, and digest a digest of it.
 type versions struct {
 	kubernetes, liqo string
+	source, digest   string
 	kubelet          bool
 }
 
@@ -43,7 +45,12 @@ func choose(modules, kubernetes, liqo string) (v versions, err error) {
 		DefaultKubernetes); err != nil {
 		return v, err
 	}
-	v.liqo, err = pick(filepath.Join(modules, "liqo"), liqo, os.Getenv(EnvLiqo), DefaultLiqo)
+	if v.liqo, err = pick(filepath.Join(modules, "liqo"), liqo, os.Getenv(EnvLiqo), DefaultLiqo); err != nil {
+		return v, err
+	}
+	if dir := os.Getenv(EnvLiqoSource); dir != "" {
+		v.source, v.digest, err = liqoSource(dir)
+	}
 	return v, err
 }
 
@@ -86,8 +93,12 @@ func (v versions) dir() (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("find folder for lab binaries: %w", err)
 	}
+	liqo := v.liqo
+	if v.source != "" {
+		liqo += "-source-" + v.digest
+	}
 	return filepath.Join(cache, "liqo-autoscaler",
-		fmt.Sprintf("lab-kube-%s-liqo-%s-etcd-%s-temporal-%s", v.kubernetes, v.liqo, etcdVersion, temporalVersion)), nil
+		fmt.Sprintf("lab-kube-%s-liqo-%s-etcd-%s-temporal-%s", v.kubernetes, liqo, etcdVersion, temporalVersion)), nil
 }
 
 // stamp is the linker flags without which the Kubernetes binaries call themselves v0.0.0, which Liqo's clients refuse.

@@ -74,4 +74,7 @@ func TestDefaultFolder(t *testing.T) {
 	dir, err := versions{kubernetes: "v1.33.1", liqo: "v1.2.0"}.dir()
 	require.NoError(t, err)
 	require.Equal(t, "/cache/liqo-autoscaler/lab-kube-v1.33.1-liqo-v1.2.0-etcd-v3.5.21-temporal-v1.5.1", dir)
+	dir, err = versions{kubernetes: "v1.33.1", liqo: "v1.2.0", source: "/liqo", digest: "0a1b"}.dir()
+	require.NoError(t, err)
+	require.Equal(t, "/cache/liqo-autoscaler/lab-kube-v1.33.1-liqo-v1.2.0-source-0a1b-etcd-v3.5.21-temporal-v1.5.1", dir)
 }
