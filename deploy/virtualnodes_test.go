@@ -164,7 +164,7 @@ func virtualNodesDeny(t *testing.T, c *cluster, e escalation) {
 			map[string]any{"clusterID": "x"}, nil, nil, nil})},
 		attempt{"create in another namespace", "in namespaces liqo-tenant-* alone", e.createLiqo(virtualNodes, "partners",
 			elsewhere.object())},
-		attempt{"create with options that an offer names", "", create(named("liqo", "gpu"))},
+		attempt{"create with options that an offer names", "", create(named(e.liqo, "gpu"))},
 		attempt{"create with its own options", "", create(named(tenancy, "liqo-autoscaler-no-network"))},
 		attempt{"change of Liqo's webhook", "", patch("before", checked.object())},
 		attempt{"annotation", "", patch("before", note)},

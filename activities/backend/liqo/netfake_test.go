@@ -54,6 +54,15 @@ type players struct {
 	// refuse is the error of creating a kind.
 	refuse  map[string]error
 	address string // of the gateways that are dialed
+	ports   []any  // of those of a Liqo after 1.2, in place of the one port
+}
+
+// listens is the endpoint that a gateway is dialed by.
+func (p *players) listens() map[string]any {
+	if p.ports != nil {
+		return map[string]any{"addresses": []any{p.address}, "ports": p.ports, "protocol": "UDP"}
+	}
+	return map[string]any{"addresses": []any{p.address}, "port": int64(51840), "protocol": "UDP"}
 }
 
 func withLiqo(t *testing.T, here, there []client.Object) (*clusters, *players) {
@@ -111,7 +120,7 @@ func (p *players) created(cluster client.WithWatch, o *unstructured.Unstructured
 			Status: appsv1.DeploymentStatus{ReadyReplicas: 1}}))
 		status := map[string]any{"secretRef": map[string]any{"name": name, "namespace": o.GetNamespace()}}
 		if o.GetKind() == kindServer {
-			status["endpoint"] = map[string]any{"addresses": []any{p.address}, "port": int64(51840), "protocol": "UDP"}
+			status["endpoint"] = p.listens()
 		}
 		set(status)
 	case kindKey:

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/base64"
 	"fmt"
+	"maps"
 	"strings"
 	"time"
 
@@ -57,6 +58,9 @@ func (n *network) served(ctx context.Context) (bool, string, error) {
 	if message, err := h.running(ctx, server); err != nil || message != "" {
 		return false, message, err
 	}
+	if port, ports := portsOf(server); port == 0 && len(ports) == 0 {
+		return false, fmt.Sprintf("the GatewayServer on %s has no port yet", h.where), nil
+	}
 	if len(texts(server, "status", "endpoint", "addresses")) == 0 {
 		return false, fmt.Sprintf("Service gw-%s of the gateway on %s has no address yet: type %s", server.GetName(), h.where,
 			text(server, "spec", "endpoint", "serviceType")), nil
@@ -81,8 +85,10 @@ func (n *network) dialing(ctx context.Context) (bool, string, error) {
 		}
 	}
 	if dials == nil {
+		set := maps.Clone(endpoint)
+		maps.DeleteFunc(set, func(_ string, value any) bool { return value == nil })
 		return false, "the GatewayClient on " + h.where + " was made", h.make(ctx, kindClient, nil, nil, map[string]any{
-			"mtu": n.options.MTU, "endpoint": endpoint,
+			"mtu": n.options.MTU, "endpoint": set,
 			"clientTemplateRef": h.template("WgGatewayClientTemplate", "wireguard-client"),
 		})
 	}
@@ -96,7 +102,8 @@ func (n *network) dialing(ctx context.Context) (bool, string, error) {
 	return err == nil && message == "", message, err
 }
 
-// dialed is the endpoint that the client dials: the server's own, or what the offer says instead.
+// dialed is the endpoint that the client dials: the server's own, or what the offer says instead. A field that the
+// client must not have is nil.
 func (n *network) dialed(server *unstructured.Unstructured) (map[string]any, error) {
 	addresses := texts(server, "status", "endpoint", "addresses")
 	if server == nil || len(addresses) == 0 {
@@ -105,13 +112,29 @@ func (n *network) dialed(server *unstructured.Unstructured) (map[string]any, err
 	if n.options.ClientAddress != "" {
 		addresses = []string{n.options.ClientAddress}
 	}
-	port, _, _ := unstructured.NestedInt64(server.Object, "status", "endpoint", "port")
 	all := make([]any, len(addresses))
 	for i := range addresses {
 		all[i] = addresses[i]
 	}
-	return map[string]any{"addresses": all, "port": cmp.Or(n.options.ClientPort, port),
-		"protocol": cmp.Or(text(server, "status", "endpoint", "protocol"), string(corev1.ProtocolUDP))}, nil
+	endpoint := map[string]any{"addresses": all, "port": nil, "ports": nil,
+		"protocol": cmp.Or(text(server, "status", "endpoint", "protocol"), string(corev1.ProtocolUDP))}
+	switch port, ports := portsOf(server); {
+	case n.options.ClientPort != 0 || port != 0:
+		endpoint["port"] = cmp.Or(n.options.ClientPort, port)
+	case len(ports) > 0:
+		endpoint["ports"] = ports
+	default:
+		return nil, fmt.Errorf("the GatewayServer has lost its port")
+	}
+	return endpoint, nil
+}
+
+// portsOf returns where a GatewayServer listens: one port, or the several of a Liqo after 1.2, which has one field or
+// the other (Liqo apis/networking/v1beta1/gatewayserver_types.go, EndpointStatus).
+func portsOf(server *unstructured.Unstructured) (port int64, ports []any) {
+	port, _, _ = unstructured.NestedInt64(server.Object, "status", "endpoint", "port")
+	ports, _, _ = unstructured.NestedSlice(server.Object, "status", "endpoint", "ports")
+	return port, ports
 }
 
 // keysShared is done when each side has the other's public key. Rotated keys are replaced.

@@ -103,6 +103,46 @@ func TestNetworkMade(t *testing.T) {
 	require.Equal(t, wholeNetwork, namesOf(netObjects(t, c)))
 }
 
+// A GatewayServer of the next Liqo has several ports in place of one, and its client dials them. An upgrade of Liqo
+// changes the one to the others.
+func TestNetworkWithSeveralPorts(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, testNetworkWithSeveralPorts)
+}
+
+func testNetworkWithSeveralPorts(t *testing.T) {
+	c, p := withLiqo(t, nil, nil)
+	p.idle[kindConnection] = true
+	require.ErrorContains(t, connecting(soon(t), c, networked("", ""), nil), "waiting for connection")
+	server, client := "there GatewayServer "+remoteNS+"/"+me, "here GatewayClient "+localNS+"/"+peer
+	require.Equal(t, int64(51840), field(t, netObjects(t, c)[client], "spec", "endpoint", "port"))
+
+	p.ports = []any{int64(51840), int64(51841)}
+	upgraded := netObjects(t, c)[server]
+	require.NoError(t, unstructured.SetNestedMap(upgraded.Object, p.listens(), "status", "endpoint"))
+	require.NoError(t, c.there.Update(t.Context(), upgraded))
+	require.ErrorContains(t, connecting(soon(t), c, networked("", ""), nil), "waiting for connection")
+	want := map[string]any{"addresses": []any{"203.0.113.1"}, "ports": p.ports, "protocol": "UDP"}
+	require.Equal(t, want, field(t, netObjects(t, c)[client], "spec", "endpoint"))
+
+	fresh, p := withLiqo(t, nil, nil)
+	p.ports = []any{int64(51840), int64(51841)}
+	require.NoError(t, connecting(prompt(t), fresh, networked("", ""), nil))
+	require.Equal(t, want, field(t, netObjects(t, fresh)[client], "spec", "endpoint"))
+}
+
+// A GatewayServer without a port is waited for: its client would dial port 0.
+func TestNetworkWaitsForThePort(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		c, p := withLiqo(t, nil, nil)
+		p.ports = []any{}
+		err := connecting(soon(t), c, networked("", ""), nil)
+		require.ErrorContains(t, err, "the GatewayServer on provider provider1 has no port yet")
+		require.NotContains(t, netObjects(t, c), "here GatewayClient "+localNS+"/"+peer)
+	})
+}
+
 func TestNetworkOptions(t *testing.T) {
 	t.Parallel()
 	c, _ := withLiqo(t, nil, nil)
