@@ -11,3 +11,6 @@ func ParseOffer(document []byte) (Spec, error) {
 	}
 	return spec, err
 }
+
+// ParsePublished is parsePublished.
+var ParsePublished = parsePublished

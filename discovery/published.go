@@ -22,6 +22,7 @@ const PublishedName = "liqo-autoscaler-offer"
 // Published is what an agent publishes to one hub.
 type Published struct {
 	Spec
+	Contract
 	// TTLSeconds is how long it holds after it was last renewed.
 	TTLSeconds int64 `json:"ttlSeconds"`
 	// Renewed differs from one renewal to the next. It is by the agent's clock, and compared with no other.
@@ -135,6 +136,9 @@ func parsePublished(document string) (Published, error) {
 	}
 	if err != nil {
 		return p, fmt.Errorf("it is no offer: %w", err)
+	}
+	if err := p.VersionFaults().Err(); err != nil {
+		return p, err
 	}
 	if p.TTLSeconds < 1 || p.TTLSeconds > maxPublishedTTL {
 		return p, fmt.Errorf("its ttlSeconds is %d, not between 1 and %d", p.TTLSeconds, maxPublishedTTL)

@@ -3,6 +3,7 @@ package discovery_test
 import (
 	"testing"
 
+	"github.com/liqo-autoscaler/liqo-autoscaler/discovery"
 	"github.com/liqo-autoscaler/liqo-autoscaler/discovery/api"
 	"github.com/liqo-autoscaler/liqo-autoscaler/discovery/market"
 	"github.com/liqo-autoscaler/liqo-autoscaler/discovery/store"
@@ -15,6 +16,7 @@ func TestWire(t *testing.T) {
 	for name, zero := range map[string]any{
 		"Posted": api.Posted{}, "Begin": api.Begin{}, "Session": api.Session{}, "Offer": api.Offer{}, "List": api.List{},
 		"Problem": api.Problem{}, "Record": store.Record{}, "Market": market.Market{},
+		"Published": discovery.Published{},
 	} {
 		golden.Wire(t, "testdata/wire", name, zero)
 	}

@@ -221,5 +221,5 @@ func (o OfferConfig) Post(provider string, free corev1.ResourceList) api.Posted 
 			spec.Lendable[name] = amount.DeepCopy()
 		}
 	}
-	return api.Posted{Spec: spec, Consumer: o.Consumer}
+	return api.Posted{Spec: spec, Contract: discovery.Contract{Version: discovery.ContractVersion}, Consumer: o.Consumer}
 }

@@ -52,7 +52,8 @@ func (t *Tenants) Put(ctx context.Context, offer api.Posted, ttl time.Duration) 
 			return err
 		}
 	}
-	published := discovery.Published{Spec: offer.Spec, TTLSeconds: int64(ttl / time.Second), Renewed: time.Now().UTC()}
+	published := discovery.Published{Spec: offer.Spec, Contract: offer.Contract, TTLSeconds: int64(ttl / time.Second),
+		Renewed: time.Now().UTC()}
 	published.Credentials = discovery.CredentialsSpec{}
 	document, err := json.Marshal(published)
 	if err != nil {

@@ -33,6 +33,7 @@ const (
 // credentials.
 type Posted struct {
 	discovery.Spec
+	discovery.Contract
 	// TTLSeconds is how long the offer lives from now on, by the server's clock; instead of Expires.
 	TTLSeconds int64 `json:"ttlSeconds,omitempty"`
 	// Consumer is the Liqo cluster id of the only consumer that the offer is for, and that is told of it; empty: all.
@@ -101,10 +102,14 @@ const (
 	ContentProblem = "application/problem+json"
 )
 
-// Decode reads what a writer puts. Unknown fields are refused; the error can be split with FieldErrors.
+// Decode reads what a writer puts. Unknown fields are refused, unless the writer follows a later contract, whose fields
+// they may be; the error can be split with FieldErrors.
 func Decode(body []byte) (Posted, error) {
 	var p Posted
 	_, faults, err := strictyaml.Unmarshal(body, &p)
+	if p.Later() {
+		faults = faults.WithoutUnknown()
+	}
 	if err == nil {
 		err = faults.And(p.Faults()).Locate(body).Err()
 	}
@@ -120,7 +125,7 @@ func (p *Posted) Check() error { return p.Faults().Err() }
 // Faults are what is wrong with the fields, by path. Credentials must be a secretRef: a file name means nothing on
 // another machine, and must not be anybody's way to have a worker open its files.
 func (p *Posted) Faults() strictyaml.Faults {
-	faults := p.Spec.Faults()
+	faults := p.Spec.Faults().And(p.VersionFaults())
 	switch {
 	case p.TTLSeconds < 0:
 		faults.Add("ttlSeconds", "is %d: give at least 1", p.TTLSeconds)

@@ -98,6 +98,7 @@ func (f *Faults) object(path string, in any, out reflect.Value) {
 		case !ok:
 			f.Add(Join(path, key), "unknown field: remove it, or use one of %s",
 				strings.Join(slices.Sorted(maps.Keys(known)), ", "))
+			(*f)[len(*f)-1].Unknown = true
 		case members[key] != nil:
 			f.value(Join(path, key), members[key], field)
 		}

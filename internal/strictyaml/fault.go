@@ -23,6 +23,8 @@ type Fault struct {
 	Line int
 	// Against is the path of the field this one is compared with, if any.
 	Against string
+	// Unknown says that the field is not known.
+	Unknown bool
 }
 
 func (f Fault) Error() string {
@@ -70,6 +72,11 @@ func (f Faults) Err() error {
 // Add appends a fault.
 func (f *Faults) Add(path, format string, args ...any) {
 	*f = append(*f, Fault{Path: path, Message: fmt.Sprintf(format, args...)})
+}
+
+// WithoutUnknown returns the faults without those of fields that are not known, for a document of a later version.
+func (f Faults) WithoutUnknown() Faults {
+	return slices.DeleteFunc(slices.Clone(f), func(one Fault) bool { return one.Unknown })
 }
 
 // And appends the faults of a later check. It leaves out faults of fields that are faulty already, and of fields within

@@ -1,0 +1,36 @@
+package discovery
+
+import "github.com/liqo-autoscaler/liqo-autoscaler/internal/strictyaml"
+
+// ContractVersion is the version of what a provider's agent and a consumer exchange: the offer in the ConfigMap
+// PublishedName and the requests and answers of the discovery server. Agent and consumer belong to different
+// organisations and are upgraded at different times.
+//
+// A new field keeps the version if its absence means what it meant before. Otherwise the version rises by one, and the
+// writer sets Requires if a reader that does not know the field would act wrongly.
+const ContractVersion = 1
+
+// Contract says by which version of the contract a document was written. A reader ignores fields that it does not know
+// if the version is later than its own.
+type Contract struct {
+	// Version is the writer's ContractVersion; 0 or absent means 1.
+	Version int `json:"contract,omitempty"`
+	// Requires is the oldest ContractVersion whose readers understand the document; 0 or absent means 1.
+	Requires int `json:"requiresContract,omitempty"`
+}
+
+// Later reports whether the document may have fields that this build does not know.
+func (c Contract) Later() bool { return c.Version > ContractVersion }
+
+// VersionFaults returns what is wrong with the versions. A document that requires a later contract is refused whole,
+// because the part that this build knows would mislead.
+func (c Contract) VersionFaults() (faults strictyaml.Faults) {
+	if c.Version < 0 {
+		faults.Add("contract", "is %d: it begins with 1", c.Version)
+	}
+	if c.Requires > ContractVersion {
+		faults.Add("requiresContract", "is %d, and this liqo-autoscaler knows contract %d: upgrade it in the cluster that "+
+			"reads the offer", c.Requires, ContractVersion)
+	}
+	return faults
+}

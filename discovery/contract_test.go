@@ -1,0 +1,66 @@
+package discovery_test
+
+import (
+	"encoding/json"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/discovery"
+	"github.com/liqo-autoscaler/liqo-autoscaler/discovery/api"
+)
+
+// posting is what an agent writes, with more fields.
+func posting(t *testing.T, more map[string]any) []byte {
+	t.Helper()
+	fields := map[string]any{
+		"name": "milan", "credentials": map[string]any{"secretRef": map[string]any{"namespace": "a", "name": "milan"}},
+		"lendable": map[string]any{"cpu": "4", "memory": "8Gi", "pods": "20"}, "ttlSeconds": 60,
+	}
+	for key, value := range more {
+		fields[key] = value
+	}
+	text, err := json.Marshal(fields)
+	require.NoError(t, err)
+	return text
+}
+
+// Agents and consumers are upgraded at different times. Each reads what the other writes, or says what to upgrade.
+// TestWire has the recorded versions: this build reads each of them, and writes all their fields.
+func TestContract(t *testing.T) {
+	future := map[string]any{"spot": true, "zones": []string{"a"}}
+	for name, c := range map[string]struct {
+		more    map[string]any
+		server  string // what the discovery server says
+		whoever string // what the reader of the ConfigMap says
+	}{
+		"of an agent without a version": {more: nil},
+		"of this version":               {more: map[string]any{"contract": discovery.ContractVersion}},
+		"of a later version":            {more: map[string]any{"contract": discovery.ContractVersion + 1, "future": future}},
+		"with a mistake of its writer": {more: map[string]any{"future": future},
+			server: "future: unknown field: remove it"},
+		"of a later version, with an old mistake": {
+			more:   map[string]any{"contract": discovery.ContractVersion + 1, "future": future, "maxNodes": -1},
+			server: "maxNodes: ", whoever: "maxNodes: "},
+		"that only a later version understands": {
+			more:    map[string]any{"contract": 9, "requiresContract": 9, "future": future},
+			server:  "requiresContract: is 9, and this liqo-autoscaler knows contract 1: upgrade it",
+			whoever: "requiresContract: is 9, and this liqo-autoscaler knows contract 1: upgrade it"},
+		"of no version": {more: map[string]any{"contract": -1}, server: "contract: is -1", whoever: "contract: is -1"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			says := func(want string, err error) {
+				t.Helper()
+				if want == "" {
+					require.NoError(t, err)
+				} else {
+					require.ErrorContains(t, err, want)
+				}
+			}
+			_, err := api.Decode(posting(t, c.more))
+			says(c.server, err)
+			_, err = discovery.ParsePublished(string(posting(t, c.more)))
+			says(c.whoever, err)
+		})
+	}
+}
