@@ -124,6 +124,20 @@ func TestJoinDenied(t *testing.T) {
 	}
 }
 
+// A provider with a later Liqo may switch the class default off. It refuses in its own words (Liqo
+// remoteresourceslice_controller.go, handleResourcesStatus).
+func TestJoinWhereTheDefaultClassIsOff(t *testing.T) {
+	t.Parallel()
+	const words = "the default ResourceSlice class has been administratively disabled on the provider"
+	slice := accepted("2")
+	slice.Status.Conditions[1].Status = authv1beta1.ResourceSliceConditionDenied
+	slice.Status.Conditions[1].Reason, slice.Status.Conditions[1].Message = "DefaultResourceSliceClassDisabled", words
+	c := newClusters(t, peered(slice), nil)
+	_, err := c.Join(prompt(t), spec(), nil)
+	require.ErrorIs(t, err, backend.ErrDenied)
+	require.ErrorContains(t, err, words)
+}
+
 // The slice asks for the offer's class, and a class's controller may have no room: nobody is refused by that.
 func TestJoinFull(t *testing.T) {
 	t.Parallel()
