@@ -64,8 +64,15 @@ func (r *Report) refusesIDs(p process, provider string) {
 		"node, and then it scales no group", provider)
 }
 
+// StopsScaling reports whether a Cluster Autoscaler scales no group while dead of all Nodes are not Ready. most and
+// percent are its flags ok-total-unready-count and max-total-unready-percentage (CA clusterstate/clusterstate.go,
+// IsClusterHealthy).
+func StopsScaling(dead, all int, most, percent float64) bool {
+	return float64(dead) > most && float64(dead) > percent*float64(all)/100
+}
+
 // stopsWithUs computes whether the other Cluster Autoscaler stops when all virtual nodes are not Ready, as after the
-// death of a provider (CA clusterstate/clusterstate.go, IsClusterHealthy).
+// death of a provider.
 func (r *Report) stopsWithUs(p process, c *cluster) {
 	number := func(flag string, otherwise float64) float64 {
 		text, _ := p.flag(flag)
@@ -76,10 +83,9 @@ func (r *Report) stopsWithUs(p process, c *cluster) {
 	}
 	most, percent := number("ok-total-unready-count", defaultUnready),
 		number("max-total-unready-percentage", defaultUnreadyPercent)
-	dead, all := float64(len(c.nodes)), float64(len(c.nodes)+c.others)
-	if dead > most && dead > percent*all/100 {
+	if virtual, all := len(c.nodes), len(c.nodes)+c.others; StopsScaling(virtual, all, most, percent) {
 		r.add("autoscaler-stops-with-us", p.where(), "%d of %d Nodes are virtual. If their providers die, it scales no "+
-			"group (--ok-total-unready-count=%g, --max-total-unready-percentage=%g)", len(c.nodes), int(all), most, percent)
+			"group (--ok-total-unready-count=%g, --max-total-unready-percentage=%g)", virtual, all, most, percent)
 	}
 }
 
