@@ -2,6 +2,7 @@ package market
 
 import (
 	"encoding/json"
+	"fmt"
 	"slices"
 	"time"
 )
@@ -32,6 +33,14 @@ type KeptNode struct {
 	// Claims is the number of bound claims with a volume there, and Claim the first, as namespace/name.
 	Claims int    `json:"claims"`
 	Claim  string `json:"claim"`
+}
+
+// For says for which claims the Node stays, to people.
+func (k KeptNode) For() string {
+	if k.Claims == 1 {
+		return "claim " + k.Claim
+	}
+	return fmt.Sprintf("%d claims, such as %s", k.Claims, k.Claim)
 }
 
 // PodsWaiting are pods of one provider and node group that do not run, for one reason.

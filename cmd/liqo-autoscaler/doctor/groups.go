@@ -146,8 +146,8 @@ func (in Installation) observer(r *Report) {
 // volumes reports the nodes that stay for volumes.
 func (in Installation) volumes(r *Report) {
 	for _, k := range in.Market.Findings.Kept {
-		r.add("volumes-keep-node", "provider "+k.Provider, "node %s of node group %s stays, and costs, for the volumes of "+
-			"%d claims, such as %s", k.Node, k.Group, k.Claims, k.Claim)
+		r.add("volumes-keep-node", "provider "+k.Provider, "node %s of node group %s stays, and costs, for the volumes of %s",
+			k.Node, k.Group, k.For())
 	}
 }
 

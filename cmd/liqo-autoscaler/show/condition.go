@@ -49,8 +49,7 @@ func (s Status) Found(f market.Findings) Status {
 	s.Findings = f
 	for _, k := range f.Kept {
 		s.Conditions = append(s.Conditions, Condition{Provider: k.Provider, Name: conditionVolumes,
-			Message: fmt.Sprintf("node %s of group %s stays for the volumes of %d claims, such as %s", k.Node, k.Group, k.Claims,
-				k.Claim)})
+			Message: fmt.Sprintf("node %s of group %s stays for the volumes of %s", k.Node, k.Group, k.For())})
 	}
 	for _, p := range f.Pods {
 		if p.Overdue > 0 {

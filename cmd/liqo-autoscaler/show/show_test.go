@@ -148,7 +148,9 @@ func costly() show.Status {
 			"turin": {Today: money.Of(0.004), Total: money.Of(0.004)}}}
 	groups[1].Cost = money.Cost{Currency: "EUR", Since: ago(time.Hour), At: now,
 		Providers: map[string]money.ProviderCost{"paris": {Nodes: 2, Unpriced: 2}}}
-	return show.StatusOf(groups...)
+	return show.StatusOf(groups...).Found(market.Findings{Kept: []market.KeptNode{
+		{Provider: "milan", Group: "standard", Node: "lca-standard-abc-4-1", Claims: 2, Claim: "shop/data-0"},
+		{Provider: "paris", Group: "gpu-10", Node: "lca-gpu-10-abc-1-1", Claims: 1, Claim: "ml/model"}}})
 }
 
 // blocked are groups that do not grow, or not as they are configured, each for another reason.

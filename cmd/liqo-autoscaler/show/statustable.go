@@ -65,7 +65,7 @@ type section struct {
 func (s Status) sections(style output.Style) []section {
 	return []section{
 		{[]string{"NODE GROUP", "CONDITION", "WHY"}, s.groupConditions()},
-		{[]string{"COST OF", "PROVIDER", "PER HOUR", "TODAY", "SO FAR", "SINCE"}, s.costs(style)},
+		{[]string{"COST OF", "PROVIDER", "PER HOUR", "TODAY", "SO FAR", "SINCE", "KEPT FOR"}, s.costs(style)},
 		{[]string{"STANDBY", "GROUP", "STATE", "SINCE"}, output.Rows(s.Standby, func(h Standby) []string {
 			return []string{h.Provider, h.Group, string(h.State), style.Age(h.Since)}
 		})},
@@ -132,10 +132,20 @@ func (s Status) costs(style output.Style) (rows [][]string) {
 		for _, p := range g.Cost.Providers {
 			rows = append(rows, []string{g.Name, p.Provider, perHour(p.PerHour, p.Unpriced, g.Cost.Currency),
 				sum(p.Today, p.Unpriced, g.Cost.Currency), sum(p.SoFar, p.Unpriced, g.Cost.Currency),
-				g.Cost.Since.Format(time.RFC3339)})
+				g.Cost.Since.Format(time.RFC3339), style.Cut(s.keptFor(g.Name, p.Provider))})
 		}
 	}
 	return rows
+}
+
+// keptFor is the claim for whose volume a node of the group stays on the provider, and costs; "" where none does.
+func (s Status) keptFor(group, provider string) string {
+	for _, k := range s.Findings.Kept {
+		if k.Group == group && k.Provider == provider {
+			return k.For()
+		}
+	}
+	return ""
 }
 
 // andMore adds to rows how many were left out.
