@@ -179,7 +179,13 @@ network: {mode: none}
 	_, err = s.consumer.kube.CoreV1().Secrets(chartNamespace).Patch(ctx, provider.name, types.MergePatchType, info,
 		metav1.PatchOptions{})
 	require.NoError(s.t, err)
-	newSteps(s.t).until(ctx, "offer in a Secret", time.Minute, func(ctx context.Context) error {
+	s.inMarket(ctx, provider)
+}
+
+// inMarket waits until the worker has published an offer of the provider in the market.
+func (s *stack) inMarket(ctx context.Context, provider *cluster) {
+	s.t.Helper()
+	newSteps(s.t).until(ctx, "offer in the market", time.Minute, func(ctx context.Context) error {
 		market, err := s.consumer.kube.CoreV1().ConfigMaps(chartNamespace).Get(ctx, "liqo-autoscaler-market-"+hub,
 			metav1.GetOptions{})
 		if err != nil {

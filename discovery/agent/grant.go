@@ -100,9 +100,12 @@ func (c Config) beyond(w World, s Slice, o OfferConfig) *Decision {
 	return nil
 }
 
-// hasNode reports whether a usable node has the amounts when it is empty: a pod that requests all of a virtual node
-// starts on one node or nowhere.
+// hasNode reports whether a usable node, or one that is added, has the amounts when it is empty: a pod that requests
+// all of a virtual node starts on one node or nowhere.
 func (w World) hasNode(asks corev1.ResourceList) bool {
+	if len(w.GrowsNode) > 0 && lacking(w.GrowsNode, asks) == "" {
+		return true
+	}
 	_, each := w.allocatable()
 	for _, has := range each {
 		if lacking(has, asks) == "" {

@@ -103,3 +103,13 @@ func TestASliceLargerThanAnyNodeIsDenied(t *testing.T) {
 	}
 	require.Equal(t, reasonLarger, one.Judge(w, waiting("munich", amounts("16", "64Gi", "pods", "110")), active).Reason)
 }
+
+// A provider that has no node yet grants a slice that fits on a node which its autoscaler adds, and no larger one.
+func TestASliceOfANodeThatIsAddedIsGranted(t *testing.T) {
+	w := World{GrowsTo: amounts("16", "64Gi", "pods", "440"), GrowsNode: amounts("4", "16Gi", "pods", "110")}
+	one, active := Config{Offers: []OfferConfig{{Consumer: "munich"}}}, Tenant{"munich", "Active"}
+	v := one.Judge(w, waiting("munich", amounts("4", "16Gi", "pods", "110")), active)
+	require.True(t, v.Granted, v)
+	v = one.Judge(w, waiting("munich", amounts("5", "16Gi", "pods", "110")), active)
+	require.Equal(t, reasonLarger, v.Reason)
+}
