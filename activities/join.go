@@ -40,14 +40,14 @@ func (a *Activities) Join(ctx context.Context, in JoinInput) error {
 func (a *Activities) join(parent context.Context, in JoinInput) error {
 	at := in.Node.Attempt
 	provider := at.Provider.ID
-	if done, err := a.stillBooked(parent, in); done || err != nil {
-		return err
-	}
 	release, err := a.Making.Take(provider)
 	if err != nil {
 		return err
 	}
 	defer release()
+	if done, err := a.stillBooked(parent, in); done || err != nil {
+		return err
+	}
 	budget := in.Node.Booking.Spec.Budgets.WithDefaults().Join.Duration
 	ctx, c := a.startClock(parent, 0, provider)
 	defer c.stop()

@@ -1,6 +1,7 @@
 package activities_test
 
 import (
+	"errors"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -48,9 +49,10 @@ func testAStepWithoutAPlace(t *testing.T) {
 	require.NoError(t, err)
 	at := attempt("a-t0-1")
 	a := &activities.Activities{Making: l, Removing: l, Entities: running()} // no backend: a call would panic
+	asksNobody := &activities.Activities{Making: l, Entities: &entities{err: errors.New("the group is asked")}}
 	for name, err := range map[string]error{
 		"Establish":     ended(t, a.Establish, fleet.PeeringInput{Provider: at.Provider}, noBeat(t)),
-		"Join":          ended(t, a.Join, activities.JoinInput{Node: backend.NodeSpec{Attempt: at}}, noBeat(t)),
+		"Join":          ended(t, asksNobody.Join, activities.JoinInput{Node: backend.NodeSpec{Attempt: at}}, noBeat(t)),
 		"Drain":         ended(t, a.Drain, activities.DrainInput{Attempt: at}, noBeat(t)),
 		"Return":        ended(t, a.Return, activities.ReturnInput{Attempt: at}, noBeat(t)),
 		"RemovePeering": ended(t, a.RemovePeering, fleet.PeeringInput{Provider: at.Provider}, noBeat(t)),
