@@ -23,23 +23,41 @@ import (
 // finalizerJob is on a pod that its Job has not counted yet (k8s.io/api/batch/v1, JobTrackingFinalizer).
 const finalizerJob = "batch.kubernetes.io/job-tracking"
 
+// share is a pod with its share of the node's quota. It keeps only what identifies the pod: a list may have many
+// thousands of pods, and each may have a MiB.
+type share struct {
+	pod      *corev1.Pod
+	requests corev1.ResourceList
+}
+
+func shareOf(pod *corev1.Pod) share {
+	return share{
+		pod: &corev1.Pod{
+			ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID,
+				ResourceVersion: pod.ResourceVersion, CreationTimestamp: pod.CreationTimestamp},
+			Spec: corev1.PodSpec{NodeName: pod.Spec.NodeName},
+		},
+		requests: resourcehelper.PodRequests(pod, resourcehelper.PodResourcesOptions{}),
+	}
+}
+
 // hold counts the share of the node's quota of a pod that the provider has accepted.
 func (n *virtualNode) hold(pod *corev1.Pod) {
-	requests := resourcehelper.PodRequests(pod, resourcehelper.PodResourcesOptions{})
+	its := shareOf(pod)
 	if pod.Status.Phase != corev1.PodSucceeded && pod.Status.Phase != corev1.PodFailed {
-		sum(n.live, requests)
+		sum(n.live, its.requests)
 		return
 	}
-	sum(n.held, requests)
+	sum(n.held, its.requests)
 	if owner := metav1.GetControllerOf(pod); owner != nil && owner.Kind == "Job" && pod.DeletionTimestamp == nil &&
 		!slices.Contains(pod.Finalizers, finalizerJob) {
-		n.ended = append(n.ended, pod)
+		n.ended = append(n.ended, its)
 	}
 }
 
 // refusal judges a pod that the provider has not accepted. The refusal's own words are in the pod's events, which the
 // observer does not read.
-func (n *virtualNode) refusal(pod *corev1.Pod) (boundpod.Verdict, string) {
+func (n *virtualNode) refusal(pod share) (boundpod.Verdict, string) {
 	switch {
 	case !n.short(pod):
 		return boundpod.RefusedByProvider, "the provider has not accepted it: liqo-autoscaler explain pod shows why"
@@ -52,11 +70,11 @@ func (n *virtualNode) refusal(pod *corev1.Pod) (boundpod.Verdict, string) {
 
 // short reports whether the quota has no room for the pod, and fits whether it would have room without the pods that
 // have ended.
-func (n *virtualNode) short(pod *corev1.Pod) bool { return !n.within(pod, n.live, n.held) }
-func (n *virtualNode) fits(pod *corev1.Pod) bool  { return n.within(pod, n.live) }
+func (n *virtualNode) short(pod share) bool { return !n.within(pod, n.live, n.held) }
+func (n *virtualNode) fits(pod share) bool  { return n.within(pod, n.live) }
 
-func (n *virtualNode) within(pod *corev1.Pod, used ...corev1.ResourceList) bool {
-	for name, amount := range resourcehelper.PodRequests(pod, resourcehelper.PodResourcesOptions{}) {
+func (n *virtualNode) within(pod share, used ...corev1.ResourceList) bool {
+	for name, amount := range pod.requests {
 		room, limited := n.room[name]
 		for _, u := range used {
 			amount.Add(u[name])
@@ -72,17 +90,18 @@ func (n *virtualNode) within(pod *corev1.Pod, used ...corev1.ResourceList) bool 
 // last round too. Their Jobs have counted them, as with Kubernetes' own collection of ended pods.
 func (o *Observer) freeQuota(ctx context.Context, lister backend.OffloadedPods, node *virtualNode,
 	since map[types.UID]time.Time) {
-	next := slices.IndexFunc(node.unaccepted, func(pod *corev1.Pod) bool {
-		first, known := o.seen.since[pod.UID]
-		return known && first.Equal(since[pod.UID]) && node.fits(pod)
+	next := slices.IndexFunc(node.unaccepted, func(refused share) bool {
+		first, known := o.seen.since[refused.pod.UID]
+		return known && first.Equal(since[refused.pod.UID]) && node.fits(refused)
 	})
 	if next < 0 {
 		return
 	}
-	slices.SortFunc(node.ended, func(a, b *corev1.Pod) int {
-		return a.CreationTimestamp.Compare(b.CreationTimestamp.Time)
+	slices.SortFunc(node.ended, func(a, b share) int {
+		return a.pod.CreationTimestamp.Compare(b.pod.CreationTimestamp.Time)
 	})
-	for _, pod := range node.ended {
+	for _, ended := range node.ended {
+		pod := ended.pod
 		if !node.short(node.unaccepted[next]) || ctx.Err() != nil {
 			return
 		}
@@ -92,7 +111,7 @@ func (o *Observer) freeQuota(ctx context.Context, lister backend.OffloadedPods, 
 		}
 		o.Logger.Info("deleted an ended pod of a Job, because its quota kept other pods from starting", "pod",
 			pod.Namespace+"/"+pod.Name, "node", pod.Spec.NodeName, "provider", node.provider)
-		subtract(node.held, resourcehelper.PodRequests(pod, resourcehelper.PodResourcesOptions{}))
+		subtract(node.held, ended.requests)
 		if o.Events != nil {
 			o.Events.Record(activities.Event{Reason: activities.ReasonEndedPodRemoved, Node: pod.Spec.NodeName,
 				Message: fmt.Sprintf("pod %s/%s of a Job had ended, and its quota on %s kept other pods from starting",

@@ -83,8 +83,8 @@ type virtualNode struct {
 	provider, group string
 	podStart        time.Duration
 	room            corev1.ResourceList // of the node
-	ended           []*corev1.Pod       // of Jobs, which have counted them
-	unaccepted      []*corev1.Pod       // which the provider has not accepted
+	ended           []share             // of Jobs, which have counted them
+	unaccepted      []share             // which the provider has not accepted
 	live, held      corev1.ResourceList // requests of accepted pods that have not ended, and of ended ones
 }
 
@@ -113,7 +113,7 @@ func (o *Observer) watchPods(ctx context.Context, groups []fleet.Snapshot, now t
 	for _, node := range nodes {
 		for _, pod := range node.unaccepted {
 			verdict, why := node.refusal(pod)
-			c.count(node, pod, verdict, why)
+			c.count(node, pod.pod, verdict, why)
 		}
 		o.freeQuota(bounded, lister, node, c.since)
 	}
@@ -159,7 +159,7 @@ func (c *podCount) visit(pod *corev1.Pod) {
 	}
 	verdict, why := boundpod.Of(pod, nil)
 	if verdict == boundpod.RefusedByProvider {
-		node.unaccepted = append(node.unaccepted, pod)
+		node.unaccepted = append(node.unaccepted, shareOf(pod))
 		return
 	}
 	node.hold(pod)

@@ -33,6 +33,9 @@ func (h *hub) OffloadedPods(_ context.Context, visit func(*corev1.Pod)) error {
 func (h *hub) RemoveEndedPod(_ context.Context, pod *corev1.Pod) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	if len(pod.Spec.Containers) > 0 {
+		return errors.New("the observer keeps whole pods of its list")
+	}
 	h.pods = slices.DeleteFunc(h.pods, func(p *corev1.Pod) bool { return p.UID == pod.UID })
 	h.removed = append(h.removed, pod.Name)
 	return nil
