@@ -154,7 +154,7 @@ func TestABurstTakesTheCheapestPlacesOnceEach(t *testing.T) {
 			taken[chosen]++
 			require.LessOrEqual(t, taken[chosen], m.places[chosen], "%s is oversold", chosen)
 			paid, least = paid+m.price[chosen], least+m.prices[ahead]
+			require.InDelta(t, least, paid, 1e-9, "choice %d is not the cheapest place that is left", ahead)
 		}
-		require.InDelta(t, least, paid, 1e-9)
 	}
 }
