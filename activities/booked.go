@@ -27,13 +27,13 @@ const unconfirmedAgain = 2 * time.Second
 // the group that the instance is Ready, and its Node still is.
 func (a *Activities) stillBooked(ctx context.Context, in JoinInput) (done bool, err error) {
 	at := in.Node.Attempt
+	record, _, err := a.record(ctx, at.Group) // before the group, so that a group which moves on is not behind it
+	if err != nil {
+		return false, unconfirmed(err.Error())
+	}
 	s, err := a.Entities.Group(ctx, at.Group)
 	if err != nil {
 		return false, unconfirmed(fmt.Sprintf("node group %s cannot be read: %v", at.Group, err))
-	}
-	record, _, err := a.record(ctx, at.Group)
-	if err != nil {
-		return false, unconfirmed(err.Error())
 	}
 	if s.Position().Behind(record.Position) {
 		return false, unconfirmed(fmt.Sprintf("the history of node group %s was reverted; the next round of the observer "+
@@ -42,7 +42,8 @@ func (a *Activities) stillBooked(ctx context.Context, in JoinInput) (done bool, 
 	row := slices.IndexFunc(s.Instances, func(row fleet.InstanceView) bool {
 		return row.Name == at.Instance && row.State != fleet.StateDeleting
 	})
-	if row >= 0 && s.Instances[row].Phase.Growing() {
+	// A group that is busy has a row in phase Pending: it has not yet read that a provider was chosen.
+	if row >= 0 && (s.Instances[row].Phase == fleet.Pending || s.Instances[row].Phase.Growing()) {
 		return false, nil
 	}
 	if row >= 0 && s.Instances[row].Phase == fleet.Ready && a.readyAfterAll(ctx, at) {

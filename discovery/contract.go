@@ -1,13 +1,17 @@
 package discovery
 
-import "github.com/liqo-autoscaler/liqo-autoscaler/internal/strictyaml"
+import (
+	"encoding/json"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/strictyaml"
+)
 
 // ContractVersion is the version of what a provider's agent and a consumer exchange: the offer in the ConfigMap
 // PublishedName and the requests and answers of the discovery server. Agent and consumer belong to different
 // organisations and are upgraded at different times.
 //
-// A new field keeps the version if its absence means what it meant before. Otherwise the version rises by one, and the
-// writer sets Requires if a reader that does not know the field would act wrongly.
+// Each release with a new field raises the version by one. A writer sets Requires only if a reader that does not know
+// the field would act wrongly.
 const ContractVersion = 1
 
 // Contract says by which version of the contract a document was written. A reader ignores fields that it does not know
@@ -19,6 +23,12 @@ type Contract struct {
 	Requires int `json:"requiresContract,omitempty"`
 }
 
+// ContractOf reads the versions alone, of a document whose other fields a later version may have changed.
+func ContractOf(document []byte) (c Contract) {
+	_ = json.Unmarshal(document, &c) // what is no JSON is judged by whoever reads the rest
+	return c
+}
+
 // Later reports whether the document may have fields that this build does not know.
 func (c Contract) Later() bool { return c.Version > ContractVersion }
 
@@ -27,6 +37,9 @@ func (c Contract) Later() bool { return c.Version > ContractVersion }
 func (c Contract) VersionFaults() (faults strictyaml.Faults) {
 	if c.Version < 0 {
 		faults.Add("contract", "is %d: it begins with 1", c.Version)
+	}
+	if c.Requires < 0 {
+		faults.Add("requiresContract", "is %d: it begins with 1", c.Requires)
 	}
 	if c.Requires > ContractVersion {
 		faults.Add("requiresContract", "is %d, and this liqo-autoscaler knows contract %d: upgrade it in the cluster that "+

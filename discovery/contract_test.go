@@ -46,6 +46,10 @@ func TestContract(t *testing.T) {
 			more:    map[string]any{"contract": 9, "requiresContract": 9, "future": future},
 			server:  "requiresContract: is 9, and this liqo-autoscaler knows contract 1: upgrade it",
 			whoever: "requiresContract: is 9, and this liqo-autoscaler knows contract 1: upgrade it"},
+		"that only a later version can parse": {
+			more:    map[string]any{"contract": 9, "requiresContract": 9, "lendable": []string{"4 CPUs"}},
+			server:  "requiresContract: is 9, and this liqo-autoscaler knows contract 1: upgrade it",
+			whoever: "requiresContract: is 9, and this liqo-autoscaler knows contract 1: upgrade it"},
 		"of no version": {more: map[string]any{"contract": -1}, server: "contract: is -1", whoever: "contract: is -1"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -57,8 +61,9 @@ func TestContract(t *testing.T) {
 					require.ErrorContains(t, err, want)
 				}
 			}
-			_, err := api.Decode(posting(t, c.more))
+			posted, err := api.Decode(posting(t, c.more))
 			says(c.server, err)
+			require.LessOrEqual(t, posted.Version, discovery.ContractVersion, "what is stored has no later field")
 			_, err = discovery.ParsePublished(string(posting(t, c.more)))
 			says(c.whoever, err)
 		})

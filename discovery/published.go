@@ -132,13 +132,13 @@ func parsePublished(document string) (Published, error) {
 		return p, errors.New("it is no offer: an amount has too many digits")
 	}
 	if err == nil {
+		err = ContractOf(short).VersionFaults().Err()
+	}
+	if err == nil {
 		err = json.Unmarshal(short, &p)
 	}
 	if err != nil {
 		return p, fmt.Errorf("it is no offer: %w", err)
-	}
-	if err := p.VersionFaults().Err(); err != nil {
-		return p, err
 	}
 	if p.TTLSeconds < 1 || p.TTLSeconds > maxPublishedTTL {
 		return p, fmt.Errorf("its ttlSeconds is %d, not between 1 and %d", p.TTLSeconds, maxPublishedTTL)

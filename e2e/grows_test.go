@@ -100,15 +100,15 @@ func (c *cluster) setSchedulable(ctx context.Context, takes bool) error {
 	return nil
 }
 
-// podPends is nil once a pod of the cluster has no node, which its scheduler says.
+// podPends is nil once a pod that Liqo has brought has no node, which the cluster's scheduler says.
 func (c *cluster) podPends(ctx context.Context) error {
-	pods, err := c.kube.CoreV1().Pods("").List(ctx, metav1.ListOptions{})
+	pods, err := c.kube.CoreV1().Pods("").List(ctx, metav1.ListOptions{LabelSelector: "offloading.liqo.io/origin"})
 	if err != nil {
 		return err
 	}
 	for i := range pods.Items {
 		for _, condition := range pods.Items[i].Status.Conditions {
-			if condition.Type == corev1.PodScheduled && condition.Reason == corev1.PodReasonUnschedulable {
+			if condition.Type == corev1.PodScheduled && condition.Status == corev1.ConditionFalse {
 				return nil
 			}
 		}

@@ -105,10 +105,13 @@ const (
 // Decode reads what a writer puts. Unknown fields are refused, unless the writer follows a later contract, whose fields
 // they may be; the error can be split with FieldErrors.
 func Decode(body []byte) (Posted, error) {
+	if err := discovery.ContractOf(body).VersionFaults().Err(); err != nil {
+		return Posted{}, err
+	}
 	var p Posted
 	_, faults, err := strictyaml.Unmarshal(body, &p)
-	if p.Later() {
-		faults = faults.WithoutUnknown()
+	if p.Later() { // what is stored has no field of the later version
+		faults, p.Version = faults.WithoutUnknown(), discovery.ContractVersion
 	}
 	if err == nil {
 		err = faults.And(p.Faults()).Locate(body).Err()

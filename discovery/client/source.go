@@ -211,6 +211,9 @@ func (c *Client) read(raw json.RawMessage) (name string, posted answered, err er
 	}
 	_ = json.Unmarshal(raw, &head)
 	name = strings.Map(printable, head.Name)
+	if err := discovery.ContractOf(raw).VersionFaults().Err(); err != nil {
+		return name, posted, err
+	}
 	err = errors.Join(amounts("lendable", head.Lendable), lengths(raw))
 	for n, node := range head.LargestNodes {
 		err = errors.Join(err, amounts(fmt.Sprintf("largestNodes[%d]", n), node))

@@ -76,6 +76,7 @@ func (n *virtualNode) fits(pod share) bool  { return n.within(pod, n.live) }
 func (n *virtualNode) within(pod share, used ...corev1.ResourceList) bool {
 	for name, amount := range pod.requests {
 		room, limited := n.room[name]
+		amount = amount.DeepCopy() // Add changes an amount in place when it is large
 		for _, u := range used {
 			amount.Add(u[name])
 		}

@@ -53,17 +53,21 @@ func (s *state) books(b booked, now time.Time) {
 // compares a group's history with the records before it makes anything, also just after a backup was restored.
 const recordsFor = time.Second
 
+// recordsWithin bounds one read: many scale-outs wait for it.
+const recordsWithin = 2 * time.Second
+
 // Records reads what the rounds have saved, in any worker. It implements activities.Records.
 type Records struct {
 	Memory Memory
 
 	mu    sync.Mutex
 	saved state
+	err   error
 	read  time.Time
 }
 
 // Group returns the record of a group; known is false when no round has saved one. It reads the document at most
-// once a second, and blocks meanwhile.
+// once a second, and blocks meanwhile for two seconds at most. A read that failed counts as long as one that did not.
 func (r *Records) Group(ctx context.Context, name string) (saved fleet.GroupRecord, known bool, err error) {
 	s, err := r.state(ctx)
 	one, known := s.Records[name]
@@ -80,16 +84,20 @@ func (r *Records) state(ctx context.Context) (state, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if !r.read.IsZero() && time.Since(r.read) < recordsFor {
-		return r.saved, nil
+		return r.saved, r.err
 	}
-	document, err := r.Memory.Read(ctx)
-	var s state
+	bounded, cancel := context.WithTimeout(ctx, recordsWithin)
+	defer cancel()
+	document, err := r.Memory.Read(bounded)
+	r.saved, r.err = state{}, nil
 	if err == nil && len(document) > 0 {
-		err = json.Unmarshal(document, &s)
+		err = json.Unmarshal(document, &r.saved)
 	}
 	if err != nil {
-		return state{}, fmt.Errorf("read the records of the observer: %w", err)
+		r.saved, r.err = state{}, fmt.Errorf("read the records of the observer: %w", err)
 	}
-	r.saved, r.read = s, time.Now()
-	return s, nil
+	if ctx.Err() == nil { // the caller's own end says nothing to others
+		r.read = time.Now()
+	}
+	return r.saved, r.err
 }

@@ -1,6 +1,7 @@
 package observer_test
 
 import (
+	"context"
 	"strconv"
 	"strings"
 	"testing"
@@ -126,5 +127,35 @@ func TestTooMuchToSave(t *testing.T) {
 			require.True(t, known)
 			require.True(t, r.Paused)
 		})
+	})
+}
+
+// hanging is a Memory whose reads end with their context.
+type hanging struct {
+	observer.Memory
+	reads int
+}
+
+func (h *hanging) Read(ctx context.Context) ([]byte, error) {
+	h.reads++
+	<-ctx.Done()
+	return nil, ctx.Err()
+}
+
+// A hundred scale-outs that wait for an API server that hangs wait for one read together, and each hears of it.
+func TestAReadOfRecordsThatHangsIsShared(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		memory := &hanging{}
+		r, began := &observer.Records{Memory: memory}, time.Now()
+		for range 100 {
+			_, _, err := r.Group(t.Context(), "a")
+			require.ErrorIs(t, err, context.DeadlineExceeded)
+		}
+		require.Equal(t, 2*time.Second, time.Since(began))
+		require.Equal(t, 1, memory.reads)
+		time.Sleep(time.Second)
+		_, err := r.Cordoned(t.Context(), "milan")
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.Equal(t, 2, memory.reads, "it is read again after a second")
 	})
 }

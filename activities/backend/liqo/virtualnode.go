@@ -137,8 +137,8 @@ func (j *join) allowAgain(ctx context.Context) error {
 	return j.allow(ctx, slice)
 }
 
-// contradicted is ErrDenied when the provider's nodes have another value of a label than the group declares. The label
-// of virtual nodes that no group has declared is ours alone.
+// contradicted is ErrDenied when the provider's nodes have another value of a label than the group declares. It does
+// not compare type=virtual-node, which every virtual node has.
 func (j *join) contradicted(slice *authv1beta1.ResourceSlice) error {
 	for _, key := range slices.Sorted(maps.Keys(j.spec.Labels)) {
 		if key == fleet.LabelType && j.spec.Labels[key] == fleet.TypeVirtualNode {

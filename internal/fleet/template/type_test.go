@@ -36,6 +36,12 @@ func TestTheNextLiqosNodeHasTheTypeOfTheTemplate(t *testing.T) {
 		want := node.Labels[fleet.LabelType]
 		node.Labels[fleet.LabelType] = "virtual-kubelet"
 		require.Equal(t, []string{"label type is virtual-kubelet instead of " + want}, template.Differs(spec, node))
+		delete(node.Labels, fleet.LabelType)
+		if own == nil {
+			require.Empty(t, template.Differs(spec, node), "a Node from before this label")
+		} else {
+			require.Equal(t, []string{"label type=gpu is missing"}, template.Differs(spec, node))
+		}
 	}
 }
 
