@@ -35,14 +35,17 @@ func (s *Server) NodeGroups(ctx context.Context, _ *protos.NodeGroupsRequest) (*
 }
 
 // NodeGroupForNode answers by providerID alone, which placeholders, CA's fake nodes and real nodes all carry: the
-// group when the instance counts, the empty id for everything else, never an error. CA reads min and max from this
-// answer too.
+// group when the instance counts, the empty id for everything else, never an error. The placeholder of an instance that
+// was just released, whose name is the id, keeps its group. CA reads min and max from this answer too.
 func (s *Server) NodeGroupForNode(_ context.Context,
 	req *protos.NodeGroupForNodeRequest) (*protos.NodeGroupForNodeResponse, error) {
 	id, name, ok := fleet.ParseInstanceID(req.GetNode().GetProviderID())
 	r := s.roster.Load()
-	if g := r.byID[id]; ok && g != nil && g.picture.Load().counts(name) {
-		return &protos.NodeGroupForNodeResponse{NodeGroup: s.message(r, g)}, nil
+	if g := r.byID[id]; ok && g != nil {
+		p, placeholder := g.picture.Load(), req.GetNode().GetName() == req.GetNode().GetProviderID()
+		if p.counts(name) || placeholder && p.released(name, time.Now()) {
+			return &protos.NodeGroupForNodeResponse{NodeGroup: s.message(r, g)}, nil
+		}
 	}
 	return &protos.NodeGroupForNodeResponse{NodeGroup: &protos.NodeGroup{}}, nil
 }

@@ -71,6 +71,8 @@ func TestS4NodeGroupForNode(t *testing.T) {
 	require.Equal(t, "cpu", got.GetId())
 	require.EqualValues(t, 1, got.GetMinSize())
 	require.EqualValues(t, 5, got.GetMaxSize())
+	got = c.groupOf(&protos.ExternalGrpcNode{Name: ids[2], ProviderID: ids[2]})
+	require.Equal(t, "cpu", got.GetId(), "the placeholder of an instance that was just given back")
 	foreign := map[string]*protos.ExternalGrpcNode{
 		"none":                        nil,
 		"no providerID":               {Name: "lca-cpu-t0-1-1", Labels: map[string]string{fleet.LabelGroup: "cpu"}},

@@ -3,6 +3,7 @@ package grpcserver
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -45,7 +46,14 @@ type picture struct {
 	counting map[string]struct{} // names of the instances that count
 	on       map[string]int      // how many instances each provider has
 	waiting  int                 // how many count and have no provider yet
+	// left are the names that counted in earlier pictures and were released less than releasedFor before this one.
+	left map[string]time.Time
 }
+
+// releasedFor is how long CA may list the placeholder of an instance that it has released: it keeps what NodeGroupNodes
+// answered for two minutes (CA clusterstate/utils/node_instances_cache.go), and warns twice in each loop for each
+// instance that then has no group.
+const releasedFor = 3 * time.Minute
 
 type problem struct{ error }
 
@@ -83,6 +91,33 @@ func (p *picture) counts(name string) bool {
 	}
 	_, ok := p.counting[name]
 	return ok
+}
+
+// leaving returns the names that have left with the next picture, or less than releasedFor before it.
+func (p *picture) leaving(next *picture, now time.Time) map[string]time.Time {
+	if p == nil {
+		return nil
+	}
+	left := maps.Clone(p.left)
+	maps.DeleteFunc(left, func(name string, at time.Time) bool { return now.Sub(at) >= releasedFor || next.counts(name) })
+	for name := range p.counting {
+		if !next.counts(name) {
+			if left == nil {
+				left = map[string]time.Time{}
+			}
+			left[name] = now
+		}
+	}
+	return left
+}
+
+// released reports whether the instance counted, and was released less than releasedFor ago.
+func (p *picture) released(name string, now time.Time) bool {
+	if p == nil {
+		return false
+	}
+	at, ok := p.left[name]
+	return ok && now.Sub(at) < releasedFor
 }
 
 // readSince reports whether the picture holds by a read or an operation that began after the time.
@@ -139,7 +174,9 @@ func (g *group) put(s fleet.Snapshot, began time.Time) error {
 func (g *group) store(s fleet.Snapshot, began time.Time) {
 	g.advance(s.Position())
 	if old := g.picture.Load(); old == nil || s.Newer(old.Snapshot) {
-		g.picture.Store(newPicture(s))
+		next := newPicture(s)
+		next.left = old.leaving(next, time.Now())
+		g.picture.Store(next)
 	}
 	if at := g.readAt.Load(); at == nil || began.After(*at) {
 		g.readAt.Store(&began)

@@ -1,0 +1,57 @@
+package grpcserver
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
+)
+
+// A released instance is known for three minutes, through any number of later pictures, and not after that. One that
+// counts again, as an instance that was adopted, has not left.
+func TestReleasedNamesAreKnownForAWhile(t *testing.T) {
+	at := func(names ...string) *picture {
+		s := fleet.Snapshot{Group: "cpu"}
+		for _, name := range names {
+			s.Instances = append(s.Instances, fleet.InstanceView{Name: name, State: fleet.StateRunning, Counts: true})
+		}
+		return newPicture(s)
+	}
+	now := time.Now()
+	p := at("a", "b", "c")
+	next := func(later time.Duration, names ...string) {
+		now = now.Add(later)
+		q := at(names...)
+		q.left = p.leaving(q, now)
+		p = q
+	}
+	next(0, "b", "c")
+	require.True(t, p.released("a", now))
+	require.False(t, p.released("b", now))
+	next(time.Minute, "c")
+	next(time.Minute, "b", "c")
+	require.True(t, p.released("a", now))
+	require.False(t, p.released("b", now), "it counts again")
+	require.False(t, p.released("a", now.Add(time.Minute)), "three minutes have passed")
+	next(time.Minute, "b", "c")
+	require.Empty(t, p.left)
+	var none *picture
+	require.Nil(t, none.leaving(p, now))
+	require.False(t, none.released("a", now))
+}
+
+// What is remembered of a group that comes and goes is bounded by what it released within three minutes.
+func TestReleasedNamesAreForgotten(t *testing.T) {
+	p, now := newPicture(fleet.Snapshot{}), time.Now()
+	for n := range 10_000 {
+		row := fleet.InstanceView{Name: fmt.Sprint(n), State: fleet.StateRunning, Counts: true}
+		q := newPicture(fleet.Snapshot{Instances: []fleet.InstanceView{row}})
+		now = now.Add(time.Second)
+		q.left = p.leaving(q, now)
+		p = q
+	}
+	require.Len(t, p.left, int(releasedFor/time.Second))
+}
