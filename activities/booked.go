@@ -49,7 +49,9 @@ func (a *Activities) stillBooked(ctx context.Context, in JoinInput) (done bool, 
 	if row >= 0 && s.Instances[row].Phase == fleet.Ready && a.readyAfterAll(ctx, at) {
 		return true, nil
 	}
-	err = a.Messages.View(ctx, at.Group, in.View)
+	view := in.View
+	view.Sequence-- // the view Ready has in.View's: a group that takes the instance back must not have seen it
+	err = a.Messages.View(ctx, at.Group, view)
 	return false, unconfirmed(errors.Join(fmt.Errorf("node group %s does not book instance %s", at.Group, at.Instance),
 		err).Error())
 }
