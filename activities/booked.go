@@ -20,8 +20,8 @@ const TypeUnconfirmed = "Unconfirmed"
 // unconfirmedAgain is how long Join waits until it asks its group once more.
 const unconfirmedAgain = 2 * time.Second
 
-// stillBooked returns nil when the instance's group books it. A restored backup resumes scale-outs whose instances CA
-// has deleted since, and an instance id is never used twice (I2). So Join needs the group's answer before it makes
+// stillBooked returns no error when the instance's group books it. A restored backup resumes scale-outs whose instances
+// CA has deleted since, and an instance id is never used twice (I2). So Join needs the group's answer before it makes
 // anything: a published row of the instance, in a history that is not behind the observer's record. A group without
 // such a row receives the driver's view, and answers it with a stop. done is true when an earlier run of Join has told
 // the group that the instance is Ready, and its Node still is.

@@ -25,7 +25,7 @@ type Contract struct {
 
 // ContractOf reads the versions alone, of a document whose other fields a later version may have changed.
 func ContractOf(document []byte) (c Contract) {
-	_ = json.Unmarshal(document, &c) // what is no JSON is judged by whoever reads the rest
+	_ = json.Unmarshal(document, &c) // the caller decodes the document too, and reports that error
 	return c
 }
 

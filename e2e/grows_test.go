@@ -16,7 +16,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/e2e/lab"
 )
 
-// growing is the config of the agent of a provider whose own autoscaler adds nodes of four CPUs, up to four.
+// growing is the config of the agent of a provider whose own autoscaler adds one node of four CPUs.
 const growing = `
 provider: provider1
 growsTo: {cpu: "4", memory: 8Gi, ephemeral-storage: 50Gi, pods: "110"}

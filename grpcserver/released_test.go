@@ -43,7 +43,7 @@ func TestReleasedNamesAreKnownForAWhile(t *testing.T) {
 	require.False(t, none.released("a", now))
 }
 
-// What is remembered of a group that comes and goes is bounded by what it released within three minutes.
+// A group that releases one instance a second keeps the names of three minutes.
 func TestReleasedNamesAreForgotten(t *testing.T) {
 	p, now := newPicture(fleet.Snapshot{}), time.Now()
 	for n := range 10_000 {

@@ -128,7 +128,7 @@ func (p *Posted) Check() error { return p.Faults().Err() }
 // Faults are what is wrong with the fields, by path. Credentials must be a secretRef: a file name means nothing on
 // another machine, and must not be anybody's way to have a worker open its files.
 func (p *Posted) Faults() strictyaml.Faults {
-	faults := p.Spec.Faults().And(p.VersionFaults())
+	faults := p.Spec.Faults()
 	switch {
 	case p.TTLSeconds < 0:
 		faults.Add("ttlSeconds", "is %d: give at least 1", p.TTLSeconds)

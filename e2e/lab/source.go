@@ -13,8 +13,8 @@ import (
 	"slices"
 )
 
-// EnvLiqoSource names a folder with Liqo's source, which is built in place of the version of Liqo. The version then
-// says what the lab may expect of that source, such as several slices for each provider.
+// EnvLiqoSource names a folder with Liqo's source, which is built in place of the version of Liqo. The version still
+// tells the lab which features this source has, such as several slices for each provider.
 const EnvLiqoSource = "LIQO_SOURCE"
 
 // liqoModule is the path of Liqo's Go module.

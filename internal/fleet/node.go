@@ -32,8 +32,8 @@ const (
 	TypeVirtualNode = "virtual-node"
 )
 
-// NodeLabels are our own labels of every Node of the group: those of the spec, LabelGroup and, on virtual nodes,
-// LabelType. What its backend adds by itself is not among them. The map is the caller's.
+// NodeLabels returns the labels that we set on every Node of the group: the labels of the spec, LabelGroup and, on
+// virtual nodes, LabelType. Labels that the backend adds are not included. The caller may change the map.
 func (s InstanceSpec) NodeLabels() map[string]string {
 	out := map[string]string{}
 	if s.Nodes != NodesMachine {

@@ -30,6 +30,7 @@ type share struct {
 	requests corev1.ResourceList
 }
 
+// shareOf returns the share of a pod.
 func shareOf(pod *corev1.Pod) share {
 	return share{
 		pod: &corev1.Pod{
@@ -37,21 +38,26 @@ func shareOf(pod *corev1.Pod) share {
 				ResourceVersion: pod.ResourceVersion, CreationTimestamp: pod.CreationTimestamp},
 			Spec: corev1.PodSpec{NodeName: pod.Spec.NodeName},
 		},
-		requests: resourcehelper.PodRequests(pod, resourcehelper.PodResourcesOptions{}),
+		requests: requestsOf(pod),
 	}
+}
+
+// requestsOf returns the amounts that the pod requests.
+func requestsOf(pod *corev1.Pod) corev1.ResourceList {
+	return resourcehelper.PodRequests(pod, resourcehelper.PodResourcesOptions{})
 }
 
 // hold counts the share of the node's quota of a pod that the provider has accepted.
 func (n *virtualNode) hold(pod *corev1.Pod) {
-	its := shareOf(pod)
+	requests := requestsOf(pod)
 	if pod.Status.Phase != corev1.PodSucceeded && pod.Status.Phase != corev1.PodFailed {
-		sum(n.live, its.requests)
+		sum(n.live, requests)
 		return
 	}
-	sum(n.held, its.requests)
+	sum(n.held, requests)
 	if owner := metav1.GetControllerOf(pod); owner != nil && owner.Kind == "Job" && pod.DeletionTimestamp == nil &&
 		!slices.Contains(pod.Finalizers, finalizerJob) {
-		n.ended = append(n.ended, its)
+		n.ended = append(n.ended, shareOf(pod))
 	}
 }
 

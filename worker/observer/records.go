@@ -67,7 +67,7 @@ type Records struct {
 }
 
 // Group returns the record of a group; known is false when no round has saved one. It reads the document at most
-// once a second, and blocks meanwhile for two seconds at most. A read that failed counts as long as one that did not.
+// once a second, and a read takes two seconds at most. The error of a read is returned for a second, too.
 func (r *Records) Group(ctx context.Context, name string) (saved fleet.GroupRecord, known bool, err error) {
 	s, err := r.state(ctx)
 	one, known := s.Records[name]
@@ -96,7 +96,7 @@ func (r *Records) state(ctx context.Context) (state, error) {
 	if err != nil {
 		r.saved, r.err = state{}, fmt.Errorf("read the records of the observer: %w", err)
 	}
-	if ctx.Err() == nil { // the caller's own end says nothing to others
+	if ctx.Err() == nil { // when one caller is cancelled, the next caller reads again
 		r.read = time.Now()
 	}
 	return r.saved, r.err

@@ -142,7 +142,7 @@ func (h *hanging) Read(ctx context.Context) ([]byte, error) {
 	return nil, ctx.Err()
 }
 
-// A hundred scale-outs that wait for an API server that hangs wait for one read together, and each hears of it.
+// The API server hangs, and a hundred scale-outs ask for a record. They share one read, and each gets its error.
 func TestAReadOfRecordsThatHangsIsShared(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		memory := &hanging{}
