@@ -15,6 +15,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
 	"github.com/liqo-autoscaler/liqo-autoscaler/discovery"
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet/money"
 )
 
 // Names under which the activities are registered. They are in histories: never rename one.
@@ -60,10 +61,12 @@ type Entities interface {
 	Group(ctx context.Context, name string) (fleet.Snapshot, error)
 }
 
-// Records reads what the observer has saved of entities, outside of Temporal: it outlives them. Both verbs are false,
+// Records reads what the observer has saved of entities, outside of Temporal: it outlives them. All verbs return false,
 // or zero, for what was never saved.
 type Records interface {
 	Group(ctx context.Context, name string) (r fleet.GroupRecord, known bool, err error)
+	// Bill is what a group had cost.
+	Bill(ctx context.Context, group string) (bill money.Bill, known bool, err error)
 	Cordoned(ctx context.Context, provider string) (bool, error)
 }
 

@@ -11,6 +11,7 @@ import (
 	"go.temporal.io/sdk/temporal"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet/money"
 )
 
 // TypeUnconfirmed is the error type of a Join whose group does not confirm the instance. It is no event, and blames
@@ -83,6 +84,22 @@ func (a *Activities) pausedBefore(ctx context.Context, group string) *bool {
 		return nil
 	}
 	return &r.Paused
+}
+
+// billBefore returns what a group had cost when the observer last saved it; nil when that is not known.
+func (a *Activities) billBefore(ctx context.Context, group string) *money.Bill {
+	if a.Records == nil {
+		return nil
+	}
+	b, known, err := a.Records.Bill(ctx, group)
+	if err != nil {
+		activity.GetLogger(ctx).Warn("what the node group had cost cannot be read; its sums begin with what its history has",
+			"group", group, "error", err)
+	}
+	if !known {
+		return nil
+	}
+	return &b
 }
 
 // cordonedBefore reports whether a provider was cordoned when the observer last saved it.

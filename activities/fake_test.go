@@ -14,6 +14,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
 	"github.com/liqo-autoscaler/liqo-autoscaler/discovery"
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet/money"
 )
 
 var noon = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
@@ -107,8 +108,14 @@ func (e *entities) Group(_ context.Context, name string) (fleet.Snapshot, error)
 // records are what the observer has saved.
 type records struct {
 	groups   map[string]fleet.GroupRecord
+	bills    money.Book
 	cordoned []string
 	err      error
+}
+
+func (r records) Bill(_ context.Context, group string) (money.Bill, bool, error) {
+	bill, known := r.bills.Latest(group)
+	return bill, known, r.err
 }
 
 func (r records) Group(_ context.Context, name string) (fleet.GroupRecord, bool, error) {

@@ -29,7 +29,7 @@ func (a *Activities) Inspect(ctx context.Context, t Task) ([]fleet.Result, error
 			err = a.recoverProvider(ctx, t.Provider, &r)
 		}
 	case t.Kind == fleet.CommandRecover:
-		r.Paused = a.pausedBefore(ctx, t.Group)
+		r.Paused, r.Bill = a.pausedBefore(ctx, t.Group), a.billBefore(ctx, t.Group)
 		r.Found, err = a.Backend.List(ctx, t.Group)
 	case t.Kind == fleet.CommandInspect:
 		r.Found, r.Empty, err = a.of(ctx, t.Group, t.Instances)

@@ -27,6 +27,12 @@ func leadsHub(t *testing.T, c *cluster, account, server, hub string) {
 		require.NoError(t, err)
 		return client
 	}
+	costs := observer.ConfigMap{Client: as(account), Name: observer.CostsName(hub)}
+	require.NoError(t, costs.Save(t.Context(), []byte("sums")))
+	require.NoError(t, costs.Save(t.Context(), []byte("later sums")))
+	sums, err := costs.Read(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, "later sums", string(sums))
 	memory := observer.ConfigMap{Client: as(account), Name: observer.Name(hub)}
 	document, age, err := memory.Load(t.Context())
 	require.NoError(t, err)

@@ -6,6 +6,8 @@ import (
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet/money"
 )
 
 // mayGrow refuses growth of a group that is no longer configured, and growth that would pass a limit of all groups
@@ -83,7 +85,10 @@ func (s *Server) most(r *roster, g *group) int {
 	}
 	most := t.spec.Max
 	if p := g.picture.Load(); p != nil {
-		more, _ := s.affords(g, p, time.Now())
+		more, left := s.affords(g, p, time.Now())
+		if left != money.Unbounded {
+			more = part(more, r.sharing(g)) // so that groups that grow in one loop of CA do not pass the limit together
+		}
 		most = min(most, target+more)
 	}
 	if f, ok := s.figure(g.id); ok {

@@ -146,7 +146,7 @@ func (m *Metrics) Collect(out chan<- prometheus.Metric) {
 		}
 		if p := g.picture.Load(); p != nil {
 			collectPicture(p, gauge)
-			collectCost(g, p, time.Now(), gauge)
+			m.server.collectCost(g, p, time.Now(), gauge)
 			for _, i := range p.Instances {
 				if i.Provider != "" {
 					providers[i.Provider]++
@@ -211,3 +211,35 @@ func bit(b bool) float64 {
 }
 
 func seconds(t time.Time) float64 { return float64(t.UnixNano()) / 1e9 }
+
+var (
+	descCostRate = desc("cost_per_hour", "What the instances cost per hour now, of those whose price is known.", "group",
+		"provider", "currency")
+	descCostTotal = desc("cost", "What the instances have cost since the sums began. A node group that is read late "+
+		"corrects it downwards: use delta(), not increase().", "group", "provider", "currency")
+	descCostMonth = desc("cost_month", "What the instances have cost in this calendar month (UTC).", "group", "currency")
+	descUnpriced  = desc("instances_unpriced", "Instances that cost an unknown amount: their offer had no price.", "group",
+		"provider")
+	descSpending = desc("spending_limit", "Limit of the node group's spending.", "group", "period", "level",
+		"currency")
+	descSpendReached = desc("spending_limit_reached", "1 while the limit of the node group's spending is reached.",
+		"group", "period", "level")
+)
+
+// collectCost exports what a group's instances cost.
+func (s *Server) collectCost(g *group, p *picture, now time.Time,
+	gauge func(d *prometheus.Desc, value float64, labels ...string)) {
+	cost, _ := p.Cost.Until(now)
+	for id, c := range cost.Providers {
+		gauge(descCostRate, c.Rate.Float(), p.Group, id, cost.Currency)
+		gauge(descCostTotal, c.Total.Float(), p.Group, id, cost.Currency)
+		gauge(descUnpriced, float64(c.Unpriced), p.Group, id)
+	}
+	if cost.Currency != "" {
+		gauge(descCostMonth, cost.ThisMonth().Float(), p.Group, cost.Currency)
+	}
+	for _, r := range s.reaches(g, now) {
+		gauge(descSpending, r.Limit, p.Group, r.Period, r.Level, cost.Currency)
+		gauge(descSpendReached, bit(r.Reached), p.Group, r.Period, r.Level)
+	}
+}

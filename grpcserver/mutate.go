@@ -97,6 +97,11 @@ func (s *Server) inTurn(ctx context.Context, g *group, m mutation) error {
 			return err
 		}
 		defer done()
+		shared, err := s.mayShare(ctx, g)
+		if err != nil {
+			return err
+		}
+		defer shared()
 		if m.priceCap, err = s.maySpend(g, m.delta, time.Now()); err != nil {
 			return err
 		}

@@ -70,6 +70,7 @@ func (s *Server) refresh(ctx context.Context, byCA bool) error {
 	for i, g := range list {
 		errs[i] = s.judge(g, errs[i], away)
 	}
+	s.readEnded(ctx)
 	s.measure()
 	s.warnOfSpending(list, time.Now())
 	if err := summary(list, errs); err != nil {

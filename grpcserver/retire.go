@@ -27,6 +27,7 @@ func (s *Server) retire(g *group) {
 func (s *Server) dropEmpty(ctx context.Context) {
 	for _, g := range s.takeEmpty() {
 		s.log.Info("removed node group is empty and is no longer served", "group", g.id)
+		s.ended.add(g.account(), g.picture.Load())
 		if err := s.groups.Close(ctx, g.id); err != nil {
 			s.log.Warn("the workflow of a removed node group cannot be closed; this does no harm", "group", g.id, "error", err)
 		}

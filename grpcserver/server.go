@@ -17,6 +17,7 @@ import (
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/discovery/market"
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet/money"
 )
 
 // Settings are what one version of the config says.
@@ -52,6 +53,8 @@ type Options struct {
 	// Reload, if any, is asked at each Refresh of CA: true with a new version of the config, false when nothing is new,
 	// an error as long as the newest version is broken. It must not block for long.
 	Reload func() (Settings, bool, error)
+	// Ended, if any, reads what groups that have ended cost in their last month. Limits of spending count them.
+	Ended func(ctx context.Context) ([]money.Spent, error)
 	// Polled, if any, reports whether a worker serves the node groups: why is nil while one does, and says what is missing
 	// otherwise. err says that this is not known.
 	Polled func(ctx context.Context) (why error, err error)
@@ -92,6 +95,8 @@ type Server struct {
 	reload    func() (Settings, bool, error)
 	reloading sync.Mutex                  // guards every change of the roster and of terms, and what follows
 	config    atomic.Pointer[configState] // never nil
+	ended     ended
+	spending  *semaphore.Weighted // only who holds it may grow a group that shares its account
 }
 
 var _ protos.CloudProviderServer = (*Server)(nil)
@@ -103,7 +108,8 @@ func New(o Options) (*Server, error) {
 	}
 	s := &Server{groups: o.Groups, log: cmp.Or(o.Logger, slog.Default()), growing: semaphore.NewWeighted(1),
 		madeAt: time.Now(), loaded: make(chan struct{}), derived: o.Derived, reload: o.Reload, market: o.Market,
-		polled: o.Polled}
+		polled: o.Polled, ended: ended{read: o.Ended},
+		spending: semaphore.NewWeighted(1)}
 	all, err := s.termsOf(o.Specs)
 	if err != nil {
 		return nil, fmt.Errorf("make grpc server: %w", err)

@@ -2,10 +2,12 @@ package grpcserver
 
 import (
 	"cmp"
+	"context"
 	"fmt"
+	"slices"
+	"sync"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
@@ -15,7 +17,11 @@ import (
 // affords is how many more nodes the group's hard limits of spending allow, and what they may cost an hour altogether.
 // For each node at least the smallest amount of money is left: nothing would bound a node with less.
 func (s *Server) affords(g *group, p *picture, now time.Time) (nodes int, left money.Money) {
-	left = g.terms.Load().spec.Spending.Left(p.Cost, now)
+	if sp := g.terms.Load().spec.Spending; sp != nil {
+		left = sp.Left(s.balance(g, p, now))
+	} else {
+		left = money.Unbounded
+	}
 	if left == money.Unbounded {
 		return maxTarget, left
 	}
@@ -56,7 +62,8 @@ func (s *Server) maySpend(g *group, delta int, now time.Time) (priceCap float64,
 		if left > 0 {
 			more = max(money.Of(f.placed(delta)*float64(delta)), left+1)
 		}
-		return 0, status.Errorf(codes.ResourceExhausted, "increase node group %s: %s", g.id, sp.Refuses(p.Cost, more, now))
+		return 0, status.Errorf(codes.ResourceExhausted, "increase node group %s: %s", g.id,
+			sp.Refuses(s.balance(g, p, now), more))
 	}
 	if left == money.Unbounded || f.dearest == 0 {
 		return 0, nil
@@ -78,19 +85,20 @@ func (f figure) placed(n int) (price float64) {
 	return price
 }
 
-// reaches tells which limits of spending the group has reached; nothing before its first snapshot.
-func (g *group) reaches(now time.Time) []money.Reach {
-	if p := g.picture.Load(); p != nil {
-		return g.terms.Load().spec.Spending.Reaches(p.Cost, now)
+// reaches reports which limits of spending the group's account has reached; nothing before the group's first snapshot.
+func (s *Server) reaches(g *group, now time.Time) []money.Reach {
+	p, sp := g.picture.Load(), g.terms.Load().spec.Spending
+	if p == nil || sp == nil {
+		return nil
 	}
-	return nil
+	return sp.Reaches(s.balance(g, p, now))
 }
 
 // warnOfSpending logs which limits have been reached, when that has changed.
 func (s *Server) warnOfSpending(list []*group, now time.Time) {
 	for _, g := range list {
 		var reached []string
-		for _, r := range g.reaches(now) {
+		for _, r := range s.reaches(g, now) {
 			if r.Reached {
 				reached = append(reached, fmt.Sprintf("%s %s limit: %.6g of %.6g", r.Level, r.Period, r.Spent, r.Limit))
 			}
@@ -103,33 +111,121 @@ func (s *Server) warnOfSpending(list []*group, now time.Time) {
 	}
 }
 
-var (
-	descCostRate = desc("cost_per_hour", "What the instances cost per hour now, of those whose price is known.", "group",
-		"provider", "currency")
-	descCostTotal = desc("cost", "What the instances have cost since the sums began. A node group that is read late "+
-		"corrects it downwards: use delta(), not increase().", "group", "provider", "currency")
-	descCostMonth = desc("cost_month", "What the instances have cost in this calendar month (UTC).", "group", "currency")
-	descUnpriced  = desc("instances_unpriced", "Instances that cost an unknown amount: their offer had no price.", "group",
-		"provider")
-	descSpending = desc("spending_limit", "Limit of the node group's spending.", "group", "period", "level",
-		"currency")
-	descSpendReached = desc("spending_limit_reached", "1 while the limit of the node group's spending is reached.",
-		"group", "period", "level")
+// Times of the sums of ended groups.
+const (
+	endedEvery = time.Minute
+	endedBound = 2 * time.Second
 )
 
-// collectCost exports what a group's instances cost.
-func collectCost(g *group, p *picture, now time.Time, gauge func(d *prometheus.Desc, value float64, labels ...string)) {
-	cost, _ := p.Cost.Until(now)
-	for id, c := range cost.Providers {
-		gauge(descCostRate, c.Rate.Float(), p.Group, id, cost.Currency)
-		gauge(descCostTotal, c.Total.Float(), p.Group, id, cost.Currency)
-		gauge(descUnpriced, float64(c.Unpriced), p.Group, id)
+// ended is what groups that have ended cost this month, by account.
+type ended struct {
+	read func(ctx context.Context) ([]money.Spent, error) // see Options.Ended
+
+	mu sync.Mutex
+	at time.Time // when it was last read
+	// rows is what was read; closed are the groups that this server has closed since and that are not among the rows.
+	rows, closed []money.Spent
+	failing      bool
+}
+
+// readEnded reads what ended groups cost, once a minute. When that fails, the sums that were read last are used.
+func (s *Server) readEnded(ctx context.Context) {
+	e := &s.ended
+	if e.read == nil {
+		return
 	}
-	if cost.Currency != "" {
-		gauge(descCostMonth, cost.ThisMonth().Float(), p.Group, cost.Currency)
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if time.Since(e.at) < endedEvery {
+		return
 	}
-	for _, r := range g.reaches(now) {
-		gauge(descSpending, r.Limit, p.Group, r.Period, r.Level, cost.Currency)
-		gauge(descSpendReached, bit(r.Reached), p.Group, r.Period, r.Level)
+	ctx, cancel := context.WithTimeout(ctx, endedBound)
+	defer cancel()
+	rows, err := e.read(ctx)
+	if failing := err != nil; failing != e.failing {
+		if e.failing = failing; failing {
+			s.log.Warn("what ended node groups cost this month cannot be read; limits of spending use what was read last",
+				"error", err)
+		}
+	}
+	if err != nil {
+		return
+	}
+	e.at, e.rows = time.Now(), rows
+	e.closed = slices.DeleteFunc(e.closed, func(c money.Spent) bool { return slices.ContainsFunc(rows, c.SameLife) })
+}
+
+// add remembers what a group cost that this server closes, until the hub shows it.
+func (e *ended) add(account string, p *picture) {
+	if p == nil || p.Cost.Since.IsZero() {
+		return
+	}
+	bill := money.Bill{Group: p.Group, Account: account}
+	bill.Cost, _ = p.Cost.Until(time.Now())
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.closed = append(e.closed, bill.Spent())
+	if len(e.closed) > maxClosed {
+		e.closed = e.closed[1:]
 	}
 }
+
+// maxClosed bounds the closed groups that a server remembers.
+const maxClosed = 1000
+
+func (e *ended) all() []money.Spent {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return slices.Concat(e.rows, e.closed)
+}
+
+// balance returns what the account of a group costs: the group itself by the picture, the other groups that share the
+// account by their last pictures, and the groups that have ended.
+func (s *Server) balance(g *group, p *picture, now time.Time) money.Balance {
+	spec := &g.terms.Load().spec
+	account, currency := spec.Account(), spec.CurrencyOrDefault()
+	running := []money.Member{{Group: g.id, Cost: p.Cost}}
+	for _, other := range s.roster.Load().list {
+		if other.id == g.id || other.account() != account {
+			continue
+		}
+		if p := other.picture.Load(); p != nil {
+			running = append(running, money.Member{Group: other.id, Cost: p.Cost})
+		}
+	}
+	return money.Together(account, currency, running, s.ended.all(), now)
+}
+
+// mayShare waits until no other group of a shared account grows. Until done is called, none does: two of them cannot pass
+// a limit together. It fails while the size of another group of the account is not known.
+func (s *Server) mayShare(ctx context.Context, g *group) (done func(), err error) {
+	sp := g.terms.Load().spec.Spending
+	if sp == nil || sp.Account == "" {
+		return func() {}, nil
+	}
+	if err := s.spending.Acquire(ctx, 1); err != nil {
+		return nil, toStatus(increase, g.id, err)
+	}
+	for _, other := range s.roster.Load().list {
+		if other.id != g.id && other.account() == sp.Account && (other.isDirty() || other.picture.Load() == nil) {
+			s.spending.Release(1)
+			return nil, status.Errorf(codes.Unavailable, "increase node group %s: spending cannot be checked until node group "+
+				"%s, which shares account %s, has been read", g.id, other.id, sp.Account)
+		}
+	}
+	return func() { s.spending.Release(1) }, nil
+}
+
+// sharing is how many groups can grow on the group's account: the group itself, and the others that may grow.
+func (r *roster) sharing(g *group) int {
+	n := 1
+	for _, other := range r.list {
+		if other != g && other.account() == g.account() && other.growable() {
+			n++
+		}
+	}
+	return n
+}
+
+// account is the account that the group's costs belong to.
+func (g *group) account() string { return g.terms.Load().spec.Account() }

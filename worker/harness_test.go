@@ -238,7 +238,8 @@ func (s *scene) workUnchecked(change ...func(*worker.Options)) {
 	o, err := options(s.temporal, s.world, s.queue, filepath.Join(s.dir, "offers.yaml"))
 	require.NoError(s.t, err)
 	if o.Hub = s.hub; s.hub != "" {
-		s.observer = &observer.Observer{Memory: observer.File(s.world.Path() + ".observer")}
+		s.observer = &observer.Observer{Memory: observer.File(s.world.Path() + ".observer"),
+			Costs: observer.File(s.world.Path() + ".costs")}
 		o.Lead, o.Observer = s.world.Lead, s.observer
 		o.Cluster, err = s.world.UID()
 		require.NoError(s.t, err)

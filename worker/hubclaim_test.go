@@ -3,6 +3,8 @@ package worker_test
 import (
 	"context"
 	"errors"
+	"fmt"
+	"reflect"
 	"testing"
 	"time"
 
@@ -10,6 +12,7 @@ import (
 	"go.temporal.io/sdk/client"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet/money"
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/testkit"
 	"github.com/liqo-autoscaler/liqo-autoscaler/worker"
 	"github.com/liqo-autoscaler/liqo-autoscaler/worker/observer"
@@ -71,7 +74,19 @@ func TestAWorkerEndsWhenItsHubIsGivenAway(t *testing.T) {
 		_, err := hub.State(ctx)
 		return err
 	})
+	gone := []money.Spent{{Group: "gone", Since: time.Now().UTC().Truncate(time.Second), Account: "team", Currency: "EUR",
+		Month: time.Now().UTC().Format("2006-01"), Amount: money.Of(7)}}
+	require.NoError(t, hub.HandOver(ctx, []money.Bill{gone[0].Bill()}))
+	costs := func() error {
+		now, err := hub.Ended(ctx)
+		if err == nil && !reflect.DeepEqual(gone, now) {
+			err = fmt.Errorf("%+v", now)
+		}
+		return err
+	}
+	testkit.Until(t, waitLimit, "the hub has what an ended group cost", costs)
 	require.NoError(t, hub.Adopt(ctx, "second"))
+	require.NoError(t, costs(), "the new claim begins with it")
 	state, err := hub.State(ctx)
 	require.NoError(t, err)
 	require.Equal(t, workflows.HubState{Cluster: "second"}, state)

@@ -51,6 +51,10 @@ func observe(ctx context.Context, o Options, a *activities.Activities, messages 
 	}
 	run.Entities, run.Messages, run.Backend, run.Catalog = entities, messages, o.Backend, o.Catalog
 	run.Events, run.Logger = o.Events, logger
+	run.Accounts = struct {
+		*flow.Groups
+		*flow.Hub
+	}{flow.NewGroups(o.Temporal, o.Hub, o.TaskQueue), flow.NewHub(o.Temporal, o.Hub, o.TaskQueue)}
 	witness := activities.Witness{Backend: o.Backend, Catalog: o.Catalog, Probe: a.Probe}
 	run.Witness = func(ctx context.Context, silent []string) (bool, error) {
 		answers, _, err := witness.Answers(ctx, silent)

@@ -104,7 +104,7 @@ func (o Options) records() activities.Records {
 	if o.Observer == nil || o.Observer.Memory == nil {
 		return nil
 	}
-	return &observer.Records{Memory: o.Observer.Memory}
+	return &observer.Records{Memory: o.Observer.Memory, Costs: o.Observer.Costs}
 }
 
 // slots is how many nodes and peerings the worker makes at the same time.

@@ -13,7 +13,8 @@ var forPeople = map[string]string{
 		"The command is liqo-autoscaler cordon provider ID.",
 	SignalPauseObserver: "For operators: true stops the observer, which then leaves everything as it is; false lets it " +
 		"go on. The command is liqo-autoscaler pause observer.",
-	QueryDays: "The costs of the days that are over, by provider. The command is liqo-autoscaler report.",
+	QueryBills: "The costs of node groups that have ended, by day and provider. The command is liqo-autoscaler report.",
+	QueryDays:  "The costs of the days that are over, by provider. The command is liqo-autoscaler report.",
 	string(fleet.Pause): "For operators: a paused node group starts nothing new. " +
 		"The command is liqo-autoscaler pause group ID.",
 }

@@ -1,7 +1,12 @@
 package workflows
 
 import (
+	"time"
+
 	"go.temporal.io/sdk/workflow"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet/money"
 )
 
 // HubID is the id of the workflow that claims a hub for one cluster.
@@ -13,8 +18,18 @@ const TypeHub = "Hub"
 // SignalPauseObserver is a signal to the hub, by an operator: true stops the observer, false lets it go on.
 const SignalPauseObserver = "pause-observer"
 
-// MemoHub is the memo key under which the hub publishes its HubState.
-const MemoHub = "hub"
+// SignalBills is a signal to the hub: []money.Bill, what groups that have ended cost. A group sends its own when it
+// closes; the observer sends those of groups that are gone without having sent theirs.
+const SignalBills = "bills"
+
+// QueryBills is the query for the bills of groups that have ended: money.Book.
+const QueryBills = "bills"
+
+// Memo keys of the hub.
+const (
+	MemoHub   = "hub"   // HubState
+	MemoEnded = "ended" // []money.Spent: what ended groups cost this month
+)
 
 // HubState is what the workflow hub publishes.
 type HubState struct {
@@ -24,28 +39,81 @@ type HubState struct {
 	ObserverPaused bool `json:"observerPaused,omitempty"`
 }
 
+// HubInput starts or continues the workflow hub.
+type HubInput struct {
+	HubState
+	// Bills is a money.Book, see fleet.Encode; nil when there is none.
+	Bills []byte `json:"bills,omitempty"`
+}
+
 // hubSignals is after how many signals the hub continues as new.
 const hubSignals = 500
 
-// RunHub is the workflow hub: the claim of one cluster on the names of a hub. A worker of another cluster finds that it
-// runs, and ends. It waits for signals of operators, and costs nothing at rest.
-func RunHub(ctx workflow.Context, s HubState) error {
-	pause := signalChannel(ctx, SignalPauseObserver)
-	for range hubSignals {
-		if err := workflow.UpsertMemo(ctx, map[string]any{MemoHub: s}); err != nil {
+// mostBills bounds the bills of ended groups, in bytes of JSON: they are part of the workflow's input.
+const mostBills = 700 << 10
+
+// RunHub is the workflow hub: the claim of one cluster on the names of a hub, and the bills of its groups that have
+// ended. A worker of another cluster finds that it runs, and ends. It waits for signals, and costs nothing at rest.
+func RunHub(ctx workflow.Context, in HubInput) error {
+	h := hub{HubState: in.HubState}
+	if in.Bills != nil {
+		if err := fleet.Decode(in.Bills, &h.book); err != nil {
 			return err
 		}
-		details := "hub of cluster " + s.Cluster
-		if s.ObserverPaused {
-			details += "\n\n**the observer is paused**: nothing is healed, and no dead provider is noticed\n"
+	}
+	err := workflow.SetQueryHandlerWithOptions(ctx, QueryBills, func() (money.Book, error) { return h.book, nil },
+		workflow.QueryHandlerOptions{Description: description(QueryBills)})
+	if err != nil {
+		return err
+	}
+	pause, bills := signalChannel(ctx, SignalPauseObserver), signalChannel(ctx, SignalBills)
+	wait := workflow.NewSelector(ctx)
+	wait.AddReceive(ctx.Done(), func(workflow.ReceiveChannel, bool) {})
+	wait.AddReceive(pause, func(c workflow.ReceiveChannel, _ bool) { c.Receive(ctx, &h.ObserverPaused) })
+	wait.AddReceive(bills, func(c workflow.ReceiveChannel, _ bool) {
+		var rows []money.Bill
+		c.Receive(ctx, &rows)
+		h.take(rows, workflow.Now(ctx))
+	})
+	for n := 0; n < hubSignals && !workflow.GetInfo(ctx).GetContinueAsNewSuggested() || wait.HasPending(); n++ {
+		if err := h.publish(ctx); err != nil {
+			return err
 		}
-		workflow.SetCurrentDetails(ctx, details)
-		var paused bool
-		pause.Receive(ctx, &paused)
-		s.ObserverPaused = paused
+		wait.Select(ctx)
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
 	}
-	return workflow.NewContinueAsNewError(ctx, TypeHub, s)
+	next := HubInput{HubState: h.HubState}
+	if next.Bills, err = fleet.Encode(h.book); err != nil {
+		return err
+	}
+	return workflow.NewContinueAsNewError(ctx, TypeHub, next)
+}
+
+type hub struct {
+	HubState
+	book money.Book
+}
+
+// take adds bills to the book, which stays bounded.
+func (h *hub) take(bills []money.Bill, now time.Time) {
+	for _, b := range bills {
+		h.book.Add(b.Settled())
+	}
+	h.book.Bound(mostBills, now)
+}
+
+// publish writes the memo, and what the Temporal UI shows.
+func (h *hub) publish(ctx workflow.Context) error {
+	ended := h.book.Spent(workflow.Now(ctx))
+	if err := workflow.UpsertMemo(ctx, map[string]any{MemoHub: h.HubState, MemoEnded: ended}); err != nil {
+		return err
+	}
+	details := "hub of cluster " + h.Cluster
+	if h.ObserverPaused {
+		details += "\n\n**the observer is paused**: nothing is healed, and no dead provider is noticed\n"
+	}
+	workflow.SetCurrentDetails(ctx, details)
+	return nil
 }

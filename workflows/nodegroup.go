@@ -41,7 +41,28 @@ func NodeGroup(ctx workflow.Context, in EntityInput) error {
 	if err != nil {
 		return err
 	}
-	return e.run()
+	if err = e.run(); ctx.Err() != nil {
+		g.handOver()
+	}
+	return err
+}
+
+// handOver sends the group's bill to the hub, because the group has been cancelled. The bill is not lost if the hub does
+// not run: the observer has saved it.
+func (g *nodeGroup) handOver() {
+	if g.ledger.Recovering {
+		return
+	}
+	ctx, end := workflow.NewDisconnectedContext(g.ctx)
+	defer end()
+	bills := []money.Bill{g.ledger.Bill(workflow.Now(ctx))}
+	if bills[0].Cost.IsEmpty() && len(bills[0].Days) == 0 {
+		return
+	}
+	if err := workflow.SignalExternalWorkflow(ctx, inHub(g.ctx, HubID), "", SignalBills, bills).Get(ctx, nil); err != nil {
+		workflow.GetLogger(ctx).Warn("the costs of a closed group cannot be handed to the hub; the observer does it later",
+			"group", g.ledger.Group, "error", err)
+	}
 }
 
 type nodeGroup struct {

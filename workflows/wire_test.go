@@ -37,7 +37,8 @@ var onTheWire = map[string]any{
 	"DiscoverInput": activities.DiscoverInput{}, "DiscoverOutput": activities.DiscoverOutput{},
 	"SelectInput": activities.SelectInput{}, "SelectOutput": activities.SelectOutput{},
 	"JoinInput": activities.JoinInput{}, "DrainInput": activities.DrainInput{}, "ReturnInput": activities.ReturnInput{},
-	"Provider": fleet.Provider{}, "HubState": workflows.HubState{},
+	"Provider": fleet.Provider{}, "HubState": workflows.HubState{}, "HubInput": workflows.HubInput{},
+	"Bill": money.Bill{}, "Spent": money.Spent{},
 	"Found": fleet.Found{},
 	"Beat":  activities.Beat{},
 	// what our objects carry

@@ -22,6 +22,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"strconv"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -48,6 +49,11 @@ const (
 	// AnnotationCordoned is on a Node that Cordon has cordoned.
 	AnnotationCordoned = "liqo-autoscaler.io/cordoned"
 
+	// AnnotationHourlyPrice and AnnotationPriceCurrency, on a Node, are what it costs in an hour; a Node whose offer had
+	// no price has neither. They are annotations, because the labels of a group's Nodes are alike.
+	AnnotationHourlyPrice   = "liqo-autoscaler.io/hourly-price"
+	AnnotationPriceCurrency = "liqo-autoscaler.io/price-currency"
+
 	ManagedBy = "liqo-autoscaler"
 )
 
@@ -60,6 +66,15 @@ type NodeSpec struct {
 	Labels  map[string]string `json:"labels,omitempty"`
 	Taints  []corev1.Taint    `json:"taints,omitempty"`
 	Booking fleet.Booking     `json:"booking"`
+}
+
+// Price returns the annotations of the Node that name its price; none when nobody knows it.
+func (s NodeSpec) Price() map[string]string {
+	if s.Booking.Hourly == 0 {
+		return nil
+	}
+	return map[string]string{AnnotationHourlyPrice: strconv.FormatFloat(s.Booking.Hourly, 'f', -1, 64),
+		AnnotationPriceCurrency: s.Booking.Spec.CurrencyOrDefault()}
 }
 
 // Kind is ErrInvalid when the spec is of another kind of nodes than the backend makes: CA was told of others.

@@ -24,7 +24,7 @@ func TestNotice(t *testing.T) {
 	before := l.Revision
 	require.Equal(t, before+1, configure(notice, fleet.Position{}))
 	require.Equal(t, before+1, configure(notice, fleet.Position{}), "said already")
-	require.Equal(t, []fleet.GroupNotice{notice}, l.Snapshot(t0).Conditions(0, t0))
+	require.Equal(t, []fleet.GroupNotice{notice}, l.Snapshot(t0).Conditions(money.Balance{}, 0))
 
 	behind := fleet.Request{Spec: l.Spec, Seen: fleet.Position{Epoch: l.Epoch, Revision: l.Revision + 9}}
 	require.Error(t, l.Operate(fleet.Configure, behind, t0.Add(time.Hour)))
@@ -50,10 +50,10 @@ func TestBlocked(t *testing.T) {
 		l := ledger(t)
 		change(l)
 		price := money.Of(0.5)
-		require.Equal(t, name, l.Snapshot(t0).Blocked(price, t0).Name)
+		require.Equal(t, name, l.Snapshot(t0).Blocked(l.Snapshot(t0).Cost.Balance(t0), price).Name)
 		err := l.Operate(fleet.Grow, fleet.Request{Operation: fleet.Operation{ID: "x", GiveUpAt: t0.Add(time.Minute)},
 			Delta: 1, PriceCap: price.Float()}, t0)
 		require.Equal(t, name != "", err != nil, "%s: %v", name, err)
 	}
-	require.Empty(t, fleet.NewLedger("red", t0).Snapshot(t0).Conditions(0, t0), "not configured yet")
+	require.Empty(t, fleet.NewLedger("red", t0).Snapshot(t0).Conditions(money.Balance{}, 0), "not configured yet")
 }

@@ -3,6 +3,8 @@ package fleet
 import (
 	"slices"
 	"time"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet/money"
 )
 
 // Command is what an entity wants done outside: data, executed by an activity for many targets at once. It is part of
@@ -66,6 +68,9 @@ type Result struct {
 	// Paused, of a group's Recover, is whether the group was paused when the observer last saved it; nil when the observer
 	// has saved nothing of it.
 	Paused *bool `json:"paused,omitempty"`
+	// Bill, of a group's Recover, is what the group had cost when the observer last saved it; nil when the observer has
+	// saved nothing of it.
+	Bill *money.Bill `json:"bill,omitempty"`
 	// Cordoned: the provider was when its last life ended.
 	Cordoned bool `json:"cordoned,omitempty"`
 	// Refusing answers Ask; nil: it no longer refuses.
@@ -156,6 +161,14 @@ func (c *Commands) Due(now time.Time) time.Time {
 		}
 	}
 	return next
+}
+
+// Later is the later of two times; a zero time is before any other.
+func Later(a, b time.Time) time.Time {
+	if b.After(a) {
+		return b
+	}
+	return a
 }
 
 // Earlier is the earlier of two times; a zero time is never.

@@ -27,10 +27,6 @@ func (l *Ledger) compared(d Differences, now time.Time) {
 	if !l.takes(d) {
 		return
 	}
-	if l.Behind(d.Seen) {
-		l.revert(d.Seen, now)
-		return
-	}
 	var before []string // what the round just before this one found without a booking
 	if d.Round.Follows(l.Round.Last) {
 		before = l.Round.Unbooked
@@ -55,10 +51,10 @@ func (l *Ledger) compared(d Differences, now time.Time) {
 		}
 		f, differs := found[ObjectName(e.Name, e.Attempt)]
 		if differs || slices.Contains(d.Missing, e.Name) {
-			l.judge(e, f, now)
+			l.judge(e, f, now.Add(-time.Duration(d.Before)*time.Second), now)
 			l.readiness(e, f, now)
 		} else {
-			e.Missing, e.NodeMissing = 0, nil
+			e.found()
 		}
 	}
 	l.sentenced(d, now)
@@ -85,7 +81,7 @@ func (l *Ledger) keep(d Differences) {
 // newTerm forgets what another observer has seen, and publishes the term.
 func (l *Ledger) newTerm() {
 	for _, e := range l.Entries {
-		e.Missing, e.NodeMissing = 0, nil
+		e.Missing, e.NodeMissing = 0, nil // e.Gone stays: the other observer may be the last that had the instance
 	}
 	l.changed()
 }
@@ -201,35 +197,46 @@ func (l *Ledger) observed(names []string, found []Found, empty bool, now time.Ti
 		if e == nil || e.Phase != Ready {
 			continue
 		}
-		l.judge(e, byName[ObjectName(e.Name, e.Attempt)], now)
+		l.judge(e, byName[ObjectName(e.Name, e.Attempt)], now, now)
 		if e.Phase == Ready && e.Missing > 0 {
 			l.observe(e.Name, now.Add(lookAgain))
 		}
 	}
 }
 
-// judge applies what exists of a Ready instance: the zero Found is nothing.
-func (l *Ledger) judge(e *Entry, f Found, now time.Time) {
+// found forgets that something of the instance was missing.
+func (e *Entry) found() { e.Missing, e.NodeMissing, e.Gone = 0, nil, nil }
+
+// judge applies what exists of a Ready instance: the zero Found is nothing. The instance existed at the time had.
+func (l *Ledger) judge(e *Entry, f Found, had, now time.Time) {
 	stands := f.Slice && f.Virtual && !f.Terminating
 	if stands && f.Marked {
 		e.Missing = 0
 	} else {
 		e.Missing++
 	}
-	switch {
-	case f.Node:
-		e.NodeMissing = nil
-	case e.NodeMissing == nil:
-		e.NodeMissing = &now
-	}
+	e.Gone = missingSince(f.Slice, e.Gone, had)
+	e.NodeMissing = missingSince(f.Node, e.NodeMissing, now)
 	switch {
 	case e.Missing >= missingTwice && stands: // only a drain takes the mark: one that a restored history has forgotten
 		l.apply(e, Event{Kind: Deleted}, now)
 	case e.Missing >= missingTwice:
+		l.refund(e)
 		l.lose(e, "its ResourceSlice or VirtualNode is gone", now)
 	case e.NodeMissing != nil && now.Sub(*e.NodeMissing) >= nodeGrace:
 		l.lose(e, "its Node is gone and did not come back", now)
 	}
+}
+
+// missingSince returns since when something is missing: nil while it is there, else the time that is known, or at.
+func missingSince(there bool, known *time.Time, at time.Time) *time.Time {
+	switch {
+	case there:
+		return nil
+	case known == nil:
+		return &at
+	}
+	return known
 }
 
 // readiness applies what a round saw of a Ready instance's Node. A single look does not: a fact that came

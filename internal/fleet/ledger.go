@@ -63,6 +63,10 @@ type Ledger struct {
 	// Cost is what the nodes cost, CostDays the days that are over, oldest first.
 	Cost     money.Cost      `json:"cost,omitzero"`
 	CostDays []money.CostDay `json:"costDays,omitempty"`
+	// CostFrom is the first day that CostDays may have; empty when they go back to Cost.Since.
+	CostFrom string `json:"costFrom,omitempty"`
+	// Gap is a gap in the group's history for which nothing is counted yet; nil when there is none.
+	Gap *Gap `json:"gap,omitempty"`
 	// Choices are the group's last decisions, oldest first.
 	Choices []Choice `json:"choices,omitempty"`
 
@@ -85,7 +89,11 @@ type Entry struct {
 	Undone int `json:"undone,omitempty"`
 	// Missing counts the looks in a row that did not find slice or VirtualNode; NodeMissing is since when the Node
 	// is missing alone.
-	Missing     int        `json:"missing,omitempty"`
+	Missing int `json:"missing,omitempty"`
+	// Gone is when a round last had the instance's slice, since the slice is missing: the instance costs until then.
+	Gone *time.Time `json:"gone,omitempty"`
+	// Settled: what was counted since Gone has been taken back, and the instance costs nothing any more.
+	Settled     bool       `json:"settled,omitempty"`
 	NodeMissing *time.Time `json:"nodeMissing,omitempty"`
 }
 
@@ -300,7 +308,10 @@ func (l *Ledger) beginAnew(seen string, now time.Time) {
 	}
 	fresh.Spec, fresh.Paused, fresh.log, fresh.Notice = l.Spec, l.Paused, l.log, l.Notice
 	fresh.Inherits, fresh.Reverted = l.Inherits, l.Reverted
-	fresh.Cost, fresh.CostDays, fresh.Choices = l.Cost, l.CostDays, l.Choices
+	fresh.Choices = l.Choices
+	fresh.Cost, fresh.CostDays, fresh.CostFrom = l.Cost, l.CostDays, l.CostFrom
+	fresh.Gap = &Gap{Since: l.Cost.At, Position: Position{Epoch: l.Epoch, Revision: l.Revision}}
+	fresh.Cost.Run(nil)                              // what exists is counted when it is known, see closeGap
 	fresh.Commands = Commands{Last: l.Commands.Last} // the results of what is still executed answer none of the new ones
 	fresh.Commands.Add(Command{Kind: CommandRecover})
 	*l = *fresh

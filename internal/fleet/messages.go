@@ -162,6 +162,9 @@ type Differences struct {
 	Revision int64  `json:"revision"`
 	// Seen, for a group, is the newest position that an observer has ever saved of it; the zero value when none was saved.
 	Seen Position `json:"seen,omitzero"`
+	// Before is the time since the last complete round before this one, in seconds; 0 when it is not known. That round had
+	// each instance that is missing now and was not missing then.
+	Before int64 `json:"before,omitempty"`
 	// Empty says that the list shows nothing at all.
 	Empty bool `json:"empty,omitempty"`
 	// Found are attempts with objects that are not as published; Missing are published Ready instances without objects.

@@ -2,6 +2,7 @@ package fleet
 
 import (
 	"cmp"
+	"slices"
 	"time"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet/money"
@@ -9,7 +10,14 @@ import (
 
 // count brings the sums up to now, by what ran until now.
 func (l *Ledger) count(now time.Time) {
-	l.CostDays = money.Kept(append(l.CostDays, l.Cost.Advance(now)...), l.Cost.At)
+	l.keepDays(append(l.CostDays, l.Cost.Advance(now)...))
+}
+
+// keepDays keeps as many of the days as are remembered.
+func (l *Ledger) keepDays(days []money.CostDay) {
+	if l.CostDays = money.Kept(days, l.Cost.At); len(l.CostDays) < len(days) {
+		l.CostFrom = l.CostDays[0].Date
+	}
 }
 
 // meter sets what runs from now on. Sums in another currency are forgotten: nobody could add to them.
@@ -19,7 +27,7 @@ func (l *Ledger) meter(now time.Time) {
 	}
 	if currency := l.Spec.CurrencyOrDefault(); l.Cost.Currency != currency {
 		if l.Cost.Currency != "" {
-			l.Cost, l.CostDays = money.Cost{}, nil
+			l.Cost, l.CostDays, l.CostFrom = money.Cost{}, nil, ""
 			l.Cost.Advance(now)
 		}
 		l.Cost.Currency = currency
@@ -33,8 +41,66 @@ func (l *Ledger) meter(now time.Time) {
 	l.Cost.Run(running)
 }
 
+// Gap is the time between the last step of a history that was lost or reverted, and the end of the recovery.
+type Gap struct {
+	Since time.Time `json:"since"`
+	// Position is that of the history before the gap.
+	Position Position `json:"position"`
+}
+
+// Bill returns what the group has cost in this life until now.
+func (l *Ledger) Bill(now time.Time) money.Bill {
+	b := money.Bill{Group: l.Group, Account: l.Group, From: l.CostFrom, Epoch: l.Epoch, Revision: l.Revision}
+	var over []money.CostDay
+	b.Cost, over = l.cost().Until(now)
+	b.Days = slices.Concat(l.CostDays, over)
+	if l.Spec != nil {
+		b.Account = l.Spec.Account()
+	}
+	return b
+}
+
+// closeGap ends the gap in which the group's history was lost or reverted. The sums that the observer has saved replace
+// those of a group that knows less. Each instance that was found to exist costs for the rest of the gap; what was not
+// found costs nothing there.
+func (l *Ledger) closeGap(saved *money.Bill, now time.Time) {
+	gap := l.Gap
+	l.Gap = nil
+	if saved != nil && saved.Group == l.Group && !saved.Cost.Since.IsZero() && gap.lacks(*saved) {
+		settled := saved.Settled()
+		l.Cost, l.CostDays, l.CostFrom = settled.Cost, slices.Clone(settled.Days), settled.From
+		gap = &Gap{Since: settled.Cost.At}
+		l.count(now) // no node costs: only days end
+	}
+	if gap == nil || gap.Since.IsZero() {
+		return
+	}
+	for _, e := range l.Entries {
+		if e.costs() {
+			since := Later(gap.Since, e.BookedAt)
+			l.CostDays = l.Cost.Correct(l.CostDays, e.Provider(), e.price(l.Cost.Currency), since, false)
+		}
+	}
+}
+
+// lacks reports whether a saved bill knows more than the history before the gap, which is nil when all of it was lost.
+func (g *Gap) lacks(saved money.Bill) bool {
+	return g == nil || g.Position.Before(Position{Epoch: saved.Epoch, Revision: saved.Revision})
+}
+
+// refund takes back what was counted for a Ready instance since its slice was last there.
+func (l *Ledger) refund(e *Entry) {
+	if e.Gone == nil || !e.costs() {
+		return
+	}
+	l.CostDays = l.Cost.Correct(l.CostDays, e.Provider(), e.price(l.Cost.Currency), Later(*e.Gone, e.Since), true)
+	e.Settled = true
+}
+
 // costs reports whether a provider has the instance's slice, as far as the group knows.
-func (e *Entry) costs() bool { return (e.Phase == Ready || e.Phase.Shrinking()) && e.Offer != nil }
+func (e *Entry) costs() bool {
+	return (e.Phase == Ready || e.Phase.Shrinking()) && e.Offer != nil && !e.Settled
+}
 
 // price is what the instance costs in an hour, in millionths of a currency; 0 when that is not known.
 func (e *Entry) price(currency string) money.Money {

@@ -180,7 +180,7 @@ func (l *Ledger) checkGrow(r Request, now time.Time) error {
 		return Refuse(RefusedMax, fmt.Sprintf("group %s: target size %d + %d is over max %d", l.Group, target, delta,
 			l.Spec.Max))
 	}
-	if why := l.Spec.Spending.Refuses(l.cost(), money.Of(r.PriceCap*float64(delta)), now); why != "" {
+	if why := l.Spec.Spending.Refuses(l.cost().Balance(now), money.Of(r.PriceCap*float64(delta))); why != "" {
 		return Refuse(RefusedSpending, fmt.Sprintf("group %s: %s", l.Group, why))
 	}
 	return nil

@@ -16,6 +16,7 @@ func (l *Ledger) result(r Result, now time.Time) {
 	case CommandRecover:
 		l.recovered(r.Found, now)
 		l.inherit(r.Paused)
+		l.closeGap(r.Bill, now)
 	case CommandStart:
 		l.started(*cmd, r, now)
 	case CommandOrder:

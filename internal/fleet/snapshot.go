@@ -64,6 +64,9 @@ type InstanceView struct {
 	Registered bool `json:"registered,omitempty"`
 	// Kept is true while its Node is kept for the volumes of its provider.
 	Kept bool `json:"kept,omitempty"`
+	// Price is what it costs in an hour, in millionths of the group's currency, while the provider has its slice; 0 when the
+	// offer had no price.
+	Price money.Money `json:"price,omitempty"`
 }
 
 // Row is the instance as the group's snapshot shows it.
@@ -72,6 +75,9 @@ func (i *Instance) Row() InstanceView {
 		Name: i.Name, Phase: i.Phase, State: i.Phase.Row().State, Counts: i.Counts(), Attempt: i.Attempt, Since: i.Since,
 		NotReady: i.NotReady, NotReadySince: i.NotReadySince, Stuck: i.Stuck, Registered: i.Registered,
 		Provider: i.Provider(),
+	}
+	if i.Offer != nil && (i.Phase == Ready || i.Phase.Shrinking()) {
+		v.Price = money.Of(i.Offer.Hourly)
 	}
 	if i.Leaving {
 		v.State = StateDeleting
@@ -178,10 +184,10 @@ const (
 	BlockBuildFails       = "BuildFails"       // see Snapshot.Condition
 )
 
-// Conditions are all that people are to know of the group: why it starts no instance that costs more an hour, and what
-// is wrong with it or its config.
-func (s Snapshot) Conditions(more money.Money, now time.Time) (all []GroupNotice) {
-	for _, n := range []GroupNotice{s.Blocked(more, now), s.Notice, {BlockBuildFails, s.Condition}} {
+// Conditions returns what is wrong with the group or its config, and why it starts no instance that costs more an hour,
+// by the balance of its account.
+func (s Snapshot) Conditions(b money.Balance, more money.Money) (all []GroupNotice) {
+	for _, n := range []GroupNotice{s.Blocked(b, more), s.Notice, {BlockBuildFails, s.Condition}} {
 		if n.Message != "" {
 			all = append(all, n)
 		}
@@ -189,9 +195,9 @@ func (s Snapshot) Conditions(more money.Money, now time.Time) (all []GroupNotice
 	return all
 }
 
-// Blocked is why the group itself starts no instance that costs more an hour; the zero value when it may. It knows
-// nothing of offers and of limits of all groups.
-func (s Snapshot) Blocked(more money.Money, now time.Time) GroupNotice {
+// Blocked returns why the group starts no instance that costs more an hour, by the balance of its account; the zero value
+// when it may. It does not know offers and limits of all groups.
+func (s Snapshot) Blocked(b money.Balance, more money.Money) GroupNotice {
 	switch {
 	case s.Paused:
 		return GroupNotice{BlockPaused, "it is paused: liqo-autoscaler resume group " + s.Group}
@@ -200,7 +206,7 @@ func (s Snapshot) Blocked(more money.Money, now time.Time) GroupNotice {
 	case s.Target >= s.Max:
 		return GroupNotice{BlockAtMax, fmt.Sprintf("its target size %d is its max", s.Target)}
 	}
-	if why := s.Spec.Spending.Refuses(s.Cost, more, now); why != "" {
+	if why := s.Spec.Spending.Refuses(b, more); why != "" {
 		return GroupNotice{BlockSpendingLimit, why}
 	}
 	return GroupNotice{}

@@ -24,10 +24,19 @@ type GroupSpec struct {
 	Max int `json:"max"`
 	// Standby is how many providers the group keeps peered although it has no node there.
 	Standby int `json:"standby,omitempty"`
-	// Spending bounds what all nodes of the group cost; nil means not at all.
+	// Spending bounds what all nodes of the group's account cost, and names the account; nil means no bound, and an
+	// account of the group's own.
 	Spending *money.Spending `json:"spending,omitempty"`
 	// Volumes are kept (the default), or deleted with the last node of their provider.
 	Volumes VolumePolicy `json:"volumes,omitempty"`
+}
+
+// Account returns the account that the group's costs belong to.
+func (s GroupSpec) Account() string {
+	if s.Spending == nil || s.Spending.Account == "" {
+		return s.ID
+	}
+	return s.Spending.Account
 }
 
 // VolumePolicy decides about the volumes on a provider whose last node is idle.

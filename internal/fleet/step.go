@@ -29,6 +29,10 @@ type GroupInput struct {
 
 // Step takes what happened and leaves in Commands what is to be done. It is pure: time and every result are inputs.
 func (l *Ledger) Step(in GroupInput, now time.Time) {
+	if d := in.Differences; d != nil && !l.Recovering && l.takes(*d) && l.Behind(d.Seen) {
+		l.revert(d.Seen, now) // before anything is counted by a state that is past
+		in.Differences = nil
+	}
 	l.count(now)
 	for _, v := range in.Views {
 		l.take(v, now)

@@ -47,6 +47,8 @@ type state struct {
 	// At.
 	At time.Time `json:"at,omitzero"`
 
+	// last is when the last complete round of any leader ended; zero when that is not known.
+	last     time.Time
 	first    bool // no round of this leader has read anything yet
 	complete int  // the complete rounds of this leader
 	soon     bool // the next round is to come soon
@@ -68,6 +70,9 @@ func (o *Observer) begin(ctx context.Context) state {
 		return state{first: true}
 	}
 	s.first, s.Round.Number = true, 0
+	if age >= 0 {
+		s.last = time.Now().Add(-age)
+	}
 	if age < 0 || age > remembersFor {
 		s.Outlook = comparison.Outlook{}
 	}

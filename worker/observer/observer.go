@@ -1,6 +1,7 @@
 package observer
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -66,6 +67,9 @@ type Observer struct {
 	Hub func(ctx context.Context) (workflows.HubState, error)
 	// Memory keeps what the rounds know for the next leader. nil keeps nothing.
 	Memory Memory
+	// Costs keeps what the groups have cost, and Accounts reads it; nil keeps nothing.
+	Costs    Memory
+	Accounts Accounts
 	// Conditions and Pods, if any, receive the conditions of providers, and the pods that do not run on virtual nodes.
 	// Events, if any, records removals.
 	Conditions *activities.Conditions
@@ -80,6 +84,7 @@ type Observer struct {
 	asked    chan chan error // by RoundNow
 	asking   sync.Once
 	progress progress
+	bills    bills
 	seen     podsSeen
 	hears    told.Once
 }
@@ -102,6 +107,7 @@ func (o *Observer) Run(ctx context.Context) {
 			return
 		case err == nil:
 			s, complete = next, began
+			s.last = began
 			o.save(ctx, s)
 		case errors.Is(err, errSuperseded), time.Since(complete) > giveUpAfter:
 			o.Logger.Warn("the observer gives up; another worker may take over", "error", err)
@@ -121,14 +127,13 @@ func (o *Observer) Run(ctx context.Context) {
 	}
 }
 
+// every is the time between the beginnings of two rounds.
+func (o *Observer) every() time.Duration { return cmp.Or(o.Every, Every) }
+
 // pause is how long after the beginning of a round the next one begins.
 func (o *Observer) pause(s state) time.Duration {
-	every := o.Every
-	if every == 0 {
-		every = Every
-	}
 	if s.soon {
-		return min(every, soonAfter)
+		return min(o.every(), soonAfter)
 	}
-	return every
+	return o.every()
 }

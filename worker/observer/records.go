@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet/money"
 )
 
 // forgottenAfter is how long a group may be absent before its record is removed.
@@ -59,6 +60,8 @@ const recordsWithin = 2 * time.Second
 // Records reads what the rounds have saved, in any worker. It implements activities.Records.
 type Records struct {
 	Memory Memory
+	// Costs is the Memory with the groups' bills.
+	Costs Memory
 
 	mu    sync.Mutex
 	saved state
@@ -72,6 +75,23 @@ func (r *Records) Group(ctx context.Context, name string) (saved fleet.GroupReco
 	s, err := r.state(ctx)
 	one, known := s.Records[name]
 	return one.GroupRecord, known, err
+}
+
+// Bill returns what a group had cost when a round last saved it; known is false when no round has saved it, or when the
+// group has ended since. It reads the document.
+func (r *Records) Bill(ctx context.Context, group string) (bill money.Bill, known bool, err error) {
+	if r.Costs == nil {
+		return bill, false, nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, recordsWithin)
+	defer cancel()
+	document, err := r.Costs.Read(ctx)
+	if err != nil {
+		return bill, false, fmt.Errorf("read the saved costs: %w", err)
+	}
+	s, err := readBills(document)
+	bill, known = s.Running.Latest(group)
+	return bill, known, err
 }
 
 // Cordoned reports whether the provider was cordoned in the last round.

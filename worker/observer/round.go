@@ -69,6 +69,7 @@ func (o *Observer) round(ctx context.Context, s state) (state, error) {
 		return s, fmt.Errorf("the round took longer than %s, so nobody is told: %w", roundBound, err)
 	}
 	s.complete++
+	o.keepBills(ctx, s, b)
 	s.Differed = o.notify(ctx, s, b, w, j,
 		func(g fleet.Snapshot) *[]string { return keepsOf(g, kept, known) })
 	s.Outlook, s.soon = j.Now, j.Soon
@@ -202,8 +203,13 @@ func (o *Observer) notify(ctx context.Context, s state, b booked, w world, j com
 			differed = append(differed, id)
 		}
 	}
+	var before time.Duration
+	if !s.last.IsZero() {
+		before = time.Since(s.last)
+	}
 	wait.ForAll(b.groups, readAtOnce, func(_ int, g fleet.Snapshot) {
 		d := comparison.GroupDiffers(g, w.found)
+		d.Before = int64(before / time.Second)
 		d.Epoch, d.Revision, d.Lost, d.Keeps = g.Epoch, g.Revision, j.Losses[g.Group], keeps(g)
 		saved := s.Records[g.Group].Position
 		reverted := g.Position().Behind(saved)

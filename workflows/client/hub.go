@@ -10,6 +10,7 @@ import (
 	"go.temporal.io/api/serviceerror"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet/money"
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows"
 )
 
@@ -40,12 +41,44 @@ func (h *Hub) State(ctx context.Context) (s workflows.HubState, err error) {
 	return s, decodeOf(h.id(), payload, &s)
 }
 
+// Ended reads what ended groups cost in the month of the last one that ended. Needs no worker. It returns nothing when
+// nobody has claimed the hub. Errors: fleet.ErrUnavailable.
+func (h *Hub) Ended(ctx context.Context) (ended []money.Spent, err error) {
+	memo, err := h.memo(ctx, h.id())
+	if errors.Is(err, fleet.ErrNotRunning) {
+		return nil, nil
+	}
+	if payload, ok := memo[workflows.MemoEnded]; err == nil && ok {
+		err = decodeOf(h.id(), payload, &ended)
+	}
+	return ended, err
+}
+
+// Bills reads the bills of the groups that have ended. Needs a worker. It returns nothing when nobody has claimed the
+// hub. Errors: fleet.ErrUnavailable.
+func (h *Hub) Bills(ctx context.Context) (book money.Book, err error) {
+	value, err := h.temporal.QueryWorkflow(whole{ctx}, h.id(), "", workflows.QueryBills)
+	if err = h.fromTemporal(h.id(), err); errors.Is(err, fleet.ErrNotRunning) {
+		return nil, nil
+	}
+	if err == nil {
+		err = value.Get(&book)
+	}
+	return book, err
+}
+
+// HandOver sends bills of groups that have ended to the hub. Idempotent. Needs no worker. Errors: fleet.ErrUnavailable,
+// with fleet.ErrNotRunning when nobody has claimed the hub.
+func (h *Hub) HandOver(ctx context.Context, bills []money.Bill) error {
+	return h.signal(ctx, h.id(), workflows.SignalBills, bills)
+}
+
 // Claim claims the hub for a cluster, unless that has been done. Idempotent. Needs no worker. Errors: ErrOtherCluster
 // when it belongs to another cluster, fleet.ErrUnavailable.
 func (h *Hub) Claim(ctx context.Context, cluster string) (workflows.HubState, error) {
 	s, err := h.State(ctx)
 	if errors.Is(err, fleet.ErrNotRunning) {
-		if err = h.start(ctx, cluster, enums.WORKFLOW_ID_CONFLICT_POLICY_FAIL); err == nil {
+		if err = h.start(ctx, cluster, nil, enums.WORKFLOW_ID_CONFLICT_POLICY_FAIL); err == nil {
 			s, err = h.State(ctx)
 		}
 	}
@@ -57,14 +90,25 @@ func (h *Hub) Claim(ctx context.Context, cluster string) (workflows.HubState, er
 
 // start starts the workflow that claims the hub for a cluster. The policy decides about a claim that exists: FAIL keeps
 // it and returns no error, so that each of several processes that start it at the same time reads the one claim.
-// TERMINATE_EXISTING replaces it.
-func (h *Hub) start(ctx context.Context, cluster string, policy enums.WorkflowIdConflictPolicy) error {
+// TERMINATE_EXISTING replaces it. The new claim begins with the sums of ended groups.
+func (h *Hub) start(ctx context.Context, cluster string, ended []money.Spent,
+	policy enums.WorkflowIdConflictPolicy) error {
 	options := h.entity(h.id(), "hub of cluster "+cluster)
 	options.WorkflowIDConflictPolicy = policy
 	options.WorkflowExecutionErrorWhenAlreadyStarted = true
-	s := workflows.HubState{Cluster: cluster}
-	options.Memo = map[string]any{workflows.MemoHub: s}
-	_, err := h.temporal.ExecuteWorkflow(whole{ctx}, *options, workflows.TypeHub, s)
+	in := workflows.HubInput{HubState: workflows.HubState{Cluster: cluster}}
+	options.Memo = map[string]any{workflows.MemoHub: in.HubState, workflows.MemoEnded: ended}
+	if len(ended) > 0 {
+		var book money.Book
+		for _, s := range ended {
+			book.Add(s.Bill())
+		}
+		var err error
+		if in.Bills, err = fleet.Encode(book); err != nil {
+			return err
+		}
+	}
+	_, err := h.temporal.ExecuteWorkflow(whole{ctx}, *options, workflows.TypeHub, in)
 	var started *serviceerror.WorkflowExecutionAlreadyStarted
 	if errors.As(err, &started) {
 		return nil
@@ -106,7 +150,11 @@ func (h *Hub) Adopt(ctx context.Context, cluster string) error {
 	if err != nil && !errors.Is(err, fleet.ErrNotRunning) {
 		return err
 	}
-	if err := h.start(ctx, cluster, enums.WORKFLOW_ID_CONFLICT_POLICY_TERMINATE_EXISTING); err != nil {
+	ended, err := h.Ended(ctx) // the bills themselves need a worker, and none may run now
+	if err != nil {
+		return err
+	}
+	if err := h.start(ctx, cluster, ended, enums.WORKFLOW_ID_CONFLICT_POLICY_TERMINATE_EXISTING); err != nil {
 		return err
 	}
 	_, err = h.Claim(ctx, cluster) // verifies the claim

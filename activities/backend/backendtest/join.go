@@ -127,6 +127,9 @@ func requireLooks(t *testing.T, spec backend.NodeSpec, node *corev1.Node) {
 	require.Equal(t, want, labels)
 	require.Equal(t, []string{spec.Attempt.Instance, strconv.Itoa(spec.Attempt.Number)},
 		[]string{node.Annotations[backend.LabelInstance], node.Annotations[backend.LabelAttempt]}, "what is not on a label")
+	require.Equal(t, []string{"0.25", fleet.DefaultCurrency},
+		[]string{node.Annotations[backend.AnnotationHourlyPrice], node.Annotations[backend.AnnotationPriceCurrency]},
+		"what it costs")
 	for _, want := range spec.Taints {
 		n := 0
 		for _, got := range node.Spec.Taints {

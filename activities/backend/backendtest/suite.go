@@ -71,7 +71,7 @@ func (s *suite) spec(a fleet.Attempt) backend.NodeSpec {
 	}
 	return backend.NodeSpec{
 		Attempt: a, Shape: s.Shape, Labels: group.NodeLabels(), Taints: group.NodeTaints(),
-		Booking: fleet.Booking{Spec: group, BookedAt: time.Unix(1_700_000_000, 0).UTC()},
+		Booking: fleet.Booking{Spec: group, BookedAt: time.Unix(1_700_000_000, 0).UTC(), Hourly: 0.25},
 	}
 }
 

@@ -173,7 +173,7 @@ func (j *join) forgeVirtualNode(ctx context.Context, slice *authv1beta1.Resource
 	virtual.Annotations = with(virtual.Annotations, j.annotations(),
 		map[string]string{backend.AnnotationBooking: string(booking)})
 	virtual.Spec.Labels = with(virtual.Spec.Labels, j.spec.Labels, map[string]string{backend.LabelGroup: j.Group})
-	virtual.Spec.Annotations = with(virtual.Spec.Annotations, j.labels())
+	virtual.Spec.Annotations = with(virtual.Spec.Annotations, j.labels(), j.spec.Price())
 	virtual.Spec.Taints = j.spec.Taints
 	if j.network == fleet.NetworkNone {
 		virtual.Spec.DisableNetworkCheck = ptr.To(true) // a network of somebody else's is none of this node's business

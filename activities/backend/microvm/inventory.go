@@ -144,7 +144,7 @@ func (b *Backend) Restamp(ctx context.Context, a fleet.Attempt) error {
 	if err := unsettled(node); err != nil {
 		return err
 	}
-	if err := b.tell(ctx, node, a); err != nil {
+	if err := b.tell(ctx, node, a, nil); err != nil {
 		return err
 	}
 	return b.stamp(ctx, node, a.InstanceID())

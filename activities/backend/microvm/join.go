@@ -167,16 +167,18 @@ func (j *join) registered(ctx context.Context) (bool, string, error) {
 	if err != nil || node == nil {
 		return false, fmt.Sprintf("the machine has not registered Node %s yet", j.ObjectName()), err
 	}
-	return true, "", j.tell(ctx, node, j.Attempt)
+	return true, "", j.tell(ctx, node, j.Attempt, j.spec.Price())
 }
 
-// tell writes into the Node whose it is.
-func (b *Backend) tell(ctx context.Context, node *corev1.Node, a fleet.Attempt) error {
-	if backend.Carries(node.Annotations, b.tags(a)) {
+// tell writes into the Node whose it is, and more annotations.
+func (b *Backend) tell(ctx context.Context, node *corev1.Node, a fleet.Attempt, more map[string]string) error {
+	tags := b.tags(a)
+	maps.Copy(tags, more)
+	if backend.Carries(node.Annotations, tags) {
 		return nil
 	}
 	annotations := map[string]any{}
-	for key, value := range b.tags(a) {
+	for key, value := range tags {
 		annotations[key] = value
 	}
 	return b.annotate(ctx, node, annotations, nil)

@@ -83,6 +83,7 @@ func (b *Backend) newNode(spec backend.NodeSpec, now time.Time) *corev1.Node {
 	node := &corev1.Node{}
 	node.Name, node.UID = name, types.UID(newUID())
 	node.Labels, node.Annotations = labels, b.attemptLabels(spec.Attempt)
+	maps.Copy(node.Annotations, spec.Price())
 	node.CreationTimestamp = kubeTime(now)
 	node.Spec.Taints = taints
 	node.Status.Capacity, node.Status.Allocatable = spec.Shape.DeepCopy(), spec.Shape.DeepCopy()

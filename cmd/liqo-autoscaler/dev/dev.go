@@ -183,13 +183,14 @@ func serveDev(
 	if err != nil {
 		return err
 	}
+	options.Ended = flow.NewHub(t, hub, c.TaskQueue).Ended
 	server, err := grpcserver.New(options)
 	if err != nil {
 		return err
 	}
 	transport := grpcserver.ServeOptions{StopGrace: time.Second} // plaintext, see loopbackOrPlaintext
 	seen.ObserveServer(server, &transport)
-	seen.Rounds.Memory = p.cluster.Memory
+	seen.Rounds.Memory, seen.Rounds.Costs = p.cluster.Memory, p.cluster.Costs
 	polls, waits := seen.ObserveWorker(t)
 	g, run := errgroup.WithContext(ctx)
 	g.Go(func() error { return seen.Serve(run) })

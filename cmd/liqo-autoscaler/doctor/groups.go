@@ -40,7 +40,8 @@ func (r *Report) conditions(in Installation, g fleet.Snapshot, where string) {
 		d := choice.Choose(g.Spec.InstanceSpec, in.Market.Candidates(), nil, choice.Rank{}, in.Now)
 		cheapest = choice.Cheapest(d.Assessments)
 	}
-	for _, c := range g.Conditions(cheapest, in.Now) {
+	balance := fleet.Balances(in.Temporal.Groups, in.Temporal.Ended, in.Now)[g.Group]
+	for _, c := range g.Conditions(balance, cheapest) {
 		switch c.Name {
 		case fleet.BlockPaused:
 			r.add("group-paused", where, "%s", c.Message)

@@ -8,6 +8,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/discovery/market"
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/account"
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet/money"
 )
 
 // Flag is a flag of Cluster Autoscaler that goes with us.
@@ -15,12 +16,14 @@ type Flag struct{ Name, Value, Why string }
 
 // Temporal is what was learned from Temporal. Err is why nothing was.
 type Temporal struct {
-	Err       error
-	Version   string
-	Missing   []string // search attributes
-	Polled    bool     // whether a worker polls the hub's task queue
-	Queue     string
-	Groups    []fleet.Snapshot
+	Err     error
+	Version string
+	Missing []string // search attributes
+	Polled  bool     // whether a worker polls the hub's task queue
+	Queue   string
+	Groups  []fleet.Snapshot
+	// Ended are the costs of groups that have ended this month.
+	Ended     []money.Spent
 	Providers []fleet.ProviderSnapshot
 }
 

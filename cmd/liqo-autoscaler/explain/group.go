@@ -3,7 +3,6 @@ package explain
 import (
 	"fmt"
 	"strings"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -11,6 +10,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fit"
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet/choice"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet/money"
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet/template"
 )
 
@@ -71,7 +71,7 @@ func (w World) group(s fleet.Snapshot, ca caGroup) Group {
 	}
 	g.instances(w, s)
 	room := w.offers(&g, s)
-	g.Reason, g.Message = g.judge(s, ca, room, w.Now)
+	g.Reason, g.Message = g.judge(s, ca, room, fleet.Balances(w.Groups, w.Ended, w.Now)[s.Group])
 	return g
 }
 
@@ -143,8 +143,8 @@ func (w World) offers(g *Group, s fleet.Snapshot) int {
 	return room
 }
 
-func (g *Group) judge(s fleet.Snapshot, ca caGroup, room int, now time.Time) (Reason, string) {
-	blocked := s.Blocked(choice.Cheapest(g.Offers), now)
+func (g *Group) judge(s fleet.Snapshot, ca caGroup, room int, b money.Balance) (Reason, string) {
+	blocked := s.Blocked(b, choice.Cheapest(g.Offers))
 	switch {
 	case len(g.OnTheirWay) > 0 && !s.Paused:
 		return OnItsWay, g.OnTheirWay[0].String()

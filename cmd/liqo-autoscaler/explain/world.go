@@ -7,6 +7,7 @@ import (
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/discovery/market"
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet/money"
 )
 
 // World is what is known of a pod's chances. Groups alone are required besides the pod.
@@ -14,6 +15,8 @@ type World struct {
 	Pod       *corev1.Pod
 	Namespace *corev1.Namespace
 	Groups    []fleet.Snapshot
+	// Ended are the costs of groups that have ended this month; limits of spending count them.
+	Ended []money.Spent
 	// Claims are the pod's claims whose volumes are bound to places.
 	Claims []Claim
 	// Market is what the providers offer now; nil when that could not be read.

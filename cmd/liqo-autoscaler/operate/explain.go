@@ -80,6 +80,10 @@ func addGroups(ctx context.Context, c *connect.Common, t client.Client, w *expla
 	groups := flow.NewGroups(t, c.Hub, c.TaskQueue)
 	w.Groups, err = flow.NewEntities(t, c.Hub, c.TaskQueue).Groups(ctx)
 	w.Now = time.Now()
+	ended, unread := flow.NewHub(t, c.Hub, c.TaskQueue).Ended(ctx)
+	if w.Ended = ended; unread != nil {
+		w.Notes = append(w.Notes, fmt.Sprintf("what ended groups cost this month: %v", unread))
+	}
 	waits := map[string]string{}
 	for _, s := range w.Groups {
 		found := make([]string, len(s.Instances))

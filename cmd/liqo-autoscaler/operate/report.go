@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"strconv"
 	"strings"
@@ -15,6 +16,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/cmd/liqo-autoscaler/show"
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/cli"
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/connect"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet/money"
 	flow "github.com/liqo-autoscaler/liqo-autoscaler/workflows/client"
 )
@@ -28,8 +30,9 @@ func NewReport(c *connect.Common) *cobra.Command {
 		Short: "Show what the nodes have cost, by day, node group and provider",
 		Long: `Show what the nodes have cost: sums by node group and provider as text, or each day's as CSV. A node costs what
 its provider's offer said when it was chosen, from Ready until its slice is returned. Days begin at midnight UTC. A
-group keeps ` + strconv.Itoa(money.CostDays) + ` days; the text says since when it has data. Needs Temporal and a
-worker, but no cluster.`,
+group keeps ` + strconv.Itoa(money.CostDays) + ` days, and so does the hub for groups that have ended; the text says since when there is data.
+With -o opencost-csv it prints what each node costs in an hour now, for OpenCost. Needs Temporal and a worker, but no
+cluster.`,
 		Example: "  liqo-autoscaler report --since 7d\n  liqo-autoscaler report --since 2026-11-01 -o csv",
 		Args:    cobra.NoArgs,
 		RunE: cli.Brief(func(ctx context.Context, cmd *cobra.Command, _ []string) error {
@@ -42,15 +45,19 @@ worker, but no cluster.`,
 				return fmt.Errorf("--output %q: use %s", f.output, strings.Join(show.ReportFormats, ", "))
 			}
 			return c.Run(ctx, func(t client.Client) error {
-				groups, err := f.costs(ctx, flow.NewGroups(t, c.Hub, c.TaskQueue))
-				if len(groups) == 0 && err != nil {
+				groups, hub := flow.NewGroups(t, c.Hub, c.TaskQueue), flow.NewHub(t, c.Hub, c.TaskQueue)
+				if f.output == "opencost-csv" {
+					return f.openCost(ctx, groups, now, cmd.OutOrStdout())
+				}
+				report, err := f.report(ctx, groups, hub, from, now)
+				if len(report.Groups) == 0 && err != nil {
 					return err
 				}
 				write := show.Report.Text
 				if f.output == "csv" {
 					write = show.Report.CSV
 				}
-				return errors.Join(write(show.ReportOf(from, now, groups), cmd.OutOrStdout()), err)
+				return errors.Join(write(report, cmd.OutOrStdout()), err)
 			})
 		}),
 	}
@@ -62,17 +69,37 @@ worker, but no cluster.`,
 	return cmd
 }
 
-// costs reads the costs of the groups that were asked for, or of all that run. It returns what it could read with the
-// error.
-func (f statusFlags) costs(ctx context.Context, groups *flow.Groups) ([]show.GroupDays, error) {
+// report reads the bills of the groups that were asked for, or of all that run or have ended. It returns what it could
+// read with the error.
+func (f statusFlags) report(ctx context.Context, groups *flow.Groups, hub *flow.Hub, from,
+	now time.Time) (show.Report, error) {
+	ended, errEnded := hub.Bills(ctx)
 	names, err := f.names(ctx, groups)
 	if err != nil {
-		return nil, err
+		return show.Report{}, err
 	}
-	return connect.ReadAll(names, len(f.groups) == 0, func(name string) (show.GroupDays, error) {
+	asked := func(b money.Bill) bool { return len(f.groups) == 0 || slices.Contains(f.groups, b.Group) }
+	ended = slices.DeleteFunc(ended, func(b money.Bill) bool { return !asked(b) })
+	running, err := connect.ReadAll(names, len(f.groups) == 0, func(name string) (money.Bill, error) {
 		s, days, err := groups.Costs(ctx, name)
-		return show.GroupDays{Snapshot: s, Days: days}, f.known(ctx, groups, name, err)
+		b := money.Bill{Group: name, Cost: s.Cost, Days: days}
+		b.Account, _ = s.Account()
+		if _, known := ended.Latest(name); known && errors.Is(err, fleet.ErrNotRunning) {
+			return money.Bill{}, nil // it has ended
+		}
+		return b, f.known(ctx, groups, name, err)
 	})
+	running = slices.DeleteFunc(running, func(b money.Bill) bool { return b.Group == "" })
+	return show.ReportOf(from, now, running, ended), errors.Join(err, errEnded)
+}
+
+// openCost prints what each node costs now. It needs no worker.
+func (f statusFlags) openCost(ctx context.Context, groups *flow.Groups, now time.Time, out io.Writer) error {
+	snapshots, err := f.snapshots(ctx, groups)
+	if len(snapshots) == 0 && err != nil {
+		return err
+	}
+	return errors.Join(show.OpenCostCSV(out, now, snapshots), err)
 }
 
 // sinceDay is the first day that is meant.

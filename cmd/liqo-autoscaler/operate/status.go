@@ -47,7 +47,8 @@ line.`,
 				ctx, cancel := context.WithTimeout(cmd.Context(), cli.ReadTimeout)
 				defer cancel()
 				m := f.market.Ask(ctx, f.kubeconfig, string(c.Hub), cmd.ErrOrStderr())
-				return printStatus(ctx, groups, entities, f, m, cmd.OutOrStdout())
+				hub := flow.NewHub(t, c.Hub, c.TaskQueue)
+				return printStatus(ctx, groups, entities, hub, f, m, cmd.OutOrStdout())
 			})
 		},
 	}
@@ -61,9 +62,9 @@ line.`,
 }
 
 // printStatus prints what can be read; what cannot is the error.
-func printStatus(ctx context.Context, groups *flow.Groups, entities *flow.Entities, f statusFlags,
+func printStatus(ctx context.Context, groups *flow.Groups, entities *flow.Entities, hub *flow.Hub, f statusFlags,
 	m *market.Market, out io.Writer) error {
-	status, err := f.read(ctx, groups, entities, m)
+	status, err := f.read(ctx, groups, entities, hub, m)
 	if len(status.Groups) == 0 && err != nil {
 		return err
 	}

@@ -31,7 +31,7 @@ func (f statusFlags) check() error {
 }
 
 // read reads what can be read, but not what the instances wait for; what cannot is the error. The market may be nil.
-func (f statusFlags) read(ctx context.Context, groups *flow.Groups, entities *flow.Entities,
+func (f statusFlags) read(ctx context.Context, groups *flow.Groups, entities *flow.Entities, hub *flow.Hub,
 	m *market.Market) (show.Status, error) {
 	var known market.Market // what Temporal's index has lost is read all the same
 	if m != nil {
@@ -42,10 +42,14 @@ func (f statusFlags) read(ctx context.Context, groups *flow.Groups, entities *fl
 		return show.Status{}, err
 	}
 	providers, unread := entities.Providers(ctx, known.Providers()...)
-	status := show.StatusOf(snapshots...).With(providers)
+	ended, unknown := hub.Ended(ctx)
+	unread = errors.Join(unread, unknown)
+	all, unknown := f.sharing(ctx, groups, snapshots)
+	unread = errors.Join(unread, unknown)
+	status := show.StatusOf(ended, all...).Of(f.groups).With(providers)
 	status.Refusing = show.RefusingOf(providers)
 	if m != nil {
-		status = status.Priced(snapshots, m.Candidates(), time.Now())
+		status = status.Priced(all, ended, m.Candidates(), time.Now())
 		status = status.Found(m.Findings.Of(f.groups))
 	}
 	return status, errors.Join(err, unread)
@@ -68,6 +72,27 @@ func (f statusFlags) snapshots(ctx context.Context, groups *flow.Groups, more ..
 			s.Cost, _ = s.Cost.Until(time.Now())
 			return s, f.known(ctx, groups, name, err)
 		})
+}
+
+// sharing returns the snapshots, with all groups that run when one of those that were asked for shares its account.
+func (f statusFlags) sharing(ctx context.Context, groups *flow.Groups, asked []fleet.Snapshot) ([]fleet.Snapshot, error) {
+	shares := func(s fleet.Snapshot) bool {
+		account, _ := s.Account()
+		return account != s.Group
+	}
+	if len(f.groups) == 0 || !slices.ContainsFunc(asked, shares) {
+		return asked, nil
+	}
+	names, err := groups.Running(ctx)
+	if err != nil {
+		return asked, err
+	}
+	others := statusFlags{groups: slices.DeleteFunc(names, func(n string) bool { return slices.Contains(f.groups, n) })}
+	if len(others.groups) == 0 {
+		return asked, nil
+	}
+	more, err := others.snapshots(ctx, groups)
+	return slices.Concat(asked, more), err
 }
 
 // known adds the groups that run to the error about a group that does not run.

@@ -39,7 +39,7 @@ func streamStatus(ctx context.Context, groups *flow.Groups, f statusFlags, out, 
 	if err != nil && !fleet.IsRefused(err, fleet.RefusedNotInitialised) {
 		return err
 	}
-	if err := output.Print(out, f.output, output.Style{Now: time.Now()}, show.StatusOf(known...)); err != nil {
+	if err := output.Print(out, f.output, output.Style{Now: time.Now()}, show.StatusOf(nil, known...)); err != nil {
 		return err
 	}
 	fmt.Fprintln(out)

@@ -67,6 +67,7 @@ invalid version is logged, and the previous one stays in force.`,
 				return err
 			}
 			options.Polled = groups.Polled
+			options.Ended = flow.NewHub(t, workflows.Hub(cfg.Hub), c.TaskQueue).Ended
 			server, err := grpcserver.New(options)
 			if err != nil {
 				return err

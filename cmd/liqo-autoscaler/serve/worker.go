@@ -116,7 +116,7 @@ func runWorker(ctx context.Context, c *connect.Common, f workerFlags) error {
 		return err
 	}
 	defer t.Close()
-	seen.Rounds.Memory, seen.Rounds.Every = cluster.Memory, f.observeEvery
+	seen.Rounds.Memory, seen.Rounds.Costs, seen.Rounds.Every = cluster.Memory, cluster.Costs, f.observeEvery
 	polls, waits := seen.ObserveWorker(t)
 	logger.Info("worker started", "backend", f.Kind, "offers", f.Sources.Files, "offerSecretsNamespace",
 		f.Sources.SecretsNamespace,

@@ -29,7 +29,7 @@ func Changes(before, after fleet.Snapshot) []Change {
 			add(v)
 		}
 	}
-	was, is := before.Conditions(0, before.At), after.Conditions(0, after.At)
+	was, is := before.Conditions(before.Cost.Balance(before.At), 0), after.Conditions(after.Cost.Balance(after.At), 0)
 	same := func(a, b fleet.GroupNotice) bool { return a.Name == b.Name } // figures in the messages change all the time
 	if !slices.EqualFunc(was, is, same) {
 		out = append(out, Change{At: after.At.UTC(), Target: after.Target, Conditions: is,

@@ -14,15 +14,18 @@ import (
 
 // Cost is what a group's nodes cost, in units of the currency, as of At.
 type Cost struct {
-	Currency string    `json:"currency"`
-	Since    time.Time `json:"since"` // the sums begin here
-	At       time.Time `json:"at"`
+	Currency string `json:"currency"`
+	// Account is the account that the costs belong to, when it is not the group's own.
+	Account string    `json:"account,omitempty"`
+	Since   time.Time `json:"since"` // the sums begin here
+	At      time.Time `json:"at"`
 	// PerHour is without the Unpriced nodes, whose price nobody knows.
 	PerHour   float64        `json:"perHour"`
 	Unpriced  int            `json:"unpriced,omitempty"`
 	ThisMonth float64        `json:"thisMonth"` // in UTC
 	Providers []ProviderCost `json:"providers,omitempty"`
-	Limits    []money.Reach  `json:"limits,omitempty"`
+	// Limits are judged by what all groups of the account cost.
+	Limits []money.Reach `json:"limits,omitempty"`
 }
 
 // ProviderCost is what a group's nodes on one provider cost.
@@ -34,8 +37,9 @@ type ProviderCost struct {
 	SoFar    float64 `json:"soFar"` // since Cost.Since
 }
 
-// costOf is the cost as it is in the snapshot; nil when that has none.
-func costOf(s fleet.Snapshot) *Cost {
+// costOf returns the cost as it is in the snapshot, with the limits by the balance of the account; nil when the
+// snapshot has no cost.
+func costOf(s fleet.Snapshot, b money.Balance) *Cost {
 	if s.Cost.Since.IsZero() {
 		return nil
 	}
@@ -48,7 +52,10 @@ func costOf(s fleet.Snapshot) *Cost {
 			Today: p.Today.Float(), SoFar: p.Total.Float()})
 	}
 	if s.Spec != nil {
-		c.Limits = s.Spec.Spending.Reaches(s.Cost, s.Cost.At)
+		c.Limits = s.Spec.Spending.Reaches(b)
+		if account := s.Spec.Account(); account != s.Group {
+			c.Account = account
+		}
 	}
 	return c
 }

@@ -11,13 +11,12 @@ import (
 	"time"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/cli/output"
-	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet/money"
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/natural"
 )
 
 // ReportFormats are the values of -o of the report.
-var ReportFormats = []string{"text", "csv"}
+var ReportFormats = []string{"text", "csv", "opencost-csv"}
 
 // others stands for the providers of a day that a group does not keep apart.
 const others = "(others)"
@@ -27,65 +26,121 @@ type Report struct {
 	From, Until time.Time
 	Groups      []ReportGroup
 	Rows        []ReportRow // by date, then group and provider
+
+	rows map[ReportRow]int // the index of each row, by the row without its amount
 }
 
-// ReportGroup is what is known of a node group.
+// ReportGroup is what is known of a node group, over all its lives.
 type ReportGroup struct {
-	Name string
+	Name, Account string
+	// Cost is what it costs now; the last cost of a group that has ended.
 	Cost money.Cost
 	// Since is from when it has sums; Unpriced how long nodes ran in the time of the report whose price nobody knows.
 	Since    time.Time
 	Unpriced time.Duration
+	// Ended: it does not run any more.
+	Ended bool
 }
 
 // ReportRow is what a group's nodes on a provider have cost on a day.
 type ReportRow struct {
-	Date, Group, Provider, Currency string
-	Cost                            float64
+	Date, Group, Account, Provider, Currency string
+	Cost                                     float64
 }
 
-// GroupDays is what a group has published.
-type GroupDays struct {
-	Snapshot fleet.Snapshot
-	Days     []money.CostDay
-}
-
-// ReportOf adds up what groups have published, until now.
-func ReportOf(from, now time.Time, groups []GroupDays) Report {
-	r := Report{From: from.UTC().Truncate(24 * time.Hour), Until: now.UTC().Truncate(24 * time.Hour)}
-	slices.SortFunc(groups, func(a, b GroupDays) int { return natural.Compare(a.Snapshot.Group, b.Snapshot.Group) })
-	for _, g := range groups {
-		cost, over := g.Snapshot.Cost.Until(now)
-		of := ReportGroup{Name: g.Snapshot.Group, Cost: cost, Since: cost.Since}
-		if kept := r.Until.AddDate(0, 0, -money.CostDays); !of.Since.IsZero() && of.Since.Before(kept) {
-			of.Since = kept
-		}
-		for _, day := range append(append(slices.Clone(g.Days), over...), cost.Day()) {
-			if day.Date < r.From.Format(time.DateOnly) {
-				continue
-			}
-			of.Unpriced += time.Duration(day.Unpriced) * time.Second
-			for id, amount := range day.Providers {
-				if id == money.OtherProviders {
-					id = others
-				}
-				r.Rows = append(r.Rows, ReportRow{day.Date, of.Name, id, cost.Currency, amount.Float()})
-			}
-		}
-		r.Groups = append(r.Groups, of)
+// ReportOf adds up the bills of running groups until now, and those of groups that have ended. A bill of a life that
+// still runs is not counted twice.
+func ReportOf(from, now time.Time, running, ended []money.Bill) Report {
+	r := Report{From: from.UTC().Truncate(24 * time.Hour), Until: now.UTC().Truncate(24 * time.Hour),
+		rows: map[ReportRow]int{}}
+	for _, b := range running {
+		r.add(b, now, false)
 	}
+	for _, b := range ended {
+		same := func(live money.Bill) bool { return live.Is(b.Group, b.Cost.Since) }
+		if !slices.ContainsFunc(running, same) {
+			r.add(b, now, true)
+		}
+	}
+	slices.SortFunc(r.Groups, func(a, b ReportGroup) int { return natural.Compare(a.Name, b.Name) })
 	slices.SortFunc(r.Rows, func(a, b ReportRow) int {
 		return natural.Compare(a.Date+"/"+a.Group+"/"+a.Provider, b.Date+"/"+b.Group+"/"+b.Provider)
 	})
 	return r
 }
 
+// add adds a bill of one life of a group.
+func (r *Report) add(b money.Bill, now time.Time, ended bool) {
+	cost, over := b.Cost, []money.CostDay(nil)
+	if !ended {
+		cost, over = b.Cost.Until(now)
+	}
+	of := ReportGroup{Name: b.Group, Account: b.Account, Cost: cost, Since: r.since(b), Ended: ended}
+	for _, day := range append(append(slices.Clone(b.Days), over...), cost.Day()) {
+		if day.Date < r.From.Format(time.DateOnly) {
+			continue
+		}
+		of.Unpriced += time.Duration(day.Unpriced) * time.Second
+		for id, amount := range day.Providers {
+			if id == money.OtherProviders {
+				id = others
+			}
+			r.addRow(ReportRow{day.Date, of.Name, of.Account, id, cost.Currency, amount.Float()})
+		}
+	}
+	r.addGroup(of)
+}
+
+// since returns from when the days of a bill are known.
+func (r *Report) since(b money.Bill) time.Time {
+	since := b.Cost.Since
+	if kept := r.Until.AddDate(0, 0, -money.CostDays); !since.IsZero() && since.Before(kept) {
+		since = kept
+	}
+	if first, err := time.Parse(time.DateOnly, b.From); err == nil && first.After(since) {
+		since = first
+	}
+	return since
+}
+
+// addGroup adds what is known of a group, or of another life of it.
+func (r *Report) addGroup(of ReportGroup) {
+	n := slices.IndexFunc(r.Groups, func(g ReportGroup) bool {
+		return g.Name == of.Name && g.Cost.Currency == of.Cost.Currency
+	})
+	if n < 0 {
+		r.Groups = append(r.Groups, of)
+		return
+	}
+	have := &r.Groups[n]
+	if have.Ended && !of.Ended {
+		have.Cost, have.Account, have.Ended = of.Cost, of.Account, false
+	}
+	if !of.Since.IsZero() && of.Since.Before(have.Since) {
+		have.Since = of.Since
+	}
+	have.Unpriced += of.Unpriced
+}
+
+// addRow adds a row, or its amount to the row of another life of the group on that day.
+func (r *Report) addRow(row ReportRow) {
+	key := row
+	key.Cost = 0
+	if n, known := r.rows[key]; known {
+		r.Rows[n].Cost += row.Cost
+		return
+	}
+	r.rows[key] = len(r.Rows)
+	r.Rows = append(r.Rows, row)
+}
+
 // CSV prints the rows, amounts to the millionth.
 func (r Report) CSV(out io.Writer) error {
 	w := csv.NewWriter(out)
-	_ = w.Write([]string{"date", "group", "provider", "currency", "cost"}) // w.Error tells
+	_ = w.Write([]string{"date", "group", "account", "provider", "currency", "cost"}) // w.Error tells
 	for _, row := range r.Rows {
-		_ = w.Write([]string{row.Date, row.Group, row.Provider, row.Currency, strconv.FormatFloat(row.Cost, 'f', 6, 64)})
+		_ = w.Write([]string{row.Date, row.Group, row.Account, row.Provider, row.Currency,
+			strconv.FormatFloat(row.Cost, 'f', 6, 64)})
 	}
 	w.Flush()
 	return w.Error()
@@ -94,12 +149,12 @@ func (r Report) CSV(out io.Writer) error {
 // Text prints sums by group and provider, and what is not in them.
 func (r Report) Text(out io.Writer) error {
 	if len(r.Groups) == 0 {
-		_, err := fmt.Fprintln(out, "No node groups run.")
+		_, err := fmt.Fprintln(out, "No node groups run, and none has cost anything.")
 		return err
 	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "Cost from %s to %s, UTC\n\n", r.From.Format(time.DateOnly), r.Until.Format(time.DateOnly))
-	if err := output.Table(&b, []string{"GROUP", "PROVIDER", "COST", "PER HOUR NOW"}, r.sums()); err != nil {
+	if err := output.Table(&b, []string{"GROUP", "ACCOUNT", "PROVIDER", "COST", "PER HOUR NOW"}, r.sums()); err != nil {
 		return err
 	}
 	b.WriteByte('\n')
@@ -107,6 +162,9 @@ func (r Report) Text(out io.Writer) error {
 		text := "has no data yet"
 		if !g.Since.IsZero() {
 			text = "has data since " + g.Since.Format(time.RFC3339)
+		}
+		if g.Ended {
+			text += "; it does not run any more"
 		}
 		if g.Unpriced > 0 {
 			text += fmt.Sprintf("; %.1f hours of nodes are not in the sums: their offers had no price", g.Unpriced.Hours())
@@ -126,7 +184,7 @@ func (r Report) sums() (rows [][]string) {
 			spent[id] = 0
 		}
 		for _, row := range r.Rows {
-			if row.Group == g.Name {
+			if row.Group == g.Name && row.Currency == g.Cost.Currency {
 				spent[row.Provider] += row.Cost
 			}
 		}
@@ -136,7 +194,7 @@ func (r Report) sums() (rows [][]string) {
 		}
 		for _, provider := range slices.SortedFunc(maps.Keys(spent), natural.Compare) {
 			now := g.Cost.Providers[provider]
-			rows = append(rows, []string{g.Name, provider, sum(spent[provider], now.Unpriced, currency),
+			rows = append(rows, []string{g.Name, g.Account, provider, sum(spent[provider], now.Unpriced, currency),
 				perHour(now.Rate.Float(), now.Unpriced, currency)})
 			totals[currency] += spent[provider]
 			rates[currency] += now.Rate.Float()
@@ -144,7 +202,7 @@ func (r Report) sums() (rows [][]string) {
 		}
 	}
 	for _, currency := range order {
-		rows = append(rows, []string{"all", "", inCurrency(totals[currency], currency),
+		rows = append(rows, []string{"all", "", "", inCurrency(totals[currency], currency),
 			perHour(rates[currency], unpriced[currency], currency)})
 	}
 	return rows

@@ -25,27 +25,41 @@ func amounts(pairs ...any) map[string]money.Money {
 }
 
 // published is what groups had published hours before the report: nodes go on costing until now.
-func published() []show.GroupDays {
-	return []show.GroupDays{
-		{Snapshot: fleet.Snapshot{Group: "standard", Cost: money.Cost{Currency: "EUR", Since: ago(20 * 24 * time.Hour),
+func published() []money.Bill {
+	return []money.Bill{
+		{Group: "standard", Account: "team", Cost: money.Cost{Currency: "EUR", Since: ago(20 * 24 * time.Hour),
 			At: ago(18 * time.Hour), Unpriced: 1800, Providers: map[string]money.ProviderCost{
 				"milan": {Rate: money.Of(2), Nodes: 2, Unpriced: 1, Today: money.Of(10)},
-				"turin": {Total: money.Of(7.5)}}}},
+				"turin": {Total: money.Of(7.5)}}},
 			Days: []money.CostDay{{Date: "2026-11-01", Providers: amounts("milan", 100.0)},
 				{Date: "2026-11-15", Providers: amounts("milan", 12.5, "turin", 7.25, money.OtherProviders, 0.25)},
 				{Date: "2026-11-18", Providers: amounts("milan", 30.0), Unpriced: 5400}}},
-		{Snapshot: fleet.Snapshot{Group: "gpu <&>", Cost: money.Cost{Currency: "EUR", Since: ago(500 * 24 * time.Hour),
-			At: now, Providers: map[string]money.ProviderCost{"paris": {Nodes: 1, Unpriced: 1}}}},
+		{Group: "gpu <&>", Account: "gpu <&>", Cost: money.Cost{Currency: "EUR", Since: ago(500 * 24 * time.Hour),
+			At: now, Providers: map[string]money.ProviderCost{"paris": {Nodes: 1, Unpriced: 1}}},
 			Days: []money.CostDay{{Date: "2026-11-18", Providers: amounts("paris", 44.123456)}}},
-		{Snapshot: fleet.Snapshot{Group: "new"}},
+		{Group: "new", Account: "new"},
+	}
+}
+
+// ended are a group that was renamed to standard, an earlier life of standard, and the bill of a life that still runs.
+func ended() []money.Bill {
+	return []money.Bill{
+		{Group: "basic", Account: "team", From: "2026-11-12", Cost: money.Cost{Currency: "EUR",
+			Since: ago(40 * 24 * time.Hour), At: ago(30 * time.Hour), Providers: map[string]money.ProviderCost{
+				"milan": {Today: money.Of(3)}}},
+			Days: []money.CostDay{{Date: "2026-11-16", Providers: amounts("milan", 5.0)}}},
+		{Group: "standard", Account: "standard", Cost: money.Cost{Currency: "EUR",
+			Since: ago(60 * 24 * time.Hour), At: ago(20 * 24 * time.Hour)},
+			Days: []money.CostDay{{Date: "2026-11-15", Providers: amounts("milan", 1.0)}}},
+		published()[1].Settled(),
 	}
 }
 
 func TestReport(t *testing.T) {
-	full := show.ReportOf(ago(6*24*time.Hour), now, published())
+	full := show.ReportOf(ago(6*24*time.Hour), now, published(), ended())
 	for name, r := range map[string]show.Report{
-		"report": full, "report-nothing": show.ReportOf(ago(0), now, nil),
-		"report-idle": show.ReportOf(ago(24*time.Hour), now, published()[:0:0]),
+		"report": full, "report-nothing": show.ReportOf(ago(0), now, nil, nil),
+		"report-idle": show.ReportOf(ago(24*time.Hour), now, nil, ended()[:1]),
 	} {
 		for format, print := range map[string]func(io.Writer) error{"text": r.Text, "csv": r.CSV} {
 			t.Run(name+"."+format, func(t *testing.T) {
@@ -59,16 +73,33 @@ func TestReport(t *testing.T) {
 
 // Each currency has a sum of its own.
 func TestReportOfSeveralCurrencies(t *testing.T) {
-	var groups []show.GroupDays
+	var groups []money.Bill
 	for n := range 30 {
-		groups = append(groups, show.GroupDays{Snapshot: fleet.Snapshot{Group: fmt.Sprintf("group-%d", n),
-			Cost: money.Cost{Currency: "EUR", Since: ago(400 * 24 * time.Hour), At: now}},
+		groups = append(groups, money.Bill{Group: fmt.Sprintf("group-%d", n),
+			Cost: money.Cost{Currency: "EUR", Since: ago(400 * 24 * time.Hour), At: now},
 			Days: []money.CostDay{{Date: "2025-12-24", Providers: amounts("milan", float64(30-n))}}})
 	}
 	var out bytes.Buffer
-	groups[3].Snapshot.Cost.Currency = "USD"
-	r := show.ReportOf(ago(399*24*time.Hour), now, groups)
+	groups[3].Cost.Currency = "USD"
+	r := show.ReportOf(ago(399*24*time.Hour), now, groups, nil)
 	require.NoError(t, r.Text(&out))
-	require.Regexp(t, `all +- +438.00 EUR`, out.String())
-	require.Regexp(t, `all +- +27.00 USD`, out.String())
+	require.Regexp(t, `all +- +- +438.00 EUR`, out.String())
+	require.Regexp(t, `all +- +- +27.00 USD`, out.String())
+}
+
+// OpenCost finds the price of each node by its providerID. A node without a price has no row.
+func TestOpenCostCSV(t *testing.T) {
+	var out bytes.Buffer
+	require.NoError(t, show.OpenCostCSV(&out, now, []fleet.Snapshot{
+		{Group: "standard", Instances: []fleet.InstanceView{
+			{Name: "standard-t0-1", Attempt: 2, Phase: fleet.Ready, Provider: "milan", Price: money.Of(0.25)},
+			{Name: "standard-t0-2", Attempt: 1, Phase: fleet.Ready, Provider: "rome"},
+			{Name: "standard-t0-3", Phase: fleet.Pending}}},
+		{Group: "gpu", Instances: []fleet.InstanceView{
+			{Name: "gpu-t0-1", Attempt: 1, Phase: fleet.Draining, Provider: "milan", Price: money.Of(3)}}},
+	}))
+	stamp := now.UTC().Format("2006-01-02 15:04:05 MST")
+	require.Equal(t, "EndTimestamp,InstanceID,Region,AssetClass,InstanceIDField,InstanceType,MarketPriceHourly,Version\n"+
+		stamp+",liqo://gpu/gpu-t0-1,,node,spec.providerID,lca-gpu-t0-1-1,3.000000,\n"+
+		stamp+",liqo://standard/standard-t0-1,,node,spec.providerID,lca-standard-t0-1-2,0.250000,\n", out.String())
 }

@@ -120,7 +120,7 @@ func cordoned() fleet.ProviderSnapshot {
 // differing is a group one of whose nodes differs and whose pods do not run, and a provider that still has an object of
 // ours.
 func differing() show.Status {
-	s := show.StatusOf(snapshots()[1])
+	s := show.StatusOf(nil, snapshots()[1])
 	return s.Found(market.Findings{
 		Nodes: []market.DifferentNode{{Node: "gpu-10-abc-1-1", Group: "gpu-10", Differs: "label tier is x instead of " +
 			"burst; taint quarantine:NoSchedule is not in the template; allocatable cpu is 1 instead of 2"}},
@@ -140,6 +140,7 @@ func differing() show.Status {
 func costly() show.Status {
 	groups := snapshots()
 	hour, month := 1.5, 1000.
+	groups[0].Spec.Currency = "EUR"
 	groups[0].Spec.Spending = &money.Spending{Hourly: money.SpendingLimit{Soft: &hour},
 		Monthly: money.SpendingLimit{Soft: &hour, Hard: &month}}
 	groups[0].Cost = money.Cost{Currency: "EUR", Since: ago(70 * 24 * time.Hour), At: now, Month: money.Of(123.456),
@@ -148,7 +149,7 @@ func costly() show.Status {
 			"turin": {Today: money.Of(0.004), Total: money.Of(0.004)}}}
 	groups[1].Cost = money.Cost{Currency: "EUR", Since: ago(time.Hour), At: now,
 		Providers: map[string]money.ProviderCost{"paris": {Nodes: 2, Unpriced: 2}}}
-	return show.StatusOf(groups...).Found(market.Findings{Kept: []market.KeptNode{
+	return show.StatusOf(nil, groups...).Found(market.Findings{Kept: []market.KeptNode{
 		{Provider: "milan", Group: "standard", Node: "lca-standard-abc-4-1", Claims: 2, Claim: "shop/data-0"},
 		{Provider: "paris", Group: "gpu-10", Node: "lca-gpu-10-abc-1-1", Claims: 1, Claim: "ml/model"}}})
 }
@@ -182,7 +183,7 @@ func blocked() show.Status {
 		group("failing", func(s *fleet.Snapshot) { s.Condition = "many drivers fail their workflow tasks" }),
 	}
 	_, offered := offers()
-	return show.StatusOf(all...).Priced(all, []choice.Candidate{{Offer: offered[0]}}, now)
+	return show.StatusOf(nil, all...).Priced(all, nil, []choice.Candidate{{Offer: offered[0]}}, now)
 }
 
 // Without prices a limit of spending shows once nothing is left of it; with them, when no node can be paid any more.
@@ -192,13 +193,13 @@ func TestSpendingOfTheNextNode(t *testing.T) {
 	s.Spec.Spending = &money.Spending{Hourly: money.SpendingLimit{Hard: &hour}}
 	s.Cost = money.Cost{Currency: "USD", Since: ago(time.Hour), At: now,
 		Providers: map[string]money.ProviderCost{"c-milan": {Rate: money.Of(0.25), Nodes: 3}}}
-	status := show.StatusOf(s)
+	status := show.StatusOf(nil, s)
 	require.Empty(t, status.Groups[0].Conditions)
-	require.Empty(t, status.Priced([]fleet.Snapshot{s}, nil, now).Groups[0].Conditions)
+	require.Empty(t, status.Priced([]fleet.Snapshot{s}, nil, nil, now).Groups[0].Conditions)
 	_, offered := offers()
 	at := func(price float64) []fleet.GroupNotice {
 		offered[0].Price = price
-		return status.Priced([]fleet.Snapshot{s}, []choice.Candidate{{Offer: offered[0]}}, now).Groups[0].Conditions
+		return status.Priced([]fleet.Snapshot{s}, nil, []choice.Candidate{{Offer: offered[0]}}, now).Groups[0].Conditions
 	}
 	require.Equal(t, fleet.BlockSpendingLimit, at(0.06)[0].Name)
 	require.Empty(t, at(0.05))
@@ -207,19 +208,20 @@ func TestSpendingOfTheNextNode(t *testing.T) {
 func TestGolden(t *testing.T) {
 	providers, offered := offers()
 	documents := map[string]output.Document{
-		"status":            show.StatusOf(snapshots()...),
-		"status-conditions": show.StatusOf(snapshots()...).With([]fleet.ProviderSnapshot{{ID: "well"}, unreachable()}),
-		"status-refused":    show.Status{Groups: show.StatusOf(snapshots()[1]).Groups, Refusing: show.RefusingOf(providers)},
-		"status-costs":      costly(),
-		"status-blocked":    blocked(),
-		"status-idle":       show.StatusOf(snapshots()[1]),
-		"status-nothing":    show.StatusOf(),
-		"offers":            show.OffersOf(providers, nil, &fleet.GroupSpec{}),
-		"offers-source":     show.OffersOf(providers, offered, &fleet.GroupSpec{}),
-		"offers-nothing":    show.OffersOf(nil, nil, nil),
-		"offers-cordoned":   show.OffersOf([]fleet.ProviderSnapshot{cordoned()}, nil, nil),
-		"status-cordoned":   show.StatusOf(snapshots()[1]).With([]fleet.ProviderSnapshot{cordoned()}),
-		"status-findings":   differing(),
+		"status":            show.StatusOf(nil, snapshots()...),
+		"status-conditions": show.StatusOf(nil, snapshots()...).With([]fleet.ProviderSnapshot{{ID: "well"}, unreachable()}),
+		"status-refused": show.Status{Groups: show.StatusOf(nil, snapshots()[1]).Groups,
+			Refusing: show.RefusingOf(providers)},
+		"status-costs":    costly(),
+		"status-blocked":  blocked(),
+		"status-idle":     show.StatusOf(nil, snapshots()[1]),
+		"status-nothing":  show.StatusOf(nil),
+		"offers":          show.OffersOf(providers, nil, &fleet.GroupSpec{}),
+		"offers-source":   show.OffersOf(providers, offered, &fleet.GroupSpec{}),
+		"offers-nothing":  show.OffersOf(nil, nil, nil),
+		"offers-cordoned": show.OffersOf([]fleet.ProviderSnapshot{cordoned()}, nil, nil),
+		"status-cordoned": show.StatusOf(nil, snapshots()[1]).With([]fleet.ProviderSnapshot{cordoned()}),
+		"status-findings": differing(),
 	}
 	for name, d := range documents {
 		for _, format := range output.Formats {
@@ -234,7 +236,7 @@ func TestGolden(t *testing.T) {
 
 // What programs read is what was written.
 func TestJSONRoundTrip(t *testing.T) {
-	status := show.StatusOf(snapshots()...)
+	status := show.StatusOf(nil, snapshots()...)
 	var out bytes.Buffer
 	require.NoError(t, output.JSON(&out, status))
 	var again show.Status

@@ -10,6 +10,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/discovery/market"
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet/choice"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet/money"
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/natural"
 )
 
@@ -107,13 +108,19 @@ type Instance struct {
 	Condition string `json:"condition,omitempty"`
 }
 
-// StatusOf makes the status of snapshots, in the order of their groups' names.
-func StatusOf(snapshots ...fleet.Snapshot) Status {
+// StatusOf makes the status of snapshots, in the order of their groups' names. Limits of spending are judged by what
+// these groups and the ended ones of their accounts cost.
+func StatusOf(ended []money.Spent, snapshots ...fleet.Snapshot) Status {
 	snapshots = slices.Clone(snapshots)
 	slices.SortFunc(snapshots, func(a, b fleet.Snapshot) int { return natural.Compare(a.Group, b.Group) })
 	out := Status{Groups: []Group{}, Instances: []Instance{}}
+	var at time.Time
 	for _, s := range snapshots {
-		out.Groups = append(out.Groups, groupOf(s))
+		at = fleet.Later(at, s.Cost.At)
+	}
+	balances := fleet.Balances(snapshots, ended, at)
+	for _, s := range snapshots {
+		out.Groups = append(out.Groups, groupOf(s, balances[s.Group]))
 		for _, h := range s.Standby {
 			out.Standby = append(out.Standby, Standby{Provider: h.Provider, Group: s.Group, State: h.State,
 				Since: h.Since.UTC()})
@@ -123,6 +130,17 @@ func StatusOf(snapshots ...fleet.Snapshot) Status {
 		}
 	}
 	return out
+}
+
+// Of returns the status of these groups alone, or of all when none is named.
+func (s Status) Of(groups []string) Status {
+	if len(groups) > 0 {
+		other := func(name string) bool { return !slices.Contains(groups, name) }
+		s.Groups = slices.DeleteFunc(s.Groups, func(g Group) bool { return other(g.Name) })
+		s.Instances = slices.DeleteFunc(s.Instances, func(i Instance) bool { return other(i.Group) })
+		s.Standby = slices.DeleteFunc(s.Standby, func(b Standby) bool { return other(b.Group) })
+	}
+	return s
 }
 
 // With adds what is wrong with providers, and says it of the instances whose Node is not ready for it.
@@ -147,7 +165,9 @@ func (s Status) With(providers []fleet.ProviderSnapshot) Status {
 
 // Priced adds which groups may not pay for a node of the cheapest offer. Without offers only a limit that nothing is
 // left of is known to be reached.
-func (s Status) Priced(snapshots []fleet.Snapshot, offers []choice.Candidate, now time.Time) Status {
+func (s Status) Priced(snapshots []fleet.Snapshot, ended []money.Spent, offers []choice.Candidate,
+	now time.Time) Status {
+	balances := fleet.Balances(snapshots, ended, now)
 	for _, snapshot := range snapshots {
 		if snapshot.Spec == nil || snapshot.Spec.Spending == nil {
 			continue
@@ -156,18 +176,18 @@ func (s Status) Priced(snapshots []fleet.Snapshot, offers []choice.Candidate, no
 		verdicts := choice.Choose(spec.InstanceSpec, offers, nil, choice.Rank{Name: spec.ID}, now).Assessments
 		for n := range s.Groups {
 			if s.Groups[n].Name == snapshot.Group {
-				s.Groups[n].Conditions = snapshot.Conditions(choice.Cheapest(verdicts), now)
+				s.Groups[n].Conditions = snapshot.Conditions(balances[snapshot.Group], choice.Cheapest(verdicts))
 			}
 		}
 	}
 	return s
 }
 
-func groupOf(s fleet.Snapshot) Group {
+func groupOf(s fleet.Snapshot, b money.Balance) Group {
 	g := Group{
 		Name: s.Group, Min: s.Min, Max: s.Max, Target: s.Target, Paused: s.Paused, Spec: s.SpecHash,
-		Epoch: s.Epoch, Revision: s.Revision, AsOf: s.At.UTC(), Cost: costOf(s),
-		Conditions: s.Conditions(0, s.At),
+		Epoch: s.Epoch, Revision: s.Revision, AsOf: s.At.UTC(), Cost: costOf(s, b),
+		Conditions: s.Conditions(b, 0),
 	}
 	if seconds, err := strconv.ParseInt(s.Epoch, 36, 64); err == nil {
 		g.Started = time.Unix(seconds, 0).UTC()

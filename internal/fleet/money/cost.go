@@ -24,8 +24,11 @@ func Of(amount float64) Money {
 // Float is the amount in units of its currency.
 func (m Money) Float() float64 { return float64(m) / 1e6 }
 
-// Plus is the sum, which stops at the largest value.
+// Plus is the sum of an amount that is not negative and any other. It stops at the largest value.
 func (m Money) Plus(o Money) Money {
+	if o < 0 {
+		return m + o
+	}
 	return min(m, math.MaxInt64-o) + o
 }
 

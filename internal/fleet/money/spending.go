@@ -6,9 +6,12 @@ import (
 	"time"
 )
 
-// Spending bounds what all nodes of a group cost, in the group's currency. Nothing that runs is removed because of it.
-// A node whose offer has no price counts as free.
+// Spending bounds what all nodes of an account cost, in the group's currency. No limit removes a node. A node whose
+// offer has no price counts as free.
 type Spending struct {
+	// Account is the account that the group's costs belong to; empty means one of the group's own, named by its id. Groups
+	// may share an account: the limits of each of them are then judged by what all of them cost together.
+	Account string `json:"account,omitempty" validate:"omitempty,groupid"`
 	// Hourly bounds what all nodes together cost in an hour, those on their way included.
 	Hourly SpendingLimit `json:"hourly,omitzero"`
 	// Monthly bounds what is spent in a calendar month, in UTC: from then on the group does not grow until the month is
@@ -27,45 +30,48 @@ type SpendingLimit struct {
 // Unbounded is what may be spent where nothing bounds it.
 const Unbounded Money = math.MaxInt64
 
-// Left is what nodes to come may cost in an hour altogether; 0 when the group must not grow, Unbounded without a hard
-// limit. It expects the cost of a Snapshot.
-func (s *Spending) Left(c Cost, now time.Time) Money {
-	if s == nil {
+// Left returns what additional nodes may cost in an hour together; 0 when the group must not grow, Unbounded without a
+// hard limit.
+func (s *Spending) Left(b Balance) Money {
+	switch {
+	case s == nil:
 		return Unbounded
-	}
-	c, _ = c.Until(now)
-	if s.Monthly.Hard != nil && c.ThisMonth() >= limit(s.Monthly.Hard) {
+	case s.Monthly.Hard != nil && b.Month >= limit(s.Monthly.Hard):
 		return 0
-	}
-	if s.Hourly.Hard == nil {
+	case s.Hourly.Hard == nil:
 		return Unbounded
 	}
-	rate, _ := c.Rate()
-	return max(limit(s.Hourly.Hard)-rate.Plus(c.Reserved), 0)
+	return max(limit(s.Hourly.Hard)-b.Rate.Plus(b.Reserved), 0)
 }
 
-// Refuses is why a scale-out must not be that costs more an hour; empty when it may. It expects the cost of a Snapshot.
-func (s *Spending) Refuses(c Cost, more Money, now time.Time) string {
-	left := s.Left(c, now)
+// Refuses returns why a scale-out that costs more an hour must not begin; empty when it may.
+func (s *Spending) Refuses(b Balance, more Money) string {
+	left := s.Left(b)
 	if left > 0 && more <= left {
 		return ""
 	}
-	c, _ = c.Until(now)
-	if s.Monthly.Hard != nil && c.ThisMonth() >= limit(s.Monthly.Hard) {
-		next := c.At.AddDate(0, 1, 1-c.At.Day())
-		return fmt.Sprintf("spending.monthly.hard is %.6g %s, and this month came to %.6g; it may grow from %s on",
-			*s.Monthly.Hard, c.Currency, c.ThisMonth().Float(), next.Format(time.DateOnly))
+	if s.Monthly.Hard != nil && b.Month >= limit(s.Monthly.Hard) {
+		next := b.At.AddDate(0, 1, 1-b.At.Day())
+		return fmt.Sprintf("spending.monthly.hard is %.6g %s, and this month came to %.6g%s; it may grow from %s on",
+			*s.Monthly.Hard, b.Currency, b.Month.Float(), s.of(), next.Format(time.DateOnly))
 	}
-	rate, _ := c.Rate()
-	text := fmt.Sprintf("spending.hourly.hard is %.6g %s, what runs costs %.6g an hour", *s.Hourly.Hard, c.Currency,
-		rate.Float())
-	if c.Reserved > 0 {
-		text += fmt.Sprintf(", what is on its way up to %.6g", c.Reserved.Float())
+	text := fmt.Sprintf("spending.hourly.hard is %.6g %s, what runs costs %.6g an hour%s", *s.Hourly.Hard, b.Currency,
+		b.Rate.Float(), s.of())
+	if b.Reserved > 0 {
+		text += fmt.Sprintf(", what is on its way up to %.6g", b.Reserved.Float())
 	}
 	if more > 0 {
 		text += fmt.Sprintf(", and %.6g more is asked for", more.Float())
 	}
 	return text
+}
+
+// of names the account that several groups may share.
+func (s *Spending) of() string {
+	if s.Account == "" {
+		return ""
+	}
+	return " (account " + s.Account + ")"
 }
 
 // Periods and levels of limits, for metrics.
@@ -85,20 +91,18 @@ type Reach struct {
 	Reached bool    `json:"reached"`
 }
 
-// Reaches tells of each limit whether it has been reached at a time, in a fixed order.
-func (s *Spending) Reaches(c Cost, now time.Time) (all []Reach) {
+// Reaches reports of each limit whether it has been reached, in a fixed order.
+func (s *Spending) Reaches(b Balance) (all []Reach) {
 	if s == nil {
 		return nil
 	}
-	c, _ = c.Until(now)
-	rate, _ := c.Rate()
 	for _, l := range []struct {
 		period, level string
 		limit         *float64
 		spent         Money
 	}{
-		{PeriodHour, LevelSoft, s.Hourly.Soft, rate}, {PeriodHour, LevelHard, s.Hourly.Hard, rate},
-		{PeriodMonth, LevelSoft, s.Monthly.Soft, c.ThisMonth()}, {PeriodMonth, LevelHard, s.Monthly.Hard, c.ThisMonth()},
+		{PeriodHour, LevelSoft, s.Hourly.Soft, b.Rate}, {PeriodHour, LevelHard, s.Hourly.Hard, b.Rate},
+		{PeriodMonth, LevelSoft, s.Monthly.Soft, b.Month}, {PeriodMonth, LevelHard, s.Monthly.Hard, b.Month},
 	} {
 		if l.limit != nil {
 			all = append(all, Reach{Period: l.period, Level: l.level, Limit: *l.limit, Spent: l.spent.Float(),

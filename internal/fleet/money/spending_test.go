@@ -42,8 +42,8 @@ func TestWhatMayBeSpent(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			at := moment(t, c.at)
-			require.Equal(t, c.left, c.spending.Left(cost, at))
-			require.Equal(t, c.why, c.spending.Refuses(cost, money.Of(c.more), at))
+			require.Equal(t, c.left, c.spending.Left(cost.Balance(at)))
+			require.Equal(t, c.why, c.spending.Refuses(cost.Balance(at), money.Of(c.more)))
 		})
 	}
 }
@@ -63,25 +63,25 @@ func TestReachedLimits(t *testing.T) {
 	at := moment(t, "2026-11-30T20:00:00Z")
 	s := hard(3, 4)
 	s.Hourly.Soft, s.Monthly.Soft = ptr.To(2.0), ptr.To(1.0)
-	require.Empty(t, (*money.Spending)(nil).Reaches(costing(at, 2), at))
+	require.Empty(t, (*money.Spending)(nil).Reaches(costing(at, 2).Balance(at)))
 	require.Equal(t, []money.Reach{
 		{Period: "hour", Level: "soft", Limit: 2, Spent: 2, Reached: true},
 		{Period: "hour", Level: "hard", Limit: 3, Spent: 2},
 		{Period: "month", Level: "soft", Limit: 1, Spent: 3, Reached: true},
 		{Period: "month", Level: "hard", Limit: 4, Spent: 3},
-	}, s.Reaches(costing(at, 2), at.Add(90*time.Minute)))
+	}, s.Reaches(costing(at, 2).Balance(at.Add(90*time.Minute))))
 }
 
 // What is reserved counts as if it ran, and is named; nothing that is left is less than nothing.
 func TestReservedIsSpent(t *testing.T) {
 	cost := costing(moment(t, "2026-11-30T20:00:00Z"), 2)
 	cost.Currency, cost.Reserved = "USD", money.Of(1.5)
-	require.Equal(t, money.Of(0.5), hard(4, 0).Left(cost, cost.At))
-	require.Zero(t, hard(3, 0).Left(cost, cost.At))
+	require.Equal(t, money.Of(0.5), hard(4, 0).Left(cost.Balance(cost.At)))
+	require.Zero(t, hard(3, 0).Left(cost.Balance(cost.At)))
 	require.Equal(t, "spending.hourly.hard is 3 USD, what runs costs 2 an hour, what is on its way up to 1.5",
-		hard(3, 0).Refuses(cost, 0, cost.At))
+		hard(3, 0).Refuses(cost.Balance(cost.At), 0))
 	cost.Reserved = 1
-	require.Contains(t, hard(2, 0).Refuses(cost, 1, cost.At),
+	require.Contains(t, hard(2, 0).Refuses(cost.Balance(cost.At), 1),
 		"what is on its way up to 1e-06, and 1e-06 more is asked for")
-	require.Empty(t, hard(2.000002, 0).Refuses(cost, 1, cost.At), "to the last millionth")
+	require.Empty(t, hard(2.000002, 0).Refuses(cost.Balance(cost.At), 1), "to the last millionth")
 }

@@ -30,6 +30,8 @@ type Consumer struct {
 	Lead func(ctx context.Context, work func(ctx context.Context))
 	// Memory keeps what the observer knows for the next leader.
 	Memory observer.Memory
+	// Costs keeps what the groups have cost.
+	Costs observer.Memory
 }
 
 // uidBound is how long the cluster may take to say who it is.
@@ -56,6 +58,7 @@ func (f BackendFlags) ConsumerOf(hub workflows.Hub, access *rest.Config, clocks 
 	name := observer.Name(hub.Name())
 	ahead := func(d time.Duration) { clocks.Set(metrics.ClockOfAPIServer, d) }
 	return Consumer{Memory: observer.ConfigMap{Client: client, Name: name, Ahead: ahead},
+		Costs: observer.ConfigMap{Client: client, Name: observer.CostsName(hub.Name())},
 		Lead: func(ctx context.Context, work func(context.Context)) {
 			lead.Run(ctx, client, observer.Namespace, name, log, work)
 		},
@@ -82,7 +85,8 @@ func awaitUID(ctx context.Context, client kubernetes.Interface, log *slog.Logger
 // Simulated is the consumer cluster of a simulated world.
 func Simulated(w *sim.World, hub workflows.Hub) Consumer {
 	return Consumer{UID: func(context.Context) (string, error) { return w.UID() }, Lead: w.Lead,
-		Memory: observer.File(w.Path() + ".observer-" + hub.Name())}
+		Memory: observer.File(w.Path() + ".observer-" + hub.Name()),
+		Costs:  observer.File(w.Path() + ".costs-" + hub.Name())}
 }
 
 // Times of OwnsHub.

@@ -1,0 +1,37 @@
+package show
+
+import (
+	"encoding/csv"
+	"io"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/natural"
+)
+
+// openCostHeader are the columns of OpenCost's CSV of prices (opencost/opencost, configs/pricing_schema.csv).
+var openCostHeader = []string{"EndTimestamp", "InstanceID", "Region", "AssetClass", "InstanceIDField", "InstanceType",
+	"MarketPriceHourly", "Version"}
+
+// OpenCostCSV prints what each node costs in an hour in the form that OpenCost reads (CSV_PATH): a row for each Node,
+// found by its providerID. Nodes without a price have no row. InstanceType is the node's own name: OpenCost prefers the
+// mean price of a type to the price of a node (opencost/opencost, pkg/cloud/provider/csvprovider.go, NodePricing).
+// Region stays empty: with one row that has a region OpenCost would ask each Node for its region.
+func OpenCostCSV(out io.Writer, now time.Time, groups []fleet.Snapshot) error {
+	groups = slices.Clone(groups)
+	slices.SortFunc(groups, func(a, b fleet.Snapshot) int { return natural.Compare(a.Group, b.Group) })
+	w := csv.NewWriter(out)
+	_ = w.Write(openCostHeader) // w.Error returns the error of each write
+	for _, g := range groups {
+		for _, i := range g.Instances {
+			if i.Price > 0 {
+				_ = w.Write([]string{now.UTC().Format("2006-01-02 15:04:05 MST"), i.ID(g.Group), "", "node", "spec.providerID",
+					fleet.ObjectName(i.Name, i.Attempt), strconv.FormatFloat(i.Price.Float(), 'f', 6, 64), ""})
+			}
+		}
+	}
+	w.Flush()
+	return w.Error()
+}

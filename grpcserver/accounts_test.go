@@ -1,0 +1,187 @@
+package grpcserver
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"k8s.io/utils/ptr"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet/money"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/testkit"
+)
+
+// team is a spending of the account team.
+func team(hour, month float64) *money.Spending {
+	s := &money.Spending{Account: "team"}
+	if hour > 0 {
+		s.Hourly.Hard = ptr.To(hour)
+	}
+	if month > 0 {
+		s.Monthly.Hard = ptr.To(month)
+	}
+	return s
+}
+
+// Groups that share an account share its limits: what one of them costs, or has on its way, is not left for the other.
+func TestGroupsShareAnAccount(t *testing.T) {
+	f, m := newFake(), &fakeMarket{}
+	m.nodes("milan", 20, 1)
+	c := onMarket(t, f, m, spends("cpu", team(4, 0)), spends("gpu", team(4, 0)), spends("alone", hourly(4)))
+	require.Equal(t, 2, c.max("cpu"), "half of what is left: CA may grow both in one loop")
+	require.Equal(t, 4, c.max("alone"))
+	require.NoError(t, c.increase("cpu", 1))
+	require.NoError(t, c.increase("gpu", 2), "without a Refresh between")
+	f.makes("cpu", "milan", 1, 1)
+	require.NoError(t, c.refresh())
+	require.Equal(t, 2, c.max("cpu"))
+	err := c.increase("cpu", 2)
+	requireCode(t, codes.ResourceExhausted, err)
+	require.Equal(t, "increase node group cpu: spending.hourly.hard is 4 USD, what runs costs 1 an hour (account team), "+
+		"what is on its way up to 2, and 2 more is asked for", status.Convert(err).Message())
+	require.NoError(t, c.increase("cpu", 1))
+	requireCode(t, codes.ResourceExhausted, c.increase("gpu", 1))
+	require.NoError(t, c.increase("alone", 4))
+}
+
+// Calls for groups of one account that arrive together do not pass its limit together.
+func TestOneAccountGrowsInTurn(t *testing.T) {
+	f, m := newFake(), &fakeMarket{}
+	m.nodes("milan", 200, 1)
+	specs := make([]fleet.GroupSpec, 10)
+	for n := range specs {
+		specs[n] = spends(string(rune('a'+n)), team(12, 0))
+	}
+	c := onMarket(t, f, m, specs...)
+	var booked atomic.Int32
+	var all sync.WaitGroup
+	for n := range specs {
+		for range 3 {
+			all.Go(func() {
+				if c.increase(specs[n].ID, 1) == nil {
+					booked.Add(1)
+				}
+			})
+		}
+	}
+	all.Wait()
+	require.EqualValues(t, 12, booked.Load())
+}
+
+// A group whose last operation nobody knows the outcome of may have grown, so no group of its account grows.
+func TestUnknownGrowthHoldsUpItsAccount(t *testing.T) {
+	f := newFake()
+	s := loaded(t, f, spends("cpu", team(9, 0)), spends("gpu", team(9, 0)), spends("alone", hourly(9)))
+	c := newClient(t, s)
+	s.roster.Load().byID["gpu"].lost(time.Now().Add(time.Minute))
+	err := c.increase("cpu", 1)
+	requireCode(t, codes.Unavailable, err)
+	require.Contains(t, status.Convert(err).Message(), "node group gpu, which shares account team")
+	require.NoError(t, c.increase("alone", 1))
+}
+
+// What ended groups of the account cost this month counts: also when this server has closed the group itself and the hub
+// does not show it yet, when the hub cannot be read, and never twice.
+func TestEndedGroupsCountInTheirAccount(t *testing.T) {
+	f := newFake()
+	var rows []money.Spent
+	var failure error
+	config := &fakeConfig{}
+	s, err := New(Options{Groups: f, Specs: []fleet.GroupSpec{spends("new", team(0, 10)), spends("old", team(0, 10))},
+		Logger: quiet, Reload: config.reload, Ended: func(context.Context) ([]money.Spent, error) { return rows, failure }})
+	require.NoError(t, err)
+	require.NoError(t, s.Start(t.Context()))
+	c := newClient(t, s)
+	f.change("old", func(l *fleet.Ledger) {
+		l.Cost.Since = time.Now().UTC().Truncate(time.Second)
+		l.Cost.At = l.Cost.Since.Add(time.Hour)
+		l.Cost.Month, l.Cost.Currency = money.Of(10), fleet.DefaultCurrency
+	})
+	require.NoError(t, c.refresh())
+	requireCode(t, codes.ResourceExhausted, c.increase("new", 1))
+
+	config.write("v2", spends("new", team(0, 10)))
+	require.NoError(t, c.refresh())
+	require.NotContains(t, s.roster.Load().byID, "old")
+	requireCode(t, codes.ResourceExhausted, c.increase("new", 1))
+	closed := s.ended.all()
+	require.Len(t, closed, 1)
+
+	read := func(now []money.Spent, why error) {
+		rows, failure = now, why
+		s.ended.at = time.Time{}
+		require.NoError(t, c.refresh())
+	}
+	read(closed, nil)
+	require.Equal(t, closed, s.ended.all(), "once")
+	requireCode(t, codes.ResourceExhausted, c.increase("new", 1))
+	read(nil, errors.New("no Temporal"))
+	requireCode(t, codes.ResourceExhausted, c.increase("new", 1))
+	read([]money.Spent{{Account: "other", Month: closed[0].Month, Currency: "USD", Amount: money.Of(10)}}, nil)
+	require.NoError(t, c.increase("new", 1))
+}
+
+// However prices, failures, releases and renamed groups of an account fall, its nodes never cost more than the limit an
+// hour.
+func TestAnAccountNeverPassesItsHour(t *testing.T) {
+	r, n := testkit.Cases(t, 10, 60)
+	for range n {
+		f, m := newFake(), &fakeMarket{}
+		hard := float64(1 + r.IntN(20))
+		for p := range 1 + r.IntN(4) {
+			m.nodes(string(rune('p'+p)), 1+r.IntN(6), float64(1+r.IntN(4)))
+		}
+		names := []string{"a", "b", "c"}
+		specs := make([]fleet.GroupSpec, len(names))
+		for i, name := range names {
+			specs[i] = spends(name, team(hard, 0))
+		}
+		c := onMarket(t, f, m, specs...)
+		for range 20 {
+			name := names[r.IntN(len(names))]
+			switch r.IntN(4) {
+			case 0, 1:
+				_ = c.increase(name, 1+r.Int32N(3)) // refused or booked: the sum below decides
+			case 2:
+				f.change(name, func(l *fleet.Ledger) { // one becomes Ready at what it may cost, or less
+					for _, e := range l.Entries {
+						if e.Phase == fleet.Pending {
+							e.Phase = fleet.Ready
+							e.Offer = &fleet.Offer{Provider: "p", Hourly: e.PriceCap * r.Float64()}
+							break
+						}
+					}
+					l.Step(fleet.GroupInput{}, time.Now())
+				})
+			default:
+				f.change(name, func(l *fleet.Ledger) {
+					for _, e := range l.Entries {
+						if e.Phase == fleet.Ready {
+							e.Phase = fleet.Released
+							break
+						}
+					}
+					l.Step(fleet.GroupInput{}, time.Now())
+				})
+			}
+			if r.IntN(2) == 0 {
+				require.NoError(t, c.refresh())
+			}
+			var sum money.Money
+			for _, name := range names {
+				snapshot, err := f.Snapshot(t.Context(), name)
+				require.NoError(t, err)
+				b := snapshot.Cost.Balance(time.Now())
+				sum += b.Rate + b.Reserved
+			}
+			require.LessOrEqual(t, sum, money.Of(hard))
+		}
+	}
+}

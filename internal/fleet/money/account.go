@@ -1,0 +1,140 @@
+package money
+
+import (
+	"cmp"
+	"slices"
+	"time"
+)
+
+// Balance is what the groups of an account cost together at a time.
+type Balance struct {
+	Currency string
+	At       time.Time
+	// Rate is what the running nodes cost in an hour, Reserved what the instances on their way may cost in an hour.
+	Rate, Reserved Money
+	// Month is what the account came to in the calendar month of At.
+	Month Money
+}
+
+// Balance returns what a group's cost comes to at a time, if nothing changes before.
+func (c Cost) Balance(now time.Time) Balance {
+	c, _ = c.Until(now)
+	rate, _ := c.Rate()
+	at := c.At
+	if c.Since.IsZero() {
+		at = now.UTC()
+	}
+	return Balance{Currency: c.Currency, At: at, Rate: rate, Reserved: c.Reserved, Month: c.ThisMonth()}
+}
+
+// Bill is what a group has cost in one life, by day. Group and Cost.Since identify the bill: one that is received twice
+// counts once.
+type Bill struct {
+	Group   string `json:"group"`
+	Account string `json:"account"`
+	Cost    Cost   `json:"cost"`
+	// Days are the days that are over, oldest first.
+	Days []CostDay `json:"days,omitempty"`
+	// From is the first day that is still known; empty when all days since Cost.Since are.
+	From string `json:"from,omitempty"`
+	// Epoch and Revision are the position of the group's history that the bill is of.
+	Epoch    string `json:"epoch,omitempty"`
+	Revision int64  `json:"revision,omitempty"`
+}
+
+// Is reports whether both are the bill of the same life of a group.
+func (b Bill) Is(group string, since time.Time) bool {
+	return b.Group == group && b.Cost.Since.Equal(since)
+}
+
+// IsEmpty reports whether no node has cost anything since the sums began, as far as is known.
+func (c Cost) IsEmpty() bool {
+	if c.Month > 0 || c.Unpriced > 0 {
+		return false
+	}
+	for _, p := range c.Providers {
+		if p.Total > 0 || p.Today > 0 || p.Nodes > 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// Settled returns the bill of a group that has ended: no node costs anything any more.
+func (b Bill) Settled() Bill {
+	b.Cost, _ = b.Cost.Until(b.Cost.At) // a copy
+	b.Cost.Run(nil)
+	b.Cost.Reserved = 0
+	return b
+}
+
+// Spent returns the part of the bill that limits need.
+func (b Bill) Spent() Spent {
+	return Spent{Group: b.Group, Since: b.Cost.Since, Account: b.Account, Currency: b.Cost.Currency,
+		Month: b.Cost.At.Format(monthOnly), Amount: b.Cost.ThisMonth()}
+}
+
+// monthOnly is the layout of a month.
+const monthOnly = "2006-01"
+
+// Spent is what a group that has ended cost in the last month of its life.
+type Spent struct {
+	Group    string    `json:"group,omitempty"`
+	Since    time.Time `json:"since,omitzero"`
+	Account  string    `json:"account"`
+	Currency string    `json:"currency,omitempty"`
+	Month    string    `json:"month"`
+	Amount   Money     `json:"amount"`
+}
+
+// SameLife reports whether both rows are of the same life of a group.
+func (s Spent) SameLife(o Spent) bool { return s.Group == o.Group && s.Since.Equal(o.Since) }
+
+// Bill returns a bill of the month's sum alone, for a hub whose bills are lost.
+func (s Spent) Bill() Bill {
+	at, err := time.Parse(monthOnly, s.Month)
+	if err != nil {
+		at = s.Since
+	}
+	at = at.UTC()
+	since := s.Since
+	if since.IsZero() {
+		since = at
+	}
+	return Bill{Group: cmp.Or(s.Group, s.Account), Account: s.Account,
+		Cost: Cost{Currency: s.Currency, Since: since, At: at, Month: s.Amount}}
+}
+
+// Member is a running group of an account.
+type Member struct {
+	Group string
+	Cost  Cost
+}
+
+// Together returns the balance of an account: that of its running groups, and what its ended groups cost this month. A
+// row that a running group continues is left out, and so are amounts in another currency.
+func Together(account, currency string, running []Member, ended []Spent, now time.Time) Balance {
+	sum := Balance{Currency: currency, At: now.UTC()}
+	for _, m := range running {
+		if b := m.Cost.Balance(now); b.Currency == currency {
+			sum.Rate, sum.Reserved = sum.Rate.Plus(b.Rate), sum.Reserved.Plus(b.Reserved)
+			sum.Month = sum.Month.Plus(b.Month)
+			sum.At = later(sum.At, b.At)
+		}
+	}
+	month := sum.At.Format(monthOnly)
+	for _, s := range ended {
+		continued := func(m Member) bool { return m.Group == s.Group && m.Cost.Since.Equal(s.Since) }
+		if s.Account == account && s.Currency == currency && s.Month == month && !slices.ContainsFunc(running, continued) {
+			sum.Month = sum.Month.Plus(s.Amount)
+		}
+	}
+	return sum
+}
+
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}

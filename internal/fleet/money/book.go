@@ -1,0 +1,143 @@
+package money
+
+import (
+	"cmp"
+	"encoding/json"
+	"maps"
+	"slices"
+	"time"
+)
+
+// Book holds bills, at most one of each life of a group, the oldest first. It is bounded as a whole, see Bound.
+type Book []Bill
+
+// Add adds a bill that is not empty, or replaces the bill of the same life. The bill that is known longer stays: a
+// group itself knows more than an observer that has read it a minute earlier. It reports whether the book has changed.
+func (b *Book) Add(bill Bill) bool {
+	if bill.Group == "" || bill.Cost.Since.IsZero() || bill.Cost.IsEmpty() && len(bill.Days) == 0 {
+		return false
+	}
+	for n, have := range *b {
+		if have.Is(bill.Group, bill.Cost.Since) {
+			if !have.Cost.At.Before(bill.Cost.At) {
+				return false
+			}
+			(*b)[n] = bill
+			b.sort()
+			return true
+		}
+	}
+	*b = append(*b, bill)
+	b.sort()
+	return true
+}
+
+func (b *Book) sort() {
+	slices.SortFunc(*b, func(a, o Bill) int {
+		return cmp.Or(a.Cost.At.Compare(o.Cost.At), cmp.Compare(a.Group, o.Group), a.Cost.Since.Compare(o.Cost.Since))
+	})
+}
+
+// Find returns the bill of one life of a group.
+func (b Book) Find(group string, since time.Time) (Bill, bool) {
+	for _, bill := range b {
+		if bill.Is(group, since) {
+			return bill, true
+		}
+	}
+	return Bill{}, false
+}
+
+// Latest returns the bill of a group's last life.
+func (b Book) Latest(group string) (last Bill, known bool) {
+	for _, bill := range b {
+		if bill.Group == group && (!known || bill.Cost.Since.After(last.Cost.Since)) {
+			last, known = bill, true
+		}
+	}
+	return last, known
+}
+
+// Bound removes what is older than CostDays, and then the oldest days, until the book is at most so many bytes of JSON.
+// The sum of a bill's last month is removed last, with its bill.
+func (b *Book) Bound(most int, now time.Time) {
+	first := now.UTC().Add(-CostDays * oneDay).Truncate(oneDay)
+	*b = slices.DeleteFunc(*b, func(bill Bill) bool { return bill.Cost.At.Before(first) })
+	b.forget(first)
+	for len(*b) > 0 && b.size() > most {
+		if oldest, newest, known := b.span(); known {
+			b.forget(oldest.Add(max(newest.Sub(oldest)/8, 0) + oneDay).Truncate(oneDay))
+			continue
+		}
+		*b = (*b)[max(len(*b)/8, 1):]
+	}
+}
+
+func (b Book) size() int {
+	text, err := json.Marshal(b)
+	if err != nil {
+		return 0
+	}
+	return len(text)
+}
+
+// span returns the first and the last day that a bill has apart.
+func (b Book) span() (oldest, newest time.Time, known bool) {
+	for _, bill := range b {
+		for _, day := range bill.Days {
+			at, err := time.Parse(time.DateOnly, day.Date)
+			if err != nil {
+				continue
+			}
+			if !known || at.Before(oldest) {
+				oldest = at
+			}
+			if !known || at.After(newest) {
+				newest = at
+			}
+			known = true
+		}
+	}
+	return oldest, newest, known
+}
+
+// forget removes the days before a date.
+func (b Book) forget(before time.Time) {
+	date := before.Format(time.DateOnly)
+	for n := range b {
+		kept := slices.DeleteFunc(slices.Clone(b[n].Days), func(d CostDay) bool { return d.Date < date })
+		if len(kept) < len(b[n].Days) {
+			b[n].Days, b[n].From = kept, date
+		}
+	}
+}
+
+// mostSpent bounds the rows that limits are judged by: all of them are part of one memo.
+const mostSpent = 300
+
+// Spent returns what limits need of the bills that have costs in the month of a time. When there are too many rows,
+// those of one account are added up; the smallest amounts are then left out.
+func (b Book) Spent(now time.Time) (rows []Spent) {
+	month := now.UTC().Format(monthOnly)
+	for _, bill := range b {
+		if s := bill.Spent(); s.Month == month && s.Amount > 0 {
+			rows = append(rows, s)
+		}
+	}
+	if len(rows) <= mostSpent {
+		return rows
+	}
+	type key struct{ account, currency string }
+	sums := map[key]Money{}
+	for _, s := range rows {
+		k := key{s.Account, s.Currency}
+		sums[k] = sums[k].Plus(s.Amount)
+	}
+	rows = nil
+	for _, k := range slices.SortedFunc(maps.Keys(sums), func(a, o key) int {
+		return cmp.Or(cmp.Compare(sums[o], sums[a]), cmp.Compare(a.account, o.account), cmp.Compare(a.currency, o.currency))
+	}) {
+		rows = append(rows, Spent{Account: k.account, Currency: k.currency, Month: month, Amount: sums[k]})
+	}
+	return rows[:min(len(rows), mostSpent)]
+}

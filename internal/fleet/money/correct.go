@@ -1,0 +1,77 @@
+package money
+
+import (
+	"slices"
+	"strings"
+	"time"
+)
+
+// Correct adds what a node on a provider cost from a time until At, or takes it back, on the days to which the amounts
+// belong. It returns the days that are over, corrected; the argument stays as it is. A day, a month and a total never
+// fall below zero.
+func (c *Cost) Correct(days []CostDay, provider string, price Money, since time.Time, back bool) []CostDay {
+	days = slices.Clone(days)
+	at := later(since.UTC().Truncate(time.Second), c.Since)
+	for price > 0 && at.Before(c.At) {
+		until := at.Truncate(oneDay).Add(oneDay)
+		if c.At.Before(until) {
+			until = c.At
+		}
+		amount := price.During(until.Sub(at))
+		if back {
+			amount = -amount
+		}
+		days = c.correctDay(days, provider, at, amount)
+		at = until
+	}
+	return days
+}
+
+// During returns what a price per hour comes to in a time.
+func (m Money) During(d time.Duration) Money {
+	return Money(int64(m) / 3600 * int64(d/time.Second)).Plus(Money(int64(m) % 3600 * int64(d/time.Second) / 3600))
+}
+
+// correctDay adds an amount, which may be negative, to the day of a time and to the sums that the day is part of.
+func (c *Cost) correctDay(days []CostDay, provider string, at time.Time, amount Money) []CostDay {
+	if c.Providers == nil {
+		c.Providers = map[string]ProviderCost{}
+	}
+	p, date := c.Providers[provider], at.Format(time.DateOnly)
+	if date == c.At.Format(time.DateOnly) {
+		amount = max(amount, -p.Today)
+		p.Today += amount
+	} else {
+		days, amount = correctOver(days, provider, date, amount)
+		if date[:len(monthOnly)] == c.At.Format(monthOnly) {
+			c.Month = max(c.Month.Plus(amount), 0)
+		}
+	}
+	p.Total = max(p.Total.Plus(amount), 0)
+	c.Providers[provider] = p
+	return days
+}
+
+// correctOver adds an amount to a day that is over. It returns the amount that the day could take.
+func correctOver(days []CostDay, provider, date string, amount Money) ([]CostDay, Money) {
+	n, known := slices.BinarySearchFunc(days, date, func(d CostDay, date string) int {
+		return strings.Compare(d.Date, date)
+	})
+	switch {
+	case !known && amount < 0:
+		return days, 0
+	case !known:
+		days = slices.Insert(days, n, CostDay{Date: date})
+	}
+	sums := map[string]Money{}
+	for id, sum := range days[n].Providers {
+		sums[id] = sum
+	}
+	if _, apart := sums[provider]; !apart && amount < 0 {
+		provider = OtherProviders
+	}
+	amount = max(amount, -sums[provider])
+	sums[provider] = sums[provider].Plus(amount)
+	days[n].Providers = sums
+	return days, amount
+}

@@ -1,0 +1,204 @@
+package observer
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet/money"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/wait"
+)
+
+// Accounts reads what groups cost, and keeps the bills of those that have ended. Errors are those of the client.
+type Accounts interface {
+	// Costs reads a running group, and its days that are over.
+	Costs(ctx context.Context, group string) (fleet.Snapshot, []money.CostDay, error)
+	// Ended reads the month's sums of ended groups, Bills all their bills; HandOver adds bills, and is idempotent.
+	Ended(ctx context.Context) ([]money.Spent, error)
+	Bills(ctx context.Context) (money.Book, error)
+	HandOver(ctx context.Context, bills []money.Bill) error
+}
+
+// savedBills is the document with what the groups of a hub have cost, so that it outlives Temporal.
+type savedBills struct {
+	// Running are the bills of the groups that ran in the last round, Ended those of groups that have ended.
+	Running money.Book `json:"running,omitempty"`
+	Ended   money.Book `json:"ended,omitempty"`
+}
+
+// mostBills bounds each of the two books, in bytes.
+const mostBills = 350 << 10
+
+// bills keeps the saved bills up to date. Only the leader's loop uses it.
+type bills struct {
+	document []byte // as it was read or written last; nil before it was read
+	saved    savedBills
+	ended    []money.Spent // what the hub published when its bills were last read
+	read     bool          // the hub's bills were read by this leader
+	at       time.Time
+}
+
+// keepBills saves what the groups have cost, and hands the bills of groups that are gone to the hub. It does so at most
+// once in the time between two rounds that are not early, a minute. A failure changes nothing: the next call tries
+// again.
+func (o *Observer) keepBills(ctx context.Context, s state, b booked) {
+	if o.Costs == nil || o.Accounts == nil || time.Since(o.bills.at) < o.every() {
+		return
+	}
+	o.bills.at = time.Now()
+	if err := o.saveBills(ctx, s, b); err != nil && ctx.Err() == nil {
+		o.Logger.Warn("what the groups cost cannot be saved; the next round tries again", "error", err)
+	}
+}
+
+func (o *Observer) saveBills(ctx context.Context, s state, b booked) error {
+	kept := &o.bills
+	if kept.document == nil {
+		document, err := o.Costs.Read(ctx)
+		if err != nil {
+			return err
+		}
+		if kept.saved, err = readBills(document); err != nil {
+			o.Logger.Warn("the saved costs cannot be read; they begin with what runs", "error", err)
+		}
+		kept.document = append([]byte{}, document...)
+	}
+	o.billRunning(ctx, s, b)
+	if err := o.billEnded(ctx, b); err != nil {
+		return err
+	}
+	now := time.Now()
+	kept.saved.Running.Bound(mostBills, now)
+	kept.saved.Ended.Bound(mostBills, now)
+	document, err := json.Marshal(kept.saved)
+	if err != nil || bytes.Equal(document, kept.document) {
+		return err
+	}
+	if err := o.Costs.Save(ctx, document); err != nil {
+		return err
+	}
+	kept.document = document
+	return nil
+}
+
+func readBills(document []byte) (s savedBills, err error) {
+	if len(document) == 0 {
+		return s, nil
+	}
+	if err = json.Unmarshal(document, &s); err != nil {
+		return savedBills{}, fmt.Errorf("read the saved costs: %w", err)
+	}
+	return s, nil
+}
+
+// billRunning takes over what the groups cost that a round has read. A group whose history was reverted, or that is
+// being rebuilt, knows less than the saved bill.
+func (o *Observer) billRunning(ctx context.Context, s state, b booked) {
+	var mu sync.Mutex
+	known := slices.Clone(o.bills.saved.Running)
+	wait.ForAll(b.groups, readAtOnce, func(_ int, g fleet.Snapshot) {
+		if g.Recovering || g.Cost.IsEmpty() || g.Position().Behind(s.Records[g.Group].Position) {
+			return
+		}
+		bill := money.Bill{Group: g.Group, Cost: g.Cost, Epoch: g.Epoch, Revision: g.Revision}
+		bill.Account, _ = g.Account()
+		if rate, unpriced := g.Cost.Rate(); rate > 0 || unpriced > 0 {
+			bill.Cost, _ = g.Cost.Until(time.Now())
+		}
+		bill = bill.Settled()
+		have, found := known.Find(g.Group, g.Cost.Since)
+		bill.Days, bill.From = have.Days, have.From
+		if !found || have.Cost.At.Format(time.DateOnly) != bill.Cost.At.Format(time.DateOnly) {
+			bounded, cancel := context.WithTimeout(ctx, readBound)
+			defer cancel()
+			if _, days, err := o.Accounts.Costs(bounded, g.Group); err == nil {
+				bill.Days = days
+			} else {
+				return // the next minute tries again; until then the saved bill is older
+			}
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		o.bills.saved.Running.Add(bill)
+	})
+}
+
+// billEnded moves the bills of lives that are over from one book to the other, and makes sure that the hub has them.
+func (o *Observer) billEnded(ctx context.Context, b booked) error {
+	kept := &o.bills
+	var over []money.Bill
+	for _, bill := range kept.saved.Running {
+		switch gone, err := o.isOver(ctx, bill, b); {
+		case err != nil:
+			return err
+		case gone:
+			over = append(over, bill)
+		}
+	}
+	ended, err := o.Accounts.Ended(ctx)
+	if err != nil {
+		return err
+	}
+	if !kept.read || len(over) > 0 || !slices.Equal(ended, kept.ended) {
+		if err := o.settle(ctx, over); err != nil {
+			return err
+		}
+		kept.ended, kept.read = ended, true
+	}
+	return nil
+}
+
+// isOver reports whether the life of a group that a bill is of has ended.
+func (o *Observer) isOver(ctx context.Context, bill money.Bill, b booked) (bool, error) {
+	for _, g := range b.groups {
+		if g.Group == bill.Group {
+			return !g.Recovering && !g.Cost.Since.IsZero() && !g.Cost.Since.Equal(bill.Cost.Since), nil
+		}
+	}
+	if b.unreadGroup(bill.Group) {
+		return false, nil
+	}
+	_, err := o.Entities.Group(ctx, bill.Group)
+	if errors.Is(err, fleet.ErrNotRunning) {
+		return true, nil
+	}
+	return false, err
+}
+
+// settle gives the hub the bills that it lacks, and takes over those that it has.
+func (o *Observer) settle(ctx context.Context, over []money.Bill) error {
+	kept := &o.bills
+	hub, err := o.Accounts.Bills(ctx)
+	if err != nil {
+		return err
+	}
+	var lacks []money.Bill
+	for _, bill := range slices.Concat(over, kept.saved.Ended) {
+		if have, found := hub.Find(bill.Group, bill.Cost.Since); !found || have.Cost.At.Before(bill.Cost.At) {
+			lacks = append(lacks, bill)
+		}
+	}
+	for batch := range slices.Chunk(lacks, billsAtOnce) {
+		if err := o.Accounts.HandOver(ctx, batch); err != nil {
+			return err
+		}
+	}
+	for _, bill := range slices.Concat(over, hub) {
+		kept.saved.Ended.Add(bill)
+	}
+	for _, bill := range over {
+		kept.saved.Running = slices.DeleteFunc(kept.saved.Running, func(r money.Bill) bool {
+			return r.Is(bill.Group, bill.Cost.Since)
+		})
+	}
+	return nil
+}
+
+// billsAtOnce bounds the bills of one signal.
+const billsAtOnce = 4

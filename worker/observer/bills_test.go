@@ -1,0 +1,198 @@
+package observer_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet/money"
+	"github.com/liqo-autoscaler/liqo-autoscaler/worker/observer"
+)
+
+// accounts are the bills of a hub in memory, and the past days of its groups.
+type accounts struct {
+	*hub
+	book   money.Book
+	days   map[string][]money.CostDay
+	reads  int // of days and of bills: both cost a query
+	errors error
+}
+
+func (a *accounts) Costs(_ context.Context, group string) (fleet.Snapshot, []money.CostDay, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.reads++
+	return a.groups[group], a.days[group], a.errors
+}
+
+func (a *accounts) Ended(context.Context) ([]money.Spent, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.book.Spent(time.Now()), a.errors
+}
+
+func (a *accounts) Bills(context.Context) (money.Book, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.reads++
+	return append(money.Book{}, a.book...), a.errors
+}
+
+func (a *accounts) HandOver(_ context.Context, bills []money.Bill) error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, b := range bills {
+		a.book.Add(b)
+	}
+	return a.errors
+}
+
+// billed is a group with a node at 1 an hour since an hour ago.
+func billed(name string, revision int64, month float64) fleet.Snapshot {
+	now := time.Now().UTC().Truncate(time.Second)
+	return fleet.Snapshot{Group: name, Epoch: "t0", Revision: revision, Spec: &fleet.GroupSpec{
+		InstanceSpec: fleet.InstanceSpec{ID: name, Currency: "EUR"}, Spending: &money.Spending{Account: "team"}},
+		Cost: money.Cost{Currency: "EUR", Since: now.Add(-time.Hour), At: now, Month: money.Of(month),
+			Providers: map[string]money.ProviderCost{"milan": {Rate: money.Of(1), Nodes: 1}}}}
+}
+
+// saves counts the documents that a Memory was given.
+type saves struct {
+	observer.File
+	n int
+}
+
+func (s *saves) Save(ctx context.Context, document []byte) error {
+	s.n++
+	return s.File.Save(ctx, document)
+}
+
+func billing(t *testing.T, play func(t *testing.T, a *accounts, costs *saves, rounds func(n int))) {
+	t.Helper()
+	path := t.TempDir() + "/costs"
+	synctest.Test(t, func(t *testing.T) {
+		a := &accounts{hub: newHub(), days: map[string][]money.CostDay{}}
+		costs := &saves{File: observer.File(path)}
+		rounds := func(n int) {
+			o := a.observer()
+			o.Costs, o.Accounts, o.Memory = costs, a, observer.File(path+".memory")
+			leads(t, o, func(next func() error) {
+				for range n {
+					time.Sleep(time.Minute)
+					require.NoError(t, next())
+				}
+			})
+		}
+		play(t, a, costs, rounds)
+	})
+}
+
+// savedBill is the bill that a group that recovers gets.
+func savedBill(t *testing.T, costs *saves, group string) (money.Bill, bool) {
+	t.Helper()
+	bill, known, err := (&observer.Records{Memory: costs.File, Costs: costs}).Bill(t.Context(), group)
+	require.NoError(t, err)
+	return bill, known
+}
+
+// What a running group costs is saved each minute, with the days that are over, and no more often; while nothing costs
+// anything nothing is written, and no workflow is queried.
+func TestCostsAreSaved(t *testing.T) {
+	billing(t, func(t *testing.T, a *accounts, costs *saves, rounds func(n int)) {
+		_, known := savedBill(t, costs, "a")
+		require.False(t, known)
+		a.groups["a"], a.days["a"] = billed("a", 7, 5), []money.CostDay{{Date: "1999-12-31"}}
+		rounds(3)
+		bill, known := savedBill(t, costs, "a")
+		require.True(t, known)
+		require.Equal(t, "team", bill.Account)
+		require.Equal(t, int64(7), bill.Revision)
+		require.Equal(t, a.days["a"], bill.Days)
+		require.Zero(t, bill.Cost.Providers["milan"].Rate, "a saved bill does not grow by itself")
+		require.InDelta(t, 5+3./60, bill.Cost.ThisMonth().Float(), 1.5/60)
+
+		idle := a.groups["a"]
+		idle.Cost, _ = idle.Cost.Until(time.Now())
+		idle.Cost.Run(nil)
+		a.groups["a"] = idle
+		rounds(2)
+		n, reads := costs.n, a.reads
+		rounds(5)
+		require.Equal(t, n, costs.n)
+		require.LessOrEqual(t, a.reads, reads+1, "a new leader reads the hub's bills once")
+	})
+}
+
+// A group that is gone has handed its bill to the hub, or else the observer does; a later life of the group has a bill of
+// its own.
+func TestBillOfAGoneGroupIsHandedOver(t *testing.T) {
+	billing(t, func(t *testing.T, a *accounts, costs *saves, rounds func(n int)) {
+		a.groups["a"], a.groups["b"] = billed("a", 7, 5), billed("b", 7, 5)
+		rounds(2)
+		require.Empty(t, a.book)
+		own := money.Bill{Group: "a", Account: "team", Cost: a.groups["a"].Cost}
+		own.Cost.At = own.Cost.At.Add(time.Hour)
+		own = own.Settled()
+		a.book.Add(own)
+		delete(a.groups, "a")
+		again := billed("b", 1, 1)
+		again.Epoch = "t1"
+		a.groups["b"] = again
+		rounds(2)
+		require.Len(t, a.book, 2)
+		have, _ := a.book.Latest("a")
+		require.Equal(t, own, have, "what a group sends itself is better known")
+		_, known := a.book.Latest("b")
+		require.True(t, known)
+		_, known = savedBill(t, costs, "a")
+		require.False(t, known, "a new group of that name does not continue it")
+		bill, _ := savedBill(t, costs, "b")
+		require.True(t, bill.Is("b", again.Cost.Since))
+
+		a.book = nil // Temporal is lost
+		rounds(1)
+		require.Len(t, a.book, 2)
+	})
+}
+
+// Nobody who knows less replaces what is saved: not a group that was restored from a backup, not one that is being
+// rebuilt, and not an observer that cannot read the saved bills or the hub.
+func TestSavedCostsAreNotReplacedByLess(t *testing.T) {
+	billing(t, func(t *testing.T, a *accounts, costs *saves, rounds func(n int)) {
+		a.groups["a"] = billed("a", 7, 5)
+		rounds(2)
+		before, _ := savedBill(t, costs, "a")
+		for name, change := range map[string]func(*fleet.Snapshot){
+			"of a backup":   func(s *fleet.Snapshot) { s.Revision = 3 },
+			"being rebuilt": func(s *fleet.Snapshot) { s.Recovering = true },
+			"new":           func(s *fleet.Snapshot) { s.Cost = money.Cost{} },
+		} {
+			s := billed("a", 7, 90)
+			s.Cost.Since = before.Cost.Since
+			change(&s)
+			a.groups["a"] = s
+			rounds(2)
+			now, known := savedBill(t, costs, "a")
+			require.True(t, known, name)
+			require.Equal(t, before, now, name)
+		}
+		document, err := os.ReadFile(string(costs.File))
+		require.NoError(t, err)
+		a.errors = fmt.Errorf("no worker: %w", errors.ErrUnsupported)
+		delete(a.groups, "a")
+		rounds(2)
+		after, err := os.ReadFile(string(costs.File))
+		require.NoError(t, err)
+		require.Equal(t, string(document), string(after))
+		a.errors = nil
+		rounds(1)
+		require.Len(t, a.book, 1)
+	})
+}
