@@ -196,8 +196,8 @@ func (s *Server) balance(g *group, p *picture, now time.Time) money.Balance {
 	return money.Together(account, currency, running, s.ended.all(), now)
 }
 
-// mayShare waits until no other group of a shared account grows. Until done is called, none does: two of them cannot pass
-// a limit together. It fails while the size of another group of the account is not known.
+// mayShare waits until no other group of a shared account grows. Until done is called, none does: two of them cannot
+// pass a limit together. It fails while the size of another group of the account is not known.
 func (s *Server) mayShare(ctx context.Context, g *group) (done func(), err error) {
 	sp := g.terms.Load().spec.Spending
 	if sp == nil || sp.Account == "" {

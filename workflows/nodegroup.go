@@ -47,8 +47,8 @@ func NodeGroup(ctx workflow.Context, in EntityInput) error {
 	return err
 }
 
-// handOver sends the group's bill to the hub, because the group has been cancelled. The bill is not lost if the hub does
-// not run: the observer has saved it.
+// handOver sends the group's bill to the hub, because the group has been cancelled. The bill is not lost if the hub
+// does not run: the observer has saved it.
 func (g *nodeGroup) handOver() {
 	if g.ledger.Recovering {
 		return

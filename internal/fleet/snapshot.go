@@ -64,8 +64,8 @@ type InstanceView struct {
 	Registered bool `json:"registered,omitempty"`
 	// Kept is true while its Node is kept for the volumes of its provider.
 	Kept bool `json:"kept,omitempty"`
-	// Price is what it costs in an hour, in millionths of the group's currency, while the provider has its slice; 0 when the
-	// offer had no price.
+	// Price is what it costs in an hour, in millionths of the group's currency, while the provider has its slice; 0 when
+	// the offer had no price.
 	Price money.Money `json:"price,omitempty"`
 }
 
@@ -195,8 +195,8 @@ func (s Snapshot) Conditions(b money.Balance, more money.Money) (all []GroupNoti
 	return all
 }
 
-// Blocked returns why the group starts no instance that costs more an hour, by the balance of its account; the zero value
-// when it may. It does not know offers and limits of all groups.
+// Blocked returns why the group starts no instance that costs more an hour, by the balance of its account; the zero
+// value when it may. It does not know offers and limits of all groups.
 func (s Snapshot) Blocked(b money.Balance, more money.Money) GroupNotice {
 	switch {
 	case s.Paused:

@@ -75,7 +75,8 @@ func (f statusFlags) snapshots(ctx context.Context, groups *flow.Groups, more ..
 }
 
 // sharing returns the snapshots, with all groups that run when one of those that were asked for shares its account.
-func (f statusFlags) sharing(ctx context.Context, groups *flow.Groups, asked []fleet.Snapshot) ([]fleet.Snapshot, error) {
+func (f statusFlags) sharing(ctx context.Context, groups *flow.Groups,
+	asked []fleet.Snapshot) ([]fleet.Snapshot, error) {
 	shares := func(s fleet.Snapshot) bool {
 		account, _ := s.Account()
 		return account != s.Group

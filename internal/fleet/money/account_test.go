@@ -35,13 +35,14 @@ func TestAccountSumsRunningAndEndedGroups(t *testing.T) {
 		ended []money.Bill
 		month float64
 	}{
-		"nothing has ended":       {nil, 6},
-		"a group of the account":  {[]money.Bill{old}, 10},
-		"of another account":      {[]money.Bill{bill(t, "x", "x", "2026-11-09T22:00:00Z", "2026-11-10T02:00:00Z", 1)}, 6},
-		"in another currency":     {[]money.Bill{dollars}, 6},
-		"in the month before":     {[]money.Bill{bill(t, "x", "team", "2026-10-09T22:00:00Z", "2026-10-10T02:00:00Z", 1)}, 6},
-		"a life that still runs":  {[]money.Bill{live.Settled()}, 6},
-		"an earlier life of it":   {[]money.Bill{bill(t, "new", "team", "2026-11-01T00:00:00Z", "2026-11-01T01:00:00Z", 7)}, 13},
+		"nothing has ended":      {nil, 6},
+		"a group of the account": {[]money.Bill{old}, 10},
+		"of another account":     {[]money.Bill{bill(t, "x", "x", "2026-11-09T22:00:00Z", "2026-11-10T02:00:00Z", 1)}, 6},
+		"in another currency":    {[]money.Bill{dollars}, 6},
+		"in the month before":    {[]money.Bill{bill(t, "x", "team", "2026-10-09T22:00:00Z", "2026-10-10T02:00:00Z", 1)}, 6},
+		"a life that still runs": {[]money.Bill{live.Settled()}, 6},
+		"an earlier life of it": {[]money.Bill{bill(t, "new", "team", "2026-11-01T00:00:00Z", "2026-11-01T01:00:00Z", 7)},
+			13},
 		"one that nothing bounds": {[]money.Bill{{Group: "x", Account: "team"}}, 6},
 	} {
 		t.Run(name, func(t *testing.T) {
