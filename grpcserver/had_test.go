@@ -8,35 +8,50 @@ import (
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 
-	"github.com/liqo-autoscaler/liqo-autoscaler/discovery/market"
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet/choice"
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/testkit"
 )
 
-// buyer is groups of one shape on a market that is exact, and from which nobody else takes.
+// buys is the kind of market and of groups that a buyer has.
+type buys struct {
+	shapes bool // the groups' shapes differ
+	waits  bool // some instances choose only loops later
+	prices bool // the offers' prices differ
+}
+
+// buyer is groups on a market that is exact, and from which nobody else takes.
 type buyer struct {
 	*testing.T
+	buys
 	rand   *rand.Rand
 	groups *fakeGroups
 	market *fakeMarket
 	specs  []fleet.GroupSpec
-	waits  bool // some instances choose only loops later
+	own    map[[2]string]int // nodes by group and provider
 	asked  int
 }
 
-func newBuyer(t *testing.T, r *rand.Rand, prices bool) *buyer {
-	b := &buyer{T: t, rand: r, groups: newFake(), market: &fakeMarket{}}
+func newBuyer(t *testing.T, r *rand.Rand, kind buys) *buyer {
+	b := &buyer{T: t, buys: kind, rand: r, groups: newFake(), market: &fakeMarket{}, own: map[[2]string]int{}}
 	for n := range 1 + r.IntN(6) {
 		price := 1.0
-		if prices {
+		if b.prices {
 			price += r.Float64()
 		}
 		b.market.nodes(fmt.Sprint("p", n), r.IntN(6), price)
 	}
 	for n := range 1 + r.IntN(4) {
-		b.specs = append(b.specs, spec(fmt.Sprint("g", n), 0, 100))
+		g := spec(fmt.Sprint("g", n), 0, 100)
+		if b.shapes {
+			g.Shape = times(1+r.Int64N(3), g.Shape)
+			if r.IntN(3) == 0 {
+				g.Shape[corev1.ResourceCPU] = resource.MustParse("2")
+			}
+		}
+		b.specs = append(b.specs, g)
 	}
 	return b
 }
@@ -64,10 +79,14 @@ func (b *buyer) loop(c client) {
 // take has an instance choose, and takes its node from the market.
 func (b *buyer) take(g fleet.GroupSpec, e *fleet.Entry) {
 	now, _ := b.market.current()
-	d := choice.Choose(g.InstanceSpec, market.Market{Offers: now.Offers}.Candidates(), nil,
-		choice.Rank{Name: g.ID}, time.Now())
+	candidates := now.Candidates()
+	for n := range candidates {
+		candidates[n].Own = b.own[[2]string{g.ID, candidates[n].Offer.Provider}]
+	}
+	d := choice.Choose(g.InstanceSpec, candidates, nil, choice.Rank{Name: g.ID}, time.Now())
 	require.NotEmpty(b, d.Chosen, "what CA asked for within max cannot be had")
 	e.Phase, e.Offer = fleet.Ready, &fleet.Offer{Provider: d.Chosen}
+	b.own[[2]string{g.ID, d.Chosen}]++
 	b.market.set(func() {
 		for n := range b.market.Offers {
 			if o := &b.market.Offers[n]; o.Provider == d.Chosen {
@@ -92,18 +111,20 @@ func less(t *testing.T, free, shape corev1.ResourceList) corev1.ResourceList {
 
 // A CA that obeys the max that it is told, and grows one group in each loop, gets what it asks for.
 func TestMaxCanBeHad(t *testing.T) {
-	for name, c := range map[string]struct{ waits, prices bool }{
-		"all choose before the next loop": {},
-		"some choose loops later":         {waits: true},
-		"prices differ":                   {waits: true, prices: true},
+	for name, kind := range map[string]buys{
+		"all choose before the next loop":                 {},
+		"some choose loops later":                         {waits: true},
+		"prices differ":                                   {waits: true, prices: true},
+		"several shapes, all choose before the next loop": {shapes: true},
+		"several shapes, some choose loops later":         {shapes: true, waits: true},
+		"several shapes, prices differ":                   {shapes: true, waits: true, prices: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r, n := testkit.Cases(t, 10, 60)
 			asked := 0
 			for try := range n {
 				t.Run(fmt.Sprint(try), func(t *testing.T) { // which stops the server of each try at its end
-					b := newBuyer(t, r, c.prices)
-					b.waits = c.waits
+					b := newBuyer(t, r, kind)
 					client := onMarket(t, b.groups, b.market, b.specs...)
 					for range 25 {
 						b.loop(client)

@@ -2,6 +2,8 @@ package grpcserver
 
 import (
 	"cmp"
+	"slices"
+	"sort"
 	"time"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/discovery/market"
@@ -43,16 +45,18 @@ func (s *Server) measure() {
 	list, now := stands(s.roster.Load().list), time.Now()
 	figures := make(map[string]figure, len(list))
 	m, known := s.market()
-	candidates := subtract(m, list)
+	free := subtract(m, list)
 	s.countForeign(list, m)
+	candidates := slices.Clone(free)
 	for _, g := range list { // what waits takes its places first, each by its own shape
-		choice.Place(g.spec.InstanceSpec, g.seen.waiting, candidates, now)
+		g.place(g.seen.waiting, candidates, now)
 	}
-	left := make(map[string]map[string]int, len(list)) // by group and provider
+	all, left := make(rooms, len(list)), make(rooms, len(list))
 	for _, g := range list {
+		all[g.id] = choice.Room(g.spec.InstanceSpec, free, now)
 		left[g.id] = choice.Room(g.spec.InstanceSpec, candidates, now)
 	}
-	room, peered := rooms(list, left), map[string]bool{}
+	peered, judged := map[string]bool{}, 0
 	for _, o := range m.Offers {
 		peered[o.Provider] = o.Peered
 	}
@@ -60,7 +64,9 @@ func (s *Server) measure() {
 		if !g.read {
 			continue
 		}
-		f := figure{ceiling: g.seen.Target + room[g.id], dearest: choice.Dearest(g.spec.InstanceSpec, candidates, now)}
+		room := g.harmless(left.of(g), all.waiting(g, list), free, &judged, now)
+		f := figure{ceiling: g.seen.Target + part(room, left.sharers(g, list)),
+			dearest: choice.Dearest(g.spec.InstanceSpec, candidates, now)}
 		if !known {
 			f.ceiling = g.seen.Target + unknownRoom
 		}
@@ -116,25 +122,76 @@ func (s *Server) figure(id string) (figure, bool) {
 	return figure{}, false
 }
 
-// rooms is how many more instances of each group the offers have places for: those that holds and the instances that
-// are booked and have none yet leave, by group and provider. Groups that compete for the same offers get equal parts,
-// when others wait for places too or CA splits scale-outs between them.
-func rooms(list []stand, places map[string]map[string]int) map[string]int {
-	out := make(map[string]int, len(list))
-	for _, g := range list {
-		free, sharers := 0, 1
-		for _, n := range places[g.id] {
-			free += n
-		}
-		for _, other := range list {
-			competes := other.seen.waiting > 0 || balance(g.group, other.group)
-			if other.group != g.group && competes && overlap(places[g.id], places[other.id]) {
-				sharers++
-			}
-		}
-		out[g.id] = part(free, sharers)
+// rooms are the places that groups have, by group and provider.
+type rooms map[string]map[string]int
+
+// of is how many places a group has.
+func (r rooms) of(g stand) (n int) {
+	for _, free := range r[g.id] {
+		n += free
 	}
-	return out
+	return n
+}
+
+// waiting are the other groups that wait for places which the group has too.
+func (r rooms) waiting(g stand, list []stand) (others []stand) {
+	for _, other := range list {
+		if other.group != g.group && other.seen.waiting > 0 && overlap(r[g.id], r[other.id]) {
+			others = append(others, other)
+		}
+	}
+	return others
+}
+
+// sharers is among how many groups the places of one are divided, itself included: those that compete for the same
+// offers, when they wait for places too or CA splits scale-outs between them.
+func (r rooms) sharers(g stand, list []stand) int {
+	n := 1
+	for _, other := range list {
+		competes := other.seen.waiting > 0 || balance(g.group, other.group)
+		if other.group != g.group && competes && overlap(r[g.id], r[other.id]) {
+			n++
+		}
+	}
+	return n
+}
+
+// careful bounds how many offers one refresh judges for harmless. To judge one takes two microseconds.
+const careful = 200_000
+
+// harmless is how many of so many more instances of the group find places, and take none from the others that wait.
+// Nobody knows the order in which instances of several groups choose: those of this group may be the first, and leave
+// no node of another shape, or none at the only offer that another group may use; or they may be the last. judged
+// counts the offers; once they are more than careful, every instance counts as harmless.
+func (g stand) harmless(most int, others []stand, free []choice.Candidate, judged *int, now time.Time) int {
+	if most < 1 || len(others) == 0 {
+		return most
+	}
+	without := func(order []stand, more int) (n int) { // instances that find no place
+		if *judged += len(free) * len(order); *judged > careful {
+			return 0
+		}
+		candidates := slices.Clone(free)
+		for _, o := range order {
+			waiting := o.seen.waiting
+			if o.group == g.group {
+				waiting += more
+			}
+			n += o.place(waiting, candidates, now)
+		}
+		return n
+	}
+	first, last := append([]stand{g}, others...), append(others, g)
+	atFirst, atLast := without(first, 0), without(last, 0)
+	return sort.Search(most, func(n int) bool {
+		return without(first, n+1) > atFirst || without(last, n+1) > atLast
+	})
+}
+
+// place takes the places that so many instances of the group would choose, and returns how many find none.
+func (g stand) place(n int, candidates []choice.Candidate, now time.Time) int {
+	choice.Own(candidates, g.seen.on)
+	return choice.Place(g.spec.InstanceSpec, n, candidates, now)
 }
 
 // part is an equal one, rounded up: somebody gets the last place.

@@ -172,6 +172,33 @@ func TestRoomBesideWhatWaits(t *testing.T) {
 	require.Equal(t, []int{5, 2}, []int{c.max("any"), c.max("dear")}, "they compete for the 3 of turin")
 }
 
+// Instances that one group asks for now may choose before those that wait in another group. They take no place that the
+// others need: neither the only offer that these may use, nor what would have been a node of a larger shape.
+func TestRoomThatOthersWaitFor(t *testing.T) {
+	only, large := spec("waits", 0, 10), spec("waits", 0, 10)
+	only.Provider = "milan"
+	large.Shape = times(3, large.Shape)
+	for name, waits := range map[string]fleet.GroupSpec{"for one offer": only, "for a large node": large} {
+		t.Run(name, func(t *testing.T) {
+			f, m := newFake(), &fakeMarket{}
+			m.nodes("milan", 3, 1) // where the small nodes go first
+			m.nodes("turin", 2, 2)
+			c := onMarket(t, f, m, waits, spec("small", 0, 10))
+			require.Equal(t, 5, c.max("small"))
+			require.NoError(t, c.increase("waits", int32(c.max("waits"))))
+			require.NoError(t, c.refresh())
+			require.Zero(t, c.max("small"))
+			f.change("waits", func(l *fleet.Ledger) {
+				for _, e := range l.Entries {
+					e.Phase, e.Offer = fleet.Ready, &fleet.Offer{Name: "milan", Provider: "milan"}
+				}
+			})
+			require.NoError(t, c.refresh())
+			require.Equal(t, 2, c.max("small"))
+		})
+	}
+}
+
 func balancing(id, value string) fleet.GroupSpec {
 	s := spec(id, 0, 10)
 	s.Labels = map[string]string{fleet.LabelBalance: value}

@@ -132,9 +132,7 @@ func (w World) offers(g *Group, s fleet.Snapshot) int {
 		}
 	}
 	spec, candidates := *s.Spec, w.Market.Candidates()
-	for n, o := range w.Market.Offers {
-		candidates[n].Own = own[o.Provider]
-	}
+	choice.Own(candidates, own)
 	g.Offers = choice.Choose(spec.InstanceSpec, candidates, nil, choice.Rank{Name: spec.ID}, w.Now).Assessments
 	room := 0
 	for _, n := range choice.Room(spec.InstanceSpec, candidates, w.Now) {

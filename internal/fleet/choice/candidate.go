@@ -75,15 +75,20 @@ func CandidateOf(o fleet.Offer, state fleet.ProviderSnapshot) Candidate {
 	return c
 }
 
-// Take subtracts n nodes of a shape.
+// Own notes how many nodes of one group each provider has.
+func Own(candidates []Candidate, nodes map[string]int) {
+	for n := range candidates {
+		candidates[n].Own = nodes[candidates[n].Offer.Provider]
+	}
+}
+
+// Take subtracts n nodes of a shape. A copy of the candidate that was made before keeps its amounts.
 func (c *Candidate) Take(n int, shape corev1.ResourceList) {
 	if n < 1 {
 		return
 	}
 	c.Nodes += n
-	if c.Free == nil {
-		c.Free = c.Offer.Lendable.DeepCopy()
-	}
+	c.Free = c.free().DeepCopy()
 	for name, each := range shape {
 		if have, ok := c.Free[name]; ok {
 			for range n {
@@ -140,10 +145,11 @@ func Room(spec fleet.InstanceSpec, candidates []Candidate, now time.Time) map[st
 	return room
 }
 
-// Place takes the places that n instances of the group would choose, one after the other.
-func Place(spec fleet.InstanceSpec, n int, candidates []Candidate, now time.Time) {
+// Place takes the places that n instances of the group would choose, one after the other. It returns how many
+// find none.
+func Place(spec fleet.InstanceSpec, n int, candidates []Candidate, now time.Time) (without int) {
 	if n < 1 {
-		return
+		return 0
 	}
 	q, taken := judge(spec, candidates, nil, now), map[*Candidate]int{}
 	for at := range q.order(spec.ID, n) {
@@ -155,6 +161,7 @@ func Place(spec fleet.InstanceSpec, n int, candidates []Candidate, now time.Time
 	for c, nodes := range taken {
 		c.Take(nodes, spec.Shape)
 	}
+	return n
 }
 
 // Matching returns the offers that the group may use when all their capacity is free, ordered by the price of a node
