@@ -60,9 +60,15 @@ test: temporal ## the fast tests, with the race detector; under three minutes
 	go test -short $(TESTFLAGS) $(PACKAGES)
 
 .PHONY: test-all
-test-all: temporal ## the slow tests too, and a million steps of the explorer; under ten minutes
+test-all: temporal ## the slow tests too, a million steps of the explorer and 10,000 of each random case; under twelve minutes
 	go test $(TESTFLAGS) $(PACKAGES)
 	go test -count=1 -timeout 30m ./internal/fleet -run '^TestExplorer$$' -steps 1000000
+	@$(MAKE) properties
+
+.PHONY: properties
+CASES ?= 10000
+properties: ## the tests of random cases, CASES=10000 each; LIQO_AUTOSCALER_TEST_SEED=7: others
+	LIQO_AUTOSCALER_TEST_CASES=$(CASES) internal/tools/properties.sh
 
 .PHONY: test-ci
 test-ci: temporal $(BIN)/gotestsum # every test once; the last lines say how many tests ran, and which failed

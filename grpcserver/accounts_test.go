@@ -131,8 +131,7 @@ func TestEndedGroupsCountInTheirAccount(t *testing.T) {
 // However prices, failures, releases and renamed groups of an account fall, its nodes never cost more than the limit an
 // hour.
 func TestAnAccountNeverPassesItsHour(t *testing.T) {
-	r, n := testkit.Cases(t, 10, 60)
-	for range n {
+	for r := range testkit.Cases(t) {
 		f, m := newFake(), &fakeMarket{}
 		hard := float64(1 + r.IntN(20))
 		for p := range 1 + r.IntN(4) {

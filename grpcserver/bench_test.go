@@ -115,5 +115,5 @@ func overLoopback(b *testing.B, s *Server) client {
 		cancel()
 		require.NoError(b, <-done)
 	})
-	return client{b, protos.NewCloudProviderClient(conn)}
+	return client{t: b, CloudProviderClient: protos.NewCloudProviderClient(conn)}
 }

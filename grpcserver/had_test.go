@@ -15,28 +15,26 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/testkit"
 )
 
-// buys is the kind of market and of groups that a buyer has.
-type buys struct {
-	shapes bool // the groups' shapes differ
-	waits  bool // some instances choose only loops later
-	prices bool // the offers' prices differ
-}
-
 // buyer is groups on a market that is exact, and from which nobody else takes.
 type buyer struct {
 	*testing.T
-	buys
 	rand   *rand.Rand
 	groups *fakeGroups
 	market *fakeMarket
 	specs  []fleet.GroupSpec
-	own    map[[2]string]int // nodes by group and provider
-	asked  int
+
+	shapes bool // the groups' shapes differ
+	waits  bool // some instances choose only loops later
+	prices bool // the offers' prices differ
+
+	own            map[[2]string]int // nodes by group and provider
+	asked, without int               // instances, and those that found no place
 }
 
-func newBuyer(t *testing.T, r *rand.Rand, kind buys) *buyer {
-	b := &buyer{T: t, buys: kind, rand: r, groups: newFake(), market: &fakeMarket{}, own: map[[2]string]int{}}
-	for n := range 1 + r.IntN(6) {
+func newBuyer(t *testing.T, r *rand.Rand) *buyer {
+	b := &buyer{T: t, rand: r, groups: newFake(), market: &fakeMarket{}, own: map[[2]string]int{},
+		shapes: r.IntN(2) == 0, waits: r.IntN(3) > 0, prices: r.IntN(2) == 0}
+	for n := range 1 + r.IntN(5) {
 		price := 1.0
 		if b.prices {
 			price += r.Float64()
@@ -84,7 +82,11 @@ func (b *buyer) take(g fleet.GroupSpec, e *fleet.Entry) {
 		candidates[n].Own = b.own[[2]string{g.ID, candidates[n].Offer.Provider}]
 	}
 	d := choice.Choose(g.InstanceSpec, candidates, nil, choice.Rank{Name: g.ID}, time.Now())
-	require.NotEmpty(b, d.Chosen, "what CA asked for within max cannot be had")
+	if d.Chosen == "" {
+		e.Phase = fleet.Released
+		b.without++
+		return
+	}
 	e.Phase, e.Offer = fleet.Ready, &fleet.Offer{Provider: d.Chosen}
 	b.own[[2]string{g.ID, d.Chosen}]++
 	b.market.set(func() {
@@ -109,30 +111,22 @@ func less(t *testing.T, free, shape corev1.ResourceList) corev1.ResourceList {
 	return left
 }
 
-// A CA that obeys the max that it is told, and grows one group in each loop, gets what it asks for.
+// A CA that obeys the max that it is told, and grows one group in each loop, gets what it asks for. Only where instances
+// of several shapes wait may one of a thousand find no place: nobody knows in which order they choose.
 func TestMaxCanBeHad(t *testing.T) {
-	for name, kind := range map[string]buys{
-		"all choose before the next loop":                 {},
-		"some choose loops later":                         {waits: true},
-		"prices differ":                                   {waits: true, prices: true},
-		"several shapes, all choose before the next loop": {shapes: true},
-		"several shapes, some choose loops later":         {shapes: true, waits: true},
-		"several shapes, prices differ":                   {shapes: true, waits: true, prices: true},
-	} {
-		t.Run(name, func(t *testing.T) {
-			r, n := testkit.Cases(t, 10, 60)
-			asked := 0
-			for try := range n {
-				t.Run(fmt.Sprint(try), func(t *testing.T) { // which stops the server of each try at its end
-					b := newBuyer(t, r, kind)
-					client := onMarket(t, b.groups, b.market, b.specs...)
-					for range 25 {
-						b.loop(client)
-					}
-					asked += b.asked
-				})
-			}
-			require.Greater(t, asked, n)
-		})
+	asked, unsure, without := 0, 0, 0
+	for r := range testkit.Cases(t) {
+		b := newBuyer(t, r)
+		c := newDirect(t, marketed(t, b.groups, b.market, b.specs...))
+		for range 8 {
+			b.loop(c)
+		}
+		if asked += b.asked; b.shapes && b.waits {
+			unsure, without = unsure+b.asked, without+b.without
+		} else {
+			require.Zero(t, b.without)
+		}
 	}
+	t.Logf("asked for %d, of which %d where the order is unknown; %d of these found no place", asked, unsure, without)
+	require.LessOrEqual(t, without, unsure/1000)
 }

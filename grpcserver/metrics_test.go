@@ -208,7 +208,7 @@ func TestRPCsAreMeasured(t *testing.T) {
 	s := loaded(t, newFake(), specs("cpu")...)
 	m := NewMetrics(s)
 	conn := dial(t, s, ServeOptions{Interceptors: []grpc.UnaryServerInterceptor{m.Interceptor()}})
-	c := client{t, protos.NewCloudProviderClient(conn)}
+	c := client{t: t, CloudProviderClient: protos.NewCloudProviderClient(conn)}
 	require.NoError(t, c.increase("cpu", 1))
 	require.Error(t, c.increase("cpu", 1000))
 	c.target("cpu")

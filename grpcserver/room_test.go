@@ -52,10 +52,16 @@ func times(n int64, shape corev1.ResourceList) corev1.ResourceList {
 
 func onMarket(t *testing.T, f *fakeGroups, m *fakeMarket, specs ...fleet.GroupSpec) client {
 	t.Helper()
+	return newClient(t, marketed(t, f, m, specs...))
+}
+
+// marketed is a server on a market, with a view.
+func marketed(t *testing.T, f *fakeGroups, m *fakeMarket, specs ...fleet.GroupSpec) *Server {
+	t.Helper()
 	s, err := New(Options{Groups: f, Specs: specs, Logger: quiet, Market: m.current})
 	require.NoError(t, err)
 	require.NoError(t, s.Start(t.Context()))
-	return newClient(t, s)
+	return s
 }
 
 func (c client) max(group string) int {

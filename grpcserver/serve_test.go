@@ -105,7 +105,7 @@ func TestStopsGracefully(t *testing.T) {
 			require.NoError(t, err)
 			defer conn.Close()
 			answered := make(chan error, 1)
-			c := client{t, protos.NewCloudProviderClient(conn)}
+			c := client{t: t, CloudProviderClient: protos.NewCloudProviderClient(conn)}
 			go func() { answered <- c.increase("cpu", 1) }()
 			<-began
 			cancel()
@@ -124,7 +124,7 @@ func TestServesWhileEndpointsFollow(t *testing.T) {
 		served := make(chan error, 1)
 		go func() { served <- Serve(ctx, listener, s, ServeOptions{LameDuck: time.Minute}) }()
 		conn := dialTo(t, listener)
-		c, health := client{t, protos.NewCloudProviderClient(conn)}, healthpb.NewHealthClient(conn)
+		c, health := client{t: t, CloudProviderClient: protos.NewCloudProviderClient(conn)}, healthpb.NewHealthClient(conn)
 		require.NoError(t, c.increase("cpu", 1))
 		began := time.Now()
 		cancel()
@@ -199,7 +199,7 @@ func (c *counting) HandleConn(context.Context, stats.ConnStats) {}
 func TestCallsAreSeen(t *testing.T) {
 	calls := &counting{}
 	conn := dial(t, loaded(t, newFake(), specs("cpu")...), ServeOptions{Calls: calls})
-	c := client{t, protos.NewCloudProviderClient(conn)}
+	c := client{t: t, CloudProviderClient: protos.NewCloudProviderClient(conn)}
 	require.NoError(t, c.refresh())
 	require.Zero(t, c.target("cpu"))
 	require.EqualValues(t, 2, calls.begun.Load())

@@ -8,6 +8,7 @@ import (
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/grpcserver"
 	"github.com/liqo-autoscaler/liqo-autoscaler/grpcserver/config"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/testkit"
 )
 
 // gpuSizes have three resources that weigh something: their sum depends on its order.
@@ -26,7 +27,7 @@ func gpuSizes() config.NodeGroup {
 func TestSizesAreTheSameEachTime(t *testing.T) {
 	first := gpuSizes().Bases()
 	require.Equal(t, 1.0, first[0].PriceFactor)
-	for range 200 {
+	for range testkit.Cases(t) {
 		for n, s := range gpuSizes().Bases() {
 			require.Equal(t, first[n].PriceFactor, s.PriceFactor, s.ID)
 			require.Equal(t, first[n].Hash(), s.Hash(), s.ID)

@@ -78,3 +78,21 @@ func TestPoll(t *testing.T) {
 		require.Equal(t, time.Minute, time.Since(began))
 	})
 }
+
+// The cases of a seed are the same in each run, and one of them alone is the same as among all.
+func TestCases(t *testing.T) {
+	draw := func(seed, cases string) (drawn []uint64) {
+		t.Setenv(testkit.EnvSeed, seed)
+		t.Setenv(testkit.EnvCases, cases)
+		for r := range testkit.Cases(t) {
+			drawn = append(drawn, r.Uint64())
+		}
+		return drawn
+	}
+	all := draw("7", "20")
+	require.Len(t, all, 20)
+	require.Equal(t, all, draw("7", "20"))
+	require.Equal(t, all[13:14], draw("7/13", "20"))
+	require.NotEqual(t, all, draw("8", "20"))
+	require.Len(t, slices.Compact(slices.Sorted(slices.Values(all))), 20)
+}

@@ -28,9 +28,8 @@ func TestPlaceIsWhereNodesGo(t *testing.T) {
 
 // In random markets Place takes what as many instances take that choose one after the other.
 func TestPlaceIsABurst(t *testing.T) {
-	r, n := testkit.Cases(t, 200, 2000)
 	selections := []*fleet.Selection{nil, {Price: 1, Latency: 1}, {Price: 1, Spread: 1}, {Pack: 1}}
-	for range n {
+	for r := range testkit.Cases(t) {
 		spec, all := randomShape(r), randomCandidates(r, 12)
 		spec.Selection = selections[r.IntN(len(selections))]
 		places := 0

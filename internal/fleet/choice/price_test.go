@@ -10,6 +10,7 @@ import (
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet/choice"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/testkit"
 )
 
 type prices = map[corev1.ResourceName]float64
@@ -59,7 +60,7 @@ func TestPriceIsTheSameEachTime(t *testing.T) {
 	offer := fleet.Offer{Prices: prices{"cpu": 0.1, "memory": 0.7, "pods": 1e-7, "ephemeral-storage": 0.3,
 		"nvidia.com/gpu": 1e5}}
 	first := choice.Price(spec, offer)
-	for range 200 {
+	for range testkit.Cases(t) {
 		require.Equal(t, math.Float64bits(first), math.Float64bits(choice.Price(spec, offer)))
 	}
 }

@@ -2,7 +2,6 @@ package choice_test
 
 import (
 	"fmt"
-	"math/rand"
 	"slices"
 	"testing"
 	"time"
@@ -11,6 +10,7 @@ import (
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet/choice"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/testkit"
 )
 
 func weighing(s fleet.Selection) fleet.InstanceSpec {
@@ -103,18 +103,17 @@ func TestSelectionInABurst(t *testing.T) {
 
 // Nothing but the input decides, and what is cut off by the shortlist does not change the choice.
 func TestSelectionIsDeterministic(t *testing.T) {
-	random := rand.New(rand.NewSource(7))
 	all := fleet.Selection{Price: 1, Warm: 0.5, Latency: 0.3, Spread: 1, Pack: 0.1, Failures: 1}
-	for range 200 {
+	for random := range testkit.Cases(t) {
 		var candidates []choice.Candidate
-		for n := range 1 + random.Intn(choice.MaxCandidates) {
-			name, price := fmt.Sprintf("p%02d", n), float64(random.Intn(4))
+		for n := range 1 + random.IntN(choice.MaxCandidates) {
+			name, price := fmt.Sprintf("p%02d", n), float64(random.IntN(4))
 			candidates = append(candidates, candidate(name, price, func(c *choice.Candidate) {
-				c.Own, c.Warm, c.Failures = random.Intn(3), random.Intn(2) == 0, float64(random.Intn(3))
-				c.Offer.LatencyMilliseconds = random.Intn(100)
+				c.Own, c.Warm, c.Failures = random.IntN(3), random.IntN(2) == 0, float64(random.IntN(3))
+				c.Offer.LatencyMilliseconds = random.IntN(100)
 			}))
 		}
-		rank := choice.Rank{Ahead: random.Intn(10), Name: "g"}
+		rank := choice.Rank{Ahead: random.IntN(10), Name: "g"}
 		want := choice.Choose(weighing(all), candidates, nil, rank, chooseAt)
 		short, _ := choice.Shortlist(weighing(all), candidates, nil, rank, chooseAt)
 		require.Equal(t, want.Chosen, choice.Keep(weighing(all), short, nil, chooseAt).Chosen)
@@ -139,34 +138,33 @@ func TestFailuresFade(t *testing.T) {
 
 // Each takes what is left when those ahead of it have chosen and have been given a node, one after the other.
 func TestChoicesOfABurstAreThoseOneAfterTheOther(t *testing.T) {
-	random := rand.New(rand.NewSource(3))
-	for n, by := range []*fleet.Selection{nil, {Price: 1}, {Spread: 1}, {Spread: 0.5}, {Pack: 0.5}, {Warm: 1, Spread: 2},
-		{Latency: 1, Pack: 1}, {Spread: 3, Pack: 1, Failures: 1}} {
-		for range 30 {
-			spec := chooseSpec
-			spec.Selection = by
-			var candidates []choice.Candidate
-			for n := range 1 + random.Intn(6) {
-				price := float64(1 + n) // a place of another price is no equal, which would be dealt out in turn
-				candidates = append(candidates, candidate(fmt.Sprint("p", n), price, func(c *choice.Candidate) {
-					c.Own, c.Warm, c.Failures = random.Intn(3), random.Intn(2) == 0, float64(random.Intn(2))
-					c.Offer.LatencyMilliseconds, c.Offer.MaxNodes = 20*random.Intn(3), random.Intn(4)
-				}))
+	selections := []*fleet.Selection{nil, {Price: 1}, {Spread: 1}, {Spread: 0.5}, {Pack: 0.5}, {Warm: 1, Spread: 2},
+		{Latency: 1, Pack: 1}, {Spread: 3, Pack: 1, Failures: 1}}
+	for random := range testkit.Cases(t) {
+		n := random.IntN(len(selections))
+		spec := chooseSpec
+		spec.Selection = selections[n]
+		var candidates []choice.Candidate
+		for n := range 1 + random.IntN(6) {
+			price := float64(1 + n) // a place of another price is no equal, which would be dealt out in turn
+			candidates = append(candidates, candidate(fmt.Sprint("p", n), price, func(c *choice.Candidate) {
+				c.Own, c.Warm, c.Failures = random.IntN(3), random.IntN(2) == 0, float64(random.IntN(2))
+				c.Offer.LatencyMilliseconds, c.Offer.MaxNodes = 20*random.IntN(3), random.IntN(4)
+			}))
+		}
+		one := slices.Clone(candidates)
+		for ahead := range 12 {
+			at := choice.Rank{Ahead: ahead, Name: "g"}
+			got := choice.Choose(spec, candidates, nil, at, chooseAt).Chosen
+			want := choice.Choose(spec, one, nil, choice.Rank{Name: "g"}, chooseAt).Chosen
+			if choice.Room(spec, one, chooseAt)[want] == 0 {
+				break // they are all full: those that are left over try the best one
 			}
-			one := slices.Clone(candidates)
-			for ahead := range 12 {
-				at := choice.Rank{Ahead: ahead, Name: "g"}
-				got := choice.Choose(spec, candidates, nil, at, chooseAt).Chosen
-				want := choice.Choose(spec, one, nil, choice.Rank{Name: "g"}, chooseAt).Chosen
-				if choice.Room(spec, one, chooseAt)[want] == 0 {
-					break // they are all full: those that are left over try the best one
-				}
-				require.Equal(t, want, got, "selection %d, %d ahead of %v", n, ahead, candidates)
-				for i := range one {
-					if one[i].Offer.Provider == want {
-						one[i].Take(1, spec.Shape)
-						one[i].Own++
-					}
+			require.Equal(t, want, got, "selection %d, %d ahead of %v", n, ahead, candidates)
+			for i := range one {
+				if one[i].Offer.Provider == want {
+					one[i].Take(1, spec.Shape)
+					one[i].Own++
 				}
 			}
 		}

@@ -38,9 +38,8 @@ func TestABurstTakesEachPlaceOnceThroughTheShortlist(t *testing.T) {
 
 // What is chosen from the shortlist is what would be chosen from all offers.
 func TestTheShortlistKeepsTheChoice(t *testing.T) {
-	r, n := testkit.Cases(t, 500, 4000)
 	selections := []*fleet.Selection{nil, {Price: 1, Latency: 1}, {Price: 1, Spread: 1}, {Pack: 1, Failures: 1}}
-	for range n {
+	for r := range testkit.Cases(t) {
 		spec, all := chooseSpec, []choice.Candidate(nil)
 		spec.Selection = selections[r.IntN(len(selections))]
 		for n := range 1 + r.IntN(60) {
@@ -75,10 +74,9 @@ func TestKeepJudgesAgain(t *testing.T) {
 // An instance chooses the same place before and after those ahead of it have taken theirs, and an offer where the group
 // has fewer nodes comes first.
 func TestThePlaceIsTheSameOnceOthersHaveTheirs(t *testing.T) {
-	r, n := testkit.Cases(t, 200, 2000)
-	for range n {
+	for r := range testkit.Cases(t) {
 		var all []choice.Candidate
-		for n := range 2 + r.IntN(8) {
+		for n := range 2 + r.IntN(5) {
 			all = append(all, candidate(fmt.Sprintf("p%02d", n), 1, func(c *choice.Candidate) {
 				c.Offer.MaxNodes = 1 + r.IntN(3)
 			}))
