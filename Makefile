@@ -194,7 +194,8 @@ mutate: ## change the code at random, and list what no fast test notices: N=150 
 	@go run ./internal/tools/mutate -n $(N) -seed $(SEED)
 
 .PHONY: defects
-defects: ## make the mistakes of internal/fleet/testdata/defects one at a time: the explorer must find each
+defects: ## make deliberate mistakes one at a time: the explorer must find those of internal/fleet/testdata/defects, the models those of internal/testkit/defect/testdata
+	go test ./internal/testkit/defect -run '^TestModelsFindDefects$$' -count=1 -defects -timeout 1h -v
 	go test ./internal/fleet -run '^TestExplorerFindsDefects$$' -count=1 -defects -timeout 1h -v
 
 .PHONY: lines

@@ -1,0 +1,82 @@
+// Package defect makes deliberate mistakes, one at a time and without changing a file, for tests that have to find
+// them.
+package defect
+
+import (
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// Defect is a deliberate mistake. Its file says after comments the file that it is made in, who must find it, the lines
+// to take away and those to put there instead.
+type Defect struct {
+	Name, File string
+	// Package and Test are those that must find it, "" when the line has no more than the file.
+	Package, Test string
+
+	old, new string
+}
+
+// Load reads the defects of a folder; root is where the paths in them begin.
+func Load(t testing.TB, dir, root string) (all []Defect) {
+	t.Helper()
+	paths, err := filepath.Glob(filepath.Join(dir, "*.txt"))
+	require.NoError(t, err)
+	require.NotEmpty(t, paths)
+	for _, path := range paths {
+		text, err := os.ReadFile(path)
+		require.NoError(t, err)
+		d := Defect{Name: strings.TrimSuffix(filepath.Base(path), ".txt")}
+		for line := range strings.Lines(string(text)) {
+			switch line[0] {
+			case '#':
+			case '-':
+				d.old += line[1:]
+			case '+':
+				d.new += line[1:]
+			default:
+				words := append(strings.Fields(line), "", "")
+				d.File, d.Package, d.Test = filepath.Join(root, words[0]), filepath.Join(root, words[1]), words[2]
+			}
+		}
+		all = append(all, d)
+	}
+	return all
+}
+
+// Fits holds the defect against the code: who changes what it breaks changes the defect, too.
+func (d Defect) Fits(t testing.TB) {
+	t.Helper()
+	source, err := os.ReadFile(d.File)
+	require.NoError(t, err, d.Name)
+	require.Equal(t, 1, strings.Count(string(source), d.old), "%s.txt takes lines away that are not in %s, or not once: "+
+		"write it anew\n%s", d.Name, d.File, d.old)
+}
+
+// Build builds the tests of a package with the mistake in the code.
+func (d Defect) Build(t testing.TB, folder string) (binary string) {
+	t.Helper()
+	source, err := os.ReadFile(d.File)
+	require.NoError(t, err)
+	original, err := filepath.Abs(d.File)
+	require.NoError(t, err)
+	dir := t.TempDir()
+	changed, overlay := filepath.Join(dir, "changed.go"), filepath.Join(dir, "overlay.json")
+	binary = filepath.Join(dir, "broken.test")
+	broken := strings.Replace(string(source), d.old, d.new, 1)
+	require.NoError(t, os.WriteFile(changed, []byte(broken), 0o600))
+	raw, err := json.Marshal(map[string]any{"Replace": map[string]string{original: changed}})
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(overlay, raw, 0o600))
+	build := exec.CommandContext(t.Context(), "go", "test", "-c", "-vet=off", "-overlay", overlay, "-o", binary, ".")
+	build.Dir = folder
+	out, err := build.CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	return binary
+}
