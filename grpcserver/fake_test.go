@@ -33,6 +33,7 @@ type fakeGroups struct {
 	onBooked   func(fleet.Request) // called once, when the next mutation has run
 
 	calls  map[string]int
+	ids    int
 	closed []string
 }
 
@@ -42,6 +43,8 @@ type fakeGroup struct {
 	snap   fleet.Snapshot
 	exists []fleet.Found // what its recovery finds
 	silent bool          // it publishes nothing
+
+	refused map[int]fleet.Refusal // by the last operation, of its calls
 }
 
 // lose says how the next mutation loses its answer; the zero value loses nothing.
@@ -172,18 +175,36 @@ func (f *fakeGroups) Shrink(ctx context.Context, group string, delta int, seen f
 	return f.mutate(ctx, fleet.Shrink, group, fleet.Request{Delta: delta, Seen: seen})
 }
 
-func (f *fakeGroups) Release(ctx context.Context, group string, names []string,
-	seen fleet.Position) (fleet.Position, error) {
-	return f.mutate(ctx, fleet.Release, group, fleet.Request{Names: names, Seen: seen})
+func (f *fakeGroups) NewCall(ctx context.Context, names []string) fleet.Call {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.ids++
+	return fleet.Call{Operation: fleet.Operation{ID: fmt.Sprint("call", f.ids), GiveUpAt: giveUpAt(ctx)}, Names: names}
+}
+
+func (f *fakeGroups) ReleaseEach(ctx context.Context, group string, calls []fleet.Call,
+	seen fleet.Position) (at fleet.Position, refused map[int]fleet.Refusal, err error) {
+	at, err = f.mutate(ctx, fleet.Release, group, fleet.Request{Calls: slices.Clone(calls), Seen: seen})
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if g := f.groups[group]; g != nil && err == nil {
+		refused = g.refused
+	}
+	return at, refused, err
+}
+
+// giveUpAt is when an operation counts as given up.
+func giveUpAt(ctx context.Context) time.Time {
+	if deadline, ok := ctx.Deadline(); ok {
+		return deadline.Add(-fleet.GiveUpBefore)
+	}
+	return time.Now().Add(time.Hour)
 }
 
 func (f *fakeGroups) mutate(ctx context.Context, verb fleet.Verb, group string, r fleet.Request) (fleet.Position, error) {
 	f.mu.Lock()
 	f.calls[string(verb)]++
-	r.Operation = fleet.Operation{ID: fmt.Sprint(verb, f.calls[string(verb)]), GiveUpAt: time.Now().Add(time.Hour)}
-	if deadline, ok := ctx.Deadline(); ok {
-		r.Operation.GiveUpAt = deadline.Add(-fleet.GiveUpBefore)
-	}
+	r.Operation = fleet.Operation{ID: fmt.Sprint(verb, f.calls[string(verb)]), GiveUpAt: giveUpAt(ctx)}
 	delay := f.delay
 	f.mu.Unlock()
 	if delay > 0 {
@@ -214,6 +235,9 @@ func (f *fakeGroups) once(ctx context.Context, verb fleet.Verb, group string, r 
 		}
 		if lost.late > 0 { // its task began before the caller gave up
 			r.Operation.GiveUpAt = time.Now().Add(time.Hour)
+			for n := range r.Calls {
+				r.Calls[n].Operation.GiveUpAt = r.Operation.GiveUpAt
+			}
 			time.AfterFunc(lost.late, func() { f.set(func(*fakeGroups) { _, _ = g.operate(verb, r) }) })
 		}
 		return fleet.Position{}, fmt.Errorf("%s %s: %w", verb, group, errors.Join(fleet.ErrOutcomeUnknown,
@@ -252,7 +276,8 @@ func (g *fakeGroup) operate(verb fleet.Verb, r fleet.Request) (fleet.Position, e
 	if verb == fleet.Grow && !now.After(r.Operation.GiveUpAt) { // one that is given up is judged by the present time
 		at = began(g.ledger.Epoch)
 	}
-	err := g.ledger.Operate(verb, r, at)
+	var err error
+	g.refused, err = g.ledger.OperateEach(verb, r, at)
 	for _, e := range g.ledger.Entries {
 		if e.BookedAt.Equal(at) { // only the name is of that second: no deadline has passed
 			e.BookedAt, e.Since = now, now

@@ -31,8 +31,8 @@ const (
 // mutation is one change of a group that CA asks for.
 type mutation struct {
 	verb  string
-	delta int      // of increase and decrease, positive
-	names []string // of deleteNodes
+	delta int // of increase and decrease, positive
+	calls []*deletion
 	// priceCap is what each node of increase may cost, see fleet.Request.
 	priceCap float64
 }
@@ -45,7 +45,7 @@ func (m mutation) send(ctx context.Context, groups Groups, g *group) (fleet.Posi
 	case decrease:
 		return groups.Shrink(ctx, g.id, m.delta, g.seen())
 	default:
-		return groups.Release(ctx, g.id, m.names, g.seen())
+		return release(ctx, groups, g, m.calls)
 	}
 }
 
@@ -62,7 +62,7 @@ func (m mutation) shows(before, after *picture) bool {
 		}
 		return added == m.delta
 	case deleteNodes:
-		return !slices.ContainsFunc(m.names, after.counts)
+		return !slices.ContainsFunc(m.calls, func(d *deletion) bool { return !d.shows(after) })
 	default:
 		return false
 	}

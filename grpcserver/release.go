@@ -14,9 +14,29 @@ import (
 
 // deletion is one call of NodeGroupDeleteNodes that waits for its group's turn.
 type deletion struct {
-	ctx   context.Context // with a deadline
-	names []string
-	done  chan error // buffered: nobody may wait for it any longer
+	ctx  context.Context // with a deadline
+	call fleet.Call
+	// refused is why the group did not book the call, when it has booked others.
+	refused error
+	done    chan error // buffered: nobody may wait for it any longer
+}
+
+// shows reports whether the picture after a booking of an unknown outcome tells that the call has run, or need not.
+func (d *deletion) shows(after *picture) bool {
+	return !slices.ContainsFunc(d.call.Names, after.counts)
+}
+
+// release books calls in one update, and notes which of them the group has refused.
+func release(ctx context.Context, groups Groups, g *group, calls []*deletion) (fleet.Position, error) {
+	each := make([]fleet.Call, len(calls))
+	for n, d := range calls {
+		each[n] = d.call
+	}
+	at, refused, err := groups.ReleaseEach(ctx, g.id, each, g.seen())
+	for n, why := range refused {
+		calls[n].refused = &why
+	}
+	return at, err
 }
 
 // sameDeadline is how far the deadlines of calls may be apart that are booked together: the booking must have run, or
@@ -25,7 +45,8 @@ const sameDeadline = time.Second
 
 // release takes instances back. Calls of one group that wait for its turn are booked together, in one update. Cluster
 // Autoscaler deletes ten idle nodes by ten calls at the same time, each of which it gives five seconds, and one update
-// each took longer. Each call gets its own outcome, and a call that was given up is left out.
+// each took longer. Each call stays an operation of its own, with its own id, validation and outcome. A call that was
+// given up is left out.
 func (s *Server) release(ctx context.Context, id string, names []string) error {
 	ctx, cancel := context.WithTimeout(ctx, mutationTimeout)
 	defer cancel()
@@ -33,7 +54,7 @@ func (s *Server) release(ctx context.Context, id string, names []string) error {
 	if err != nil {
 		return err
 	}
-	d := &deletion{ctx: ctx, names: names, done: make(chan error, 1)}
+	d := &deletion{ctx: ctx, call: s.groups.NewCall(ctx, names), done: make(chan error, 1)}
 	g.mu.Lock()
 	g.deletions = append(g.deletions, d)
 	first := len(g.deletions) == 1
@@ -64,7 +85,7 @@ func (s *Server) releaseWaiting(parent context.Context, g *group) {
 		}
 		g.turn.Release(1)
 		for _, d := range batch {
-			d.done <- err
+			d.done <- d.outcome(err, g)
 		}
 		if !more {
 			return
@@ -82,17 +103,26 @@ func (s *Server) releaseTogether(parent context.Context, g *group, batch []*dele
 		}
 	}()
 	until, _ := batch[0].ctx.Deadline()
-	var names []string
 	for _, d := range batch {
 		if deadline, _ := d.ctx.Deadline(); deadline.Before(until) {
 			until = deadline
 		}
-		names = append(names, d.names...)
 	}
-	slices.Sort(names)
 	ctx, cancel := context.WithDeadline(parent, until)
 	defer cancel()
-	return s.inTurn(ctx, g, mutation{verb: deleteNodes, names: slices.Compact(names)})
+	return s.inTurn(ctx, g, mutation{verb: deleteNodes, calls: batch})
+}
+
+// outcome is what one call of a booking is told. err is that of the whole booking. A call may be seen to have run
+// although the booking's answer was lost.
+func (d *deletion) outcome(err error, g *group) error {
+	if err == nil {
+		return toStatus(deleteNodes, g.id, d.refused)
+	}
+	if p := g.picture.Load(); p != nil && g.isDirty() && d.shows(p) {
+		return nil
+	}
+	return err
 }
 
 // takeDeletions takes the deletions that are booked next, and forgets those that were given up. more reports whether

@@ -1,6 +1,7 @@
 package grpcserver
 
 import (
+	"context"
 	"errors"
 	"sync"
 	"testing"
@@ -88,6 +89,81 @@ func TestDeletionsOfDifferentDeadlinesAreBookedApart(t *testing.T) {
 		calls.Wait()
 		require.Equal(t, 7, f.target("cpu"))
 		require.Equal(t, 3, f.called(string(fleet.Release)))
+	})
+}
+
+// together makes calls one after the other: the first is booked alone, and the others wait and are booked together.
+func together(calls *sync.WaitGroup, each ...func()) {
+	for _, call := range each {
+		calls.Go(call)
+		synctest.Wait()
+	}
+}
+
+// Calls that are booked together have an outcome each: one that the group refuses does not refuse the others.
+func TestEachDeletionHasItsOwnOutcome(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f, s, remove := idle(t)
+		f.change("cpu", func(l *fleet.Ledger) { l.Entries[2].Kept = true })
+		var calls sync.WaitGroup
+		together(&calls, func() { require.NoError(t, remove(0, 5*time.Second)) },
+			func() { require.NoError(t, remove(1, 5*time.Second)) },
+			func() {
+				err := remove(2, 5*time.Second)
+				requireCode(t, codes.FailedPrecondition, err)
+				require.ErrorContains(t, err, "delete nodes of node group cpu: instance ")
+				require.ErrorContains(t, err, "keeps the volumes")
+			},
+			func() {
+				id := fleet.InstanceID("cpu", "foreign")
+				_, err := s.NodeGroupDeleteNodes(direct{t, s}.within(5*time.Second), &protos.NodeGroupDeleteNodesRequest{
+					Id: "cpu", Nodes: []*protos.ExternalGrpcNode{{Name: id, ProviderID: id}}})
+				requireCode(t, codes.InvalidArgument, err)
+			},
+			func() { require.NoError(t, remove(3, 5*time.Second)) })
+		calls.Wait()
+		require.Equal(t, 7, f.target("cpu"))
+		require.Equal(t, 2, f.called(string(fleet.Release)))
+	})
+}
+
+// A caller that hangs up while its call is being booked takes nothing from the others.
+func TestADeletionIsHungUpWhileItIsBooked(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f, s, remove := idle(t)
+		gone, hangUp := context.WithTimeout(t.Context(), 5*time.Second)
+		var calls sync.WaitGroup
+		together(&calls, func() { require.NoError(t, remove(0, 5*time.Second)) },
+			func() {
+				id := fleet.InstanceID("cpu", f.published("cpu").Instances[1].Name)
+				_, err := s.NodeGroupDeleteNodes(gone, &protos.NodeGroupDeleteNodesRequest{Id: "cpu",
+					Nodes: []*protos.ExternalGrpcNode{{Name: id, ProviderID: id}}})
+				requireCode(t, codes.Canceled, err)
+			},
+			func() { require.NoError(t, remove(2, 5*time.Second)) })
+		pass(700 * time.Millisecond) // the first has been booked, and the others are being booked
+		hangUp()
+		calls.Wait()
+		require.Equal(t, 7, f.target("cpu"), "the group had the call already")
+		require.Equal(t, 2, f.called(string(fleet.Release)))
+	})
+}
+
+// An answer that is lost is looked for: each call that has run is told so, with one refused among them.
+func TestDeletionsWhoseAnswerIsLost(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f, _, remove := idle(t)
+		f.change("cpu", func(l *fleet.Ledger) { l.Entries[2].Kept = true })
+		f.set(func(f *fakeGroups) {
+			f.onBooked = func(fleet.Request) { f.lose = lose{active: true, booked: true} }
+		})
+		var calls sync.WaitGroup
+		together(&calls, func() { require.NoError(t, remove(0, 5*time.Second)) },
+			func() { require.NoError(t, remove(1, 5*time.Second)) },
+			func() { requireCode(t, codes.Unavailable, remove(2, 5*time.Second)) },
+			func() { require.NoError(t, remove(3, 5*time.Second)) })
+		calls.Wait()
+		require.Equal(t, 7, f.target("cpu"))
 	})
 }
 

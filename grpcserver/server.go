@@ -157,8 +157,12 @@ type Groups interface {
 	// Shrink cancels at most delta > 0 instances that count and are not registered, youngest first; it refuses only
 	// when there is none.
 	Shrink(ctx context.Context, group string, delta int, seen fleet.Position) (fleet.Position, error)
-	// Release gives the named instances back. Idempotent; names that are already gone are fine.
-	Release(ctx context.Context, group string, names []string, seen fleet.Position) (fleet.Position, error)
+	// NewCall is a release as one operation, whose caller gives up when the context ends.
+	NewCall(ctx context.Context, names []string) fleet.Call
+	// ReleaseEach gives the instances back that calls name, each call by itself. refused are the calls that changed
+	// nothing, by their index; the error concerns all of them. Idempotent; names that are already gone are fine.
+	ReleaseEach(ctx context.Context, group string, calls []fleet.Call, seen fleet.Position) (at fleet.Position,
+		refused map[int]fleet.Refusal, err error)
 	// Snapshot reads what the group last published. It needs no worker. It shows every mutation that returned before,
 	// unless the group could not publish it: then the snapshot is at an older position than the mutation returned.
 	// fleet.ErrNotRunning when the group does not run, fleet.RefusedNotInitialised when it has published nothing yet.

@@ -165,6 +165,21 @@ func TestRefusedOperationsChangeNothing(t *testing.T) {
 	require.ErrorContains(t, err, "nodegroup/nobody does not run")
 }
 
+// Calls that are booked in one update have an outcome each, and once more the same when their answer was lost.
+func TestCallsInOneUpdate(t *testing.T) {
+	t.Parallel()
+	s := newScene(t, 1).work()
+	grown := s.grow(2)
+	calls := []fleet.Call{s.groups.NewCall(s.ctx, []string{grown.Instances[0].Name}),
+		s.groups.NewCall(s.ctx, []string{"other-x-1"}), s.groups.NewCall(s.ctx, []string{grown.Instances[1].Name})}
+	for range 2 {
+		at, refused, err := s.groups.ReleaseEach(s.ctx, s.spec.ID, calls, grown.Position())
+		require.Zero(t, s.shows(at, err).Target)
+		require.Len(t, refused, 1)
+		require.Equal(t, fleet.RefusedInvalid, refused[1].Kind)
+	}
+}
+
 func TestTerminatedGroupRecoversFromWhatExists(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, 1).work()

@@ -83,10 +83,13 @@ func (g *nodeGroup) handle(ctx workflow.Context, verb fleet.Verb) error {
 			text := "group " + g.ledger.Group + " was reset and is being rebuilt from the objects that exist"
 			return fleet.Receipt{}, refusal(ctx, fleet.Refuse(fleet.RefusedNotInitialised, text))
 		}
-		if err := g.ledger.Operate(verb, r, now); err != nil {
+		refused, err := g.ledger.OperateEach(verb, r, now)
+		if err != nil {
 			return fleet.Receipt{}, refusal(ctx, err)
 		}
-		return g.ledger.Receipt(now), nil // publish writes the memo in the same task
+		receipt := g.ledger.Receipt(now) // publish writes the memo in the same task
+		receipt.Refused = refused
+		return receipt, nil
 	}
 	validate := func(ctx workflow.Context, r fleet.Request) error {
 		return refusal(ctx, g.ledger.Validate(verb, r, workflow.Now(ctx)))

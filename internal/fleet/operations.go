@@ -1,6 +1,7 @@
 package fleet
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -40,6 +41,8 @@ type Request struct {
 	PriceCap float64 `json:"priceCap,omitempty"`
 	// Names are the instances to release.
 	Names []string `json:"names,omitempty"`
+	// Calls are releases that are booked together. The request itself is then no operation.
+	Calls []Call `json:"calls,omitempty"`
 	// Spec is the one to put in force, Notice what the server says of it.
 	Spec   *GroupSpec  `json:"spec,omitempty"`
 	Notice GroupNotice `json:"notice,omitzero"`
@@ -47,6 +50,18 @@ type Request struct {
 	Paused bool `json:"paused,omitempty"`
 	// Trace is the caller's span, a W3C traceparent: what is booked or released goes on in it. Nothing decides by it.
 	Trace string `json:"trace,omitempty"`
+}
+
+// Call is one of several releases that are booked together. It is an operation of its own.
+type Call struct {
+	Operation Operation `json:"operation"`
+	Names     []string  `json:"names"`
+	Trace     string    `json:"trace,omitempty"`
+}
+
+// request is the call as if it had come alone.
+func (r Request) request(c Call) Request {
+	return Request{Operation: c.Operation, Seen: r.Seen, Names: c.Names, Trace: c.Trace}
 }
 
 // Verb names an operation; it is the update's name on the wire.
@@ -94,13 +109,19 @@ func (l *Ledger) Check(verb Verb, r Request, now time.Time) (known bool, err err
 }
 
 // Validate is what a caller is told before anything is booked; a ledger whose history went back lets the operation
-// pass, which then begins anew.
+// pass, which then begins anew. Calls that come together are told by OperateEach, unless all of them come too early.
 func (l *Ledger) Validate(verb Verb, r Request, now time.Time) error {
 	if l.Behind(r.Seen) && !l.Recovering {
 		return nil
 	}
-	_, err := l.Check(verb, r, now)
-	return err
+	if len(r.Calls) == 0 {
+		_, err := l.Check(verb, r, now)
+		return err
+	}
+	if _, err := l.Check(verb, r.request(r.Calls[0]), now); IsRefused(err, RefusedNotInitialised) {
+		return err
+	}
+	return nil
 }
 
 // Operate books one operation, once. Errors are *Refusal: Invalid, MaxSize, Spending, Precondition, Expired,
@@ -121,6 +142,28 @@ func (l *Ledger) Operate(verb Verb, r Request, now time.Time) error {
 	bookings[verb].book(l, r, now)
 	l.Ops.Add(r.Operation.ID)
 	return nil
+}
+
+// OperateEach books an operation, or each of the calls of a request by itself. refused are the calls that changed
+// nothing, by their index. The error is that of Operate: of the one operation, or of a ledger that is being rebuilt.
+func (l *Ledger) OperateEach(verb Verb, r Request, now time.Time) (refused map[int]Refusal, err error) {
+	if len(r.Calls) == 0 {
+		return nil, l.Operate(verb, r, now)
+	}
+	for n, c := range r.Calls {
+		err := l.Operate(verb, r.request(c), now)
+		var refusal *Refusal
+		switch {
+		case err == nil:
+		case IsRefused(err, RefusedNotInitialised) || !errors.As(err, &refusal):
+			return nil, err
+		case refused == nil:
+			refused = map[int]Refusal{n: *refusal}
+		default:
+			refused[n] = *refusal
+		}
+	}
+	return refused, nil
 }
 
 // Behind reports whether somebody has seen more of this group than it knows: its history went back.

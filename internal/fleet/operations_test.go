@@ -133,3 +133,43 @@ func TestResultsOfTheLifeBeforeAnswerNothing(t *testing.T) {
 	}
 	require.Len(t, l.Commands.Open, 3, "none of the three was started")
 }
+
+// Calls that come together are operations of their own: each is booked or refused by itself, once, whatever becomes of
+// the answer.
+func TestCallsThatComeTogether(t *testing.T) {
+	l := ledger(t)
+	require.NoError(t, operate(l, fleet.Grow, 4))
+	names := []string{}
+	for _, e := range l.Entries {
+		names = append(names, e.Name)
+	}
+	l.Entries[2].Phase, l.Entries[2].Kept = fleet.Ready, true
+	call := func(id string, until time.Duration, names ...string) fleet.Call {
+		return fleet.Call{Operation: fleet.Operation{ID: id, GiveUpAt: t0.Add(until)}, Names: names}
+	}
+	r := fleet.Request{Calls: []fleet.Call{call("a", time.Minute, names[0]), call("b", -time.Second, names[1]),
+		call("c", time.Minute, names[2]), call("d", time.Minute, "another"), call("e", time.Minute, names[3])}}
+	kinds := func(refused map[int]fleet.Refusal) map[int]fleet.RefusalKind {
+		kinds := map[int]fleet.RefusalKind{}
+		for n, why := range refused {
+			kinds[n] = why.Kind
+		}
+		return kinds
+	}
+	want := map[int]fleet.RefusalKind{1: fleet.RefusedExpired, 2: fleet.RefusedPrecondition, 3: fleet.RefusedInvalid}
+	for range 2 { // the answer is lost, and they come again
+		require.NoError(t, l.Validate(fleet.Release, r, t0))
+		refused, err := l.OperateEach(fleet.Release, r, t0)
+		require.NoError(t, err)
+		require.Equal(t, want, kinds(refused))
+		require.Equal(t, 2, l.Target())
+	}
+	refused, err := l.OperateEach(fleet.Release, r, t0.Add(time.Hour))
+	require.NoError(t, err)
+	require.NotContains(t, refused, 0, "what has run is not given up")
+
+	l.Recovering = true
+	require.True(t, fleet.IsRefused(l.Validate(fleet.Release, r, t0), fleet.RefusedNotInitialised))
+	_, err = l.OperateEach(fleet.Release, r, t0)
+	require.True(t, fleet.IsRefused(err, fleet.RefusedNotInitialised))
+}

@@ -124,6 +124,8 @@ type GroupRecord struct {
 type Receipt struct {
 	Position
 	At time.Time `json:"at"`
+	// Refused are the calls of the request that changed nothing, by their index; all others are booked.
+	Refused map[int]Refusal `json:"refused,omitempty"`
 }
 
 // Position is how far the snapshot sees.

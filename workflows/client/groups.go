@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -47,7 +48,46 @@ func (g *Groups) Shrink(ctx context.Context, group string, delta int, seen fleet
 // Release asks instances back by name. Idempotent per instance.
 func (g *Groups) Release(ctx context.Context, group string, names []string,
 	seen fleet.Position) (fleet.Position, error) {
-	return g.do(ctx, group, fleet.Release, fleet.Request{Names: names, Seen: seen}, nil)
+	at, _, err := g.ReleaseEach(ctx, group, []fleet.Call{g.NewCall(ctx, names)}, seen)
+	return at, err // of a single call the error has the refusal
+}
+
+// NewCall is a release as one operation, whose caller gives up when the context ends.
+func (g *Groups) NewCall(ctx context.Context, names []string) fleet.Call {
+	return fleet.Call{Operation: g.newOperation(ctx), Names: names, Trace: traceOf(ctx)}
+}
+
+// ReleaseEach books calls in one update. refused are those of several that changed nothing, by their index; the error
+// concerns all of them.
+func (g *Groups) ReleaseEach(ctx context.Context, group string, calls []fleet.Call,
+	seen fleet.Position) (at fleet.Position, refused map[int]fleet.Refusal, err error) {
+	offset := g.offset.Load()
+	receipt, err := g.send(ctx, group, fleet.Release, ofCalls(calls, seen), nil)
+	expired := fleet.IsRefused(err, fleet.RefusedExpired)
+	for _, why := range receipt.Refused {
+		expired = expired || why.Kind == fleet.RefusedExpired
+	}
+	if expired && ctx.Err() == nil { // see do
+		again := slices.Clone(calls)
+		for n := range again {
+			again[n].Operation.GiveUpAt = again[n].Operation.GiveUpAt.Add(time.Duration(g.offset.Load() - offset))
+		}
+		receipt, err = g.send(ctx, group, fleet.Release, ofCalls(again, seen), nil)
+	}
+	if err != nil {
+		return fleet.Position{}, nil, fmt.Errorf("%s: %w", fleet.Release, err)
+	}
+	return receipt.Position, receipt.Refused, nil
+}
+
+// ofCalls is the request for calls; for a single one that of an operation, which is refused without a trace in the
+// history.
+func ofCalls(calls []fleet.Call, seen fleet.Position) fleet.Request {
+	if len(calls) != 1 {
+		return fleet.Request{Seen: seen, Calls: calls}
+	}
+	one := calls[0]
+	return fleet.Request{Seen: seen, Operation: one.Operation, Names: one.Names, Trace: one.Trace}
 }
 
 // Pause has a group start nothing new, or start again. Idempotent.
@@ -136,18 +176,27 @@ func (g *Groups) Choices(ctx context.Context, group string) (choices []fleet.Cho
 // disagree: the refusal told the workflows' time, so it is sent once more, as the same operation.
 func (g *Groups) do(ctx context.Context, group string, verb fleet.Verb, r fleet.Request,
 	start *client.StartWorkflowOptions) (fleet.Position, error) {
-	var receipt fleet.Receipt
 	r.Operation, r.Trace = g.newOperation(ctx), traceOf(ctx)
-	err := g.update(ctx, group, verb, r, &receipt, start)
+	receipt, err := g.send(ctx, group, verb, r, start)
 	if fleet.IsRefused(err, fleet.RefusedExpired) && ctx.Err() == nil {
 		r.Operation.GiveUpAt = g.newOperation(ctx).GiveUpAt
-		err = g.update(ctx, group, verb, r, &receipt, start)
+		receipt, err = g.send(ctx, group, verb, r, start)
 	}
 	if err != nil {
 		return fleet.Position{}, fmt.Errorf("%s: %w", verb, err)
 	}
-	g.seen(receipt.At)
 	return receipt.Position, nil
+}
+
+// send sends an operation once, and learns the workflows' time from its receipt.
+func (g *Groups) send(ctx context.Context, group string, verb fleet.Verb, r fleet.Request,
+	start *client.StartWorkflowOptions) (receipt fleet.Receipt, err error) {
+	err = g.update(ctx, group, verb, r, &receipt, start)
+	if err != nil {
+		return fleet.Receipt{}, err
+	}
+	g.seen(receipt.At)
+	return receipt, nil
 }
 
 // update sends one update. While the group recovers, or its workflow task fails, it is asked again until the context

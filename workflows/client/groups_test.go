@@ -190,3 +190,30 @@ func TestConfigureStartsTheGroup(t *testing.T) {
 	_, err = NewGroups(b, "", "").Configure(t.Context(), gpu, fleet.GroupNotice{}, fleet.Position{})
 	require.ErrorIs(t, err, fleet.ErrOutcomeUnknown)
 }
+
+// Calls that are booked together stay the operations that they were when they come again, because the workflows' clock
+// has shown that a caller who counts as gone is still there.
+func TestCallsThatComeAgainAreTheSame(t *testing.T) {
+	late := map[int]fleet.Refusal{1: {Kind: fleet.RefusedExpired, Message: "late"}}
+	r := &refuser{at: time.Now().Add(time.Hour), refuse: []map[int]fleet.Refusal{late, nil}}
+	g := NewGroups(r, "", "")
+	calls := []fleet.Call{g.NewCall(t.Context(), []string{"a"}), g.NewCall(t.Context(), []string{"b"})}
+	at, refused, err := g.ReleaseEach(t.Context(), "gpu", calls, fleet.Position{})
+	require.NoError(t, err)
+	require.Empty(t, refused)
+	require.Equal(t, fleet.Position{Epoch: "t0", Revision: 7}, at)
+	require.Len(t, r.calls, 2)
+	require.NotEqual(t, calls[0].Operation.ID, calls[1].Operation.ID)
+	for n, c := range r.calls[1] {
+		require.Equal(t, calls[n].Operation.ID, c.Operation.ID)
+		require.Equal(t, calls[n].Names, c.Names)
+		later := c.Operation.GiveUpAt.Sub(calls[n].Operation.GiveUpAt)
+		require.InDelta(t, time.Hour, later, float64(time.Minute), "by the workflows' clock")
+	}
+
+	r.refuse = []map[int]fleet.Refusal{{0: {Kind: fleet.RefusedPrecondition, Message: "kept"}}}
+	_, refused, err = g.ReleaseEach(t.Context(), "gpu", calls, fleet.Position{})
+	require.NoError(t, err)
+	require.Equal(t, map[int]fleet.Refusal{0: {Kind: fleet.RefusedPrecondition, Message: "kept"}}, refused)
+	require.Len(t, r.calls, 3, "another refusal does not come again")
+}

@@ -22,25 +22,33 @@ type refuser struct {
 	at     time.Time // its clock, as its answers tell it
 	sent   []fleet.Operation
 	traces []string
+	calls  [][]fleet.Call
+	refuse []map[int]fleet.Refusal // by answer
 }
 
 func (r *refuser) UpdateWorkflow(_ context.Context, o client.UpdateWorkflowOptions) (client.WorkflowUpdateHandle,
 	error) {
 	request := o.Args[0].(fleet.Request)
 	r.sent, r.traces = append(r.sent, request.Operation), append(r.traces, request.Trace)
+	r.calls = append(r.calls, request.Calls)
 	if len(r.sent) <= r.fails {
 		return nil, r.err
 	}
-	return answered{at: r.at}, nil
+	a := answered{at: r.at}
+	if len(r.refuse) > 0 {
+		a.refused, r.refuse = r.refuse[0], r.refuse[1:]
+	}
+	return a, nil
 }
 
 type answered struct {
 	client.WorkflowUpdateHandle
-	at time.Time
+	at      time.Time
+	refused map[int]fleet.Refusal
 }
 
 func (a answered) Get(_ context.Context, out any) error {
-	*out.(*fleet.Receipt) = fleet.Receipt{Position: fleet.Position{Epoch: "t0", Revision: 7}, At: a.at}
+	*out.(*fleet.Receipt) = fleet.Receipt{Position: fleet.Position{Epoch: "t0", Revision: 7}, At: a.at, Refused: a.refused}
 	return nil
 }
 

@@ -54,27 +54,48 @@ func (g *groups) Shrink(_ context.Context, id string, delta int, seen fleet.Posi
 	return g.operate(fleet.Shrink, id, fleet.Request{Delta: delta, Seen: seen})
 }
 
-func (g *groups) Release(_ context.Context, id string, names []string, seen fleet.Position) (fleet.Position, error) {
-	return g.operate(fleet.Release, id, fleet.Request{Names: names, Seen: seen})
+func (g *groups) NewCall(_ context.Context, names []string) fleet.Call {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return fleet.Call{Operation: g.operation(), Names: names}
+}
+
+func (g *groups) ReleaseEach(_ context.Context, id string, calls []fleet.Call,
+	seen fleet.Position) (fleet.Position, map[int]fleet.Refusal, error) {
+	receipt, err := g.operateEach(fleet.Release, id, fleet.Request{Calls: calls, Seen: seen})
+	return receipt.Position, receipt.Refused, err
+}
+
+// operation is a new one. The caller holds the lock.
+func (g *groups) operation() fleet.Operation {
+	g.count++
+	return fleet.Operation{ID: strconv.Itoa(g.count), GiveUpAt: g.now().Add(time.Minute)}
 }
 
 func (g *groups) operate(verb fleet.Verb, id string, r fleet.Request) (fleet.Position, error) {
+	receipt, err := g.operateEach(verb, id, r)
+	return receipt.Position, err
+}
+
+func (g *groups) operateEach(verb fleet.Verb, id string, r fleet.Request) (fleet.Receipt, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	l := g.by[id]
 	if g.down || g.silent == id {
-		return fleet.Position{}, fmt.Errorf("%s %s: %w: %w", verb, id, fleet.ErrTemporal, fleet.ErrUnavailable)
+		return fleet.Receipt{}, fmt.Errorf("%s %s: %w: %w", verb, id, fleet.ErrTemporal, fleet.ErrUnavailable)
 	}
 	if l == nil {
-		return fleet.Position{}, fmt.Errorf("%s %s: %w: %w", verb, id, fleet.ErrNotRunning, fleet.ErrUnavailable)
+		return fleet.Receipt{}, fmt.Errorf("%s %s: %w: %w", verb, id, fleet.ErrNotRunning, fleet.ErrUnavailable)
 	}
-	g.count++
+	r.Operation = g.operation()
 	now := g.now()
-	r.Operation = fleet.Operation{ID: strconv.Itoa(g.count), GiveUpAt: now.Add(time.Minute)}
-	if err := l.Operate(verb, r, now); err != nil {
-		return fleet.Position{}, err
+	refused, err := l.OperateEach(verb, r, now)
+	if err != nil {
+		return fleet.Receipt{}, err
 	}
-	return l.Receipt(now).Position, nil
+	receipt := l.Receipt(now)
+	receipt.Refused = refused
+	return receipt, nil
 }
 
 func (g *groups) set(change func(*groups)) {

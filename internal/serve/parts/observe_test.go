@@ -150,8 +150,14 @@ func (g *groups) Shrink(ctx context.Context, group string, _ int, _ fleet.Positi
 	return g.change(ctx, group)
 }
 
-func (g *groups) Release(ctx context.Context, group string, _ []string, _ fleet.Position) (fleet.Position, error) {
-	return g.change(ctx, group)
+func (g *groups) NewCall(_ context.Context, names []string) fleet.Call {
+	return fleet.Call{Names: names}
+}
+
+func (g *groups) ReleaseEach(ctx context.Context, group string, _ []fleet.Call,
+	_ fleet.Position) (at fleet.Position, refused map[int]fleet.Refusal, err error) {
+	at, err = g.change(ctx, group)
+	return at, nil, err
 }
 
 func (g *groups) Running(context.Context) ([]string, error) { return nil, nil }
