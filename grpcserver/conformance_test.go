@@ -39,7 +39,7 @@ func TestConformance(t *testing.T) {
 			require.NoError(t, c.refresh())
 			began := time.Now()
 			results, err := conformance.Check(t.Context(), c.CloudProviderClient, conformance.Options{Group: "cpu",
-				Timeout: time.Minute, Settle: time.Millisecond, Clock: func() time.Time { return began }})
+				Second: "gpu", Timeout: time.Minute, Settle: time.Millisecond, Clock: func() time.Time { return began }})
 			require.NoError(t, err)
 			require.Len(t, results, len(conformance.Rules()))
 			for _, r := range results {

@@ -139,7 +139,7 @@ var broken = map[string]map[string]breaks{
 		return right(ctx, req)
 	}},
 	"group-bounds": {
-		"min over max": groupsAre(func(l []*protos.NodeGroup) []*protos.NodeGroup { l[1].MinSize = 7; return l }),
+		"min over max": groupsAre(func(l []*protos.NodeGroup) []*protos.NodeGroup { l[1].MinSize = memoryMax + 1; return l }),
 		"negative min": groupsAre(func(l []*protos.NodeGroup) []*protos.NodeGroup { l[0].MinSize = -1; return l }),
 	},
 	"groups-answer": {
@@ -300,6 +300,38 @@ var broken = map[string]map[string]breaks{
 			return &protos.NodeGroupIncreaseSizeResponse{}, nil
 		}),
 	},
+	"increase-two-groups": {
+		"the second fails for want of room": on(func(s *site, q *protos.NodeGroupIncreaseSizeRequest,
+			r *protos.NodeGroupIncreaseSizeResponse) (*protos.NodeGroupIncreaseSizeResponse, error) {
+			s.with(func() {
+				if i := s.counted(q.GetId()); q.GetId() == "gpu" {
+					i[len(i)-1].code = "NoCapacity"
+				}
+			})
+			return r, nil
+		}),
+		"the second is booked and refused": on(func(_ *site, q *protos.NodeGroupIncreaseSizeRequest,
+			r *protos.NodeGroupIncreaseSizeResponse) (*protos.NodeGroupIncreaseSizeResponse, error) {
+			if q.GetId() == "gpu" {
+				return nil, errBroken
+			}
+			return r, nil
+		}),
+		"the second is not booked": instead(func(_ *site, ctx context.Context, q *protos.NodeGroupIncreaseSizeRequest,
+			right grpc.UnaryHandler) (any, error) {
+			if q.GetId() == "gpu" {
+				return &protos.NodeGroupIncreaseSizeResponse{}, nil
+			}
+			return right(ctx, q)
+		}),
+		"the second takes from the first": on(func(s *site, q *protos.NodeGroupIncreaseSizeRequest,
+			r *protos.NodeGroupIncreaseSizeResponse) (*protos.NodeGroupIncreaseSizeResponse, error) {
+			if q.GetId() == "gpu" {
+				s.with(func() { deleteOne(s, creating) })
+			}
+			return r, nil
+		}),
+	},
 	"increase-given-up": {"a ghost": instead(func(s *site, ctx context.Context, q *protos.NodeGroupIncreaseSizeRequest,
 		_ grpc.UnaryHandler) (any, error) {
 		s.with(func() { s.add(q.GetId(), 1, creating, "") })
@@ -393,6 +425,11 @@ var broken = map[string]map[string]breaks{
 			return right(ctx, q)
 		}),
 		"refuses": fails[*protos.NodeGroupDeleteNodesRequest],
+		"one after the other": instead(func(s *site, ctx context.Context, q *protos.NodeGroupDeleteNodesRequest,
+			right grpc.UnaryHandler) (any, error) {
+			s.passes(time.Second)
+			return right(ctx, q)
+		}),
 	},
 	"unknown-group-changes": {
 		"increase": agrees[*protos.NodeGroupIncreaseSizeRequest](&protos.NodeGroupIncreaseSizeResponse{}),

@@ -38,6 +38,10 @@ func growingRules() []Rule {
 		{ID: "increase-together", Demands: "IncreaseSize calls at the same time add what they answer, within max.",
 			Source: "two replicas of CA in a rolling update ask at the same time",
 			Fix:    "check max and book in one step", check: increaseTogether},
+		{ID: "increase-two-groups", Demands: "IncreaseSize of two groups without a Refresh between them does what is " +
+			"answered, and nothing fails that a Refresh would have avoided.",
+			Source: "core/scaleup/orchestrator/orchestrator.go: CA grows several groups of one loop up to the max it read",
+			Fix:    "count what the other group has booked, and refuse what no longer has room", check: increaseTwoGroups},
 		{ID: "increase-given-up", Demands: "An IncreaseSize whose caller has given up changes nothing.",
 			Source: "core/scaleup/orchestrator/executor.go: CA backs off, and buys elsewhere what comes here too",
 			Fix:    "look at the deadline before booking, with time for the answer", check: increaseGivenUp},
@@ -172,6 +176,74 @@ func increaseTogether(ctx context.Context, p *provider) {
 	}
 	p.withinMax(ctx, wanted)
 	p.says("%d of 2 were booked", (wanted-was.target)/delta)
+}
+
+// increaseTwoGroups grows a group by all its room, and then another one, which was told of the same room before.
+func increaseTwoGroups(ctx context.Context, p *provider) {
+	if p.Second == "" {
+		skip("no second node group was named")
+	}
+	skipOn(p.refresh(ctx))
+	groups, deltas := []string{p.Group, p.Second}, []int{0, 1}
+	var was [2]picture
+	for n, group := range groups {
+		g, err := p.group(ctx, group)
+		skipOn(err)
+		was[n], err = p.look(ctx, group)
+		skipOn(err)
+		room := int(g.GetMaxSize()) - was[n].target
+		if room < 1 {
+			skip("node group %s has no room", group)
+		}
+		if n == 0 {
+			deltas[n] = min(room, mostRoom)
+		}
+	}
+	p.second = &was[1]
+	var errs [2]error
+	for n, group := range groups {
+		errs[n] = p.increase(ctx, group, deltas[n])
+	}
+	for n, group := range groups {
+		p.didAsAnswered(ctx, group, was[n], deltas[n], errs[n])
+	}
+	skipOn(p.settled(ctx))
+	for n, group := range groups {
+		if errs[n] == nil {
+			p.hasRoom(ctx, group, was[n])
+		}
+	}
+	p.says("IncreaseSize(%d) and then IncreaseSize(1) of %s: %s, %s", deltas[0], p.Second, status.Code(errs[0]),
+		status.Code(errs[1]))
+}
+
+// didAsAnswered judges whether a call has booked what it answered OK to, and nothing when it was refused.
+func (p *provider) didAsAnswered(ctx context.Context, group string, was picture, delta int, answer error) {
+	now, err := p.look(ctx, group)
+	failOn(err)
+	if answer != nil {
+		delta = 0
+	}
+	if now.target != was.target+delta || len(now.beyond(was)) != delta {
+		fail("node group %s, where IncreaseSize was answered %s: %v before, %v after it", group, status.Code(answer), was,
+			now)
+	}
+}
+
+// hasRoom judges whether what was booked has failed, or is more than CA is told may be.
+func (p *provider) hasRoom(ctx context.Context, group string, was picture) {
+	now, err := p.look(ctx, group)
+	failOn(err)
+	for _, i := range now.list {
+		if code := i.GetStatus().GetErrorInfo().GetErrorCode(); code != "" && slices.Contains(now.beyond(was), i.GetId()) {
+			fail("instance %s of node group %s failed with %s: both groups were told of the same room", i.GetId(), group, code)
+		}
+	}
+	g, err := p.group(ctx, group)
+	failOn(err)
+	if now.target > int(g.GetMaxSize()) {
+		fail("node group %s has target size %d with max %d", group, now.target, g.GetMaxSize())
+	}
 }
 
 func increaseGivenUp(ctx context.Context, p *provider) {

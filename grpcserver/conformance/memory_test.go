@@ -32,7 +32,7 @@ type memoryInstance struct {
 }
 
 const (
-	memoryMax = 6
+	memoryMax = 12
 	// memoryMargin is what an answer needs to get back before its caller gives up.
 	memoryMargin = 500 * time.Millisecond
 )

@@ -2,6 +2,7 @@ package conformance
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -25,6 +26,7 @@ type provider struct {
 
 	room   int             // of the group, when the check began
 	before picture         // of the group, then
+	second *picture        // of the second group, before a rule made instances in it
 	used   map[string]bool // ids that were ever listed in the group
 	said   string          // by the check that is running
 }
@@ -114,16 +116,26 @@ func (p *provider) giveBack(ctx context.Context) error {
 		ctx, cancel = context.WithTimeout(context.WithoutCancel(ctx), giveBackFor)
 		defer cancel()
 	}
-	now, err := p.look(ctx, p.Group)
-	if err != nil {
-		return fmt.Errorf("what was made in node group %s cannot be listed, delete it yourself: %w", p.Group, err)
+	err := p.removeNew(ctx, p.Group, p.before)
+	if p.second != nil {
+		err = errors.Join(err, p.removeNew(ctx, p.Second, *p.second))
+		p.second = nil
 	}
-	made := now.beyond(p.before)
+	return err
+}
+
+// removeNew deletes the instances of a group that it did not have before.
+func (p *provider) removeNew(ctx context.Context, group string, before picture) error {
+	now, err := p.look(ctx, group)
+	if err != nil {
+		return fmt.Errorf("what was made in node group %s cannot be listed, delete it yourself: %w", group, err)
+	}
+	made := now.beyond(before)
 	if len(made) == 0 {
 		return nil
 	}
-	if err := p.remove(ctx, p.Group, made...); err != nil {
-		return fmt.Errorf("what was made in node group %s cannot be deleted, delete %v yourself: %w", p.Group, made, err)
+	if err := p.remove(ctx, group, made...); err != nil {
+		return fmt.Errorf("what was made in node group %s cannot be deleted, delete %v yourself: %w", group, made, err)
 	}
 	return nil
 }

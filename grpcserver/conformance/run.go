@@ -51,6 +51,8 @@ type Options struct {
 	// Group is the node group that the rules with Changes use; "" leaves them out. It must be at rest: nothing on its way,
 	// and no CA that uses it.
 	Group string
+	// Second is another node group, which may share the room of Group. One rule makes a node in it; "" skips that rule.
+	Second string
 	// Timeout bounds each call; default 5 s, as in CA.
 	Timeout time.Duration
 	// Settle is how long a call that was given up is watched for a late effect; default 2 s. A provider that does not know

@@ -49,11 +49,13 @@ gRPC server as Cluster Autoscaler does and needs nothing else.
 
 Without --change it only reads. With --change it requests new nodes in the node group --group and releases them at
 once, some twenty times: use a group with room for 3 to 20 nodes and no pending instances, and stop the Cluster
-Autoscaler that uses it. A provider that breaks a rule may keep nodes; the last line says so.
+Autoscaler that uses it. With room for 10 it deletes as many nodes at the same time as Cluster Autoscaler does. One rule
+requests all the room of --group and then a node in --second, without a Refresh between: name a group that uses the same
+machines. A provider that breaks a rule may keep nodes; the last line says so.
 
 It exits with 0 when no rule fails, and with 1 when one does or the provider cannot be reached.`,
 		Example: "  externalgrpc-conformance 127.0.0.1:8086\n" +
-			"  externalgrpc-conformance 127.0.0.1:8086 --change --group standard -o json",
+			"  externalgrpc-conformance 127.0.0.1:8086 --change --group standard --second gpu -o json",
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) != 1 {
 				return errors.New("want the provider's address, as in \"externalgrpc-conformance 127.0.0.1:8086\"")
@@ -72,6 +74,8 @@ It exits with 0 when no rule fails, and with 1 when one does or the provider can
 	}
 	cmd.Flags().BoolVar(&f.change, "change", false, "check the rules that change the target size of --group, too")
 	cmd.Flags().StringVar(&f.Group, "group", "", "node group to change")
+	cmd.Flags().StringVar(&f.Second, "second", "", "node group that may share the room of --group, and gets one node "+
+		"for a moment")
 	cmd.Flags().DurationVar(&f.Timeout, "timeout", 5*time.Second, "how long each call may take; Cluster Autoscaler's "+
 		"grpc_timeout")
 	cmd.Flags().StringVar(&f.cert, "tls-cert", "",
@@ -88,6 +92,8 @@ func (f conformanceFlags) check() error {
 		return errors.New("--change needs --group: the node group to change")
 	case !f.change && f.Group != "":
 		return errors.New("--group needs --change: without it nothing is changed, and all node groups are read")
+	case f.Second != "" && (f.Group == "" || f.Second == f.Group):
+		return errors.New("--second needs --group, and names another node group")
 	case f.Timeout <= 0:
 		return fmt.Errorf("--timeout %s: give more than 0", f.Timeout)
 	}
