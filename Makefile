@@ -148,7 +148,7 @@ endif
 # Every decoder of what comes from outside. Without a bound Go spends up to a minute on making one input smaller, in which it
 # tries no other.
 FUZZERS := grpcserver/FuzzCalls grpcserver/FuzzExpander grpcserver/config/FuzzParse internal/strictyaml/FuzzUnmarshalNeverPanics \
-	discovery/agent/FuzzSlices discovery/client/FuzzPages activities/backend/liqo/FuzzKubeconfig
+	cmd/liqo-autoscaler/explain/manifest/FuzzRead discovery/agent/FuzzSlices discovery/client/FuzzPages activities/backend/liqo/FuzzKubeconfig
 .PHONY: fuzz
 SECONDS ?= 600
 fuzz: ## feed random bytes to every decoder of requests and to the config loader, in parts that take SECONDS=600 together

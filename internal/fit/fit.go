@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	apiresource "k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/component-helpers/resource"
 	scheduling "k8s.io/component-helpers/scheduling/corev1"
 	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
@@ -46,6 +47,26 @@ func Besides(pod *corev1.Pod, node *corev1.Node) (out []Misfit) {
 		}
 	}
 	return out
+}
+
+// PerNode is how many such pods an empty node has room for by their requests, at least 1.
+func PerNode(pod *corev1.Pod, node *corev1.Node) int {
+	pods := node.Status.Allocatable[corev1.ResourcePods]
+	count := pods.Value()
+	for name, want := range resource.PodRequests(pod, resource.PodResourcesOptions{}) {
+		if have := node.Status.Allocatable[name]; want.Sign() > 0 {
+			count = min(count, units(name, have)/units(name, want))
+		}
+	}
+	return int(max(count, 1))
+}
+
+// units are the whole units in which the scheduler counts the resource.
+func units(name corev1.ResourceName, q apiresource.Quantity) int64 {
+	if name == corev1.ResourceCPU {
+		return q.MilliValue()
+	}
+	return q.Value()
 }
 
 // Selectors are the reasons in the pod's node selector and its required node affinity.

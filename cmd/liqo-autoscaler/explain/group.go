@@ -72,6 +72,7 @@ func (w World) group(s fleet.Snapshot, ca caGroup) Group {
 	g.instances(w, s)
 	room := w.offers(&g, s)
 	g.Reason, g.Message = g.judge(s, ca, room, fleet.Balances(w.Groups, w.Ended, w.Now)[s.Group])
+	g.whole(w, s, room)
 	return g
 }
 
@@ -165,6 +166,8 @@ func (g *Group) judge(s fleet.Snapshot, ca caGroup, room int, b money.Balance) (
 // hint says what to do where a label is asked for that offers have and the group's nodes do not promise.
 func (w World) hint(misfits []fit.Misfit, spec fleet.GroupSpec) string {
 	switch {
+	case strings.Contains(misfits[0].Reason, liqoTaint) && w.Planned != nil:
+		return ""
 	case strings.Contains(misfits[0].Reason, liqoTaint):
 		return "; Liqo adds the toleration when a pod is made in an offloaded namespace whose strategy allows remote pods: " +
 			"create the pod again"

@@ -1,9 +1,7 @@
 package explain
 
 import (
-	"cmp"
 	"fmt"
-	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -17,9 +15,15 @@ const offloadedLabel, offloadedValue = "liqo.io/scheduling-enabled", "true"
 
 // Pod is why a pod has no node, or why it does not run on the node that it has.
 type Pod struct {
-	Pod     string `json:"pod"`
+	Pod string `json:"pod"`
+	// Object is the object of a manifest that the pod is from.
+	Object  string `json:"object,omitempty"`
 	Reason  Reason `json:"reason"`
 	Message string `json:"message"`
+	// WithToleration is the verdict if the pod had the toleration of virtual nodes, for a pod that lacks only that.
+	WithToleration string `json:"withToleration,omitempty"`
+	// Assumed is what the verdict depends on and nothing was read of.
+	Assumed string `json:"assumed,omitempty"`
 	// Node is the pod's node. Instance and Provider are set for a virtual node.
 	Node     string `json:"node,omitempty"`
 	Instance string `json:"instance,omitempty"`
@@ -37,6 +41,12 @@ type Pod struct {
 // OfPod judges why the pod has no node, or why it does not run on the node that it has.
 func OfPod(w World) Pod {
 	p := Pod{Pod: w.Pod.Namespace + "/" + w.Pod.Name, ClusterAutoscaler: lastWord(w.Events), Notes: w.Notes}
+	if w.Planned != nil {
+		p.Object = w.Planned.Object
+		if w.Planned.Way == Created {
+			p.Assumed = assumedCreated
+		}
+	}
 	if w.Pod.Spec.NodeName != "" {
 		p.bound(w)
 		return p
@@ -58,6 +68,7 @@ func OfPod(w World) Pod {
 	if p.Reason, p.Message = after(p.Groups); p.Reason == NoGroupFits && condition == nil {
 		p.Message += "; the scheduler has not looked at it yet"
 	}
+	p.withoutWebhook(w)
 	return p
 }
 
@@ -88,18 +99,6 @@ func (p *Pod) bound(w World) {
 	}
 }
 
-// Pending makes of a manifest the pod that it would be: in an offloaded namespace, where Liqo adds a toleration, and
-// found unschedulable.
-func Pending(manifest *corev1.Pod) *corev1.Pod {
-	pod := manifest.DeepCopy()
-	pod.Namespace, pod.Name = cmp.Or(pod.Namespace, corev1.NamespaceDefault), cmp.Or(pod.Name, pod.GenerateName)
-	pod.Spec.Tolerations = append(pod.Spec.Tolerations,
-		corev1.Toleration{Key: liqoTaint, Operator: corev1.TolerationOpExists})
-	pod.Status = corev1.PodStatus{Phase: corev1.PodPending, Conditions: []corev1.PodCondition{{Type: corev1.PodScheduled,
-		Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable}}}
-	return pod
-}
-
 // before is what keeps the pod from node groups at all.
 func before(w World, condition *corev1.PodCondition) (Reason, string) {
 	switch pod := w.Pod; {
@@ -107,6 +106,8 @@ func before(w World, condition *corev1.PodCondition) (Reason, string) {
 		return Finished, "it has ended, " + string(pod.Status.Phase)
 	case pod.DeletionTimestamp != nil:
 		return Finished, "it is being deleted"
+	case w.neverRequested() != "":
+		return NeverRequested, w.neverRequested()
 	case len(pod.Spec.SchedulingGates) > 0:
 		return Gated, "the scheduling gate " + pod.Spec.SchedulingGates[0].Name + " holds it"
 	case condition != nil && condition.Reason != corev1.PodReasonUnschedulable:
@@ -123,18 +124,12 @@ func before(w World, condition *corev1.PodCondition) (Reason, string) {
 func notOffloaded(pod *corev1.Pod) string {
 	text := fmt.Sprintf("namespace %s is not offloaded (it has no label %s=%s), ", pod.Namespace, offloadedLabel,
 		offloadedValue)
-	if toleratesVirtualNodes(pod) {
+	if ToleratesVirtualNodes(pod) {
 		return text + "and the pod tolerates the taint of virtual nodes: Cluster Autoscaler may add one for it, on which " +
 			"Liqo rejects it permanently; remove the toleration, or liqoctl offload namespace " + pod.Namespace
 	}
 	return text + "so Liqo lets none of its pods on virtual nodes: liqoctl offload namespace " + pod.Namespace +
 		", and then create the pod again"
-}
-
-// toleratesVirtualNodes reports whether the pod has the toleration that Liqo adds in offloaded namespaces.
-func toleratesVirtualNodes(pod *corev1.Pod) bool {
-	taint := corev1.Taint{Key: liqoTaint, Value: "true", Effect: corev1.TaintEffectNoExecute}
-	return slices.ContainsFunc(pod.Spec.Tolerations, func(t corev1.Toleration) bool { return t.ToleratesTaint(&taint) })
 }
 
 // after is the best that the groups have to say.

@@ -1,6 +1,7 @@
 package explain
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"slices"
@@ -42,8 +43,14 @@ func (p *page) codes(all []fleet.Code) {
 // Text prints it for people.
 func (p Pod) Text(out io.Writer) error {
 	var t page
-	t.line(0, "pod %s: %s", p.Pod, p.Reason)
+	t.line(0, "%s: %s", cmp.Or(p.Object, "pod "+p.Pod), p.Reason)
 	t.line(1, "%s", p.Message)
+	if p.WithToleration != "" {
+		t.line(1, "with the toleration: %s", p.WithToleration)
+	}
+	if p.Assumed != "" {
+		t.line(1, "assumed: %s", p.Assumed)
+	}
 	p.wordsOfOthers(&t)
 	for _, g := range p.Groups {
 		t.line(0, "node group %s: %s, target size %d of %d", g.Name, g.Reason, g.Target, g.Max)

@@ -12,7 +12,9 @@ import (
 
 // World is what is known of a pod's chances. Groups alone are required besides the pod.
 type World struct {
-	Pod       *corev1.Pod
+	Pod *corev1.Pod
+	// Planned is set for a pod of a manifest.
+	Planned   *Planned
 	Namespace *corev1.Namespace
 	Groups    []fleet.Snapshot
 	// Ended are the costs of groups that have ended this month; limits of spending count them.
@@ -46,6 +48,7 @@ const (
 	Scheduled       Reason = "Scheduled"              // it has a node, and package boundpod finds nothing wrong there
 	Finished        Reason = "Finished"               // it has ended
 	Gated           Reason = "Gated"                  // a scheduling gate holds it
+	NeverRequested  Reason = "NeverRequested"         // Cluster Autoscaler requests no node for pods of its kind
 	NotSeen         Reason = "NotSeen"                // the scheduler has not found it unschedulable yet
 	NotOffloaded    Reason = "NotOffloaded"           // Liqo offloads nothing of its namespace
 	NoGroups        Reason = "NoGroups"               // no node group runs

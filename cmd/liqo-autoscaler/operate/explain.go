@@ -44,7 +44,9 @@ It reads the pod, its namespace and events, Cluster Autoscaler's status and the 
 and the node groups from Temporal. It lists what it may not read. It does not judge what depends on other pods,
 such as anti-affinity. It exits with 0 for every reason, and with 1 if the pod does not exist.
 
-With --file it says what the node groups would do with a pod that need not exist, and needs no cluster.`,
+With --file it says what the node groups would do with pods that need not exist, and needs no cluster: those of Pods and
+workloads, taken to be in an offloaded namespace, and those that Cluster Autoscaler makes in its memory for
+PodTemplates, ProvisioningRequests and CapacityBuffers, which Liqo's webhook never sees. As json it prints a list.`,
 		Example: "  liqo-autoscaler explain pod default/web-0\n  liqo-autoscaler explain pod default/web-0 -o json\n" +
 			"  liqo-autoscaler explain pod --file pod.yaml --market-file .run/market.json",
 		Args: func(cmd *cobra.Command, args []string) error {
@@ -59,15 +61,15 @@ With --file it says what the node groups would do with a pod that need not exist
 			return errors.New("want the pod as NAMESPACE/NAME, as in \"liqo-autoscaler explain pod default/web-0\"")
 		},
 		RunE: cli.Brief(func(ctx context.Context, cmd *cobra.Command, args []string) error {
-			world, err := f.world(ctx, string(c.Hub), args)
+			worlds, err := f.worlds(ctx, string(c.Hub), args)
 			if err != nil {
 				return err
 			}
-			err = c.Run(ctx, func(t client.Client) error { return addGroups(ctx, c, t, &world) })
+			err = c.Run(ctx, func(t client.Client) error { return addGroups(ctx, c, t, worlds) })
 			if err != nil {
 				return err
 			}
-			return printExplained(cmd.OutOrStdout(), f.output, explain.OfPod(world))
+			return printExplained(cmd.OutOrStdout(), f.output, f.explained(worlds))
 		}),
 	}
 	f.register(cmd)
@@ -75,17 +77,13 @@ With --file it says what the node groups would do with a pod that need not exist
 	return cmd
 }
 
-// addGroups reads the node groups, and what their instances wait for.
-func addGroups(ctx context.Context, c *connect.Common, t client.Client, w *explain.World) (err error) {
+// addGroups reads the node groups, and what their instances wait for, into each world.
+func addGroups(ctx context.Context, c *connect.Common, t client.Client, worlds []explain.World) error {
 	groups := flow.NewGroups(t, c.Hub, c.TaskQueue)
-	w.Groups, err = flow.NewEntities(t, c.Hub, c.TaskQueue).Groups(ctx)
-	w.Now = time.Now()
+	snapshots, err := flow.NewEntities(t, c.Hub, c.TaskQueue).Groups(ctx)
 	ended, unread := flow.NewHub(t, c.Hub, c.TaskQueue).Ended(ctx)
-	if w.Ended = ended; unread != nil {
-		w.Notes = append(w.Notes, fmt.Sprintf("what ended groups cost this month: %v", unread))
-	}
-	waits := map[string]string{}
-	for _, s := range w.Groups {
+	now, waits := time.Now(), map[string]string{}
+	for _, s := range snapshots {
 		found := make([]string, len(s.Instances))
 		workqueue.ParallelizeUntil(context.Background(), stepsAtOnce, len(s.Instances), func(n int) {
 			s.Instances[n].Phase, found[n] = underWay(ctx, groups, s.Instances[n])
@@ -94,7 +92,14 @@ func addGroups(ctx context.Context, c *connect.Common, t client.Client, w *expla
 			waits[i.Name] = found[n]
 		}
 	}
-	w.Waits = func(_ string, i fleet.InstanceView) string { return waits[i.Name] }
+	for n := range worlds {
+		w := &worlds[n]
+		w.Groups, w.Ended, w.Now = snapshots, ended, now
+		if unread != nil {
+			w.Notes = append(w.Notes, fmt.Sprintf("what ended groups cost this month: %v", unread))
+		}
+		w.Waits = func(_ string, i fleet.InstanceView) string { return waits[i.Name] }
+	}
 	return err
 }
 

@@ -21,7 +21,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/serve"
 )
 
-// A pod of a manifest is explained without a cluster, as what it would be in an offloaded namespace.
+// The pods of a file are explained without a cluster: a created pod as what it would be in an offloaded namespace.
 func TestExplainAPodFromAFile(t *testing.T) {
 	folder := t.TempDir()
 	write := func(name, text string) string {
@@ -33,8 +33,10 @@ func TestExplainAPodFromAFile(t *testing.T) {
 		File: write("market.json", `{"at": "2026-01-01T00:00:00Z", "offers": [{"name": "milan", "provider": "milan"}]}`)}}
 	f.file = write("pod.yaml", "apiVersion: v1\nkind: Pod\nmetadata: {name: web, labels: {app: web}}\n"+
 		"spec: {containers: [{name: web, image: nginx, resources: {requests: {cpu: 1500m}}}]}\nstatus: {phase: Running}\n")
-	w, err := f.world(t.Context(), "default", nil)
+	worlds, err := f.worlds(t.Context(), "default", nil)
 	require.NoError(t, err)
+	require.Len(t, worlds, 1)
+	w := worlds[0]
 	w.Groups = []fleet.Snapshot{{Group: "std", Max: 2, Spec: &fleet.GroupSpec{Max: 2,
 		InstanceSpec: fleet.InstanceSpec{ID: "std",
 			Shape: corev1.ResourceList{"cpu": resource.MustParse("1"), "pods": resource.MustParse("110")}}}}}
@@ -47,22 +49,22 @@ func TestExplainAPodFromAFile(t *testing.T) {
 	require.Contains(t, p.Notes[0], "the pod is read from a file")
 	w.Groups[0].Spec.Shape["cpu"] = resource.MustParse("2")
 	require.NotEqual(t, explain.NoGroupFits, explain.OfPod(w).Reason, "Liqo lets it on its nodes")
+	require.Len(t, f.explained([]explain.World{w, w}), 2)
 
 	f.market.File = ""
-	w, err = f.world(t.Context(), "default", nil)
+	worlds, err = f.worlds(t.Context(), "default", nil)
 	require.NoError(t, err)
-	require.Nil(t, w.Market)
-	require.Contains(t, w.Notes[1], "what is offered now (--market-file, or access to the cluster)")
-	for text, says := range map[string]string{
-		"kind: Deployment\napiVersion: apps/v1": "want one Pod; of a Deployment, its template",
-		"- x":                                   "want one Pod",
-		"apiVersion: v1\nkind: Pod\nspec: {container: []}": `unknown field "container"`,
-	} {
-		f.file = write("pod.yaml", text)
-		_, err := f.world(t.Context(), "default", nil)
-		require.ErrorContains(t, err, says)
-		require.ErrorContains(t, err, f.file)
-	}
+	require.Nil(t, worlds[0].Market)
+	require.Contains(t, worlds[0].Notes[1], "what is offered now (--market-file, or access to the cluster)")
+	f.file = write("pod.yaml", "apiVersion: v1\nkind: Service")
+	_, err = f.worlds(t.Context(), "default", nil)
+	require.ErrorContains(t, err, "--file "+f.file+`: document 1: kind "Service"`)
+	f.file = write("pod.yaml", "apiVersion: v1\nkind: PodTemplate\nmetadata: {name: t}\ntemplate: {spec: {containers: "+
+		"[{name: w}]}}\n")
+	worlds, err = f.worlds(t.Context(), "default", nil)
+	require.NoError(t, err)
+	worlds[0].Groups = w.Groups
+	require.Equal(t, explain.NoGroupFits, explain.OfPod(worlds[0]).Reason, "Liqo's webhook never sees it")
 }
 
 func configMap(namespace, name, key, text string) *corev1.ConfigMap {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/liqo-autoscaler/liqo-autoscaler/cmd/liqo-autoscaler/explain"
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/cli/output"
 )
 
@@ -27,4 +28,16 @@ func registerExplained(cmd *cobra.Command, format *string) {
 		}
 		return nil
 	}
+}
+
+// explained judges the pods: of a file all as a list, else the one.
+func (f explainPodFlags) explained(worlds []explain.World) explained {
+	if f.file == "" {
+		return explain.OfPod(worlds[0])
+	}
+	var pods explain.Pods
+	for _, w := range worlds {
+		pods = append(pods, explain.OfPod(w))
+	}
+	return pods
 }

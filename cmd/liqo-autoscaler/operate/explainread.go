@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -13,9 +12,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/client-go/kubernetes"
-	"sigs.k8s.io/yaml"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/cmd/liqo-autoscaler/explain"
+	"github.com/liqo-autoscaler/liqo-autoscaler/cmd/liqo-autoscaler/explain/manifest"
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/serve"
 )
 
@@ -33,49 +32,47 @@ func (f *explainPodFlags) register(cmd *cobra.Command) {
 		"(default: "+serve.DefaultNamespace+", then kube-system)")
 	cmd.Flags().StringVar(&f.caStatus, "ca-status", "cluster-autoscaler-status",
 		"name of that ConfigMap, as in Cluster Autoscaler's --status-config-map-name")
-	cmd.Flags().StringVarP(&f.file, "file", "f", "", "manifest of a pod that need not exist, to explain as if it were "+
-		"pending in an offloaded namespace; needs no cluster")
+	cmd.Flags().StringVarP(&f.file, "file", "f", "", "manifests of pods, workloads, PodTemplates, "+
+		"ProvisioningRequests and CapacityBuffers that need not exist, to explain their pods; needs no cluster")
 	registerExplained(cmd, &f.output)
 }
 
-// world reads what there is to know of the pod beside the node groups.
-func (f explainPodFlags) world(ctx context.Context, hub string, args []string) (w explain.World, err error) {
+// worlds reads what there is to know of each pod apart from the node groups.
+func (f explainPodFlags) worlds(ctx context.Context, hub string, args []string) ([]explain.World, error) {
 	if f.file != "" {
 		return f.fromFile(ctx, hub)
 	}
 	access, err := serve.Personal(f.kubeconfig)
 	if err != nil {
-		return w, fmt.Errorf("%w; without a cluster: --file, or liqo-autoscaler explain instance NAME", err)
+		return nil, fmt.Errorf("%w; without a cluster: --file, or liqo-autoscaler explain instance NAME", err)
 	}
 	kube, err := kubernetes.NewForConfig(access)
 	if err != nil {
-		return w, fmt.Errorf("open the cluster: %w", err)
+		return nil, fmt.Errorf("open the cluster: %w", err)
 	}
 	namespace, name, _ := strings.Cut(args[0], "/")
-	return f.read(ctx, kube, hub, namespace, name)
+	w, err := f.read(ctx, kube, hub, namespace, name)
+	return []explain.World{w}, err
 }
 
-// fromFile reads the manifest of a pod. Of the cluster it asks at most for the market.
-func (f explainPodFlags) fromFile(ctx context.Context, hub string) (w explain.World, err error) {
-	raw, err := os.ReadFile(f.file)
+// fromFile reads the pods of a file of manifests. Of the cluster it reads at most the market.
+func (f explainPodFlags) fromFile(ctx context.Context, hub string) (worlds []explain.World, err error) {
+	planned, err := manifest.File(f.file)
 	if err != nil {
-		return w, err
+		return nil, fmt.Errorf("--file %w", err)
 	}
-	var manifest corev1.Pod
-	if err := yaml.Unmarshal(raw, &manifest.TypeMeta); err != nil || manifest.Kind != "Pod" {
-		return w, fmt.Errorf("--file %s: want one Pod; of a Deployment, its template", f.file)
-	}
-	if err := yaml.UnmarshalStrict(raw, &manifest); err != nil {
-		return w, fmt.Errorf("--file %s: %w", f.file, err)
-	}
-	w.Pod = explain.Pending(&manifest)
-	w.Notes = []string{"the pod's namespace and events, and Cluster Autoscaler's status: the pod is read from a file"}
+	notes := []string{"the pod's namespace, its LimitRanges and events, and Cluster Autoscaler's status: the pod is " +
+		"read from a file"}
 	var note strings.Builder
-	if w.Market = f.market.Ask(ctx, f.kubeconfig, hub, &note); w.Market == nil {
-		w.Notes = append(w.Notes, strings.TrimSpace("what is offered now (--market-file, or access to the cluster) "+
+	market := f.market.Ask(ctx, f.kubeconfig, hub, &note)
+	if market == nil {
+		notes = append(notes, strings.TrimSpace("what is offered now (--market-file, or access to the cluster) "+
 			note.String()))
 	}
-	return w, nil
+	for n := range planned {
+		worlds = append(worlds, explain.World{Pod: planned[n].Pod, Planned: &planned[n], Market: market, Notes: notes})
+	}
+	return worlds, nil
 }
 
 // read reads what the cluster knows of a pod. Only the pod itself is required; the rest becomes a note.

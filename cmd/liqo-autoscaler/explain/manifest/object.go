@@ -1,0 +1,114 @@
+package manifest
+
+import (
+	"cmp"
+	"errors"
+
+	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/cmd/liqo-autoscaler/explain"
+)
+
+// known makes an empty object of each kind, by apiVersion and kind.
+var known = map[string]func() metav1.Object{
+	"v1 Pod":                   func() metav1.Object { return &corev1.Pod{} },
+	"v1 PodTemplate":           func() metav1.Object { return &corev1.PodTemplate{} },
+	"v1 ReplicationController": func() metav1.Object { return &corev1.ReplicationController{} },
+	"apps/v1 DaemonSet":        func() metav1.Object { return &appsv1.DaemonSet{} },
+	"apps/v1 Deployment":       func() metav1.Object { return &appsv1.Deployment{} },
+	"apps/v1 ReplicaSet":       func() metav1.Object { return &appsv1.ReplicaSet{} },
+	"apps/v1 StatefulSet":      func() metav1.Object { return &appsv1.StatefulSet{} },
+	"batch/v1 CronJob":         func() metav1.Object { return &batchv1.CronJob{} },
+	"batch/v1 Job":             func() metav1.Object { return &batchv1.Job{} },
+	"autoscaling.x-k8s.io/v1 ProvisioningRequest":      func() metav1.Object { return &provisioningRequest{} },
+	"autoscaling.x-k8s.io/v1beta1 ProvisioningRequest": func() metav1.Object { return &provisioningRequest{} },
+	"autoscaling.x-k8s.io/v1alpha1 CapacityBuffer":     func() metav1.Object { return &capacityBuffer{} },
+	"autoscaling.x-k8s.io/v1beta1 CapacityBuffer":      func() metav1.Object { return &capacityBuffer{} },
+}
+
+const kindPodTemplate = "PodTemplate"
+
+// object is an object of the file.
+type object struct {
+	key
+	is metav1.Object
+}
+
+// key names an object.
+type key struct{ kind, namespace, name string }
+
+func (k key) String() string { return k.kind + " " + k.namespace + "/" + k.name }
+
+func name(o metav1.Object) string { return cmp.Or(o.GetName(), o.GetGenerateName()) }
+
+func keyOf(kind string, o metav1.Object) key {
+	return key{kind, cmp.Or(o.GetNamespace(), corev1.NamespaceDefault), name(o)}
+}
+
+// template returns the template of the object's pods; nil for an object that has none of its own.
+func (o object) template() *corev1.PodTemplateSpec {
+	switch is := o.is.(type) {
+	case *corev1.Pod:
+		return &corev1.PodTemplateSpec{ObjectMeta: is.ObjectMeta, Spec: is.Spec}
+	case *corev1.PodTemplate:
+		return &is.Template
+	case *corev1.ReplicationController:
+		return is.Spec.Template
+	case *appsv1.DaemonSet:
+		return &is.Spec.Template
+	case *appsv1.Deployment:
+		return &is.Spec.Template
+	case *appsv1.ReplicaSet:
+		return &is.Spec.Template
+	case *appsv1.StatefulSet:
+		return &is.Spec.Template
+	case *batchv1.CronJob:
+		return &is.Spec.JobTemplate.Spec.Template
+	case *batchv1.Job:
+		return &is.Spec.Template
+	}
+	return nil
+}
+
+// pods returns the pods of the object. It marks the PodTemplates of the file that it uses.
+func (o object) pods(all []object, used map[key]bool) ([]explain.Planned, error) {
+	switch is := o.is.(type) {
+	case *provisioningRequest:
+		return is.pods(o.key, all, used)
+	case *capacityBuffer:
+		return is.pods(o.key, all, used)
+	}
+	way := explain.Created
+	if o.kind == kindPodTemplate {
+		way = explain.InMemory
+	}
+	planned, err := o.planned(o.key.String(), way)
+	return []explain.Planned{planned}, err
+}
+
+// planned makes of the object's template the pod that Cluster Autoscaler sees, found unschedulable.
+func (o object) planned(of string, way explain.Way) (explain.Planned, error) {
+	template := o.template()
+	if template == nil || len(template.Spec.Containers) == 0 {
+		return explain.Planned{}, errors.New("its pods have no containers: write spec.containers into the pod's spec")
+	}
+	pod := &corev1.Pod{ObjectMeta: template.ObjectMeta, Spec: *template.Spec.DeepCopy(),
+		Status: corev1.PodStatus{Phase: corev1.PodPending, Conditions: []corev1.PodCondition{{Type: corev1.PodScheduled,
+			Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable}}}}
+	pod.Namespace, pod.Name, pod.DeletionTimestamp = o.namespace, o.name, nil
+	if o.kind == "DaemonSet" {
+		pod.OwnerReferences = []metav1.OwnerReference{{Kind: o.kind, Name: o.name, Controller: ptr.To(true)}}
+	}
+	if o.kind == "Pod" {
+		of = ""
+	}
+	setDefaults(pod)
+	if way == explain.Created {
+		pod.Spec.Tolerations = append(pod.Spec.Tolerations, explain.LiqoToleration)
+	}
+	return explain.Planned{Pod: pod, Object: of, Way: way}, nil
+}

@@ -1,0 +1,140 @@
+package manifest
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/yaml"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/cmd/liqo-autoscaler/explain"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/strictyaml"
+)
+
+// Bounds of a file.
+const (
+	maxBytes   = 1 << 20
+	maxObjects = 200
+)
+
+// File reads the pods of a file.
+func File(path string) ([]explain.Planned, error) {
+	f, err := os.Open(path) //nolint:gosec // the user names the file
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = f.Close() }()
+	text, err := io.ReadAll(io.LimitReader(f, maxBytes+1))
+	if err != nil {
+		return nil, err
+	}
+	if len(text) > maxBytes {
+		return nil, fmt.Errorf("%s: it is larger than 1 MiB: keep only the objects whose pods are meant", path)
+	}
+	planned, err := Read(text)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return planned, nil
+}
+
+// Read reads the pods of all documents of text, in their order. A PodTemplate that another object of the text uses is
+// not read by itself.
+func Read(text []byte) ([]explain.Planned, error) {
+	all, err := objects(text)
+	if err != nil {
+		return nil, err
+	}
+	of, used := make([][]explain.Planned, len(all)), map[key]bool{}
+	for n, o := range all {
+		if of[n], err = o.pods(all, used); err != nil {
+			return nil, fmt.Errorf("%s: %w", o.key, err)
+		}
+	}
+	var planned []explain.Planned
+	for n, o := range all {
+		if !used[o.key] {
+			planned = append(planned, of[n]...)
+		}
+	}
+	return planned, nil
+}
+
+// objects decodes each document, and each item of a List.
+func objects(text []byte) (all []object, err error) {
+	documents := yaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(text)))
+	for n := 1; ; n++ {
+		document, err := documents.Read()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return nil, fmt.Errorf("document %d: %w", n, err)
+		}
+		tree, faults, err := strictyaml.Read(document)
+		if err = errors.Join(err, faults.Err()); err != nil {
+			return nil, fmt.Errorf("document %d: %w", n, err)
+		}
+		if tree == nil {
+			continue // comments alone
+		}
+		if all, err = decode(all, tree); err != nil {
+			return nil, fmt.Errorf("document %d: %w", n, err)
+		}
+	}
+	if len(all) == 0 {
+		return nil, fmt.Errorf("it has no object: want one of %s", kinds())
+	}
+	return all, nil
+}
+
+// decode appends the object of the tree, or the objects of a List.
+func decode(all []object, tree map[string]any) ([]object, error) {
+	version, _ := tree["apiVersion"].(string)
+	kind, _ := tree["kind"].(string)
+	if kind == "List" && version == "v1" {
+		items, _ := tree["items"].([]any)
+		for n, item := range items {
+			var err error
+			if one, _ := item.(map[string]any); one["kind"] == "List" {
+				err = errors.New("a List in a List: write the objects as documents of their own")
+			} else {
+				all, err = decode(all, one)
+			}
+			if err != nil {
+				return nil, fmt.Errorf("items[%d]: %w", n, err)
+			}
+		}
+		return all, nil
+	}
+	empty := known[version+" "+kind]
+	if empty == nil {
+		return nil, fmt.Errorf("kind %q of apiVersion %q is not judged: want one of %s", kind, version, kinds())
+	}
+	if len(all) == maxObjects {
+		return nil, fmt.Errorf("it has more than %d objects: use several files", maxObjects)
+	}
+	delete(tree, "status") // what was, and maybe of a later Kubernetes
+	o := object{is: empty()}
+	if faults := strictyaml.Decode(tree, o.is); faults != nil {
+		return nil, fmt.Errorf("%s %s: %w", kind, name(o.is), faults)
+	}
+	o.key = keyOf(kind, o.is)
+	return append(all, o), nil
+}
+
+// kinds are the kinds that are judged, for people.
+func kinds() string {
+	var all []string
+	for name := range maps.Keys(known) {
+		all = append(all, name[strings.IndexByte(name, ' ')+1:])
+	}
+	slices.Sort(all)
+	return strings.Join(slices.Compact(all), ", ")
+}

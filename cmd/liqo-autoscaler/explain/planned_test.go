@@ -1,0 +1,128 @@
+package explain_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/cmd/liqo-autoscaler/explain"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
+)
+
+// planned is the pod of world as one of a manifest, which comes to Cluster Autoscaler in that way.
+func planned(way explain.Way, together int) explain.World {
+	w := world()
+	w.Namespace, w.Pod.Status.Conditions[0].Message = nil, ""
+	w.Planned = &explain.Planned{Pod: w.Pod, Object: "ProvisioningRequest shop/r", Way: way, Together: together}
+	return w
+}
+
+// A pod that Cluster Autoscaler makes in its memory lacks Liqo's toleration. The page names the reason, what to write,
+// and what the groups would do then.
+func TestAPodThatPassesNoWebhook(t *testing.T) {
+	w := planned(explain.InMemory, 0)
+	w.Pod.Spec.Tolerations = nil
+	var text bytes.Buffer
+	p := explain.OfPod(w)
+	require.NoError(t, p.Text(&text))
+	require.Equal(t, `ProvisioningRequest shop/r: NoGroupFits
+  no node group fits, because Cluster Autoscaler makes such pods in its memory, where Liqo's webhook does not add the toleration of virtual nodes: write tolerations: [{key: virtual-node.liqo.io/not-allowed, operator: Exists}] into the pod spec of the template
+  with the toleration: NotRequestedYet: node group std: it fits and may grow; Cluster Autoscaler has not asked for a node yet
+node group std: NoGroupFits, target size 1 of 5
+  spec.tolerations: none tolerates the taint virtual-node.liqo.io/not-allowed=true:NoExecute
+`, text.String())
+	require.Empty(t, w.Pod.Spec.Tolerations, "the pod is the caller's")
+
+	w.Planned.Way = explain.DryRun
+	require.Contains(t, explain.OfPod(w).Message, "from 1.36 on Cluster Autoscaler sends the pods of a buffer through "+
+		"the webhook in a dry run (--capacity-buffer-pod-dry-run-enabled)")
+
+	w.Pod.Spec.Containers[0].Resources.Requests = list("3", "1Gi")
+	require.Equal(t, "NoGroupFits: it fits on the nodes of no node group: resources.requests: cpu 3 is asked for, a node "+
+		"has 2", explain.OfPod(w).WithToleration)
+
+	w = planned(explain.InMemory, 0)
+	p = explain.OfPod(w)
+	require.Equal(t, explain.NotRequestedYet, p.Reason)
+	require.Empty(t, p.WithToleration)
+	require.Empty(t, p.Assumed)
+}
+
+// A pod that the API server creates has the toleration from the webhook, and the page says what that assumes.
+func TestAPodThatPassesTheWebhook(t *testing.T) {
+	w := planned(explain.Created, 0)
+	w.Planned.Object = ""
+	var text bytes.Buffer
+	require.NoError(t, explain.OfPod(w).Text(&text))
+	require.Contains(t, text.String(), "pod shop/web-0: NotRequestedYet\n")
+	require.Contains(t, text.String(), "  assumed: the pod's namespace is offloaded, and Liqo's webhook adds the "+
+		"toleration of virtual nodes to the pod\n")
+}
+
+// Cluster Autoscaler provisions the pods of a request whole or not at all: 2 pods of 1 CPU fit on a node of 2.
+func TestARequestIsProvisionedWhole(t *testing.T) {
+	const may = "the group may grow by "
+	for says, tc := range map[string]struct {
+		together, max int
+		free          string
+		reason        explain.Reason
+	}{
+		"8 pods need 4 new nodes, and " + may + "4; Cluster Autoscaler has not":    {8, 5, "8", explain.NotRequestedYet},
+		"9 pods need 5 new nodes, and " + may + "4: Cluster Autoscaler provisions": {9, 5, "10", explain.AtMax},
+		"9 pods need 5 new nodes, and " + may + "3: ":                              {9, 9, "6", explain.NoOffer},
+		"it fits and may grow; Cluster Autoscaler has not":                         {1, 5, "8", explain.NotRequestedYet},
+	} {
+		w := planned(explain.InMemory, tc.together)
+		w.Groups[0].Max = tc.max
+		w.Market.Offers[0].Free = list(tc.free, "64Gi")
+		w.Market.Offers[0].Free["pods"] = resource.MustParse("1100")
+		w.Market.Offers[0].Lendable = w.Market.Offers[0].Free
+		p := explain.OfPod(w)
+		require.Equal(t, tc.reason, p.Reason, p.Message)
+		require.Contains(t, p.Groups[0].Message, says)
+		w.Market = nil
+		w.Groups[0].Max = 100
+		require.Equal(t, explain.NotRequestedYet, explain.OfPod(w).Reason, "the room is not known")
+	}
+}
+
+// Cluster Autoscaler requests no node for pods of a DaemonSet, for pods that consume a request, and for a class that
+// only checks.
+func TestPodsForWhichNothingIsRequested(t *testing.T) {
+	w := world()
+	w.Pod.OwnerReferences = []metav1.OwnerReference{{Kind: "DaemonSet", Name: "agent", Controller: ptr.To(true)}}
+	p := explain.OfPod(w)
+	require.Equal(t, explain.NeverRequested, p.Reason)
+	require.Contains(t, p.Message, "it belongs to DaemonSet agent")
+
+	w = world()
+	w.Pod.Annotations = map[string]string{"autoscaling.x-k8s.io/consume-provisioning-request": "r"}
+	p = explain.OfPod(w)
+	require.Equal(t, explain.NeverRequested, p.Reason)
+	require.Contains(t, p.Message, "it consumes ProvisioningRequest r (")
+
+	w = planned(explain.InMemory, 4)
+	w.Planned.Never = "it only checks"
+	p = explain.OfPod(w)
+	require.Equal(t, explain.NeverRequested, p.Reason)
+	require.Equal(t, "it only checks", p.Message)
+}
+
+func TestThePodsOfAFile(t *testing.T) {
+	w := planned(explain.InMemory, 0)
+	w.Groups = []fleet.Snapshot{}
+	all := explain.Pods{explain.OfPod(w), explain.OfPod(w)}
+	var text bytes.Buffer
+	require.NoError(t, all.Text(&text))
+	one := "ProvisioningRequest shop/r: NoGroups\n  no node group runs: does the gRPC server, and does Cluster " +
+		"Autoscaler call it?\n"
+	require.Equal(t, one+"\n"+one, text.String())
+	raw, err := json.Marshal(all)
+	require.NoError(t, err)
+	require.Regexp(t, `^\[\{"pod":"shop/web-0","object":"ProvisioningRequest shop/r","reason":"NoGroups",`, string(raw))
+}
