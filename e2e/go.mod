@@ -17,6 +17,7 @@ require (
 	k8s.io/api v0.33.4
 	k8s.io/apimachinery v0.33.4
 	k8s.io/autoscaler/cluster-autoscaler v0.0.0-20250613073258-1959f5f61f6c
+	k8s.io/autoscaler/cluster-autoscaler/apis v0.0.0-20240830133931-adfbe7e45277
 	k8s.io/client-go v0.33.4
 	k8s.io/component-base v0.33.1
 	k8s.io/klog/v2 v2.130.1
@@ -28,9 +29,18 @@ require (
 require (
 	github.com/KimMachineGun/automemlimit v1.0.1 // indirect
 	github.com/containerd/stargz-snapshotter/estargz v0.18.1 // indirect
+	github.com/go-task/slim-sprig/v3 v3.0.0 // indirect
+	github.com/google/pprof v0.0.0-20250317173921-a4b03ec1a45e // indirect
 	github.com/klauspost/compress v1.18.1 // indirect
+	github.com/onsi/ginkgo/v2 v2.22.0 // indirect
+	github.com/onsi/gomega v1.36.1 // indirect
 	github.com/pbnjay/memory v0.0.0-20210728143218-7b4eea64cf58 // indirect
 	github.com/vbatts/tar-split v0.12.2 // indirect
+	golang.org/x/mod v0.41.0 // indirect
+	golang.org/x/tools v0.51.0 // indirect
+	golang.org/x/tools/go/packages/packagestest v0.1.1-deprecated // indirect
+	k8s.io/code-generator v0.33.1 // indirect
+	k8s.io/gengo/v2 v2.0.0-20250207200755-1244d31929d7 // indirect
 )
 
 require (
@@ -245,8 +255,8 @@ require (
 
 replace github.com/liqo-autoscaler/liqo-autoscaler => ../
 
-// The lines of Cluster Autoscaler's own go.mod: without them its requirement on Kubernetes does not resolve. Its line for
-// the module apis is left out, because that module is not served; nothing here imports it.
+// The lines of Cluster Autoscaler's own go.mod: without them its requirement on Kubernetes does not resolve. In place of
+// its line for the folder apis, the module apis is required above: at a commit of which that folder has the same code.
 replace (
 	k8s.io/apiextensions-apiserver => k8s.io/apiextensions-apiserver v0.33.1
 	k8s.io/code-generator => k8s.io/code-generator v0.33.1

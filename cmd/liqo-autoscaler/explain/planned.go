@@ -38,10 +38,12 @@ const (
 // LiqoToleration is what Liqo's webhook adds to the pods of an offloaded namespace.
 var LiqoToleration = corev1.Toleration{Key: liqoTaint, Operator: corev1.TolerationOpExists}
 
-const (
-	// consumes is on the pods that use what a ProvisioningRequest has provisioned (CA processors/provreq/pods_filter.go).
-	consumes = "autoscaling.x-k8s.io/consume-provisioning-request"
+// consumes are the annotations of pods that use what a ProvisioningRequest has provisioned, the newer one first
+// (CA processors/provreq/pods_filter.go).
+var consumes = []string{"autoscaling.x-k8s.io/consume-provisioning-request",
+	"cluster-autoscaler.kubernetes.io/consume-provisioning-request"}
 
+const (
 	assumedCreated = "the pod's namespace is offloaded, and Liqo's webhook adds the toleration of virtual nodes to the pod"
 
 	inMemoryFitsNowhere = "no node group fits, because Cluster Autoscaler makes such pods in its memory, where Liqo's " +
@@ -66,9 +68,12 @@ func (w World) neverRequested() string {
 	case owner != nil && owner.Kind == "DaemonSet":
 		return fmt.Sprintf("it belongs to DaemonSet %s, and Cluster Autoscaler requests no node for pods of a DaemonSet",
 			owner.Name)
-	case w.Pod.Annotations[consumes] != "":
-		return fmt.Sprintf("it consumes ProvisioningRequest %s (annotation %s): Cluster Autoscaler requests nodes for the "+
-			"request, and none for this pod", w.Pod.Annotations[consumes], consumes)
+	}
+	for _, key := range consumes {
+		if request := w.Pod.Annotations[key]; request != "" {
+			return fmt.Sprintf("it consumes ProvisioningRequest %s (annotation %s): Cluster Autoscaler requests nodes for the "+
+				"request, and none for this pod", request, key)
+		}
 	}
 	return ""
 }

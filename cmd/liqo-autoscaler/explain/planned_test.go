@@ -100,11 +100,13 @@ func TestPodsForWhichNothingIsRequested(t *testing.T) {
 	require.Equal(t, explain.NeverRequested, p.Reason)
 	require.Contains(t, p.Message, "it belongs to DaemonSet agent")
 
-	w = world()
-	w.Pod.Annotations = map[string]string{"autoscaling.x-k8s.io/consume-provisioning-request": "r"}
-	p = explain.OfPod(w)
-	require.Equal(t, explain.NeverRequested, p.Reason)
-	require.Contains(t, p.Message, "it consumes ProvisioningRequest r (")
+	for _, domain := range []string{"autoscaling.x-k8s.io", "cluster-autoscaler.kubernetes.io"} {
+		w = world()
+		w.Pod.Annotations = map[string]string{domain + "/consume-provisioning-request": "r"}
+		p = explain.OfPod(w)
+		require.Equal(t, explain.NeverRequested, p.Reason)
+		require.Contains(t, p.Message, "it consumes ProvisioningRequest r (")
+	}
 
 	w = planned(explain.InMemory, 4)
 	w.Planned.Never = "it only checks"

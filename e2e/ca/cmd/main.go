@@ -1,8 +1,7 @@
 //go:build externalgrpc
 
 // Command cmd is the Cluster Autoscaler of the end-to-end suites: the loop of cluster-autoscaler 1.33.0 with all its
-// flags, built from its packages, because its own main cannot be built from outside (it imports a module that is not
-// published).
+// flags, built from its packages.
 //
 // It follows cluster-autoscaler's main.go line by line and leaves out leader election, ProvisioningRequests and
 // proactive scale-up, which are off by default there. Logs go to stderr, metrics and /health-check to --address.
@@ -58,7 +57,7 @@ func run() error {
 	metrics.UpdateCPULimitsCores(opts.MinCoresTotal, opts.MaxCoresTotal)
 	metrics.UpdateMemoryLimitsBytes(opts.MinMemoryTotal, opts.MaxMemoryTotal)
 	metrics.InitMetrics()
-	autoscaler, _, err := ours.New(ctx, opts, kubeutil.CreateKubeClient(opts.KubeClientOpts), snapshotter)
+	autoscaler, _, err := ours.New(ctx, opts, kubeutil.CreateKubeClient(opts.KubeClientOpts), snapshotter, nil)
 	if err != nil {
 		return fmt.Errorf("build autoscaler: %w", err)
 	}

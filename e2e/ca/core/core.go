@@ -32,11 +32,13 @@ import (
 )
 
 // New is buildAutoscaler of cluster-autoscaler's main.go, with informers that are synced. The cloud provider is made
-// inside NewAutoscaler, by externalgrpc.BuildExternalGrpc from --cloud-config.
+// inside NewAutoscaler, by externalgrpc.BuildExternalGrpc from --cloud-config. requests are required by
+// --enable-provisioning-requests alone.
 func New(ctx context.Context, opts config.AutoscalingOptions, client kubernetes.Interface,
-	snapshotter debuggingsnapshot.DebuggingSnapshotter) (core.Autoscaler, informers.SharedInformerFactory, error) {
-	if opts.ProvisioningRequestEnabled || opts.ProactiveScaleupEnabled {
-		return nil, nil, errors.New("this build has no ProvisioningRequests and no proactive scale-up")
+	snapshotter debuggingsnapshot.DebuggingSnapshotter, requests *Requests) (
+	core.Autoscaler, informers.SharedInformerFactory, error) {
+	if opts.ProvisioningRequestEnabled && requests == nil || opts.ProactiveScaleupEnabled {
+		return nil, nil, errors.New("this build has no proactive scale-up, and ProvisioningRequests only in one process")
 	}
 	factory := informers.NewSharedInformerFactoryWithOptions(client, 0, informers.WithTransform(trim))
 	handle, err := framework.NewHandle(factory, opts.SchedulerConfig, opts.DynamicResourceAllocationEnabled)
@@ -63,6 +65,9 @@ func New(ctx context.Context, opts config.AutoscalingOptions, client kubernetes.
 	all.Processors.TemplateNodeInfoProvider = nodeinfosprovider.NewDefaultTemplateNodeInfoProvider(
 		&opts.NodeInfoCacheExpireTime, opts.ForceDaemonSets)
 	all.Processors.PodListProcessor = podlistprocessor.NewDefaultPodListProcessor(scheduling.ScheduleAnywhere)
+	if opts.ProvisioningRequestEnabled {
+		all.Processors.PodListProcessor = requests.serve(&all, all.Processors.PodListProcessor)
+	}
 	all.Processors.ScaleDownNodeProcessor = scaleDownCandidates(all)
 	all.Processors.NodeGroupSetProcessor = &nodegroupset.BalancingNodeGroupSetProcessor{Comparator: comparator(opts)}
 

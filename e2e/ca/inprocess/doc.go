@@ -11,6 +11,7 @@
 // passes with each loop, so that an hour takes a second; only whether a group is backed off CA judges by the wall clock
 // when it buys.
 //
-// One file holds one question: growing, deriving, failing, pricing, balancing, draining, interrupting. Tests called
-// TestS<n> are scenario n of docs/cluster-autoscaler.md. KLOG=4 shows what CA thinks, LOG=1 what the server logs.
+// One file holds one question: growing, deriving, failing, pricing, balancing, draining, interrupting, requesting.
+// Tests called TestS<n> are scenario n of docs/cluster-autoscaler.md. KLOG=4 shows what CA thinks, LOG=1 what the
+// server logs.
 package inprocess

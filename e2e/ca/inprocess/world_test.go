@@ -57,6 +57,7 @@ type world struct {
 	informer informers.SharedInformerFactory
 	options  caconfig.AutoscalingOptions
 	ca       cacore.Autoscaler
+	requests *core.Requests // set with ProvisioningRequestEnabled
 	proxy    *ca.Proxy
 	told     int    // the last call that was told of
 	fails    bool   // calls of CA may fail
@@ -216,7 +217,8 @@ func (w *world) edit(nodeGroups string) {
 func (w *world) start() {
 	w.watching.Clear()
 	var err error
-	w.ca, w.informer, err = core.New(w.ctx, w.options, w.kube, debuggingsnapshot.NewDebuggingSnapshotter(false))
+	w.ca, w.informer, err = core.New(w.ctx, w.options, w.kube, debuggingsnapshot.NewDebuggingSnapshotter(false),
+		w.requests)
 	require.NoError(w.t, err)
 	testkit.Until(w.t, patience, "CA watches", func() error {
 		for _, kind := range []string{"nodes", "pods"} {
