@@ -11,7 +11,11 @@ import (
 	"k8s.io/apimachinery/pkg/util/version"
 )
 
-var oldestAutoscaler = version.MustParseGeneric("1.30.0")
+var (
+	oldestAutoscaler = version.MustParseGeneric("1.30.0")
+	// countsAsFinished is the first version for which a request that was given up counts as finished.
+	countsAsFinished = version.MustParseGeneric("1.36.0")
+)
 
 // Cluster Autoscaler's default of --max-node-provision-time, and how far above budgets.total it must be.
 const (
@@ -65,8 +69,18 @@ func (r *Report) provisionTime(in Installation, p process) {
 	}
 	if len(hasty) > 0 {
 		r.add("autoscaler-hasty", p.where(), "it gives up on a node after %s, and nodes of %s may take %s "+
-			"(budgets.total): set --max-node-provision-time", waits, strings.Join(hasty, ", "), longest)
+			"(budgets.total)%s: set --max-node-provision-time", waits, strings.Join(hasty, ", "), longest, endless(p))
 	}
+}
+
+// endless returns what a Cluster Autoscaler that may be of 1.36 or later does with nodes that it gave up on. Their
+// placeholders no longer count as upcoming in the loop in which the request would time out, so the request counts as
+// finished (CA 1.36 clusterstate/clusterstate.go, getUpcomingNodesInNodeGroup and updateScaleRequests).
+func endless(p process) string {
+	if v, err := version.ParseGeneric(p.tag()); err == nil && v.LessThan(countsAsFinished) {
+		return ""
+	}
+	return "; from 1.36 on it then requests nodes of the same group again and again, without holding the group back"
 }
 
 // Cluster Autoscaler writes its status at the end of each loop whose Refresh of the node groups succeeded (CA

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -208,6 +209,26 @@ func TestFindings(t *testing.T) {
 			require.NoError(t, r.Text(&out))
 			require.Contains(t, out.String(), "["+string(id)+"]\n    do: ")
 		})
+	}
+}
+
+// What too short a wait leads to depends on Cluster Autoscaler's version: from 1.36 on it never holds the group back. A
+// build whose version is not known may be one of those.
+func TestWhatAHastyAutoscalerDoes(t *testing.T) {
+	for image, endless := range map[string]bool{"ca:v1.33.0": false, "ca:v1.35.2": false, "ca:v1.36.0": true,
+		"ca:v1.37.1@sha256:0": true, "ca:mine": true} {
+		s := healthy()
+		main(s.autoscaler).Image = image
+		main(s.autoscaler).Args = append(main(s.autoscaler).Args, "--max-node-provision-time=12m")
+		r := s.examine(t)
+		require.Len(t, r.Findings, 1, image)
+		require.Equal(t, doctor.ID("autoscaler-hasty"), r.Findings[0].ID)
+		require.Equal(t, endless, strings.Contains(r.Findings[0].Message, "again and again, without holding the group back"),
+			"%s: %s", image, r.Findings[0].Message)
+
+		main(s.autoscaler).Args = append(main(s.autoscaler).Args[:len(main(s.autoscaler).Args)-1],
+			"--max-node-provision-time=13m")
+		require.Empty(t, s.examine(t).Findings, image)
 	}
 }
 
