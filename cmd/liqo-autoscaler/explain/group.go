@@ -28,6 +28,8 @@ type Group struct {
 	MaxKnownToCA *int `json:"maxKnownToCA,omitempty"`
 	// Misfits are why the pod does not fit on a node of the group.
 	Misfits []fit.Misfit `json:"misfits,omitempty"`
+	// Differing are the group's Nodes that are not as its template.
+	Differing []string `json:"differing,omitempty"`
 	// OnTheirWay are nodes that are being made.
 	OnTheirWay []Coming `json:"onTheirWay,omitempty"`
 	// Failed are instances that Cluster Autoscaler has not deleted yet, the newest last.
@@ -73,6 +75,7 @@ func (w World) group(s fleet.Snapshot, ca caGroup) Group {
 	room := w.offers(&g, s)
 	g.Reason, g.Message = g.judge(s, ca, room, fleet.Balances(w.Groups, w.Ended, w.Now)[s.Group])
 	g.whole(w, s, room)
+	g.differs(w, *s.Spec)
 	return g
 }
 

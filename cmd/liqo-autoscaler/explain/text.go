@@ -58,6 +58,9 @@ func (p Pod) Text(out io.Writer) error {
 		for n := 1; n < len(g.Misfits); n++ { // the first is the message
 			t.line(1, "%s", g.Misfits[n])
 		}
+		for _, how := range g.Differing {
+			t.line(1, "differs: %s", how)
+		}
 		for n := 1; n < len(g.OnTheirWay); n++ {
 			t.line(1, "%s", g.OnTheirWay[n])
 		}

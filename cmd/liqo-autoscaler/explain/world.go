@@ -21,6 +21,8 @@ type World struct {
 	Ended []money.Spent
 	// Claims are the pod's claims whose volumes are bound to places.
 	Claims []Claim
+	// Nodes are the Nodes of all groups; nil when they could not be read.
+	Nodes []corev1.Node
 	// Market is what the providers offer now; nil when that could not be read.
 	Market *market.Market
 	// Status is the text of Cluster Autoscaler's status ConfigMap, Events are those of the pod.
@@ -55,6 +57,7 @@ const (
 	OnItsWay        Reason = "OnItsWay"               // a node that fits is being made
 	NotRequestedYet Reason = "NotRequestedYet"        // a group could grow, and Cluster Autoscaler has not asked for that
 	BackingOff      Reason = "BackingOff"             // Cluster Autoscaler leaves the group alone after a failure
+	NodesDiffer     Reason = "NodesDiffer"            // a Node by which Cluster Autoscaler judges the group is not alike
 	NoOffer         Reason = "NoOffer"                // no provider has room for a node of the group now
 	AtMax           Reason = fleet.BlockAtMax         // max or the limits of all groups
 	SpendingLimit   Reason = fleet.BlockSpendingLimit // a node would cost more than the group may spend
@@ -64,5 +67,5 @@ const (
 )
 
 // order are the reasons of groups, best first.
-var order = []Reason{OnItsWay, NotRequestedYet, BackingOff, NoOffer, SpendingLimit, AtMax, Paused, NoGroupFits,
-	NotConfigured}
+var order = []Reason{OnItsWay, NotRequestedYet, BackingOff, NoOffer, NodesDiffer, SpendingLimit, AtMax, Paused,
+	NoGroupFits, NotConfigured}

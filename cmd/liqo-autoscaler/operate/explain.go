@@ -40,9 +40,9 @@ func newExplainPod(c *connect.Common) *cobra.Command {
 		Use:   "pod NAMESPACE/NAME | pod --file FILE",
 		Short: "Explain why a pending pod gets no node",
 		Long: `Explain why a pending pod gets no node: why it does not fit each node group's nodes, or why that group does not grow.
-It reads the pod, its namespace and events, Cluster Autoscaler's status and the published market with your kubeconfig,
-and the node groups from Temporal. It lists what it may not read. It does not judge what depends on other pods,
-such as anti-affinity. It exits with 0 for every reason, and with 1 if the pod does not exist.
+It reads the pod, its namespace and events, the groups' Nodes, Cluster Autoscaler's status and the published market
+with your kubeconfig, and the node groups from Temporal. It lists what it may not read. It does not judge what depends
+on other pods, such as anti-affinity. It exits with 0 for every reason, and with 1 if the pod does not exist.
 
 With --file it says what the node groups would do with pods that need not exist, and needs no cluster: those of Pods and
 workloads, taken to be in an offloaded namespace, and those that Cluster Autoscaler makes in its memory for

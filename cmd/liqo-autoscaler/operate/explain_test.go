@@ -83,7 +83,8 @@ func TestExplainPodReads(t *testing.T) {
 	earlier.UID = "0"
 	written := time.Now().UTC().Format(time.RFC3339)
 	kube := fake.NewClientset(pod, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop"}},
-		event("its", pod), event("of its predecessor", earlier),
+		event("its", pod), event("of its predecessor", earlier), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "other"}},
+		&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "ours", Labels: map[string]string{fleet.LabelGroup: "std"}}},
 		configMap("kube-system", "cluster-autoscaler-status", "status", "nodeGroups: [] # of another one"),
 		configMap("kube-system", "second-status", "status", "nodeGroups: []"),
 		configMap("liqo-autoscaler", market.ConfigMapName("default"), "market.json",
@@ -94,6 +95,8 @@ func TestExplainPodReads(t *testing.T) {
 	require.Empty(t, w.Notes)
 	require.Equal(t, "shop", w.Namespace.Name)
 	require.Len(t, w.Events, 1)
+	require.Len(t, w.Nodes, 1)
+	require.Equal(t, "ours", w.Nodes[0].Name)
 	require.Equal(t, "nodeGroups: []", w.Status)
 	require.Equal(t, "milan", w.Market.Offers[0].Provider)
 
@@ -106,7 +109,7 @@ func TestExplainPodReads(t *testing.T) {
 	require.Equal(t, []string{"what is offered now: no market has been published: does a worker run?"}, w.Notes)
 
 	f.caNamespace = "elsewhere"
-	for _, kind := range []string{"namespaces", "events"} {
+	for _, kind := range []string{"namespaces", "events", "nodes"} {
 		kube.PrependReactor("*", kind, func(clienttesting.Action) (bool, runtime.Object, error) {
 			return true, nil, errors.New("forbidden")
 		})
@@ -117,10 +120,11 @@ func TestExplainPodReads(t *testing.T) {
 	w, err = f.read(t.Context(), kube, "default", "shop", "web-0")
 	require.NoError(t, err)
 	require.Nil(t, w.Namespace)
-	require.Len(t, w.Notes, 4)
-	require.Equal(t, []string{"namespace shop: forbidden", "the pod's events: forbidden"}, w.Notes[:2])
-	require.Contains(t, w.Notes[2], `configmaps "second-status" not found`)
-	require.Contains(t, w.Notes[3], "does a worker run?")
+	require.Len(t, w.Notes, 5)
+	require.Equal(t, []string{"namespace shop: forbidden", "the pod's events: forbidden",
+		"the Nodes of the groups: forbidden"}, w.Notes[:3])
+	require.Contains(t, w.Notes[3], `configmaps "second-status" not found`)
+	require.Contains(t, w.Notes[4], "does a worker run?")
 
 	kube.PrependReactor("get", "pods", func(clienttesting.Action) (bool, runtime.Object, error) {
 		return true, nil, errors.New("forbidden")

@@ -15,6 +15,7 @@ import (
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/cmd/liqo-autoscaler/explain"
 	"github.com/liqo-autoscaler/liqo-autoscaler/cmd/liqo-autoscaler/explain/manifest"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/serve"
 )
 
@@ -99,6 +100,8 @@ func (f explainPodFlags) read(ctx context.Context, kube kubernetes.Interface, hu
 	note("the pod's volumes", err)
 	w.Events, err = eventsOf(ctx, kube, w.Pod)
 	note("the pod's events", err)
+	w.Nodes, err = nodesOf(ctx, kube)
+	note("the Nodes of the groups", err)
 	w.Status, err = f.status(ctx, kube)
 	note("Cluster Autoscaler's status", err)
 	m, unread := f.market.Read(ctx, kube, hub)
@@ -134,6 +137,15 @@ func claimsOf(ctx context.Context, kube kubernetes.Interface, pod *corev1.Pod) (
 		claims = append(claims, explain.Claim{Name: name, Volume: volume})
 	}
 	return claims, nil
+}
+
+// nodesOf reads the Nodes of all groups.
+func nodesOf(ctx context.Context, kube kubernetes.Interface) ([]corev1.Node, error) {
+	list, err := kube.CoreV1().Nodes().List(ctx, metav1.ListOptions{LabelSelector: fleet.LabelGroup})
+	if err != nil {
+		return nil, err
+	}
+	return list.Items, nil
 }
 
 func eventsOf(ctx context.Context, kube kubernetes.Interface, pod *corev1.Pod) (of []corev1.Event, err error) {

@@ -5,8 +5,11 @@ package inprocess
 import (
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // One pending pod buys one node, and is bound to it.
@@ -61,6 +64,29 @@ func TestS21RestartedWhileNodesAreOnTheirWay(t *testing.T) {
 	w.start()
 	require.Empty(t, w.loops(5))
 	require.Equal(t, map[string]int{"burst": 5}, w.targets())
+}
+
+// A taint that a person sets on one virtual node is the shape of its group for CA: the group grows no more until the
+// taint is gone. The taint of a cordon is not.
+func TestATaintOnOneNodeStopsItsGroup(t *testing.T) {
+	w := newWorld(t, "- id: burst", offers(offer("milan", "north", 9, 1)))
+	w.pods("web", 1)
+	require.Equal(t, []string{"burst +1"}, w.loops(3))
+	w.pass(2 * time.Minute) // CA takes no young Node for a shape
+	taint := func(taints ...corev1.Taint) {
+		for _, n := range w.listNodes() {
+			if n.Labels[cluster] == "milan" {
+				n.Spec.Taints = append([]corev1.Taint{liqoTaint}, taints...)
+				_, err := w.kube.CoreV1().Nodes().Update(w.ctx, n, metav1.UpdateOptions{})
+				require.NoError(t, err)
+			}
+		}
+	}
+	taint(corev1.Taint{Key: "maintenance", Effect: corev1.TaintEffectNoSchedule})
+	w.pods("more", 1)
+	require.Empty(t, w.loops(6))
+	taint(corev1.Taint{Key: corev1.TaintNodeUnschedulable, Effect: corev1.TaintEffectNoSchedule})
+	require.Equal(t, []string{"burst +1"}, w.loops(3))
 }
 
 // A max below the target size buys nothing and takes nothing away.
