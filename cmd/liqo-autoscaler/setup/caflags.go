@@ -26,7 +26,8 @@ func CAFlags(provision time.Duration) []CAFlag {
 	minutes := strings.TrimSuffix(provision.String(), "0s")
 	return []CAFlag{
 		{"cloud-config", "/etc/liqo-autoscaler/config/cloud-config.yaml", []string{
-			"The value cloudConfigPath of CA's chart has no effect for this provider."}},
+			"The value cloudConfigPath of CA's chart has no effect for this provider.",
+			"With HTTPS_PROXY in CA's pod, add .svc to NO_PROXY (extraEnv): otherwise CA's gRPC calls go to the proxy."}},
 		{"max-node-provision-time", minutes, []string{
 			"Above budgets.total of all node groups by three minutes: CA would give up on instances that still come.",
 			"From CA 1.35 on, set max-node-startup-time to the same value."}},
