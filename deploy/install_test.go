@@ -39,6 +39,7 @@ func TestInstall(t *testing.T) {
 	for _, set := range valueSets {
 		t.Run(set, func(t *testing.T) { installs(t, c, set) })
 	}
+	t.Run("bundled", func(t *testing.T) { bundledInstalls(t, c) })
 	t.Run("microvm", func(t *testing.T) { machinesAlone(t, c) })
 	t.Run("provider", func(t *testing.T) { providerGrants(t, c) })
 }

@@ -93,6 +93,7 @@ func kinds() map[string]metav1.Object {
 		"v1/ServiceAccount": &corev1.ServiceAccount{}, "v1/PersistentVolumeClaim": &corev1.PersistentVolumeClaim{},
 		"v1/Namespace": &corev1.Namespace{}, "v1/ResourceQuota": &corev1.ResourceQuota{},
 		"apps/v1/Deployment":                                               &appsv1.Deployment{},
+		"apps/v1/StatefulSet":                                              &appsv1.StatefulSet{},
 		"batch/v1/Job":                                                     &batchv1.Job{},
 		"batch/v1/CronJob":                                                 &batchv1.CronJob{},
 		"policy/v1/PodDisruptionBudget":                                    &policyv1.PodDisruptionBudget{},

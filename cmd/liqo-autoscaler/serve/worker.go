@@ -2,6 +2,7 @@ package serve
 
 import (
 	"context"
+	"errors"
 	"os"
 	"time"
 
@@ -26,6 +27,7 @@ type workerFlags struct {
 	slots, driverSlots int
 	observeEvery       time.Duration
 	version            parts.DeploymentVersion
+	bundled            parts.BundledFlags
 }
 
 // NewWorker makes the command worker.
@@ -50,6 +52,7 @@ func NewWorker(c *connect.Common) *cobra.Command {
 	cmd.Flags().DurationVar(&f.observeEvery, "observe-every", observer.Every,
 		"how often what exists is compared with what is booked, and each provider in use is looked at")
 	f.version.Register(cmd)
+	f.bundled.Register(cmd)
 	f.market.RegisterStore(cmd)
 	cmd.Flags().StringVar(&f.probeURL, "probe-url", "",
 		"URL outside that tells, by any answer, that it is not this cluster that is cut off when its only provider is silent")
@@ -63,7 +66,7 @@ func (f workerFlags) check() (sdkworker.WorkerDeploymentVersion, error) {
 	if err != nil {
 		return version, err
 	}
-	return version, f.Sources.Check()
+	return version, errors.Join(f.bundled.Check(), f.Sources.Check())
 }
 
 // runFor runs the worker for its cluster, once that says who it is.
@@ -118,6 +121,7 @@ func runWorker(ctx context.Context, c *connect.Common, f workerFlags) error {
 	defer t.Close()
 	seen.Rounds.Memory, seen.Rounds.Costs, seen.Rounds.Every = cluster.Memory, cluster.Costs, f.observeEvery
 	polls, waits := seen.ObserveWorker(t)
+	f.bundled.ReadyWhileItStores(seen, t, temporal.Namespace)
 	logger.Info("worker started", "backend", f.Kind, "offers", f.Sources.Files, "offerSecretsNamespace",
 		f.Sources.SecretsNamespace,
 		"discovery", f.Sources.Server.URL, "temporal", temporal.Address, "namespace", temporal.Namespace)
@@ -126,6 +130,7 @@ func runWorker(ctx context.Context, c *connect.Common, f workerFlags) error {
 	g.Go(func() error { return offers.Watch(ctx) })
 	g.Go(func() error { warn(ctx); return nil })
 	g.Go(func() error {
+		f.bundled.Prepare(ctx, t, temporal, logger, waits)
 		if err := temporal.Await(ctx, t, logger); err != nil || ctx.Err() != nil {
 			return err
 		}

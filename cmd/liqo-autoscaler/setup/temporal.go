@@ -2,7 +2,6 @@ package setup
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -10,11 +9,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"go.temporal.io/api/serviceerror"
-	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/client"
-	"google.golang.org/grpc/codes"
-	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/cli"
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/connect"
@@ -51,7 +46,7 @@ can run it again at any time.`,
 }
 
 func setup(ctx context.Context, c *connect.Common, f setupFlags, out, errOut io.Writer) error {
-	if f.retention < 24*time.Hour {
+	if f.retention < connect.MinRetention {
 		return fmt.Errorf("--retention %s: use 24h or more", f.retention)
 	}
 	t, target, err := c.Dial(slog.New(slog.DiscardHandler))
@@ -62,9 +57,15 @@ func setup(ctx context.Context, c *connect.Common, f setupFlags, out, errOut io.
 	if err := reached(ctx, t, target, f.wait, errOut); err != nil {
 		return err
 	}
-	if err := ensureNamespace(ctx, t, target, f.retention, out); err != nil {
+	kept, created, err := target.EnsureNamespace(ctx, t, f.retention)
+	if err != nil {
 		return err
 	}
+	is := "is there"
+	if created {
+		is = "created"
+	}
+	fmt.Fprintf(out, "namespace %s: %s, keeps ended workflows for %s\n", target.Namespace, is, kept)
 	made, err := searchattr.Register(ctx, t, target.Namespace)
 	if err != nil {
 		return target.Explain(ctx, err)
@@ -88,34 +89,4 @@ func reached(ctx context.Context, t client.Client, target *connect.Target, limit
 		}
 		return code == connect.ExitUnreachable, err
 	})
-}
-
-func ensureNamespace(ctx context.Context, t client.Client, target *connect.Target, retention time.Duration,
-	out io.Writer) error {
-	service := t.WorkflowService()
-	got, err := service.DescribeNamespace(ctx, &workflowservice.DescribeNamespaceRequest{Namespace: target.Namespace})
-	if err == nil {
-		has := got.GetConfig().GetWorkflowExecutionRetentionTtl().AsDuration()
-		fmt.Fprintf(out, "namespace %s: is there, keeps ended workflows for %s\n", target.Namespace, has)
-		return nil
-	}
-	var missing *serviceerror.NamespaceNotFound
-	if !errors.As(err, &missing) {
-		return target.Explain(ctx, err)
-	}
-	_, err = service.RegisterNamespace(ctx, &workflowservice.RegisterNamespaceRequest{
-		Namespace: target.Namespace, WorkflowExecutionRetentionPeriod: durationpb.New(retention),
-		Description: "liqo-autoscaler",
-	})
-	var exists *serviceerror.NamespaceAlreadyExists
-	switch code := serviceerror.ToStatus(err).Code(); {
-	case err == nil, errors.As(err, &exists): // somebody else at the same time
-	case code == codes.PermissionDenied, code == codes.Unimplemented:
-		return fmt.Errorf("this account may not create namespace %s (%w): have it created, with a retention of %s, and run "+
-			"this again", target.Namespace, err, retention)
-	default:
-		return target.Explain(ctx, fmt.Errorf("create namespace %s: %w", target.Namespace, err))
-	}
-	fmt.Fprintf(out, "namespace %s: created, keeps ended workflows for %s\n", target.Namespace, retention)
-	return nil
 }

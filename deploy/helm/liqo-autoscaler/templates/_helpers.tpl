@@ -27,8 +27,22 @@ app.kubernetes.io/version: {{ $root.Values.image.tag | default $root.Chart.AppVe
 app.kubernetes.io/name: {{ include "la.name" $root }}
 app.kubernetes.io/instance: {{ $root.Release.Name }}
 {{- with index . 1 }}
-app.kubernetes.io/component: {{ . }}
+app.kubernetes.io/component: {{ include "la.component" (list $root .) }}
 {{- end }}
+{{- end -}}
+
+{{/* The component of the pod in which something runs: with temporal.bundled one pod has everything. */}}
+{{- define "la.component" -}}
+{{- $component := index . 1 -}}
+{{- if and (index . 0).Values.temporal.bundled.enabled (has $component (list "worker" "grpcserver")) -}}
+{{- $component = "bundled" -}}
+{{- end -}}
+{{- $component -}}
+{{- end -}}
+
+{{/* How many workers there are: a null of the values is two of them. */}}
+{{- define "la.workers" -}}
+{{- if kindIs "invalid" .Values.worker.replicaCount }}2{{ else }}{{ .Values.worker.replicaCount }}{{ end -}}
 {{- end -}}
 
 {{- define "la.image" -}}
@@ -44,6 +58,9 @@ app.kubernetes.io/component: {{ . }}
 {{- define "la.serviceAccount" -}}
 {{- $root := index . 0 -}}
 {{- $component := index . 1 -}}
+{{- if and $root.Values.temporal.bundled.enabled (eq $component "grpcserver") -}}
+{{- $component = "worker" -}}{{/* a pod has one account */}}
+{{- end -}}
 {{- $account := (index $root.Values $component).serviceAccount -}}
 {{- if $account.create -}}
 {{- $account.name | default (printf "%s-%s" (include "la.fullname" $root) $component) -}}
@@ -81,31 +98,41 @@ kind: Issuer
 {{- end -}}
 {{- end -}}
 
-{{/* Flags that every command has. */}}
-{{- define "la.commonArgs" -}}
-- --log-level={{ .Values.log.level }}
-- --log-format={{ .Values.log.format }}
-- --health-listen=:8081
-- --metrics-listen={{ if .Values.metrics.enabled }}:9090{{ end }}
+{{/* What the ports of a container have behind their names: the gRPC server in the worker's pod has other ports. */}}
+{{- define "la.portSuffix" -}}
+{{- if and (index . 0).Values.temporal.bundled.enabled (eq (index . 1) "grpcserver") }}-server{{ end -}}
 {{- end -}}
 
-{{/* Ports that every container has. */}}
+{{/* Flags that every command has: (list $ "component"). */}}
+{{- define "la.commonArgs" -}}
+{{- $other := include "la.portSuffix" . -}}
+{{- with index . 0 -}}
+- --log-level={{ .Values.log.level }}
+- --log-format={{ .Values.log.format }}
+- --health-listen=:{{ ternary 8082 8081 (ne $other "") }}
+- --metrics-listen={{ if .Values.metrics.enabled }}:{{ ternary 9091 9090 (ne $other "") }}{{ end }}
+{{- end -}}
+{{- end -}}
+
+{{/* Ports that every container has: (list $ "component"). */}}
 {{- define "la.ports" -}}
-- {name: health, containerPort: 8081, protocol: TCP}
-{{- if .Values.metrics.enabled }}
-- {name: metrics, containerPort: 9090, protocol: TCP}
+{{- $other := include "la.portSuffix" . -}}
+- {name: health{{ $other }}, containerPort: {{ ternary 8082 8081 (ne $other "") }}, protocol: TCP}
+{{- if (index . 0).Values.metrics.enabled }}
+- {name: metrics{{ $other }}, containerPort: {{ ternary 9091 9090 (ne $other "") }}, protocol: TCP}
 {{- end }}
 {{- end -}}
 
-{{/* Probes: alive while the process's loop comes round, ready while it is worth sending work to. */}}
+{{/* Probes: alive while the process's loop comes round, ready while it is worth sending work to: (list $ "component"). */}}
 {{- define "la.probes" -}}
+{{- $port := printf "health%s" (include "la.portSuffix" .) -}}
 livenessProbe:
-  httpGet: {path: /healthz, port: health}
+  httpGet: {path: /healthz, port: {{ $port }}}
   periodSeconds: 10
   timeoutSeconds: 2
   failureThreshold: 6
 readinessProbe:
-  httpGet: {path: /readyz, port: health}
+  httpGet: {path: /readyz, port: {{ $port }}}
   periodSeconds: 5
   timeoutSeconds: 2
 {{- end -}}
@@ -119,8 +146,12 @@ readinessProbe:
 {{- join "," $names -}}
 {{- end -}}
 
+{{- define "la.temporalAddress" -}}
+{{- if .Values.temporal.bundled.enabled }}127.0.0.1:7233{{ else }}{{ .Values.temporal.address }}{{ end -}}
+{{- end -}}
+
 {{- define "la.temporalArgs" -}}
-- --temporal-address={{ .Values.temporal.address }}
+- --temporal-address={{ include "la.temporalAddress" . }}
 - --temporal-namespace={{ .Values.temporal.namespace }}
 {{- with .Values.temporal.taskQueue }}
 - --task-queue={{ . }}
@@ -188,6 +219,13 @@ temporal-codec: {name: {{ .secretName }}, keys: [{{ .key }}]}
 {{- end }}{{ end }}
 {{- end -}}
 
+{{/* The token of the pod's account where the pod itself mounts none: the bundled Temporal's container has none. */}}
+{{- define "la.tokenMount" -}}
+{{- if .Values.temporal.bundled.enabled -}}
+- {name: token, mountPath: /var/run/secrets/kubernetes.io/serviceaccount, readOnly: true}
+{{- end -}}
+{{- end -}}
+
 {{/* What all pods share besides their containers: (list $ "component"), or (list $ "component" "account"). */}}
 {{- define "la.podSpec" -}}
 {{- $root := index . 0 -}}
@@ -241,6 +279,7 @@ env:
 
 {{/* What a schema cannot say. */}}
 {{- define "la.check" -}}
+{{- include "la.checkTemporal" . -}}
 {{- $tls := .Values.tls -}}
 {{- $ways := 0 -}}
 {{- range list $tls.existingSecret $tls.certManager.enabled $tls.plaintext }}{{ if . }}{{ $ways = add1 $ways }}{{ end }}{{ end -}}

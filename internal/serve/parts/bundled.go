@@ -1,0 +1,109 @@
+package parts
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/spf13/cobra"
+	"go.temporal.io/api/namespace/v1"
+	"go.temporal.io/api/workflowservice/v1"
+	"go.temporal.io/sdk/client"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/connect"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/told"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/wait"
+	"github.com/liqo-autoscaler/liqo-autoscaler/worker/searchattr"
+)
+
+// BundledFlags say whether Temporal runs in the worker's own pod, and belongs to this installation alone.
+type BundledFlags struct {
+	Enabled   bool
+	Retention time.Duration
+}
+
+// Register adds the flags.
+func (f *BundledFlags) Register(cmd *cobra.Command) {
+	cmd.Flags().BoolVar(&f.Enabled, "bundled-temporal", false,
+		"Temporal runs in this pod: create its namespace and search attributes, and be ready only while it stores what it "+
+			"accepts")
+	cmd.Flags().DurationVar(&f.Retention, "bundled-temporal-retention", 72*time.Hour,
+		"how long a new namespace of --bundled-temporal keeps workflows that have ended; at least 24h")
+}
+
+// Check checks the flags.
+func (f BundledFlags) Check() error {
+	if f.Enabled && f.Retention < connect.MinRetention {
+		return fmt.Errorf("--bundled-temporal-retention %s: use 24h or more", f.Retention)
+	}
+	return nil
+}
+
+// Prepare creates the namespace and the search attributes where they are missing. It waits for a Temporal that is
+// starting, calls waits with the reason, and logs each new one.
+func (f BundledFlags) Prepare(ctx context.Context, t client.Client, target *connect.Target, log *slog.Logger,
+	waits func(why error)) {
+	if !f.Enabled {
+		return
+	}
+	var told told.Once
+	for {
+		kept, created, err := target.EnsureNamespace(ctx, t, f.Retention)
+		if err == nil {
+			var made []string
+			made, err = searchattr.Register(ctx, t, target.Namespace)
+			if err == nil {
+				log.Info("Temporal is prepared", "namespace", target.Namespace, "created", created, "retention", kept.String(),
+					"registered", made)
+				return
+			}
+		}
+		waits(err)
+		if told.IsNew(err) && ctx.Err() == nil {
+			log.Warn("waiting for the Temporal of this pod", "address", target.Address, "error", err)
+		}
+		if !wait.For(ctx, time.Second) {
+			return
+		}
+	}
+}
+
+// storesEvery is the time for which one successful write counts. A write changes some pages of the database, and the
+// kubelet looks each few seconds.
+const storesEvery = 30 * time.Second
+
+// stampKey is the key of the namespace's data in which ReadyWhileItStores writes.
+const stampKey = "liqo-autoscaler-stored"
+
+// ReadyWhileItStores adds a readiness check: Temporal writes a time into the data of the namespace, and reads it. The
+// health that Temporal reports stays good while its disk is full.
+func (f BundledFlags) ReadyWhileItStores(o *Observer, t client.Client, namespace string) {
+	if f.Enabled {
+		o.ReadyWhenAsked("Temporal's database", stores(t.WorkflowService(), namespace))
+	}
+}
+
+// stores returns the check. Its callers call it one after the other.
+func stores(t workflowservice.WorkflowServiceClient, name string) func(context.Context) error {
+	var stored time.Time
+	return func(ctx context.Context) error {
+		if !stored.IsZero() && time.Since(stored) < storesEvery {
+			return nil
+		}
+		stamp := time.Now().UTC().Format(time.RFC3339Nano)
+		if _, err := t.UpdateNamespace(ctx, &workflowservice.UpdateNamespaceRequest{Namespace: name,
+			UpdateInfo: &namespace.UpdateNamespaceInfo{Data: map[string]string{stampKey: stamp}}}); err != nil {
+			return fmt.Errorf("write: %w", err)
+		}
+		got, err := t.DescribeNamespace(ctx, &workflowservice.DescribeNamespaceRequest{Namespace: name})
+		if err != nil {
+			return fmt.Errorf("read: %w", err)
+		}
+		if read := got.GetNamespaceInfo().GetData()[stampKey]; read != stamp {
+			return fmt.Errorf("read: %q, where %q was written", read, stamp)
+		}
+		stored = time.Now()
+		return nil
+	}
+}
