@@ -35,7 +35,7 @@ func container(t *testing.T, pod corev1.PodSpec, name string) corev1.Container {
 func TestBundledIsOnePod(t *testing.T) {
 	objects := render(t, "plaintext", bundled("temporal.bundled.ui.enabled=true")...)
 	require.Empty(t, all[appsv1.Deployment](objects))
-	require.Empty(t, all[policyv1.PodDisruptionBudget](objects), "a budget of one pod is none, or keeps its node from draining")
+	require.Empty(t, all[policyv1.PodDisruptionBudget](objects), "a budget of one pod keeps its node from draining, or no pod")
 	set := one[appsv1.StatefulSet](t, objects, namespace, release)
 	require.Equal(t, int32(1), *set.Spec.Replicas)
 	one[corev1.Service](t, objects, namespace, set.Spec.ServiceName)
@@ -177,22 +177,31 @@ func TestBundledVolume(t *testing.T) {
 		func(v corev1.Volume) bool { return v.Name == "data" && v.EmptyDir != nil }))
 }
 
+// TestBundledCount checks the number of objects that docs/install.md promises, with all policies, of the cluster and of
+// the network.
+func TestBundledCount(t *testing.T) {
+	n := len(render(t, "plaintext", bundled()...))
+	t.Logf("OBJECTS bundled %d, with a Temporal elsewhere %d, each without network policies %d and %d", n,
+		len(render(t, "plaintext", "--set", "networkPolicy.enabled=true")),
+		len(render(t, "plaintext", bundled("networkPolicy.enabled=false")...)), len(render(t, "plaintext")))
+	require.LessOrEqual(t, n, 36)
+}
+
 // TestBundledRefused checks that values that contradict a bundled Temporal are not rendered.
 func TestBundledRefused(t *testing.T) {
 	for change, says := range map[string]string{
-		"worker.replicaCount=2":                             "worker.replicaCount is 2: with temporal.bundled everything is in one pod",
-		"worker.replicaCount=0":                             "worker.replicaCount is 0",
-		"grpcserver.replicaCount=2":                         "grpcserver.replicaCount is 2",
-		"temporal.address=temporal:7233":                    "temporal.address is temporal:7233, and temporal.bundled.enabled is set",
-		"temporal.tls.enabled=true":                         "has neither TLS nor a login",
-		"temporal.apiKey.secretName=x":                      "has neither TLS nor a login",
-		"temporal.setup.enabled=true":                       "temporal.setup.enabled: its Job would wait",
-		"worker.versioning.deploymentName=la":               "worker.versioning: with temporal.bundled there is one worker",
-		"temporal.bundled.image.tag=1.33.0":                 "this chart knows the database of 1.32 alone",
-		"temporal.bundled.resources.limits.memory=512Mi":    `is "512Mi": Temporal needs 1Gi or more`,
-		"temporal.bundled.persistence.accessModes={Other}":  "accessModes",
-		"temporal.bundled.persistence.accessModes[0]=Many2": "accessModes",
-		"temporal.bundled.replicas=2":                       "Additional property replicas is not allowed",
+		"worker.replicaCount=2":                            "worker.replicaCount is 2: with temporal.bundled",
+		"worker.replicaCount=0":                            "worker.replicaCount is 0",
+		"grpcserver.replicaCount=2":                        "grpcserver.replicaCount is 2",
+		"temporal.address=temporal:7233":                   "temporal.address is temporal:7233, and",
+		"temporal.tls.enabled=true":                        "has neither TLS nor a login",
+		"temporal.apiKey.secretName=x":                     "has neither TLS nor a login",
+		"temporal.setup.enabled=true":                      "temporal.setup.enabled: its Job would wait",
+		"worker.versioning.deploymentName=la":              "worker.versioning: with temporal.bundled there is one worker",
+		"temporal.bundled.image.tag=1.33.0":                "this chart knows the database of 1.32 alone",
+		"temporal.bundled.resources.limits.memory=512Mi":   `is "512Mi": Temporal needs 1Gi or more`,
+		"temporal.bundled.persistence.accessModes={Other}": "accessModes",
+		"temporal.bundled.replicas=2":                      "Additional property replicas is not allowed",
 	} {
 		out, err := template(t, append([]string{"--values", valuesFile("plaintext")}, bundled(change)...)...)
 		require.Error(t, err, change)

@@ -18,7 +18,7 @@ func TestWorkerPolicies(t *testing.T) {
 		o := render(t, set)
 		account := nameOf(set) + "-worker"
 		policies := all[admissionv1.ValidatingAdmissionPolicy](o)
-		require.Len(t, policies, 8)
+		require.Len(t, policies, 4)
 		for _, p := range policies {
 			who := account
 			if strings.HasSuffix(p.Name, "-renewal") {
@@ -42,7 +42,7 @@ func TestPoliciesAreRenderedWithoutACluster(t *testing.T) {
 	for _, set := range valueSets {
 		for _, version := range []string{"v1.30.0", "v1.33.4-gke.100", "v1.41.0"} {
 			o := render(t, set, "--kube-version", version)
-			require.Len(t, all[admissionv1.ValidatingAdmissionPolicy](o), 8, version)
+			require.Len(t, all[admissionv1.ValidatingAdmissionPolicy](o), 4, version)
 		}
 	}
 	out, err := templateAgent(t, "--values", agentValues("full"), "--kube-version", "v1.30.0")

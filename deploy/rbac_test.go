@@ -125,7 +125,8 @@ func TestWorkerRightsForMachines(t *testing.T) {
 	}
 	policies := all[admissionv1.ValidatingAdmissionPolicy](o)
 	require.Len(t, policies, 1)
-	require.Equal(t, "'liqo-autoscaler.io/provider' in oldObject.metadata.?labels.orValue({})",
+	require.Equal(t, "request.resource.resource != 'nodes' || "+
+		"('liqo-autoscaler.io/provider' in oldObject.metadata.?labels.orValue({}))",
 		policies[0].Spec.Validations[0].Expression)
 	require.Len(t, all[admissionv1.ValidatingAdmissionPolicyBinding](o), 1)
 	args := one[appsv1.Deployment](t, o, namespace, "lender-worker").Spec.Template.Spec.Containers[0].Args
