@@ -94,7 +94,7 @@ const (
 
 // silence examines when Cluster Autoscaler has last completed a loop.
 func (r *Report) silence(ctx context.Context, in Installation, c *cluster, p process) {
-	if writes, ok := p.flag("write-status-configmap"); ok && writes == "false" || p.deployment.Status.ReadyReplicas == 0 {
+	if writes, ok := p.flag("write-status-configmap"); ok && writes == "false" || p.workload.ready == 0 {
 		return
 	}
 	namespace, _ := p.flag("namespace") // CA's default is kube-system, wherever it runs

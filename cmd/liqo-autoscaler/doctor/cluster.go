@@ -24,15 +24,21 @@ const (
 	annotationMap = "liqo.io/managed-by-namespace-map"
 )
 
-// process is a Deployment's container that interests us.
-type process struct {
-	deployment *appsv1.Deployment
-	container  *corev1.Container
+// workload is a Deployment or a StatefulSet, as far as they are alike.
+type workload struct {
+	kind, namespace, name string
+	replicas              *int32
+	ready                 int32
+	pod                   corev1.PodSpec
 }
 
-func (p process) where() string {
-	return "Deployment " + p.deployment.Namespace + "/" + p.deployment.Name
+// process is a workload's container that interests us.
+type process struct {
+	workload
+	container *corev1.Container
 }
+
+func (w workload) where() string { return w.kind + " " + w.namespace + "/" + w.name }
 
 // flag is the value of --name; ok is false when it is not set. One without a value is "true".
 func (p process) flag(name string) (value string, ok bool) {
@@ -102,9 +108,15 @@ func readCluster(ctx context.Context, in Installation, r *Report) *cluster {
 	if !r.skipped("Deployments", err) {
 		c.deployments = true
 		for n := range list.Items {
-			c.sort(&list.Items[n])
+			d := &list.Items[n]
+			if d.Name == liqoversion.Deployment {
+				c.liqo = d
+				continue
+			}
+			c.sort(workload{"Deployment", d.Namespace, d.Name, d.Spec.Replicas, d.Status.ReadyReplicas, d.Spec.Template.Spec})
 		}
 	}
+	c.readSets(ctx, r)
 	if list, err := in.Kube.CoreV1().Nodes().List(ctx, metav1.ListOptions{}); !r.skipped("Nodes", err) {
 		c.sortNodes(list.Items)
 	}
@@ -119,18 +131,33 @@ func readCluster(ctx context.Context, in Installation, r *Report) *cluster {
 	return c
 }
 
-// sort takes a Deployment for what its containers run.
-func (c *cluster) sort(d *appsv1.Deployment) {
-	for n := range d.Spec.Template.Spec.Containers {
-		p := process{d, &d.Spec.Template.Spec.Containers[n]}
+// readSets reads the StatefulSets, one of which has all processes with a bundled Temporal.
+func (c *cluster) readSets(ctx context.Context, r *Report) {
+	list, err := c.kube.AppsV1().StatefulSets("").List(ctx, metav1.ListOptions{})
+	if r.skipped("StatefulSets", err) {
+		c.deployments = false
+		return
+	}
+	for n := range list.Items {
+		s := &list.Items[n]
+		before := len(c.workers)
+		c.sort(workload{"StatefulSet", s.Namespace, s.Name, s.Spec.Replicas, s.Status.ReadyReplicas, s.Spec.Template.Spec})
+		if len(c.workers) > before {
+			r.claims(ctx, c, s)
+		}
+	}
+}
+
+// sort takes a workload for what its containers run.
+func (c *cluster) sort(w workload) {
+	for n := range w.pod.Containers {
+		p := process{w, &w.pod.Containers[n]}
 		provider, _ := p.flag("cloud-provider")
 		switch args := p.container.Args; {
 		case provider == "externalgrpc":
 			c.autoscalers = append(c.autoscalers, p)
 		case provider != "" && p.isAutoscaler():
 			c.foreign = append(c.foreign, p)
-		case d.Name == liqoversion.Deployment:
-			c.liqo = d
 		case len(args) > 0 && args[0] == "grpcserver":
 			c.servers = append(c.servers, p)
 		case len(args) > 0 && args[0] == "worker":
@@ -159,9 +186,9 @@ func (c *cluster) file(ctx context.Context, p process, name string) ([]byte, err
 		if !below {
 			continue
 		}
-		for _, v := range p.deployment.Spec.Template.Spec.Volumes {
+		for _, v := range p.pod.Volumes {
 			if v.Name == mount.Name {
-				return c.fromVolume(ctx, p.deployment.Namespace, v, key)
+				return c.fromVolume(ctx, p.namespace, v, key)
 			}
 		}
 	}

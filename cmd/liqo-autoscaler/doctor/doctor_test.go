@@ -58,7 +58,11 @@ var broken = map[doctor.ID]struct {
 	"server-not-ready": {func(s *setup) { s.server.Status.ReadyReplicas = 0 }, "none of 1"},
 	"worker-missing":   {func(s *setup) { s.worker = nil }, "liqo-autoscaler worker"},
 	"worker-not-ready": {func(s *setup) { s.worker.Status.ReadyReplicas = 0 }, "none of 1"},
-	"versions-differ":  {func(s *setup) { main(s.worker).Image = "la:2" }, "it runs la:2, and the server la:1"},
+	"claim-pending": {func(s *setup) {
+		s.bundle()
+		s.more[1].(*corev1.PersistentVolumeClaim).Status.Phase = corev1.ClaimPending
+	}, "it has no volume yet (storage class fast, [ReadWriteOncePod]), so the pod of StatefulSet la does not start"},
+	"versions-differ": {func(s *setup) { main(s.worker).Image = "la:2" }, "it runs la:2, and the server la:1"},
 	"worker-rights": {func(s *setup) { s.forbidden["virtualnodes"] = true },
 		"create virtualnodes, delete virtualnodes"},
 
@@ -310,6 +314,26 @@ func TestFindingsAreDocumented(t *testing.T) {
 	}
 }
 
+// TestBundledIsHealthy examines one StatefulSet with both programs.
+func TestBundledIsHealthy(t *testing.T) {
+	s := healthy()
+	s.bundle()
+	r := s.examine(t)
+	require.Empty(t, r.Findings)
+	require.Contains(t, r.Examined, "StatefulSet la/la: 1 of 1 pods ready")
+	require.Contains(t, r.Examined, "PersistentVolumeClaim la/data-la-0: Bound")
+
+	s = healthy()
+	s.bundle()
+	s.more[0].(*appsv1.StatefulSet).Status.ReadyReplicas = 0
+	ids := map[doctor.ID]string{}
+	for _, f := range s.examine(t).Findings {
+		ids[f.ID] = f.Where
+	}
+	const where = "StatefulSet la/la"
+	require.Equal(t, map[doctor.ID]string{"server-not-ready": where, "worker-not-ready": where}, ids)
+}
+
 // What may not be read is named, and nothing is said of it.
 func TestForbiddenToLook(t *testing.T) {
 	s := healthy()
@@ -318,7 +342,7 @@ func TestForbiddenToLook(t *testing.T) {
 	s.in.Kube = failing(apierrors.NewForbidden(corev1.Resource("any"), "", errAway))
 	r := doctor.Examine(t.Context(), s.in)
 	require.Empty(t, r.Findings)
-	require.Len(t, r.NotExamined, 5)
+	require.Len(t, r.NotExamined, 6)
 	require.Contains(t, r.NotExamined[2], "Deployments: ")
 }
 

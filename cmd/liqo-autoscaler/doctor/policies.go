@@ -66,8 +66,8 @@ func (r *Report) consumerPolicies(consumers []string, denies map[string]bool) {
 
 // workerPolicies reports the kinds that no policy in force covers for the account of a worker.
 func (r *Report) workerPolicies(p process, policies []admissionv1.ValidatingAdmissionPolicy, denies map[string]bool) {
-	user := fmt.Sprintf("'system:serviceaccount:%s:%s'", p.deployment.Namespace,
-		p.deployment.Spec.Template.Spec.ServiceAccountName)
+	user := fmt.Sprintf("'system:serviceaccount:%s:%s'", p.namespace,
+		p.pod.ServiceAccountName)
 	covered := coveredBy(policies, denies, user)
 	lacking := slices.DeleteFunc(slices.Clone(PolicedKinds), func(kind string) bool { return covered[kind] })
 	if _, machines := p.flag("microvm-namespace"); machines {

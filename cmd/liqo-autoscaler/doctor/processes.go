@@ -5,7 +5,10 @@ import (
 	"fmt"
 	"strings"
 
+	appsv1 "k8s.io/api/apps/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
@@ -14,10 +17,10 @@ func (r *Report) processes(c *cluster) {
 		return
 	}
 	if len(c.servers) == 0 {
-		r.add("server-missing", "Deployments", "none runs liqo-autoscaler grpcserver")
+		r.add("server-missing", "Deployments and StatefulSets", "none runs liqo-autoscaler grpcserver")
 	}
 	if len(c.workers) == 0 {
-		r.add("worker-missing", "Deployments", "none runs liqo-autoscaler worker")
+		r.add("worker-missing", "Deployments and StatefulSets", "none runs liqo-autoscaler worker")
 	}
 	for _, p := range c.servers {
 		r.ready(p, "server-not-ready")
@@ -33,12 +36,34 @@ func (r *Report) processes(c *cluster) {
 
 func (r *Report) ready(p process, id ID) {
 	wanted := int32(1)
-	if n := p.deployment.Spec.Replicas; n != nil {
+	if n := p.replicas; n != nil {
 		wanted = *n
 	}
-	r.examined("%s: %d of %d pods ready", p.where(), p.deployment.Status.ReadyReplicas, wanted)
-	if p.deployment.Status.ReadyReplicas == 0 {
+	r.examined("%s: %d of %d pods ready", p.where(), p.workload.ready, wanted)
+	if p.workload.ready == 0 {
 		r.add(id, p.where(), "none of %d pods is ready", wanted)
+	}
+}
+
+// claims reports the claims of a StatefulSet's first pod that have no volume. Without a volume the pod does not start.
+func (r *Report) claims(ctx context.Context, c *cluster, s *appsv1.StatefulSet) {
+	for _, template := range s.Spec.VolumeClaimTemplates {
+		name := template.Name + "-" + s.Name + "-0"
+		where := "PersistentVolumeClaim " + s.Namespace + "/" + name
+		claim, err := c.kube.CoreV1().PersistentVolumeClaims(s.Namespace).Get(ctx, name, metav1.GetOptions{})
+		if apierrors.IsNotFound(err) || r.skipped(where, err) {
+			continue
+		}
+		r.examined("%s: %s", where, claim.Status.Phase)
+		if claim.Status.Phase != corev1.ClaimPending {
+			continue
+		}
+		class := "no storage class, and the cluster has no default"
+		if of := claim.Spec.StorageClassName; of != nil && *of != "" {
+			class = "storage class " + *of
+		}
+		r.add("claim-pending", where, "it has no volume yet (%s, %v), so the pod of StatefulSet %s does not start", class,
+			claim.Spec.AccessModes, s.Name)
 	}
 }
 
@@ -57,8 +82,8 @@ var WorkerRights = []Right{
 // rights asks what the workers' accounts may do.
 func (r *Report) rights(ctx context.Context, c *cluster) {
 	for _, p := range c.workers {
-		account := p.deployment.Spec.Template.Spec.ServiceAccountName
-		user := fmt.Sprintf("system:serviceaccount:%s:%s", p.deployment.Namespace, account)
+		account := p.pod.ServiceAccountName
+		user := fmt.Sprintf("system:serviceaccount:%s:%s", p.namespace, account)
 		var lacking []string
 		for _, right := range WorkerRights {
 			resource, sub, _ := strings.Cut(right.Resource, "/")

@@ -66,6 +66,22 @@ func deployment(name, image string, args ...string) *appsv1.Deployment {
 	}
 }
 
+// bundle moves the server and the worker into one StatefulSet, as temporal.bundled does; more has it and its claim.
+func (s *setup) bundle() {
+	class := "fast"
+	set := &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Namespace: "la", Name: "la"},
+		Spec: appsv1.StatefulSetSpec{Replicas: s.worker.Spec.Replicas, Template: s.worker.Spec.Template,
+			VolumeClaimTemplates: []corev1.PersistentVolumeClaim{{ObjectMeta: metav1.ObjectMeta{Name: "data"}}}},
+		Status: appsv1.StatefulSetStatus{ReadyReplicas: 1}}
+	set.Spec.Template.Spec.Containers = append(set.Spec.Template.Spec.Containers, *main(s.server))
+	s.worker, s.server = nil, nil
+	s.more = []runtime.Object{set, &corev1.PersistentVolumeClaim{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "la", Name: "data-la-0"},
+		Spec: corev1.PersistentVolumeClaimSpec{StorageClassName: &class,
+			AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOncePod}},
+		Status: corev1.PersistentVolumeClaimStatus{Phase: corev1.ClaimBound}}}
+}
+
 func secret(name string) *corev1.Secret {
 	return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "la", Name: name}, Data: map[string][]byte{}}
 }
