@@ -35,7 +35,7 @@ func container(t *testing.T, pod corev1.PodSpec, name string) corev1.Container {
 func TestBundledIsOnePod(t *testing.T) {
 	objects := render(t, "plaintext", bundled("temporal.bundled.ui.enabled=true")...)
 	require.Empty(t, all[appsv1.Deployment](objects))
-	require.Empty(t, all[policyv1.PodDisruptionBudget](objects), "a budget of one pod keeps its node from draining, or no pod")
+	require.Empty(t, all[policyv1.PodDisruptionBudget](objects), "a budget of one pod only keeps its node from draining")
 	set := one[appsv1.StatefulSet](t, objects, namespace, release)
 	require.Equal(t, int32(1), *set.Spec.Replicas)
 	one[corev1.Service](t, objects, namespace, set.Spec.ServiceName)
@@ -175,6 +175,17 @@ func TestBundledVolume(t *testing.T) {
 	require.Empty(t, set.Spec.VolumeClaimTemplates)
 	require.True(t, slices.ContainsFunc(set.Spec.Template.Spec.Volumes,
 		func(v corev1.Volume) bool { return v.Name == "data" && v.EmptyDir != nil }))
+}
+
+// TestBundledAlert checks that the rules of the release have the one of its volume, and only with a bundled Temporal.
+func TestBundledAlert(t *testing.T) {
+	monitored := "metrics.prometheusRule.enabled=true"
+	rule := one[prometheusRule](t, render(t, "plaintext", bundled(monitored)...), namespace, release)
+	require.Len(t, rule.Spec.Groups, 2)
+	require.Len(t, rule.Spec.Groups[1].Rules, 1)
+	require.Equal(t, 2, strings.Count(rule.Spec.Groups[1].Rules[0].Expr,
+		`{namespace="liqo-autoscaler", persistentvolumeclaim="data-liqo-autoscaler-0"}`))
+	require.Len(t, one[prometheusRule](t, render(t, "plaintext", "--set", monitored), namespace, release).Spec.Groups, 1)
 }
 
 // TestBundledCount checks the number of objects that docs/install.md promises, with all policies, of the cluster and of
