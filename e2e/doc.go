@@ -24,8 +24,8 @@
 //	TestPods            containers on a real kubelet of a provider, in a room (command lab/room)
 //	TestProduction      TestFirstNode on Temporal as people run it (package temporal), with two of each of our processes
 //
-// Packages production and upgrade below are without clusters: the other half of the suite production, and two builds of
-// the worker.
+// Packages production, bundled and upgrade below are without clusters: the other half of the suite production, the pod
+// that has a Temporal of its own, and two builds of the worker.
 //
 // Steps are timed: lines "STEP <suite>/<step> <seconds>" on standard output; lines "FAILOVER" are what the log says of
 // a failed attempt. All logs, the recorded calls and, after a failure, the lab's logs stay in the folder
