@@ -15,6 +15,7 @@ import (
 	policyv1 "k8s.io/api/policy/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/yaml"
 )
 
 // bundled are the values of a Temporal in the pod, with everything that the pod can have, and further ones.
@@ -158,6 +159,26 @@ func TestBundledTemporal(t *testing.T) {
 		require.Regexp(t, `^/var/lib/temporal/[a-z]+-1\.31\.db$`, env[name], "the name has the schema")
 	}
 	require.GreaterOrEqual(t, c.Resources.Limits.Memory().Value(), int64(1<<30))
+}
+
+// TestBundledUI checks that the web UI listens in the pod alone, and answers no other page of a browser. Its command was
+// run with the UI server 2.42.1, whose folder of configs is relative to its root.
+func TestBundledUI(t *testing.T) {
+	objects := render(t, "plaintext", bundled("temporal.bundled.ui.enabled=true")...)
+	c := container(t, one[appsv1.StatefulSet](t, objects, namespace, release).Spec.Template.Spec, "ui")
+	require.Equal(t, "./ui-server --root / --config etc/temporal-ui --env ui start", strings.Join(c.Command, " "))
+	var config struct {
+		Host string `json:"host"`
+		Cors struct {
+			AllowOrigins []string `json:"allowOrigins"`
+		} `json:"cors"`
+	}
+	text := one[corev1.ConfigMap](t, objects, namespace, release+"-temporal").Data["ui.yaml"]
+	require.NoError(t, yaml.Unmarshal([]byte(text), &config))
+	require.Equal(t, "127.0.0.1", config.Host)
+	require.Equal(t, []string{"http://localhost:8080", "http://127.0.0.1:8080"}, config.Cors.AllowOrigins)
+	require.NotContains(t, one[corev1.ConfigMap](t, render(t, "plaintext", bundled()...), namespace,
+		release+"-temporal").Data, "ui.yaml")
 }
 
 // TestBundledVolume checks the claim, and that an emptyDir takes its place.
