@@ -155,6 +155,9 @@ func TestBundledTemporal(t *testing.T) {
 	require.Equal(t, "sqlite", env["DB"])
 	require.Equal(t, "1", env["NUM_HISTORY_SHARDS"])
 	require.Equal(t, "127.0.0.1", env["BIND_ON_IP"])
+	for _, name := range []string{"USER", "HOME"} { // Go's user.Current without cgo, for a user without a name
+		require.NotEmpty(t, env[name])
+	}
 	for _, name := range []string{"DBNAME", "VISIBILITY_DBNAME"} {
 		require.Regexp(t, `^/var/lib/temporal/[a-z]+-1\.31\.db$`, env[name], "the name has the schema")
 	}
