@@ -1,6 +1,7 @@
 package deploy_test
 
 import (
+	"fmt"
 	"os"
 	"os/exec"
 	"regexp"
@@ -220,6 +221,9 @@ func TestBundledCount(t *testing.T) {
 		len(render(t, "plaintext", "--set", "networkPolicy.enabled=true")),
 		len(render(t, "plaintext", bundled("networkPolicy.enabled=false")...)), len(render(t, "plaintext")))
 	require.LessOrEqual(t, n, 36)
+	install, err := os.ReadFile("../docs/install.md")
+	require.NoError(t, err)
+	require.Contains(t, string(install), fmt.Sprintf("renders %d objects", n))
 }
 
 // TestBundledRefused checks that values that contradict a bundled Temporal are not rendered.

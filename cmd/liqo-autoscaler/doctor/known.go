@@ -37,7 +37,8 @@ var known = map[ID]illness{
 
 	"server-missing": {Error, "install the chart, or start liqo-autoscaler grpcserver"},
 	"server-not-ready": {Error,
-		"kubectl describe and kubectl logs of its pods say why; /readyz on port 8081 what it waits for"},
+		"kubectl describe and kubectl logs of its pods say why; /readyz on port 8081, with temporal.bundled 8082, " +
+			"what it waits for"},
 	"worker-missing":   {Error, "install the chart, or start liqo-autoscaler worker"},
 	"worker-not-ready": {Error, "kubectl describe and kubectl logs of its pods say why"},
 	"claim-pending": {Error,
