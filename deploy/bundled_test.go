@@ -202,6 +202,20 @@ func TestBundledVolume(t *testing.T) {
 		func(v corev1.Volume) bool { return v.Name == "data" && v.EmptyDir != nil }))
 }
 
+// TestBundledIsScraped checks that Prometheus reads both programs.
+func TestBundledIsScraped(t *testing.T) {
+	objects := render(t, "plaintext", bundled("metrics.serviceMonitor.enabled=true")...)
+	var served, read []string
+	for _, p := range one[corev1.Service](t, objects, namespace, release+"-metrics").Spec.Ports {
+		served = append(served, p.Name)
+	}
+	for _, e := range one[serviceMonitor](t, objects, namespace, release).Spec.Endpoints {
+		read = append(read, e.Port)
+	}
+	require.Equal(t, []string{"metrics", "metrics-server"}, served)
+	require.Equal(t, served, read)
+}
+
 // TestBundledAlert checks that the rules of the release have the one of its volume, and only with a bundled Temporal.
 func TestBundledAlert(t *testing.T) {
 	monitored := "metrics.prometheusRule.enabled=true"
