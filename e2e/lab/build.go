@@ -25,6 +25,7 @@ type part struct {
 	names    []string // of the binaries
 	into     string   // folder under the binaries' folder
 	ldflags  string
+	env      []string // of the build, besides ours
 }
 
 // kubelet is the part that a lab with Options.Kubelet has in addition.
@@ -160,6 +161,7 @@ func (p part) build(ctx context.Context, sources, bin string, log func(string, .
 	}
 	cmd := exec.CommandContext(ctx, "go", args...)
 	cmd.Dir, cmd.Env = dir, append(os.Environ(), "GOBIN="+fresh, "GOFLAGS=-buildvcs=false", "GOWORK=off")
+	cmd.Env = append(cmd.Env, p.env...)
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("build %s: %w: %s", strings.Join(p.names, ", "), err, lastBytes(string(out), 4000))
 	}

@@ -35,5 +35,6 @@ func BuildTemporal(ctx context.Context, log func(string, ...any)) (string, error
 		module:   filepath.Join("temporal", temporalServerVersion),
 		packages: []string{"go.temporal.io/server/cmd/server", "go.temporal.io/server/cmd/tools/sql"},
 		names:    []string{"server", "sql"},
+		env:      []string{"CGO_ENABLED=0"}, // as in the official image
 	}.build(ctx, sources, bin, log)
 }
