@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // An idle node goes after CA's unneeded time, once.
@@ -95,4 +97,47 @@ func TestS37CleanupChangesNothing(t *testing.T) {
 	w.ca.ExitCleanUp()
 	require.Empty(t, w.mutations())
 	require.Equal(t, map[string]int{"burst": 2}, w.targets())
+}
+
+// CA compares no prices: pods stay on the dear provider that they fell back to, also when the cheaper one has room again
+// and for as long as their node is in use. A person drains the node: the pods get a node of the cheaper provider, and CA
+// releases the drained one.
+func TestReturnFromADearProvider(t *testing.T) {
+	for _, per := range []string{"any", "provider"} {
+		t.Run(per, func(t *testing.T) {
+			w := newWorld(t, "- {id: burst, per: "+per+"}", offers(offer("dear", "north", 4, 5)), byPrice)
+			cheap, dear := "burst-cheap", "burst-dear"
+			if per == "any" {
+				cheap, dear = "burst", "burst"
+			}
+			w.pods("web", 1)
+			require.Equal(t, []string{dear + " +1"}, w.loops(3))
+			w.offers = append(w.offers, offer("cheap", "south", 4, 1))
+			w.publish()
+			w.pace = time.Minute
+			require.Empty(t, w.loops(60))
+			require.Equal(t, 1, w.nodesOf("dear"))
+
+			for _, n := range w.listNodes() {
+				if n.Labels[cluster] == "dear" {
+					w.drain(n)
+				}
+			}
+			require.Equal(t, []string{cheap + " +1", dear + " releases 1"}, w.loops(20))
+			require.Equal(t, map[string]int{cheap: 1}, w.targets())
+			require.Zero(t, w.nodesOf("dear"))
+			require.Equal(t, 1, w.nodesOf("cheap"))
+			require.Zero(t, w.pending())
+		})
+	}
+}
+
+// drain is `kubectl drain`: the Node is cordoned, and its pods are made again by their Deployment.
+func (w *world) drain(n *corev1.Node) {
+	n.Spec.Unschedulable = true
+	n.Spec.Taints = append(n.Spec.Taints, corev1.Taint{Key: corev1.TaintNodeUnschedulable,
+		Effect: corev1.TaintEffectNoSchedule})
+	_, err := w.kube.CoreV1().Nodes().Update(w.ctx, n, metav1.UpdateOptions{})
+	require.NoError(w.t, err)
+	w.clear(n.Name)
 }
