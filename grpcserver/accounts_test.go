@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+	"k8s.io/autoscaler/cluster-autoscaler/cloudprovider/externalgrpc/protos"
 	"k8s.io/utils/ptr"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
@@ -142,12 +143,15 @@ func TestAnAccountNeverPassesItsHour(t *testing.T) {
 		for i, name := range names {
 			specs[i] = spends(name, team(hard, 0))
 		}
-		c := onMarket(t, f, m, specs...)
-		for range 20 {
+		s, err := New(Options{Groups: f, Specs: specs, Logger: quiet, Market: m.current})
+		require.NoError(t, err)
+		require.NoError(t, s.Start(t.Context()))
+		for range 12 {
 			name := names[r.IntN(len(names))]
 			switch r.IntN(4) {
 			case 0, 1:
-				_ = c.increase(name, 1+r.Int32N(3)) // refused or booked: the sum below decides
+				_, _ = s.NodeGroupIncreaseSize(t.Context(), &protos.NodeGroupIncreaseSizeRequest{Id: name,
+					Delta: 1 + r.Int32N(3)}) // refused or booked: the sum below decides
 			case 2:
 				f.change(name, func(l *fleet.Ledger) { // one becomes Ready at what it may cost, or less
 					for _, e := range l.Entries {
@@ -171,7 +175,8 @@ func TestAnAccountNeverPassesItsHour(t *testing.T) {
 				})
 			}
 			if r.IntN(2) == 0 {
-				require.NoError(t, c.refresh())
+				_, err := s.Refresh(t.Context(), &protos.RefreshRequest{})
+				require.NoError(t, err)
 			}
 			var sum money.Money
 			for _, name := range names {
