@@ -283,8 +283,9 @@ func TestStatusOffersAndReload(t *testing.T) {
 	}
 	_, err = s.try("explain", "instance", was)
 	require.ErrorContains(t, err, "Temporal has no history of it (any more)")
-	require.Regexp(t, `(?s)^instance `+is+`: Ready, attempt 1 on .*Temporal has no history of it\n$`,
-		s.cli("explain", "instance", is))
+	require.Regexp(t, `(?s)^instance `+is+`: Ready, attempt 1 on .*Temporal has no history of it\nnot considered: `+
+		`Cluster Autoscaler's events about [^\n]*\n$`,
+		s.cli("explain", "instance", is, "--kubeconfig", filepath.Join(t.TempDir(), "none")))
 	require.Equal(t, is, s.status().Instances[0].Name)
 
 	// The watcher has seen every phase that the group publishes of the first instance, over all of this.

@@ -24,6 +24,11 @@ type Instance struct {
 	NotReady bool           `json:"notReady,omitempty"`
 	// Waits is what the step under way waits for.
 	Waits string `json:"waits,omitempty"`
+	// TriggeredBy are pods for which Cluster Autoscaler requested it, and MoreTriggers is how many others there are.
+	TriggeredBy  []Trigger `json:"triggeredBy,omitempty"`
+	MoreTriggers int       `json:"moreTriggers,omitempty"`
+	// Notes are what could not be read, and so was not considered.
+	Notes []string `json:"notes,omitempty"`
 	// DataFrom is when the oldest record is of; Temporal forgets the histories of closed workflows in time.
 	DataFrom time.Time `json:"dataFrom,omitzero"`
 	Records  []Record  `json:"records"`

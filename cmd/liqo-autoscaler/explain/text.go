@@ -24,6 +24,13 @@ func (p *page) to(out io.Writer) error {
 	return err
 }
 
+// notes prints what was not considered.
+func (p *page) notes(all []string) {
+	for _, note := range all {
+		p.line(0, "not considered: %s", note)
+	}
+}
+
 // codes explains each code once, and prints what to do about it.
 func (p *page) codes(all []fleet.Code) {
 	for n, code := range all {
@@ -76,9 +83,7 @@ func (p Pod) Text(out io.Writer) error {
 		codes = append(codes, g.codes...)
 	}
 	t.codes(codes)
-	for _, note := range p.Notes {
-		t.line(0, "not considered: %s", note)
-	}
+	t.notes(p.Notes)
 	return t.to(out)
 }
 
@@ -107,6 +112,7 @@ func (i Instance) Text(out io.Writer) error {
 	case i.Node != "":
 		t.line(1, "node %s, in this phase since %s", i.Node, i.Since.Format(time.RFC3339))
 	}
+	i.requestedFor(&t)
 	var codes []fleet.Code
 	if i.Failure != nil {
 		codes = append(codes, i.Failure.Code)
@@ -130,5 +136,16 @@ func (i Instance) Text(out io.Writer) error {
 		t.line(1, "Temporal has no history of it")
 	}
 	t.codes(codes)
+	t.notes(i.Notes)
 	return t.to(out)
+}
+
+// requestedFor prints the pods for which Cluster Autoscaler requested the instance.
+func (i Instance) requestedFor(t *page) {
+	for _, trigger := range i.TriggeredBy {
+		t.line(1, "requested for pod %s at %s: %s", trigger.Pod, trigger.At.Format(time.RFC3339), trigger.Message)
+	}
+	if i.MoreTriggers > 0 {
+		t.line(1, "and for %d more pods", i.MoreTriggers)
+	}
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/cli"
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/connect"
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/serve"
 	flow "github.com/liqo-autoscaler/liqo-autoscaler/workflows/client"
 )
 
@@ -104,15 +105,23 @@ func addGroups(ctx context.Context, c *connect.Common, t client.Client, worlds [
 }
 
 func newExplainInstance(c *connect.Common) *cobra.Command {
-	return explains(c, &cobra.Command{
+	var kubeconfig string
+	cmd := &cobra.Command{
 		Use:   "instance NAME",
 		Short: "Show where an instance is, and what happened in each attempt",
 		Long: `Show where an instance is, and what happened in each attempt: what was chosen and why not another, what the
-providers answered, and how it ended. The records are those of its workflows, as long as Temporal keeps them. Needs
-Temporal, but no worker and no cluster. It exits with 1 when nothing is known of the instance.`,
+providers answered, and how it ended. The records are those of its workflows, as long as Temporal keeps them. With your
+kubeconfig it also shows up to five pods for which Cluster Autoscaler requested the instance, as long as the API server
+keeps its events. Needs Temporal, but no worker and no cluster. It exits with 1 when nothing is known of the instance.`,
 		Example: "  liqo-autoscaler explain instance standard-towb8j-1",
-	}, func(ctx context.Context, t client.Client, name string) (explained, error) {
-		return explainInstance(ctx, c, t, name)
+	}
+	serve.RegisterKubeconfig(cmd, &kubeconfig)
+	return explains(c, cmd, func(ctx context.Context, t client.Client, name string) (explained, error) {
+		i, err := explainInstance(ctx, c, t, name)
+		if err == nil {
+			triggered(ctx, kubeconfig, &i)
+		}
+		return i, err
 	})
 }
 

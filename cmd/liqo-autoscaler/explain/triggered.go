@@ -1,0 +1,95 @@
+package explain
+
+import (
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// ReasonTriggered is the reason of the event that Cluster Autoscaler writes about each pod of a scale-up, after it has
+// requested the nodes (CA processors/status/eventing_scale_up_processor.go).
+const ReasonTriggered = "TriggeredScaleUp"
+
+// An event belongs to an instance if Cluster Autoscaler wrote it this much before or after the booking. Their clocks
+// may differ, and Cluster Autoscaler requests nodes of several groups before it writes events.
+const (
+	triggeredBefore = 30 * time.Second
+	triggeredAfter  = 90 * time.Second
+)
+
+// maxTriggers is how many pods are listed.
+const maxTriggers = 5
+
+// Trigger is a pod for which Cluster Autoscaler requested nodes.
+type Trigger struct {
+	Pod     string    `json:"pod"`
+	At      time.Time `json:"at"`
+	Message string    `json:"message"`
+}
+
+// Triggered adds the pods for which Cluster Autoscaler requested nodes of the group when it requested the instance. An
+// event names the groups, and not the instances, so the pods of two requests that followed each other are listed for
+// both.
+func (i *Instance) Triggered(events []corev1.Event) {
+	group, booked, ok := booking(i.Name)
+	if !ok {
+		return
+	}
+	seen := map[string]bool{}
+	var all []Trigger
+	for n := range events {
+		e := &events[n]
+		pod := e.InvolvedObject.Namespace + "/" + e.InvolvedObject.Name
+		first, last := times(e)
+		if e.Reason != ReasonTriggered || e.InvolvedObject.Kind != "Pod" || seen[pod] || !names(e.Message, group) ||
+			last.Before(booked.Add(-triggeredBefore)) || first.After(booked.Add(triggeredAfter)) {
+			continue
+		}
+		seen[pod] = true
+		all = append(all, Trigger{Pod: pod, At: last.UTC(), Message: e.Message})
+	}
+	slices.SortFunc(all, func(a, b Trigger) int { return strings.Compare(a.Pod, b.Pod) })
+	i.TriggeredBy, i.MoreTriggers = all[:min(len(all), maxTriggers)], max(len(all)-maxTriggers, 0)
+}
+
+// booking returns the node group of an instance and when it was booked, from its name.
+func booking(instance string) (group string, at time.Time, ok bool) {
+	rest, _, ok := cutLast(instance)
+	if !ok {
+		return "", at, false
+	}
+	group, epoch, ok := cutLast(rest)
+	seconds, err := strconv.ParseInt(epoch, 36, 64)
+	return group, time.Unix(seconds, 0), ok && err == nil
+}
+
+func cutLast(text string) (before, after string, ok bool) {
+	n := strings.LastIndexByte(text, '-')
+	if n < 0 {
+		return "", "", false
+	}
+	return text[:n], text[n+1:], true
+}
+
+// times returns when an event happened first and last.
+func times(e *corev1.Event) (first, last time.Time) {
+	first, last = e.FirstTimestamp.Time, e.LastTimestamp.Time
+	if last.IsZero() {
+		last = e.EventTime.Time
+	}
+	if first.IsZero() {
+		first = last
+	}
+	return first, last
+}
+
+// scaledUp matches a node group in the message "pod triggered scale-up: [{burst 0->1 (max: 5)}]".
+var scaledUp = regexp.MustCompile(`\{(\S+) \d+->\d+ \(max: \d+\)\}`)
+
+func names(message, group string) bool {
+	return slices.ContainsFunc(scaledUp.FindAllStringSubmatch(message, -1), func(m []string) bool { return m[1] == group })
+}
