@@ -32,15 +32,24 @@ type savedBills struct {
 	Ended   money.Book `json:"ended,omitempty"`
 }
 
-// mostBills bounds each of the two books, in bytes.
-const mostBills = 350 << 10
+const (
+	// mostBills bounds each of the two books, in bytes.
+	mostBills = 350 << 10
+	// billsBound bounds the time of one save. What could not be read by then is saved later.
+	billsBound = 15 * time.Second
+	// goneFor is how long a group must be absent until the observer hands its bill over. A group whose history is lost is
+	// started again in this time, and continues its bill.
+	goneFor = 5 * time.Minute
+)
 
 // bills keeps the saved bills up to date. Only the leader's loop uses it.
 type bills struct {
 	document []byte // as it was read or written last; nil before it was read
 	saved    savedBills
-	ended    []money.Spent // what the hub published when its bills were last read
+	ended    []money.Spent // what the hub published last
 	read     bool          // the hub's bills were read by this leader
+	// absent is since when groups with a saved bill do not run.
+	absent map[string]time.Time
 	at       time.Time
 }
 
@@ -52,6 +61,8 @@ func (o *Observer) keepBills(ctx context.Context, s state, b booked) {
 		return
 	}
 	o.bills.at = time.Now()
+	ctx, cancel := context.WithTimeout(ctx, billsBound)
+	defer cancel()
 	if err := o.saveBills(ctx, s, b); err != nil && ctx.Err() == nil {
 		o.Logger.Warn("what the groups cost cannot be saved; the next round tries again", "error", err)
 	}
@@ -132,6 +143,15 @@ func (o *Observer) billRunning(ctx context.Context, s state, b booked) {
 // billEnded moves the bills of lives that are over from one book to the other, and makes sure that the hub has them.
 func (o *Observer) billEnded(ctx context.Context, b booked) error {
 	kept := &o.bills
+	ended, err := o.Accounts.Ended(ctx)
+	if err != nil {
+		return err
+	}
+	changed := !kept.read || !slices.Equal(ended, kept.ended)
+	kept.ended = ended
+	if kept.absent == nil {
+		kept.absent = map[string]time.Time{}
+	}
 	var over []money.Bill
 	for _, bill := range kept.saved.Running {
 		switch gone, err := o.isOver(ctx, bill, b); {
@@ -141,23 +161,19 @@ func (o *Observer) billEnded(ctx context.Context, b booked) error {
 			over = append(over, bill)
 		}
 	}
-	ended, err := o.Accounts.Ended(ctx)
-	if err != nil {
-		return err
+	if !changed && len(over) == 0 {
+		return nil
 	}
-	if !kept.read || len(over) > 0 || !slices.Equal(ended, kept.ended) {
-		if err := o.settle(ctx, over); err != nil {
-			return err
-		}
-		kept.ended, kept.read = ended, true
-	}
-	return nil
+	err = o.settle(ctx, over)
+	kept.read = err == nil // else the next call settles again
+	return err
 }
 
 // isOver reports whether the life of a group that a bill is of has ended.
 func (o *Observer) isOver(ctx context.Context, bill money.Bill, b booked) (bool, error) {
 	for _, g := range b.groups {
 		if g.Group == bill.Group {
+			delete(o.bills.absent, g.Group)
 			return !g.Recovering && !g.Cost.Since.IsZero() && !g.Cost.Since.Equal(bill.Cost.Since), nil
 		}
 	}
@@ -165,10 +181,16 @@ func (o *Observer) isOver(ctx context.Context, bill money.Bill, b booked) (bool,
 		return false, nil
 	}
 	_, err := o.Entities.Group(ctx, bill.Group)
-	if errors.Is(err, fleet.ErrNotRunning) {
-		return true, nil
+	if !errors.Is(err, fleet.ErrNotRunning) {
+		return false, err
 	}
-	return false, err
+	since, known := o.bills.absent[bill.Group]
+	if !known {
+		since = time.Now()
+		o.bills.absent[bill.Group] = since
+	}
+	sent := func(s money.Spent) bool { return s.Group == bill.Group && s.Since.Equal(bill.Cost.Since) }
+	return slices.ContainsFunc(o.bills.ended, sent) || time.Since(since) >= goneFor, nil
 }
 
 // settle gives the hub the bills that it lacks, and takes over those that it has.
@@ -193,6 +215,7 @@ func (o *Observer) settle(ctx context.Context, over []money.Bill) error {
 		kept.saved.Ended.Add(bill)
 	}
 	for _, bill := range over {
+		delete(kept.absent, bill.Group)
 		kept.saved.Running = slices.DeleteFunc(kept.saved.Running, func(r money.Bill) bool {
 			return r.Is(bill.Group, bill.Cost.Since)
 		})

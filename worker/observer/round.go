@@ -69,13 +69,13 @@ func (o *Observer) round(ctx context.Context, s state) (state, error) {
 		return s, fmt.Errorf("the round took longer than %s, so nobody is told: %w", roundBound, err)
 	}
 	s.complete++
-	o.keepBills(ctx, s, b)
 	s.Differed = o.notify(ctx, s, b, w, j,
 		func(g fleet.Snapshot) *[]string { return keepsOf(g, kept, known) })
 	s.Outlook, s.soon = j.Now, j.Soon
 	s.Sweep = o.sweep(ctx, s.Sweep, began, &b, w, offers)
 	o.Conditions.Set(j.Conditions(b.providers), s.Sweep.Orphans, time.Now())
 	o.watchPods(ctx, b.groups, time.Now())
+	o.keepBills(ctx, s, b)
 	return s, nil
 }
 
