@@ -61,11 +61,11 @@ type Entities interface {
 	Group(ctx context.Context, name string) (fleet.Snapshot, error)
 }
 
-// Records reads what the observer has saved of entities, outside of Temporal: it outlives them. All verbs return false,
-// or zero, for what was never saved.
+// Records reads the data that the observer has saved about entities, outside of Temporal. Each verb returns false, or
+// zero, when the observer has saved nothing.
 type Records interface {
 	Group(ctx context.Context, name string) (r fleet.GroupRecord, known bool, err error)
-	// Bill is what a group had cost.
+	// Bill returns the costs of a group.
 	Bill(ctx context.Context, group string) (bill money.Bill, known bool, err error)
 	Cordoned(ctx context.Context, provider string) (bool, error)
 }

@@ -86,7 +86,7 @@ func (a *Activities) pausedBefore(ctx context.Context, group string) *bool {
 	return &r.Paused
 }
 
-// billBefore returns what a group had cost when the observer last saved it; nil when that is not known.
+// billBefore returns the bill of a group that the observer saved last; nil when it is unknown.
 func (a *Activities) billBefore(ctx context.Context, group string) *money.Bill {
 	if a.Records == nil {
 		return nil

@@ -31,7 +31,8 @@ func team(hour, month float64) *money.Spending {
 	return s
 }
 
-// Groups that share an account share its limits: what one of them costs, or has on its way, is not left for the other.
+// Groups that share an account share its limits: the nodes of one group, also those on their way, use the money of the
+// other group.
 func TestGroupsShareAnAccount(t *testing.T) {
 	f, m := newFake(), &fakeMarket{}
 	m.nodes("milan", 20, 1)
@@ -76,7 +77,7 @@ func TestOneAccountGrowsInTurn(t *testing.T) {
 	require.EqualValues(t, 12, booked.Load())
 }
 
-// A group whose last operation nobody knows the outcome of may have grown, so no group of its account grows.
+// A group may have grown when the outcome of its last operation is unknown, so no other group of its account grows.
 func TestUnknownGrowthHoldsUpItsAccount(t *testing.T) {
 	f := newFake()
 	s := loaded(t, f, spends("cpu", team(9, 0)), spends("gpu", team(9, 0)), spends("alone", hourly(9)))
@@ -153,7 +154,7 @@ func TestAnAccountNeverPassesItsHour(t *testing.T) {
 				_, _ = s.NodeGroupIncreaseSize(t.Context(), &protos.NodeGroupIncreaseSizeRequest{Id: name,
 					Delta: 1 + r.Int32N(3)}) // refused or booked: the sum below decides
 			case 2:
-				f.change(name, func(l *fleet.Ledger) { // one becomes Ready at what it may cost, or less
+				f.change(name, func(l *fleet.Ledger) { // one becomes Ready at its reserved price or less
 					for _, e := range l.Entries {
 						if e.Phase == fleet.Pending {
 							e.Phase = fleet.Ready

@@ -226,7 +226,7 @@ var (
 		"group", "period", "level")
 )
 
-// collectCost exports what a group's instances cost.
+// collectCost exports the costs of a group's instances.
 func (s *Server) collectCost(g *group, p *picture, now time.Time,
 	gauge func(d *prometheus.Desc, value float64, labels ...string)) {
 	cost, _ := p.Cost.Until(now)

@@ -123,7 +123,7 @@ type ended struct {
 
 	mu sync.Mutex
 	at time.Time // when it was last read
-	// rows is what was read; closed are the groups that this server has closed since and that are not among the rows.
+	// rows are the rows that were read last; closed are the groups that this server has closed since, without a row yet.
 	rows, closed []money.Spent
 	failing      bool
 }
@@ -155,7 +155,7 @@ func (s *Server) readEnded(ctx context.Context) {
 	e.closed = slices.DeleteFunc(e.closed, func(c money.Spent) bool { return slices.ContainsFunc(rows, c.SameLife) })
 }
 
-// add remembers what a group cost that this server closes, until the hub shows it.
+// add remembers the costs of a group that this server closes, until the hub publishes them.
 func (e *ended) add(account string, p *picture) {
 	if p == nil || p.Cost.Since.IsZero() {
 		return
@@ -179,8 +179,8 @@ func (e *ended) all() []money.Spent {
 	return slices.Concat(e.rows, e.closed)
 }
 
-// balance returns what the account of a group costs: the group itself by the picture, the other groups that share the
-// account by their last pictures, and the groups that have ended.
+// balance returns the balance of a group's account: of the group by the picture, of the other groups of the account by
+// their last pictures, and of the ended groups.
 func (s *Server) balance(g *group, p *picture, now time.Time) money.Balance {
 	spec := &g.terms.Load().spec
 	account, currency := spec.Account(), spec.CurrencyOrDefault()
@@ -196,8 +196,8 @@ func (s *Server) balance(g *group, p *picture, now time.Time) money.Balance {
 	return money.Together(account, currency, running, s.ended.all(), now)
 }
 
-// mayShare waits until no other group of a shared account grows. Until done is called, none does: two of them cannot
-// pass a limit together. It fails while the size of another group of the account is not known.
+// mayShare waits until no other group of a shared account grows. Until done is called, no other group grows: two groups
+// cannot pass a limit together. It fails while the size of another group of the account is not known.
 func (s *Server) mayShare(ctx context.Context, g *group) (done func(), err error) {
 	sp := g.terms.Load().spec.Spending
 	if sp == nil || sp.Account == "" {
@@ -216,7 +216,7 @@ func (s *Server) mayShare(ctx context.Context, g *group) (done func(), err error
 	return func() { s.spending.Release(1) }, nil
 }
 
-// sharing is how many groups can grow on the group's account: the group itself, and the others that may grow.
+// sharing returns the number of groups that can grow on the group's account, the group itself included.
 func (r *roster) sharing(g *group) int {
 	n := 1
 	for _, other := range r.list {

@@ -17,7 +17,7 @@ import (
 	flow "github.com/liqo-autoscaler/liqo-autoscaler/workflows/client"
 )
 
-// What a group has cost outlives its history, the group itself and the hub's history.
+// The costs of a group outlive its history, the group itself and the hub's history.
 func TestCostsOutliveGroupsAndHistories(t *testing.T) {
 	t.Parallel()
 	s := newHubScene(t, 1, func(g *fleet.GroupSpec) { g.Spending = &money.Spending{Account: "team"} })

@@ -16,7 +16,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows"
 )
 
-// A group that is closed hands what it has cost until then to the hub; one that has cost nothing sends nothing.
+// A group that is closed sends its bill to the hub. A group without costs sends nothing.
 func TestClosedGroupHandsItsBillOver(t *testing.T) {
 	for name, c := range map[string]struct {
 		cost money.Cost

@@ -18,8 +18,8 @@ const TypeHub = "Hub"
 // SignalPauseObserver is a signal to the hub, by an operator: true stops the observer, false lets it go on.
 const SignalPauseObserver = "pause-observer"
 
-// SignalBills is a signal to the hub: []money.Bill, what groups that have ended cost. A group sends its own when it
-// closes; the observer sends those of groups that are gone without having sent theirs.
+// SignalBills is a signal to the hub: []money.Bill, the bills of ended groups. A group sends its own bill when it closes.
+// The observer sends the bill of a group that has ended without sending it.
 const SignalBills = "bills"
 
 // QueryBills is the query for the bills of groups that have ended: money.Book.
@@ -42,7 +42,7 @@ type HubState struct {
 // HubInput starts or continues the workflow hub.
 type HubInput struct {
 	HubState
-	// Bills is a money.Book, see fleet.Encode; nil when there is none.
+	// Bills is a money.Book, see fleet.Encode; nil for an empty book.
 	Bills []byte `json:"bills,omitempty"`
 }
 
@@ -104,7 +104,7 @@ func (h *hub) take(bills []money.Bill, now time.Time) {
 	h.book.Bound(mostBills, now)
 }
 
-// publish writes the memo, and what the Temporal UI shows.
+// publish writes the memo and the details in the Temporal UI.
 func (h *hub) publish(ctx workflow.Context) error {
 	ended := h.book.Spent(workflow.Now(ctx))
 	if err := workflow.UpsertMemo(ctx, map[string]any{MemoHub: h.HubState, MemoEnded: ended}); err != nil {

@@ -49,8 +49,8 @@ const (
 	// AnnotationCordoned is on a Node that Cordon has cordoned.
 	AnnotationCordoned = "liqo-autoscaler.io/cordoned"
 
-	// AnnotationHourlyPrice and AnnotationPriceCurrency, on a Node, are what it costs in an hour; a Node whose offer had
-	// no price has neither. They are annotations, because the labels of a group's Nodes are alike.
+	// AnnotationHourlyPrice and AnnotationPriceCurrency, on a Node, are its price per hour. A Node whose offer had no price
+	// has neither annotation. They are not labels, because all Nodes of a group have equal labels.
 	AnnotationHourlyPrice   = "liqo-autoscaler.io/hourly-price"
 	AnnotationPriceCurrency = "liqo-autoscaler.io/price-currency"
 
@@ -68,7 +68,7 @@ type NodeSpec struct {
 	Booking fleet.Booking     `json:"booking"`
 }
 
-// Price returns the annotations of the Node that name its price; none when nobody knows it.
+// Price returns the annotations with the price of the Node; nil when the price is unknown.
 func (s NodeSpec) Price() map[string]string {
 	if s.Booking.Hourly == 0 {
 		return nil

@@ -14,8 +14,8 @@ func (s Snapshot) Account() (account, currency string) {
 	return s.Spec.Account(), s.Spec.CurrencyOrDefault()
 }
 
-// Balances returns the balance of each group's account, by group, from the groups that run and the month's sums of
-// those that have ended. The snapshots must be all that share an account.
+// Balances returns the balance of each group's account, by group, from the running groups and the month's sums of
+// the ended groups. The snapshots must include all groups that share an account.
 func Balances(snapshots []Snapshot, ended []money.Spent, now time.Time) map[string]money.Balance {
 	members := map[string][]money.Member{}
 	for _, s := range snapshots {

@@ -68,8 +68,7 @@ type Result struct {
 	// Paused, of a group's Recover, is whether the group was paused when the observer last saved it; nil when the observer
 	// has saved nothing of it.
 	Paused *bool `json:"paused,omitempty"`
-	// Bill, of a group's Recover, is what the group had cost when the observer last saved it; nil when the observer has
-	// saved nothing of it.
+	// Bill, of a group's Recover, is the bill of the group that the observer saved last; nil when it has saved none.
 	Bill *money.Bill `json:"bill,omitempty"`
 	// Cordoned: the provider was when its last life ended.
 	Cordoned bool `json:"cordoned,omitempty"`

@@ -207,7 +207,7 @@ func (l *Ledger) observed(names []string, found []Found, empty bool, now time.Ti
 // found forgets that something of the instance was missing.
 func (e *Entry) found() { e.Missing, e.NodeMissing, e.Gone = 0, nil, nil }
 
-// judge applies what exists of a Ready instance: the zero Found is nothing. The instance existed at the time had.
+// judge compares a Ready instance with its objects; a zero Found has no object. The instance existed at the time had.
 func (l *Ledger) judge(e *Entry, f Found, had, now time.Time) {
 	stands := f.Slice && f.Virtual && !f.Terminating
 	if stands && f.Marked {

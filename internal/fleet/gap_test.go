@@ -21,7 +21,8 @@ func backup(t *testing.T, l *fleet.Ledger) *fleet.Ledger {
 	return again.Restore()
 }
 
-// rebuild lets a ledger list what exists, and answers with that and with the bill that the observer has saved.
+// rebuild lets a ledger list the objects that exist, and answers with these objects and with the bill that the observer
+// has saved.
 func rebuild(t *testing.T, l *fleet.Ledger, now time.Time, bill *money.Bill, found ...fleet.Found) {
 	t.Helper()
 	require.True(t, l.Recovering)
@@ -46,7 +47,7 @@ func standing(l *fleet.Ledger, hourly float64) fleet.Found {
 }
 
 // A backup has a node at 2 an hour that was released soon afterwards. When the backup is restored twelve hours later, the
-// node costs nothing for the time in which nobody counted.
+// node costs nothing for the time in between.
 func TestRestoredGroupBillsNothingThatIsGone(t *testing.T) {
 	at := moment(t, "2026-11-10T00:00:00Z")
 	later := at.Add(12 * time.Hour)
@@ -76,8 +77,8 @@ func TestRestoredGroupBillsNothingThatIsGone(t *testing.T) {
 	}
 }
 
-// The restored group runs for a minute before anybody notices that it is restored, and counts what it has forgotten to be
-// gone. What the observer saved before the backup was restored replaces those sums.
+// A restored group runs for a minute before the observer notices it, and counts nodes that are gone. The sums that the
+// observer saved before the backup was restored replace the group's sums.
 func TestSavedSumsReplaceThoseOfABackup(t *testing.T) {
 	at := moment(t, "2026-11-29T23:00:00Z")
 	l := costly(t, at, 2)
@@ -101,8 +102,8 @@ func TestSavedSumsReplaceThoseOfABackup(t *testing.T) {
 	require.Zero(t, restored.Cost.ThisMonth())
 }
 
-// A group whose history is lost goes on with the sums that the observer has saved, and its nodes cost in between, too. An
-// older bill does not replace what the group knows.
+// A group whose history is lost continues the sums that the observer has saved, and its nodes cost in between, too. An
+// older bill does not replace the sums of the group.
 func TestLostGroupContinuesItsBill(t *testing.T) {
 	at := moment(t, "2026-11-10T00:00:00Z")
 	l := costly(t, at, 2)

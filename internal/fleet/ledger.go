@@ -65,7 +65,7 @@ type Ledger struct {
 	CostDays []money.CostDay `json:"costDays,omitempty"`
 	// CostFrom is the first day that CostDays may have; empty when they go back to Cost.Since.
 	CostFrom string `json:"costFrom,omitempty"`
-	// Gap is a gap in the group's history for which nothing is counted yet; nil when there is none.
+	// Gap is a gap in the group's history that is not counted yet; nil without a gap.
 	Gap *Gap `json:"gap,omitempty"`
 	// Choices are the group's last decisions, oldest first.
 	Choices []Choice `json:"choices,omitempty"`
@@ -92,7 +92,7 @@ type Entry struct {
 	Missing int `json:"missing,omitempty"`
 	// Gone is when a round last had the instance's slice, since the slice is missing: the instance costs until then.
 	Gone *time.Time `json:"gone,omitempty"`
-	// Settled: what was counted since Gone has been taken back, and the instance costs nothing any more.
+	// Settled: the amounts since Gone have been subtracted, and the instance costs nothing any more.
 	Settled     bool       `json:"settled,omitempty"`
 	NodeMissing *time.Time `json:"nodeMissing,omitempty"`
 }
@@ -311,7 +311,7 @@ func (l *Ledger) beginAnew(seen string, now time.Time) {
 	fresh.Choices = l.Choices
 	fresh.Cost, fresh.CostDays, fresh.CostFrom = l.Cost, l.CostDays, l.CostFrom
 	fresh.Gap = &Gap{Since: l.Cost.At, Position: Position{Epoch: l.Epoch, Revision: l.Revision}}
-	fresh.Cost.Run(nil)                              // what exists is counted when it is known, see closeGap
+	fresh.Cost.Run(nil)                              // closeGap counts the nodes that exist
 	fresh.Commands = Commands{Last: l.Commands.Last} // the results of what is still executed answer none of the new ones
 	fresh.Commands.Add(Command{Kind: CommandRecover})
 	*l = *fresh

@@ -44,11 +44,11 @@ func (l *Ledger) meter(now time.Time) {
 // Gap is the time between the last step of a history that was lost or reverted, and the end of the recovery.
 type Gap struct {
 	Since time.Time `json:"since"`
-	// Position is that of the history before the gap.
+	// Position is the position of the history before the gap.
 	Position Position `json:"position"`
 }
 
-// Bill returns what the group has cost in this life until now.
+// Bill returns the costs of the group in this life until now.
 func (l *Ledger) Bill(now time.Time) money.Bill {
 	b := money.Bill{Group: l.Group, Account: l.Group, From: l.CostFrom, Epoch: l.Epoch, Revision: l.Revision}
 	var over []money.CostDay
@@ -61,8 +61,8 @@ func (l *Ledger) Bill(now time.Time) money.Bill {
 }
 
 // closeGap ends the gap in which the group's history was lost or reverted. The sums that the observer has saved replace
-// those of a group that knows less. Each instance that was found to exist costs for the rest of the gap; what was not
-// found costs nothing there.
+// the sums of a group that knows less. Each instance that exists costs for the rest of the gap. An instance that was
+// not found costs nothing there.
 func (l *Ledger) closeGap(saved *money.Bill, now time.Time) {
 	gap := l.Gap
 	l.Gap = nil
@@ -83,12 +83,13 @@ func (l *Ledger) closeGap(saved *money.Bill, now time.Time) {
 	}
 }
 
-// lacks reports whether a saved bill knows more than the history before the gap, which is nil when all of it was lost.
+// lacks reports whether a saved bill knows more than the history before the gap, which is nil when the whole history
+// was lost.
 func (g *Gap) lacks(saved money.Bill) bool {
 	return g == nil || g.Position.Before(Position{Epoch: saved.Epoch, Revision: saved.Revision})
 }
 
-// refund takes back what was counted for a Ready instance since its slice was last there.
+// refund subtracts the amounts that were counted for a Ready instance since its slice last existed.
 func (l *Ledger) refund(e *Entry) {
 	if e.Gone == nil || !e.costs() {
 		return

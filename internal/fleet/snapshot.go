@@ -64,7 +64,7 @@ type InstanceView struct {
 	Registered bool `json:"registered,omitempty"`
 	// Kept is true while its Node is kept for the volumes of its provider.
 	Kept bool `json:"kept,omitempty"`
-	// Price is what it costs in an hour, in millionths of the group's currency, while the provider has its slice; 0 when
+	// Price is its hourly price in millionths of the group's currency, while the provider has its slice; 0 when
 	// the offer had no price.
 	Price money.Money `json:"price,omitempty"`
 }
@@ -124,7 +124,7 @@ type GroupRecord struct {
 type Receipt struct {
 	Position
 	At time.Time `json:"at"`
-	// Refused are the calls of the request that changed nothing, by their index; all others are booked.
+	// Refused are the calls of the request that changed nothing, by their index. The group has booked all other calls.
 	Refused map[int]Refusal `json:"refused,omitempty"`
 }
 
@@ -186,7 +186,7 @@ const (
 	BlockBuildFails       = "BuildFails"       // see Snapshot.Condition
 )
 
-// Conditions returns what is wrong with the group or its config, and why it starts no instance that costs more an hour,
+// Conditions returns the faults of the group or its config, and why it starts no instance that costs more an hour,
 // by the balance of its account.
 func (s Snapshot) Conditions(b money.Balance, more money.Money) (all []GroupNotice) {
 	for _, n := range []GroupNotice{s.Blocked(b, more), s.Notice, {BlockBuildFails, s.Condition}} {

@@ -15,9 +15,9 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/wait"
 )
 
-// Accounts reads what groups cost, and keeps the bills of those that have ended. Errors are those of the client.
+// Accounts reads the costs of groups, and keeps the bills of ended groups. It returns the errors of the client.
 type Accounts interface {
-	// Costs reads a running group, and its days that are over.
+	// Costs reads a running group, and its past days.
 	Costs(ctx context.Context, group string) (fleet.Snapshot, []money.CostDay, error)
 	// Ended reads the month's sums of ended groups, Bills all their bills; HandOver adds bills, and is idempotent.
 	Ended(ctx context.Context) ([]money.Spent, error)
@@ -25,9 +25,9 @@ type Accounts interface {
 	HandOver(ctx context.Context, bills []money.Bill) error
 }
 
-// savedBills is the document with what the groups of a hub have cost, so that it outlives Temporal.
+// savedBills is the document with the bills of a hub's groups. It outlives Temporal.
 type savedBills struct {
-	// Running are the bills of the groups that ran in the last round, Ended those of groups that have ended.
+	// Running are the bills of the groups that ran in the last round, Ended the bills of ended groups.
 	Running money.Book `json:"running,omitempty"`
 	Ended   money.Book `json:"ended,omitempty"`
 }
@@ -46,14 +46,14 @@ const (
 type bills struct {
 	document []byte // as it was read or written last; nil before it was read
 	saved    savedBills
-	ended    []money.Spent // what the hub published last
+	ended    []money.Spent // as the hub published them last
 	read     bool          // the hub's bills were read by this leader
 	// absent is since when groups with a saved bill do not run.
 	absent map[string]time.Time
-	at       time.Time
+	at     time.Time
 }
 
-// keepBills saves what the groups have cost, and hands the bills of groups that are gone to the hub. It does so at most
+// keepBills saves the bills of the groups, and hands the bills of absent groups to the hub. It does so at most
 // once in the time between two rounds that are not early, a minute. A failure changes nothing: the next call tries
 // again.
 func (o *Observer) keepBills(ctx context.Context, s state, b booked) {
@@ -108,7 +108,7 @@ func readBills(document []byte) (s savedBills, err error) {
 	return s, nil
 }
 
-// billRunning takes over what the groups cost that a round has read. A group whose history was reverted, or that is
+// billRunning takes over the costs of the groups that a round has read. A group whose history was reverted, or that is
 // being rebuilt, knows less than the saved bill.
 func (o *Observer) billRunning(ctx context.Context, s state, b booked) {
 	var mu sync.Mutex
@@ -140,7 +140,7 @@ func (o *Observer) billRunning(ctx context.Context, s state, b booked) {
 	})
 }
 
-// billEnded moves the bills of lives that are over from one book to the other, and makes sure that the hub has them.
+// billEnded moves the bills of ended lives to the other book, and makes sure that the hub has these bills.
 func (o *Observer) billEnded(ctx context.Context, b booked) error {
 	kept := &o.bills
 	ended, err := o.Accounts.Ended(ctx)
@@ -193,7 +193,7 @@ func (o *Observer) isOver(ctx context.Context, bill money.Bill, b booked) (bool,
 	return slices.ContainsFunc(o.bills.ended, sent) || time.Since(since) >= goneFor, nil
 }
 
-// settle gives the hub the bills that it lacks, and takes over those that it has.
+// settle sends the hub the bills that it lacks, and takes over the bills that it has.
 func (o *Observer) settle(ctx context.Context, over []money.Bill) error {
 	kept := &o.bills
 	hub, err := o.Accounts.Bills(ctx)

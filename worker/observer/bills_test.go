@@ -102,8 +102,8 @@ func savedBill(t *testing.T, costs *saves, group string) (money.Bill, bool) {
 	return bill, known
 }
 
-// What a running group costs is saved each minute, with the days that are over, and no more often; while nothing costs
-// anything nothing is written, and no workflow is queried.
+// The observer saves the costs of a running group once a minute, with the past days. While no node costs anything, it
+// writes nothing and queries no workflow.
 func TestCostsAreSaved(t *testing.T) {
 	billing(t, func(t *testing.T, a *accounts, costs *saves, rounds func(n int)) {
 		_, known := savedBill(t, costs, "a")
@@ -162,8 +162,8 @@ func TestBillOfAGoneGroupIsHandedOver(t *testing.T) {
 	})
 }
 
-// Nobody who knows less replaces what is saved: not a group that was restored from a backup, not one that is being
-// rebuilt, and not an observer that cannot read the saved bills or the hub.
+// A saved bill stays when the source knows less: a group that was restored from a backup, a group that is being rebuilt,
+// and an observer that cannot read the saved bills or the hub.
 func TestSavedCostsAreNotReplacedByLess(t *testing.T) {
 	billing(t, func(t *testing.T, a *accounts, costs *saves, rounds func(n int)) {
 		a.groups["a"] = billed("a", 7, 5)

@@ -19,7 +19,7 @@ const Namespace = metav1.NamespaceSystem
 // Name is the name of a hub's Lease and ConfigMap.
 func Name(hub string) string { return "liqo-autoscaler-hub-" + hub }
 
-// CostsName is the name of the ConfigMap with what a hub's groups have cost.
+// CostsName is the name of the ConfigMap with the bills of a hub's groups.
 func CostsName(hub string) string { return "liqo-autoscaler-costs-" + hub }
 
 // ConfigMap is a Memory in the consumer cluster.

@@ -67,7 +67,7 @@ type Observer struct {
 	Hub func(ctx context.Context) (workflows.HubState, error)
 	// Memory keeps what the rounds know for the next leader. nil keeps nothing.
 	Memory Memory
-	// Costs keeps what the groups have cost, and Accounts reads it; nil keeps nothing.
+	// Costs keeps the bills of the groups, and Accounts reads their costs. With nil the observer keeps no bills.
 	Costs    Memory
 	Accounts Accounts
 	// Conditions and Pods, if any, receive the conditions of providers, and the pods that do not run on virtual nodes.

@@ -77,8 +77,8 @@ func (r *Records) Group(ctx context.Context, name string) (saved fleet.GroupReco
 	return one.GroupRecord, known, err
 }
 
-// Bill returns what a group had cost when a round last saved it; known is false when no round has saved it, or when the
-// group has ended since. It reads the document.
+// Bill returns the bill of a group that a round saved last; known is false when no round has saved one, or when the group
+// has ended since. It reads the document.
 func (r *Records) Bill(ctx context.Context, group string) (bill money.Bill, known bool, err error) {
 	if r.Costs == nil {
 		return bill, false, nil

@@ -41,8 +41,8 @@ func (h *Hub) State(ctx context.Context) (s workflows.HubState, err error) {
 	return s, decodeOf(h.id(), payload, &s)
 }
 
-// Ended reads what ended groups cost in the month of the last one that ended. Needs no worker. It returns nothing when
-// nobody has claimed the hub. Errors: fleet.ErrUnavailable.
+// Ended reads the costs of ended groups in the month in which the last group ended. Needs no worker. It returns nil while
+// the hub is unclaimed. Errors: fleet.ErrUnavailable.
 func (h *Hub) Ended(ctx context.Context) (ended []money.Spent, err error) {
 	memo, err := h.memo(ctx, h.id())
 	if errors.Is(err, fleet.ErrNotRunning) {
@@ -54,8 +54,8 @@ func (h *Hub) Ended(ctx context.Context) (ended []money.Spent, err error) {
 	return ended, err
 }
 
-// Bills reads the bills of the groups that have ended. Needs a worker. It returns nothing when nobody has claimed the
-// hub. Errors: fleet.ErrUnavailable.
+// Bills reads the bills of the groups that have ended. Needs a worker. It returns nil while the hub is
+// unclaimed. Errors: fleet.ErrUnavailable.
 func (h *Hub) Bills(ctx context.Context) (book money.Book, err error) {
 	value, err := h.temporal.QueryWorkflow(whole{ctx}, h.id(), "", workflows.QueryBills)
 	if err = h.fromTemporal(h.id(), err); errors.Is(err, fleet.ErrNotRunning) {
@@ -68,7 +68,7 @@ func (h *Hub) Bills(ctx context.Context) (book money.Book, err error) {
 }
 
 // HandOver sends bills of groups that have ended to the hub. Idempotent. Needs no worker. Errors: fleet.ErrUnavailable,
-// with fleet.ErrNotRunning when nobody has claimed the hub.
+// with fleet.ErrNotRunning while the hub is unclaimed.
 func (h *Hub) HandOver(ctx context.Context, bills []money.Bill) error {
 	return h.signal(ctx, h.id(), workflows.SignalBills, bills)
 }

@@ -170,7 +170,7 @@ func (j *join) registered(ctx context.Context) (bool, string, error) {
 	return true, "", j.tell(ctx, node, j.Attempt, j.spec.Price())
 }
 
-// tell writes into the Node whose it is, and more annotations.
+// tell writes the attempt into the annotations of the Node, with more annotations.
 func (b *Backend) tell(ctx context.Context, node *corev1.Node, a fleet.Attempt, more map[string]string) error {
 	tags := b.tags(a)
 	maps.Copy(tags, more)

@@ -69,8 +69,8 @@ cluster.`,
 	return cmd
 }
 
-// report reads the bills of the groups that were asked for, or of all that run or have ended. It returns what it could
-// read with the error.
+// report reads the bills of the groups in f, or of all groups that run or have ended. With an error it returns the part
+// that it could read.
 func (f statusFlags) report(ctx context.Context, groups *flow.Groups, hub *flow.Hub, from,
 	now time.Time) (show.Report, error) {
 	ended, errEnded := hub.Bills(ctx)
@@ -93,7 +93,7 @@ func (f statusFlags) report(ctx context.Context, groups *flow.Groups, hub *flow.
 	return show.ReportOf(from, now, running, ended), errors.Join(err, errEnded)
 }
 
-// openCost prints what each node costs now. It needs no worker.
+// openCost prints the present price of each node. It needs no worker.
 func (f statusFlags) openCost(ctx context.Context, groups *flow.Groups, now time.Time, out io.Writer) error {
 	snapshots, err := f.snapshots(ctx, groups)
 	if len(snapshots) == 0 && err != nil {

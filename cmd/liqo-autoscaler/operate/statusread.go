@@ -74,7 +74,8 @@ func (f statusFlags) snapshots(ctx context.Context, groups *flow.Groups, more ..
 		})
 }
 
-// sharing returns the snapshots, with all groups that run when one of those that were asked for shares its account.
+// sharing returns the snapshots of the groups in f. When one of these groups shares its account, it adds all groups that
+// run.
 func (f statusFlags) sharing(ctx context.Context, groups *flow.Groups,
 	asked []fleet.Snapshot) ([]fleet.Snapshot, error) {
 	shares := func(s fleet.Snapshot) bool {

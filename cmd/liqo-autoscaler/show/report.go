@@ -30,10 +30,10 @@ type Report struct {
 	rows map[ReportRow]int // the index of each row, by the row without its amount
 }
 
-// ReportGroup is what is known of a node group, over all its lives.
+// ReportGroup has the costs of a node group over all its lives.
 type ReportGroup struct {
 	Name, Account string
-	// Cost is what it costs now; the last cost of a group that has ended.
+	// Cost is the present cost; of a group that has ended, the last one.
 	Cost money.Cost
 	// Since is from when it has sums; Unpriced how long nodes ran in the time of the report whose price nobody knows.
 	Since    time.Time
@@ -48,8 +48,8 @@ type ReportRow struct {
 	Cost                                     float64
 }
 
-// ReportOf adds up the bills of running groups until now, and those of groups that have ended. A bill of a life that
-// still runs is not counted twice.
+// ReportOf adds up the bills of running groups until now, and the bills of ended groups. It counts a life once that is in
+// both lists.
 func ReportOf(from, now time.Time, running, ended []money.Bill) Report {
 	r := Report{From: from.UTC().Truncate(24 * time.Hour), Until: now.UTC().Truncate(24 * time.Hour),
 		rows: map[ReportRow]int{}}
@@ -103,7 +103,7 @@ func (r *Report) since(b money.Bill) time.Time {
 	return since
 }
 
-// addGroup adds what is known of a group, or of another life of it.
+// addGroup adds a group, or another life of a group that the report has.
 func (r *Report) addGroup(of ReportGroup) {
 	n := slices.IndexFunc(r.Groups, func(g ReportGroup) bool {
 		return g.Name == of.Name && g.Cost.Currency == of.Cost.Currency
@@ -137,7 +137,7 @@ func (r *Report) addRow(row ReportRow) {
 // CSV prints the rows, amounts to the millionth.
 func (r Report) CSV(out io.Writer) error {
 	w := csv.NewWriter(out)
-	_ = w.Write([]string{"date", "group", "account", "provider", "currency", "cost"}) // w.Error tells
+	_ = w.Write([]string{"date", "group", "account", "provider", "currency", "cost"}) // w.Error returns the error of each write
 	for _, row := range r.Rows {
 		_ = w.Write([]string{row.Date, row.Group, row.Account, row.Provider, row.Currency,
 			strconv.FormatFloat(row.Cost, 'f', 6, 64)})

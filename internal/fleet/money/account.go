@@ -6,17 +6,17 @@ import (
 	"time"
 )
 
-// Balance is what the groups of an account cost together at a time.
+// Balance is the cost of all groups of an account at a time.
 type Balance struct {
 	Currency string
 	At       time.Time
-	// Rate is what the running nodes cost in an hour, Reserved what the instances on their way may cost in an hour.
+	// Rate is the hourly cost of the running nodes, Reserved the largest hourly cost of the instances on their way.
 	Rate, Reserved Money
-	// Month is what the account came to in the calendar month of At.
+	// Month is the sum of the calendar month of At.
 	Month Money
 }
 
-// Balance returns what a group's cost comes to at a time, if nothing changes before.
+// Balance returns the balance of one group at a time, if nothing changes before.
 func (c Cost) Balance(now time.Time) Balance {
 	c, _ = c.Until(now)
 	rate, _ := c.Rate()
@@ -27,13 +27,13 @@ func (c Cost) Balance(now time.Time) Balance {
 	return Balance{Currency: c.Currency, At: at, Rate: rate, Reserved: c.Reserved, Month: c.ThisMonth()}
 }
 
-// Bill is what a group has cost in one life, by day. Group and Cost.Since identify the bill: one that is received twice
-// counts once.
+// Bill has the costs of a group in one life, by day. Group and Cost.Since identify the bill, so a bill that is received
+// twice counts once.
 type Bill struct {
 	Group   string `json:"group"`
 	Account string `json:"account"`
 	Cost    Cost   `json:"cost"`
-	// Days are the days that are over, oldest first.
+	// Days are the past days, oldest first.
 	Days []CostDay `json:"days,omitempty"`
 	// From is the first day that is still known; empty when all days since Cost.Since are.
 	From string `json:"from,omitempty"`
@@ -77,7 +77,7 @@ func (b Bill) Spent() Spent {
 // monthOnly is the layout of a month.
 const monthOnly = "2006-01"
 
-// Spent is what a group that has ended cost in the last month of its life.
+// Spent has the costs of an ended group in the last month of its life.
 type Spent struct {
 	Group    string    `json:"group,omitempty"`
 	Since    time.Time `json:"since,omitzero"`
@@ -111,8 +111,8 @@ type Member struct {
 	Cost  Cost
 }
 
-// Together returns the balance of an account: that of its running groups, and what its ended groups cost this month. A
-// row that a running group continues is left out, and so are amounts in another currency.
+// Together returns the balance of an account: the sum of its running groups, and the costs of its ended groups in this
+// month. It leaves out a row that a running group continues, and amounts in another currency.
 func Together(account, currency string, running []Member, ended []Spent, now time.Time) Balance {
 	sum := Balance{Currency: currency, At: now.UTC()}
 	for _, m := range running {

@@ -12,7 +12,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/testkit"
 )
 
-// bill is that of a group that has had a node at a price from a moment until another one.
+// bill is the bill of a group that had a node at a price between two moments.
 func bill(t *testing.T, group, account, from, until string, hourly float64) money.Bill {
 	t.Helper()
 	c := costing(moment(t, from), hourly)
@@ -22,7 +22,7 @@ func bill(t *testing.T, group, account, from, until string, hourly float64) mone
 	return b
 }
 
-// An account costs what its running groups cost, and what its ended groups cost this month.
+// The cost of an account is the sum of its running groups and of its ended groups in this month.
 func TestAccountSumsRunningAndEndedGroups(t *testing.T) {
 	now := moment(t, "2026-11-10T12:00:00Z")
 	live := bill(t, "new", "team", "2026-11-10T10:00:00Z", "2026-11-10T11:00:00Z", 3)
@@ -60,7 +60,7 @@ func TestAccountSumsRunningAndEndedGroups(t *testing.T) {
 	require.Equal(t, money.Of(4), later.ThisMonth())
 }
 
-// A book has one bill of each life of a group: the one that is known longer.
+// A book has one bill of each life of a group: the bill with the later end.
 func TestBookHasOneBillOfEachLife(t *testing.T) {
 	var b money.Book
 	first := bill(t, "a", "a", "2026-11-01T00:00:00Z", "2026-11-01T02:00:00Z", 1)
@@ -95,7 +95,7 @@ func TestSpentBecomesABill(t *testing.T) {
 	require.True(t, book.Add(folded.Bill()))
 }
 
-// A book stays within its bytes: days that are over go before sums of the last month.
+// A book stays within its bytes: it loses past days before it loses sums of the last month.
 func TestBookIsBounded(t *testing.T) {
 	now := moment(t, "2026-11-30T00:00:00Z")
 	var b money.Book
@@ -139,8 +139,8 @@ func TestSpentIsBounded(t *testing.T) {
 	require.Equal(t, money.Of(10), b.Spent(now)[0].Amount, "the largest amounts stay")
 }
 
-// What is added for a time and taken back again leaves every sum as it was; an amount that is taken back is never more
-// than a day had.
+// An amount that is added for a time and subtracted again leaves every sum as it was. A day never loses more than it
+// had.
 func TestCorrectTakesBackWhatItAdded(t *testing.T) {
 	for r := range testkit.Cases(t) {
 		from := time.Date(2026, time.Month(1+r.IntN(12)), 1+r.IntN(28), r.IntN(24), r.IntN(60), r.IntN(60), 0, time.UTC)

@@ -58,8 +58,8 @@ func (b Book) Latest(group string) (last Bill, known bool) {
 	return last, known
 }
 
-// Bound removes what is older than CostDays, and then the oldest days, until the book is at most so many bytes of JSON.
-// The sum of a bill's last month is removed last, with its bill.
+// Bound removes days that are older than CostDays, and then the oldest days, until the book is at most so many bytes of
+// JSON. The sum of a bill's last month is removed last, with its bill.
 func (b *Book) Bound(most int, now time.Time) {
 	first := now.UTC().Add(-CostDays * oneDay).Truncate(oneDay)
 	*b = slices.DeleteFunc(*b, func(bill Bill) bool { return bill.Cost.At.Before(first) })
@@ -112,11 +112,11 @@ func (b Book) forget(before time.Time) {
 	}
 }
 
-// mostSpent bounds the rows that limits are judged by: all of them are part of one memo.
+// mostSpent bounds the rows by which limits are judged: one memo has all rows.
 const mostSpent = 300
 
 // Spent returns what limits need of the bills that have costs in the month of a time. When there are too many rows,
-// those of one account are added up; the smallest amounts are then left out.
+// it adds up the rows of each account, and then leaves out the smallest amounts.
 func (b Book) Spent(now time.Time) (rows []Spent) {
 	month := now.UTC().Format(monthOnly)
 	for _, bill := range b {

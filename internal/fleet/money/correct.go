@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// Correct adds what a node on a provider cost from a time until At, or takes it back, on the days to which the amounts
-// belong. It returns the days that are over, corrected; the argument stays as it is. A day, a month and a total never
-// fall below zero.
+// Correct adds the cost of a node on a provider from a time until At, or subtracts it, on the days to which the amounts
+// belong. It returns the corrected past days and leaves the argument unchanged. A day, a month and a total never fall
+// below zero.
 func (c *Cost) Correct(days []CostDay, provider string, price Money, since time.Time, back bool) []CostDay {
 	days = slices.Clone(days)
 	at := later(since.UTC().Truncate(time.Second), c.Since)
@@ -27,7 +27,7 @@ func (c *Cost) Correct(days []CostDay, provider string, price Money, since time.
 	return days
 }
 
-// During returns what a price per hour comes to in a time.
+// During returns the cost of a time at a price per hour.
 func (m Money) During(d time.Duration) Money {
 	return Money(int64(m) / 3600 * int64(d/time.Second)).Plus(Money(int64(m) % 3600 * int64(d/time.Second) / 3600))
 }
@@ -52,7 +52,7 @@ func (c *Cost) correctDay(days []CostDay, provider string, at time.Time, amount 
 	return days
 }
 
-// correctOver adds an amount to a day that is over. It returns the amount that the day could take.
+// correctOver adds an amount to a past day. It returns the amount that the day could take.
 func correctOver(days []CostDay, provider, date string, amount Money) ([]CostDay, Money) {
 	n, known := slices.BinarySearchFunc(days, date, func(d CostDay, date string) int {
 		return strings.Compare(d.Date, date)

@@ -10,7 +10,7 @@ import (
 // offer has no price counts as free.
 type Spending struct {
 	// Account is the account that the group's costs belong to; empty means one of the group's own, named by its id. Groups
-	// may share an account: the limits of each of them are then judged by what all of them cost together.
+	// may share an account. The limits of each group are then compared with the sum of all groups of the account.
 	Account string `json:"account,omitempty" validate:"omitempty,groupid"`
 	// Hourly bounds what all nodes together cost in an hour, those on their way included.
 	Hourly SpendingLimit `json:"hourly,omitzero"`

@@ -30,7 +30,7 @@ type Consumer struct {
 	Lead func(ctx context.Context, work func(ctx context.Context))
 	// Memory keeps what the observer knows for the next leader.
 	Memory observer.Memory
-	// Costs keeps what the groups have cost.
+	// Costs keeps the bills of the groups.
 	Costs observer.Memory
 }
 
