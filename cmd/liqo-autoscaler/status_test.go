@@ -184,10 +184,11 @@ func TestStatusOffersAndReload(t *testing.T) {
 	require.Equal(t, 3, lent.Offers[0].HeldNodes)
 	require.Equal(t, fleet.Established, lent.Offers[0].Peering)
 
-	require.Regexp(t, `(?m)^two +\S+ +\d+\.\d\d USD +0\.\d\d USD$`, s.cli("report"),
+	require.Regexp(t, `(?m)^two +two +\S+ +\d+\.\d\d USD +0\.\d\d USD$`, s.cli("report"),
 		"three nodes at what the example's offers ask")
 	require.Regexp(t, `(?m)^two has data since \d{4}-\d\d-\d\dT\S+Z$`, s.cli("report", "--group", "two"))
-	require.Contains(t, s.cli("report", "-o", "csv"), "date,group,provider,currency,cost\n")
+	require.Contains(t, s.cli("report", "-o", "csv"), "date,group,account,provider,currency,cost\n")
+	require.Equal(t, 3, strings.Count(s.cli("report", "-o", "opencost-csv"), ",,node,spec.providerID,lca-two-"))
 	require.Regexp(t, `(?m)^COST OF +PROVIDER`, s.cli("status", "-o", "wide"))
 
 	s.relabel(ready.Instances[0].Node)
@@ -226,8 +227,10 @@ func TestStatusOffersAndReload(t *testing.T) {
 	require.Equal(t, "provider "+held+" is cordoned, 3 held, peering Established\n", s.cli("cordon", "provider", held))
 	require.Contains(t, s.cli("offers"), "Established,Cordoned")
 	require.Regexp(t, held+` +Cordoned +\d+s +by an operator`, s.cli("status"))
-	require.Equal(t, "provider nobody is cordoned, 0 held, peering Absent\n", s.cli("cordon", "provider", "nobody"))
-	for _, provider := range []string{held, "nobody", "never"} {
+	require.Contains(t, s.cli("uncordon", "provider", lent.Offers[0].Name), "provider "+held+" is not cordoned, ")
+	require.Equal(t, "provider nobody is cordoned, 0 held, peering Absent\n",
+		s.cli("cordon", "provider", "nobody", "--unknown"))
+	for _, provider := range []string{held, "nobody"} {
 		require.Contains(t, s.cli("uncordon", "provider", provider), "provider "+provider+" is not cordoned, ")
 	}
 	require.NotContains(t, s.cli("offers")+s.cli("status"), "Cordoned")
@@ -444,10 +447,10 @@ func TestCordonNeedsAProvider(t *testing.T) {
 	for _, args := range [][]string{{}, {"milan"}, {"group", "standard"}, {"provider"}, {"provider", "a", "b"}} {
 		_, _, err := command(t.Context(), append([]string{"uncordon"}, args...)...)
 		require.EqualError(t, err,
-			"want `provider` and its Liqo cluster id, as in \"liqo-autoscaler uncordon provider milan\"")
+			"want `provider` and its Liqo cluster id, or the name of its offer, as in \"liqo-autoscaler uncordon provider milan\"")
 	}
 	_, _, err := command(t.Context(), "cordon", "provider", "a/b")
-	require.ErrorContains(t, err, `"a/b" is no Liqo cluster id`)
+	require.ErrorContains(t, err, `"a/b" is neither a Liqo cluster id nor the name of an offer`)
 }
 
 func TestStatusErrors(t *testing.T) {

@@ -10,17 +10,21 @@ import (
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/connect"
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/serve"
 	flow "github.com/liqo-autoscaler/liqo-autoscaler/workflows/client"
 )
 
 // NewCordon makes the command cordon.
 func NewCordon(c *connect.Common) *cobra.Command {
 	return cordonCommand(c, true, &cobra.Command{
-		Use:   "cordon provider ID",
+		Use:   "cordon provider NAME",
 		Short: "Stop creating nodes on a provider",
 		Long: `Stop creating nodes on a provider until it is uncordoned, also across restarts. Its nodes stay, and attempts that have a
 grant continue. Instances that wait for it switch to another provider, which does not count as a failure. Needs a
-worker. Cordoning a cordoned provider changes nothing; a provider that has not been used yet can be cordoned too.`,
+worker. Cordoning a cordoned provider changes nothing.
+
+NAME is the provider's Liqo cluster id or the name of its offer. A name that no offer and no provider in use has is
+refused; --unknown cordons a provider before its first offer.`,
 		Example: "  liqo-autoscaler cordon provider milan",
 	})
 }
@@ -28,33 +32,47 @@ worker. Cordoning a cordoned provider changes nothing; a provider that has not b
 // NewUncordon makes the command uncordon.
 func NewUncordon(c *connect.Common) *cobra.Command {
 	return cordonCommand(c, false, &cobra.Command{
-		Use:     "uncordon provider ID",
-		Short:   "Use a cordoned provider again",
-		Long:    `Use a cordoned provider again. Needs a worker. Uncordoning one that is not cordoned changes nothing.`,
+		Use:   "uncordon provider NAME",
+		Short: "Use a cordoned provider again",
+		Long: `Use a cordoned provider again, by its Liqo cluster id or the name of its offer. Needs a worker. Uncordoning a provider
+that is not cordoned changes nothing.`,
 		Example: "  liqo-autoscaler uncordon provider milan",
 	})
 }
 
 func cordonCommand(c *connect.Common, on bool, cmd *cobra.Command) *cobra.Command {
+	var published serve.Published
+	var kubeconfig string
+	var unknown bool
 	cmd.Args = func(_ *cobra.Command, args []string) error {
 		if len(args) != 2 || args[0] != "provider" {
-			return fmt.Errorf("want `provider` and its Liqo cluster id, as in %q", cmd.Example[2:])
+			return fmt.Errorf("want `provider` and its Liqo cluster id, or the name of its offer, as in %q", cmd.Example[2:])
 		}
 		if !fleet.ValidProviderID(args[1]) {
-			return fmt.Errorf("%q is no Liqo cluster id: `liqo-autoscaler offers` shows them", args[1])
+			return fmt.Errorf("%q is neither a Liqo cluster id nor the name of an offer: `liqo-autoscaler offers` lists both",
+				args[1])
 		}
 		return nil
 	}
+	serve.RegisterKubeconfig(cmd, &kubeconfig)
+	published.Register(cmd)
+	cmd.Flags().BoolVar(&unknown, "unknown", false, "accept the id of a provider that has no offer and is not in use")
 	return c.Complete(cmd, func(ctx context.Context, t client.Client, out io.Writer, args []string) error {
-		s, err := flow.NewEntities(t, c.Hub, c.TaskQueue).Cordon(ctx, args[1], on)
+		entities := flow.NewEntities(t, c.Hub, c.TaskQueue)
+		m := published.Ask(ctx, kubeconfig, string(c.Hub), cmd.ErrOrStderr())
+		id, err := providerOf(ctx, args[1], serve.OffersIn(m), entities, unknown)
 		if err != nil {
-			return fmt.Errorf("provider %s does not say so yet, does a worker run? %w", args[1], err)
+			return err
+		}
+		s, err := entities.Cordon(ctx, id, on)
+		if err != nil {
+			return fmt.Errorf("provider %s does not confirm it yet, does a worker run? %w", id, err)
 		}
 		state := "not cordoned"
 		if !s.Cordoned.IsZero() {
 			state = "cordoned"
 		}
-		_, err = fmt.Fprintf(out, "provider %s is %s, %d held, peering %s\n", args[1], state, len(s.Holds), s.Phase)
+		_, err = fmt.Fprintf(out, "provider %s is %s, %d held, peering %s\n", id, state, len(s.Holds), s.Phase)
 		return err
 	})
 }
