@@ -224,6 +224,16 @@ func TestStatusOffersAndReload(t *testing.T) {
 	require.EqualValues(t, 1, s.groups()["one"].GetMaxSize())
 
 	held := lent.Offers[0].Provider
+	for line, want := range map[string]string{
+		"pause ": "group\nobserver\n", "resume group ": "one\ntwo\n", "cordon ": "provider\n",
+		"cordon provider ": held + "\n", "status --group ": "one\ntwo\n", "explain group ": "one\ntwo\n",
+		"pause group one ": "", "pause observer ": "",
+	} {
+		words := strings.Split("__complete --hub edge --temporal-address "+s.flags.temporal+" "+line, " ")
+		out, _, err := command(s.ctx, words...)
+		require.NoError(t, err)
+		require.Equal(t, want+":4\n", out, "%s, without names of files", line)
+	}
 	require.Equal(t, "provider "+held+" is cordoned, 3 held, peering Established\n", s.cli("cordon", "provider", held))
 	require.Contains(t, s.cli("offers"), "Established,Cordoned")
 	require.Regexp(t, held+` +Cordoned +\d+s +by an operator`, s.cli("status"))

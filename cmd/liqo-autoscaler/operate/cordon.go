@@ -54,6 +54,7 @@ func cordonCommand(c *connect.Common, on bool, cmd *cobra.Command) *cobra.Comman
 		}
 		return nil
 	}
+	cmd.ValidArgsFunction = completesSecond(c, map[string]names{"provider": providerNames})
 	serve.RegisterKubeconfig(cmd, &kubeconfig)
 	published.Register(cmd)
 	cmd.Flags().BoolVar(&unknown, "unknown", false, "accept the id of a provider that has no offer and is not in use")

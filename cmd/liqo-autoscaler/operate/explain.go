@@ -113,7 +113,8 @@ func newExplainInstance(c *connect.Common) *cobra.Command {
 providers answered, and how it ended. The records are those of its workflows, as long as Temporal keeps them. With your
 kubeconfig it also shows up to five pods for which Cluster Autoscaler requested the instance, as long as the API server
 keeps its events. Needs Temporal, but no worker and no cluster. It exits with 1 when nothing is known of the instance.`,
-		Example: "  liqo-autoscaler explain instance standard-towb8j-1",
+		Example:           "  liqo-autoscaler explain instance standard-towb8j-1",
+		ValidArgsFunction: completes(c, instanceNames),
 	}
 	serve.RegisterKubeconfig(cmd, &kubeconfig)
 	return explains(c, cmd, func(ctx context.Context, t client.Client, name string) (explained, error) {
@@ -132,7 +133,8 @@ func newExplainGroup(c *connect.Common) *cobra.Command {
 		Long: `Show the last ` + strconv.Itoa(fleet.Choices) + ` decisions of a node group: which provider each attempt of an instance asked and why, and
 why instances failed. The group keeps them, so they outlive the histories that "explain instance" reads. Needs Temporal,
 but no worker and no cluster.`,
-		Example: "  liqo-autoscaler explain group standard",
+		Example:           "  liqo-autoscaler explain group standard",
+		ValidArgsFunction: completes(c, groupNames),
 	}, func(ctx context.Context, t client.Client, name string) (explained, error) {
 		groups := flow.NewGroups(t, c.Hub, c.TaskQueue)
 		choices, err := groups.Choices(ctx, name)

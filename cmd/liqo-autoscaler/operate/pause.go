@@ -47,6 +47,7 @@ func pauseCommand(c *connect.Common, paused bool, cmd *cobra.Command) *cobra.Com
 		}
 		return nil
 	}
+	cmd.ValidArgsFunction = completesSecond(c, map[string]names{"group": groupNames, "observer": nil})
 	return c.Complete(cmd, func(ctx context.Context, t client.Client, out io.Writer, args []string) error {
 		if args[0] == "observer" {
 			if err := flow.NewHub(t, c.Hub, c.TaskQueue).PauseObserver(ctx, paused); err != nil {

@@ -63,6 +63,7 @@ cluster.`,
 	}
 	c.RegisterHub(cmd)
 	cmd.Flags().StringSliceVar(&f.groups, "group", nil, "only these node groups")
+	_ = cmd.RegisterFlagCompletionFunc("group", completes(c, groupNames))
 	cmd.Flags().StringVar(&since, "since", "30d", "first day: a number of days that ends today, as in 30d, or a date, "+
 		"as in 2026-11-01")
 	cmd.Flags().StringVarP(&f.output, "output", "o", "text", "what to print: "+strings.Join(show.ReportFormats, ", "))

@@ -54,6 +54,7 @@ line.`,
 	}
 	c.RegisterHub(cmd)
 	cmd.Flags().StringSliceVar(&f.groups, "group", nil, "only these node groups")
+	_ = cmd.RegisterFlagCompletionFunc("group", completes(c, groupNames))
 	cmd.Flags().StringVarP(&f.output, "output", "o", "table", "what to print: "+strings.Join(output.Formats, ", "))
 	serve.RegisterKubeconfig(cmd, &f.kubeconfig)
 	f.market.Register(cmd)

@@ -1,0 +1,81 @@
+package operate
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/spf13/cobra"
+	"go.temporal.io/sdk/client"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/connect"
+	flow "github.com/liqo-autoscaler/liqo-autoscaler/workflows/client"
+)
+
+// completionBound bounds how long a shell waits for names.
+const completionBound = 2 * time.Second
+
+// completion is the type of a completion in cobra.
+type completion = func(cmd *cobra.Command, args []string, text string) ([]string, cobra.ShellCompDirective)
+
+// names reads the names of one kind of object from Temporal.
+type names func(ctx context.Context, c *connect.Common, t client.Client) ([]string, error)
+
+func groupNames(ctx context.Context, c *connect.Common, t client.Client) ([]string, error) {
+	return flow.NewGroups(t, c.Hub, c.TaskQueue).Running(ctx)
+}
+
+func providerNames(ctx context.Context, c *connect.Common, t client.Client) (ids []string, err error) {
+	providers, err := flow.NewEntities(t, c.Hub, c.TaskQueue).Providers(ctx)
+	for _, p := range providers {
+		ids = append(ids, p.ID)
+	}
+	return ids, err
+}
+
+func instanceNames(ctx context.Context, c *connect.Common, t client.Client) (instances []string, err error) {
+	groups, err := flow.NewEntities(t, c.Hub, c.TaskQueue).Groups(ctx)
+	for _, g := range groups {
+		for _, i := range g.Instances {
+			instances = append(instances, i.Name)
+		}
+	}
+	return instances, err
+}
+
+// completes returns the completion of an argument or a flag: the names that Temporal has. When Temporal does not answer
+// in time, it offers no names.
+func completes(c *connect.Common, read names) completion {
+	return func(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
+		ctx, cancel := context.WithTimeout(cmd.Context(), completionBound)
+		defer cancel()
+		var found []string
+		err := c.Run(ctx, func(t client.Client) (err error) {
+			found, err = read(ctx, c, t)
+			return err
+		})
+		if err != nil {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		slices.Sort(found)
+		return found, cobra.ShellCompDirectiveNoFileComp
+	}
+}
+
+// completesSecond completes the first argument by fixed words, and the second by the names that follow each word.
+func completesSecond(c *connect.Common, words map[string]names) completion {
+	return func(cmd *cobra.Command, args []string, text string) ([]string, cobra.ShellCompDirective) {
+		if len(args) == 0 {
+			var first []string
+			for word := range words {
+				first = append(first, word)
+			}
+			slices.Sort(first)
+			return first, cobra.ShellCompDirectiveNoFileComp
+		}
+		if read := words[args[0]]; read != nil && len(args) == 1 {
+			return completes(c, read)(cmd, args, text)
+		}
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+}
