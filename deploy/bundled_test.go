@@ -139,8 +139,8 @@ func TestBundledPodIsModest(t *testing.T) {
 	}
 }
 
-// TestBundledTemporal checks what the server is started with: the version that the suites run, and nothing that listens
-// outside the pod.
+// TestBundledTemporal checks the container of the server: the image has the version that the suites run, and the server
+// does not listen outside the pod.
 func TestBundledTemporal(t *testing.T) {
 	objects := render(t, "plaintext", bundled()...)
 	c := container(t, one[appsv1.StatefulSet](t, objects, namespace, release).Spec.Template.Spec, "temporal")

@@ -15,7 +15,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/testkit"
 )
 
-// buyer is groups on a market that is exact, and from which nobody else takes.
+// buyer has groups on an exact market. Only these groups take nodes from the market.
 type buyer struct {
 	*testing.T
 	rand   *rand.Rand
@@ -28,7 +28,7 @@ type buyer struct {
 	prices bool // the offers' prices differ
 
 	own            map[[2]string]int // nodes by group and provider
-	asked, without int               // instances, and those that found no place
+	asked, without int               // requested instances, and instances that found no place
 }
 
 func newBuyer(t *testing.T, r *rand.Rand) *buyer {
@@ -111,8 +111,8 @@ func less(t *testing.T, free, shape corev1.ResourceList) corev1.ResourceList {
 	return left
 }
 
-// A CA that obeys the max that it is told, and grows one group in each loop, gets what it asks for. Only where instances
-// of several shapes wait may one of a thousand find no place: nobody knows in which order they choose.
+// A CA that obeys max, and grows one group in each loop, gets every node that it requests. The exception is waiting
+// instances of several shapes, which choose in an unknown order: one of a thousand such instances may find no place.
 func TestMaxCanBeHad(t *testing.T) {
 	asked, unsure, without := 0, 0, 0
 	for r := range testkit.Cases(t) {

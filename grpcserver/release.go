@@ -16,17 +16,18 @@ import (
 type deletion struct {
 	ctx  context.Context // with a deadline
 	call fleet.Call
-	// refused is why the group did not book the call, when it has booked others.
+	// refused is the group's refusal of this one call of an update; nil when the group has booked the call.
 	refused error
-	done    chan error // buffered: nobody may wait for it any longer
+	done    chan error // buffered: the caller may have stopped waiting
 }
 
-// shows reports whether the picture after a booking of an unknown outcome tells that the call has run, or need not.
+// shows reports whether the picture, after a booking of an unknown outcome, counts no instance of the call any more.
+// Then the call has run, or has nothing left to do.
 func (d *deletion) shows(after *picture) bool {
 	return !slices.ContainsFunc(d.call.Names, after.counts)
 }
 
-// release books calls in one update, and notes which of them the group has refused.
+// release books calls in one update, and sets refused of each call that the group has refused.
 func release(ctx context.Context, groups Groups, g *group, calls []*deletion) (fleet.Position, error) {
 	each := make([]fleet.Call, len(calls))
 	for n, d := range calls {
@@ -39,8 +40,8 @@ func release(ctx context.Context, groups Groups, g *group, calls []*deletion) (f
 	return at, err
 }
 
-// sameDeadline is how far the deadlines of calls may be apart that are booked together: the booking must have run, or
-// be given up, before the earliest of them.
+// sameDeadline is the longest time between the deadlines of calls that are booked together: the booking must have run,
+// or be given up, before the earliest deadline.
 const sameDeadline = time.Second
 
 // release takes instances back. Calls of one group that wait for its turn are booked together, in one update. Cluster
@@ -93,8 +94,8 @@ func (s *Server) releaseWaiting(parent context.Context, g *group) {
 	}
 }
 
-// releaseTogether books deletions in one update, which is given up when the earliest of them is. A panic is an error of
-// these calls, as in a handler.
+// releaseTogether books deletions in one update, which ends at the earliest deadline of these calls. A panic is an
+// error of these calls, as in a handler.
 func (s *Server) releaseTogether(parent context.Context, g *group, batch []*deletion) (err error) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -113,8 +114,8 @@ func (s *Server) releaseTogether(parent context.Context, g *group, batch []*dele
 	return s.inTurn(ctx, g, mutation{verb: deleteNodes, calls: batch})
 }
 
-// outcome is what one call of a booking is told. err is that of the whole booking. A call may be seen to have run
-// although the booking's answer was lost.
+// outcome returns the result of one call of a booking. err is the error of the whole booking. The picture may show that
+// the call has run although the booking's answer was lost.
 func (d *deletion) outcome(err error, g *group) error {
 	if err == nil {
 		return toStatus(deleteNodes, g.id, d.refused)
@@ -125,8 +126,8 @@ func (d *deletion) outcome(err error, g *group) error {
 	return err
 }
 
-// takeDeletions takes the deletions that are booked next, and forgets those that were given up. more reports whether
-// others are left, or may still come without starting another releaseWaiting.
+// takeDeletions takes the deletions that are booked next, and drops deletions that were given up. more reports whether
+// deletions are left; until none is left, a new deletion does not start another releaseWaiting.
 func (g *group) takeDeletions() (batch []*deletion, more bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -92,7 +92,7 @@ func TestDeletionsOfDifferentDeadlinesAreBookedApart(t *testing.T) {
 	})
 }
 
-// together makes calls one after the other: the first is booked alone, and the others wait and are booked together.
+// together makes calls one after the other. The first call is booked alone. All later calls are booked together.
 func together(calls *sync.WaitGroup, each ...func()) {
 	for _, call := range each {
 		calls.Go(call)
@@ -100,7 +100,7 @@ func together(calls *sync.WaitGroup, each ...func()) {
 	}
 }
 
-// Calls that are booked together have an outcome each: one that the group refuses does not refuse the others.
+// Calls that are booked together have separate outcomes: when the group refuses a call, it still books the other calls.
 func TestEachDeletionHasItsOwnOutcome(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f, s, remove := idle(t)
@@ -127,7 +127,7 @@ func TestEachDeletionHasItsOwnOutcome(t *testing.T) {
 	})
 }
 
-// A caller that hangs up while its call is being booked takes nothing from the others.
+// A caller that hangs up while its call is being booked does not affect the calls of other callers.
 func TestADeletionIsHungUpWhileItIsBooked(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f, s, remove := idle(t)
@@ -141,7 +141,7 @@ func TestADeletionIsHungUpWhileItIsBooked(t *testing.T) {
 				requireCode(t, codes.Canceled, err)
 			},
 			func() { require.NoError(t, remove(2, 5*time.Second)) })
-		pass(700 * time.Millisecond) // the first has been booked, and the others are being booked
+		pass(700 * time.Millisecond) // the first call has been booked, and the other calls are being booked
 		hangUp()
 		calls.Wait()
 		require.Equal(t, 7, f.target("cpu"), "the group had the call already")
@@ -149,7 +149,7 @@ func TestADeletionIsHungUpWhileItIsBooked(t *testing.T) {
 	})
 }
 
-// An answer that is lost is looked for: each call that has run is told so, with one refused among them.
+// After a lost answer the server searches the snapshot: each call that has run succeeds, although one call is refused.
 func TestDeletionsWhoseAnswerIsLost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f, _, remove := idle(t)

@@ -143,8 +143,8 @@ func (r rooms) waiting(g stand, list []stand) (others []stand) {
 	return others
 }
 
-// sharers is among how many groups the places of one are divided, itself included: those that compete for the same
-// offers, when they wait for places too or CA splits scale-outs between them.
+// sharers returns the number of groups that share the places of g, itself included. Another group shares them when it
+// competes for the same offers, and either waits for places too or CA splits scale-outs between both groups.
 func (r rooms) sharers(g stand, list []stand) int {
 	n := 1
 	for _, other := range list {
@@ -159,10 +159,10 @@ func (r rooms) sharers(g stand, list []stand) int {
 // careful bounds how many offers one refresh judges for harmless. To judge one takes two microseconds.
 const careful = 200_000
 
-// harmless is how many of so many more instances of the group find places, and take none from the others that wait.
-// Nobody knows the order in which instances of several groups choose: those of this group may be the first, and leave
-// no node of another shape, or none at the only offer that another group may use; or they may be the last. judged
-// counts the offers; once they are more than careful, every instance counts as harmless.
+// harmless returns the number of additional instances of the group, up to most, that find places and take no place from
+// waiting instances of other groups. The order in which instances of several groups choose is unknown. The instances of
+// this group may choose first, and leave no node of another shape, or none at the only offer that another group may
+// use. Or they may choose last. judged counts the judged offers; above careful, every instance counts as harmless.
 func (g stand) harmless(most int, others []stand, free []choice.Candidate, judged *int, now time.Time) int {
 	if most < 1 || len(others) == 0 {
 		return most

@@ -178,8 +178,8 @@ func TestRoomBesideWhatWaits(t *testing.T) {
 	require.Equal(t, []int{5, 2}, []int{c.max("any"), c.max("dear")}, "they compete for the 3 of turin")
 }
 
-// Instances that one group asks for now may choose before those that wait in another group. They take no place that the
-// others need: neither the only offer that these may use, nor what would have been a node of a larger shape.
+// New instances of one group may choose before the waiting instances of another group. They take no place that the
+// waiting instances need: neither a place of their only offer, nor a part of the room for a larger node.
 func TestRoomThatOthersWaitFor(t *testing.T) {
 	only, large := spec("waits", 0, 10), spec("waits", 0, 10)
 	only.Provider = "milan"

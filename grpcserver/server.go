@@ -96,7 +96,7 @@ type Server struct {
 	reloading sync.Mutex                  // guards every change of the roster and of terms, and what follows
 	config    atomic.Pointer[configState] // never nil
 	ended     ended
-	spending  *semaphore.Weighted // only who holds it may grow a group that shares its account
+	spending  *semaphore.Weighted // held while a group that shares its account grows
 }
 
 var _ protos.CloudProviderServer = (*Server)(nil)
@@ -159,8 +159,8 @@ type Groups interface {
 	Shrink(ctx context.Context, group string, delta int, seen fleet.Position) (fleet.Position, error)
 	// NewCall is a release as one operation, whose caller gives up when the context ends.
 	NewCall(ctx context.Context, names []string) fleet.Call
-	// ReleaseEach gives the instances back that calls name, each call by itself. refused are the calls that changed
-	// nothing, by their index; the error concerns all of them. Idempotent; names that are already gone are fine.
+	// ReleaseEach releases the instances that calls name, and judges each call separately. refused has the calls that
+	// changed nothing, by their index; err is an error of all calls. Idempotent; names of released instances are fine.
 	ReleaseEach(ctx context.Context, group string, calls []fleet.Call, seen fleet.Position) (at fleet.Position,
 		refused map[int]fleet.Refusal, err error)
 	// Snapshot reads what the group last published. It needs no worker. It shows every mutation that returned before,

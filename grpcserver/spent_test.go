@@ -141,8 +141,8 @@ func (s *spender) step(obeys bool) {
 	}
 }
 
-// What has a price never passes the hourly limit, while prices and room change, nodes fail and are released, servers
-// start again, and what they know of the market is old. In half of the cases CA obeys max.
+// The nodes with a price never pass the hourly limit, while prices and room change, nodes fail and are released,
+// servers restart, and servers use an old market. In half of the cases CA obeys max.
 func TestHourlyLimitIsNeverPassed(t *testing.T) {
 	tries, grown := 0, 0
 	for r := range testkit.Cases(t) {

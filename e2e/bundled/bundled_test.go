@@ -36,7 +36,7 @@ func measured(what string, value float64, unit string) {
 	fmt.Printf("MEASURED %s %.1f %s\n", what, value, unit)
 }
 
-// stack is a pod and what it works on.
+// stack is a pod, with its simulated world and its Cluster Autoscaler.
 type stack struct {
 	*pod
 	t      *testing.T
@@ -68,7 +68,7 @@ func newStack(t *testing.T, name string) *stack {
 	return s
 }
 
-// whole reports what differs from n nodes that CA sees running, each there once.
+// whole returns an error unless CA sees n running nodes, and the world has each node once.
 func (s *stack) whole(n int) error {
 	seen, err := s.ca.Look()
 	if err != nil {
@@ -85,7 +85,7 @@ func (s *stack) whole(n int) error {
 	return nil
 }
 
-// grows has n nodes, and starts meanwhile what ends.
+// grows scales the group to n nodes, and restarts processes that end during the scale-out.
 func (s *stack) grows(n int) {
 	s.t.Helper()
 	s.ca.Wanted = n
@@ -148,7 +148,7 @@ func (s *stack) burst(*testing.T) {
 	s.disk("after a burst of 50")
 }
 
-// temporalKilled kills Temporal while CA grows the group, several times. What CA was told is booked stays booked.
+// temporalKilled kills Temporal several times while CA grows the group. Every booking confirmed to CA is kept.
 func (s *stack) temporalKilled(t *testing.T) {
 	acknowledged := 51
 	for round := range 3 {
@@ -196,7 +196,7 @@ func (s *stack) intact(as string) {
 	}
 }
 
-// second starts another Temporal on the files of the one that runs.
+// second starts another Temporal on the files of the running Temporal.
 func (s *stack) second(t *testing.T) {
 	spec := s.specs["temporal"]
 	spec.Name = "second"
@@ -279,7 +279,7 @@ func (s *stack) anotherSchema(t *testing.T) {
 
 var resident = regexp.MustCompile(`VmRSS:\s+(\d+) kB`)
 
-// memory measures what each process has of it.
+// memory measures the resident memory of each process.
 func (s *stack) memory(when string) {
 	s.t.Helper()
 	for _, name := range containers {

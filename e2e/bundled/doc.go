@@ -2,8 +2,9 @@
 // file, the worker and the gRPC server, each with the environment and the command line of the rendered StatefulSet, as
 // processes, on simulated Liqo. It has tests only; `make e2e SUITE=bundled` runs it.
 //
-// Other than in the pod are the folders, the ports, which the pod has to itself, and the flags of the worker that say
-// what it works on. The test plays the kubelet: it starts what has ended, and reads the readiness.
+// Three things differ from the pod: the folders, the ports (no other process can use the pod's), and the flags of the
+// worker that select simulated Liqo. The test plays the kubelet: it restarts processes that have ended, and reads the
+// readiness.
 //
-// Lines "MEASURED <what> <value> <unit>" on standard output are what docs/temporal.md has its figures from.
+// The figures in docs/temporal.md are from the lines "MEASURED <what> <value> <unit>" on standard output.
 package bundled

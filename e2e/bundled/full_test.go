@@ -16,7 +16,7 @@ import (
 )
 
 // TestFullVolume fills the volume while nodes are wanted: the pod is not ready, although Temporal reports that it
-// serves. When there is room again all goes on without a restart.
+// serves. When the volume has room again, scaling resumes without a restart.
 func TestFullVolume(t *testing.T) {
 	s := newStack(t, "bundled-full")
 	if err := syscall.Mount("tmpfs", s.data, "tmpfs", 0, "size=64m"); err != nil {
@@ -61,7 +61,7 @@ func TestFullVolume(t *testing.T) {
 	}
 }
 
-// fill writes a file until there is no room.
+// fill writes a file until the volume is full.
 func fill(t *testing.T, path string) {
 	t.Helper()
 	file, err := os.Create(path)
@@ -75,7 +75,7 @@ func fill(t *testing.T, path string) {
 	}
 }
 
-// health is what Temporal's frontend says of itself.
+// health returns the health that Temporal's frontend reports.
 func (s *stack) health() healthgrpc.HealthCheckResponse_ServingStatus {
 	s.t.Helper()
 	conn, err := grpc.NewClient(s.address, grpc.WithTransportCredentials(insecure.NewCredentials()))

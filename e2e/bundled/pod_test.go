@@ -40,10 +40,10 @@ type pod struct {
 	processes map[string]*proc.Process
 }
 
-// containers are those of the pod, which all start together.
+// containers names the containers of the pod, which all start together.
 var containers = []string{"temporal", "worker", "grpcserver"}
 
-// newPod renders the chart and makes processes of what it says, which start ends with the test.
+// newPod renders the chart and prepares one process for each container. start starts them; they end with the test.
 func newPod(t *testing.T, dir, binary string, world ...string) *pod {
 	t.Helper()
 	set, config := rendered(t)
@@ -191,7 +191,7 @@ func (p *pod) kill() {
 	clear(p.processes)
 }
 
-// readiness reads what the kubelet reads; nil means that the pod is ready.
+// readiness makes the readiness checks of the kubelet; nil means that the pod is ready.
 func (p *pod) readiness() error {
 	for _, name := range []string{"worker", "grpcserver"} {
 		client := http.Client{Timeout: 2 * time.Second}
@@ -208,7 +208,7 @@ func (p *pod) readiness() error {
 	return nil
 }
 
-// becomesReady waits for the readiness, and starts what has ended meanwhile.
+// becomesReady waits until the pod is ready, and restarts processes that end during the wait.
 func (p *pod) becomesReady(t *testing.T) {
 	t.Helper()
 	testkit.Until(t, 3*time.Minute, "the pod is ready", func() error {

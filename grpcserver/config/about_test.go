@@ -72,9 +72,9 @@ var about = withDefaultsToo(map[string]string{
 		"1/2 right after one. A failure counts half as much every 30 minutes.",
 	"nodeGroups.*.spending": "Limits of what the group's nodes may cost, in its currency; each group that `per` or `sizes` " +
 		"create has its own. No limit removes what runs. A node whose offer has no price counts as free.",
-	"nodeGroups.*.spending.account": "The account that the group's costs belong to. Groups may share one: their limits " +
-		"are then judged by what all of them cost together, and a group that replaces another one goes on with its month. " +
-		"Default: the group's id.",
+	"nodeGroups.*.spending.account": "The account that the group's costs belong to. Groups may share an account. " +
+		"The limits of such a group apply to the costs of all groups of the account, and a group that replaces another " +
+		"group continues with its month. Default: the group's id.",
 	"nodeGroups.*.spending.perNode": "The maximum price of a node per hour; " +
 		"offers that ask more are not used.",
 	"nodeGroups.*.spending.hourly": "Limits of what all nodes together cost per hour, " +

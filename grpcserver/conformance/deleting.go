@@ -97,7 +97,7 @@ func deleteOtherGroup(ctx context.Context, p *provider) {
 	p.refused(ctx, was, "DeleteNodes("+other+") of "+ids[0], p.remove(ctx, other, ids...))
 }
 
-// What CA does when many Nodes are idle, with its defaults: max-scale-down-parallelism and grpc_timeout.
+// CA's defaults for the deletion of many idle Nodes: max-scale-down-parallelism and grpc_timeout.
 const (
 	deletesTogether = 10
 	waitsFor        = 5 * time.Second

@@ -178,7 +178,8 @@ func increaseTogether(ctx context.Context, p *provider) {
 	p.says("%d of 2 were booked", (wanted-was.target)/delta)
 }
 
-// increaseTwoGroups grows a group by all its room, and then another one, which was told of the same room before.
+// increaseTwoGroups grows one group by all its room, and then a second group. It has read the max of both groups
+// before, and both may include the same room.
 func increaseTwoGroups(ctx context.Context, p *provider) {
 	if p.Second == "" {
 		skip("no second node group was named")
@@ -217,7 +218,7 @@ func increaseTwoGroups(ctx context.Context, p *provider) {
 		status.Code(errs[1]))
 }
 
-// didAsAnswered judges whether a call has booked what it answered OK to, and nothing when it was refused.
+// didAsAnswered fails unless an accepted call has booked exactly delta instances, and a refused call has booked none.
 func (p *provider) didAsAnswered(ctx context.Context, group string, was picture, delta int, answer error) {
 	now, err := p.look(ctx, group)
 	failOn(err)
@@ -230,7 +231,7 @@ func (p *provider) didAsAnswered(ctx context.Context, group string, was picture,
 	}
 }
 
-// hasRoom judges whether what was booked has failed, or is more than CA is told may be.
+// hasRoom fails when a booked instance has failed, or when the target size exceeds the max that CA reads.
 func (p *provider) hasRoom(ctx context.Context, group string, was picture) {
 	now, err := p.look(ctx, group)
 	failOn(err)

@@ -39,8 +39,8 @@ func randomOffers(r *rand.Rand) (all []market.Offer) {
 // derivation is the model: when each listed group was last offered, by id.
 type derivation map[string]time.Time
 
-// follow does what Expand must do: who has been away for too long goes, who is listed stays, and the cheapest offers
-// that could have a node fill the places that are left.
+// follow repeats the work of Expand: it removes a group that was not offered for too long, keeps every other listed
+// group, and fills the remaining places with the cheapest offers that are large enough for a node.
 func (d derivation) follow(w *world, most int) {
 	if w.unknown {
 		for id := range d {
@@ -64,8 +64,8 @@ func (d derivation) follow(w *world, most int) {
 	}
 }
 
-// The derived groups are those of the model, while offers and prices change, the market is unknown, and the server starts
-// again. The same offers in another order give the same groups.
+// The derived groups equal the groups of the model while offers and prices change, the market is unknown, and the
+// server restarts. The same offers in another order give the same groups.
 func TestDerivedGroupsFollowTheModel(t *testing.T) {
 	configured := []config.NodeGroup{base("l", config.PerProvider)}
 	for r := range testkit.Cases(t) {

@@ -35,7 +35,7 @@ func (t *Target) EnsureNamespace(ctx context.Context, c client.Client,
 	})
 	var exists *serviceerror.NamespaceAlreadyExists
 	switch code := serviceerror.ToStatus(err).Code(); {
-	case err == nil, errors.As(err, &exists): // somebody else at the same time
+	case err == nil, errors.As(err, &exists): // exists: another client has created it
 		return retention, true, nil
 	case code == codes.PermissionDenied, code == codes.Unimplemented:
 		return 0, false, fmt.Errorf("this account may not create namespace %s (%w): have it created, with a retention of "+

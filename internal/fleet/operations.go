@@ -108,8 +108,9 @@ func (l *Ledger) Check(verb Verb, r Request, now time.Time) (known bool, err err
 	return false, bookings[verb].check(l, r, now)
 }
 
-// Validate is what a caller is told before anything is booked; a ledger whose history went back lets the operation
-// pass, which then begins anew. Calls that come together are told by OperateEach, unless all of them come too early.
+// Validate returns the refusal of a request before it is booked. It accepts a request to a ledger whose history went
+// back: Operate then starts to rebuild the ledger. The calls of one request are judged by OperateEach; Validate refuses
+// them only while the ledger cannot book any call yet.
 func (l *Ledger) Validate(verb Verb, r Request, now time.Time) error {
 	if l.Behind(r.Seen) && !l.Recovering {
 		return nil
@@ -144,8 +145,9 @@ func (l *Ledger) Operate(verb Verb, r Request, now time.Time) error {
 	return nil
 }
 
-// OperateEach books an operation, or each of the calls of a request by itself. refused are the calls that changed
-// nothing, by their index. The error is that of Operate: of the one operation, or of a ledger that is being rebuilt.
+// OperateEach books the operation of a request, or each call of the request as an operation of its own. refused has the
+// calls that changed nothing, by their index. The error is from Operate: the refusal of the one operation, or the
+// refusal of all calls while the ledger is being rebuilt.
 func (l *Ledger) OperateEach(verb Verb, r Request, now time.Time) (refused map[int]Refusal, err error) {
 	if len(r.Calls) == 0 {
 		return nil, l.Operate(verb, r, now)

@@ -134,8 +134,8 @@ func TestResultsOfTheLifeBeforeAnswerNothing(t *testing.T) {
 	require.Len(t, l.Commands.Open, 3, "none of the three was started")
 }
 
-// Calls that come together are operations of their own: each is booked or refused by itself, once, whatever becomes of
-// the answer.
+// Calls that come together are separate operations: each call is booked or refused once, also when the answer is lost
+// and the calls come again.
 func TestCallsThatComeTogether(t *testing.T) {
 	l := ledger(t)
 	require.NoError(t, operate(l, fleet.Grow, 4))

@@ -57,8 +57,8 @@ func (g *Groups) NewCall(ctx context.Context, names []string) fleet.Call {
 	return fleet.Call{Operation: g.newOperation(ctx), Names: names, Trace: traceOf(ctx)}
 }
 
-// ReleaseEach books calls in one update. refused are those of several that changed nothing, by their index; the error
-// concerns all of them.
+// ReleaseEach books calls in one update. For several calls, refused has the calls that changed nothing, by their index,
+// and err concerns all calls. For a single call, err has its refusal.
 func (g *Groups) ReleaseEach(ctx context.Context, group string, calls []fleet.Call,
 	seen fleet.Position) (at fleet.Position, refused map[int]fleet.Refusal, err error) {
 	offset := g.offset.Load()
@@ -80,8 +80,8 @@ func (g *Groups) ReleaseEach(ctx context.Context, group string, calls []fleet.Ca
 	return receipt.Position, receipt.Refused, nil
 }
 
-// ofCalls is the request for calls; for a single one that of an operation, which is refused without a trace in the
-// history.
+// ofCalls returns the request for calls. A single call becomes a request for one operation, because the refusal of an
+// operation leaves no trace in the history.
 func ofCalls(calls []fleet.Call, seen fleet.Position) fleet.Request {
 	if len(calls) != 1 {
 		return fleet.Request{Seen: seen, Calls: calls}

@@ -191,8 +191,8 @@ func TestConfigureStartsTheGroup(t *testing.T) {
 	require.ErrorIs(t, err, fleet.ErrOutcomeUnknown)
 }
 
-// Calls that are booked together stay the operations that they were when they come again, because the workflows' clock
-// has shown that a caller who counts as gone is still there.
+// Calls that are booked together and then sent again keep their operation ids. The client sends them again when the
+// workflows' clock, which is ahead, made a waiting caller count as gone.
 func TestCallsThatComeAgainAreTheSame(t *testing.T) {
 	late := map[int]fleet.Refusal{1: {Kind: fleet.RefusedExpired, Message: "late"}}
 	r := &refuser{at: time.Now().Add(time.Hour), refuse: []map[int]fleet.Refusal{late, nil}}

@@ -73,9 +73,10 @@ func (r *Report) provisionTime(in Installation, p process) {
 	}
 }
 
-// endless returns what a Cluster Autoscaler that may be of 1.36 or later does with nodes that it gave up on. Their
-// placeholders no longer count as upcoming in the loop in which the request would time out, so the request counts as
-// finished (CA 1.36 clusterstate/clusterstate.go, getUpcomingNodesInNodeGroup and updateScaleRequests).
+// endless describes how Cluster Autoscaler from 1.36 on continues after it gave up on nodes; empty for an earlier
+// version. An unknown version counts as 1.36. The placeholders of the nodes no longer count as upcoming in the loop in
+// which the request would time out, so the request counts as finished (CA 1.36 clusterstate/clusterstate.go,
+// getUpcomingNodesInNodeGroup and updateScaleRequests).
 func endless(p process) string {
 	if v, err := version.ParseGeneric(p.tag()); err == nil && v.LessThan(countsAsFinished) {
 		return ""

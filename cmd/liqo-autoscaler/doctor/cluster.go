@@ -148,7 +148,7 @@ func (c *cluster) readSets(ctx context.Context, r *Report) {
 	}
 }
 
-// sort takes a workload for what its containers run.
+// sort files each container of a workload under the program that the container runs.
 func (c *cluster) sort(w workload) {
 	for n := range w.pod.Containers {
 		p := process{w, &w.pod.Containers[n]}

@@ -216,8 +216,8 @@ func TestFindings(t *testing.T) {
 	}
 }
 
-// What too short a wait leads to depends on Cluster Autoscaler's version: from 1.36 on it never holds the group back. A
-// build whose version is not known may be one of those.
+// The effect of too short a wait depends on Cluster Autoscaler's version: from 1.36 on it never holds the group back. A
+// build of unknown version may be 1.36 or later.
 func TestWhatAHastyAutoscalerDoes(t *testing.T) {
 	for image, endless := range map[string]bool{"ca:v1.33.0": false, "ca:v1.35.2": false, "ca:v1.36.0": true,
 		"ca:v1.37.1@sha256:0": true, "ca:mine": true} {

@@ -41,7 +41,7 @@ func (g *Group) differs(w World, spec fleet.GroupSpec) {
 	}
 }
 
-// differing returns in what a Ready Node of the group is not as the group's template.
+// differing returns the differences between a Ready Node of the group and the group's template.
 func differing(node *corev1.Node, spec fleet.GroupSpec) string {
 	group, _, ours := fleet.ParseInstanceID(node.Spec.ProviderID)
 	_, ready := nodeutil.GetNodeCondition(&node.Status, corev1.NodeReady)

@@ -24,7 +24,7 @@ type Instance struct {
 	NotReady bool           `json:"notReady,omitempty"`
 	// Waits is what the step under way waits for.
 	Waits string `json:"waits,omitempty"`
-	// TriggeredBy are pods for which Cluster Autoscaler requested it, and MoreTriggers is how many others there are.
+	// TriggeredBy has pods for which Cluster Autoscaler requested the instance. MoreTriggers counts the omitted pods.
 	TriggeredBy  []Trigger `json:"triggeredBy,omitempty"`
 	MoreTriggers int       `json:"moreTriggers,omitempty"`
 	// Notes are what could not be read, and so was not considered.

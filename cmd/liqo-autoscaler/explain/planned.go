@@ -35,10 +35,10 @@ const (
 	DryRun   Way = "dryRun"   // as InMemory; from 1.36 on the pod passes the webhook in a dry run
 )
 
-// LiqoToleration is what Liqo's webhook adds to the pods of an offloaded namespace.
+// LiqoToleration is the toleration that Liqo's webhook adds to the pods of an offloaded namespace.
 var LiqoToleration = corev1.Toleration{Key: liqoTaint, Operator: corev1.TolerationOpExists}
 
-// consumes are the annotations of pods that use what a ProvisioningRequest has provisioned, the newer one first
+// consumes has the annotations of pods that use the capacity of a ProvisioningRequest, the newer annotation first
 // (CA processors/provreq/pods_filter.go).
 var consumes = []string{"autoscaling.x-k8s.io/consume-provisioning-request",
 	"cluster-autoscaler.kubernetes.io/consume-provisioning-request"}
@@ -59,7 +59,8 @@ func ToleratesVirtualNodes(pod *corev1.Pod) bool {
 	return slices.ContainsFunc(pod.Spec.Tolerations, func(t corev1.Toleration) bool { return t.ToleratesTaint(&taint) })
 }
 
-// neverRequested returns why Cluster Autoscaler requests no node for the pod, whatever it needs; empty when it does.
+// neverRequested returns why Cluster Autoscaler requests no node for the pod, independent of the pod's requests; empty
+// when Cluster Autoscaler may request one.
 func (w World) neverRequested() string {
 	owner := metav1.GetControllerOf(w.Pod)
 	switch {
@@ -96,8 +97,8 @@ func (p *Pod) withoutWebhook(w World) {
 	}
 }
 
-// whole changes what the group is said to do to what it does for pods that are provisioned whole or not at all. room is
-// how many nodes the offers have room for; -1 when that is unknown.
+// whole replaces the group's verdict for pods that Cluster Autoscaler provisions all together or not at all. room is
+// the number of nodes for which the offers have room; -1 when the number is unknown.
 func (g *Group) whole(w World, s fleet.Snapshot, room int) {
 	if w.Planned == nil || w.Planned.Together <= 1 || g.Reason != NotRequestedYet {
 		return

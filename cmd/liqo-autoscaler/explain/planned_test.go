@@ -14,7 +14,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// planned is the pod of world as one of a manifest, which comes to Cluster Autoscaler in that way.
+// planned returns world with its pod from a manifest. Cluster Autoscaler gets the pod in the given way.
 func planned(way explain.Way, together int) explain.World {
 	w := world()
 	w.Namespace, w.Pod.Status.Conditions[0].Message = nil, ""
@@ -22,8 +22,8 @@ func planned(way explain.Way, together int) explain.World {
 	return w
 }
 
-// A pod that Cluster Autoscaler makes in its memory lacks Liqo's toleration. The page names the reason, what to write,
-// and what the groups would do then.
+// A pod that Cluster Autoscaler makes in its memory lacks Liqo's toleration. The page names the reason, the toleration
+// to write, and the verdict with this toleration.
 func TestAPodThatPassesNoWebhook(t *testing.T) {
 	w := planned(explain.InMemory, 0)
 	w.Pod.Spec.Tolerations = nil
@@ -53,7 +53,7 @@ node group std: NoGroupFits, target size 1 of 5
 	require.Empty(t, p.Assumed)
 }
 
-// A pod that the API server creates has the toleration from the webhook, and the page says what that assumes.
+// A pod that the API server creates has the toleration from the webhook. The page states this assumption.
 func TestAPodThatPassesTheWebhook(t *testing.T) {
 	w := planned(explain.Created, 0)
 	w.Planned.Object = ""

@@ -22,7 +22,7 @@ type Pod struct {
 	Message string `json:"message"`
 	// WithToleration is the verdict if the pod had the toleration of virtual nodes, for a pod that lacks only that.
 	WithToleration string `json:"withToleration,omitempty"`
-	// Assumed is what the verdict depends on and nothing was read of.
+	// Assumed is a condition on which the verdict depends, and which was not checked.
 	Assumed string `json:"assumed,omitempty"`
 	// Node is the pod's node. Instance and Provider are set for a virtual node.
 	Node     string `json:"node,omitempty"`

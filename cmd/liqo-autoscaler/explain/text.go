@@ -24,7 +24,7 @@ func (p *page) to(out io.Writer) error {
 	return err
 }
 
-// notes prints what was not considered.
+// notes prints the inputs that were not considered.
 func (p *page) notes(all []string) {
 	for _, note := range all {
 		p.line(0, "not considered: %s", note)

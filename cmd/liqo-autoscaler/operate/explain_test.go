@@ -21,7 +21,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/serve"
 )
 
-// The pods of a file are explained without a cluster: a created pod as what it would be in an offloaded namespace.
+// The command explains the pods of a file without a cluster. It treats a pod that the API server would create as a pod
+// of an offloaded namespace.
 func TestExplainAPodFromAFile(t *testing.T) {
 	folder := t.TempDir()
 	write := func(name, text string) string {

@@ -11,7 +11,6 @@
 // passes with each loop, so that an hour takes a second; only whether a group is backed off CA judges by the wall clock
 // when it buys.
 //
-// One file holds one question: growing, deriving, failing, pricing, balancing, draining, interrupting, requesting.
-// Tests called TestS<n> are scenario n of docs/cluster-autoscaler.md. KLOG=4 shows what CA thinks, LOG=1 what the
-// server logs.
+// Each file has one subject: growing, deriving, failing, pricing, balancing, draining, interrupting, requesting. A test
+// called TestS<n> is scenario n of docs/cluster-autoscaler.md. KLOG=4 prints CA's log, LOG=1 the server's log.
 package inprocess

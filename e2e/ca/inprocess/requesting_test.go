@@ -43,8 +43,8 @@ func (w *world) request(class string, n int32, change ...func(*corev1.PodSpec)) 
 	w.start()
 }
 
-// requested has CA look n times, each time when its informer has the request as it is. It returns what CA requested, and
-// the condition Provisioned of the request with its reason.
+// requested runs n loops of CA. After each loop it waits until CA's informer has the current state of the request. It
+// returns the nodes that CA requested, and the condition Provisioned of the request with its reason.
 func (w *world) requested(n int) (asked []string, provisioned string) {
 	w.t.Helper()
 	for range n {
@@ -102,8 +102,8 @@ func TestARequestIsServedWholeOrNotAtAll(t *testing.T) {
 	require.Equal(t, []string{"burst +9"}, asked)
 }
 
-// Half of a request fails: CA has reported it as provisioned when it requested the nodes, and releases those that failed.
-// A pod that consumes the request makes CA request no other node.
+// Half of a request fails. CA reported the request as provisioned when it requested the nodes, and then releases the
+// failed nodes. A pod that consumes the request makes CA request no other node.
 func TestARequestOfWhichHalfFails(t *testing.T) {
 	w := newWorld(t, `- {id: aaa, labels: {liqo-autoscaler.io/balance: web}}
 - {id: bbb, labels: {liqo-autoscaler.io/balance: web}}`, offers(offer("milan", "north", 9, 1)))

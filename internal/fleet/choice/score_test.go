@@ -146,7 +146,7 @@ func TestChoicesOfABurstAreThoseOneAfterTheOther(t *testing.T) {
 		spec.Selection = selections[n]
 		var candidates []choice.Candidate
 		for n := range 1 + random.IntN(6) {
-			price := float64(1 + n) // a place of another price is no equal, which would be dealt out in turn
+			price := float64(1 + n) // places of equal price would take turns
 			candidates = append(candidates, candidate(fmt.Sprint("p", n), price, func(c *choice.Candidate) {
 				c.Own, c.Warm, c.Failures = random.IntN(3), random.IntN(2) == 0, float64(random.IntN(2))
 				c.Offer.LatencyMilliseconds, c.Offer.MaxNodes = 20*random.IntN(3), random.IntN(4)
@@ -158,7 +158,7 @@ func TestChoicesOfABurstAreThoseOneAfterTheOther(t *testing.T) {
 			got := choice.Choose(spec, candidates, nil, at, chooseAt).Chosen
 			want := choice.Choose(spec, one, nil, choice.Rank{Name: "g"}, chooseAt).Chosen
 			if choice.Room(spec, one, chooseAt)[want] == 0 {
-				break // they are all full: those that are left over try the best one
+				break // all offers are full: the remaining instances try the best offer
 			}
 			require.Equal(t, want, got, "selection %d, %d ahead of %v", n, ahead, candidates)
 			for i := range one {

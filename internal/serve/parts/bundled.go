@@ -17,7 +17,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/worker/searchattr"
 )
 
-// BundledFlags say whether Temporal runs in the worker's own pod, and belongs to this installation alone.
+// BundledFlags configures a Temporal that runs in the worker's own pod, and that only this installation uses.
 type BundledFlags struct {
 	Enabled   bool
 	Retention time.Duration

@@ -60,7 +60,7 @@ func (d *disk) DescribeNamespace(context.Context, *workflowservice.DescribeNames
 	return &workflowservice.DescribeNamespaceResponse{NamespaceInfo: &namespace.NamespaceInfo{Data: d.data}}, nil
 }
 
-// TestStoresUntilTheDiskIsFull checks that a full disk is noticed within storesEvery, and its end by the next look.
+// TestStoresUntilTheDiskIsFull checks that a full disk is noticed within storesEvery, and free space by the next check.
 func TestStoresUntilTheDiskIsFull(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := &disk{}

@@ -13,11 +13,11 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Defect is a deliberate mistake. Its file says after comments the file that it is made in, who must find it, the lines
-// to take away and those to put there instead.
+// Defect is a deliberate mistake. Its file has comments, a line with the path of the changed file and the test that
+// must find the mistake, the lines to remove, and the lines to add in their place.
 type Defect struct {
 	Name, File string
-	// Package and Test are those that must find it, "" when the line has no more than the file.
+	// Package and Test name the test that must find the mistake. Test is "" when the line has only the path.
 	Package, Test string
 
 	old, new string
@@ -50,7 +50,7 @@ func Load(t testing.TB, dir, root string) (all []Defect) {
 	return all
 }
 
-// Fits holds the defect against the code: who changes what it breaks changes the defect, too.
+// Fits checks that the code has the lines to remove, once. A change of these lines needs a change of the defect, too.
 func (d Defect) Fits(t testing.TB) {
 	t.Helper()
 	source, err := os.ReadFile(d.File)

@@ -40,14 +40,14 @@ type capacityBuffer struct {
 	} `json:"spec"`
 }
 
-// reference names an object in the namespace of the one that has it.
+// reference names an object in the namespace of the referring object.
 type reference struct {
 	APIGroup string `json:"apiGroup"`
 	Kind     string `json:"kind"`
 	Name     string `json:"name"`
 }
 
-// What Cluster Autoscaler does for a ProvisioningRequest (CA provisioningrequest/supported_classes.go).
+// Classes of a ProvisioningRequest that Cluster Autoscaler supports (CA provisioningrequest/supported_classes.go).
 const (
 	classAtomic = "best-effort-atomic-scale-up.autoscaling.x-k8s.io"
 	classCheck  = "check-capacity.autoscaling.x-k8s.io"

@@ -1,3 +1,3 @@
-// Package manifest reads the pods that a file of Kubernetes manifests describes, as they are when Cluster Autoscaler
-// sees them: those that the API server creates, and those that Cluster Autoscaler makes in its memory.
+// Package manifest reads the pods that a file of Kubernetes manifests describes, in the form in which Cluster
+// Autoscaler sees them. The API server creates some of these pods, and Cluster Autoscaler makes the rest in its memory.
 package manifest

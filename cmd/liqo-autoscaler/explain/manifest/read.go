@@ -44,8 +44,8 @@ func File(path string) ([]explain.Planned, error) {
 	return planned, nil
 }
 
-// Read reads the pods of all documents of text, in their order. A PodTemplate that another object of the text uses is
-// not read by itself.
+// Read reads the pods of all documents of text, in their order. A PodTemplate that another object of the text uses
+// yields no pod of its own.
 func Read(text []byte) ([]explain.Planned, error) {
 	all, err := objects(text)
 	if err != nil {
@@ -120,7 +120,7 @@ func decode(all []object, tree map[string]any) ([]object, error) {
 	if len(all) == maxObjects {
 		return nil, fmt.Errorf("it has more than %d objects: use several files", maxObjects)
 	}
-	delete(tree, "status") // what was, and maybe of a later Kubernetes
+	delete(tree, "status") // it describes the past, and may have fields of a later Kubernetes
 	o := object{is: empty()}
 	if faults := strictyaml.Decode(tree, o.is); faults != nil {
 		return nil, fmt.Errorf("%s %s: %w", kind, name(o.is), faults)
