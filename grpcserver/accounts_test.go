@@ -85,7 +85,7 @@ func TestUnknownGrowthHoldsUpItsAccount(t *testing.T) {
 	s.roster.Load().byID["gpu"].lost(time.Now().Add(time.Minute))
 	err := c.increase("cpu", 1)
 	requireCode(t, codes.Unavailable, err)
-	require.Contains(t, status.Convert(err).Message(), "node group gpu, which shares account team")
+	require.Contains(t, status.Convert(err).Message(), "node group gpu of account team")
 	require.NoError(t, c.increase("alone", 1))
 }
 
@@ -97,7 +97,8 @@ func TestEndedGroupsCountInTheirAccount(t *testing.T) {
 	var failure error
 	config := &fakeConfig{}
 	s, err := New(Options{Groups: f, Specs: []fleet.GroupSpec{spends("new", team(0, 10)), spends("old", team(0, 10))},
-		Logger: quiet, Reload: config.reload, Ended: func(context.Context) ([]money.Spent, error) { return rows, failure }})
+		Logger: quiet, Reload: config.reload,
+		Ended: func(context.Context) (money.Ended, error) { return money.Ended{Bills: len(rows), Rows: rows}, failure }})
 	require.NoError(t, err)
 	require.NoError(t, s.Start(t.Context()))
 	c := newClient(t, s)
@@ -118,7 +119,7 @@ func TestEndedGroupsCountInTheirAccount(t *testing.T) {
 
 	read := func(now []money.Spent, why error) {
 		rows, failure = now, why
-		s.ended.at = time.Time{}
+		s.ended.next = time.Time{}
 		require.NoError(t, c.refresh())
 	}
 	read(closed, nil)
@@ -128,6 +129,131 @@ func TestEndedGroupsCountInTheirAccount(t *testing.T) {
 	requireCode(t, codes.ResourceExhausted, c.increase("new", 1))
 	read([]money.Spent{{Account: "other", Month: closed[0].Month, Currency: "USD", Amount: money.Of(10)}}, nil)
 	require.NoError(t, c.increase("new", 1))
+}
+
+// gatedGroups books a growth when the test lets it.
+type gatedGroups struct {
+	*fakeGroups
+	arrived chan string   // receives the group of each growth
+	goOn    chan struct{} // is closed to let all of them book
+}
+
+func gated(f *fakeGroups) gatedGroups {
+	return gatedGroups{f, make(chan string, 10), make(chan struct{})}
+}
+
+func (s gatedGroups) Grow(ctx context.Context, group string, delta int, priceCap float64,
+	seen fleet.Position) (fleet.Position, error) {
+	s.arrived <- group
+	select {
+	case <-s.goOn:
+	case <-ctx.Done():
+		return fleet.Position{}, ctx.Err()
+	}
+	return s.fakeGroups.Grow(ctx, group, delta, priceCap, seen)
+}
+
+// A group whose own id is the account that another group names grows in turn with it.
+func TestOwnerOfAnAccountGrowsInTurn(t *testing.T) {
+	f, m := newFake(), &fakeMarket{}
+	m.nodes("milan", 200, 1)
+	own := team(4, 0)
+	own.Account = ""
+	slow := gated(f)
+	s, err := New(Options{Groups: slow, Specs: []fleet.GroupSpec{spends("team", own), spends("gpu", team(4, 0))},
+		Logger: quiet, Market: m.current})
+	require.NoError(t, err)
+	require.NoError(t, s.Start(t.Context()))
+	c := newClient(t, s)
+	var booked atomic.Int32
+	var all sync.WaitGroup
+	for _, id := range []string{"team", "gpu"} {
+		all.Go(func() {
+			if c.increase(id, 4) == nil {
+				booked.Add(4)
+			}
+		})
+	}
+	<-slow.arrived
+	close(slow.goOn)
+	all.Wait()
+	require.EqualValues(t, 4, booked.Load())
+}
+
+// A group that was removed from the config while no server ran, and that has no instances, has cost its account's month.
+func TestIdleGroupThatIsNotConfiguredCountsInItsAccount(t *testing.T) {
+	f := newFake()
+	first := newClient(t, loaded(t, f, spends("old", team(0, 10))))
+	f.change("old", func(l *fleet.Ledger) {
+		l.Cost.Since = time.Now().UTC().Truncate(time.Second)
+		l.Cost.At = l.Cost.Since.Add(time.Hour)
+		l.Cost.Month, l.Cost.Currency = money.Of(10), fleet.DefaultCurrency
+	})
+	require.NoError(t, first.refresh())
+	second := newClient(t, loaded(t, f, spends("new", team(0, 10))))
+	require.NoError(t, second.refresh())
+	requireCode(t, codes.ResourceExhausted, second.increase("new", 1))
+}
+
+// The group's own last operation may have grown it, too.
+func TestOwnUnknownGrowthHoldsUpItsAccount(t *testing.T) {
+	f := newFake()
+	s := loaded(t, f, spends("cpu", team(9, 0)), spends("gpu", team(9, 0)))
+	c := newClient(t, s)
+	s.roster.Load().byID["cpu"].lost(time.Now().Add(time.Minute))
+	requireCode(t, codes.Unavailable, c.increase("cpu", 1))
+}
+
+// A slow booking of one account does not hold up another account.
+func TestAccountsDoNotWaitForEachOther(t *testing.T) {
+	slow := gated(newFake())
+	specs := []fleet.GroupSpec{}
+	for _, account := range []string{"one", "two"} {
+		for _, member := range []string{"a", "b"} {
+			sp := team(9, 0)
+			sp.Account = account
+			specs = append(specs, spends(account+member, sp))
+		}
+	}
+	s, err := New(Options{Groups: slow, Specs: specs, Logger: quiet})
+	require.NoError(t, err)
+	require.NoError(t, s.Start(t.Context()))
+	c := newClient(t, s)
+	var all sync.WaitGroup
+	for _, id := range []string{"onea", "twoa"} {
+		all.Go(func() { require.NoError(t, c.increase(id, 1)) })
+	}
+	both := []string{<-slow.arrived, <-slow.arrived} // neither has booked yet
+	require.ElementsMatch(t, []string{"onea", "twoa"}, both)
+	close(slow.goOn)
+	all.Wait()
+}
+
+// While the sums of ended groups are read, no other call waits.
+func TestReadOfEndedHoldsNoCallUp(t *testing.T) {
+	f := newFake()
+	hangs, goOn := make(chan struct{}), make(chan struct{})
+	var slow atomic.Bool
+	s, err := New(Options{Groups: f, Specs: []fleet.GroupSpec{spends("cpu", team(9, 0))}, Logger: quiet,
+		Ended: func(context.Context) (money.Ended, error) {
+			if slow.Load() {
+				close(hangs)
+				<-goOn
+			}
+			return money.Ended{}, nil
+		}})
+	require.NoError(t, err)
+	require.NoError(t, s.Start(t.Context()))
+	c := newClient(t, s)
+	s.ended.next = time.Time{}
+	slow.Store(true)
+	var all sync.WaitGroup
+	all.Go(func() { _ = c.refresh() })
+	<-hangs
+	require.Contains(t, c.groups(), "cpu")
+	require.NoError(t, c.increase("cpu", 1))
+	close(goOn)
+	all.Wait()
 }
 
 // However prices, failures, releases and renamed groups of an account fall, its nodes never cost more than the limit an

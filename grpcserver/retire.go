@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet/money"
 )
 
 // retire lets a group only shrink from now on. CA must go on seeing it while it has nodes: without their group they
@@ -27,7 +28,6 @@ func (s *Server) retire(g *group) {
 func (s *Server) dropEmpty(ctx context.Context) {
 	for _, g := range s.takeEmpty() {
 		s.log.Info("removed node group is empty and is no longer served", "group", g.id)
-		s.ended.add(g.account(), g.picture.Load())
 		if err := s.groups.Close(ctx, g.id); err != nil {
 			s.log.Warn("the workflow of a removed node group cannot be closed; this does no harm", "group", g.id, "error", err)
 		}
@@ -54,13 +54,14 @@ func (s *Server) takeEmpty() []*group {
 	if len(list) == len(r.list) {
 		return nil
 	}
-	s.roster.Store(newRoster(list, r.limits))
 	var gone []*group
 	for _, g := range r.list {
 		if !slices.Contains(list, g) {
 			gone = append(gone, g)
+			s.ended.add(g.account(), g.picture.Load().Snapshot) // before its account misses it
 		}
 	}
+	s.roster.Store(newRoster(list, r.limits))
 	return gone
 }
 
@@ -102,6 +103,7 @@ func (s *Server) addRetired(ctx context.Context) error {
 	}
 	r := s.roster.Load()
 	list := slices.Clone(r.list)
+	var idle []money.Spent
 	for _, id := range running {
 		if r.byID[id] != nil {
 			continue
@@ -114,6 +116,9 @@ func (s *Server) addRetired(ctx context.Context) error {
 			return fmt.Errorf("read node group %s: %w", id, err)
 		}
 		if snapshot.Spec == nil || len(snapshot.Instances)+len(snapshot.Standby) == 0 {
+			if account, _ := snapshot.Account(); !snapshot.Cost.IsEmpty() {
+				idle = append(idle, spentOf(account, snapshot))
+			}
 			continue
 		}
 		t, err := newTerms(*snapshot.Spec)
@@ -124,6 +129,7 @@ func (s *Server) addRetired(ctx context.Context) error {
 		s.retire(g)
 		list = append(list, g)
 	}
+	s.ended.setIdle(idle)
 	if len(list) > len(r.list) {
 		s.roster.Store(newRoster(list, r.limits))
 	}

@@ -54,7 +54,7 @@ type Options struct {
 	// an error as long as the newest version is broken. It must not block for long.
 	Reload func() (Settings, bool, error)
 	// Ended, if any, reads what groups that have ended cost in their last month. Limits of spending count them.
-	Ended func(ctx context.Context) ([]money.Spent, error)
+	Ended func(ctx context.Context) (money.Ended, error)
 	// Polled, if any, reports whether a worker serves the node groups: why is nil while one does, and says what is missing
 	// otherwise. err says that this is not known.
 	Polled func(ctx context.Context) (why error, err error)
@@ -96,7 +96,7 @@ type Server struct {
 	reloading sync.Mutex                  // guards every change of the roster and of terms, and what follows
 	config    atomic.Pointer[configState] // never nil
 	ended     ended
-	spending  *semaphore.Weighted // held while a group that shares its account grows
+	spending  sync.Map // by account: a *semaphore.Weighted, whose holder may grow a group of the account
 }
 
 var _ protos.CloudProviderServer = (*Server)(nil)
@@ -108,8 +108,7 @@ func New(o Options) (*Server, error) {
 	}
 	s := &Server{groups: o.Groups, log: cmp.Or(o.Logger, slog.Default()), growing: semaphore.NewWeighted(1),
 		madeAt: time.Now(), loaded: make(chan struct{}), derived: o.Derived, reload: o.Reload, market: o.Market,
-		polled: o.Polled, ended: ended{read: o.Ended},
-		spending: semaphore.NewWeighted(1)}
+		polled: o.Polled, ended: ended{read: o.Ended}}
 	all, err := s.termsOf(o.Specs)
 	if err != nil {
 		return nil, fmt.Errorf("make grpc server: %w", err)

@@ -8,9 +8,11 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/sync/semaphore"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet/money"
 )
 
@@ -114,81 +116,119 @@ func (s *Server) warnOfSpending(list []*group, now time.Time) {
 // Times of the sums of ended groups.
 const (
 	endedEvery = time.Minute
+	endedAgain = 10 * time.Second // after a failure
 	endedBound = 2 * time.Second
+	// closedFor is how long the hub may take to publish the sums of a group that this server has closed.
+	closedFor = 3 * time.Minute
+	maxClosed = 1000 // groups that a server remembers
 )
 
-// ended is what groups that have ended cost this month, by account.
+// ended has the costs of groups that have ended this month, and of idle groups that are not configured.
 type ended struct {
-	read func(ctx context.Context) ([]money.Spent, error) // see Options.Ended
+	read    func(ctx context.Context) (money.Ended, error) // see Options.Ended
+	reading sync.Mutex                                     // held by the call that reads
 
-	mu sync.Mutex
-	at time.Time // when it was last read
-	// rows are the rows that were read last; closed are the groups that this server has closed since, without a row yet.
-	rows, closed []money.Spent
-	failing      bool
+	mu      sync.Mutex
+	next    time.Time // when to read again
+	failing bool
+	// rows are the rows that were read last, closed the groups that this server has closed since.
+	rows   []money.Spent
+	closed []closedGroup
+	// idle are the groups that run without an instance and are not configured.
+	idle []money.Spent
 }
 
-// readEnded reads what ended groups cost, once a minute. When that fails, the sums that were read last are used.
+// closedGroup is a group that this server has closed.
+type closedGroup struct {
+	money.Spent
+	at time.Time
+}
+
+// readEnded reads the costs of ended groups, once a minute. When that fails, the sums that were read last are used. One
+// call reads at a time, and no other call waits for it.
 func (s *Server) readEnded(ctx context.Context) {
 	e := &s.ended
-	if e.read == nil {
+	if e.read == nil || !e.reading.TryLock() {
 		return
 	}
+	defer e.reading.Unlock()
 	e.mu.Lock()
-	defer e.mu.Unlock()
-	if time.Since(e.at) < endedEvery {
+	due := !time.Now().Before(e.next)
+	e.mu.Unlock()
+	if !due {
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, endedBound)
 	defer cancel()
-	rows, err := e.read(ctx)
-	if failing := err != nil; failing != e.failing {
-		if e.failing = failing; failing {
-			s.log.Warn("what ended node groups cost this month cannot be read; limits of spending use what was read last",
+	found, err := e.read(ctx)
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if err != nil {
+		if e.next = time.Now().Add(endedAgain); !e.failing {
+			s.log.Warn("the costs of ended node groups cannot be read; limits of spending use the sums that were read last",
 				"error", err)
 		}
-	}
-	if err != nil {
+		e.failing = true
 		return
 	}
-	e.at, e.rows = time.Now(), rows
-	e.closed = slices.DeleteFunc(e.closed, func(c money.Spent) bool { return slices.ContainsFunc(rows, c.SameLife) })
+	e.next, e.rows, e.failing = time.Now().Add(endedEvery), found.Rows, false
+	e.closed = slices.DeleteFunc(e.closed, func(c closedGroup) bool {
+		return slices.ContainsFunc(found.Rows, c.SameLife) || time.Since(c.at) > closedFor
+	})
+}
+
+// spentOf returns the costs of a group in this month, by its snapshot.
+func spentOf(account string, s fleet.Snapshot) money.Spent {
+	bill := money.Bill{Group: s.Group, Account: account}
+	bill.Cost, _ = s.Cost.Until(time.Now())
+	return bill.Spent()
 }
 
 // add remembers the costs of a group that this server closes, until the hub publishes them.
-func (e *ended) add(account string, p *picture) {
-	if p == nil || p.Cost.Since.IsZero() {
+func (e *ended) add(account string, s fleet.Snapshot) {
+	if s.Cost.IsEmpty() {
 		return
 	}
-	bill := money.Bill{Group: p.Group, Account: account}
-	bill.Cost, _ = p.Cost.Until(time.Now())
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.closed = append(e.closed, bill.Spent())
+	e.closed = append(e.closed, closedGroup{spentOf(account, s), time.Now()})
 	if len(e.closed) > maxClosed {
 		e.closed = e.closed[1:]
 	}
 }
 
-// maxClosed bounds the closed groups that a server remembers.
-const maxClosed = 1000
+// setIdle replaces the idle groups that are not configured.
+func (e *ended) setIdle(idle []money.Spent) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.idle = idle
+}
 
+// all returns the costs of all groups that are not served, each life once.
 func (e *ended) all() []money.Spent {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return slices.Concat(e.rows, e.closed)
+	all := slices.Clone(e.rows)
+	for _, c := range e.closed {
+		if !slices.ContainsFunc(all, c.SameLife) {
+			all = append(all, c.Spent)
+		}
+	}
+	for _, i := range e.idle {
+		if !slices.ContainsFunc(all, i.SameLife) {
+			all = append(all, i)
+		}
+	}
+	return all
 }
 
 // balance returns the balance of a group's account: of the group by the picture, of the other groups of the account by
-// their last pictures, and of the ended groups.
+// their last pictures, and of the groups that are not served.
 func (s *Server) balance(g *group, p *picture, now time.Time) money.Balance {
 	spec := &g.terms.Load().spec
 	account, currency := spec.Account(), spec.CurrencyOrDefault()
 	running := []money.Member{{Group: g.id, Cost: p.Cost}}
-	for _, other := range s.roster.Load().list {
-		if other.id == g.id || other.account() != account {
-			continue
-		}
+	for _, other := range s.roster.Load().partners(g) {
 		if p := other.picture.Load(); p != nil {
 			running = append(running, money.Member{Group: other.id, Cost: p.Cost})
 		}
@@ -196,31 +236,44 @@ func (s *Server) balance(g *group, p *picture, now time.Time) money.Balance {
 	return money.Together(account, currency, running, s.ended.all(), now)
 }
 
-// mayShare waits until no other group of a shared account grows. Until done is called, no other group grows: two groups
-// cannot pass a limit together. It fails while the size of another group of the account is not known.
+// mayShare waits until no other group of the account grows, when the account has a limit and several groups. Until done
+// is called, no other group of the account grows: two groups cannot pass a limit together. It fails while the size of a
+// group of the account is not known.
 func (s *Server) mayShare(ctx context.Context, g *group) (done func(), err error) {
 	sp := g.terms.Load().spec.Spending
-	if sp == nil || sp.Account == "" {
+	if sp == nil || sp.Hourly.Hard == nil && sp.Monthly.Hard == nil || len(s.roster.Load().partners(g)) == 0 {
 		return func() {}, nil
 	}
-	if err := s.spending.Acquire(ctx, 1); err != nil {
+	lock, _ := s.spending.LoadOrStore(g.account(), semaphore.NewWeighted(1))
+	turn := lock.(*semaphore.Weighted)
+	if err := turn.Acquire(ctx, 1); err != nil {
 		return nil, toStatus(increase, g.id, err)
 	}
-	for _, other := range s.roster.Load().list {
-		if other.id != g.id && other.account() == sp.Account && (other.isDirty() || other.picture.Load() == nil) {
-			s.spending.Release(1)
+	for _, member := range append(s.roster.Load().partners(g), g) {
+		if member.isDirty() || member.picture.Load() == nil {
+			turn.Release(1)
 			return nil, status.Errorf(codes.Unavailable, "increase node group %s: spending cannot be checked until node group "+
-				"%s, which shares account %s, has been read", g.id, other.id, sp.Account)
+				"%s of account %s has been read", g.id, member.id, g.account())
 		}
 	}
-	return func() { s.spending.Release(1) }, nil
+	return func() { turn.Release(1) }, nil
+}
+
+// partners returns the other groups of the group's account.
+func (r *roster) partners(g *group) (others []*group) {
+	for _, other := range r.list {
+		if other.id != g.id && other.account() == g.account() {
+			others = append(others, other)
+		}
+	}
+	return others
 }
 
 // sharing returns the number of groups that can grow on the group's account, the group itself included.
 func (r *roster) sharing(g *group) int {
 	n := 1
-	for _, other := range r.list {
-		if other != g && other.account() == g.account() && other.growable() {
+	for _, other := range r.partners(g) {
+		if other.growable() {
 			n++
 		}
 	}

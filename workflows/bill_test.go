@@ -56,6 +56,31 @@ func TestClosedGroupHandsItsBillOver(t *testing.T) {
 	}
 }
 
+// A group that hands its bill over books nothing any more: it would be lost.
+func TestClosingGroupBooksNothing(t *testing.T) {
+	l, now := group(t, 0)
+	l.Spec.Max = 5
+	l.Cost = money.Cost{Month: money.Of(60), Since: now, At: now, Currency: l.Spec.CurrencyOrDefault()}
+	state, err := fleet.Encode(l)
+	require.NoError(t, err)
+	var suite testsuite.WorkflowTestSuite
+	env := suite.NewTestWorkflowEnvironment()
+	env.SetStartTime(now)
+	env.OnSignalExternalWorkflow(mock.Anything, workflows.HubID, "", workflows.SignalBills, mock.Anything).
+		Return(func(_, _, _, _ string, _ any) error { return nil }).After(time.Minute)
+	var booked bool
+	env.RegisterDelayedCallback(env.CancelWorkflow, time.Minute)
+	env.RegisterDelayedCallback(func() {
+		env.UpdateWorkflow(string(fleet.Grow), "u", &testsuite.TestUpdateCallback{
+			OnAccept: func() {}, OnReject: func(error) {},
+			OnComplete: func(_ any, err error) { booked = err == nil },
+		}, fleet.Request{Delta: 1, Operation: fleet.Operation{ID: "late", GiveUpAt: now.Add(time.Hour)}})
+	}, 90*time.Second)
+	env.ExecuteWorkflow(workflows.NodeGroup, workflows.EntityInput{Name: l.Group, State: state})
+	require.True(t, env.IsWorkflowCompleted())
+	require.False(t, booked)
+}
+
 // The hub keeps the bills that it receives, settled and once each, also when it continues as new.
 func TestHubKeepsBills(t *testing.T) {
 	running := money.Bill{Group: "a", Account: "team", Cost: money.Cost{Currency: "EUR", Since: t0, At: t0.Add(time.Hour),

@@ -18,8 +18,8 @@ const TypeHub = "Hub"
 // SignalPauseObserver is a signal to the hub, by an operator: true stops the observer, false lets it go on.
 const SignalPauseObserver = "pause-observer"
 
-// SignalBills is a signal to the hub: []money.Bill, the bills of ended groups. A group sends its own bill when it closes.
-// The observer sends the bill of a group that has ended without sending it.
+// SignalBills is a signal to the hub: []money.Bill, the bills of ended groups. A group sends its own bill when it
+// closes. The observer sends the bill of a group that has ended without sending it.
 const SignalBills = "bills"
 
 // QueryBills is the query for the bills of groups that have ended: money.Book.
@@ -28,7 +28,7 @@ const QueryBills = "bills"
 // Memo keys of the hub.
 const (
 	MemoHub   = "hub"   // HubState
-	MemoEnded = "ended" // []money.Spent: what ended groups cost this month
+	MemoEnded = "ended" // money.Ended: the sums of ended groups in this month
 )
 
 // HubState is what the workflow hub publishes.
@@ -106,7 +106,7 @@ func (h *hub) take(bills []money.Bill, now time.Time) {
 
 // publish writes the memo and the details in the Temporal UI.
 func (h *hub) publish(ctx workflow.Context) error {
-	ended := h.book.Spent(workflow.Now(ctx))
+	ended := money.Ended{Bills: len(h.book), Rows: h.book.Spent(workflow.Now(ctx))}
 	if err := workflow.UpsertMemo(ctx, map[string]any{MemoHub: h.HubState, MemoEnded: ended}); err != nil {
 		return err
 	}

@@ -47,6 +47,11 @@ func NodeGroup(ctx workflow.Context, in EntityInput) error {
 	return err
 }
 
+// closed refuses an operation that arrives while the group closes. The caller tries again, and starts the group.
+func (g *nodeGroup) closed() error {
+	return fleet.Refuse(fleet.RefusedNotInitialised, "group "+g.ledger.Group+" is being closed")
+}
+
 // handOver sends the group's bill to the hub, because the group has been cancelled. The bill is not lost if the hub
 // does not run: the observer has saved it.
 func (g *nodeGroup) handOver() {
@@ -55,7 +60,9 @@ func (g *nodeGroup) handOver() {
 	}
 	ctx, end := workflow.NewDisconnectedContext(g.ctx)
 	defer end()
+	g.closing = true
 	bills := []money.Bill{g.ledger.Bill(workflow.Now(ctx))}
+	bills[0].Ended = true
 	if bills[0].Cost.IsEmpty() && len(bills[0].Days) == 0 {
 		return
 	}
@@ -71,6 +78,7 @@ type nodeGroup struct {
 	ledger                           *fleet.Ledger
 	views, facts, differences, retry workflow.ReceiveChannel
 	lastChoice                       fleet.Choice // of those that this run has published
+	closing                          bool         // the bill is on its way to the hub, and nothing is booked any more
 }
 
 // handle registers one operation as an update. Its validator refuses without a trace in the history, and its handler
@@ -79,6 +87,9 @@ func (g *nodeGroup) handle(ctx workflow.Context, verb fleet.Verb) error {
 	do := func(ctx workflow.Context, r fleet.Request) (fleet.Receipt, error) {
 		now := workflow.Now(ctx)
 		g.entity.woken = true
+		if g.closing {
+			return fleet.Receipt{}, refusal(ctx, g.closed())
+		}
 		if wasReset(ctx) {
 			text := "group " + g.ledger.Group + " was reset and is being rebuilt from the objects that exist"
 			return fleet.Receipt{}, refusal(ctx, fleet.Refuse(fleet.RefusedNotInitialised, text))
@@ -92,6 +103,9 @@ func (g *nodeGroup) handle(ctx workflow.Context, verb fleet.Verb) error {
 		return receipt, nil
 	}
 	validate := func(ctx workflow.Context, r fleet.Request) error {
+		if g.closing {
+			return refusal(ctx, g.closed())
+		}
 		return refusal(ctx, g.ledger.Validate(verb, r, workflow.Now(ctx)))
 	}
 	return workflow.SetUpdateHandlerWithOptions(ctx, string(verb), do,

@@ -38,7 +38,7 @@ var onTheWire = map[string]any{
 	"SelectInput": activities.SelectInput{}, "SelectOutput": activities.SelectOutput{},
 	"JoinInput": activities.JoinInput{}, "DrainInput": activities.DrainInput{}, "ReturnInput": activities.ReturnInput{},
 	"Provider": fleet.Provider{}, "HubState": workflows.HubState{}, "HubInput": workflows.HubInput{},
-	"Bill": money.Bill{}, "Spent": money.Spent{},
+	"Bill": money.Bill{}, "Spent": money.Spent{}, "Ended": money.Ended{},
 	"Found": fleet.Found{},
 	"Beat":  activities.Beat{},
 	// what our objects carry

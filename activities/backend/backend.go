@@ -49,8 +49,8 @@ const (
 	// AnnotationCordoned is on a Node that Cordon has cordoned.
 	AnnotationCordoned = "liqo-autoscaler.io/cordoned"
 
-	// AnnotationHourlyPrice and AnnotationPriceCurrency, on a Node, are its price per hour. A Node whose offer had no price
-	// has neither annotation. They are not labels, because all Nodes of a group have equal labels.
+	// AnnotationHourlyPrice and AnnotationPriceCurrency, on a Node, are its price per hour. A Node whose offer had no
+	// price has neither annotation. They are not labels, because all Nodes of a group have equal labels.
 	AnnotationHourlyPrice   = "liqo-autoscaler.io/hourly-price"
 	AnnotationPriceCurrency = "liqo-autoscaler.io/price-currency"
 

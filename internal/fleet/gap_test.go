@@ -164,3 +164,56 @@ func TestLostNodeCostsUntilItWasLastSeen(t *testing.T) {
 	require.Equal(t, fleet.Draining, l.Entries[0].Phase)
 	require.InDelta(t, 20, l.Cost.Providers["milan"].Total.Float(), 0.1, "its slice exists")
 }
+
+// A group that has cost something once continues when it forgets its last day.
+func TestLastDayIsForgotten(t *testing.T) {
+	at := moment(t, "2026-11-10T20:00:00Z")
+	l := costly(t, at, 2)
+	l.Step(fleet.GroupInput{}, at.Add(6*time.Hour))
+	l.Entries[0].Phase = fleet.Released
+	l.Step(fleet.GroupInput{}, at.Add(6*time.Hour))
+	l.Step(fleet.GroupInput{}, at.Add(8*time.Hour))
+	require.NotPanics(t, func() { l.Step(fleet.GroupInput{}, at.Add(403*24*time.Hour)) })
+}
+
+// The saved bill of a group whose history was reverted is later, although the reverted history has overtaken its
+// revision.
+func TestOvertakenRevision(t *testing.T) {
+	at := moment(t, "2026-11-10T00:00:00Z")
+	l := costly(t, at, 2)
+	restored := backup(t, l)
+	l.Step(fleet.GroupInput{}, at.Add(10*time.Hour))
+	saved := l.Bill(at.Add(10 * time.Hour))
+	later := at.Add(24 * time.Hour)
+	saved.Booked++ // the lost history had booked another instance
+	restored.Revision += 50
+	seen := fleet.Position{Epoch: restored.Epoch, Revision: saved.Revision, Booked: restored.NextSeq + 1}
+	require.True(t, restored.Behind(seen))
+	restored.Step(fleet.GroupInput{Differences: &fleet.Differences{Round: fleet.RoundID{Term: 1, Number: 1},
+		Epoch: restored.Epoch, Revision: restored.Revision, Seen: seen}}, later)
+	rebuild(t, restored, later, &saved)
+	require.Equal(t, money.Of(20), restored.Cost.Providers["milan"].Total)
+}
+
+// A day that has ended is published, so that a reader of snapshot and days does not count it twice.
+func TestEndOfADayIsPublished(t *testing.T) {
+	at := moment(t, "2026-11-10T20:00:00Z")
+	l := costly(t, at, 2)
+	published := l.Snapshot(at)
+	l.Step(fleet.GroupInput{Differences: &fleet.Differences{Round: fleet.RoundID{Term: 0, Number: 2}, Epoch: l.Epoch,
+		Revision: l.Revision}}, at.Add(6*time.Hour))
+	require.NotEqual(t, published.Revision, l.Revision)
+}
+
+// A node whose slice is gone costs nothing in the gap.
+func TestGapOfANodeWithoutASlice(t *testing.T) {
+	at := moment(t, "2026-11-10T00:00:00Z")
+	later := at.Add(12 * time.Hour)
+	l := backup(t, costly(t, at, 2))
+	exists := standing(l, 2)
+	exists.Slice = false
+	l.Step(fleet.GroupInput{Differences: &fleet.Differences{Round: fleet.RoundID{Term: 1, Number: 1}, Epoch: l.Epoch,
+		Revision: l.Revision, Seen: ahead(l)}}, later)
+	rebuild(t, l, later, nil, exists)
+	require.Zero(t, l.Cost.Providers["milan"].Total)
+}

@@ -310,7 +310,8 @@ func (l *Ledger) beginAnew(seen string, now time.Time) {
 	fresh.Inherits, fresh.Reverted = l.Inherits, l.Reverted
 	fresh.Choices = l.Choices
 	fresh.Cost, fresh.CostDays, fresh.CostFrom = l.Cost, l.CostDays, l.CostFrom
-	fresh.Gap = &Gap{Since: l.Cost.At, Position: Position{Epoch: l.Epoch, Revision: l.Revision}}
+	fresh.Gap = &Gap{Since: l.Cost.At, Position: Position{Epoch: l.Epoch, Revision: l.Revision,
+		Booked: l.NextSeq}}
 	fresh.Cost.Run(nil)                              // closeGap counts the nodes that exist
 	fresh.Commands = Commands{Last: l.Commands.Last} // the results of what is still executed answer none of the new ones
 	fresh.Commands.Add(Command{Kind: CommandRecover})

@@ -10,13 +10,13 @@ import (
 
 // count brings the sums up to now, by what ran until now.
 func (l *Ledger) count(now time.Time) {
-	l.keepDays(append(l.CostDays, l.Cost.Advance(now)...))
-}
-
-// keepDays keeps as many of the days as are remembered.
-func (l *Ledger) keepDays(days []money.CostDay) {
+	over := l.Cost.Advance(now)
+	if len(over) > 0 {
+		l.Revision++ // a reader adds the published cost of the day to the past days
+	}
+	days := append(l.CostDays, over...)
 	if l.CostDays = money.Kept(days, l.Cost.At); len(l.CostDays) < len(days) {
-		l.CostFrom = l.CostDays[0].Date
+		l.CostFrom = money.FirstKept(l.Cost.At)
 	}
 }
 
@@ -50,7 +50,8 @@ type Gap struct {
 
 // Bill returns the costs of the group in this life until now.
 func (l *Ledger) Bill(now time.Time) money.Bill {
-	b := money.Bill{Group: l.Group, Account: l.Group, From: l.CostFrom, Epoch: l.Epoch, Revision: l.Revision}
+	b := money.Bill{Group: l.Group, Account: l.Group, From: l.CostFrom, Epoch: l.Epoch, Revision: l.Revision,
+		Booked: l.NextSeq}
 	var over []money.CostDay
 	b.Cost, over = l.cost().Until(now)
 	b.Days = slices.Concat(l.CostDays, over)
@@ -66,7 +67,7 @@ func (l *Ledger) Bill(now time.Time) money.Bill {
 func (l *Ledger) closeGap(saved *money.Bill, now time.Time) {
 	gap := l.Gap
 	l.Gap = nil
-	if saved != nil && saved.Group == l.Group && !saved.Cost.Since.IsZero() && gap.lacks(*saved) {
+	if saved != nil && saved.Group == l.Group && !saved.Cost.Since.IsZero() && gap.lacks(*saved, l.Cost.Since) {
 		settled := saved.Settled()
 		l.Cost, l.CostDays, l.CostFrom = settled.Cost, slices.Clone(settled.Days), settled.From
 		gap = &Gap{Since: settled.Cost.At}
@@ -84,9 +85,12 @@ func (l *Ledger) closeGap(saved *money.Bill, now time.Time) {
 }
 
 // lacks reports whether a saved bill knows more than the history before the gap, which is nil when the whole history
-// was lost.
-func (g *Gap) lacks(saved money.Bill) bool {
-	return g == nil || g.Position.Before(Position{Epoch: saved.Epoch, Revision: saved.Revision})
+// was lost. The bill of an ended life belongs to this life alone.
+func (g *Gap) lacks(saved money.Bill, since time.Time) bool {
+	if saved.Ended && (g == nil || !saved.Cost.Since.Equal(since)) {
+		return false
+	}
+	return g == nil || g.Position.Behind(Position{Epoch: saved.Epoch, Revision: saved.Revision, Booked: saved.Booked})
 }
 
 // refund subtracts the amounts that were counted for a Ready instance since its slice last existed.

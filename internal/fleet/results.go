@@ -229,6 +229,7 @@ func (l *Ledger) adopt(f Found, now time.Time) {
 		i.Phase = Draining // unless its scale-out runs and says that it is Ready
 	}
 	e := l.add(i)
+	e.Settled = !f.Slice  // a node without a slice costs nothing
 	if i.Phase != Ready { // the scale-out of the group's earlier life may still run
 		e.Driver = DriverRef{Kind: ScaleOut, LastSeen: now.Add(-silentAfter)}
 	}

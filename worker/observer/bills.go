@@ -20,7 +20,7 @@ type Accounts interface {
 	// Costs reads a running group, and its past days.
 	Costs(ctx context.Context, group string) (fleet.Snapshot, []money.CostDay, error)
 	// Ended reads the month's sums of ended groups, Bills all their bills; HandOver adds bills, and is idempotent.
-	Ended(ctx context.Context) ([]money.Spent, error)
+	Ended(ctx context.Context) (money.Ended, error)
 	Bills(ctx context.Context) (money.Book, error)
 	HandOver(ctx context.Context, bills []money.Bill) error
 }
@@ -46,56 +46,54 @@ const (
 type bills struct {
 	document []byte // as it was read or written last; nil before it was read
 	saved    savedBills
-	ended    []money.Spent // as the hub published them last
-	read     bool          // the hub's bills were read by this leader
+	ended    money.Ended // as the hub published them last
+	read     bool        // the hub's bills were read by this leader
 	// absent is since when groups with a saved bill do not run.
 	absent map[string]time.Time
-	at     time.Time
+	began  time.Time // the round that has saved last
 }
 
 // keepBills saves the bills of the groups, and hands the bills of absent groups to the hub. It does so at most
 // once in the time between two rounds that are not early, a minute. A failure changes nothing: the next call tries
 // again.
-func (o *Observer) keepBills(ctx context.Context, s state, b booked) {
-	if o.Costs == nil || o.Accounts == nil || time.Since(o.bills.at) < o.every() {
+func (o *Observer) keepBills(ctx context.Context, began time.Time, s state, b booked, w world) {
+	if o.Costs == nil || o.Accounts == nil || began.Sub(o.bills.began) < o.every() {
 		return
 	}
-	o.bills.at = time.Now()
+	o.bills.began = began
 	ctx, cancel := context.WithTimeout(ctx, billsBound)
 	defer cancel()
-	if err := o.saveBills(ctx, s, b); err != nil && ctx.Err() == nil {
+	if err := o.saveBills(ctx, s, b, w); err != nil && ctx.Err() == nil {
 		o.Logger.Warn("what the groups cost cannot be saved; the next round tries again", "error", err)
 	}
 }
 
-func (o *Observer) saveBills(ctx context.Context, s state, b booked) error {
+func (o *Observer) saveBills(ctx context.Context, s state, b booked, w world) error {
 	kept := &o.bills
-	if kept.document == nil {
-		document, err := o.Costs.Read(ctx)
-		if err != nil {
-			return err
-		}
+	document, err := o.Costs.Read(ctx)
+	if err != nil {
+		return err
+	}
+	if kept.document == nil || !bytes.Equal(document, kept.document) { // another process has saved
 		if kept.saved, err = readBills(document); err != nil {
 			o.Logger.Warn("the saved costs cannot be read; they begin with what runs", "error", err)
 		}
 		kept.document = append([]byte{}, document...)
 	}
 	o.billRunning(ctx, s, b)
-	if err := o.billEnded(ctx, b); err != nil {
-		return err
-	}
+	failed := o.billEnded(ctx, b, w) // the running groups are saved all the same
 	now := time.Now()
 	kept.saved.Running.Bound(mostBills, now)
 	kept.saved.Ended.Bound(mostBills, now)
-	document, err := json.Marshal(kept.saved)
+	document, err = json.Marshal(kept.saved)
 	if err != nil || bytes.Equal(document, kept.document) {
-		return err
+		return errors.Join(err, failed)
 	}
 	if err := o.Costs.Save(ctx, document); err != nil {
-		return err
+		return errors.Join(err, failed)
 	}
 	kept.document = document
-	return nil
+	return failed
 }
 
 func readBills(document []byte) (s savedBills, err error) {
@@ -114,22 +112,24 @@ func (o *Observer) billRunning(ctx context.Context, s state, b booked) {
 	var mu sync.Mutex
 	known := slices.Clone(o.bills.saved.Running)
 	wait.ForAll(b.groups, readAtOnce, func(_ int, g fleet.Snapshot) {
-		if g.Recovering || g.Cost.IsEmpty() || g.Position().Behind(s.Records[g.Group].Position) {
+		old := time.Since(g.Cost.At) > money.CostDays*24*time.Hour
+		if g.Recovering || g.Cost.IsEmpty() || old || g.Position().Behind(s.Records[g.Group].Position) {
 			return
 		}
-		bill := money.Bill{Group: g.Group, Cost: g.Cost, Epoch: g.Epoch, Revision: g.Revision}
+		bill := money.Bill{Group: g.Group, Cost: g.Cost, Epoch: g.Epoch, Revision: g.Revision, Booked: g.Booked}
+		var over []money.CostDay
 		bill.Account, _ = g.Account()
 		if rate, unpriced := g.Cost.Rate(); rate > 0 || unpriced > 0 {
-			bill.Cost, _ = g.Cost.Until(time.Now())
+			bill.Cost, over = g.Cost.Until(time.Now())
 		}
 		bill = bill.Settled()
 		have, found := known.Find(g.Group, g.Cost.Since)
 		bill.Days, bill.From = have.Days, have.From
-		if !found || have.Cost.At.Format(time.DateOnly) != bill.Cost.At.Format(time.DateOnly) {
+		if !found || len(over) > 0 || have.Cost.At.Format(time.DateOnly) != bill.Cost.At.Format(time.DateOnly) {
 			bounded, cancel := context.WithTimeout(ctx, readBound)
 			defer cancel()
 			if _, days, err := o.Accounts.Costs(bounded, g.Group); err == nil {
-				bill.Days = days
+				bill.Days = withDays(days, over)
 			} else {
 				return // the next minute tries again; until then the saved bill is older
 			}
@@ -140,44 +140,59 @@ func (o *Observer) billRunning(ctx context.Context, s state, b booked) {
 	})
 }
 
+// withDays adds the days that have ended since the last step of a group.
+func withDays(days, over []money.CostDay) []money.CostDay {
+	for _, day := range over {
+		if !slices.ContainsFunc(days, func(d money.CostDay) bool { return d.Date == day.Date }) {
+			days = append(days, day)
+		}
+	}
+	return days
+}
+
 // billEnded moves the bills of ended lives to the other book, and makes sure that the hub has these bills.
-func (o *Observer) billEnded(ctx context.Context, b booked) error {
+func (o *Observer) billEnded(ctx context.Context, b booked, w world) error {
 	kept := &o.bills
 	ended, err := o.Accounts.Ended(ctx)
 	if err != nil {
 		return err
 	}
-	changed := !kept.read || !slices.Equal(ended, kept.ended)
+	changed := !kept.read || ended.Bills != kept.ended.Bills || !slices.Equal(ended.Rows, kept.ended.Rows)
 	kept.ended = ended
 	if kept.absent == nil {
 		kept.absent = map[string]time.Time{}
 	}
 	var over []money.Bill
+	var failed error
 	for _, bill := range kept.saved.Running {
-		switch gone, err := o.isOver(ctx, bill, b); {
-		case err != nil:
-			return err
-		case gone:
+		gone, err := o.isOver(ctx, bill, b, w)
+		if err != nil {
+			failed = err
+		}
+		if gone {
+			bill.Ended = true
 			over = append(over, bill)
 		}
 	}
 	if !changed && len(over) == 0 {
-		return nil
+		return failed
 	}
 	err = o.settle(ctx, over)
 	kept.read = err == nil // else the next call settles again
-	return err
+	return errors.Join(err, failed)
 }
 
 // isOver reports whether the life of a group that a bill is of has ended.
-func (o *Observer) isOver(ctx context.Context, bill money.Bill, b booked) (bool, error) {
+func (o *Observer) isOver(ctx context.Context, bill money.Bill, b booked, w world) (bool, error) {
 	for _, g := range b.groups {
 		if g.Group == bill.Group {
 			delete(o.bills.absent, g.Group)
 			return !g.Recovering && !g.Cost.Since.IsZero() && !g.Cost.Since.Equal(bill.Cost.Since), nil
 		}
 	}
-	if b.unreadGroup(bill.Group) {
+	has := func(f fleet.Found) bool { return f.Attempt.Group == bill.Group }
+	if b.unreadGroup(bill.Group) || slices.ContainsFunc(w.found, has) { // its nodes wait for it
+		delete(o.bills.absent, bill.Group)
 		return false, nil
 	}
 	_, err := o.Entities.Group(ctx, bill.Group)
@@ -190,7 +205,7 @@ func (o *Observer) isOver(ctx context.Context, bill money.Bill, b booked) (bool,
 		o.bills.absent[bill.Group] = since
 	}
 	sent := func(s money.Spent) bool { return s.Group == bill.Group && s.Since.Equal(bill.Cost.Since) }
-	return slices.ContainsFunc(o.bills.ended, sent) || time.Since(since) >= goneFor, nil
+	return slices.ContainsFunc(o.bills.ended.Rows, sent) || time.Since(since) >= goneFor, nil
 }
 
 // settle sends the hub the bills that it lacks, and takes over the bills that it has.
@@ -202,7 +217,7 @@ func (o *Observer) settle(ctx context.Context, over []money.Bill) error {
 	}
 	var lacks []money.Bill
 	for _, bill := range slices.Concat(over, kept.saved.Ended) {
-		if have, found := hub.Find(bill.Group, bill.Cost.Since); !found || have.Cost.At.Before(bill.Cost.At) {
+		if have, found := hub.Find(bill.Group, bill.Cost.Since); !found || bill.Replaces(have) {
 			lacks = append(lacks, bill)
 		}
 	}

@@ -32,10 +32,10 @@ func (a *accounts) Costs(_ context.Context, group string) (fleet.Snapshot, []mon
 	return a.groups[group], a.days[group], a.errors
 }
 
-func (a *accounts) Ended(context.Context) ([]money.Spent, error) {
+func (a *accounts) Ended(context.Context) (money.Ended, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return a.book.Spent(time.Now()), a.errors
+	return money.Ended{Bills: len(a.book), Rows: a.book.Spent(time.Now())}, a.errors
 }
 
 func (a *accounts) Bills(context.Context) (money.Book, error) {
@@ -130,8 +130,8 @@ func TestCostsAreSaved(t *testing.T) {
 	})
 }
 
-// A group that is gone has handed its bill to the hub, or else the observer does; a later life of the group has a bill of
-// its own.
+// A group that is gone has handed its bill to the hub, or else the observer does; a later life of the group has a bill
+// of its own.
 func TestBillOfAGoneGroupIsHandedOver(t *testing.T) {
 	billing(t, func(t *testing.T, a *accounts, costs *saves, rounds func(n int)) {
 		a.groups["a"], a.groups["b"] = billed("a", 7, 5), billed("b", 7, 5)
@@ -151,8 +151,9 @@ func TestBillOfAGoneGroupIsHandedOver(t *testing.T) {
 		require.Equal(t, own, have, "what a group sends itself is better known")
 		_, known := a.book.Latest("b")
 		require.True(t, known)
-		_, known = savedBill(t, costs, "a")
-		require.False(t, known, "a new group of that name does not continue it")
+		gone, known := savedBill(t, costs, "a")
+		require.True(t, known)
+		require.True(t, gone.Ended, "a new group of that name does not continue it")
 		bill, _ := savedBill(t, costs, "b")
 		require.True(t, bill.Is("b", again.Cost.Since))
 
@@ -162,8 +163,8 @@ func TestBillOfAGoneGroupIsHandedOver(t *testing.T) {
 	})
 }
 
-// A saved bill stays when the source knows less: a group that was restored from a backup, a group that is being rebuilt,
-// and an observer that cannot read the saved bills or the hub.
+// A saved bill stays when the source knows less: a group that was restored from a backup, a group that is being
+// rebuilt, and an observer that cannot read the saved bills or the hub.
 func TestSavedCostsAreNotReplacedByLess(t *testing.T) {
 	billing(t, func(t *testing.T, a *accounts, costs *saves, rounds func(n int)) {
 		a.groups["a"] = billed("a", 7, 5)
@@ -196,5 +197,129 @@ func TestSavedCostsAreNotReplacedByLess(t *testing.T) {
 		require.Empty(t, a.book, "it may come back")
 		rounds(6)
 		require.Len(t, a.book, 1)
+	})
+}
+
+// An observer that leads again does not replace what another leader has saved meanwhile.
+func TestLeaderAgainReadsTheSavedBills(t *testing.T) {
+	path := t.TempDir() + "/costs"
+	synctest.Test(t, func(t *testing.T) {
+		a := &accounts{hub: newHub(), days: map[string][]money.CostDay{}}
+		costs := &saves{File: observer.File(path)}
+		lead := func(o *observer.Observer, n int) {
+			o.Costs, o.Accounts, o.Memory = costs, a, observer.File(path+".memory")
+			leads(t, o, func(next func() error) {
+				for range n {
+					time.Sleep(time.Minute)
+					require.NoError(t, next())
+				}
+			})
+		}
+		first, second := a.observer(), a.observer()
+		a.groups["a"], a.groups["b"] = billed("a", 7, 5), billed("b", 7, 5)
+		lead(first, 3)
+		time.Sleep(5 * time.Hour)
+		lead(second, 3)
+		before, known := savedBill(t, costs, "a")
+		require.True(t, known)
+		delete(a.groups, "a") // its history is lost, and it is not started again yet
+		lead(first, 2)
+		after, known := savedBill(t, costs, "a")
+		require.True(t, known)
+		require.Equal(t, before, after)
+	})
+}
+
+// The days that are over since the last step of a group are saved, too.
+func TestDayThatIsOverIsSaved(t *testing.T) {
+	billing(t, func(t *testing.T, a *accounts, costs *saves, rounds func(n int)) {
+		a.groups["a"] = billed("a", 7, 0)
+		today := time.Now().UTC().Format(time.DateOnly)
+		rounds(2)
+		time.Sleep(24 * time.Hour)
+		rounds(2)
+		bill, _ := savedBill(t, costs, "a")
+		require.Len(t, bill.Days, 1, "%+v", bill)
+		require.Equal(t, today, bill.Days[0].Date)
+	})
+}
+
+// A bill that the group has sent itself stays, although the observer has saved one within that minute.
+func TestOwnBillIsBetter(t *testing.T) {
+	billing(t, func(t *testing.T, a *accounts, costs *saves, rounds func(n int)) {
+		a.groups["a"] = billed("a", 7, 5)
+		rounds(2)
+		own := money.Bill{Group: "a", Account: "team", Revision: 8, Epoch: "t0"}
+		own.Cost, _ = a.groups["a"].Cost.Until(time.Now().Add(-10 * time.Second)) // its node was gone then
+		own = own.Settled()
+		// the round has read the group before, and saved after that
+		a.book.Add(own)
+		delete(a.groups, "a")
+		rounds(8)
+		have, _ := a.book.Latest("a")
+		require.Equal(t, own, have)
+	})
+}
+
+// What is saved of many idle groups fits, so that nobody is asked at rest.
+func TestIdleGroupsAreNotQueried(t *testing.T) {
+	billing(t, func(t *testing.T, a *accounts, costs *saves, rounds func(n int)) {
+		for n := range 230 {
+			g := billed(fmt.Sprintf("derived-group-%03d", n), 7, 1)
+			g.Cost.Providers = map[string]money.ProviderCost{}
+			for p := range 20 {
+				id := fmt.Sprintf("9b0b6c0a-6f3a-4a7c-8d2e-%012d", p)
+				g.Cost.Providers[id] = money.ProviderCost{Total: money.Of(12.34), Remainder: 1234}
+			}
+			a.groups[g.Group] = g
+		}
+		rounds(2)
+		reads := a.reads
+		rounds(5)
+		require.LessOrEqual(t, a.reads-reads, 1)
+	})
+}
+
+// A hub whose history is lost gets its bills back also when none of them is of this month.
+func TestHubLosesOldBills(t *testing.T) {
+	path := t.TempDir() + "/costs"
+	synctest.Test(t, func(t *testing.T) {
+		a := &accounts{hub: newHub(), days: map[string][]money.CostDay{}}
+		costs := &saves{File: observer.File(path)}
+		bill := money.Bill{Group: "x", Account: "team", Cost: billed("x", 1, 5).Cost}.Settled()
+		a.book.Add(bill)
+		time.Sleep(40 * 24 * time.Hour)
+		o := a.observer()
+		o.Costs, o.Accounts, o.Memory = costs, a, observer.File(path+".memory")
+		leads(t, o, func(next func() error) {
+			for n := range 30 {
+				time.Sleep(time.Minute)
+				require.NoError(t, next())
+				if n == 3 {
+					a.mu.Lock()
+					a.book = nil // Temporal is lost
+					a.mu.Unlock()
+				}
+			}
+		})
+		require.Len(t, a.book, 1)
+	})
+}
+
+// The costs are saved once a minute, also when one round takes less time than the one before.
+func TestSavedEachMinute(t *testing.T) {
+	billing(t, func(t *testing.T, a *accounts, costs *saves, rounds func(n int)) {
+		a.groups["a"] = billed("a", 7, 0)
+		o := a.observer()
+		o.Costs, o.Accounts, o.Memory = costs, a, costs.File+".memory"
+		leads(t, o, func(func() error) {
+			for n := range 20 {
+				a.mu.Lock()
+				a.slow = time.Duration(3-3*(n%2)) * time.Second
+				a.mu.Unlock()
+				time.Sleep(time.Minute)
+			}
+		})
+		require.GreaterOrEqual(t, costs.n, 18)
 	})
 }

@@ -43,12 +43,12 @@ type state struct {
 	// at any age.
 	Records  map[string]record `json:"records,omitempty"`
 	Cordoned []string          `json:"cordoned,omitempty"`
+	// Listed is when the last complete round of any leader listed the objects; zero when that is not known.
+	Listed time.Time `json:"listed,omitzero"`
 	// At is the time of the save, by the clock of the worker that saved. All times in the state are read as ages before
 	// At.
 	At time.Time `json:"at,omitzero"`
 
-	// last is when the last complete round of any leader ended; zero when that is not known.
-	last     time.Time
 	first    bool // no round of this leader has read anything yet
 	complete int  // the complete rounds of this leader
 	soon     bool // the next round is to come soon
@@ -70,9 +70,6 @@ func (o *Observer) begin(ctx context.Context) state {
 		return state{first: true}
 	}
 	s.first, s.Round.Number = true, 0
-	if age >= 0 {
-		s.last = time.Now().Add(-age)
-	}
 	if age < 0 || age > remembersFor {
 		s.Outlook = comparison.Outlook{}
 	}
@@ -81,6 +78,12 @@ func (o *Observer) begin(ctx context.Context) state {
 	}
 	moved := time.Since(s.At) - age
 	s.Outlook, s.Sweep = s.Outlook.Later(moved), s.Sweep.Later(moved)
+	if age < 0 {
+		s.Listed = time.Time{}
+	} else if !s.Listed.IsZero() {
+		s.Listed = s.Listed.Add(moved)
+	}
+	o.bills = bills{} // another leader may have saved more
 	return s
 }
 
@@ -94,7 +97,8 @@ func (o *Observer) save(ctx context.Context, s state) {
 	if err == nil && len(document) > mostSaved {
 		o.Logger.Warn("what the observer knows is too large to be saved; a new leader begins without the evidence", "bytes",
 			len(document))
-		document, err = json.Marshal(state{Round: s.Round, Records: s.Records, Cordoned: s.Cordoned, At: s.At})
+		document, err = json.Marshal(state{Round: s.Round, Records: s.Records, Cordoned: s.Cordoned, Listed: s.Listed,
+			At: s.At})
 	}
 	if err == nil {
 		err = o.Memory.Save(ctx, document)

@@ -107,7 +107,6 @@ func (o *Observer) Run(ctx context.Context) {
 			return
 		case err == nil:
 			s, complete = next, began
-			s.last = began
 			o.save(ctx, s)
 		case errors.Is(err, errSuperseded), time.Since(complete) > giveUpAfter:
 			o.Logger.Warn("the observer gives up; another worker may take over", "error", err)

@@ -77,8 +77,8 @@ func (r *Records) Group(ctx context.Context, name string) (saved fleet.GroupReco
 	return one.GroupRecord, known, err
 }
 
-// Bill returns the bill of a group that a round saved last; known is false when no round has saved one, or when the group
-// has ended since. It reads the document.
+// Bill returns the bill of a group that a round saved last; known is false when no round has saved one. The bill of
+// a group that has ended says so. It reads the document.
 func (r *Records) Bill(ctx context.Context, group string) (bill money.Bill, known bool, err error) {
 	if r.Costs == nil {
 		return bill, false, nil
@@ -90,7 +90,10 @@ func (r *Records) Bill(ctx context.Context, group string) (bill money.Bill, know
 		return bill, false, fmt.Errorf("read the saved costs: %w", err)
 	}
 	s, err := readBills(document)
-	bill, known = s.Running.Latest(group)
+	if bill, known = s.Running.Latest(group); !known {
+		bill, known = s.Ended.Latest(group)
+		bill.Ended = true
+	}
 	return bill, known, err
 }
 

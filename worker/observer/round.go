@@ -51,6 +51,7 @@ func (o *Observer) round(ctx context.Context, s state) (state, error) {
 		return s, err
 	}
 	var w world
+	listed := time.Now()
 	if w.found, err = o.Backend.List(ctx, ""); err != nil {
 		return s, fmt.Errorf("list objects: %w", err)
 	}
@@ -75,7 +76,8 @@ func (o *Observer) round(ctx context.Context, s state) (state, error) {
 	s.Sweep = o.sweep(ctx, s.Sweep, began, &b, w, offers)
 	o.Conditions.Set(j.Conditions(b.providers), s.Sweep.Orphans, time.Now())
 	o.watchPods(ctx, b.groups, time.Now())
-	o.keepBills(ctx, s, b)
+	o.keepBills(ctx, began, s, b, w)
+	s.Listed = listed
 	return s, nil
 }
 
@@ -204,8 +206,8 @@ func (o *Observer) notify(ctx context.Context, s state, b booked, w world, j com
 		}
 	}
 	var before time.Duration
-	if !s.last.IsZero() {
-		before = time.Since(s.last)
+	if !s.Listed.IsZero() {
+		before = time.Since(s.Listed)
 	}
 	wait.ForAll(b.groups, readAtOnce, func(_ int, g fleet.Snapshot) {
 		d := comparison.GroupDiffers(g, w.found)

@@ -320,3 +320,32 @@ func TestALargeHubIsObservedInTime(t *testing.T) {
 		})
 	})
 }
+
+// A node that is lost while the observer is paused costs until the last round that listed what exists.
+func TestPausedRoundsHaveSeenNothing(t *testing.T) {
+	h := newHub().with([]fleet.InstanceView{row("n1", fleet.Ready)}, "a/n1")
+	h.found = []fleet.Found{whole(attempt("n1"))}
+	paused := false
+	synctest.Test(t, func(t *testing.T) {
+		o := h.observer()
+		o.Hub = func(context.Context) (workflows.HubState, error) {
+			return workflows.HubState{ObserverPaused: paused}, nil
+		}
+		leads(t, o, func(next func() error) {
+			for range 4 {
+				time.Sleep(time.Minute)
+				require.NoError(t, next())
+			}
+			paused = true
+			time.Sleep(8*time.Hour + 30*time.Second) // between two rounds
+			h.mu.Lock()
+			h.found = []fleet.Found{whole(attempt("other"))}
+			h.mu.Unlock()
+			paused = false
+			require.NoError(t, next())
+			d := h.rows["group/a"]
+			require.Contains(t, d.Missing, "n1", "%+v", d)
+			require.GreaterOrEqual(t, d.Before, int64(8*3600))
+		})
+	})
+}

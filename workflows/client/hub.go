@@ -41,12 +41,12 @@ func (h *Hub) State(ctx context.Context) (s workflows.HubState, err error) {
 	return s, decodeOf(h.id(), payload, &s)
 }
 
-// Ended reads the costs of ended groups in the month in which the last group ended. Needs no worker. It returns nil while
-// the hub is unclaimed. Errors: fleet.ErrUnavailable.
-func (h *Hub) Ended(ctx context.Context) (ended []money.Spent, err error) {
+// Ended reads the costs of ended groups in the month in which the last group ended. Needs no worker. It returns nil
+// while the hub is unclaimed. Errors: fleet.ErrUnavailable.
+func (h *Hub) Ended(ctx context.Context) (ended money.Ended, err error) {
 	memo, err := h.memo(ctx, h.id())
 	if errors.Is(err, fleet.ErrNotRunning) {
-		return nil, nil
+		return ended, nil
 	}
 	if payload, ok := memo[workflows.MemoEnded]; err == nil && ok {
 		err = decodeOf(h.id(), payload, &ended)
@@ -78,7 +78,7 @@ func (h *Hub) HandOver(ctx context.Context, bills []money.Bill) error {
 func (h *Hub) Claim(ctx context.Context, cluster string) (workflows.HubState, error) {
 	s, err := h.State(ctx)
 	if errors.Is(err, fleet.ErrNotRunning) {
-		if err = h.start(ctx, cluster, nil, enums.WORKFLOW_ID_CONFLICT_POLICY_FAIL); err == nil {
+		if err = h.start(ctx, cluster, money.Ended{}, enums.WORKFLOW_ID_CONFLICT_POLICY_FAIL); err == nil {
 			s, err = h.State(ctx)
 		}
 	}
@@ -91,16 +91,16 @@ func (h *Hub) Claim(ctx context.Context, cluster string) (workflows.HubState, er
 // start starts the workflow that claims the hub for a cluster. The policy decides about a claim that exists: FAIL keeps
 // it and returns no error, so that each of several processes that start it at the same time reads the one claim.
 // TERMINATE_EXISTING replaces it. The new claim begins with the sums of ended groups.
-func (h *Hub) start(ctx context.Context, cluster string, ended []money.Spent,
+func (h *Hub) start(ctx context.Context, cluster string, ended money.Ended,
 	policy enums.WorkflowIdConflictPolicy) error {
 	options := h.entity(h.id(), "hub of cluster "+cluster)
 	options.WorkflowIDConflictPolicy = policy
 	options.WorkflowExecutionErrorWhenAlreadyStarted = true
 	in := workflows.HubInput{HubState: workflows.HubState{Cluster: cluster}}
 	options.Memo = map[string]any{workflows.MemoHub: in.HubState, workflows.MemoEnded: ended}
-	if len(ended) > 0 {
+	if len(ended.Rows) > 0 {
 		var book money.Book
-		for _, s := range ended {
+		for _, s := range ended.Rows {
 			book.Add(s.Bill())
 		}
 		var err error

@@ -169,7 +169,8 @@ func readTemporal(ctx context.Context, c *connect.Common, t client.Client, names
 	if found.Providers, err = entities.Providers(ctx); err != nil {
 		return err
 	}
-	if found.Ended, err = flow.NewHub(t, c.Hub, c.TaskQueue).Ended(ctx); err != nil {
+	ended, err := flow.NewHub(t, c.Hub, c.TaskQueue).Ended(ctx)
+	if found.Ended = ended.Rows; err != nil {
 		return err
 	}
 	queue, err := t.DescribeTaskQueue(ctx, found.Queue, enums.TASK_QUEUE_TYPE_WORKFLOW)

@@ -95,7 +95,7 @@ func addGroups(ctx context.Context, c *connect.Common, t client.Client, worlds [
 	}
 	for n := range worlds {
 		w := &worlds[n]
-		w.Groups, w.Ended, w.Now = snapshots, ended, now
+		w.Groups, w.Ended, w.Now = snapshots, ended.Rows, now
 		if unread != nil {
 			w.Notes = append(w.Notes, fmt.Sprintf("what ended groups cost this month: %v", unread))
 		}

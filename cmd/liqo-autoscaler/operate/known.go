@@ -22,7 +22,8 @@ const namedInError = 10
 // providerOf returns the id of the provider with this id, or of the offer with this name. It fails for a name that no
 // offer has and no running entity, unless unknown is true: an operator may cordon a provider before its first offer.
 // Offers are nil when they could not be read.
-func providerOf(ctx context.Context, name string, offers []fleet.Offer, entities statuses, unknown bool) (string, error) {
+func providerOf(ctx context.Context, name string, offers []fleet.Offer, entities statuses,
+	unknown bool) (string, error) {
 	for _, o := range offers {
 		if o.Name == name || o.Provider == name {
 			return cmp.Or(o.Provider, name), nil

@@ -46,10 +46,10 @@ func (f statusFlags) read(ctx context.Context, groups *flow.Groups, entities *fl
 	unread = errors.Join(unread, unknown)
 	all, unknown := f.sharing(ctx, groups, snapshots)
 	unread = errors.Join(unread, unknown)
-	status := show.StatusOf(ended, all...).Of(f.groups).With(providers)
+	status := show.StatusOf(ended.Rows, all...).Of(f.groups).With(providers)
 	status.Refusing = show.RefusingOf(providers)
 	if m != nil {
-		status = status.Priced(all, ended, m.Candidates(), time.Now())
+		status = status.Priced(all, ended.Rows, m.Candidates(), time.Now())
 		status = status.Found(m.Findings.Of(f.groups))
 	}
 	return status, errors.Join(err, unread)
@@ -74,15 +74,12 @@ func (f statusFlags) snapshots(ctx context.Context, groups *flow.Groups, more ..
 		})
 }
 
-// sharing returns the snapshots of the groups in f. When one of these groups shares its account, it adds all groups that
-// run.
+// sharing returns the snapshots of the groups in f. When one of these groups shares its account, it adds all groups
+// that run.
 func (f statusFlags) sharing(ctx context.Context, groups *flow.Groups,
 	asked []fleet.Snapshot) ([]fleet.Snapshot, error) {
-	shares := func(s fleet.Snapshot) bool {
-		account, _ := s.Account()
-		return account != s.Group
-	}
-	if len(f.groups) == 0 || !slices.ContainsFunc(asked, shares) {
+	limited := func(s fleet.Snapshot) bool { return s.Spec != nil && s.Spec.Spending != nil } // others may name its id
+	if len(f.groups) == 0 || !slices.ContainsFunc(asked, limited) {
 		return asked, nil
 	}
 	names, err := groups.Running(ctx)

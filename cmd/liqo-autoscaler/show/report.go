@@ -48,8 +48,8 @@ type ReportRow struct {
 	Cost                                     float64
 }
 
-// ReportOf adds up the bills of running groups until now, and the bills of ended groups. It counts a life once that is in
-// both lists.
+// ReportOf adds up the bills of running groups until now, and the bills of ended groups. It counts a life once that is
+// in both lists.
 func ReportOf(from, now time.Time, running, ended []money.Bill) Report {
 	r := Report{From: from.UTC().Truncate(24 * time.Hour), Until: now.UTC().Truncate(24 * time.Hour),
 		rows: map[ReportRow]int{}}
@@ -137,7 +137,7 @@ func (r *Report) addRow(row ReportRow) {
 // CSV prints the rows, amounts to the millionth.
 func (r Report) CSV(out io.Writer) error {
 	w := csv.NewWriter(out)
-	_ = w.Write([]string{"date", "group", "account", "provider", "currency", "cost"}) // w.Error returns the error of each write
+	_ = w.Write([]string{"date", "group", "account", "provider", "currency", "cost"}) // w.Error has the error
 	for _, row := range r.Rows {
 		_ = w.Write([]string{row.Date, row.Group, row.Account, row.Provider, row.Currency,
 			strconv.FormatFloat(row.Cost, 'f', 6, 64)})

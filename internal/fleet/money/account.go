@@ -2,6 +2,7 @@ package money
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"time"
 )
@@ -40,6 +41,18 @@ type Bill struct {
 	// Epoch and Revision are the position of the group's history that the bill is of.
 	Epoch    string `json:"epoch,omitempty"`
 	Revision int64  `json:"revision,omitempty"`
+	Booked   int    `json:"booked,omitempty"`
+	// Ended: the life of the group has ended.
+	Ended bool `json:"ended,omitempty"`
+}
+
+// Replaces reports whether the bill is to replace another bill of the same life: in one epoch by the higher revision,
+// else by the later end. The group itself knows a later revision than an observer that has read it before.
+func (b Bill) Replaces(have Bill) bool {
+	if b.Epoch == have.Epoch && b.Revision != have.Revision {
+		return b.Revision > have.Revision
+	}
+	return have.Cost.At.Before(b.Cost.At)
 }
 
 // Is reports whether both are the bill of the same life of a group.
@@ -52,7 +65,8 @@ func (c Cost) IsEmpty() bool {
 	if c.Month > 0 || c.Unpriced > 0 {
 		return false
 	}
-	for _, p := range c.Providers {
+	for _, id := range slices.Sorted(maps.Keys(c.Providers)) {
+		p := c.Providers[id]
 		if p.Total > 0 || p.Today > 0 || p.Nodes > 0 {
 			return false
 		}
@@ -76,6 +90,13 @@ func (b Bill) Spent() Spent {
 
 // monthOnly is the layout of a month.
 const monthOnly = "2006-01"
+
+// Ended has what the hub publishes about ended groups.
+type Ended struct {
+	// Bills is the number of bills that the hub has, Rows the sums of the month of the last one.
+	Bills int     `json:"bills"`
+	Rows  []Spent `json:"rows,omitempty"`
+}
 
 // Spent has the costs of an ended group in the last month of its life.
 type Spent struct {

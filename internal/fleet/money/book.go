@@ -11,15 +11,15 @@ import (
 // Book holds bills, at most one of each life of a group, the oldest first. It is bounded as a whole, see Bound.
 type Book []Bill
 
-// Add adds a bill that is not empty, or replaces the bill of the same life. The bill that is known longer stays: a
-// group itself knows more than an observer that has read it a minute earlier. It reports whether the book has changed.
+// Add adds a bill that is not empty, or replaces the bill of the same life, see Bill.Replaces. It reports whether the
+// book has changed.
 func (b *Book) Add(bill Bill) bool {
 	if bill.Group == "" || bill.Cost.Since.IsZero() || bill.Cost.IsEmpty() && len(bill.Days) == 0 {
 		return false
 	}
 	for n, have := range *b {
 		if have.Is(bill.Group, bill.Cost.Since) {
-			if !have.Cost.At.Before(bill.Cost.At) {
+			if !bill.Replaces(have) {
 				return false
 			}
 			(*b)[n] = bill
@@ -59,7 +59,8 @@ func (b Book) Latest(group string) (last Bill, known bool) {
 }
 
 // Bound removes days that are older than CostDays, and then the oldest days, until the book is at most so many bytes of
-// JSON. The sum of a bill's last month is removed last, with its bill.
+// JSON. If that does not suffice, it adds up the providers of each bill, and then removes the oldest bills. The sum of
+// a bill's last month is removed with its bill.
 func (b *Book) Bound(most int, now time.Time) {
 	first := now.UTC().Add(-CostDays * oneDay).Truncate(oneDay)
 	*b = slices.DeleteFunc(*b, func(bill Bill) bool { return bill.Cost.At.Before(first) })
@@ -67,6 +68,9 @@ func (b *Book) Bound(most int, now time.Time) {
 	for len(*b) > 0 && b.size() > most {
 		if oldest, newest, known := b.span(); known {
 			b.forget(oldest.Add(max(newest.Sub(oldest)/8, 0) + oneDay).Truncate(oneDay))
+			continue
+		}
+		if b.fold() {
 			continue
 		}
 		*b = (*b)[max(len(*b)/8, 1):]
@@ -79,6 +83,22 @@ func (b Book) size() int {
 		return 0
 	}
 	return len(text)
+}
+
+// fold adds up the providers of each bill. It reports whether a bill had more than one.
+func (b Book) fold() (folded bool) {
+	for n := range b {
+		if len(b[n].Cost.Providers) < 2 {
+			continue
+		}
+		var sum ProviderCost
+		for _, id := range slices.Sorted(maps.Keys(b[n].Cost.Providers)) {
+			p := b[n].Cost.Providers[id]
+			sum.Today, sum.Total = sum.Today.Plus(p.Today), sum.Total.Plus(p.Total)
+		}
+		b[n].Cost.Providers, folded = map[string]ProviderCost{OtherProviders: sum}, true
+	}
+	return folded
 }
 
 // span returns the first and the last day that a bill has apart.

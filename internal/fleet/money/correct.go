@@ -1,6 +1,7 @@
 package money
 
 import (
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -63,9 +64,9 @@ func correctOver(days []CostDay, provider, date string, amount Money) ([]CostDay
 	case !known:
 		days = slices.Insert(days, n, CostDay{Date: date})
 	}
-	sums := map[string]Money{}
-	for id, sum := range days[n].Providers {
-		sums[id] = sum
+	sums := maps.Clone(days[n].Providers)
+	if sums == nil {
+		sums = map[string]Money{}
 	}
 	if _, apart := sums[provider]; !apart && amount < 0 {
 		provider = OtherProviders

@@ -90,9 +90,12 @@ func (p ProviderCost) With(price Money) ProviderCost {
 	return p
 }
 
+// FirstKept returns the date of the first day that is kept at a time.
+func FirstKept(at time.Time) string { return at.Add(-CostDays * oneDay).Format(time.DateOnly) }
+
 // Kept are the days that are remembered at a time, the oldest first.
 func Kept(days []CostDay, at time.Time) []CostDay {
-	first := at.Add(-CostDays * oneDay).Format(time.DateOnly)
+	first := FirstKept(at)
 	old := 0
 	for old < len(days) && days[old].Date < first {
 		old++
