@@ -135,7 +135,7 @@ func TestEndedGroupsCountInTheirAccount(t *testing.T) {
 type gatedGroups struct {
 	*fakeGroups
 	arrived chan string   // receives the group of each growth
-	goOn    chan struct{} // is closed to let all of them book
+	goOn    chan struct{} // is closed to let all calls book
 }
 
 func gated(f *fakeGroups) gatedGroups {
@@ -153,7 +153,7 @@ func (s gatedGroups) Grow(ctx context.Context, group string, delta int, priceCap
 	return s.fakeGroups.Grow(ctx, group, delta, priceCap, seen)
 }
 
-// A group whose own id is the account that another group names grows in turn with it.
+// A group whose own id is the account that another group names never grows at the same time as the other group.
 func TestOwnerOfAnAccountGrowsInTurn(t *testing.T) {
 	f, m := newFake(), &fakeMarket{}
 	m.nodes("milan", 200, 1)

@@ -124,8 +124,8 @@ func (o *Observer) billRunning(ctx context.Context, s state, b booked) {
 		}
 		bill = bill.Settled()
 		have, found := known.Find(g.Group, g.Cost.Since)
-		bill.Days, bill.From = have.Days, have.From
-		if !found || len(over) > 0 || have.Cost.At.Format(time.DateOnly) != bill.Cost.At.Format(time.DateOnly) {
+		bill.Days, bill.From = withDays(have.Days, over), have.From
+		if !found || have.Cost.At.Format(time.DateOnly) != bill.Cost.At.Format(time.DateOnly) {
 			bounded, cancel := context.WithTimeout(ctx, readBound)
 			defer cancel()
 			if _, days, err := o.Accounts.Costs(bounded, g.Group); err == nil {
@@ -142,6 +142,7 @@ func (o *Observer) billRunning(ctx context.Context, s state, b booked) {
 
 // withDays adds the days that have ended since the last step of a group.
 func withDays(days, over []money.CostDay) []money.CostDay {
+	days = slices.Clone(days)
 	for _, day := range over {
 		if !slices.ContainsFunc(days, func(d money.CostDay) bool { return d.Date == day.Date }) {
 			days = append(days, day)

@@ -200,7 +200,7 @@ func TestSavedCostsAreNotReplacedByLess(t *testing.T) {
 	})
 }
 
-// An observer that leads again does not replace what another leader has saved meanwhile.
+// An observer that leads again does not replace the bills that another leader has saved in between.
 func TestLeaderAgainReadsTheSavedBills(t *testing.T) {
 	path := t.TempDir() + "/costs"
 	synctest.Test(t, func(t *testing.T) {
@@ -230,7 +230,7 @@ func TestLeaderAgainReadsTheSavedBills(t *testing.T) {
 	})
 }
 
-// The days that are over since the last step of a group are saved, too.
+// The observer also saves the days that have ended since the last step of a group.
 func TestDayThatIsOverIsSaved(t *testing.T) {
 	billing(t, func(t *testing.T, a *accounts, costs *saves, rounds func(n int)) {
 		a.groups["a"] = billed("a", 7, 0)
@@ -241,6 +241,11 @@ func TestDayThatIsOverIsSaved(t *testing.T) {
 		bill, _ := savedBill(t, costs, "a")
 		require.Len(t, bill.Days, 1, "%+v", bill)
 		require.Equal(t, today, bill.Days[0].Date)
+		reads := a.reads
+		rounds(10)
+		require.LessOrEqual(t, a.reads-reads, 1, "a new leader reads the hub's bills; a group is queried once a day")
+		bill, _ = savedBill(t, costs, "a")
+		require.Len(t, bill.Days, 1)
 	})
 }
 
@@ -261,7 +266,7 @@ func TestOwnBillIsBetter(t *testing.T) {
 	})
 }
 
-// What is saved of many idle groups fits, so that nobody is asked at rest.
+// The saved bills of many idle groups fit, so that the observer queries no group at rest.
 func TestIdleGroupsAreNotQueried(t *testing.T) {
 	billing(t, func(t *testing.T, a *accounts, costs *saves, rounds func(n int)) {
 		for n := range 230 {
@@ -280,7 +285,7 @@ func TestIdleGroupsAreNotQueried(t *testing.T) {
 	})
 }
 
-// A hub whose history is lost gets its bills back also when none of them is of this month.
+// A hub whose history is lost gets its bills back, also when no bill has costs in this month.
 func TestHubLosesOldBills(t *testing.T) {
 	path := t.TempDir() + "/costs"
 	synctest.Test(t, func(t *testing.T) {

@@ -321,7 +321,7 @@ func TestALargeHubIsObservedInTime(t *testing.T) {
 	})
 }
 
-// A node that is lost while the observer is paused costs until the last round that listed what exists.
+// A node that is lost while the observer is paused costs until the last round that listed the objects.
 func TestPausedRoundsHaveSeenNothing(t *testing.T) {
 	h := newHub().with([]fleet.InstanceView{row("n1", fleet.Ready)}, "a/n1")
 	h.found = []fleet.Found{whole(attempt("n1"))}

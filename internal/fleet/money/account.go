@@ -91,7 +91,7 @@ func (b Bill) Spent() Spent {
 // monthOnly is the layout of a month.
 const monthOnly = "2006-01"
 
-// Ended has what the hub publishes about ended groups.
+// Ended is the summary of ended groups that the hub publishes.
 type Ended struct {
 	// Bills is the number of bills that the hub has, Rows the sums of the month of the last one.
 	Bills int     `json:"bills"`
