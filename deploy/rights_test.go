@@ -85,18 +85,23 @@ var needsOfLease = map[string][]right{"leaderelection": {
 	{where: "hub", verb: "update", resource: "coordination.k8s.io/leases", name: hubName},
 }}
 
-// hubName is the name of the default hub's Lease and ConfigMap.
-var hubName = observer.Name("default")
+// hubName is the name of the default hub's Lease and ConfigMap, costsName of the ConfigMap with its bills.
+var hubName, costsName = observer.Name("default"), observer.CostsName("default")
 
-// needsOfHub are the rights on the ConfigMap in which the observer keeps what it knows.
+// needsOfHub are the rights on the ConfigMaps in which the observer keeps its state and the bills. The bills are loaded
+// without a mark of the reader, so Load concerns the state alone.
 var needsOfHub = map[string][]right{
 	"configmap.go Read c.Client.CoreV1().ConfigMaps(Namespace).Get": {
 		{where: "hub", verb: "get", resource: "/configmaps", name: hubName},
+		{where: "hub", verb: "get", resource: "/configmaps", name: costsName},
 	},
 	"configmap.go Load maps.Get":    {{where: "hub", verb: "get", resource: "/configmaps", name: hubName}},
 	"configmap.go Load maps.Update": {{where: "hub", verb: "update", resource: "/configmaps", name: hubName}},
 	"configmap.go Save maps.Create": on("hub", "create", "/configmaps"),
-	"configmap.go Save maps.Update": {{where: "hub", verb: "update", resource: "/configmaps", name: hubName}},
+	"configmap.go Save maps.Update": {
+		{where: "hub", verb: "update", resource: "/configmaps", name: hubName},
+		{where: "hub", verb: "update", resource: "/configmaps", name: costsName},
+	},
 	"round.go round o.Backend.List": nil, // the backend's own
 }
 
