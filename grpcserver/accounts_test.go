@@ -119,7 +119,7 @@ func TestEndedGroupsCountInTheirAccount(t *testing.T) {
 
 	read := func(now []money.Spent, why error) {
 		rows, failure = now, why
-		s.ended.next = time.Time{}
+		s.ended.readNow()
 		require.NoError(t, c.refresh())
 	}
 	read(closed, nil)
@@ -178,6 +178,13 @@ func TestOwnerOfAnAccountGrowsInTurn(t *testing.T) {
 	close(slow.goOn)
 	all.Wait()
 	require.EqualValues(t, 4, booked.Load())
+}
+
+// readNow lets the next refresh read the sums of ended groups.
+func (e *ended) readNow() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.next = time.Time{}
 }
 
 // A group that was removed from the config while no server ran, and that has no instances, has cost its account's month.
@@ -245,7 +252,7 @@ func TestReadOfEndedHoldsNoCallUp(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, s.Start(t.Context()))
 	c := newClient(t, s)
-	s.ended.next = time.Time{}
+	s.ended.readNow()
 	slow.Store(true)
 	var all sync.WaitGroup
 	all.Go(func() { _ = c.refresh() })

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -325,23 +326,23 @@ func TestALargeHubIsObservedInTime(t *testing.T) {
 func TestPausedRoundsHaveSeenNothing(t *testing.T) {
 	h := newHub().with([]fleet.InstanceView{row("n1", fleet.Ready)}, "a/n1")
 	h.found = []fleet.Found{whole(attempt("n1"))}
-	paused := false
+	var paused atomic.Bool
 	synctest.Test(t, func(t *testing.T) {
 		o := h.observer()
 		o.Hub = func(context.Context) (workflows.HubState, error) {
-			return workflows.HubState{ObserverPaused: paused}, nil
+			return workflows.HubState{ObserverPaused: paused.Load()}, nil
 		}
 		leads(t, o, func(next func() error) {
 			for range 4 {
 				time.Sleep(time.Minute)
 				require.NoError(t, next())
 			}
-			paused = true
+			paused.Store(true)
 			time.Sleep(8*time.Hour + 30*time.Second) // between two rounds
 			h.mu.Lock()
 			h.found = []fleet.Found{whole(attempt("other"))}
 			h.mu.Unlock()
-			paused = false
+			paused.Store(false)
 			require.NoError(t, next())
 			d := h.rows["group/a"]
 			require.Contains(t, d.Missing, "n1", "%+v", d)

@@ -144,10 +144,19 @@ func (b *Backend) Restamp(ctx context.Context, a fleet.Attempt) error {
 	if err := unsettled(node); err != nil {
 		return err
 	}
-	if err := b.tell(ctx, node, a, nil); err != nil {
+	if err := b.tell(ctx, node, a, priceOf(record)); err != nil {
 		return err
 	}
 	return b.stamp(ctx, node, a.InstanceID())
+}
+
+// priceOf returns the annotations with the price of a record's Node.
+func priceOf(record *corev1.ConfigMap) map[string]string {
+	booking := backend.BookingOf(record.Annotations)
+	if booking == nil {
+		return nil
+	}
+	return backend.NodeSpec{Booking: *booking}.Price()
 }
 
 // unsettled is ErrNotYet of a Node without an instance id that is not to be stamped again yet.

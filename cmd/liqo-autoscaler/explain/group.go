@@ -184,3 +184,32 @@ func (w World) hint(misfits []fit.Misfit, spec fleet.GroupSpec) string {
 	}
 	return ""
 }
+
+// whole replaces the group's verdict for pods that Cluster Autoscaler provisions all together or not at all. room is
+// the number of nodes for which the offers have room; -1 when the number is unknown.
+func (g *Group) whole(w World, s fleet.Snapshot, room int) {
+	if w.Planned == nil || w.Planned.Together <= 1 || g.Reason != NotRequestedYet {
+		return
+	}
+	each := fit.PerNode(w.Pod, template.Of(s.Spec.InstanceSpec))
+	need, may, reason := (w.Planned.Together+each-1)/each, s.Max-s.Target, AtMax
+	if room >= 0 && room < may {
+		may, reason = room, NoOffer
+	}
+	text := fmt.Sprintf("%d pods need %d new nodes, and the group may grow by %d", w.Planned.Together, need, may)
+	if need <= may {
+		g.Message = text + "; Cluster Autoscaler has not asked for a node yet"
+		return
+	}
+	g.Reason, g.Message = reason, text+": Cluster Autoscaler provisions a request whole or not at all, in one group or "+
+		"in groups that it balances; free capacity of existing nodes is not counted"
+}
+
+// differs replaces the group's verdict when one of its Nodes differs from the template, and the pod does not fit there.
+func (g *Group) differs(w World, spec fleet.GroupSpec) {
+	var misfit string
+	if g.Differing, misfit = w.differing(spec); misfit != "" && g.Reason == NotRequestedYet {
+		g.Reason, g.Message = NodesDiffer, misfit+"; Cluster Autoscaler takes the group's shape from an existing Node: undo "+
+			"the change, and in place of a taint use `liqo-autoscaler cordon provider ID`"
+	}
+}

@@ -74,3 +74,10 @@ func (i Instance) state() string {
 	}
 	return text
 }
+
+// Trigger is a pod for which Cluster Autoscaler requested nodes.
+type Trigger struct {
+	Pod     string    `json:"pod"`
+	At      time.Time `json:"at"`
+	Message string    `json:"message"`
+}

@@ -156,3 +156,21 @@ func scheduledCondition(pod *corev1.Pod) *corev1.PodCondition {
 	}
 	return nil
 }
+
+// withoutWebhook explains a pod that fits nowhere for lack of the toleration alone.
+func (p *Pod) withoutWebhook(w World) {
+	if w.Planned == nil || w.Planned.Way == Created || p.Reason != NoGroupFits || ToleratesVirtualNodes(w.Pod) {
+		return
+	}
+	p.Message = inMemoryFitsNowhere
+	if w.Planned.Way == DryRun {
+		p.Message += unlessDryRun
+	}
+	w.Pod = w.Pod.DeepCopy()
+	w.Pod.Spec.Tolerations = append(w.Pod.Spec.Tolerations, LiqoToleration)
+	with := OfPod(w)
+	p.WithToleration = string(with.Reason) + ": " + with.Message
+	if with.Reason == NoGroupFits {
+		p.WithToleration += ": " + with.Groups[0].Message
+	}
+}

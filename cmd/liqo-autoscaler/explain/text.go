@@ -149,3 +149,21 @@ func (i Instance) requestedFor(t *page) {
 		t.line(1, "and for %d more pods", i.MoreTriggers)
 	}
 }
+
+// Pods are the pods of a file.
+type Pods []Pod
+
+// Text prints them for people.
+func (p Pods) Text(out io.Writer) error {
+	for n, pod := range p {
+		if n > 0 {
+			if _, err := io.WriteString(out, "\n"); err != nil {
+				return err
+			}
+		}
+		if err := pod.Text(out); err != nil {
+			return err
+		}
+	}
+	return nil
+}

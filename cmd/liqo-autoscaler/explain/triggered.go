@@ -24,13 +24,6 @@ const (
 // maxTriggers is how many pods are listed.
 const maxTriggers = 5
 
-// Trigger is a pod for which Cluster Autoscaler requested nodes.
-type Trigger struct {
-	Pod     string    `json:"pod"`
-	At      time.Time `json:"at"`
-	Message string    `json:"message"`
-}
-
 // Triggered adds the pods for which Cluster Autoscaler requested nodes of the group when it requested the instance. An
 // event names the groups, and not the instances, so the pods of two requests that followed each other are listed for
 // both.

@@ -69,3 +69,25 @@ const (
 // order are the reasons of groups, best first.
 var order = []Reason{OnItsWay, NotRequestedYet, BackingOff, NoOffer, NodesDiffer, SpendingLimit, AtMax, Paused,
 	NoGroupFits, NotConfigured}
+
+// Planned is a pod that a manifest describes. It need not exist.
+type Planned struct {
+	Pod *corev1.Pod
+	// Object names the object that the pod is from, as in "Deployment shop/web".
+	Object string
+	Way    Way
+	// Together is how many such pods Cluster Autoscaler provisions whole or not at all; 0 when it considers each alone.
+	Together int
+	// Never is why Cluster Autoscaler requests no node for such pods; empty when it does.
+	Never string
+}
+
+// Way is where Cluster Autoscaler has the pod from, which decides whether the pod passes Liqo's webhook.
+type Way string
+
+// The ways.
+const (
+	Created  Way = "created"  // from the API server, which calls the webhook
+	InMemory Way = "inMemory" // Cluster Autoscaler makes it in its memory
+	DryRun   Way = "dryRun"   // as InMemory; from 1.36 on the pod passes the webhook in a dry run
+)

@@ -78,7 +78,8 @@ func (f statusFlags) snapshots(ctx context.Context, groups *flow.Groups, more ..
 // that run.
 func (f statusFlags) sharing(ctx context.Context, groups *flow.Groups,
 	asked []fleet.Snapshot) ([]fleet.Snapshot, error) {
-	limited := func(s fleet.Snapshot) bool { return s.Spec != nil && s.Spec.Spending != nil } // another group may name its id
+	// Another group may name the id of one with limits as its account.
+	limited := func(s fleet.Snapshot) bool { return s.Spec != nil && s.Spec.Spending != nil }
 	if len(f.groups) == 0 || !slices.ContainsFunc(asked, limited) {
 		return asked, nil
 	}

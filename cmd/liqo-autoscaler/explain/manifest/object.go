@@ -13,23 +13,6 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/cmd/liqo-autoscaler/explain"
 )
 
-// known makes an empty object of each kind, by apiVersion and kind.
-var known = map[string]func() metav1.Object{
-	"v1 Pod":                   func() metav1.Object { return &corev1.Pod{} },
-	"v1 PodTemplate":           func() metav1.Object { return &corev1.PodTemplate{} },
-	"v1 ReplicationController": func() metav1.Object { return &corev1.ReplicationController{} },
-	"apps/v1 DaemonSet":        func() metav1.Object { return &appsv1.DaemonSet{} },
-	"apps/v1 Deployment":       func() metav1.Object { return &appsv1.Deployment{} },
-	"apps/v1 ReplicaSet":       func() metav1.Object { return &appsv1.ReplicaSet{} },
-	"apps/v1 StatefulSet":      func() metav1.Object { return &appsv1.StatefulSet{} },
-	"batch/v1 CronJob":         func() metav1.Object { return &batchv1.CronJob{} },
-	"batch/v1 Job":             func() metav1.Object { return &batchv1.Job{} },
-	"autoscaling.x-k8s.io/v1 ProvisioningRequest":      func() metav1.Object { return &provisioningRequest{} },
-	"autoscaling.x-k8s.io/v1beta1 ProvisioningRequest": func() metav1.Object { return &provisioningRequest{} },
-	"autoscaling.x-k8s.io/v1alpha1 CapacityBuffer":     func() metav1.Object { return &capacityBuffer{} },
-	"autoscaling.x-k8s.io/v1beta1 CapacityBuffer":      func() metav1.Object { return &capacityBuffer{} },
-}
-
 const kindPodTemplate = "PodTemplate"
 
 // object is an object of the file.
@@ -72,22 +55,6 @@ func (o object) template() *corev1.PodTemplateSpec {
 		return &is.Spec.Template
 	}
 	return nil
-}
-
-// pods returns the pods of the object. It marks the PodTemplates of the file that it uses.
-func (o object) pods(all []object, used map[key]bool) ([]explain.Planned, error) {
-	switch is := o.is.(type) {
-	case *provisioningRequest:
-		return is.pods(o.key, all, used)
-	case *capacityBuffer:
-		return is.pods(o.key, all, used)
-	}
-	way := explain.Created
-	if o.kind == kindPodTemplate {
-		way = explain.InMemory
-	}
-	planned, err := o.planned(o.key.String(), way)
-	return []explain.Planned{planned}, err
 }
 
 // planned makes of the object's template the pod that Cluster Autoscaler sees, found unschedulable.

@@ -11,6 +11,10 @@ import (
 	"slices"
 	"strings"
 
+	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/yaml"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/cmd/liqo-autoscaler/explain"
@@ -137,4 +141,37 @@ func kinds() string {
 	}
 	slices.Sort(all)
 	return strings.Join(slices.Compact(all), ", ")
+}
+
+// known makes an empty object of each kind, by apiVersion and kind.
+var known = map[string]func() metav1.Object{
+	"v1 Pod":                   func() metav1.Object { return &corev1.Pod{} },
+	"v1 PodTemplate":           func() metav1.Object { return &corev1.PodTemplate{} },
+	"v1 ReplicationController": func() metav1.Object { return &corev1.ReplicationController{} },
+	"apps/v1 DaemonSet":        func() metav1.Object { return &appsv1.DaemonSet{} },
+	"apps/v1 Deployment":       func() metav1.Object { return &appsv1.Deployment{} },
+	"apps/v1 ReplicaSet":       func() metav1.Object { return &appsv1.ReplicaSet{} },
+	"apps/v1 StatefulSet":      func() metav1.Object { return &appsv1.StatefulSet{} },
+	"batch/v1 CronJob":         func() metav1.Object { return &batchv1.CronJob{} },
+	"batch/v1 Job":             func() metav1.Object { return &batchv1.Job{} },
+	"autoscaling.x-k8s.io/v1 ProvisioningRequest":      func() metav1.Object { return &provisioningRequest{} },
+	"autoscaling.x-k8s.io/v1beta1 ProvisioningRequest": func() metav1.Object { return &provisioningRequest{} },
+	"autoscaling.x-k8s.io/v1alpha1 CapacityBuffer":     func() metav1.Object { return &capacityBuffer{} },
+	"autoscaling.x-k8s.io/v1beta1 CapacityBuffer":      func() metav1.Object { return &capacityBuffer{} },
+}
+
+// pods returns the pods of the object. It marks the PodTemplates of the file that it uses.
+func (o object) pods(all []object, used map[key]bool) ([]explain.Planned, error) {
+	switch is := o.is.(type) {
+	case *provisioningRequest:
+		return is.pods(o.key, all, used)
+	case *capacityBuffer:
+		return is.pods(o.key, all, used)
+	}
+	way := explain.Created
+	if o.kind == kindPodTemplate {
+		way = explain.InMemory
+	}
+	planned, err := o.planned(o.key.String(), way)
+	return []explain.Planned{planned}, err
 }
