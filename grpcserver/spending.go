@@ -19,12 +19,11 @@ import (
 // affords is how many more nodes the group's hard limits of spending allow, and what they may cost an hour altogether.
 // For each node at least the smallest amount of money is left: nothing would bound a node with less.
 func (s *Server) affords(g *group, p *picture, now time.Time) (nodes int, left money.Money) {
-	if sp := g.terms.Load().spec.Spending; sp != nil {
-		left = sp.Left(s.balance(g, p, now))
-	} else {
-		left = money.Unbounded
+	sp := g.terms.Load().spec.Spending
+	if sp == nil {
+		return maxTarget, money.Unbounded
 	}
-	if left == money.Unbounded {
+	if left = sp.Left(s.balance(g, p, now)); left == money.Unbounded {
 		return maxTarget, left
 	}
 	f, _ := s.figure(g.id)
@@ -179,8 +178,9 @@ func (s *Server) readEnded(ctx context.Context) {
 
 // spentOf returns the costs of a group in this month, by its snapshot.
 func spentOf(account string, s fleet.Snapshot) money.Spent {
-	bill := money.Bill{Group: s.Group, Account: account}
-	bill.Cost, _ = s.Cost.Until(time.Now())
+	bill := s.Bill()
+	bill.Account = account
+	bill.Cost, _ = bill.Cost.Until(time.Now())
 	return bill.Spent()
 }
 

@@ -14,18 +14,22 @@ func (s Snapshot) Account() (account, currency string) {
 	return s.Spec.Account(), s.Spec.CurrencyOrDefault()
 }
 
-// Balances returns the balance of each group's account, by group, from the running groups and the month's sums of
-// the ended groups. The snapshots must include all groups that share an account.
-func Balances(snapshots []Snapshot, ended []money.Spent, now time.Time) map[string]money.Balance {
-	members := map[string][]money.Member{}
-	for _, s := range snapshots {
-		account, _ := s.Account()
-		members[account] = append(members[account], money.Member{Group: s.Group, Cost: s.Cost})
+// Bill returns the costs that the group has published, without its past days.
+func (s Snapshot) Bill() money.Bill {
+	account, _ := s.Account()
+	return money.Bill{Group: s.Group, Account: account, Cost: s.Cost, Epoch: s.Epoch, Revision: s.Revision,
+		Booked: s.Booked}
+}
+
+// Balance returns the balance of the group's account, from the running groups and the month's sums of the ended groups.
+// The snapshots must include all groups that share the account, the group itself too.
+func (s Snapshot) Balance(all []Snapshot, ended []money.Spent, now time.Time) money.Balance {
+	account, currency := s.Account()
+	var members []money.Member
+	for _, m := range all {
+		if of, _ := m.Account(); of == account {
+			members = append(members, money.Member{Group: m.Group, Cost: m.Cost})
+		}
 	}
-	balances := map[string]money.Balance{}
-	for _, s := range snapshots {
-		account, currency := s.Account()
-		balances[s.Group] = money.Together(account, currency, members[account], ended, now)
-	}
-	return balances
+	return money.Together(account, currency, members, ended, now)
 }

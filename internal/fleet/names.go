@@ -46,11 +46,20 @@ func NewEpoch(start time.Time) string { return strconv.FormatInt(start.Unix(), 3
 
 // nextEpoch is the second after an epoch's; the epoch itself when it is none.
 func nextEpoch(epoch string) string {
-	seconds, err := strconv.ParseInt(epoch, 36, 64)
-	if err != nil {
+	start, ok := EpochTime(epoch)
+	if !ok {
 		return epoch
 	}
-	return strconv.FormatInt(seconds+1, 36)
+	return NewEpoch(start.Add(time.Second))
+}
+
+// EpochTime returns the second that an epoch names, in UTC; ok is false for another text.
+func EpochTime(epoch string) (start time.Time, ok bool) {
+	seconds, err := strconv.ParseInt(epoch, 36, 64)
+	if err != nil {
+		return time.Time{}, false
+	}
+	return time.Unix(seconds, 0).UTC(), true
 }
 
 // EpochBefore reports whether epoch a began before b. Epochs are base 36 seconds, so they compare by length first.
@@ -86,7 +95,8 @@ func InstanceOfKey(key string) string {
 	return key
 }
 
-// GroupOfKey is the node group of a hold's key, an ObjectName or a StandbyKey; "" when it is neither.
+// GroupOfKey is the node group of a hold's key, an ObjectName or a StandbyKey, or of an InstanceName; "" for another
+// text.
 func GroupOfKey(key string) string {
 	if name, standby := strings.CutPrefix(key, standbyPrefix); standby {
 		group, _, _ := strings.Cut(name, "/")

@@ -116,9 +116,8 @@ func (o *Observer) billRunning(ctx context.Context, s state, b booked) {
 		if g.Recovering || g.Cost.IsEmpty() || old || g.Position().Behind(s.Records[g.Group].Position) {
 			return
 		}
-		bill := money.Bill{Group: g.Group, Cost: g.Cost, Epoch: g.Epoch, Revision: g.Revision, Booked: g.Booked}
+		bill := g.Bill()
 		var over []money.CostDay
-		bill.Account, _ = g.Account()
 		if rate, unpriced := g.Cost.Rate(); rate > 0 || unpriced > 0 {
 			bill.Cost, over = g.Cost.Until(time.Now())
 		}
@@ -205,7 +204,7 @@ func (o *Observer) isOver(ctx context.Context, bill money.Bill, b booked, w worl
 		since = time.Now()
 		o.bills.absent[bill.Group] = since
 	}
-	sent := func(s money.Spent) bool { return s.Group == bill.Group && s.Since.Equal(bill.Cost.Since) }
+	sent := func(s money.Spent) bool { return s.Is(bill.Group, bill.Cost.Since) }
 	return slices.ContainsFunc(o.bills.ended.Rows, sent) || time.Since(since) >= goneFor, nil
 }
 

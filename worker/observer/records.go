@@ -90,10 +90,11 @@ func (r *Records) Bill(ctx context.Context, group string) (bill money.Bill, know
 		return bill, false, fmt.Errorf("read the saved costs: %w", err)
 	}
 	s, err := readBills(document)
-	if bill, known = s.Running.Latest(group); !known {
-		bill, known = s.Ended.Latest(group)
-		bill.Ended = true
+	if bill, known = s.Running.Latest(group); known {
+		return bill, known, err
 	}
+	bill, known = s.Ended.Latest(group)
+	bill.Ended = known
 	return bill, known, err
 }
 

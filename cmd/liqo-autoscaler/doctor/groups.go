@@ -40,7 +40,7 @@ func (r *Report) conditions(in Installation, g fleet.Snapshot, where string) {
 		d := choice.Choose(g.Spec.InstanceSpec, in.Market.Candidates(), nil, choice.Rank{}, in.Now)
 		cheapest = choice.Cheapest(d.Assessments)
 	}
-	balance := fleet.Balances(in.Temporal.Groups, in.Temporal.Ended, in.Now)[g.Group]
+	balance := g.Balance(in.Temporal.Groups, in.Temporal.Ended, in.Now)
 	for _, c := range g.Conditions(balance, cheapest) {
 		switch c.Name {
 		case fleet.BlockPaused:

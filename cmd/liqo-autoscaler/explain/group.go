@@ -73,7 +73,7 @@ func (w World) group(s fleet.Snapshot, ca caGroup) Group {
 	}
 	g.instances(w, s)
 	room := w.offers(&g, s)
-	g.Reason, g.Message = g.judge(s, ca, room, fleet.Balances(w.Groups, w.Ended, w.Now)[s.Group])
+	g.Reason, g.Message = g.judge(s, ca, room, s.Balance(w.Groups, w.Ended, w.Now))
 	g.whole(w, s, room)
 	g.differs(w, *s.Spec)
 	return g

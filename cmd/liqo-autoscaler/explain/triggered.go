@@ -3,11 +3,12 @@ package explain
 import (
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
 // ReasonTriggered is the reason of the event that Cluster Autoscaler writes about each pod of a scale-up, after it has
@@ -51,21 +52,13 @@ func (i *Instance) Triggered(events []corev1.Event) {
 
 // booking returns the node group of an instance and when it was booked, from its name.
 func booking(instance string) (group string, at time.Time, ok bool) {
-	rest, _, ok := cutLast(instance)
+	group = fleet.GroupOfKey(instance)
+	epoch, _, ok := fleet.ParseInstanceName(group, instance)
 	if !ok {
 		return "", at, false
 	}
-	group, epoch, ok := cutLast(rest)
-	seconds, err := strconv.ParseInt(epoch, 36, 64)
-	return group, time.Unix(seconds, 0), ok && err == nil
-}
-
-func cutLast(text string) (before, after string, ok bool) {
-	n := strings.LastIndexByte(text, '-')
-	if n < 0 {
-		return "", "", false
-	}
-	return text[:n], text[n+1:], true
+	at, ok = fleet.EpochTime(epoch)
+	return group, at, ok
 }
 
 // times returns when an event happened first and last.

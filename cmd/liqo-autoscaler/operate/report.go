@@ -83,8 +83,8 @@ func (f statusFlags) report(ctx context.Context, groups *flow.Groups, hub *flow.
 	ended = slices.DeleteFunc(ended, func(b money.Bill) bool { return !asked(b) })
 	running, err := connect.ReadAll(names, len(f.groups) == 0, func(name string) (money.Bill, error) {
 		s, days, err := groups.Costs(ctx, name)
-		b := money.Bill{Group: name, Cost: s.Cost, Days: days}
-		b.Account, _ = s.Account()
+		b := s.Bill()
+		b.Days = days
 		if _, known := ended.Latest(name); known && errors.Is(err, fleet.ErrNotRunning) {
 			return money.Bill{}, nil // it has ended
 		}

@@ -2,7 +2,6 @@ package show
 
 import (
 	"slices"
-	"strconv"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -118,9 +117,8 @@ func StatusOf(ended []money.Spent, snapshots ...fleet.Snapshot) Status {
 	for _, s := range snapshots {
 		at = fleet.Later(at, s.Cost.At)
 	}
-	balances := fleet.Balances(snapshots, ended, at)
 	for _, s := range snapshots {
-		out.Groups = append(out.Groups, groupOf(s, balances[s.Group]))
+		out.Groups = append(out.Groups, groupOf(s, s.Balance(snapshots, ended, at)))
 		for _, h := range s.Standby {
 			out.Standby = append(out.Standby, Standby{Provider: h.Provider, Group: s.Group, State: h.State,
 				Since: h.Since.UTC()})
@@ -167,7 +165,6 @@ func (s Status) With(providers []fleet.ProviderSnapshot) Status {
 // left of is known to be reached.
 func (s Status) Priced(snapshots []fleet.Snapshot, ended []money.Spent, offers []choice.Candidate,
 	now time.Time) Status {
-	balances := fleet.Balances(snapshots, ended, now)
 	for _, snapshot := range snapshots {
 		if snapshot.Spec == nil || snapshot.Spec.Spending == nil {
 			continue
@@ -176,7 +173,8 @@ func (s Status) Priced(snapshots []fleet.Snapshot, ended []money.Spent, offers [
 		verdicts := choice.Choose(spec.InstanceSpec, offers, nil, choice.Rank{Name: spec.ID}, now).Assessments
 		for n := range s.Groups {
 			if s.Groups[n].Name == snapshot.Group {
-				s.Groups[n].Conditions = snapshot.Conditions(balances[snapshot.Group], choice.Cheapest(verdicts))
+				balance := snapshot.Balance(snapshots, ended, now)
+				s.Groups[n].Conditions = snapshot.Conditions(balance, choice.Cheapest(verdicts))
 			}
 		}
 	}
@@ -189,9 +187,7 @@ func groupOf(s fleet.Snapshot, b money.Balance) Group {
 		Epoch: s.Epoch, Revision: s.Revision, AsOf: s.At.UTC(), Cost: costOf(s, b),
 		Conditions: s.Conditions(b, 0),
 	}
-	if seconds, err := strconv.ParseInt(s.Epoch, 36, 64); err == nil {
-		g.Started = time.Unix(seconds, 0).UTC()
-	}
+	g.Started, _ = fleet.EpochTime(s.Epoch)
 	if s.Spec != nil {
 		g.Shape = s.Spec.Shape
 	}

@@ -38,7 +38,7 @@ type Bill struct {
 	Days []CostDay `json:"days,omitempty"`
 	// From is the first day that is still known; empty when all days since Cost.Since are.
 	From string `json:"from,omitempty"`
-	// Epoch and Revision are the position of the group's history that the bill is of.
+	// Epoch, Revision and Booked are the position of the group's history that the bill is of.
 	Epoch    string `json:"epoch,omitempty"`
 	Revision int64  `json:"revision,omitempty"`
 	Booked   int    `json:"booked,omitempty"`
@@ -55,7 +55,7 @@ func (b Bill) Replaces(have Bill) bool {
 	return have.Cost.At.Before(b.Cost.At)
 }
 
-// Is reports whether both are the bill of the same life of a group.
+// Is reports whether the bill is of this life of a group.
 func (b Bill) Is(group string, since time.Time) bool {
 	return b.Group == group && b.Cost.Since.Equal(since)
 }
@@ -108,8 +108,13 @@ type Spent struct {
 	Amount   Money     `json:"amount"`
 }
 
+// Is reports whether the row is of this life of a group.
+func (s Spent) Is(group string, since time.Time) bool {
+	return s.Group == group && s.Since.Equal(since)
+}
+
 // SameLife reports whether both rows are of the same life of a group.
-func (s Spent) SameLife(o Spent) bool { return s.Group == o.Group && s.Since.Equal(o.Since) }
+func (s Spent) SameLife(o Spent) bool { return s.Is(o.Group, o.Since) }
 
 // Bill returns a bill of the month's sum alone, for a hub whose bills are lost.
 func (s Spent) Bill() Bill {
@@ -140,22 +145,17 @@ func Together(account, currency string, running []Member, ended []Spent, now tim
 		if b := m.Cost.Balance(now); b.Currency == currency {
 			sum.Rate, sum.Reserved = sum.Rate.Plus(b.Rate), sum.Reserved.Plus(b.Reserved)
 			sum.Month = sum.Month.Plus(b.Month)
-			sum.At = later(sum.At, b.At)
+			if b.At.After(sum.At) {
+				sum.At = b.At
+			}
 		}
 	}
 	month := sum.At.Format(monthOnly)
 	for _, s := range ended {
-		continued := func(m Member) bool { return m.Group == s.Group && m.Cost.Since.Equal(s.Since) }
+		continued := func(m Member) bool { return s.Is(m.Group, m.Cost.Since) }
 		if s.Account == account && s.Currency == currency && s.Month == month && !slices.ContainsFunc(running, continued) {
 			sum.Month = sum.Month.Plus(s.Amount)
 		}
 	}
 	return sum
-}
-
-func later(a, b time.Time) time.Time {
-	if a.After(b) {
-		return a
-	}
-	return b
 }

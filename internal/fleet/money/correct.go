@@ -12,7 +12,10 @@ import (
 // below zero.
 func (c *Cost) Correct(days []CostDay, provider string, price Money, since time.Time, back bool) []CostDay {
 	days = slices.Clone(days)
-	at := later(since.UTC().Truncate(time.Second), c.Since)
+	at := since.UTC().Truncate(time.Second)
+	if at.Before(c.Since) {
+		at = c.Since
+	}
 	for price > 0 && at.Before(c.At) {
 		until := at.Truncate(oneDay).Add(oneDay)
 		if c.At.Before(until) {
