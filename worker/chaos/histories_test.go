@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"testing"
 
 	"go.temporal.io/api/enums/v1"
 	"go.temporal.io/api/history/v1"
@@ -27,7 +28,8 @@ var failing = []string{workflows.TypePeering, workflows.TypeUnpeering, workflows
 
 var drivers = map[string]bool{workflows.TypeScaleOut: true, workflows.TypeScaleIn: true}
 
-// stopped is how a driver fails that its group has stopped, or that was reset. Any other failure is a defect.
+// stopped is the error type of a driver that its group has stopped, or that was reset. A failure of any type but this
+// one and the failures that triedAll accepts is a defect.
 const stopped = "Stopped"
 
 // harmless are the causes for which Temporal fails a workflow task that was done well.
@@ -100,10 +102,42 @@ func (r *run) forget(ctx context.Context) (ended int) {
 	return ended
 }
 
-// foundNoRoom reports whether a scale-out has ended because the providers that had not failed its instance were full
-// for its budget. That is no defect: both groups together may want more than two of the three providers have.
-func foundNoRoom(kind, message string) bool {
-	return kind == workflows.TypeInstanceFailed && strings.HasPrefix(message, string(fleet.CodeNoCapacity)+": ")
+// triedAll reports whether a scale-out has ended without a node for a reason outside the product: the providers were
+// full for its whole budget, or its message names each provider with the reason why it could not be used. The monkey
+// makes providers refuse, hang and vanish, so all of them can fail one instance. A message that leaves a provider out
+// is a defect: the scale-out has ended although a provider was not tried.
+func triedAll(kind, message string, providers []string) bool {
+	code, reasons, _ := strings.Cut(message, ": ")
+	switch {
+	case kind != workflows.TypeInstanceFailed:
+		return false
+	case fleet.Code(code) == fleet.CodeNoCapacity:
+		return true
+	case !fleet.Code(code).Row().Blames:
+		return false
+	}
+	_, reasons, _ = strings.Cut(reasons, "; then ")
+	return !slices.ContainsFunc(providers, func(p string) bool { return !strings.Contains(reasons, p+": ") })
+}
+
+func TestScaleOutMayFailWhenEachProviderDid(t *testing.T) {
+	three := []string{"p1", "p2", "p3"}
+	for message, want := range map[string]bool{
+		"NoCapacity: no provider for group red: p1: full": true,
+		"Refused: provider p2 says: no; then no provider for group red: p1: it failed this instance before; " +
+			"p2: it failed this instance before; file: offer p3: identify provider of p3.kubeconfig: unreachable": true,
+		"Refused: provider p3: no; then no provider for group red: p1: it failed this instance before; p2: full": false,
+		"Refused: p1: p2: p3: no":    false,
+		"Internal: p1: ; p2: ; p3: ": false,
+		"":                           false,
+	} {
+		if got := triedAll(workflows.TypeInstanceFailed, message, three); got != want {
+			t.Errorf("%q: may fail: %t, want %t", message, got, want)
+		}
+		if triedAll("Panic", message, three) {
+			t.Errorf("%q may be a panic", message)
+		}
+	}
 }
 
 // histories judges every run: none has failed for a defect, no task of one fails again and again, and each replays. It
@@ -137,7 +171,7 @@ func (s *stack) histories(ctx context.Context, violate func(string, ...any)) (ru
 		for _, e := range h.GetEvents() {
 			ended := e.GetWorkflowExecutionFailedEventAttributes().GetFailure()
 			if kindOf := ended.GetApplicationFailureInfo().GetType(); ended != nil && drivers[kind] && kindOf != stopped &&
-				!foundNoRoom(kindOf, ended.GetMessage()) {
+				!triedAll(kindOf, ended.GetMessage(), s.providers) {
 				violate("%s (run %s) has failed: %s %s", id, run, kindOf, ended.GetMessage())
 			}
 			failed := e.GetWorkflowTaskFailedEventAttributes()
