@@ -10,11 +10,12 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// How soon a pass of a step comes again: one that has not reached its end, and one that has found no place.
+// This file decides when the next pass of a step runs: after a pass that did not finish, and after a pass that found no
+// free place.
 
-// How long a step waits for its next pass, at most: one that somebody waits for; a removal; a removal whose provider
-// has been away for some four minutes; and one whose provider has been away for half an hour. Temporal Cloud bills each
-// pass and each heartbeat.
+// Longest waits between two passes of a step: soonAgain when a workflow waits for the result; laterAgain for a removal;
+// seldomAgain for a removal whose provider has been unreachable for about four minutes; hardlyAgain for one whose
+// provider has been unreachable for half an hour. Temporal Cloud bills each pass and each heartbeat.
 const (
 	soonAgain   = time.Second
 	laterAgain  = 5 * time.Second
@@ -24,8 +25,9 @@ const (
 	hardlyAfter = 60
 )
 
-// again is the error of a pass that did not reach its end: it frees its slot, and comes again after a while. A removal
-// that has made many passes sends no heartbeat here: it has no budget that the heartbeat would keep.
+// again returns the retryable error of a pass that did not finish: the step frees its slot, and its next pass runs
+// after a delay of at most most. A removal that has made many passes sends no heartbeat here, because it has no budget
+// that the heartbeat would keep.
 func (c *clock) again(ctx context.Context, f *fleet.Failure, most time.Duration) error {
 	passes := activity.GetInfo(ctx).Attempt
 	if most <= soonAgain || passes <= seldomAfter {
@@ -47,8 +49,8 @@ func againAfter(passes int32, most time.Duration) time.Duration {
 	return min(200*time.Millisecond<<min(passes-1, 8), most)
 }
 
-// A step that found no place comes again after busyDelay at least. When many wait they come one after the other, about
-// as often as places become free: each asking costs Temporal as much as a step does.
+// A step that found no place is retried after at least busyDelay. Many waiting steps are retried one after another,
+// about as often as places become free, because each try costs Temporal as much as a step.
 const (
 	busyDelay    = time.Second
 	maxBusyDelay = 30 * time.Second
@@ -56,7 +58,7 @@ const (
 	maxBetween   = 100 * time.Millisecond
 )
 
-// wait is how long a step waits that has found no place.
+// wait returns the delay before the next try of a step that has found no place.
 func (p *places) wait(now time.Time, most int) time.Duration {
 	held := max(p.held, now.Sub(p.changed))
 	between := min(max(held/time.Duration(most), minBetween), maxBetween)

@@ -14,21 +14,21 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet/money"
 )
 
-// TypeUnconfirmed is the error type of a Join whose group does not confirm the instance. It is no event, and blames
-// nobody. The group stops the driver of an instance that it does not know.
+// TypeUnconfirmed is the error type of a Join whose group does not confirm the instance. It records no Event and does
+// not count as a failure of the provider. The group stops the driver of an instance that it does not know.
 const TypeUnconfirmed = "Unconfirmed"
 
-// unconfirmedAgain is how long Join waits until it asks its group once more.
+// unconfirmedAgain is the delay before Join queries its group again.
 const unconfirmedAgain = 2 * time.Second
 
 // stillBooked returns no error when the instance's group books it. A restored backup resumes scale-outs whose instances
-// CA has deleted since, and an instance id is never used twice (I2). So Join needs the group's answer before it makes
-// anything: a published row of the instance, in a history that is not behind the observer's record. A group without
-// such a row receives the driver's view, and answers it with a stop. done is true when an earlier run of Join has told
-// the group that the instance is Ready, and its Node still is.
+// CA has deleted since, and an instance id is never used twice (I2). So Join needs the group's confirmation before it
+// creates objects: a published row of the instance, in a history that is not behind the observer's record. A group
+// without such a row receives the driver's view, and answers it with a stop. done is true when an earlier run of Join
+// has reported the instance as Ready to the group, and its Node still is Ready.
 func (a *Activities) stillBooked(ctx context.Context, in JoinInput) (done bool, err error) {
 	at := in.Node.Attempt
-	record, _, err := a.record(ctx, at.Group) // before the group, so that a group which moves on is not behind it
+	record, _, err := a.record(ctx, at.Group) // read before the group, which then cannot seem to be behind
 	if err != nil {
 		return false, unconfirmed(err.Error())
 	}
@@ -43,7 +43,7 @@ func (a *Activities) stillBooked(ctx context.Context, in JoinInput) (done bool, 
 	row := slices.IndexFunc(s.Instances, func(row fleet.InstanceView) bool {
 		return row.Name == at.Instance && row.State != fleet.StateDeleting
 	})
-	// A group that is busy has a row in phase Pending: it has not yet read that a provider was chosen.
+	// A busy group has a row in phase Pending: it has not yet read that a provider was chosen.
 	if row >= 0 && (s.Instances[row].Phase == fleet.Pending || s.Instances[row].Phase.Growing()) {
 		return false, nil
 	}
@@ -51,7 +51,7 @@ func (a *Activities) stillBooked(ctx context.Context, in JoinInput) (done bool, 
 		return true, nil
 	}
 	view := in.View
-	view.Sequence-- // the view Ready has in.View's: a group that takes the instance back must not have seen it
+	view.Sequence-- // in.View's sequence belongs to view Ready, which a group that books the instance again needs
 	err = a.Messages.View(ctx, at.Group, view)
 	return false, unconfirmed(errors.Join(fmt.Errorf("node group %s does not book instance %s", at.Group, at.Instance),
 		err).Error())
@@ -62,7 +62,7 @@ func unconfirmed(text string) error {
 		temporal.ApplicationErrorOptions{NextRetryDelay: unconfirmedAgain})
 }
 
-// record returns what the observer has saved of a group; known is false when it has saved nothing.
+// record returns the record that the observer has saved of a group; known is false when it has saved nothing.
 func (a *Activities) record(ctx context.Context, group string) (r fleet.GroupRecord, known bool, err error) {
 	if a.Records == nil {
 		return r, false, nil

@@ -11,11 +11,11 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet/choice"
 )
 
-// shownWithin is how soon a provider shows a hold, or has refused it, after a scale-out has chosen the provider.
+// shownWithin is the time after a scale-out's choice in which the provider shows the hold or has refused it.
 const shownWithin = 5 * time.Second
 
-// chosen are the amounts that scale-outs of this worker have chosen on providers and that no provider has shown yet:
-// whoever chooses a moment later does not choose the same place. The zero value is ready for use.
+// chosen holds the amounts that scale-outs of this worker have chosen on providers and that no provider shows yet. With
+// them, a scale-out that chooses a moment later does not choose the same capacity. The zero value is ready for use.
 type chosen struct {
 	mu sync.Mutex
 	of map[string][]chosenAmount // by provider
@@ -63,8 +63,9 @@ func (c *chosen) keep(provider string, keeps func(chosenAmount) bool) {
 	}
 }
 
-// takeFrom subtracts from a candidate the choices that its provider's state, as it was read then, does not show. It
-// returns how many of them are the group's. It drops those that the state shows, or would show.
+// takeFrom subtracts from a candidate the choices that its provider's state, as it was read at time read, does not
+// show. It returns how many of these choices belong to the group. It drops the choices that the state shows or would
+// show by now.
 func (c *chosen) takeFrom(from *choice.Candidate, state fleet.ProviderSnapshot, group string,
 	read, now time.Time) (own int) {
 	c.mu.Lock()

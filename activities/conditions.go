@@ -9,8 +9,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// Conditions is what the last round of the observer that this worker has run found wrong with providers. The zero
-// value is ready for use, and nil remembers nothing.
+// Conditions keeps the faults of providers that the last observer round in this worker found. The zero value is ready
+// for use, and nil keeps nothing.
 type Conditions struct {
 	mu sync.Mutex
 	at time.Time
@@ -19,14 +19,13 @@ type Conditions struct {
 	orphans []fleet.Orphan
 }
 
-// orphansLast is how long a list of orphans is worth telling to people, though others have run the rounds since.
+// orphansLast is the age up to which a list of orphans is published, though other workers have run the rounds since.
 const orphansLast = 15 * time.Minute
 
-// conditionsLast is how long a round is worth telling: the next one may run in another worker.
+// conditionsLast is the age up to which a round is published: the next round may run in another worker.
 const conditionsLast = 2 * time.Minute
 
-// Of are the conditions by provider, "" for one with which all is well; nil when this worker ran none of the last
-// rounds.
+// Of returns the conditions by provider, "" for a healthy provider; nil when this worker ran none of the last rounds.
 func (c *Conditions) Of(now time.Time) map[string]string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -36,7 +35,8 @@ func (c *Conditions) Of(now time.Time) map[string]string {
 	return maps.Clone(c.of)
 }
 
-// Orphans are what the last sweep found on providers; nil when this worker has run no round for a while.
+// Orphans returns the orphans that the last sweep found on providers; nil when this worker has run no round for a
+// while.
 func (c *Conditions) Orphans(now time.Time) []fleet.Orphan {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -11,15 +11,15 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet/choice"
 )
 
-// DiscoverInput asks which providers offer what an instance needs.
+// DiscoverInput describes the instance that needs a provider.
 type DiscoverInput struct {
 	Instance string             `json:"instance"`
 	Spec     fleet.InstanceSpec `json:"spec"`
 	Refused  []string           `json:"refused,omitempty"`
 	Rank     choice.Rank        `json:"rank"`
-	// Taken is how many instances of the group each provider has, as its group counted when it started this one.
+	// Taken counts the instances of the group on each provider, as the group counted them when it started this instance.
 	Taken map[string]int `json:"taken,omitempty"`
-	// Failures are when providers have failed instances of the group before it started this one.
+	// Failures lists by provider the times at which instances of the group failed before this instance was started.
 	Failures map[string][]time.Time `json:"failures,omitempty"`
 }
 
@@ -27,17 +27,18 @@ type DiscoverInput struct {
 // candidates.
 type DiscoverOutput struct {
 	Candidates []choice.Candidate `json:"candidates,omitempty"`
-	// Counts says how many offers each filter took out, candidates beyond the shortlist included.
+	// Counts holds the number of offers that each filter excluded, candidates beyond the shortlist included.
 	Counts map[string]int `json:"counts,omitempty"`
-	// Problems are offers that could not be used at all, named, in words.
+	// Problems names the unusable offers, with the reasons in words.
 	Problems []string `json:"problems,omitempty"`
 }
 
-// Discover asks the catalog for all offers, subtracts what is held already, and returns the shortlist. No offer at all
-// is not an error: Select says so. It ranks the offers by what this worker remembers of their providers, and reads only
-// the first of the shortlist anew (design rule: the cost of a scale-out does not depend on the number of offers). What
-// is not read may be taken already: the provider decides when it is asked. Blocks for as long as the catalog's sources
-// take, and for up to four round trips to Temporal.
+// Discover reads all offers from the catalog, subtracts the capacity of existing holds, and returns the shortlist.
+// Without any offer it returns an empty list and no error: Select reports the failure. It ranks the offers by the
+// provider states that this worker remembers, and reads only the first providers of the shortlist again (design rule:
+// the cost of a scale-out does not depend on the number of offers). The capacity of an unread provider may be taken
+// already: the provider decides when it receives the request. It blocks while the catalog reads its sources, and for up
+// to four round trips to Temporal.
 func (a *Activities) Discover(ctx context.Context, in DiscoverInput) (DiscoverOutput, error) {
 	offers, problems, err := a.Catalog.Offers(ctx)
 	if err != nil {
@@ -46,7 +47,7 @@ func (a *Activities) Discover(ctx context.Context, in DiscoverInput) (DiscoverOu
 	a.chosen.forget(in.Instance)
 	s := search{a: a, in: in, offers: offers, now: a.now(), read: map[string]bool{}}
 	short, counts := s.shortlist(ctx, rememberedFor)
-	if !s.fits(short) { // what is remembered as full may have room again
+	if !s.fits(short) { // a provider that is remembered as full may have room again
 		short, counts = s.shortlist(ctx, recheckedAfter)
 	}
 	out := DiscoverOutput{Candidates: short, Counts: counts}
@@ -60,7 +61,7 @@ func (a *Activities) Discover(ctx context.Context, in DiscoverInput) (DiscoverOu
 	return out, nil
 }
 
-// held is how many holds of a provider are the group's.
+// held counts the holds of a provider that belong to the group.
 func held(state fleet.ProviderSnapshot, group string) (n int) {
 	for _, key := range state.Holds {
 		if _, _, ok := fleet.ParseObjectName(group, key); ok {
@@ -70,24 +71,25 @@ func held(state fleet.ProviderSnapshot, group string) (n int) {
 	return n
 }
 
-// SelectInput is what Select chooses from.
+// SelectInput holds the candidates that Select chooses from.
 type SelectInput struct {
 	Spec    fleet.InstanceSpec `json:"spec"`
 	Found   DiscoverOutput     `json:"found"`
 	Refused []string           `json:"refused,omitempty"`
-	// View is the driver's, in Selecting: with the choice it becomes the view that the group is told.
+	// View is the driver's view, in Selecting. With the choice it becomes the view that the group receives.
 	View fleet.View `json:"view"`
 }
 
-// SelectOutput is the choice; Offer is nil when nothing fits, and Failure then says why.
+// SelectOutput is the choice. Offer is nil when no candidate fits, and Failure then holds the reason.
 type SelectOutput struct {
 	Offer    *fleet.Offer    `json:"offer,omitempty"`
 	Failure  *fleet.Failure  `json:"failure,omitempty"`
 	Decision choice.Decision `json:"decision"`
 }
 
-// Select chooses the provider of the next attempt, tells the group and asks the provider for a hold. It is an activity
-// so that the scoring may change without breaking the replay of running workflows, and a local one because it is short.
+// Select chooses the provider of the next attempt, sends the choice to the group and requests a hold from the provider.
+// It is an activity so that the scoring may change without breaking the replay of running workflows, and a local
+// activity because it is short.
 func (a *Activities) Select(ctx context.Context, in SelectInput) (SelectOutput, error) {
 	a.showLast(in.View)
 	decision := choice.Keep(in.Spec, in.Found.Candidates, in.Refused, a.now())

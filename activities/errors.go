@@ -16,7 +16,7 @@ import (
 // TypeGaveUp is the second detail of the error of a step that used up its budget.
 const TypeGaveUp = "GaveUp"
 
-// failureOf says what a backend's error is to people and to CA.
+// failureOf converts a backend's error into the failure that people and CA see.
 func failureOf(provider string, err error) *fleet.Failure {
 	c, stage, text := code(err), "", err.Error()
 	var at *backend.StageError
@@ -28,7 +28,7 @@ func failureOf(provider string, err error) *fleet.Failure {
 	return fleet.NewFailure(c, provider, stage, text)
 }
 
-// code says which code an error of the backend is.
+// code returns the failure code of a backend's error.
 func code(err error) fleet.Code {
 	switch {
 	case errors.Is(err, backend.ErrFull):
@@ -47,15 +47,15 @@ func code(err error) fleet.Code {
 	}
 }
 
-// refused is the error of a step that its provider said no to; its third detail is the refusal, if the provider refuses
-// us as a whole.
+// refused returns the final error of a step that its provider refused. Its third detail is the refusal, if the provider
+// refuses this hub as a whole.
 func refused(f *fleet.Failure, err error) error {
 	return temporal.NewApplicationErrorWithOptions(f.Message, string(f.Code), temporal.ApplicationErrorOptions{
 		NonRetryable: true, Details: []any{f, "", refusalIn(err)},
 	})
 }
 
-// refusalIn is the provider's refusal of us as a whole in a backend's error, or nil.
+// refusalIn returns the refusal of this hub as a whole from a backend's error, or nil.
 func refusalIn(err error) *fleet.ProviderRefusal {
 	var refusing *backend.RefusingError
 	if !errors.As(err, &refusing) {
@@ -64,7 +64,8 @@ func refusalIn(err error) *fleet.ProviderRefusal {
 	return &refusing.ProviderRefusal
 }
 
-// RefusalOf reads it out of a failed activity's error, for workflows.
+// RefusalOf reads the refusal of this hub as a whole from a failed activity's error, for workflows; nil when there was
+// no such refusal.
 func RefusalOf(err error) *fleet.ProviderRefusal {
 	var app *temporal.ApplicationError
 	var f fleet.Failure
@@ -76,7 +77,7 @@ func RefusalOf(err error) *fleet.ProviderRefusal {
 	return refusing
 }
 
-// toApplicationError is what an activity says that is retried until it succeeds.
+// toApplicationError returns the error of an activity that is retried until it succeeds.
 func toApplicationError(ctx context.Context, provider string, err error) error {
 	if err == nil || stopping(ctx) {
 		return err // this worker ends, or an operator paused the activity: it will run again, nothing failed
@@ -100,16 +101,18 @@ func stopping(ctx context.Context) bool {
 	}
 }
 
-// CalledOff reports whether an activity ended because its workflow cancelled it. A pass that had not heard of that when
-// it ended, and would have come again, is not tried again: that is no end of its own either.
+// CalledOff reports whether an activity ended because its workflow cancelled it. A pass that ended before it received
+// the cancellation, and would have been retried, is not retried either: Temporal returns it as an error with the state
+// of a requested cancellation.
 func CalledOff(err error) bool {
 	var of *temporal.ActivityError
 	return temporal.IsCanceledError(err) ||
 		errors.As(err, &of) && of.RetryState() == enums.RETRY_STATE_CANCEL_REQUESTED
 }
 
-// VerdictOf reads how an activity ended, for drivers: Cancelled, or what its own code said: Refused, or GaveUp when the
-// step's budget is used up. Anything else than a typed answer is GaveUp of our own machinery.
+// VerdictOf classifies the end of an activity for drivers: Cancelled; Refused, when the activity returned a final
+// failure; or GaveUp, when the step's budget is used up. Any other error counts as GaveUp of this system's own
+// machinery.
 func VerdictOf(err error, provider string) (fleet.EventKind, *fleet.Failure) {
 	f := FailureOf(err, provider)
 	if CalledOff(err) {

@@ -12,30 +12,30 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/shorten"
 )
 
-// Event is what people see of a step in the cluster, as a Kubernetes Event.
+// Event describes a step to the users of the cluster, as a Kubernetes Event.
 type Event struct {
 	Reason Reason
-	// Node is the attempt's, by its name: it may not exist yet, or any longer. "" when the notice is about no attempt.
+	// Node is the name of the attempt's Node, which may not exist yet or no longer. "" when the Event concerns no attempt.
 	Node    string
 	Message string
 }
 
-// EventRecorder records Events. Record neither blocks nor fails: what cannot be written is lost. It is safe for
-// concurrent use. A second Event with the same reason about a node changes nothing.
+// EventRecorder records Events. Record neither blocks nor fails: an Event that cannot be written is lost. It is safe
+// for concurrent use. A second Event with the same reason about a node changes nothing.
 type EventRecorder interface{ Record(n Event) }
 
-// Reason says what happened. People and alerts select by it, so the set is small and fixed.
+// Reason names the kind of an Event. Users and alerts select by it, so the set is small and fixed.
 type Reason string
 
 // The reasons about a node, in the order of its life.
 const (
-	ReasonProviderSelected Reason = "ProviderSelected" // the attempt asks this provider
+	ReasonProviderSelected Reason = "ProviderSelected" // the attempt requests a hold from this provider
 	ReasonJoining          Reason = "Joining"          // granted: slice and virtual node are being made
 	ReasonNodeReady        Reason = "NodeReady"
-	ReasonNodeDiffers      Reason = "NodeDiffers"      // from what Cluster Autoscaler was told
+	ReasonNodeDiffers      Reason = "NodeDiffers"      // from the template that Cluster Autoscaler received
 	ReasonAttemptFailed    Reason = "AttemptFailed"    // the message begins with the failure's code
-	ReasonAttemptCancelled Reason = "AttemptCancelled" // nobody wants it any longer
-	ReasonAttemptUndone    Reason = "AttemptUndone"    // what it made is gone on both sides
+	ReasonAttemptCancelled Reason = "AttemptCancelled" // the instance is not wanted any longer
+	ReasonAttemptUndone    Reason = "AttemptUndone"    // its objects are deleted on both sides
 	ReasonDraining         Reason = "Draining"
 	ReasonLost             Reason = "Lost" // its pods are deleted without waiting
 	ReasonDrained          Reason = "Drained"
@@ -44,17 +44,17 @@ const (
 	ReasonEndedPodRemoved  Reason = "EndedPodRemoved" // a Job's, whose quota kept other pods from starting
 )
 
-// The reasons about no node.
+// The reasons that concern no node.
 const (
 	ReasonInstanceFailed     Reason = "InstanceFailed" // the message begins with the failure's code
 	ReasonInstanceStuck      Reason = "InstanceStuck"  // its scale-in was cancelled by an operator
 	ReasonPeeringEstablished Reason = "PeeringEstablished"
-	ReasonPeeringFailed      Reason = "PeeringFailed" // likewise
+	ReasonPeeringFailed      Reason = "PeeringFailed" // the message begins with the failure's code
 	ReasonPeeringRemoved     Reason = "PeeringRemoved"
-	ReasonLeftoverRemoved    Reason = "LeftoverRemoved" // from a provider: nothing here stood for it
+	ReasonLeftoverRemoved    Reason = "LeftoverRemoved" // from a provider: no object here belonged to it
 )
 
-// Warns reports whether somebody may have to do something.
+// Warns reports whether the Event is a warning, which may need an operator's action.
 func (r Reason) Warns() bool {
 	switch r {
 	case ReasonNodeDiffers, ReasonAttemptFailed, ReasonLost, ReasonDrainFailed, ReasonInstanceFailed,
@@ -73,19 +73,19 @@ func (a *Activities) show(reason Reason, node, format string, args ...any) {
 	}
 }
 
-// showFirst is show when the activity runs for the first time.
+// showFirst records an Event in the first run of the activity only.
 func (a *Activities) showFirst(ctx context.Context, reason Reason, node, format string, args ...any) {
 	if activity.GetInfo(ctx).Attempt == 1 {
 		a.show(reason, node, format, args...)
 	}
 }
 
-// showFailure shows a failure, the code first.
+// showFailure records a failure as an Event, with the code first.
 func (a *Activities) showFailure(reason Reason, node, what string, f *fleet.Failure) {
 	a.show(reason, node, "%s: %s: %s", f.Code, what, f.Message)
 }
 
-// showEnd shows why a step of an attempt ended, if it did: one that is tried again has not.
+// showEnd records the failure that ended a step of an attempt. It records nothing for a step that is retried.
 func (a *Activities) showEnd(at fleet.Attempt, failed Reason, what string, err error) {
 	var app *temporal.ApplicationError
 	if errors.As(err, &app) && app.NonRetryable() {
@@ -93,20 +93,21 @@ func (a *Activities) showEnd(at fleet.Attempt, failed Reason, what string, err e
 	}
 }
 
-// failureIn is FailureOf for the activity itself: the details of the SDK's errors can be read only as they are sent.
+// failureIn returns the failure in an error of the running activity. The details of the SDK's errors can be read only
+// in the form that is sent, so it converts the error first.
 func failureIn(err error, provider string) *fleet.Failure {
 	wire := temporal.GetDefaultFailureConverter()
 	return FailureOf(wire.FailureToError(wire.ErrorToFailure(err)), provider)
 }
 
-// showLast shows that the attempt before the one that is looked for now failed.
+// showLast records the failure of the attempt before the attempt that is being selected now.
 func (a *Activities) showLast(v fleet.View) {
 	if f := v.Failure; f != nil && v.Attempt > 0 && v.Offer != nil && v.Offer.Provider == f.Provider {
 		a.showFailure(ReasonAttemptFailed, fleet.ObjectName(v.Instance, v.Attempt), "provider "+f.Provider, f)
 	}
 }
 
-// recordReported records what no step records: that an instance or a peering failed.
+// recordReported records the Events that no step records: that an instance or a peering failed.
 func (a *Activities) recordReported(in ReportInput) {
 	if v := in.View; v != nil && v.Phase == fleet.Failed && v.Failure != nil {
 		a.showFailure(ReasonInstanceFailed, "", "instance "+v.Instance, v.Failure)

@@ -15,9 +15,9 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/wait"
 )
 
-// Inspect reads what exists for an entity: everything when the entity recovers, single instances, or the objects of
-// closed drivers. It also reads whether a provider still refuses us, and ranks the providers that a group could keep
-// peered.
+// Inspect reads the existing objects of an entity: all objects when the entity recovers, single instances, or the
+// objects of closed drivers. It also checks whether a provider still refuses this hub, and ranks the providers that a
+// group could keep peered.
 func (a *Activities) Inspect(ctx context.Context, t Task) ([]fleet.Result, error) {
 	ctx, stop := beating(ctx)
 	defer stop()
@@ -46,7 +46,8 @@ func (a *Activities) Inspect(ctx context.Context, t Task) ([]fleet.Result, error
 	return []fleet.Result{r}, nil
 }
 
-// ask asks a provider whether it still refuses us. One that does not answer is asked again when its entity says so.
+// ask checks whether a provider still refuses this hub. When the provider does not answer, its entity decides when to
+// check again.
 func (a *Activities) ask(ctx context.Context, p fleet.Provider, r *fleet.Result) {
 	bounded, cancel := context.WithTimeout(ctx, PassBound)
 	defer cancel()
@@ -60,7 +61,7 @@ func (a *Activities) ask(ctx context.Context, p fleet.Provider, r *fleet.Result)
 	r.Refusing = refusing
 }
 
-// of lists what exists of some instances of a group; empty reports whether nothing at all exists of the group.
+// of lists the existing objects of some instances of a group. empty reports whether the group has no object at all.
 func (a *Activities) of(ctx context.Context, group string,
 	instances []string) (some []fleet.Found, empty bool, err error) {
 	found, err := a.Backend.List(ctx, group)
@@ -72,7 +73,7 @@ func (a *Activities) of(ctx context.Context, group string,
 		empty, nil
 }
 
-// check describes drivers, and says of those that are closed what exists of their newest attempt.
+// check describes drivers, and lists the existing objects of the newest attempt of each closed driver.
 func (a *Activities) check(ctx context.Context, t Task) ([]fleet.DriverStatus, error) {
 	out := make([]fleet.DriverStatus, len(t.Drivers))
 	workers, bounded := errgroup.WithContext(ctx)
@@ -109,7 +110,7 @@ func (a *Activities) check(ctx context.Context, t Task) ([]fleet.DriverStatus, e
 	return out, nil
 }
 
-// status describes a workflow, and ends one that no worker may continue.
+// status describes a workflow. It terminates a workflow that no worker may continue.
 func (a *Activities) status(ctx context.Context, id string) (Status, error) {
 	s, err := a.Workflows.Status(ctx, id)
 	if err != nil || !s.Orphaned {
@@ -121,7 +122,8 @@ func (a *Activities) status(ctx context.Context, id string) (Status, error) {
 	return a.Workflows.Status(ctx, id)
 }
 
-// replaceFailing terminates the drivers that cannot go on, so that others replace them; not when the build is at fault.
+// replaceFailing terminates the drivers that fail permanently, so that new drivers replace them. It terminates no
+// driver when the worker's build is the likely cause (fleet.BuildFails).
 func (a *Activities) replaceFailing(ctx context.Context, t Task, drivers []fleet.DriverStatus) error {
 	if fleet.BuildFails(drivers) {
 		return nil
@@ -147,12 +149,13 @@ func newest(found []fleet.Found, instance string, running bool) (best *fleet.Fou
 	return best
 }
 
-// closedBound is how long a recovery waits for a removal to end that was cancelled: longer than one of its passes, and
-// than a dead worker goes unnoticed. One that lasts longer cannot end, and must not keep the provider from recovering.
+// closedBound is the time that a recovery waits for the end of a cancelled removal. It is longer than one pass of the
+// removal, and longer than the time until a dead worker is noticed. A removal that lasts longer cannot end, and must
+// not keep the provider from recovering.
 const closedBound = 25 * time.Second
 
-// closedFirst waits until a workflow is closed, so that it does not take back what is made after the recovery; "" is no
-// workflow. It gives up after closedBound.
+// closedFirst waits until a workflow is closed, so that it does not remove objects that are made after the recovery. An
+// empty id means that there is nothing to wait for. It gives up after closedBound.
 func (a *Activities) closedFirst(ctx context.Context, id string) error {
 	if id == "" {
 		return nil
@@ -176,7 +179,8 @@ func (a *Activities) closedFirst(ctx context.Context, id string) error {
 	}
 }
 
-// recoverProvider lists what exists with one provider, so that an entity whose history is lost rebuilds its holds.
+// recoverProvider lists the existing objects on one provider, from which an entity whose history is lost rebuilds its
+// holds.
 func (a *Activities) recoverProvider(ctx context.Context, id string, r *fleet.Result) error {
 	peers, err := a.Backend.Peers(ctx)
 	if err != nil {
@@ -215,7 +219,7 @@ func (a *Activities) recoverProvider(ctx context.Context, id string, r *fleet.Re
 // catalogBound limits optional lookups in the catalog.
 const catalogBound = 2 * time.Second
 
-// offerOf is what the provider offers now; nil when it offers nothing, or nobody can tell.
+// offerOf returns the provider's present offer; nil when the provider offers nothing or the catalog cannot be read.
 func (a *Activities) offerOf(ctx context.Context, id string) *fleet.Offer {
 	bounded, cancel := context.WithTimeout(ctx, catalogBound)
 	defer cancel()

@@ -12,15 +12,16 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// JoinInput is the node to make.
+// JoinInput describes the node to make.
 type JoinInput struct {
 	Node backend.NodeSpec `json:"node"`
-	// View is the driver's, which becomes its last one: Ready.
+	// View is the driver's view. It becomes the driver's last view: Ready.
 	View fleet.View `json:"view"`
 }
 
-// Join makes the attempt's slice and VirtualNode, waits until the Node is Ready and stamped, and tells the group. It
-// may hold its slot for the group's budget, which its clock keeps across workers.
+// Join makes the attempt's slice and VirtualNode, waits until the Node is Ready and stamped, and sends the view Ready
+// to the group. It may hold its slot for the group's budget. Its clock keeps the used part of the budget across
+// workers.
 func (a *Activities) Join(ctx context.Context, in JoinInput) error {
 	at := in.Node.Attempt
 	name, provider := at.ObjectName(), "provider "+at.Provider.ID
@@ -58,7 +59,7 @@ func (a *Activities) join(parent context.Context, in JoinInput) error {
 	case err == nil:
 	case stopping(parent):
 		return err
-	case a.readyAfterAll(parent, at): // it came in time, whatever ended the wait
+	case a.readyAfterAll(parent, at): // ready in time, with any error
 	case parent.Err() != nil:
 		return temporal.NewCanceledError(failureOf(provider, err))
 	case errors.Is(err, backend.ErrNotPeered):
@@ -75,8 +76,8 @@ func (a *Activities) join(parent context.Context, in JoinInput) error {
 	return a.Messages.View(context.WithoutCancel(parent), at.Group, ready)
 }
 
-// notPeered has the peering repaired that a hold was granted on and that is gone all the same: somebody removed it by
-// hand. The step is tried again meanwhile, within its budget.
+// notPeered reports to the provider entity that the peering of a granted hold has disappeared, because a person removed
+// it by hand. The entity repairs the peering, and the step is retried within its budget.
 func (a *Activities) notPeered(ctx context.Context, c *clock, budget time.Duration, at fleet.Attempt, err error) error {
 	tell := a.Messages.Holds(ctx, at.Provider.ID, fleet.HoldRequest{Kind: fleet.HoldBroken, Key: at.ObjectName()})
 	f := failureOf(at.Provider.ID, errors.Join(err, tell))
@@ -84,7 +85,8 @@ func (a *Activities) notPeered(ctx context.Context, c *clock, budget time.Durati
 	return c.againWithin(ctx, budget, f)
 }
 
-// againWithin is again within the budget, and the end of the step when that is used up.
+// againWithin returns a retryable error while budget remains, and the final error of the step when the budget is used
+// up.
 func (c *clock) againWithin(ctx context.Context, budget time.Duration, f *fleet.Failure) error {
 	if c.over(budget) {
 		return gaveUp(f, budget)
@@ -92,7 +94,8 @@ func (c *clock) againWithin(ctx context.Context, budget time.Duration, f *fleet.
 	return c.again(ctx, f, soonAgain)
 }
 
-// refusing tells the provider entity that the provider refuses us as a whole, so that nobody else asks it.
+// refusing reports to the provider entity that the provider refuses this hub as a whole, so that no other step sends
+// requests to the provider.
 func (a *Activities) refusing(ctx context.Context, c *clock, budget time.Duration, at fleet.Attempt, err error) error {
 	f := failureOf(at.Provider.ID, err)
 	untold := a.Messages.Holds(ctx, at.Provider.ID, fleet.HoldRequest{
@@ -104,9 +107,9 @@ func (a *Activities) refusing(ctx context.Context, c *clock, budget time.Duratio
 	return refused(f, err)
 }
 
-// readyAfterAll lists the attempt's objects once more and reports whether the attempt is done: its Node stands on the
-// provider that was asked, is stamped and takes pods. A Node of the same name on another provider is of an earlier run
-// of this attempt, which a restored backup has forgotten; the group books it when it compares its books with the
+// readyAfterAll lists the attempt's objects once more and reports whether the attempt is done: its Node is on the
+// chosen provider, is stamped and takes pods. A Node of the same name on another provider belongs to an earlier run of
+// this attempt, which a restored backup has forgotten. The group books that Node when it compares its books with the
 // objects.
 func (a *Activities) readyAfterAll(ctx context.Context, at fleet.Attempt) bool {
 	look, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)

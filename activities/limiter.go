@@ -7,7 +7,7 @@ import (
 	"go.temporal.io/sdk/temporal"
 )
 
-// Limiter bounds what one provider may have under way in this worker, so that a slow or dead one does not take all
+// Limiter bounds the concurrent work for one provider in this worker, so that a slow or dead provider does not take all
 // slots.
 type Limiter struct {
 	mu    sync.Mutex
@@ -15,19 +15,19 @@ type Limiter struct {
 	taken map[string]*places
 }
 
-// places are those of one provider.
+// places counts the taken places of one provider.
 type places struct {
 	taken   int
-	held    time.Duration // how long the last place that was given back had been taken
-	changed time.Time     // when a place was last taken or given back
-	next    time.Time     // when the last of those that wait comes again
+	held    time.Duration // how long the last released place had been taken
+	changed time.Time     // when a place was last taken or released
+	next    time.Time     // when the last waiting step is retried
 }
 
-// NewLimiter makes a Limiter of so many at once per provider.
+// NewLimiter returns a Limiter with most places for each provider.
 func NewLimiter(most int) *Limiter { return &Limiter{most: most, taken: map[string]*places{}} }
 
-// Take takes a place, to be given back by release. When none is free the error is a retryable one of TypeBusy, which
-// says when to come again. It does not block.
+// Take takes a place; the caller returns the place with release. When no place is free, Take returns a retryable error
+// of TypeBusy, which carries the delay before the next try. It does not block.
 func (l *Limiter) Take(provider string) (release func(), err error) {
 	if l == nil {
 		return func() {}, nil
@@ -54,7 +54,8 @@ func (l *Limiter) Take(provider string) (release func(), err error) {
 	}, nil
 }
 
-// TypeBusy is the error type of a step that found no place in its worker: no event and nobody's guilt.
+// TypeBusy is the error type of a step that found no place in its worker. It records no Event and does not count as a
+// failure.
 const TypeBusy = "Busy"
 
 func busy(wait time.Duration) error {

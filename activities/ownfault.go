@@ -13,35 +13,37 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// Why a step's clock stands, for people.
+// Reasons for which a step's clock is paused, shown to users.
 const (
 	standsHere     = "this cluster's API server does not answer"
 	standsIsolated = "no provider answers this cluster"
 )
 
-// How long an answer holds for all steps of this worker, and how long finding it may take: together less than what a
-// pass has left.
+// faultLasts is how long a result holds for all steps of this worker. hereBound and othersBound limit the time of one
+// check. Together they are less than the remaining time of a pass.
 const (
 	faultLasts  = 2 * time.Second
 	hereBound   = 2 * time.Second
 	othersBound = 4 * time.Second
 )
 
-// ownFaults are what this worker has last found out about faults of its own cluster. The zero value is ready for use.
+// ownFaults holds the latest results of this worker's checks for faults of its own cluster. The zero value is ready for
+// use.
 type ownFaults struct {
 	here, isolated fault
 }
 
-// fault is one that many steps ask about, and one of them looks for.
+// fault is the state of one kind of fault. Many steps query it, and one step at a time checks it.
 type fault struct {
 	asking singleflight.Group
 	mu     sync.Mutex
 	at     time.Time
 	is     bool
-	since  time.Time // the first of the looks in a row that have shown it
+	since  time.Time // time of the first check in the present series that showed the fault
 }
 
-// note takes what a look has shown, with the lock. Looks with a minute between them are not in a row.
+// note saves the result of a check. The caller holds the lock. A gap of more than a minute between two checks ends a
+// series.
 func (f *fault) note(now time.Time, is bool) {
 	if !is || !f.is || now.Sub(f.at) > time.Minute {
 		f.since = now
@@ -49,8 +51,8 @@ func (f *fault) note(now time.Time, is bool) {
 	f.at, f.is = now, is
 }
 
-// ownFault is why no provider is to blame for what a step waits for: this cluster's API server does not answer, or, of
-// a provider that is silent, nobody else answers either. "" when neither.
+// ownFault returns the reason why the provider cannot be blamed for the wait of a step: this cluster's API server does
+// not answer; or the provider is silent, and no other provider answers either. It returns "" when neither is true.
 func (a *Activities) ownFault(ctx context.Context, provider string, silent bool) string {
 	switch {
 	case a.own.here.ask(ctx, a.now, hereBound, func(ctx context.Context) bool { return a.hereAnswers(ctx) != nil }):
@@ -58,15 +60,15 @@ func (a *Activities) ownFault(ctx context.Context, provider string, silent bool)
 	case silent && a.own.isolated.ask(ctx, a.now, othersBound, func(ctx context.Context) bool {
 		answers, others, err := Witness{a.Backend, a.Catalog, a.Probe}.Answers(ctx, []string{provider})
 		return err == nil && others && !answers
-	}) && !a.own.isolated.longerThan(fleet.IsolatedBound): // then providers are given up, as their nodes are
+	}) && !a.own.isolated.longerThan(fleet.IsolatedBound): // after that time providers are given up, as their nodes are
 		return standsIsolated
 	default:
 		return ""
 	}
 }
 
-// hereAnswers asks this cluster's API server, by as little as the backend can: to list all peerings takes longer than
-// hereBound where there are many.
+// hereAnswers sends the cheapest request of the backend to this cluster's API server. Listing all peerings takes longer
+// than hereBound where there are many peerings.
 func (a *Activities) hereAnswers(ctx context.Context) error {
 	if b, ok := a.Backend.(backend.Alive); ok {
 		return b.Alive(ctx)
@@ -75,14 +77,14 @@ func (a *Activities) hereAnswers(ctx context.Context) error {
 	return err
 }
 
-// longerThan reports whether looks have shown the fault for longer than that.
+// longerThan reports whether the checks have shown the fault for at least d.
 func (f *fault) longerThan(d time.Duration) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.at.Sub(f.since) >= d
 }
 
-// ask reports whether the fault is there, by a look of the last seconds or by one of its own; false when the context
+// ask reports whether the fault exists, by a result of the last faultLasts or by a new check; false when the context
 // ends first.
 func (f *fault) ask(ctx context.Context, now func() time.Time, bound time.Duration,
 	look func(context.Context) bool) bool {
@@ -94,12 +96,12 @@ func (f *fault) ask(ctx context.Context, now func() time.Time, bound time.Durati
 	}
 	found := f.asking.DoChan("", func() (any, error) {
 		defer func() {
-			if cause := recover(); cause != nil { // it would end the worker: this runs in nobody's activity
+			if cause := recover(); cause != nil { // no activity recovers this goroutine's panic: it would end the worker
 				activity.GetLogger(ctx).Error("the look for a fault of our own panics; none is assumed", "cause", cause, "stack",
 					string(debug.Stack()))
 			}
 		}()
-		// Others wait for it too, so it does not end with this step.
+		// Other steps wait for the check too, so it does not end with this step.
 		bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), bound)
 		defer cancel()
 		is := look(bounded)

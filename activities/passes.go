@@ -15,58 +15,59 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/shorten"
 )
 
-// PassBound is how long one pass of a step may take in one stage, and half of what it may take in all; its activity's
-// own timeout is longer. The next pass begins anew: cut on its way it would never arrive on a provider that is slow.
+// PassBound limits the time of one pass of a step in one stage. A whole pass may take twice that time; its activity's
+// own timeout is longer. The next pass starts from the beginning: a shorter limit would never let a pass finish on a
+// slow provider.
 const PassBound = 4 * time.Second
 
-// maxGap is how much of the time between two beats counts: a step's clock stands still while nobody runs it.
+// maxGap is the longest time between two beats that counts: a step's clock is paused while no worker runs the step.
 const maxGap = 10 * time.Second
 
-// Beat is what a step's heartbeats carry: what it waits for, and its clock. The clock starts with the first pass and
-// goes on with the next one, in whichever worker that runs.
+// Beat is the content of a step's heartbeats: the reason for the present wait, and the clock. The clock starts with the
+// first pass and continues with the next one, in any worker.
 type Beat struct {
 	Stage   string        `json:"stage"`
 	Message string        `json:"message,omitempty"`
 	Spent   time.Duration `json:"spent,omitempty"`
-	// Network is how much of Spent went into stages of the network.
+	// Network is the part of Spent in stages of the network.
 	Network time.Duration `json:"network,omitempty"`
 	At      time.Time     `json:"at"`
-	// PausedBecause is why the clock is paused now, in words; "" while it runs.
+	// PausedBecause is the reason, in words, for which the clock is paused now; "" while it runs.
 	PausedBecause string `json:"pausedBecause,omitempty"`
 }
 
 // maxBeat bounds a beat's message, in characters.
 const maxBeat = 300
 
-// errWorkerStops is why a step ends that goes on with another worker; errPassOver why a pass does.
+// errWorkerStops ends a step that another worker continues; errPassOver ends a pass that the next pass continues.
 var (
 	errWorkerStops = errors.New("this worker stops; the step goes on with another")
 	errPassOver    = errors.New("the pass is over; the step goes on with the next one")
 )
 
-// clock is one run of a step: it beats in the background, with the last stage as detail, so that the Temporal UI shows
-// what a step waits for.
+// clock measures one run of a step. It beats in the background with the last stage as detail, so that the Temporal UI
+// shows the reason for a step's wait.
 type clock struct {
 	ctx  context.Context
 	end  context.CancelCauseFunc
 	done chan struct{}
 	beat Beat
-	well Beat // as it was when no fault of our own was seen last
+	well Beat // the beat when a check last showed no fault of our own
 	now  func() time.Time
-	// stage is the one that the backend is in, since then.
+	// stage is the backend's present stage, which began at since.
 	stage backend.Stage
 	since time.Time
 	mu    sync.Mutex
 	wait  sync.WaitGroup
-	// fault, if any, is asked whether the clock stands; see ownFault.
+	// fault, if any, returns the reason to pause the clock; see ownFault.
 	fault   func(ctx context.Context, silent bool) string
 	judging sync.Mutex
 }
 
-// startClock starts a run. A first pass that reaches its end soon costs no heartbeat, which would be billed. The
-// returned context is what the step works under: it ends when the activity is cancelled, when this worker is told to
-// stop, and when the step has been in one stage for most, or at work for twice that; 0 is no bound. The clock stands
-// for faults of our own if their provider is named.
+// startClock starts a run. A first pass that ends soon sends no heartbeat, because each heartbeat is billed. The step
+// works under the returned context, which ends in three cases: the activity is cancelled; this worker stops; or the
+// step has been in one stage for most, or at work for twice that time. A most of 0 means no bound. If a provider is
+// named, the clock is paused during faults of our own cluster.
 func (a *Activities) startClock(parent context.Context, most time.Duration, provider string) (context.Context,
 	*clock) {
 	c := &clock{done: make(chan struct{}), now: a.now, beat: Beat{Stage: "starting", At: a.now()}}
@@ -82,7 +83,7 @@ func (a *Activities) startClock(parent context.Context, most time.Duration, prov
 		}
 	}
 	c.ctx, c.end = context.WithCancelCause(backend.WithBegun(parent, activity.GetInfo(parent).ScheduledTime))
-	if activity.GetInfo(parent).Attempt > 1 { // so that a step whose worker dies again and again comes to its end
+	if activity.GetInfo(parent).Attempt > 1 { // so that a step whose worker dies repeatedly ends
 		c.record(parent)
 	}
 	c.well = c.beat
@@ -93,8 +94,8 @@ func (a *Activities) startClock(parent context.Context, most time.Duration, prov
 	return c.ctx, c
 }
 
-// interval is how often a run beats, and asks whether its clock stands. A step that has made many passes beats half as
-// often: each heartbeat is billed.
+// interval returns the time between two beats, which is also the time between two checks for a pause. A step that has
+// made many passes beats half as often: each heartbeat is billed.
 func interval(ctx context.Context) time.Duration {
 	info := activity.GetInfo(ctx)
 	parts := time.Duration(4)
@@ -107,7 +108,8 @@ func interval(ctx context.Context) time.Duration {
 	return time.Second
 }
 
-// watch asks again and again whether the clock stands; beside the beats, which must not wait for it.
+// watch checks at each interval whether the clock must pause. It runs next to the beats, which must not wait for the
+// checks.
 func (c *clock) watch(parent context.Context) {
 	ctx, cancel := context.WithCancel(parent)
 	defer cancel()
@@ -130,8 +132,8 @@ func (c *clock) watch(parent context.Context) {
 	}
 }
 
-// judge stops the clock for a fault of our own, and lets it go on after that. What it has counted since it was last
-// known to be well does not count. silent: the provider does not answer.
+// judge pauses the clock during a fault of our own, and resumes it afterwards. The time since the last check without a
+// fault does not count. silent means that the provider does not answer.
 func (c *clock) judge(ctx context.Context, silent bool) {
 	if c.fault == nil {
 		return
@@ -182,14 +184,14 @@ func (c *clock) run(parent context.Context, most time.Duration) {
 	}
 }
 
-// left is how long the step may stay in its stage, if that is so long at most.
+// left returns the remaining time of the present stage, which may last most.
 func (c *clock) left(most time.Duration) time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return time.Until(c.since.Add(most))
 }
 
-// goOn lets the clock go on, unless it stands, in the stage that it is in.
+// goOn adds the time since the last beat to the present stage, unless the clock is paused.
 func (b *Beat) goOn(now time.Time) {
 	gone := min(max(now.Sub(b.At), 0), maxGap)
 	if b.PausedBecause != "" {
@@ -202,7 +204,7 @@ func (b *Beat) goOn(now time.Time) {
 	b.At = now
 }
 
-// record beats, and lets the clock go on.
+// record updates the clock and sends a heartbeat.
 func (c *clock) record(ctx context.Context) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -210,7 +212,7 @@ func (c *clock) record(ctx context.Context) {
 	activity.RecordHeartbeat(ctx, c.beat)
 }
 
-// progress is the backend's way to say what it waits for.
+// progress receives from the backend the stage and the reason for its wait.
 func (c *clock) progress(stage backend.Stage, message string) {
 	c.mu.Lock()
 	if now := c.now(); backend.Stage(c.beat.Stage).OfNetwork() != stage.OfNetwork() {
@@ -224,13 +226,13 @@ func (c *clock) progress(stage backend.Stage, message string) {
 	c.mu.Unlock()
 }
 
-// spent is how long the step has been worked on.
+// spent returns the time that has been spent on the step.
 func (c *clock) spent() time.Duration {
 	without, network := c.spentOn()
 	return without + network
 }
 
-// spentOn is how much of that went into stages of the network, and how much into all others.
+// spentOn divides the spent time into stages of the network and all other stages.
 func (c *clock) spentOn() (without, network time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -239,7 +241,7 @@ func (c *clock) spentOn() (without, network time.Duration) {
 	return now.Spent - now.Network, now.Network
 }
 
-// over reports whether so much has been spent; not while the clock stands.
+// over reports whether the budget is used up; false while the clock is paused.
 func (c *clock) over(budget time.Duration) bool {
 	c.mu.Lock()
 	stands := c.beat.PausedBecause != ""
@@ -254,7 +256,7 @@ func (c *clock) stop() {
 	c.end(nil)
 }
 
-// gaveUp is the error of a step whose budget is used up.
+// gaveUp returns the final error of a step whose budget is used up.
 func gaveUp(f *fleet.Failure, budget time.Duration) error {
 	f = fleet.NewFailure(f.Code, f.Provider, f.Stage, fmt.Sprintf("not done within %s: %s", budget, f.Message))
 	return temporal.NewApplicationErrorWithOptions(f.Message, string(f.Code), temporal.ApplicationErrorOptions{

@@ -9,7 +9,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// ReportInput is what a driver or a peering reports when no step reports it.
+// ReportInput is a report of a driver or a peering that no step delivers.
 type ReportInput struct {
 	Group    string               `json:"group,omitempty"`
 	View     *fleet.View          `json:"view,omitempty"`
@@ -18,8 +18,8 @@ type ReportInput struct {
 	Report   *fleet.PeeringReport `json:"report,omitempty"`
 }
 
-// Report delivers a view, hold requests or a report of a peering, and returns once they are durable. It is retried
-// until then. A group that does not run receives them when it is started again.
+// Report delivers a view, hold requests or a report of a peering, and returns once they are durable. Temporal retries
+// it until then. A group that does not run receives them when it is started again.
 func (a *Activities) Report(ctx context.Context, in ReportInput) error {
 	var send errgroup.Group
 	if in.View != nil {
@@ -32,7 +32,7 @@ func (a *Activities) Report(ctx context.Context, in ReportInput) error {
 		send.Go(func() error {
 			err := a.Messages.Report(ctx, in.Provider, *in.Report)
 			if errors.Is(err, fleet.ErrNotRunning) {
-				return nil // it inspects what exists when it is started
+				return nil // the entity inspects the existing objects when it is started
 			}
 			return err
 		})
@@ -44,7 +44,7 @@ func (a *Activities) Report(ctx context.Context, in ReportInput) error {
 	return err
 }
 
-// Acquire is what an instance asks its current attempt's provider for.
+// Acquire returns the request for a hold that an instance sends to its current attempt's provider.
 func Acquire(i *fleet.Instance) fleet.HoldRequest {
 	at := i.AttemptRef()
 	return acquire(at, *i.Spec, i.Offer)

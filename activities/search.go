@@ -11,19 +11,19 @@ import (
 
 // Bounds of one search for a provider.
 const (
-	// firstReads is how many providers a search reads before its first choice, all at once. When they turn out to be
-	// taken, it reads the whole shortlist that follows, at most moreReads times.
+	// firstReads is the number of providers that a search reads concurrently before its first choice. When their capacity
+	// turns out to be taken, the search reads the whole shortlist that follows, at most moreReads times.
 	firstReads = 8
 	moreReads  = 3
-	// readBound is how long one of these reads may take; a provider that is not read in time is judged as remembered.
+	// readBound limits the time of one such read. A provider that is not read in time is judged by its remembered state.
 	readBound = time.Second
-	// rememberedFor is how long a read of a provider is remembered. Later the provider counts as free, and is read before
-	// it is chosen. When nothing has room, what was read longer than recheckedAfter ago counts as free, too.
+	// rememberedFor is the time for which a read of a provider is remembered. Afterwards the provider counts as free, and
+	// is read before it is chosen. When no provider has room, states older than recheckedAfter count as free, too.
 	rememberedFor  = time.Minute
 	recheckedAfter = 20 * time.Second
 )
 
-// search is one Discover: the offers, and the providers that it has read.
+// search holds the offers of one Discover, and the providers that it has read.
 type search struct {
 	a      *Activities
 	in     DiscoverInput
@@ -32,7 +32,7 @@ type search struct {
 	read   map[string]bool
 }
 
-// shortlist ranks the offers and reads the providers that come first, until the chosen one has been read.
+// shortlist ranks the offers and reads the first providers, until the chosen provider has been read.
 func (s *search) shortlist(ctx context.Context, remembered time.Duration) (short []choice.Candidate,
 	counts map[string]int) {
 	short, counts = s.rank(remembered)
@@ -50,8 +50,7 @@ func (s *search) shortlist(ctx context.Context, remembered time.Duration) (short
 	return short, counts
 }
 
-// readFirst reads the providers of those that fit, all at once. One that does not answer is not read again by this
-// search.
+// readFirst concurrently reads the providers that fit. This search does not read a provider again that does not answer.
 func (s *search) readFirst(ctx context.Context, short []choice.Candidate) {
 	var next []string
 	for n := range short {
@@ -65,12 +64,13 @@ func (s *search) readFirst(ctx context.Context, short []choice.Candidate) {
 	wait.ForAll(next, choice.MaxCandidates, func(_ int, id string) { _, _ = s.a.Entities.Provider(ctx, id) })
 }
 
-// fits reports whether the first of these may be chosen.
+// fits reports whether the first candidate may be chosen.
 func (s *search) fits(short []choice.Candidate) bool {
 	return len(short) > 0 && choice.Keep(s.in.Spec, short[:1], s.in.Refused, s.now).Chosen != ""
 }
 
-// rank makes the shortlist of what is remembered, with what scale-outs of this worker have chosen since.
+// rank makes the shortlist from the remembered provider states, minus the capacity that scale-outs of this worker have
+// chosen since.
 func (s *search) rank(remembered time.Duration) ([]choice.Candidate, map[string]int) {
 	all, rank := make([]choice.Candidate, 0, len(s.offers)), s.in.Rank
 	for _, o := range s.offers {

@@ -10,14 +10,14 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/wait"
 )
 
-// rankStandby judges which providers a group could keep peered, by the offers as they are now.
+// rankStandby ranks the providers that a group could keep peered, by the present offers.
 func (a *Activities) rankStandby(ctx context.Context, q fleet.StandbyQuestion) ([]fleet.StandbyRow, error) {
 	offers, _, err := a.Catalog.Offers(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("list offers: %w", err)
 	}
 	states := map[string]fleet.ProviderSnapshot{}
-	for _, h := range q.Held { // what cannot be read says nothing of a hold
+	for _, h := range q.Held { // an unreadable provider is an error: its holds would be unknown
 		states[h.Provider], err = a.Entities.Provider(ctx, h.Provider)
 		if err != nil && !errors.Is(err, fleet.ErrNotRunning) {
 			return nil, fmt.Errorf("read holds of provider %s: %w", h.Provider, err)
@@ -44,15 +44,15 @@ func (a *Activities) rankStandby(ctx context.Context, q fleet.StandbyQuestion) (
 	return choice.RankStandby(q, all, states, peers, a.now()), nil
 }
 
-// Bounds of what a ranking reads: so many providers, so many at once, each within readBound.
+// Bounds of the reads for one ranking: maxRanked providers, rankedAtOnce concurrently, each within readBound.
 const (
 	maxRanked    = 100
 	rankedAtOnce = 32
 )
 
-// readUnknown reads the providers of offers that are not known, and that nobody has read for a while, into what is
-// remembered. A provider that does not answer, or is one too many, is judged as it was last read, or by its offer
-// alone: the provider itself decides when the group asks it.
+// readUnknown reads the providers of offers that are unknown and have not been read for a while, and remembers their
+// states. A provider that does not answer, or exceeds maxRanked, is judged by its last read state, or by its offer
+// alone: the provider itself decides when it receives the group's request.
 func (a *Activities) readUnknown(ctx context.Context, offers []fleet.Offer, known map[string]fleet.ProviderSnapshot) {
 	var next []string
 	for _, o := range offers {

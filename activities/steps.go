@@ -24,8 +24,8 @@ type DrainInput struct {
 	Budget metav1.Duration `json:"budget,omitzero"`
 }
 
-// Drain empties the attempt's node, in short passes; a node that is gone is empty. It gives up when its budget is used
-// up.
+// Drain empties the attempt's node, in short passes. A node that does not exist counts as empty. Drain gives up when
+// its budget is used up.
 func (a *Activities) Drain(ctx context.Context, in DrainInput) error {
 	at, name := in.Attempt, in.Attempt.ObjectName()
 	if in.Force {
@@ -43,15 +43,15 @@ func (a *Activities) Drain(ctx context.Context, in DrainInput) error {
 	return err
 }
 
-// ReturnInput names the attempt to take back.
+// ReturnInput names the attempt to return.
 type ReturnInput struct {
 	Attempt fleet.Attempt `json:"attempt"`
-	// View, if any, becomes the driver's last one: Released.
+	// View, if any, becomes the driver's last view: Released.
 	View *fleet.View `json:"view,omitempty"`
 }
 
-// Return takes the attempt's node and slice back on both sides, in short passes, and last gives its hold back, after
-// the last of which the provider entity removes the peering. It never gives up.
+// Return removes the attempt's node and slice on both sides, in short passes, and then releases its hold. After the
+// last hold the provider entity removes the peering. Return never gives up.
 func (a *Activities) Return(ctx context.Context, in ReturnInput) error {
 	err := a.removal(ctx, in.Attempt.Provider.ID, 0, func(ctx context.Context, p backend.Progress) error {
 		return a.Backend.Return(ctx, in.Attempt, p)
@@ -74,15 +74,15 @@ func (a *Activities) Return(ctx context.Context, in ReturnInput) error {
 		reason = ReasonAttemptUndone
 	}
 	text := "node and slice are gone, here and on provider %s"
-	if reason == ReasonReleased { // the provider's kubelets take their time, and so does a dead one
+	if reason == ReasonReleased { // a provider's kubelets need time to stop containers, and so does a dead provider
 		text += "; containers of its pods may still use their grace period there"
 	}
 	a.show(reason, in.Attempt.ObjectName(), text, in.Attempt.Provider.ID)
 	return nil
 }
 
-// Establish makes the peering with a provider, or adopts what is there, in short passes within the input's budgets, and
-// reports that it is done. Run by peering/<provider> only.
+// Establish makes the peering with a provider, or adopts an existing one, in short passes within the input's budgets,
+// and reports success. Only the workflow peering/<provider> runs it.
 func (a *Activities) Establish(ctx context.Context, in fleet.PeeringInput) error {
 	most := limit{
 		budget:  cmp.Or(in.Budget.Duration, fleet.EstablishBound),
@@ -93,7 +93,7 @@ func (a *Activities) Establish(ctx context.Context, in fleet.PeeringInput) error
 	}
 	release, err := a.Making.Take(in.Provider.ID)
 	if err != nil {
-		return err // before the clock goes on: this wait is ours, not the provider's
+		return err // before the clock starts: the provider does not cause this wait
 	}
 	defer release()
 	lacks := ""
@@ -118,8 +118,9 @@ func (a *Activities) Establish(ctx context.Context, in fleet.PeeringInput) error
 	return err
 }
 
-// tellNoRoom tells the provider's entity of a pass that lacked room on this cluster, unless that is published: seconds
-// after the pod could not be placed, while the rounds of the observer are a minute apart.
+// tellNoRoom reports to the provider's entity that a pass lacked room on this cluster, unless the entity publishes that
+// already. The report arrives seconds after a pod could not be placed, while the rounds of the observer are a minute
+// apart.
 func (a *Activities) tellNoRoom(ctx context.Context, provider, lacks string) {
 	s, err := a.Entities.Provider(ctx, provider)
 	if err == nil && s.Standing.Fault == "" {
@@ -131,8 +132,9 @@ func (a *Activities) tellNoRoom(ctx context.Context, provider, lacks string) {
 	}
 }
 
-// RemovePeering removes the peering with a provider, if it is ours and nobody uses it (I11), and reports what became of
-// it, and what it had to leave because the provider refuses. Run by unpeering/<provider> only. It never gives up.
+// RemovePeering removes the peering with a provider, if it is owned by us and not in use (I11). It reports the outcome,
+// and the objects that it had to leave because the provider refuses. Only the workflow unpeering/<provider> runs it. It
+// never gives up.
 func (a *Activities) RemovePeering(ctx context.Context, in fleet.PeeringInput) error {
 	if over, err := a.over(ctx, in); err != nil || over {
 		return err
@@ -161,10 +163,10 @@ func (a *Activities) RemovePeering(ctx context.Context, in fleet.PeeringInput) e
 	return err
 }
 
-// over asks the provider entity whether it has gone on since it had this run started: one that is executed late, or
-// once more, must not undo what has been decided since. It reads anew: what was read a moment ago may say that the
-// entity does not run which has just been started, and has started this run. An entity that does not run looks what
-// exists when it is started again.
+// over reports whether the provider entity has moved on since it started this run: a run that is executed late, or
+// repeated, must not undo later decisions. It reads the state now, because a remembered state may describe an entity
+// that was not running yet, though the entity has since been started and has started this run. An entity that does not
+// run inspects the existing objects when it is started again.
 func (a *Activities) over(ctx context.Context, in fleet.PeeringInput) (bool, error) {
 	s, err := a.Entities.Status(ctx, in.Provider.ID)
 	switch {
@@ -177,8 +179,8 @@ func (a *Activities) over(ctx context.Context, in fleet.PeeringInput) (bool, err
 	return s.Over(in.Run), nil
 }
 
-// current is the provider with the credentials that its offer names now: since the peering was made they may have
-// moved, and a removal never gives up. Without an offer, or a catalog that answers, they stay.
+// current returns the provider with the credentials that its offer names now. They may have moved since the peering was
+// made, and a removal never gives up. Without an offer, or without an answer of the catalog, the credentials stay.
 func (a *Activities) current(ctx context.Context, p fleet.Provider) fleet.Provider {
 	if offer := a.offerOf(ctx, p.ID); offer != nil {
 		p.Credentials = offer.Credentials
@@ -186,8 +188,8 @@ func (a *Activities) current(ctx context.Context, p fleet.Provider) fleet.Provid
 	return p
 }
 
-// removal is a pass that takes a place of the provider's for removals, so that those stuck on one leave slots to
-// others.
+// removal runs a pass that takes one of the provider's places for removals, so that removals that hang on one provider
+// leave slots to other providers.
 func (a *Activities) removal(ctx context.Context, provider string, budget time.Duration, do func(context.Context,
 	backend.Progress) error) error {
 	release, err := a.Removing.Take(provider)
@@ -198,13 +200,13 @@ func (a *Activities) removal(ctx context.Context, provider string, budget time.D
 	return a.pass(ctx, provider, limit{budget: budget}, do)
 }
 
-// limit is how long a step may be worked on; 0 means for ever.
+// limit bounds the time that may be spent on a step; 0 means no bound.
 type limit struct {
 	budget  time.Duration
-	network time.Duration // on stages of the network, which do not count for the other
+	network time.Duration // for stages of the network, which do not count towards budget
 }
 
-// usedUp is the budget that is used up, if one is.
+// usedUp returns the budget that is used up, and whether one is.
 func (l limit) usedUp(c *clock) (budget time.Duration, over bool) {
 	switch without, network := c.spentOn(); {
 	case !c.over(0):
@@ -218,13 +220,13 @@ func (l limit) usedUp(c *clock) (budget time.Duration, over bool) {
 	}
 }
 
-// pass runs one pass of a step. One that has not reached its end comes again; with a budget a no of the provider is
-// final, and so is the end of the budget.
+// pass runs one pass of a step. A pass that did not finish is retried. In a step with a budget, a refusal by the
+// provider is final, and so is the end of the budget.
 func (a *Activities) pass(parent context.Context, provider string, limit limit, do func(context.Context,
 	backend.Progress) error) error {
 	judged := provider
 	if limit.budget <= 0 {
-		judged = "" // it never gives up
+		judged = "" // a step without a budget never gives up
 	}
 	ctx, c := a.startClock(parent, PassBound, judged)
 	defer c.stop()

@@ -12,34 +12,35 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/wait"
 )
 
-// Task is one command of an entity as an activity gets it.
+// Task is one command of an entity, as an activity receives it.
 type Task struct {
 	ID       int64             `json:"id"`
 	Kind     fleet.CommandKind `json:"kind"`
 	Group    string            `json:"group,omitempty"`
 	Provider string            `json:"provider,omitempty"`
-	// One of these is set, but for a recovery.
+	// One of these fields is set, except for a recovery.
 	Start   *Start       `json:"start,omitempty"`
 	Signal  *Signal      `json:"signal,omitempty"`
 	Cancel  string       `json:"cancel,omitempty"` // a workflow's id
 	Drivers []DriverName `json:"drivers,omitempty"`
-	// Hold is what is told Provider of a standby's hold; Standby asks which providers to keep peered.
+	// Hold is the request for a standby's hold that Provider receives. Standby requests a ranking of the providers to keep
+	// peered.
 	Hold    *fleet.HoldRequest     `json:"hold,omitempty"`
 	Standby *fleet.StandbyQuestion `json:"standby,omitempty"`
-	// Peer is who is asked whether it still refuses.
+	// Peer is the provider to check for a present refusal.
 	Peer      *fleet.Provider `json:"peer,omitempty"`
 	Instances []string        `json:"instances,omitempty"`
-	// After is a workflow that is to be closed before a recovery looks, or is waited for in vain.
+	// After is the id of a workflow that must be closed before a recovery lists objects; the wait for it is bounded.
 	After string `json:"after,omitempty"`
 }
 
-// Size is about how many bytes of the activity's input the task is.
+// Size returns about how many bytes of the activity's input the task takes.
 func (t Task) Size() int {
-	text, _ := json.Marshal(t) // what cannot be written fails the activity, and says so there
+	text, _ := json.Marshal(t) // a task that cannot be encoded fails the activity with an error there
 	return len(text)
 }
 
-// Start is a workflow to start.
+// Start describes a workflow to start.
 type Start struct {
 	Type    string              `json:"type"`
 	ID      string              `json:"id"`
@@ -48,19 +49,20 @@ type Start struct {
 	Driver  *fleet.DriverInput  `json:"driver,omitempty"`
 	Undo    *fleet.UndoInput    `json:"undo,omitempty"`
 	Peering *fleet.PeeringInput `json:"peering,omitempty"`
-	// Again: the id may be used again after the workflow completed, and not only after it failed.
+	// Again allows another use of the id after the workflow completed, and not only after it failed.
 	Again bool `json:"again,omitempty"`
-	// Once: no workflow of this id may have run before, however it ended.
+	// Once requires that no workflow of this id has run before, with any outcome.
 	Once bool `json:"once,omitempty"`
-	// Bound ends the workflow, if it still runs then; 0 never does.
+	// Bound limits the run time of the workflow; 0 means no limit.
 	Bound time.Duration `json:"bound,omitempty"`
-	// Trace is the span that it goes on in, a W3C traceparent; "" begins a trace, where traces are made.
+	// Trace is the parent span of the workflow, a W3C traceparent. With "" the workflow begins a new trace, if tracing is
+	// enabled.
 	Trace string `json:"trace,omitempty"`
 	// Attributes are search attributes, by name; empty ones are left out.
 	Attributes map[string]string `json:"attributes,omitempty"`
 }
 
-// Input is what the workflow gets.
+// Input returns the input of the workflow.
 func (s Start) Input() any {
 	switch {
 	case s.Driver != nil:
@@ -80,7 +82,7 @@ type Signal struct {
 	Answer *fleet.Answer `json:"answer,omitempty"`
 }
 
-// Payload is what the signal carries.
+// Payload returns the argument of the signal.
 func (s Signal) Payload() any {
 	if s.Order != nil {
 		return s.Order
@@ -88,13 +90,13 @@ func (s Signal) Payload() any {
 	return s.Answer
 }
 
-// DriverName is a driver's workflow.
+// DriverName names the workflow of a driver.
 type DriverName struct {
 	Instance   string `json:"instance"`
 	WorkflowID string `json:"workflowId"`
 }
 
-// Delivers reports whether a command is one of those that Deliver executes, many at once.
+// Delivers reports whether Deliver executes commands of this kind; it executes many concurrently.
 func Delivers(kind fleet.CommandKind) bool {
 	switch kind {
 	case fleet.CommandDescribe, fleet.CommandInspect, fleet.CommandRecover, fleet.CommandRefusal, fleet.CommandStandby:
@@ -105,7 +107,7 @@ func Delivers(kind fleet.CommandKind) bool {
 	return true
 }
 
-// Summary says in a few words what a batch does.
+// Summary describes a batch in a few words.
 func Summary(batch []Task) string {
 	if len(batch) > 1 {
 		return fmt.Sprintf("%s and %d more", batch[0].Kind, len(batch)-1)
@@ -113,12 +115,13 @@ func Summary(batch []Task) string {
 	return string(batch[0].Kind)
 }
 
-// fanOut is how many targets of a batch are served at once: what a small Temporal bears with everything else.
+// fanOut is the number of targets of a batch that are served concurrently: the load that a small Temporal server can
+// take next to its other work.
 const fanOut = 4
 
-// Times of a batch, which ends after five seconds, whatever it has done by then, and then all of it is sent again: it
-// begins nothing after beginFor but a peering, and waits for no answer after answerFor. What is not done by then has
-// failed, and is sent again by itself.
+// Times of a batch, which ends after five seconds in any case; after that the entity sends the whole batch again. A
+// batch begins no command after beginFor, except a peering, and waits for no answer after answerFor. Unfinished
+// commands count as failed, and the entity sends them again.
 const (
 	beginFor  = 3 * time.Second
 	answerFor = 4 * time.Second
@@ -126,7 +129,7 @@ const (
 
 var errNoTurn = errors.New("the commands before it took all the time of their batch")
 
-// Deliver executes a batch of commands and answers for each one: only what failed is sent again.
+// Deliver executes a batch of commands and returns a result for each one: only failed commands are sent again.
 func (a *Activities) Deliver(ctx context.Context, batch []Task) ([]fleet.Result, error) {
 	results := make([]fleet.Result, len(batch))
 	ctx, cancel := context.WithTimeout(ctx, answerFor)
@@ -137,7 +140,7 @@ func (a *Activities) Deliver(ctx context.Context, batch []Task) ([]fleet.Result,
 	return results, nil
 }
 
-// deliver executes one command, if it has its turn before that ends; a start waits for it.
+// deliver executes one command, if its turn comes before the context turn ends; a start waits for its turn.
 func (a *Activities) deliver(ctx, turn context.Context, t Task) fleet.Result {
 	r := fleet.Result{ID: t.ID, Outcome: fleet.OutcomeDone}
 	var err error
@@ -164,8 +167,8 @@ func (a *Activities) deliver(ctx, turn context.Context, t Task) fleet.Result {
 	return r
 }
 
-// startInTurn starts a workflow in its turn. A peering has none to wait for: there is one a provider, whose entity
-// delivers within its task.
+// startInTurn starts a workflow when its turn comes. A peering has no turn to wait for: each provider has one peering,
+// and its entity delivers the start within its own task.
 func (a *Activities) startInTurn(ctx, turn context.Context, s Start) (already bool, err error) {
 	if a.Starting != nil && s.Peering == nil {
 		if err := a.Starting.Acquire(turn, 1); err != nil {
@@ -176,8 +179,8 @@ func (a *Activities) startInTurn(ctx, turn context.Context, s Start) (already bo
 	return a.start(ctx, s)
 }
 
-// start starts a workflow. A peering that no worker may continue is replaced; drivers are by Inspect, which sees what
-// they leave.
+// start starts a workflow. It replaces a peering that no worker may continue. Inspect replaces such drivers, because it
+// lists the objects that they leave.
 func (a *Activities) start(ctx context.Context, s Start) (already bool, err error) {
 	already, err = a.Workflows.Start(ctx, s)
 	if err != nil || !already || s.Peering == nil {
@@ -190,7 +193,7 @@ func (a *Activities) start(ctx context.Context, s Start) (already bool, err erro
 	return a.Workflows.Start(ctx, s)
 }
 
-// closed says how a workflow ended that takes no signals.
+// closed returns the outcome of a workflow that takes no signals.
 func (a *Activities) closed(ctx context.Context, id string) (fleet.Outcome, error) {
 	s, err := a.Workflows.Status(ctx, id)
 	switch {

@@ -12,22 +12,24 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/wait"
 )
 
-// witnessBound is how long the others may take to answer.
+// witnessBound limits the time in which the other providers may answer.
 const witnessBound = 7 * time.Second
 
-// askAtOnce bounds the providers that are asked at once.
+// askAtOnce bounds the providers that are contacted concurrently.
 const askAtOnce = 50
 
-// Witness tells a cluster that is cut off from providers that are dead.
+// Witness distinguishes a cluster that is cut off from providers that are dead.
 type Witness struct {
 	Backend backend.Backend
 	Catalog Catalog
-	// Probe succeeds when something outside answers that is no provider; nil means that there is no such thing.
+	// Probe succeeds when a host outside answers that does not belong to a provider; nil means that no such host is
+	// configured.
 	Probe func(ctx context.Context) error
 }
 
-// Answers reports whether anybody but the providers named can be reached from here: another provider that is offered or
-// peered with, or, when the one named is the only one, the probe. others reports whether there is anybody to ask.
+// Answers reports whether any peer except the named providers can be reached from here: another provider that is
+// offered or peered with; or the probe, when the named provider is the only one. others reports whether there is any
+// such peer to contact.
 func (w Witness) Answers(ctx context.Context, silent []string) (answers, others bool, err error) {
 	peers, err := w.Backend.Peers(ctx)
 	if err != nil {
@@ -50,7 +52,7 @@ func (w Witness) Answers(ctx context.Context, silent []string) (answers, others 
 	return w.anyAnswers(ctx, peers), true, nil
 }
 
-// anyAnswers asks all at once.
+// anyAnswers contacts all providers concurrently and reports whether one answers.
 func (w Witness) anyAnswers(ctx context.Context, providers []fleet.Provider) bool {
 	bounded, cancel := context.WithTimeout(ctx, witnessBound)
 	defer cancel()

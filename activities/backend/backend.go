@@ -1,21 +1,22 @@
-// Package backend is the port to the system that makes nodes from others' capacity. It knows peerings, attempts and
-// nodes, and nothing of Liqo. backend/liqo and backend/microvm are real implementations, backend/sim is the simulated
-// one; all pass the contract suite in backendtest. Some words are of Liqo's world, and others have what plays the part:
-// the slice is what the provider gives, the virtual node what carries the mark, and the Node comes of both.
+// Package backend is the port to the system that makes nodes from the capacity of other clusters. It knows peerings,
+// attempts and nodes, and nothing of Liqo. backend/liqo and backend/microvm are real implementations, backend/sim is
+// the simulated one; all pass the contract suite in backendtest. Some words come from Liqo's world, and other backends
+// have objects that play the same part: the slice is the capacity that the provider grants, the virtual node is the
+// object that carries the mark, and the Node results from both.
 //
-// What every verb promises:
-//   - It is idempotent: called again, also by another process after a crash at any point, it adopts the objects that it
-//     finds by label and goes on. Removing an absent object is success.
-//   - It blocks until its goal is reached, the context ends, or an error is final. It polls or watches by itself;
+// Promises of every verb:
+//   - It is idempotent: called again, even by another process after a crash at any point, it adopts the objects that it
+//     finds by label and continues. Removing an absent object is success.
+//   - It blocks until its goal is reached, the context ends, or an error is final. It polls or watches internally;
 //     callers bound it with the context.
-//   - When the context ends first it returns a *StageError that names the first unmet stage, wrapping the context's
-//     error (the cause included), and ErrUnreachable too when it is the provider that does not answer.
-//   - Every verb but Join may be called in passes of a few seconds, by any process, until it returns nil: it measures
-//     no wait in memory. Such a caller sets WithBegun.
+//   - When the context ends first it returns a *StageError that names the first unmet stage. The error wraps the
+//     context's error with its cause, and also ErrUnreachable when the provider does not answer.
+//   - Every verb except Join may be called in passes of a few seconds, by any process, until it returns nil: it
+//     measures no wait in memory. Such a caller sets WithBegun.
 //   - Progress is called with each change of stage and at least every few seconds while waiting, from the calling
 //     goroutine; callers heartbeat from it. It may be nil.
 //   - It never changes or removes an object that is not owned by us (labels below).
-//   - No secret is in an error, a stage message or a returned value.
+//   - Errors, stage messages and returned values contain no secrets.
 package backend
 
 import (
@@ -30,38 +31,39 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// Labels on every object we make, and the annotations that recovery needs. A Node has only LabelGroup as a label, and
-// all of them as annotations: CA takes a group's Nodes for alike as long as their labels are.
+// Labels on every object that we make, and the annotations that recovery needs. A Node has only LabelGroup as a label,
+// and all these keys as annotations: CA considers a group's Nodes similar while their labels are equal.
 const (
 	LabelManagedBy = "liqo-autoscaler.io/managed-by" // always ManagedBy
 	LabelHub       = "liqo-autoscaler.io/hub"
 	LabelGroup     = "liqo-autoscaler.io/group"
 	LabelInstance  = "liqo-autoscaler.io/instance"
 	LabelAttempt   = "liqo-autoscaler.io/attempt"
-	// LabelRefused is on what records a provider's refusal and therefore stays when its peering is removed.
+	// LabelRefused is on the objects that record a provider's refusal. They stay when its peering is removed.
 	LabelRefused = "liqo-autoscaler.io/refused"
 
 	AnnotationBooking = "liqo-autoscaler.io/booking" // JSON of Booking
 	AnnotationStamp   = "liqo-autoscaler.io/stamp"   // the mark: the instance id, see Nodes.Join
-	// AnnotationCredentials, on a peering's objects: JSON of fleet.Credentials (a reference, not the secret).
+	// AnnotationCredentials is on a peering's objects: JSON of fleet.Credentials (a reference, not the secret).
 	AnnotationCredentials = "liqo-autoscaler.io/credentials"
 
-	// AnnotationCordoned is on a Node that Cordon has cordoned.
+	// AnnotationCordoned marks a Node that Cordon has cordoned.
 	AnnotationCordoned = "liqo-autoscaler.io/cordoned"
 
-	// AnnotationHourlyPrice and AnnotationPriceCurrency, on a Node, are its price per hour. A Node whose offer had no
-	// price has neither annotation. They are not labels, because all Nodes of a group have equal labels.
+	// AnnotationHourlyPrice and AnnotationPriceCurrency hold the price per hour of a Node. A Node whose offer had no price
+	// has neither annotation. They are not labels, because all Nodes of a group have equal labels.
 	AnnotationHourlyPrice   = "liqo-autoscaler.io/hourly-price"
 	AnnotationPriceCurrency = "liqo-autoscaler.io/price-currency"
 
 	ManagedBy = "liqo-autoscaler"
 )
 
-// NodeSpec is what Join makes: exactly Shape, with Labels and Taints from the Node's first version on.
+// NodeSpec describes the Node that Join makes: exactly Shape, with Labels and Taints from the Node's first version on.
 type NodeSpec struct {
 	Attempt fleet.Attempt       `json:"attempt"`
 	Shape   corev1.ResourceList `json:"shape"`
-	// Class is the offer's: by whom the provider has it decided; "" means whom it has by default.
+	// Class is the offer's class: the controller that decides on the slice at the provider. "" means the provider's
+	// default.
 	Class   string            `json:"class,omitempty"`
 	Labels  map[string]string `json:"labels,omitempty"`
 	Taints  []corev1.Taint    `json:"taints,omitempty"`
@@ -77,7 +79,8 @@ func (s NodeSpec) Price() map[string]string {
 		AnnotationPriceCurrency: s.Booking.Spec.CurrencyOrDefault()}
 }
 
-// Kind is ErrInvalid when the spec is of another kind of nodes than the backend makes: CA was told of others.
+// Kind returns ErrInvalid when the spec's group has another kind of nodes than the backend makes, because CA received a
+// template of that other kind.
 func (s NodeSpec) Kind(makes fleet.NodeKind) error {
 	if asked := cmp.Or(s.Booking.Spec.Nodes, fleet.NodesVirtual); asked != makes {
 		return fmt.Errorf("group %s has nodes: %s, and this worker makes nodes: %s: give it a group of these: %w",
@@ -86,66 +89,71 @@ func (s NodeSpec) Kind(makes fleet.NodeKind) error {
 	return nil
 }
 
-// Peerings makes and removes the relation with a Provider, shared by all attempts on it.
+// Peerings makes and removes the relation with a Provider, which all attempts on it share.
 type Peerings interface {
-	// Identify reads the provider's cluster id over its credentials. Errors: ErrUnreachable, ErrInvalid (broken
+	// Identify reads the provider's cluster id with its credentials. Errors: ErrUnreachable, ErrInvalid (broken
 	// credentials, not a provider).
 	Identify(ctx context.Context, credentials fleet.Credentials) (id string, err error)
-	// Establish returns nil once the peering works in the direction consumer -> provider. A peering that exists without
-	// our labels is used as it is, never changed. Its network is what provider.Network says, made before all else; one
-	// that others have made is used while it is connected, else ErrConflict. While the provider refuses it is a
-	// *RefusingError, and nothing is made: also when its administrators have removed their part of our peering. Errors:
-	// ErrUnreachable, ErrDenied, *StageError, which matches ErrNoRoom while a pod that it needs here finds no room.
+	// Establish returns nil once the peering works in the direction consumer -> provider. It uses a peering without our
+	// labels as it is, and never changes it. It makes the network that provider.Network describes first. It uses a network
+	// that another owner has made while this network is connected, and returns ErrConflict otherwise. While the provider
+	// refuses, it returns a *RefusingError and makes nothing. Administrators that have removed their part of our peering
+	// also count as a refusal. Errors: ErrUnreachable, ErrDenied, *StageError, which matches ErrNoRoom while a pod that it
+	// needs here finds no room.
 	Establish(ctx context.Context, provider fleet.Provider, progress Progress) error
-	// RemovePeering removes what Establish made, and only that: nil when no object owned by us is left on either side, or
-	// the peering is not ours. ErrInUse, and nothing is changed, while a fresh list shows anybody's slice for that
-	// provider (I11) or the peering also serves the other direction. What records a refusal that is in force stays, with
-	// LabelRefused: a *RefusingError, once everything else is removed. While the provider is unreachable it keeps trying
-	// until the context ends.
+	// RemovePeering removes the objects that Establish made, and only these. It returns nil when no object owned by us is
+	// left on either side, or the peering is not owned by us. It returns ErrInUse and changes nothing while a fresh list
+	// shows a slice of any owner for that provider (I11), or the peering also serves the other direction. The objects that
+	// record a present refusal stay, with LabelRefused; then it returns a *RefusingError once all other objects are
+	// removed. While the provider is unreachable it keeps trying until the context ends.
 	RemovePeering(ctx context.Context, provider fleet.Provider, progress Progress) error
-	// Refusal reads whether the provider refuses this cluster now; nil when it does not. It does not wait. Errors:
-	// ErrUnreachable, ErrInvalid, ErrDenied (the credentials may not read it).
+	// Refusal reads whether the provider refuses this cluster now, and returns nil when it does not. It does not wait.
+	// Errors: ErrUnreachable, ErrInvalid, ErrDenied (the credentials may not read it).
 	Refusal(ctx context.Context, provider fleet.Provider) (*fleet.ProviderRefusal, error)
-	// Observe looks once at what the provider makes of us, and changes nothing. Errors: ErrCredentials when it does not
-	// accept our credentials or allows them too little, ErrInvalid when they are broken or lead to another cluster,
-	// ErrUnreachable. Without a peering it is the zero Observation once the provider has answered.
+	// Observe reads once how the provider treats this cluster, and changes nothing. Errors: ErrCredentials when the
+	// provider does not accept our credentials or grants them too few permissions, ErrInvalid when they are broken or lead
+	// to another cluster, ErrUnreachable. Without a peering it returns the zero Observation once the provider has
+	// answered.
 	Observe(ctx context.Context, provider fleet.Provider) (Observation, error)
 }
 
-// Observation is what a provider makes of us; all of it was read successfully.
+// Observation describes how a provider treats this cluster. Every field was read successfully.
 type Observation struct {
 	Tenant fleet.RefusingKind
-	// Absent are the attempts, by object name, with a slice on the consumer and none on the provider.
+	// Absent lists the attempts, by object name, with a slice on the consumer and without a slice on the provider.
 	Absent []string
-	// Network is what is wrong with the network, in words; "" when nothing is, or there is none. NetworkHere: it is the
-	// consumer's own end that does not run.
+	// Network describes the fault of the network in words; "" when it has no fault or does not exist. NetworkHere means
+	// that the consumer's own end does not run.
 	Network     string
 	NetworkHere bool
-	// Fault is what is wrong with the peering on the consumer, and what to do. It is told without a peering too: one that
-	// is being made.
+	// Fault is the fault of the peering on the consumer, with a remedy. It is reported even while the peering is being
+	// made.
 	Fault fleet.Fault
-	// Heard is when each of its ends has last measured that it reaches the other, by its own clock; "" for one that does
-	// not measure. One that has not measured anew for Quiet is dead; 0 when that is not known.
+	// Heard holds for each end of the network the last time, by its own clock, at which it measured that it reaches the
+	// other end; "" for an end that does not measure. An end without a new measurement for Quiet is dead; Quiet is 0 when
+	// that bound is unknown.
 	Heard []string
 	Quiet time.Duration
-	// Message says more where there is more to say.
+	// Message holds details, if there are any.
 	Message string
 }
 
-// Nodes makes and removes one attempt's node on an established peering.
+// Nodes makes and removes the node of one attempt on an established peering.
 type Nodes interface {
 	// Join returns once the Node is Ready with exactly the spec's shape and takes pods, the virtual node is marked
-	// (AnnotationStamp) and then the Node's providerID is the instance id; it may write both as soon as all that is
-	// missing is that Kubernetes takes its taint not-ready off. It neither marks nor stamps while another Node carries the
-	// instance id or another attempt's virtual node is marked; when another attempt has both and is not lost, that one is
-	// the instance: ErrConflict. It has looked for those at most a second before the mark, and looks again between mark
-	// and stamp. Errors: ErrNotPeered (at once, nothing is made), ErrDenied (a *RefusingError when the
-	// provider refuses this cluster as a whole), ErrShort (granted smaller than asked), ErrFull (whoever decides
-	// for Class has no room), ErrInvalid (another kind of nodes), ErrConflict (also when the name or providerID is taken),
-	// ErrUnreachable, *StageError.
+	// (AnnotationStamp) and, after that, the Node's providerID is the instance id. It may write both when the Node lacks
+	// nothing except that Kubernetes removes its taint not-ready. It neither marks nor stamps while another Node carries
+	// the instance id or another attempt's virtual node is marked. When another attempt has both and is not lost, that
+	// attempt is the instance, and Join returns ErrConflict. It has searched for such objects at most a second before the
+	// mark, and searches again between mark and stamp.
+	//
+	// Errors: ErrNotPeered (returned immediately, with nothing made), ErrDenied (a *RefusingError when the provider
+	// refuses this cluster as a whole), ErrShort (the grant is smaller than the request), ErrFull (the controller that
+	// decides for Class has no room), ErrInvalid (another kind of nodes), ErrConflict (also when the name or providerID is
+	// taken), ErrUnreachable, *StageError.
 	Join(ctx context.Context, spec NodeSpec, progress Progress) (Node, error)
-	// Drain removes the mark, cordons the Node and evicts its pods (DaemonSet and mirror pods apart), honouring
-	// disruption budgets, until none is left. With force it first puts TaintToBeDeleted on the Node, and then deletes
+	// Drain removes the mark, cordons the Node and evicts its pods (except DaemonSet and mirror pods), honouring
+	// disruption budgets, until no pod is left. With force it first puts TaintToBeDeleted on the Node, and then deletes
 	// the pods with grace period 0; it does not wait for the provider. A missing Node is success.
 	Drain(ctx context.Context, attempt fleet.Attempt, force bool, progress Progress) error
 	// Return removes the mark, the virtual node, its Node and the slice, in this order, and returns once they are gone on
@@ -154,14 +162,14 @@ type Nodes interface {
 	Return(ctx context.Context, attempt fleet.Attempt, progress Progress) error
 }
 
-// Cordons keeps new pods off the Nodes of a provider that takes none.
+// Cordons keeps new pods off the Nodes of a provider that takes no new pods.
 type Cordons interface {
-	// Cordon cordons the attempt's Node and remembers on it that it was us; without cordoned it takes back what it did,
-	// and only that: a Node that others have cordoned, or that CA is deleting, stays as it is. A missing Node is success.
+	// Cordon cordons the attempt's Node and records on the Node that it did so. Without cordoned it undoes its own cordon
+	// only: a Node that another actor has cordoned, or that CA is deleting, stays as it is. A missing Node is success.
 	Cordon(ctx context.Context, attempt fleet.Attempt, cordoned bool) error
 }
 
-// Inventory lists what exists.
+// Inventory lists the existing objects and peerings.
 type Inventory interface {
 	// List returns one Found per attempt with any object owned by us on the consumer, in name order; group "" means all
 	// groups. It never touches a provider and never returns a partial list without an error.
@@ -180,49 +188,52 @@ type Backend interface {
 	Watcher
 }
 
-// Node is a node that Join made.
+// Node identifies a node that Join made.
 type Node struct {
 	Name string `json:"name"`
 	UID  string `json:"uid,omitempty"`
 }
 
-// Watcher reports what happens to our objects on the consumer, and repairs the one thing that only we can repair.
+// Watcher reports changes of our objects on the consumer, and repairs the one defect that only we can repair.
 type Watcher interface {
-	// Watch calls handle with the Found of an attempt whenever it may have changed, and with all of them at the start and
-	// after each gap; an attempt whose last object is gone is reported once with everything false. Calls come one at a
-	// time. It hides broken watches and blocks until ctx ends, whose error it returns.
+	// Watch calls handle with the Found of an attempt whenever it may have changed, and with the Found of every attempt at
+	// the start and after each gap. It reports an attempt whose last object is gone once, with everything false. Calls
+	// come one at a time. It hides broken watches and blocks until ctx ends, whose error it returns.
 	Watch(ctx context.Context, handle func(fleet.Found)) error
-	// Restamp puts the instance id back on a Node that has none, as after somebody deleted the Node and its kubelet
-	// registered it anew; only if the attempt's virtual node is marked. If the Node is missing, it may make the virtual
-	// kubelet register it sooner than the kubelet would by itself; it does not wait for that. An attempt that is not
-	// marked, is stamped already or has no objects is left alone: success. ErrConflict when the Node carries another
-	// providerID, or another Node carries the instance id. ErrNotYet while the Node is one that Join would not stamp yet,
-	// unless it is settled that it is not ready: Watch tells when it changes.
+	// Restamp puts the instance id back on a Node that has none, for example after a user deleted the Node and its kubelet
+	// registered it again. It does so only if the attempt's virtual node is marked. If the Node is missing, Restamp may
+	// make the virtual kubelet register it sooner than the kubelet would on its own; it does not wait for that. It leaves
+	// an attempt alone that is not marked, is stamped already or has no objects, and returns nil. It returns ErrConflict
+	// when the Node carries another providerID, or another Node carries the instance id. It returns ErrNotYet while Join
+	// would not stamp the Node yet, unless the Node is settled as not ready; Watch reports the next change.
 	Restamp(ctx context.Context, attempt fleet.Attempt) error
 }
 
-// Alive asks the consumer's API server with one request. A backend whose Peers takes no more need not be one.
+// Alive sends one request to the consumer's API server. It is optional: a backend whose Peers is a single request need
+// not implement it.
 type Alive interface {
-	// Alive is an error when the consumer's API server does not answer.
+	// Alive returns an error when the consumer's API server does not answer.
 	Alive(ctx context.Context) error
 }
 
-// OffloadedPods lists the consumer's pods on virtual nodes. A backend without virtual nodes need not be one.
+// OffloadedPods lists the consumer's pods on virtual nodes. It is optional: a backend without virtual nodes need not
+// implement it.
 type OffloadedPods interface {
 	// OffloadedPods calls visit with each pod that Liqo offloads, of any installation, page by page. It changes nothing.
 	// An error means that some pods were not visited.
 	OffloadedPods(ctx context.Context, visit func(*corev1.Pod)) error
-	// RemoveEndedPod deletes a pod that has ended, unless it has changed since the list. A pod that is gone is success.
+	// RemoveEndedPod deletes a pod that has ended, unless the pod has changed since the list. A missing pod is success.
 	RemoveEndedPod(ctx context.Context, pod *corev1.Pod) error
 }
 
-// Leftovers finds and removes what only a provider still has of us, after a lost history, a peering that was removed by
-// force while the provider was away, or a consumer that was rebuilt. A backend that leaves nothing so need not be one.
+// Leftovers finds and removes our objects that exist on a provider only: after a lost history, after a peering was
+// removed by force while the provider was unreachable, or after a consumer was rebuilt. It is optional: a backend that
+// leaves no such objects need not implement it.
 type Leftovers interface {
-	// Leftovers lists what is ours on the provider, by our hub and cluster, and has no counterpart on the consumer; a
-	// record of a refusal is none. It asks once and changes nothing. Errors: ErrUnreachable, ErrInvalid, ErrDenied.
+	// Leftovers lists the provider's objects of our hub and cluster that have no counterpart on the consumer; records of a
+	// refusal are excluded. It reads once and changes nothing. Errors: ErrUnreachable, ErrInvalid, ErrDenied.
 	Leftovers(ctx context.Context, provider fleet.Provider) ([]fleet.Orphan, error)
-	// RemoveLeftover removes the provider's part of an attempt if it still is what was listed, and the consumer still has
-	// none. It does not wait until it is gone. What is left of a peering RemovePeering removes.
+	// RemoveLeftover removes the provider's objects of an attempt if they are unchanged since the list, and the consumer
+	// still has no counterpart. It does not wait until they are gone. RemovePeering removes the leftovers of a peering.
 	RemoveLeftover(ctx context.Context, orphan fleet.Orphan) error
 }

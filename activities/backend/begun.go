@@ -7,14 +7,14 @@ import (
 
 type begunKey struct{}
 
-// WithBegun says when the verb was first called for its present purpose. Whoever calls a verb in short passes sets it
-// to the same time in each of them: what the verb gives others a while for is counted from then, and would begin anew
-// in each pass otherwise.
+// WithBegun sets the time at which the verb was first called for its present purpose. A caller that calls a verb in
+// short passes sets the same time in each pass. The verb counts its grace periods from this time; without it they would
+// start again in each pass.
 func WithBegun(ctx context.Context, at time.Time) context.Context {
 	return context.WithValue(ctx, begunKey{}, at)
 }
 
-// Begun is the time that WithBegun has set, and now when it has set none.
+// Begun returns the time that WithBegun has set, or the present time when none is set.
 func Begun(ctx context.Context) time.Time {
 	if at, ok := ctx.Value(begunKey{}).(time.Time); ok && !at.IsZero() {
 		return at

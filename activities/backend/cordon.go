@@ -6,8 +6,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// SetCordon changes the Node as Cordons.Cordon says, and tells whether it has changed it. A Node that others have
-// cordoned before us is left to them.
+// SetCordon changes the Node as Cordons.Cordon describes, and reports whether it has changed the Node. It leaves a Node
+// alone that another actor has cordoned before.
 func SetCordon(node *corev1.Node, cordoned bool) bool {
 	_, ours := node.Annotations[AnnotationCordoned]
 	switch {
@@ -31,7 +31,7 @@ func SetCordon(node *corev1.Node, cordoned bool) bool {
 	}
 }
 
-// leaving reports whether CA, or we, are taking the Node away.
+// leaving reports whether CA, or this system, is removing the Node.
 func leaving(node *corev1.Node) bool {
 	return slices.ContainsFunc(node.Spec.Taints, func(taint corev1.Taint) bool {
 		return taint.Key == TaintToBeDeleted || taint.Key == TaintDeletionCandidate

@@ -12,10 +12,10 @@ import (
 // utils/taints).
 const TaintToBeDeleted = "ToBeDeletedByClusterAutoscaler"
 
-// TaintDeletionCandidate is the one by which CA says that it may delete a Node soon.
+// TaintDeletionCandidate is the taint by which CA announces that it may delete a Node soon.
 const TaintDeletionCandidate = "DeletionCandidateOfClusterAutoscaler"
 
-// TaintAsDeleted adds TaintToBeDeleted to the Node's spec as CA does, and leaves one that is there as it is. It tells
+// TaintAsDeleted adds TaintToBeDeleted to the Node's spec as CA does, and leaves an existing taint as it is. It reports
 // whether it has changed the Node.
 func TaintAsDeleted(node *corev1.Node, now time.Time) bool {
 	if slices.ContainsFunc(node.Spec.Taints, func(taint corev1.Taint) bool { return taint.Key == TaintToBeDeleted }) {

@@ -9,7 +9,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// What callers can meet. Match with errors.Is; each is wrapped with what was wrong, where, and what to do.
+// The kinds of errors that callers receive. Match them with errors.Is. Each is wrapped with the fault, its place and a
+// remedy.
 var (
 	ErrUnreachable = errors.New("provider unreachable")
 	ErrCredentials = errors.New("credentials refused") // always with ErrUnreachable or ErrDenied
@@ -17,14 +18,14 @@ var (
 	ErrDenied      = errors.New("denied by the provider")
 	ErrInUse       = errors.New("peering in use")
 	ErrShort       = errors.New("granted less than asked")
-	ErrFull        = errors.New("no room at the provider") // nothing is held against it
+	ErrFull        = errors.New("no room at the provider") // no capacity is held for us
 	ErrConflict    = errors.New("conflict")
 	ErrNoRoom      = errors.New("no room on this cluster") // for our own end of a peering
-	ErrNotPeered   = errors.New("not peered")              // Join without an established peering: Establish first
-	ErrNotYet      = errors.New("not yet")                 // Restamp: the Node is not finished; come again when it changes
+	ErrNotPeered   = errors.New("not peered")              // Join without a peering: call Establish first
+	ErrNotYet      = errors.New("not yet")                 // from Restamp: the Node is not finished; retry when it changes
 )
 
-// RefusingError says that the provider refuses this cluster as a whole. It matches ErrDenied.
+// RefusingError reports that the provider refuses this cluster as a whole. It matches ErrDenied.
 type RefusingError struct{ fleet.ProviderRefusal }
 
 func (e *RefusingError) Error() string {
@@ -35,24 +36,24 @@ func (e *RefusingError) Error() string {
 	return text
 }
 
-// Unwrap makes errors.Is see ErrDenied.
+// Unwrap returns ErrDenied.
 func (e *RefusingError) Unwrap() error { return ErrDenied }
 
-// Stage is a point on the way that people can look at. Stages are reached in the order below.
+// Stage names a visible point of progress. Stages are reached in the order below.
 type Stage string
 
-// The stages of Establish, Join, and of the way back.
+// The stages of Establish, Join, and of their removal.
 const (
 	StageAPIServer      Stage = "api-server"      // the provider's API server answers with our credentials
 	StageNetworkConfig  Stage = "network-config"  // both clusters know each other's addresses
-	StageGatewayServer  Stage = "gateway-server"  // one's gateway runs and has an address
-	StageGatewayClient  Stage = "gateway-client"  // the other's runs
-	StageGatewayKeys    Stage = "gateway-keys"    // each has the other's public key
+	StageGatewayServer  Stage = "gateway-server"  // one cluster's gateway runs and has an address
+	StageGatewayClient  Stage = "gateway-client"  // the other cluster's gateway runs
+	StageGatewayKeys    Stage = "gateway-keys"    // each gateway has the other's public key
 	StageConnection     Stage = "connection"      // the gateways reach each other
 	StageNonce          Stage = "nonce"           // the provider has filled the nonce
 	StageSignedNonce    Stage = "signed-nonce"    // our cluster has signed it
 	StageTenant         Stage = "tenant"          // the provider has answered the Tenant with credentials
-	StageIdentity       Stage = "identity"        // our cluster has made a kubeconfig of them
+	StageIdentity       Stage = "identity"        // our cluster has made a kubeconfig from these
 	StageReachable      Stage = "reachable"       // our cluster (not only this worker) reaches the provider
 	StageSliceAuth      Stage = "slice-auth"      // the slice is authenticated
 	StageResources      Stage = "resources"       // the slice's resources are accepted
@@ -69,16 +70,16 @@ const (
 	StageNamespacesGone Stage = "namespaces-gone" // and the nonces in them
 )
 
-// OfNetwork reports whether the stage is one of the making of a network, for which others wait longer.
+// OfNetwork reports whether the stage belongs to the creation of a network, which has a longer budget.
 func (s Stage) OfNetwork() bool {
 	return slices.Contains([]Stage{StageNetworkConfig, StageGatewayServer, StageGatewayClient, StageGatewayKeys,
 		StageConnection}, s)
 }
 
-// StageError says which stage was not reached, and why as far as anything told us.
+// StageError names the stage that was not reached, and the reason as far as it is known.
 type StageError struct {
 	Stage   Stage
-	Message string // the other side's own words where there are any
+	Message string // the other side's own words, if there are any
 	Err     error  // the cause: a sentinel above or the context's error
 }
 
@@ -86,5 +87,5 @@ func (e *StageError) Error() string {
 	return fmt.Sprintf("waiting for %s: %s: %v", e.Stage, e.Message, e.Err)
 }
 
-// Unwrap makes errors.Is and errors.As see the cause.
+// Unwrap returns the cause.
 func (e *StageError) Unwrap() error { return e.Err }

@@ -8,20 +8,21 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// AnnotationScaleDown is CA's: it removes no Node with the value "true" (CA utils/drain and
-// core/scaledown/eligibility, ScaleDownDisabledKey). AnnotationKept is on a Node on which we have set it.
+// AnnotationScaleDown is an annotation of CA, which removes no Node with the value "true" (CA utils/drain and
+// core/scaledown/eligibility, ScaleDownDisabledKey). AnnotationKept marks a Node on which we have set it.
 const (
 	AnnotationScaleDown = "cluster-autoscaler.kubernetes.io/scale-down-disabled"
 	AnnotationKept      = "liqo-autoscaler.io/kept-for-volumes"
 )
 
-// Volumes finds the volumes that are on providers, and keeps a Node for them: with the last virtual node of a provider
-// Liqo deletes the remote namespaces, and the volumes in them. A backend without virtual nodes need not be one.
+// Volumes finds the volumes on providers, and keeps a Node for them: with the last virtual node of a provider Liqo
+// deletes the remote namespaces, and the volumes in them. It is optional: a backend without virtual nodes need not
+// implement it.
 type Volumes interface {
 	// Volumes returns the bound claims, as namespace/name, whose volumes are on each provider, by its id.
 	Volumes(ctx context.Context) (map[string][]string, error)
-	// Keep sets or removes the annotations on the attempt's Node. An annotation of others stays. A missing Node is
-	// success.
+	// Keep sets or removes the annotations on the attempt's Node. An annotation that another actor has set stays. A
+	// missing Node is success.
 	Keep(ctx context.Context, attempt fleet.Attempt, kept bool) error
 }
 
@@ -44,7 +45,7 @@ func SetKept(node *corev1.Node, kept bool) bool {
 	return true
 }
 
-// IsKept reports whether CA leaves the Node alone because of us, or because of others.
+// IsKept reports whether CA leaves the Node alone because of our annotation, or because of another actor's annotation.
 func IsKept(node *corev1.Node) (byUs, byOthers bool) {
 	_, ours := node.Annotations[AnnotationKept]
 	kept := node.Annotations[AnnotationScaleDown] == "true"

@@ -13,22 +13,23 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/shorten"
 )
 
-// Progress receives the stage a verb is waiting for and a sentence about it.
+// Progress receives the stage that a verb waits for, and a sentence about the wait.
 type Progress func(stage Stage, message string)
 
-// Report calls it, unless it is nil.
+// Report calls p, unless p is nil.
 func (p Progress) Report(stage Stage, message string) {
 	if p != nil {
 		p(stage, message)
 	}
 }
 
-// Poll takes the next step towards a stage, if one is due, and reports whether the stage is reached; if not, message
-// says what it waits for.
+// Poll takes the next step towards a stage, if one is due, and reports whether the stage is reached. If it is not,
+// message describes the reason for the wait.
 type Poll func(ctx context.Context) (reached bool, message string, err error)
 
-// Take looks once, in a goroutine of its own, so that progress is still told each second while a request hangs. It
-// returns only after the look has. A panic of the look is raised again here, where the verb's caller can recover it.
+// Take polls once, in a separate goroutine, so that progress is reported each second while a request hangs. It returns
+// only after the poll has returned. It raises a panic of the poll again in this goroutine, where the verb's caller can
+// recover it.
 func (look Poll) Take(ctx context.Context, progress Progress, stage Stage, waits string) (reached bool, message string,
 	err error) {
 	done := make(chan struct{})
@@ -57,13 +58,13 @@ func (look Poll) Take(ctx context.Context, progress Progress, stage Stage, waits
 	}
 }
 
-// Step is a stage and the way there.
+// Step holds a stage and the poll that leads to it.
 type Step struct {
 	Stage Stage
 	Poll  Poll
 }
 
-// Through takes the steps one after the other, each by until.
+// Through takes the steps one after another, each with until, and stops at the first error.
 func Through(ctx context.Context, until func(context.Context, Stage, Poll) error, steps []Step) error {
 	for _, step := range steps {
 		if err := until(ctx, step.Stage, step.Poll); err != nil {
@@ -73,28 +74,28 @@ func Through(ctx context.Context, until func(context.Context, Stage, Poll) error
 	return nil
 }
 
-// maxWords is how much of others' words a KindError repeats, in characters.
+// maxWords bounds the foreign text that a KindError repeats, in characters.
 const maxWords = 500
 
-// KindError is an error of one of the port's kinds, with a message of its own.
+// KindError is an error of one of the port's kinds, with its own message.
 type KindError struct {
 	Kind      error
 	Message   string
-	Forbidden bool // an API server said 403
+	Forbidden bool // an API server answered 403
 }
 
 func (v *KindError) Error() string { return v.Message + ": " + v.Kind.Error() }
 
-// Unwrap makes errors.Is and errors.As see the kind.
+// Unwrap returns the kind.
 func (v *KindError) Unwrap() error { return v.Kind }
 
-// Errorf makes a KindError, of bounded length. The kind is one of the sentinels.
+// Errorf returns a KindError with a message of bounded length. The kind is one of the sentinels.
 func Errorf(kind error, format string, args ...any) error {
 	return &KindError{Kind: kind, Message: shorten.Words(fmt.Sprintf(format, args...), maxWords)}
 }
 
-// SplitError takes an error apart for a StageError: what it says, of bounded length, and its kind, which of one that
-// is no KindError is itself.
+// SplitError divides an error for a StageError into its message, of bounded length, and its kind. The kind of an error
+// that does not contain a KindError is the error itself.
 func SplitError(err error) (message string, kind error) {
 	if v := (*KindError)(nil); errors.As(err, &v) {
 		return v.Message, v.Kind
@@ -102,14 +103,15 @@ func SplitError(err error) (message string, kind error) {
 	return shorten.Words(err.Error(), maxWords), err
 }
 
-// IsFinal reports whether an error says no: waiting longer cannot help.
+// IsFinal reports whether an error is final: waiting longer cannot help.
 func IsFinal(err error) bool {
 	return slices.ContainsFunc([]error{ErrInUse, ErrDenied, ErrInvalid, ErrShort, ErrFull, ErrConflict, ErrNotPeered},
 		func(kind error) bool { return errors.Is(err, kind) })
 }
 
-// Stopped is the error of a stage that the context's end cut short. It matches the context's error, its cause, and what
-// was met last, if anything was. A request that was under way gives the cause for its own error: that is said once.
+// Stopped returns the error of a stage that was interrupted by the end of the context. It matches the context's error,
+// the cause, and met, the last error before the end, if there was one. An interrupted request also reports the cause as
+// its own error; Stopped removes this repetition from the message.
 func Stopped(ctx context.Context, stage Stage, message string, met error) error {
 	err, cause := ctx.Err(), context.Cause(ctx)
 	message = strings.ReplaceAll(message, cause.Error(), "no answer")

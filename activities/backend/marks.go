@@ -8,12 +8,13 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// Ours are the labels of all objects of a hub.
+// Ours returns the labels of all objects of a hub.
 func Ours(hub string) map[string]string {
 	return map[string]string{LabelManagedBy: ManagedBy, LabelHub: hub}
 }
 
-// TagsOf are the labels of an attempt's objects, and the annotations of its Node: ours, and whose they are.
+// TagsOf returns the labels of an attempt's objects, which are also the annotations of its Node: the hub's labels, and
+// the attempt.
 func TagsOf(a fleet.Attempt, ours map[string]string) map[string]string {
 	tags := maps.Clone(ours)
 	tags[LabelGroup] = a.Group
@@ -22,13 +23,13 @@ func TagsOf(a fleet.Attempt, ours map[string]string) map[string]string {
 	return tags
 }
 
-// AttemptOf reads an attempt back from the tags of one of its objects, but for its provider.
+// AttemptOf reads an attempt, without its provider, from the tags of one of its objects.
 func AttemptOf(tags map[string]string) (a fleet.Attempt, ok bool) {
 	number, err := strconv.Atoi(tags[LabelAttempt])
 	return fleet.Attempt{Group: tags[LabelGroup], Instance: tags[LabelInstance], Number: number}, err == nil
 }
 
-// Carries reports whether all that is wanted is there.
+// Carries reports whether have contains every key of want with the same value.
 func Carries(have, want map[string]string) bool {
 	for key, value := range want {
 		if have[key] != value {
@@ -38,9 +39,9 @@ func Carries(have, want map[string]string) bool {
 	return true
 }
 
-// CredentialsText is what AnnotationCredentials says.
+// CredentialsText returns the value of AnnotationCredentials.
 func CredentialsText(credentials fleet.Credentials) string {
-	text, _ := json.Marshal(credentials) // strings alone: it cannot fail
+	text, _ := json.Marshal(credentials) // the struct has only strings: it cannot fail
 	return string(text)
 }
 

@@ -26,23 +26,24 @@ import (
 // requestTimeout bounds one request, to a host or to the consumer.
 const requestTimeout = 10 * time.Second
 
-// access is the document that credentials lead to. It is read anew each time, and nothing of it is ever repeated.
+// access is the document that credentials refer to. It is read again for each verb, and no error or log repeats its
+// content.
 type access struct {
-	// URL is the host's, https; http only to this machine.
+	// URL is the address of the host: https, or http for this machine only.
 	URL   string `json:"url"`
 	Token string `json:"token"`
-	// CAData are the authorities for the host's certificate, PEM; empty means the system's.
+	// CAData holds the authorities for the host's certificate, PEM; empty means the system's authorities.
 	CAData string `json:"caData,omitempty"`
-	// HostGroup is the provider's id: a DNS-1123 label, another one on each host.
+	// HostGroup is the provider's id: a DNS-1123 label, unique among all hosts.
 	HostGroup string `json:"hostGroup"`
-	// Overhead is what a machine gets beyond the shape, for what its Node has not to give to pods.
+	// Overhead is added to the shape for each machine: the resources that its Node cannot give to pods.
 	Overhead corev1.ResourceList `json:"overhead,omitempty"`
-	// UserData is what a machine boots with: a Go template with .Name, .Labels and .Taints, the latter two lists as the
-	// kubelet's flags have them, and the function join.
+	// UserData is the boot configuration of a machine: a Go template with the function join and the fields .Name, .Labels
+	// and .Taints. The last two are lists in the form of the kubelet's flags.
 	UserData string `json:"userData"`
 }
 
-// open reads credentials, and what they hold.
+// open reads credentials and the document that they refer to.
 func (b *Backend) open(ctx context.Context, credentials fleet.Credentials) (*host, error) {
 	where, document := "", []byte(nil)
 	switch ref := credentials.SecretRef; {
@@ -73,7 +74,7 @@ func (b *Backend) open(ctx context.Context, credentials fleet.Credentials) (*hos
 	return h, nil
 }
 
-// address is the host's, or what is wrong with it.
+// address returns the parsed URL of the host, or a description of the fault in it.
 func (a access) address() (at *url.URL, wrong string) {
 	at, err := url.Parse(a.URL)
 	switch {
@@ -85,7 +86,8 @@ func (a access) address() (at *url.URL, wrong string) {
 	return at, ""
 }
 
-// host is the host that is meant, or what is wrong with the document, without its words.
+// host returns the host that the document describes, or a description of the fault in it that does not quote the
+// document.
 func (a access) host() (h *host, wrong string) {
 	at, wrong := a.address()
 	if wrong != "" {
@@ -109,10 +111,10 @@ func (a access) host() (h *host, wrong string) {
 	sum := sha256.Sum256([]byte(a.URL + "\n" + a.CAData))
 	return &host{access: a, at: at, userData: userData, pin: hex.EncodeToString(sum[:]), web: &http.Client{
 		Timeout: requestTimeout,
-		// Nothing is decompressed, so that a few bytes on the wire cannot become many here.
+		// Answers are not decompressed, so that a few bytes on the wire cannot become many in memory.
 		Transport: &http.Transport{Proxy: http.ProxyFromEnvironment, TLSClientConfig: trust, DisableCompression: true,
 			IdleConnTimeout: requestTimeout},
-		// A host does not send our user data elsewhere.
+		// Redirects are not followed, so that a host cannot make this client send the user data elsewhere.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}}, ""
 }

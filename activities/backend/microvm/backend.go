@@ -17,26 +17,27 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// Config is what New needs. Consumer and Namespace are required.
+// Config holds the settings of New. Consumer and Namespace are required.
 type Config struct {
 	// Consumer is the access to the cluster that lacks room.
 	Consumer *rest.Config
-	// Namespace is that of our ConfigMaps in the consumer; it exists.
+	// Namespace holds our ConfigMaps in the consumer. It must exist.
 	Namespace string
-	// Hub tells installations on the same cluster apart; a label value. Default "default".
+	// Hub distinguishes the installations on one cluster; it must be a label value. Default "default".
 	Hub string
-	// UnreachableAfter is how long a host may fail to answer in a row before Establish and Join give up. Default 10s.
+	// UnreachableAfter is the time that a host may be silent without interruption before Establish and Join give up.
+	// Default 10s.
 	UnreachableAfter time.Duration
-	// ForceAfter is how long after it was begun Return lets pods terminate by themselves. Default 5s.
+	// ForceAfter is the time after Return was begun in which pods may terminate on their own. Default 5s.
 	ForceAfter time.Duration
-	// RefusedFor is how long a host that has removed its host group is left alone. Default 30m.
+	// RefusedFor is the time for which a host is left alone that has removed its host group. Default 30m.
 	RefusedFor time.Duration
-	// Poll is how often Watch looks. Default 2s.
+	// Poll is the interval between two lists of Watch. Default 2s.
 	Poll time.Duration
 }
 
-// Backend implements backend.Backend. It holds no state and may be used concurrently, also by
-// several processes; two verbs for one provider's peering, or for one attempt, must not run at once.
+// Backend implements backend.Backend. It holds no state and is safe for concurrent use, even by several processes. Two
+// verbs for one provider's peering, or for one attempt, must not run concurrently.
 type Backend struct {
 	config Config
 	local  client.Client // the consumer
@@ -44,7 +45,7 @@ type Backend struct {
 
 var _ backend.Backend = (*Backend)(nil)
 
-// New makes a Backend. It contacts nobody.
+// New makes a Backend. It sends no request.
 func New(config Config) (*Backend, error) {
 	if config.Consumer == nil || config.Namespace == "" {
 		return nil, fmt.Errorf("make microvm backend: it needs the consumer cluster and a namespace there: %w",
@@ -57,7 +58,7 @@ func New(config Config) (*Backend, error) {
 	}
 	access := rest.CopyConfig(config.Consumer)
 	access.Timeout = requestTimeout
-	if access.QPS == 0 { // the default of 5 requests per second is meant for people
+	if access.QPS == 0 { // client-go's default of 5 requests per second suits interactive tools
 		access.QPS, access.Burst = 50, 100
 	}
 	local, err := client.New(access, client.Options{Scheme: scheme})
@@ -76,7 +77,7 @@ func newBackend(config Config, local client.Client) *Backend {
 	return &Backend{config: config, local: local}
 }
 
-// tag begins the tag of each machine of this hub of this cluster; the attempt's name ends it.
+// tag returns the prefix of the tag of each machine of this hub of this cluster. The attempt's name follows it.
 func (b *Backend) tag(ctx context.Context) (string, error) {
 	var system corev1.Namespace
 	if err := b.local.Get(ctx, client.ObjectKey{Name: metav1.NamespaceSystem}, &system); err != nil {
@@ -85,7 +86,8 @@ func (b *Backend) tag(ctx context.Context) (string, error) {
 	return fmt.Sprintf("liqo-autoscaler.io/%s/%s/", system.UID, b.config.Hub), nil
 }
 
-// machines lists the machines on the host that are of the attempt of that object name, or with "" of any of ours.
+// machines lists our machines on the host that belong to the attempt of that object name, or to any attempt if it is
+// "".
 func (b *Backend) machines(ctx context.Context, h *host, of string) ([]machine, error) {
 	tag, err := b.tag(ctx)
 	if err != nil {

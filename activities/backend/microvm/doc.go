@@ -1,13 +1,14 @@
-// Package microvm makes nodes of microVMs on hosts with a REST API, that of Slicer: its host groups are the providers,
-// and a machine in one of them joins the cluster by itself, by the user data that it boots with.
+// Package microvm makes nodes from microVMs on hosts with the REST API of Slicer. The host groups are the providers. A
+// machine in a host group joins the cluster on its own, by the user data that it boots with.
 //
-// It knows nothing of Liqo. A machine needs no peering: Establish looks whether the host answers and is the one it was.
-// What exists of a peering and of an attempt is a ConfigMap each in a namespace of the consumer, made before what it is
-// about, so that a crash in between is found again:
+// The package knows nothing of Liqo. A machine needs no peering: Establish checks whether the host answers and is the
+// same host as before. Each peering and each attempt has one ConfigMap in a namespace of the consumer. The ConfigMap is
+// made first, so that recovery after a crash finds the peering or the machine:
 //
-//	provider.<host group>    credentials (the reference), what the host is pinned to, a refusal while it is remembered
-//	node.<attempt>           booking, mark; its finalizer goes once the host has no machine of it
+//	provider.<host group>    credentials (the reference), the pin of the host, a refusal while it is remembered
+//	node.<attempt>           booking, mark; its finalizer is removed once the host has no machine of the attempt
 //
-// The machine carries a tag with the attempt's name, by which it is found, and no other is touched. The Node is the
-// attempt's if it has that name and the labels of its group and provider; both come from the user data.
+// A machine carries a tag with the attempt's name, which identifies it; machines without such a tag are never touched.
+// A Node belongs to the attempt if it has the attempt's name and the labels of its group and provider. Both come from
+// the user data.
 package microvm

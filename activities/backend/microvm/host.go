@@ -20,35 +20,35 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/shorten"
 )
 
-// How much a host may answer to one request, in bytes, and how much of its words is repeated, in characters.
+// Bounds of an answer of a host, in bytes, and of the part of its text that is repeated, in characters.
 const (
 	maxAnswer   = 16 << 20
-	maxIdentity = 4 << 20 // while it is only asked who it is
+	maxIdentity = 4 << 20 // for a request of its identity only
 	maxWords    = 500
 )
 
-// host is a host group of one host. What the host says is repeated only where it can know no user data.
+// host is a client of one host group. Text of the host is repeated only from answers to requests without user data.
 type host struct {
 	access
 	at       *url.URL
 	userData *template.Template
-	pin      string // of address and authorities
+	pin      string // hash of address and authorities
 	web      *http.Client
 }
 
-// hostGroup is a host group as its host tells of it.
+// hostGroup is a host group in the form of the host's API.
 type hostGroup struct {
 	Name string `json:"name"`
-	// RAM and CPUs are the most that one machine may have; 0: it does not say.
+	// RAM and CPUs are the maximum of one machine; 0 means that the host does not report a maximum.
 	RAM  int64 `json:"ram_bytes"`
 	CPUs int64 `json:"cpus"`
-	// Refuses and Reason are no words of Slicer's: a host with a front of its own says so that it takes nothing new
-	// (Cordoned), or has taken all back (Drained).
+	// Refuses and Reason do not belong to Slicer's API. A host behind its own front end can set them to report that it
+	// takes no new machines (Cordoned), or has withdrawn all machines (Drained).
 	Refuses fleet.RefusingKind `json:"refuses"`
 	Reason  string             `json:"reason"`
 }
 
-// machine is a microVM.
+// machine is a microVM in the form of the host's API.
 type machine struct {
 	Hostname string   `json:"hostname,omitempty"`
 	RAM      int64    `json:"ram_bytes"`
@@ -56,10 +56,10 @@ type machine struct {
 	Tags     []string `json:"tags"`
 	UserData string   `json:"userdata,omitempty"`
 
-	attempt string // whose it is, by its tag
+	attempt string // its attempt, by its tag
 }
 
-// ask sends a request; status 0 goes with an error.
+// ask sends one request and returns the HTTP status; with an error the status is 0.
 func (h *host) ask(ctx context.Context, method string, in, out any, most int64, path ...string) (status int,
 	err error) {
 	var body io.Reader
@@ -93,7 +93,7 @@ func (h *host) ask(ctx context.Context, method string, in, out any, most int64, 
 	return response.StatusCode, nil
 }
 
-// answer is what the host says, if that is no more than it may be.
+// answer reads the host's answer, and fails when it is larger than most bytes.
 func (h *host) answer(response *http.Response, most int64) (answer []byte, err error) {
 	if response.ContentLength <= most {
 		answer, err = io.ReadAll(io.LimitReader(response.Body, most+1))
@@ -107,7 +107,7 @@ func (h *host) answer(response *http.Response, most int64) (answer []byte, err e
 	return answer, nil
 }
 
-// read is a GET that must succeed.
+// read sends a GET request that must succeed.
 func (h *host) read(ctx context.Context, out any, most int64, path ...string) error {
 	status, err := h.ask(ctx, http.MethodGet, nil, out, most, path...)
 	if err == nil && status != http.StatusOK {
@@ -116,7 +116,7 @@ func (h *host) read(ctx context.Context, out any, most int64, path ...string) er
 	return err
 }
 
-// group reads the host group; nil when the host has none of its name.
+// group reads the host group, and returns nil when the host does not have it.
 func (h *host) group(ctx context.Context, most int64) (*hostGroup, error) {
 	var all []hostGroup
 	if err := h.read(ctx, &all, most, "hostgroup"); err != nil {
@@ -130,7 +130,7 @@ func (h *host) group(ctx context.Context, most int64) (*hostGroup, error) {
 	return nil, nil
 }
 
-// plain leaves of its words what may be repeated.
+// plain reduces the host group's text to the part that may be repeated.
 func (g hostGroup) plain(token string) *hostGroup {
 	switch words := strings.ReplaceAll(strings.ToValidUTF8(g.Reason, "?"), token, "…"); g.Refuses {
 	case fleet.RefusingCordoned, fleet.RefusingDrained:
@@ -141,8 +141,8 @@ func (g hostGroup) plain(token string) *hostGroup {
 	return &g
 }
 
-// machines lists those with a tag that begins so and goes on with an attempt's name, or any, by their own names. The
-// host's own filter is not relied upon.
+// machines lists the machines with a tag that consists of the prefix tag and the attempt name of, or any attempt name,
+// in the order of their host names. It does not rely on the host's own filter.
 func (h *host) machines(ctx context.Context, tag, of string) (found []machine, err error) {
 	var all []machine
 	if err := h.read(ctx, &all, maxAnswer, "hostgroup", h.HostGroup, "nodes"); err != nil {
@@ -158,7 +158,7 @@ func (h *host) machines(ctx context.Context, tag, of string) (found []machine, e
 		}
 	}
 	for _, m := range found {
-		if len(validation.IsDNS1123Subdomain(m.Hostname)) > 0 { // it becomes part of a path
+		if len(validation.IsDNS1123Subdomain(m.Hostname)) > 0 { // the name becomes part of a path
 			return nil, say(backend.ErrInvalid, "host %s has one of our machines with a name that is none: %.80q", h.at.Host,
 				m.Hostname)
 		}
@@ -167,7 +167,7 @@ func (h *host) machines(ctx context.Context, tag, of string) (found []machine, e
 	return found, nil
 }
 
-// create asks for a machine. Why the host says no is not repeated, for it may quote the user data.
+// create requests a machine. It does not repeat the host's reason for a refusal, which may quote the user data.
 func (h *host) create(ctx context.Context, m machine) error {
 	status, err := h.ask(ctx, http.MethodPost, m, nil, maxAnswer, "hostgroup", h.HostGroup, "nodes")
 	switch {
@@ -182,7 +182,7 @@ func (h *host) create(ctx context.Context, m machine) error {
 	}
 }
 
-// remove asks for the removal of a machine; an absent one is removed.
+// remove requests the removal of a machine; an absent machine is success.
 func (h *host) remove(ctx context.Context, hostname string) error {
 	status, err := h.ask(ctx, http.MethodDelete, nil, nil, maxAnswer, "hostgroup", h.HostGroup, "nodes", hostname)
 	if err == nil && status/100 != 2 && status != http.StatusNotFound {

@@ -18,13 +18,14 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/wait"
 )
 
-// sight is what exists of an attempt. Two Nodes of the same look are two: one was deleted and is there anew.
+// sight holds the existing objects of an attempt. The Node's UID distinguishes a Node from its successor of the same
+// name.
 type sight struct {
 	fleet.Found
 	node types.UID
 }
 
-// List finds the attempts by their records, and Nodes that are left without one by their annotations.
+// List finds the attempts by their records, and Nodes without a record by their annotations.
 func (b *Backend) List(ctx context.Context, group string) ([]fleet.Found, error) {
 	found, err := b.find(ctx, group)
 	all := make([]fleet.Found, 0, len(found))
@@ -39,7 +40,7 @@ func (b *Backend) find(ctx context.Context, group string) (map[string]sight, err
 	if group != "" {
 		which[backend.LabelGroup], ofNodes = group, client.MatchingLabels{fleet.LabelGroup: group}
 	}
-	var all corev1.NodeList // first: each has been recorded before it came
+	var all corev1.NodeList // Nodes first: each was recorded before it came
 	if err := b.local.List(ctx, &all, ofNodes); err != nil {
 		return nil, fmt.Errorf("list nodes: %w", err)
 	}
@@ -84,7 +85,7 @@ func (b *Backend) addNode(found map[string]sight, node *corev1.Node) {
 	found[node.Name] = f
 }
 
-// Peers lists the hosts that were looked at, and those whose refusal is remembered.
+// Peers lists the established hosts, and the hosts whose refusal is remembered.
 func (b *Backend) Peers(ctx context.Context) (peers []fleet.Provider, err error) {
 	records, err := b.records(ctx, b.ours())
 	for i := range records {
@@ -97,7 +98,7 @@ func (b *Backend) Peers(ctx context.Context) (peers []fleet.Provider, err error)
 	return peers, err
 }
 
-// Watch looks every Poll and tells what differs. A look that fails is a gap: after it all is told again.
+// Watch lists every Poll and reports the differences. A failed list is a gap: after it, everything is reported again.
 func (b *Backend) Watch(ctx context.Context, handle func(fleet.Found)) error {
 	told, gap := map[string]sight{}, true
 	for {
@@ -122,8 +123,8 @@ func (b *Backend) Watch(ctx context.Context, handle func(fleet.Found)) error {
 	}
 }
 
-// Restamp puts annotations and instance id back on the Node of a marked attempt. A missing Node comes back when the
-// machine's kubelet is started again.
+// Restamp puts annotations and instance id back on the Node of a marked attempt. A missing Node is registered again
+// when the machine's kubelet is restarted.
 func (b *Backend) Restamp(ctx context.Context, a fleet.Attempt) error {
 	record, err := b.attemptRecord(ctx, a)
 	if err != nil || record == nil || record.DeletionTimestamp != nil ||
@@ -159,7 +160,7 @@ func priceOf(record *corev1.ConfigMap) map[string]string {
 	return backend.NodeSpec{Booking: *booking}.Price()
 }
 
-// unsettled is ErrNotYet of a Node without an instance id that is not to be stamped again yet.
+// unsettled returns ErrNotYet for a Node without an instance id that must not be stamped again yet.
 func unsettled(node *corev1.Node) error {
 	lacks := nodes.Unsettled(node, backend.NodeSpec{})
 	if lacks == "" || node.Spec.ProviderID != "" {

@@ -18,18 +18,18 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// join is one Join at work.
+// join holds the state of one running Join.
 type join struct {
 	*Backend
 	fleet.Attempt
 	spec    backend.NodeSpec
 	host    *host
 	peering *corev1.ConfigMap
-	asked   bool // the host has said that it makes the machine
+	asked   bool // the host has accepted the request for the machine
 	seen    *corev1.Node
 }
 
-// Join records the attempt, has its host make the machine, and stamps the Node that comes of it last.
+// Join records the attempt, has its host make the machine, and finally stamps the Node that the machine registers.
 func (b *Backend) Join(ctx context.Context, spec backend.NodeSpec, progress backend.Progress) (backend.Node, error) {
 	j := &join{Backend: b, Attempt: spec.Attempt, spec: spec}
 	w := waiter{progress: progress, patience: b.config.UnreachableAfter}
@@ -59,7 +59,7 @@ func (j *join) peered(ctx context.Context) (done bool, _ string, err error) {
 	return true, "", nil
 }
 
-// grantStep is done when the host has the attempt's machine. What is made is recorded before.
+// grantStep reports done when the host has the attempt's machine. The attempt is recorded before the machine is made.
 func (j *join) grantStep(ctx context.Context) (bool, string, error) {
 	if err := j.ensureRecord(ctx); err != nil {
 		return false, "", err
@@ -69,7 +69,7 @@ func (j *join) grantStep(ctx context.Context) (bool, string, error) {
 		return false, "", err
 	}
 	for i, extra := range machines {
-		if i > 0 { // the answer to the request for one of them was lost
+		if i > 0 { // the answer to an earlier request was lost
 			if err := j.host.remove(ctx, extra.Hostname); err != nil {
 				return false, "", err
 			}
@@ -92,7 +92,8 @@ func (j *join) grantStep(ctx context.Context) (bool, string, error) {
 	return false, "the host makes a machine", err
 }
 
-// ensureRecord makes the attempt's record; it is ErrConflict when the name is taken or the record going.
+// ensureRecord makes the attempt's record. It returns ErrConflict when the name is taken or the record is being
+// removed.
 func (j *join) ensureRecord(ctx context.Context) error {
 	var node corev1.Node
 	err := j.local.Get(ctx, client.ObjectKey{Name: j.ObjectName()}, &node)
@@ -121,7 +122,7 @@ func (j *join) ensureRecord(ctx context.Context) error {
 	return nil
 }
 
-// machine is what the host is asked for: the shape and the overhead, in whole CPUs.
+// machine returns the request for the machine: the shape plus the overhead, in whole CPUs.
 func (j *join) machine(ctx context.Context) (machine, error) {
 	size := func(name corev1.ResourceName) int64 {
 		all := j.spec.Shape[name]
@@ -161,7 +162,7 @@ func (j *join) fits(ctx context.Context, want machine) error {
 	return nil
 }
 
-// registered is done when the machine's kubelet has registered the Node, and the Node says whose it is.
+// registered reports done when the machine's kubelet has registered the Node, and the Node carries the attempt.
 func (j *join) registered(ctx context.Context) (bool, string, error) {
 	node, err := j.readNode(ctx)
 	if err != nil || node == nil {
@@ -170,7 +171,7 @@ func (j *join) registered(ctx context.Context) (bool, string, error) {
 	return true, "", j.tell(ctx, node, j.Attempt, j.spec.Price())
 }
 
-// tell writes the attempt into the annotations of the Node, with more annotations.
+// tell writes the attempt, and further annotations, into the Node's annotations.
 func (b *Backend) tell(ctx context.Context, node *corev1.Node, a fleet.Attempt, more map[string]string) error {
 	tags := b.tags(a)
 	maps.Copy(tags, more)
@@ -184,7 +185,7 @@ func (b *Backend) tell(ctx context.Context, node *corev1.Node, a fleet.Attempt, 
 	return b.annotate(ctx, node, annotations, nil)
 }
 
-// readNode reads the Node; ErrConflict when the record goes away under us, or another Node has taken the name.
+// readNode reads the Node. It returns ErrConflict when the record is being removed, or another Node has taken the name.
 func (j *join) readNode(ctx context.Context) (*corev1.Node, error) {
 	if err := j.ensureRecord(ctx); err != nil {
 		return nil, err
@@ -201,9 +202,9 @@ func (j *join) ready(ctx context.Context) (done bool, _ string, err error) {
 	return lacks == "", lacks, nil
 }
 
-// stampStep marks the record and then writes the instance id into the Node, last of all: from then on CA counts it.
+// stampStep marks the record and, as the last step, writes the instance id into the Node: from then on CA counts it.
 func (j *join) stampStep(ctx context.Context) (bool, string, error) {
-	for { // once more after the mark: of two that mark at once, each sees the other
+	for { // repeated after the mark: of two attempts that mark concurrently, each sees the other
 		record, err := j.attemptRecord(ctx, j.Attempt)
 		if err != nil || record == nil || record.DeletionTimestamp != nil {
 			return false, "", cmp.Or(err, say(backend.ErrConflict, "the record of %s was removed by somebody", j.ObjectName()))
@@ -227,8 +228,8 @@ func (j *join) stampStep(ctx context.Context) (bool, string, error) {
 	return err == nil, "", err
 }
 
-// stamp writes the instance id into a Node that has none. The API server lets a providerID be set once, and refuses a
-// Node that was replaced since it was read.
+// stamp writes the instance id into a Node that has none. The API server allows a providerID to be set once, and
+// refuses the change on a Node that was replaced since it was read.
 func (b *Backend) stamp(ctx context.Context, node *corev1.Node, id string) error {
 	switch node.Spec.ProviderID {
 	case id:
@@ -246,8 +247,8 @@ func (b *Backend) stamp(ctx context.Context, node *corev1.Node, id string) error
 	return err
 }
 
-// otherAttempt says which other attempt of the instance the stamp has to wait for; "" when there is none. One that is
-// stamped, marked and not going is the instance: ErrConflict.
+// otherAttempt names the other attempt of the instance that the stamp has to wait for; "" means no wait. If another
+// attempt is stamped, marked and not being removed, that attempt is the instance, and the error is ErrConflict.
 func (j *join) otherAttempt(ctx context.Context) (waits string, err error) {
 	siblings := j.ours()
 	siblings[backend.LabelInstance] = j.Instance
@@ -255,7 +256,7 @@ func (j *join) otherAttempt(ctx context.Context) (waits string, err error) {
 	if err != nil {
 		return "", err
 	}
-	alive := map[string]bool{} // the marked ones, by the name of their Node
+	alive := map[string]bool{} // the marked attempts, by Node name
 	for i := range records {
 		name, ok := attemptIn(records[i].Name)
 		if ok && name != j.ObjectName() && records[i].Annotations[backend.AnnotationStamp] == j.InstanceID() {
@@ -273,7 +274,7 @@ func (j *join) otherAttempt(ctx context.Context) (waits string, err error) {
 	return waits, err
 }
 
-// carriers are the other Nodes of the group that carry the attempt's instance id.
+// carriers lists the other Nodes of the group that carry the attempt's instance id.
 func (b *Backend) carriers(ctx context.Context, a fleet.Attempt) (carriers []corev1.Node, err error) {
 	var all corev1.NodeList
 	if err := b.local.List(ctx, &all, client.MatchingLabels{fleet.LabelGroup: a.Group}); err != nil {

@@ -17,7 +17,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// Identify returns the host group's name, once its host has confirmed that it has it.
+// Identify returns the host group's name, after the host has confirmed that it has the group.
 func (b *Backend) Identify(ctx context.Context, credentials fleet.Credentials) (string, error) {
 	h, err := b.open(ctx, credentials)
 	if err != nil {
@@ -35,7 +35,7 @@ func (b *Backend) Identify(ctx context.Context, credentials fleet.Credentials) (
 	return group.Name, nil
 }
 
-// Establish is a look at the host, and a record of it.
+// Establish checks the host once and records the result.
 func (b *Backend) Establish(ctx context.Context, p fleet.Provider, progress backend.Progress) error {
 	w := waiter{progress: progress, patience: b.config.UnreachableAfter}
 	return w.until(ctx, backend.StageAPIServer, func(ctx context.Context) (bool, string, error) {
@@ -49,14 +49,14 @@ func (b *Backend) Establish(ctx context.Context, p fleet.Provider, progress back
 		if refusal, err := b.refusal(ctx, h, record); err != nil || refusal != nil {
 			return false, "", cmp.Or(err, refused(refusal))
 		}
-		if _, err := b.machines(ctx, h, ""); err != nil { // it answers that, too
+		if _, err := b.machines(ctx, h, ""); err != nil { // the host must answer this, too
 			return false, "", err
 		}
 		switch {
 		case record == nil:
 			err = b.newRecord(ctx, peeringName(p.ID), p, b.ours(), map[string]string{annotationPin: h.pin})
 			return err == nil, "", err
-		case !b.isOurs(record): // another installation's
+		case !b.isOurs(record): // another installation owns the record
 			return true, "", nil
 		}
 		err = b.annotate(ctx, record, map[string]any{backend.AnnotationCredentials: backend.CredentialsText(p.Credentials),
@@ -85,7 +85,7 @@ func (b *Backend) known(ctx context.Context, p fleet.Provider) (*host, *corev1.C
 	return h, record, nil
 }
 
-// Repin accepts the host that the provider's credentials lead to from now on; false when nothing is pinned.
+// Repin accepts the host that the provider's credentials lead to now. It returns false when no host is pinned.
 func (b *Backend) Repin(ctx context.Context, provider string) (bool, error) {
 	record, err := b.record(ctx, peeringName(provider))
 	if err != nil || record == nil || !b.isOurs(record) || record.Annotations[annotationPin] == "" {
@@ -94,8 +94,8 @@ func (b *Backend) Repin(ctx context.Context, provider string) (bool, error) {
 	return true, b.annotate(ctx, record, map[string]any{annotationPin: nil}, nil)
 }
 
-// refusal is the host's no that is in force. A host group that is gone although the record stands was removed: that is
-// noted in the record.
+// refusal returns the present refusal of the host. A missing host group with an existing record means that the group
+// was removed; refusal notes that in the record.
 func (b *Backend) refusal(ctx context.Context, h *host, record *corev1.ConfigMap) (*fleet.ProviderRefusal, error) {
 	if noted := notedIn(record); noted != nil {
 		return noted, nil
@@ -118,7 +118,7 @@ func (b *Backend) refusal(ctx context.Context, h *host, record *corev1.ConfigMap
 	return noted, err
 }
 
-// notedIn is the refusal that the record remembers, while it is in force.
+// notedIn returns the refusal in the record, until it expires.
 func notedIn(record *corev1.ConfigMap) *fleet.ProviderRefusal {
 	var noted fleet.ProviderRefusal
 	if record == nil || json.Unmarshal([]byte(record.Annotations[annotationRefusal]), &noted) != nil ||
@@ -135,7 +135,7 @@ func refused(by *fleet.ProviderRefusal) error {
 	return &backend.RefusingError{ProviderRefusal: *by}
 }
 
-// Refusal asks once.
+// Refusal queries the host once.
 func (b *Backend) Refusal(ctx context.Context, p fleet.Provider) (*fleet.ProviderRefusal, error) {
 	h, record, err := b.known(ctx, p)
 	if err != nil {
@@ -144,7 +144,7 @@ func (b *Backend) Refusal(ctx context.Context, p fleet.Provider) (*fleet.Provide
 	return b.refusal(ctx, h, record)
 }
 
-// Observe looks once at host group and machines.
+// Observe reads host group and machines once.
 func (b *Backend) Observe(ctx context.Context, p fleet.Provider) (seen backend.Observation, err error) {
 	h, record, err := b.known(ctx, p)
 	if err != nil {
@@ -177,7 +177,7 @@ func (b *Backend) Observe(ctx context.Context, p fleet.Provider) (seen backend.O
 	return seen, nil
 }
 
-// RemovePeering removes the record, once none of our machines is left.
+// RemovePeering removes the record, once the host has none of our machines.
 func (b *Backend) RemovePeering(ctx context.Context, p fleet.Provider, progress backend.Progress) error {
 	var refuses error
 	err := waiter{progress: progress}.until(ctx, backend.StageTenantGone, func(ctx context.Context) (bool, string, error) {
@@ -185,7 +185,7 @@ func (b *Backend) RemovePeering(ctx context.Context, p fleet.Provider, progress 
 		if err != nil {
 			return false, "", err
 		}
-		if record == nil { // whoever refuses may be asked, and need not answer
+		if record == nil { // a refusing host may be queried, and need not answer
 			if refusal, err := b.Refusal(ctx, p); err == nil {
 				refuses = refused(refusal)
 			}
@@ -210,8 +210,8 @@ func (b *Backend) RemovePeering(ctx context.Context, p fleet.Provider, progress 
 	return cmp.Or(err, refuses)
 }
 
-// unused is ErrInUse while anybody's machine is recorded for the provider, or one of ours runs there; else it is the
-// provider's refusal.
+// unused returns ErrInUse while a machine of any installation is recorded for the provider, or one of our machines runs
+// there. Otherwise it returns the provider's refusal, if any.
 func (b *Backend) unused(ctx context.Context, p fleet.Provider, record *corev1.ConfigMap) (*fleet.ProviderRefusal,
 	error) {
 	records, err := b.records(ctx, client.MatchingLabels{fleet.LabelMachineProvider: p.ID})
@@ -231,7 +231,7 @@ func (b *Backend) unused(ctx context.Context, p fleet.Provider, record *corev1.C
 		return nil, err
 	}
 	refusal, err := b.refusal(ctx, h, record)
-	if err != nil || refusal != nil && !refusal.Until.IsZero() { // no host group, no machines
+	if err != nil || refusal != nil && !refusal.Until.IsZero() { // without a host group there are no machines
 		return refusal, err
 	}
 	machines, err := b.machines(ctx, h, "")

@@ -17,7 +17,7 @@ import (
 
 const (
 	annotationPin     = "liqo-autoscaler.io/pin"     // on a peering's record: host.pin
-	annotationRefusal = "liqo-autoscaler.io/refusal" // on one with LabelRefused: JSON of fleet.ProviderRefusal
+	annotationRefusal = "liqo-autoscaler.io/refusal" // on a record with LabelRefused: JSON of fleet.ProviderRefusal
 
 	finalizer = "liqo-autoscaler.io/machine"
 )
@@ -25,27 +25,27 @@ const (
 func peeringName(provider string) string       { return "provider." + provider }
 func attemptName(attempt fleet.Attempt) string { return "node." + attempt.ObjectName() }
 
-// attemptIn is the attempt's object name in the name of its record.
+// attemptIn returns the attempt's object name in the name of its record.
 func attemptIn(record string) (string, bool) { return strings.CutPrefix(record, "node.") }
 
-// ours are the labels of this hub's records.
+// ours returns the labels of this hub's records.
 func (b *Backend) ours() client.MatchingLabels { return backend.Ours(b.config.Hub) }
 
 func (b *Backend) isOurs(record *corev1.ConfigMap) bool {
 	return backend.Carries(record.Labels, b.ours())
 }
 
-// tags are the labels of an attempt's record, and the annotations of its Node.
+// tags returns the labels of an attempt's record, which are also the annotations of its Node.
 func (b *Backend) tags(a fleet.Attempt) map[string]string { return backend.TagsOf(a, b.ours()) }
 
-// attemptOf is the attempt that the tags say an object of that name is of, if it is this hub's.
+// attemptOf returns the attempt of an object with these tags and this name. ok is false unless it belongs to this hub.
 func (b *Backend) attemptOf(tags map[string]string, name, provider string) (a fleet.Attempt, ok bool) {
 	a, ok = backend.AttemptOf(tags)
 	a.Provider.ID = provider
 	return a, ok && backend.Carries(tags, b.ours()) && name == a.ObjectName()
 }
 
-// record reads a record; nil when there is none.
+// record reads a record, and returns nil when it does not exist.
 func (b *Backend) record(ctx context.Context, name string) (*corev1.ConfigMap, error) {
 	var found corev1.ConfigMap
 	err := b.local.Get(ctx, client.ObjectKey{Namespace: b.config.Namespace, Name: name}, &found)
@@ -55,7 +55,7 @@ func (b *Backend) record(ctx context.Context, name string) (*corev1.ConfigMap, e
 	return &found, err
 }
 
-// attemptRecord reads the attempt's own record; nil when there is none.
+// attemptRecord reads the attempt's own record, and returns nil when it does not exist.
 func (b *Backend) attemptRecord(ctx context.Context, a fleet.Attempt) (*corev1.ConfigMap, error) {
 	record, err := b.record(ctx, attemptName(a))
 	if err != nil || record == nil || !backend.Carries(record.Labels, b.tags(a)) {
@@ -64,7 +64,7 @@ func (b *Backend) attemptRecord(ctx context.Context, a fleet.Attempt) (*corev1.C
 	return record, nil
 }
 
-// records lists those of any hub that carry the labels.
+// records lists the records of all hubs that carry the labels.
 func (b *Backend) records(ctx context.Context, labels client.ListOption) ([]corev1.ConfigMap, error) {
 	var found corev1.ConfigMapList
 	if err := b.local.List(ctx, &found, client.InNamespace(b.config.Namespace), labels); err != nil {
@@ -73,7 +73,7 @@ func (b *Backend) records(ctx context.Context, labels client.ListOption) ([]core
 	return found.Items, nil
 }
 
-// newRecord makes a record about the provider.
+// newRecord creates a record about the provider.
 func (b *Backend) newRecord(ctx context.Context, name string, about fleet.Provider,
 	labels, annotations map[string]string, finalizers ...string) error {
 	labels[fleet.LabelMachineProvider] = about.ID
@@ -82,10 +82,11 @@ func (b *Backend) newRecord(ctx context.Context, name string, about fleet.Provid
 		Labels: labels, Annotations: annotations, Finalizers: finalizers}})
 }
 
-// annotate sets annotations and labels of an object, nil removes one; it fails on an object that is another by now.
+// annotate sets annotations and labels of an object; the value nil removes a key. It fails when the object was
+// replaced.
 func (b *Backend) annotate(ctx context.Context, object client.Object, annotations, labels map[string]any) error {
 	metadata := map[string]any{"uid": object.GetUID()}
-	if annotations != nil { // null would remove them all
+	if annotations != nil { // null would remove all annotations
 		metadata["annotations"] = annotations
 	}
 	if labels != nil {
@@ -94,7 +95,7 @@ func (b *Backend) annotate(ctx context.Context, object client.Object, annotation
 	return nodes.MergePatch(ctx, b.local, object, map[string]any{"metadata": metadata})
 }
 
-// unmark takes the mark off, so that nobody stamps the attempt's Node again.
+// unmark removes the mark, so that the attempt's Node is not stamped again.
 func (b *Backend) unmark(ctx context.Context, record *corev1.ConfigMap) error {
 	if record == nil || record.Annotations[backend.AnnotationStamp] == "" {
 		return nil
@@ -103,7 +104,7 @@ func (b *Backend) unmark(ctx context.Context, record *corev1.ConfigMap) error {
 	return client.IgnoreNotFound(err)
 }
 
-// node reads the attempt's Node; nil when there is none, or the one of that name is not the attempt's.
+// node reads the attempt's Node. It returns nil when there is no such Node, or the Node belongs to another attempt.
 func (b *Backend) node(ctx context.Context, a fleet.Attempt) (*corev1.Node, error) {
 	var found corev1.Node
 	err := b.local.Get(ctx, client.ObjectKey{Name: a.ObjectName()}, &found)
@@ -113,7 +114,7 @@ func (b *Backend) node(ctx context.Context, a fleet.Attempt) (*corev1.Node, erro
 	return &found, err
 }
 
-// isOf reports whether the Node of the attempt's name is the attempt's: its machine was told these labels.
+// isOf reports whether a Node with the attempt's name belongs to the attempt: the machine's user data set these labels.
 func isOf(node *corev1.Node, a fleet.Attempt) bool {
 	return node.Labels[fleet.LabelGroup] == a.Group && node.Labels[fleet.LabelMachineProvider] == a.Provider.ID
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// Drain empties the attempt's Node.
+// Drain evicts or deletes the pods on the attempt's Node.
 func (b *Backend) Drain(ctx context.Context, a fleet.Attempt, force bool, progress backend.Progress) error {
 	err := waiter{progress: progress}.until(ctx, backend.StageDrain, func(ctx context.Context) (bool, string, error) {
 		return b.drainStep(ctx, a, force)
@@ -41,7 +41,7 @@ func (b *Backend) drainStep(ctx context.Context, a fleet.Attempt, force bool) (b
 	return nodes.Empty(ctx, b.local, node.Name, force)
 }
 
-// Cordon keeps new pods off the attempt's Node, or takes that back.
+// Cordon keeps new pods off the attempt's Node, or undoes its own earlier cordon.
 func (b *Backend) Cordon(ctx context.Context, a fleet.Attempt, cordoned bool) error {
 	node, err := b.node(ctx, a)
 	if err != nil || node == nil {
@@ -54,7 +54,7 @@ func (b *Backend) Cordon(ctx context.Context, a fleet.Attempt, cordoned bool) er
 	return client.IgnoreNotFound(b.local.Patch(ctx, node, client.MergeFrom(before)))
 }
 
-// Return removes the Node and then the machine. The record goes last: it says that there may be one.
+// Return removes the Node and then the machine. The record is removed last, because it proves that a machine may exist.
 func (b *Backend) Return(ctx context.Context, a fleet.Attempt, progress backend.Progress) error {
 	begun := backend.Begun(ctx)
 	err := backend.Through(ctx, waiter{progress: progress}.until, []backend.Step{
@@ -74,10 +74,10 @@ func (b *Backend) Return(ctx context.Context, a fleet.Attempt, progress backend.
 	return nil
 }
 
-// nodeGoneStep has the record say that the attempt goes, and removes the Node.
+// nodeGoneStep marks the record as being removed, and removes the Node.
 func (b *Backend) nodeGoneStep(ctx context.Context, a fleet.Attempt) (bool, string, error) {
 	record, err := b.attemptRecord(ctx, a)
-	if err == nil && record != nil && record.DeletionTimestamp == nil { // its finalizer keeps it
+	if err == nil && record != nil && record.DeletionTimestamp == nil { // its finalizer keeps the record
 		err = nodes.DeleteThis(ctx, b.local, record)
 	}
 	if err != nil {
@@ -90,8 +90,8 @@ func (b *Backend) nodeGoneStep(ctx context.Context, a fleet.Attempt) (bool, stri
 	return false, fmt.Sprintf("Node %s is being removed", node.Name), nodes.DeleteThis(ctx, b.local, node)
 }
 
-// machineGone removes the machine, the Node once more, which a kubelet that was started again registers anew, and then
-// lets go of the record.
+// machineGone removes the machine, then the Node once more, because a restarted kubelet registers it again, and finally
+// the record's finalizer.
 func (b *Backend) machineGone(ctx context.Context, a fleet.Attempt) (bool, string, error) {
 	record, err := b.attemptRecord(ctx, a)
 	if err != nil || record == nil {
@@ -105,7 +105,7 @@ func (b *Backend) machineGone(ctx context.Context, a fleet.Attempt) (bool, strin
 	if err != nil {
 		return false, "", err
 	}
-	if group != nil { // without it there are no machines of it
+	if group != nil { // without the group there are no machines
 		machines, err := b.machines(ctx, h, a.ObjectName())
 		if err != nil {
 			return false, "", err

@@ -10,31 +10,31 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/wait"
 )
 
-// How often a stage is looked at: often at first, then seldom; and how long a request has to be pending for its end by
-// the context to mean that nobody answers it.
+// firstLook and seldomLook are the first and the longest interval between two polls of a stage. noAnswer is the minimum
+// time of a request that the context's end interrupts to count as unanswered.
 const (
 	firstLook  = 50 * time.Millisecond
 	seldomLook = 750 * time.Millisecond
 	noAnswer   = time.Second
 )
 
-// waiter is how one verb waits. patience is how long a host may be silent; 0 means until the context ends, and that
-// nothing else but backend.ErrInUse ends the wait either.
+// waiter waits for the stages of one verb. patience is the time that a host may be silent. With 0 the wait ends only
+// with the context, or with backend.ErrInUse.
 type waiter struct {
 	progress backend.Progress
 	patience time.Duration
 }
 
-// errCredentials is a host's no to our token.
+// errCredentials is the refusal of our token by a host.
 var errCredentials = fmt.Errorf("%w: %w", backend.ErrDenied, backend.ErrCredentials)
 
 func say(kind error, format string, args ...any) error { return backend.Errorf(kind, format, args...) }
 
-// outcome is that of the last look that the context's end did not spoil.
+// outcome holds the result of the last poll that the context's end did not interrupt.
 type outcome struct {
 	message string
 	err     error
-	silent  time.Time // since when the host has not answered; zero while it does
+	silent  time.Time // time since which the host does not answer; zero while it does
 }
 
 func (s *outcome) take(asked time.Time, message string, err error) {
@@ -49,7 +49,8 @@ func (s *outcome) take(asked time.Time, message string, err error) {
 	}
 }
 
-// until looks until the stage is reached, an error is final, or the context ends; its error is a *backend.StageError.
+// until polls until the stage is reached, an error is final, or the context ends. It then returns a
+// *backend.StageError.
 func (w waiter) until(ctx context.Context, stage backend.Stage, look backend.Poll) error {
 	seen := outcome{message: "looking"}
 	for delay := firstLook; ; delay = min(delay*3/2, seldomLook) {
@@ -75,7 +76,7 @@ func (w waiter) until(ctx context.Context, stage backend.Stage, look backend.Pol
 	}
 }
 
-// final reports whether waiting longer cannot help, or has lasted too long.
+// final reports whether the wait has to end: waiting longer cannot help, or the host has been silent for too long.
 func (w waiter) final(seen outcome) bool {
 	if w.patience <= 0 {
 		return errors.Is(seen.err, backend.ErrInUse)

@@ -1,3 +1,3 @@
-// Package nodes is what backends do to a Node, the pods on it and objects of theirs through an API server alone,
-// whatever has made the Node.
+// Package nodes holds the operations of backends on a Node, its pods and their own objects that need only an API
+// server. They work for a Node of any origin.
 package nodes

@@ -13,7 +13,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet/template"
 )
 
-// Describe adds to what was found of an attempt what its Node says.
+// Describe adds the state of an attempt's Node to the found objects of the attempt.
 func Describe(found *fleet.Found, node *corev1.Node) {
 	found.Node = true
 	found.Ready, _ = Ready(node)
@@ -25,7 +25,7 @@ func Describe(found *fleet.Found, node *corev1.Node) {
 	template.Compare(found, node)
 }
 
-// Unfinished says what the Node still lacks of what Join is to make, "" when nothing: it is complete and takes pods.
+// Unfinished describes the first missing part of the result of Join; "" when the Node is complete and takes pods.
 func Unfinished(node *corev1.Node, spec backend.NodeSpec) string {
 	lacks := Incomplete(node, spec)
 	if lacks == "" && Starting(node) {
@@ -34,10 +34,10 @@ func Unfinished(node *corev1.Node, spec backend.NodeSpec) string {
 	return lacks
 }
 
-// Unsettled says what a Node that is stamped again still lacks, "" when nothing: it is finished, or its kubelet and
-// Kubernetes agree that it is not ready, and CA sees it as that. Kubernetes puts the taint that evicts on a Node only
-// once it has seen the condition, and no longer swaps it for another one when that turns; the taint that each Node has
-// at first does not say so.
+// Unsettled describes the first missing part of a Node that is to be stamped again. It returns "" in two cases: the
+// Node is finished; or its kubelet and Kubernetes agree that it is not ready, and CA sees the same. Kubernetes puts the
+// evicting taint on a Node only once it has seen the condition, and does not replace it by another taint when the
+// condition changes. The taint that each Node has at first does not prove this.
 func Unsettled(node *corev1.Node, spec backend.NodeSpec) string {
 	if condition(node).Status == corev1.ConditionFalse && !tainted(node, corev1.TaintNodeUnreachable) &&
 		slices.ContainsFunc(node.Spec.Taints, func(have corev1.Taint) bool {
@@ -48,18 +48,19 @@ func Unsettled(node *corev1.Node, spec backend.NodeSpec) string {
 	return Unfinished(node, spec)
 }
 
-// Starting reports whether the Node has the taint that Kubernetes puts on each new one, and takes off only after the
-// condition Ready has turned. CA takes such a Node for one that has not started (CA utils/kubernetes/ready.go and
-// clusterstate): it puts the pods that the Node was bought for on a Node to come, and leaves this one alone.
+// Starting reports whether the Node has the taint that Kubernetes puts on each new Node, and removes only after the
+// condition Ready has turned. CA considers such a Node not started (CA utils/kubernetes/ready.go and clusterstate): it
+// plans the pods that the Node was bought for on a coming Node, and leaves this one alone.
 func Starting(node *corev1.Node) bool { return tainted(node, corev1.TaintNodeNotReady) }
 
-// Incomplete says what the Node still lacks before CA may count it, "" when nothing: it is Ready, at least for its
-// kubelet, see Starting, and has the spec's labels, taints and size.
+// Incomplete describes the first property that the Node lacks before CA may count it. It returns "" when the Node is
+// Ready, at least for its kubelet (see Starting), and has the spec's labels, taints and size.
 func Incomplete(node *corev1.Node, spec backend.NodeSpec) string {
 	if ready, why := Ready(node); !ready {
 		return fmt.Sprintf("Node %s is not Ready: %s", node.Name, why)
 	}
-	// CA holds a Node with the first of these for Ready: it would seem to have no room for the pod it was bought for.
+	// CA considers a Node with the first of these taints Ready: it would seem to have no room for the pod it was bought
+	// for.
 	for _, key := range []string{corev1.TaintNodeUnreachable, corev1.TaintNodeNetworkUnavailable} {
 		if tainted(node, key) {
 			return fmt.Sprintf("Node %s has the taint %s still", node.Name, key)
@@ -87,7 +88,7 @@ func tainted(node *corev1.Node, key string) bool {
 	return slices.ContainsFunc(node.Spec.Taints, func(have corev1.Taint) bool { return have.Key == key })
 }
 
-// Ready is the Node's condition Ready, and its own words when it is not True.
+// Ready reports whether the Node's condition Ready is True, and returns the condition's reason and message.
 func Ready(node *corev1.Node) (ready bool, why string) {
 	c := condition(node)
 	if c.Type == "" {
@@ -96,7 +97,7 @@ func Ready(node *corev1.Node) (ready bool, why string) {
 	return c.Status == corev1.ConditionTrue, c.Reason + ": " + c.Message
 }
 
-// condition is the Node's condition Ready, or the zero one.
+// condition returns the Node's condition Ready, or a zero condition.
 func condition(node *corev1.Node) (ready corev1.NodeCondition) {
 	for _, c := range node.Status.Conditions {
 		if c.Type == corev1.NodeReady {
@@ -106,7 +107,7 @@ func condition(node *corev1.Node) (ready corev1.NodeCondition) {
 	return ready
 }
 
-// Missing says what of an ask was not granted, as "cpu 1 of 2", or "" when all was.
+// Missing lists the resources that were granted less than requested, as "cpu 1 of 2"; "" when all were granted.
 func Missing(ask, grant corev1.ResourceList) string {
 	var short []string
 	for name, want := range ask {

@@ -8,7 +8,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// MergePatch sends a merge patch written by hand, which touches nothing but what it names.
+// MergePatch sends a merge patch written by hand, which changes only the fields that it names.
 func MergePatch(ctx context.Context, cluster client.Client, object client.Object, change map[string]any) error {
 	data, err := json.Marshal(change)
 	if err != nil {
@@ -17,7 +17,7 @@ func MergePatch(ctx context.Context, cluster client.Client, object client.Object
 	return cluster.Patch(ctx, object, client.RawPatch(types.MergePatchType, data))
 }
 
-// DeleteThis deletes exactly the object that was read, and nothing that has taken its name since.
+// DeleteThis deletes exactly the object that was read, and never an object that has taken its name since.
 func DeleteThis(ctx context.Context, cluster client.Client, object client.Object) error {
 	uid := object.GetUID()
 	return client.IgnoreNotFound(cluster.Delete(ctx, object, client.Preconditions{UID: &uid}))

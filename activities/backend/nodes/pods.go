@@ -17,7 +17,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
 )
 
-// Cordon cordons the Node and, with force, has CA count it as deleted. A missing Node is success.
+// Cordon cordons the Node and, with force, marks it with CA's taint for deleted Nodes. A missing Node is success.
 func Cordon(ctx context.Context, cluster client.Client, node *corev1.Node, force bool) error {
 	before := node.DeepCopy()
 	node.Spec.Unschedulable = true
@@ -26,7 +26,7 @@ func Cordon(ctx context.Context, cluster client.Client, node *corev1.Node, force
 		return nil
 	}
 	patch := client.MergeFrom(before)
-	if tainted { // a merge patch replaces all taints: it fails when others were added since, and the next poll retries
+	if tainted { // a merge patch replaces all taints: if a taint was added since, it fails and the next poll retries
 		patch = client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
 	}
 	if err := client.IgnoreNotFound(cluster.Patch(ctx, node, patch)); err != nil {
@@ -44,8 +44,8 @@ func Pods(ctx context.Context, cluster client.Client, node string) ([]corev1.Pod
 	return found.Items, nil
 }
 
-// Empty removes the pods that a drain is about, without waiting until they are gone, and reports whether none is left;
-// message says what some of them wait for.
+// Empty starts the removal of the pods that a drain concerns, without waiting for the end, and reports whether no such
+// pod is left. message lists what some of the pods wait for.
 func Empty(ctx context.Context, cluster client.Client, node string, force bool) (none bool, message string, err error) {
 	pods, err := Pods(ctx, cluster, node)
 	pods = slices.DeleteFunc(pods, func(pod corev1.Pod) bool { return Stays(pod) || Over(pod) })
@@ -58,7 +58,7 @@ func Empty(ctx context.Context, cluster client.Client, node string, force bool) 
 		if Unanswered(err) {
 			return false, "", err
 		}
-		if err != nil { // the others can go all the same
+		if err != nil { // the removal of the remaining pods continues
 			reason = "stays, " + err.Error()
 		}
 		reasons = append(reasons, fmt.Sprintf("%s/%s %s", pods[i].Namespace, pods[i].Name, reason))
@@ -66,7 +66,7 @@ func Empty(ctx context.Context, cluster client.Client, node string, force bool) 
 	return false, fmt.Sprintf("%d pod(s) left: %s", len(pods), Few(reasons)), nil
 }
 
-// Stays reports whether a drain leaves the pod alone: DaemonSet pods, which would come back, and mirror pods.
+// Stays reports whether a drain leaves the pod alone: a DaemonSet pod, which would be created again, or a mirror pod.
 func Stays(pod corev1.Pod) bool {
 	_, mirror := pod.Annotations[corev1.MirrorPodAnnotationKey]
 	owner := metav1.GetControllerOf(&pod)
@@ -79,7 +79,7 @@ func Over(pod corev1.Pod) bool {
 	return pod.DeletionTimestamp != nil && ptr.Deref(pod.DeletionGracePeriodSeconds, 1) == 0 && len(pod.Finalizers) > 0
 }
 
-// Remove evicts one pod, or deletes it at once when force is set, and returns what the pod waits for.
+// Remove evicts one pod, or deletes it immediately when force is set, and returns the reason for the remaining wait.
 func Remove(ctx context.Context, cluster client.Client, pod *corev1.Pod, force bool) (waits string, err error) {
 	switch {
 	case force:
@@ -97,7 +97,7 @@ func Remove(ctx context.Context, cluster client.Client, pod *corev1.Pod, force b
 	switch {
 	case apierrors.IsTooManyRequests(err):
 		return "is kept by a disruption budget", nil
-	case apierrors.IsConflict(err), apierrors.IsNotFound(err): // another pod of that name, or none
+	case apierrors.IsConflict(err), apierrors.IsNotFound(err): // another pod has that name, or the pod is gone
 		return "is gone", nil
 	case err != nil:
 		return "", fmt.Errorf("remove: %w", err)
@@ -110,7 +110,7 @@ func Unanswered(err error) bool {
 	return err != nil && apierrors.ReasonForError(err) == metav1.StatusReasonUnknown
 }
 
-// Few is a list for people, cut after three.
+// Few joins a list for display, cut after three words.
 func Few(words []string) string {
 	if len(words) > 3 {
 		return strings.Join(words[:3], ", ") + ", ..."
