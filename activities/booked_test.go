@@ -11,8 +11,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// Join makes nothing until the group confirms the instance. A group that does not know the instance receives the view,
-// which it answers with a stop.
+// Join makes no object until the group confirms the instance. A group that does not know the instance receives the
+// view, and answers it with a stop.
 func TestJoinAsksItsGroup(t *testing.T) {
 	row := func(phase fleet.Phase, state fleet.State) fleet.Snapshot {
 		s := booking()

@@ -10,7 +10,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// A worker tells what its last round has found while that is news: others may have run the rounds since.
+// A worker reports the findings of its last round only for a limited time: another worker may have run the rounds
+// since.
 func TestConditionsAreForgotten(t *testing.T) {
 	of := map[string]string{"milan": "Silent"}
 	orphans := []fleet.Orphan{{Attempt: attempt("a-t0-1"), UID: "slice"}}

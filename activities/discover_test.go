@@ -26,7 +26,7 @@ func cpu(n string) corev1.ResourceList {
 
 var spec = fleet.InstanceSpec{ID: "a", Shape: cpu("2")}
 
-// chosen discovers and selects as a scale-out does, and returns the provider; empty when nothing fits.
+// chosen discovers and selects as a scale-out does, and returns the provider, or "" when no offer fits.
 func chosen(t *testing.T, a *activities.Activities, in activities.DiscoverInput) (string, activities.SelectOutput) {
 	t.Helper()
 	in.Spec = spec
@@ -43,7 +43,7 @@ func chosen(t *testing.T, a *activities.Activities, in activities.DiscoverInput)
 	return out.Offer.Provider, out
 }
 
-// A node is not made where it costs more than its group may spend; a cheaper offer that is full may have room later.
+// Select chooses no offer that costs more than its group may spend: a cheaper offer that is full may have room later.
 func TestSelectWhenItCostsTooMuch(t *testing.T) {
 	spec := spec
 	spec.MaxPrice = 1
@@ -61,7 +61,7 @@ func TestSelectWhenItCostsTooMuch(t *testing.T) {
 	}
 }
 
-// Select tells the group whom it asks, and the provider what for, before the driver goes on.
+// Select sends the chosen offer to the group and the acquire to the provider before the driver continues.
 func TestSelectTellsViewAndAcquire(t *testing.T) {
 	offer := fleet.Offer{Name: "m", Provider: "milan", Lendable: cpu("8"), Labels: map[string]string{"country": "it"},
 		Prices: map[corev1.ResourceName]float64{"cpu": 0.25}}
@@ -129,7 +129,7 @@ func TestSelectWhenNothingFits(t *testing.T) {
 	}
 }
 
-// Where there is nobody to speak of, CA's log says what became of the offers.
+// When no provider can be named, CA's log contains the counts of the rejected offers.
 func TestWhyThereIsNoCandidate(t *testing.T) {
 	for says, counts := range map[string]map[string]int{
 		"no provider for group a: there is no offer":             nil,
@@ -142,7 +142,7 @@ func TestWhyThereIsNoCandidate(t *testing.T) {
 	}
 }
 
-// A burst chooses before any of it holds anything: those ahead are given their places first.
+// The instances of a burst choose before any instance holds capacity: each choice leaves room for the instances ahead.
 func TestABurstSpreads(t *testing.T) {
 	var offers []fleet.Offer
 	for n := range 10 {
@@ -177,7 +177,8 @@ func TestABurstFillsTheCheaperFirst(t *testing.T) {
 	require.Equal(t, []string{"cheap", "cheap", "cheap", "dear", "dear"}, got)
 }
 
-// What the group's own instances have taken since the provider published counts too, and nothing twice.
+// Capacity that the group's own instances have taken since the provider published counts too. A hold does not count
+// twice.
 func TestTakenByTheGroupItself(t *testing.T) {
 	milan := fleet.Offer{Name: "m", Provider: "milan", Lendable: cpu("8")}
 	published := fleet.ProviderSnapshot{ID: "milan", Offer: &milan, Free: cpu("4"), Holds: []string{"lca-a-t0-1-1",
@@ -211,7 +212,7 @@ func TestTakenByTheGroupItself(t *testing.T) {
 			require.NoError(t, err)
 			require.Len(t, out.Candidates, 1)
 			free := out.Candidates[0].Free
-			if free == nil { // all that is lendable
+			if free == nil { // the whole lendable capacity
 				free = c.offer.Lendable
 			}
 			require.Equal(t, c.free, free.Cpu().String())
@@ -220,7 +221,8 @@ func TestTakenByTheGroupItself(t *testing.T) {
 	}
 }
 
-// What a group's Selection weighs is known to the shortlist: its own nodes, the peering, and past failures.
+// The shortlist takes the criteria of a group's Selection into account: the group's own nodes, the peering, and past
+// failures.
 func TestDiscoverKnowsWhatIsWeighed(t *testing.T) {
 	milan := fleet.Offer{Name: "m", Provider: "milan", Lendable: cpu("8")}
 	published := fleet.ProviderSnapshot{ID: "milan", Offer: &milan, Free: cpu("4"), Phase: fleet.Established,
@@ -243,7 +245,7 @@ func TestDiscoverWithoutACatalog(t *testing.T) {
 	require.ErrorContains(t, ended(t, a.Discover, activities.DiscoverInput{Spec: spec}), "list offers: no such file")
 }
 
-// books is a source of offers that counts how often it is asked, and how often their clusters are.
+// books is a source of offers. It counts the lists of its offers, and the requests to their clusters.
 type books struct {
 	mu            sync.Mutex
 	listed, asked int
@@ -266,8 +268,8 @@ func (b *books) Identify(context.Context, fleet.Credentials) (string, error) {
 	return "milan", nil
 }
 
-// A burst of scale-outs asks neither the sources nor the providers for each of them: while the market is published,
-// which asks every three seconds, none does.
+// A burst of scale-outs sends no requests to the sources or the providers while the market is published: the market
+// itself reads them every three seconds.
 func TestABurstAsksNoSource(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := &books{}
@@ -290,13 +292,14 @@ func TestABurstAsksNoSource(t *testing.T) {
 	})
 }
 
-// Who is ahead of an instance and has a hold by now is not ahead any longer: the provider's offer shows what it took.
+// An instance ahead that has a hold by now no longer counts as ahead: the provider's offer already shows the taken
+// capacity.
 func TestHoldersAreNotAhead(t *testing.T) {
 	milan := fleet.Offer{Name: "m", Provider: "milan", Lendable: cpu("80"), MaxNodes: 4}
 	published := fleet.ProviderSnapshot{ID: "milan", Offer: &milan, Free: cpu("70"),
 		Holds: []string{"lca-a-t0-1-1", "lca-a-t0-2-1", "lca-a-t0-3-1", "lca-b-t0-1-1"}}
 	offers := []fleet.Offer{milan}
-	for n := range 6 { // one place each, the next one a little dearer: who has n ahead takes the nth
+	for n := range 6 { // one place each, at rising prices: an instance with n ahead takes place n
 		id := fmt.Sprint("p", n)
 		offers = append(offers, fleet.Offer{Name: id, Provider: id, Lendable: cpu("80"), MaxNodes: 1, Price: float64(n + 1)})
 	}
@@ -317,7 +320,7 @@ func TestHoldersAreNotAhead(t *testing.T) {
 	}
 }
 
-// distant are entities behind a Temporal that answers after a round trip.
+// distant wraps entities behind a Temporal that answers after a round trip.
 type distant struct {
 	*entities
 	trip time.Duration
@@ -357,8 +360,8 @@ func TestDiscoverCostsTheSameForAnyNumberOfOffers(t *testing.T) {
 	}
 }
 
-// Where the best are full, the search goes on with the next ones. It never takes what it has not read for full: nobody
-// ends for want of capacity while another offer has room.
+// When the best providers are full, the search continues with the next ones. A provider that was not read never counts
+// as full: no search ends for lack of capacity while another offer has room.
 func TestDiscoverGoesOnWhereTheBestAreFull(t *testing.T) {
 	for _, full := range []int{7, 8, 25, 999} {
 		var offers []fleet.Offer
@@ -383,13 +386,13 @@ func TestDiscoverGoesOnWhereTheBestAreFull(t *testing.T) {
 				break
 			}
 			require.Greater(t, full, 60*searches, "a search reads 68 before it chooses what it has not read")
-			_, err := e.Provider(t.Context(), provider) // it is asked, refuses, and is read by the next search
+			_, err := e.Provider(t.Context(), provider) // it receives the acquire, refuses, and is read by the next search
 			require.NoError(t, err)
 		}
 	}
 }
 
-// What this worker remembers as full is read anew before a search ends without a provider.
+// A provider that this worker remembers as full is read again before a search ends without a provider.
 func TestWhatIsRememberedAsFullIsReadAnew(t *testing.T) {
 	milan := fleet.Offer{Name: "m", Provider: "milan", Lendable: cpu("8")}
 	for age, provider := range map[time.Duration]string{10 * time.Second: "", 30 * time.Second: "milan"} {
@@ -402,7 +405,7 @@ func TestWhatIsRememberedAsFullIsReadAnew(t *testing.T) {
 	}
 }
 
-// remembering are entities of which one state is remembered until it is read.
+// remembering wraps entities of which one state is remembered until it is read.
 type remembering struct {
 	*entities
 	state fleet.ProviderSnapshot
@@ -416,8 +419,8 @@ func (r remembering) Remembered(id string) (fleet.ProviderSnapshot, time.Duratio
 	return r.state, r.age
 }
 
-// A place that a scale-out of this worker has chosen is not chosen by the next one, before the provider shows the hold.
-// When the provider shows it, or refused it, it counts as the provider says.
+// A place that one scale-out of this worker has chosen is not chosen by the next scale-out before the provider shows
+// the hold. Once the provider shows or has refused the hold, the provider's own figures count.
 func TestAPlaceIsChosenOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var offers []fleet.Offer
@@ -433,7 +436,7 @@ func TestAPlaceIsChosenOnce(t *testing.T) {
 		}
 		provider, _ := chosen(t, a, activities.DiscoverInput{Instance: "a-t0-7"})
 		require.Equal(t, "p07", provider, "its own first choice is free again")
-		time.Sleep(10 * time.Second) // of the bubble: no provider has booked anything, so all were refused
+		time.Sleep(10 * time.Second) // in the bubble: no provider has booked the place, so every acquire was refused
 		e.asked = nil
 		provider, _ = chosen(t, a, activities.DiscoverInput{Instance: "a-t0-100"})
 		require.Equal(t, "p00", provider)
@@ -441,7 +444,8 @@ func TestAPlaceIsChosenOnce(t *testing.T) {
 	})
 }
 
-// A provider that does not run holds nothing; one that cannot be read is judged by its offer: it decides itself.
+// A provider without a running entity has no holds. A provider that cannot be read is judged by its offer, and decides
+// about the acquire itself.
 func TestDiscoverWithoutAProvidersHolds(t *testing.T) {
 	for _, err := range []error{fleet.ErrUnavailable, errors.New("no answer")} {
 		e := running("milan")
@@ -454,7 +458,7 @@ func TestDiscoverWithoutAProvidersHolds(t *testing.T) {
 	}
 }
 
-// What a discovery leaves in the history is bounded.
+// The size of a discovery's result in the history is bounded.
 func TestDiscoverIsBounded(t *testing.T) {
 	var c offering
 	for n := range 3 * choice.MaxCandidates {
@@ -470,8 +474,8 @@ func TestDiscoverIsBounded(t *testing.T) {
 	require.Equal(t, "and 40 more", out.Problems[choice.MaxCandidates])
 }
 
-// As many problems are told as there may be candidates, in an order that does not depend on the sources', and how many
-// more there are.
+// The number of reported problems has the same bound as the number of candidates, and the rest is counted. Their order
+// does not depend on the order of the sources.
 func TestProblemsAreBounded(t *testing.T) {
 	for n, last := range map[int]string{
 		0: "", 1: "offer q00: broken", choice.MaxCandidates: "offer q19: broken", choice.MaxCandidates + 1: "and 1 more",

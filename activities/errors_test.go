@@ -17,14 +17,14 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// under has the activity run under a context, which tests cancel.
+// under makes the activity run under a context that the test can cancel.
 func under(ctx context.Context) func(*testsuite.TestActivityEnvironment) {
 	return func(env *testsuite.TestActivityEnvironment) {
 		env.SetWorkerOptions(sdkworker.Options{BackgroundActivityContext: ctx})
 	}
 }
 
-// Only an answer of the activity's own code, typed, is a no of the provider.
+// Only a typed error with a code of the activity itself counts as a refusal by the provider.
 func TestVerdictOf(t *testing.T) {
 	short := &backend.StageError{Stage: backend.StageResources, Message: "granted 1 of 2", Err: backend.ErrShort}
 	of := func(verb func(context.Context) error) error {
@@ -65,7 +65,7 @@ func TestVerdictOf(t *testing.T) {
 	}
 }
 
-// The text of a stage that was not reached has the error that ended the wait, unless that was the end of our own wait.
+// The text of a stage that was not reached contains the error that ended the wait, unless our own deadline ended it.
 func TestTextOfAStageThatWasNotReached(t *testing.T) {
 	for err, want := range map[error]struct {
 		code fleet.Code
@@ -85,7 +85,7 @@ func TestTextOfAStageThatWasNotReached(t *testing.T) {
 	}
 }
 
-// An operator who cancels reads what the step waited for.
+// The failure of a step that an operator cancels names the stage for which the step waited.
 func TestACancelledStepTellsItsStage(t *testing.T) {
 	at := attempt("a-t0-1")
 	for name, call := range map[string]func(context.Context, *activities.Activities) error{
@@ -105,7 +105,7 @@ func TestACancelledStepTellsItsStage(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
 			w := &world{verb: func(ctx context.Context) error { cancel(); return hangs(ctx) }}
-			var err error // as Temporal gets it from a worker; the environment makes another one of it
+			var err error // as the worker sends it to Temporal; the test environment wraps it again
 			do := func(ctx context.Context, _ string) error {
 				err = call(ctx, &activities.Activities{Backend: w, Entities: running()})
 				return nil
@@ -141,7 +141,7 @@ func TestAPausedStepIsTriedAgain(t *testing.T) {
 	}
 }
 
-// What carries no failure that can be read is told by its own words, and never as one without a code.
+// An error without a readable failure becomes a failure with the error's own text, and always has a code.
 func TestFailureOfWhatCarriesNone(t *testing.T) {
 	internal := func(text string) *fleet.Failure { return fleet.NewFailure(fleet.CodeInternal, "milan", "", text) }
 	cancelled := fleet.NewFailure(fleet.CodeTimeout, "milan", "", "cancelled before it started")

@@ -17,7 +17,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet/choice"
 )
 
-// board remembers what is shown, as lines "reason node: message".
+// board records the shown events as lines "reason node: message".
 type board struct {
 	mu    sync.Mutex
 	lines []string
@@ -35,7 +35,7 @@ func (b *board) all() []string {
 	return slices.Clone(b.lines)
 }
 
-// Each step shows how it begins and how it ends, the failure's code first; one that is tried again shows no end.
+// Each step shows its beginning and its end, with the failure's code first. A step that is tried again shows no end.
 func TestStepsAreShown(t *testing.T) {
 	at := attempt("a-t0-1")
 	drain := activities.DrainInput{Attempt: at, Budget: metav1.Duration{Duration: 10 * time.Second}}
@@ -136,7 +136,7 @@ func TestStepsAreShown(t *testing.T) {
 	}
 }
 
-// A step that is called off says what it waited for; nobody failed.
+// A cancelled step shows the stage for which it waited. It is not shown as failed.
 func TestACancelledJoinIsShown(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	shown := &board{}
@@ -147,7 +147,8 @@ func TestACancelledJoinIsShown(t *testing.T) {
 		"AttemptCancelled lca-a-t0-1-1: provider milan: waiting for slice-auth: no answer yet")
 }
 
-// The choice is shown under the name of the node to come, and why the attempt before it failed under that one's.
+// The choice is shown under the name of the node to come. The failure of the attempt before it is shown under the name
+// of that attempt.
 func TestTheChoiceIsShown(t *testing.T) {
 	shown := &board{}
 	offer := fleet.Offer{Name: "turin", Provider: "turin", Lendable: cpu("4")}
@@ -166,7 +167,7 @@ func TestTheChoiceIsShown(t *testing.T) {
 	require.Equal(t, "ProviderSelected lca-a-t0-1-2: attempt 2 of instance a-t0-1 asks provider turin", shown.all()[1])
 }
 
-// Where there was no attempt, or somebody else has failed, no attempt is shown as failed.
+// No attempt is shown as failed when the view has no attempt, or when the failure belongs to another provider.
 func TestOnlyTheLastAttemptIsShownAsFailed(t *testing.T) {
 	failed := func(provider string) *fleet.Failure {
 		return fleet.NewFailure(fleet.CodeTimeout, provider, "", "silent")
@@ -192,7 +193,7 @@ func TestOnlyTheLastAttemptIsShownAsFailed(t *testing.T) {
 	}
 }
 
-// People are warned of what they may have to do something about.
+// Events are warnings when users may have to react to them.
 func TestReasonsThatWarn(t *testing.T) {
 	for _, r := range []activities.Reason{activities.ReasonNodeDiffers, activities.ReasonAttemptFailed,
 		activities.ReasonLost, activities.ReasonDrainFailed, activities.ReasonInstanceFailed, activities.ReasonInstanceStuck,

@@ -1,6 +1,6 @@
 package activities
 
-// For tests: how long a step waits after a pass.
+// AgainAfter gives tests the time that a step waits after a pass.
 var AgainAfter = againAfter
 
 const (

@@ -35,14 +35,14 @@ func run[T any](t *testing.T, do, arg any, change ...func(*testsuite.TestActivit
 	return out, err
 }
 
-// ended is run of an activity without a result.
+// ended runs an activity without a result.
 func ended(t *testing.T, do, arg any, change ...func(*testsuite.TestActivityEnvironment)) error {
 	t.Helper()
 	_, err := run[any](t, do, arg, change...)
 	return err
 }
 
-// offering is a catalog that says what it is told to.
+// offering is a catalog with fixed answers.
 type offering struct {
 	offers   []fleet.Offer
 	problems []discovery.Problem
@@ -53,7 +53,7 @@ func (o offering) Offers(context.Context) ([]fleet.Offer, []discovery.Problem, e
 	return o.offers, o.problems, o.err
 }
 
-// messages remembers what was told, and fails those to the targets named.
+// messages records the sent messages, and fails the messages to the targets in fails.
 type messages struct {
 	mu      sync.Mutex
 	views   []fleet.View
@@ -83,16 +83,16 @@ func (m *messages) Report(_ context.Context, provider string, r fleet.PeeringRep
 	return m.fails[provider]
 }
 
-// entities are what the entities have published.
+// entities serves fixed snapshots of entities.
 type entities struct {
 	providers []fleet.ProviderSnapshot
 	before    fleet.ProviderSnapshot
 	err       error
 	mu        sync.Mutex
-	// asked are the providers that were read, by Provider, in order, and last what was read.
+	// asked lists the providers that Provider has read, in order; last holds the snapshots that it returned.
 	asked []string
 	last  map[string]fleet.ProviderSnapshot
-	// justStarted: what Provider remembers is from before they were started.
+	// justStarted makes Provider remember only snapshots from before their start.
 	justStarted bool
 	groups      []fleet.Snapshot
 }
@@ -105,7 +105,7 @@ func (e *entities) Group(_ context.Context, name string) (fleet.Snapshot, error)
 	return e.groups[n], e.err
 }
 
-// records are what the observer has saved.
+// records serves fixed records of the observer.
 type records struct {
 	groups   map[string]fleet.GroupRecord
 	bills    money.Book
@@ -127,14 +127,14 @@ func (r records) Cordoned(_ context.Context, provider string) (bool, error) {
 	return slices.Contains(r.cordoned, provider), r.err
 }
 
-// booking is group a, which waits for the virtual node of instance a-t0-1.
+// booking returns the snapshot of group a, which waits for the virtual node of instance a-t0-1.
 func booking() fleet.Snapshot {
 	return fleet.Snapshot{Group: "a", Epoch: "t1", Revision: 7, Booked: 3, Instances: []fleet.InstanceView{
 		{Name: "a-t0-1", Phase: fleet.Joining, State: fleet.StateCreating},
 	}}
 }
 
-// running are entities of providers that have started no run: no run of one is over. It is milan's when none is named.
+// running returns provider entities in which no run has ended, for milan when no id is named.
 func running(ids ...string) *entities {
 	if len(ids) == 0 {
 		ids = []string{"milan"}
@@ -160,7 +160,7 @@ func (e *entities) Provider(ctx context.Context, id string) (fleet.ProviderSnaps
 	return s, err
 }
 
-// Remembered is what was read a moment ago.
+// Remembered returns the snapshot that was read a moment ago.
 func (e *entities) Remembered(id string) (s fleet.ProviderSnapshot, age time.Duration) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -182,7 +182,7 @@ func (e *entities) Before(context.Context, string) (fleet.ProviderSnapshot, erro
 	return e.before, e.err
 }
 
-// flows are the workflows that exist, by id; one that is not there is closed.
+// flows holds the existing workflows by id. A missing one is closed.
 type flows struct {
 	mu     sync.Mutex
 	status map[string]activities.Status
@@ -229,16 +229,16 @@ func (f *flows) Terminate(_ context.Context, id, _ string) error {
 	return err
 }
 
-// world is a backend with what exists; its verbs end as told, after they have told progress.
+// world is a backend with fixed objects. Its verbs report progress, and then return a fixed result.
 type world struct {
 	backend.Backend
 	found []fleet.Found
 	peers []fleet.Provider
-	err   error // of lists
+	err   error // error of lists
 	verb  func(ctx context.Context) error
-	after func() // called when the verb has ended
+	after func() // called after the verb has ended
 
-	answers []string // the credentials files that Identify answers to
+	answers []string // the credentials files for which Identify succeeds
 	mu      sync.Mutex
 }
 
@@ -263,7 +263,7 @@ func (w *world) Peers(context.Context) ([]fleet.Provider, error) {
 	return w.peers, w.err
 }
 
-// breaks has lists fail from now on.
+// breaks makes lists fail from now on.
 func (w *world) breaks(err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -301,7 +301,7 @@ func (w *world) Return(ctx context.Context, _ fleet.Attempt, p backend.Progress)
 	return w.do(ctx, p)
 }
 
-// hangs is a verb that waits until its context ends, as every backend's does.
+// hangs waits until its context ends, like the verbs of every backend.
 func hangs(ctx context.Context) error {
 	<-ctx.Done()
 	return &backend.StageError{Stage: backend.StageSliceAuth, Message: "no answer yet", Err: fmt.Errorf("%w: %w",
@@ -310,12 +310,12 @@ func hangs(ctx context.Context) error {
 
 func fails(err error) func(context.Context) error { return func(context.Context) error { return err } }
 
-// attempt is attempt 1 of an instance of group a on milan.
+// attempt returns attempt 1 of an instance of group a on milan.
 func attempt(instance string) fleet.Attempt {
 	return fleet.Attempt{Group: "a", Instance: instance, Number: 1, Provider: fleet.Provider{ID: "milan"}}
 }
 
-// whole is a Node as it should be.
+// whole returns a complete node of the attempt.
 func whole(at fleet.Attempt) fleet.Found {
 	return fleet.Found{Attempt: at, Slice: true, Virtual: true, Marked: true, Node: true, Stamped: true, Ready: true}
 }

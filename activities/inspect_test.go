@@ -55,12 +55,12 @@ func TestLookAtGroups(t *testing.T) {
 	require.ErrorContains(t, err, "inspect: list objects of group a: the API server does not answer")
 }
 
-// undying are workflows that cannot be ended.
+// undying wraps workflows that cannot be ended.
 type undying struct{ *flows }
 
 func (undying) Terminate(context.Context, string, string) error { return errors.New("no answer") }
 
-// Nothing is said of what exists where that cannot be listed, nor of drivers that are to be ended and are not.
+// Inspect fails when the existing objects cannot be listed, or when a driver that must be ended cannot be ended.
 func TestLookWithoutAList(t *testing.T) {
 	broken := errors.New("no answer")
 	check := activities.Task{Kind: fleet.CommandDescribe, Group: "a", Drivers: names(1)}
@@ -87,14 +87,14 @@ func TestLookWithoutAList(t *testing.T) {
 	}
 }
 
-// listless is a cluster whose peerings can be listed, and nothing else.
+// listless is a cluster whose peerings can be listed, but not its other objects.
 type listless struct{ *world }
 
 func (listless) List(context.Context, string) ([]fleet.Found, error) {
 	return nil, errors.New("no answer")
 }
 
-// One driver that is closed is told with what it left, as many are.
+// A single closed driver is reported with the objects that it left, like many drivers.
 func TestCheckOfOneDriver(t *testing.T) {
 	w := &world{found: []fleet.Found{whole(attempt("a-t0-1"))}}
 	got, err := look(t, &activities.Activities{Backend: w, Workflows: &flows{}},
@@ -103,7 +103,7 @@ func TestCheckOfOneDriver(t *testing.T) {
 	require.Equal(t, []fleet.DriverStatus{{Instance: "a-t0-1", Found: &w.found[0]}}, got.Drivers)
 }
 
-// What is to become of a peering that nobody uses stands in the provider's offer alone.
+// A recovered provider takes the policy for unused peerings from its offer, the only source of this policy.
 func TestARecoveredProviderHasItsOffersPolicy(t *testing.T) {
 	linger := int64(7)
 	offers := []fleet.Offer{{Provider: "rome"}, {Provider: "milan", LingerSeconds: &linger, Unpeer: fleet.UnpeerNever}}
@@ -133,7 +133,7 @@ func TestARecoveredProviderHasItsOffersPolicy(t *testing.T) {
 	}
 }
 
-// ending is a workflow that is seen running a few times more.
+// ending is a workflow that is still seen running a few more times.
 type ending struct {
 	flows
 	looks int
@@ -145,8 +145,8 @@ func (e *ending) Status(ctx context.Context, id string) (activities.Status, erro
 	return activities.Status{Running: e.looks > 0, Completed: s.Completed}, err
 }
 
-// A removal that was cancelled is over before a provider recovers: what is made then is not taken back by it. One that
-// does not end keeps nobody from recovering.
+// A provider recovers only after a cancelled removal has ended, so that the removal cannot remove the new objects. A
+// removal that does not end delays the recovery only for a bounded time.
 func TestARecoveryWaitsForTheRemovalToEnd(t *testing.T) {
 	task := activities.Task{Kind: fleet.CommandRecover, Provider: "milan", After: "unpeering/milan"}
 	w := &world{peers: []fleet.Provider{{ID: "milan"}}}
@@ -183,7 +183,8 @@ func names(n int) (all []activities.DriverName) {
 	return all
 }
 
-// A driver that is closed, or cannot go on, is told with what exists of its newest attempt; the latter is ended first.
+// A driver that is closed, or that cannot continue, is reported with the objects of its newest attempt. The latter is
+// ended first.
 func TestCheckOfDrivers(t *testing.T) {
 	second := attempt("a-t0-2")
 	second.Number = 2
@@ -211,7 +212,7 @@ func TestCheckOfDrivers(t *testing.T) {
 	require.ErrorContains(t, err, "Temporal does not answer", "who cannot be asked is not closed")
 }
 
-// Where many fail it is this build: nobody is ended.
+// When many drivers fail, the cause is this build: no driver is ended.
 func TestCheckWhenTheBuildFails(t *testing.T) {
 	f := &flows{status: map[string]activities.Status{}}
 	for _, d := range names(4) {
@@ -225,7 +226,8 @@ func TestCheckWhenTheBuildFails(t *testing.T) {
 	}
 }
 
-// A driver that no worker may continue is ended and replaced by what exists, however many they are.
+// A driver that no worker may continue is ended and reported with its objects for a replacement, for any number of
+// drivers.
 func TestCheckReplacesOrphans(t *testing.T) {
 	f := &flows{status: map[string]activities.Status{}}
 	var want []fleet.DriverStatus
@@ -242,7 +244,8 @@ func TestCheckReplacesOrphans(t *testing.T) {
 	require.Equal(t, want, got.Drivers)
 }
 
-// A provider that recovers hears whether its last life was cordoned; what cannot be read holds its recovery not up.
+// A provider that recovers receives the cordon of its previous life. When this cannot be read, the recovery continues
+// without it.
 func TestLookAtAProvidersLastLife(t *testing.T) {
 	task := activities.Task{Kind: fleet.CommandRecover, Provider: "milan"}
 	for name, c := range map[string]struct {

@@ -15,7 +15,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// joining is the input of a Join with a budget of ten seconds.
+// joining returns the input of a Join with a budget of ten seconds.
 func joining() activities.JoinInput {
 	var in activities.JoinInput
 	in.Node.Attempt = attempt("a-t0-1")
@@ -49,8 +49,8 @@ func TestJoinEnds(t *testing.T) {
 		spent time.Duration
 		views []fleet.View
 		holds []fleet.HoldRequest
-		deaf  bool // its entity is
-		final bool // it is not tried again
+		deaf  bool // its entity does not answer
+		final bool // it is not retried
 		kind  fleet.EventKind
 	}{
 		"ready":   {views: ready},
@@ -99,7 +99,7 @@ func TestJoinEnds(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel() // some wait for a second
+			t.Parallel() // some cases wait for a second
 			m := &messages{}
 			if c.deaf {
 				m.fails = map[string]error{"milan": errors.New("no answer")}
@@ -128,7 +128,7 @@ func TestJoinEnds(t *testing.T) {
 	}
 }
 
-// Join may hold its slot for what is left of its budget, in one run or in several, and then gives up by itself.
+// Join may hold its slot for the rest of its budget, in one run or in several, and then gives up.
 func TestJoinsBudgetIsBoundedByItsClock(t *testing.T) {
 	in := joining()
 	in.Node.Booking.Spec.Budgets.Join.Duration = 8 * time.Minute
@@ -145,7 +145,7 @@ func TestJoinsBudgetIsBoundedByItsClock(t *testing.T) {
 	require.InDelta(t, (4*time.Minute - 10*time.Second).Seconds(), left.Seconds(), 5)
 }
 
-// A node that came in time is told, also when somebody called the step off meanwhile: CA may use it already.
+// A node that came in time is reported even when the step was cancelled in the meantime: CA may use the node already.
 func TestJoinThatIsCancelledTooLate(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	m := &messages{}
@@ -156,7 +156,7 @@ func TestJoinThatIsCancelledTooLate(t *testing.T) {
 	require.Equal(t, ready, m.views)
 }
 
-// The time that a try itself took counts, whatever it ended with.
+// The duration of a try counts towards the budget, for every result of the try.
 func TestJoinsLastTryCounts(t *testing.T) {
 	clock := &wall{at: noon}
 	a := &activities.Activities{Messages: &messages{}, Entities: running(), Now: clock.now,

@@ -37,8 +37,8 @@ func TestLimiter(t *testing.T) {
 	}
 }
 
-// A step that finds no place costs nobody anything: it comes again, nothing is asked of the provider, and the budget of
-// the step does not run.
+// A step without a free place has no costs: it is retried, the provider receives no request, and the budget of the step
+// does not run.
 func TestAStepWithoutAPlace(t *testing.T) {
 	synctest.Test(t, testAStepWithoutAPlace)
 }
@@ -48,7 +48,7 @@ func testAStepWithoutAPlace(t *testing.T) {
 	_, err := l.Take("milan")
 	require.NoError(t, err)
 	at := attempt("a-t0-1")
-	a := &activities.Activities{Making: l, Removing: l, Entities: running()} // no backend: a call would panic
+	a := &activities.Activities{Making: l, Removing: l, Entities: running()} // without backend: a call would panic
 	asksNobody := &activities.Activities{Making: l, Entities: &entities{err: errors.New("the group is asked")}}
 	for name, err := range map[string]error{
 		"Establish":     ended(t, a.Establish, fleet.PeeringInput{Provider: at.Provider}, noBeat(t)),
@@ -74,8 +74,9 @@ func testAStepWithoutAPlace(t *testing.T) {
 	}
 }
 
-// Two hundred steps wait for the twenty places of a provider that hangs: the more of them wait the less often each asks,
-// so that asking does not take Temporal's time from other providers. As soon as it is healthy they come as fast as it is.
+// Two hundred steps wait for the twenty places of a provider that hangs. The more steps wait, the less often each step
+// tries, so that the tries do not take Temporal's time from other providers. As soon as the provider is healthy, the
+// steps come as fast as it works.
 func TestWaitingStepsDoNotStorm(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const places, waiting = 20, 200
@@ -113,13 +114,13 @@ func TestWaitingStepsDoNotStorm(t *testing.T) {
 	})
 }
 
-// Steps that ask at once come one after the other: about as often as a place becomes free, within bounds. How long
-// places were taken is forgotten when all are free.
+// Steps that try concurrently are spread: about one step for each place that becomes free, within bounds. The measured
+// time of the places is forgotten when all places are free.
 func TestHowFarWaitingStepsAreApart(t *testing.T) {
 	for name, c := range map[string]struct {
 		most  int
-		held  time.Duration // by the place that is given back
-		all   bool          // all are, before they are taken again
+		held  time.Duration // the time for which the released place was held
+		all   bool          // all places are released before they are taken again
 		apart time.Duration
 	}{
 		"short steps":      {most: 2, held: 10 * time.Millisecond, apart: 25 * time.Millisecond},

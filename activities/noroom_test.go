@@ -12,7 +12,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// A pass that lacks room on this cluster tells the provider's entity at once, and only once it has not published that.
+// A pass that lacks room on this cluster immediately notifies the provider's entity, unless the entity has already
+// published that condition.
 func TestNoRoomIsTold(t *testing.T) {
 	lacks := &backend.StageError{Stage: backend.StageGatewayClient, Message: "NoRoomForGateway: pod gw-milan",
 		Err: fmt.Errorf("%w (%w)", context.DeadlineExceeded, backend.ErrNoRoom)}

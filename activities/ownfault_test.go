@@ -16,8 +16,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// No step is given up, and no healthy provider's attempt undone, for a fault of this cluster: the clock stands while
-// its own API server does not answer, and while nobody answers it.
+// A fault of this cluster neither ends a step nor undoes an attempt of a healthy provider: the clock is paused while
+// this cluster's own API server does not answer, and while no provider answers this cluster.
 func TestTheClockStandsForOwnFaults(t *testing.T) {
 	down := errors.New("connection refused")
 	turin := []fleet.Offer{{Provider: "turin", Credentials: fleet.Credentials{KubeconfigFile: "turin"}}}
@@ -33,8 +33,8 @@ func TestTheClockStandsForOwnFaults(t *testing.T) {
 		},
 	}
 	for name, c := range map[string]struct {
-		here    error // of this cluster's API server
-		err     error // the step's
+		here    error // result of this cluster's API server
+		err     error // result of the step
 		offers  []fleet.Offer
 		answers []string
 		probe   func(context.Context) error
@@ -74,7 +74,7 @@ func TestTheClockStandsForOwnFaults(t *testing.T) {
 	}
 }
 
-// A clock that stands does so between two runs too, and goes on with the first run that this cluster is well in.
+// A paused clock is also paused between two runs. It continues with the first run in which this cluster is healthy.
 func TestAClockGoesOnAfterAnOwnFault(t *testing.T) {
 	before := activities.Beat{Stage: "slice-auth", Spent: 5 * time.Second, At: noon.Add(-8 * time.Second),
 		PausedBecause: "this cluster's API server does not answer"}
@@ -88,7 +88,8 @@ func TestAClockGoesOnAfterAnOwnFault(t *testing.T) {
 	require.Equal(t, 8*time.Second, b.last.Spent)
 }
 
-// Join holds its slot for minutes: its clock stands while this cluster does not answer, and goes on in the same run.
+// Join holds its slot for minutes: its clock is paused while this cluster does not answer, and continues in the same
+// run.
 func TestJoinsClockStandsWithinARun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const outage, budget = time.Minute, 2 * time.Minute
@@ -119,14 +120,14 @@ func TestJoinsClockStandsWithinARun(t *testing.T) {
 	})
 }
 
-// many is a cluster with so many peerings that listing them takes long.
+// many is a cluster with so many peerings that their list takes long.
 type many struct{ *world }
 
 func (m many) Peers(context.Context) ([]fleet.Provider, error) { return nil, context.DeadlineExceeded }
 
 func (m many) Alive(context.Context) error { return m.err }
 
-// That there is much to list is no fault that a clock stands for.
+// A long list of objects is not a fault that pauses a clock.
 func TestAClockGoesOnInALargeCluster(t *testing.T) {
 	for name, c := range map[string]struct {
 		err    error
@@ -143,7 +144,7 @@ func TestAClockGoesOnInALargeCluster(t *testing.T) {
 	}
 }
 
-// That nobody answers is believed for half an hour.
+// The assumption that this cluster is cut off, because no provider answers, pauses a clock for at most half an hour.
 func TestAClockGoesOnWhenNobodyAnswersForLong(t *testing.T) {
 	clock, b := &wall{at: noon}, &beats{}
 	a := &activities.Activities{Backend: &world{verb: fails(backend.ErrUnreachable)}, Now: clock.now,
@@ -157,7 +158,8 @@ func TestAClockGoesOnWhenNobodyAnswersForLong(t *testing.T) {
 	}
 }
 
-// Only looks in a row count for that half hour: an answer in between, or a minute without a look, begins it anew.
+// Only successive checks count for that half hour: an answer between two checks, or a minute without a check, starts it
+// again.
 func TestTheHalfHourIsOneOfLooksInARow(t *testing.T) {
 	for name, between := range map[string]func(w *world, clock *wall, look func() string){
 		"an answer": func(w *world, clock *wall, look func() string) {
@@ -188,7 +190,7 @@ func TestTheHalfHourIsOneOfLooksInARow(t *testing.T) {
 	}
 }
 
-// asked counts how often providers are asked who they are.
+// asked counts the requests for the identity of a provider.
 type asked struct {
 	world
 	times int
@@ -199,7 +201,7 @@ func (a *asked) Identify(context.Context, fleet.Credentials) (string, error) {
 	return "", backend.ErrUnreachable
 }
 
-// Many steps ask about a fault at once: what one has found out holds for two seconds.
+// Many steps check for a fault concurrently: the result of one check is valid for two seconds.
 func TestAFaultIsLookedForOnce(t *testing.T) {
 	clock, w := &wall{at: noon}, &asked{}
 	w.verb = fails(backend.ErrUnreachable)
@@ -216,8 +218,8 @@ func TestAFaultIsLookedForOnce(t *testing.T) {
 	}
 }
 
-// While a step works others are asked about its provider's silence only when that has been seen: a clock that stood for
-// it stands on, one that went on is not stopped.
+// While a step works, other providers are checked only when the step's own provider was seen silent. Until then a
+// paused clock stays paused, and a running clock keeps running.
 func TestAWorkingStepAsksOthersOnlyWhenItsProviderWasSilent(t *testing.T) {
 	const isolated = "no provider answers this cluster"
 	for _, stood := range []string{"", isolated} {
@@ -232,7 +234,7 @@ func TestAWorkingStepAsksOthersOnlyWhenItsProviderWasSilent(t *testing.T) {
 	}
 }
 
-// wait passes time, or the rest of the context's.
+// wait waits for the duration or until the context ends.
 func wait(ctx context.Context, d time.Duration) {
 	bounded, cancel := context.WithTimeout(ctx, d)
 	defer cancel()

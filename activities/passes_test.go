@@ -22,7 +22,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// wall is a clock that tests move.
+// wall is a clock that the test moves.
 type wall struct {
 	mu sync.Mutex
 	at time.Time
@@ -40,7 +40,8 @@ func (w *wall) pass(d time.Duration) {
 	w.at = w.at.Add(d)
 }
 
-// beats keeps the last heartbeat of an activity; one is handed on as what the run before left.
+// beats keeps the last heartbeat of an activity. The heartbeat in before is passed to the activity as left by the
+// previous run.
 type beats struct {
 	mu     sync.Mutex
 	last   activities.Beat
@@ -73,13 +74,13 @@ func establish(t *testing.T, a *activities.Activities, budget time.Duration, b *
 	return ended(t, a.Establish, in, b.env)
 }
 
-// The clock of a step goes on over its passes, in whichever worker; time that nobody worked on it counts as ten seconds
-// at the most.
+// The clock of a step continues over its passes, in any worker. Time in which no worker ran the step counts as at most
+// ten seconds.
 func TestAStepsClock(t *testing.T) {
 	budget := time.Minute
 	for name, c := range map[string]struct {
 		before *activities.Beat
-		works  time.Duration // how long this pass takes by the clock
+		works  time.Duration // duration of this pass by the clock
 		gaveUp bool
 	}{
 		"first pass":                  {works: 9 * time.Second},
@@ -119,7 +120,7 @@ func TestAStepsClock(t *testing.T) {
 	}
 }
 
-// The network has a budget of its own: what its stages take does not count for the peering, nor the other way round.
+// The network has its own budget: the time of its stages does not count for the peering, and the other way round.
 func TestTheNetworksClock(t *testing.T) {
 	const spent = 80 * time.Second
 	for name, c := range map[string]struct {
@@ -155,7 +156,7 @@ func TestTheNetworksClock(t *testing.T) {
 	}
 }
 
-// What a pass beats is what the next one begins with, and what people read: the last stage, and the clock.
+// The last heartbeat of a pass holds the last stage and the clock. The next pass begins with it, and users read it.
 func TestABeatCarriesTheClock(t *testing.T) {
 	clock, b := &wall{at: noon}, &beats{before: &activities.Beat{Stage: "nonce", Message: "asked", Spent: 20 * time.Second,
 		At: noon.Add(-2 * time.Second)}}
@@ -165,7 +166,8 @@ func TestABeatCarriesTheClock(t *testing.T) {
 		b.last)
 }
 
-// Heartbeats are billed: a step that is done at once sends none, one that comes again leaves its clock to the next pass.
+// Heartbeats are billed: a step that ends immediately sends none. A step that is retried leaves its clock to the next
+// pass.
 func TestAQuickStepDoesNotBeat(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		at := attempt("a-t0-1")
@@ -178,7 +180,7 @@ func TestAQuickStepDoesNotBeat(t *testing.T) {
 	})
 }
 
-// A pass ends soon, in the middle of its work: its slot is free between two.
+// A pass ends soon, in the middle of its work: its slot is free between two passes.
 func TestAPassIsShort(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()
@@ -191,7 +193,7 @@ func TestAPassIsShort(t *testing.T) {
 	})
 }
 
-// onTheWay is a backend that gets from stage to stage.
+// onTheWay is a backend that proceeds from stage to stage.
 type onTheWay struct {
 	*world
 	stages int
@@ -210,7 +212,8 @@ func (w onTheWay) Establish(ctx context.Context, _ fleet.Provider, p backend.Pro
 	return nil
 }
 
-// The next pass begins anew, so one that gets on is not cut at once; nor does it take its slot for long.
+// The next pass starts again from the first stage, so a pass that makes progress is not cut immediately. Nor does it
+// hold its slot for long.
 func TestAPassThatGetsOnLastsLonger(t *testing.T) {
 	for name, c := range map[string]struct {
 		stages     int
@@ -301,8 +304,8 @@ func TestAStepsEnd(t *testing.T) {
 	}
 }
 
-// A step that somebody waits for comes again within a second; one that takes something back gets slower with its
-// passes.
+// A step that a caller waits for is retried within a second. A step that removes objects is retried less and less
+// often.
 func TestWhenAStepComesAgain(t *testing.T) {
 	for _, c := range []struct {
 		passes      int32
@@ -323,8 +326,7 @@ func TestWhenAStepComesAgain(t *testing.T) {
 	}
 }
 
-// A run asks its provider's entity first: one that is late does nothing, and neither does one whose entity does not
-// run.
+// A run first checks its provider's entity: a late run makes no change, nor does a run whose entity does not run.
 func TestALateRunDoesNothing(t *testing.T) {
 	peer := fleet.PeeringInput{Provider: fleet.Provider{ID: "milan"}, Run: 3}
 	at := func(run int) *entities {
@@ -371,7 +373,7 @@ func TestALateRunDoesNothing(t *testing.T) {
 	}
 }
 
-// staged is a provider whose peering takes three seconds, then two for its network, and then fails.
+// staged is a backend whose peering takes three seconds, then two seconds for its network, and then fails.
 type staged struct {
 	world
 	clock *wall
@@ -388,7 +390,7 @@ func (s *staged) Establish(_ context.Context, _ fleet.Provider, p backend.Progre
 	return backend.ErrUnreachable
 }
 
-// Each stage's time counts for what it is a stage of.
+// The time of each stage counts for the part of the step to which the stage belongs.
 func TestAPassCountsItsStages(t *testing.T) {
 	clock, b := &wall{at: noon}, &beats{}
 	a := &activities.Activities{Backend: &staged{clock: clock}, Catalog: offering{}, Now: clock.now}
@@ -397,7 +399,7 @@ func TestAPassCountsItsStages(t *testing.T) {
 		b.last)
 }
 
-// A budget without one for the network is for all stages together.
+// A budget without a separate network budget covers all stages together.
 func TestADrainsBudgetIsForAllStages(t *testing.T) {
 	for spent, gaveUp := range map[time.Duration]bool{10*time.Second - 1: false, 10 * time.Second: true} {
 		b := &beats{before: &activities.Beat{Stage: "connection", Spent: spent, Network: 6 * time.Second, At: noon}}
@@ -411,7 +413,7 @@ func TestADrainsBudgetIsForAllStages(t *testing.T) {
 	}
 }
 
-// What never gives up has a clock too, for people, which stands for nobody's fault.
+// A step that never gives up has a clock too, for its readers. It is not paused for a fault.
 func TestAReturnsClock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := &beats{}
@@ -422,7 +424,7 @@ func TestAReturnsClock(t *testing.T) {
 	})
 }
 
-// A step is not done before its entity knows.
+// A step is not done before its entity has received the result.
 func TestAStepWhoseEndIsNotTold(t *testing.T) {
 	at := attempt("a-t0-1")
 	peer := fleet.PeeringInput{Provider: at.Provider, Run: 3}

@@ -13,7 +13,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// refuser is a backend whose provider says what it is told to.
+// refuser is a backend whose provider gives a fixed answer.
 type refuser struct {
 	world
 	says *fleet.ProviderRefusal
@@ -28,7 +28,7 @@ func removed() *fleet.ProviderRefusal {
 	return &fleet.ProviderRefusal{Kind: fleet.RefusingRemoved, Reason: "removed", Until: noon.Add(time.Hour).UTC()}
 }
 
-// What a provider that refuses says reaches its entity whole, from whichever side of a peering's life.
+// The complete refusal of a provider reaches its entity, from any step of a peering's life.
 func TestARefusalIsReported(t *testing.T) {
 	says := &backend.RefusingError{ProviderRefusal: *removed()}
 	m := &messages{}

@@ -10,8 +10,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// A look at the providers tells the holds as they are published, and which peerings exist. What cannot be read says
-// nothing: a hold is not taken for a forgotten one.
+// Inspect returns the holds as the providers publish them, and the existing peerings. It fails when it cannot read
+// them, so that a hold does not count as forgotten.
 func TestLookForStandbys(t *testing.T) {
 	key := fleet.StandbyKey("a", "e", 1)
 	published := running("milan", "turin")
@@ -39,7 +39,7 @@ func TestLookForStandbys(t *testing.T) {
 	require.ErrorContains(t, err, "the API server is away")
 }
 
-// A group tells a provider of a hold by a command of its own.
+// A group sends a provider a separate command for a hold.
 func TestDeliverTellsProviders(t *testing.T) {
 	m := &messages{}
 	a := &activities.Activities{Messages: m}
@@ -51,15 +51,15 @@ func TestDeliverTellsProviders(t *testing.T) {
 	require.Equal(t, []fleet.HoldRequest{hold}, m.holds)
 }
 
-// What is not known of a provider is not guessed; what need not be known is not asked for.
+// Inspect makes no assumption about a provider that it cannot read, and does not read providers that it does not need.
 func TestLookForStandbysWithoutAList(t *testing.T) {
 	broken := errors.New("no answer")
 	offers := []fleet.Offer{{Name: "m", Provider: "milan", Lendable: cpu("8")}}
 	held := []fleet.Standby{{Provider: "milan", Key: fleet.StandbyKey("a", "e", 1)}}
 	for name, c := range map[string]struct {
 		catalog offering
-		holds   error // of the providers
-		lists   error // of the peerings
+		holds   error // error of reading the providers' holds
+		lists   error // error of listing the peerings
 		held    []fleet.Standby
 		says    string
 	}{

@@ -17,7 +17,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// slowly is a world whose lists take until their context ends, or they are let go.
+// slowly is a world whose lists return only when their context ends or when they are released.
 type slowly struct {
 	world
 	began chan struct{}
@@ -34,7 +34,7 @@ func (s *slowly) List(ctx context.Context, _ string) ([]fleet.Found, error) {
 	}
 }
 
-// begins waits until the activity has called it; one that ends without fails the test.
+// begins waits until the activity has called the list. An activity that ends without the call fails the test.
 func (s *slowly) begins(t *testing.T, end <-chan error) {
 	t.Helper()
 	select {
@@ -46,8 +46,8 @@ func (s *slowly) begins(t *testing.T, end <-chan error) {
 	}
 }
 
-// Looking at what exists has a heartbeat timeout like everything else, so it must heartbeat: in a large cluster it
-// would otherwise time out again and again, and its group or provider never recover.
+// The inspection of existing objects has a heartbeat timeout like every activity, so it must heartbeat. Without
+// heartbeats it would time out again and again in a large cluster, and its group or provider would never recover.
 func TestListsHeartbeat(t *testing.T) {
 	for name, call := range map[string]func(*activities.Activities) (any, any){
 		"group": func(a *activities.Activities) (any, any) {
@@ -58,7 +58,7 @@ func TestListsHeartbeat(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel() // some wait for a second
+			t.Parallel() // some cases wait for a second
 			b := &slowly{began: make(chan struct{}, 8), let: make(chan struct{})}
 			beaten := make(chan struct{}, 1)
 			listen := func(env *testsuite.TestActivityEnvironment) {
@@ -89,8 +89,8 @@ func TestListsHeartbeat(t *testing.T) {
 	}
 }
 
-// A worker that is told to stop lets its activities end, so that another takes them over at once and not after their
-// heartbeat timeout. Nothing has failed then: the error must leave the retry to Temporal.
+// A worker that stops ends its activities, so that another worker takes them over immediately and not after their
+// heartbeat timeout. They have not failed: the error must leave the retry to Temporal.
 func TestActivitiesEndWithTheirWorker(t *testing.T) {
 	at := attempt("a-t0-1")
 	peer := fleet.PeeringInput{Provider: at.Provider}

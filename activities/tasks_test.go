@@ -17,7 +17,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// A batch answers for each target by itself: only what failed is sent again.
+// A batch returns a result for each target: only the failed tasks are sent again.
 func TestDeliverAnswersPerTarget(t *testing.T) {
 	broken := errors.New("Temporal does not answer")
 	f := &flows{
@@ -68,7 +68,8 @@ func (r *reborn) Signal(ctx context.Context, s activities.Signal) error {
 	return err
 }
 
-// A driver that was started between two calls is not gone: it is told again.
+// A driver that was started between the signal and the description is not reported as gone: the task fails, and is sent
+// again.
 func TestDeliverToADriverStartedMeanwhile(t *testing.T) {
 	batch := []activities.Task{{ID: 1, Signal: &activities.Signal{ID: "scale-out/a-t0-1"}}}
 	results, err := run[[]fleet.Result](t, (&activities.Activities{Workflows: &reborn{}}).Deliver, batch)
@@ -76,7 +77,7 @@ func TestDeliverToADriverStartedMeanwhile(t *testing.T) {
 	require.Equal(t, fleet.OutcomeFailed, results[0].Outcome)
 }
 
-// gradual takes 0.9 s for each start and signal, and counts how many starts run at once; "dead" never takes a signal.
+// gradual takes 0.9 s for each start and signal, and counts the concurrent starts; "dead" never takes a signal.
 type gradual struct {
 	flows
 	running, most atomic.Int64
@@ -98,8 +99,8 @@ func (s *gradual) Start(ctx context.Context, w activities.Start) (bool, error) {
 	return s.flows.Start(ctx, w)
 }
 
-// Batches at once start no more workflows at once than the worker may. One that waits for long answers with what it has
-// started, so that it is not begun anew as a whole.
+// Concurrent batches together start no more workflows at a time than the worker may. A batch that waits for long
+// returns the workflows that it has started, so that they are not started again.
 func TestStartsWaitForTheirTurn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &gradual{}
@@ -138,8 +139,9 @@ func TestStartsWaitForTheirTurn(t *testing.T) {
 	})
 }
 
-// While Temporal is slow, a batch answers in time with what it has told: else all of it would be told again, and never
-// come to its end. A target that does not answer costs only itself, and a peering is begun all the same.
+// While Temporal is slow, a batch returns in time with the messages that it has sent. Otherwise it would be sent again
+// as a whole, and never end. A target that does not answer delays no other target, and a peering is started all the
+// same.
 func TestASlowBatchAnswersInTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &gradual{flows: flows{status: map[string]activities.Status{"runs": {Running: true}}}}
@@ -182,7 +184,7 @@ func TestPayloads(t *testing.T) {
 	require.False(t, activities.Delivers(fleet.CommandDescribe))
 }
 
-// A peering that no worker may continue is begun anew; one that runs is left alone.
+// A peering that no worker may continue is started again; a running one is left alone.
 func TestDeliverReplacesAnOrphanedPeering(t *testing.T) {
 	f := &flows{status: map[string]activities.Status{
 		"peering/milan": {Running: true, Orphaned: true}, "peering/rome": {Running: true},
@@ -199,15 +201,15 @@ func TestDeliverReplacesAnOrphanedPeering(t *testing.T) {
 	require.NotContains(t, f.calls, "terminate peering/rome")
 }
 
-// unseen are workflows that can be started and told, and not be described.
+// unseen wraps workflows that can be started and signalled, but not described.
 type unseen struct{ *flows }
 
 func (unseen) Status(context.Context, string) (activities.Status, error) {
 	return activities.Status{}, errors.New("no answer")
 }
 
-// A peering is begun once. What became of one that runs already, or of a driver that is closed, is not guessed where
-// nobody can tell.
+// A peering is started once. The state of a running peering, or of a closed driver, is not assumed when it cannot be
+// described.
 func TestDeliverWhatCannotBeDescribed(t *testing.T) {
 	peering := activities.Task{Start: &activities.Start{ID: "peering/milan", Peering: &fleet.PeeringInput{}}}
 	signal := activities.Task{Signal: &activities.Signal{ID: "scale-out/a-t0-1"}}
@@ -233,7 +235,7 @@ func TestDeliverWhatCannotBeDescribed(t *testing.T) {
 	}
 }
 
-// A batch is served by four at once, however large it is.
+// A batch is served by four goroutines, for any size of the batch.
 func TestABatchIsServedByFour(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &gradual{}

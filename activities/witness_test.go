@@ -11,7 +11,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// Who is asked whether it is this cluster that is cut off.
+// Answers checks the clusters that can show whether this cluster is cut off.
 func TestWitness(t *testing.T) {
 	down := errors.New("no answer")
 	offer := func(id string) fleet.Offer {
@@ -23,8 +23,8 @@ func TestWitness(t *testing.T) {
 		offers  []fleet.Offer
 		peers   []fleet.Provider
 		silent  []string
-		answers []string // by credentials
-		broken  error    // the catalog
+		answers []string // clusters that answer, by credentials
+		broken  error    // error of the catalog
 		probe   func(context.Context) error
 		want    bool
 	}{
@@ -52,7 +52,7 @@ func TestWitness(t *testing.T) {
 	}
 }
 
-// Without a list of peerings nobody knows whom to ask.
+// Without a list of peerings the clusters to check are unknown.
 func TestWitnessWithoutAList(t *testing.T) {
 	w := activities.Witness{Backend: &world{err: errors.New("no answer")}, Catalog: offering{}}
 	_, _, err := w.Answers(t.Context(), []string{"milan"})

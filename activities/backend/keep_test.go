@@ -10,7 +10,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
 )
 
-// We remove CA's annotation only where we have set it, and leave each value that others have set.
+// We remove CA's annotation only from a Node on which we have set it, and leave every value that another writer has
+// set.
 func TestSetKept(t *testing.T) {
 	const ca, ours = backend.AnnotationScaleDown, backend.AnnotationKept
 	of := func(pairs ...string) map[string]string {

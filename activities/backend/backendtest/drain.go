@@ -62,7 +62,7 @@ func (s *suite) testDrainForce(t *testing.T) {
 	rec := &recorder{}
 	rec.each = func(stage backend.Stage) {
 		if rec.count(stage) > 1 {
-			stop() // reported again: it waits for the budget
+			stop() // reported again: the drain waits for the budget
 		}
 	}
 	stage := requireStopped(t, s.Backend.Drain(ctx, a, false, rec.progress))
@@ -81,10 +81,10 @@ func (s *suite) testDrainForce(t *testing.T) {
 	require.WithinDuration(t, time.Now(), time.Unix(seconds, 0), time.Hour)
 	require.NoError(t, s.Other.Drain(s.ctx(t), a, true, nil), "twice")
 	require.Equal(t, taints, deleted(s.node(t, a)))
-	s.left(t, a) // nobody takes the taint off again
+	s.left(t, a) // the taint stays until the Node is gone
 }
 
-// deleted are the taints by which CA counts a Node as deleted.
+// deleted returns the taints by which CA counts a Node as deleted.
 func deleted(node *corev1.Node) []corev1.Taint {
 	return slices.DeleteFunc(slices.Clone(node.Spec.Taints), func(taint corev1.Taint) bool {
 		return taint.Key != backend.TaintToBeDeleted

@@ -19,14 +19,14 @@ func (s *suite) testEstablishCancelled(t *testing.T) {
 	require.NotEmpty(t, rec.stages, "progress was never called")
 	requireOrder(t, establishOrder, append(rec.stages, stage))
 
-	// Another process goes on from there.
+	// Another process continues from there.
 	rec = &recorder{}
 	require.NoError(t, s.Other.Establish(s.ctx(t), p, rec.progress))
 	requireOrder(t, establishOrder, rec.stages)
 	require.NotEmpty(t, s.objects(t, p))
 }
 
-// Cut at each stage of the network, an Establish goes on in another process, or is taken back.
+// An Establish that is cut at a stage of the network is either continued by another process or undone.
 func (s *suite) testEstablishCutInNetwork(t *testing.T) {
 	p := s.second()
 	s.unpeered(t, p)
@@ -95,7 +95,7 @@ func (s *suite) testForeignPeering(t *testing.T) {
 	}
 	require.NoError(t, s.Backend.RemovePeering(s.ctx(t), p, nil))
 
-	// It still works, as a node proves, once it is established again.
+	// The peering still works after another Establish, as a node proves.
 	require.NoError(t, s.Backend.Establish(s.ctx(t), p, nil))
 	a := s.attempt(instForeign, 1, p)
 	_, err = s.Backend.Join(s.ctx(t), s.spec(a), nil)
@@ -113,7 +113,7 @@ func (s *suite) testEstablishStalled(t *testing.T) {
 	rec := &recorder{}
 	rec.each = func(stage backend.Stage) {
 		if rec.count(stage) > 1 && (s.World.StallStage == "" || stage == s.World.StallStage) {
-			stop() // reported again while waiting: it is stuck there
+			stop() // reported again while Establish waits at this stage
 		}
 	}
 	stage := requireStopped(t, s.Backend.Establish(ctx, p, rec.progress))
@@ -121,7 +121,7 @@ func (s *suite) testEstablishStalled(t *testing.T) {
 		require.Equal(t, s.World.StallStage, stage)
 	}
 
-	// What was begun can be taken back or resumed; resume.
+	// An interrupted verb can be undone or resumed. This subtest resumes it.
 	require.NoError(t, resume(s.ctx(t)))
 	require.NoError(t, s.Backend.Establish(s.ctx(t), p, nil))
 	s.unpeered(t, p)

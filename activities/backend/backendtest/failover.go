@@ -9,8 +9,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// An instance's second attempt, on another provider, leaves a first that is stamped alone; it stamps once the first is
-// drained and its Node gone: two Nodes never carry one instance id.
+// An instance's second attempt, on another provider, leaves a stamped first attempt alone. The second attempt stamps
+// its Node once the first is drained and its Node is gone: two Nodes never carry one instance id.
 func (s *suite) testSecondAttempt(t *testing.T) {
 	one, two := s.attempt(instSecond, 1, s.first()), s.attempt(instSecond, 2, s.second())
 	s.joined(t, one)
@@ -26,7 +26,7 @@ func (s *suite) testSecondAttempt(t *testing.T) {
 	rec := &recorder{}
 	rec.each = func(stage backend.Stage) {
 		if stage == backend.StageStamp && rec.count(stage) > 1 {
-			stop() // reported again: it waits
+			stop() // reported again while Join waits
 		}
 	}
 	_, err = s.Other.Join(ctx, s.spec(two), rec.progress)
@@ -45,7 +45,7 @@ func (s *suite) testSecondAttempt(t *testing.T) {
 	require.Empty(t, s.objects(t, two.Provider))
 }
 
-// A first attempt that never came to its stamp holds up nobody, although its Node is there still.
+// A first attempt that was never stamped does not hold up the second attempt, even while the first Node still exists.
 func (s *suite) testSecondAttemptBesideFirst(t *testing.T) {
 	one, two := s.attempt(instBeside, 1, s.first()), s.attempt(instBeside, 2, s.second())
 	s.established(t, one.Provider)

@@ -25,7 +25,7 @@ func (s *suite) testJoinWithoutPeering(t *testing.T) {
 	require.Empty(t, s.objectsOf(t, a))
 }
 
-// A group of another kind of nodes gets none: pods would meet another Node than CA was told of.
+// A Join of another kind of nodes is refused: pods would meet a Node that differs from the template that CA has.
 func (s *suite) testJoinOtherKind(t *testing.T) {
 	a := s.attempt(instAbsent, 1, s.first())
 	s.established(t, a.Provider)
@@ -38,7 +38,7 @@ func (s *suite) testJoinOtherKind(t *testing.T) {
 	require.Empty(t, s.objectsOf(t, a))
 }
 
-// A Join that is cancelled names the first unmet stage; it can be taken back, and it can be resumed.
+// A cancelled Join names the first unmet stage. It can be undone, and it can be resumed.
 func (s *suite) testJoinCancelled(t *testing.T) {
 	a := s.attempt(instPartial, 1, s.first())
 	s.established(t, a.Provider)
@@ -52,7 +52,7 @@ func (s *suite) testJoinCancelled(t *testing.T) {
 		_, err := s.Backend.Join(ctx, s.spec(a), rec.progress)
 		stage := requireStopped(t, err)
 		requireOrder(t, joinOrder, append(rec.stages, stage))
-		if i == 0 { // perhaps before anything was made
+		if i == 0 { // perhaps before any object was made
 			s.left(t, a)
 			require.Empty(t, s.objectsOf(t, a))
 			continue
@@ -114,8 +114,8 @@ func (s *suite) testJoinMakesNode(t *testing.T) {
 	}
 }
 
-// requireLooks fails unless the node has the labels of its group's template, those that backend and Kubernetes set by
-// themselves, and no other: CA compares them. It has the spec's taints, and may have more.
+// requireLooks fails unless the labels of the node are exactly the labels of its group's template and the labels that
+// the backend and Kubernetes set automatically: CA compares them. The node has the spec's taints, and may have more.
 func requireLooks(t *testing.T, spec backend.NodeSpec, node *corev1.Node) {
 	t.Helper()
 	labels := maps.Clone(node.Labels)
@@ -194,7 +194,7 @@ func (s *suite) testTwoNodes(t *testing.T) {
 	require.Equal(t, peering, without(s.objects(t, s.first()), one, two), "both share one peering")
 }
 
-// without drops the attempts' objects.
+// without returns the objects that do not belong to the attempts.
 func without(objects []Object, attempts ...fleet.Attempt) []Object {
 	var rest []Object
 	for _, o := range objects {

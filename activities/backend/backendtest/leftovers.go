@@ -8,8 +8,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
 )
 
-// What only the provider has is found, the slice before the peering, and nothing else: not while the consumer has its
-// part, and not twice.
+// Leftovers returns the objects that exist only on the provider, the slice before the peering. It returns neither an
+// object whose consumer part still exists nor an object twice.
 func (s *suite) testLeftovers(t *testing.T) {
 	sweeps, ok := s.Backend.(backend.Leftovers)
 	if !ok || s.World.Forget == nil {

@@ -9,7 +9,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// Without a peering there is nothing to see, once the provider has answered.
+// Without a peering Observe returns nothing, once the provider has answered.
 func (s *suite) testObserveUnpeered(t *testing.T) {
 	seen, err := s.Backend.Observe(s.ctx(t), s.first())
 	require.NoError(t, err)
@@ -53,7 +53,8 @@ func (s *suite) testObserveWhileCut(t *testing.T) {
 	require.Zero(t, seen)
 }
 
-// What we have cordoned is known as ours, by another process too, and taken back; a Node that is gone is fine.
+// A Node that we have cordoned is known as cordoned by us, also to another process, and can be uncordoned. A missing
+// Node is not an error.
 func (s *suite) testCordon(t *testing.T) {
 	a := s.attempt(instFirst, 1, s.first())
 	s.joined(t, a)

@@ -10,11 +10,11 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
 )
 
-// verb is one call of a verb on one of the backends.
+// verb makes one call of a verb on one of the backends.
 type verb func(ctx context.Context, on backend.Backend) error
 
-// inPasses calls the verb for Pass, then again on the other backend, as activities do, until it comes to its end or
-// enough says that it has come as far as it can. Everything it waits for has to outlast the pass, and the process.
+// inPasses calls the verb for Pass, then again on the other backend, as activities do, until it succeeds or enough
+// reports that it has come as far as it can. Every state that the verb waits for must survive the pass and the process.
 func (s *suite) inPasses(t *testing.T, what string, do verb, enough func() bool) {
 	t.Helper()
 	all := backend.WithBegun(s.ctx(t), time.Now())
@@ -34,7 +34,7 @@ func (s *suite) inPasses(t *testing.T, what string, do verb, enough func() bool)
 	}
 }
 
-// Every verb but Join comes to its end in passes, also with pods that do not leave by themselves.
+// Every verb but Join ends in passes, also with pods that do not leave without force.
 func (s *suite) testPasses(t *testing.T) {
 	p := s.second()
 	s.unpeered(t, p)
@@ -69,7 +69,8 @@ func (s *suite) testPasses(t *testing.T) {
 	require.Empty(t, s.objects(t, p))
 }
 
-// With the provider cut off the Node goes in passes too, with pods that only the provider could end; the rest follows.
+// While the provider is cut off, the Node is removed in passes, even with pods that only the provider could end. The
+// remaining objects follow when the provider is back.
 func (s *suite) testPassesWhileCut(t *testing.T) {
 	p := s.second()
 	a := s.attempt(instPasses, 2, p)

@@ -13,8 +13,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/testkit"
 )
 
-// A provider that cordons or drains us is believed until it lifts that: nothing that we clean up, and no other process,
-// makes its word undone.
+// A refusal by a provider that cordons or drains us stays in effect until the provider lifts it: neither our removals
+// nor another process reset it.
 func (s *suite) testRefusalKept(t *testing.T) {
 	for _, kind := range []fleet.RefusingKind{fleet.RefusingCordoned, fleet.RefusingDrained} {
 		t.Run(string(kind), func(t *testing.T) {
@@ -46,7 +46,7 @@ func (s *suite) testRefusalKept(t *testing.T) {
 	}
 }
 
-// A provider that closes the door while a node is on its way is told as such, and the attempt can be taken back.
+// A refusal by the provider while a node is on its way is reported as a refusal, and the attempt can be undone.
 func (s *suite) testRefusedJoin(t *testing.T) {
 	p := s.second()
 	s.unpeered(t, p)
@@ -60,7 +60,7 @@ func (s *suite) testRefusedJoin(t *testing.T) {
 	s.unpeered(t, p)
 }
 
-// A provider that removes its part of our peering is left alone for a while, and the consumer remembers that.
+// A provider that removes its part of our peering is left alone for a while. The consumer remembers the removal.
 func (s *suite) testRemovedRefuses(t *testing.T) {
 	p := s.second()
 	s.unpeered(t, p)
@@ -101,7 +101,7 @@ func (s *suite) close(t *testing.T, p fleet.Provider, kind fleet.RefusingKind) U
 	return undo
 }
 
-// requireRefused asserts that a verb met the refusal, and that everybody can read it.
+// requireRefused asserts that a verb met the refusal, and that both backends can read it.
 func (s *suite) requireRefused(t *testing.T, p fleet.Provider, kind fleet.RefusingKind, err error) {
 	t.Helper()
 	require.ErrorIs(t, err, backend.ErrDenied)

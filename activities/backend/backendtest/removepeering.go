@@ -26,8 +26,8 @@ func (s *suite) testUnpeerForeignSlice(t *testing.T) {
 	p := s.first()
 	s.unpeered(t, p)
 	s.established(t, p)
-	// The group too: two processes that begin within a second have one epoch. No dash behind it, which is how a lab tells
-	// what others have made of the suite's own objects.
+	// The name contains the group too: two processes that begin within a second have one epoch. It has no dash after the
+	// group, because a lab recognizes objects derived from the suite's own objects by that dash.
 	undo, err := s.World.PutSlice(s.ctx(t), p, "someone-else-"+s.Group+s.epoch)
 	require.NoError(t, err)
 	s.undoLater(t, "PutSlice", undo)

@@ -12,7 +12,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/wait"
 )
 
-// Somebody deletes the Node: its kubelet registers it again, and Restamp puts the instance id back.
+// A Node is deleted by hand: its kubelet registers it again, and Restamp sets the instance id again.
 func (s *suite) testRestampDeletedNode(t *testing.T) {
 	a := s.attempt(instWatched, 1, s.first())
 	w := s.watch(t)
@@ -34,7 +34,7 @@ func (s *suite) testRestampDeletedNode(t *testing.T) {
 	requireLooks(t, s.spec(a), s.node(t, a))
 }
 
-// restamped has the attempt's Node stamped, once it is finished.
+// restamped ensures that the attempt's Node is stamped, once it is finished.
 func (s *suite) restamped(t *testing.T, a fleet.Attempt) {
 	t.Helper()
 	ctx := s.prompt(t)
@@ -49,7 +49,7 @@ func (s *suite) restamped(t *testing.T, a fleet.Attempt) {
 	}
 }
 
-// Restamp leaves alone what needs no stamp, and what somebody else has stamped.
+// Restamp leaves a Node alone that needs no stamp, or that carries another provider id.
 func (s *suite) testRestampLeavesAlone(t *testing.T) {
 	absent := s.attempt(instAbsent, 1, s.first())
 	require.NoError(t, s.Backend.Restamp(s.prompt(t), absent), "absent")
@@ -86,7 +86,7 @@ func (s *suite) testRestampLeavesAlone(t *testing.T) {
 	require.Empty(t, s.objectsOf(t, a))
 }
 
-// Someone else's Node in the place of ours is not stamped.
+// Someone else's Node of the attempt's name is not stamped.
 func (s *suite) testRestampForeignNode(t *testing.T) {
 	if s.World.PutNode == nil {
 		t.Skip("this harness has no World.PutNode")

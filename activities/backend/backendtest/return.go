@@ -44,7 +44,7 @@ func (s *suite) testLeave(t *testing.T) {
 	require.NotEmpty(t, s.objects(t, a.Provider), "the peering stays")
 }
 
-// A pod that only a dead finalizer keeps holds up neither a drain nor the way back, and stays whoever's it is.
+// A pod that only a dead finalizer keeps holds up neither a drain nor a return. The pod itself stays.
 func (s *suite) testLeaveHeldPod(t *testing.T) {
 	s.needPods(t)
 	a := s.attempt(instFirst, 1, s.first())
@@ -65,7 +65,7 @@ func (s *suite) testLeaveTwice(t *testing.T) {
 	require.NoError(t, s.Other.Drain(s.prompt(t), a, false, nil), "drain of a missing node")
 }
 
-// While the provider is cut off, the Node goes at once; the slice goes when the provider is back.
+// While the provider is cut off, the Node is removed immediately; the slice is removed when the provider is back.
 func (s *suite) testLeaveWhileCut(t *testing.T) {
 	a := s.attempt(instCut, 1, s.first())
 	s.joined(t, a)

@@ -10,8 +10,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// Run asks the backend everything the port promises. It does not return before the providers are free of our objects
-// again, unless a subtest fails.
+// Run checks every promise of the port on the backend. It returns only after the providers are free of our objects,
+// unless a subtest fails.
 func Run(t *testing.T, h Harness) {
 	require.NotNil(t, h.Backend, "Harness.Backend")
 	require.NotNil(t, h.World.Objects, "World.Objects")
@@ -19,7 +19,7 @@ func Run(t *testing.T, h Harness) {
 	s := &suite{Harness: h.withDefaults(), epoch: fleet.NewEpoch(time.Now())}
 	t.Cleanup(func() { s.clear(t) })
 
-	// Without a peering.
+	// These subtests need no peering.
 	t.Run("Identify", s.testIdentify)
 	t.Run("IdentifyBroken", s.testIdentifyBroken)
 	t.Run("IdentifyUnreachable", s.testIdentifyUnreachable)
@@ -27,7 +27,7 @@ func Run(t *testing.T, h Harness) {
 	t.Run("RemoveAbsent", s.testRemoveAbsent)
 	t.Run("ObserveUnpeered", s.testObserveUnpeered)
 
-	// The first provider's peering, which the subtests up to UnpeerLeavesNothing share.
+	// The subtests up to UnpeerLeavesNothing share the first provider's peering.
 	t.Run("EstablishCancelledResumes", s.testEstablishCancelled)
 	t.Run("EstablishTwiceAdopts", s.testEstablishTwice)
 	t.Run("Peers", s.testPeers)
@@ -63,7 +63,7 @@ func Run(t *testing.T, h Harness) {
 	t.Run("UnpeerForeignSlice", s.testUnpeerForeignSlice)
 	t.Run("UnpeerLeavesNothing", s.testUnpeer)
 
-	// Peerings of their own.
+	// These subtests make their own peerings.
 	t.Run("ForeignPeering", s.testForeignPeering)
 	t.Run("EstablishCutInNetwork", s.testEstablishCutInNetwork)
 	t.Run("EstablishStalled", s.testEstablishStalled)
@@ -78,7 +78,7 @@ func Run(t *testing.T, h Harness) {
 	t.Run("AtRest", s.testAtRest)
 }
 
-// clear takes back what a failed or filtered run left, as far as the backend can.
+// clear removes the objects that a failed or filtered run left, as far as the backend can.
 func (s *suite) clear(t *testing.T) {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*s.Bound)
 	defer cancel()

@@ -27,8 +27,8 @@ var (
 	}
 )
 
-// recorder is a backend.Progress that remembers. It has no lock: Progress comes from the calling goroutine, and the
-// race detector sees when it does not.
+// recorder is a backend.Progress that records the stages. It has no lock: Progress is called from the calling
+// goroutine, and the race detector reports a call from another one.
 type recorder struct {
 	stages []backend.Stage
 	each   func(stage backend.Stage) // called after recording; may be nil
@@ -41,7 +41,7 @@ func (r *recorder) progress(stage backend.Stage, _ string) {
 	}
 }
 
-// count is how often the stage was reported.
+// count returns how often the stage was reported.
 func (r *recorder) count(stage backend.Stage) int {
 	n := 0
 	for _, s := range r.stages {
@@ -52,7 +52,8 @@ func (r *recorder) count(stage backend.Stage) int {
 	return n
 }
 
-// requireOrder fails when no stage was reported, when one is unknown to the verb, or comes before an earlier one.
+// requireOrder fails when no stage was reported, or when a stage is unknown to the verb or comes before an earlier
+// stage.
 func requireOrder(t *testing.T, order, got []backend.Stage) {
 	t.Helper()
 	require.NotEmpty(t, got, "no stage was reported, of %q", order)
@@ -65,15 +66,15 @@ func requireOrder(t *testing.T, order, got []backend.Stage) {
 	}
 }
 
-// stoppable is a context to be cancelled with errStop.
+// stoppable returns a context and a function that cancels it with errStop.
 func (s *suite) stoppable(t *testing.T) (context.Context, func()) {
 	ctx, cancel := context.WithCancelCause(s.ctx(t))
 	t.Cleanup(func() { cancel(nil) })
 	return ctx, func() { cancel(errStop) }
 }
 
-// requireStopped fails unless err is what a verb must return when stop was called: a StageError that wraps both the
-// context's error and its cause. It returns the stage.
+// requireStopped fails unless err is the error that a verb must return after stop was called: a StageError that wraps
+// both the context's error and its cause. It returns the stage.
 func requireStopped(t *testing.T, err error) backend.Stage {
 	t.Helper()
 	var stage *backend.StageError
@@ -84,7 +85,7 @@ func requireStopped(t *testing.T, err error) backend.Stage {
 	return stage.Stage
 }
 
-// stageOf is the stage an error names; empty when it names none.
+// stageOf returns the stage that an error names, or "".
 func stageOf(err error) backend.Stage {
 	var stage *backend.StageError
 	if errors.As(err, &stage) {

@@ -20,8 +20,8 @@ import (
 // The suite's instances. An instance's number is its sequence number in its name.
 const (
 	instFirst    = 1 // most subtests
-	instSecond   = 2 // beside the first on the same peering; its second attempt goes to the other provider
-	instPartial  = 3 // cancelled half way
+	instSecond   = 2 // next to the first on the same peering; its second attempt goes to the other provider
+	instPartial  = 3 // cancelled halfway
 	instConflict = 4
 	instDenied   = 5
 	instShort    = 6
@@ -46,10 +46,10 @@ type suite struct {
 func (s *suite) first() fleet.Provider  { return s.Providers[0] }
 func (s *suite) second() fleet.Provider { return s.Providers[1] }
 
-// ctx bounds a verb that must come to its end.
+// ctx returns a context that bounds a verb that must end.
 func (s *suite) ctx(t *testing.T) context.Context { return bounded(t, s.Bound) }
 
-// prompt bounds a verb that has nothing to wait for.
+// prompt returns a context that bounds a verb without any waiting.
 func (s *suite) prompt(t *testing.T) context.Context { return bounded(t, s.Prompt) }
 
 func bounded(t *testing.T, d time.Duration) context.Context {
@@ -90,13 +90,13 @@ func (s *suite) joined(t *testing.T, a fleet.Attempt) backend.Node {
 	return node
 }
 
-// left ensures that nothing is left of the attempt.
+// left ensures that no object of the attempt is left.
 func (s *suite) left(t *testing.T, a fleet.Attempt) {
 	t.Helper()
 	require.NoError(t, s.Backend.Return(s.ctx(t), a, nil), "leave %s", a.ObjectName())
 }
 
-// unpeered ensures that the provider has nothing of the suite.
+// unpeered ensures that the provider carries no object of the suite.
 func (s *suite) unpeered(t *testing.T, p fleet.Provider) {
 	t.Helper()
 	found, err := s.Backend.List(s.prompt(t), s.Group)
@@ -109,7 +109,7 @@ func (s *suite) unpeered(t *testing.T, p fleet.Provider) {
 	require.NoError(t, s.Backend.RemovePeering(s.ctx(t), p, nil), "unpeer %s", p.ID)
 }
 
-// objects lists what is ours around the provider, sorted.
+// objects lists our objects around the provider, sorted.
 func (s *suite) objects(t *testing.T, p fleet.Provider) []Object {
 	t.Helper()
 	all, err := s.World.Objects(s.prompt(t))
@@ -117,7 +117,7 @@ func (s *suite) objects(t *testing.T, p fleet.Provider) []Object {
 	return slices.DeleteFunc(sorted(all), func(o Object) bool { return o.Provider != p.ID && o.Where != p.ID })
 }
 
-// objectsOf lists what is ours of the attempt on either side, sorted.
+// objectsOf lists our objects of the attempt on either side, sorted.
 func (s *suite) objectsOf(t *testing.T, a fleet.Attempt) []Object {
 	t.Helper()
 	all, err := s.World.Objects(s.prompt(t))
@@ -144,7 +144,7 @@ func (s *suite) node(t *testing.T, a fleet.Attempt) *corev1.Node {
 	return node
 }
 
-// found is the attempt in the list; nil means it is not listed.
+// found returns the attempt from List; nil means that it is not listed.
 func (s *suite) found(t *testing.T, a fleet.Attempt) *fleet.Found {
 	t.Helper()
 	list, err := s.Other.List(s.prompt(t), a.Group)
@@ -157,7 +157,7 @@ func (s *suite) found(t *testing.T, a fleet.Attempt) *fleet.Found {
 	return nil
 }
 
-// with runs a function of World on the provider and takes it back at the end of the subtest, at the latest.
+// with runs a function of World on the provider and reverts it at the end of the subtest, at the latest.
 func (s *suite) with(
 	t *testing.T, p fleet.Provider, name string, do func(context.Context, fleet.Provider) (Undo, error),
 ) Undo {

@@ -11,7 +11,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// At the start everything is told; when the context ends Watch returns its error, soon.
+// Watch reports every existing node at its start, and returns the context's error soon after the context ends.
 func (s *suite) testWatchTellsAll(t *testing.T) {
 	a := s.attempt(instFirst, 1, s.first())
 	s.joined(t, a)
@@ -44,7 +44,7 @@ func (s *suite) testWatchTellsAll(t *testing.T) {
 	}
 }
 
-// A node's whole life is told, by a watcher that knows of it by watching alone; its end once.
+// Watch reports a node's whole life to a watcher that learns of the node only by watching. It reports the end once.
 func (s *suite) testWatchFollows(t *testing.T) {
 	a := s.attempt(instWatched, 1, s.first())
 	s.established(t, a.Provider)
@@ -69,7 +69,7 @@ func (s *suite) testWatchFollows(t *testing.T) {
 	require.Equal(t, 1, n, "times told that the last object is gone")
 }
 
-// A virtual node that somebody deletes is told missing; its Node goes too, and the slice stays.
+// A virtual node that is deleted by hand is reported missing. Its Node goes too, and the slice stays.
 func (s *suite) testWatchVirtualNodeDeleted(t *testing.T) {
 	if s.World.DeleteVirtualNode == nil {
 		t.Skip("this harness has no World.DeleteVirtualNode")
@@ -85,7 +85,7 @@ func (s *suite) testWatchVirtualNodeDeleted(t *testing.T) {
 	w.until(t, a, "gone", gone)
 }
 
-// A slice that somebody deletes takes everything with it, on both sides.
+// The deletion of a slice by hand removes every object of the attempt, on both sides.
 func (s *suite) testWatchSliceDeleted(t *testing.T) {
 	if s.World.DeleteSlice == nil {
 		t.Skip("this harness has no World.DeleteSlice")
@@ -100,7 +100,7 @@ func (s *suite) testWatchSliceDeleted(t *testing.T) {
 	require.Empty(t, s.objectsOf(t, a))
 }
 
-// whole reports whether all is there as Join leaves it.
+// whole reports whether the node is as Join leaves it.
 func whole(f fleet.Found) bool {
 	return f.Slice && f.Virtual && f.Marked && f.Node && f.Stamped && f.Ready && !f.Terminating
 }
@@ -109,15 +109,15 @@ func gone(f fleet.Found) bool {
 	return !f.Slice && !f.Virtual && !f.Marked && !f.Node && !f.Stamped && !f.Ready && !f.Terminating
 }
 
-// watched is what a running Watch has told.
+// watched collects the reports of a running Watch.
 type watched struct {
 	bound context.Context
 	mu    sync.Mutex
 	all   []fleet.Found
-	more  chan struct{} // closed when something was told
+	more  chan struct{} // closed when a report has arrived
 }
 
-// watch runs a Watch until the end of the subtest, and fails it when calls overlap.
+// watch runs a Watch until the end of the subtest, and fails the subtest when two reports overlap.
 func (s *suite) watch(t *testing.T) *watched {
 	t.Helper()
 	w := &watched{bound: s.ctx(t), more: make(chan struct{})}
@@ -146,7 +146,7 @@ func (w *watched) add(f fleet.Found) {
 	w.more = make(chan struct{})
 }
 
-// told is all that was told of the attempt, in order.
+// told returns all reports of the attempt, in order.
 func (w *watched) told(a fleet.Attempt) []fleet.Found {
 	list, _ := w.since(a)
 	return list
@@ -163,7 +163,7 @@ func (w *watched) since(a fleet.Attempt) (list []fleet.Found, more <-chan struct
 	return list, w.more
 }
 
-// until waits until the last thing told of the attempt is as wanted.
+// until waits until the last report of the attempt is as wanted.
 func (w *watched) until(t *testing.T, a fleet.Attempt, what string, wanted func(fleet.Found) bool) {
 	t.Helper()
 	for {

@@ -23,7 +23,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// flood answers every request with a list of that many MiB, compressed whenever that is allowed.
+// flood returns a client whose server answers every request with a list of that many MiB, compressed whenever that is
+// allowed.
 func flood(t *testing.T, megabytes int) client.Client {
 	t.Helper()
 	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -51,7 +52,7 @@ func flood(t *testing.T, megabytes int) client.Client {
 	return provider
 }
 
-// A provider that floods is told so, and costs the worker no more than the bound.
+// A provider that floods is reported as such, and costs the worker no more memory than the bound.
 func TestAnswersAreBounded(t *testing.T) {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
@@ -73,7 +74,7 @@ func TestAnswersAreBounded(t *testing.T) {
 	require.ErrorContains(t, err, "larger than 4 MiB")
 }
 
-// The other side's words are cut before they get into a heartbeat, an error or a history.
+// A provider's messages are cut before they get into a heartbeat, an error or a history.
 func TestWordsAreCut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		keypair, _ := keys(t)
@@ -109,7 +110,7 @@ func TestWordsAreCut(t *testing.T) {
 	})
 }
 
-// What a provider calls itself becomes part of names, labels and metrics.
+// The id that a provider reports becomes part of names, labels and metrics, so an id with other characters is refused.
 func TestIdentifyRefusesIDs(t *testing.T) {
 	for _, id := range []string{"a b", "UPPER", "x,liqo.io/replication=true", strings.Repeat("x", 3<<20), "../../x",
 		"line\nbreak", strings.Repeat("x", 64)} {

@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A missing Node of a marked virtual node is called back by a change of that virtual node.
+// A change of a marked virtual node makes its virtual kubelet register a missing Node again.
 func TestCallBack(t *testing.T) {
 	t.Parallel()
 	called := func(c *clusters) string {

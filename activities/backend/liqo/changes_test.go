@@ -13,7 +13,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
 )
 
-// A change ends the pause after a look that came too early.
+// A change ends the pause after a check that came too early.
 func TestUntilIsWokenByAChange(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -13,7 +13,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
 )
 
-// A taint that Cluster Autoscaler sets between the read and the write of the Node makes the cordon fail, and stays.
+// A taint that Cluster Autoscaler sets between the read and the write of the Node makes the cordon fail. The taint
+// stays.
 func TestCordonFailsWhenTheNodeWasTaintedMeanwhile(t *testing.T) {
 	t.Parallel()
 	byCA := corev1.Taint{Key: backend.TaintToBeDeleted, Value: "1", Effect: corev1.TaintEffectNoSchedule}

@@ -43,7 +43,7 @@ func TestCredentialsSecret(t *testing.T) {
 	}
 }
 
-// Whoever may write a Secret must not thereby run programs, or read files, on the worker.
+// The permission to write a Secret must give no way to run programs or read files on the worker.
 func TestCredentialsFromClusterRunNothing(t *testing.T) {
 	t.Parallel()
 	for name, user := range map[string]string{
@@ -65,7 +65,7 @@ func TestCredentialsFromClusterRunNothing(t *testing.T) {
 	}
 }
 
-// An answer counts only when it is known who gives it.
+// Credentials that do not verify the identity of the server are refused.
 func TestCredentialsVerifyWhoAnswers(t *testing.T) {
 	t.Parallel()
 	for says, replace := range map[string][2]string{
@@ -94,7 +94,7 @@ func TestCredentialsFileReadAnew(t *testing.T) {
 	credentials := fleet.Credentials{KubeconfigFile: path}
 	_, err := c.openCredentials(t.Context(), credentials)
 	require.ErrorIs(t, err, backend.ErrInvalid)
-	require.NoError(t, os.WriteFile(path, nil, 0o600)) // as in the midst of a rotation
+	require.NoError(t, os.WriteFile(path, nil, 0o600)) // an empty file, as during a rotation
 	_, err = c.openCredentials(t.Context(), credentials)
 	require.ErrorIs(t, err, backend.ErrInvalid, "an empty one is not the account of the pod this runs in")
 	require.NoError(t, os.WriteFile(path, []byte(kubeconfig), 0o600))
@@ -105,7 +105,8 @@ func TestCredentialsFileReadAnew(t *testing.T) {
 	require.ErrorIs(t, err, backend.ErrInvalid, "exactly one")
 }
 
-// A program that a kubeconfig file names to get a token, and that hangs, holds up no verb whose context has ended.
+// A program that a kubeconfig file names to get a token, and that hangs, does not hold up a verb whose context has
+// ended.
 func TestCredentialsProgramThatHangsHoldsNobody(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -132,7 +133,7 @@ func TestCredentialsProgramThatHangsHoldsNobody(t *testing.T) {
 	require.NoError(t, ends.Close())
 }
 
-// A Secret's aliases must not take the worker's memory.
+// YAML aliases in a Secret must not use up the worker's memory.
 func TestCredentialsFromClusterSwollen(t *testing.T) {
 	t.Parallel()
 	swollen := kubeconfig + "extra: &a " + strings.Repeat("x", 100_000) + "\nmore: [" + strings.Repeat("*a,", 2_000) +

@@ -16,7 +16,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// When a token ends is known as soon as it is used, also when the provider does not take it any more.
+// The end of a token is known as soon as the token is used, even when the provider no longer accepts it.
 func TestCredentialsEnd(t *testing.T) {
 	end := time.Now().Add(-time.Hour).Truncate(time.Second)
 	claims := fmt.Sprintf(`{"sub": "system:serviceaccount:a:b", "exp": %d}`, end.Unix())

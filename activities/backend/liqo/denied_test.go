@@ -13,7 +13,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
 )
 
-// Liqo says denied, too, while it waits for its signer, for 30 s: until then a denial may turn.
+// Liqo also reports a denial while it waits up to 30 s for its signer: during this time a denial is not final.
 func TestJoinDeniedForAWhile(t *testing.T) {
 	t.Parallel()
 	const signer = 30 * time.Second

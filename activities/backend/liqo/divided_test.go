@@ -16,7 +16,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
 )
 
-// A node is not made where a clusterSelector would tell it from another one of the same provider.
+// Join makes no node when a clusterSelector would select only one of this node and another node of the same provider.
 func TestJoinDividedProvider(t *testing.T) {
 	t.Parallel()
 	other := func(id, color string) *offloadingv1beta1.VirtualNode {
@@ -65,7 +65,8 @@ func TestJoinDividedProvider(t *testing.T) {
 	}
 }
 
-// aside are a virtual node on the provider, and a clusterSelector that tells ours from it.
+// aside returns another virtual node on the provider, and a NamespaceOffloading whose clusterSelector selects only
+// ours.
 func aside() (theirs *offloadingv1beta1.VirtualNode, picky *offloadingv1beta1.NamespaceOffloading) {
 	theirs = &offloadingv1beta1.VirtualNode{ObjectMeta: named(localNS, "another", of(peer))}
 	picky = &offloadingv1beta1.NamespaceOffloading{ObjectMeta: named("ml", "offloading")}
@@ -75,7 +76,8 @@ func aside() (theirs *offloadingv1beta1.VirtualNode, picky *offloadingv1beta1.Na
 	return theirs, picky
 }
 
-// Join asks before it makes the virtual node, and already while it waits for the provider.
+// Join checks the clusterSelectors before it makes the virtual node, and earlier, while it waits for the provider's
+// answer.
 func TestJoinHoldsADividedProvider(t *testing.T) {
 	t.Parallel()
 	answered := accepted("3")
@@ -97,7 +99,7 @@ func TestJoinHoldsADividedProvider(t *testing.T) {
 	}
 }
 
-// What was seen while it waited is no longer believed when the wait was long.
+// After a long wait Join repeats the check that it made during the wait.
 func TestJoinAsksAgainAfterALongWait(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -105,7 +107,7 @@ func TestJoinAsksAgainAfterALongWait(t *testing.T) {
 		slice := accepted("3")
 		delete(slice.Status.NodeLabels, "color")
 		c := newClusters(t, peered(slice, theirs), nil)
-		asked := time.Time{} // when it was first asked for the kubeconfig
+		asked := time.Time{} // the time of the first read of the slice's kubeconfig
 		c.local = interceptor.NewClient(c.watch, interceptor.Funcs{
 			Get: func(ctx context.Context, w client.WithWatch, key client.ObjectKey, o client.Object,
 				opts ...client.GetOption) error {

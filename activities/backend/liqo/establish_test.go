@@ -27,7 +27,7 @@ func TestEstablishNamesTheStage(t *testing.T) {
 		require.Equal(t, backend.StageNonce, stage.Stage)
 		require.Contains(t, stage.Message, "liqo-controller-manager has not filled Secret liqo-tenant-consumer/liqo-nonce")
 
-		// What was begun carries our labels, and recovery can find it.
+		// An unfinished peering carries our labels, so recovery can find it.
 		for cluster, object := range map[client.Client]client.Object{c.local: tenantNS(peer), c.there: tenantNS(me)} {
 			require.NoError(t, cluster.Get(t.Context(), client.ObjectKeyFromObject(object), object))
 			require.True(t, c.isOurs(me, object))
@@ -80,7 +80,7 @@ func TestEstablishDenied(t *testing.T) {
 	}
 }
 
-// sign puts the signed nonce there, as this cluster's Liqo would.
+// sign creates the signed nonce on the consumer, as this cluster's Liqo would.
 func sign(t *testing.T, c *clusters, nonce string) {
 	t.Helper()
 	p := c.peering(provider())
@@ -96,7 +96,8 @@ func sign(t *testing.T, c *clusters, nonce string) {
 	}))
 }
 
-// A nonce left from an earlier peering is overwritten; a signature of it is not taken for one of the new.
+// A nonce that is left from an earlier peering is overwritten. A signature of the old nonce does not count for the new
+// one.
 func TestSignedNonceMismatch(t *testing.T) {
 	t.Parallel()
 	keypair, _ := keys(t)
@@ -117,7 +118,7 @@ func TestSignedNonceMismatch(t *testing.T) {
 	require.Equal(t, "new", string(secret.Data["nonce"]))
 }
 
-// Of a Tenant that exists, only key, request and signature are written.
+// An existing Tenant is changed only in its key, request and signature.
 func TestTenantPatchedSparingly(t *testing.T) {
 	t.Parallel()
 	keypair, _ := keys(t)
@@ -154,7 +155,7 @@ func TestTenantPatchedSparingly(t *testing.T) {
 	require.Equal(t, csr, tenant.Spec.CSR)
 }
 
-// A peering by hand is used without a write, whichever of its parts shows it.
+// A peering that was made by hand is used without a write, no matter which of its parts shows it.
 func TestEstablishForeign(t *testing.T) {
 	t.Parallel()
 	byHand := controlPlaneSecret()
@@ -194,7 +195,7 @@ func oldRenew() *authv1beta1.Renew {
 		Status: authv1beta1.RenewStatus{AuthParams: &authv1beta1.AuthParams{}}}
 }
 
-// dump is every object of the kinds that a peering is made of, by resource version.
+// dump returns the resource version of every object of a peering's kinds, by object.
 func dump(t *testing.T, c *clusters) map[string]string {
 	t.Helper()
 	found := map[string]string{}
@@ -212,8 +213,8 @@ func dump(t *testing.T, c *clusters) map[string]string {
 	return found
 }
 
-// A ForeignCluster may show what was true of an earlier peering: only a Renew that has been there and back proves the
-// present one.
+// A ForeignCluster may still show the state of an earlier peering. Only a Renew that the provider has answered proves
+// the present peering.
 func TestEstablishStaleForeignCluster(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -32,12 +32,12 @@ const (
 	remoteNS = "liqo-tenant-" + me
 )
 
-// clusters are a consumer and a provider without controllers: what Liqo would do is put there by the test.
+// clusters holds a consumer and a provider without controllers: the test creates the objects that Liqo would create.
 type clusters struct {
 	*Backend
 	there client.Client
 	down  bool // the provider does not answer
-	opens int  // how often its credentials were read
+	opens int  // counts the reads of its credentials
 }
 
 func newClusters(t *testing.T, here, there []client.Object) *clusters {
@@ -75,7 +75,7 @@ func newClusters(t *testing.T, here, there []client.Object) *clusters {
 	return c
 }
 
-// kubeSystem is the namespace by whose UID a cluster is told apart from its clones.
+// kubeSystem returns the namespace whose UID distinguishes a cluster from its clones.
 func kubeSystem(id string) *corev1.Namespace {
 	system := &corev1.Namespace{ObjectMeta: named("", metav1.NamespaceSystem,
 		map[string]string{corev1.LabelMetadataName: metav1.NamespaceSystem})}
@@ -91,7 +91,7 @@ func clusterID(id string) *corev1.ConfigMap {
 	}
 }
 
-// mine are the labels of what this hub has made; map them over an object with labelled.
+// mine returns the labels of the objects of this hub; labelled sets them on an object.
 func mine() map[string]string {
 	return map[string]string{backend.LabelManagedBy: backend.ManagedBy, backend.LabelHub: "default", labelConsumer: me}
 }
@@ -141,7 +141,7 @@ func established() *liqov1beta1.ForeignCluster {
 	}
 }
 
-// keys makes this cluster's key pair, as Liqo keeps it.
+// keys returns this cluster's key pair, stored as Liqo stores it.
 func keys(t *testing.T) (secret *corev1.Secret, h handshake) {
 	t.Helper()
 	private, public, err := authentication.GenerateEd25519Keys()
@@ -152,14 +152,14 @@ func keys(t *testing.T) (secret *corev1.Secret, h handshake) {
 	return secret, handshake{publicDER: block.Bytes}
 }
 
-// provider offers no network.
+// provider returns a provider whose offer has no network.
 func provider() fleet.Provider {
 	p := known()
 	p.Network = &fleet.Network{Mode: fleet.NetworkNone}
 	return p
 }
 
-// known is what our objects remember of the provider.
+// known returns the provider as it is recorded in our objects.
 func known() fleet.Provider {
 	return fleet.Provider{ID: peer, Credentials: fleet.Credentials{KubeconfigFile: "provider1.kubeconfig"}}
 }
@@ -179,21 +179,22 @@ func exists(t *testing.T, cluster client.Client, object client.Object) bool {
 	return !apierrors.IsNotFound(err)
 }
 
-// soon is a context for a verb that is expected to wait in vain: it ends long after a slow machine has come so far.
+// soon returns a context for a verb that is expected to wait in vain: it ends long after a slow machine has reached
+// that wait.
 func soon(t *testing.T) context.Context {
 	ctx, cancel := context.WithTimeout(t.Context(), 8*time.Second)
 	t.Cleanup(cancel)
 	return ctx
 }
 
-// prompt is a context for a verb that has nothing to wait for.
+// prompt returns a context for a verb that has nothing to wait for.
 func prompt(t *testing.T) context.Context {
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	t.Cleanup(cancel)
 	return ctx
 }
 
-// seconds is soon for a verb that has some waiting of its own to do first.
+// seconds returns a context like soon, for a verb that has some waiting of its own to do first.
 func seconds(t *testing.T) context.Context {
 	ctx, cancel := context.WithTimeout(t.Context(), 15*time.Second)
 	t.Cleanup(cancel)

@@ -27,7 +27,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/testkit"
 )
 
-// One pod whose eviction fails, as that of a pod with two disruption budgets does, does not keep the others.
+// A pod whose eviction fails, such as a pod with two disruption budgets, does not keep other pods from being evicted.
 func TestDrainGoesOnPastOnePod(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -66,7 +66,7 @@ func TestDrainGoesOnPastOnePod(t *testing.T) {
 	})
 }
 
-// While this cluster does not answer who it is, a verb whose context ends still ends.
+// While this cluster does not return its own id, a verb whose context ends still returns.
 func TestConsumerSilentHoldsNobody(t *testing.T) {
 	t.Parallel()
 	c := newClusters(t, nil, nil)
@@ -94,7 +94,7 @@ func TestConsumerSilentHoldsNobody(t *testing.T) {
 	}
 }
 
-// Of credentials that may not list namespaces, a failure to read one is not a denial.
+// When the credentials may not list namespaces, a failure to read one namespace is not a denial.
 func TestTenantNamespaceUnreadIsNotDenied(t *testing.T) {
 	t.Parallel()
 	c := newClusters(t, nil, nil)
@@ -114,8 +114,8 @@ func TestTenantNamespaceUnreadIsNotDenied(t *testing.T) {
 	require.ErrorIs(t, p.reach(t.Context()), backend.ErrUnreachable)
 }
 
-// Credentials are read for each verb: what a client of theirs starts must end with it.
-func TestCredentialsFileLeavesNothingRunning(t *testing.T) { // by itself: others start goroutines of their own
+// Credentials are read for each verb, so every goroutine that their client starts must end with the verb.
+func TestCredentialsFileLeavesNothingRunning(t *testing.T) { // not parallel: it counts goroutines
 	dir := t.TempDir()
 	testkit.NewAuthority(t).Write(t, filepath.Join(dir, "tls.crt"), filepath.Join(dir, "tls.key"))
 	config := strings.Replace(kubeconfig, "{token: s3cret}", "{client-certificate: tls.crt, client-key: tls.key}", 1)
@@ -131,7 +131,7 @@ func TestCredentialsFileLeavesNothingRunning(t *testing.T) { // by itself: other
 	require.Less(t, runtime.NumGoroutine(), before+25)
 }
 
-// An API server that takes a list request and never answers it does not keep Watch silent for ever.
+// An API server that accepts a list request and never answers it does not block Watch forever.
 func TestWatchListIsBounded(t *testing.T) {
 	t.Parallel()
 	c := newClusters(t, stampedNode(), nil)
@@ -155,7 +155,7 @@ func TestWatchListIsBounded(t *testing.T) {
 	}
 }
 
-// A slice without an answer is no verdict when the peering is not ours, or stands.
+// A slice without an answer is not a denial when the peering is not ours, or when it still exists.
 func TestJoinUnanswered(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -165,7 +165,7 @@ func TestJoinUnanswered(t *testing.T) {
 		_, err := c.Join(soon(t), spec(), nil)
 		require.NotErrorIs(t, err, backend.ErrDenied)
 
-		// Once it has been made again, crd-replicator has to be told: what it was forbidden, it has dropped.
+		// crd-replicator must be reminded once the peering has been made again, because it dropped the forbidden requests.
 		c = newClusters(t, []client.Object{slice, tenantNS(peer), controlPlane(mine()), controlPlaneSecret(), established()},
 			[]client.Object{tenantNS(me), tenantOf(mine())})
 		_, err = c.Join(soon(t), spec(), nil)
@@ -175,7 +175,7 @@ func TestJoinUnanswered(t *testing.T) {
 	})
 }
 
-// A provider may have written anything into our Tenant: a request without organization makes Liqo's own check panic.
+// A provider may have written anything into our Tenant: a request without an organization makes Liqo's own check panic.
 func TestTenantWithOddRequest(t *testing.T) {
 	t.Parallel()
 	keypair, _ := keys(t)
@@ -197,7 +197,7 @@ func TestTenantWithOddRequest(t *testing.T) {
 	require.NoError(t, authentication.CheckCSRForControlPlane(tenant.Spec.CSR, h.publicDER, me), "it is replaced")
 }
 
-// A look that panics does so to its caller, who can recover, and not to the whole process.
+// A check that panics does so in its caller's goroutine, where the panic can be recovered. It does not end the process.
 func TestUntilPanicsToItsCaller(t *testing.T) {
 	t.Parallel()
 	outOfRange := func(string) (int, error) { panic("out of range") }

@@ -6,7 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// FuzzKubeconfig reads kubeconfigs of Secrets. Those that are accepted run no program and read no file.
+// FuzzKubeconfig reads kubeconfigs of Secrets. An accepted kubeconfig runs no program and reads no file.
 func FuzzKubeconfig(f *testing.F) {
 	f.Add([]byte(kubeconfig))
 	for _, seed := range []string{

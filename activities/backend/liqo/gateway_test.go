@@ -26,8 +26,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// gateway is what stands between us and a provider's API server, such as a load balancer or a cluster manager's proxy.
-// It answers by itself with status, or lets through to an API server without Liqo's kinds when that is 0.
+// gateway plays a load balancer or a cluster manager's proxy between us and a provider's API server. It answers with
+// status, or, when status is 0, lets requests through to an API server without Liqo's kinds.
 type gateway struct {
 	credentials fleet.Credentials
 	status      atomic.Int32
@@ -74,7 +74,7 @@ func (g *gateway) apiServer(w http.ResponseWriter, r *http.Request) {
 	_ = json.NewEncoder(w).Encode(answer)
 }
 
-// behind is a consumer whose provider is behind the gateway.
+// behind returns a consumer whose provider is behind the gateway.
 func behind(t *testing.T, g *gateway, here ...client.Object) *clusters {
 	t.Helper()
 	c := newClusters(t, here, nil)
@@ -85,7 +85,7 @@ func behind(t *testing.T, g *gateway, here ...client.Object) *clusters {
 	return c
 }
 
-// What does not come from an API server says nothing about the provider but that it is out of reach.
+// An answer that does not come from an API server means only that the provider is unreachable.
 func TestGatewayAnswersAreUnreachable(t *testing.T) {
 	t.Parallel()
 	for _, status := range []int32{http.StatusForbidden, http.StatusNotFound, http.StatusBadGateway,
@@ -102,7 +102,7 @@ func TestGatewayAnswersAreUnreachable(t *testing.T) {
 	}
 }
 
-// A gateway that begins to say 404 does not make what we have on the provider gone.
+// A 404 from a gateway does not make our objects on the provider count as gone.
 func TestGatewayDoesNotMakeGone(t *testing.T) {
 	t.Parallel()
 	g := newGateway(t)
@@ -131,7 +131,7 @@ func TestGatewayDoesNotMakeGone(t *testing.T) {
 	}
 }
 
-// The same by Liqo's own kubeconfig: the slice is not gone because of a page that says 404.
+// With Liqo's own kubeconfig too, a page with status 404 does not make the slice count as gone.
 func TestGatewayDoesNotMakeSliceGone(t *testing.T) {
 	t.Parallel()
 	g := newGateway(t)
@@ -151,11 +151,11 @@ func TestGatewayDoesNotMakeSliceGone(t *testing.T) {
 	require.NoError(t, c.Return(prompt(t), someAttempt(1), nil), "an API server that knows no slices has none")
 }
 
-// What stands in front of the consumer's API server and has lost it says 404 too: nothing is drained by that.
+// A proxy before the consumer's API server also answers 404 after it has lost that server. No node is drained for that.
 func TestConsumerLostIsNotEmpty(t *testing.T) {
 	t.Parallel()
 	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if strings.HasSuffix(r.URL.Path, "/configmaps") { // it was there a moment ago
+		if strings.HasSuffix(r.URL.Path, "/configmaps") { // it existed a moment ago
 			list := &corev1.ConfigMapList{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMapList"},
 				Items: []corev1.ConfigMap{*clusterID(me)}}
 			w.Header().Set("Content-Type", "application/json")

@@ -23,7 +23,7 @@ func signWith(h handshake, nonce string) ([]byte, error) {
 	return authentication.SignNonce(h.key, []byte(nonce))
 }
 
-// copies are objects that a fake cluster may change.
+// copies returns copies of objects, so that a fake cluster may change them.
 func copies(objects []any) (copied []client.Object) {
 	for _, object := range objects {
 		copied = append(copied, object.(client.Object).DeepCopyObject().(client.Object))

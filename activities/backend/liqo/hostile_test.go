@@ -23,7 +23,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend/nodes"
 )
 
-// answering is an API server that always says the same.
+// answering returns the address of a server that always gives the same answer.
 func answering(t *testing.T, header map[string]string, status int, body string) *rest.Config {
 	t.Helper()
 	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -39,7 +39,7 @@ func answering(t *testing.T, header map[string]string, status int, body string) 
 
 var inJSON = map[string]string{"Content-Type": "application/json"}
 
-// What is small on the wire and large in memory is not read to its end.
+// An answer that is small on the wire and large in memory is not read to its end.
 func TestAnswersThatSwell(t *testing.T) {
 	list := `{"apiVersion":"v1","kind":"ConfigMapList","items":[`
 	anchors := "apiVersion: v1\nkind: ConfigMapList\nitems:\n- &a\n  data: {a: b}\n" + strings.Repeat("- *a\n", 50000)
@@ -75,7 +75,7 @@ func fields(n int) string {
 	return b.String() + `"z":""`
 }
 
-// Lists of metadata, which client-go would rather have in protobuf, are asked for in JSON like everything else.
+// Lists of metadata are requested in JSON like all other lists, although client-go prefers protobuf for them.
 func TestMetadataIsAskedForInJSON(t *testing.T) {
 	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if strings.Contains(r.Header.Get("Accept"), "protobuf") {
@@ -95,7 +95,7 @@ func TestMetadataIsAskedForInJSON(t *testing.T) {
 	require.Len(t, found.Items, 1)
 }
 
-// A provider does not have us ask, or write, elsewhere.
+// A provider cannot redirect our reads or writes to another server.
 func TestRedirectsAreNotFollowed(t *testing.T) {
 	asked := 0
 	elsewhere := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { asked++ }))
@@ -112,7 +112,8 @@ func TestRedirectsAreNotFollowed(t *testing.T) {
 	require.Zero(t, asked)
 }
 
-// What a provider grants a slice comes here as it has written it.
+// A provider can write any amount into a slice's grant. An amount with a huge exponent must not take long to decode or
+// to compare.
 func TestGrantsThatKeepBusy(t *testing.T) {
 	body := `{"apiVersion":"authentication.liqo.io/v1beta1","kind":"ResourceSlice","metadata":{"name":"a","namespace":"b"},
 		"status":{"resources":{"cpu":"1e100000000","memory":"1.0000000000000000000000001E100000000"}}}`
@@ -129,7 +130,7 @@ func TestGrantsThatKeepBusy(t *testing.T) {
 	require.Less(t, time.Since(began), 10*time.Second)
 }
 
-// What a provider calls our Tenant ends up in histories.
+// The name that a provider gives to our Tenant gets into histories, so the reasons that contain it are cut.
 func TestLongNames(t *testing.T) {
 	tenant := tenantOf(mine())
 	tenant.Name = strings.Repeat("x", 1<<20)
@@ -144,7 +145,7 @@ func TestLongNames(t *testing.T) {
 	require.Less(t, len(refusing.Reason), 2*maxWords)
 }
 
-// Slices that a provider invents are not all looked for here.
+// Slices that a provider invents are not all looked up on the consumer.
 func TestLeftoversOfALiar(t *testing.T) {
 	there := []client.Object{tenantNS(me, signed())}
 	for n := range 3 * maxLeft {

@@ -33,7 +33,7 @@ func TestIdentify(t *testing.T) {
 	require.ErrorContains(t, err, "elsewhere/clusterid")
 }
 
-// What a provider answers is sorted into what callers can do about it.
+// A provider's answer is sorted by the reaction that it requires of the caller.
 func TestAccess(t *testing.T) {
 	t.Parallel()
 	forbidden := apierrors.NewForbidden(corev1.Resource("secrets"), "x", errors.New("no"))
@@ -52,8 +52,8 @@ func TestAccess(t *testing.T) {
 	require.ErrorIs(t, refused(forbidden), backend.ErrInvalid)
 }
 
-// An API server that has just started refuses everybody until it has read its roles: that is no fault of the
-// credentials.
+// An API server that has just started refuses every request until it has read its roles. That does not count against
+// the credentials.
 func TestIdentifyWhileAPIServerStarts(t *testing.T) {
 	t.Parallel()
 	c := newClusters(t, nil, nil)
@@ -78,7 +78,7 @@ func TestIdentifyWhileAPIServerStarts(t *testing.T) {
 	require.ErrorContains(t, err, "may not read its cluster id")
 }
 
-// Whether this cluster answers is one request, however many peerings there are.
+// The check whether this cluster answers is one request, however many peerings exist.
 func TestAlive(t *testing.T) {
 	t.Parallel()
 	c := newClusters(t, nil, nil)

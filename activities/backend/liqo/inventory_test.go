@@ -22,7 +22,7 @@ import (
 
 func TestList(t *testing.T) {
 	t.Parallel()
-	replica := accepted("2") // what another cluster's hub asks of us
+	replica := accepted("2") // a slice that another cluster's hub has requested from this cluster
 	replica.Name, replica.Labels = "lca-g-abc-2-1", with(replica.Labels, map[string]string{
 		backend.LabelInstance: "g-abc-2", labelConsumer: "provider1", consts.ReplicationOriginLabel: "provider1"})
 	renamed := accepted("2")
@@ -46,8 +46,8 @@ func TestList(t *testing.T) {
 	require.Empty(t, found)
 }
 
-// While the API server does not serve a kind, as while Liqo's CRDs are not installed, List fails: by an empty list the
-// comparison would count every node as lost.
+// While the API server does not serve a kind, as while Liqo's CRDs are not installed, List fails: after an empty list
+// the comparison would count every node as lost.
 func TestListFailsWhileAKindIsNotServed(t *testing.T) {
 	t.Parallel()
 	for _, missing := range []client.ObjectList{&authv1beta1.ResourceSliceList{}, &offloadingv1beta1.VirtualNodeList{},
@@ -66,8 +66,8 @@ func TestListFailsWhileAKindIsNotServed(t *testing.T) {
 	}
 }
 
-// An attempt is where its virtual node is: a restored backup may have left a slice of the same name on another provider,
-// whose namespace is listed first.
+// An attempt belongs to the provider of its virtual node: a restored backup may have left a slice of the same name on
+// another provider, whose namespace is listed first.
 func TestListNamesTheProviderOfTheVirtualNode(t *testing.T) {
 	t.Parallel()
 	left := accepted("2")
@@ -79,7 +79,7 @@ func TestListNamesTheProviderOfTheVirtualNode(t *testing.T) {
 	require.Equal(t, peer, found[0].Attempt.Provider.ID)
 }
 
-// One object that is being deleted is enough, in whichever order the kinds are listed.
+// An attempt counts as terminating when one of its objects is being deleted, in any order of the listed kinds.
 func TestListReportsAnAttemptWithATerminatingObject(t *testing.T) {
 	t.Parallel()
 	for which := range stampedNode() {

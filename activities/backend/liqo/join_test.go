@@ -22,7 +22,7 @@ func labelsOf(number string) map[string]string {
 		backend.LabelAttempt: number})
 }
 
-// accepted is the attempt's slice as the provider has answered it.
+// accepted returns the attempt's slice with the provider's answer.
 func accepted(grant string) *authv1beta1.ResourceSlice {
 	condition := func(kind authv1beta1.ResourceSliceConditionType) authv1beta1.ResourceSliceCondition {
 		return authv1beta1.ResourceSliceCondition{Type: kind, Status: authv1beta1.ResourceSliceConditionAccepted}
@@ -124,7 +124,7 @@ func TestJoinDenied(t *testing.T) {
 	}
 }
 
-// A provider with a later Liqo may switch the class default off. It refuses in its own words (Liqo
+// A provider with a later Liqo may switch the class default off. Its refusal has its own reason (Liqo
 // remoteresourceslice_controller.go, handleResourcesStatus).
 func TestJoinWhereTheDefaultClassIsOff(t *testing.T) {
 	t.Parallel()
@@ -138,7 +138,7 @@ func TestJoinWhereTheDefaultClassIsOff(t *testing.T) {
 	require.ErrorContains(t, err, words)
 }
 
-// The slice asks for the offer's class, and a class's controller may have no room: nobody is refused by that.
+// The slice requests the offer's class. A class whose controller has no room is a full provider, and not a refusal.
 func TestJoinFull(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -146,7 +146,7 @@ func TestJoinFull(t *testing.T) {
 		classy := spec()
 		classy.Class = "gold"
 		_, err := c.Join(soon(t), classy, nil)
-		require.Error(t, err) // nobody answers
+		require.Error(t, err) // no controller answers the slice
 		var slice authv1beta1.ResourceSlice
 		require.NoError(t, c.local.Get(t.Context(), client.ObjectKey{Namespace: localNS, Name: "lca-g-abc-1-1"}, &slice))
 		require.EqualValues(t, "gold", slice.Spec.Class)
@@ -162,7 +162,7 @@ func TestJoinFull(t *testing.T) {
 	require.ErrorContains(t, err, "not free here: cpu 1 of 2")
 }
 
-// A drained Tenant may not even ask; the reason is read from the Tenant.
+// A drained Tenant may not even request a slice; the reason is read from the Tenant.
 func TestJoinUnansweredBecauseDrained(t *testing.T) {
 	t.Parallel()
 	slice := accepted("2")
@@ -202,7 +202,7 @@ func TestJoinMakesVirtualNode(t *testing.T) {
 	})
 }
 
-// A slice that has no virtual node yet can be taken back over the peering's credentials.
+// A slice that has no virtual node yet can be removed over the peering's credentials.
 func TestListSliceAlone(t *testing.T) {
 	identity := controlPlane(mine())
 	identity.Annotations = map[string]string{backend.AnnotationCredentials: `{"kubeconfigFile":"provider1.kubeconfig"}`}
@@ -213,7 +213,7 @@ func TestListSliceAlone(t *testing.T) {
 	require.Nil(t, found[0].Booking)
 }
 
-// A provider that says something else of its nodes than the group declares cannot serve the group.
+// A provider whose nodes have another value for a label of the group cannot serve the group.
 func TestJoinContradictedLabel(t *testing.T) {
 	c := newClusters(t, peered(accepted("2"), sliceIdentity()), nil)
 	_, err := c.Join(prompt(t), spec(), nil)
@@ -243,9 +243,9 @@ func TestJoinStamps(t *testing.T) {
 	require.True(t, found[0].Marked && found[0].Stamped && found[0].Ready)
 }
 
-// A Node whose condition has turned keeps the taints of its time before for a moment: it takes no pods until then. With
-// one of them CA knows that it has not started, with the others it would take it for full; and Kubernetes, which is late
-// and has seen the condition Unknown, swaps the first for the second.
+// A Node whose condition has changed keeps its previous taints for a moment and takes no pods until they are removed.
+// One of the taints shows CA that the Node has not started; with any other taint CA would count the Node as full.
+// Kubernetes, which acts late and has seen the condition Unknown, replaces the first by the second.
 func TestJoinWaitsForTaintsToGo(t *testing.T) {
 	t.Parallel()
 	for _, key := range []string{corev1.TaintNodeNotReady, corev1.TaintNodeUnreachable,

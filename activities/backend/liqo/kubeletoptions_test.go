@@ -18,7 +18,7 @@ func optionsOf(namespace, name, image string) *offloadingv1beta1.VkOptionsTempla
 		Spec: offloadingv1beta1.VkOptionsTemplateSpec{ContainerImage: image, ExtraArgs: []string{"--v=4"}}}
 }
 
-// An offer says with which VkOptionsTemplate of Liqo's namespace its nodes run, with a network and without.
+// An offer names the VkOptionsTemplate of Liqo's namespace with which its nodes run, with a network and without.
 func TestJoinWithOptionsOfTheOffer(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -50,7 +50,8 @@ func TestJoinWithOptionsOfTheOffer(t *testing.T) {
 	})
 }
 
-// networkless is a Join on a provider without a network, with the installation's VkOptionsTemplate, and what is there.
+// networkless runs a Join on a provider without a network, with the installation's VkOptionsTemplate and the given
+// objects on the provider.
 func networkless(t *testing.T, there ...client.Object) (*clusters, error) {
 	c := newClusters(t, peered(append(there, accepted("2"), sliceIdentity())...), nil)
 	s := spec()
@@ -59,8 +60,8 @@ func networkless(t *testing.T, there ...client.Object) (*clusters, error) {
 	return c, err
 }
 
-// A node without a network runs with the options of the installation as they are now, after a Liqo upgrade too, but keeps
-// its pods' addresses out of this cluster's Services.
+// A node without a network runs with the current options of the installation, after a Liqo upgrade too, but keeps its
+// pods' addresses out of this cluster's Services.
 func TestJoinWithoutNetwork(t *testing.T) {
 	t.Parallel()
 	for name, there := range map[string][]client.Object{
@@ -97,7 +98,8 @@ func TestJoinWithoutStandardOptions(t *testing.T) {
 	})
 }
 
-// In a tenant namespace of others the options are removed with the peering, unless a virtual node still names them.
+// In a tenant namespace that is not ours the options are removed with the peering, unless a virtual node still names
+// them.
 func TestRemovePeeringDropsOptions(t *testing.T) {
 	t.Parallel()
 	options := optionsOf(localNS, networklessOptions, "virtual-kubelet:1")
@@ -116,7 +118,7 @@ func TestRemovePeeringDropsOptions(t *testing.T) {
 	require.True(t, exists(t, c.local, options))
 }
 
-// The copy has the fields of a later Liqo: a nodeSelector of the virtual kubelet (liqotech/liqo#3367).
+// The copy keeps the fields of a later Liqo: a nodeSelector of the virtual kubelet (liqotech/liqo#3367).
 func TestTheCopyKeepsUnknownFields(t *testing.T) {
 	t.Parallel()
 	standard := newOptions()
@@ -131,7 +133,7 @@ func TestTheCopyKeepsUnknownFields(t *testing.T) {
 	require.Equal(t, "liqo-tenant-milan", copied.GetNamespace())
 }
 
-// reference is the reference to a VkOptionsTemplate.
+// reference returns the reference to a VkOptionsTemplate.
 func reference(namespace, name string) *corev1.ObjectReference {
 	options := newOptions()
 	options.SetNamespace(namespace)

@@ -37,17 +37,18 @@ const (
 type lab struct {
 	root, bin string
 	clusters  map[string]*cluster
-	rights    *liqo.TenantRights // of accounts
+	rights    *liqo.TenantRights // permissions of the worker's account; set by accounts
 }
 
 type cluster struct {
 	name       string
-	kubeconfig string // of its administrator
-	account    string // the kubeconfig of backends: the administrator's, or see accounts
+	kubeconfig string // the administrator's kubeconfig
+	account    string // the kubeconfig of backends: the administrator's, unless accounts made another
 	kube       kubernetes.Interface
 	any        dynamic.Interface
-	cut        bool // its API server stands still
-	// grant makes our tenant namespace on a provider anew, with our rights in it; nil where we make it ourselves.
+	cut        bool // its API server is stopped
+	// grant makes our tenant namespace on a provider again, with our permissions in it; nil where the worker makes it
+	// itself.
 	grant func(context.Context, *cluster) error
 }
 
@@ -76,7 +77,7 @@ func theLab(t *testing.T) *lab {
 	return l
 }
 
-// clear takes back what an earlier test has left when it failed.
+// clear removes the objects that a failed test has left.
 func (l *lab) clear(t *testing.T) {
 	t.Helper()
 	b := l.backend(t)
@@ -92,21 +93,22 @@ func (l *lab) clear(t *testing.T) {
 	}
 }
 
-// refusedFor is how long the lab's backends leave a provider alone that has removed our Tenant: a removal takes some 15 s.
+// refusedFor is the time for which the lab's backends leave a provider alone that has removed our Tenant. A removal
+// takes some 15 s.
 const refusedFor = 40 * time.Second
 
-// backend is a new backend on the lab's consumer, as another process has it.
+// backend returns a new backend on the lab's consumer, like the backend of another process.
 func (l *lab) backend(t *testing.T) *liqo.Backend { return l.backendFor(t, refusedFor) }
 
-// backendFor is one that leaves a provider alone for so long that has removed our Tenant.
+// backendFor returns a backend that leaves a provider alone for refusedFor after it has removed our Tenant.
 func (l *lab) backendFor(t *testing.T, refusedFor time.Duration) *liqo.Backend {
 	t.Helper()
 	c := l.config(t)
-	c.RefusedFor, c.AnyLiqo = refusedFor, true // the contract puts several nodes on a provider, also with 1.1
+	c.RefusedFor, c.AnyLiqo = refusedFor, true // the contract puts several nodes on a provider, with Liqo 1.1 too
 	return newBackend(t, c)
 }
 
-// config is what a worker has on the lab's consumer.
+// config returns the configuration of a worker on the lab's consumer.
 func (l *lab) config(t *testing.T) liqo.Config {
 	t.Helper()
 	config, err := clientcmd.BuildConfigFromFlags("", l.clusters[consumer].account)
@@ -147,7 +149,7 @@ func (l *lab) signal(process string, signal syscall.Signal) error {
 	return syscall.Kill(pid, signal)
 }
 
-// pid is that of the process of that name that was started last.
+// pid returns the id of the newest process of that name.
 func (l *lab) pid(process string) (pid int, err error) {
 	pids, err := os.ReadFile(filepath.Join(l.root, "pids"))
 	if err != nil {
@@ -166,7 +168,7 @@ func (l *lab) pid(process string) (pid int, err error) {
 	return pid, nil
 }
 
-// attempt is an attempt that no other test uses.
+// attempt returns an attempt that no other test uses.
 func attempt(sequence int, p fleet.Provider) fleet.Attempt {
 	return fleet.Attempt{Group: group, Instance: fleet.InstanceName(group, fleet.NewEpoch(time.Now()), sequence),
 		Number: 1, Provider: p}

@@ -25,15 +25,15 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/deploy/provider"
 )
 
-// With LAB_ACCOUNTS set, backends have the accounts of the chart and of provider-access, and their rights alone, while
-// what the suite does itself it does as an administrator.
+// With LAB_ACCOUNTS set, backends use the accounts of the chart and of provider-access, and only their permissions. The
+// suite's own changes are made as an administrator.
 
 const (
 	ownNamespace  = "liqo-autoscaler"
 	workerAccount = "liqo-autoscaler-worker"
 )
 
-// accounts makes them, once in a lab, and has each cluster's kubeconfig for backends name them.
+// accounts makes these accounts, once in a lab, and writes them into each cluster's kubeconfig for backends.
 func (l *lab) accounts(t *testing.T) {
 	t.Helper()
 	l.rights = &liqo.TenantRights{Role: workerAccount + "-tenant", Namespace: ownNamespace, Account: workerAccount}
@@ -71,7 +71,7 @@ func (l *lab) accounts(t *testing.T) {
 	}
 }
 
-// chart is what the chart has for the worker, which reads the Secret default/provider1.
+// chart renders the worker's objects of the chart, for a worker that reads the Secret default/provider1.
 func (l *lab) chart(t *testing.T) []byte {
 	t.Helper()
 	chart := filepath.Join("..", "..", "..", "deploy", "helm", "liqo-autoscaler")
@@ -86,7 +86,7 @@ func (l *lab) chart(t *testing.T) []byte {
 	return append([]byte("apiVersion: v1\nkind: Namespace\nmetadata: {name: "+ownNamespace+"}\n---\n"), out...)
 }
 
-// grant has the provider let us in again, after our namespace there was removed.
+// grant gives us access to the provider again, after our namespace there was removed.
 func (l *lab) grant(ctx context.Context, c *cluster) error {
 	manifest := []byte(provider.Manifest(consumer, "liqo", provider.PodPolicies))
 	return errors.Join(c.apply(ctx, l.bin, manifest), c.granted(ctx))
@@ -101,7 +101,7 @@ func (c *cluster) apply(ctx context.Context, bin string, manifest []byte) error 
 	return nil
 }
 
-// granted waits until the account's rights are in force: the authorizer learns of roles a little later.
+// granted waits until the account's permissions are in effect: the authorizer learns of roles a little later.
 func (c *cluster) granted(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
@@ -113,7 +113,7 @@ func (c *cluster) granted(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	namespace := "" // the worker's are everywhere
+	namespace := "" // the worker has its permissions in every namespace
 	if strings.HasPrefix(c.name, "provider") {
 		namespace = "liqo-tenant-" + consumer
 	}

@@ -16,8 +16,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// A peering is asked for with other credentials than it was made with, and remembers these; a kubeconfig in a Secret
-// that is repaired while a verb runs is used without a restart.
+// A peering that is established with new credentials works and records them. A kubeconfig in a Secret that is repaired
+// while a verb runs is used without a restart.
 func TestLabRotatedCredentials(t *testing.T) {
 	l := theLab(t)
 	good, err := os.ReadFile(l.clusters["provider1"].account)
@@ -50,7 +50,7 @@ func TestLabRotatedCredentials(t *testing.T) {
 	l.requireNothing(t)
 }
 
-// The other direction of a two-way peering shares its namespaces with ours: it keeps our peering, and is not harmed.
+// The other direction of a two-way peering shares its namespaces with ours. It keeps our peering, and it is not harmed.
 func TestLabTwoWay(t *testing.T) {
 	l := theLab(t)
 	b, p := l.backend(t), l.provider(1)
@@ -95,7 +95,7 @@ func TestLabOneSlice(t *testing.T) {
 	l.requireNothing(t)
 }
 
-// A drained Tenant takes away even the right to ask; it is told as a denial all the same.
+// A drained Tenant takes away even the permission to request a slice. It is reported as a denial all the same.
 func TestLabDrained(t *testing.T) {
 	l := theLab(t)
 	b, p := l.backend(t), l.provider(2)
@@ -113,8 +113,8 @@ func TestLabDrained(t *testing.T) {
 	l.requireNothing(t)
 }
 
-// A provider that takes our Tenant away leaves crd-replicator with finalizers that it may not clear: Leave and Unpeer
-// come to their end all the same.
+// A provider that removes our Tenant leaves crd-replicator with finalizers that it may not remove. Return and
+// RemovePeering end all the same.
 func TestLabRevoked(t *testing.T) {
 	l := theLab(t)
 	b, p := l.backend(t), l.provider(2)
@@ -133,7 +133,7 @@ func TestLabRevoked(t *testing.T) {
 	l.requireForgiven(t, b, p)
 }
 
-// requireRefusedAgain: a refusal that is over is found anew while our Identity stands.
+// requireRefusedAgain waits until an expired refusal is found again, as long as our Identity exists.
 func (l *lab) requireRefusedAgain(t *testing.T, p fleet.Provider) {
 	t.Helper()
 	b := l.backendFor(t, time.Second)
@@ -148,7 +148,7 @@ func (l *lab) requireRefusedAgain(t *testing.T, p fleet.Provider) {
 	}))
 }
 
-// requireForgiven waits until the refusal of a provider is over, and that nothing is left then.
+// requireForgiven waits until the refusal of a provider has expired, and requires that no object is left then.
 func (l *lab) requireForgiven(t *testing.T, b *liqo.Backend, p fleet.Provider) {
 	t.Helper()
 	require.NoError(t, poll(within(t, time.Minute), func(ctx context.Context) (bool, error) {
@@ -159,7 +159,8 @@ func (l *lab) requireForgiven(t *testing.T, b *liqo.Backend, p fleet.Provider) {
 	l.requireNothing(t)
 }
 
-// On a peering whose Tenant is gone nothing can join, and it is not made again before the provider was left alone.
+// No node can join on a peering whose Tenant is gone. The peering is made again only after the provider was left alone
+// for a while.
 func TestLabRevokedIsLeftAlone(t *testing.T) {
 	l := theLab(t)
 	b, p := l.backend(t), l.provider(2)
@@ -176,7 +177,7 @@ func TestLabRevokedIsLeftAlone(t *testing.T) {
 	l.requireForgiven(t, b, p)
 }
 
-// TestLabTimes tells how long each verb takes on its own; the best of three.
+// TestLabTimes prints the duration of each verb on its own, as the best of three.
 func TestLabTimes(t *testing.T) {
 	l := theLab(t)
 	b, p := l.backend(t), l.provider(1)

@@ -9,7 +9,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// TestLabContract asks real Liqo all that the port promises.
+// TestLabContract checks all promises of the port on real Liqo.
 func TestLabContract(t *testing.T) {
 	l := theLab(t)
 	l.offload(t)
@@ -20,7 +20,7 @@ func TestLabContract(t *testing.T) {
 		Shape:     nodeShape(),
 		Group:     group,
 		Bound:     2 * time.Minute, // a virtual kubelet registers a deleted Node again after a minute
-		Pass:      2 * time.Second, // less than each grace
+		Pass:      2 * time.Second, // shorter than each grace
 
 		RefusedFor: refusedFor,
 
@@ -45,8 +45,8 @@ func TestLabContract(t *testing.T) {
 			Deny:              l.deny("Cordoned"),
 			Close:             l.close,
 			Shrink:            l.shrink,
-			// No Forget: a slice that is deleted while crd-replicator runs may go from the provider at any time after it.
-			// TestLabNetworkLeft forgets a peering here.
+			// Forget stays nil: a slice that is deleted while crd-replicator runs may be removed from the provider at any time.
+			// TestLabNetworkLeft forgets a peering instead.
 		},
 	})
 }

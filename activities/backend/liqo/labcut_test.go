@@ -26,8 +26,8 @@ func requireStuck(t *testing.T, err error, stage backend.Stage) {
 	t.Logf("stuck as expected: %v", err)
 }
 
-// A provider whose Liqo stops in mid-handshake, and again in mid-removal: each verb names the stage, and goes on after
-// it.
+// The provider's Liqo stops in the middle of a handshake, and again in the middle of a removal: each verb names the
+// stage, and continues after the stop.
 func TestLabStalledTenant(t *testing.T) {
 	l := theLab(t)
 	b, p := l.backend(t), l.provider(1)
@@ -52,7 +52,8 @@ func TestLabStalledTenant(t *testing.T) {
 	l.requireNothing(t)
 }
 
-// Establish cut after any time: another process removes what is there, or goes on and removes it then.
+// Establish is cut after an arbitrary time: another process either removes the objects, or completes and then removes
+// them.
 func TestLabEstablishCut(t *testing.T) {
 	l := theLab(t)
 	for i := range 10 {
@@ -68,7 +69,7 @@ func TestLabEstablishCut(t *testing.T) {
 	}
 }
 
-// Join cut after any time: another process takes back what is there.
+// Join is cut after an arbitrary time: another process removes its objects.
 func TestLabJoinCut(t *testing.T) {
 	l := theLab(t)
 	p := l.provider(1)

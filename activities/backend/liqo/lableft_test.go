@@ -14,8 +14,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
 )
 
-// A Node that was registered again, and a slice that crd-replicator has left on the provider, are removed by who comes
-// next.
+// A Node that was registered again, and a slice that crd-replicator has left on the provider, are removed by the next
+// call.
 func TestLabLeft(t *testing.T) {
 	l := theLab(t)
 	b, p := l.backend(t), l.provider(1)
@@ -53,8 +53,8 @@ func TestLabLeft(t *testing.T) {
 	l.requireNothing(t)
 }
 
-// A NamespaceMap that Liqo has forgotten to remove with the last virtual node does not keep a peering, whose provider
-// has removed our Tenant: crd-replicator cannot let go of it.
+// A NamespaceMap that Liqo has not removed with the last virtual node does not keep a peering whose provider has
+// removed our Tenant, although crd-replicator cannot remove its finalizer.
 func TestLabLeftMap(t *testing.T) {
 	l := theLab(t)
 	b, p := l.backend(t), l.provider(2)

@@ -18,8 +18,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// A network that breaks under a node is seen, takes Ready from the node, and is whole again with the wire, with the
-// gateway, or, where somebody has removed a part of it, by the next Establish.
+// A network that breaks under a node is observed, and the node is no longer Ready. The network recovers with the wire
+// or with the gateway. After one of its objects was deleted, the next Establish repairs it.
 func TestLabNetworkBroken(t *testing.T) {
 	l := theNetLab(t)
 	p := l.offer(1, `{"serviceType":"NodePort"}`)
@@ -37,7 +37,7 @@ func TestLabNetworkBroken(t *testing.T) {
 	require.NoError(t, os.Remove(cut))
 	l.requireWhole(t, p, a)
 
-	// Our gateway dies: it is the other one that says so.
+	// Our gateway dies: the other cluster's gateway reports that.
 	for _, signal := range []syscall.Signal{syscall.SIGSTOP, syscall.SIGCONT} {
 		for _, process := range []string{"-gateway", "-wireguard"} {
 			require.NoError(t, l.signal(consumer+"-gw-"+p.ID+process, signal))
@@ -58,7 +58,7 @@ func TestLabNetworkBroken(t *testing.T) {
 	l.remove(t, p)
 }
 
-// Our objects that somebody has changed, on either side, are brought up to date by the next Establish.
+// Our objects that were changed by hand, on either side, are corrected by the next Establish.
 func TestLabNetworkMended(t *testing.T) {
 	l := theNetLab(t)
 	for n, location := range []string{"provider", "consumer"} {
@@ -88,13 +88,13 @@ func TestLabNetworkMended(t *testing.T) {
 	}
 }
 
-// requireBroken waits until an observation tells that the network does not work.
+// requireBroken waits until an observation reports a broken network.
 func (l *netLab) requireBroken(t *testing.T, p fleet.Provider) {
 	t.Helper()
 	l.requireSeen(t, p, func(o backend.Observation) bool { return o.Network != "" })
 }
 
-// requireWhole waits until it works again, and the Node is Ready.
+// requireWhole waits until the network works again and the Node is Ready.
 func (l *netLab) requireWhole(t *testing.T, p fleet.Provider, a fleet.Attempt) {
 	t.Helper()
 	l.requireSeen(t, p, func(o backend.Observation) bool { return o.Network == "" && len(o.Heard) == 2 })

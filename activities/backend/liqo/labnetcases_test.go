@@ -16,7 +16,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// What users set: each connects, and leaves nothing. The first one has what an offer has that says nothing.
+// Each network setting of a user connects, and leaves no objects. The first case is an offer without any setting.
 func TestLabNetworkMade(t *testing.T) {
 	l := theNetLab(t)
 	for n, c := range []struct{ name, options string }{
@@ -43,7 +43,7 @@ func TestLabNetworkMade(t *testing.T) {
 	}
 }
 
-// An endpoint that nobody answers at is told as such, leaves nothing, and harms no other provider.
+// An unreachable endpoint is reported as a missing connection, leaves no objects, and harms no other provider.
 func TestLabNetworkUnreachable(t *testing.T) {
 	l := theNetLab(t)
 	p := l.offer(1, `{"clientAddress":"203.0.113.9"}`)
@@ -57,14 +57,15 @@ func TestLabNetworkUnreachable(t *testing.T) {
 	l.remove(t, other)
 }
 
-// removeOther is remove without looking at what is left elsewhere.
+// removeOther removes a peering like remove, but checks only this provider for remaining objects.
 func (l *netLab) removeOther(t *testing.T, p fleet.Provider) {
 	t.Helper()
 	require.NoError(t, l.b.RemovePeering(within(t, 2*time.Minute), p, nil))
 	l.requireNoNetwork(t, p)
 }
 
-// Without a load balancer there is no address; what was made can be taken back, or goes on once there is one.
+// Without a load balancer the gateway has no address. The unfinished network can be removed, or completed once an
+// address exists.
 func TestLabNetworkWithoutAddress(t *testing.T) {
 	l := theNetLab(t)
 	provide := l.withhold(t)
@@ -80,7 +81,7 @@ func TestLabNetworkWithoutAddress(t *testing.T) {
 	l.remove(t, p)
 }
 
-// Cut at each stage of the network: another process goes on, or takes it back.
+// An Establish is cut at each stage of the network: another process completes or removes it.
 func TestLabNetworkCut(t *testing.T) {
 	l := theNetLab(t)
 	p := l.offer(2, `{"serviceType":"NodePort"}`)
@@ -92,7 +93,7 @@ func TestLabNetworkCut(t *testing.T) {
 			seen := 0
 			err := l.backend(t).Establish(ctx, p, func(stage backend.Stage, _ string) {
 				if stage == cut {
-					if seen++; seen == 1+n%2 { // before it has begun, or while it waits
+					if seen++; seen == 1+n%2 { // before the stage has begun, or while it waits
 						cancel()
 					}
 				}
@@ -107,7 +108,7 @@ func TestLabNetworkCut(t *testing.T) {
 	}
 }
 
-// A network made by liqoctl is used while it is connected, and left as it is; a half-made one is refused.
+// A network made by liqoctl is used while it is connected, and stays unchanged; an unfinished one is refused.
 func TestLabNetworkForeign(t *testing.T) {
 	l := theNetLab(t)
 	p := l.offer(1, "")
@@ -147,8 +148,8 @@ func TestLabNetworkForeign(t *testing.T) {
 	}
 }
 
-// Without a network nothing of one is made, and the Node is Ready all the same. A pod there has no address here: one that
-// does not answer never enters a Service.
+// Without a network no network object is made, and the Node is Ready all the same. A pod there has no address on the
+// consumer, so a pod that cannot be reached never enters a Service.
 func TestLabNetworkNone(t *testing.T) {
 	l := theNetLab(t)
 	p := l.provider(1)
@@ -173,7 +174,7 @@ func TestLabNetworkNone(t *testing.T) {
 	l.remove(t, p)
 }
 
-// A node with a network, too, runs with the VkOptionsTemplate that its offer names.
+// A node with a network also runs with the VkOptionsTemplate that its offer names.
 func TestLabNetworkVirtualKubelet(t *testing.T) {
 	l := theNetLab(t)
 	p := l.offer(1, string(l.kubeletOptions(t)))
@@ -185,8 +186,8 @@ func TestLabNetworkVirtualKubelet(t *testing.T) {
 	l.remove(t, p)
 }
 
-// kubeletOptions makes, for the test, a VkOptionsTemplate that is Liqo's own and annotates Nodes; it returns the network
-// options that name it.
+// kubeletOptions makes, for the test, a copy of Liqo's own VkOptionsTemplate that annotates Nodes. It returns the
+// network options that name it.
 func (l *netLab) kubeletOptions(t *testing.T) []byte {
 	t.Helper()
 	templates := l.clusters[consumer].any.Resource(offloading("vkoptionstemplates")).Namespace("liqo")
@@ -211,8 +212,8 @@ func (l *netLab) requireOptions(t *testing.T, a fleet.Attempt) {
 	require.Equal(t, "named", node.Annotations["example.com/options"])
 }
 
-// TestLabNetworkTaken has a provider whose addresses, as Liqo sees them, are those of a node of this cluster. Liqo would
-// route them to the provider. No gateway is made, and the provider is usable once the node has gone.
+// TestLabNetworkTaken uses a provider whose addresses, as Liqo sees them, are also addresses of a node of this cluster.
+// Liqo would route them to the provider. No gateway is made, and the provider is usable once the node has gone.
 func TestLabNetworkTaken(t *testing.T) {
 	l := theNetLab(t)
 	p := l.offer(1, "")

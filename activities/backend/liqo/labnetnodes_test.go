@@ -17,7 +17,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// Ten nodes on one peering share its one pair of gateways.
+// Ten nodes on one peering share one pair of gateways.
 func TestLabNetworkTen(t *testing.T) {
 	l := theNetLab(t)
 	if oneSlice() {
@@ -54,8 +54,8 @@ func TestLabNetworkTen(t *testing.T) {
 	l.remove(t, p)
 }
 
-// A peering back from the provider uses the same network, so that ours is neither removed under it nor lost: it goes
-// once the other is gone.
+// A peering in the opposite direction uses the same network. Our network is neither removed while that peering exists
+// nor lost: it is removed once the other peering is gone.
 func TestLabNetworkTwoWay(t *testing.T) {
 	l := theNetLab(t)
 	p := l.offer(1, `{"serviceType":"NodePort"}`)
@@ -76,7 +76,7 @@ func TestLabNetworkTwoWay(t *testing.T) {
 	l.requireNothing(t)
 }
 
-// A network that somebody removes altogether under a node is missed, and the next Establish makes it again.
+// A network that is removed altogether under a node is observed as missing, and the next Establish makes it again.
 func TestLabNetworkReset(t *testing.T) {
 	l := theNetLab(t)
 	p := l.offer(1, `{"serviceType":"NodePort"}`)
@@ -93,7 +93,7 @@ func TestLabNetworkReset(t *testing.T) {
 	l.remove(t, p)
 }
 
-// Our gateway is killed, and started again as Kubernetes would: the network is whole again by itself.
+// Our gateway is killed, and started again as Kubernetes would: the network recovers without an Establish.
 func TestLabNetworkKilled(t *testing.T) {
 	l := theNetLab(t)
 	p := l.offer(1, `{"serviceType":"NodePort"}`)
@@ -125,7 +125,7 @@ func TestLabNetworkKilled(t *testing.T) {
 	l.remove(t, p)
 }
 
-// requireNoEndpoint makes a Service that selects the pod, and sees that Kubernetes has looked and found no address.
+// requireNoEndpoint makes a Service that selects the pod, and requires that Kubernetes has found no address for it.
 func (l *netLab) requireNoEndpoint(t *testing.T, pod string) {
 	t.Helper()
 	here := l.clusters[consumer].kube

@@ -22,7 +22,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// netLab is a lab whose gateways run: `make e2e SUITE=network`.
+// netLab is a lab that runs gateways: `make e2e SUITE=network`.
 type netLab struct {
 	*lab
 	t *testing.T
@@ -38,14 +38,14 @@ func theNetLab(t *testing.T) *netLab {
 	return &netLab{lab: l, t: t, b: l.backend(t)}
 }
 
-// offer is a provider with a network of mode gateway.
+// offer returns a provider with a network of mode gateway.
 func (l *netLab) offer(n int, options string) fleet.Provider {
 	p := l.provider(n)
 	p.Network = &fleet.Network{Mode: fleet.NetworkGateway, Options: json.RawMessage(options)}
 	return p
 }
 
-// establish establishes in passes, as activities do, and tells how long it took.
+// establish establishes in passes, as activities do, and prints the duration.
 func (l *netLab) establish(t *testing.T, p fleet.Provider) {
 	t.Helper()
 	began := time.Now()
@@ -63,7 +63,8 @@ func (l *netLab) establish(t *testing.T, p fleet.Provider) {
 	fmt.Printf("STEP %s/establish %.1f\n", t.Name(), time.Since(began).Seconds())
 }
 
-// join makes a Node, and sees that it says that its network is there; one without a network says nothing of it.
+// join makes a Node, and requires its condition NetworkUnavailable to be False; with the network mode none the Node
+// must not have this condition.
 func (l *netLab) join(t *testing.T, a fleet.Attempt) {
 	t.Helper()
 	began := time.Now()
@@ -84,7 +85,7 @@ func (l *netLab) join(t *testing.T, a fleet.Attempt) {
 	require.Equal(t, want, said, "%s of the Node", corev1.NodeNetworkUnavailable)
 }
 
-// remove takes a peering back, and sees that no object of a network is left on either side.
+// remove removes a peering, and requires that no object of a network is left on either side.
 func (l *netLab) remove(t *testing.T, p fleet.Provider) {
 	t.Helper()
 	began := time.Now()
@@ -94,7 +95,7 @@ func (l *netLab) remove(t *testing.T, p fleet.Provider) {
 	l.requireNoNetwork(t, p)
 }
 
-// networkKinds are all kinds that a network consists of, those of Liqo's own making included.
+// networkKinds returns all kinds of a network's objects, including the kinds that Liqo derives from ours.
 func networkKinds() []schema.GroupVersionResource {
 	var all []schema.GroupVersionResource
 	for _, name := range []string{"configurations", "gatewayservers", "gatewayclients", "publickeies", "connections",
@@ -105,7 +106,7 @@ func networkKinds() []schema.GroupVersionResource {
 		schema.GroupVersionResource{Version: "v1", Resource: "services"})
 }
 
-// network lists what there is of the networks between the consumer and a provider.
+// network lists the objects of the networks between the consumer and a provider.
 func (l *netLab) network(ctx context.Context, p fleet.Provider) (found []*unstructured.Unstructured, err error) {
 	for cluster, namespace := range map[string]string{consumer: "liqo-tenant-" + p.ID, p.ID: "liqo-tenant-" + consumer} {
 		for _, kind := range networkKinds() {
@@ -161,7 +162,7 @@ func (l *netLab) liqoctlNetwork(ctx context.Context, p fleet.Provider, args ...s
 	return nil
 }
 
-// withhold has load balancers give no address, until the returned function is called.
+// withhold keeps load balancers without an address until the returned function is called.
 func (l *netLab) withhold(t *testing.T) (provide func()) {
 	path := filepath.Join(l.root, "network", "no-loadbalancer-address")
 	require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o755))

@@ -25,7 +25,7 @@ func networking(name string) schema.GroupVersionResource {
 	return schema.GroupVersionResource{Group: "networking.liqo.io", Version: "v1beta1", Resource: name}
 }
 
-// watched are the kinds of which something owned by us could be left.
+// watched returns the kinds of which an object owned by us could be left.
 func watched() []schema.GroupVersionResource {
 	core := func(name string) schema.GroupVersionResource {
 		return schema.GroupVersionResource{Version: "v1", Resource: name}
@@ -39,7 +39,8 @@ func watched() []schema.GroupVersionResource {
 	}
 }
 
-// objects is World.Objects: what carries our labels, and what Liqo has made of it under a name that contains ours.
+// objects is World.Objects: it returns the objects that carry our labels, and the objects that Liqo has derived from
+// them under a name that contains ours.
 func (l *lab) objects(ctx context.Context) (found []backendtest.Object, err error) {
 	for _, c := range l.clusters {
 		if c.cut {

@@ -26,7 +26,7 @@ const (
 	podFinalizer = "contract.example.org/dead"
 )
 
-// offload makes an offloaded namespace for pods, until the test's end.
+// offload makes an offloaded namespace for pods, until the end of the test.
 func (l *lab) offload(t *testing.T) {
 	t.Helper()
 	c := l.clusters[consumer]
@@ -44,7 +44,7 @@ func (l *lab) offload(t *testing.T) {
 		&unstructured.Unstructured{Object: map[string]any{
 			"apiVersion": "offloading.liqo.io/v1beta1",
 			"kind":       "NamespaceOffloading",
-			"metadata":   map[string]any{"name": "offloading"}, // Liqo's webhook accepts no other
+			"metadata":   map[string]any{"name": "offloading"}, // Liqo's webhook accepts no other name
 			"spec": map[string]any{
 				"namespaceMappingStrategy": "EnforceSameName",
 				"podOffloadingStrategy":    "LocalAndRemote",
@@ -58,7 +58,7 @@ func (l *lab) offload(t *testing.T) {
 	}))
 }
 
-// letGo takes the finalizers of held pods off.
+// letGo removes the finalizers of held pods.
 func (l *lab) letGo(ctx context.Context) error {
 	kube := l.clusters[consumer].kube.CoreV1().Pods(podNamespace)
 	list, err := kube.List(ctx, metav1.ListOptions{})
@@ -104,7 +104,7 @@ func (l *lab) pods(ctx context.Context, node string) ([]string, error) {
 	return names, nil
 }
 
-// putPod puts a pod on a node and waits until it runs there; one of a DaemonSet only until it is there.
+// putPod puts a pod on a node and waits until it runs there; for a pod of a DaemonSet it waits only until it exists.
 func (l *lab) putPod(ctx context.Context, node string, pod backendtest.Pod) error {
 	kube := l.clusters[consumer].kube
 	meta := metav1.ObjectMeta{Name: pod.Name, Labels: map[string]string{podLabel: pod.Name}}

@@ -17,8 +17,9 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// What Liqo gives a consumer, the certificate of its control plane, makes it nobody else on a provider that has applied
-// provider-access, and lets it grant itself nothing. What its own Liqo does there goes on.
+// On a provider that has applied provider-access, the control plane's certificate that Liqo gives to a consumer lets
+// the consumer neither act as another consumer nor grant itself resources. The requests of the consumer's own Liqo
+// still pass.
 func TestLabTrust(t *testing.T) {
 	l := theLab(t)
 	if l.rights == nil {
@@ -125,7 +126,7 @@ func (l *lab) controlPlane(t *testing.T, p fleet.Provider) *rest.Config {
 	return config
 }
 
-// renewed has the consumer's Liqo renew the certificate of its control plane, and waits until the provider has
+// renewed makes the consumer's Liqo renew the certificate of its control plane, and waits until the provider has
 // answered.
 func (l *lab) renewed(t *testing.T, p fleet.Provider) {
 	t.Helper()

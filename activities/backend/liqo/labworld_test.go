@@ -22,7 +22,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// What people with a shell on the clusters do. Each is a function of backendtest.World.
+// The functions of backendtest.World: changes that people with a shell on the clusters make.
 
 func (l *lab) node(ctx context.Context, name string) (*corev1.Node, error) {
 	return l.clusters[consumer].kube.CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{})
@@ -31,7 +31,7 @@ func (l *lab) node(ctx context.Context, name string) (*corev1.Node, error) {
 func (l *lab) putNode(ctx context.Context, name string) (backendtest.Undo, error) {
 	nodes := l.clusters[consumer].kube.CoreV1().Nodes()
 	_, err := nodes.Create(ctx, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
-	if err == nil { // the node lifecycle controller takes off the taint that admission has put on
+	if err == nil { // the node lifecycle controller removes the taint that admission has set
 		err = poll(ctx, func(ctx context.Context) (bool, error) {
 			node, err := nodes.Get(ctx, name, metav1.GetOptions{})
 			return err == nil && len(node.Spec.Taints) == 0, err
@@ -98,8 +98,8 @@ func (l *lab) liqoctl(ctx context.Context, verb string, from, to *cluster) error
 	return nil
 }
 
-// unpeerByHand takes a peering away step by step. `liqoctl unauthenticate` alone deletes Identity and Tenant at once,
-// and crd-replicator may then hold the Identity's Renew and kubeconfig by finalizers that it cannot clear any more.
+// unpeerByHand removes a peering step by step. `liqoctl unauthenticate` alone deletes Identity and Tenant concurrently,
+// and crd-replicator may then hold the Identity's Renew and kubeconfig by finalizers that it can no longer remove.
 func (l *lab) unpeerByHand(ctx context.Context, from, to *cluster) error {
 	namespace := "liqo-tenant-" + to.name
 	err := from.any.Resource(authentication("identities")).Namespace(namespace).Delete(ctx, "controlplane-"+to.name,
@@ -140,7 +140,7 @@ func (l *lab) putPeering(ctx context.Context, p fleet.Provider) (backendtest.Und
 	}, l.liqoctl(ctx, "authenticate", here, there)
 }
 
-// stall stops the provider's Liqo; its API server goes on.
+// stall stops the provider's Liqo; its API server keeps running.
 func (l *lab) stall(_ context.Context, p fleet.Provider) (backendtest.Undo, error) {
 	process := p.ID + "-liqo-cm"
 	return func(context.Context) error { return l.signal(process, syscall.SIGCONT) }, l.signal(process, syscall.SIGSTOP)
@@ -169,7 +169,7 @@ func (l *lab) deny(condition string) func(context.Context, fleet.Provider) (back
 	}
 }
 
-// close has the provider's people cordon, drain or delete our Tenant.
+// close cordons, drains or deletes our Tenant, as the provider's administrators may.
 func (l *lab) close(ctx context.Context, p fleet.Provider, kind fleet.RefusingKind) (backendtest.Undo, error) {
 	if kind != fleet.RefusingRemoved {
 		return l.deny(string(kind))(ctx, p)
@@ -177,7 +177,7 @@ func (l *lab) close(ctx context.Context, p fleet.Provider, kind fleet.RefusingKi
 	return func(context.Context) error { return nil }, l.revoke(ctx, p)
 }
 
-// revoke takes our Tenant away, as the provider's people may.
+// revoke removes our Tenant, as the provider's administrators may.
 func (l *lab) revoke(ctx context.Context, p fleet.Provider) error {
 	tenants := l.clusters[p.ID].any.Resource(authentication("tenants")).Namespace("liqo-tenant-" + consumer)
 	if err := tenants.Delete(ctx, consumer, metav1.DeleteOptions{}); err != nil {

@@ -17,12 +17,12 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// signed are the labels of what this very cluster has made on a provider.
+// signed returns the labels of the objects that this very cluster has made on a provider.
 func signed() map[string]string {
 	return with(mine(), map[string]string{labelConsumerUID: "uid-of-" + me})
 }
 
-// leftSlice is the provider's side of an attempt's slice.
+// leftSlice returns the provider's side of an attempt's slice.
 func leftSlice(labels ...map[string]string) *authv1beta1.ResourceSlice {
 	slice := &authv1beta1.ResourceSlice{ObjectMeta: named(remoteNS, "lca-g-abc-1-1", append([]map[string]string{{
 		backend.LabelGroup: "g", backend.LabelInstance: "g-abc-1", backend.LabelAttempt: "1",
@@ -37,7 +37,8 @@ func leftTenant(labels ...map[string]string) *authv1beta1.Tenant {
 	return tenant
 }
 
-// What is left is what carries our labels, and has no counterpart here; of another cluster by our id it is told apart.
+// Leftovers returns the objects that carry our labels and have no counterpart on the consumer. It marks the objects of
+// another cluster with our id as foreign.
 func TestLeftovers(t *testing.T) {
 	const slice, tenant = "ResourceSlice liqo-tenant-consumer/lca-g-abc-1-1", "Tenant liqo-tenant-consumer/consumer"
 	clone := map[string]string{labelConsumerUID: "another"}
@@ -47,7 +48,7 @@ func TestLeftovers(t *testing.T) {
 	refused := map[string]string{backend.LabelRefused: "Cordoned"}
 	for name, c := range map[string]struct {
 		here, there []client.Object
-		want        map[string]bool // by words, whether foreign
+		want        map[string]bool // by object, whether it is foreign
 	}{
 		"nothing": {nil, nil, nil},
 		"all has its counterpart": {peered(accepted("2")), []client.Object{tenantNS(me, signed()), leftTenant(signed()),
@@ -90,7 +91,8 @@ func TestLeftovers(t *testing.T) {
 	}
 }
 
-// A slice is removed as it was listed, and not when it is another one, another cluster's, or has a counterpart by now.
+// A slice is removed only as it was listed. It stays when it was replaced, when it is another cluster's, or when it has
+// a counterpart by now.
 func TestRemoveLeftover(t *testing.T) {
 	o := fleet.Orphan{Attempt: someAttempt(1), UID: "slice", Object: "the slice"}
 	anew := leftSlice(signed())
@@ -123,7 +125,8 @@ func TestRemoveLeftover(t *testing.T) {
 	require.ErrorIs(t, clusters.RemoveLeftover(prompt(t), o), backend.ErrUnreachable)
 }
 
-// The removal of a peering takes the copy of a NamespaceMap along that is gone here, and is not for a clone's slices.
+// The removal of a peering also removes the copy of a NamespaceMap that is gone on the consumer. A clone's slices keep
+// it.
 func TestRemovePeeringThatIsLeft(t *testing.T) {
 	copied := &offloadingv1beta1.NamespaceMap{ObjectMeta: named(remoteNS, "consumer",
 		map[string]string{consts.ReplicationOriginLabel: me})}
@@ -146,7 +149,7 @@ func TestRemovePeeringThatIsLeft(t *testing.T) {
 	require.True(t, exists(t, c.there, leftTenant()))
 }
 
-// A pass that waits for a gateway that finds no room here says that it is that, and of which pod.
+// A pass that waits for a gateway without room on the consumer reports the missing room and names the pod.
 func TestEstablishWithoutRoom(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -10,8 +10,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
 )
 
-// A Ready, stamped Node that has lost our annotations, our label, or all of its labels exists all the same, and what it
-// has lost is put back. A Node of that name that is somebody else's is not ours.
+// A Ready, stamped Node that has lost our annotations, our label, or all of its labels still counts as existing, and
+// the lost values are restored. A Node of that name with another provider id is not ours.
 func TestANodeThatLostItsTagsExists(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

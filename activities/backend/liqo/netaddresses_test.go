@@ -13,8 +13,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
 )
 
-// A provider says which addresses its pods have, and Liqo routes them on every node. Addresses that are in use here are
-// refused before a gateway is made. The provider is seen at 10.9.0.0/16 here.
+// A provider reports the addresses of its pods, and Liqo routes them on every node. Addresses that are in use on this
+// cluster are refused before a gateway is made. This cluster sees the provider at 10.9.0.0/16.
 func TestNetworkSeparate(t *testing.T) {
 	t.Parallel()
 	node := func(name, address string, labels map[string]string) client.Object {
@@ -66,8 +66,8 @@ func TestNetworkSeparate(t *testing.T) {
 	}
 }
 
-// TestNetworkDialsNobodyHere has a provider name the address of its gateway. Our gateway does not dial an address of
-// this cluster, or of its own host.
+// TestNetworkDialsNobodyHere uses a provider that names the address of its gateway. Our gateway does not dial an
+// address of this cluster, or of its own host.
 func TestNetworkDialsNobodyHere(t *testing.T) {
 	t.Parallel()
 	node := &corev1.Node{ObjectMeta: named("", "n1"), Status: corev1.NodeStatus{
@@ -105,8 +105,8 @@ func TestNetworkDialsNobodyHere(t *testing.T) {
 	}
 }
 
-// A provider whose addresses change while its network stands gets no route to the new ones. When somebody here has
-// changed our Configuration, it is brought up to date.
+// A provider whose addresses change while its network exists gets no route to the new ones. Our Configuration that was
+// changed by hand is corrected.
 func TestNetworkAddressesArePinned(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -18,14 +18,14 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// networked is a provider with a network.
+// networked returns a provider with a network.
 func networked(mode fleet.NetworkMode, options string) fleet.Provider {
 	p := known()
 	p.Network = &fleet.Network{Mode: mode, Options: json.RawMessage(options)}
 	return p
 }
 
-// ipamOf are the Networks of a cluster whose Liqo has the networking module.
+// ipamOf returns the Networks of a cluster whose Liqo has the networking module.
 func ipamOf(pods, external string) []client.Object {
 	return []client.Object{
 		netObject(ipam.WithKind("Network"), "liqo", "pod-cidr", map[string]string{consts.NetworkTypeLabelKey: "pod-cidr"},
@@ -46,18 +46,19 @@ func netObject(kind schema.GroupVersionKind, namespace, name string, labels map[
 	return o
 }
 
-// players play Liqo's part in both clusters of a network, at once: what it makes of what we make, and removes with it.
+// players plays Liqo's part in both clusters of a network: it immediately creates the objects that Liqo derives from
+// ours, and removes them with ours.
 type players struct {
 	t    *testing.T
 	c    *clusters
-	idle map[string]bool // kinds for which nothing happens
+	idle map[string]bool // kinds to which the players do not react
 	// refuse is the error of creating a kind.
 	refuse  map[string]error
-	address string // of the gateways that are dialed
-	ports   []any  // of those of a Liqo after 1.2, in place of the one port
+	address string // address of the gateways that are dialed
+	ports   []any  // their ports with a Liqo after 1.2, in place of the one port
 }
 
-// listens is the endpoint that a gateway is dialed by.
+// listens returns the endpoint at which a gateway is dialed.
 func (p *players) listens() map[string]any {
 	if p.ports != nil {
 		return map[string]any{"addresses": []any{p.address}, "ports": p.ports, "protocol": "UDP"}
@@ -96,7 +97,7 @@ func withLiqo(t *testing.T, here, there []client.Object) (*clusters, *players) {
 	return c, p
 }
 
-// created is what Liqo makes of an object.
+// created makes the objects that Liqo derives from a new object.
 func (p *players) created(cluster client.WithWatch, o *unstructured.Unstructured) {
 	ctx := p.t.Context()
 	if p.idle[o.GetKind()] {
@@ -134,7 +135,7 @@ func (p *players) created(cluster client.WithWatch, o *unstructured.Unstructured
 	}
 }
 
-// deleted is what goes with an object.
+// deleted removes the objects that Liqo removes with an object.
 func (p *players) deleted(cluster client.WithWatch, o client.Object) {
 	if kind := o.GetObjectKind().GroupVersionKind().Kind; kind != kindServer && kind != kindClient {
 		return
@@ -150,7 +151,7 @@ func (p *players) deleted(cluster client.WithWatch, o client.Object) {
 	}
 }
 
-// netObjects are all objects of networks on both sides, by cluster and kind.
+// netObjects returns all objects of networks on both sides, by cluster and kind.
 func netObjects(t *testing.T, c *clusters) map[string]*unstructured.Unstructured {
 	t.Helper()
 	found := map[string]*unstructured.Unstructured{}

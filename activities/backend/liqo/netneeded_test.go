@@ -17,13 +17,13 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// nodeMade is a virtual node of ours from before, with a network or without.
+// nodeMade returns an existing virtual node of ours, with a network or without.
 func nodeMade(networkless bool) *offloadingv1beta1.VirtualNode {
 	return &offloadingv1beta1.VirtualNode{ObjectMeta: named(localNS, "lca-g-abc-0-1", mine(), of(peer)),
 		Spec: offloadingv1beta1.VirtualNodeSpec{DisableNetworkCheck: ptr.To(networkless)}}
 }
 
-// While the provider has nodes, those that come are like them, whatever the offer says by now.
+// While the provider has nodes, new nodes have the same network as the existing ones, although the offer has changed.
 func TestJoinAfterTheNetworkChanged(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -59,7 +59,7 @@ func TestJoinAfterTheNetworkChanged(t *testing.T) {
 	}
 }
 
-// Our network is repaired as it was made while nodes need it, whatever the offer says by now.
+// While nodes need our network, it is repaired as it was made, although the offer has changed.
 func TestNetworkKeptAfterTheOfferChanged(t *testing.T) {
 	t.Parallel()
 	for name, offer := range map[string]fleet.Provider{
@@ -93,7 +93,7 @@ func foreignNode() *offloadingv1beta1.VirtualNode {
 	return node
 }
 
-// A network that somebody has removed altogether is missed, and made again, when our nodes had one.
+// A network that was removed altogether is observed as missing, and made again, when our nodes had one.
 func TestNetworkRemoved(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -126,7 +126,8 @@ func TestNetworkRemoved(t *testing.T) {
 	}
 }
 
-// That our own API server does not answer while we look at the network, or read what is pinned, is no provider's fault.
+// A failure of our own API server, while the network is checked or the pinned values are read, does not count against
+// the provider.
 func TestObserveBlamesNobodyForOurSide(t *testing.T) {
 	t.Parallel()
 	refused := errors.New("dial tcp 10.0.0.1:443: connect: connection refused")

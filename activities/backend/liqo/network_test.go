@@ -19,7 +19,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// connecting runs only the network's part of an Establish.
+// connecting runs only the network stages of an Establish.
 func connecting(ctx context.Context, c *clusters, p fleet.Provider, progress backend.Progress) error {
 	q := c.peering(p)
 	w := c.making(ctx, progress)
@@ -55,7 +55,7 @@ func field(t *testing.T, o *unstructured.Unstructured, path ...string) any {
 	return value
 }
 
-// What liqoctl network connect makes, in its order, under our labels.
+// Establish makes the objects of liqoctl network connect, in the same order, with our labels.
 func TestNetworkMade(t *testing.T) {
 	t.Parallel()
 	c, _ := withLiqo(t, nil, nil)
@@ -104,7 +104,7 @@ func TestNetworkMade(t *testing.T) {
 }
 
 // A GatewayServer of the next Liqo has several ports in place of one, and its client dials them. An upgrade of Liqo
-// changes the one to the others.
+// changes one form to the other.
 func TestNetworkWithSeveralPorts(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, testNetworkWithSeveralPorts)
@@ -131,7 +131,7 @@ func testNetworkWithSeveralPorts(t *testing.T) {
 	require.Equal(t, want, field(t, netObjects(t, fresh)[client], "spec", "endpoint"))
 }
 
-// A GatewayServer without a port is waited for: its client would dial port 0.
+// Establish waits for a GatewayServer without a port: its client would dial port 0.
 func TestNetworkWaitsForThePort(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -186,7 +186,7 @@ func TestNetworkInvalid(t *testing.T) {
 	require.ErrorContains(t, connecting(prompt(t), c, networked("tunnel", ""), nil), "write gateway, existing or none")
 }
 
-// Without the networking module nothing is waited for, on whichever side it is missing.
+// Without the networking module on either side Establish fails without waiting.
 func TestNetworkingNotInstalled(t *testing.T) {
 	t.Parallel()
 	for _, here := range []bool{true, false} {
@@ -207,7 +207,8 @@ func TestNetworkingNotInstalled(t *testing.T) {
 	}
 }
 
-// Wherever Liqo stops, the stage is named; wherever we are cut, another process goes on, or removes what is there.
+// When Liqo stops, the error names the stage. When Establish is cut at any stage, another process completes it or
+// removes its objects.
 func TestNetworkCut(t *testing.T) {
 	t.Parallel()
 	for kind, stage := range map[string]backend.Stage{
@@ -254,7 +255,7 @@ func TestNetworkGoesOnAfterAnyCut(t *testing.T) {
 	}
 }
 
-// foreignNetwork is one that others have made by hand.
+// foreignNetwork returns a network that was made by hand.
 func foreignNetwork(value string) (here, there []client.Object) {
 	for _, side := range []struct {
 		to          *[]client.Object
@@ -271,7 +272,7 @@ func foreignNetwork(value string) (here, there []client.Object) {
 	return here, there
 }
 
-// A network of others is used when it is connected, else refused, and never written.
+// A network that is not ours is used when it is connected, otherwise refused. It is never written.
 func TestNetworkForeign(t *testing.T) {
 	t.Parallel()
 	for _, mode := range []fleet.NetworkMode{fleet.NetworkGateway, fleet.NetworkExisting} {
@@ -295,27 +296,27 @@ func TestNetworkForeign(t *testing.T) {
 
 func TestNetworkNeverAddedToWhatIsThere(t *testing.T) {
 	t.Parallel()
-	// To a peering of others: it is refused.
+	// No network is added to a foreign peering: it is refused.
 	c, _ := withLiqo(t, []client.Object{tenantNS(peer), controlPlane(), controlPlaneSecret()},
 		[]client.Object{tenantNS(me)})
 	err := connecting(prompt(t), c, networked("", ""), nil)
 	require.ErrorContains(t, err, "ForeignNetworkNotConnected: the peering was made by others, and has no network")
 	require.Empty(t, netObjects(t, c))
 
-	// To a peering with nodes: it stays as it is.
+	// A peering with nodes stays as it is.
 	node := &offloadingv1beta1.VirtualNode{ObjectMeta: named(localNS, "n", of(peer))}
 	c, _ = withLiqo(t, []client.Object{tenantNS(peer, mine()), controlPlane(mine()), node}, []client.Object{tenantNS(me)})
 	require.NoError(t, connecting(prompt(t), c, networked("", ""), nil))
 	require.Empty(t, netObjects(t, c))
 
-	// To one that is said to have one.
+	// With the mode `existing` no network is made: without one, Establish is refused.
 	c, _ = withLiqo(t, nil, nil)
 	err = connecting(prompt(t), c, networked(fleet.NetworkExisting, ""), nil)
 	require.ErrorContains(t, err, "ForeignNetworkNotConnected: the offer says that the network exists")
 	require.Empty(t, netObjects(t, c))
 }
 
-// One of our networks stays while it serves others, in either direction, and is told as in use (I11).
+// Our network stays while a foreign peering or slice uses it, in either direction, and is reported as in use (I11).
 func TestNetworkServesOthers(t *testing.T) {
 	t.Parallel()
 	for name, add := range map[string]func(*testing.T, *clusters){
@@ -336,14 +337,14 @@ func TestNetworkServesOthers(t *testing.T) {
 			require.NoError(t, connecting(prompt(t), c, networked("", ""), nil))
 			add(t, c)
 			require.ErrorIs(t, c.RemovePeering(prompt(t), networked("", ""), nil), backend.ErrInUse)
-			_, _, err := c.peering(known()).networkGone(t.Context()) // looks once more, right before it removes anything
+			_, _, err := c.peering(known()).networkGone(t.Context()) // checks once more, right before it removes the network
 			require.ErrorIs(t, err, backend.ErrInUse)
 			require.Equal(t, wholeNetwork, namesOf(netObjects(t, c)))
 		})
 	}
 }
 
-// The server has moved, or a key was rotated: our objects follow, unless all is well.
+// After the server has moved, or a key was rotated, our objects are updated, unless the network works.
 func TestNetworkRepaired(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -367,7 +368,7 @@ func TestNetworkRepaired(t *testing.T) {
 	})
 }
 
-// breakConnection lets this cluster's gateway report an error.
+// breakConnection makes this cluster's gateway report an error.
 func (c *clusters) breakConnection(t *testing.T) {
 	t.Helper()
 	broken := netObjects(t, c)["here Connection "+localNS+"/gw-"+peer]
@@ -375,7 +376,7 @@ func (c *clusters) breakConnection(t *testing.T) {
 	require.NoError(t, c.local.Update(t.Context(), broken))
 }
 
-// In namespaces that were there before us the network alone reminds us of the provider, and nothing but it is removed.
+// In namespaces that existed before us, only the network records the provider, and only the network is removed.
 func TestNetworkRemembersTheProvider(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

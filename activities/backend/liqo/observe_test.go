@@ -21,7 +21,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// replica is the provider's side of the first attempt's slice.
+// replica returns the provider's side of the first attempt's slice.
 func replica() *authv1beta1.ResourceSlice {
 	return &authv1beta1.ResourceSlice{ObjectMeta: named(remoteNS, "lca-g-abc-1-1", mine(),
 		map[string]string{consts.ReplicationOriginLabel: me})}
@@ -42,7 +42,7 @@ func connectionAt(namespace, remote, value, at string) client.Object {
 		"status": map[string]any{"value": value, "latency": map[string]any{"timestamp": at}}})
 }
 
-// gatewayRunning is the Deployment that Liqo makes for a gateway, with the arguments of its container.
+// gatewayRunning returns the Deployment that Liqo makes for a gateway, with the arguments of its container.
 func gatewayRunning(namespace, remote string, ready int32, args ...string) *appsv1.Deployment {
 	return &appsv1.Deployment{ObjectMeta: named(namespace, "gw-"+remote),
 		Spec: appsv1.DeploymentSpec{Template: corev1.PodTemplateSpec{Spec: corev1.PodSpec{
@@ -50,7 +50,7 @@ func gatewayRunning(namespace, remote string, ready int32, args ...string) *apps
 		Status: appsv1.DeploymentStatus{ReadyReplicas: ready}}
 }
 
-// unschedulable is a pod of a peering that finds no room on the consumer.
+// unschedulable returns a pod of a peering that finds no room on the consumer.
 func unschedulable(name string) *corev1.Pod {
 	return &corev1.Pod{ObjectMeta: named(localNS, name, gatewayPods),
 		Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "gateway",
@@ -146,7 +146,7 @@ func TestObserve(t *testing.T) {
 	}
 }
 
-// What cannot be read says nothing of the nodes: whatever else was read by then is not told.
+// After a failed read the observation reports nothing about the nodes, not even the parts that were already read.
 func TestObserveTellsWhatItCouldNotRead(t *testing.T) {
 	there := []client.Object{tenantNS(me)}
 	forbidden := apierrors.NewForbidden(corev1.Resource("any"), "", errors.New("no such role"))
@@ -202,7 +202,7 @@ func all(err error) func(client.ObjectList) error {
 	return func(client.ObjectList) error { return err }
 }
 
-// An account that may read its tenant namespace by name only sees that the namespace is gone.
+// An account that may read its tenant namespace only by name still detects that the namespace is gone.
 func TestObserveByNameOnly(t *testing.T) {
 	w := newClusters(t, peered(accepted("2")), nil)
 	w.there = interceptor.NewClient(w.there.(client.WithWatch), interceptor.Funcs{List: func(ctx context.Context,

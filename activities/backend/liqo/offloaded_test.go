@@ -11,7 +11,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
 )
 
-// Bound volumes with Liqo's node affinity count for their provider; others do not.
+// Bound volumes with Liqo's node affinity count for their provider; other volumes do not.
 func TestVolumesByProvider(t *testing.T) {
 	t.Parallel()
 	volume := func(name, label string, phase corev1.PersistentVolumePhase) *corev1.PersistentVolume {
@@ -44,7 +44,7 @@ func TestKeepNode(t *testing.T) {
 	require.NoError(t, c.Keep(t.Context(), someAttempt(2), true), "it does not exist")
 }
 
-// Only pods with Liqo's label are visited. An ended pod is removed once, and only as it was listed.
+// Only pods with Liqo's label are visited. An ended pod is removed once, and only in the state in which it was listed.
 func TestOffloadedPods(t *testing.T) {
 	t.Parallel()
 	pod := func(name string, labels map[string]string) *corev1.Pod {

@@ -14,8 +14,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 )
 
-// Liqo pull request 3265: a NamespaceMap belongs to the Secret of the control plane's Identity, lasts as long as that,
-// and is made again when somebody deletes it before. It is not deleted, and goes with the Identity.
+// Since Liqo pull request 3265 a NamespaceMap belongs to the Secret of the control plane's Identity and lives as long
+// as that Secret. When it is deleted earlier, Liqo makes it again. So we do not delete it: it is removed with the
+// Identity.
 func TestUnpeerWhereTheSecretOwnsTheNamespaceMap(t *testing.T) {
 	t.Parallel()
 	here, there := ourPeering()

@@ -25,10 +25,10 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/wait"
 )
 
-// onePass is shorter than each grace of these tests, and enough for a slow machine to come so far that it waits.
+// onePass is shorter than each grace of these tests, and long enough for a slow machine to reach the wait.
 const onePass = time.Second
 
-// inPasses calls the verb in passes of that length, as activities do, until it comes to its end.
+// inPasses calls the verb in passes of that length, as activities do, until it succeeds.
 func inPasses(t *testing.T, length time.Duration, verb func(context.Context) error) {
 	t.Helper()
 	all, cancel := context.WithTimeout(backend.WithBegun(t.Context(), time.Now()), time.Minute)
@@ -47,7 +47,7 @@ func inPasses(t *testing.T, length time.Duration, verb func(context.Context) err
 	}
 }
 
-// What Liqo, pods and providers are given a while for is counted over all passes.
+// The time that Liqo, pods and providers are given is counted over all passes.
 func TestClocksOutlastPasses(t *testing.T) {
 	t.Parallel()
 	const grace = 3 * onePass
@@ -71,7 +71,7 @@ func TestClocksOutlastPasses(t *testing.T) {
 		},
 		"a slice that nobody lets go": func(t *testing.T) func(context.Context) error {
 			c := newClusters(t, peered(held(accepted("2"))), []client.Object{tenantNS(me)})
-			c.graces.release = time.Second + grace // times in objects are whole seconds
+			c.graces.release = time.Second + grace // times in objects have whole seconds
 			return someReturn(c)
 		},
 		"a certificate on a provider that is gone": func(t *testing.T) func(context.Context) error {
@@ -82,7 +82,7 @@ func TestClocksOutlastPasses(t *testing.T) {
 			secret.Annotations = map[string]string{consts.RemoteTenantNamespaceAnnotKey: remoteNS}
 			secret.Data = map[string][]byte{consts.KubeconfigSecretField: content}
 			c := newClusters(t, []client.Object{tenantNS(peer), controlPlane(), secret, established()}, nil)
-			c.down = true // for us, not for Liqo
+			c.down = true // for our requests, not for Liqo's
 			c.graces.certificate = grace
 			return someReturn(c)
 		},
@@ -122,8 +122,8 @@ func TestClocksOutlastPasses(t *testing.T) {
 	}
 }
 
-// A provider at the other end of the world, or one that is slow: each pass begins anew, and has to get further than the
-// one before it within its four seconds.
+// A provider on the other side of the world, or a slow one: each pass begins from the start, and has to get further
+// than the pass before within its four seconds.
 func TestPassesGetFarAway(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -141,16 +141,16 @@ func TestPassesGetFarAway(t *testing.T) {
 	})
 }
 
-// Many nodes that go at once, as after a large batch, share what this cluster is asked a second: each pass has to get
-// somewhere all the same.
+// Many nodes that are returned concurrently, as after a large batch, share the request rate of this cluster. Each pass
+// has to make progress all the same.
 func TestPassesOfManyReturns(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		c := newClusters(t, peered(), []client.Object{tenantNS(me), tenantOf(mine())})
 		c.local = after(c.watch, flowcontrol.NewTokenBucketRateLimiter(maxQPS, maxBurst).Wait)
-		c.open = func(context.Context, fleet.Credentials) (client.Client, error) { return c.there, nil } // many at once
+		c.open = func(context.Context, fleet.Credentials) (client.Client, error) { return c.there, nil } // no rate limit
 		var all sync.WaitGroup
-		places := make(chan struct{}, 50) // of one provider, in a worker
+		places := make(chan struct{}, 50) // the places of one provider in a worker
 		ctx, cancel := context.WithTimeout(backend.WithBegun(t.Context(), time.Now()), time.Minute)
 		defer cancel()
 		for i := range 100 {
@@ -183,7 +183,7 @@ func TestPassesOfManyReturns(t *testing.T) {
 	})
 }
 
-// after is a cluster that takes a request when wait says so.
+// after returns a client that calls wait before each request to the cluster.
 func after(cluster client.WithWatch, wait func(context.Context) error) client.Client {
 	after := func(ctx context.Context, do func() error) error {
 		if err := wait(ctx); err != nil {
@@ -212,7 +212,7 @@ func after(cluster client.WithWatch, wait func(context.Context) error) client.Cl
 	})
 }
 
-// refuseEvictions is a cluster where a disruption budget keeps each pod.
+// refuseEvictions returns a client for a cluster where a disruption budget keeps each pod.
 func refuseEvictions(cluster client.WithWatch) client.Client {
 	return interceptor.NewClient(cluster, interceptor.Funcs{
 		SubResourceCreate: func(
@@ -223,8 +223,8 @@ func refuseEvictions(cluster client.WithWatch) client.Client {
 	})
 }
 
-// A right that is missing for a whole pass, of a verb that was begun longer ago than an API server takes to start, is
-// missing: in short passes nobody would ever say so.
+// A permission that is missing for a whole pass counts as missing when the verb was begun longer ago than an API server
+// needs to start. Otherwise short passes would never report it.
 func TestUntilRefusedForAWholePass(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, testUntilRefusedForAWholePass)
@@ -259,7 +259,7 @@ func testUntilRefusedForAWholePass(t *testing.T) {
 	require.NotErrorIs(t, err, backend.ErrDenied)
 }
 
-// A provider that takes our requests and never answers is told as such, although the pass ends first.
+// A provider that accepts our requests and never answers is reported as silent, although the pass ends first.
 func TestUntilSilentForAWholePass(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, testUntilSilentForAWholePass)

@@ -15,7 +15,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/testkit"
 )
 
-// pinnedPeering is our peering, made over an API server of that authority.
+// pinnedPeering returns clusters with our peering, which was made over an API server of that authority.
 func pinnedPeering(t *testing.T, authority *testkit.Certificate) *clusters {
 	t.Helper()
 	here, there := ourPeering()
@@ -28,15 +28,15 @@ func fingerprint(authority *testkit.Certificate) string {
 	return authoritiesOf(&rest.Config{TLSClientConfig: rest.TLSClientConfig{CAData: authority.PEM()}})
 }
 
-// leadTo makes the credentials lead to a cluster behind an authority.
+// leadTo makes the credentials lead to a cluster whose API server has that authority.
 func (c *clusters) leadTo(cluster client.Client, authority string) {
 	c.open = func(context.Context, fleet.Credentials) (client.Client, error) {
 		return pinned{Client: cluster, authorities: authority}, nil
 	}
 }
 
-// A cluster that only says that it is the provider gets nothing of what is the provider's: neither is our peering
-// removed over it, nor our Liqo pointed at it, nor our slice taken for gone.
+// A cluster that only claims the provider's id gets no access to the provider's state: a verb over it neither removes
+// our peering, nor points our Liqo to it, nor counts our slice as gone.
 func TestImpostor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		honest, liar := testkit.NewAuthority(t), testkit.NewAuthority(t)
@@ -69,7 +69,7 @@ func TestImpostor(t *testing.T) {
 	})
 }
 
-// An operator's word has a rebuilt provider taken as it is now.
+// On an operator's request a rebuilt provider is accepted as it is now.
 func TestRepin(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		before, after := testkit.NewAuthority(t), testkit.NewAuthority(t)
@@ -86,7 +86,7 @@ func TestRepin(t *testing.T) {
 	})
 }
 
-// A rebuilt provider has none of our Tenants, and does not refuse us by that.
+// A rebuilt provider has no Tenant of ours. That does not count as a refusal.
 func TestRepinAfterRebuild(t *testing.T) {
 	c := pinnedPeering(t, testkit.NewAuthority(t))
 	rebuilt := newClusters(t, nil, nil).there
@@ -98,7 +98,7 @@ func TestRepinAfterRebuild(t *testing.T) {
 	require.Nil(t, found)
 }
 
-// The Identity pins at the first peering, and the provider's authority in it changes by nobody's word but an operator's.
+// The first peering pins the provider's authority in the Identity. Afterwards only an operator's request changes it.
 func TestIdentityKeepsItsAuthority(t *testing.T) {
 	authority := testkit.NewAuthority(t)
 	keypair, _ := keys(t)
@@ -130,7 +130,7 @@ func TestIdentityKeepsItsAuthority(t *testing.T) {
 	require.Equal(t, "https://evil.example:6443", identity.Spec.AuthParams.APIServer)
 }
 
-// Layout and order of authorities do not matter; other ones, and none, do.
+// Layout and order of authorities do not matter; a different or a missing authority does.
 func TestAuthoritiesOf(t *testing.T) {
 	a, b := testkit.NewAuthority(t), testkit.NewAuthority(t)
 	of := func(data string) string {

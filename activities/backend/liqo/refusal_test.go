@@ -16,7 +16,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// closedPeering is our peering after the provider's people have closed its Tenant.
+// closedPeering returns our peering after the provider's administrators have closed its Tenant.
 func closedPeering(condition authv1beta1.TenantCondition) (here, there []client.Object) {
 	here, there = ourPeering()
 	for _, object := range there {
@@ -27,7 +27,7 @@ func closedPeering(condition authv1beta1.TenantCondition) (here, there []client.
 	return here, there
 }
 
-// A provider's no stays on the provider whatever we clean up, so that nobody makes a Tenant anew that it has closed.
+// A provider's refusal stays on the provider through every removal of ours, so that a closed Tenant is not made again.
 func TestRefusalStaysOnProvider(t *testing.T) {
 	for condition, kind := range map[authv1beta1.TenantCondition]fleet.RefusingKind{
 		authv1beta1.TenantConditionCordoned: fleet.RefusingCordoned,
@@ -59,7 +59,7 @@ func TestRefusalStaysOnProvider(t *testing.T) {
 	}
 }
 
-// When the provider lifts it, the same nonce is signed again and the marks go.
+// When the provider lifts the refusal, the same nonce is signed again and the marks are removed.
 func TestRefusalLifted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, there := closedPeering("")
@@ -93,7 +93,7 @@ func TestRefusalLifted(t *testing.T) {
 	})
 }
 
-// A provider that closes the Tenant while it is being deleted is heard all the same.
+// A refusal that the provider sets while the Tenant is being deleted is still found.
 func TestRefusalInTheLastMoment(t *testing.T) {
 	here, there := ourPeering()
 	c := newClusters(t, here, there)
@@ -106,7 +106,8 @@ func TestRefusalInTheLastMoment(t *testing.T) {
 	require.True(t, exists(t, c.there, tenant))
 }
 
-// A Tenant that its provider has deleted is not made again at once; the consumer remembers it, without Temporal.
+// A Tenant that its provider has deleted is not made again immediately. The consumer's objects record that, without
+// Temporal.
 func TestRemovedTenantRefuses(t *testing.T) {
 	for name, foreignNS := range map[string]bool{"our namespace": false, "a namespace that was there": true} {
 		t.Run(name, func(t *testing.T) {
@@ -149,7 +150,8 @@ func TestRemovedTenantRefuses(t *testing.T) {
 	}
 }
 
-// What looks like a deleted Tenant and is none: our own removal that was cut, and a peering of others.
+// Two states look like a deleted Tenant and do not count as a refusal: our own interrupted removal, and a foreign
+// peering.
 func TestNotRemoved(t *testing.T) {
 	here, there := ourPeering()
 	for name, objects := range map[string][]client.Object{
@@ -165,7 +167,7 @@ func TestNotRemoved(t *testing.T) {
 	}
 }
 
-// A slice that is denied, or has no answer, because the provider refuses us as a whole says so.
+// A slice that is denied, or has no answer, because the provider refuses us as a whole, is reported with that refusal.
 func TestJoinRefused(t *testing.T) {
 	denied, silent := accepted("2"), accepted("2")
 	denied.Status.Conditions[1].Status = authv1beta1.ResourceSliceConditionDenied

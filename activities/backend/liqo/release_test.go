@@ -15,7 +15,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
 )
 
-// held is an object that crd-replicator holds and may not let go.
+// held returns the object with a finalizer of crd-replicator that crd-replicator may not remove.
 func held[T client.Object](object T) T {
 	now := metav1.Now()
 	object.SetDeletionTimestamp(&now)
@@ -23,7 +23,7 @@ func held[T client.Object](object T) T {
 	return object
 }
 
-// A provider that has taken our Tenant away keeps crd-replicator from letting go of anything: we do it then.
+// A provider that has removed our Tenant keeps crd-replicator from removing its finalizers: we remove them then.
 func TestLeaveRevoked(t *testing.T) {
 	t.Parallel()
 	replica := accepted("2")
@@ -35,7 +35,7 @@ func TestLeaveRevoked(t *testing.T) {
 	require.False(t, exists(t, c.there, replica))
 }
 
-// While the Tenant is there, or nobody can tell, crd-replicator is waited for.
+// While the Tenant exists, or its state is unknown, crd-replicator is waited for.
 func TestLeaveNotRevoked(t *testing.T) {
 	t.Parallel()
 	for name, down := range map[string]bool{"there": false, "nobody can tell": true} {
@@ -76,7 +76,7 @@ func TestReleaseKeepsFinalizersOfOthers(t *testing.T) {
 	require.Equal(t, []string{"example.com/theirs"}, slice.Finalizers)
 }
 
-// longHeld is a slice that has been terminating for an hour.
+// longHeld returns a slice that has been terminating for an hour.
 func longHeld(finalizers ...string) *authv1beta1.ResourceSlice {
 	slice, since := accepted("2"), metav1.NewTime(time.Now().Add(-time.Hour))
 	slice.DeletionTimestamp, slice.Finalizers = &since, finalizers
@@ -102,7 +102,7 @@ func TestUnpeerRevoked(t *testing.T) {
 	require.False(t, exists(t, c.there, tenantNS(me)))
 }
 
-// What is left of somebody else's peering is neither waited for nor touched.
+// The remains of a foreign peering are neither waited for nor touched.
 func TestUnpeerOthersRemains(t *testing.T) {
 	t.Parallel()
 	rest := heldRest()

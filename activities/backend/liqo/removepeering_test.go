@@ -23,7 +23,8 @@ func nonceOn(namespace, name, label, cluster string, labels ...map[string]string
 		map[string]string{label: "true"})...)}
 }
 
-// ourPeering is all that Establish makes; Liqo's part is gone at once because nothing holds it.
+// ourPeering returns all objects that Establish makes. Liqo's derived objects disappear immediately because they have
+// no finalizer.
 func ourPeering() (here, there []client.Object) {
 	return []client.Object{
 			tenantNS(peer, mine()), controlPlane(mine()),
@@ -37,7 +38,7 @@ func ourPeering() (here, there []client.Object) {
 func TestUnpeerRemovesOurs(t *testing.T) {
 	t.Parallel()
 	here, there := ourPeering()
-	there[0] = tenantNS(me) // theirs, and it stays
+	there[0] = tenantNS(me) // a foreign namespace, which stays
 	certificate := &corev1.Secret{ObjectMeta: named(remoteNS, certificatePrefix+"lca-g-abc-1-1")}
 	c := newClusters(t, here, append(there, certificate))
 	require.NoError(t, c.RemovePeering(prompt(t), provider(), nil))
@@ -51,8 +52,8 @@ func TestUnpeerRemovesOurs(t *testing.T) {
 	require.NoError(t, c.RemovePeering(prompt(t), provider(), nil), "twice")
 }
 
-// An Establish that was cut anywhere is taken back, and so is the rest of a removal that was: what was made first goes
-// last.
+// RemovePeering removes the objects of an Establish, or of a removal, that was cut anywhere: the first object is
+// removed last.
 func TestUnpeerRemovesParts(t *testing.T) {
 	t.Parallel()
 	for cut := range 7 {
@@ -142,7 +143,7 @@ func TestIdentityStaysWhenASliceHasCome(t *testing.T) {
 	require.True(t, exists(t, c.local, identity))
 }
 
-// One of our slices that only the provider still has is removed before its Tenant.
+// A slice of ours that exists only on the provider is removed before its Tenant.
 func TestUnpeerRemovesOrphan(t *testing.T) {
 	t.Parallel()
 	here, there := ourPeering()
@@ -153,7 +154,8 @@ func TestUnpeerRemovesOrphan(t *testing.T) {
 	require.Empty(t, dump(t, c))
 }
 
-// A namespace that was there before us, or that others have moved into, stays. What else is in one need not be known.
+// A namespace stays that existed before us, or that foreign objects have moved into. The kinds of these objects need
+// not be known.
 func TestUnpeerKeepsNamespace(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
@@ -206,7 +208,7 @@ func TestUnpeerWhileUnreachable(t *testing.T) {
 	})
 }
 
-// A peering that never came to anything needs no provider to be removed: it may be gone for good.
+// A peering that was never completed is removed without its provider, which may be gone permanently.
 func TestUnpeerNothingWithoutProvider(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

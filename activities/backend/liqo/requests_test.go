@@ -21,7 +21,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
 )
 
-// asked are the requests of a backend to the consumer, in order, as "create VirtualNode".
+// asked records the requests of a backend to the consumer, in order, as "create VirtualNode".
 type asked struct {
 	mu  sync.Mutex
 	all []string
@@ -34,14 +34,14 @@ func (a *asked) note(verb string, object any) {
 	a.all = append(a.all, verb+" "+strings.TrimSuffix(kind, "List"))
 }
 
-// since are those from the n-th on.
+// since returns the requests from the n-th on.
 func (a *asked) since(n int) []string {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return slices.Clone(a.all[n:])
 }
 
-// of is the cluster, every request to which is noted; made is told what was made in it.
+// of returns a client that records every request to the cluster; made receives each object that was created.
 func (a *asked) of(cluster client.WithWatch, made func(client.Object)) client.Client {
 	return interceptor.NewClient(cluster, interceptor.Funcs{
 		Get: func(ctx context.Context, w client.WithWatch, k client.ObjectKey, o client.Object,
@@ -67,8 +67,8 @@ func (a *asked) of(cluster client.WithWatch, made func(client.Object)) client.Cl
 	})
 }
 
-// inTime does what Liqo and Kubernetes make of a Join's objects, about as soon as on a machine that is not busy, and
-// tells who waits for them as Watch does. Last the Node, Ready since a while, is to take pods: started does that.
+// inTime performs the steps with which Liqo and Kubernetes react to a Join's objects, about as fast as on an idle
+// machine, and wakes waiters as Watch does. Last, started lets the Node, which has been Ready for a while, take pods.
 func inTime(t *testing.T, c *clusters, started func(*corev1.Node) error) (made func(client.Object)) {
 	in := func(after time.Duration, do func() error) {
 		time.AfterFunc(after*time.Millisecond, func() {
@@ -78,7 +78,7 @@ func inTime(t *testing.T, c *clusters, started func(*corev1.Node) error) (made f
 			c.changes.tell("lca-g-abc-1-1")
 		})
 	}
-	touched := func() { // finalizers, conditions that Join does not wait for
+	touched := func() { // changes of finalizers and conditions that Join does not wait for
 		for _, after := range []time.Duration{5, 20, 40} {
 			in(after, func() error { return nil })
 		}
@@ -111,7 +111,7 @@ func inTime(t *testing.T, c *clusters, started func(*corev1.Node) error) (made f
 	}
 }
 
-// newNode is the attempt's Node as its kubelet registers it: Ready, and with the taint that each new one has.
+// newNode returns the attempt's Node as its kubelet registers it: Ready, and with the taint of every new Node.
 func newNode() *corev1.Node {
 	node := readyNode("lca-g-abc-1-1", "1")
 	node.UID, node.Labels["color"] = "1", "ours"
@@ -120,7 +120,7 @@ func newNode() *corev1.Node {
 	return node
 }
 
-// joining is a Join of one more node on a provider that is peered with, and what it asks the consumer for.
+// joining runs a Join of one more node on a provider with a peering, and returns its requests to the consumer.
 func joining(t *testing.T, started func(*clusters, *asked, *corev1.Node) error) *asked {
 	c, a := newClusters(t, peered(), nil), &asked{}
 	c.graces = defaultGraces()
@@ -134,8 +134,8 @@ func joining(t *testing.T, started func(*clusters, *asked, *corev1.Node) error) 
 	return a
 }
 
-// Whoever waits for pods waits for these requests, or for the CPU that they take from Liqo. All but the last come before
-// Kubernetes has taken its taint off the Node.
+// Pending pods wait for these requests, or for the CPU that the requests take from Liqo. All but the last are sent
+// before Kubernetes has removed its taint from the Node.
 func TestJoinAsksSparingly(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -154,7 +154,7 @@ func TestJoinAsksSparingly(t *testing.T) {
 	})
 }
 
-// A Node that is replaced while Kubernetes takes its taint off loses its instance id, and Join waits for the new one.
+// A Node that is replaced while Kubernetes removes its taint loses its instance id, and Join waits for the new Node.
 func TestJoinStampsANodeThatIsReplaced(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -166,8 +166,8 @@ func TestJoinStampsANodeThatIsReplaced(t *testing.T) {
 	})
 }
 
-// The request of an earlier Join, which nobody waits for any longer, arrives between two looks: its virtual node is
-// this attempt's.
+// The request of an earlier Join, which is no longer waited for, arrives between two checks: its virtual node is
+// adopted by this attempt.
 func TestJoinAdoptsAVirtualNodeThatCameLate(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -187,7 +187,7 @@ func TestJoinAdoptsAVirtualNodeThatCameLate(t *testing.T) {
 	})
 }
 
-// The same with its slice, which another worker that still runs the step may have made as well.
+// A slice that arrives late is adopted in the same way. Another worker that still runs the step may have made it too.
 func TestJoinAdoptsASliceThatCameLate(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -204,7 +204,8 @@ func TestJoinAdoptsASliceThatCameLate(t *testing.T) {
 	})
 }
 
-// A Join whose worker has lost its heartbeat goes on while another one takes the attempt back: what is gone stays gone.
+// A Join whose worker has lost its heartbeat continues while another worker undoes the attempt: removed objects stay
+// removed.
 func TestJoinMakesNoSliceTwice(t *testing.T) {
 	t.Parallel()
 	for _, answered := range []bool{false, true} {

@@ -15,15 +15,15 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend/nodes"
 )
 
-// A Node that Kubernetes or its virtual kubelet has not finished yet is left for later. One that both hold for not
-// ready is stamped: nothing is to come, and CA sees what it is.
+// A Node that Kubernetes or its virtual kubelet has not finished yet is left for later. A Node that both report as not
+// ready is stamped: no further change is expected, and CA sees the Node's state.
 func TestRestampWaitsForTheNode(t *testing.T) {
 	t.Parallel()
 	const noSchedule, noExecute = corev1.TaintEffectNoSchedule, corev1.TaintEffectNoExecute
 	for name, test := range map[string]struct {
 		ready  corev1.ConditionStatus
 		taints []corev1.Taint
-		labels map[string]string // of the virtual node's spec
+		labels map[string]string // labels in the virtual node's spec
 		want   error
 	}{
 		"finished": {ready: corev1.ConditionTrue},
@@ -54,7 +54,7 @@ func TestRestampWaitsForTheNode(t *testing.T) {
 	}
 }
 
-// Whoever was told to come again is told when the taint goes, although nothing else of what is found changes.
+// After ErrNotYet, Watch reports the Node when its taint is removed, although no other part of the report changes.
 func TestWatchTellsThatATaintGoes(t *testing.T) {
 	t.Parallel()
 	for _, key := range []string{corev1.TaintNodeNotReady, corev1.TaintNodeUnreachable} {
@@ -109,8 +109,8 @@ func TestRestamp(t *testing.T) {
 	require.NoError(t, newClusters(t, nil, nil).Restamp(t.Context(), someAttempt(1)))
 }
 
-// A Node that was made with all tags as labels, which CA compares, is known by its virtual node, loses them and gets
-// them as annotations.
+// A Node that was made with all tags as labels, which CA compares, is recognized by its virtual node. It loses the
+// labels and gets the tags as annotations.
 func TestRestampTakesLabelsOff(t *testing.T) {
 	t.Parallel()
 	virtual := stampedNode()[0].DeepCopyObject().(*offloadingv1beta1.VirtualNode)
@@ -127,7 +127,7 @@ func TestRestampTakesLabelsOff(t *testing.T) {
 	}
 }
 
-// Join, or another worker, stamps the Node between a restamp's two looks: that is no conflict.
+// Join, or another worker, stamps the Node between the two reads of a restamp: that does not count as a conflict.
 func TestRestampThatCameSecond(t *testing.T) {
 	t.Parallel()
 	marked := stampedNode()

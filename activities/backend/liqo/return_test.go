@@ -57,7 +57,7 @@ func TestDrain(t *testing.T) {
 	}
 }
 
-// A forced drain has CA count the Node as deleted before it removes pods. CA's own taint, and those of others, stay.
+// A forced drain makes CA count the Node as deleted before it removes pods. CA's own taint, and foreign taints, stay.
 func TestDrainForceTaintsFirst(t *testing.T) {
 	t.Parallel()
 	other := corev1.Taint{Key: "k", Value: "v", Effect: corev1.TaintEffectNoSchedule}
@@ -99,7 +99,7 @@ func TestDrainForceTaintsFirst(t *testing.T) {
 	}
 }
 
-// Somebody else's Node of the name is not touched.
+// A foreign Node of the name is not touched.
 func TestDrainAndLeaveForeignNode(t *testing.T) {
 	t.Parallel()
 	node := &corev1.Node{ObjectMeta: named("", "lca-g-abc-1-1")}
@@ -132,7 +132,8 @@ func TestLeave(t *testing.T) {
 	require.NoError(t, c.Return(prompt(t), someAttempt(1), nil), "twice")
 }
 
-// The virtual node goes before its Node, which a live virtual kubelet would register again: the Node waits for its end.
+// The virtual node is deleted before its Node, because a live virtual kubelet would register the Node again: the Node
+// waits until the virtual kubelet has ended.
 func TestReturnDeletesNodeLast(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -160,7 +161,7 @@ func TestReturnDeletesNodeLast(t *testing.T) {
 	})
 }
 
-// A virtual kubelet whose own node is lost terminates without end, and registers nothing.
+// A virtual kubelet whose own node is lost terminates without end, and registers no Node.
 func TestReturnWithLostKubelet(t *testing.T) {
 	t.Parallel()
 	past := metav1.NewTime(time.Now().Add(-time.Minute))
@@ -170,8 +171,8 @@ func TestReturnWithLostKubelet(t *testing.T) {
 	require.NoError(t, c.Return(prompt(t), someAttempt(1), nil))
 }
 
-// Without a peering nobody removes the provider's side of a slice but we, and only the slice here tells that there is
-// one: it goes last, whichever pass that is in.
+// Without a peering only we remove the provider's side of a slice, and only the consumer's slice shows that it exists.
+// So the consumer's slice is removed last, in any pass.
 func TestReturnWithoutPeeringAsksFirst(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -199,7 +200,7 @@ func TestLeaveWhileUnreachable(t *testing.T) {
 	})
 }
 
-// Undoing an attempt that never made anything needs no provider: its credentials may be gone for good.
+// The undo of an attempt without any object needs no provider: its credentials may be gone permanently.
 func TestLeaveNothingWithoutProvider(t *testing.T) {
 	t.Parallel()
 	c := newClusters(t, nil, nil)
@@ -234,8 +235,8 @@ func TestLeaveFreesLiqoOfDaemons(t *testing.T) {
 	require.Equal(t, 1, deleted)
 }
 
-// A pod whose deletion is final and which only somebody's finalizer keeps runs nowhere: it holds up neither a drain,
-// nor the way back, nor Liqo, which removes virtual nodes one at a time.
+// A pod whose deletion is final and that only a foreign finalizer keeps does not run. It holds up neither a drain nor a
+// return nor Liqo, which removes virtual nodes one at a time.
 func TestLeaveWithDeadFinalizer(t *testing.T) {
 	t.Parallel()
 	now := metav1.Now()
@@ -253,7 +254,7 @@ func TestLeaveWithDeadFinalizer(t *testing.T) {
 	require.Equal(t, []string{"example.org/dead"}, held.Finalizers)
 	require.Equal(t, map[string]string{"app": "x"}, held.Labels, "Liqo waits for pods by its label")
 
-	// One that is still terminating by itself is waited for.
+	// A pod that is still within its termination period is waited for.
 	held = podOn("lca-g-abc-1-1", "held")
 	held.DeletionTimestamp, held.DeletionGracePeriodSeconds, held.Finalizers = &now, ptr.To(int64(30)),
 		[]string{"example.org/dead"}

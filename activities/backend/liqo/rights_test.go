@@ -19,7 +19,8 @@ import (
 
 var someRights = &TenantRights{Role: "worker-tenant", Namespace: "liqo-autoscaler", Account: "worker"}
 
-// boundedByRights makes the consumer let the worker at Secrets and ConfigMaps of tenant namespaces only where it is bound.
+// boundedByRights makes the consumer allow the worker to access Secrets and ConfigMaps of tenant namespaces only where
+// the worker has a binding.
 func (c *clusters) boundedByRights() {
 	c.config.TenantRights = someRights
 	all := c.local
@@ -63,7 +64,7 @@ func (c *clusters) boundedByRights() {
 	})
 }
 
-// A peering is removed with rights that the worker gives itself, and gives back where the namespace stays.
+// The worker grants itself the permissions to remove a peering, and gives them up where the namespace stays.
 func TestRightsOfRemoval(t *testing.T) {
 	t.Parallel()
 	here, there := ourPeering()
@@ -83,7 +84,7 @@ func TestRightsOfRemoval(t *testing.T) {
 	require.False(t, exists(t, c.there, there[1]))
 }
 
-// Establish binds the worker first of all, by our labels.
+// Establish first creates the worker's binding, with our labels.
 func TestRightsOfEstablish(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -103,7 +104,8 @@ func TestRightsOfEstablish(t *testing.T) {
 	})
 }
 
-// Where the worker has no rights nothing that we own is, but in one of our namespaces somebody has taken them away.
+// A namespace in which the worker has no permissions contains no object of ours, unless they were removed from one of
+// our namespaces.
 func TestRightsOfPeers(t *testing.T) {
 	t.Parallel()
 	c := newClusters(t, []client.Object{tenantNS("others"), tenantNS("begun"),

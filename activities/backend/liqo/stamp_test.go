@@ -17,7 +17,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
 )
 
-// earlier are the virtual node and the Node of the instance's attempt before.
+// earlier returns the virtual node and the Node of the instance's previous attempt.
 func earlier(marked, stamped bool) (*offloadingv1beta1.VirtualNode, *corev1.Node) {
 	virtual := &offloadingv1beta1.VirtualNode{
 		ObjectMeta: named("liqo-tenant-provider2", "lca-g-abc-1-0", labelsOf("0"), of("provider2")),
@@ -42,7 +42,7 @@ func TestJoinStampsLast(t *testing.T) {
 	const isMarked = "VirtualNode lca-g-abc-1-0 of another attempt is still marked"
 	for name, test := range map[string]struct {
 		there []client.Object
-		waits string // for what
+		waits string // the object that Join waits for
 		want  error
 	}{
 		"an earlier attempt that never came so far": {there: []client.Object{plain, unstamped}},
@@ -90,8 +90,7 @@ func TestJoinStampsLast(t *testing.T) {
 	}
 }
 
-// An attempt that was given up, and whose Join runs all the same, marks in the same moment: it is seen before the
-// stamp.
+// A Join of an abandoned attempt still runs and sets its mark in the same moment: the mark is seen before the stamp.
 func TestJoinSeesAMarkThatCameWithItsOwn(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -116,7 +115,7 @@ func TestJoinSeesAMarkThatCameWithItsOwn(t *testing.T) {
 	})
 }
 
-// A Node that was deleted and registered again since it was read is not stamped: the API server refuses the UID.
+// A Node that was deleted and registered again since it was read is not stamped: the API server refuses the old UID.
 func TestStampFailsWhenTheNodeWasReplaced(t *testing.T) {
 	t.Parallel()
 	read, now := readyNode("lca-g-abc-1-1", "1"), readyNode("lca-g-abc-1-1", "1")

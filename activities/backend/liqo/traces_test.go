@@ -14,8 +14,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// A request to an API server, the consumer's or a provider's, is a span of the trace that it is made in, without the
-// credentials that it carries; one that is made in none is no span, and tells nobody of any.
+// A request to the API server of the consumer or a provider is a span of the caller's trace, without the credentials of
+// the request. Without a trace the request has neither a span nor a trace header.
 func TestRequestsAreInTheTrace(t *testing.T) {
 	asked := make(chan http.Header, 2)
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -21,8 +21,8 @@ func manager(version string) *appsv1.Deployment {
 	return d
 }
 
-// Versions of Liqo that do not go together keep a new peering from being made, unless we were told otherwise; one that
-// exists goes on, and what is only untested is said.
+// Versions of Liqo that do not fit prevent a new peering, unless AnyLiqo is set. An existing peering continues. A
+// merely untested combination is reported.
 func TestVersionsOfLiqo(t *testing.T) {
 	t.Parallel()
 	const goesOn = backend.StageNonce
@@ -68,7 +68,7 @@ func TestVersionsOfLiqo(t *testing.T) {
 	}
 }
 
-// Up to Liqo 1.1 a provider carries one slice, whoever's it is.
+// Up to Liqo 1.1 a provider carries one slice, ours or a foreign one.
 func TestOneSliceUpTo11(t *testing.T) {
 	t.Parallel()
 	both := peered(accepted("2"), sliceIdentity(), manager("1.1.2"))
@@ -87,7 +87,7 @@ func TestOneSliceUpTo11(t *testing.T) {
 		})
 	}
 
-	// Of two that have made a slice at the same time, each sees the other before it makes a virtual node.
+	// When two slices were made at the same time, each Join sees the other slice before it makes a virtual node.
 	synctest.Test(t, func(t *testing.T) {
 		c := newClusters(t, append(both, theirs), nil)
 		s := spec()

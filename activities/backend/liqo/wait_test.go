@@ -44,7 +44,7 @@ func TestUntilStopped(t *testing.T) {
 	require.Equal(t, []string{"looking", "the nonce"}, told)
 }
 
-// Why a wait ended is said once, also when the request that was under way says it too.
+// The error contains the reason for the end of a wait once, even when the pending request returns the same reason.
 func TestUntilSaysOnceWhyItEnds(t *testing.T) {
 	t.Parallel()
 	hanging := make(chan struct{})
@@ -102,7 +102,7 @@ func testUntilUnreachable(t *testing.T) {
 	require.NotErrorIs(t, err, context.DeadlineExceeded)
 	require.GreaterOrEqual(t, time.Since(began), 100*time.Millisecond, "one failure is not enough")
 
-	// A failure in between does not add up.
+	// A success between two failures starts the time of patience again.
 	looks := 0
 	err = (&waiter{patience: 150 * time.Millisecond}).until(prompt(t), backend.StageAPIServer,
 		func(context.Context) (bool, string, error) {
@@ -114,7 +114,7 @@ func testUntilUnreachable(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// A cluster that never answers holds up the look; the caller hears of it nevertheless, from its own goroutine.
+// A cluster that never answers blocks the check. The caller still receives progress, in its own goroutine.
 func TestUntilTellsDuringLook(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, testUntilTellsDuringLook)
@@ -137,8 +137,8 @@ func testUntilTellsDuringLook(t *testing.T) {
 	require.Equal(t, 2, told)
 }
 
-// An API server that has just started says 403 to everybody until it has read its roles; one that goes on means it, and
-// is taken at its word long before the context ends.
+// An API server that has just started answers 403 to every request until it has read its roles. A server that continues
+// to answer 403 means it, and the wait ends long before its context.
 func TestUntilPutsUpWithARefusalForAWhile(t *testing.T) {
 	t.Parallel()
 	no := apierrors.NewForbidden(schema.GroupResource{Resource: "configmaps"}, "",

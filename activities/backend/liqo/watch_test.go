@@ -16,8 +16,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// beginWatch runs Watch until the context ends. The fake tells a watch nothing of what changed before it began, not even
-// after the list: begun waits until all have.
+// beginWatch runs Watch until the context ends. The fake sends to a watch no change from before its start, not even a
+// change after the list: begun waits until all watches have started.
 func (c *clusters) beginWatch(ctx context.Context, t *testing.T) (told chan fleet.Found, done chan error, begun func()) {
 	t.Helper()
 	var watches atomic.Int32
@@ -73,7 +73,7 @@ func TestWatch(t *testing.T) {
 	require.Empty(t, told, "and told once")
 }
 
-// A Node is compared with what was booked, whichever way it is found, and List and Watch say the same.
+// A Node is compared with its booking on every way on which it is found, and List and Watch report the same.
 func TestNodeIsComparedWithItsBooking(t *testing.T) {
 	t.Parallel()
 	booking, err := json.Marshal(fleet.Booking{Spec: fleet.InstanceSpec{ID: "g", Shape: shape("3")}})

@@ -32,7 +32,7 @@ const (
 var testConfig = Config{Namespace: namespace, RefusedFor: 5 * time.Second, ForceAfter: 1500 * time.Millisecond,
 	Poll: 5 * time.Millisecond}
 
-// newCluster is an API server without controllers.
+// newCluster returns an API server without controllers.
 func newCluster() client.WithWatch {
 	return fake.NewClientBuilder().
 		WithObjects(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "kube-system", UID: "consumer"}}).
@@ -53,7 +53,7 @@ func newCluster() client.WithWatch {
 		}).Build()
 }
 
-// world is a cluster and its hosts, as a person with a shell on all of them has them.
+// world implements backendtest.World on a cluster and its hosts, with administrator access.
 type world struct {
 	client.Client
 	hosts map[string]*testHost
@@ -61,7 +61,7 @@ type world struct {
 
 func (w world) host(p fleet.Provider) *testHost { return w.hosts[p.ID] }
 
-// will has a provider's host behave so.
+// will returns a function of World that gives a provider's host this behaviour.
 func (w world) will(b behaviour) func(context.Context, fleet.Provider) (backendtest.Undo, error) {
 	return func(_ context.Context, p fleet.Provider) (backendtest.Undo, error) { return w.host(p).behaves(b), nil }
 }
@@ -89,7 +89,7 @@ func (w world) objects(ctx context.Context) (all []backendtest.Object, err error
 		for _, m := range h.machines {
 			all = append(all, backendtest.Object{Where: id, Provider: id, Kind: "machine", Name: m.Tags[0], UID: m.Hostname})
 		}
-		if h.behave.refuses != "" { // its own word, which none of us can take from it
+		if h.behave.refuses != "" { // the host's own refusal, which no function of ours can remove
 			all = append(all, backendtest.Object{Where: id, Provider: id, Kind: "host group", Name: id, Refusal: true})
 		}
 		h.mu.Unlock()
@@ -107,13 +107,13 @@ func (w world) putPod(ctx context.Context, node string, pod backendtest.Pod) err
 	if pod.Protected {
 		o.Labels = map[string]string{protected: "true"}
 	}
-	if pod.Held { // the grace period that its deletion will have
+	if pod.Held { // set as its deletion would set it
 		o.Finalizers, o.DeletionGracePeriodSeconds = []string{"example.org/nobody"}, ptr.To[int64](0)
 	}
 	if err := w.Create(ctx, o); err != nil {
 		return err
 	}
-	o.Status.Phase = corev1.PodRunning // one that is not yet is evicted whatever its budget
+	o.Status.Phase = corev1.PodRunning // a pod that does not run yet is evicted in spite of its budget
 	return w.Status().Update(ctx, o)
 }
 
@@ -126,13 +126,13 @@ func (w world) pods(ctx context.Context, node string) (names []string, err error
 	return names, err
 }
 
-// put makes somebody else's object.
+// put makes an object that is not ours.
 func (w world) put(ctx context.Context, o client.Object) (backendtest.Undo, error) {
 	undo := func(ctx context.Context) error { return client.IgnoreNotFound(w.Delete(ctx, o)) }
 	return undo, w.Create(ctx, o)
 }
 
-// theirs is a record of another installation in our namespace.
+// theirs returns a record of another installation in our namespace.
 func theirs(name string, p fleet.Provider) *corev1.ConfigMap {
 	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, Labels: map[string]string{
 		backend.LabelManagedBy: backend.ManagedBy, backend.LabelHub: "another", fleet.LabelMachineProvider: p.ID,

@@ -29,7 +29,7 @@ const (
 	hostToken = "h0st-t0ken"
 	joinToken = "j0in-t0ken"
 
-	// testUserData is what a testHost boots a machine by, in place of a shell.
+	// testUserData is the user data that a testHost reads when it boots a machine, in place of a shell script.
 	testUserData = "token " + joinToken + "\nname {{.Name}}\nlabels {{join .Labels \",\"}}\ntaints {{join .Taints \",\"}}"
 	testOverhead = 64 << 20
 )
@@ -48,22 +48,22 @@ type testHost struct {
 	mu       sync.Mutex
 	machines map[string]machine // by hostname
 	made     int
-	requests []string // that changed something, as "METHOD path"
+	requests []string // changing requests only, as "METHOD path"
 	behave   behaviour
 }
 
-// behaviour is what a testHost does other than a good one; the zero value is a good one.
+// behaviour holds the deviations of a testHost from a good host; the zero value is a good host.
 type behaviour struct {
-	cut     bool                                              // it answers nobody
-	stalled bool                                              // it does not tell its machines
+	cut     bool                                              // it does not answer
+	stalled bool                                              // it does not list its machines
 	gone    bool                                              // it has no host group
-	refuses fleet.RefusingKind                                // takes nothing new
-	reason  string                                            // in its words
-	most    int64                                             // CPUs of a machine; 0: any
-	create  int                                               // HTTP status of requests for machines; 0: makes them
-	lost    bool                                              // answers to these are lost
-	late    int                                               // as often it does not list its machines
-	answer  func(w http.ResponseWriter, r *http.Request) bool // takes a request over
+	refuses fleet.RefusingKind                                // it accepts no new machines
+	reason  string                                            // the message of this refusal
+	most    int64                                             // largest number of CPUs of a machine; 0: any
+	create  int                                               // HTTP status of requests for machines; 0: creates them
+	lost    bool                                              // answers to these requests are lost
+	late    int                                               // number of lists without the machine
+	answer  func(w http.ResponseWriter, r *http.Request) bool // may answer a request in place of the host
 }
 
 func newTestHost(t *testing.T, cluster client.Client, id string) *testHost {
@@ -74,7 +74,7 @@ func newTestHost(t *testing.T, cluster client.Client, id string) *testHost {
 	return h
 }
 
-// document is the access to the host as people write it.
+// document returns the access to the host in the form that users write.
 func (h *testHost) document() map[string]any {
 	ca := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: h.server.Certificate().Raw})
 	return map[string]any{"url": h.server.URL, "token": hostToken, "caData": string(ca), "hostGroup": h.id,
@@ -94,7 +94,7 @@ func credentialsFile(t *testing.T, document map[string]any) fleet.Credentials {
 	return fleet.Credentials{KubeconfigFile: path}
 }
 
-// behaves changes how the host behaves, and returns what makes it good again.
+// behaves changes the behaviour of the host, and returns a function that makes it good again.
 func (h *testHost) behaves(b behaviour) func(context.Context) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -154,7 +154,7 @@ func (h *testHost) groups() []hostGroup {
 	return groups
 }
 
-// list leaves out what a host does not tell.
+// list returns the machines that the host lists under its behaviour.
 func (h *testHost) list() []machine {
 	all := []machine{{Hostname: "somebody-else-1", Tags: []string{"theirs"}}}
 	if h.behave.late > 0 {
@@ -212,7 +212,7 @@ func (h *testHost) while(m machine, do func() error) {
 	}
 }
 
-// node is the Node that the machine registers, as its user data says.
+// node returns the Node that the machine registers according to its user data.
 func (m machine) node() *corev1.Node {
 	told := map[string]string{}
 	for line := range strings.Lines(m.UserData) {
@@ -242,7 +242,7 @@ func (m machine) node() *corev1.Node {
 	return node
 }
 
-// restart starts the kubelet of a Node's machine again, which registers the Node anew.
+// restart starts the kubelet of a Node's machine again, which registers the Node again.
 func (h *testHost) restart(ctx context.Context, name string) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -255,7 +255,7 @@ func (h *testHost) restart(ctx context.Context, name string) error {
 	return fmt.Errorf("host %s has no machine of Node %s", h.id, name)
 }
 
-// tagged are the machines of the attempt.
+// tagged returns the machines of the attempt.
 func (h *testHost) tagged(attempt string) (found []machine) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -267,14 +267,14 @@ func (h *testHost) tagged(attempt string) (found []machine) {
 	return found
 }
 
-// changes are the requests so far that changed something.
+// changes returns the changing requests so far.
 func (h *testHost) changes() []string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return slices.Clone(h.requests)
 }
 
-// requireNoSecret fails when a token is in a record, or in a Node.
+// requireNoSecret fails when a token is in a record or in a Node.
 func requireNoSecret(t *testing.T, cluster client.Client) {
 	t.Helper()
 	for _, list := range []client.ObjectList{&corev1.ConfigMapList{}, &corev1.NodeList{}} {

@@ -20,7 +20,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// scene is a host with a peering.
+// scene holds a host with a peering.
 type scene struct {
 	*testHost
 	b *Backend
@@ -53,14 +53,14 @@ func (s *scene) join(t *testing.T) error {
 	return err
 }
 
-// A host that floods, that answers with something else, or that sends us elsewhere, is told as such, and nothing is
-// kept of its words.
+// A host that floods, gives an unreadable answer, or redirects us is reported as such. The error contains no secret and
+// is bounded in length.
 func TestHostileAnswers(t *testing.T) {
 	elsewhere := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		t.Errorf("the user data was sent elsewhere: %s %s", r.Method, r.URL)
 	}))
 	t.Cleanup(elsewhere.Close)
-	announce := func(size int) func(http.ResponseWriter, *http.Request) bool { // that takes no time to tell
+	announce := func(size int) func(http.ResponseWriter, *http.Request) bool { // without sending the content
 		return func(w http.ResponseWriter, _ *http.Request) bool {
 			w.Header().Set("Content-Length", strconv.Itoa(size))
 			return true
@@ -131,7 +131,7 @@ func TestHostileAnswers(t *testing.T) {
 	})
 }
 
-// Why a wait ended is said once, also when the request that was under way says it too.
+// The error contains the reason for the end of a wait once, even when the pending request returns the same reason.
 func TestSaysOnceWhyItEnds(t *testing.T) {
 	s := newScene(t)
 	s.behaves(behaviour{answer: func(_ http.ResponseWriter, r *http.Request) bool {
@@ -148,7 +148,7 @@ func TestSaysOnceWhyItEnds(t *testing.T) {
 	require.ErrorContains(t, err, "does not answer: no answer")
 }
 
-// 401 and 403 are about our token, and never about machines.
+// The statuses 401 and 403 concern our token, and never the machines.
 func TestTokenRefused(t *testing.T) {
 	s := newScene(t)
 	require.NoError(t, s.join(t))
@@ -160,7 +160,8 @@ func TestTokenRefused(t *testing.T) {
 	require.Zero(t, seen)
 }
 
-// What a host says of a refusal is cut, and without our token; a kind that nobody knows is none.
+// The message of a host's refusal is cut, and our token is removed from it. An unknown kind does not count as a
+// refusal.
 func TestRefusalWords(t *testing.T) {
 	s := newScene(t)
 	s.behaves(behaviour{refuses: fleet.RefusingCordoned, reason: hostToken + strings.Repeat("ä", 2*maxWords)})
@@ -176,7 +177,7 @@ func TestRefusalWords(t *testing.T) {
 	}
 }
 
-// A host that gives one of our machines a name that leads elsewhere is not asked to remove that.
+// A machine whose name on the host leads to another path is not deleted under that name.
 func TestMachineNames(t *testing.T) {
 	s := newScene(t)
 	require.NoError(t, s.join(t))
@@ -199,7 +200,7 @@ func TestMachineNames(t *testing.T) {
 	require.Equal(t, []string{"POST /hostgroup/host1/nodes"}, s.changes())
 }
 
-// An answer that is lost, or a host that lists a machine late or twice, leaves one machine.
+// A lost answer, or a host that lists a machine late or twice, leads to one machine.
 func TestOneMachine(t *testing.T) {
 	var s *scene
 	const name = "lca-g-e-1-1"
@@ -222,7 +223,7 @@ func TestOneMachine(t *testing.T) {
 	require.Empty(t, s.tagged(name))
 }
 
-// A machine that is gone from its host is told as such; one that nothing here knows of keeps the peering.
+// A machine that is missing on its host is reported as absent. A machine without an object here keeps the peering.
 func TestMachineGone(t *testing.T) {
 	s := newScene(t)
 	require.NoError(t, s.join(t))
@@ -243,7 +244,7 @@ func TestMachineGone(t *testing.T) {
 	require.ErrorContains(t, err, "host1-1")
 }
 
-// A Node that is registered again is stamped when it is Ready and Kubernetes' taint is off.
+// A Node that is registered again is stamped when it is Ready and Kubernetes' taint is removed.
 func TestRestampWaitsForTheNode(t *testing.T) {
 	s := newScene(t)
 	require.NoError(t, s.join(t))
@@ -267,7 +268,7 @@ func TestRestampWaitsForTheNode(t *testing.T) {
 	require.Equal(t, s.spec().Attempt.InstanceID(), node.Spec.ProviderID)
 }
 
-// A provider is the host it was: another address under its id is refused until somebody says that it is the same.
+// A provider is pinned to its host: another address under its id is refused until an operator repins the provider.
 func TestPinned(t *testing.T) {
 	s := newScene(t)
 	other := newTestHost(t, s.cluster, "host1")
@@ -287,7 +288,7 @@ func TestPinned(t *testing.T) {
 	require.False(t, forgot)
 }
 
-// What is wrong with an access is told without its words.
+// A defect in an access document is reported without its content.
 func TestAccess(t *testing.T) {
 	s := newScene(t)
 	for name, change := range map[string]func(map[string]any){

@@ -22,7 +22,8 @@ func bounded(t *testing.T) context.Context {
 	return ctx
 }
 
-// Each stage of each verb can be held back, is named by the error, and goes on when it is let go from another handle.
+// Each stage of each verb can be held. The error names the stage, and the verb completes after another handle has
+// released the stage.
 func TestHangAtEachStage(t *testing.T) {
 	errEnough := errors.New("enough")
 	verbs := []struct {
@@ -118,7 +119,7 @@ func TestRefuseAtEachStage(t *testing.T) {
 	}
 }
 
-// Credentials that lead to another provider than was meant are refused before anything is made.
+// Credentials that lead to another provider than the intended one are refused before any object is made.
 func TestEstablishOtherProvider(t *testing.T) {
 	w := open(t, filepath.Join(t.TempDir(), "world.json"), Delays{})
 	one, two := provider(t, w, "one"), provider(t, w, "two")
@@ -127,7 +128,7 @@ func TestEstablishOtherProvider(t *testing.T) {
 	require.Zero(t, counts(t, w))
 }
 
-// An Unpeer that was given up half way does not spoil the next Establish.
+// A RemovePeering that was given up halfway does not harm the next Establish.
 func TestEstablishAfterHalfAnUnpeer(t *testing.T) {
 	w := open(t, filepath.Join(t.TempDir(), "world.json"), Delays{})
 	p, b := provider(t, w, "one"), New(w, testOptions)
@@ -146,7 +147,7 @@ func TestEstablishAfterHalfAnUnpeer(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// A peering that also serves the other direction is in use.
+// A peering that also serves the other direction counts as in use.
 func TestUnpeerBothWays(t *testing.T) {
 	w := open(t, filepath.Join(t.TempDir(), "world.json"), Delays{})
 	p, b := provider(t, w, "one"), New(w, testOptions)
@@ -163,7 +164,7 @@ func TestUnpeerBothWays(t *testing.T) {
 	require.NoError(t, b.RemovePeering(bounded(t), p, nil))
 }
 
-// A provider offers its capacity once: two nodes of 2 fit into 5, the third does not, and fits when one has left.
+// A provider offers its capacity once: of three nodes of 2 CPUs, two fit into 5 CPUs. The third fits when one has left.
 func TestCapacity(t *testing.T) {
 	w := open(t, filepath.Join(t.TempDir(), "world.json"), Delays{})
 	p, b := provider(t, w, "one"), New(w, testOptions)
@@ -183,8 +184,8 @@ func TestCapacity(t *testing.T) {
 	require.NoError(t, join("group-a-3", 2))
 }
 
-// Nodes of a provider that is cut off turn Unknown, and Ready again when it is back. A deleted Node is registered again
-// by the next Join, with the instance id.
+// Nodes of a provider that is cut off turn Unknown, and Ready again when it is back. The next Join makes the kubelet
+// register a deleted Node again, with the instance id.
 func TestNodeLostAndFound(t *testing.T) {
 	w := open(t, filepath.Join(t.TempDir(), "world.json"), Delays{})
 	p, b := provider(t, w, "one"), New(w, testOptions)
@@ -225,7 +226,7 @@ func TestHubs(t *testing.T) {
 	require.Equal(t, 1, counts(t, w).Stamped, "theirs is untouched")
 }
 
-// Many at once, from two handles.
+// Many nodes are joined and returned concurrently, from two handles.
 func TestManyNodes(t *testing.T) {
 	const n = 30
 	delays := Delays{Peer: 20 * time.Millisecond, Join: 50 * time.Millisecond, Leave: 20 * time.Millisecond}

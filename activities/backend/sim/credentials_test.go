@@ -15,7 +15,7 @@ func secret(name string) fleet.Credentials {
 	return fleet.Credentials{SecretRef: &fleet.SecretRef{Namespace: "lend", Name: name, Key: "kubeconfig"}}
 }
 
-// Credentials that are a Secret lead as far as those in a file: through the whole contract.
+// Credentials in a Secret pass the whole contract, like credentials in a file.
 func TestContractWithSecrets(t *testing.T) {
 	w := open(t, filepath.Join(t.TempDir(), "world.json"), Delays{})
 	h := harness(t, w, "contract", "one", "two")
@@ -26,7 +26,7 @@ func TestContractWithSecrets(t *testing.T) {
 	require.Zero(t, counts(t, w))
 }
 
-// A Secret's name is the provider's id, and the reference is what recovery finds.
+// The Secret's name is the provider's id, and recovery finds the reference.
 func TestSecretLeadsToProvider(t *testing.T) {
 	w := open(t, filepath.Join(t.TempDir(), "world.json"), Delays{})
 	b, one := New(w, testOptions), provider(t, w, "one")

@@ -65,7 +65,7 @@ func TestEditWritesOnlyChanges(t *testing.T) {
 	require.Equal(t, string(before), string(after))
 }
 
-// A lock that someone keeps does not keep us beyond our context.
+// A verb that waits for a lock of another process ends with its context.
 func TestLockObeysContext(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "world.json")
 	holder, waiter := open(t, path, Delays{}), open(t, path, Delays{})
@@ -78,7 +78,7 @@ func TestLockObeysContext(t *testing.T) {
 	require.NoError(t, waiter.AddProvider(t.Context(), "one", nil))
 }
 
-// A file that is not a world is told, and left alone.
+// A file that is not a world is reported, and stays unchanged.
 func TestOpenRefusesOtherFiles(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "world.json")
 	require.NoError(t, os.WriteFile(path, []byte("my diary"), 0o600))
@@ -89,7 +89,7 @@ func TestOpenRefusesOtherFiles(t *testing.T) {
 	require.Equal(t, "my diary", string(content))
 }
 
-// The cache never serves a world that was replaced, also not one made anew under the same path with the same revision.
+// The cache never serves a world that was replaced, not even by a new world under the same path with the same revision.
 func TestSnapshotOfNewWorld(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "world.json")
 	w := open(t, path, Delays{})
@@ -106,14 +106,14 @@ func TestSnapshotOfNewWorld(t *testing.T) {
 	require.NotEqual(t, first.World, second.World)
 }
 
-// What a handle has in memory is what the file says, after each write of a node's life: a verb changes no object that
-// it has not named, and a file that is written anew has all.
+// After each write in a node's life the state in a handle's memory equals the file: a verb changes no object that it
+// has not named, and a file that is written again as a whole contains every object.
 func TestMemoryIsFile(t *testing.T) {
 	w := open(t, filepath.Join(t.TempDir(), "world.json"), Delays{})
 	w.compactBeyond = -10_000
 	writes, anew, first := 0, 0, int64(0)
 	p := provider(t, w, "one")
-	other, err := Open(w.path) // which reads along
+	other, err := Open(w.path) // it follows each write
 	require.NoError(t, err)
 	w.Intercept(func(_ []byte, write func() error) error {
 		if writes++; w.first != first {
@@ -134,7 +134,7 @@ func TestMemoryIsFile(t *testing.T) {
 	require.Zero(t, counts(t, other))
 }
 
-// Only those wait no longer whose objects have changed.
+// Only waiters whose objects have changed are woken.
 func TestChangedByObject(t *testing.T) {
 	w := open(t, filepath.Join(t.TempDir(), "world.json"), Delays{})
 	one, two := []string{"provider/one"}, []string{"provider/two"}

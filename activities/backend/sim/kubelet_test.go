@@ -14,7 +14,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// joined is a world with one node, and what leads to it.
+// joined returns a world with one node, its backend and its spec.
 func joined(t *testing.T, delays Delays) (*World, *Backend, backend.NodeSpec) {
 	t.Helper()
 	w := open(t, filepath.Join(t.TempDir(), "world.json"), delays)
@@ -34,7 +34,7 @@ func (b *Backend) only(t *testing.T) fleet.Found {
 	return found[0]
 }
 
-// A deleted Node is registered again when its delay has passed, not before, by whoever looks.
+// The first reader after the delay registers a deleted Node again; a reader within the delay does not.
 func TestKubeletRegistersAgain(t *testing.T) {
 	w, b, spec := joined(t, Delays{Register: time.Hour})
 	require.NoError(t, w.DeleteNode(t.Context(), spec.Attempt.ObjectName()))
@@ -54,7 +54,7 @@ func TestKubeletRegistersAgain(t *testing.T) {
 	require.False(t, b.only(t).Stamped)
 	require.NoError(t, w.SetDelays(t.Context(), Delays{}))
 
-	// A Node that goes without DeleteNode is missing since that is noticed.
+	// A Node that is removed without DeleteNode counts as missing from the time at which that is noticed.
 	require.NoError(t, w.Edit(t.Context(), func(s *State) error {
 		s.deleteNode(spec.Attempt.ObjectName())
 		return nil
@@ -62,8 +62,8 @@ func TestKubeletRegistersAgain(t *testing.T) {
 	require.True(t, b.only(t).Node)
 }
 
-// A kubelet that is dead, or has lost its provider, registers nothing, and its Node is Unknown; both at once end when
-// both have ended.
+// A kubelet that is dead, or has lost its provider, registers no Node, and its Node is Unknown. With both faults the
+// Node recovers when both have ended.
 func TestKubeletKilled(t *testing.T) {
 	w, b, spec := joined(t, Delays{})
 	name := spec.Attempt.ObjectName()
@@ -87,7 +87,7 @@ func TestKubeletKilled(t *testing.T) {
 	require.Error(t, w.KillKubelet(t.Context(), "nobody"))
 }
 
-// A slice that is deleted while its provider is away stays terminating, its node with it, until a Leave ends it.
+// A slice that is deleted while its provider is away stays terminating, together with its node, until a Return ends it.
 func TestDeleteSliceWhileUnreachable(t *testing.T) {
 	w, b, spec := joined(t, Delays{})
 	require.NoError(t, w.SetKnobs(t.Context(), "one", Knobs{Unreachable: true}))
@@ -136,7 +136,7 @@ func TestRestampSecondAttempt(t *testing.T) {
 	require.Equal(t, 1, counts(t, w).Stamped)
 }
 
-// A world that cannot be read is a gap: Watch goes on, and tells all again after it.
+// While a world cannot be read, Watch continues, and reports every object again after this gap.
 func TestWatchOutlivesGap(t *testing.T) {
 	w, b, spec := joined(t, Delays{})
 	ctx, cancel := context.WithCancelCause(bounded(t))
@@ -144,7 +144,7 @@ func TestWatchOutlivesGap(t *testing.T) {
 	go func() { done <- b.Watch(ctx, func(f fleet.Found) { told <- f }) }()
 	before := <-told
 	hidden := false
-	require.Eventually(t, func() bool { // hidden for a few looks, there for a few
+	require.Eventually(t, func() bool { // hidden for a few reads, visible for a few
 		from, to := w.path, w.path+".hidden"
 		if hidden {
 			from, to = to, from

@@ -11,7 +11,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
 )
 
-// PutForeignSlice makes someone else's slice on an existing peering, on both sides.
+// PutForeignSlice makes a slice that is not ours on an existing peering, on both sides.
 func (w *World) PutForeignSlice(ctx context.Context, provider, name string) error {
 	return w.Edit(ctx, func(s *State) error {
 		if s.Providers[provider] == nil || s.Consumer.Peerings[provider] == nil {
@@ -27,7 +27,7 @@ func (w *World) PutForeignSlice(ctx context.Context, provider, name string) erro
 	})
 }
 
-// RemoveForeignSlice removes what PutForeignSlice made; an absent one is removed already.
+// RemoveForeignSlice removes the slice of PutForeignSlice. An absent slice is not an error.
 func (w *World) RemoveForeignSlice(ctx context.Context, provider, name string) error {
 	return w.editProvider(ctx, provider, func(s *State, _ *Provider) {
 		if slice := s.Consumer.Slices[name]; slice != nil && foreign(slice.Labels) {
@@ -54,7 +54,7 @@ func (w *World) PutForeignPeering(ctx context.Context, provider string) error {
 	})
 }
 
-// RemoveForeignPeering removes what PutForeignPeering made; an absent one is removed already.
+// RemoveForeignPeering removes the peering of PutForeignPeering. An absent peering is not an error.
 func (w *World) RemoveForeignPeering(ctx context.Context, provider string) error {
 	return w.editProvider(ctx, provider, func(s *State, p *Provider) {
 		if peering := s.Consumer.Peerings[provider]; peering != nil && foreign(peering.Labels) {
@@ -64,7 +64,7 @@ func (w *World) RemoveForeignPeering(ctx context.Context, provider string) error
 	})
 }
 
-// PutForeignNode makes someone else's Node, Ready.
+// PutForeignNode makes a Ready Node that is not ours.
 func (w *World) PutForeignNode(ctx context.Context, name string) error {
 	now := time.Now()
 	return w.Edit(ctx, func(s *State) error {
@@ -83,7 +83,7 @@ func foreign(labels map[string]string) bool {
 	return labels[backend.LabelManagedBy] != backend.ManagedBy
 }
 
-// ForgetPeering removes all that the consumer has of a provider, by force: the provider's side stays.
+// ForgetPeering removes all objects that the consumer has of a provider, by force. The provider's side stays.
 func (w *World) ForgetPeering(ctx context.Context, provider string) error {
 	return w.editProvider(ctx, provider, func(s *State, _ *Provider) {
 		for name, slice := range s.Consumer.Slices {

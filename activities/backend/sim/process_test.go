@@ -19,7 +19,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/testkit"
 )
 
-// The environment of a child, which is this test binary run again.
+// Environment variables of a child, which runs this test binary again.
 const (
 	envWorld       = "SIM_TEST_WORLD"
 	envCredentials = "SIM_TEST_CREDENTIALS"
@@ -67,8 +67,9 @@ func TestChildContract(t *testing.T) {
 	backendtest.Run(t, harness(t, w, "child", "three", "four"))
 }
 
-// A process is killed half way through each of its writes in turn, on a whole life of a node, in which the file is also
-// written anew again and again; another process goes on from there, and nothing is left at the end.
+// One process after another is killed halfway through one write, until each write of a node's life was covered. During
+// this life the file is also written again as a whole, several times. Another process continues after each kill, and at
+// the end no object is left.
 func TestKilledAtEachWrite(t *testing.T) {
 	testkit.Slow(t)
 	const enough = 100
@@ -83,7 +84,7 @@ func TestKilledAtEachWrite(t *testing.T) {
 		found, listErr := New(w, testOptions).List(t.Context(), "")
 		require.NoError(t, listErr)
 		for _, f := range found {
-			if f.Terminating { // as the machine does: what is leaving leaves
+			if f.Terminating { // as the machine does: a terminating node is returned
 				require.NoError(t, New(w, testOptions).Return(bounded(t), f.Attempt, nil))
 			}
 		}
@@ -102,7 +103,7 @@ func TestKilledAtEachWrite(t *testing.T) {
 	}
 }
 
-// isTorn reports whether a writer was killed while it added a line, or while it wrote the file anew.
+// isTorn reports whether a writer was killed while it added a line, or while it wrote the file again as a whole.
 func isTorn(t *testing.T, path string) bool {
 	t.Helper()
 	content, err := os.ReadFile(path)
@@ -119,7 +120,7 @@ func TestChildLife(t *testing.T) {
 	require.NoError(t, err)
 	w, err := Open(os.Getenv(envWorld))
 	require.NoError(t, err)
-	w.compactBeyond = -10_000 // far less than four first lines: anew now and then
+	w.compactBeyond = -10_000 // far below four first lines: the file is written again now and then
 	whole := w.writeAt
 	w.writeAt = func(f *os.File, at int64, content []byte) error {
 		if left--; left == 0 {
@@ -133,7 +134,7 @@ func TestChildLife(t *testing.T) {
 	life(t, w, fleet.Provider{ID: "one", Credentials: fleet.Credentials{KubeconfigFile: os.Getenv(envCredentials)}})
 }
 
-// life is the life of a node from its peering to nothing.
+// life runs a node's whole life, from Establish to RemovePeering.
 func life(t *testing.T, w *World, p fleet.Provider) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
@@ -144,7 +145,7 @@ func life(t *testing.T, w *World, p fleet.Provider) {
 	_, err := b.Join(ctx, spec, nil)
 	require.NoError(t, err)
 	got := counts(t, w)
-	got.Pods = 0 // one may be left of a life before
+	got.Pods = 0 // one may be left from an earlier life
 	require.Equal(t, Counts{
 		Peerings: 1, Tenants: 1, Slices: 1, RemoteSlices: 1, VirtualNodes: 1, Nodes: 1, Ready: 1, Stamped: 1,
 	}, got)

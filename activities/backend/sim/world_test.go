@@ -38,7 +38,7 @@ func open(t *testing.T, path string, delays Delays) *World {
 	return w
 }
 
-// provider adds a provider with its credentials file.
+// provider adds a provider with its credentials file to the world.
 func provider(t *testing.T, w *World, id string) fleet.Provider {
 	t.Helper()
 	require.NoError(t, w.AddProvider(t.Context(), id, testCapacity))
@@ -52,9 +52,9 @@ func credentials(t *testing.T, w *World, id string) fleet.Credentials {
 	return fleet.Credentials{KubeconfigFile: path}
 }
 
-// harness is the contract suite's view of the world.
+// harness returns the contract suite's harness for the world.
 func harness(t *testing.T, w *World, group, one, two string) backendtest.Harness {
-	other, err := Open(w.Path()) // a second handle, as another process has it
+	other, err := Open(w.Path()) // a second handle, like the handle of another process
 	require.NoError(t, err)
 	knobs := func(k Knobs) func(context.Context, fleet.Provider) (backendtest.Undo, error) {
 		return func(ctx context.Context, p fleet.Provider) (backendtest.Undo, error) {
