@@ -10,8 +10,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet/money"
 )
 
-// What the server says of the config is published with the next revision, survives a beginning anew, and goes when the
-// server takes it back.
+// The server's message about the config is published with the next revision, survives a new epoch, and disappears when
+// the server clears it.
 func TestNotice(t *testing.T) {
 	l := ledger(t)
 	notice := fleet.GroupNotice{Name: fleet.BlockChangeNotInForce, Message: "shape changed"}
@@ -36,7 +36,7 @@ func TestNotice(t *testing.T) {
 	require.Equal(t, before+1, configure(fleet.GroupNotice{}, fleet.Position{}))
 }
 
-// What keeps a group from growing is what its own Operate would refuse.
+// Blocks reports exactly the reasons for which Operate would refuse a scale-out.
 func TestBlocked(t *testing.T) {
 	hour := 0.3
 	for name, change := range map[string]func(*fleet.Ledger){

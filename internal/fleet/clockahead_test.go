@@ -10,7 +10,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// aheadLedger is a ledger that has begun by a clock that is right, and how often it has listed what exists since.
+// aheadLedger returns a ledger that began with a correct clock, and a function that answers its recoveries and returns
+// their number.
 func aheadLedger(t *testing.T, now time.Time) (l *fleet.Ledger, settle func(now time.Time) int) {
 	t.Helper()
 	l = fleet.NewLedger("standard", now)
@@ -31,8 +32,8 @@ func aheadLedger(t *testing.T, now time.Time) (l *fleet.Ledger, settle func(now 
 	return l, settle
 }
 
-// A clock was ten minutes ahead when a group began, and then it was set right, and the group was started again. Its
-// server has seen the epoch of the time ahead: the group begins anew once, under a later epoch, and books again.
+// A group began while a clock was ten minutes ahead; the clock was corrected, and the group was started again. Its
+// server has seen the epoch from the fast clock: the group starts a later epoch once, and books again.
 func TestAnEpochOfAClockThatWasAhead(t *testing.T) {
 	now := time.Date(2026, 11, 22, 10, 0, 0, 0, time.UTC)
 	l, settle := aheadLedger(t, now)
@@ -56,7 +57,7 @@ func TestAnEpochOfAClockThatWasAhead(t *testing.T) {
 	}
 }
 
-// One view of a driver of that time has the group begin anew once, too.
+// A view of a driver from that time also causes exactly one new epoch.
 func TestAViewOfAClockThatWasAhead(t *testing.T) {
 	now := time.Date(2026, 11, 22, 10, 0, 0, 0, time.UTC)
 	l, settle := aheadLedger(t, now)

@@ -19,7 +19,7 @@ func moment(t *testing.T, text string) time.Time {
 	return at
 }
 
-// A group keeps 400 days that are over, and of each the dearest providers apart.
+// A group keeps 400 past days, and for each day the most expensive providers separately.
 func TestCostsAreBounded(t *testing.T) {
 	from := moment(t, "2026-01-01T00:00:00Z")
 	l := &fleet.Ledger{Group: "a", Epoch: "t0", Spec: storySpec()}
@@ -84,7 +84,7 @@ func costly(t *testing.T, at time.Time, hourly float64) *fleet.Ledger {
 	return l
 }
 
-// What a group has summed up survives the end of a run, and its history going back.
+// The sums of a group survive the end of a run and a reverted history.
 func TestCostsSurvive(t *testing.T) {
 	at := moment(t, "2026-11-30T20:00:00Z")
 	l := costly(t, at, 2)
@@ -106,7 +106,7 @@ func TestCostsSurvive(t *testing.T) {
 	require.Equal(t, l.Cost.Since, again.Cost.Since)
 }
 
-// What recovery finds costs what its booking says; one without a price is unknown, and not free.
+// A recovered instance costs the price in its booking; a booking without a price has an unknown price, not zero.
 func TestCostsOfWhatIsFound(t *testing.T) {
 	s := storySpec()
 	at := moment(t, "2026-11-10T00:00:00Z")

@@ -12,8 +12,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// A group remembers which provider each attempt asked and why, and why instances failed: each once, the last ones, in
-// few bytes, also when it begins anew.
+// A group remembers the provider and the reason of each attempt, and the reasons of failures: each entry once, only the
+// last ones, in few bytes, also across a new epoch.
 func TestChoices(t *testing.T) {
 	l := ledger(t)
 	require.NoError(t, operate(l, fleet.Grow, 1))

@@ -9,22 +9,22 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// object is what exists of one attempt: the slice, and what stands on it.
+// object holds the objects of one attempt: the slice, and the flags of the objects that need the slice.
 type object struct {
 	fleet.Found
 	granted string // the provider it was made on
 }
 
-// cluster is a provider cluster: what it offers, and what is between it and the consumer.
+// cluster is a provider cluster: its offer, and the peering between it and the consumer.
 type cluster struct {
 	id     string
 	nodes  int // how many instances fit
 	price  int // of each
 	peered bool
 	down   bool
-	// refusing: its people say no to us.
+	// refusing: the provider's administrators refuse us.
 	refusing bool
-	foreign  int // slices of somebody else
+	foreign  int // slices of another user
 }
 
 func contains(all []string, one string) bool { return slices.Contains(all, one) }
@@ -75,7 +75,7 @@ func (x *explorer) acquire(s *fleet.InstanceSpec, at fleet.Attempt, o *fleet.Off
 	}
 }
 
-// tell delivers what it is given, and knows nothing of what it has delivered before.
+// tell delivers its messages, without a record of earlier deliveries.
 type tell struct {
 	group, provider string
 	view            *fleet.View
@@ -122,7 +122,7 @@ func (t *tell) deliver(x *explorer) bool {
 	return all
 }
 
-// offers is what Discover finds: the providers with room, as far as they have published, and whether others are full.
+// offers is the result of Discover: the published providers with capacity, and whether other providers are full.
 type offers struct {
 	free []string
 	full bool
@@ -297,7 +297,7 @@ func (t *takeBack) pass(x *explorer, a *act) (any, bool) {
 	}
 	o := x.object(t.at)
 	if o != nil && t.at.Provider.ID != "" && t.at.Provider.ID != o.granted {
-		// Once somebody has cancelled a driver its id may be used again: a start that comes late goes to another provider.
+		// After a cancellation, the id of a driver may be used again: a late start goes to another provider.
 		if o = nil; x.mode < modeTerminate && !x.excused[t.at.Instance] {
 			x.violates("%s is taken back from %s, where it is not", t.at.ObjectName(), t.at.Provider.ID)
 		}
@@ -322,7 +322,7 @@ func (t *takeBack) pass(x *explorer, a *act) (any, bool) {
 	return t.ev, told.deliver(x)
 }
 
-// refusal is what a provider says that refuses us: sometimes it is over by itself.
+// refusal returns the refusal of a provider that refuses us; sometimes it expires automatically.
 func (x *explorer) refusal() *fleet.ProviderRefusal {
 	r := &fleet.ProviderRefusal{Kind: fleet.RefusingCordoned, Reason: "cordoned"}
 	if x.chance(50) {
@@ -372,7 +372,7 @@ func (p *repeer) pass(x *explorer, a *act) (any, bool) {
 		return nil, false
 	}
 	told := &tell{provider: id, report: &report}
-	if x.trouble(70) { // there are few of them
+	if x.trouble(70) { // reports are few
 		x.haunt(told)
 	}
 	told.deliver(x)

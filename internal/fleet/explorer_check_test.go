@@ -9,7 +9,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet/provider"
 )
 
-// picture is what the checks remember of a group from before a step.
+// picture is the state of a group before a step, for the checks.
 type picture struct {
 	epoch    string
 	next     int
@@ -25,8 +25,8 @@ func (x *explorer) look(l *fleet.Ledger) picture {
 	return p
 }
 
-// checkLedger holds a group after a step against what it was: nothing but CA, a loss, the hour of a failed instance or
-// a history that went back makes an instance stop counting (I1, I3), and nothing books one.
+// checkLedger compares a group after a step with its state before: only CA, a loss, the hour of a failed instance or a
+// reverted history makes an instance stop counting (I1, I3), and nothing else books one.
 func (x *explorer) checkLedger(before picture, l *fleet.Ledger) {
 	if before.epoch != l.Epoch {
 		return
@@ -65,7 +65,7 @@ func (x *explorer) checkLedger(before picture, l *fleet.Ledger) {
 	}
 }
 
-// checkOperation holds an operation against what it promises (I1, I2, I4, I7).
+// checkOperation checks an operation against its promises (I1, I2, I4, I7).
 func (x *explorer) checkOperation(before picture, target int, l *fleet.Ledger, c call, err error) {
 	if err != nil {
 		if before.epoch == l.Epoch && l.Target() != target {
@@ -108,7 +108,7 @@ func (x *explorer) checkOperation(before picture, target int, l *fleet.Ledger, c
 	}
 }
 
-// checkShrink holds a shrink against I4: it takes back as many as it can of those that are still to come, the youngest.
+// checkShrink checks a shrink against I4: it cancels as many unfinished instances as it can, the youngest first.
 func (x *explorer) checkShrink(before picture, l *fleet.Ledger, c call) {
 	if c.verb != fleet.Shrink || before.epoch != l.Epoch || before.revision == l.Revision {
 		return
@@ -143,7 +143,7 @@ func (x *explorer) publishGroup(r *run, l *fleet.Ledger) {
 	r.memo = s
 }
 
-// checkStops holds a group after a step against the views that it took: a driver that it does not wait for is told to
+// checkStops checks a group after a step against its input views: the group orders a driver that it does not know to
 // stop.
 func (x *explorer) checkStops(l *fleet.Ledger, views []fleet.View) {
 	if l.Recovering || l.Spec == nil {
@@ -154,7 +154,8 @@ func (x *explorer) checkStops(l *fleet.Ledger, views []fleet.View) {
 		ends := slices.ContainsFunc(views, func(later fleet.View) bool {
 			return later.Instance == v.Instance && later.End != fleet.EndNone
 		})
-		// One that went on when its group began anew is waited for; what it told of an earlier attempt comes late.
+		// The group waits for a driver that survived the group's new epoch; the driver's report on an earlier attempt is
+		// late.
 		wentOn := e != nil && e.Driver.Kind != "" && !e.Driver.Generation.Known() && v.Attempt < e.Attempt
 		if ends || wentOn || e != nil && e.Driver.Generation == v.Generation {
 			continue
@@ -167,7 +168,7 @@ func (x *explorer) checkStops(l *fleet.Ledger, views []fleet.View) {
 	}
 }
 
-// checkPeering holds what a provider believes after a report against what there is.
+// checkPeering compares the entity's state after a report with the actual peering.
 func (x *explorer) checkPeering(id string, t provider.Transition) {
 	made := t.From == fleet.Establishing || t.From == fleet.Repairing
 	removed := t.From == fleet.Removing || t.From == fleet.Compensating
@@ -177,8 +178,8 @@ func (x *explorer) checkPeering(id string, t provider.Transition) {
 	}
 }
 
-// checkHolds holds a provider against the releases that it was told within the hour. One that begins anew holds what
-// exists: a Join that hung may have made it since, and a group that began anew as well has taken it back.
+// checkHolds checks a provider against the releases that it received within the hour. A new entity holds the objects
+// that exist: a Join that hung may have created them since, and a group in a new epoch has adopted them.
 func (x *explorer) checkHolds(p *providerRun) {
 	for _, key := range p.p.LiveHolds() {
 		exists := slices.ContainsFunc(x.objects, func(o *object) bool {
@@ -190,8 +191,8 @@ func (x *explorer) checkHolds(p *providerRun) {
 	}
 }
 
-// checkDriver holds what a driver does against what has happened to it: one that is told to stop begins nothing more, a
-// grant for an attempt that it has left is given back, and it ends with a view.
+// checkDriver checks the actions of a driver against its events: a stopped driver starts nothing more, releases a grant
+// for an attempt that it has left, and ends with a view.
 func (x *explorer) checkDriver(d *driverRun, was int, ev driver.Event, actions []driver.Action) {
 	name := d.d.Instance.Name
 	gave := false
@@ -243,7 +244,7 @@ func (x *explorer) checkProvider(p *provider.State) {
 	}
 }
 
-// removesPeering is called when a peering goes: nobody may hold it (I11).
+// removesPeering runs when a peering is removed: no hold may exist on it (I11).
 func (x *explorer) removesPeering(c *cluster, runNumber int) {
 	r := x.runs["provider/"+c.id]
 	if r == nil || r.status != running {
@@ -286,7 +287,7 @@ func (x *explorer) undoes(key string) bool {
 // countUndo counts the undos that are started once the world is calm.
 func (x *explorer) countUndo(at fleet.Attempt) {
 	often := 3
-	if x.restored { // until Join gives up, which its group may believe over by what a worker told of the lost history
+	if x.restored { // until Join gives up, which a report from the lost history may hide from its group
 		often = 15
 	}
 	if x.calm {
@@ -316,8 +317,8 @@ func (x *explorer) undoStarted(at fleet.Attempt) {
 	}
 }
 
-// heals is called when something is put right that should not have gone wrong: without deaths of workflows only what CA
-// or people called off may leave something to find.
+// heals runs when a repair was necessary that should not have been: in a world without deaths of workflows, only CA or
+// operators cancel a step and may leave objects to find.
 func (x *explorer) heals(instance, what string) {
 	if x.mode < modeTerminate && !x.released[instance] && !x.harmed[instance] && !x.excused[instance] {
 		x.violates("%s: %s", instance, what)

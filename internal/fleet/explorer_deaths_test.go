@@ -41,8 +41,8 @@ func (x *explorer) terminate() {
 	}
 }
 
-// strand terminates a driver whose choice has been told to its group and not to the provider: that is asked minutes
-// later, when the group may have taken the attempt back.
+// strand terminates a driver whose choice was sent to its group and not yet to the provider. The provider receives the
+// request minutes later, when the group may already have undone the attempt.
 func (x *explorer) strand() {
 	s := x.servers[x.rng.IntN(len(x.servers))]
 	x.resize(s, fleet.Grow, 1)
@@ -81,7 +81,7 @@ func (x *explorer) discover() {
 	}
 }
 
-// hang terminates a driver whose Join hangs, and goes on to its end when CA has long given the instance back.
+// hang terminates a driver whose Join hangs. The Join completes long after CA has deleted the instance.
 func (x *explorer) hang() {
 	for _, a := range x.acts {
 		j, joins := a.do.(*join)
@@ -103,7 +103,7 @@ func (x *explorer) hang() {
 	}
 }
 
-// dieYoung terminates a group and starts it again at once, and once more.
+// dieYoung terminates a group, starts it again immediately, and repeats this once.
 func (x *explorer) dieYoung() {
 	for range 2 {
 		if r := x.runs["nodegroup/"+x.servers[0].spec.ID]; r != nil && r.status == running {
@@ -114,8 +114,8 @@ func (x *explorer) dieYoung() {
 	}
 }
 
-// crowd terminates a group when a scale-out has begun, and books all that it may have before that tells: there is no
-// room to take it back.
+// crowd terminates a group after a scale-out has begun, and books all its capacity before that scale-out reports: the
+// group has no room to adopt it.
 func (x *explorer) crowd() {
 	s := x.servers[x.rng.IntN(len(x.servers))]
 	x.resize(s, fleet.Grow, 1)
@@ -141,7 +141,7 @@ func (x *explorer) hurry() {
 	x.ca(x.servers[0])
 }
 
-// rush has the server start its group, and the group do what it can at once.
+// rush makes the server start its group, and the group execute its commands immediately.
 func (x *explorer) rush(s *server) {
 	for range 8 {
 		x.refresh(s)
@@ -158,7 +158,7 @@ func (x *explorer) rush(s *server) {
 	}
 }
 
-// failTask has a driver fail its workflow tasks, for ever.
+// failTask makes the workflow tasks of a driver fail without end.
 func (x *explorer) failTask() {
 	if r := x.pick(func(r *run) bool { _, is := r.actor.(*driverRun); return is && r.failing.IsZero() }); r != nil {
 		x.note("%s fails its task", r.id)
@@ -167,7 +167,7 @@ func (x *explorer) failTask() {
 	}
 }
 
-// reset begins an entity without a state, and a driver, also one that is closed, as it was a few tasks ago.
+// reset starts an entity without a state, and a driver (also a closed one) in its state of a few tasks ago.
 func (x *explorer) reset() {
 	ids := sortedIDs(x.runs)
 	if len(ids) == 0 {
@@ -201,7 +201,7 @@ func (x *explorer) reset() {
 	}
 }
 
-// goBack puts an old copy of all workflows back, as a restored database does. What was booked just before is lost.
+// goBack replaces all workflows by an old copy, as a restored database does. The latest bookings are lost.
 func (x *explorer) goBack() {
 	if x.saved != nil && x.chance(50) {
 		for _, s := range x.servers {
@@ -212,7 +212,7 @@ func (x *explorer) goBack() {
 		x.restore(x.saved)
 		x.saved = nil
 		for _, s := range x.servers {
-			if x.chance(50) { // it was started again: nobody knows what it had seen
+			if x.chance(50) { // the server restarted and lost its picture
 				s.picture = fleet.Snapshot{}
 				x.resize(s, fleet.Grow, 1)
 			}

@@ -19,8 +19,8 @@ func TestDefectsFit(t *testing.T) {
 	}
 }
 
-// TestExplorerFindsDefects makes each mistake, and has the explorer find it within its steps: from its own first seed,
-// and from three others that are drawn. Only with -defects; it changes no file.
+// TestExplorerFindsDefects makes each defect and requires the explorer to find it within its steps: from the defect's
+// own first seed, and from three more random seeds. Only with -defects; it changes no file.
 func TestExplorerFindsDefects(t *testing.T) {
 	if !*breakIt {
 		t.Skip("takes minutes: CONTRIBUTING.md has the command")

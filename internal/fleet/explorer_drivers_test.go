@@ -12,14 +12,14 @@ import (
 type driverRun struct {
 	d    *driver.Driver
 	kind fleet.DriverKind
-	// step is the activity of the step under way, doing what it does; free is what Discover found.
+	// step is the id of the running step's activity, and doing its work; free is the result of Discover.
 	step    int
 	doing   doer
 	free    []string
 	full    bool
 	telling int
 	end     fleet.End
-	stopped bool // it was told to stop
+	stopped bool // it received a stop
 }
 
 // What operators do to a driver.
@@ -143,7 +143,7 @@ func (d *driverRun) run(x *explorer, r *run, step fleet.Step) {
 	d.step = x.schedule(r, d.doing)
 }
 
-// choose is Select: its choice is made of what Discover found, and told as often as it is tried.
+// choose is Select: it chooses from the result of Discover, and each try sends the choice.
 func (d *driverRun) choose(x *explorer, view fleet.View, ev fleet.Event) doer {
 	if len(d.free) == 0 {
 		if ev.Kind = fleet.Refused; d.full {

@@ -21,7 +21,7 @@ type group struct {
 type providerRun struct {
 	p        *provider.State
 	inFlight map[int64]bool
-	released map[string]time.Time // when it was told to release a hold
+	released map[string]time.Time // when it received the release of a hold
 }
 
 func copyOf[T any](x *explorer, from T) T {
@@ -217,7 +217,7 @@ func (p *providerRun) task(x *explorer, r *run, in []any) {
 		x.schedule(r, &command{cmd: cmd, provider: p.p.ID, peering: p.p.PeeringInput()})
 	}
 	memo := p.p.Snapshot(x.now)
-	memo.Free = memo.Free.DeepCopy() // the state goes on changing its own
+	memo.Free = memo.Free.DeepCopy() // the state continues to change its own copy
 	r.memo = memo
 	if r.timer = p.p.Due(x.now); p.p.Over(x.now) {
 		x.end(r, completed)
@@ -281,7 +281,7 @@ func (c *command) pass(x *explorer, a *act) (any, bool) {
 	case fleet.CommandUndo:
 		x.undoStarted(*cmd.Attempt)
 		again := x.start("undo/"+cmd.Attempt.ObjectName(), true, &undo{at: *cmd.Attempt})
-		if !again && !a.ghost { // one that is delivered late was ordered before
+		if !again && !a.ghost { // a late delivery was ordered before
 			x.countUndo(*cmd.Attempt)
 		}
 		already(again)
@@ -328,7 +328,7 @@ func (c *command) recover(x *explorer, r *fleet.Result) {
 	}
 }
 
-// check describes first, and looks at what exists later.
+// check describes the workflow first, and lists the objects later.
 func (c *command) check(x *explorer, r fleet.Result) (any, bool) {
 	if c.statuses == nil {
 		for n, id := range c.drivers {
@@ -364,7 +364,7 @@ func (c *command) check(x *explorer, r fleet.Result) (any, bool) {
 	return r, true
 }
 
-// tell signals a workflow, and says what became of one that is closed.
+// tell signals a workflow, and returns the outcome for a closed one.
 func (x *explorer) tell(id string, message any) fleet.Outcome {
 	r := x.runs[id]
 	switch {

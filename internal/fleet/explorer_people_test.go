@@ -13,7 +13,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// server is what the server of CA knows of one group: the newest picture, and calls whose answers it lost.
+// server is the CA server's knowledge of one group: the newest picture, and the calls whose answers were lost.
 type server struct {
 	spec    *fleet.GroupSpec
 	picture fleet.Snapshot
@@ -33,8 +33,8 @@ func (x *explorer) group(id string) *fleet.Ledger {
 	return nil
 }
 
-// refresh is what the server does every few seconds: it reads, starts what does not run, and has a group that is behind
-// its picture begin anew.
+// refresh runs every few seconds in the server: it reads the groups, starts the missing ones, and makes a group that is
+// behind its picture start a new epoch.
 func (x *explorer) refresh(s *server) {
 	id := s.spec.ID
 	l := x.group(id)
@@ -55,7 +55,7 @@ func (x *explorer) refresh(s *server) {
 	}
 }
 
-// ca is one wish of the Cluster Autoscaler, or a call of before sent once more.
+// ca sends one request of Cluster Autoscaler, or repeats an earlier call.
 func (x *explorer) ca(s *server) {
 	if len(s.lost) > 0 && x.chance(30) {
 		c := s.lost[0]
@@ -90,7 +90,7 @@ func (x *explorer) release(s *server, names []string) {
 	x.operate(s, call{fleet.Release, r})
 }
 
-// request is a new one, given up after a while.
+// request returns a new operation, whose caller gives up after the given time.
 func (x *explorer) request(s *server, after time.Duration) fleet.Request {
 	s.calls++
 	return fleet.Request{
@@ -99,7 +99,7 @@ func (x *explorer) request(s *server, after time.Duration) fleet.Request {
 	}
 }
 
-// operate sends a call to the group. Its answer may be lost; then the same call may come once more.
+// operate sends a call to the group. Its answer may be lost; then the call may be repeated.
 func (x *explorer) operate(s *server, c call) {
 	l := x.group(s.spec.ID)
 	if l == nil {
@@ -137,7 +137,7 @@ func (x *explorer) sameRows(got, want fleet.Snapshot) {
 	}
 }
 
-// disturb is what people and machines do to the system, as far as this world goes.
+// disturb acts as people and machines that disturb the system, within the world's mode.
 func (x *explorer) disturb() {
 	kinds := []func(){x.breakCluster, x.tooLate, x.restart}
 	if x.mode >= modePeople {
@@ -153,7 +153,7 @@ func (x *explorer) disturb() {
 	kinds[x.rng.IntN(len(kinds))]()
 }
 
-// restart has a server begin anew: it knows nothing of what it has seen, and sends no call of before.
+// restart restarts a server: it has no picture, and repeats no earlier call.
 func (x *explorer) restart() {
 	s := x.servers[x.rng.IntN(len(x.servers))]
 	x.note("the server of %s is restarted", s.spec.ID)
@@ -178,7 +178,7 @@ func (x *explorer) breakCluster() {
 	}
 }
 
-// harm takes away what we made, or makes it unready.
+// harm removes an object that we created, or makes it unready.
 func (x *explorer) harm() {
 	if len(x.objects) == 0 {
 		return
@@ -207,7 +207,7 @@ func (x *explorer) harm() {
 	}
 }
 
-// unpeer is what a person does to a peering that nothing stands on.
+// unpeer acts as a person who removes an unused peering.
 func (x *explorer) unpeer() {
 	for _, c := range x.clusters {
 		r := x.runs["provider/"+c.id]
@@ -238,7 +238,7 @@ func (x *explorer) fact(o *object, kind fleet.EventKind) {
 	}
 }
 
-// pick is a running workflow that accept takes; nil when there is none.
+// pick returns a random running workflow that accept selects, or nil.
 func (x *explorer) pick(accept func(*run) bool) *run {
 	var all []*run
 	for _, r := range x.active {
@@ -284,7 +284,7 @@ func (x *explorer) pause() {
 	x.operate(s, call{fleet.Pause, r})
 }
 
-// cordon is an operator's word to a provider: true cordons it.
+// cordon is an operator's order to a provider: true cordons it.
 type cordon bool
 
 func (x *explorer) cordon() {

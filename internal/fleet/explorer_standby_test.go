@@ -18,7 +18,7 @@ func (x *explorer) changeStandby(s *server) {
 	x.note("%s keeps %d peerings ready, %s costs %d", spec.ID, spec.Standby, c.id, c.price)
 }
 
-// rankStandby is the look at the providers, as activities do it.
+// rankStandby ranks the providers, as the activities do it.
 func (x *explorer) rankStandby(q fleet.StandbyQuestion) []fleet.StandbyRow {
 	var all []choice.Candidate
 	var peers []fleet.Provider

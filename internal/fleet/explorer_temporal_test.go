@@ -7,8 +7,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// temporal is what the explorer knows of workflows: their runs, with inboxes that keep what was sent, and the
-// activities under way. All of it is data, so that an old copy can be put back.
+// temporal is the explorer's model of workflows: their runs with their inboxes, and the running activities. It is plain
+// data, so that an old copy can be restored.
 type temporal struct {
 	runs   map[string]*run // the newest run of each id
 	active []*run
@@ -40,13 +40,13 @@ type run struct {
 	spins   int // tasks in a row that did nothing but leave a timer that is due
 }
 
-// actor is what a workflow does with what has come; clone shares nothing that task changes.
+// actor is the code of a workflow: task handles new messages; clone shares nothing that task changes.
 type actor interface {
 	task(x *explorer, r *run, in []any)
 	clone() actor
 }
 
-// act is an activity. It is executed until it says that it is done; its result may be lost, and then it runs again.
+// act is an activity. It runs until it is done; its result may be lost, and then it runs again.
 type act struct {
 	serial    int
 	owner     *run
@@ -54,10 +54,10 @@ type act struct {
 	notBefore time.Time
 	cancelled bool
 	tries     int
-	ghost     bool // its try was given up, and nobody waits for it
+	ghost     bool // its try was given up, so its result has no receiver
 }
 
-// doer is what an activity does: one pass; done is false when it is to be tried again.
+// doer is the work of an activity: pass is one pass; done is false when it must be repeated.
 type doer interface {
 	pass(x *explorer, a *act) (result any, done bool)
 }
@@ -102,7 +102,8 @@ func (x *explorer) end(r *run, s status) {
 	x.active = slices.DeleteFunc(x.active, func(other *run) bool { return other == r })
 }
 
-// continueAsNew replaces a run by the next one of its chain. What came meanwhile is kept only when it has a state.
+// continueAsNew replaces a run by the next run of its chain. Messages that arrived during this time are kept only when
+// keep is set.
 func (x *explorer) continueAsNew(r *run, a actor, keep bool) {
 	inbox := slices.DeleteFunc(r.inbox, func(m any) bool { _, is := m.(ended); return is || !keep })
 	memo := r.memo
@@ -148,7 +149,7 @@ func (x *explorer) execute(a *act) {
 		return
 	}
 	if zombie && joins {
-		x.excused[j.at.Instance] = true // it may finish what has just been found unfinished
+		x.excused[j.at.Instance] = true // it may complete objects that were just seen incomplete
 	}
 	result, done := a.do.pass(x, a)
 	if done && x.trouble(10) {
@@ -168,8 +169,8 @@ func (x *explorer) execute(a *act) {
 	}
 }
 
-// haunt has a worker that hung in the middle of a delivery go on later, long after its try was given up or done again:
-// what it delivers comes late, twice, or after what was sent since.
+// haunt lets a worker that hung during a delivery continue later, long after its try was given up or repeated: its
+// message arrives late, twice, or after newer messages.
 func (x *explorer) haunt(do doer) {
 	switch was := do.(type) {
 	case *tell:
@@ -201,7 +202,7 @@ func (x *explorer) drop(a *act) {
 	x.acts = slices.DeleteFunc(x.acts, func(other *act) bool { return other == a })
 }
 
-// copy is all of it as it is now.
+// copy returns a copy of the whole model.
 func (t *temporal) copy() *temporal {
 	c := &temporal{runs: map[string]*run{}, serial: t.serial}
 	copies := map[*run]*run{}
@@ -229,14 +230,14 @@ func (t *temporal) copy() *temporal {
 	return c
 }
 
-// restore puts an old copy back. Workers may still be at what they did before, once.
+// restore replaces the model by an old copy. Workers may still complete their earlier work once.
 func (x *explorer) restore(old *temporal) {
 	serial, acts := x.serial, x.acts
 	x.temporal = *old.copy()
 	x.serial = serial + 1
 	clear(x.over)
 	x.restored = true
-	x.pass(time.Second) // Temporal stands still while its database is replaced
+	x.pass(time.Second) // Temporal stops while its database is replaced
 	for _, a := range acts {
 		if x.chance(30) {
 			x.acts = append(x.acts, a)

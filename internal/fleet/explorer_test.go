@@ -22,10 +22,10 @@ var (
 	exploreSteps = flag.Int("steps", 100_000, "how many steps the explorer takes over all worlds")
 )
 
-// worldSteps is how many steps one world lives before it comes to rest.
+// worldSteps is the number of steps in one world before its final rest.
 const worldSteps = 1000
 
-// What may happen in a world; each mode includes those before it.
+// The faults of a world; each mode includes the modes before it.
 const (
 	modeLoad = iota // messages and results are only late
 	modeFaults
@@ -36,9 +36,9 @@ const (
 )
 
 // TestExplorer runs every Step of this package against one model of the world: messages are lost before they are sent,
-// sent twice and late, results are lost, entities continue as new, people cancel, terminate, reset and restore, nodes
-// and providers vanish. Every world then comes to rest. A failure names its seed: run again with -run Explorer -seed N
-// -steps 1 -v.
+// or sent twice and late; results are lost, entities continue as new, people cancel, terminate, reset and restore,
+// nodes and providers vanish. Every world ends with a rest. A failure names its seed: run again with -run Explorer
+// -seed N -steps 1 -v.
 func TestExplorer(t *testing.T) {
 	counts := map[string]int{}
 	for n := 0; n*worldSteps < *exploreSteps; n++ {
@@ -86,18 +86,19 @@ type explorer struct {
 	round    roundUnderWay
 
 	names, released, harmed, excused, operations map[string]bool
-	calledOff                                    map[string]bool // holds that a choice asked for when it was called off
-	over                                         map[string]over // by name: when its group was rid of it
+	calledOff                                    map[string]bool // holds that a choice requested when it was cancelled
+	over                                         map[string]over // by name: when its group released it
 	undone                                       map[string]int  // how often, since the world is calm
 }
 
-// over is when a group released what it knew.
+// over is the time and the state when a group released an instance.
 type over struct {
 	epoch string
 	at    time.Time
 }
 
-// roundUnderWay is the round under way: what it has read of the entities, and which groups it could not read.
+// roundUnderWay is the running round: the states that it has read of the entities, and the groups that it could not
+// read.
 type roundUnderWay struct {
 	id        fleet.RoundID
 	next      time.Time
@@ -107,7 +108,7 @@ type roundUnderWay struct {
 	pending   bool
 }
 
-// publishedProvider is what the entity of cluster n has published.
+// publishedProvider is the last published state of the entity of cluster n.
 type publishedProvider struct {
 	n int
 	fleet.ProviderSnapshot
@@ -162,7 +163,7 @@ func (x *explorer) explore() {
 
 func (x *explorer) chance(percent int) bool { return x.rng.IntN(100) < percent }
 
-// trouble is a chance that something goes wrong; never once the world comes to rest.
+// trouble returns true with the given chance, for a fault; never during the final rest.
 func (x *explorer) trouble(percent int) bool {
 	if x.calm || x.mode == modeLoad && percent == 3 {
 		return false
@@ -205,7 +206,7 @@ func (x *explorer) idle() bool {
 	return true
 }
 
-// someAct executes one activity, someTask one workflow task; false when there is none to execute now.
+// someAct executes one activity, someTask one workflow task; false means that none can run now.
 func (x *explorer) someAct() bool {
 	var ready []*act
 	for _, a := range x.acts {
@@ -248,8 +249,8 @@ func (x *explorer) someTask() bool {
 
 func (x *explorer) pass(d time.Duration) { x.now = x.now.Add(d) }
 
-// compare is one half of a round: what the entities publish is read first, and what exists listed later. Another leader
-// may take over at any time: it goes on with a higher term.
+// compare runs one half of a round: the published states of the entities are read first, and the objects are listed
+// later. Another leader may take over at any time and continues with a higher term.
 func (x *explorer) compare() {
 	c := &x.round
 	switch {
@@ -267,7 +268,8 @@ func (x *explorer) compare() {
 	}
 }
 
-// readBooked reads what the entities publish. One that does not answer is not judged in this round, and nothing of it.
+// readBooked reads the published states of the entities. An entity that does not answer is not judged in this round,
+// and neither are its objects.
 func (x *explorer) readBooked() {
 	c := &x.round
 	c.groups, c.providers, c.unread = nil, nil, map[string]bool{}
@@ -320,7 +322,7 @@ func (x *explorer) compareBooked() {
 	}
 }
 
-// rest lets the world go on without any fault, for hours, and looks at what is left.
+// rest runs the world without faults for hours, and checks the remaining state.
 func (x *explorer) rest() {
 	if x.mode >= modePeople {
 		x.unpeer()
@@ -335,7 +337,7 @@ func (x *explorer) rest() {
 	}
 	end := x.now.Add(150 * time.Minute)
 	for resume := 0; x.now.Before(end) && !x.Failed(); resume++ {
-		if resume < 3 && x.mode >= modePeople { // nobody has to help after load and faults alone (I12)
+		if resume < 3 && x.mode >= modePeople { // load and faults alone need no operator (I12)
 			x.resume()
 		}
 		for n := 0; x.someAct() || x.someTask(); n++ {
@@ -376,7 +378,7 @@ func (x *explorer) endForgotten() {
 	}
 }
 
-// resume is what an operator does at last: groups and providers go on, and stuck instances are tried again.
+// resume acts as an operator at the end: groups and providers are resumed, and stuck instances are retried.
 func (x *explorer) resume() {
 	x.signalAll()
 	for _, c := range x.clusters {

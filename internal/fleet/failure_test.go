@@ -64,7 +64,7 @@ func TestACodeOfAnotherVersionIsJudgedAsInternal(t *testing.T) {
 	}
 }
 
-// People read one sentence of what has happened, and one of what to do.
+// Every code has one sentence about the failure, and one sentence about the repair.
 func TestEveryCodeIsExplained(t *testing.T) {
 	for _, row := range fleet.CodeTable {
 		for _, text := range []string{row.Means, row.Remedy} {

@@ -10,7 +10,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// A group remembers whom its attempts failed on, where it weighs that, and tells the drivers that it starts later.
+// A group with a selection remembers the providers on which its attempts failed, and passes them to the drivers that it
+// starts later.
 func TestAGroupRemembersFailures(t *testing.T) {
 	for name, weigh := range map[string]bool{"weighed": true, "not weighed": false} {
 		t.Run(name, func(t *testing.T) {
@@ -32,7 +33,7 @@ func TestAGroupRemembersFailures(t *testing.T) {
 			refused := fleet.NewFailure(fleet.CodeTimeout, "milan", "", "no answer")
 			tell(1, 1, "milan", nil, t0)
 			tell(2, 2, "turin", refused, t0.Add(time.Minute))
-			tell(3, 3, "rome", refused, t0.Add(2*time.Minute)) // turin was full, for which nobody is blamed
+			tell(3, 3, "rome", refused, t0.Add(2*time.Minute)) // a full turin is not a failure
 			full := fleet.NewFailure(fleet.CodeNoCapacity, "rome", "", "full")
 			tell(4, 4, "pisa", full, t0.Add(3*time.Minute))
 			want := map[string][]time.Time(nil)
@@ -50,7 +51,7 @@ func TestAGroupRemembersFailures(t *testing.T) {
 	}
 }
 
-// Only a provider that refused, could not be reached or ran out of time is remembered as one that failed.
+// Only a provider that refused, was unreachable or ran out of time is remembered as failed.
 func TestAGroupRemembersOnlyCodesThatBlame(t *testing.T) {
 	for _, code := range fleet.Codes {
 		l := ledger(t)
@@ -68,7 +69,7 @@ func TestAGroupRemembersOnlyCodesThatBlame(t *testing.T) {
 	}
 }
 
-// What is remembered has a bound: the last five of a provider, and three hours.
+// The memory of failures has bounds: the last five of a provider, and three hours.
 func TestFailuresAreBounded(t *testing.T) {
 	l := ledger(t)
 	changed := spec()

@@ -35,7 +35,8 @@ func TestFoundsAreSmallOnTheWire(t *testing.T) {
 	require.Error(t, json.Unmarshal([]byte(`{"found":"bm8="}`), &back), "not compressed")
 }
 
-// What cannot be packed or unpacked is an error, and what was there before is not mixed with what comes.
+// Data that cannot be packed or unpacked is an error, and decoding replaces earlier contents and does not mix with
+// them.
 func TestCodecErrors(t *testing.T) {
 	_, err := fleet.Encode(make(chan int))
 	require.ErrorContains(t, err, "encode chan int")

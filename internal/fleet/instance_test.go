@@ -27,7 +27,7 @@ func spec() *fleet.GroupSpec {
 		Budgets: fleet.Budgets{Total: metav1.Duration{Duration: 10 * time.Minute}}}}
 }
 
-// play drives an instance through events; those that conclude a step conclude the one it is at.
+// play applies events to an instance; events that end a step end the current one.
 func play(t *testing.T, i *fleet.Instance, events ...fleet.Event) {
 	t.Helper()
 	for _, ev := range events {
@@ -105,7 +105,7 @@ func TestStaleEventsChangeNothing(t *testing.T) {
 	require.Error(t, err)
 }
 
-// Names of attempts are read back; those of others are not.
+// Names of attempts are parsed; other names are refused.
 func TestParseObjectName(t *testing.T) {
 	instance, attempt, ok := fleet.ParseObjectName("standard", fleet.ObjectName("standard-x-12", 3))
 	require.True(t, ok)
@@ -118,7 +118,7 @@ func TestParseObjectName(t *testing.T) {
 	}
 }
 
-// The row of an instance shows CA what becomes of it, and people why it has failed or was lost.
+// The row of an instance shows the state to CA, and to people the reason of a failure or loss.
 func TestRowOfAnInstance(t *testing.T) {
 	lost := &fleet.Failure{Code: fleet.CodeLost, Message: "gone"}
 	timeout := &fleet.Failure{Code: fleet.CodeTimeout, Message: "late"}
@@ -149,7 +149,7 @@ func TestRowOfAnInstance(t *testing.T) {
 	}
 }
 
-// Since when a Node is not ready is since when it was first heard, until it is ready again.
+// NotReadySince is the time of the first report that the Node is not ready, until it is ready again.
 func TestNotReadySince(t *testing.T) {
 	i := fleet.NewInstance("standard-x-1", &spec().InstanceSpec, t0)
 	i.Phase = fleet.Ready
@@ -167,7 +167,7 @@ func TestNotReadySince(t *testing.T) {
 	require.Equal(t, t0.Add(2*time.Hour), i.NotReadySince)
 }
 
-// The views that steps tell by themselves.
+// The views that steps send automatically.
 func TestViewsOfSteps(t *testing.T) {
 	v := fleet.View{Instance: "standard-x-1", Sequence: 3, Phase: fleet.Selecting, Attempt: 1, Stuck: "cancelled",
 		Failure: &fleet.Failure{Code: fleet.CodeTimeout}}
@@ -184,7 +184,7 @@ func TestViewsOfSteps(t *testing.T) {
 	require.Empty(t, returned.Stuck)
 }
 
-// An event that a row does not name means nothing there: it changes nothing, and says so.
+// An event that a row does not name has no effect there: it changes nothing, and Apply returns an error.
 func TestEventsThatMeanNothing(t *testing.T) {
 	for _, row := range fleet.Machine {
 		for _, kind := range fleet.EventKinds {
@@ -202,7 +202,7 @@ func TestEventsThatMeanNothing(t *testing.T) {
 	}
 }
 
-// Registered is a Node that carries the id: of one that joins when it is seen, and of every Ready one.
+// Registered holds for every Ready instance, and for a joining one whose Node carries the id.
 func TestRegistered(t *testing.T) {
 	i := fleet.NewInstance("standard-x-1", &spec().InstanceSpec, t0)
 	play(t, &i, done, done, chooseA, done)
@@ -216,7 +216,7 @@ func TestRegistered(t *testing.T) {
 	require.False(t, i.Row().Registered)
 }
 
-// A provider is refused once, and nobody is where no provider was chosen.
+// Refused holds a provider once, and no entry when no provider was chosen.
 func TestRefusedOnce(t *testing.T) {
 	i := fleet.NewInstance("standard-x-1", &spec().InstanceSpec, t0)
 	play(t, &i, done, done, chooseA, done, refused, done, chooseA, done, refused)

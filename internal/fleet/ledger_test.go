@@ -82,8 +82,8 @@ func TestOperationsRunOnceAndNotLate(t *testing.T) {
 	require.False(t, l.Ops.Has("a"))
 }
 
-// Random operations, and walks through the table that mostly go on, against a model: the target is what a counter would
-// say, and never leaves its bounds (I1, I4).
+// Random operations and mostly successful walks through the table are compared with a model: the target size equals a
+// separate counter, and never leaves its bounds (I1, I4).
 func TestLedgerAgainstModel(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 4))
 	l := ledger(t)
@@ -146,7 +146,7 @@ func walk(t *testing.T, rng *rand.Rand, e *fleet.Entry, visits map[fleet.Phase]i
 		kind = fleet.Done
 	}
 	if kind == fleet.Deleted && !e.Leaving {
-		return 0 // the group applies it only to what is leaving
+		return 0 // the group applies it only to deleted instances
 	}
 	was, counted := e.Phase, e.Counts()
 	_, _ = e.Apply(fleet.Event{Kind: kind, Step: was.Row().Step, Attempt: e.Attempt, Offer: &fleet.Offer{Provider: "p"}},
@@ -177,7 +177,7 @@ func requireSnapshot(t *testing.T, l *fleet.Ledger) {
 	require.Equal(t, s.Target, counting)
 }
 
-// Instances with one spec share it, also those that were found with a copy of their own.
+// Instances with equal specs share one spec, even when recovery found them with copies.
 func TestInstancesShareTheirSpec(t *testing.T) {
 	l, _ := recoveredLedger(t, 3, t0)
 	for _, e := range l.Entries {
@@ -186,8 +186,8 @@ func TestInstancesShareTheirSpec(t *testing.T) {
 	}
 }
 
-// A group has at most fifty scale-outs under way that have named no provider, and starts more when half of them have;
-// those that wait for longer than their budget fail.
+// A group runs at most fifty scale-outs without a provider, and starts more when half of these have chosen. Instances
+// that wait longer than their budget fail.
 func TestABurstIsStartedInBatches(t *testing.T) {
 	l := ledger(t)
 	l.Spec.Max = 200
@@ -223,7 +223,8 @@ func TestABurstIsStartedInBatches(t *testing.T) {
 	require.Equal(t, 120, l.Target(), "failed ones count")
 }
 
-// Of what is on its way as much is reserved as it may cost, and nothing of what has failed or costs already.
+// An instance that is being created reserves its highest possible price. A failed instance, and an instance that
+// already costs, reserve nothing.
 func TestWhatIsReserved(t *testing.T) {
 	l := ledger(t)
 	require.NoError(t, l.Operate(fleet.Grow, fleet.Request{Delta: 4, PriceCap: 2,
@@ -243,7 +244,7 @@ func TestWhatIsReserved(t *testing.T) {
 	require.True(t, fleet.IsRefused(err, fleet.RefusedSpending), "%v", err)
 }
 
-// Names of released instances are remembered for an hour, and the last 2,000 of them.
+// Names of released instances are remembered for one hour, at most the last 2,000 names.
 func TestReleasedNamesAreRemembered(t *testing.T) {
 	l := ledger(t)
 	gone := func(n int) []fleet.ReleasedInstance {
@@ -263,7 +264,7 @@ func TestReleasedNamesAreRemembered(t *testing.T) {
 	require.Len(t, l.Released, 2000)
 }
 
-// What a driver has left is undone in the order of the attempts, each once.
+// Attempts that a driver has left are undone in their order, each once.
 func TestUndoneOnce(t *testing.T) {
 	l := ledger(t)
 	require.NoError(t, operate(l, fleet.Grow, 1))
@@ -290,7 +291,8 @@ func TestUndoneOnce(t *testing.T) {
 	require.Empty(t, undone(5, 4, 0))
 }
 
-// Those that wait are started when there is room for all of them, however many are under way.
+// The last waiting instances of a burst start when the limit has room for every one, regardless of the number that
+// already runs.
 func TestTheLastOfABurst(t *testing.T) {
 	l := ledger(t)
 	l.Spec.Max = 200
@@ -304,7 +306,7 @@ func TestTheLastOfABurst(t *testing.T) {
 	}
 	require.Equal(t, fleet.ScaleOut, l.Entries[51].Driver.Kind)
 
-	for _, e := range l.Entries { // a hundred of those that are silent are looked at, at once
+	for _, e := range l.Entries { // one inspection covers a hundred silent instances
 		e.Driver.Start = 0
 	}
 	require.NoError(t, operate(l, fleet.Grow, 60))
@@ -317,7 +319,7 @@ func TestTheLastOfABurst(t *testing.T) {
 	require.Len(t, last.Instances, 100)
 }
 
-// A driver is started with what its group knows, as long as it is wanted.
+// A driver is started with its group's data, as long as the instance is wanted.
 func TestDriverInput(t *testing.T) {
 	l := ledger(t)
 	require.NoError(t, operate(l, fleet.Grow, 3))
@@ -337,7 +339,7 @@ func TestDriverInput(t *testing.T) {
 	require.Nil(t, l.DriverInput(fleet.Command{Instance: "standard-x-9"}))
 }
 
-// The newest attempt that is whole speaks for its instance, else the newest of all, in whatever order they are listed.
+// The newest complete attempt represents its instance, else the newest attempt, regardless of their order in the list.
 func TestWhoSpeaksForAnInstance(t *testing.T) {
 	attempt := func(n int, whole bool) fleet.Found {
 		return fleet.Found{Attempt: fleet.Attempt{Group: "a", Instance: "a-t0-1", Number: n,
@@ -371,7 +373,8 @@ func TestWhoSpeaksForAnInstance(t *testing.T) {
 	}
 }
 
-// A group that begins anew within the second of its epoch begins in the next one, and forgets specs that nobody has.
+// A group that starts a new epoch within the second of its epoch uses the next second. It drops specs that no instance
+// uses.
 func TestEpochsAreNotUsedAgain(t *testing.T) {
 	l := fleet.NewLedger("standard", t0)
 	l.Step(fleet.GroupInput{Result: &fleet.Result{ID: 1, Outcome: fleet.OutcomeDone}}, t0.Add(time.Second))

@@ -37,7 +37,7 @@ func lost(found []fleet.Found) (facts []fleet.Fact) {
 	return facts
 }
 
-// Facts that come together cost one look, not one each: a look lists everything.
+// Facts that arrive together cost one inspection, not one each: an inspection lists every object.
 func TestInstancesInDoubtShareALook(t *testing.T) {
 	now := time.Unix(2_000_000, 0)
 	l, found := recoveredLedger(t, 5, now)
@@ -66,7 +66,7 @@ func TestALookThatShowsNothingAtAllIsNotBelieved(t *testing.T) {
 	require.Equal(t, 2, l.Target())
 }
 
-// Lost is what a round has sentenced if it is still as the round saw it, which it is not when it has changed since.
+// A loss takes effect only when the instance is unchanged since the round read it.
 func TestSentences(t *testing.T) {
 	now := time.Unix(2_000_000, 0)
 	for name, c := range map[string]struct {
@@ -115,7 +115,8 @@ func TestSentences(t *testing.T) {
 	}
 }
 
-// When more than three drivers and more than a tenth of them fail their tasks, it is the build: none is replaced.
+// When more than three drivers and more than a tenth of all drivers fail their tasks, the build is faulty: the group
+// replaces no driver.
 func TestABuildThatFails(t *testing.T) {
 	for _, c := range []struct {
 		failing, all int

@@ -36,7 +36,7 @@ func isPhase(p fleet.Phase) bool {
 	return slices.ContainsFunc(fleet.Machine, func(r fleet.Row) bool { return r.Phase == p })
 }
 
-// What CA's release leads to from every phase, when every step then reaches its end.
+// The phases after a DeleteNodes call in every phase, when every step then succeeds.
 func TestReleasedFromEveryPhase(t *testing.T) {
 	for _, row := range fleet.Machine {
 		p, path := row.Phase, []fleet.Phase{row.Phase}
@@ -52,7 +52,7 @@ func TestReleasedFromEveryPhase(t *testing.T) {
 	}
 }
 
-// The moves that are meant, each with its reason; what the documents' golden shows is only what they are.
+// The intended moves, each with its reason; the golden file of the docs shows only the actual moves.
 func TestMovesAreThoseOfTheDesign(t *testing.T) {
 	type ends = map[fleet.EventKind]fleet.Move
 	undo, away := fleet.Move{To: fleet.Failed, Undo: true}, fleet.Move{To: fleet.Discovering, Blame: true, Undo: true}
@@ -67,14 +67,14 @@ func TestMovesAreThoseOfTheDesign(t *testing.T) {
 		// Full is not refused: look again.
 		fleet.Selecting: {fleet.Again: to(fleet.Discovering), fleet.Refused: to(fleet.Failed),
 			fleet.Deadline: to(fleet.Failed)},
-		// A capacity refusal or silence blames nobody and leaves nothing to undo.
+		// A refusal for capacity, or silence, excludes no provider and leaves nothing to undo.
 		fleet.Peering: {fleet.Again: to(fleet.Discovering), fleet.Refused: {To: fleet.Discovering, Blame: true},
 			fleet.Deadline: ignored, fleet.Cancelled: to(fleet.Failed)},
 		fleet.Joining: {fleet.Refused: away, fleet.GaveUp: away, fleet.Cancelled: undo, fleet.Deadline: ignored,
 			fleet.Registered: {}, fleet.Lost: ignored},
 		fleet.Ready: {fleet.Lost: {To: fleet.Draining, Force: true}, fleet.Deleted: to(fleet.Draining), fleet.Done: ignored,
 			fleet.Refused: ignored, fleet.Cancelled: ignored, fleet.Deadline: ignored, fleet.NotReady: {}},
-		// Whatever becomes of the pods, the slice is taken back; only a person stops it.
+		// The slice is returned regardless of the drain's result; only a person stops it.
 		fleet.Draining: {fleet.GaveUp: {To: fleet.Unpeering, Force: true}, fleet.Refused: {To: fleet.Unpeering, Force: true},
 			fleet.Cancelled: {Stuck: true}, fleet.Lost: {Force: true}},
 		fleet.Unpeering: {fleet.Done: to(fleet.Released), fleet.Refused: ignored, fleet.GaveUp: ignored,

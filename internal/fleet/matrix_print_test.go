@@ -100,7 +100,7 @@ func (m PeeringMove) String() string {
 	return s
 }
 
-// condition is what must hold for a move to end in another phase than the event alone leads to.
+// condition is the requirement for a move to end in another phase than the event alone leads to.
 type condition struct {
 	name string
 	to   PeeringPhase

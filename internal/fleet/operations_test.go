@@ -80,7 +80,8 @@ func TestRefusedOperations(t *testing.T) {
 	}
 }
 
-// An operation that shows that history went back is let in, so that the group begins anew; it books nothing itself.
+// An operation that shows a reverted history is accepted, so that the group starts a new epoch; the operation itself
+// books nothing.
 func TestOperationOfAServerThatHasSeenMore(t *testing.T) {
 	l := ledger(t)
 	r := fleet.Request{Operation: fleet.Operation{ID: "a", GiveUpAt: t0.Add(time.Second)}, Delta: 1,
@@ -113,7 +114,7 @@ func TestAnOfferIsBoundByItsNodes(t *testing.T) {
 	require.NotEqual(t, fleet.HoldRefused, acquire("lca-a-x-3-1").State, "there is room again")
 }
 
-// What is still executed for a group that begins anew is over then: its results answer none of the new commands.
+// A new epoch ends the running commands of the earlier one: their results do not answer any new command.
 func TestResultsOfTheLifeBeforeAnswerNothing(t *testing.T) {
 	l := ledger(t)
 	require.NoError(t, operate(l, fleet.Grow, 3))

@@ -10,8 +10,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// restored is a group whose history was restored from a backup in which one instance grew, and a view of its driver.
-// What the backup does not know: that CA has deleted the instance since.
+// restored returns a group that was restored from a backup with one growing instance, and a view of its driver. CA has
+// deleted the instance since the backup.
 func restored(t *testing.T) (l *fleet.Ledger, settle func(time.Time) int, v fleet.View, now time.Time) {
 	t.Helper()
 	now = time.Date(2026, 11, 22, 10, 0, 0, 0, time.UTC)
@@ -60,7 +60,7 @@ func TestDriverOfARestoredHistoryIsStopped(t *testing.T) {
 	}
 }
 
-// A driver goes on when its group was only terminated: nobody has seen more of the group than it knows.
+// A driver continues when its group was only terminated: no caller has seen more of the group than the group itself.
 func TestDriverOfATerminatedGroupGoesOn(t *testing.T) {
 	_, _, v, now := restored(t)
 	l, _ := aheadLedger(t, now.Add(time.Minute))
@@ -70,8 +70,8 @@ func TestDriverOfATerminatedGroupGoesOn(t *testing.T) {
 	require.Equal(t, 1, l.Target())
 }
 
-// A group that was terminated, or whose history was reverted, takes over whether it was paused from what the observer
-// has saved. A group that goes on keeps its own value.
+// A group that was terminated, or whose history was reverted, takes its pause from the value that the observer has
+// saved. A group that continues keeps its own value.
 func TestPauseOutlivesTheGroup(t *testing.T) {
 	now := time.Date(2026, 11, 22, 10, 0, 0, 0, time.UTC)
 	yes, no := true, false

@@ -47,8 +47,8 @@ func scaleIns(l *fleet.Ledger) map[string]int {
 	return running
 }
 
-// More scale-ins than a group runs at once are stuck on one provider: those on another one start all the same, and so
-// do the others on the same one, once the drains of those before them must be over.
+// More scale-ins than a group runs concurrently are stuck on one provider. Scale-ins on another provider start
+// regardless, and further ones on the same provider start when the budgets of the earlier drains have expired.
 func TestStuckScaleInsHoldNoOtherUp(t *testing.T) {
 	const stuck = 150
 	now := time.Unix(2_000_000, 0)
@@ -67,8 +67,8 @@ func TestStuckScaleInsHoldNoOtherUp(t *testing.T) {
 	require.Equal(t, map[string]int{"milan": stuck, "rome": 1}, scaleIns(l))
 }
 
-// All nodes of a dead provider go at once, however many they are: what takes their pods away waits for nobody. They
-// hold nothing up that is released there, and nothing that was released holds them up.
+// All nodes of a dead provider are removed immediately, regardless of their number: their forced drains wait for no
+// slot. They delay no deletion on this provider, and no deletion delays them.
 func TestLostNodesAllGoAtOnce(t *testing.T) {
 	const lost, released, more = 150, 110, 3
 	now := time.Unix(2_000_000, 0)

@@ -49,7 +49,7 @@ func TestGroupTaint(t *testing.T) {
 	require.Len(t, spec.Taints, 1, "the spec is left alone")
 }
 
-// What docs/configuration.md promises where a group says nothing.
+// The defaults that docs/configuration.md promises.
 func TestDefaultBudgets(t *testing.T) {
 	of := func(d time.Duration) metav1.Duration { return metav1.Duration{Duration: d} }
 	term := func(d time.Duration) *fleet.Term { return &fleet.Term{Duration: of(d)} }
@@ -113,7 +113,7 @@ func TestSmallValues(t *testing.T) {
 	require.Zero(t, s.Peered(fleet.HoldRefused))
 }
 
-// Ids are labels of bounded length; what is written is read back, and nothing else is.
+// Ids are labels of bounded length. An id that was written is parsed again, and any other text is refused.
 func TestIDs(t *testing.T) {
 	for most, valid := range map[int]func(string) bool{24: fleet.ValidGroupID, 63: fleet.ValidProviderID} {
 		require.True(t, valid(strings.Repeat("a", most)))
@@ -160,7 +160,7 @@ func TestNamesAreReadBack(t *testing.T) {
 	require.Equal(t, []any{1, true}, []any{attempt, ok})
 }
 
-// What is on a Node besides the group's own labels; the spec's own are left alone.
+// A Node has more labels than its group sets; the spec's own labels do not change.
 func TestNodeLabels(t *testing.T) {
 	s := fleet.InstanceSpec{ID: "a", Labels: map[string]string{"disk": "ssd", fleet.LabelGroup: "b"}}
 	require.Equal(t, map[string]string{"disk": "ssd", fleet.LabelGroup: "a", fleet.LabelType: fleet.TypeVirtualNode},
@@ -177,7 +177,7 @@ func TestNodeLabels(t *testing.T) {
 	require.Equal(t, fleet.NetworkGateway, (*fleet.Network)(nil).ModeOrDefault())
 }
 
-// Orphans have one order, whoever compares: by provider, the slices first, then by name.
+// Orphans have one order for every caller: by provider, the slices first, then by name.
 func TestOrderOfOrphans(t *testing.T) {
 	orphan := func(provider, instance, what string) fleet.Orphan {
 		return fleet.Orphan{Object: what, Attempt: fleet.Attempt{Instance: instance, Provider: fleet.Provider{ID: provider}}}

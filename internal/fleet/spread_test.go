@@ -9,8 +9,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// A scale-out is told where its group's other instances are, and how many were started before it that have chosen no
-// provider yet: so the instances of a burst choose different providers.
+// A scale-out receives the places of its group's other instances, and the number of earlier scale-outs without a
+// provider: so the instances of a burst choose different providers.
 func TestScaleOutsAreToldOfTheirGroup(t *testing.T) {
 	l := ledger(t)
 	require.NoError(t, operate(l, fleet.Grow, 4))

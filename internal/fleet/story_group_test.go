@@ -17,13 +17,13 @@ type groupStory struct {
 	*subject
 	l     *fleet.Ledger
 	saved []byte
-	seen  int64 // the newest command told
+	seen  int64 // the newest command written
 	rows  map[string]string
 	calls int
 }
 
 func (g *groupStory) tell(verb string, w words, now time.Time) []string {
-	if verb == "begin" { // it has been configured, and found what the line says
+	if verb == "begin" { // it has been configured, and found the objects on the line
 		g.l = fleet.NewLedger("a", now.Add(-time.Minute))
 		g.epochs = append(g.epochs, g.l.Epoch)
 		g.l.Step(fleet.GroupInput{Result: &fleet.Result{ID: 1, Outcome: fleet.OutcomeDone,
@@ -36,12 +36,12 @@ func (g *groupStory) tell(verb string, w words, now time.Time) []string {
 	return g.follows(g.play(verb, w, now), now)
 }
 
-// step takes what happened, and sees that nothing of what is published changes unless its revision does.
+// step applies the input, and requires that the published state changes only together with its revision.
 func (g *groupStory) step(in fleet.GroupInput, now time.Time) {
 	before := g.l.Snapshot(now)
 	g.l.Step(in, now)
 	if after := g.l.Snapshot(now); after.Position() == before.Position() {
-		for _, s := range []*fleet.Snapshot{&before, &after} { // these go on with the next change
+		for _, s := range []*fleet.Snapshot{&before, &after} { // these change with the next revision
 			s.Cost = money.Cost{}
 			for n := range s.Standby {
 				s.Standby[n].Worse = time.Time{}
@@ -178,7 +178,7 @@ func (g *groupStory) view(w words) fleet.View {
 	return v
 }
 
-// result answers an open command: its kind, its instance or attempt, and what came of it.
+// result answers an open command: its kind, its instance or attempt, and its outcome.
 func (g *groupStory) result(w words) *fleet.Result {
 	for _, c := range g.l.Commands.Open {
 		named := len(w.plain) < 3 || strings.Contains(commandText(c), w.plain[1])
@@ -204,8 +204,8 @@ func (g *groupStory) result(w words) *fleet.Result {
 	return nil
 }
 
-// standbyRows reads what a look found of providers, the best first: milan@2:warm:granted is one with a price of 2, whose
-// peering exists and where the hold is granted. full, gone and cordoned have no room, offer nothing or are excluded.
+// standbyRows parses the rows of a ranking, the best first: milan@2:warm:granted has a price of 2, an existing peering
+// and a granted hold. A full row has no room, a gone one no offer, and a cordoned one is excluded.
 func (g *groupStory) standbyRows(text string) (rows []fleet.StandbyRow) {
 	for one := range strings.SplitSeq(text, ",") {
 		fields := strings.Split(one, ":")

@@ -15,7 +15,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet/provider"
 )
 
-// providerStory is milan's, which offers 4 CPUs; an acquire asks for 2.
+// providerStory plays the provider milan, which offers 4 CPUs; an acquire requests 2.
 type providerStory struct {
 	*subject
 	p     *provider.State

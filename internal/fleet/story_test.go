@@ -17,14 +17,13 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// A story is a text that says what happens to a group, a driver or a provider, and what it then does. A line that
-// begins with a time is what happens: a verb, and words that belong to it. The indented lines below are what follows:
-// commands begin with ->, the others are states that changed. go test -update writes them anew; # begins a comment.
+// TestStories plays texts. A story states the inputs of a group, a driver or a provider, and their effects. A line that
+// begins with a time is an input: a verb and its words. The indented lines below it are the effects: commands begin
+// with ->, the rest are changed states. go test -update writes the indented lines again; # begins a comment.
 //
-// The group is called a, and its instances a-1, a-2 and so on; in its second life a-e2-1, before its first a-e0-1. One
-// that a history that went back has booked in the place of another is a-1~2. An attempt's objects are written
-// a-1-2@milan:whole: instance, attempt, provider, and whole, unready, unstamped,
-// nodeless, joining, slice or leaving.
+// The group is called a, and its instances a-1, a-2 and so on; in its second epoch a-e2-1, before its first a-e0-1. An
+// instance that was booked under a used number after a reverted history is a-1~2. An attempt's objects are written
+// a-1-2@milan:whole: instance, attempt, provider, and whole, unready, unstamped, nodeless, joining, slice or leaving.
 func TestStories(t *testing.T) {
 	files, err := filepath.Glob("testdata/stories/*.txt")
 	require.NoError(t, err)
@@ -116,8 +115,8 @@ var (
 	shortObject = regexp.MustCompile(shortName.String() + `-\d`)
 )
 
-// long is the name that was booked; one that was not has its epoch in the place of the second. An object's name has
-// the prefix.
+// long returns the booked name. A name that was not booked has its epoch in the place of the second. An object's name
+// has the prefix.
 func (s *subject) long(name string) string {
 	if shortObject.MatchString(name) {
 		return fleet.ObjectPrefix + s.longName(name)
@@ -160,7 +159,7 @@ func (s *subject) books(name, epoch string) {
 	s.booked[short] = name
 }
 
-// requireSame fails when what is published has changed: its revision has not, by which the entity knows.
+// requireSame fails when the published state has changed although its revision has not.
 func (s *subject) requireSame(before, after any) {
 	was, err := json.Marshal(before)
 	require.NoError(s, err)
@@ -169,7 +168,7 @@ func (s *subject) requireSame(before, after any) {
 	require.JSONEq(s, string(was), string(is), "what is published has changed under one revision")
 }
 
-// words are what stands on a line: words alone, and key=value pairs.
+// words are the words of a line: plain words, and key=value pairs.
 type words struct {
 	plain []string
 	pairs map[string]string
@@ -215,7 +214,7 @@ func (s *subject) amount(text string) float64 {
 	return amount
 }
 
-// objects reads what exists of attempts: a-1-2@milan:whole, separated by commas.
+// objects parses the objects of attempts: a-1-2@milan:whole, separated by commas.
 func (s *subject) objects(text string) (found []fleet.Found) {
 	for one := range strings.SplitSeq(text, ",") {
 		name, state, _ := strings.Cut(one, ":")
@@ -237,7 +236,7 @@ func (s *subject) objects(text string) (found []fleet.Found) {
 		case "unstamped":
 			f.Marked, f.Ready = true, true
 		}
-		if state == "unreadable" { // its virtual node does not say whose it is
+		if state == "unreadable" { // its virtual node does not name its instance
 			f.Booking = nil
 		}
 		found = append(found, f)

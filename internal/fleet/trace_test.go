@@ -8,7 +8,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// The span of who asked goes with an instance until it is as asked for, so that what becomes of it later is not his.
+// The span of the caller stays with an instance until the caller's request is fulfilled, so that later events do not
+// belong to that trace.
 func TestTraceGoesWithTheInstance(t *testing.T) {
 	l := ledger(t)
 	ask := func(r fleet.Request, verb fleet.Verb, id, trace string) {

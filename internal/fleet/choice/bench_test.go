@@ -10,8 +10,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet/choice"
 )
 
-// BenchmarkChoose chooses among 10,000 offers, beside sorting as many prices: of different prices, of one price, and by
-// weights for an instance with 50 ahead of it. Prints BENCH <name> <value> <unit> <ratio> <against>.
+// BenchmarkChoose compares a choice among 10,000 offers with sorting as many prices: different prices, one price for
+// all, and weights for an instance with 50 ahead. Prints BENCH <name> <value> <unit> <ratio> <against>.
 func BenchmarkChoose(b *testing.B) {
 	const n = 10_000
 	for name, c := range map[string]struct {

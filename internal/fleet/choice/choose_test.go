@@ -159,8 +159,8 @@ func TestChooseFilters(t *testing.T) {
 	}
 }
 
-// A number in another currency compares with no other: the offer is left out, whichever is the larger. One that costs
-// nothing is in no currency.
+// An offer in another currency is left out, regardless of its number, because prices in two currencies do not compare.
+// A price of zero has no currency.
 func TestAnotherCurrency(t *testing.T) {
 	euros := func(c *choice.Candidate) { c.Offer.Currency = "EUR" }
 	free := func(c *choice.Candidate) { c.Offer.Currency, c.Offer.Price = "EUR", 0 }
@@ -240,8 +240,8 @@ func TestDecisionsStaySmall(t *testing.T) {
 	require.Len(t, d.Assessments, 1, "the chosen one stays")
 }
 
-// An offer with what is taken of it: of a newer offer only as much is left as the holds leave, and what it does not
-// name is not there.
+// A candidate is an offer without the capacity that holds have taken: the holds are subtracted from a newer offer, too.
+// A resource that the offer does not name has no capacity.
 func TestCandidateOfAProvider(t *testing.T) {
 	for _, row := range fleet.PeeringMachine {
 		warm := row.Phase == fleet.Established || row.Phase == fleet.Lingering
@@ -261,7 +261,7 @@ func TestCandidateOfAProvider(t *testing.T) {
 	require.Equal(t, "10", newer.Lendable.Cpu().String(), "the offer itself is as it was")
 }
 
-// Places are counted by what is scarcest: of a resource that is wanted, or the nodes that are offered; 1,000 at most.
+// The number of places follows the scarcest resource, or the offered number of nodes, and is at most 1,000.
 func TestRoom(t *testing.T) {
 	for name, c := range map[string]struct {
 		shape  corev1.ResourceList
@@ -372,7 +372,8 @@ func TestCandidateSurvivesJSON(t *testing.T) {
 	}
 }
 
-// A burst is spread before anything of it is booked: each takes the place that those ahead of it leave.
+// A burst is spread before its first hold is booked: each instance takes the best place after the instances ahead have
+// taken theirs.
 func TestChooseSpreadsABurst(t *testing.T) {
 	four := func(c *choice.Candidate) { c.Free = amounts("cpu", "4", "memory", "16Gi", "pods", "110") }
 	candidates := []choice.Candidate{candidate("a", 1, four), candidate("b", 1, four), candidate("dear", 2)}
@@ -414,7 +415,8 @@ func TestEqualOffersTakeTurns(t *testing.T) {
 	require.NotEqual(t, edge, deal("core"))
 }
 
-// Nothing fits now, but something could: that is full, and worth another look; a shape that never fits is not.
+// A shape that fits no offer now but fits one without its holds is full, which is worth a retry. A shape that never
+// fits is not.
 func TestFullIsNotHopeless(t *testing.T) {
 	used := candidate("p", 1, func(c *choice.Candidate) { c.Free = corev1.ResourceList{} })
 	require.True(t, choice.Choose(chooseSpec, []choice.Candidate{used}, nil, choice.Rank{}, chooseAt).Full)

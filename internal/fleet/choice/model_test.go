@@ -15,7 +15,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/testkit"
 )
 
-// randomCandidates differ in price, size, what is taken, and whether they may be used at all.
+// randomCandidates returns candidates that differ in price, size, taken capacity, and permission.
 func randomCandidates(r *rand.Rand, most int) (all []choice.Candidate) {
 	for n := range 1 + r.IntN(most) {
 		all = append(all, candidate(fmt.Sprintf("p%02d", n), float64(r.IntN(4)), func(c *choice.Candidate) {
@@ -115,8 +115,8 @@ func TestAByteShortOfANodeIsNoRoomForIt(t *testing.T) {
 	}
 }
 
-// market is what the model knows of candidates: how many nodes fit on each, what they cost there, and the prices of all
-// places, the lowest first.
+// market is the model's knowledge of candidates: the number of nodes that fit on each candidate, the candidate's price,
+// and the prices of all places in ascending order.
 type market struct {
 	places map[string]int
 	price  map[string]float64
@@ -134,7 +134,8 @@ func marketOf(spec fleet.InstanceSpec, all []choice.Candidate) market {
 	return m
 }
 
-// A choice is a cheapest one of those that fit. Instances of a burst, each with those before it ahead, take no place twice and take the cheapest places altogether. The order of the candidates decides nothing.
+// A choice is one of the cheapest candidates that fit. Instances of a burst, each with the earlier ones ahead, never
+// take a place twice and together take the cheapest places. The order of the candidates has no influence.
 func TestABurstTakesTheCheapestPlacesOnceEach(t *testing.T) {
 	for r := range testkit.Cases(t) {
 		spec, all := randomShape(r), randomCandidates(r, 18)

@@ -10,8 +10,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/testkit"
 )
 
-// Place takes the places that a burst takes. Two equal offers of 8 CPUs, and two small nodes that wait: they take turns,
-// so that no node of 8 CPUs fits anywhere, and Cluster Autoscaler is not told that one does.
+// Place takes the same places as a burst. Two small waiting nodes alternate between two equal offers of 8 CPUs, so that
+// a node of 8 CPUs fits on neither offer, and Place does not report a place for it to Cluster Autoscaler.
 func TestPlaceIsWhereNodesGo(t *testing.T) {
 	for name, by := range map[string]*fleet.Selection{"price": nil, "spread": {Price: 1, Spread: 1}} {
 		t.Run(name, func(t *testing.T) {
@@ -51,7 +51,7 @@ func TestPlaceIsABurst(t *testing.T) {
 	}
 }
 
-// While an offer without a price fits, the prices of all others still count.
+// While an offer without a price fits, the prices of all other offers still count.
 func TestPricesCountNextToAnOfferWithoutAPrice(t *testing.T) {
 	at := func(ms, most int) func(*choice.Candidate) {
 		return func(c *choice.Candidate) { c.Offer.LatencyMilliseconds, c.Offer.MaxNodes = ms, most }

@@ -53,7 +53,7 @@ func TestPriceOfANode(t *testing.T) {
 		"nothing times a lot")
 }
 
-// Offers of one price are dealt out in turn, so a price must be the same each time it is worked out.
+// Offers of one price alternate, so the computed price of an offer must be the same each time.
 func TestPriceIsTheSameEachTime(t *testing.T) {
 	spec := fleet.InstanceSpec{Shape: amounts("cpu", "3", "memory", "7Gi", "pods", "110", "ephemeral-storage", "11Gi",
 		"nvidia.com/gpu", "1")}

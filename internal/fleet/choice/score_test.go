@@ -77,7 +77,8 @@ func TestSelectionWeighs(t *testing.T) {
 	}
 }
 
-// Instances of a burst choose before anything of it is booked: each sees those ahead of it where they will be.
+// Instances of a burst choose before its first hold is booked: each choice assumes that the instances ahead are at
+// their places.
 func TestSelectionInABurst(t *testing.T) {
 	for name, c := range map[string]struct {
 		by   fleet.Selection
@@ -101,7 +102,7 @@ func TestSelectionInABurst(t *testing.T) {
 	}
 }
 
-// Nothing but the input decides, and what is cut off by the shortlist does not change the choice.
+// The choice depends only on the input. Candidates that the shortlist leaves out do not change it.
 func TestSelectionIsDeterministic(t *testing.T) {
 	all := fleet.Selection{Price: 1, Warm: 0.5, Latency: 0.3, Spread: 1, Pack: 0.1, Failures: 1}
 	for random := range testkit.Cases(t) {
@@ -136,7 +137,7 @@ func TestFailuresFade(t *testing.T) {
 	require.Equal(t, 1.0, choice.Weight(at(-time.Minute), chooseAt), "a clock that is ahead")
 }
 
-// Each takes what is left when those ahead of it have chosen and have been given a node, one after the other.
+// Each instance of a burst chooses as if the instances ahead had already received their nodes, one after another.
 func TestChoicesOfABurstAreThoseOneAfterTheOther(t *testing.T) {
 	selections := []*fleet.Selection{nil, {Price: 1}, {Spread: 1}, {Spread: 0.5}, {Pack: 0.5}, {Warm: 1, Spread: 2},
 		{Latency: 1, Pack: 1}, {Spread: 3, Pack: 1, Failures: 1}}
@@ -171,7 +172,7 @@ func TestChoicesOfABurstAreThoseOneAfterTheOther(t *testing.T) {
 	}
 }
 
-// Where a choice changes nothing for the next one, equals are dealt out in turn, also by a score.
+// Candidates with equal scores alternate when a choice does not change the next score.
 func TestEqualScoresTakeTurns(t *testing.T) {
 	for _, by := range []fleet.Selection{{Price: 1}, {Warm: 1}, {Latency: 2}, {Failures: 1}} {
 		chosen := map[string]int{}
@@ -184,7 +185,7 @@ func TestEqualScoresTakeTurns(t *testing.T) {
 	}
 }
 
-// A burst that is packed fills one of equals before the next, and one that is spread fills none.
+// A packed burst fills one of several equal offers before the next one; a spread burst fills none.
 func TestBurstsOfEquals(t *testing.T) {
 	for by, want := range map[fleet.Selection]int{{Pack: 0.5}: 1, {Spread: 0.5}: 2} {
 		chosen := map[string]int{}

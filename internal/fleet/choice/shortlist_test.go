@@ -36,7 +36,7 @@ func TestABurstTakesEachPlaceOnceThroughTheShortlist(t *testing.T) {
 	}
 }
 
-// What is chosen from the shortlist is what would be chosen from all offers.
+// The choice from the shortlist equals the choice from all offers.
 func TestTheShortlistKeepsTheChoice(t *testing.T) {
 	selections := []*fleet.Selection{nil, {Price: 1, Latency: 1}, {Price: 1, Spread: 1}, {Pack: 1, Failures: 1}}
 	for r := range testkit.Cases(t) {
@@ -71,8 +71,8 @@ func TestKeepJudgesAgain(t *testing.T) {
 	require.Empty(t, choice.Keep(chooseSpec, nil, nil, chooseAt).Chosen)
 }
 
-// An instance chooses the same place before and after those ahead of it have taken theirs, and an offer where the group
-// has fewer nodes comes first.
+// An instance chooses the same place before and after the instances ahead have received theirs. An offer where the
+// group has fewer nodes comes first.
 func TestThePlaceIsTheSameOnceOthersHaveTheirs(t *testing.T) {
 	for r := range testkit.Cases(t) {
 		var all []choice.Candidate

@@ -10,7 +10,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet/choice"
 )
 
-// rowTexts are the rows of a look, in short.
+// rowTexts renders the rows of one ranking in short form.
 func rowTexts(rows []fleet.StandbyRow) (texts []string) {
 	for _, r := range rows {
 		text := r.Offer.Provider
@@ -83,7 +83,8 @@ func TestRankStandby(t *testing.T) {
 	require.Len(t, rank(peers...), choice.MaxCandidates)
 }
 
-// What a group may not have is told of a hold, whatever the provider has free; what it may have again later is not.
+// A held standby that the group may not use is excluded with its filter, regardless of free capacity. A temporary
+// obstacle does not exclude it.
 func TestHoldsThatMayNotBe(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(*choice.Candidate)

@@ -9,7 +9,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet/comparison"
 )
 
-// A hold that no group lists is unused, one that it lists of this provider is not; a peering that is gone is noticed.
+// A hold that no group lists is unused; a standby that its group lists at this provider is in use. A missing peering is
+// reported.
 func TestProviderDiffersByStandbys(t *testing.T) {
 	kept, other, gone := fleet.StandbyKey("g", "e", 1), fleet.StandbyKey("g", "e", 2), fleet.StandbyKey("g", "e", 3)
 	p := fleet.ProviderSnapshot{ID: "milan", Phase: fleet.Established, Standby: map[string]fleet.HoldState{
@@ -24,7 +25,7 @@ func TestProviderDiffersByStandbys(t *testing.T) {
 	require.Equal(t, 3, d.Rows())
 }
 
-// An entity is told at most 500 rows of a kind in one round: what it gets must fit into a message.
+// A round sends at most 500 rows of a kind to an entity, because its message has a size limit.
 func TestARoundTellsSoManyRowsAtMost(t *testing.T) {
 	const most, more, epoch = 500, 503, "e"
 	p := fleet.ProviderSnapshot{ID: "milan", Phase: fleet.Established, Standby: map[string]fleet.HoldState{}}
@@ -46,8 +47,8 @@ func TestARoundTellsSoManyRowsAtMost(t *testing.T) {
 	require.Len(t, d.Unused, most)
 }
 
-// A Ready instance is as published when all of it is there; what is on its way is its driver's to judge, and what is
-// left of a failed one, or has no booking, is not as published.
+// A Ready instance matches its row when all its objects exist. A joining attempt is left to its driver. Objects of a
+// failed instance, or without a booking, do not match.
 func TestGroupDiffers(t *testing.T) {
 	whole := fleet.Found{Slice: true, Virtual: true, Node: true, Marked: true, Stamped: true, Ready: true,
 		Attempt: fleet.Attempt{Group: "a", Instance: "a-t0-1", Number: 1}}
@@ -104,7 +105,8 @@ func TestGroupDiffers(t *testing.T) {
 	}
 }
 
-// A hold stands for what exists, for a Ready instance there, and for all that an instance on its way may ask for.
+// A hold matches the objects that exist, a Ready instance at this provider, and every attempt that a driver of an
+// instance may still request.
 func TestProviderDiffers(t *testing.T) {
 	const key = "lca-a-t0-1-1"
 	booked := func(phase fleet.Phase, provider string, attempt int) []fleet.InstanceView {
@@ -146,7 +148,7 @@ func TestProviderDiffers(t *testing.T) {
 	}
 }
 
-// A peering where none should be is what remains; one of a standby that is not there must be made again.
+// A peering without an entity is a leftover; a missing peering of a standby must be established again.
 func TestPeeringsThatDiffer(t *testing.T) {
 	standby := map[string]fleet.HoldState{fleet.StandbyKey("g", "e", 1): fleet.HoldGranted}
 	for _, row := range fleet.PeeringMachine {
@@ -166,7 +168,8 @@ func TestPeeringsThatDiffer(t *testing.T) {
 	}
 }
 
-// A group that a round could not read looks like a group without instances: nothing is said of its holds.
+// A group that a round could not read looks like a group without instances: the round reports no differences of its
+// holds.
 func TestHoldsOfAnUnreadGroupAreNotUnused(t *testing.T) {
 	p := fleet.ProviderSnapshot{ID: "milan", Phase: fleet.Established, Holds: []string{"lca-a-b-t0-1-1", "lca-a-t0-1-1"},
 		Standby: map[string]fleet.HoldState{"standby/a-b/t0-1": fleet.HoldGranted}}

@@ -12,8 +12,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet/provider"
 )
 
-// A fault of our own cluster is told at once, holds up nobody but where a namespace is at stake, and is over with the
-// peering, or when a round says so.
+// A fault of the consumer cluster is published immediately. It refuses new holds only when a namespace is affected, and
+// ends with the peering or with the next round that finds no fault.
 func TestFaultsOfOurOwn(t *testing.T) {
 	now := time.Unix(2_000_000, 0)
 	p := provider.New("milan", now)
@@ -43,7 +43,8 @@ func TestFaultsOfOurOwn(t *testing.T) {
 	require.True(t, standing.Good())
 }
 
-// Lost is only what is Ready and wanted: what is on its way, or on its way out, is its driver's to end.
+// Only a Ready instance that is not deleted can be lost. The drivers end the attempts that are still created or
+// released.
 func TestOnlySettledInstancesAreLost(t *testing.T) {
 	now := time.Unix(2_000_000, 0)
 	row := func(name string, phase fleet.Phase, counts bool) fleet.InstanceView {
@@ -64,8 +65,8 @@ func TestOnlySettledInstancesAreLost(t *testing.T) {
 	require.Equal(t, "a-t0-3", second.Losses["a"][0].Instance)
 }
 
-// A provider that is silent in as many rounds as budgets.unready has minutes is silent for long enough, though the last
-// of them begins a moment too early. For how long its Node is not ready the group judges, by its own clock.
+// A provider that is silent for as many rounds as budgets.unready has minutes has been silent for long enough, even
+// when the last round begins slightly early. The group judges by its own clock how long the Node has not been ready.
 func TestRoundsAreNotExact(t *testing.T) {
 	start := time.Unix(2_000_000, 0)
 	minute := fleet.Term{Duration: metav1.Duration{Duration: time.Minute}}
@@ -94,7 +95,7 @@ func TestRoundsAreNotExact(t *testing.T) {
 	}
 }
 
-// Who answers, and who does not.
+// Granted and refused access are answers; silence is not, and unchecked access is neither.
 func TestWhoAnswers(t *testing.T) {
 	for access, want := range map[fleet.Access][2]bool{"": {}, fleet.AccessGranted: {true, false},
 		fleet.AccessRefused: {true, false}, fleet.AccessSilent: {false, true}} {
@@ -103,7 +104,7 @@ func TestWhoAnswers(t *testing.T) {
 	}
 }
 
-// A round that is taken over once more is the same, and what was seen stays as it is.
+// After is idempotent: the same round applied twice changes nothing, and does not modify its inputs.
 func TestARoundIsTakenOverOnce(t *testing.T) {
 	now := time.Unix(2_000_000, 0)
 	network := func(at time.Time, network string, heard ...string) comparison.Outlook {
@@ -142,7 +143,8 @@ func TestAnEndThatMeasuresNothing(t *testing.T) {
 	}
 }
 
-// What a provider published stands while nobody knows better: it was not asked, or only one round shows something else.
+// A published standing stays until two rounds agree on another one: a provider that was not checked, or one deviating
+// round, changes nothing.
 func TestStandingThatIsOpen(t *testing.T) {
 	now := time.Unix(2_000_000, 0)
 	published := fleet.ProviderSnapshot{ID: "milan", Phase: fleet.Established,
@@ -167,7 +169,7 @@ func TestStandingThatIsOpen(t *testing.T) {
 	}
 }
 
-// While nobody answers this cluster is rather cut off than all providers dead: the condition says so, and since when.
+// While no provider answers, this cluster is probably cut off: the condition reports the isolation and its start.
 func TestStandingOfAnIsolatedCluster(t *testing.T) {
 	now := time.Unix(2_000_000, 0)
 	isolated := saw(now, fleet.AccessSilent)
@@ -183,7 +185,7 @@ func TestStandingOfAnIsolatedCluster(t *testing.T) {
 		j.Conditions([]fleet.ProviderSnapshot{{ID: "milan"}}))
 }
 
-// A Tenant counts only while the peering stands; the round's own evidence stays as it was seen.
+// A Tenant's state counts only while the peering exists. The evidence of the round itself stays unchanged.
 func TestTenantCountsWhileThePeeringStands(t *testing.T) {
 	now := time.Unix(2_000_000, 0)
 	for _, row := range fleet.PeeringMachine {
@@ -198,8 +200,8 @@ func TestTenantCountsWhileThePeeringStands(t *testing.T) {
 	}
 }
 
-// Watched is who has holds, or something wrong, if anybody knows how to reach it: by its offer, its peering, or its
-// nodes.
+// Watched returns the providers that have holds or a fault and are reachable: through their offer, their peering, or
+// their nodes.
 func TestWatchedProviders(t *testing.T) {
 	file := func(name string) fleet.Credentials { return fleet.Credentials{KubeconfigFile: name} }
 	network := &fleet.Network{Mode: fleet.NetworkNone}
@@ -240,8 +242,8 @@ func TestWatchedProviders(t *testing.T) {
 	}
 }
 
-// A Node is cordoned while its provider takes nothing new, and uncordoned after that; what is not Ready, has no Node or
-// is of a provider that does not answer stays as it is.
+// A Node is cordoned while its provider refuses new holds, and uncordoned afterwards. Instances that are not Ready,
+// that have no Node, or whose provider does not answer stay unchanged.
 func TestCordonedNodes(t *testing.T) {
 	now := time.Unix(2_000_000, 0)
 	providers := []fleet.ProviderSnapshot{{ID: "milan", Phase: fleet.Established}}
@@ -274,8 +276,9 @@ func TestCordonedNodes(t *testing.T) {
 	}
 }
 
-// A third is lost at a time: what the provider took back before what is only silent, then what has been not ready for
-// longest, then by name. It says why, and what of it a Node that is ready again takes back.
+// At most a third of all instances is lost at a time: first the instances that their provider removed, then the silent
+// ones, by the time since their Nodes were ready, then by name. Each loss has a reason, and is marked when a Node that
+// is ready again cancels it.
 func TestWhoIsLostFirst(t *testing.T) {
 	start := time.Unix(2_000_000, 0)
 	groups := silentGroup(start.Add(-2*time.Minute), start.Add(-3*time.Minute), start.Add(-3*time.Minute))

@@ -41,7 +41,7 @@ func TestSilenceBeginsWithTheLastAnswer(t *testing.T) {
 	require.Equal(t, start, second.Now.Of("milan").Since)
 }
 
-// nobody is unread.
+// nobody marks no provider as unread.
 func nobody(string) bool { return false }
 
 // The next round comes soon while an instance may be lost: its Node is not ready, and its provider or the network does
@@ -75,8 +75,8 @@ func cut(at time.Time, here bool) comparison.Outlook {
 	return o
 }
 
-// A loss that the group has refused, because by its own clock the Node is not unready for long enough, does not put the
-// next one off; one that took place, or may have, does.
+// A loss that the group refuses, because its own clock shows that the Node has not been unready for long enough, does
+// not delay the next loss. A loss that took effect, or may have, delays it.
 func TestARefusedLossPutsNothingOff(t *testing.T) {
 	start := time.Unix(2_000_000, 0)
 	for name, c := range map[string]struct {
@@ -106,7 +106,7 @@ func TestARefusedLossPutsNothingOff(t *testing.T) {
 	}
 }
 
-// A provider that a round could not read keeps its evidence: its silence does not begin anew, and no instance is lost by
+// A provider that a round could not read keeps its evidence: its silence continues, and no instance is lost by the
 // evidence of an earlier round.
 func TestEvidenceOfAnUnreadProviderStays(t *testing.T) {
 	start := time.Unix(2_000_000, 0)

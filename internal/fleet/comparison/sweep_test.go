@@ -65,7 +65,7 @@ func TestSweepIsPatient(t *testing.T) {
 	require.Empty(t, s.Orphans)
 }
 
-// What somebody may still want is never removed, however old it is.
+// A sweep never removes an object that may still be in use, regardless of its age.
 func TestSweepKeeps(t *testing.T) {
 	now := time.Unix(2_000_000, 0)
 	row := func(number int) func(*comparison.Swept) {
@@ -143,7 +143,7 @@ func TestSweepDoubtsEmptyLists(t *testing.T) {
 	require.Empty(t, s.Orphans[0].KeptBecause)
 }
 
-// Each sweep asks some providers, in turn; what was seen on the others stays.
+// Each sweep checks some of the providers, one group after another; the evidence of the remaining providers stays.
 func TestSweepTakesTurns(t *testing.T) {
 	var offers []fleet.Offer
 	for n := range 120 {
@@ -174,7 +174,7 @@ func TestSweepTakesTurns(t *testing.T) {
 	}
 }
 
-// Who is offered and peered with is asked once, in the order of the ids, and fifty are asked at once.
+// A sweep checks each offered or peered provider once, in the order of the ids, and at most fifty in one sweep.
 func TestSweepAsksEachOnce(t *testing.T) {
 	for n, want := range map[int]string{49: "", 50: "", 51: "p50"} {
 		var offers []fleet.Offer
@@ -191,7 +191,8 @@ func TestSweepAsksEachOnce(t *testing.T) {
 	}
 }
 
-// Names are as long as they may be, and the rest is the provider's invention; twenty slices are removed at once.
+// The sweep recognizes the longest names that we create, and ignores all other names. It removes at most twenty slices
+// in one pass.
 func TestSweepKnowsItsOwnNames(t *testing.T) {
 	now := time.Unix(2_000_000, 0)
 	for _, c := range []struct{ uid, instance, kept int }{{64, 10, 1}, {65, 10, 0}, {10, 57, 1}, {10, 58, 0}} {
@@ -213,7 +214,7 @@ func TestSweepKnowsItsOwnNames(t *testing.T) {
 	require.Empty(t, attempts)
 }
 
-// Of each liar as much is kept as of the others.
+// The sweep keeps the same amount of data for every provider that reports too much.
 func TestSweepIsFair(t *testing.T) {
 	var got []fleet.Orphan
 	asked := []fleet.Provider{{ID: "milan"}, {ID: "rome"}, {ID: "turin"}}
@@ -231,7 +232,7 @@ func TestSweepIsFair(t *testing.T) {
 	require.Equal(t, map[string]int{"milan": 34, "rome": 33, "turin": 33}, kept)
 }
 
-// One provider may say what it likes: it displaces nothing of the others, and the sweep stays small.
+// A provider that reports arbitrary data displaces no data of another provider, and the sweep stays small.
 func TestSweepOfALiar(t *testing.T) {
 	now := time.Unix(2_000_000, 0)
 	long := leftSlice("a-t0-1")

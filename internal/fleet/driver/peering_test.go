@@ -10,7 +10,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet/driver"
 )
 
-// An instance whose hold was refused looks for another provider. Only one that had no room may be chosen again.
+// An instance whose hold was refused searches for another provider. It may choose the same provider again only after
+// NoCapacity.
 func TestCodeOfARefusedHoldSaysWhetherTheProviderIsAskedAgain(t *testing.T) {
 	t0 := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	for _, code := range fleet.Codes {

@@ -25,7 +25,7 @@ func costing(at time.Time, hourly float64) money.Cost {
 	return c
 }
 
-// Days and months begin at midnight UTC, wherever the clock is; a day without costs is none.
+// Days and months begin at midnight UTC, regardless of the clock's zone; a day without costs is left out.
 func TestCostsOfDaysAndMonths(t *testing.T) {
 	for name, c := range map[string]struct {
 		from, to string
@@ -72,7 +72,7 @@ func TestCostsOfDaysAndMonths(t *testing.T) {
 	}
 }
 
-// A day that is over keeps the twenty dearest providers apart, and adds the others up.
+// A past day keeps the twenty most expensive providers separately, and sums up the rest.
 func TestDayKeepsItsDearestProviders(t *testing.T) {
 	for providers, apart := range map[int]int{19: 19, 20: 20, 21: 19, 30: 19} {
 		from := moment(t, "2026-11-10T00:00:00Z")
@@ -116,7 +116,7 @@ func TestCostsStopAtTheLargest(t *testing.T) {
 	require.Positive(t, cost.ThisMonth())
 }
 
-// Nodes without a price are counted, and how long they ran, until midnight and apart from what has one.
+// Nodes without a price are counted with their running time, until midnight and separately from nodes with a price.
 func TestNodesWithoutAPrice(t *testing.T) {
 	from := moment(t, "2026-11-10T22:00:00Z")
 	var cost money.Cost

@@ -13,7 +13,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/testkit"
 )
 
-// integral is the model: what the rates come to over whole seconds, in 3,600th parts of a millionth.
+// integral is the model: the sum of the rates over whole seconds, in 3,600th parts of a millionth.
 type integral struct {
 	since    time.Time
 	running  map[string]money.ProviderCost
@@ -41,7 +41,7 @@ func (m *integral) advance(until time.Time) {
 	}
 }
 
-// rates are those of up to 12 providers, so that none is forgotten.
+// rates returns the rates of up to 12 providers, so that a day keeps each provider.
 func rates(r *rand.Rand) map[string]money.ProviderCost {
 	running := map[string]money.ProviderCost{}
 	for n := range r.IntN(30) {

@@ -10,8 +10,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet/money"
 )
 
-// What is left: a rate below the hourly limit, and nothing from the moment on when the month has come to its own; the
-// next month begins with everything.
+// The remaining budget is a rate below the hourly limit, and zero from the moment when the month reaches its limit; the
+// next month begins with the full budget.
 func TestWhatMayBeSpent(t *testing.T) {
 	cost := costing(moment(t, "2026-11-30T20:00:00Z"), 2)
 	cost.Currency = "USD"
@@ -72,7 +72,7 @@ func TestReachedLimits(t *testing.T) {
 	}, s.Reaches(costing(at, 2).Balance(at.Add(90*time.Minute))))
 }
 
-// What is reserved counts as if it ran, and is named; nothing that is left is less than nothing.
+// Reserved costs count as running costs, and are named in the refusal. A remaining budget is never negative.
 func TestReservedIsSpent(t *testing.T) {
 	cost := costing(moment(t, "2026-11-30T20:00:00Z"), 2)
 	cost.Currency, cost.Reserved = "USD", money.Of(1.5)

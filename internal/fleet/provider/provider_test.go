@@ -36,7 +36,7 @@ func lendable(n int) corev1.ResourceList {
 	}
 }
 
-// A provider of no use is forgotten after a day, but not what an operator has said of it.
+// An unused provider closes after a day, except a provider that an operator has cordoned.
 func TestProviderThatIsCordonedStays(t *testing.T) {
 	p := provider.New("milan", t0)
 	for len(p.Commands.Open) > 0 {
@@ -53,8 +53,8 @@ func TestProviderThatIsCordonedStays(t *testing.T) {
 	require.True(t, p.Over(later))
 }
 
-// A provider whose workflow was terminated takes its cordon over, in its first recovery alone, and only if no operator
-// has said anything since.
+// A provider whose workflow was terminated inherits its cordon, only in its first recovery, and only when no operator
+// has changed it since.
 func TestProviderInheritsItsCordon(t *testing.T) {
 	on, off := true, false
 	for name, c := range map[string]struct {
@@ -76,7 +76,7 @@ func TestProviderInheritsItsCordon(t *testing.T) {
 			require.Equal(t, want, p.Holds["lca-a-t0-1-1"].State)
 
 			p.Step(provider.Input{Cordon: &off}, t0)
-			for round := range int64(2) { // slices without a hold: it lists what exists again
+			for round := range int64(2) { // slices without a hold: it lists the objects again
 				p.Step(provider.Input{Differences: seen(round+1, "lca-a-t0-2-1")}, t0)
 			}
 			require.True(t, p.Recovering)
@@ -185,7 +185,7 @@ func TestProviderIsOver(t *testing.T) {
 	}
 }
 
-// A peering is made over the offer, within the longest time that one of those who wait for it gives.
+// A peering is established with the offer's credentials, within the longest budget of the holds that wait for it.
 func TestPeeringIsMadeOverTheOffer(t *testing.T) {
 	p := provider.New("milan", t0)
 	recovered(t, p, false)
@@ -206,7 +206,7 @@ func TestPeeringIsMadeOverTheOffer(t *testing.T) {
 	require.Equal(t, fleet.EstablishBound, p.PeeringInput().Budget.Duration, "nobody waits")
 }
 
-// What a provider says of its refusal is kept as far as people read it.
+// The message of a provider's refusal is cut to a readable length.
 func TestRefusalAtLength(t *testing.T) {
 	p := provider.New("milan", t0)
 	recovered(t, p, false)
@@ -228,7 +228,7 @@ func TestStartedRun(t *testing.T) {
 	}
 }
 
-// An event that a phase's row does not name is no change.
+// An event that a phase's row does not name changes nothing.
 func TestIgnoredEventChangesNothing(t *testing.T) {
 	events := map[fleet.PeeringEvent]bool{}
 	for _, row := range fleet.PeeringMachine {
@@ -249,7 +249,7 @@ func TestIgnoredEventChangesNothing(t *testing.T) {
 	}
 }
 
-// recovered answers the open commands, and says whether the life before was cordoned.
+// recovered answers the open commands; cordoned is the state that the earlier life left.
 func recovered(t *testing.T, p *provider.State, cordoned bool) {
 	t.Helper()
 	for p.Recovering {
@@ -259,8 +259,8 @@ func recovered(t *testing.T, p *provider.State, cordoned bool) {
 	}
 }
 
-// Random acquires, releases, reports and times against what must always hold of a provider: what is offered is held
-// once, nobody waits where nothing will answer, and a peering is removed only when nobody holds it (I11).
+// Random acquires, releases, reports and times are checked against the invariants of a provider: capacity is held once,
+// no hold waits without a pending answer, and a peering is removed only without holds (I11).
 func TestProviderAgainstModel(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 5))
 	p, now, linger := provider.New("milan", t0), t0, int64(30)
@@ -346,7 +346,7 @@ func requireProvider(t *testing.T, p *provider.State, cpus map[string]int64, wai
 	require.True(t, p.Live() > 0 || p.Phase != fleet.Established, "established for nobody")
 }
 
-// A peering is made for the first who waits for it, and nobody's span is kept who does not wait.
+// A peering carries the span of the first hold that waits for it; the span of a hold that no longer waits is dropped.
 func TestTraceGoesWithTheWait(t *testing.T) {
 	p := provider.New("milan", t0)
 	recovered(t, p, false)

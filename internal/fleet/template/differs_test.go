@@ -76,7 +76,7 @@ func TestNodeDiffers(t *testing.T) {
 	}
 }
 
-// Only a Node that CA counts is compared, and only with a booking that can be read; the wire carries none of it.
+// Only a Node that CA counts is compared, and only with a readable booking; the comparison is not serialized.
 func TestFoundCompares(t *testing.T) {
 	node := Of(alikeSpec().InstanceSpec)
 	node.Labels["tier"] = "x"
@@ -102,7 +102,7 @@ func TestFoundCompares(t *testing.T) {
 	}
 }
 
-// Machines have nothing of Liqo's, and a group of them is another template under the same id.
+// Machines have no labels of Liqo, and a group of machines has another template under the same id.
 func TestTemplateOfMachines(t *testing.T) {
 	virtual, machine := alikeSpec(), alikeSpec()
 	machine.Nodes = fleet.NodesMachine

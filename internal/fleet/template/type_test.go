@@ -11,7 +11,8 @@ import (
 )
 
 // nextLiqo returns the labels of a Node that the virtual kubelet of Liqo's main branch makes of a VirtualNode: its own
-// ones, type=virtual-kubelet among them, and over them those of the VirtualNode (liqoNodeProvider/setup.go, hydrate).
+// ones, type=virtual-kubelet among them, overlaid with the labels of the VirtualNode (liqoNodeProvider/setup.go,
+// hydrate).
 func nextLiqo(s fleet.InstanceSpec, node, provider string) map[string]string {
 	labels := map[string]string{
 		"kubernetes.io/hostname": node, "kubernetes.io/os": "linux", "kubernetes.io/arch": "amd64",
