@@ -8,39 +8,40 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// Driver is the state of the workflow that drives one instance: scale-out/<name> from Pending to the next phase at
-// rest, scale-in/<name> from Draining to Released. Step takes what happened and returns what the workflow is to do.
+// Driver holds the state of the workflow that drives one instance. scale-out/<name> drives it from Pending to the next
+// phase at rest, scale-in/<name> from Draining to Released. Step processes one event and returns the workflow's next
+// actions.
 type Driver struct {
 	Instance   fleet.Instance
 	Spec       fleet.InstanceSpec
 	Generation fleet.Generation
-	// Began is when this run began.
+	// Began holds the start time of this run.
 	Began time.Time
-	// Sequence is that of the newest view, given before the step that tells it is scheduled.
+	// Sequence numbers the newest view. It increases before the step that delivers the view is scheduled.
 	Sequence int
-	// Left are the attempts that are over and may have left something behind.
+	// Left lists the abandoned attempts, which may have left objects behind.
 	Left []fleet.Attempt
-	// Running is the step under way.
+	// Running names the step in progress, or StepNone.
 	Running fleet.Step
-	// Resends is the number of the group's last order to repeat the request, Unanswered how many requests in a row had no
-	// answer; FullSince is since when nothing fits.
+	// Resends holds the number of the group's last order to repeat the request. Unanswered counts the consecutive requests
+	// without an answer. FullSince holds the time since which no provider has had enough free capacity.
 	Resends, Unanswered int
 	FullSince           time.Time
-	// First is as in DriverInput.
+	// First is copied from DriverInput.
 	First bool
-	// Ahead and Taken are as in DriverInput; they hold for the first look.
+	// Ahead and Taken are copied from DriverInput. They apply to the first Select only.
 	Ahead int
 	Taken map[string]int
-	// Failures are as in DriverInput.
+	// Failures is copied from DriverInput.
 	Failures map[string][]time.Time
-	// Ending is why the driver ends before its work is done.
-	Ending fleet.EventKind // Cancelled, Deleted, Paused, Stopped; empty: it goes on
-	again  bool            // the step under way is to be run once more
-	// early is a provider's answer that overtook the end of Select, which asked for it.
+	// Ending holds the reason for which the driver ends before its work is done.
+	Ending fleet.EventKind // Cancelled, Deleted, Paused, Stopped; empty: the driver continues
+	again  bool            // run the step in progress once more
+	// early holds a provider's answer that arrived before the result of the Select that sent the request.
 	early *fleet.Answer
 }
 
-// New begins with what the group handed over. A scale-out begins by looking for a provider.
+// New returns a driver with the state that the group handed over. A new scale-out starts in Discovering.
 func New(in fleet.DriverInput, now time.Time) *Driver {
 	d := &Driver{
 		Instance: in.Instance, Spec: in.Spec, Generation: in.Generation, Began: now, First: in.First,
@@ -49,42 +50,43 @@ func New(in fleet.DriverInput, now time.Time) *Driver {
 	}
 	d.Instance.Spec = &d.Spec
 	if d.Instance.Phase == fleet.Pending {
-		_, _ = d.Instance.Apply(fleet.Event{Kind: fleet.Done, Attempt: d.Instance.Attempt}, now) // defined, and for this step
+		_, _ = d.Instance.Apply(fleet.Event{Kind: fleet.Done, Attempt: d.Instance.Attempt}, now) // Pending defines Done
 	}
 	return d
 }
 
-// Event is one thing that happened to a driver; the zero value begins it.
+// Event describes one thing that happened to a driver. The zero value starts the driver.
 type Event struct {
-	// Ended is the end of the step under way: Done, Again, Refused or GaveUp, or Cancelled when it was called off.
+	// Ended holds the result of the step in progress: Done, Again, Refused or GaveUp, or Cancelled after CancelStep.
 	Ended *fleet.Event
-	// Answer is the provider's.
+	// Answer holds the provider's answer to the attempt's request for a hold.
 	Answer *fleet.Answer
 	Order  *fleet.Order
-	// Elapsed: the timer that the driver asked for fired.
+	// Elapsed reports that the driver's timer fired.
 	Elapsed bool
-	// Cancelled: an operator cancelled the workflow. Reset: an operator reset it, and what it knows is of the past.
+	// Cancelled reports that an operator cancelled the workflow. Reset reports that an operator reset it, so that its
+	// state is out of date.
 	Cancelled, Reset bool
 }
 
-// Action is what a driver's workflow does next.
+// Action describes one thing that a driver's workflow does next.
 type Action struct {
-	// Run starts a step; its end comes as Event.Ended.
+	// Run starts a step. The result arrives as Event.Ended.
 	Run fleet.Step
-	// CancelStep calls the step under way off; its end is awaited.
+	// CancelStep cancels the step in progress. The driver waits for the step's end.
 	CancelStep bool
-	// Timer asks for Elapsed after a while; zero leaves no timer running.
+	// Timer schedules an event with Elapsed after this duration. Zero leaves no timer running.
 	Timer time.Duration
-	// Ask tells the provider once more what the attempt waits for; Release gives its hold back.
+	// Ask repeats the request for a hold to the provider. Release releases the attempt's hold.
 	Ask     bool
 	Release *fleet.Attempt
-	// Report is a view to deliver, when no step delivers it.
+	// Report holds a view to deliver when no step delivers the view.
 	Report *fleet.View
-	// End ends the workflow once everything before is delivered: EndFinal completes it, EndStopped fails it.
+	// End ends the workflow after all earlier actions are delivered: EndFinal completes it, EndStopped fails it.
 	End fleet.End
 }
 
-// Step is the driver's decision.
+// Step processes one event and returns the next actions. It is pure: now is the only clock.
 func (d *Driver) Step(ev Event, now time.Time) []Action {
 	switch {
 	case ev.Order != nil:
@@ -104,7 +106,7 @@ func (d *Driver) Step(ev Event, now time.Time) []Action {
 	}
 }
 
-// ordered takes what the group says.
+// ordered processes an order of the group. It ignores an order of an older generation.
 func (d *Driver) ordered(o fleet.Order, now time.Time) []Action {
 	if o.Generation.Known() && o.Generation.Before(d.Generation) {
 		return nil
@@ -121,7 +123,7 @@ func (d *Driver) ordered(o fleet.Order, now time.Time) []Action {
 	return d.orderedOn(o, now)
 }
 
-// orderedOn takes what does not end the driver.
+// orderedOn processes the orders that do not end the driver.
 func (d *Driver) orderedOn(o fleet.Order, now time.Time) []Action {
 	switch {
 	case o.Lost && d.Running == fleet.StepDrain && !d.Instance.Force:
@@ -129,7 +131,7 @@ func (d *Driver) orderedOn(o fleet.Order, now time.Time) []Action {
 		return d.runAgain()
 	case o.Resend > 0:
 		return d.askAgain(o, now)
-	case o.Retry && d.Running == fleet.StepReturn: // a drain has a budget, which would begin anew
+	case o.Retry && d.Running == fleet.StepReturn: // a repeated drain would restart its budget
 		return d.runAgain()
 	}
 	return nil
@@ -140,7 +142,7 @@ func (d *Driver) runAgain() []Action {
 	return []Action{{CancelStep: true}}
 }
 
-// endBy ends the driver: at once, or when the step under way has ended.
+// endBy ends the driver: immediately, or after the step in progress has been cancelled and has ended.
 func (d *Driver) endBy(why fleet.EventKind, now time.Time) []Action {
 	if d.Ending == "" || why == fleet.Stopped {
 		d.Ending = why
@@ -151,7 +153,7 @@ func (d *Driver) endBy(why fleet.EventKind, now time.Time) []Action {
 	return d.end(now)
 }
 
-// end applies why the driver ends, gives back what only waits, and tells the last view.
+// end applies the reason for the end, releases a hold that the attempt only waits for, and sends the last view.
 func (d *Driver) end(now time.Time) []Action {
 	at, waiting, end := d.Instance.AttemptRef(), d.Instance.Phase == fleet.Peering, fleet.EndFinal
 	switch d.Ending {
@@ -166,7 +168,7 @@ func (d *Driver) end(now time.Time) []Action {
 		d.apply(fleet.Event{Kind: fleet.Paused, Failure: fleet.PausedFailure(d.Spec.ID)}, now)
 	default:
 		d.apply(fleet.Event{Kind: fleet.Deleted}, now)
-		waiting = false // it is the scale-in's to give back
+		waiting = false // the scale-in releases the hold
 	}
 	if waiting {
 		return append([]Action{{Release: &at}}, d.tellEnd(end)...)
@@ -181,7 +183,7 @@ func (d *Driver) tellEnd(end fleet.End) []Action {
 	return []Action{{Report: &v, End: end}}
 }
 
-// View is what the driver tells of its instance now, under its newest sequence.
+// View returns the report about the instance as it is now, with the newest sequence number.
 func (d *Driver) View() fleet.View {
 	i := &d.Instance
 	v := fleet.View{

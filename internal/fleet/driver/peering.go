@@ -7,15 +7,15 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// How a driver's wait for its provider ends: by an answer, or without one.
+// This file handles the end of a driver's wait for its provider: by an answer, or after too many requests without one.
 
-// answered takes the provider's answer, if the attempt waits for it. A grant for an attempt that was left is given
-// back, and one of a provider that a Select chose which ran once more and then chose another, and one that came early,
-// before its Select failed; any other for a later attempt, which this driver forgot when it was reset, is the undo's to
-// give back.
+// answered processes the provider's answer for the attempt that waits for it. It releases a grant that no attempt waits
+// for: a grant for an attempt that was abandoned, a grant of a provider that a repeated Select replaced, and a grant
+// that arrived before its Select failed. Grants for other later attempts, which this driver forgot in a reset, are
+// released by the undo.
 func (d *Driver) answered(a fleet.Answer, early bool, now time.Time) []Action {
 	at := d.Instance.AttemptRef()
-	if a.State == fleet.HoldWaiting { // it is asked again, and is not silent
+	if a.State == fleet.HoldWaiting { // the group repeats the request, and the provider is not silent
 		if a.Key == at.ObjectName() {
 			d.Unanswered = 0
 		}
@@ -39,7 +39,7 @@ func (d *Driver) answered(a fleet.Answer, early bool, now time.Time) []Action {
 	return d.next(now)
 }
 
-// meaning is what an answer means for the attempt that waits for it.
+// meaning returns the event that an answer causes for the attempt that waits for it.
 func meaning(a fleet.Answer) fleet.EventKind {
 	switch {
 	case a.State == fleet.HoldGranted:
@@ -51,7 +51,7 @@ func meaning(a fleet.Answer) fleet.EventKind {
 	}
 }
 
-// returns gives back a grant for another attempt than the present one, or of another provider: see answered.
+// returns releases a grant of another attempt or of another provider than the present one, see answered.
 func (d *Driver) returns(a fleet.Answer, early bool) []Action {
 	at := d.Instance.AttemptRef()
 	at.Number, at.Provider = fleet.AttemptOfKey(a.Key), fleet.Provider{ID: a.Provider}
@@ -61,8 +61,8 @@ func (d *Driver) returns(a fleet.Answer, early bool) []Action {
 	return []Action{{Release: &at}}
 }
 
-// askAgain asks the provider once more, when the group says that the attempt waits for long; after three requests in a
-// row without an answer the attempt is over, and nobody is to blame.
+// askAgain repeats the request to the provider when the group reports that the attempt has waited for long. After three
+// consecutive requests without an answer the attempt ends, and the provider is not blamed.
 func (d *Driver) askAgain(o fleet.Order, now time.Time) []Action {
 	at := d.Instance.AttemptRef()
 	if d.Instance.Phase != fleet.Peering || o.Attempt != at.Number || o.Resend <= d.Resends || d.Ending != "" {

@@ -7,12 +7,12 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// What a driver does when a step has ended: it applies the table, and goes on with the phase that it leads to.
+// This file handles the end of a step: the driver applies the table and continues with the phase that results.
 
-// lookFor is how long between two looks for room.
+// lookFor is the pause between two searches for free capacity.
 const lookFor = 5 * time.Second
 
-// ended takes the end of the step under way, and then the answer that overtook it.
+// ended processes the result of the step in progress, and then the provider's answer that arrived before it.
 func (d *Driver) ended(ev fleet.Event, now time.Time) []Action {
 	actions := d.concluded(ev, now)
 	if early := d.early; early != nil {
@@ -22,8 +22,8 @@ func (d *Driver) ended(ev fleet.Event, now time.Time) []Action {
 	return actions
 }
 
-// concluded takes the end of the step under way. A step that reached its end all the same is done, whatever came in
-// between.
+// concluded processes the result of the step in progress. A step that completed although it was cancelled counts as
+// done.
 func (d *Driver) concluded(ev fleet.Event, now time.Time) []Action {
 	again := d.again
 	d.Running, d.again = fleet.StepNone, false
@@ -40,19 +40,20 @@ func (d *Driver) concluded(ev fleet.Event, now time.Time) []Action {
 		return d.end(now)
 	}
 	if ev.Kind == fleet.Again && ev.Step == fleet.StepSelect {
-		d.Ahead, d.Taken = 0, nil // by the next look it is published, or given back
+		d.Ahead, d.Taken = 0, nil // the next Select finds them published or released
 		return []Action{{Timer: lookFor}}
 	}
 	return d.next(now)
 }
 
-// arrived reports whether the instance is in a phase at rest: its driver has nothing more to do.
+// arrived reports whether the instance is in a phase at rest, so that its driver has nothing more to do.
 func (d *Driver) arrived() bool {
 	p := d.Instance.Phase
 	return p == fleet.Ready || p == fleet.Released || p == fleet.Failed
 }
 
-// foundNoRoom reports whether every provider that fits has been full for the whole budget; the first time starts it.
+// foundNoRoom reports whether every matching provider has been full for the whole budget SelectWait. The first call
+// without free capacity starts that budget.
 func (d *Driver) foundNoRoom(ev fleet.Event, now time.Time) bool {
 	if d.Instance.Phase != fleet.Selecting || ev.Kind != fleet.Again {
 		return false
@@ -63,7 +64,7 @@ func (d *Driver) foundNoRoom(ev fleet.Event, now time.Time) bool {
 	return now.Sub(d.FullSince) >= d.Spec.Budgets.WithDefaults().SelectWait.Duration
 }
 
-// apply moves the instance by the table and keeps what the move leaves behind.
+// apply moves the instance by the table and records the attempt that the move leaves to undo.
 func (d *Driver) apply(ev fleet.Event, now time.Time) {
 	at := d.Instance.AttemptRef()
 	m, err := d.Instance.Apply(ev, now)
@@ -75,7 +76,7 @@ func (d *Driver) apply(ev fleet.Event, now time.Time) {
 	}
 }
 
-// next goes on with the phase that the instance is in.
+// next returns the actions for the instance's present phase.
 func (d *Driver) next(now time.Time) []Action {
 	i := &d.Instance
 	switch i.Phase {
@@ -85,18 +86,18 @@ func (d *Driver) next(now time.Time) []Action {
 		}
 		d.apply(fleet.Event{Kind: fleet.Deadline, Failure: d.late()}, now)
 		return d.tellEnd(fleet.EndFinal)
-	case fleet.Peering: // Select told the view and the acquire; the group says when to ask again
+	case fleet.Peering: // Select sent view and acquire; the group orders when to repeat it
 		return nil
 	case fleet.Joining, fleet.Draining, fleet.Unpeering:
 		return d.run()
-	case fleet.Ready, fleet.Released: // Join and Return told the view
+	case fleet.Ready, fleet.Released: // Join and Return delivered the view
 		return []Action{{End: fleet.EndFinal}}
 	default:
 		return d.tellEnd(fleet.EndFinal)
 	}
 }
 
-// late is why an instance past its deadline fails: the last failure, if there was one.
+// late returns the reason for which an instance past its deadline fails: its last failure, else a timeout.
 func (d *Driver) late() *fleet.Failure {
 	if f := d.Instance.Failure; f != nil {
 		return f

@@ -6,10 +6,11 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// An operator cordons a provider: nothing new is made there, what is there or on its way stays, and nobody is to blame.
+// This file handles an operator's cordon: the provider gets no new holds, and the existing holds and the peering stay.
+// No instance counts the refusal as a failure of the provider.
 
-// cordon puts the operator's word in force. Those that wait for the peering go elsewhere; it is made to its end, and
-// lingers. Idempotent.
+// cordon puts the operator's order into force. Waiting holds are refused, so that their attempts choose another
+// provider. A peering that is being established is completed, and then lingers. Idempotent.
 func (p *State) cordon(on bool, now time.Time) {
 	p.Inherits = false
 	if on == p.isCordoned() {
@@ -30,7 +31,7 @@ func (p *State) cordon(on bool, now time.Time) {
 	}
 }
 
-// inherit takes over that the provider was cordoned when its last life ended: somebody has terminated or reset it.
+// inherit restores the cordon that was in force when the previous workflow of the provider was terminated or reset.
 func (p *State) inherit(cordoned bool, now time.Time) {
 	if p.Inherits && cordoned {
 		p.cordon(true, now)
@@ -40,7 +41,8 @@ func (p *State) inherit(cordoned bool, now time.Time) {
 
 func (p *State) isCordoned() bool { return !p.Cordoned.IsZero() }
 
-// cordonedBy is why nothing new is held: as of a provider that is full, which nobody remembers against it.
+// cordonedBy returns the reason for a refused hold. Its code is the code of a full provider, which no driver remembers
+// as a failure.
 func (p *State) cordonedBy() *fleet.Failure {
 	return fleet.NewFailure(fleet.CodeNoCapacity, p.ID, "", "provider "+p.ID+" is cordoned by an operator")
 }

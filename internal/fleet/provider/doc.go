@@ -1,4 +1,5 @@
-// Package provider is the machine of a provider cluster: the state of the workflow provider/<id> and its Step. It
-// answers who holds what of the newest offer, when the peering is made, kept, repaired or removed, and who is told.
-// It moves by fleet.PeeringMachine, and shares fleet's words with the machines of groups and drivers, but no state.
+// Package provider implements the state machine of a provider cluster: the state of the workflow provider/<id> and its
+// Step. It decides which attempts hold a share of the newest offer, when the peering is established, kept, repaired or
+// removed, and which drivers receive an answer. The transitions come from fleet.PeeringMachine. The package shares the
+// types of package fleet with the machines of groups and drivers, but no state.
 package provider

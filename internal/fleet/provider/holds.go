@@ -11,27 +11,28 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// Hold is one attempt's share of a Provider's offer, from acquire to release. Key is the attempt's object name.
+// Hold records one attempt's share of a Provider's offer, from acquire to release. Key holds the attempt's object name.
 type Hold struct {
 	Key   string              `json:"key"`
 	Shape corev1.ResourceList `json:"shape,omitempty"`
 	State fleet.HoldState     `json:"state"`
-	Since time.Time           `json:"since"` // when it entered State
-	// Changed is the provider's revision with which the hold last changed.
+	Since time.Time           `json:"since"` // the time at which it entered State
+	// Changed holds the provider's revision at which the hold last changed.
 	Changed int64 `json:"changed,omitempty"`
-	// Failure says why it was refused.
+	// Failure holds the reason for the refusal.
 	Failure *fleet.Failure `json:"failure,omitempty"`
-	// Budget bounds the making of a peering that it waits for, NetworkBudget that of its network.
+	// Budget bounds the time to establish the peering that the hold waits for, and NetworkBudget the time to set up the
+	// peering's network.
 	Budget        time.Duration `json:"budget,omitempty"`
 	NetworkBudget time.Duration `json:"networkBudget,omitempty"`
-	// Trace is who waits, see HoldRequest.Trace; only a waiting hold has it.
+	// Trace identifies the waiting caller, see HoldRequest.Trace. Only a waiting hold has a trace.
 	Trace string `json:"trace,omitempty"`
 }
 
 func (h Hold) live() bool { return h.State == fleet.HoldWaiting || h.State == fleet.HoldGranted }
 
-// acquire books a hold for one attempt, or answers what became of it: the same attempt gets what it got before; a
-// released one stays released. The offer counts unless a newer one is known.
+// acquire books a hold for one attempt. A repeated request returns the existing hold's state to the driver, and a
+// released hold stays released. The request's offer replaces an older one.
 func (p *State) acquire(r fleet.HoldRequest, now time.Time) {
 	if h, ok := p.Holds[r.Key]; ok {
 		p.tell(h)
@@ -54,7 +55,7 @@ func (p *State) acquire(r fleet.HoldRequest, now time.Time) {
 	p.answer(p.Holds[r.Key])
 }
 
-// declines is why the hold is refused now; nil when it is not.
+// declines returns the reason for which a hold is refused now, or nil.
 func (p *State) declines(r fleet.HoldRequest, now time.Time) *fleet.Failure {
 	row := p.Phase.Row()
 	switch short := p.lacks(r, now); {
@@ -72,7 +73,7 @@ func (p *State) declines(r fleet.HoldRequest, now time.Time) *fleet.Failure {
 	return nil
 }
 
-// unusable is why nothing new is held of a provider, see Standing.
+// unusable returns the reason for which Standing closes the provider to new holds.
 func (p *State) unusable() *fleet.Failure {
 	code := fleet.CodeUnreachable
 	if p.Standing.Access == "" {
@@ -90,8 +91,7 @@ func (p *State) coolingDown() *fleet.Failure {
 	return fleet.NewFailure(code, p.ID, "", fmt.Sprintf("provider %s is in %s: %s", p.ID, p.Phase, why))
 }
 
-// release gives a hold back and remembers the key for an hour, of an unknown one too, so that a late acquire holds
-// nothing.
+// release releases a hold and keeps its key for an hour, even an unknown key, so that a late acquire books nothing.
 func (p *State) release(key string, now time.Time) {
 	h := p.Holds[key]
 	if h.State == fleet.HoldReleased {
@@ -104,14 +104,14 @@ func (p *State) release(key string, now time.Time) {
 	}
 }
 
-// answer tells the driver what ends its wait.
+// answer sends the hold's state to the driver if the hold no longer waits.
 func (p *State) answer(h Hold) {
 	if h.State != fleet.HoldWaiting {
 		p.tell(h)
 	}
 }
 
-// tell tells the driver the hold's state, also that it waits; for a standby's no driver waits.
+// tell sends the hold's state to the driver, also while the hold waits. A standby's hold has no driver.
 func (p *State) tell(h Hold) {
 	if fleet.IsStandby(h.Key) {
 		return
@@ -142,7 +142,7 @@ func (p *State) set(h Hold) {
 	}
 }
 
-// settle ends the wait of every waiting hold.
+// settle ends the wait of all waiting holds with the given state.
 func (p *State) settle(state fleet.HoldState, why *fleet.Failure, now time.Time) {
 	for _, key := range p.LiveHolds() {
 		h := p.Holds[key]
@@ -161,7 +161,8 @@ func (p *State) settle(state fleet.HoldState, why *fleet.Failure, now time.Time)
 	}
 }
 
-// Trace is that of the first hold that waits: of whom a peering is made for. "" when nobody waits, or it is not traced.
+// Trace returns the trace of the first waiting hold, for which the peering is established. It returns "" when no hold
+// waits, or when no waiting hold has a trace.
 func (p *State) Trace() string {
 	for _, key := range p.LiveHolds() {
 		if trace := p.Holds[key].Trace; trace != "" {
@@ -171,7 +172,7 @@ func (p *State) Trace() string {
 	return ""
 }
 
-// Live is the number of holds that wait or are granted.
+// Live returns the number of holds that wait or are granted.
 func (p *State) Live() int {
 	n := 0
 	for _, h := range p.Holds {
@@ -182,7 +183,8 @@ func (p *State) Live() int {
 	return n
 }
 
-// nodeHolds are the LiveHolds of attempts, and standbys what became of the others, but for those that were released.
+// nodeHolds returns the keys of the attempts' live holds, without standbys; standbys returns the state of each
+// standby's hold that has not been released.
 func (p *State) nodeHolds() []string {
 	return slices.DeleteFunc(p.LiveHolds(), fleet.IsStandby)
 }
@@ -197,12 +199,12 @@ func (p *State) standbys() map[string]fleet.HoldState {
 	return states
 }
 
-// LiveHolds are the keys of the holds that wait or are granted, in order.
+// LiveHolds returns the sorted keys of the holds that wait or are granted.
 func (p *State) LiveHolds() []string {
 	return slices.DeleteFunc(slices.Sorted(maps.Keys(p.Holds)), func(key string) bool { return !p.Holds[key].live() })
 }
 
-// Free is what the newest offer has left after the live holds; nil without an offer.
+// Free returns the resources of the newest offer that no live hold has taken, or nil without an offer.
 func (p *State) Free() corev1.ResourceList {
 	if p.Offer == nil {
 		return nil
@@ -216,7 +218,7 @@ func (p *State) Free() corev1.ResourceList {
 	return p.free
 }
 
-// subtract takes a shape away from what is free. Resources that free does not name are not limited by it.
+// subtract subtracts shape from free in place. A resource without an entry in free is unlimited.
 func subtract(free, shape corev1.ResourceList) {
 	for _, name := range slices.Sorted(maps.Keys(shape)) {
 		if left, ok := free[name]; ok {
@@ -226,8 +228,8 @@ func subtract(free, shape corev1.ResourceList) {
 	}
 }
 
-// lacks is a sentence when the hold does not fit in what is free, or nothing is offered any more. A standby's takes no
-// node's place.
+// lacks returns the reason for which the hold does not fit into the free capacity or the offer is no longer valid, or
+// "". A standby's hold does not count as a node.
 func (p *State) lacks(r fleet.HoldRequest, now time.Time) string {
 	if p.Offer == nil {
 		return "it has made no offer"
@@ -241,7 +243,7 @@ func (p *State) lacks(r fleet.HoldRequest, now time.Time) string {
 	return fleet.Lacks(r.Shape, p.Offer.Lendable, p.Free())
 }
 
-// sweepHolds forgets refused and released holds an hour after.
+// sweepHolds removes refused and released holds after an hour.
 func (p *State) sweepHolds(now time.Time) {
 	for _, key := range slices.Sorted(maps.Keys(p.Holds)) {
 		if h := p.Holds[key]; !h.live() && now.Sub(h.Since) > tombstoneTTL {

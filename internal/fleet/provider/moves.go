@@ -6,17 +6,17 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// How a peering moves by its table, and what is kept of what moves it.
+// This file moves a peering by its table and records the data of each event.
 
-// Transition is one change of a peering's phase, for the log.
+// Transition describes one change of a peering's phase, for the log.
 type Transition struct {
 	From, To fleet.PeeringPhase
 	Event    fleet.PeeringEvent
 	Failure  *fleet.Failure
 }
 
-// Apply moves a peering by the table; otherwise only a recovery and a sweep set the phase, by what exists. An
-// event that the phase's row does not name changes nothing.
+// Apply moves the peering by the table. Only a recovery and a sweep set the phase without the table, from the existing
+// objects. An event that the phase's row does not name changes nothing.
 func (p *State) Apply(ev fleet.PeeringEvent, why *fleet.Failure, now time.Time) {
 	m, ok := p.Phase.Row().Moves[ev]
 	if !ok {
@@ -38,7 +38,7 @@ func (p *State) Apply(ev fleet.PeeringEvent, why *fleet.Failure, now time.Time) 
 	}
 }
 
-// next is where a move leads; empty: nowhere.
+// next returns the phase that a move leads to, or "" for a move that keeps the phase.
 func (p *State) next(m fleet.PeeringMove, refused bool) fleet.PeeringPhase {
 	switch {
 	case refused:
@@ -50,8 +50,8 @@ func (p *State) next(m fleet.PeeringMove, refused bool) fleet.PeeringPhase {
 	}
 }
 
-// left has what is left of a peering on the provider removed as a peering is, over the offer. One that is in use, or
-// may be, is left alone: the next sweep tells it again.
+// left starts the removal of objects that a peering left on the provider, with the credentials of the given offer.
+// Objects of a peering that is or may be in use are kept; the next sweep reports them again.
 func (p *State) left(over *fleet.Offer, now time.Time) {
 	if p.Phase != fleet.Absent || p.Recovering || p.Live() > 0 || over == nil {
 		return
@@ -63,7 +63,7 @@ func (p *State) left(over *fleet.Offer, now time.Time) {
 	p.enter(fleet.Removing, "leftover", nil, now)
 }
 
-// record keeps what the event says besides the phase.
+// record stores the effects of an event other than the phase.
 func (p *State) record(ev fleet.PeeringEvent, why *fleet.Failure, now time.Time) {
 	switch ev {
 	case fleet.PeeringFailed:
@@ -87,7 +87,7 @@ func (p *State) record(ev fleet.PeeringEvent, why *fleet.Failure, now time.Time)
 	}
 }
 
-// failed keeps why a peering's workflow failed.
+// failed records the failure of a peering's workflow.
 func (p *State) failed(why *fleet.Failure, now time.Time) {
 	p.Failure = why
 	switch p.Phase {
@@ -95,17 +95,17 @@ func (p *State) failed(why *fleet.Failure, now time.Time) {
 		if p.rests() {
 			p.Failures++
 		}
-	case fleet.Removing: // what failed at once would fail at once again
+	case fleet.Removing: // an immediate retry would fail again
 		p.KeepUntil = now.Add(removalRetry)
 	case fleet.Absent, fleet.Compensating, fleet.CoolOff, fleet.Established, fleet.Repairing, fleet.Lingering,
 		fleet.Refusing:
 	}
 }
 
-// rests reports whether the provider needs a rest from us after what failed last.
+// rests reports whether the provider needs a pause after the last failure.
 func (p *State) rests() bool { return p.Failure == nil || p.Failure.Code.Row().Rests }
 
-// enter begins a phase anew: what an earlier phase's workflow still reports is stale from here.
+// enter starts a phase with a new run number, so that later reports of an earlier phase's workflow are stale.
 func (p *State) enter(next fleet.PeeringPhase, ev fleet.PeeringEvent, why *fleet.Failure, now time.Time) {
 	if next == p.Phase {
 		return
@@ -118,7 +118,7 @@ func (p *State) enter(next fleet.PeeringPhase, ev fleet.PeeringEvent, why *fleet
 	})
 }
 
-// Transitions returns the changes of phases since it was last called.
+// Transitions returns the changes of the phase since the last call.
 func (p *State) Transitions() []Transition {
 	log := p.log
 	p.log = nil

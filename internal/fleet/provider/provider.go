@@ -8,56 +8,58 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// State is a Provider: its newest offer, its holds and its peering. It is the state of the workflow
-// provider/<id>: Step takes everything that can happen and leaves in Commands what is to be done outside.
+// State holds a Provider: its newest offer, its holds and its peering. It is the state of the workflow provider/<id>.
+// Step processes every event and leaves the work for the workflow in Commands.
 type State struct {
 	ID    string             `json:"id"`
 	Phase fleet.PeeringPhase `json:"phase"`
 	Since time.Time          `json:"since"`
-	// Offer is the newest one seen; its linger and unpeer policy rule.
+	// Offer holds the newest known offer. Its linger time and unpeer policy apply.
 	Offer *fleet.Offer `json:"offer,omitempty"`
-	// Holds are kept by key: live ones, and for an hour refused and released ones, so that a late acquire of the same
-	// attempt gets the same answer.
+	// Holds maps keys to holds. It keeps live holds, and refused and released ones for an hour, so that a late acquire of
+	// the same attempt gets the same answer.
 	Holds map[string]Hold `json:"holds,omitempty"`
-	// Failure is why the peering last failed.
+	// Failure holds the reason for which the peering last failed.
 	Failure *fleet.Failure `json:"failure,omitempty"`
-	// Run numbers the runs of peering/<id> and unpeering/<id>; a report of an earlier run is stale. It counts on from the
-	// microsecond in which this life of the provider began, so that no run of an earlier life has the same number.
+	// Run numbers the runs of peering/<id> and unpeering/<id>; a report of an earlier run is stale. A new workflow starts
+	// the count at the current time in microseconds, so that it never reuses the number of an earlier workflow's run.
 	Run int `json:"run,omitempty"`
-	// Checked is when the phase's workflow was last started.
+	// Checked holds the time at which the phase's workflow was last started.
 	Checked time.Time `json:"checked,omitzero"`
-	// Started is the newest run that was started and was none before.
+	// Started holds the newest run for which Temporal started a new workflow.
 	Started  int   `json:"started,omitempty"`
 	Revision int64 `json:"revision"`
-	// KeepUntil forbids removal before then: after a recovery nothing is removed for a while.
+	// KeepUntil forbids the removal of the peering before this time. A recovery sets it, and a failed removal.
 	KeepUntil  time.Time      `json:"keepUntil,omitzero"`
-	Failures   int            `json:"failures,omitempty"` // in a row; lengthens CoolOff
+	Failures   int            `json:"failures,omitempty"` // consecutive; lengthens CoolOff
 	Recovering bool           `json:"recovering,omitempty"`
 	Commands   fleet.Commands `json:"commands"`
-	// Round is the observer's last one; Unused the holds that it found without objects and bookings.
+	// Round holds the observer's last round. Unheld lists the slices that it found without a hold, and Unused the holds
+	// that it found without objects and bookings.
 	Round  fleet.RoundID `json:"round,omitzero"`
 	Unheld []string      `json:"unheld,omitempty"`
 	Unused []string      `json:"unused,omitempty"`
-	// Remains: the last round found one of our peerings that this entity does not know.
+	// Remains reports that the last round found one of our peerings that this entity does not know.
 	Remains bool `json:"remains,omitempty"`
-	// Unpeered: it found none where standbys need one.
+	// Unpeered reports that the last round found no peering although a standby needs one.
 	Unpeered bool `json:"unpeered,omitempty"`
-	// Standing is what the observer has found wrong with the provider.
+	// Standing holds the observer's findings against the provider.
 	Standing fleet.Standing `json:"standing,omitzero"`
-	// NetworkTried is when the network was last tried to repair; zero while nothing is wrong with it.
+	// NetworkTried holds the time of the last repair of the network, or zero while the network works.
 	NetworkTried time.Time `json:"networkTried,omitzero"`
-	// Refusing is the provider's no, while it is in force.
+	// Refusing holds the provider's refusal while it is in force.
 	Refusing *fleet.ProviderRefusal `json:"refusing,omitempty"`
-	// Cordoned is since when an operator wants nothing new there; zero: nobody does.
+	// Cordoned holds the time of the operator's cordon, or zero without one.
 	Cordoned time.Time `json:"cordoned,omitzero"`
-	// Inherits: what the last life of the provider knew of that is not known yet, and no operator has said since.
+	// Inherits reports that the cordon of the provider's previous workflow is not known yet and that no operator has set
+	// or lifted one since.
 	Inherits bool `json:"inherits,omitempty"`
 
 	free corev1.ResourceList
 	log  []Transition
 }
 
-// New is a Provider that first looks what exists.
+// New returns a Provider that first recovers its state from the existing objects.
 func New(id string, now time.Time) *State {
 	p := &State{ID: id, Phase: fleet.Absent, Since: now, Holds: map[string]Hold{}, Recovering: true, Inherits: true,
 		Run: int(now.UnixMicro())}
@@ -66,18 +68,18 @@ func New(id string, now time.Time) *State {
 	return p
 }
 
-// Input is one thing that happened to a provider; the zero value is that time has passed.
+// Input describes one thing that happened to a provider. The zero value means that time has passed.
 type Input struct {
 	Requests    []fleet.HoldRequest
 	Report      *fleet.PeeringReport
 	Result      *fleet.Result
 	Differences *fleet.Differences
-	// Cordon is an operator's word: true cordons the provider, false uncordons it.
+	// Cordon holds an operator's order: true cordons the provider, false uncordons it.
 	Cordon *bool
 }
 
-// Step takes what happened and leaves in Commands what is to be done. It is pure: time and every result are inputs.
-// Requests book at once, also during a recovery: they wait for it in the phase.
+// Step processes an event and leaves the work for the workflow in Commands. It is pure: time and every result are
+// inputs. It books requests immediately, also during a recovery; their holds then wait in the present phase.
 func (p *State) Step(in Input, now time.Time) {
 	if in.Cordon != nil {
 		p.cordon(*in.Cordon, now)
@@ -103,7 +105,7 @@ func (p *State) Step(in Input, now time.Time) {
 	p.sweepHolds(now)
 }
 
-// take books what somebody asks for, or has seen.
+// take processes one request: a hold's acquire or release, or a report about the provider.
 func (p *State) take(r fleet.HoldRequest, now time.Time) {
 	switch r.Kind {
 	case fleet.HoldAcquire:
@@ -121,7 +123,7 @@ func (p *State) take(r fleet.HoldRequest, now time.Time) {
 	}
 }
 
-// report takes the end of the phase's workflow. A refusal that comes with it is noted first.
+// report processes the end of the phase's workflow, after the refusal that the report may contain.
 func (p *State) report(r fleet.PeeringReport, now time.Time) {
 	if r.Refusing != nil {
 		p.Failure = r.Failure
@@ -132,8 +134,8 @@ func (p *State) report(r fleet.PeeringReport, now time.Time) {
 	}
 }
 
-// lacksRoom notes that our own cluster has no room for a pod of the peering, until it is made or a round says
-// otherwise.
+// lacksRoom records that our own cluster has no free capacity for a pod of the peering. The record lasts until the
+// peering is established or a round finds otherwise.
 func (p *State) lacksRoom(message string, now time.Time) {
 	if p.Standing.Good() {
 		p.Standing = fleet.Standing{Fault: fleet.ConditionNoRoomForGateway, Message: message, Since: now}
@@ -141,7 +143,7 @@ func (p *State) lacksRoom(message string, now time.Time) {
 	}
 }
 
-// Snapshot is what the provider publishes.
+// Snapshot returns the state that the provider publishes.
 func (p *State) Snapshot(now time.Time) fleet.ProviderSnapshot {
 	s := fleet.ProviderSnapshot{
 		ID: p.ID, Revision: p.Revision, Term: p.Round.Term, Phase: p.Phase, Run: p.Run, Since: p.Since, Offer: p.Offer,

@@ -7,16 +7,16 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/shorten"
 )
 
-// maxRefusal bounds ProviderRefusal.Reason.
+// maxRefusal bounds the length of ProviderRefusal.Reason.
 const maxRefusal = 300
 
-// Times of a refusal.
+// These are the intervals of the requests whether a provider still refuses.
 const (
-	firstQuestion = time.Minute     // when the provider is first asked whether it still refuses
-	nextQuestion  = 5 * time.Minute // and then
+	firstQuestion = time.Minute     // from the refusal to the first request
+	nextQuestion  = 5 * time.Minute // between later requests
 )
 
-// inForce is the refusal that is in force, or nil: then nobody gets a hold, whatever the phase.
+// inForce returns the refusal in force, or nil. During a refusal no hold is granted in any phase.
 func (p *State) inForce(now time.Time) *fleet.ProviderRefusal {
 	if p.Refusing == nil || p.Refusing.Over(now) {
 		return nil
@@ -24,12 +24,12 @@ func (p *State) inForce(now time.Time) *fleet.ProviderRefusal {
 	return p.Refusing
 }
 
-// refusal is the refusal as the reason of a refused hold.
+// refusal returns the refusal as the failure of a refused hold.
 func (p *State) refusal() *fleet.Failure {
 	return fleet.NewFailure(fleet.CodeRefused, p.ID, "", "provider "+p.ID+" refuses this cluster: "+p.Refusing.Reason)
 }
 
-// told takes that the provider refuses us.
+// told records that the provider refuses us, and applies PeeringRefused.
 func (p *State) told(r *fleet.ProviderRefusal, now time.Time) {
 	if r == nil || r.Over(now) {
 		return
@@ -40,7 +40,7 @@ func (p *State) told(r *fleet.ProviderRefusal, now time.Time) {
 	p.Apply(fleet.PeeringRefused, p.refusal(), now)
 }
 
-// ask has the provider asked, now and then, whether it still refuses.
+// ask adds a command, when it is due, that checks whether the provider still refuses.
 func (p *State) ask(now time.Time) {
 	if due := p.askDue(); due.IsZero() || now.Before(due) {
 		return
@@ -49,7 +49,8 @@ func (p *State) ask(now time.Time) {
 	p.Commands.Add(fleet.Command{Kind: fleet.CommandRefusal})
 }
 
-// askDue is when the provider is asked next; zero while it is being asked, or does not refuse.
+// askDue returns the time of the next such check. It returns zero during a check, and while the provider does not
+// refuse.
 func (p *State) askDue() time.Time {
 	switch {
 	case p.Phase != fleet.Refusing || p.Offer == nil || p.Commands.Has(fleet.CommandRefusal):
@@ -61,7 +62,7 @@ func (p *State) askDue() time.Time {
 	}
 }
 
-// asked takes what the provider said. That it could not be asked changes nothing.
+// asked processes the result of the check. A failed check changes nothing.
 func (p *State) asked(r fleet.Result, now time.Time) {
 	p.Checked = now
 	switch {
@@ -73,5 +74,5 @@ func (p *State) asked(r fleet.Result, now time.Time) {
 	}
 }
 
-// keeps reports whether the peering is to be kept when nobody holds it.
+// keeps reports whether the peering is kept when it has no holds.
 func (p *State) keeps() bool { return p.Offer != nil && p.Offer.Unpeer == fleet.UnpeerNever }

@@ -7,7 +7,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// result takes what became of a command.
+// result processes the result of a command.
 func (p *State) result(r fleet.Result, now time.Time) {
 	done := p.Commands.Ended(r, now)
 	if done == nil {
@@ -25,17 +25,18 @@ func (p *State) result(r fleet.Result, now time.Time) {
 	}
 }
 
-// startedRun takes the outcome of a start of the phase's workflow.
+// startedRun processes the result of starting the phase's workflow.
 func (p *State) startedRun(r fleet.Result, now time.Time) {
 	switch {
 	case r.Outcome == fleet.OutcomeDone:
 		p.Started = p.Run
-	case p.Started != p.Run: // an older run is on its way out
+	case p.Started != p.Run: // an older run is about to end
 		p.Checked = now.Add(fleet.Soon - restartRun)
 	}
 }
 
-// recovered rebuilds holds and phase from what exists; requests that came meanwhile stand.
+// recovered rebuilds the holds and the phase from the existing objects. Requests that arrived during the recovery keep
+// their holds.
 func (p *State) recovered(r fleet.Result, now time.Time) {
 	p.Recovering = false
 	p.Revision++
@@ -59,7 +60,7 @@ func (p *State) recovered(r fleet.Result, now time.Time) {
 	}
 }
 
-// recoverOffer makes an offer of what exists, where none is known.
+// recoverOffer builds an offer from the existing objects if none is known.
 func (p *State) recoverOffer(r fleet.Result) {
 	switch {
 	case p.Offer != nil:
@@ -67,12 +68,12 @@ func (p *State) recoverOffer(r fleet.Result) {
 		p.Offer = &fleet.Offer{
 			Name: p.ID, Provider: p.ID, Credentials: r.Peering.Credentials, LingerSeconds: r.LingerSeconds, Unpeer: r.Unpeer,
 		}
-	case len(r.Found) > 0: // on a peering that is not ours
+	case len(r.Found) > 0: // on a peering that another installation made
 		p.Offer = r.Found[0].Offer()
 	}
 }
 
-// rebuild books what exists and no hold stands for.
+// rebuild books a granted hold for every existing attempt without a hold.
 func (p *State) rebuild(found []fleet.Found, now time.Time) {
 	for _, f := range found {
 		key := f.Attempt.ObjectName()
@@ -87,9 +88,9 @@ func (p *State) rebuild(found []fleet.Found, now time.Time) {
 	}
 }
 
-// compared acts on what two rounds in a row show: slices without a hold mean that history went back, and a peering in
-// Absent that its removal failed, so what exists is listed again; holds that nobody uses are released; the peering of a
-// standby that is gone is repaired.
+// compared acts on the differences that two consecutive rounds report. Slices without a hold mean that the history was
+// reverted, and a peering in Absent that its removal failed: in both cases the existing objects are listed again.
+// Unused holds are released, and the missing peering of a standby is repaired.
 func (p *State) compared(d fleet.Differences, now time.Time) {
 	if !d.Round.After(p.Round) {
 		return
@@ -110,15 +111,15 @@ func (p *State) compared(d fleet.Differences, now time.Time) {
 	p.Round, p.Unheld, p.Unused, p.Remains, p.Unpeered = d.Round, d.Unheld, d.Unused, d.Remains, d.Unpeered
 }
 
-// repairStandby has a standby's peering made again that is gone, which a step on a node would notice. Not often: one
-// that somebody else has made is not listed as ours either.
+// repairStandby repairs the missing peering of a standby; for a node, a step would detect the loss. It waits
+// networkRetry between two repairs, because a peering that another party made is not listed as ours either.
 func (p *State) repairStandby(d fleet.Differences, now time.Time) {
 	if d.Unpeered && p.Unpeered && p.Phase == fleet.Established && now.Sub(p.Since) >= networkRetry {
 		p.Apply(fleet.PeeringBroken, nil, now)
 	}
 }
 
-// seenTwice acts on what this round and the one before it show.
+// seenTwice acts on the differences that this round and the one before it report.
 func (p *State) seenTwice(d fleet.Differences, now time.Time) {
 	for _, key := range d.Unused {
 		if h := p.Holds[key]; slices.Contains(p.Unused, key) && h.live() && h.Changed <= d.Revision {

@@ -9,9 +9,9 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// The runs of peering/<id> and unpeering/<id>, of which each phase has at most one.
+// This file starts the runs of peering/<id> and unpeering/<id>. Each phase has at most one run.
 
-// run starts the phase's workflow: on entry, and every restartRun again, in case somebody has terminated it.
+// run starts the phase's workflow on entry, and again after every restartRun in case it was terminated.
 func (p *State) run(now time.Time) {
 	kind := p.Phase.Row().Runs
 	if kind == "" || p.Offer == nil || p.starting() || !p.Checked.IsZero() && now.Before(p.restart()) {
@@ -21,15 +21,15 @@ func (p *State) run(now time.Time) {
 	p.Commands.Add(fleet.Command{Kind: kind})
 }
 
-// starting reports whether the phase's workflow is being started.
+// starting reports whether a start of the phase's workflow is in progress.
 func (p *State) starting() bool {
 	return p.Commands.Has(fleet.CommandPeering, fleet.CommandUnpeering)
 }
 
-// restart is when the phase's workflow is started once more although it should run.
+// restart returns the time at which the phase's workflow is started again, although it should be running.
 func (p *State) restart() time.Time { return p.Checked.Add(restartRun) }
 
-// PeeringInput is what the phase's workflow is started with.
+// PeeringInput returns the input for the phase's workflow.
 func (p *State) PeeringInput() fleet.PeeringInput {
 	budget, network := p.budgets()
 	in := fleet.PeeringInput{Provider: fleet.Provider{ID: p.ID}, Run: p.Run, Budget: metav1.Duration{Duration: budget},
@@ -40,7 +40,8 @@ func (p *State) PeeringInput() fleet.PeeringInput {
 	return in
 }
 
-// budgets are the longest ones of those that wait: of the network, and of all else.
+// budgets returns the longest budgets of the waiting holds, for the network and for all other work. Without a budget it
+// returns EstablishBound or NetworkBound.
 func (p *State) budgets() (budget, network time.Duration) {
 	for _, h := range p.Holds {
 		if h.State == fleet.HoldWaiting {

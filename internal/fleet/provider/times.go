@@ -6,24 +6,24 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// Times of a peering's life.
+// These times govern a peering's life.
 const (
 	tombstoneTTL = time.Hour
 	coolOffFirst = 15 * time.Second
 	coolOffMax   = 10 * time.Minute
-	removalWait  = 60 * time.Second // how long an acquire waits for a removal under way
+	removalWait  = 60 * time.Second // how long an acquire waits for a removal in progress
 	inUseRetry   = 5 * time.Minute
 	removalRetry = time.Minute
-	// networkRetry is how often a network that does not work is tried to repair.
+	// networkRetry is the pause between two repairs of a network that does not work.
 	networkRetry = 10 * time.Minute
-	// restartRun is how often peering/<id> or unpeering/<id> is started although it should run: someone may have
-	// terminated it. Its own clock says when it fails; time that it spends in our queues does not.
+	// restartRun is the interval of starting peering/<id> or unpeering/<id> again although it should be running: it may
+	// have been terminated. The workflow's own clock decides when it fails; time in our queues does not count.
 	restartRun = time.Minute
-	// recoveredKeep is how long a provider that recovered removes nothing: holds may not have come back yet.
+	// recoveredKeep is the time during which a recovered provider removes nothing, because holds may still be missing.
 	recoveredKeep = 5 * time.Minute
 )
 
-// elapse moves the peering when its phase's time is over.
+// elapse applies PeeringElapsed when the phase's time has expired.
 func (p *State) elapse(now time.Time) {
 	due := p.phaseEnd()
 	if due.IsZero() || now.Before(due) {
@@ -32,7 +32,7 @@ func (p *State) elapse(now time.Time) {
 	p.Apply(fleet.PeeringElapsed, nil, now)
 }
 
-// coolOff is how long a provider rests whose peering has failed.
+// coolOff returns the pause of a provider after a failed peering. It doubles with each consecutive failure.
 func (p *State) coolOff() time.Duration {
 	if !p.rests() {
 		return 0
@@ -44,7 +44,7 @@ func (p *State) coolOff() time.Duration {
 	return min(d, coolOffMax)
 }
 
-// phaseEnd is when the phase is over by itself; zero when it has no end of its own.
+// phaseEnd returns the time at which the phase expires; zero when it does not expire.
 func (p *State) phaseEnd() time.Time {
 	switch p.Phase {
 	case fleet.CoolOff:
@@ -83,7 +83,7 @@ func (p *State) firstWaiting() (first time.Time) {
 	return first
 }
 
-// Due is when Step must be called although nothing happened; zero for never.
+// Due returns the time at which Step must be called even if nothing happens; zero for never.
 func (p *State) Due(now time.Time) time.Time {
 	next := p.Commands.Due(now)
 	if p.Recovering {
@@ -95,8 +95,8 @@ func (p *State) Due(now time.Time) time.Time {
 	return fleet.Earlier(fleet.Earlier(fleet.Earlier(next, p.askDue()), p.phaseEnd()), p.networkDue())
 }
 
-// repairNetwork has a network that does not work made whole, as a broken peering is: what is missing of it is made, and
-// what the other side has changed is followed.
+// repairNetwork repairs a network that does not work, as a broken peering is repaired: missing objects are created, and
+// changes of the other side are adopted.
 func (p *State) repairNetwork(now time.Time) {
 	if due := p.networkDue(); !due.IsZero() && !now.Before(due) {
 		p.NetworkTried = now
@@ -104,7 +104,7 @@ func (p *State) repairNetwork(now time.Time) {
 	}
 }
 
-// networkDue is when the network is next tried to repair; zero for never.
+// networkDue returns the time of the next repair of the network; zero for never.
 func (p *State) networkDue() time.Time {
 	switch {
 	case !p.Standing.Network || p.Phase != fleet.Established && p.Phase != fleet.Lingering:
@@ -118,8 +118,8 @@ func (p *State) networkDue() time.Time {
 	}
 }
 
-// Over reports whether the workflow may close: nothing is held, peered, cordoned or remembered for a day. A round of
-// the observer then has it look, and an acquire starts it anew.
+// Over reports whether the workflow may close: it has no holds, no peering, no open commands and no cordon, and has
+// been Absent for a day. Afterwards a round of the observer or an acquire starts it again.
 func (p *State) Over(now time.Time) bool {
 	return p.Phase == fleet.Absent && len(p.Holds) == 0 && len(p.Commands.Open) == 0 && !p.isCordoned() &&
 		now.Sub(p.Since) > fleet.CloseAfter
