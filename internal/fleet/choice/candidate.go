@@ -11,38 +11,38 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// Candidate is an offer with what is known to be taken of it.
+// Candidate is an offer together with the capacity that is known to be taken.
 type Candidate struct {
 	Offer fleet.Offer `json:"offer"`
-	// Free is what is left after holds, as far as known; nil means all that is lendable. A resource that is missing in
-	// it is used up, so empty is not nil, in JSON neither.
+	// Free holds the resources that holds have left, as far as known. Nil means that all lendable resources are free. A
+	// resource without an entry is used up, so an empty list differs from nil, in JSON too.
 	Free corev1.ResourceList `json:"free"`
-	// Nodes is how many nodes hold a share of the offer, as far as known.
+	// Nodes counts the nodes that hold a share of the offer, as far as known.
 	Nodes int `json:"nodes,omitempty"`
-	// Own is how many nodes of the group itself the provider has, Warm whether its peering is there, and Failures the
-	// Weight of what the group has met there lately.
+	// Own counts the group's own nodes at the provider. Warm reports whether the provider is peered. Failures holds the
+	// Weight of the group's recent failures there.
 	Own      int     `json:"own,omitempty"`
 	Warm     bool    `json:"warm,omitempty"`
 	Failures float64 `json:"failures,omitempty"`
-	// Refusing is why the provider takes nothing from this cluster now, in words.
+	// Refusing describes why the provider accepts nothing from this cluster now; "" when it does not refuse.
 	Refusing string `json:"refusing,omitempty"`
-	// Cordoned: an operator wants nothing new there.
+	// Cordoned reports that an operator allows no new nodes at the provider.
 	Cordoned bool `json:"cordoned,omitempty"`
-	// Removing is since when the last peering with the provider is being removed; zero when it is not.
+	// Removing holds the time since which the last peering with the provider is being removed, or zero.
 	Removing time.Time `json:"removing,omitzero"`
 }
 
-// RemovalHangs is how long the removal of a peering may take before the provider is the last choice, because a new
-// peering waits for it. An ordinary removal takes a few seconds, and one with pods that do not end takes as long as
-// they.
+// RemovalHangs is the time after which a removal of a peering makes the provider the last choice, because a new peering
+// waits for the removal. A removal usually takes a few seconds. With pods that do not end it takes as long as the pods.
 const RemovalHangs = 30 * time.Second
 
-// hangs reports whether a new peering would probably wait in vain for the removal of the last one.
+// hangs reports whether the removal of the last peering has lasted for longer than RemovalHangs, so that a new peering
+// would probably wait without success.
 func (c *Candidate) hangs(now time.Time) bool {
 	return !c.Removing.IsZero() && now.Sub(c.Removing) > RemovalHangs
 }
 
-// whyLast continues the reason of a candidate that fits: why it is the last choice, or nothing.
+// whyLast returns the continuation of a fitting candidate's reason that explains why it is the last choice, or "".
 func (c *Candidate) whyLast(now time.Time) string {
 	if !c.hangs(now) {
 		return ""
@@ -51,7 +51,7 @@ func (c *Candidate) whyLast(now time.Time) string {
 		c.Removing.UTC().Format(time.RFC3339)
 }
 
-// CandidateOf is an offer with what its provider's holds have taken of it, as the provider published.
+// CandidateOf returns the offer with the capacity that its provider's published holds leave.
 func CandidateOf(o fleet.Offer, state fleet.ProviderSnapshot) Candidate {
 	c := Candidate{Offer: o, Nodes: len(state.Holds), Cordoned: !state.Cordoned.IsZero(),
 		Warm: state.Phase == fleet.Established || state.Phase == fleet.Lingering}
@@ -67,7 +67,7 @@ func CandidateOf(o fleet.Offer, state fleet.ProviderSnapshot) Candidate {
 	c.Free = o.Lendable.DeepCopy()
 	for name, whole := range state.Offer.Lendable {
 		if have, ok := c.Free[name]; ok {
-			whole.Sub(state.Free[name]) // what is taken
+			whole.Sub(state.Free[name]) // the taken amount
 			have.Sub(whole)
 			c.Free[name] = have
 		}
@@ -75,14 +75,14 @@ func CandidateOf(o fleet.Offer, state fleet.ProviderSnapshot) Candidate {
 	return c
 }
 
-// Own notes how many nodes of one group each provider has.
+// Own sets for each candidate how many nodes of one group its provider has.
 func Own(candidates []Candidate, nodes map[string]int) {
 	for n := range candidates {
 		candidates[n].Own = nodes[candidates[n].Offer.Provider]
 	}
 }
 
-// Take subtracts n nodes of a shape. A copy of the candidate that was made before keeps its amounts.
+// Take subtracts n nodes of a shape. A copy of the candidate that was made earlier keeps its amounts.
 func (c *Candidate) Take(n int, shape corev1.ResourceList) {
 	if n < 1 {
 		return
@@ -99,7 +99,7 @@ func (c *Candidate) Take(n int, shape corev1.ResourceList) {
 	}
 }
 
-// room is how many nodes of the shape a candidate that fits has places for: one at least, and at most 1,000.
+// room returns how many nodes of the shape still fit on a candidate that fits: at least one, and at most 1,000.
 func (c *Candidate) room(shape []amount) int {
 	most := 1000
 	if c.Offer.MaxNodes > 0 {
@@ -114,8 +114,8 @@ func (c *Candidate) room(shape []amount) int {
 	return max(most, 1)
 }
 
-// times is how many times an amount that is wanted is there, but not more than most. The quotient of floats may be one
-// too many.
+// times returns how many times the wanted amount is contained in have, at most most. It corrects the quotient of
+// floats, which may be one too large.
 func times(have, want resource.Quantity, most int) int {
 	n := int(min(have.AsApproximateFloat64()/want.AsApproximateFloat64()+1e-9, float64(most)))
 	all := want.DeepCopy()
@@ -133,7 +133,7 @@ func (c Candidate) free() corev1.ResourceList {
 	return c.Free
 }
 
-// Room is how many more nodes of the group the candidates have places for, by provider.
+// Room returns for each provider how many more nodes of the group fit on its candidate.
 func Room(spec fleet.InstanceSpec, candidates []Candidate, now time.Time) map[string]int {
 	room := map[string]int{}
 	q := judge(spec, candidates, nil, now)
@@ -145,8 +145,8 @@ func Room(spec fleet.InstanceSpec, candidates []Candidate, now time.Time) map[st
 	return room
 }
 
-// Place takes the places that n instances of the group would choose, one after the other. It returns how many
-// find none.
+// Place takes the capacity that n instances of the group would choose, one after the other. It returns the number of
+// instances that do not fit.
 func Place(spec fleet.InstanceSpec, n int, candidates []Candidate, now time.Time) (without int) {
 	if n < 1 {
 		return 0
@@ -165,7 +165,7 @@ func Place(spec fleet.InstanceSpec, n int, candidates []Candidate, now time.Time
 }
 
 // Matching returns the offers that the group may use when all their capacity is free, ordered by the price of a node
-// there. An offer that is smaller than one node is left out.
+// there. Offers smaller than one node are left out.
 func Matching(spec fleet.InstanceSpec, candidates []Candidate, now time.Time) (matching []fleet.Offer) {
 	q := judge(spec, candidates, nil, now)
 	byPrice := func(a, b judgement) int { return cmp.Compare(a.price, b.price) }
@@ -177,8 +177,8 @@ func Matching(spec fleet.InstanceSpec, candidates []Candidate, now time.Time) (m
 	return matching
 }
 
-// Dearest is what a node costs on the most expensive offer that the group may use, or may use once it is large enough;
-// 0 when none has a price.
+// Dearest returns the hourly price of a node on the most expensive offer that the group may use now or once it has
+// enough free capacity; 0 when no such offer has a price.
 func Dearest(spec fleet.InstanceSpec, candidates []Candidate, now time.Time) (most float64) {
 	for _, j := range judge(spec, candidates, nil, now).judged {
 		if j.filter == "" || j.filter == FilterFit || j.filter == FilterMaxNodes {

@@ -10,81 +10,83 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// Limits of what a choice leaves in a history.
+// These limits bound the size of a choice in a workflow history.
 const (
-	// MaxCandidates bounds a shortlist and the verdicts of a Decision.
+	// MaxCandidates bounds a shortlist and the assessments of a Decision.
 	MaxCandidates = 20
-	// MaxDecision bounds a Decision's JSON, in bytes.
+	// MaxDecision bounds the JSON of a Decision, in bytes.
 	MaxDecision = 32 << 10
 )
 
-// Filter is one reason not to choose a candidate.
+// Filter names one reason not to choose a candidate.
 type Filter string
 
-// The filters, in the order they are asked.
+// These are the filters, in the order of their checks.
 const (
-	FilterExpired  Filter = "expired"  // the offer has ended
-	FilterRefused  Filter = "refused"  // the provider is out for this instance
-	FilterProvider Filter = "provider" // the group is of another provider
+	FilterExpired  Filter = "expired"  // the offer has expired
+	FilterRefused  Filter = "refused"  // the provider is excluded for this instance
+	FilterProvider Filter = "provider" // the group belongs to another provider
 	FilterRefusing Filter = "refusing" // the provider refuses this cluster
 	FilterCordoned Filter = "cordoned" // an operator cordoned the provider
-	FilterSelector Filter = "selector" // its labels are not those the group selects
-	FilterCurrency Filter = "currency" // its price is not comparable with the others'
+	FilterSelector Filter = "selector" // its labels do not match the group's selector
+	FilterCurrency Filter = "currency" // its price is in another currency
 	FilterSpending Filter = "spending" // it costs more than the group may spend on a node
 	FilterNode     Filter = "node"     // the shape is larger than each node of the provider
-	FilterFit      Filter = "fit"      // the shape is larger than what is free
+	FilterFit      Filter = "fit"      // the shape is larger than the free capacity
 	FilterMaxNodes Filter = "maxNodes" // it offers no more nodes
 )
 
-// Assessment is the judgement of a choice on one candidate.
+// Assessment describes the result of a choice for one candidate.
 type Assessment struct {
 	Provider string `json:"provider"`
 	Offer    string `json:"offer"`
 	Epoch    string `json:"epoch,omitempty"`
 	Fits     bool   `json:"fits"`
-	// Filter is the first filter that took it out; empty when it fits.
+	// Filter names the first filter that excluded the candidate; empty when it fits.
 	Filter Filter `json:"filter,omitempty"`
 	// Reason is a sentence with figures, at most 300 characters.
 	Reason string `json:"reason"`
-	// Price is what a node costs there in an hour: without a Selection the fitting candidates are ordered by it.
+	// Price holds the hourly price of a node there. Without a Selection it orders the fitting candidates.
 	Price float64 `json:"price"`
-	// Score is the sum of Parts, each the weight times what speaks for the candidate; only with a Selection.
+	// Score holds the sum of Parts; each part is a weight times the candidate's value in that respect. Both are set only
+	// with a Selection.
 	Score float64            `json:"score,omitempty"`
 	Parts map[string]float64 `json:"parts,omitempty"`
 }
 
-// Decision is the record of one choice: enough to explain it later.
+// Decision records one choice in enough detail to explain it later.
 type Decision struct {
-	// Chosen is the provider's id; empty when nothing fits.
+	// Chosen holds the provider's id; empty when nothing fits.
 	Chosen string `json:"chosen,omitempty"`
-	// Assessments are ordered: the chosen one, the other fitting ones from best to worst, then those filtered out.
+	// Assessments lists the chosen candidate, the other fitting candidates from best to worst, and then the excluded ones.
 	Assessments []Assessment `json:"assessments,omitempty"`
-	// Counts says how many candidates each filter took out, all candidates counted.
+	// Counts holds the number of candidates that each filter excluded, over all candidates.
 	Counts map[string]int `json:"counts,omitempty"`
-	// Considered is the number of candidates; Assessments may have been cut.
+	// Considered holds the number of candidates. Assessments may be shorter.
 	Considered int `json:"considered"`
-	// Full says that nothing fits now, and that something that is full could.
+	// Full reports that nothing fits now, but a candidate would fit if its capacity were free.
 	Full bool `json:"full,omitempty"`
 }
 
 // Rank spreads instances that choose at the same time over the offers.
 type Rank struct {
-	// Ahead is how many of the group were started before and have not chosen yet.
+	// Ahead counts the group's instances that started earlier and have not chosen yet.
 	Ahead int `json:"ahead,omitempty"`
-	// Name is the group's: it decides in which order equal offers take turns.
+	// Name holds the group's name. It decides in which order equal offers take turns.
 	Name string `json:"name"`
 }
 
-// Choose picks the provider of an instance's next attempt: of the candidates that pass every filter the cheapest, or
-// the one that the group's Selection scores highest, with a place that those ahead leave, and of equal ones the one
-// whose turn it is. refused are the providers that are out. It computes only, and the order of candidates does not
-// matter.
+// Choose selects the provider of an instance's next attempt. Of the candidates that pass every filter it takes the
+// cheapest, or the candidate with the highest score of the group's Selection. Instances ahead take their places first,
+// and equal candidates take turns. refused lists the excluded providers. Choose is pure, and the order of the
+// candidates does not matter.
 func Choose(spec fleet.InstanceSpec, candidates []Candidate, refused []string, rank Rank, now time.Time) Decision {
 	q := judge(spec, candidates, refused, now)
 	return q.decide(q.best(q.choice(rank)))
 }
 
-// Keep judges a shortlist again, a moment later, and keeps its order: the first that still fits is chosen.
+// Keep evaluates a shortlist again, a moment later, and keeps its order: it chooses the first candidate that still
+// fits.
 func Keep(spec fleet.InstanceSpec, short []Candidate, refused []string, now time.Time) Decision {
 	q := judge(spec, short, refused, now)
 	slices.SortStableFunc(q.judged, func(a, b judgement) int {
@@ -93,7 +95,7 @@ func Keep(spec fleet.InstanceSpec, short []Candidate, refused []string, now time
 	return q.decide(slices.Values(q.judged))
 }
 
-// decide records the choice of the first, when that fits.
+// decide records the choice: the first candidate, if it fits.
 func (q *question) decide(inOrder iter.Seq[judgement]) Decision {
 	d := Decision{Considered: len(q.judged), Counts: countFilters(q.judged)}
 	for j := range inOrder {
@@ -112,8 +114,8 @@ func (q *question) decide(inOrder iter.Seq[judgement]) Decision {
 	return d
 }
 
-// Shortlist is the at most MaxCandidates candidates that Choose would put first, in its order, and how many candidates
-// each filter took out of all.
+// Shortlist returns at most MaxCandidates candidates that Choose would put first, in its order, and the number of
+// candidates that each filter excluded of all.
 func Shortlist(spec fleet.InstanceSpec, candidates []Candidate, refused []string, rank Rank,
 	now time.Time) ([]Candidate, map[string]int) {
 	q := judge(spec, candidates, refused, now)
@@ -126,12 +128,12 @@ func Shortlist(spec fleet.InstanceSpec, candidates []Candidate, refused []string
 	return short, countFilters(q.judged)
 }
 
-// maxReason bounds Verdict.Reason.
+// maxReason bounds Assessment.Reason.
 const maxReason = 300
 
 func (d Decision) size() int {
 	b, err := json.Marshal(d)
-	if err != nil { // a price that is no number: sources refuse it; keep the record small rather than whole
+	if err != nil { // a price is NaN or infinite, although sources reject this: keep the record small
 		return MaxDecision + 1
 	}
 	return len(b)

@@ -1,5 +1,5 @@
-// Package choice chooses among offers. It answers which provider a scale-out asks, which of them a group keeps peered,
-// what a node costs there, and how much room there is, each from the offers and what is known to be taken of them.
-// It is pure, keeps nothing and orders thousands of candidates alike each time, so activities, servers and the CLI ask
-// the same questions and get the same answers.
+// Package choice chooses among offers. From the offers and the capacity that is known to be taken it decides which
+// provider a scale-out requests, which providers a group keeps peered, what price a node has there, and how many nodes
+// fit. It is pure, keeps no state and orders thousands of candidates the same way each time. Therefore activities,
+// servers and the CLI get the same results.
 package choice

@@ -13,15 +13,16 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet/money"
 )
 
-// Bounds of prices, so that sums of them stay finite.
+// These bounds keep sums of prices finite.
 const (
-	// MaxUnitPrice bounds each price by resource.
+	// MaxUnitPrice bounds each price per resource.
 	MaxUnitPrice = 1e6
-	// MaxPrice bounds what a node costs.
+	// MaxPrice bounds the price of a node.
 	MaxPrice = 1e12
 )
 
-// Incomparable is why the offer's price compares with no other: it is in another currency; empty when it does compare.
+// Incomparable returns the reason for which the offer's price cannot be compared, which is another currency; empty when
+// it can be compared.
 func Incomparable(s fleet.InstanceSpec, o fleet.Offer) string {
 	if compares(&s, &o) {
 		return ""
@@ -33,12 +34,13 @@ func compares(s *fleet.InstanceSpec, o *fleet.Offer) bool {
 	return o.Currency == "" || o.Currency == s.CurrencyOrDefault() || o.Price == 0 && len(o.Prices) == 0
 }
 
-// Price is what a node of the group costs on an offer in an hour: the offer's price per node times the group's factor,
-// or, where it has none, what the shape costs by the offer's prices by resource. What these do not name costs nothing.
-// It is between 0 and MaxPrice, and 0 where nobody says what it costs in the group's currency.
+// Price returns the hourly price of one node of the group on an offer: the offer's price per node times the group's
+// factor or, without a price per node, the sum of the shape's amounts at the offer's prices per resource. A resource
+// without a price costs nothing. The result is between 0 and MaxPrice; it is 0 when the offer has no price in the
+// group's currency.
 func Price(s fleet.InstanceSpec, o fleet.Offer) float64 { return price(&s, &o, nil) }
 
-// price takes the amounts of the shape; nil when they are not known yet.
+// price returns Price. shape holds the amounts of the group's shape, or nil when they are not computed yet.
 func price(s *fleet.InstanceSpec, o *fleet.Offer, shape []amount) float64 {
 	if !compares(s, o) {
 		return 0
@@ -50,15 +52,15 @@ func price(s *fleet.InstanceSpec, o *fleet.Offer, shape []amount) float64 {
 		shape = amountsOf(s.Shape)
 	}
 	sum := 0.0
-	for _, a := range shape { // in order: a sum of floats depends on it
+	for _, a := range shape { // sorted, because a sum of floats depends on the order
 		if each := o.Prices[a.Name]; each != 0 && a.units > 0 {
-			sum += float64(each * a.units) // rounded, so that it is the same on all processors
+			sum += float64(each * a.units) // rounded, so that all processors get the same result
 		}
 	}
 	return bounded(sum)
 }
 
-// amount is a resource of a shape, and how much that is in what it is priced by.
+// amount is a resource of a shape with its quantity and its number of priced units.
 type amount struct {
 	fleet.Amount
 	units float64
@@ -71,7 +73,7 @@ func amountsOf(shape corev1.ResourceList) (amounts []amount) {
 	return amounts
 }
 
-// units is how much of a resource there is, in what it is priced by: GiB of what is measured in bytes.
+// units returns the quantity in the units of the resource's price: GiB for resources measured in bytes, else as it is.
 func units(name corev1.ResourceName, quantity resource.Quantity) float64 {
 	amount := quantity.AsApproximateFloat64()
 	if name == corev1.ResourceMemory || name == corev1.ResourceEphemeralStorage ||
@@ -88,7 +90,7 @@ func bounded(price float64) float64 {
 	return min(max(price, 0), MaxPrice)
 }
 
-// Cheapest is what a node costs in an hour on the cheapest offer that it fits on; 0 when none has a price.
+// Cheapest returns the hourly price of a node on the cheapest fitting offer; 0 when no such offer has a price.
 func Cheapest(verdicts []Assessment) (least money.Money) {
 	for _, v := range verdicts {
 		if price := money.Of(v.Price); v.Fits && price > 0 && (least == 0 || price < least) {

@@ -13,22 +13,23 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/shorten"
 )
 
-// question is what all candidates of a choice are judged by, and their judgements.
+// question holds the criteria of a choice and the judgements of its candidates.
 type question struct {
 	spec     fleet.InstanceSpec
 	shape    []amount
 	selector labels.Selector
-	broken   error // the selector cannot be used
+	broken   error // the error of an unusable selector
 	refused  []string
 	now      time.Time
 	lowest   float64 // the lowest price of all that fit, see unpriced
 	judged   []judgement
 }
 
-// judgement is what orders a candidate among thousands. What is told of the few that are shown is in its verdict.
+// judgement holds the values that order a candidate among thousands. The Assessments of the few candidates that are
+// shown hold the details.
 type judgement struct {
 	candidate *Candidate
-	filter    Filter // the first that took it out; empty when it fits
+	filter    Filter // the first that excluded it; empty when it fits
 	hangs     bool   // the removal of the last peering there hangs
 	price     float64
 	score     float64
@@ -62,7 +63,7 @@ func judge(spec fleet.InstanceSpec, candidates []Candidate, refused []string, no
 	return q
 }
 
-// filter is the first filter that takes the candidate out at its price; empty when it fits.
+// filter returns the first filter that excludes the candidate at its price; empty when it fits.
 func (q *question) filter(c *Candidate, price float64) Filter {
 	o := &c.Offer
 	switch {
@@ -82,7 +83,7 @@ func (q *question) filter(c *Candidate, price float64) Filter {
 	return q.takes(c, price)
 }
 
-// takes is the first filter of what a selected offer costs and has free.
+// takes returns the first filter on price and free capacity that excludes a candidate with a matching offer.
 func (q *question) takes(c *Candidate, price float64) Filter {
 	o := &c.Offer
 	switch {
@@ -104,7 +105,7 @@ func (q *question) selects(o *fleet.Offer) bool {
 	return q.broken == nil && q.selector.Matches(labels.Set(o.Labels))
 }
 
-// reason is the filter's, in words; of a candidate that fits, what it costs.
+// reason returns the text of the filter or, for a candidate that fits, its price.
 func (q *question) reason(c *Candidate, filter Filter) string {
 	o := c.Offer
 	switch filter {
@@ -135,7 +136,7 @@ func (q *question) reason(c *Candidate, filter Filter) string {
 	return fmt.Sprintf("fits at price %.6g %s%s", Price(q.spec, o), q.spec.CurrencyOrDefault(), c.whyLast(q.now))
 }
 
-// mismatch is why the offer is not selected, in words.
+// mismatch returns the text for an offer that the group's selector does not match.
 func (q *question) mismatch(o fleet.Offer) string {
 	if q.broken != nil {
 		return fmt.Sprintf("the group's selector cannot be used: %v", q.broken)
@@ -143,7 +144,7 @@ func (q *question) mismatch(o fleet.Offer) string {
 	return fmt.Sprintf("labels {%s} do not match the group's selector %s", labels.Set(o.Labels), q.selector)
 }
 
-// verdict is the judgement for the record.
+// verdict returns the Assessment of a judgement for the record.
 func (q *question) verdict(j judgement) Assessment {
 	o := j.candidate.Offer
 	v := Assessment{
@@ -163,22 +164,24 @@ func (q *question) verdict(j judgement) Assessment {
 	return v
 }
 
-// full reports whether a candidate that is full could take the shape.
+// full reports whether a candidate without free capacity could otherwise take the shape.
 func (q *question) full() bool { return slices.ContainsFunc(q.judged, q.isFull) }
 
-// isFull reports whether the candidate could take the shape if nothing of it were taken, and cannot now.
+// isFull reports whether the candidate cannot take the shape now, but could if all its capacity were free.
 func (q *question) isFull(j judgement) bool {
 	return (j.filter == FilterFit || j.filter == FilterMaxNodes) && q.fits(j.candidate.Offer.Lendable, nil)
 }
 
-// fitsNode reports whether a node of the provider has what the shape requests, as far as the offer says what they have.
+// fitsNode reports whether a node of the provider is large enough for the shape. An offer without node sizes counts as
+// large enough.
 func (q *question) fitsNode(o *fleet.Offer) bool {
 	return len(o.LargestNodes) == 0 || slices.ContainsFunc(o.LargestNodes, func(node corev1.ResourceList) bool {
 		return q.fits(node, nil)
 	})
 }
 
-// fits reports whether the shape lacks nothing, as Lacks would say; free is all that is offered when it is nil.
+// fits reports whether the shape fits, with the same result as fleet.Lacks. A nil free means that all offered capacity
+// is free.
 func (q *question) fits(offered, free corev1.ResourceList) bool {
 	for n := range q.shape {
 		if !q.shape[n].Fits(offered, free) {

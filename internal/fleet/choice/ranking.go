@@ -8,8 +8,8 @@ import (
 	"slices"
 )
 
-// best yields the judgement with the chosen index, unless that is negative, and then the others from best to worst. It
-// reorders them.
+// best yields the judgement with the index chosen, unless chosen is negative, and then the other judgements from best
+// to worst. It reorders the judgements.
 func (q *question) best(chosen int) iter.Seq[judgement] {
 	return func(yield func(judgement) bool) {
 		rest := unordered[judgement]{q.judged, better}
@@ -29,8 +29,8 @@ func (q *question) best(chosen int) iter.Seq[judgement] {
 	}
 }
 
-// equals yields the indexes of judgements that fit and that nothing tells apart but names, the best ones first. It
-// reorders them.
+// equals yields the indexes of fitting judgements in groups that differ in nothing but names, the best group first. It
+// reorders the judgements.
 func (q *question) equals() iter.Seq[[]int] {
 	return func(yield func([]int) bool) {
 		var equal []int
@@ -49,13 +49,14 @@ func (q *question) equals() iter.Seq[[]int] {
 	}
 }
 
-// unordered is a heap.Interface: only as many items are put in order as are asked for.
+// unordered is a heap.Interface that sorts lazily: only the items that are taken are put in order.
 type unordered[T any] struct {
 	items []T
 	order func(a, b *T) int
 }
 
-// next moves the first to the end and takes it out; it returns its index, -1 when there is none.
+// next moves the first item to the end and removes it from the heap. It returns the item's index, or -1 for an empty
+// heap.
 func (u *unordered[T]) next() int {
 	if len(u.items) > 0 {
 		heap.Pop(u)
@@ -70,8 +71,8 @@ func (u *unordered[T]) Swap(a, b int)      { u.items[a], u.items[b] = u.items[b]
 func (u *unordered[T]) Push(any)           { panic("nothing is added") }
 func (u *unordered[T]) Pop() any           { u.items = u.items[:len(u.items)-1]; return nil }
 
-// favours orders judgements: fitting first, then those where no removal hangs, then by score and price; 0 where nothing
-// speaks for the one.
+// favours orders judgements: fitting ones first, then those without a hanging removal, then by score and price. It
+// returns 0 when neither is better.
 func favours(a, b *judgement) int {
 	if (a.filter == "") != (b.filter == "") {
 		if a.filter == "" {
@@ -91,7 +92,7 @@ func favours(a, b *judgement) int {
 	return cmp.Compare(a.price, b.price)
 }
 
-// better orders equals by their names, so that equal input gives equal choices.
+// better orders equal judgements by their names, so that equal input gives equal choices.
 func better(a, b *judgement) int {
 	if c := favours(a, b); c != 0 {
 		return c
@@ -100,10 +101,10 @@ func better(a, b *judgement) int {
 		cmp.Compare(a.candidate.Offer.Name, b.candidate.Offer.Name))
 }
 
-// place is a candidate in the order in which instances of one group take places.
+// place describes a candidate in the order in which instances of one group take places.
 type place struct {
 	n     int    // the index of its judgement
-	level int    // how many nodes the group has there, with those that have taken places before
+	level int    // the number of the group's nodes there, including places taken before
 	turn  uint32 // orders equal providers differently for different groups
 }
 
@@ -132,9 +133,10 @@ func (q *question) choice(rank Rank) int {
 	return -1
 }
 
-// order yields the indexes of the places that count instances of a group take, one after the other, of a world that
-// none of them has changed yet. The best places come first. Of equal candidates the one comes next where the group
-// has the fewest nodes, so that an instance that has taken its place leaves the order of the others as it was.
+// order yields the indexes of the places that count instances of a group take, one after the other, based on the
+// capacity before the first choice. The best places come first. Of equal candidates, it yields the candidate with the
+// fewest nodes of the group next. Thus an instance that has taken its place leaves the order of the other instances
+// unchanged.
 func (q *question) order(name string, count int) iter.Seq[int] {
 	if counts(q.spec.Selection) {
 		return q.oneByOne(name, count)
@@ -152,11 +154,11 @@ func (q *question) order(name string, count int) iter.Seq[int] {
 	}
 }
 
-// deal yields the places of equal candidates in turn, until none has room or yield has enough.
+// deal yields the places of equal candidates in rotation until no candidate has room or yield returns false.
 func (q *question) deal(places []place, yield func(int) bool) (more bool) {
 	turns := unordered[place]{places, q.inTurn}
 	heap.Init(&turns)
-	rooms := map[int]int{} // by index; worked out for those only that are taken, because it costs the most
+	rooms := map[int]int{} // by index; computed only for candidates that are taken, because it is expensive
 	for len(turns.items) > 0 {
 		n := turns.items[0].n
 		if !yield(n) {
@@ -175,7 +177,7 @@ func (q *question) deal(places []place, yield func(int) bool) (more bool) {
 	return true
 }
 
-// oneByOne yields what is best when those before have chosen: each choice changes the scores.
+// oneByOne yields the best candidate after each earlier choice, because each choice changes the scores.
 func (q *question) oneByOne(name string, count int) iter.Seq[int] {
 	type trial struct {
 		judgement
@@ -189,7 +191,7 @@ func (q *question) oneByOne(name string, count int) iter.Seq[int] {
 		return q.inTurn(&a.place, &b.place)
 	}
 	return func(yield func(int) bool) {
-		var tried []*trial // each choice brings one more candidate into play
+		var tried []*trial // each choice adds one more candidate
 		for equal := range q.equals() {
 			for _, n := range equal {
 				tried = append(tried, &trial{q.judged[n], q.place(n, name), q.judged[n].candidate.room(q.shape)})

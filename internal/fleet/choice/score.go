@@ -11,23 +11,23 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// halfLatency is the latency, in milliseconds, that counts half.
+// halfLatency is the latency, in milliseconds, that halves the value of the latency part.
 const halfLatency = 50
 
-// unpriced is what an offer without a price counts as, of the lowest price: it is much cheaper than all others, whose
-// prices still compare with each other.
+// unpriced is the factor of the lowest price at which an offer without a price counts. It is much cheaper than all
+// priced offers, whose prices still compare with each other.
 const unpriced = 0.1
 
-// part is what speaks for a candidate in one respect, between 0 and 1.
+// part holds the value of a candidate in one respect, between 0 and 1, and its weight.
 type part struct {
 	name          string
 	weight, value float64
 }
 
-// worth is what it counts in a score.
+// worth returns the part's contribution to a score.
 func (p part) worth() float64 { return fourDigits(p.weight * p.value) }
 
-// parts are what speaks for a candidate where the group has own nodes.
+// parts returns the values of a candidate at whose provider the group has own nodes.
 func (q *question) parts(j *judgement, own int) [6]part {
 	s, c := q.spec.Selection, j.candidate
 	cheap, warm, near, nodes := 1.0, 0.0, 0.0, float64(own)
@@ -45,10 +45,10 @@ func (q *question) parts(j *judgement, own int) [6]part {
 		{"failures", s.Failures, 1 / (1 + c.Failures)}}
 }
 
-// fourDigits keeps what is the same for people the same for comparisons.
+// fourDigits rounds a number, so that values that users see as equal also compare as equal.
 func fourDigits(f float64) float64 { return math.Round(f*1e4) / 1e4 }
 
-// weigh scores a candidate that fits, where the group has own nodes.
+// weigh computes the score of a fitting candidate at whose provider the group has own nodes.
 func (q *question) weigh(j *judgement, own int) {
 	if q.spec.Selection == nil || j.filter != "" {
 		return
@@ -68,13 +68,13 @@ func inWords(parts map[string]float64) string {
 	return strings.Join(words, ", ")
 }
 
-// counts reports whether the choice of one instance changes what speaks for the next one's.
+// counts reports whether the choice of one instance changes the scores for the next instance.
 func counts(s *fleet.Selection) bool { return s != nil && (s.Spread > 0 || s.Pack > 0) }
 
-// failuresHalf is how long until a failure counts half as much.
+// failuresHalf is the time in which the weight of a failure halves.
 const failuresHalf = 30 * time.Minute
 
-// Weight is how much past failures count now: each once, and half as much every 30 minutes.
+// Weight returns the weight of past failures now: 1 for a new failure, halved every 30 minutes.
 func Weight(failures []time.Time, now time.Time) (sum float64) {
 	for _, at := range failures {
 		sum += math.Exp2(-max(0, now.Sub(at).Seconds()) / failuresHalf.Seconds())

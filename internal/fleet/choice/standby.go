@@ -7,9 +7,10 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// RankStandby judges which providers a group could keep peered, the best first: those that it holds, the best that fit,
-// and those that fit and are peered, some 20 in all. states are the providers' by id, and peers those with a peering of
-// ours: after a loss of all histories only that tells what there was. It computes only.
+// RankStandby returns the providers that a group could keep peered, the best first: the providers of its present
+// standbys, the best fitting providers, and fitting providers that are peered, about 20 in all. states maps provider
+// ids to snapshots. peers lists the providers with one of our peerings; after a loss of all histories only peers shows
+// them. RankStandby is pure.
 func RankStandby(q fleet.StandbyQuestion, candidates []Candidate, states map[string]fleet.ProviderSnapshot,
 	peers []fleet.Provider, now time.Time) []fleet.StandbyRow {
 	var rows, unfit []fleet.StandbyRow
@@ -42,7 +43,7 @@ func RankStandby(q fleet.StandbyQuestion, candidates []Candidate, states map[str
 	return append(rows, unfit...)
 }
 
-// asPeered are candidates as they would be as standbys.
+// asPeered returns the candidates as they would be with a peering.
 func asPeered(candidates []Candidate) []Candidate {
 	candidates = slices.Clone(candidates)
 	for n := range candidates {
@@ -51,7 +52,7 @@ func asPeered(candidates []Candidate) []Candidate {
 	return candidates
 }
 
-// standbyRow is what is known of one provider, and whether the group has a hold there.
+// standbyRow returns the row of one provider and reports whether the group has a standby's hold there.
 func standbyRow(q fleet.StandbyQuestion, j judgement, state fleet.ProviderSnapshot) (row fleet.StandbyRow, held bool) {
 	row = fleet.StandbyRow{Offer: j.candidate.Offer, Price: j.price, Score: j.score, Offers: j.filter != FilterExpired,
 		Fits: j.filter == "" && takesStandby(state)}
@@ -63,7 +64,8 @@ func standbyRow(q fleet.StandbyQuestion, j judgement, state fleet.ProviderSnapsh
 	return row, true
 }
 
-// excludes is the filter itself when it says that a group may have no node at a provider, whatever it has free.
+// excludes returns the filter itself if it forbids the group any node at a provider regardless of free capacity, else
+// "".
 func (f Filter) excludes() Filter {
 	switch f {
 	case FilterProvider, FilterRefusing, FilterCordoned, FilterSelector, FilterCurrency, FilterSpending,
@@ -74,7 +76,7 @@ func (f Filter) excludes() Filter {
 	return ""
 }
 
-// takesStandby reports whether a hold there would be granted, as far as the provider has published.
+// takesStandby reports whether a hold there would be granted, according to the provider's snapshot.
 func takesStandby(s fleet.ProviderSnapshot) bool {
 	row := s.Phase.Row()
 	return !s.Standing.Closes() && (s.Phase == "" || row.Grants || row.Waits)

@@ -7,10 +7,10 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// maxRows bounds the rows that one entity is told in a round; the rest waits for the next one.
+// maxRows bounds the rows that one entity receives for a round. Later rounds report the rest.
 const maxRows = 500
 
-// GroupDiffers holds one group's snapshot against what exists.
+// GroupDiffers compares one group's snapshot with the existing objects.
 func GroupDiffers(g fleet.Snapshot, found []fleet.Found) fleet.Differences {
 	d := fleet.Differences{Empty: true}
 	rows := make(map[string]fleet.InstanceView, len(g.Instances))
@@ -38,7 +38,8 @@ func GroupDiffers(g fleet.Snapshot, found []fleet.Found) fleet.Differences {
 	return d
 }
 
-// agrees reports whether what exists of a booked instance is as its row says; one on its way is its driver's to judge.
+// agrees reports whether the objects of a booked instance match its row. The objects of an instance on its way always
+// match, because its driver decides about them.
 func agrees(v fleet.InstanceView, f fleet.Found) bool {
 	switch v.Phase {
 	case fleet.Ready:
@@ -50,9 +51,9 @@ func agrees(v fleet.InstanceView, f fleet.Found) bool {
 	}
 }
 
-// ProviderDiffers holds one provider's holds against what exists and against what the groups book. Peers are the
-// providers with one of our peerings. unread reports whether a group could not be read: nothing is said of its holds,
-// because an unread group looks like one without instances.
+// ProviderDiffers compares one provider's holds with the existing objects and with the groups' bookings. peers lists
+// the providers with one of our peerings. unread reports whether a group could not be read. Holds of an unread group
+// are never reported as unused, because an unread group resembles a group without instances.
 func ProviderDiffers(p fleet.ProviderSnapshot, groups []fleet.Snapshot, unread func(group string) bool,
 	found []fleet.Found, peers []fleet.Provider) fleet.Differences {
 	peered := slices.ContainsFunc(peers, func(peer fleet.Provider) bool { return peer.ID == p.ID })
@@ -72,7 +73,7 @@ func ProviderDiffers(p fleet.ProviderSnapshot, groups []fleet.Snapshot, unread f
 	return d
 }
 
-// unusedOf are the holds that have no objects and that no group needs, but for those of groups that could not be read.
+// unusedOf returns the holds without objects that no group needs, except holds of groups that could not be read.
 func unusedOf(p fleet.ProviderSnapshot, exists, needed map[string]bool, unread func(string) bool) (unused []string) {
 	for _, key := range slices.Concat(p.Holds, slices.Sorted(maps.Keys(p.Standby))) {
 		used := exists[key] || needed[key] || needed[fleet.InstanceOfKey(key)]
@@ -83,8 +84,8 @@ func unusedOf(p fleet.ProviderSnapshot, exists, needed map[string]bool, unread f
 	return unused
 }
 
-// neededOf are the keys that a provider's Ready instances and the groups' standbys hold, and the names of the instances
-// that may need any key.
+// neededOf returns the keys that a provider's Ready instances and the groups' standbys hold, and the names of the
+// instances that may need any key.
 func neededOf(provider string, groups []fleet.Snapshot) map[string]bool {
 	needed := map[string]bool{}
 	for _, g := range groups {

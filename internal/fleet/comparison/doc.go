@@ -1,5 +1,6 @@
-// Package comparison judges a round of the observer of what exists with what is booked. It answers which rows of an
-// entity differ, what is wrong with each provider, which instances are lost with theirs, and what is left on providers
-// that nothing here stands for, from what this round and those before it have seen of the whole hub.
-// It is pure and keeps nothing: the rounds carry what they must remember, and entities judge what they are told.
+// Package comparison evaluates a round of the observer: it compares the existing objects with the bookings. It decides
+// which rows of an entity differ, which conditions each provider has, which instances are lost with their provider, and
+// which objects on providers belong to no booking. Its input is the evidence of this round and of earlier rounds about
+// the whole hub. It is pure and keeps no state: the rounds carry their memory, and entities decide by the differences
+// that they receive.
 package comparison

@@ -8,53 +8,54 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// Evidence is what one round saw of one provider.
+// Evidence holds the findings of one round about one provider.
 type Evidence struct {
 	Provider string             `json:"provider"`
 	Access   fleet.Access       `json:"access,omitempty"`
 	Tenant   fleet.RefusingKind `json:"tenant,omitempty"`
-	// Absent are the attempts whose slice the provider lacks while the consumer has it.
+	// Absent lists the attempts whose slice exists in the consumer but not at the provider.
 	Absent []string `json:"absent,omitempty"`
-	// Network is what is wrong with the network, in words; "" for nothing.
+	// Network describes the fault of the network; "" means no fault.
 	Network string `json:"network,omitempty"`
-	// Heard is when each of the network's ends has last measured that it reaches the other, "" for one that does not.
-	// They are compared with each other only, never with our clock. HeardAt is which round read each first, and
-	// Quiet how long it may stay the same.
+	// Heard holds the time at which each end of the network last measured that it reaches the other end, or "" for an end
+	// that does not reach it. These times are only compared with each other, never with our clock. HeardAt holds the time
+	// of the round that first read each value, and Quiet the longest time for which a value may stay unchanged.
 	Heard   []string      `json:"heard,omitempty"`
 	HeardAt []time.Time   `json:"heardAt,omitempty"`
 	Quiet   time.Duration `json:"quiet,omitempty"`
-	// Broken is since when rounds in a row have seen that the network does not work; zero when it does. Here: our own
-	// gateway does not run, for which no provider is to blame.
+	// Broken holds the time since which consecutive rounds have found that the network does not work, or zero while it
+	// works. Here reports that our own gateway does not run, so that no provider is to blame.
 	Broken time.Time `json:"broken,omitzero"`
 	Here   bool      `json:"here,omitempty"`
-	// Fault is what is wrong with the peering on this cluster.
+	// Fault describes the fault of the peering on this cluster.
 	Fault fleet.Fault `json:"fault,omitzero"`
-	// Message is the provider's words, or our own.
+	// Message holds the provider's text, or ours.
 	Message string `json:"message,omitempty"`
-	// Stale: the provider's entity could not be read in this round, or there was no time for a look. The evidence is that
-	// of an earlier round, and nothing is judged by it.
+	// Stale reports that the provider's entity could not be read in this round, or that the round had no time to check the
+	// provider. The evidence is then from an earlier round, and nothing is decided by it.
 	Stale bool `json:"stale,omitempty"`
-	// Since is when the first of the rounds began that have seen this access and tenancy in a row; of a provider that has
-	// fallen silent, when the last round began that it answered.
+	// Since holds the start of the first of the consecutive rounds that found this access and tenancy. For a provider that
+	// has become silent, it holds the start of the last round in which the provider answered.
 	Since time.Time `json:"since,omitzero"`
 }
 
-// Outlook is what a round of the observer has seen of all providers that it looked at.
+// Outlook holds the findings of one round of the observer about all providers that it checked.
 type Outlook struct {
 	At       time.Time  `json:"at"`
 	Evidence []Evidence `json:"evidence,omitempty"`
-	// Isolated: no provider with credentials answers, so it is rather this cluster that nobody can reach.
+	// Isolated reports that no provider with credentials answers. Then this cluster itself is probably cut off.
 	Isolated bool `json:"isolated,omitempty"`
-	// IsolatedSince is when the present or last isolation began, IsolatedUntil the last round that saw it.
+	// IsolatedSince holds the start of the present or last isolation, and IsolatedUntil the last round that saw it.
 	IsolatedSince time.Time `json:"isolatedSince,omitzero"`
 	IsolatedUntil time.Time `json:"isolatedUntil,omitzero"`
-	// Sentenced is when groups were last told that instances are lost.
+	// Sentenced holds the time at which groups were last notified of lost instances.
 	Sentenced time.Time `json:"sentenced,omitzero"`
-	// Lost are these instances. A group refuses a loss while its Node is not unready for long enough, by its own clock.
+	// Lost lists these instances. A group refuses a loss while, by its own clock, the Node has not been unready for long
+	// enough.
 	Lost []string `json:"lost,omitempty"`
 }
 
-// Of is the evidence of a provider; the zero Evidence when the round did not look at it.
+// Of returns the evidence about a provider, or the zero Evidence when the round did not check it.
 func (o Outlook) Of(provider string) Evidence {
 	for _, e := range o.Evidence {
 		if e.Provider == provider {
@@ -64,7 +65,7 @@ func (o Outlook) Of(provider string) Evidence {
 	return Evidence{Provider: provider}
 }
 
-// Answered reports whether any provider answered; one that refuses our credentials does.
+// Answered reports whether any provider answered. A provider that refuses our credentials has answered.
 func (o Outlook) Answered() bool {
 	return slices.ContainsFunc(o.Evidence, Evidence.answered)
 }
@@ -76,7 +77,7 @@ func (e Evidence) answered() bool {
 	return e.Access == fleet.AccessGranted || e.Access == fleet.AccessRefused
 }
 
-// granted reports whether this round has seen that the provider lets us in.
+// granted reports whether this round found that the provider accepts our credentials.
 func (e Evidence) granted() bool { return e.Access == fleet.AccessGranted && !e.Stale }
 
 // Silent reports whether any provider did not answer.
@@ -84,7 +85,7 @@ func (o Outlook) Silent() bool {
 	return slices.ContainsFunc(o.Evidence, func(e Evidence) bool { return e.Access == fleet.AccessSilent })
 }
 
-// Later is the outlook with all its times moved by d.
+// Later returns the outlook with all its times moved by d.
 func (o Outlook) Later(d time.Duration) Outlook {
 	o.Evidence = slices.Clone(o.Evidence)
 	move := func(times ...*time.Time) {
@@ -106,8 +107,9 @@ func (o Outlook) Later(d time.Duration) Outlook {
 	return o
 }
 
-// After takes over from the round before what lasts. A zero last is none: nothing has lasted then. The evidence of the
-// providers that unread names stays as it was.
+// After returns the outlook with the lasting facts of the previous round: the times of first findings, isolation and
+// losses. A zero last means that no earlier round exists. The evidence about providers for which unread reports true is
+// kept from the previous round and marked Stale.
 func (o Outlook) After(last Outlook, unread func(provider string) bool) Outlook {
 	o.Evidence = slices.Clone(o.Evidence)
 	for n := range o.Evidence {
@@ -138,8 +140,8 @@ func (o Outlook) After(last Outlook, unread func(provider string) bool) Outlook 
 	return o
 }
 
-// network takes over from the round before since when the network does not work. It may say that it works although the
-// end that would say otherwise is dead: then that end measures nothing any longer.
+// network carries over from the previous round since when the network does not work. The provider may report a working
+// network although the end that would report the fault is dead; such an end measures nothing any longer.
 func (e *Evidence) network(before Evidence, now time.Time) {
 	e.HeardAt, e.Broken = nil, time.Time{}
 	for n, at := range e.Heard {
@@ -161,11 +163,11 @@ func (e *Evidence) network(before Evidence, now time.Time) {
 	}
 }
 
-// quiet is three times how often an end of a network tells what it has measured.
+// quiet is three times the interval at which an end of a network reports its measurements.
 const quiet = 30 * time.Second
 
-// network is what is wrong with a provider's network, or with our own end of the peering. known is false while only one
-// round shows it.
+// network returns the fault of a provider's network, or of our own end of the peering. known is false while only one
+// round has found the fault.
 func (o Outlook) network(provider string) (s fleet.Standing, known bool) {
 	switch e := o.Of(provider); {
 	case e.Broken.IsZero() && e.Fault.Condition == "":
@@ -180,8 +182,9 @@ func (o Outlook) network(provider string) (s fleet.Standing, known bool) {
 	}
 }
 
-// standing is what this round and the one before show to be wrong with a provider. known is false while that is open:
-// what was told before holds. A provider that nobody answers for while this cluster is isolated is not to blame.
+// standing returns the fault of a provider that this round and the one before agree on. known is false while they
+// disagree; the fault that was published before then remains. A provider that is silent while this cluster is isolated
+// is not blamed.
 func (o Outlook) standing(provider string, last Outlook) (s fleet.Standing, known bool) {
 	e, before := o.Of(provider), last.Of(provider)
 	switch {

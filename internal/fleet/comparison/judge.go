@@ -6,22 +6,23 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// Judgement is what a round of the observer makes of the evidence of its providers.
+// Judgement holds the decisions of one round of the observer about its providers.
 type Judgement struct {
-	// Now is what the round has seen, with what lasts from before.
+	// Now holds the findings of the round, with the lasting facts of earlier rounds.
 	Now Outlook
-	// Losses are the instances that are lost, by group.
+	// Losses lists the lost instances by group.
 	Losses map[string][]fleet.Loss
-	// Soon: the next round should come soon, because instances may be lost by it.
+	// Soon reports that the next round should start soon, because it may find instances lost.
 	Soon bool
 
 	last      Outlook
 	providers map[string]fleet.ProviderSnapshot
 }
 
-// Judge judges by the evidence of this round and the one before; a zero last is none. groups and providers are those
-// that the round has read; unread reports which providers it has not, or has had no time to look at. A Tenant counts
-// only while the peering stands: one that is being made or removed has none.
+// Judge evaluates the evidence of this round and of the one before; a zero last means that no earlier round exists.
+// groups and providers hold the snapshots that the round has read. unread reports whether the round could not read a
+// provider, or had no time to check it. The state of a Tenant counts only while the peering is established, lingering
+// or refusing, because a peering that is being made or removed has no Tenant.
 func Judge(last, now Outlook, groups []fleet.Snapshot, providers []fleet.ProviderSnapshot,
 	unread func(provider string) bool) Judgement {
 	j := Judgement{last: last, providers: map[string]fleet.ProviderSnapshot{}}
@@ -51,8 +52,8 @@ func Judge(last, now Outlook, groups []fleet.Snapshot, providers []fleet.Provide
 	return j
 }
 
-// Standing is what is wrong with a provider, by this round or as it published; changed says that it has not published
-// that.
+// Standing returns the fault of a provider as this round found it, or as the provider published it while the round is
+// undecided. changed reports that the result differs from the published fault.
 func (j Judgement) Standing(p fleet.ProviderSnapshot) (s fleet.Standing, changed bool) {
 	s, known := j.Now.standing(p.ID, j.last)
 	if !known {
@@ -61,7 +62,7 @@ func (j Judgement) Standing(p fleet.ProviderSnapshot) (s fleet.Standing, changed
 	return s, !same(s, p.Standing)
 }
 
-// Conditions are the conditions of the providers, "" where all is well.
+// Conditions returns the condition of each provider, "" for a provider without faults.
 func (j Judgement) Conditions(providers []fleet.ProviderSnapshot) map[string]string {
 	out := map[string]string{}
 	for _, p := range providers {
@@ -71,7 +72,7 @@ func (j Judgement) Conditions(providers []fleet.ProviderSnapshot) map[string]str
 	return out
 }
 
-// Watched are the providers that a round looks at: those with holds, and those with something wrong.
+// Watched returns the providers that a round checks: providers with holds, and providers with a known fault.
 func Watched(providers []fleet.ProviderSnapshot, found []fleet.Found, peers []fleet.Provider) (out []fleet.Provider) {
 	known := map[string]fleet.Credentials{}
 	for _, f := range found {
@@ -95,8 +96,8 @@ func Watched(providers []fleet.ProviderSnapshot, found []fleet.Found, peers []fl
 	return out
 }
 
-// Cordons are the attempts whose Node is to be cordoned, because the provider takes nothing new, or uncordoned, because
-// it does again. One that is on its way out stays as it is.
+// Cordons returns the attempts whose Node must be cordoned, because the provider accepts nothing new, or uncordoned,
+// because it accepts new nodes again. The Node of an instance that is being removed stays as it is.
 func (j Judgement) Cordons(groups []fleet.Snapshot, found []fleet.Found) (out []fleet.Found) {
 	settled := map[string]bool{}
 	for _, g := range groups {
@@ -116,7 +117,7 @@ func (j Judgement) Cordons(groups []fleet.Snapshot, found []fleet.Found) (out []
 	return out
 }
 
-// same reports whether both are the same to those who decide by them.
+// same reports whether both standings have the same effect on decisions; messages and times do not count.
 func same(s, o fleet.Standing) bool {
 	return s.Access == o.Access && s.Tenant == o.Tenant && s.Network == o.Network && s.Local == o.Local &&
 		s.Fault == o.Fault

@@ -9,19 +9,19 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// Rounds begin a minute apart, more or less, or sooner.
+// Rounds usually start a minute apart, and sometimes sooner.
 const (
-	// sentenceEvery is how often instances may be sentenced.
+	// sentenceEvery is the shortest time between two rounds that declare new losses.
 	sentenceEvery = 55 * time.Second
-	// early is by how much a round may come too early for what the rounds before have seen: else a silence of a minute
-	// would be over with the second round or with the third, by a millisecond.
+	// early is the tolerance for a round that starts too early. Without it a difference of a millisecond would decide
+	// whether a silence of one minute has ended with the second round or with the third.
 	early = 5 * time.Second
 )
 
-// losses are the instances, by group, that two rounds in a row show to be lost; the slices that the provider lacks
-// and the Tenants that are closed first. At most a third, rounded up, of all instances is lost a minute.
+// losses returns, by group, the instances that two consecutive rounds show to be lost. Instances without a slice at the
+// provider or with a closed Tenant come first. At most a third of all instances, rounded up, is lost in a minute.
 func losses(groups []fleet.Snapshot, last, now Outlook) map[string][]fleet.Loss {
-	again := now.At.Sub(now.Sentenced) < sentenceEvery // then only what the groups have refused
+	again := now.At.Sub(now.Sentenced) < sentenceEvery // then only losses that the groups have refused
 	if again && !allStay(groups, now.Lost) {
 		return nil
 	}
@@ -58,8 +58,8 @@ func losses(groups []fleet.Snapshot, last, now Outlook) map[string][]fleet.Loss 
 	return out
 }
 
-// allStay reports whether none of these instances is lost: their groups have refused that. An instance that is not
-// found may be lost, or its group was not read.
+// allStay reports whether none of these instances is lost, because their groups have refused the losses. It returns
+// false if an instance is not found: it may be lost, or its group was not read.
 func allStay(groups []fleet.Snapshot, names []string) bool {
 	stays := map[string]bool{}
 	for _, g := range groups {
@@ -70,7 +70,7 @@ func allStay(groups []fleet.Snapshot, names []string) bool {
 	return !slices.ContainsFunc(names, func(name string) bool { return !stays[name] })
 }
 
-// losesSoon reports whether an instance may be lost by the next rounds: its Node is not ready, and its provider or the
+// losesSoon reports whether the next rounds may find an instance lost: its Node is not ready, and its provider or the
 // network does not answer.
 func losesSoon(groups []fleet.Snapshot, now Outlook) bool {
 	for _, g := range groups {
@@ -85,7 +85,7 @@ func losesSoon(groups []fleet.Snapshot, now Outlook) bool {
 	return false
 }
 
-// lossOf judges one row; nil when the instance stays.
+// lossOf returns the loss of the row's instance, or nil when the instance stays.
 func lossOf(g fleet.Snapshot, row fleet.InstanceView, last, now Outlook) *fleet.Loss {
 	e := now.Of(row.Provider)
 	if !isSettled(row) || g.Spec == nil || e.Stale {
@@ -113,7 +113,8 @@ func lossOf(g fleet.Snapshot, row fleet.InstanceView, last, now Outlook) *fleet.
 	return loss
 }
 
-// takenBack is what the provider has taken back, by two rounds in which it answered; "" for nothing.
+// takenBack returns the reason for which the provider has withdrawn the instance's capacity, or "". Two rounds in which
+// the provider answered must agree.
 func takenBack(row fleet.InstanceView, before, e Evidence) string {
 	name := fleet.ObjectName(row.Name, row.Attempt)
 	switch {
@@ -125,18 +126,17 @@ func takenBack(row fleet.InstanceView, before, e Evidence) string {
 	return ""
 }
 
-// isSettled reports whether the instance is Ready and nobody gives it back.
+// isSettled reports whether the instance is Ready and counts: no request for its removal exists.
 func isSettled(v fleet.InstanceView) bool { return v.Phase == fleet.Ready && v.Counts }
 
-// tookBack reports whether nothing that we own is left with the provider, by what its people have made of our Tenant.
+// tookBack reports whether the provider has withdrawn all our capacity, according to the state of our Tenant.
 func (e Evidence) tookBack() bool {
 	return e.Tenant == fleet.RefusingDrained || e.Tenant == fleet.RefusingRemoved
 }
 
-// silentTooLong reports whether the Node is not ready, and its provider has not answered for budgets.unready. The group
-// itself judges for how long the Node is not ready: that is a time of another clock. What a provider was silent while
-// this cluster was isolated does not count, until that has lasted for budgets.isolated. No silence lasts but over two
-// rounds in a row.
+// silentTooLong reports whether the Node is not ready and its provider has not answered for budgets.unready. The group
+// checks by its own clock for how long the Node has not been ready. A silence during an isolation of this cluster does
+// not count until the isolation has lasted for budgets.isolated. A silence needs at least two consecutive rounds.
 func silentTooLong(b fleet.Budgets, row fleet.InstanceView, e Evidence, now Outlook) bool {
 	since, at := e.Since, now.At.Add(early)
 	switch {
@@ -148,8 +148,8 @@ func silentTooLong(b fleet.Budgets, row fleet.InstanceView, e Evidence, now Outl
 	return row.NotReady && b.Unready.Over(since, at)
 }
 
-// cutTooLong reports whether the Node is not ready, and the network with its provider has not worked for
-// budgets.unready, and not for want of our own gateway. For how long the Node is not ready the group itself judges.
+// cutTooLong reports whether the Node is not ready and the network with its provider has not worked for
+// budgets.unready, while our own gateway runs. The group checks for how long the Node has not been ready.
 func cutTooLong(b fleet.Budgets, row fleet.InstanceView, e Evidence, now Outlook) bool {
 	return row.NotReady && !e.Here && b.Unready.Over(e.Broken, now.At.Add(early))
 }

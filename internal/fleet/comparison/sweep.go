@@ -11,33 +11,34 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/shorten"
 )
 
-// Times and bounds of the sweep.
+// These times and bounds govern the sweep.
 const (
-	// SweepEvery is how often providers are asked for orphans.
+	// SweepEvery is the interval at which orphans are listed on providers.
 	SweepEvery = 5 * time.Minute
-	// orphanAfter is how long sweeps in a row must have seen an orphan before it is removed: three of them.
+	// orphanAfter is the time for which consecutive sweeps must have found an orphan before it is removed: three sweeps.
 	orphanAfter = 2 * SweepEvery
-	// maxSwept bounds the providers of one sweep, maxRemoved what it removes on each, and maxListed what it remembers.
+	// maxSwept bounds the providers of one sweep, maxRemoved the orphans that it removes on each provider, and maxListed
+	// the orphans that it remembers.
 	maxSwept   = 50
 	maxRemoved = 20
 	maxListed  = 100
-	// maxUID and maxObject are longer than any UID, and any name of an attempt's objects.
+	// maxUID and maxObject are longer than any UID and than any name of an attempt's objects.
 	maxUID    = 64
 	maxObject = 63
 	maxWhat   = 300
 )
 
-// Sweep is what the sweeps know: the last one, and what they have seen in a row.
+// Sweep holds the time of the last sweep and the orphans that consecutive sweeps have found.
 type Sweep struct {
 	At time.Time `json:"at,omitzero"`
-	// Next is the provider that the next one begins with.
+	// Next names the provider with which the next sweep starts.
 	Next string `json:"next,omitempty"`
-	// EmptySince is since when sweeps in a row have found nothing at all that we own on the consumer.
+	// EmptySince holds the time since which consecutive sweeps have found none of our objects on the consumer.
 	EmptySince *time.Time     `json:"emptySince,omitempty"`
 	Orphans    []fleet.Orphan `json:"orphans,omitempty"`
 }
 
-// Later is the sweep with all its times moved by d.
+// Later returns the sweep with all its times moved by d.
 func (s Sweep) Later(d time.Duration) Sweep {
 	if !s.At.IsZero() {
 		s.At = s.At.Add(d)
@@ -53,7 +54,7 @@ func (s Sweep) Later(d time.Duration) Sweep {
 	return s
 }
 
-// Swept are the providers that a sweep asks, and what it knows of the hub. It was all read successfully.
+// Swept holds the input of a sweep: the hub's groups, providers, objects and offers, all read successfully.
 type Swept struct {
 	At        time.Time
 	Groups    []fleet.Snapshot
@@ -62,7 +63,8 @@ type Swept struct {
 	Offers    []fleet.Offer
 }
 
-// Asks returns the providers that the sweep asks, in turn, at most maxSwept; next is where the one after goes on.
+// Asks returns at most maxSwept providers for the sweep to query, in rotation. next names the provider with which the
+// following sweep starts; it is "" when one sweep covers all providers.
 func (s Sweep) Asks(offers []fleet.Offer, peers []fleet.Provider) (ask []fleet.Provider, next string) {
 	known := map[string]bool{}
 	all := slices.Clone(peers)
@@ -87,9 +89,9 @@ func (s Sweep) Asks(offers []fleet.Offer, peers []fleet.Provider) (ask []fleet.P
 	return ask, next
 }
 
-// After is the sweep that has asked these providers and got these orphans of those that answered: each orphan with
-// since when it is seen, and why it is kept. What was seen on a provider that did not answer counts from anew; what was
-// seen on one whose turn it was not stays.
+// After returns the sweep's result: the orphans of the queried providers, each with the time since which it has been
+// found and the reason for keeping it. For a provider that did not answer, the time starts again. Orphans on providers
+// that the sweep did not query stay listed.
 func (s Sweep) After(of Swept, asked []fleet.Provider, next string, got []fleet.Orphan) Sweep {
 	now := Sweep{At: of.At, Next: next}
 	if len(of.Found) == 0 {
@@ -110,7 +112,7 @@ func (s Sweep) After(of Swept, asked []fleet.Provider, next string, got []fleet.
 	}
 	for _, o := range got {
 		if len(o.UID) > maxUID || len(o.Attempt.ObjectName()) > maxObject {
-			continue // it is the provider's invention
+			continue // the provider has invented the name
 		}
 		o.Object = shorten.To(o.Object, maxWhat)
 		if o.Since = of.At; !seen[o.UID].IsZero() {
@@ -123,8 +125,8 @@ func (s Sweep) After(of Swept, asked []fleet.Provider, next string, got []fleet.
 	return now
 }
 
-// fairly cuts to so many, of each provider as many as of the others while it has more: one that invents orphans does
-// not displace those of others.
+// fairly shortens the list to most orphans. It takes one orphan of each provider per turn, so that a provider that
+// invents orphans does not displace the orphans of other providers.
 func fairly(all []fleet.Orphan, most int) []fleet.Orphan {
 	most = min(most, len(all))
 	of := map[string][]fleet.Orphan{}
@@ -143,7 +145,8 @@ func fairly(all []fleet.Orphan, most int) []fleet.Orphan {
 	return cut
 }
 
-// kept is why an orphan is not removed now, or "". What nobody can be sure of is left to people.
+// kept returns the reason for which an orphan is not removed now, or "". An orphan of unknown origin is left for a
+// person to decide.
 func (s Sweep) kept(o fleet.Orphan, of Swept) string {
 	switch {
 	case o.Foreign:
@@ -164,7 +167,7 @@ func (s Sweep) young(o fleet.Orphan) string {
 	return ""
 }
 
-// keptSlice: only a group that has recovered can say that it does not know an attempt.
+// keptSlice returns the reason to keep a slice. Only a group that has recovered can be trusted not to know an attempt.
 func keptSlice(o fleet.Orphan, of Swept) string {
 	n := slices.IndexFunc(of.Groups, func(g fleet.Snapshot) bool { return g.Group == o.Attempt.Group })
 	if n < 0 || of.Groups[n].Spec == nil {
@@ -183,7 +186,8 @@ func keptSlice(o fleet.Orphan, of Swept) string {
 	return ""
 }
 
-// keptPeering: what is left of a peering is removed over the provider's offer, as a peering is.
+// keptPeering returns the reason to keep the leftovers of a peering. They are removed with the credentials of the
+// provider's offer, as a peering is.
 func keptPeering(o fleet.Orphan, of Swept) string {
 	id := o.Attempt.Provider.ID
 	n := slices.IndexFunc(of.Offers, func(offer fleet.Offer) bool { return offer.Provider == id })
@@ -201,7 +205,7 @@ func keptPeering(o fleet.Orphan, of Swept) string {
 	return ""
 }
 
-// Removable are the orphans on a provider to remove now: what is left of its peering only after the slices.
+// Removable returns the orphans to remove on a provider now. The leftovers of its peering follow after the slices.
 func (s Sweep) Removable(provider string) (attempts []fleet.Orphan, peering *fleet.Orphan) {
 	slicesLeft := false
 	for _, o := range s.Orphans {
@@ -224,7 +228,7 @@ func (s Sweep) Removable(provider string) (attempts []fleet.Orphan, peering *fle
 	return attempts, peering
 }
 
-// Forget takes out an orphan that has been removed.
+// Forget removes an orphan from the list after its deletion.
 func (s *Sweep) Forget(o fleet.Orphan) {
 	s.Orphans = slices.DeleteFunc(s.Orphans, func(other fleet.Orphan) bool { return other.UID == o.UID })
 }

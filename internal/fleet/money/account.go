@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Balance is the cost of all groups of an account at a time.
+// Balance holds the cost of all groups of an account at a time.
 type Balance struct {
 	Currency string
 	At       time.Time
@@ -28,7 +28,7 @@ func (c Cost) Balance(now time.Time) Balance {
 	return Balance{Currency: c.Currency, At: at, Rate: rate, Reserved: c.Reserved, Month: c.ThisMonth()}
 }
 
-// Bill has the costs of a group in one life, by day. Group and Cost.Since identify the bill, so a bill that is received
+// Bill holds the daily costs of one life of a group. Group and Cost.Since identify the bill, so a bill that is received
 // twice counts once.
 type Bill struct {
 	Group   string `json:"group"`
@@ -36,9 +36,9 @@ type Bill struct {
 	Cost    Cost   `json:"cost"`
 	// Days are the past days, oldest first.
 	Days []CostDay `json:"days,omitempty"`
-	// From is the first day that is still known; empty when all days since Cost.Since are.
+	// From holds the first day that is still known; empty when all days since Cost.Since are known.
 	From string `json:"from,omitempty"`
-	// Epoch, Revision and Booked are the position of the group's history that the bill is of.
+	// Epoch, Revision and Booked hold the position in the group's history at which the bill was made.
 	Epoch    string `json:"epoch,omitempty"`
 	Revision int64  `json:"revision,omitempty"`
 	Booked   int    `json:"booked,omitempty"`
@@ -46,8 +46,8 @@ type Bill struct {
 	Ended bool `json:"ended,omitempty"`
 }
 
-// Replaces reports whether the bill is to replace another bill of the same life: in one epoch by the higher revision,
-// else by the later end. The group itself knows a later revision than an observer that has read it before.
+// Replaces reports whether the bill replaces another bill of the same life: within one epoch by the higher revision,
+// else by the later end. The group itself has a later revision than an observer that read it earlier.
 func (b Bill) Replaces(have Bill) bool {
 	if b.Epoch == have.Epoch && b.Revision != have.Revision {
 		return b.Revision > have.Revision

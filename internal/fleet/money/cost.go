@@ -10,10 +10,10 @@ import (
 // Money is an amount in millionths of the currency of the node groups.
 type Money int64
 
-// maxRate bounds what the nodes on a provider cost in an hour, so that a day's product does not overflow: 100 million.
+// maxRate bounds the hourly cost of the nodes on a provider to 100 million, so that a day's product does not overflow.
 const maxRate Money = 1e14
 
-// Of is the amount, rounded to a millionth, between 0 and maxRate.
+// Of returns the amount as Money, rounded to a millionth and limited to the range from 0 to maxRate.
 func Of(amount float64) Money {
 	if math.IsNaN(amount) {
 		return maxRate
@@ -21,10 +21,10 @@ func Of(amount float64) Money {
 	return Money(math.Round(min(max(amount, 0), 1e8) * 1e6))
 }
 
-// Float is the amount in units of its currency.
+// Float returns the amount in units of its currency.
 func (m Money) Float() float64 { return float64(m) / 1e6 }
 
-// Plus is the sum of an amount that is not negative and any other. It stops at the largest value.
+// Plus returns the sum of an amount that is not negative and any other amount. It stops at the largest value.
 func (m Money) Plus(o Money) Money {
 	if o < 0 {
 		return m + o
@@ -32,56 +32,58 @@ func (m Money) Plus(o Money) Money {
 	return min(m, math.MaxInt64-o) + o
 }
 
-// Cost is what the nodes of a group cost: per hour now, and summed up. A node costs from Ready until its slice is back,
-// what its offer said when it was chosen. All times are UTC in whole seconds. The zero value is that nothing is known.
+// Cost holds the cost of a group's nodes: the present hourly rate and the sums. A node costs the price that its offer
+// had when it was chosen, from Ready until its slice is returned. All times are UTC in whole seconds. The zero value
+// means that nothing is known.
 type Cost struct {
 	Currency string `json:"currency,omitempty"`
-	// Since is from when there are sums, At until when.
+	// Since holds the start of the sums, At their end.
 	Since time.Time `json:"since,omitzero"`
 	At    time.Time `json:"at,omitzero"`
-	// Month is what those days of this month came to that are over.
+	// Month holds the cost of the past days of this month.
 	Month Money `json:"month,omitempty"`
-	// Unpriced is how long nodes without a price ran today, in seconds.
+	// Unpriced holds the time for which nodes without a price ran today, in seconds, summed over the nodes.
 	Unpriced int64 `json:"unpriced,omitempty"`
-	// Reserved is what instances on their way may come to in an hour. Only in a Snapshot.
+	// Reserved holds the largest hourly cost of the instances on their way. It is set only in a Snapshot.
 	Reserved  Money                   `json:"reserved,omitempty"`
 	Providers map[string]ProviderCost `json:"providers,omitempty"`
 }
 
-// ProviderCost is what a group's nodes on one provider cost.
+// ProviderCost holds the cost of a group's nodes on one provider.
 type ProviderCost struct {
-	// Rate is per hour, of the nodes whose price is known; Unpriced is how many of the Nodes have none.
+	// Rate holds the hourly cost of the nodes with a price. Unpriced counts the Nodes without a price.
 	Rate     Money `json:"rate,omitempty"`
 	Nodes    int   `json:"nodes,omitempty"`
 	Unpriced int   `json:"unpriced,omitempty"`
-	// Today is since midnight, Total since Cost.Since.
+	// Today holds the cost since midnight, Total the cost since Cost.Since.
 	Today Money `json:"today,omitempty"`
 	Total Money `json:"total,omitempty"`
-	// Remainder is what both lack, in parts of Money that come to one in 3,600.
+	// Remainder holds the fraction that Today and Total lack, in 3,600ths of a unit of Money.
 	Remainder int64 `json:"remainder,omitempty"`
 }
 
-// CostDay is what one day came to, by provider.
+// CostDay holds the cost of one day by provider.
 type CostDay struct {
 	Date      string           `json:"date"` // as time.DateOnly
 	Providers map[string]Money `json:"providers"`
-	// Unpriced is how long nodes ran that are not in the sums, because they had no price: in seconds, of all together.
+	// Unpriced holds the time for which nodes without a price ran, in seconds, summed over the nodes. Their cost is in no
+	// sum.
 	Unpriced int64 `json:"unpriced,omitempty"`
 }
 
-// Bounds of what is kept.
+// These constants bound the stored days and providers.
 const (
-	CostDays = 400 // that are over
-	// costProviders bounds the providers of a day that is over, and those without nodes of today: the cheapest days of
-	// the others are added up under OtherProviders.
+	CostDays = 400 // past days
+	// costProviders bounds the providers of a past day, and the providers of today that have no nodes. The amounts of the
+	// cheapest providers of a past day are added up under OtherProviders.
 	costProviders = 20
-	// OtherProviders stands for the providers that are not kept apart.
+	// OtherProviders is the key of the sum of all providers without an entry of their own.
 	OtherProviders = ""
 )
 
 const oneDay = 24 * time.Hour
 
-// With is the cost with one node more; one without a price costs 0.
+// With returns the cost with one more node; a node without a price costs 0.
 func (p ProviderCost) With(price Money) ProviderCost {
 	if p.Nodes++; price == 0 {
 		p.Unpriced++
@@ -90,10 +92,10 @@ func (p ProviderCost) With(price Money) ProviderCost {
 	return p
 }
 
-// FirstKept returns the date of the first day that is kept at a time.
+// FirstKept returns the date of the first day that is still stored at the given time.
 func FirstKept(at time.Time) string { return at.Add(-CostDays * oneDay).Format(time.DateOnly) }
 
-// Kept are the days that are remembered at a time, the oldest first.
+// Kept returns the days that are still stored at the given time, the oldest first.
 func Kept(days []CostDay, at time.Time) []CostDay {
 	first := FirstKept(at)
 	old := 0
@@ -103,7 +105,7 @@ func Kept(days []CostDay, at time.Time) []CostDay {
 	return days[old:]
 }
 
-// Advance sums up until now, and returns the days with costs that ended on the way. A past time changes nothing.
+// Advance sums up until now, and returns the days with costs that have ended since. A past time changes nothing.
 func (c *Cost) Advance(now time.Time) (over []CostDay) {
 	now = now.UTC().Truncate(time.Second)
 	if c.Since.IsZero() {
@@ -123,7 +125,7 @@ func (c *Cost) Advance(now time.Time) (over []CostDay) {
 	return over
 }
 
-// charge adds what seconds cost.
+// charge adds the cost of the given number of seconds.
 func (c *Cost) charge(seconds int64) {
 	for _, id := range slices.Sorted(maps.Keys(c.Providers)) {
 		p := c.Providers[id]
@@ -136,7 +138,7 @@ func (c *Cost) charge(seconds int64) {
 	}
 }
 
-// Day is today's, until At.
+// Day returns the costs of the present day until At.
 func (c Cost) Day() CostDay {
 	day := CostDay{Date: c.At.Format(time.DateOnly), Providers: map[string]Money{}, Unpriced: c.Unpriced}
 	for _, id := range slices.Sorted(maps.Keys(c.Providers)) {
@@ -147,7 +149,7 @@ func (c Cost) Day() CostDay {
 	return day
 }
 
-// closeDay begins the day that At is the first second of. A day without costs is none.
+// closeDay starts the day whose first second is At. It returns the day before, unless that day has no costs.
 func (c *Cost) closeDay() []CostDay {
 	day := c.Day()
 	day.Date = c.At.Add(-time.Second).Format(time.DateOnly)
@@ -167,7 +169,7 @@ func (c *Cost) closeDay() []CostDay {
 	return []CostDay{day}
 }
 
-// fold keeps the dearest providers apart, and adds the others up.
+// fold keeps the most expensive providers and adds up the other providers under OtherProviders.
 func (d CostDay) fold() {
 	for len(d.Providers) > costProviders {
 		cheapest := ""
@@ -181,8 +183,8 @@ func (d CostDay) fold() {
 	}
 }
 
-// Until is the cost as it is at a time, if nothing changes before, and the days that have ended by then. Where nothing
-// is known nothing will be.
+// Until returns the cost as it will be at the given time if nothing changes before, and the days that will have ended.
+// A Cost without sums stays unchanged.
 func (c Cost) Until(now time.Time) (Cost, []CostDay) {
 	if c.Since.IsZero() {
 		return c, nil
@@ -192,7 +194,8 @@ func (c Cost) Until(now time.Time) (Cost, []CostDay) {
 	return c, over
 }
 
-// Rate is per hour, over all providers; unpriced is how many nodes are not in it because they have no price.
+// Rate returns the hourly cost over all providers, and the number of nodes that it leaves out because they have no
+// price.
 func (c Cost) Rate() (rate Money, unpriced int) {
 	for _, id := range slices.Sorted(maps.Keys(c.Providers)) {
 		rate = rate.Plus(c.Providers[id].Rate)
@@ -201,7 +204,7 @@ func (c Cost) Rate() (rate Money, unpriced int) {
 	return rate, unpriced
 }
 
-// ThisMonth is what At's month came to until At, as far as there are sums.
+// ThisMonth returns the cost of At's month until At, as far as the sums go back.
 func (c Cost) ThisMonth() Money {
 	sum := c.Month
 	for _, id := range slices.Sorted(maps.Keys(c.Providers)) {
@@ -210,7 +213,8 @@ func (c Cost) ThisMonth() Money {
 	return sum
 }
 
-// Run replaces what runs by provider. Providers without nodes and costs today are kept as long as there is room.
+// Run replaces the running nodes of all providers. Providers without nodes and without costs today are kept while there
+// are at most costProviders providers.
 func (c *Cost) Run(running map[string]ProviderCost) {
 	if c.Providers == nil {
 		c.Providers = map[string]ProviderCost{}

@@ -1,5 +1,4 @@
-// Package money counts what nodes cost. It answers what they came to, by day, month and provider, what may still be
-// spent, and which limits have been reached, from rates and times alone.
-// It is pure and knows neither groups nor offers; sums are in millionths and whole seconds, so that they come to the
-// same however often they are added up.
+// Package money counts the costs of nodes. From rates and times alone it computes the costs by day, month and provider,
+// the amount that may still be spent, and the limits that have been reached. It is pure and knows neither groups nor
+// offers. Sums use millionths and whole seconds, so that they do not depend on how often they are added up.
 package money

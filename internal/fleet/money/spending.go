@@ -6,28 +6,29 @@ import (
 	"time"
 )
 
-// Spending bounds what all nodes of an account cost, in the group's currency. No limit removes a node. A node whose
+// Spending bounds the cost of all nodes of an account, in the group's currency. No limit removes a node. A node whose
 // offer has no price counts as free.
 type Spending struct {
-	// Account is the account that the group's costs belong to; empty means one of the group's own, named by its id. Groups
-	// may share an account. The limits of each group are then compared with the sum of all groups of the account.
+	// Account names the account to which the group's costs belong; empty means an account of its own, named by the group's
+	// id. Groups may share an account. The limits of each group are then compared with the sum of all groups of the
+	// account.
 	Account string `json:"account,omitempty" validate:"omitempty,groupid"`
-	// Hourly bounds what all nodes together cost in an hour, those on their way included.
+	// Hourly bounds the hourly cost of all nodes together, including nodes on their way.
 	Hourly SpendingLimit `json:"hourly,omitzero"`
-	// Monthly bounds what is spent in a calendar month, in UTC: from then on the group does not grow until the month is
-	// over, and what runs goes on costing.
+	// Monthly bounds the spending in a calendar month, in UTC. When it is reached, the group does not grow until the month
+	// ends. Running nodes stay and keep costing.
 	Monthly SpendingLimit `json:"monthly,omitzero"`
 }
 
-// SpendingLimit has two levels; nil means none.
+// SpendingLimit has two levels; nil means no limit.
 type SpendingLimit struct {
-	// Soft only warns: in the log, as a metric and in status.
+	// Soft only warns: in the log, in a metric and in status.
 	Soft *float64 `json:"soft,omitempty" validate:"omitempty,gt=0,lte=100000000"`
-	// Hard has a scale-out refused that would exceed it; CA is told no larger max than it allows.
+	// Hard refuses a scale-out that would exceed it. CA receives no larger max size than the limit allows.
 	Hard *float64 `json:"hard,omitempty" validate:"omitempty,gt=0,lte=100000000"`
 }
 
-// Unbounded is what may be spent where nothing bounds it.
+// Unbounded is the amount that may be spent without a limit.
 const Unbounded Money = math.MaxInt64
 
 // Left returns what additional nodes may cost in an hour together; 0 when the group must not grow, Unbounded without a
@@ -44,7 +45,7 @@ func (s *Spending) Left(b Balance) Money {
 	return max(limit(s.Hourly.Hard)-b.Rate.Plus(b.Reserved), 0)
 }
 
-// Refuses returns why a scale-out that costs more an hour must not begin; empty when it may.
+// Refuses returns the reason for rejecting a scale-out that adds this hourly cost; empty when it may begin.
 func (s *Spending) Refuses(b Balance, more Money) string {
 	left := s.Left(b)
 	if left > 0 && more <= left {
@@ -82,7 +83,7 @@ const (
 	LevelHard   = "hard"
 )
 
-// Reach is whether a limit has been reached.
+// Reach reports whether one limit has been reached.
 type Reach struct {
 	Period  string  `json:"period"`
 	Level   string  `json:"level"`
@@ -91,7 +92,7 @@ type Reach struct {
 	Reached bool    `json:"reached"`
 }
 
-// Reaches reports of each limit whether it has been reached, in a fixed order.
+// Reaches returns for each limit whether it has been reached, in a fixed order.
 func (s *Spending) Reaches(b Balance) (all []Reach) {
 	if s == nil {
 		return nil

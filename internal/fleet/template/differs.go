@@ -11,16 +11,16 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// Differs says in what the Node is not as CA was told by the group's template, one sentence a field, in the same order
-// each time; nil when it is alike. Left out is what comes and goes, or does not matter to CA's simulation: hostname,
-// taints of conditions, cordons and CA's own, and labels that only the Node has.
+// Differs compares the Node with the group's template that CA received. It returns one sentence for each differing
+// field, always in the same order, or nil. It ignores everything that changes or does not matter to CA's simulation:
+// hostname, taints of conditions, cordons and CA's own, and labels that only the Node has.
 func Differs(s fleet.InstanceSpec, node *corev1.Node) (how []string) {
 	template := Of(s)
 	for _, key := range slices.Sorted(maps.Keys(template.Labels)) {
 		want := template.Labels[key]
 		switch got, there := node.Labels[key]; {
 		case key == corev1.LabelHostname || there && got == want:
-		case !there && key == fleet.LabelType && want == fleet.TypeVirtualNode: // made before nodes had it
+		case !there && key == fleet.LabelType && want == fleet.TypeVirtualNode: // made before nodes had the label
 		case !there:
 			how = append(how, fmt.Sprintf("label %s=%s is missing", key, want))
 		default:
@@ -52,19 +52,19 @@ func taintsDiffer(want, got []corev1.Taint) (how []string) {
 	return how
 }
 
-// passing reports whether CA leaves the taint out when it takes a Node for an example (CA utils/taints/taints.go).
+// passing reports whether CA ignores the taint when it uses a Node as an example (CA utils/taints/taints.go).
 func passing(taint corev1.Taint) bool {
 	return strings.HasPrefix(taint.Key, "node.kubernetes.io/") || // conditions and cordons
 		strings.HasPrefix(taint.Key, "node.cloudprovider.kubernetes.io/") ||
-		strings.HasSuffix(taint.Key, "ClusterAutoscaler") || // to be deleted, or a candidate for it
-		strings.Contains(taint.Key, "taint.cluster-autoscaler.kubernetes.io/") // ignored, of start-up, of status
+		strings.HasSuffix(taint.Key, "ClusterAutoscaler") || // to be deleted, or a candidate for deletion
+		strings.Contains(taint.Key, "taint.cluster-autoscaler.kubernetes.io/") // ignored, startup and status taints
 }
 
 func amountsDiffer(what string, want, got corev1.ResourceList) (how []string) {
 	names := slices.Collect(maps.Keys(want))
 	names = slices.AppendSeq(names, maps.Keys(got))
 	slices.Sort(names)
-	for _, name := range slices.Compact(names) { // what is not there is 0
+	for _, name := range slices.Compact(names) { // an absent amount is 0
 		wanted, has := want[name], got[name]
 		if has.Cmp(wanted) != 0 {
 			how = append(how, fmt.Sprintf("%s %s is %s instead of %s", what, name, has.String(), wanted.String()))
@@ -73,7 +73,8 @@ func amountsDiffer(what string, want, got corev1.ResourceList) (how []string) {
 	return how
 }
 
-// Compare fills Found.Differs; everything else is known of the attempt. A booking that cannot be read promises nothing.
+// Compare sets Found.Differs; the other fields of f are already set. It compares only a Node whose booking could be
+// read, because the booking defines the template.
 func Compare(f *fleet.Found, node *corev1.Node) {
 	if f.Stamped && f.Ready && f.Booking != nil && f.Booking.Spec.ID != "" {
 		f.Differs = Differs(f.Booking.Spec, node)

@@ -1,4 +1,4 @@
-// Package template says what a node of a group is like before there is one. It answers what Cluster Autoscaler is told
-// of the next node, and in what a Node that exists is not as was told.
-// It is pure, and for whoever reads or makes Nodes; no machine decides by it.
+// Package template builds the template of a group's next node. It returns the Node that Cluster Autoscaler receives for
+// the next node, and the differences between an existing Node and this template. It is pure. Code that reads or makes
+// Nodes uses it; no state machine decides by it.
 package template

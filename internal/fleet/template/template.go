@@ -9,9 +9,10 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// What Liqo puts on every virtual node by itself (Liqo pkg/virtualKubelet/liqoNodeProvider/setup.go). Architecture is
-// fixed there too. Left out, because they differ between the providers a group spans: liqo.io/remote-cluster-id and
-// storage.liqo.io/available (true only where the provider offers storage classes, reconciler.go).
+// These are the labels and taints that Liqo adds to every virtual node (Liqo
+// pkg/virtualKubelet/liqoNodeProvider/setup.go). The architecture is fixed there too. Left out, because they differ
+// between the providers of a group: liqo.io/remote-cluster-id and storage.liqo.io/available (true only where the
+// provider offers storage classes, reconciler.go).
 const (
 	liqoTaint       = "virtual-node.liqo.io/not-allowed"
 	liqoTypeLabel   = "liqo.io/type"
@@ -24,7 +25,7 @@ const (
 	nodeArch         = "amd64"
 )
 
-// ProviderLabel is the label that has the provider's id on each of the group's nodes.
+// ProviderLabel returns the key of the label that holds the provider's id on each of the group's nodes.
 func ProviderLabel(s fleet.InstanceSpec) string {
 	if s.Nodes == fleet.NodesMachine {
 		return fleet.LabelMachineProvider
@@ -32,7 +33,7 @@ func ProviderLabel(s fleet.InstanceSpec) string {
 	return fleet.LabelProvider
 }
 
-// On is the next node of a group for the offer's provider alone: with that provider's id and labels.
+// On returns the group's next node at the offer's provider: with this provider's id and labels.
 func On(s fleet.InstanceSpec, o fleet.Offer) *corev1.Node {
 	node := Of(s)
 	node.Labels[ProviderLabel(s)] = o.Provider
@@ -40,9 +41,9 @@ func On(s fleet.InstanceSpec, o fleet.Offer) *corev1.Node {
 	return node
 }
 
-// Of is the next node of the group as CA's simulation needs it: exactly the shape, all labels and permanent
-// taints a real node will have, nothing that will differ. CA replaces name and hostname; providerID stays empty. The
-// Node is the caller's.
+// Of returns the next node of the group as CA's simulation needs it: exactly the shape, and all labels and permanent
+// taints that every real node of the group will have. CA replaces name and hostname; providerID stays empty. The caller
+// may modify the result.
 func Of(s fleet.InstanceSpec) *corev1.Node {
 	name := "template-" + s.ID
 	labels := map[string]string{
@@ -56,7 +57,7 @@ func Of(s fleet.InstanceSpec) *corev1.Node {
 		labels[corev1.LabelNodeExcludeBalancers], labels[excludeBalancers] = "true", "true"
 		taints = append(taints, corev1.Taint{Key: liqoTaint, Value: "true", Effect: corev1.TaintEffectNoExecute})
 	}
-	maps.Copy(labels, s.NodeLabels()) // the group's own win, as in Liqo
+	maps.Copy(labels, s.NodeLabels()) // the group's own labels win, as in Liqo
 	taints = append(taints, s.NodeTaints()...)
 	return &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels},
