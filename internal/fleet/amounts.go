@@ -10,13 +10,13 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// Amount is a resource of a shape.
+// Amount is the quantity of one resource in a shape.
 type Amount struct {
 	Name corev1.ResourceName
 	Want resource.Quantity
 }
 
-// AmountsOf are the amounts of a shape, by name.
+// AmountsOf returns the amounts of a shape, sorted by name.
 func AmountsOf(shape corev1.ResourceList) (amounts []Amount) {
 	for _, name := range slices.Sorted(maps.Keys(shape)) {
 		amounts = append(amounts, Amount{name, shape[name]})
@@ -24,7 +24,8 @@ func AmountsOf(shape corev1.ResourceList) (amounts []Amount) {
 	return amounts
 }
 
-// Fits reports whether it is offered, and as much of it free; free is all that is offered when it is nil.
+// Fits reports whether the resource is offered and the wanted amount is free. A nil free means that all offered
+// capacity is free. Ephemeral storage without an entry in the offer is unlimited.
 func (a *Amount) Fits(offered, free corev1.ResourceList) bool {
 	if a.Want.Sign() <= 0 {
 		return true
@@ -39,8 +40,8 @@ func (a *Amount) Fits(offered, free corev1.ResourceList) bool {
 	return a.Want.Cmp(have) <= 0
 }
 
-// Lacks says in a sentence why a shape does not fit in what is free of an offer; "" when it fits. An offer that does
-// not speak of ephemeral storage does not limit it; any other resource that it does not name is not offered.
+// Lacks returns a sentence that explains why a shape does not fit into an offer's free capacity; "" when it fits. An
+// offer without an entry for ephemeral storage does not limit it. Any other resource without an entry is not offered.
 func Lacks(shape, offered, free corev1.ResourceList) string {
 	var lacks []string
 	for _, a := range AmountsOf(shape) {

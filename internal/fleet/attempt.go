@@ -6,40 +6,41 @@ import (
 	"time"
 )
 
-// Provider is who gives nodes: its id, of a cluster its Liqo cluster id, and where the access to it lies.
+// Provider identifies a provider of nodes by its id, and holds the reference to its credentials. The id of a cluster is
+// its Liqo cluster id.
 type Provider struct {
 	ID          string      `json:"id"`
 	Credentials Credentials `json:"credentials"`
-	// Network is what its offer says of the network; nil means the default one.
+	// Network holds the network settings of the provider's offer; nil means the defaults.
 	Network *Network `json:"network,omitempty"`
-	// Refusing is what the consumer remembers of a refusal; only in the list of peerings.
+	// Refusing holds the refusal that the consumer has recorded; only the list of peerings sets it.
 	Refusing *ProviderRefusal `json:"refusing,omitempty"`
 }
 
-// ProviderRefusal is a provider's no to this cluster as a whole. It stays in force until the provider lifts it, or its
-// time is over.
+// ProviderRefusal describes a provider's refusal of this cluster as a whole. It stays in force until the provider lifts
+// it or it expires.
 type ProviderRefusal struct {
 	Kind RefusingKind `json:"kind"`
-	// Reason is a sentence in the provider's words, as far as it has any.
+	// Reason is a sentence, with the provider's own text if it has given one.
 	Reason string `json:"reason"`
-	// Until is when it ends by itself; zero: only the provider lifts it.
+	// Until holds the time at which the refusal expires; zero means that only the provider lifts it.
 	Until time.Time `json:"until,omitzero"`
 }
 
-// RefusingKind is how a provider refuses.
+// RefusingKind names the way in which a provider refuses.
 type RefusingKind string
 
-// The kinds.
+// These are the kinds.
 const (
-	RefusingCordoned RefusingKind = "Cordoned" // it takes no new nodes; those that are there stay
-	RefusingDrained  RefusingKind = "Drained"  // it has taken back all that it gave
+	RefusingCordoned RefusingKind = "Cordoned" // it accepts no new nodes; the existing nodes stay
+	RefusingDrained  RefusingKind = "Drained"  // it has withdrawn all its capacity
 	RefusingRemoved  RefusingKind = "Removed"  // it has removed its part of the peering
 )
 
-// Over reports whether its time is over.
+// Over reports whether the refusal has expired.
 func (r ProviderRefusal) Over(now time.Time) bool { return !r.Until.IsZero() && !now.Before(r.Until) }
 
-// from is who makes the offer; the zero value without one.
+// from returns the provider that makes the offer; the zero value without an offer.
 func (o *Offer) from() (p Provider) {
 	if o != nil {
 		p = Provider{ID: o.Provider, Credentials: o.Credentials, Network: o.Network}
@@ -47,7 +48,7 @@ func (o *Offer) from() (p Provider) {
 	return p
 }
 
-// Attempt is one try of an instance on one Provider; it names every object of the try.
+// Attempt identifies one try of an instance on one Provider. Every object of the try is named after it.
 type Attempt struct {
 	Group    string   `json:"group"`
 	Instance string   `json:"instance"`
@@ -55,21 +56,21 @@ type Attempt struct {
 	Provider Provider `json:"provider"`
 }
 
-// ObjectName is the name of the attempt's Node, and in that of its other objects.
+// ObjectName returns the name of the attempt's Node, which its other objects' names contain.
 func (a Attempt) ObjectName() string { return ObjectName(a.Instance, a.Number) }
 
-// InstanceID is what Join stamps on the Node as providerID.
+// InstanceID returns the id that Join writes into the Node's providerID.
 func (a Attempt) InstanceID() string { return InstanceID(a.Group, a.Instance) }
 
-// Booking is what recovery needs to rebuild an instance from its objects alone.
+// Booking holds the values that recovery needs to rebuild an instance from its objects alone.
 type Booking struct {
 	Spec     InstanceSpec `json:"spec,omitzero"`
 	BookedAt time.Time    `json:"bookedAt"`
-	// Hourly is that of the attempt's offer.
+	// Hourly holds the hourly price of the attempt's offer.
 	Hourly float64 `json:"hourly,omitempty"`
 }
 
-// Found is what exists of one attempt on the consumer.
+// Found describes the objects of one attempt that exist on the consumer.
 type Found struct {
 	Attempt     Attempt  `json:"attempt"`
 	Booking     *Booking `json:"booking,omitempty"` // on the virtual node; nil when it is missing or unreadable
@@ -79,23 +80,23 @@ type Found struct {
 	Node        bool     `json:"node"`
 	Stamped     bool     `json:"stamped"`     // the Node's providerID is the instance id
 	Ready       bool     `json:"ready"`       // the Node's Ready condition is True
-	Cordoned    bool     `json:"cordoned"`    // the Node is cordoned by us because its provider takes nothing new
-	Terminating bool     `json:"terminating"` // any of the three is terminating
-	// Starting: Kubernetes' own taint of a new Node is still on it. Join's concern alone, and not on the wire.
+	Cordoned    bool     `json:"cordoned"`    // we cordoned the Node because its provider accepts nothing new
+	Terminating bool     `json:"terminating"` // one of the three objects is terminating
+	// Starting reports that Kubernetes' own taint of a new Node is still set. Only Join uses it; it is not on the wire.
 	Starting bool `json:"-"`
-	// Kept: the Node has CA's annotation scale-down-disabled from us, for volumes of its provider. KeptByOthers: another
-	// party has set it. They concern the observer alone, and are not on the wire.
+	// Kept reports that we have set CA's annotation scale-down-disabled on the Node, for volumes of its provider.
+	// KeptByOthers reports that another party has set it. Only the observer uses both; they are not on the wire.
 	Kept, KeptByOthers bool `json:"-"`
-	// Differs is in what a Node that is Ready and stamped is not as its booking promised CA: template.Differs. It is for
-	// people, decides nothing, and is not on the wire.
+	// Differs lists the differences between a Ready and stamped Node and the template that its booking promised to CA, see
+	// template.Differs. It is shown to people, affects no decision, and is not on the wire.
 	Differs []string `json:"-"`
 }
 
-// Founds are many Found. On the wire they are compressed: a thousand that carry their bookings' specs would not fit in
-// what Temporal takes as one payload (2 MiB).
+// Founds is a compressed list on the wire. A thousand entries with the specs of their bookings would exceed the 2 MiB
+// that Temporal accepts as one payload.
 type Founds []Found
 
-// MarshalJSON implements json.Marshaler.
+// MarshalJSON returns the list as a JSON string of compressed JSON.
 func (f Founds) MarshalJSON() ([]byte, error) {
 	packed, err := Encode([]Found(f))
 	if err != nil {
@@ -104,7 +105,7 @@ func (f Founds) MarshalJSON() ([]byte, error) {
 	return json.Marshal(packed)
 }
 
-// UnmarshalJSON implements json.Unmarshaler.
+// UnmarshalJSON reads the result of MarshalJSON.
 func (f *Founds) UnmarshalJSON(text []byte) error {
 	var packed []byte
 	if err := json.Unmarshal(text, &packed); err != nil || packed == nil {
@@ -114,26 +115,27 @@ func (f *Founds) UnmarshalJSON(text []byte) error {
 	return Decode(packed, (*[]Found)(f))
 }
 
-// Orphan is what is ours on a provider and has no counterpart on the consumer: the slice of an attempt, or, with an
-// attempt that names no instance, what is left of a peering.
+// Orphan describes an object of ours on a provider without a counterpart on the consumer: the slice of an attempt or,
+// if the attempt names no instance, the leftovers of a peering.
 type Orphan struct {
 	Attempt Attempt `json:"attempt"`
-	// UID is the slice's, or that of the first thing left of a peering.
+	// UID holds the uid of the slice, or of the first leftover object of a peering.
 	UID string `json:"uid"`
-	// Object names it, for people.
+	// Object names the object for people.
 	Object string `json:"object"`
-	// Foreign: another cluster that goes by this one's id has made it, or it does not say who has. It is never removed.
+	// Foreign reports that the object carries no owner, or was made by another cluster with the same Liqo id. A foreign
+	// orphan is never removed.
 	Foreign bool `json:"foreign,omitempty"`
-	// Since is when the first of the sweeps began that have seen it in a row.
+	// Since holds the start of the first of the consecutive sweeps that found it.
 	Since time.Time `json:"since,omitzero"`
-	// KeptBecause is why it is not removed; "" when it was tried.
+	// KeptBecause holds the reason for which it is kept; "" when a removal was tried.
 	KeptBecause string `json:"keptBecause,omitempty"`
 }
 
-// OfPeering reports whether it is what is left of a peering.
+// OfPeering reports whether the orphan is the leftover of a peering.
 func (o Orphan) OfPeering() bool { return o.Attempt.Instance == "" }
 
-// Compare orders orphans by provider and name, a peering last.
+// Compare orders orphans by provider and object name, with a peering's leftovers last.
 func (o Orphan) Compare(other Orphan) int {
 	return cmp.Or(cmp.Compare(o.Attempt.Provider.ID, other.Attempt.Provider.ID),
 		map[bool]int{true: 1}[o.OfPeering()]-map[bool]int{true: 1}[other.OfPeering()], cmp.Compare(o.Object, other.Object))

@@ -5,29 +5,29 @@ import (
 	"time"
 )
 
-// Patience of the comparison between what is booked and what exists.
+// These bounds make the comparison of bookings and objects tolerant.
 const (
-	// missingTwice is how many looks in a row must miss the slice or the VirtualNode before it is lost.
+	// missingTwice is the number of consecutive listings without the slice or the VirtualNode that make an instance lost.
 	missingTwice = 2
-	// lookAgain is when one that missed something is repeated.
+	// lookAgain is the pause before an inspection with missing objects is repeated.
 	lookAgain = 5 * time.Second
-	// nodeGrace is how long a Node may be missing alone: its virtual kubelet registers it again when somebody deleted it
-	// (Liqo cmd/virtual-kubelet/root/root.go), and notices within 60 s, when it next writes the Node's status.
+	// nodeGrace is the time for which the Node alone may be missing. Its virtual kubelet registers a deleted Node again
+	// (Liqo cmd/virtual-kubelet/root/root.go). It notices the loss within 60 s, when it next writes the Node's status.
 	nodeGrace = 3 * time.Minute
-	// EmptyGrace is how long lists may show nothing at all before that is believed: it is rather an answer from the wrong
-	// cluster, or one whose data is being restored, than all of them gone at once.
+	// EmptyGrace is the time for which completely empty lists are ignored. They more probably come from the wrong cluster,
+	// or from a cluster whose data is being restored, than from the loss of all objects.
 	EmptyGrace = 5 * time.Minute
-	// maxOrphans is how many orphans one round undoes.
+	// maxOrphans bounds the orphans that one round undoes.
 	maxOrphans = 5
 )
 
-// compared judges one round's rows by the present state. Instances that changed since the round read the group are left
-// alone, and an orphan counts when two rounds in a row show it.
+// compared evaluates one round's rows against the present state. It skips instances that changed after the round read
+// the group. An orphan counts when two consecutive rounds report it.
 func (l *Ledger) compared(d Differences, now time.Time) {
 	if !l.takes(d) {
 		return
 	}
-	var before []string // what the round just before this one found without a booking
+	var before []string // the names that the previous round found without a booking
 	if d.Round.Follows(l.Round.Last) {
 		before = l.Round.Unbooked
 	}
@@ -36,7 +36,7 @@ func (l *Ledger) compared(d Differences, now time.Time) {
 	}
 	l.Round.Last, l.Round.Unbooked = d.Round, nil
 	l.keep(d)
-	turn := int(d.Round.Number*maxOrphans) % max(len(d.Found), 1) // those that cannot be undone yet hold no other up
+	turn := int(d.Round.Number*maxOrphans) % max(len(d.Found), 1) // rotates: stuck orphans must not block
 	l.unbooked(slices.Concat(d.Found[turn:], d.Found[:turn]), before, now)
 	if !l.believes(d, now) {
 		return
@@ -60,12 +60,12 @@ func (l *Ledger) compared(d Differences, now time.Time) {
 	l.sentenced(d, now)
 }
 
-// takes reports whether the round is later than the last one, and has read the group in its present epoch.
+// takes reports whether the round is later than the last one and has read the group in its present epoch.
 func (l *Ledger) takes(d Differences) bool {
 	return d.Round.After(l.Round.Last) && (d.Epoch == "" || d.Epoch == l.Epoch)
 }
 
-// keep notes the instances whose Nodes the observer keeps for volumes.
+// keep records the instances whose Nodes the observer keeps for their volumes.
 func (l *Ledger) keep(d Differences) {
 	if d.Keeps == nil {
 		return
@@ -78,16 +78,17 @@ func (l *Ledger) keep(d Differences) {
 	}
 }
 
-// newTerm forgets what another observer has seen, and publishes the term.
+// newTerm discards the findings of the previous observer, and publishes the term.
 func (l *Ledger) newTerm() {
 	for _, e := range l.Entries {
-		e.Missing, e.NodeMissing = 0, nil // e.Gone stays: the other observer may be the last that had the instance
+		e.Missing, e.NodeMissing = 0, nil // e.Gone stays: the previous observer may be the last that saw the instance
 	}
 	l.changed()
 }
 
-// unbooked notes what has no booking, and acts on what had none before either. When a name shows that history went back
-// the ledger begins anew, and nothing is left that the round could judge.
+// unbooked records the objects without a booking, and acts on objects that the previous round found without a booking
+// too. When a name shows that the history was reverted, the ledger starts again, and the rest of the round has no
+// effect.
 func (l *Ledger) unbooked(found []Found, before []string, now time.Time) {
 	undone := 0
 	for _, f := range found {
@@ -107,7 +108,7 @@ func (l *Ledger) unbooked(found []Found, before []string, now time.Time) {
 	}
 }
 
-// wentBack reports whether the object's name is one that this ledger has not given yet.
+// wentBack reports whether the object's name is newer than all names that this ledger has assigned.
 func (l *Ledger) wentBack(f Found) bool {
 	booked, seq, ok := ParseInstanceName(l.Group, f.Attempt.Instance)
 	newest := l.newest()
@@ -115,13 +116,14 @@ func (l *Ledger) wentBack(f Found) bool {
 	return ok && (ofEpoch && seq > l.NextSeq || EpochBefore(newest, booked))
 }
 
-// books reports whether the attempt is an instance's own. An attempt above a growing instance's is one whose view is on
-// its way; above any other's it is of a scale-out that the group has forgotten.
+// books reports whether the attempt belongs to its instance. A higher attempt belongs to a growing instance, because
+// the view that reports it is on its way. For any other instance it comes from a scale-out that the group has
+// forgotten.
 func (l *Ledger) books(f Found) bool {
 	e := l.Find(f.Attempt.Instance)
 	switch {
 	case e == nil && f.Virtual && f.Booking == nil:
-		return true // nobody knows what it is, and it may carry pods; it is left to people
+		return true // its origin is unknown and it may run pods: a person must decide
 	case e == nil || e.Phase == Released || e.Phase == Failed:
 		return false
 	case e.Driver.Kind == ScaleOut:
@@ -131,9 +133,9 @@ func (l *Ledger) books(f Found) bool {
 	}
 }
 
-// orphan adopts what is whole and can be read, and has everything else undone if it may. It reports whether an undo was
-// started. The driver of an instance that is not known may still be making it. Adoption has no bound: after a restored
-// backup CA must not buy again what exists.
+// orphan adopts an instance whose objects are complete and readable, and undoes any other orphan if mayUndo. It reports
+// whether it started an undo. The driver of an unknown instance receives a stop, because it may still be creating
+// objects. Adoptions are not bounded: after a restored backup CA must not buy existing capacity again.
 func (l *Ledger) orphan(f Found, mayUndo bool, now time.Time) (undone bool) {
 	name := f.Attempt.Instance
 	e := l.Find(name)
@@ -153,13 +155,14 @@ func (l *Ledger) orphan(f Found, mayUndo bool, now time.Time) (undone bool) {
 	return true
 }
 
-// forgot reports whether an instance without a node has one that nobody asked to undo: its history went back, and its
-// scale-out went on from there.
+// forgot reports whether an instance without a node has objects whose undo was never requested. Then its history was
+// reverted, and its scale-out continued from an earlier state.
 func (e *Entry) forgot(f Found) bool {
 	return (e.Phase == Failed || e.Driver.Kind == ScaleOut) && !e.Leaving && f.Attempt.Number > e.Undone
 }
 
-// remember makes what exists the instance's state. What its scale-out has made since is an orphan.
+// remember sets the instance's state from the existing objects. Objects that its scale-out has made since become
+// orphans.
 func (l *Ledger) remember(e *Entry, f Found, now time.Time) {
 	from := e.Phase
 	l.drop(CommandOrder, e)
@@ -172,7 +175,7 @@ func (l *Ledger) remember(e *Entry, f Found, now time.Time) {
 	l.moved(e, from, "found", nil)
 }
 
-// believes reports whether a round may be judged by: not while its lists show nothing at all, see EmptyGrace.
+// believes reports whether the round's lists can be trusted: not while they are completely empty, see EmptyGrace.
 func (l *Ledger) believes(d Differences, now time.Time) bool {
 	switch {
 	case !d.Empty:
@@ -183,10 +186,10 @@ func (l *Ledger) believes(d Differences, now time.Time) bool {
 	return l.Round.EmptySince == nil || now.Sub(*l.Round.EmptySince) >= EmptyGrace
 }
 
-// observed judges the instances of one look by what exists; a single look that shows nothing of any is not believed.
+// observed evaluates the instances of one inspection. It ignores an inspection that finds no objects of any instance.
 func (l *Ledger) observed(names []string, found []Found, empty bool, now time.Time) {
 	if empty {
-		return // the rounds of the observer tell whether to believe that, see EmptyGrace
+		return // the observer's rounds decide about empty lists, see EmptyGrace
 	}
 	byName := map[string]Found{}
 	for _, f := range found {
@@ -204,7 +207,7 @@ func (l *Ledger) observed(names []string, found []Found, empty bool, now time.Ti
 	}
 }
 
-// found forgets that something of the instance was missing.
+// found clears the record of missing objects.
 func (e *Entry) found() { e.Missing, e.NodeMissing, e.Gone = 0, nil, nil }
 
 // judge compares a Ready instance with its objects; a zero Found has no object. The instance existed at the time had.
@@ -218,7 +221,7 @@ func (l *Ledger) judge(e *Entry, f Found, had, now time.Time) {
 	e.Gone = missingSince(f.Slice, e.Gone, had)
 	e.NodeMissing = missingSince(f.Node, e.NodeMissing, now)
 	switch {
-	case e.Missing >= missingTwice && stands: // only a drain takes the mark: one that a restored history has forgotten
+	case e.Missing >= missingTwice && stands: // only a drain removes the mark: a drain that a reverted history forgot
 		l.apply(e, Event{Kind: Deleted}, now)
 	case e.Missing >= missingTwice:
 		l.refund(e)
@@ -228,7 +231,8 @@ func (l *Ledger) judge(e *Entry, f Found, had, now time.Time) {
 	}
 }
 
-// missingSince returns since when something is missing: nil while it is there, else the time that is known, or at.
+// missingSince returns the time since which an object is missing: nil while it exists, else known, or at if known is
+// nil.
 func missingSince(there bool, known *time.Time, at time.Time) *time.Time {
 	switch {
 	case there:
@@ -239,8 +243,8 @@ func missingSince(there bool, known *time.Time, at time.Time) *time.Time {
 	return known
 }
 
-// readiness applies what a round saw of a Ready instance's Node. A single look does not: a fact that came
-// meanwhile is newer.
+// readiness applies the Node's readiness that a round found. A single inspection does not use it, because a fact that
+// arrived during the inspection is newer.
 func (l *Ledger) readiness(e *Entry, f Found, now time.Time) {
 	switch {
 	case e.Phase != Ready || !f.Node:
@@ -251,12 +255,12 @@ func (l *Ledger) readiness(e *Entry, f Found, now time.Time) {
 	}
 }
 
-// lose gives a Ready instance up: it no longer counts and is never resurrected.
+// lose marks a Ready instance as lost: it no longer counts and never becomes Ready again.
 func (l *Ledger) lose(e *Entry, why string, now time.Time) {
 	l.apply(e, Event{Kind: Lost, Failure: NewFailure(CodeLost, e.Provider(), "", why)}, now)
 }
 
-// sentenced gives up what a round has sentenced, if that still holds.
+// sentenced applies the losses of a round that are still valid.
 func (l *Ledger) sentenced(d Differences, now time.Time) {
 	for _, v := range d.Lost {
 		e := l.Find(v.Instance)
@@ -270,7 +274,7 @@ func (l *Ledger) sentenced(d Differences, now time.Time) {
 	}
 }
 
-// learn takes a fact from watching. That something is lost is a hint only: the group looks for itself.
+// learn applies a fact from a watcher. A loss is only a hint: the group inspects the objects before it acts.
 func (l *Ledger) learn(f Fact, now time.Time) {
 	e := l.Find(f.Instance)
 	if e == nil || e.Attempt != f.Attempt || e.Driver.Kind != "" {
@@ -287,7 +291,7 @@ func (l *Ledger) learn(f Fact, now time.Time) {
 	}
 }
 
-// observe has what exists of an instance looked at, once.
+// observe schedules one inspection of an instance's objects, not before the given time.
 func (l *Ledger) observe(name string, notBefore time.Time) {
 	if !slices.Contains(l.Recheck, name) {
 		l.Recheck = append(l.Recheck, name)
@@ -295,7 +299,8 @@ func (l *Ledger) observe(name string, notBefore time.Time) {
 	l.RecheckAt = Earlier(l.RecheckAt, notBefore)
 }
 
-// lookAtDoubtful has the instances in doubt looked at, all together and one look at a time: each lists what exists.
+// lookAtDoubtful starts the inspection of all scheduled instances together. Only one inspection runs at a time, because
+// each lists all objects.
 func (l *Ledger) lookAtDoubtful(now time.Time) {
 	if !l.RecheckAt.After(now) {
 		l.RecheckAt = time.Time{}

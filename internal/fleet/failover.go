@@ -2,15 +2,15 @@ package fleet
 
 import "slices"
 
-// Failover is a move of Machine back to Discovering, where the instance looks for another provider: the one of the
-// attempt that is over is refused for the rest of the instance's life, unless nobody is to blame. What the attempt may
-// have made is undone beside it, so a provider that does not answer holds nothing up.
+// Failover is a move of Machine back to Discovering, where the instance searches for another provider. The provider of
+// the ended attempt is refused for the rest of the instance's life, unless the event blames no provider. An undo
+// removes the attempt's objects concurrently, so that a provider that does not answer delays nothing.
 var (
-	failover = Move{To: Discovering, Blame: true, Undo: true} // something may have been made
-	declined = Move{To: Discovering, Blame: true}             // nothing was
+	failover = Move{To: Discovering, Blame: true, Undo: true} // objects may exist
+	declined = Move{To: Discovering, Blame: true}             // no objects exist
 )
 
-// refuse has the instance ask a provider no more.
+// refuse excludes a provider from the instance's further attempts.
 func (i *Instance) refuse(provider string) {
 	if provider != "" && !slices.Contains(i.Refused, provider) {
 		i.Refused = append(slices.Clone(i.Refused), provider)

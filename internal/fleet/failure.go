@@ -6,11 +6,11 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/shorten"
 )
 
-// Code says why an instance or an attempt failed. The set is small and fixed: CA makes it the value of the Prometheus
-// label "reason" of failed_scale_ups_total.
+// Code names the reason for which an instance or an attempt failed. The set is small and fixed, because CA uses it as
+// the value of the Prometheus label "reason" of failed_scale_ups_total.
 type Code string
 
-// The codes; CodeTable says what each means.
+// These are the codes. CodeTable explains each.
 const (
 	CodeNoOffer     Code = "NoOffer"
 	CodeNoCapacity  Code = "NoCapacity"
@@ -25,40 +25,40 @@ const (
 	CodeInternal    Code = "Internal"
 )
 
-// ErrorClass is CA's class of a failure. CA shows it in texts, and decides nothing by it.
+// ErrorClass names CA's class of a failure. CA shows it in texts and does not decide by it.
 type ErrorClass string
 
-// The classes.
+// These are the classes.
 const (
-	OutOfResources ErrorClass = "OutOfResources" // another node group may have what this one lacks
+	OutOfResources ErrorClass = "OutOfResources" // another node group may have the resources that this one lacks
 	OtherError     ErrorClass = "Other"
 )
 
-// CodeRow is one code: how a failure with it is judged, and what people read about it.
+// CodeRow describes one code: how a failure with it is handled, and its texts for people.
 type CodeRow struct {
 	Code  Code
 	Class ErrorClass
-	// Final ends a step that meets the failure: the provider said no, and to try the same again is pointless. A step
+	// Final ends a step that meets the failure, because the provider refused and the same request would fail again. A step
 	// that meets any other failure is tried again within its budget.
 	Final bool
-	// Again lets the instance ask the provider again that has refused a hold with the code. Any other code makes the
-	// instance ask the provider no more.
+	// Again lets the instance request a hold again from the provider that refused it with the code. After any other code
+	// the instance sends that provider no more requests.
 	Again bool
-	// Blames counts the failure against its provider, in a group that weighs failures.
+	// Blames counts the failure against its provider, in a group whose selection weighs failures.
 	Blames bool
-	// Rests has a provider rest whose peering failed with the code.
+	// Rests makes a provider pause after a peering that failed with the code.
 	Rests bool
-	// OfStage makes the text that of the stage alone, "waiting for <stage>: ...": how our own wait for it ended explains
+	// OfStage reduces the text to the stage, "waiting for <stage>: ...", because the way in which our wait ended explains
 	// nothing.
 	OfStage bool
-	// Means and Remedy are for people: what has happened, and what to do about it. Each is one sentence.
+	// Means and Remedy are texts for people: the meaning of the code, and the action to take. Each is one sentence.
 	Means, Remedy string
-	// Page is the document, in docs, that says more; empty when there is none.
+	// Page names the page in docs with more about the code; empty without one.
 	Page string
 }
 
-// CodeTable has one row for each code. It is data, as Machine is: whoever judges a failure, the documents and the tests
-// all read it. A new code needs its constant, its row, and the place that produces it.
+// CodeTable has one row for each code. It is data, as Machine is: the code that handles failures, the documents and the
+// tests all read it. A new code needs its constant, its row, and the place that produces it.
 var CodeTable = []CodeRow{
 	{Code: CodeNoOffer, Class: OutOfResources, Rests: true,
 		Means: "No offer fits the node group, or none is left to try.",
@@ -103,7 +103,7 @@ var CodeTable = []CodeRow{
 		Remedy: "See the worker's log, and report it."},
 }
 
-// Codes lists every code, in the order of the table, for whoever counts failures.
+// Codes lists every code in the order of the table, for metrics.
 var Codes = codes()
 
 func codes() []Code {
@@ -114,7 +114,7 @@ func codes() []Code {
 	return all
 }
 
-// Row returns the code's row of CodeTable. A code that this version does not know is judged as CodeInternal.
+// Row returns the code's row of CodeTable. A code that this version does not know is treated as CodeInternal.
 func (c Code) Row() CodeRow {
 	for _, r := range CodeTable {
 		if r.Code == c {
@@ -124,51 +124,52 @@ func (c Code) Row() CodeRow {
 	return CodeInternal.Row()
 }
 
-// Failure is a code with the sentence for people: what was wrong, where, what to do. At most 500 characters are kept.
+// Failure is a code with a sentence for people: the error, its place and the remedy. The message has at most 500
+// characters.
 type Failure struct {
 	Code    Code   `json:"code"`
 	Message string `json:"message"`
-	// Stage is the first stage that was not reached, in the backend's words; empty when no stage is to blame.
+	// Stage holds the first stage that was not reached, in the backend's words; empty when no stage is to blame.
 	Stage string `json:"stage,omitempty"`
-	// Provider is the provider the failure belongs to, if any.
+	// Provider holds the id of the provider to which the failure belongs, if any.
 	Provider string `json:"provider,omitempty"`
 }
 
 const maxMessage = 500
 
-// NewFailure makes a Failure, cutting the message at 500 characters, which is what CA shows.
+// NewFailure returns a Failure whose message is cut at the 500 characters that CA shows.
 func NewFailure(code Code, provider, stage, message string) *Failure {
 	return &Failure{Code: code, Provider: provider, Stage: stage, Message: shorten.Words(message, maxMessage)}
 }
 
-// ErrOutcomeUnknown means that an operation may or may not have been booked: its answer was lost. Read the group again
-// before serving it.
+// ErrOutcomeUnknown means that the answer of an operation was lost, so that the operation may or may not have been
+// booked. Read the group again before serving it.
 var ErrOutcomeUnknown = errors.New("outcome unknown")
 
-// ErrUnavailable means that consistent data cannot be had now: the entity does not run, has not recovered, or Temporal
-// does not answer. Nothing was changed.
+// ErrUnavailable means that consistent data is not available now: the entity does not run, has not recovered, or
+// Temporal does not answer. Nothing was changed.
 var ErrUnavailable = errors.New("unavailable")
 
-// ErrTemporal means that Temporal does not answer. It comes together with ErrUnavailable.
+// ErrTemporal means that Temporal does not answer. It is always wrapped together with ErrUnavailable.
 var ErrTemporal = errors.New("Temporal does not answer")
 
-// ErrNotRunning means that the entity does not run, or no longer. It comes together with ErrUnavailable.
+// ErrNotRunning means that the entity does not run. It is always wrapped together with ErrUnavailable.
 var ErrNotRunning = errors.New("does not run")
 
-// RefusalKind says what kind of no an operation got. It is the type of the Temporal application error that carries it.
+// RefusalKind names the kind of a Refusal. It is the type of the Temporal application error that carries the refusal.
 type RefusalKind string
 
-// The refusals.
+// These are the kinds of a refusal.
 const (
 	RefusedInvalid        RefusalKind = "Invalid"        // the arguments are wrong: delta, id of another group
-	RefusedMax            RefusalKind = "MaxSize"        // target + delta would pass max; the group is paused
+	RefusedMax            RefusalKind = "MaxSize"        // target + delta would exceed max, or the group is paused
 	RefusedSpending       RefusalKind = "Spending"       // the group may not spend more, see Spending
 	RefusedPrecondition   RefusalKind = "Precondition"   // nothing can be cancelled
-	RefusedExpired        RefusalKind = "Expired"        // the caller has given up before the operation ran
+	RefusedExpired        RefusalKind = "Expired"        // the caller stopped waiting before the operation ran
 	RefusedNotInitialised RefusalKind = "NotInitialised" // the entity has not recovered yet, or has no spec yet
 )
 
-// Refusal is an operation that changed nothing, and why.
+// Refusal reports that an operation changed nothing, with the reason.
 type Refusal struct {
 	Kind    RefusalKind `json:"kind"`
 	Message string      `json:"message"`
@@ -176,10 +177,10 @@ type Refusal struct {
 
 func (r *Refusal) Error() string { return r.Message }
 
-// Refuse makes a Refusal.
+// Refuse returns a Refusal.
 func Refuse(kind RefusalKind, message string) *Refusal { return &Refusal{Kind: kind, Message: message} }
 
-// IsRefused tells whether err is, or wraps, a Refusal of that kind.
+// IsRefused reports whether err is, or wraps, a Refusal of this kind.
 func IsRefused(err error, kind RefusalKind) bool {
 	var r *Refusal
 	return errors.As(err, &r) && r.Kind == kind

@@ -8,53 +8,55 @@ import (
 )
 
 // Instance is one unit of a group's target size, from booking to release. The group's ledger and the instance's driver
-// both hold one: the driver alone applies the table between Pending and the next phase at rest, and tells its View.
+// each hold a copy. Only the driver applies the table between Pending and the next phase at rest, and it reports its
+// copy in Views.
 type Instance struct {
 	Name string `json:"name"`
-	// Spec is its part of the group's spec as it was when the instance was booked; a ledger's state shares it, see
-	// Ledger.Specs.
+	// Spec holds the instance's part of the group's spec at the time of booking. In a ledger's state instances share it,
+	// see Ledger.Specs.
 	Spec     *InstanceSpec `json:"-"`
 	SpecHash string        `json:"specHash,omitempty"`
 	BookedAt time.Time     `json:"bookedAt"`
 	Phase    Phase         `json:"phase"`
-	Since    time.Time     `json:"since"` // when it entered Phase
+	Since    time.Time     `json:"since"` // the time at which it entered Phase
 
 	// Attempt counts the tries on a provider, from 1; 0 before the first.
 	Attempt int `json:"attempt,omitempty"`
-	// Offer is the current attempt's offer; nil before the first selection.
+	// Offer holds the current attempt's offer; nil before the first selection.
 	Offer *Offer `json:"offer,omitempty"`
-	// Refused are the providers that are out for this instance.
+	// Refused lists the providers that are excluded for this instance.
 	Refused []string `json:"refused,omitempty"`
-	// PriceCap is what it may cost in an hour, see Request.PriceCap.
+	// PriceCap bounds its hourly cost, see Request.PriceCap.
 	PriceCap float64 `json:"priceCap,omitempty"`
 
-	// Leaving is set once CA asked the instance back: it no longer counts, whatever its phase.
+	// Leaving is set when CA deletes the instance. From then on it no longer counts, in any phase.
 	Leaving    bool `json:"leaving,omitempty"`
 	Force      bool `json:"force,omitempty"`
 	Registered bool `json:"registered,omitempty"`
 	NotReady   bool `json:"notReady,omitempty"`
-	// NotReadySince is when its group first heard so; zero while the Node is Ready.
+	// NotReadySince holds the time at which its group learned that the Node is not Ready; zero while the Node is Ready.
 	NotReadySince time.Time `json:"notReadySince,omitzero"`
 	Stuck         string    `json:"stuck,omitempty"`
-	Failure       *Failure  `json:"failure,omitempty"` // the last one; the verdict once Failed
-	// Trace is that of the operation that wants it as it is to be, until it is, see Request.Trace.
+	Failure       *Failure  `json:"failure,omitempty"` // the last one; in Failed the reason of the end
+	// Trace holds the trace of the operation that the instance is carrying out, until it is finished, see Request.Trace.
 	Trace string `json:"trace,omitempty"`
 }
 
-// Event is what just happened to an instance. Step events name the step and the attempt they conclude.
+// Event describes one thing that happened to an instance. Events of steps name the step and the attempt that they
+// conclude.
 type Event struct {
 	Kind    EventKind `json:"kind"`
 	Step    Step      `json:"step,omitempty"`
 	Attempt int       `json:"attempt,omitempty"`
 	Failure *Failure  `json:"failure,omitempty"`
-	// Offer is what Select chose.
+	// Offer holds the offer that Select chose.
 	Offer *Offer `json:"offer,omitempty"`
 }
 
-// ErrStale means that an event concludes a step that is not the instance's current one; nothing was changed.
+// ErrStale means that an event concludes a step other than the instance's current one; nothing was changed.
 var ErrStale = errors.New("the event is not for the instance's current step")
 
-// NewInstance books an instance: Pending.
+// NewInstance returns a newly booked instance in Pending.
 func NewInstance(name string, spec *InstanceSpec, now time.Time) Instance {
 	return Instance{Name: name, Spec: spec, SpecHash: spec.Hash(), BookedAt: now, Phase: Pending, Since: now}
 }
@@ -62,22 +64,23 @@ func NewInstance(name string, spec *InstanceSpec, now time.Time) Instance {
 // Counts reports whether the instance is part of the target size (I1).
 func (i *Instance) Counts() bool { return !i.Leaving && i.Phase.Row().Counts }
 
-// Deadline is when the instance must have found a provider.
+// Deadline returns the time by which the instance must have found a provider.
 func (i *Instance) Deadline() time.Time {
 	return i.BookedAt.Add(i.Spec.Budgets.WithDefaults().Total.Duration)
 }
 
-// Provider is the id of the current attempt's provider; empty before the first selection.
+// Provider returns the id of the current attempt's provider; empty before the first selection.
 func (i *Instance) Provider() string { return i.Offer.from().ID }
 
-// AttemptRef names the instance's current attempt to the backend.
+// AttemptRef returns the identity of the instance's current attempt for the backend.
 func (i *Instance) AttemptRef() Attempt {
 	return Attempt{Group: i.Spec.ID, Instance: i.Name, Number: i.Attempt, Provider: i.Offer.from()}
 }
 
-// Apply moves an instance by the table. Beside it a phase is set only by what exists, after a recovery or when a driver
-// was lost (results.go), and by a driver's view (views.go). It returns the move it made; an event that is not for the
-// current step is an ErrStale and changes nothing; one that means nothing here is Ignored.
+// Apply moves an instance by the table and returns the move. It returns ErrStale and changes nothing for an event of
+// another step than the current one. It returns an Ignored move for an event without a move in this phase. Outside the
+// table, the phase is set only from the existing objects, after a recovery or a driver's loss (results.go), and from a
+// driver's view (views.go).
 func (i *Instance) Apply(ev Event, now time.Time) (Move, error) {
 	row := i.Phase.Row()
 	if !slices.Contains(EventKinds, ev.Kind) {
@@ -111,7 +114,7 @@ func (i *Instance) Apply(ev Event, now time.Time) (Move, error) {
 
 func (i *Instance) enter(phase Phase, now time.Time) {
 	i.Phase, i.Since = phase, now
-	if !phase.Growing() { // there is no next attempt: only the verdict is kept
+	if !phase.Growing() { // no attempt follows: only the failure is kept
 		i.Refused = nil
 	}
 	i.Registered = phase == Ready
@@ -120,8 +123,8 @@ func (i *Instance) enter(phase Phase, now time.Time) {
 	}
 }
 
-// concludes reports whether the event ends a step, as opposed to a fact or a wish from outside. A cancellation or a
-// deadline that names no step is one of the whole instance.
+// concludes reports whether the event ends a step, in contrast to a fact or a request from outside. A cancellation or a
+// deadline without a step concerns the whole instance.
 func (ev Event) concludes() bool {
 	switch ev.Kind {
 	case Done, Again, Refused, GaveUp:
@@ -133,7 +136,7 @@ func (ev Event) concludes() bool {
 	return false
 }
 
-// record keeps what the event says besides the phase.
+// record stores the effects of an event other than the phase.
 func (i *Instance) record(ev Event, now time.Time) {
 	if ev.Failure != nil {
 		i.Failure = ev.Failure
@@ -149,7 +152,7 @@ func (i *Instance) record(ev Event, now time.Time) {
 	}
 }
 
-// ready keeps whether the Node is Ready, and since when it is not.
+// ready records whether the Node is Ready, and since when it is not.
 func (i *Instance) ready(is bool, now time.Time) {
 	switch {
 	case is:
@@ -159,5 +162,5 @@ func (i *Instance) ready(is bool, now time.Time) {
 	}
 }
 
-// GiveBack marks the instance as asked back by CA; it no longer counts, and a stuck one goes on. Idempotent.
+// GiveBack marks the instance as deleted by CA: it no longer counts, and a stuck instance continues. Idempotent.
 func (i *Instance) GiveBack() { i.Leaving, i.Stuck = true, "" }

@@ -9,131 +9,132 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet/money"
 )
 
-// Ledger holds all instances of a group. The target size is counted from it and never stored apart (I1). Every change
-// is all or nothing; a *Refusal changed nothing.
+// Ledger holds all instances of a group. The target size is counted from them and never stored separately (I1). Every
+// change is applied completely or not at all; an operation that returns a *Refusal has changed nothing.
 //
-// It is the state of the workflow nodegroup/<group>: operations book, Step takes everything else that can happen, and
-// both leave in Commands what is to be done outside.
+// It is the state of the workflow nodegroup/<group>. Operations book instances, and Step processes every other event.
+// Both leave the work for the workflow in Commands.
 type Ledger struct {
 	Group string `json:"group"`
 	Epoch string `json:"epoch"`
-	// Began is when the epoch began. Its name is later after a clock that was ahead.
+	// Began holds the start of the epoch. The epoch's name is later if an earlier clock was ahead.
 	Began   time.Time `json:"began,omitzero"`
 	NextSeq int       `json:"nextSeq"`
-	// LastBooked is the second in the newest name; empty before the epoch's first.
+	// LastBooked holds the second in the newest name; empty before the epoch's first name.
 	LastBooked string `json:"lastBooked,omitempty"`
 	// Starts counts the drivers started in this epoch, see Generation.
 	Starts int `json:"starts,omitempty"`
-	// Revision rises with each change that is published.
+	// Revision increases with each published change.
 	Revision int64      `json:"revision"`
 	Spec     *GroupSpec `json:"spec,omitempty"` // nil until the group is configured
-	// Specs are those that instances were booked under, by hash.
+	// Specs maps hashes to the specs under which instances were booked.
 	Specs  map[string]*InstanceSpec `json:"specs,omitempty"`
 	Paused bool                     `json:"paused,omitempty"`
-	// Recovering: what exists is being listed; nothing is booked or driven before.
+	// Recovering reports that the existing objects are being listed. Nothing is booked or driven before the list arrives.
 	Recovering bool `json:"recovering,omitempty"`
-	// Inherits: no operator has paused or resumed the group in this life. The recovery then takes over what the observer
-	// has saved of an earlier life.
+	// Inherits reports that no operator has paused or resumed the group in this life. The recovery then restores the state
+	// that the observer has saved of an earlier life.
 	Inherits bool `json:"inherits,omitempty"`
-	// Reverted is the newest epoch whose history was reverted, as by a restored backup. A driver of it, or of one before,
-	// goes on only if its objects exist: the instance may have been released in what was lost.
+	// Reverted holds the newest epoch whose history was reverted, for example by a restored backup. A driver of this epoch
+	// or an earlier one continues only if its objects exist, because the instance may have been released in the lost part.
 	Reverted string `json:"reverted,omitempty"`
-	// Waiting are views that came meanwhile, or before the group was configured.
+	// Waiting holds the views that arrived during the recovery, or before the group was configured.
 	Waiting []View   `json:"waiting,omitempty"`
 	Entries []*Entry `json:"entries,omitempty"` // oldest first
-	// Released are the instances released a while ago, oldest first. They are never adopted again.
+	// Released lists the instances that were released recently, oldest first. They are never adopted again.
 	Released []ReleasedInstance `json:"released,omitempty"`
-	// Failures are when providers have failed the group's instances lately, oldest first.
+	// Failures maps providers to the times of their recent failures of the group's instances, oldest first.
 	Failures map[string][]time.Time `json:"failures,omitempty"`
-	// Standby are the peerings that the group keeps ready, the best first; StandbySeq counts their holds, and
-	// StandbyRanked is when the providers were last ranked for them.
+	// Standby lists the peerings that the group keeps ready, the best first. StandbySeq counts their holds, and
+	// StandbyRanked holds the time at which the providers were last ranked for them.
 	Standby       []Standby `json:"standby,omitempty"`
 	StandbySeq    int       `json:"standbySeq,omitempty"`
 	StandbyRanked time.Time `json:"standbyRanked,omitzero"`
 	Ops           Ring      `json:"ops"`
-	// Condition is what is wrong with the group as a whole.
+	// Condition describes the fault of the group as a whole; empty without one.
 	Condition string `json:"condition,omitempty"`
-	// Notice is what the server says of the configured spec.
+	// Notice holds the server's message about the configured spec.
 	Notice   GroupNotice `json:"notice,omitzero"`
 	Commands Commands    `json:"commands"`
 	Round    Comparison  `json:"round"`
-	// Recheck are the instances to inspect next, not before RecheckAt.
+	// Recheck lists the instances to inspect next, not before RecheckAt.
 	Recheck   []string  `json:"recheck,omitempty"`
 	RecheckAt time.Time `json:"recheckAt,omitzero"`
-	// Cost is what the nodes cost, CostDays the days that are over, oldest first.
+	// Cost holds the cost of the nodes, CostDays the costs of past days, oldest first.
 	Cost     money.Cost      `json:"cost,omitzero"`
 	CostDays []money.CostDay `json:"costDays,omitempty"`
-	// CostFrom is the first day that CostDays may have; empty when they go back to Cost.Since.
+	// CostFrom holds the first day that CostDays can contain; empty when they start at Cost.Since.
 	CostFrom string `json:"costFrom,omitempty"`
-	// Gap is a gap in the group's history that is not counted yet; nil without a gap.
+	// Gap holds a gap in the group's history that is not counted yet; nil without a gap.
 	Gap *Gap `json:"gap,omitempty"`
-	// Choices are the group's last decisions, oldest first.
+	// Choices lists the group's last decisions, oldest first.
 	Choices []Choice `json:"choices,omitempty"`
 
 	index map[string]*Entry
 	log   []Transition
 }
 
-// Entry is an instance as its group keeps it.
+// Entry is an instance in the state of its group.
 type Entry struct {
 	Instance
 	Driver DriverRef `json:"driver,omitzero"`
-	// Changed is the ledger's revision with which the entry last changed: a round that has read an older revision does not
-	// judge it.
+	// Changed holds the ledger's revision at which the entry last changed. A round that has read an older revision is not
+	// applied to it.
 	Changed int64 `json:"changed,omitempty"`
-	// New: the instance was booked here, and no driver was ever started for it.
+	// New reports that the instance was booked here and that no driver was ever started for it.
 	New bool `json:"new,omitempty"`
-	// Kept: the observer keeps its Node for the volumes of its provider, so it is not released.
+	// Kept reports that the observer keeps its Node for the volumes of its provider, so that a release is refused.
 	Kept bool `json:"kept,omitempty"`
-	// Undone is the newest attempt whose undo was asked for.
+	// Undone holds the newest attempt whose undo was requested.
 	Undone int `json:"undone,omitempty"`
-	// Missing counts the looks in a row that did not find slice or VirtualNode; NodeMissing is since when the Node
-	// is missing alone.
+	// Missing counts the consecutive listings without the slice or the VirtualNode. NodeMissing holds the time since which
+	// only the Node is missing.
 	Missing int `json:"missing,omitempty"`
-	// Gone is when a round last had the instance's slice, since the slice is missing: the instance costs until then.
+	// Gone holds the time at which a round last found the instance's slice, while the slice is missing. The instance costs
+	// until that time.
 	Gone *time.Time `json:"gone,omitempty"`
-	// Settled: the amounts since Gone have been subtracted, and the instance costs nothing any more.
+	// Settled reports that the amounts since Gone have been subtracted and that the instance costs nothing any more.
 	Settled     bool       `json:"settled,omitempty"`
 	NodeMissing *time.Time `json:"nodeMissing,omitempty"`
 }
 
-// DriverRef is the workflow that drives an instance now; the zero value is none.
+// DriverRef identifies the workflow that drives an instance now; the zero value means no driver.
 type DriverRef struct {
 	Kind       DriverKind `json:"kind,omitempty"`
 	Generation Generation `json:"generation,omitzero"`
-	// Sequence is that of the last view taken, LastSeen the time of the last message of the driver.
+	// Sequence holds the sequence of the last accepted view, LastSeen the time of the driver's last message.
 	Sequence int       `json:"sequence,omitempty"`
 	LastSeen time.Time `json:"lastSeen,omitzero"`
-	// Began is that of the run whose views are taken.
+	// Began holds the start of the run whose views are accepted.
 	Began time.Time `json:"began,omitzero"`
-	// Start is the newest command that starts it.
+	// Start holds the id of the newest command that starts the driver.
 	Start int64 `json:"start,omitempty"`
-	// Stopped: it sent its last view, and is replaced when it is closed.
+	// Stopped reports that the driver sent its last view. It is replaced when it is closed.
 	Stopped bool `json:"stopped,omitempty"`
-	// Sent is the order that was sent to it; flags are only added.
+	// Sent holds the order that was sent to it; flags are only added.
 	Sent Order `json:"sent,omitzero"`
-	// Resends counts the orders to repeat the request of the present attempt; ResendAt is when the next one is due.
+	// Resends counts the orders to repeat the request of the present attempt; ResendAt holds the time of the next one.
 	Resends  int       `json:"resends,omitempty"`
 	ResendAt time.Time `json:"resendAt,omitzero"`
 }
 
-// ReleasedInstance is an instance that was released.
+// ReleasedInstance records an instance that was released, and the time.
 type ReleasedInstance struct {
 	Name string    `json:"name"`
 	At   time.Time `json:"at"`
 }
 
-// Comparison is what a ledger remembers of the last round.
+// Comparison holds the ledger's record of the last round.
 type Comparison struct {
 	Last RoundID `json:"last,omitzero"`
-	// Unbooked are the object names that the last round found without a booking.
+	// Unbooked lists the object names that the last round found without a booking.
 	Unbooked []string `json:"unbooked,omitempty"`
-	// EmptySince is since when lists show nothing at all of Ready instances.
+	// EmptySince holds the time since which lists show no object of any Ready instance.
 	EmptySince *time.Time `json:"emptySince,omitempty"`
 }
 
-// ringSize bounds how many operation ids are remembered. An operation lives for seconds, and a group sees a few a
-// second at most, so this is minutes of memory.
+// ringSize bounds the number of remembered operation ids. An operation takes seconds, and a group receives a few a
+// second at most, so the ids of several minutes are remembered.
 const ringSize = 256
 
 // Ring remembers the last operation ids, oldest first. It survives continue-as-new with the state it is part of.
@@ -141,27 +142,27 @@ type Ring struct {
 	IDs []string `json:"ids,omitempty"`
 }
 
-// Has tells whether id is remembered.
+// Has reports whether id is remembered.
 func (r *Ring) Has(id string) bool { return slices.Contains(r.IDs, id) }
 
-// Add remembers id, and forgets the oldest when full.
+// Add remembers id, and drops the oldest id of a full ring.
 func (r *Ring) Add(id string) {
 	r.IDs = append(r.IDs, id)
 	r.IDs = r.IDs[max(0, len(r.IDs)-ringSize):]
 }
 
-// Choice is a Decision as its group remembers it: the provider that an attempt asks, or that the instance failed.
+// Choice records a Decision in its group: the provider of an attempt, or the failure of the instance.
 type Choice struct {
 	At       time.Time `json:"at"`
 	Instance string    `json:"instance"`
 	Attempt  int       `json:"attempt,omitempty"`
-	// Provider is the one chosen; empty when the instance failed.
+	// Provider holds the chosen provider; empty when the instance failed.
 	Provider string `json:"provider,omitempty"`
-	// Reason is what spoke for the provider, or what failed, at most 160 characters.
+	// Reason holds the reason for the choice, or the failure, in at most 160 characters.
 	Reason string `json:"reason,omitempty"`
 }
 
-// Transition is one change of an instance's phase, for the log.
+// Transition describes one change of an instance's phase, for the log.
 type Transition struct {
 	Instance, Provider string
 	From, To           Phase
@@ -170,14 +171,14 @@ type Transition struct {
 	Failure            *Failure
 }
 
-// NewLedger is a group that has not been configured, and first lists what exists.
+// NewLedger returns a group without a configuration that first lists the existing objects.
 func NewLedger(group string, now time.Time) *Ledger {
 	l := &Ledger{Group: group, Epoch: NewEpoch(now), Began: now, Recovering: true, Inherits: true}
 	l.Commands.Add(Command{Kind: CommandRecover})
 	return l.Restore()
 }
 
-// Restore makes a decoded ledger usable, and returns it.
+// Restore rebuilds the index of a decoded ledger, and returns the ledger.
 func (l *Ledger) Restore() *Ledger {
 	l.index = make(map[string]*Entry, len(l.Entries))
 	for _, e := range l.Entries {
@@ -187,10 +188,10 @@ func (l *Ledger) Restore() *Ledger {
 	return l
 }
 
-// Find returns the entry of that name, or nil.
+// Find returns the entry with this name, or nil.
 func (l *Ledger) Find(name string) *Entry { return l.index[name] }
 
-// Target is the number of instances that count.
+// Target returns the number of instances that count.
 func (l *Ledger) Target() (n int) {
 	for _, e := range l.Entries {
 		if e.Counts() {
@@ -200,8 +201,8 @@ func (l *Ledger) Target() (n int) {
 	return n
 }
 
-// epochOver is when the second is over in which the epoch began. Nothing is booked before, so a group that is
-// terminated and started again at once does not use the same names in its next life (I2).
+// epochOver returns the end of the second in which the epoch began. Nothing is booked before it, so a group that is
+// terminated and immediately started again does not reuse names in its next life (I2).
 func (l *Ledger) epochOver() time.Time {
 	if l.Began.IsZero() {
 		return time.Time{}
@@ -209,17 +210,17 @@ func (l *Ledger) epochOver() time.Time {
 	return l.Began.Truncate(time.Second).Add(time.Second)
 }
 
-// newest is the second in the newest name, or that of the epoch.
+// newest returns the second in the newest name, or the epoch before the first name.
 func (l *Ledger) newest() string { return cmp.Or(l.LastBooked, l.Epoch) }
 
-// Transitions returns the changes of phases since it was last called.
+// Transitions returns the changes of phases since the last call.
 func (l *Ledger) Transitions() []Transition {
 	log := l.log
 	l.log = nil
 	return log
 }
 
-// add books an entry under the spec in force, or one that the caller names.
+// add books an entry. Entries with the same spec hash share one spec.
 func (l *Ledger) add(i Instance) *Entry {
 	if l.Specs == nil {
 		l.Specs = map[string]*InstanceSpec{}
@@ -233,7 +234,7 @@ func (l *Ledger) add(i Instance) *Entry {
 	return e
 }
 
-// changed publishes the ledger anew. These entries have changed.
+// changed raises the revision, which publishes the ledger, and marks the entries as changed.
 func (l *Ledger) changed(entries ...*Entry) {
 	l.Revision++
 	for _, e := range entries {
@@ -241,7 +242,7 @@ func (l *Ledger) changed(entries ...*Entry) {
 	}
 }
 
-// apply moves an instance by the table. An event that means nothing is no change.
+// apply moves an instance by the table. An ignored event changes nothing.
 func (l *Ledger) apply(e *Entry, ev Event, now time.Time) {
 	from, wasStuck := e.Phase, e.Stuck
 	m, _ := e.Apply(ev, now) // it concludes no step, and so is never stale
@@ -254,25 +255,25 @@ func (l *Ledger) apply(e *Entry, ev Event, now time.Time) {
 	}
 }
 
-// ended is the record of a driver that is over: what it still tells is old.
+// ended returns the reference to a driver that has ended, so that its later messages are recognised as old.
 func (d DriverRef) ended() DriverRef {
 	return DriverRef{Generation: d.Generation, Sequence: d.Sequence}
 }
 
-// moved logs that an instance is somewhere else.
+// moved logs a change of an instance's phase.
 func (l *Ledger) moved(e *Entry, from Phase, ev EventKind, f *Failure) {
 	l.log = append(l.log, Transition{
 		Instance: e.Name, Provider: e.Provider(), From: from, To: e.Phase, Attempt: e.Attempt, Event: ev, Failure: f,
 	})
 }
 
-// What is remembered of released instances.
+// These constants bound the record of released instances.
 const (
 	goneTTL = time.Hour
 	goneMax = 2000
 )
 
-// sweep forgets released instances: their names are kept for a while.
+// sweep removes released instances and keeps their names for a while.
 func (l *Ledger) sweep(now time.Time) {
 	l.Entries = slices.DeleteFunc(l.Entries, func(e *Entry) bool {
 		if e.Phase != Released || e.Driver.Kind != "" {
@@ -291,18 +292,18 @@ func (l *Ledger) sweep(now time.Time) {
 	})
 }
 
-// wasReleased reports whether the name was released a while ago.
+// wasReleased reports whether an instance with this name was released recently.
 func (l *Ledger) wasReleased(name string) bool {
 	return slices.ContainsFunc(l.Released, func(g ReleasedInstance) bool { return g.Name == name })
 }
 
-// beginAnew forgets all but the spec, the pause, the costs and the decisions, and what exists is to be listed. The
-// new epoch is later than the ledger's epoch and than the epoch that the caller has seen, whatever the clock shows. A
-// clock that was ahead would otherwise make the group begin anew again and again.
+// beginAnew resets the ledger and lists the existing objects. It keeps only the spec, the pause, the costs and the
+// decisions. The new epoch is later than the ledger's epoch and than the epoch that the caller has seen, regardless of
+// the clock. Otherwise a clock that was ahead would make the group reset repeatedly.
 func (l *Ledger) beginAnew(seen string, now time.Time) {
 	fresh := NewLedger(l.Group, now)
 	for _, earlier := range []string{l.Epoch, seen} {
-		if !EpochBefore(earlier, fresh.Epoch) { // within its second, or after one that was ahead
+		if !EpochBefore(earlier, fresh.Epoch) { // within one second, or after a clock that was ahead
 			fresh.Epoch = nextEpoch(earlier)
 		}
 	}
@@ -313,12 +314,12 @@ func (l *Ledger) beginAnew(seen string, now time.Time) {
 	fresh.Gap = &Gap{Since: l.Cost.At, Position: Position{Epoch: l.Epoch, Revision: l.Revision,
 		Booked: l.NextSeq}}
 	fresh.Cost.Run(nil)                              // closeGap counts the nodes that exist
-	fresh.Commands = Commands{Last: l.Commands.Last} // the results of what is still executed answer none of the new ones
+	fresh.Commands = Commands{Last: l.Commands.Last} // results of old commands must not match new ones
 	fresh.Commands.Add(Command{Kind: CommandRecover})
 	*l = *fresh
 }
 
-// revert starts the ledger again because the caller has seen a newer position of this group. CA may have deleted each
+// revert resets the ledger because the caller has seen a newer position of this group. CA may have deleted each
 // instance of the reverted history, and an operator may have paused or resumed the group since.
 func (l *Ledger) revert(seen Position, now time.Time) {
 	past := l.Epoch

@@ -1,10 +1,10 @@
 package fleet
 
-// Phase is where an instance is.
+// Phase names the position of an instance in its life.
 type Phase string
 
-// The phases of an instance, in the order of its life. Unpeering gives the attempt's node, slice and hold back; the
-// peering itself is removed by unpeering/<provider> after the last hold.
+// These are the phases of an instance, in the order of its life. Unpeering returns the attempt's node, slice and hold;
+// unpeering/<provider> removes the peering itself after the last hold.
 const (
 	Pending     Phase = "Pending"
 	Discovering Phase = "Discovering"
@@ -18,11 +18,11 @@ const (
 	Released    Phase = "Released"
 )
 
-// Step is what tries to move an instance on: an activity of the same name, but for Acquire, which waits for the
-// provider's answer.
+// Step names the work that moves an instance to its next phase. Each step is an activity of the same name, except
+// Acquire, which waits for the provider's answer.
 type Step string
 
-// The steps. The empty one belongs to phases that wait for an event only.
+// These are the steps. Phases that only wait for an event have the empty step.
 const (
 	StepNone     Step = ""
 	StepDiscover Step = "Discover"
@@ -33,36 +33,36 @@ const (
 	StepReturn   Step = "Return"
 )
 
-// State is an instance as CA sees it.
+// State names the state of an instance that CA receives.
 type State string
 
-// The states of externalgrpc's InstanceStatus.
+// These are the states of externalgrpc's InstanceStatus.
 const (
 	StateCreating State = "creating"
 	StateRunning  State = "running"
 	StateDeleting State = "deleting"
 )
 
-// EventKind is what just happened to an instance.
+// EventKind names an event of an instance.
 type EventKind string
 
-// The events of an instance.
+// These are the events of an instance.
 const (
 	Done       EventKind = "done"       // the step reached its end
-	Again      EventKind = "again"      // nobody is to blame: the provider is full or did not answer; look again
-	Refused    EventKind = "refused"    // the provider said no
+	Again      EventKind = "again"      // the provider is full or did not answer, without blame: choose again
+	Refused    EventKind = "refused"    // the provider refused
 	GaveUp     EventKind = "gaveUp"     // the step used up its budget
 	Cancelled  EventKind = "cancelled"  // an operator cancelled the driver
-	Deadline   EventKind = "deadline"   // budgets.total is over, and there is no provider
+	Deadline   EventKind = "deadline"   // budgets.total expired without a provider
 	Registered EventKind = "registered" // fact: the Node carries the instance id and is Ready
 	NotReady   EventKind = "notReady"   // fact: the Node is not Ready
-	Lost       EventKind = "lost"       // fact: slice, VirtualNode or Node are gone
-	Deleted    EventKind = "deleted"    // CA gave the instance back
+	Lost       EventKind = "lost"       // fact: the slice, VirtualNode or Node is gone
+	Deleted    EventKind = "deleted"    // CA deleted the instance
 	Expired    EventKind = "expired"    // CA did not delete a failed instance in time
-	Paused     EventKind = "paused"     // an operator paused the group; what has a grant goes on
+	Paused     EventKind = "paused"     // an operator paused the group; instances with a grant continue
 )
 
-// Stopped ends a driver whose group no longer wants it; it is no event of the table.
+// Stopped ends a driver that its group no longer needs. It is not an event of the table.
 const Stopped EventKind = "stopped"
 
 // EventKinds lists every event, in the order of the tables.
@@ -70,23 +70,23 @@ var EventKinds = []EventKind{
 	Done, Again, Refused, GaveUp, Cancelled, Deadline, Registered, NotReady, Lost, Deleted, Expired, Paused,
 }
 
-// Move is the effect of an event in a phase.
+// Move describes the effect of an event in a phase.
 type Move struct {
-	// To is the next phase; empty means the instance stays where it is.
+	// To holds the next phase; empty means that the phase stays.
 	To Phase
 	// Blame adds the attempt's provider to the refused ones (failover.go).
 	Blame bool
 	// Undo hands the attempt to undo/<name>-<attempt>.
 	Undo bool
-	// Force makes what follows not wait for pods.
+	// Force makes the following steps not wait for pods.
 	Force bool
 	// Stuck marks the instance as waiting for a person or the next DeleteNodes.
 	Stuck bool
-	// Ignored says that the row has no move for the event, which means nothing here; it is not an error.
+	// Ignored reports that the row has no move for the event. This is not an error.
 	Ignored bool
 }
 
-// Row is one phase: its step, what CA sees, and the moves of the events that mean something here.
+// Row describes one phase: its step, the state for CA, and the moves of the events that have an effect here.
 type Row struct {
 	Phase  Phase
 	Step   Step
@@ -103,12 +103,12 @@ var (
 func to(p Phase) Move { return Move{To: p} }
 
 // Machine is the table of an instance's life. It is data: the interpreter (Instance.Apply), the drivers, the diagram in
-// docs and the tests all read it. What a recovery or a driver's loss makes of an instance is decided by what exists, in
-// results.go, and is not in the table; the group copies the phase of a driver's view (views.go).
+// docs and the tests all read it. Two transitions are not in the table: after a recovery or a driver's loss the
+// existing objects decide (results.go), and the group copies the phase of a driver's view (views.go).
 //
-// Facts (registered, notReady, lost) and CA's wish to have an instance back (deleted) may come in any phase; while a
-// driver runs the group leaves facts to it (step.go). Step events are named only in the phase whose step they
-// conclude. An event that a row does not name is ignored there.
+// Facts (registered, notReady, lost) and CA's deletion of an instance (deleted) may arrive in any phase. While a driver
+// runs, the group leaves facts to the driver (step.go). Events of steps appear only in the phase whose step they
+// conclude. A phase ignores every event without a move in its row.
 var Machine = []Row{
 	{Pending, StepNone, true, StateCreating, map[EventKind]Move{
 		Done: to(Discovering), Cancelled: to(Failed), Deadline: to(Failed), Deleted: to(Released), Paused: to(Failed),
@@ -117,12 +117,12 @@ var Machine = []Row{
 		Done: to(Selecting), Refused: to(Failed), GaveUp: to(Failed), Cancelled: to(Failed), Deadline: to(Failed),
 		Deleted: to(Released), Paused: to(Failed),
 	}},
-	// Again means that nothing fits now and something could: look again, within budgets.selectWait.
+	// Again means that no offer fits now and one could fit later: search again, within budgets.selectWait.
 	{Selecting, StepSelect, true, StateCreating, map[EventKind]Move{
 		Done: to(Peering), Again: to(Discovering), Refused: to(Failed), GaveUp: to(Failed), Cancelled: to(Failed),
 		Deadline: to(Failed), Deleted: to(Released), Paused: to(Failed),
 	}},
-	// The provider's answer moves it on, or that there is none: driver/peering.go.
+	// The provider's answer ends this phase, or too many requests without an answer: driver/peering.go.
 	{Peering, StepAcquire, true, StateCreating, map[EventKind]Move{
 		Done: to(Joining), Again: to(Discovering), Refused: declined, Cancelled: to(Failed),
 		Deleted: to(Unpeering), Paused: to(Failed),

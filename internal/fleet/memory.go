@@ -8,13 +8,14 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/shorten"
 )
 
-// Bounds of what a group remembers of its decisions: 40 KiB at most, and 10 KiB of usual names and texts.
+// These constants bound a group's record of its decisions to 40 KiB, or to 10 KiB with usual names and texts.
 const (
 	Choices = 50
 	maxWhy  = 160
 )
 
-// chose remembers what an accepted view tells of a choice; attempt is the instance's before it.
+// chose records the choice or the failure that an accepted view reports. attempt holds the instance's attempt before
+// the view.
 func (l *Ledger) chose(e *Entry, v View, attempt int, now time.Time) {
 	c := Choice{At: now.UTC().Truncate(time.Second), Instance: e.Name, Attempt: v.Attempt, Provider: e.Provider(),
 		Reason: v.Reason}
@@ -30,17 +31,17 @@ func (l *Ledger) chose(e *Entry, v View, attempt int, now time.Time) {
 	l.Choices = l.Choices[max(0, len(l.Choices)-Choices):]
 }
 
-// What a group remembers of a provider's failures.
+// These constants bound a group's record of a provider's failures.
 const (
 	failuresKept = 5
 	failuresFor  = 3 * time.Hour
 )
 
-// blames reports whether a failure speaks against its provider.
+// blames reports whether a failure counts against its provider.
 func (f *Failure) blames() bool { return f != nil && f.Provider != "" && f.Code.Row().Blames }
 
-// failed remembers a failure of the provider that an instance has met, when the view tells a new one and the group
-// weighs them.
+// failed records a provider's failure of an instance, if the view reports a new failure and the group's selection
+// weighs failures.
 func (l *Ledger) failed(before, f *Failure, now time.Time) {
 	if l.Spec.Selection == nil || l.Spec.Selection.Failures == 0 {
 		l.Failures = nil

@@ -7,7 +7,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// The messages between entities, drivers and activities. They are wire formats: fields are only ever added.
+// This file holds the messages between entities, drivers and activities. They are wire formats: fields are only ever
+// added.
 
 // Generation orders the drivers of one instance: by the group's epoch, then by the starts the group has counted in it.
 type Generation struct {
@@ -23,25 +24,25 @@ func (g Generation) Before(o Generation) bool {
 	return EpochBefore(g.Epoch, o.Epoch) || g.Epoch == o.Epoch && g.Count < o.Count
 }
 
-// End says whether a view is its driver's last one.
+// End reports whether and how a view is its driver's last one.
 type End string
 
-// The ends.
+// These are the ends.
 const (
-	EndNone    End = ""        // the driver goes on
-	EndFinal   End = "final"   // the driver completes: the group drives the instance from here
-	EndStopped End = "stopped" // the driver fails, stopped by its group or an operator: what it names is to be undone
+	EndNone    End = ""        // the driver continues
+	EndFinal   End = "final"   // the driver completes: the group drives the instance from now on
+	EndStopped End = "stopped" // the group or an operator stopped the driver, which fails: undo its attempts
 )
 
-// View is what a driver tells of its instance: before each acquire, and at its end. Views of one instance are ordered
-// by (Generation, Sequence); the driver's workflow counts the sequence before it schedules the step that tells the
-// view.
+// View is a driver's report about its instance, sent before each acquire and at the driver's end. Views of one instance
+// are ordered by (Generation, Sequence). The driver's workflow increases the sequence before it schedules the step that
+// sends the view.
 type View struct {
 	Instance   string     `json:"instance"`
 	Generation Generation `json:"generation"`
 	Sequence   int        `json:"sequence"`
-	// Began is when the driver's run began: a start that comes once more, when the first run was terminated, has the same
-	// generation.
+	// Began holds the start of the driver's run. A repeated start after the first run was terminated has the same
+	// generation and another start.
 	Began   time.Time `json:"began,omitzero"`
 	End     End       `json:"end,omitempty"`
 	Phase   Phase     `json:"phase"`
@@ -51,76 +52,78 @@ type View struct {
 	Failure *Failure  `json:"failure,omitempty"`
 	Stuck   string    `json:"stuck,omitempty"`
 	Force   bool      `json:"force,omitempty"`
-	// Reason is what spoke for a provider just chosen.
+	// Reason explains the choice of a provider that was just chosen.
 	Reason string `json:"reason,omitempty"`
-	// Abandoned are the attempts of this driver that are over and may have left something behind.
+	// Abandoned lists this driver's ended attempts, which may have left objects behind.
 	Abandoned []Attempt `json:"abandoned,omitempty"`
-	// SpecHash and BookedAt let a group that began anew take the instance back.
+	// SpecHash and BookedAt let a group that was reset adopt the instance.
 	SpecHash string    `json:"specHash,omitempty"`
 	BookedAt time.Time `json:"bookedAt,omitzero"`
 }
 
-// Order is what a group tells the driver of an instance. Orders are idempotent; one for an earlier generation than the
-// driver's is ignored.
+// Order is a message from a group to the driver of an instance. Orders are idempotent. A driver ignores an order for an
+// earlier generation than its own.
 type Order struct {
 	Generation Generation `json:"generation"`
-	// Stop ends the driver: it tells a stopped view and fails.
+	// Stop ends the driver: it sends a stopped view and fails.
 	Stop bool `json:"stop,omitempty"`
-	// Deleted: CA gave the instance back.
+	// Deleted reports that CA deleted the instance.
 	Deleted bool `json:"deleted,omitempty"`
-	// Lost: the instance's objects are gone, or its provider is; pods are not waited for.
+	// Lost reports that the instance's objects or its provider are gone, so that the driver does not wait for pods.
 	Lost bool `json:"lost,omitempty"`
-	// Paused: the group is paused; a driver without a grant fails.
+	// Paused reports that the group is paused. A driver without a grant then fails.
 	Paused bool `json:"paused,omitempty"`
-	// Retry runs the step under way at once.
+	// Retry runs the step in progress again immediately.
 	Retry bool `json:"retry,omitempty"`
-	// Resend, from 1, makes the driver send the request of Attempt to the provider again; the last one ends the attempt.
+	// Resend, from 1, makes the driver repeat the request of Attempt to the provider. The last one ends the attempt.
 	Resend  int `json:"resend,omitempty"`
 	Attempt int `json:"attempt,omitempty"`
 }
 
-// HoldRequest is one row of what drivers and undos tell a provider, and in part the sweep and the peering.
+// HoldRequest is one row of a message to a provider. Drivers and undos send it; the sweep and the peering send some of
+// its kinds.
 type HoldRequest struct {
 	Kind HoldRequestKind `json:"kind"`
 	Key  string          `json:"key,omitempty"`
-	// Shape, Offer and budgets come with an acquire, Offer also with a left; Budget bounds the making of a peering,
-	// NetworkBudget that of its network.
+	// Shape, Offer and the budgets are set in an acquire, Offer also in a leftover. Budget bounds the time to establish a
+	// peering, NetworkBudget the time to set up its network.
 	Shape         corev1.ResourceList `json:"shape,omitempty"`
 	Offer         *Offer              `json:"offer,omitempty"`
 	Budget        metav1.Duration     `json:"budget,omitzero"`
 	NetworkBudget metav1.Duration     `json:"networkBudget,omitzero"`
-	// Refusing comes with a refusing, Message with a noRoom.
+	// Refusing is set in a refusing, Message in a noRoom.
 	Refusing *ProviderRefusal `json:"refusing,omitempty"`
-	// Trace comes with an acquire: the step that asks, as a W3C traceparent. Nothing decides by it.
+	// Trace is set in an acquire: the span of the requesting step, as a W3C traceparent. It affects no decision.
 	Trace   string `json:"trace,omitempty"`
 	Message string `json:"message,omitempty"`
 }
 
-// HoldRequestKind is what a HoldRequest asks for.
+// HoldRequestKind names the kind of a HoldRequest.
 type HoldRequestKind string
 
-// The kinds.
+// These are the kinds.
 const (
-	HoldAcquire  HoldRequestKind = "acquire"  // book a hold, or ask again what became of it
-	HoldRelease  HoldRequestKind = "release"  // give it back, granted or not
-	HoldBroken   HoldRequestKind = "broken"   // a step found the peering gone under a granted hold
-	HoldRefusing HoldRequestKind = "refusing" // a step or a look found that the provider refuses us
-	HoldLeftover HoldRequestKind = "leftover" // a sweep found what is left of a peering that nothing here stands for
-	HoldNoRoom   HoldRequestKind = "noRoom"   // a peering being made lacks room on this cluster
+	HoldAcquire  HoldRequestKind = "acquire"  // book a hold, or return the state of the booked hold
+	HoldRelease  HoldRequestKind = "release"  // release it, granted or not
+	HoldBroken   HoldRequestKind = "broken"   // a step found that the peering of a granted hold is gone
+	HoldRefusing HoldRequestKind = "refusing" // a step or a round found that the provider refuses us
+	HoldLeftover HoldRequestKind = "leftover" // a sweep found leftovers of a peering without any booking
+	HoldNoRoom   HoldRequestKind = "noRoom"   // this cluster lacks capacity for a peering being made
 )
 
-// HoldState is what became of a hold.
+// HoldState names the state of a hold.
 type HoldState string
 
-// The states of a hold.
+// These are the states of a hold.
 const (
-	HoldWaiting  HoldState = "waiting" // the peering is on its way
+	HoldWaiting  HoldState = "waiting" // the peering is being made
 	HoldGranted  HoldState = "granted"
 	HoldRefused  HoldState = "refused"
 	HoldReleased HoldState = "released"
 )
 
-// Answer is what a provider tells the driver of a hold: what ends the wait, and to one that asks again that it waits.
+// Answer is a provider's message to the driver of a hold: the result that ends the wait, or waiting if the driver
+// repeated its request.
 type Answer struct {
 	Key      string    `json:"key"`
 	Provider string    `json:"provider"` // the provider's id
@@ -128,74 +131,79 @@ type Answer struct {
 	Failure  *Failure  `json:"failure,omitempty"`
 }
 
-// Fact is what a watcher of nodes saw of one attempt: Kind is Registered, NotReady or Lost. Any number of watchers tell
-// the same one, also again, and the last one holds. Lost is a hint only: a watch may lag, so compare before acting.
+// Fact is a watcher's report about the Node of one attempt; Kind is Registered, NotReady or Lost. Several watchers may
+// report the same fact, also repeatedly, and the last one holds. Lost is only a hint, because a watch may lag: compare
+// before acting.
 type Fact struct {
 	Instance string    `json:"instance"`
 	Attempt  int       `json:"attempt"`
 	Kind     EventKind `json:"kind"`
-	// Confirms: it says what the instance's driver tells as well, and the watcher has told nothing else before.
+	// Confirms reports that the fact repeats the view of the instance's driver, and that the watcher has reported nothing
+	// else before.
 	Confirms bool `json:"-"`
 }
 
-// RoundID names one round of the observer. Rounds of one leader have one term and are numbered; a later leader has a
-// higher term.
+// RoundID identifies one round of the observer. Rounds of one leader have one term and consecutive numbers. A later
+// leader has a higher term.
 type RoundID struct {
 	Term   int64 `json:"term"`
 	Number int64 `json:"number"`
 }
 
-// After reports whether the round is a later one.
+// After reports whether the round is later than o.
 func (r RoundID) After(o RoundID) bool {
 	return r.Term > o.Term || r.Term == o.Term && r.Number > o.Number
 }
 
-// Follows reports whether the round is the next one of the same leader.
+// Follows reports whether the round comes directly after o, by the same leader.
 func (r RoundID) Follows(o RoundID) bool { return r.Term == o.Term && r.Number == o.Number+1 }
 
-// Differences is what one round of the observer found about one entity: rows that disagree with what it published.
+// Differences holds the findings of one round of the observer about one entity: rows that disagree with its snapshot.
 type Differences struct {
 	Round RoundID `json:"round"`
-	// Epoch and Revision are those of the entity's snapshot that the round has read; a provider has no epoch. What has
-	// changed since is not judged.
+	// Epoch and Revision identify the entity's snapshot that the round has read; a provider has no epoch. The findings are
+	// not applied to parts that changed later.
 	Epoch    string `json:"epoch,omitempty"`
 	Revision int64  `json:"revision"`
-	// Seen, for a group, is the newest position that an observer has ever saved of it; the zero value when none was saved.
+	// Seen, for a group, holds the newest position that an observer has ever saved; the zero value when none was saved.
 	Seen Position `json:"seen,omitzero"`
-	// Before is the time since the last complete round before this one, in seconds; 0 when it is not known. That round had
-	// each instance that is missing now and was not missing then.
+	// Before holds the time since the last complete round before this one, in seconds; 0 when it is not known. That round
+	// found each instance that is missing now and was not missing then.
 	Before int64 `json:"before,omitempty"`
-	// Empty says that the list shows nothing at all.
+	// Empty reports that the list is completely empty.
 	Empty bool `json:"empty,omitempty"`
-	// Found are attempts with objects that are not as published; Missing are published Ready instances without objects.
+	// Found lists attempts whose objects differ from the snapshot. Missing lists published Ready instances without
+	// objects.
 	Found   Founds   `json:"found,omitempty"`
 	Missing []string `json:"missing,omitempty"`
-	// Unheld, for a provider: keys with objects and without a hold. Unused: holds without objects that no group books.
+	// Unheld, for a provider, lists keys with objects and without a hold. Unused lists holds without objects that no group
+	// books.
 	Unheld []string `json:"unheld,omitempty"`
 	Unused []string `json:"unused,omitempty"`
-	// Keeps, for a group, are the instances whose Nodes are kept for the volumes of their provider; nil when that is as
-	// the group published, or not known.
+	// Keeps, for a group, lists the instances whose Nodes are kept for the volumes of their provider; nil when the list is
+	// unchanged or not known.
 	Keeps *[]string `json:"keeps,omitempty"`
-	// Lost are the instances that are lost by what was seen of their providers.
+	// Lost lists the instances that are lost according to the evidence about their providers.
 	Lost []Loss `json:"lost,omitempty"`
-	// Standing, for a provider: what is wrong with it now; nil when that is as it published.
+	// Standing, for a provider, holds its present fault; nil when it is unchanged.
 	Standing *Standing `json:"standing,omitempty"`
-	// Remains, for a provider: one of our peerings exists although it published that there is none.
+	// Remains, for a provider, reports that one of our peerings exists although the provider published no peering.
 	Remains bool `json:"remains,omitempty"`
-	// Unpeered, for a provider: it published a peering with standbys, and none of ours exists.
+	// Unpeered, for a provider, reports that it published a peering with standbys, but none of ours exists.
 	Unpeered bool `json:"unpeered,omitempty"`
 }
 
-// Loss says that a Ready instance is lost by what was seen of its provider.
+// Loss reports that a Ready instance is lost according to the evidence about its provider.
 type Loss struct {
 	Instance string `json:"instance"`
 	Attempt  int    `json:"attempt"`
 	Reason   string `json:"reason"`
-	// Silent: it is lost for its Node's silence and its provider's or its network's; one whose Node is Ready again is not.
+	// Silent reports that both the Node and its provider, or the network, are silent. The loss is ignored if the Node is
+	// Ready again.
 	Silent bool `json:"silent,omitempty"`
 }
 
-// Rows is how many rows disagree.
+// Rows returns the number of rows that disagree.
 func (d Differences) Rows() int {
 	n := len(d.Found) + len(d.Missing) + len(d.Unheld) + len(d.Unused) + len(d.Lost)
 	if d.Remains || d.Unpeered {
@@ -210,67 +218,69 @@ func (d Differences) Rows() int {
 	return n
 }
 
-// Standby is one peering that a group keeps ready.
+// Standby describes one peering that a group keeps ready.
 type Standby struct {
 	Provider string `json:"provider"`
-	// Key is that of its hold.
+	// Key holds the key of its hold.
 	Key   string    `json:"key"`
 	State HoldState `json:"state"` // waiting or granted
 	Since time.Time `json:"since"` // when it entered State
-	// Worse is since when there is a better provider, or this one offers nothing; zero: it is not so.
+	// Worse holds the time since which a better provider exists, or this provider offers nothing; zero while neither is
+	// true.
 	Worse time.Time `json:"worse,omitzero"`
 }
 
-// StandbyQuestion is what a look at the providers answers for a group, see RankStandby.
+// StandbyQuestion is the input for ranking the providers of a group's standbys, see RankStandby.
 type StandbyQuestion struct {
 	Spec InstanceSpec `json:"spec"`
-	// Standby is how many the group keeps peered, Held those that it has.
+	// Standby holds the number of providers that the group keeps peered, Held its present standbys.
 	Standby  int                    `json:"standby,omitempty"`
 	Held     []Standby              `json:"held,omitempty"`
 	Failures map[string][]time.Time `json:"failures,omitempty"`
 }
 
-// StandbyRow is what such a look found of one provider.
+// StandbyRow is the result of the ranking for one provider.
 type StandbyRow struct {
 	Offer Offer   `json:"offer"`
 	Price float64 `json:"price,omitempty"` // of a node of the group
 	Score float64 `json:"score,omitempty"` // only with a Selection
-	// Offers: it has an offer that has not expired. Fits: a node of the group would find room, and peering may be tried.
+	// Offers reports that it has an offer that has not expired. Fits reports that a node of the group would fit, and that
+	// peering may be tried.
 	Offers bool `json:"offers,omitempty"`
 	Fits   bool `json:"fits,omitempty"`
-	// Warm: its peering exists.
+	// Warm reports that its peering exists.
 	Warm bool `json:"warm,omitempty"`
-	// State is what became of the group's hold there; empty when the provider knows of none.
+	// State holds the state of the group's hold there; empty when the provider knows no hold.
 	State HoldState `json:"state,omitempty"`
-	// Excluded is why the group may have nothing there; empty when it may.
+	// Excluded holds the reason for which the group may have no hold there; empty when it may.
 	Excluded string `json:"excluded,omitempty"`
 }
 
-// GroupNotice is what the gRPC server, which alone reads the config, reports about a group. It is for people: nothing
-// decides by it. The zero value is that there is nothing to say.
+// GroupNotice is a report of the gRPC server about a group, because only the server reads the config. It is shown to
+// people and affects no decision. The zero value means that the server has no message.
 type GroupNotice struct {
-	// Name is one of the Block names.
+	// Name holds one of the Block names.
 	Name    string `json:"name"`
 	Message string `json:"message"`
 }
 
-// DriverInput starts scale-out or scale-in.
+// DriverInput is the input of scale-out and scale-in.
 type DriverInput struct {
 	Instance   Instance     `json:"instance"`
 	Spec       InstanceSpec `json:"spec"`
 	Generation Generation   `json:"generation"`
-	// First: no scale-out of the instance was ever started before, and no other may be started by this command. The
-	// workflow then closes as failed when the instance has failed; otherwise its id must stay in use.
+	// First reports that no scale-out of the instance was ever started before, and that this command must not start
+	// another one. The workflow then closes as failed when the instance has failed. Without First its id must stay in use.
 	First bool `json:"first,omitempty"`
-	// Ahead is how many instances of the group were started before this one and have named no provider yet; Taken is how
-	// many the group has on each provider. Both spread a burst over the offers.
+	// Ahead counts the group's instances that were started before this one and have no provider yet. Taken counts the
+	// group's nodes on each provider. Both spread a burst of scale-outs over the offers.
 	Ahead int            `json:"ahead,omitempty"`
 	Taken map[string]int `json:"taken,omitempty"`
-	// Failures are when each provider has failed the group's instances lately, where its Selection weighs that.
+	// Failures holds the times at which each provider recently failed the group's instances, if its Selection weighs them.
 	Failures map[string][]time.Time `json:"failures,omitempty"`
 }
 
-// UndoInput starts an undo.
+// UndoInput is the input of an undo.
 type UndoInput struct {
 	Attempt Attempt `json:"attempt"`
 }
@@ -278,7 +288,7 @@ type UndoInput struct {
 // DriverKind names the workflows that drive instances.
 type DriverKind string
 
-// The drivers of instances.
+// These are the drivers of instances.
 const (
 	ScaleOut DriverKind = "scale-out"
 	ScaleIn  DriverKind = "scale-in"

@@ -8,7 +8,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet/money"
 )
 
-// count brings the sums up to now, by what ran until now.
+// count advances the sums to now, with the nodes that ran until now.
 func (l *Ledger) count(now time.Time) {
 	over := l.Cost.Advance(now)
 	if len(over) > 0 {
@@ -20,7 +20,8 @@ func (l *Ledger) count(now time.Time) {
 	}
 }
 
-// meter sets what runs from now on. Sums in another currency are forgotten: nobody could add to them.
+// meter sets the nodes that run from now on. After a change of the currency it discards the old sums, because amounts
+// in different currencies cannot be added.
 func (l *Ledger) meter(now time.Time) {
 	if l.Spec == nil {
 		return
@@ -107,7 +108,7 @@ func (e *Entry) costs() bool {
 	return (e.Phase == Ready || e.Phase.Shrinking()) && e.Offer != nil && !e.Settled
 }
 
-// price is what the instance costs in an hour, in millionths of a currency; 0 when that is not known.
+// price returns the hourly price of the instance in millionths of a currency; 0 when it is not known.
 func (e *Entry) price(currency string) money.Money {
 	if e.Spec.CurrencyOrDefault() != currency {
 		return 0
@@ -115,8 +116,8 @@ func (e *Entry) price(currency string) money.Money {
 	return money.Of(e.Offer.Hourly)
 }
 
-// reserved is what the instances that are on their way may come to in an hour; one that is given back may have got as
-// far as any.
+// reserved returns the largest hourly cost of the instances on their way. An instance that is being removed counts,
+// because its node may already exist.
 func (l *Ledger) reserved() (sum money.Money) {
 	for _, e := range l.Entries {
 		if e.Phase != Failed && e.Phase != Released && !e.costs() {
@@ -126,7 +127,7 @@ func (l *Ledger) reserved() (sum money.Money) {
 	return sum
 }
 
-// cost is what the group publishes of its costs.
+// cost returns the costs that the group publishes.
 func (l *Ledger) cost() money.Cost {
 	c, _ := l.Cost.Until(l.Cost.At)
 	c.Reserved = l.reserved()

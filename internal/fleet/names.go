@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// Limits of names: that of an attempt's objects must end at 50 characters, because Liqo makes an x509 common name of
-// <slice>-<12 hex>, which ends at 63 (Liqo pkg/liqo-controller-manager/authentication/csr.go).
+// These constants limit names. The names of an attempt's objects must have at most 50 characters, because Liqo makes an
+// x509 common name of <slice>-<12 hex> with at most 63 (Liqo pkg/liqo-controller-manager/authentication/csr.go).
 const (
 	MaxGroupID    = 24
 	MaxHub        = 24
@@ -20,31 +20,32 @@ const (
 // ProviderIDScheme is the scheme of instance ids. No cloud controller manager knows it, so none removes our Nodes.
 const ProviderIDScheme = "liqo://"
 
-// ObjectPrefix begins the name of each ResourceSlice, VirtualNode and Node that this product makes: admission policies
-// recognise them by it. It stands for "Liqo cluster autoscaler".
+// ObjectPrefix is the prefix of the names of all ResourceSlices, VirtualNodes and Nodes that this product makes, so
+// that admission policies can recognise them. It abbreviates "Liqo cluster autoscaler".
 const ObjectPrefix = "lca-"
 
-// DefaultHub names an installation that was given no name.
+// DefaultHub is the name of an installation without a configured name.
 const DefaultHub = "default"
 
 var label = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]*[a-z0-9])?$`)
 
-// ValidGroupID tells whether id can name a node group: a DNS-1123 label of at most MaxGroupID characters.
+// ValidGroupID reports whether id can name a node group: a DNS-1123 label of at most MaxGroupID characters.
 func ValidGroupID(id string) bool { return len(id) <= MaxGroupID && label.MatchString(id) }
 
-// ValidHub tells whether name can name an installation: a DNS-1123 label of at most MaxHub characters. It is a label's
-// value on objects and part of workflow ids.
+// ValidHub reports whether name can name an installation: a DNS-1123 label of at most MaxHub characters. The name is a
+// label value on objects and part of workflow ids.
 func ValidHub(name string) bool { return len(name) <= MaxHub && label.MatchString(name) }
 
-// ValidProviderID tells whether id can be a provider's id: a DNS-1123 label. It becomes part of workflow
-// ids, label values and metrics, and is written by the provider.
+// ValidProviderID reports whether id can be a provider's id: a DNS-1123 label. The provider chooses the id, which
+// becomes part of workflow ids, label values and metrics.
 func ValidProviderID(id string) bool { return len(id) <= maxProviderID && label.MatchString(id) }
 
-// NewEpoch is a second in base 36: the one in which a group began, or began anew, names its epoch, and that of its
-// booking is part of an instance's name. Ids of operations: workflows/client/operation.go.
+// NewEpoch returns the second of a time in base 36. An epoch is named after the second in which the group started or
+// was reset, and an instance's name contains the second of its booking. For ids of operations see
+// workflows/client/operation.go.
 func NewEpoch(start time.Time) string { return strconv.FormatInt(start.Unix(), 36) }
 
-// nextEpoch is the second after an epoch's; the epoch itself when it is none.
+// nextEpoch returns the second after an epoch; another text is returned unchanged.
 func nextEpoch(epoch string) string {
 	start, ok := EpochTime(epoch)
 	if !ok {
@@ -65,28 +66,30 @@ func EpochTime(epoch string) (start time.Time, ok bool) {
 // EpochBefore reports whether epoch a began before b. Epochs are base 36 seconds, so they compare by length first.
 func EpochBefore(a, b string) bool { return cmp.Or(cmp.Compare(len(a), len(b)), cmp.Compare(a, b)) < 0 }
 
-// InstanceName is <group>-<booked>-<seq>: the second of the booking, as NewEpoch has it, and how many names the epoch
-// has given. A group whose history went back counts on from an older seq, but books in a later second: what it gives
-// is new also where nobody has noticed. Ledger.grow gives it (operations.go).
+// InstanceName returns <group>-<booked>-<seq>: the second of the booking in the format of NewEpoch, and the number of
+// names that the epoch has assigned. A group whose history was reverted continues from an older seq, but books in a
+// later second. So its names are new even if the revert was not detected. Ledger.grow assigns the names
+// (operations.go).
 func InstanceName(group, booked string, seq int) string {
 	return fmt.Sprintf("%s-%s-%d", group, booked, seq)
 }
 
-// isInstanceOf tells whether name is <group>-<booked>-<seq> of just that group; ids of groups may begin alike.
+// isInstanceOf reports whether name is <group>-<booked>-<seq> of exactly this group. Ids of groups may share a prefix.
 func isInstanceOf(name, group string) bool {
 	rest, ok := strings.CutPrefix(name, group+"-")
 	booked, seq, _ := strings.Cut(rest, "-")
 	return ok && booked != "" && seq != "" && !strings.Contains(seq, "-")
 }
 
-// ParseInstanceName splits an InstanceName of that group; ok is false when it is none.
+// ParseInstanceName splits an InstanceName of the group; ok is false for another text.
 func ParseInstanceName(group, name string) (booked string, seq int, ok bool) {
 	booked, number, _ := strings.Cut(strings.TrimPrefix(name, group+"-"), "-")
 	seq, err := strconv.Atoi(number)
 	return booked, seq, err == nil && isInstanceOf(name, group)
 }
 
-// InstanceOfKey is the instance of a hold's key, which is an ObjectName; a key of another shape is returned unchanged.
+// InstanceOfKey returns the instance of a hold's key, which is an ObjectName. A key of another form is returned
+// unchanged.
 func InstanceOfKey(key string) string {
 	name, ours := strings.CutPrefix(key, ObjectPrefix)
 	if cut := strings.LastIndexByte(name, '-'); ours && cut > 0 {
@@ -95,8 +98,8 @@ func InstanceOfKey(key string) string {
 	return key
 }
 
-// GroupOfKey is the node group of a hold's key, an ObjectName or a StandbyKey, or of an InstanceName; "" for another
-// text.
+// GroupOfKey returns the node group of a hold's key, an ObjectName or a StandbyKey, or of an InstanceName; "" for
+// another text.
 func GroupOfKey(key string) string {
 	if name, standby := strings.CutPrefix(key, standbyPrefix); standby {
 		group, _, _ := strings.Cut(name, "/")
@@ -112,7 +115,7 @@ func GroupOfKey(key string) string {
 	return name
 }
 
-// AttemptOfKey is the attempt of a hold's key; 0 when there is none.
+// AttemptOfKey returns the attempt of a hold's key; 0 for a key without an attempt.
 func AttemptOfKey(key string) int {
 	n, err := strconv.Atoi(key[strings.LastIndexByte(key, '-')+1:])
 	if err != nil {
@@ -121,7 +124,7 @@ func AttemptOfKey(key string) int {
 	return n
 }
 
-// InstanceID is what CA knows an instance by, and its Node's spec.providerID: liqo://<group>/<name>.
+// InstanceID returns the id of an instance in CA, which is also its Node's spec.providerID: liqo://<group>/<name>.
 func InstanceID(group, name string) string { return ProviderIDScheme + group + "/" + name }
 
 // ParseInstanceID splits an instance id into its group and name; ok is false when id is not one of ours.
@@ -134,12 +137,12 @@ func ParseInstanceID(id string) (group, name string, ok bool) {
 	return group, name, true
 }
 
-// ObjectName is the name of an attempt's ResourceSlice, VirtualNode and Node: lca-<name>-<attempt>.
+// ObjectName returns the name of an attempt's ResourceSlice, VirtualNode and Node: lca-<name>-<attempt>.
 func ObjectName(instance string, attempt int) string {
 	return ObjectPrefix + instance + "-" + strconv.Itoa(attempt)
 }
 
-// ParseObjectName splits an ObjectName into its instance and attempt; ok is false when it is none of that group.
+// ParseObjectName splits an ObjectName of the group into its instance and attempt; ok is false for another text.
 func ParseObjectName(group, object string) (instance string, attempt int, ok bool) {
 	instance, attempt = InstanceOfKey(object), AttemptOfKey(object)
 	return instance, attempt, strings.HasPrefix(object, ObjectPrefix) && isInstanceOf(instance, group) && attempt > 0

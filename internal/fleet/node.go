@@ -7,19 +7,20 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// LabelGroup is on every Node of a group, with the group's id as value, and on every object we make. CA's price
-// expander and operators tell groups apart by it.
+// LabelGroup is the label with the group's id on every Node of a group and on every object that we make. CA's price
+// expander and operators distinguish groups by it.
 const LabelGroup = "liqo-autoscaler.io/group"
 
-// LabelBalance is the one label under our domain that a group may set: Cluster Autoscaler, as deploy/ca/values.yaml
-// sets it up, splits a scale-out between groups with the same value (CA processors/nodegroupset/label_nodegroups.go).
+// LabelBalance is the only label under our domain that a group may set. With the settings of deploy/ca/values.yaml
+// Cluster Autoscaler splits a scale-out between groups with the same value (CA
+// processors/nodegroupset/label_nodegroups.go).
 const LabelBalance = "liqo-autoscaler.io/balance"
 
-// The labels that have a provider's id.
+// These labels hold a provider's id.
 const (
-	// LabelProvider is the provider's id, on every virtual node (Liqo pkg/consts/replication.go).
+	// LabelProvider holds the provider's id on every virtual node (Liqo pkg/consts/replication.go).
 	LabelProvider = "liqo.io/remote-cluster-id"
-	// LabelMachineProvider is the provider's id, on every machine.
+	// LabelMachineProvider holds the provider's id on every machine.
 	LabelMachineProvider = "liqo-autoscaler.io/provider"
 )
 
@@ -44,8 +45,8 @@ func (s InstanceSpec) NodeLabels() map[string]string {
 	return out
 }
 
-// NodeTaints are our own taints of every Node of the group: those of the spec in its order, then GroupTaint's. What
-// its backend adds by itself is not among them. The slice is the caller's.
+// NodeTaints returns the taints that we set on every Node of the group: the taints of the spec in its order, then the
+// taint of GroupTaint. Taints that the backend adds are not included. The caller may change the slice.
 func (s InstanceSpec) NodeTaints() []corev1.Taint {
 	out := slices.Clone(s.Taints)
 	if s.GroupTaint != "" {

@@ -9,46 +9,46 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet/money"
 )
 
-// Operation is one genuine call of a client. The same id again gets the first outcome; run after GiveUpAt it is
-// refused, so that a call whose caller has gone cannot come back as a ghost. Configure checks neither: the same spec
-// again changes nothing.
+// Operation identifies one call of a client. A repeated id gets the first outcome. An operation that runs after
+// GiveUpAt is refused, so that it has no effect after its caller stopped waiting. Configure checks neither, because the
+// same spec again changes nothing.
 type Operation struct {
 	ID       string    `json:"id"`
 	GiveUpAt time.Time `json:"giveUpAt"`
 }
 
-// Times of an operation. A client that lost an answer knows from them when the operation has either run or never will:
-// TaskTimeout after GiveUpAt.
+// These are the times of an operation. A client that lost an answer derives from them when the operation has either run
+// or will never run: TaskTimeout after GiveUpAt.
 const (
-	// GiveUpBefore is how long before its caller's deadline an operation counts as given up: the answer must still get
-	// back.
+	// GiveUpBefore is the time before its caller's deadline at which an operation counts as given up, so that the answer
+	// can still reach the caller.
 	GiveUpBefore = 500 * time.Millisecond
-	// TaskTimeout is the workflow task timeout of every entity. A task that began before GiveUpAt ends within it; one that
-	// is lost with its worker runs again elsewhere, where the operation is checked once more.
+	// TaskTimeout is the workflow task timeout of every entity. A task that started before GiveUpAt ends within it. A task
+	// that is lost with its worker runs again on another worker, which checks the operation again.
 	TaskTimeout = 5 * time.Second
 )
 
-// Request is what every operation carries, and what one of them asks for.
+// Request holds the input of an operation: the fields of every operation, and the fields of single operations.
 type Request struct {
 	Operation Operation `json:"operation"`
-	// Seen is the newest position that the caller knows. A group that is behind it has lost a part of its history.
+	// Seen holds the newest position that the caller knows. A group behind this position has lost a part of its history.
 	Seen Position `json:"seen,omitzero"`
-	// Delta is how many instances to grow or shrink by, positive in both.
+	// Delta holds the number of instances to grow or shrink by, positive in both cases.
 	Delta int `json:"delta,omitempty"`
-	// PriceCap is what each instance to grow by may cost in an hour: as much is kept free for it below
-	// spending.hourly.hard until its node is there, and dearer offers are not used for it; 0 means that nobody knows
-	// prices, or bounds them.
+	// PriceCap bounds the hourly price of each instance to grow by. Until the node exists, this amount stays reserved
+	// below spending.hourly.hard, and more expensive offers are not used. 0 means that prices are unknown or unbounded.
 	PriceCap float64 `json:"priceCap,omitempty"`
-	// Names are the instances to release.
+	// Names lists the instances to release.
 	Names []string `json:"names,omitempty"`
-	// Calls are releases that are booked together. The request itself is then no operation.
+	// Calls lists releases that are booked together. The request itself is then not an operation.
 	Calls []Call `json:"calls,omitempty"`
-	// Spec is the one to put in force, Notice what the server says of it.
+	// Spec holds the spec to put into force, Notice the server's message about it.
 	Spec   *GroupSpec  `json:"spec,omitempty"`
 	Notice GroupNotice `json:"notice,omitzero"`
-	// Paused is whether the group is to start anything.
+	// Paused reports whether the group is to stop starting instances.
 	Paused bool `json:"paused,omitempty"`
-	// Trace is the caller's span, a W3C traceparent: what is booked or released goes on in it. Nothing decides by it.
+	// Trace holds the caller's span, a W3C traceparent. The work on the booked or released instances continues it. It
+	// affects no decision.
 	Trace string `json:"trace,omitempty"`
 }
 
@@ -59,27 +59,27 @@ type Call struct {
 	Trace     string    `json:"trace,omitempty"`
 }
 
-// request is the call as if it had come alone.
+// request returns the call as a request of its own.
 func (r Request) request(c Call) Request {
 	return Request{Operation: c.Operation, Seen: r.Seen, Names: c.Names, Trace: c.Trace}
 }
 
-// Verb names an operation; it is the update's name on the wire.
+// Verb names an operation. It is the name of the update on the wire.
 type Verb string
 
-// The operations.
+// These are the operations.
 const (
 	Configure Verb = "configure" // put a spec in force
 	Grow      Verb = "grow"      // book Delta instances, Pending
-	Shrink    Verb = "shrink"    // take back min(Delta, counted and not registered), youngest first (I4)
-	Release   Verb = "release"   // take the named ones back; one that is gone already is success
-	Pause     Verb = "pause"     // start nothing new and fail what has no grant, or start again
+	Shrink    Verb = "shrink"    // release min(Delta, counted and not registered), youngest first (I4)
+	Release   Verb = "release"   // release the named instances; an instance that is already gone is success
+	Pause     Verb = "pause"     // start no instances and fail those without a grant, or resume
 )
 
 // Verbs lists every operation.
 var Verbs = []Verb{Configure, Grow, Shrink, Release, Pause}
 
-// bookings are, of each operation that runs once by its id, what refuses it and what it does.
+// bookings maps each operation that runs once per id to its check and its booking.
 var bookings = map[Verb]struct {
 	check func(*Ledger, Request, time.Time) error
 	book  func(*Ledger, Request, time.Time)
@@ -90,7 +90,7 @@ var bookings = map[Verb]struct {
 	Pause:   {(*Ledger).checkPause, (*Ledger).pause},
 }
 
-// Check is Operate's verdict without its effect. known is true when the operation has run before.
+// Check returns Operate's result without booking anything. known is true when the operation has run before.
 func (l *Ledger) Check(verb Verb, r Request, now time.Time) (known bool, err error) {
 	if l.Behind(r.Seen) {
 		return false, Refuse(RefusedNotInitialised, "group "+l.Group+" is behind what its server has seen and is being "+
@@ -125,9 +125,9 @@ func (l *Ledger) Validate(verb Verb, r Request, now time.Time) error {
 	return nil
 }
 
-// Operate books one operation, once. Errors are *Refusal: Invalid, MaxSize, Spending, Precondition, Expired,
-// NotInitialised; then nothing was changed, but that a ledger whose history went back begins anew (design rule: what
-// exists wins).
+// Operate books one operation, once. Its errors are *Refusal: Invalid, MaxSize, Spending, Precondition, Expired,
+// NotInitialised. A refused operation changes nothing, except that a ledger whose history was reverted is reset (design
+// rule: existing objects win).
 func (l *Ledger) Operate(verb Verb, r Request, now time.Time) error {
 	known, err := l.Check(verb, r, now)
 	if l.Behind(r.Seen) && !l.Recovering {
@@ -168,12 +168,13 @@ func (l *Ledger) OperateEach(verb Verb, r Request, now time.Time) (refused map[i
 	return refused, nil
 }
 
-// Behind reports whether somebody has seen more of this group than it knows: its history went back.
+// Behind reports whether a caller has seen more of this group than the group knows, so that its history was reverted.
 func (l *Ledger) Behind(seen Position) bool {
 	return Position{Epoch: l.Epoch, Revision: l.Revision, Booked: l.NextSeq}.Behind(seen)
 }
 
-// admit says whether the operation may run now: a *Refusal when its caller has given up or the group has no spec yet.
+// admit reports whether the operation has run before. It returns a *Refusal when its caller has given up or the group
+// has no spec yet.
 func (l *Ledger) admit(op Operation, now time.Time) (known bool, err error) {
 	if op.ID == "" {
 		return false, Refuse(RefusedInvalid, "operation without id")
@@ -241,7 +242,7 @@ func (l *Ledger) grow(r Request, now time.Time) {
 	}
 }
 
-// booking is the second in the names that are given now.
+// booking returns the second for the names that are assigned now.
 func (l *Ledger) booking(now time.Time) string {
 	if at := NewEpoch(now); EpochBefore(l.newest(), at) { // clocks of Temporal's servers differ
 		l.LastBooked = at

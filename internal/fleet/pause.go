@@ -2,12 +2,12 @@ package fleet
 
 import "time"
 
-// An operator pauses a group: it books and starts nothing more. What no provider has granted yet fails at once, so that
-// Cluster Autoscaler looks elsewhere; what has a grant goes on.
+// This file pauses a group: it books and starts no more instances. Instances without a grant fail immediately, so that
+// Cluster Autoscaler chooses another group. Instances with a grant continue.
 
 func (l *Ledger) checkPause(Request, time.Time) error { return nil }
 
-// pause puts the operator's word in force. Idempotent.
+// pause puts the operator's order into force. Idempotent.
 func (l *Ledger) pause(r Request, _ time.Time) {
 	l.Inherits = false
 	if l.Paused == r.Paused {
@@ -24,8 +24,8 @@ func (l *Ledger) pause(r Request, _ time.Time) {
 	}
 }
 
-// inherit takes over whether the group was paused when the observer last read it, unless an operator has paused or
-// resumed it in this life. nil: the observer has saved nothing of the group.
+// inherit restores the pause that the observer last read, unless an operator has paused or resumed the group in this
+// life. A nil paused means that the observer has saved nothing about the group.
 func (l *Ledger) inherit(paused *bool) {
 	if l.Inherits && paused != nil && l.Paused != *paused {
 		l.Paused = *paused
@@ -34,12 +34,12 @@ func (l *Ledger) inherit(paused *bool) {
 	l.Inherits = false
 }
 
-// isHalted reports whether the pause concerns the instance, as far as its group knows: no provider has granted it.
+// isHalted reports whether the pause applies to the instance: as far as its group knows, no provider has granted it.
 func (l *Ledger) isHalted(e *Entry) bool {
 	return l.Paused && !e.Leaving && (e.Phase == Pending || e.Phase == Peering)
 }
 
-// PausedFailure is why a pause fails an instance.
+// PausedFailure returns the failure of an instance that a pause fails.
 func PausedFailure(group string) *Failure {
 	return NewFailure(CodePaused, "", "", "node group "+group+" was paused before a provider had granted this")
 }

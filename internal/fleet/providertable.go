@@ -1,9 +1,9 @@
 package fleet
 
-// PeeringPhase is where a Provider's peering is.
+// PeeringPhase names the position of a Provider's peering in its life.
 type PeeringPhase string
 
-// The phases of a peering.
+// These are the phases of a peering.
 const (
 	Absent       PeeringPhase = "Absent"
 	Establishing PeeringPhase = "Establishing"
@@ -13,47 +13,47 @@ const (
 	Repairing    PeeringPhase = "Repairing"
 	Lingering    PeeringPhase = "Lingering"
 	Removing     PeeringPhase = "Removing"
-	Refusing     PeeringPhase = "Refusing" // the provider refuses us, until it lifts that or its time is over
+	Refusing     PeeringPhase = "Refusing" // the provider refuses us, until it lifts the refusal or the refusal expires
 )
 
-// PeeringEvent is what just happened to a peering.
+// PeeringEvent names an event of a peering.
 type PeeringEvent string
 
-// The events of a peering.
+// These are the events of a peering.
 const (
 	PeeringAcquired PeeringEvent = "acquired" // a hold was booked
 	PeeringDone     PeeringEvent = "done"     // peering/<id> or unpeering/<id> reached its end
 	PeeringFailed   PeeringEvent = "failed"   // it failed, used up its bound or was cancelled
 	PeeringEmptied  PeeringEvent = "emptied"  // the last hold was released
-	PeeringElapsed  PeeringEvent = "elapsed"  // the phase's time is over
+	PeeringElapsed  PeeringEvent = "elapsed"  // the phase's time has expired
 	PeeringBroken   PeeringEvent = "broken"   // a step found the peering broken
-	PeeringInUse    PeeringEvent = "inUse"    // it cannot be removed: someone else uses it
+	PeeringInUse    PeeringEvent = "inUse"    // it cannot be removed: another party uses it
 	PeeringRefused  PeeringEvent = "refused"  // the provider refuses us
-	PeeringLifted   PeeringEvent = "lifted"   // it no longer does
+	PeeringLifted   PeeringEvent = "lifted"   // it no longer refuses us
 )
 
-// PeeringMove is the effect of an event in a phase of a peering.
+// PeeringMove describes the effect of an event in a phase of a peering.
 type PeeringMove struct {
-	To PeeringPhase // empty: it stays
-	// ToEmpty is where it goes instead when no hold is left; not to Removing if the peering is to be kept. ToRefused is
-	// where it goes instead while the provider refuses us, with those that wait refused.
+	To PeeringPhase // empty: the phase stays
+	// ToEmpty replaces To when no hold is left, except Removing if the peering is to be kept. ToRefused replaces To while
+	// the provider refuses us, and the waiting holds are then refused.
 	ToEmpty, ToRefused PeeringPhase
-	// RefuseWaiting refuses every hold that is still waiting, first of all.
+	// RefuseWaiting refuses every waiting hold before the move.
 	RefuseWaiting bool
-	// Grant grants every hold that is waiting.
+	// Grant grants every waiting hold.
 	Grant bool
 }
 
-// PeeringRow is one phase of a peering.
+// PeeringRow describes one phase of a peering.
 type PeeringRow struct {
 	Phase PeeringPhase
-	Runs  CommandKind // starts the phase's workflow; empty: none runs
-	// Grants says what an acquire gets: granted at once, or to wait; neither means refused at once.
+	Runs  CommandKind // starts the phase's workflow; empty: no workflow runs
+	// Grants makes an acquire be granted immediately, Waits makes it wait. With neither it is refused immediately.
 	Grants, Waits bool
-	Moves         map[PeeringEvent]PeeringMove // of those that mean something here; any other is ignored
+	Moves         map[PeeringEvent]PeeringMove // any event without a move is ignored
 }
 
-// PeeringMachine is the table of a peering's life; data, as Machine is.
+// PeeringMachine is the table of a peering's life. It is data, as Machine is.
 var PeeringMachine = []PeeringRow{
 	{Phase: Absent, Waits: true, Moves: map[PeeringEvent]PeeringMove{
 		PeeringAcquired: {To: Establishing}, PeeringRefused: {To: Refusing},

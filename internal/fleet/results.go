@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// result takes what became of a command.
+// result processes the result of a command.
 func (l *Ledger) result(r Result, now time.Time) {
 	cmd := l.Commands.Ended(r, now)
 	if cmd == nil {
@@ -31,8 +31,8 @@ func (l *Ledger) result(r Result, now time.Time) {
 	}
 }
 
-// started takes the outcome of a start. A run that was there before is this one, an older one, or one whose last view
-// is in the inbox: it is looked at soon.
+// started processes the outcome of a start. If a run existed before, it is the run of this start, an older run, or a
+// run whose last view is in the inbox. In that case the driver is checked soon.
 func (l *Ledger) started(cmd Command, r Result, now time.Time) {
 	e := l.Find(cmd.Instance)
 	if e == nil || e.Driver.Generation != cmd.Generation || e.Driver.Kind == "" {
@@ -43,7 +43,8 @@ func (l *Ledger) started(cmd Command, r Result, now time.Time) {
 	}
 }
 
-// ordered has a driver looked at that is closed: its last view is in the inbox, or it was terminated.
+// ordered schedules a check of a driver that could not receive an order: its last view is in the inbox, or it was
+// terminated.
 func (l *Ledger) ordered(cmd Command, r Result, now time.Time) {
 	e := l.Find(cmd.Instance)
 	if e != nil && r.Outcome != OutcomeDone && e.Driver.Generation == cmd.Order.Generation {
@@ -51,21 +52,21 @@ func (l *Ledger) ordered(cmd Command, r Result, now time.Time) {
 	}
 }
 
-// suspect has a driver looked at soon.
+// suspect schedules a check of the driver soon.
 func (l *Ledger) suspect(e *Entry, now time.Time) { e.Driver.LastSeen = now.Add(Soon - silentAfter) }
 
-// checked replaces the drivers that are closed without a last view, or that cannot go on. When more than a tenth of the
-// drivers, and more than three, fail their tasks, it is our build: none is replaced.
+// checked replaces the drivers that closed without a last view, or that cannot continue. If more than a tenth of the
+// drivers, and more than three, fail their tasks, the worker's build is to blame and none is replaced.
 func (l *Ledger) checked(cmd Command, all []DriverStatus, now time.Time) {
 	build := BuildFails(all)
 	l.condition(build)
 	for _, s := range all {
 		e := l.Find(s.Instance)
-		if e == nil || e.Driver.Kind == "" || e.Driver.Start > cmd.ID { // started since it was looked at
+		if e == nil || e.Driver.Kind == "" || e.Driver.Start > cmd.ID { // started after the check
 			continue
 		}
 		if s.Running && (!s.Failing || build) {
-			e.Driver.Sent.Paused = false // it may not have run yet when it was told
+			e.Driver.Sent.Paused = false // the order may have come before its start
 			if e.Driver.LastSeen = now; e.Driver.Stopped {
 				l.suspect(e, now)
 			} else if !e.Driver.Generation.Known() && e.Phase.Shrinking() {
@@ -99,8 +100,9 @@ func (l *Ledger) condition(build bool) {
 	}
 }
 
-// replace gives an instance whose driver is gone another one, by what exists: marked and stamped is Ready; else a
-// scale-out goes on with the attempt after the last one told, and a scale-in starts again.
+// replace starts another driver for an instance whose driver is gone, based on the existing objects. A marked and
+// stamped Node makes the instance Ready. Otherwise a scale-out continues with the attempt after the last reported one,
+// and a scale-in starts again.
 func (l *Ledger) replace(e *Entry, s DriverStatus, now time.Time) {
 	from, kind := e.Phase, e.Driver.Kind
 	adopted := !e.Driver.Generation.Known() && !e.Leaving
@@ -128,35 +130,36 @@ func (l *Ledger) replace(e *Entry, s DriverStatus, now time.Time) {
 	l.moved(e, from, "replaced", nil)
 }
 
-// becomes makes a node that was finished the instance's.
+// becomes makes a finished node the instance's node, which makes the instance Ready.
 func (e *Entry) becomes(f Found, now time.Time) {
 	e.Attempt, e.Offer, e.Failure = f.Attempt.Number, f.Offer(), nil
 	e.ready(f.Ready, now)
 	e.enter(Ready, now)
 }
 
-// newer takes over an attempt that exists and that no view has told.
+// newer adopts an existing attempt that no view has reported.
 func (e *Entry) newer(f *Found) {
 	if f != nil && f.Attempt.Number > e.Attempt {
 		e.Attempt, e.Offer = f.Attempt.Number, f.Offer()
 	}
 }
 
-// Whole reports whether the attempt is a Node that was finished: marked, stamped and not terminating.
+// Whole reports whether the attempt has a finished Node: marked, stamped and not terminating.
 func (f Found) Whole() bool { return f.Marked && f.Stamped && !f.Terminating }
 
-// adoptable reports whether the attempt is a finished one that a recovery can book.
+// adoptable reports whether the attempt is finished and has a booking, so that a recovery can book it.
 func (f Found) adoptable() bool { return f.Whole() && f.Booking != nil }
 
-// Offer is what is known of the offer that the attempt took.
+// Offer returns the known part of the offer that the attempt used.
 func (f Found) Offer() *Offer {
 	p := f.Attempt.Provider
 	return &Offer{Name: p.ID, Provider: p.ID, Credentials: p.Credentials, Hourly: f.booked().Hourly}
 }
 
-// recovered makes entries of what exists. The newest attempt that is whole speaks for its instance, which is then
-// Ready; else the newest of all: Joining when it was on its way and Draining otherwise, because nobody remembers
-// whether CA still wants it. The others are undone. Objects without a readable booking are left to people.
+// recovered creates entries from the existing objects. The newest finished attempt of an instance makes it Ready.
+// Without a finished attempt the newest one decides: the instance is Joining if the attempt was on its way. Otherwise
+// it is Draining, because it is unknown whether CA still needs it. All other attempts are undone. Objects without a
+// readable booking are left for a person to decide.
 func (l *Ledger) recovered(found []Found, now time.Time) {
 	speaks := map[string]Found{}
 	for _, f := range found {
@@ -180,7 +183,7 @@ func (l *Ledger) recovered(found []Found, now time.Time) {
 	}
 }
 
-// begin ends the recovery once what exists is listed and the epoch's second is over.
+// begin ends the recovery once the existing objects are listed and the epoch's second has ended.
 func (l *Ledger) begin(now time.Time) {
 	if !l.Recovering || l.listing() || now.Before(l.epochOver()) {
 		return
@@ -189,7 +192,8 @@ func (l *Ledger) begin(now time.Time) {
 	l.Revision++
 }
 
-// catchUp takes the views that came before the group could judge them: while it recovered, or had no spec.
+// catchUp processes the views that arrived before the group could process them: during its recovery, or before it had a
+// spec.
 func (l *Ledger) catchUp(now time.Time) {
 	if l.Recovering || l.Spec == nil {
 		return
@@ -201,10 +205,10 @@ func (l *Ledger) catchUp(now time.Time) {
 	}
 }
 
-// listing reports whether what exists is being listed.
+// listing reports whether the existing objects are being listed.
 func (l *Ledger) listing() bool { return l.Commands.Has(CommandRecover) }
 
-// booked is the booking; the zero value when it is missing or unreadable.
+// booked returns the booking; the zero value when it is missing or unreadable.
 func (f Found) booked() (b Booking) {
 	if f.Booking != nil {
 		b = *f.Booking
@@ -212,7 +216,7 @@ func (f Found) booked() (b Booking) {
 	return b
 }
 
-// adopt books what exists.
+// adopt books an instance from its existing objects.
 func (l *Ledger) adopt(f Found, now time.Time) {
 	spec := f.Booking.Spec
 	spec.Budgets = spec.Budgets.WithDefaults()
@@ -223,10 +227,10 @@ func (l *Ledger) adopt(f Found, now time.Time) {
 		i.Phase, i.Registered = Ready, true
 		i.ready(f.Ready, now)
 	case f.Node && !f.Stamped && !f.Terminating && f.Slice && !i.Deadline().Before(now):
-		// It was on its way. One that is stamped was marked before, so without the mark it is on its way out.
+		// It was on its way. A stamped Node was marked before, so without the mark it is being removed.
 		i.Phase = Joining
 	default:
-		i.Phase = Draining // unless its scale-out runs and says that it is Ready
+		i.Phase = Draining // unless its scale-out runs and reports that it is Ready
 	}
 	e := l.add(i)
 	e.Settled = !f.Slice  // a node without a slice costs nothing

@@ -9,67 +9,67 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet/money"
 )
 
-// Snapshot is what a NodeGroup publishes in its memo, at most once a workflow task: all that the gRPC server answers
-// from. A snapshot replaces another only when Newer says so.
+// Snapshot is the state that a NodeGroup publishes in its memo, at most once per workflow task. The gRPC server answers
+// from it alone. A snapshot replaces another one only if Newer reports true.
 type Snapshot struct {
 	Group string `json:"group"`
 	Epoch string `json:"epoch"`
-	// Revision rises with each change within an epoch.
+	// Revision increases with each change within an epoch.
 	Revision int64 `json:"revision"`
-	// Term is that of the observer whose rounds the group has last taken.
+	// Term holds the term of the observer whose round the group has processed last.
 	Term int64 `json:"term,omitempty"`
-	// Target is the number of instances that count (I1).
+	// Target holds the number of instances that count (I1).
 	Target int `json:"target"`
 	Min    int `json:"min"`
 	Max    int `json:"max"`
-	// SpecHash is the hash of the GroupSpec in force, see Hash.
+	// SpecHash holds the hash of the GroupSpec in force, see Hash.
 	SpecHash string `json:"specHash"`
-	// Spec is the one in force; nil until the group is configured.
+	// Spec holds the spec in force; nil until the group is configured.
 	Spec *GroupSpec `json:"spec,omitempty"`
-	// Booked is how many instances were ever booked in this epoch.
+	// Booked counts the instances that were ever booked in this epoch.
 	Booked int  `json:"booked,omitempty"`
 	Paused bool `json:"paused,omitempty"`
-	// Recovering: the group is listing what exists, and refuses operations meanwhile.
+	// Recovering reports that the group is listing the existing objects. It refuses operations during this time.
 	Recovering bool           `json:"recovering,omitempty"`
 	Instances  []InstanceView `json:"instances,omitempty"` // in the order of their booking
-	// Standby are the peerings that the group keeps ready.
+	// Standby lists the peerings that the group keeps ready.
 	Standby []Standby `json:"standby,omitempty"`
-	// Condition is what is wrong with the group as a whole; empty when nothing is.
+	// Condition describes the fault of the group as a whole; empty without one.
 	Condition string `json:"condition,omitempty"`
-	// Notice is what the server says of the configured spec.
+	// Notice holds the server's message about the configured spec.
 	Notice GroupNotice `json:"notice,omitzero"`
-	// Cost is what the group's nodes cost.
+	// Cost holds the cost of the group's nodes.
 	Cost money.Cost `json:"cost,omitzero"`
-	// At is the workflow's clock when the snapshot was taken.
+	// At holds the workflow's time at which the snapshot was taken.
 	At time.Time `json:"at"`
 }
 
-// InstanceView is one instance in a Snapshot. Released instances are not listed.
+// InstanceView describes one instance in a Snapshot. Released instances are not listed.
 type InstanceView struct {
 	Name   string `json:"name"`
 	Phase  Phase  `json:"phase"`
 	State  State  `json:"state"`
 	Counts bool   `json:"counts,omitempty"`
-	// Failure is why it has failed, or was lost.
+	// Failure holds the reason for which it failed or was lost.
 	Failure *Failure `json:"failure,omitempty"`
 	Attempt int      `json:"attempt,omitempty"`
-	// Provider is that of the current attempt, empty before one is selected.
+	// Provider names the current attempt's provider; empty before the first selection.
 	Provider string    `json:"provider,omitempty"`
 	Since    time.Time `json:"since"`
 	NotReady bool      `json:"notReady,omitempty"`
-	// NotReadySince is since when, as far as the group has heard.
+	// NotReadySince holds the time at which the group learned that the Node is not Ready.
 	NotReadySince time.Time `json:"notReadySince,omitzero"`
 	Stuck         string    `json:"stuck,omitempty"`
-	// Registered is true once the Node carries the instance id as providerID.
+	// Registered reports that the Node carries the instance id as providerID.
 	Registered bool `json:"registered,omitempty"`
-	// Kept is true while its Node is kept for the volumes of its provider.
+	// Kept reports that its Node is kept for the volumes of its provider.
 	Kept bool `json:"kept,omitempty"`
-	// Price is its hourly price in millionths of the group's currency, while the provider has its slice; 0 when
-	// the offer had no price.
+	// Price holds its hourly price in millionths of the group's currency, while the provider has its slice; 0 when the
+	// offer had no price.
 	Price money.Money `json:"price,omitempty"`
 }
 
-// Row is the instance as the group's snapshot shows it.
+// Row returns the instance's entry in the group's snapshot.
 func (i *Instance) Row() InstanceView {
 	v := InstanceView{
 		Name: i.Name, Phase: i.Phase, State: i.Phase.Row().State, Counts: i.Counts(), Attempt: i.Attempt, Since: i.Since,
@@ -91,10 +91,10 @@ func (i *Instance) Row() InstanceView {
 	return v
 }
 
-// ID is the instance id CA knows it by.
+// ID returns the id of the instance in CA.
 func (v InstanceView) ID(group string) string { return InstanceID(group, v.Name) }
 
-// Peered is how many peerings the group keeps ready, by the state of their holds.
+// Peered counts the peerings that the group keeps ready and whose hold has the given state.
 func (s Snapshot) Peered(state HoldState) (n int) {
 	for _, h := range s.Standby {
 		if h.State == state {
@@ -104,31 +104,34 @@ func (s Snapshot) Peered(state HoldState) (n int) {
 	return n
 }
 
-// Position is how far somebody has seen a group: an epoch and a revision in it.
+// Position identifies a point in a group's history: an epoch and a revision in it.
 type Position struct {
 	Epoch    string `json:"epoch,omitempty"`
 	Revision int64  `json:"revision,omitempty"`
-	// Booked is how many names the epoch had given: a history that went back may have overtaken the revision since.
+	// Booked counts the names that the epoch had assigned. It detects a reverted history whose revision has caught up
+	// since.
 	Booked int `json:"booked,omitempty"`
 }
 
-// GroupRecord is what the observer saves of a group, so that it outlives the group's history.
+// GroupRecord is the observer's saved record of a group, which outlives the group's history.
 type GroupRecord struct {
-	// Position is the newest one that a round has read.
+	// Position holds the newest position that a round has read.
 	Position
 	Paused bool `json:"paused,omitempty"`
 }
 
-// Receipt is what an operation returns to its caller: the position that the group has reached with it, and the time of
-// the group's clock. The snapshot that the group publishes in the same workflow task has that position or a later one.
+// Receipt is the result of an operation for its caller: the position that the group has reached with it, and the time
+// of the group's clock. The snapshot that the group publishes in the same workflow task has this position or a later
+// one.
 type Receipt struct {
 	Position
 	At time.Time `json:"at"`
-	// Refused are the calls of the request that changed nothing, by their index. The group has booked all other calls.
+	// Refused maps the indexes of the request's calls that changed nothing to their refusals. The group has booked all
+	// other calls.
 	Refused map[int]Refusal `json:"refused,omitempty"`
 }
 
-// Position is how far the snapshot sees.
+// Position returns the position of the snapshot in the group's history.
 func (s Snapshot) Position() Position {
 	return Position{Epoch: s.Epoch, Revision: s.Revision, Booked: s.Booked}
 }
@@ -141,18 +144,18 @@ func (p Position) Before(o Position) bool {
 	return EpochBefore(p.Epoch, o.Epoch) || p.Epoch == o.Epoch && p.Revision < o.Revision
 }
 
-// Behind reports whether p is behind what somebody has seen of the same group: its history was reverted. A history that
-// was reverted may have overtaken the revision since, but not the number of names that the epoch has given.
+// Behind reports whether p is behind the position that a caller has seen of the same group, so that its history was
+// reverted. Since the revert the revision may have caught up, but not the number of names that the epoch has assigned.
 func (p Position) Behind(seen Position) bool {
 	return p.Before(seen) || seen.Epoch == p.Epoch && seen.Booked > p.Booked
 }
 
-// Receipt is what the operation returns that has just run.
+// Receipt returns the result of the operation that has just run.
 func (l *Ledger) Receipt(now time.Time) Receipt {
 	return Receipt{Position: Position{Epoch: l.Epoch, Revision: l.Revision, Booked: l.NextSeq}, At: now}
 }
 
-// Snapshot is what the group publishes.
+// Snapshot returns the state that the group publishes.
 func (l *Ledger) Snapshot(now time.Time) Snapshot {
 	s := Snapshot{
 		Group: l.Group, Epoch: l.Epoch, Revision: l.Revision, Term: l.Round.Last.Term, Target: l.Target(), Paused: l.Paused,
@@ -176,12 +179,12 @@ func (l *Ledger) Snapshot(now time.Time) Snapshot {
 	return s
 }
 
-// Names of what keeps a group from growing, or from being as it is configured.
+// These names identify the reasons for which a group cannot grow, or differs from its config.
 const (
 	BlockPaused           = "Paused"           // an operator paused the group
 	BlockAtMax            = "AtMax"            // its target size is its max
 	BlockSpendingLimit    = "SpendingLimit"    // a node would cost more than the group may spend
-	BlockChangeNotInForce = "ChangeNotInForce" // its configured shape, labels or taints are not those of its nodes
+	BlockChangeNotInForce = "ChangeNotInForce" // its configured shape, labels or taints differ from its nodes'
 	BlockRetired          = "Retired"          // it is not configured any more, and only shrinks
 	BlockBuildFails       = "BuildFails"       // see Snapshot.Condition
 )

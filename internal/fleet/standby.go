@@ -7,32 +7,32 @@ import (
 	"time"
 )
 
-// A group keeps peerings ready where it has no node, so that the next node there needs a slice only. Each is a hold of
-// size zero at the provider, which makes the peering and lets nothing remove it (I11). The group has the providers
-// looked at now and then, and decides by what it is told; nothing of it must be remembered: a group that begins anew
-// books again, where a peering exists before elsewhere, and the observer releases the holds that no group lists.
+// This file keeps peerings ready where the group has no node, so that the next node there needs only a slice. Each
+// standby is a hold of size zero at the provider, which establishes the peering and keeps it (I11). The group has the
+// providers ranked at intervals and decides by the results. Standbys need not survive a reset of the group: it books
+// again, first where a peering exists, and the observer releases the holds that no group lists.
 
-// Times of standby peerings.
+// These are the times of standby peerings.
 const (
-	standbySettled = 2 * time.Minute  // between two looks when all is as it should be
-	standbyShort   = time.Minute      // when providers are missing
+	standbySettled = 2 * time.Minute  // between two rankings while no standby is missing
+	standbyShort   = time.Minute      // while standbys are missing
 	standbyWaits   = 5 * time.Second  // while a peering is being made
-	standbyUnseen  = 2 * time.Minute  // how long a provider may know nothing of a hold that it is asked for
+	standbyUnseen  = 2 * time.Minute  // how long a provider may not know a hold that was requested
 	standbyWorse   = 30 * time.Minute // how long another provider must be better before it takes the place
 	standbyBetter  = 1.2              // how many times the price or the score makes it better
 )
 
 const standbyPrefix = "standby/"
 
-// StandbyKey is the key of a standby's hold. It is no ObjectName.
+// StandbyKey returns the key of a standby's hold. It is never a valid ObjectName.
 func StandbyKey(group, epoch string, n int) string {
 	return fmt.Sprintf("%s%s/%s-%d", standbyPrefix, group, epoch, n)
 }
 
-// IsStandby reports whether a hold's key is a standby's.
+// IsStandby reports whether a hold's key belongs to a standby.
 func IsStandby(key string) bool { return strings.HasPrefix(key, standbyPrefix) }
 
-// standbyMost is how many providers the group keeps peered; none until it is configured.
+// standbyMost returns the number of providers that the group keeps peered; 0 until it is configured.
 func (l *Ledger) standbyMost() int {
 	if l.Spec == nil {
 		return 0
@@ -40,8 +40,8 @@ func (l *Ledger) standbyMost() int {
 	return l.Spec.Standby
 }
 
-// keepStandby gives back what is too much by the config, and has the providers looked at when it is time. A paused
-// group keeps what it has.
+// keepStandby releases the holds that exceed the configured number, and starts a ranking of the providers when it is
+// due. A paused group keeps its holds.
 func (l *Ledger) keepStandby(now time.Time) {
 	most, granted := l.standbyMost(), 0
 	for _, h := range slices.Clone(l.Standby) { // the best first
@@ -57,7 +57,7 @@ func (l *Ledger) keepStandby(now time.Time) {
 	}
 }
 
-// standbyDue is when the providers are looked at next; zero for never.
+// standbyDue returns the time of the next ranking of the providers; zero for never.
 func (l *Ledger) standbyDue() time.Time {
 	most := l.standbyMost()
 	switch {
@@ -72,8 +72,8 @@ func (l *Ledger) standbyDue() time.Time {
 	}
 }
 
-// looked takes a look at the providers, the best first: a hold that was refused or forgotten is replaced at once, one
-// whose provider is worse than another for half an hour when the other's peering exists.
+// looked processes a ranking of the providers, the best first. A refused or forgotten hold is replaced immediately. A
+// hold at a provider that has been worse than another for half an hour is replaced when the other's peering exists.
 func (l *Ledger) looked(rows []StandbyRow, now time.Time) {
 	l.StandbyRanked = now
 	most := l.standbyMost()
@@ -107,7 +107,7 @@ func (l *Ledger) looked(rows []StandbyRow, now time.Time) {
 	}
 }
 
-// granted notes that a hold was granted.
+// granted returns the hold, marked as granted if the ranking reports a grant.
 func (l *Ledger) granted(h Standby, row StandbyRow, now time.Time) Standby {
 	if row.State == HoldGranted && h.State != HoldGranted {
 		h.State, h.Since = HoldGranted, now
@@ -116,14 +116,15 @@ func (l *Ledger) granted(h Standby, row StandbyRow, now time.Time) Standby {
 	return h
 }
 
-// ends reports whether a hold is to be given up at once: it is refused, excluded, or its provider has forgotten it.
+// ends reports whether a hold is released immediately: it is refused or excluded, or its provider has forgotten it.
 func (h Standby) ends(row StandbyRow, now time.Time) bool {
 	forgotten := row.State == "" && (h.State == HoldGranted || now.Sub(h.Since) > standbyUnseen)
 	return row.Excluded != "" || row.State == HoldRefused || forgotten
 }
 
-// challenge books one newcomer beside the holds when it has been better than one of them for long; that one is given
-// up when the newcomer's is granted. A provider that has offered nothing for as long is given up without one.
+// challenge books one newcomer in addition to the holds when it has been better than a held provider for standbyWorse.
+// When the newcomer's hold is granted, the worst hold is released. A hold at a provider that has offered nothing for
+// that time is released without a newcomer.
 func (l *Ledger) challenge(rows []StandbyRow, newcomers []StandbyRow, now time.Time) {
 	wanted := false
 	for n := len(l.Standby) - 1; n >= 0; n-- {
@@ -137,7 +138,7 @@ func (l *Ledger) challenge(rows []StandbyRow, newcomers []StandbyRow, now time.T
 			h.Worse = now
 		case now.Sub(h.Worse) < standbyWorse:
 		case better:
-			wanted, h.Worse = true, now // one that fails is not tried again at once
+			wanted, h.Worse = true, now // a newcomer that fails is not tried again immediately
 		default:
 			l.giveUp(*h)
 		}
@@ -147,7 +148,7 @@ func (l *Ledger) challenge(rows []StandbyRow, newcomers []StandbyRow, now time.T
 	}
 }
 
-// better reports whether a provider is so much better than another one that it takes its place.
+// better reports whether a provider is better than another one by so much that it takes the place.
 func (r StandbyRow) better(o StandbyRow) bool {
 	switch {
 	case r.Fits != o.Fits:
@@ -159,7 +160,7 @@ func (r StandbyRow) better(o StandbyRow) bool {
 	}
 }
 
-// next is where the best newcomer is, or one whose peering exists when the best is not better than that by much.
+// next returns the index of the best newcomer, or of one with an existing peering if the best is not better by much.
 func next(newcomers []StandbyRow) int {
 	warm := func(r StandbyRow) bool { return r.Warm && !newcomers[0].better(r) }
 	return max(slices.IndexFunc(newcomers, warm), 0)
@@ -176,7 +177,7 @@ func (l *Ledger) bookStandby(row StandbyRow, now time.Time) {
 	}})
 }
 
-// StandbyQuestion is what a look at the providers is to answer; nil when the group wants none any longer.
+// StandbyQuestion returns the input of the next ranking; nil when the group keeps no standbys any longer.
 func (l *Ledger) StandbyQuestion() *StandbyQuestion {
 	if l.standbyMost() == 0 {
 		return nil

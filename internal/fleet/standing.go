@@ -2,44 +2,45 @@ package fleet
 
 import "time"
 
-// Access is how a provider's API server answers us.
+// Access names the way in which a provider's API server answers us.
 type Access string
 
-// The answers. The empty one is none: nobody could ask, which says nothing of the provider.
+// These are the answers. The empty one means that no check was possible, which does not count against the provider.
 const (
 	AccessGranted Access = "granted"
-	AccessRefused Access = "refused" // 401 or 403 for our credentials: it answers, and is never a verdict on nodes
+	AccessRefused Access = "refused" // 401 or 403 for our credentials: it answers, and no node is lost by it
 	AccessSilent  Access = "silent"  // it does not answer
-	// AccessIsolated is a Standing's only: it does not answer, and neither does anybody else.
+	// AccessIsolated occurs only in a Standing: neither this provider nor any other one answers.
 	AccessIsolated Access = "isolated"
 )
 
-// Standing is what is wrong with a provider in the eyes of its entity; the zero value is nothing.
+// Standing describes the faults of a provider according to its entity; the zero value means no fault.
 type Standing struct {
 	Access Access       `json:"access,omitempty"`
 	Tenant RefusingKind `json:"tenant,omitempty"`
-	// Network: the clusters do not reach each other's pods, and with Local it is our own gateway that does not run.
+	// Network reports that the clusters do not reach each other's pods. Local reports that the reason is our own gateway,
+	// which does not run.
 	Network bool `json:"network,omitempty"`
 	Local   bool `json:"local,omitempty"`
-	// Fault is the condition of what is wrong with the peering on this cluster, for which no provider is to blame.
+	// Fault names the condition of the peering's fault on this cluster, for which no provider is to blame.
 	Fault   string    `json:"fault,omitempty"`
 	Message string    `json:"message,omitempty"`
 	Since   time.Time `json:"since,omitzero"`
 }
 
-// Good reports whether nothing is wrong.
+// Good reports whether the provider has no fault.
 func (s Standing) Good() bool { return s.Access == "" && s.Tenant == "" && !s.Network && s.Fault == "" }
 
-// Closes reports whether nothing new is made on the provider. One that has deleted our Tenant may be asked for another,
-// and while this cluster is isolated, or has no gateway, no provider is to blame. While a namespace is divided one more
-// node could cost it.
+// Closes reports whether no new holds are granted on the provider. These faults do not close it: a deleted Tenant,
+// because another one can be requested; and an isolation or missing gateway of this cluster, because no provider is to
+// blame. A divided namespace closes it, because one more node could delete the namespace.
 func (s Standing) Closes() bool {
 	return s.Network && !s.Local || s.Access == AccessRefused || s.Access == AccessSilent ||
 		s.Tenant == RefusingCordoned ||
 		s.Tenant == RefusingDrained || s.Fault == ConditionNamespaceDivided
 }
 
-// Condition names what is wrong; "" for nothing.
+// Condition returns the name of the fault; "" without one.
 func (s Standing) Condition() string {
 	switch {
 	case s.Access == AccessRefused:
@@ -59,16 +60,16 @@ func (s Standing) Condition() string {
 	}
 }
 
-// The conditions that people look for.
+// These are the conditions that users see.
 const (
 	ConditionCredentialsRefused = "CredentialsRefused"
 	ConditionConsumerIsolated   = "ConsumerIsolated"
 	ConditionUnreachable        = "Unreachable"
-	// ConditionNetworkNotConnected: the gateways do not reach each other, or one of them is dead.
+	// ConditionNetworkNotConnected: the gateways do not reach each other, or one gateway is dead.
 	ConditionNetworkNotConnected = "NetworkNotConnected"
-	// ConditionNoRoomForGateway: this cluster has no room for its gateway, or for a virtual kubelet.
+	// ConditionNoRoomForGateway: this cluster has no capacity for its gateway, or for a virtual kubelet.
 	ConditionNoRoomForGateway = string(CodeNoRoom)
-	// ConditionNamespaceDivided: a clusterSelector tells a provider's nodes apart, so Liqo may remove a namespace there.
+	// ConditionNamespaceDivided: a clusterSelector separates a provider's nodes, so Liqo may remove a namespace there.
 	ConditionNamespaceDivided = "NamespaceDivided"
 )
 
@@ -79,7 +80,7 @@ var Conditions = []string{
 	ConditionNoRoomForGateway, ConditionNamespaceDivided,
 }
 
-// Fault is what is wrong with a peering on this cluster: a condition, and in words what it is and what to do.
+// Fault describes the fault of a peering on this cluster: a condition, and a text with the fault and its remedy.
 type Fault struct {
 	Condition string `json:"condition,omitempty"`
 	Message   string `json:"message,omitempty"`

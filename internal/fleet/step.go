@@ -2,35 +2,37 @@ package fleet
 
 import "time"
 
-// Bounds of what a group has under way at once; the rest waits in order.
+// These constants bound the concurrent work of a group. The rest waits in order.
 const (
 	maxUnnamed  = 50  // scale-outs that have named no provider; more are started when half of these have
-	maxScaleIns = 100 // scale-ins on each provider that wait for pods: those stuck on a dead one hold no other up
-	// silentAfter is how long a driver may be silent before it is looked at; checkBatch bounds one look.
+	maxScaleIns = 100 // scale-ins per provider that wait for pods: a dead provider does not block other ones
+	// silentAfter is the time without a message after which a driver is checked; checkBatch bounds one check.
 	silentAfter = 2 * time.Minute
 	checkBatch  = 100
-	// Soon is when a workflow is looked at, or started again, that met an older run of its id.
+	// Soon is the pause before a workflow that met an older run of its id is checked or started again.
 	Soon = 5 * time.Second
 )
 
-// AskAfter is how long a driver waits, from its acquire or the ask before, until its group has it ask the provider
-// again; the last of them holds for all that follow. As many requests in a row without an answer end the attempt.
+// AskAfter holds the times for which a driver waits for the provider's answer before its group makes it repeat the
+// request. Each time starts at the previous request, and the last time applies to all later requests. As many
+// consecutive requests without an answer end the attempt.
 var AskAfter = []time.Duration{30 * time.Second, 60 * time.Second, 120 * time.Second}
 
-// GroupInput is one thing that happened to a group; the zero value is that time has passed.
+// GroupInput describes one thing that happened to a group. The zero value means that time has passed.
 type GroupInput struct {
 	Views       []View
 	Facts       []Fact
 	Result      *Result
 	Differences *Differences
-	// Retry sets stuck instances free.
+	// Retry releases stuck instances for another try.
 	Retry bool
 }
 
-// Step takes what happened and leaves in Commands what is to be done. It is pure: time and every result are inputs.
+// Step processes an event and leaves the work for the workflow in Commands. It is pure: time and every result are
+// inputs.
 func (l *Ledger) Step(in GroupInput, now time.Time) {
 	if d := in.Differences; d != nil && !l.Recovering && l.takes(*d) && l.Behind(d.Seen) {
-		l.revert(d.Seen, now) // before anything is counted by a state that is past
+		l.revert(d.Seen, now) // before an outdated state is counted
 		in.Differences = nil
 	}
 	l.count(now)
@@ -62,7 +64,7 @@ func (l *Ledger) Step(in GroupInput, now time.Time) {
 	}
 }
 
-// retry sets stuck instances free, and has drivers that shrink try at once.
+// retry lets stuck instances continue, and makes scale-ins try again immediately.
 func (l *Ledger) retry() {
 	for _, e := range l.Entries {
 		switch {
@@ -75,7 +77,8 @@ func (l *Ledger) retry() {
 	}
 }
 
-// expire fails what waits too long to start, and releases failed instances that CA did not delete in time.
+// expire fails instances that wait too long for their start, and releases failed instances that CA did not delete in
+// time.
 func (l *Ledger) expire(now time.Time) {
 	for _, e := range l.Entries {
 		switch due := e.expires(); {
@@ -89,7 +92,7 @@ func (l *Ledger) expire(now time.Time) {
 	}
 }
 
-// expires is when the group moves the instance by itself; zero for never.
+// expires returns the time at which the group moves the instance without a driver; zero for never.
 func (e *Entry) expires() time.Time {
 	switch {
 	case e.Phase == Failed && e.Driver.Kind == "":
@@ -101,7 +104,7 @@ func (e *Entry) expires() time.Time {
 	}
 }
 
-// drive starts the drivers that are missing, and tells the others what they must know.
+// drive starts the missing drivers, and sends the running ones the orders that they need.
 func (l *Ledger) drive(now time.Time) {
 	outs, ins := l.running(now)
 	for _, e := range l.Entries {
@@ -121,8 +124,8 @@ func (l *Ledger) drive(now time.Time) {
 	l.startScaleIns(ins, now)
 }
 
-// startScaleOuts starts the scale-outs that wait: all of them when there is room, else many together, because each
-// batch costs its group an activity and a task.
+// startScaleOuts starts the waiting scale-outs: all if they fit, else many together, because each batch costs its group
+// an activity and a task.
 func (l *Ledger) startScaleOuts(running int, now time.Time) {
 	var waiting []*Entry
 	for _, e := range l.Entries {
@@ -139,8 +142,8 @@ func (l *Ledger) startScaleOuts(running int, now time.Time) {
 	}
 }
 
-// startScaleIns starts the scale-ins that wait: all that are forced, and of the others as many as there is room for
-// beside those that run already, by provider.
+// startScaleIns starts the waiting scale-ins: all forced ones, and as many of the other ones as the bound per provider
+// permits.
 func (l *Ledger) startScaleIns(running map[string]int, now time.Time) {
 	for _, e := range l.Entries {
 		waits := e.Driver.Kind == "" && e.Phase.Shrinking() && e.Stuck == ""
@@ -151,8 +154,8 @@ func (l *Ledger) startScaleIns(running map[string]int, now time.Time) {
 	}
 }
 
-// running counts the scale-outs that have named no provider, and, by provider, the scale-ins whose Node may be there
-// still: its drain has a budget, and what is left on the provider may take for ever.
+// running counts the scale-outs without a provider and, by provider, the scale-ins whose Node may still exist. A drain
+// has a budget, but the removal of the remaining objects on the provider has no time limit.
 func (l *Ledger) running(now time.Time) (unnamed int, ins map[string]int) {
 	ins = map[string]int{}
 	for _, e := range l.Entries {
@@ -177,15 +180,15 @@ func (l *Ledger) start(e *Entry, kind DriverKind, now time.Time) {
 	l.changed(e)
 }
 
-// begins asks for the start of an instance's driver; first: none was ever started.
+// begins adds the command that starts an instance's driver. first reports that no driver was ever started before.
 func (l *Ledger) begins(e *Entry, first bool) {
 	l.Commands.Add(Command{Kind: CommandStart, Driver: e.Driver.Kind, Instance: e.Name, Generation: e.Driver.Generation,
 		First: first})
 	e.Driver.Start = l.Commands.Last
 }
 
-// silent is when the instance's driver is looked at; zero for never. One that is still to be started waits in our
-// queues.
+// silent returns the time at which the instance's driver is checked; zero for never. The time that a driver waits for
+// its start in our queues does not count.
 func (l *Ledger) silent(e *Entry) time.Time {
 	if e.Driver.Kind == "" || l.Commands.Find(e.Driver.Start) != nil {
 		return time.Time{}
@@ -193,9 +196,9 @@ func (l *Ledger) silent(e *Entry) time.Time {
 	return e.Driver.LastSeen.Add(silentAfter)
 }
 
-// inform forwards to the driver what it must know and was not told. One that is being started hears of it when it has
-// been: an order would overtake the start, and nobody would hear it. That of another life of the group says first, by
-// its view, what it is.
+// inform sends the driver new facts that it has not received. A driver that is being started gets them after its start,
+// because an order could arrive before the start and be lost. A driver of another life of the group must first send a
+// view.
 func (l *Ledger) inform(e *Entry) {
 	if starting := l.Commands.Find(e.Driver.Start) != nil; starting || !e.Driver.Generation.Known() {
 		return
@@ -209,8 +212,8 @@ func (l *Ledger) inform(e *Entry) {
 	}
 }
 
-// remind has a driver ask its provider again, which has not answered for long. The driver runs no timer of its own: few
-// wait so long. What the driver tells next sets the count back.
+// remind makes a driver repeat the request to its provider, which has not answered for long. The driver runs no timer
+// of its own, because few drivers wait so long. The driver's next view resets the count.
 func (l *Ledger) remind(e *Entry, now time.Time) {
 	d := &e.Driver
 	if d.ResendAt.IsZero() || now.Before(d.ResendAt) {
@@ -226,7 +229,7 @@ func (l *Ledger) order(e *Entry, o Order) {
 	l.Commands.Add(Command{Kind: CommandOrder, Driver: e.Driver.Kind, Instance: e.Name, Order: &o})
 }
 
-// DriverInput is what an instance's driver is started with; nil when the command is no longer wanted.
+// DriverInput returns the input of an instance's driver; nil when the command is no longer valid.
 func (l *Ledger) DriverInput(cmd Command) *DriverInput {
 	e := l.Find(cmd.Instance)
 	if e == nil || e.Driver.Generation != cmd.Generation {
@@ -237,7 +240,7 @@ func (l *Ledger) DriverInput(cmd Command) *DriverInput {
 		return in
 	}
 	in.First = cmd.First
-	in.Taken, in.Failures = map[string]int{}, l.Failures // what it remembers is made anew when it changes
+	in.Taken, in.Failures = map[string]int{}, l.Failures // l.Failures is never changed in place
 	for _, other := range l.Entries {
 		switch {
 		case other == e || other.Phase == Failed:
@@ -250,7 +253,7 @@ func (l *Ledger) DriverInput(cmd Command) *DriverInput {
 	return in
 }
 
-// cappedSpec returns the entry's spec. Its maxPrice is at most the price that was booked for the instance.
+// cappedSpec returns the entry's spec with a maxPrice of at most the price that was booked for the instance.
 func (e *Entry) cappedSpec() InstanceSpec {
 	spec := *e.Spec
 	if e.PriceCap > 0 && spec.Pays(e.PriceCap) {
@@ -259,7 +262,7 @@ func (e *Entry) cappedSpec() InstanceSpec {
 	return spec
 }
 
-// check has the drivers looked at that were silent for long.
+// check starts a check of the drivers that were silent for long.
 func (l *Ledger) check(now time.Time) {
 	if l.Commands.Has(CommandDescribe) {
 		return
@@ -275,7 +278,7 @@ func (l *Ledger) check(now time.Time) {
 	}
 }
 
-// Due is when Step must be called although nothing happened; zero for never.
+// Due returns the time at which Step must be called even if nothing happens; zero for never.
 func (l *Ledger) Due(now time.Time) time.Time {
 	next := l.Commands.Due(now)
 	switch {
@@ -288,7 +291,7 @@ func (l *Ledger) Due(now time.Time) time.Time {
 	for _, e := range l.Entries {
 		next = Earlier(Earlier(next, e.expires()), e.Driver.ResendAt)
 		if soon := e.Driver.LastSeen.Add(AskAfter[0]); e.unnamed() && soon.After(now) {
-			next = Earlier(next, soon) // one timer, armed now, will do for the ask as well
+			next = Earlier(next, soon) // one timer, set now, also serves the repeated request
 		}
 		if !checking {
 			next = Earlier(next, l.silent(e))

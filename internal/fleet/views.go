@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// take applies one view. There is one writer at any time: a view of an older generation, or of an instance that is
-// unknown or released, is answered with stop.
+// take applies one view. An instance has one writer at any time: a view of an older generation, or of an unknown or
+// released instance, is answered with a stop.
 func (l *Ledger) take(v View, now time.Time) {
 	if !l.Recovering && l.ahead(v.Generation) {
 		l.beginAnew(v.Generation.Epoch, now)
@@ -28,12 +28,13 @@ func (l *Ledger) take(v View, now time.Time) {
 	}
 }
 
-// wentOn reports whether the view is of a driver that went on when its group began anew.
+// wentOn reports whether the view comes from a driver that continued when its group was reset.
 func (e *Entry) wentOn(v View) bool {
 	return !e.Driver.Generation.Known() && e.Driver.Kind != "" && (e.Phase.Growing() || !v.Phase.Growing())
 }
 
-// goesOn takes a view of such a driver, unless it comes late: what exists is of a later attempt.
+// goesOn applies a view of such a driver, unless the view is late, because the existing objects belong to a later
+// attempt.
 func (l *Ledger) goesOn(e *Entry, v View, now time.Time) {
 	if v.Attempt >= e.Attempt || v.End != EndNone {
 		e.Driver.Generation = v.Generation
@@ -41,36 +42,36 @@ func (l *Ledger) goesOn(e *Entry, v View, now time.Time) {
 	}
 }
 
-// current takes a view of the instance's own driver.
+// current applies a view of the instance's own driver.
 func (l *Ledger) current(e *Entry, v View, now time.Time) {
 	switch {
 	case e.Driver.Kind == "":
-		if v.End == EndNone { // its start came once more when it was over, or the view is late
+		if v.End == EndNone { // its start was repeated after its end, or the view is late
 			l.stop(v)
 		}
-	case e.Driver.isOtherRun(v): // nobody noticed that the first one was terminated: whichever runs is ended
+	case e.Driver.isOtherRun(v): // the first run was terminated without notice: stop the present run
 		if l.suspect(e, now); v.End == EndNone {
 			l.stop(v)
 		}
 	case v.Sequence > e.Driver.Sequence:
 		l.accept(e, v, now)
-	case v.End == EndStopped: // an operator reset it: it is over, and knows less than it told before
+	case v.End == EndStopped: // an operator reset it: it has ended, and knows less than before
 		l.suspect(e, now)
 	}
 }
 
-// isOtherRun reports whether the view is of another run of the driver than those before.
+// isOtherRun reports whether the view comes from another run of the driver than the earlier views.
 func (d DriverRef) isOtherRun(v View) bool {
 	return !d.Began.IsZero() && !v.Began.IsZero() && !v.Began.Equal(d.Began)
 }
 
-// ahead reports whether a generation is one that this ledger has not counted yet: its history went back.
+// ahead reports whether this ledger has not counted the generation yet, so that its history was reverted.
 func (l *Ledger) ahead(g Generation) bool { return Generation{l.Epoch, l.Starts}.Before(g) }
 
-// accept makes the view the instance's state. The group has the last word when the driver has ended.
+// accept makes the view the instance's state. After the driver's end the group decides alone.
 func (l *Ledger) accept(e *Entry, v View, now time.Time) {
 	from, attempt := e.Phase, e.Attempt
-	l.drop(CommandStart, e) // it runs: one started once more would begin in the middle of what it knows nothing of
+	l.drop(CommandStart, e) // it runs: a repeated start would lack its state
 	e.Driver.Sequence, e.Driver.Began, e.Driver.LastSeen = v.Sequence, v.Began, now
 	e.Driver.Resends, e.Driver.ResendAt = 0, time.Time{}
 	v = e.atLeast(v)
@@ -91,7 +92,7 @@ func (l *Ledger) accept(e *Entry, v View, now time.Time) {
 		e.Driver = e.Driver.ended()
 		l.drop(CommandOrder, e)
 	case v.Phase == Peering:
-		e.Driver.Sent.Paused = false // it may have gone on by an earlier grant
+		e.Driver.Sent.Paused = false // an earlier grant may have moved it on
 		e.Driver.ResendAt = now.Add(AskAfter[0])
 	}
 	l.changed(e)
@@ -100,8 +101,8 @@ func (l *Ledger) accept(e *Entry, v View, now time.Time) {
 	}
 }
 
-// atLeast is the view under the attempt that was told before, when that is a later one: by a step that was called off,
-// or by a driver before it was reset.
+// atLeast returns the view with the previously reported attempt if that attempt is later: a cancelled step or a driver
+// before its reset has reported it.
 func (e *Entry) atLeast(v View) View {
 	if v.Attempt < e.Attempt {
 		if !v.replaced() {
@@ -112,17 +113,17 @@ func (e *Entry) atLeast(v View) View {
 	return v
 }
 
-// replaced reports whether the driver is over before its work is done. One that was reset does not know how far it
-// came: what exists decides, and nothing is undone before.
+// replaced reports whether the driver ended before its work was done. A driver that was reset does not know its
+// progress: the existing objects decide, and nothing is undone before.
 func (v View) replaced() bool { return v.End == EndStopped && v.Phase.Growing() }
 
-// drop takes back the commands of a kind to an instance's driver that have not been carried out.
+// drop removes the open commands of a kind for an instance's driver.
 func (l *Ledger) drop(kind CommandKind, e *Entry) {
 	l.Commands.Drop(func(c Command) bool { return c.Kind == kind && c.Instance == e.Name })
 }
 
-// outdated answers a driver of another generation than the current one. Once it has ended, what it names is undone, and
-// the start that met it is asked for again.
+// outdated processes a view of another generation than the current one. A running driver is stopped. After its end its
+// attempts are undone, and the start that it blocked is repeated.
 func (l *Ledger) outdated(e *Entry, v View, now time.Time) {
 	switch {
 	case v.End == EndNone:
@@ -135,7 +136,7 @@ func (l *Ledger) outdated(e *Entry, v View, now time.Time) {
 		l.changed(e)
 		l.moved(e, from, "view", nil)
 		return
-	case e.Phase.Shrinking(): // what it made is the scale-in's to take back
+	case e.Phase.Shrinking(): // the scale-in removes its objects
 		l.undo(e, v.Abandoned...)
 	case v.End == EndStopped && (e.Phase != Ready || v.Attempt != e.Attempt):
 		l.undo(e, append(slices.Clone(v.Abandoned), v.attempt(l.Group))...)
@@ -150,8 +151,8 @@ func (l *Ledger) outdated(e *Entry, v View, now time.Time) {
 	l.beginsAgain(e)
 }
 
-// endedEarlier takes the end of a driver that ran when the group began anew. One that was stopped on its way may have
-// joined since what exists was listed: it is looked at first.
+// endedEarlier processes the end of a driver that ran when the group was reset. A driver that was stopped during its
+// Join may have finished since the objects were listed, so it is checked first.
 func (e *Entry) endedEarlier(v View, now time.Time) {
 	if e.Driver.Kind != "" && v.replaced() && v.Phase == Joining && !e.Leaving {
 		e.Driver.Stopped, e.Driver.LastSeen = true, now.Add(-silentAfter)
@@ -160,7 +161,7 @@ func (e *Entry) endedEarlier(v View, now time.Time) {
 	e.Driver = DriverRef{}
 }
 
-// beginsAgain asks for the start of a driver that has not told anything yet.
+// beginsAgain repeats the start of a driver that has not reported anything yet.
 func (l *Ledger) beginsAgain(e *Entry) {
 	if e.Driver.Kind != "" && e.Driver.Generation.Known() && e.Driver.Sequence == 0 {
 		l.drop(CommandStart, e)
@@ -168,8 +169,8 @@ func (l *Ledger) beginsAgain(e *Entry) {
 	}
 }
 
-// stopUnknown answers the driver of an instance that the group does not know. What its attempt may have made is left to
-// the observer, which adopts what is finished: a driver that was reset does not know how far it came.
+// stopUnknown stops the driver of an instance that the group does not know. After the driver's end the observer decides
+// about its objects and adopts finished ones, because a driver that was reset does not know its progress.
 func (l *Ledger) stopUnknown(v View) {
 	if v.End == EndNone {
 		l.stop(v)
@@ -188,9 +189,10 @@ func (l *Ledger) stop(v View) {
 		Order: &Order{Generation: v.Generation, Stop: true}})
 }
 
-// takesBack reports whether an unknown instance is driven since an earlier epoch, still grows or just became Ready, was
-// never released in this one, and is not being undone. One that still grows must fit below max, and be of an epoch
-// whose history was not reverted. A Ready instance is adopted, because existing objects decide.
+// takesBack reports whether the group adopts an unknown instance from its driver's view. The driver must be of an
+// earlier epoch, and the instance must be growing or just Ready, not released in this epoch and not being undone. A
+// growing instance must fit below max, and its epoch's history must not have been reverted. A Ready instance is adopted
+// because existing objects decide.
 func (l *Ledger) takesBack(v View) bool {
 	if !isInstanceOf(v.Instance, l.Group) || !EpochBefore(v.Generation.Epoch, l.Epoch) || l.Recovering ||
 		l.wasReleased(v.Instance) || l.undoes(v.attempt(l.Group)) || l.Spec == nil ||
@@ -200,7 +202,7 @@ func (l *Ledger) takesBack(v View) bool {
 	return l.mayGrowBy(v) || v.Phase == Ready && v.End == EndFinal
 }
 
-// mayGrowBy reports whether the driver of a view that this ledger does not know may go on.
+// mayGrowBy reports whether the driver of an unknown instance's view may continue.
 func (l *Ledger) mayGrowBy(v View) bool {
 	return v.Phase.Growing() && v.End == EndNone && l.Target() < l.Spec.Max &&
 		EpochBefore(l.Reverted, v.Generation.Epoch)
@@ -214,7 +216,7 @@ func (l *Ledger) takeBack(v View, now time.Time) {
 	l.accept(e, v, now)
 }
 
-// driver is the kind of workflow that tells the view.
+// driver returns the kind of the workflow that sends the view.
 func (v View) driver() DriverKind {
 	if v.Phase.Shrinking() {
 		return ScaleIn
@@ -226,25 +228,25 @@ func (v View) attempt(group string) Attempt {
 	return Attempt{Group: group, Instance: v.Instance, Number: v.Attempt, Provider: v.Offer.from()}
 }
 
-// Chosen is the view that Select tells with its choice, before the provider is asked.
+// Chosen returns the view that Select sends with its choice, before the request to the provider.
 func (v View) Chosen(o Offer) View {
 	v.Phase, v.Attempt, v.Offer = Peering, v.Attempt+1, o.Told()
 	return v
 }
 
-// Joined is the view that Join tells when the Node is Ready.
+// Joined returns the view that Join sends when the Node is Ready.
 func (v View) Joined() View {
 	v.Phase, v.Failure, v.End = Ready, nil, EndFinal
 	return v
 }
 
-// Returned is the view that Return tells when nothing is left.
+// Returned returns the view that Return sends when all objects are removed.
 func (v View) Returned() View {
 	v.Phase, v.Stuck, v.End = Released, "", EndFinal
 	return v
 }
 
-// undo has what attempts may have left behind taken back, each once.
+// undo starts the undo of attempts that may have left objects behind, each once.
 func (l *Ledger) undo(e *Entry, left ...Attempt) {
 	before := e.Undone
 	for _, at := range left {
