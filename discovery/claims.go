@@ -9,9 +9,9 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// claim is an offer whose cluster calls itself its provider. A cluster's id is what it says it is, so of two claims of
-// one id neither is believed by itself: the one counts that is declared by who owns the offers, or else the one by
-// whose credentials we are peered with the provider.
+// claim pairs an offer with the provider id that the offer's cluster reports. A cluster can report any id, so settle
+// trusts neither of two claims of one id on that report alone. It prefers the claim that the owner of the offers
+// declares, then the claim with the credentials of the existing peering.
 type claim struct {
 	source   string
 	offer    fleet.Offer
@@ -20,7 +20,8 @@ type claim struct {
 
 func (c *claim) String() string { return c.source + "/" + c.offer.Name }
 
-// settle keeps one claim of each provider, in the order of the offers' names, and turns the others into Problems.
+// settle keeps one claim of each provider, in the order of the offers' names, and turns the rejected claims into
+// Problems.
 func settle(ctx context.Context, claims []claim, problems []Problem,
 	peered func(context.Context) ([]fleet.Provider, error)) ([]fleet.Offer, []Problem, error) {
 	byProvider := map[string][]*claim{}
@@ -33,7 +34,7 @@ func settle(ctx context.Context, claims []claim, problems []Problem,
 	var peers []fleet.Provider
 	if twice && peered != nil {
 		var err error
-		if peers, err = peered(ctx); err != nil { // then only a declaration counts
+		if peers, err = peered(ctx); err != nil { // without the peerings, only a declaration counts
 			problems = append(problems, NewProblem("", "", "peerings cannot be listed: %v", err))
 		}
 	}
@@ -61,8 +62,8 @@ func settle(ctx context.Context, claims []claim, problems []Problem,
 	return kept, problems, nil
 }
 
-// holderOf is the claim that counts, and why; nil when that cannot be told. Of several that are declared the first
-// source's counts, unless that one has two.
+// holderOf returns the preferred claim and the reason, or nil when no claim can be preferred. Of several declared
+// claims it prefers the first source's claim, unless the first source declares two.
 func holderOf(same []*claim, peers []fleet.Provider) (*claim, string) {
 	declared := slices.DeleteFunc(slices.Clone(same), func(c *claim) bool { return !c.declared })
 	if len(declared) == 1 || len(declared) > 1 && declared[0].source != declared[1].source {

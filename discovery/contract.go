@@ -6,16 +6,16 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/strictyaml"
 )
 
-// ContractVersion is the version of what a provider's agent and a consumer exchange: the offer in the ConfigMap
-// PublishedName and the requests and answers of the discovery server. Agent and consumer belong to different
-// organisations and are upgraded at different times.
+// ContractVersion is the version of the data that a provider's agent and a consumer exchange: the offer in the
+// ConfigMap PublishedName, and the requests and responses of the discovery server. Agent and consumer belong to
+// different organisations and are upgraded at different times.
 //
 // Each release with a new field raises the version by one. A writer sets Requires only if a reader that does not know
 // the field would act wrongly.
 const ContractVersion = 1
 
-// Contract says by which version of the contract a document was written. A reader ignores fields that it does not know
-// if the version is later than its own.
+// Contract holds the versions of the contract for which a document was written. A reader ignores unknown fields if the
+// document's version is later than its own.
 type Contract struct {
 	// Version is the writer's ContractVersion; 0 or absent means 1.
 	Version int `json:"contract,omitempty"`
@@ -23,17 +23,17 @@ type Contract struct {
 	Requires int `json:"requiresContract,omitempty"`
 }
 
-// ContractOf reads the versions alone, of a document whose other fields a later version may have changed.
+// ContractOf decodes only the versions, because a later version may have changed the other fields.
 func ContractOf(document []byte) (c Contract) {
-	_ = json.Unmarshal(document, &c) // the caller decodes the document too, and reports that error
+	_ = json.Unmarshal(document, &c) // the caller also decodes the document, and reports that error
 	return c
 }
 
 // Later reports whether the document may have fields that this build does not know.
 func (c Contract) Later() bool { return c.Version > ContractVersion }
 
-// VersionFaults returns what is wrong with the versions. A document that requires a later contract is refused whole,
-// because the part that this build knows would mislead.
+// VersionFaults returns the faults of the versions. A document that requires a later contract is refused whole, because
+// the fields that this build knows would mislead.
 func (c Contract) VersionFaults() (faults strictyaml.Faults) {
 	if c.Version < 0 {
 		faults.Add("contract", "is %d: it begins with 1", c.Version)

@@ -7,7 +7,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// CopyOffer is a deep copy, so that sources can hand out what they keep.
+// CopyOffer returns a deep copy, so that a source can return its stored offers safely.
 func CopyOffer(o fleet.Offer) fleet.Offer {
 	o.Lendable = o.Lendable.DeepCopy()
 	o.LargestNodes = slices.Clone(o.LargestNodes)

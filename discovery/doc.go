@@ -1,13 +1,13 @@
-// Package discovery knows which provider clusters offer capacity, and on what terms.
+// Package discovery finds the provider clusters that offer capacity, and their terms.
 //
-// A Source lists offers as somebody wrote them down: a file (discovery/file), labelled Secrets (discovery/secrets),
-// the discovery server's API (discovery/client). What they say about an offer's cluster is not trusted: Resolve
-// reads the provider id from each cluster itself, over the offer's credentials, and makes a Catalog of the Source.
-// Merge makes one Catalog of several.
+// A Source lists offers as they are written: in a file (discovery/file), in labelled Secrets (discovery/secrets) or
+// behind the discovery server's API (discovery/client). The provider ids in these offers are not trusted: Resolve reads
+// the provider id from each cluster over the offer's credentials, and makes a Catalog of the Source. Merge makes one
+// Catalog of several.
 //
 //	Source -> Resolve (expired? identify, bounded and cached; two of one provider? epoch) -> Catalog
 //	Catalog, Catalog, ... -> Merge -> Catalog
 //
-// One bad offer never hides the others: it is left out and reported as a Problem that names it. Nothing in an offer, a
-// Problem or an error is a secret: credentials are references only.
+// One bad offer never hides the valid offers: it is omitted and reported as a Problem that names it. No offer, Problem
+// or error contains a secret: credentials are references only.
 package discovery

@@ -9,14 +9,14 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// Epoch is a short fingerprint of an offer's content, its provider included: equal offers have equal epochs, whatever
-// the order of their maps or the spelling of their quantities.
+// Epoch returns a short fingerprint of an offer's content, including its provider. Equal offers have equal epochs: the
+// order of maps and the spelling of quantities do not matter.
 func Epoch(o fleet.Offer) string {
 	o.Epoch, o.ReadAt = "", time.Time{}
 	if o.Expires != nil {
 		o.Expires = new(o.Expires.UTC())
 	}
-	b, err := json.Marshal(o) // an Offer holds nothing that cannot be marshalled, but a price could be no number
+	b, err := json.Marshal(o) // only a price that is NaN or infinite cannot be marshalled
 	if err != nil {
 		b = []byte(o.Name)
 	}

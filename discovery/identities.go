@@ -19,9 +19,9 @@ import (
 
 var errStillBusy = errors.New("its provider is still being identified; it serves as soon as that is done")
 
-// identities remembers which cluster credentials lead to. One answer belongs to one version of the credentials and is
-// believed for a bounded time, a failure for a shorter one, so that a dead provider does not cost every Discover a full
-// time-out. Equal questions at the same time are asked once.
+// identities caches the id of the cluster to which credentials lead. An entry is valid for one version of the
+// credentials and for a bounded time. The time is shorter for a failure, so that a dead provider does not cost every
+// Discover a full timeout. Concurrent requests for the same credentials share one identification.
 type identities struct {
 	identifier Identifier
 	options    Options
@@ -46,11 +46,11 @@ func newIdentities(identifier Identifier, options Options) *identities {
 	}
 }
 
-// askedAgainFor is how long a call waits for a cluster that is asked again, before it makes do with the last answer: a
-// provider that has died must not hold up the others' offers each time.
+// askedAgainFor bounds how long a call waits for a renewed identification before it uses the cached answer. A dead
+// provider must not delay the offers of all providers each time.
 const askedAgainFor = time.Second
 
-// of blocks until the id is known, the identification has failed, or ctx ends.
+// of returns the id of the cluster. It blocks until the id is known, the identification has failed, or ctx ends.
 func (i *identities) of(ctx context.Context, credentials fleet.Credentials) (string, error) {
 	version, err := i.version(ctx, credentials)
 	if err != nil {
@@ -61,7 +61,7 @@ func (i *identities) of(ctx context.Context, credentials fleet.Credentials) (str
 	if fresh {
 		return last.id, last.err
 	}
-	// The flight outlives this caller: its answer also serves the others and the next call.
+	// The flight outlives this caller: its answer also serves concurrent callers and the next call.
 	flight := i.flights.DoChan(reference+" "+version, func() (any, error) {
 		if known, ok := i.remembered(reference, version); ok {
 			return known.id, known.err
@@ -95,7 +95,7 @@ func (i *identities) of(ctx context.Context, credentials fleet.Credentials) (str
 	}
 }
 
-// remembered is the last answer for this version, if there was one, and whether it is believed without asking again.
+// remembered returns the last answer for this version, zero if there was none, and whether the answer is still valid.
 func (i *identities) remembered(reference, version string) (last identity, fresh bool) {
 	found, _ := i.known.Get(reference)
 	last, _ = found.(identity)
@@ -105,7 +105,8 @@ func (i *identities) remembered(reference, version string) (last identity, fresh
 	return last, i.options.Now().Before(last.until)
 }
 
-// maxKnown is more than a source lists: one too many, and none would be known the next time all are asked for.
+// maxKnown exceeds the number of offers in a source. A smaller cache would miss on every call, because each call reads
+// all offers in the same order.
 const maxKnown = 32768
 
 func (i *identities) remember(reference, version, id string, err error) {
@@ -116,7 +117,8 @@ func (i *identities) remember(reference, version, id string, err error) {
 	i.known.Add(reference, identity{version: version, id: id, err: err, until: i.options.Now().Add(keep)})
 }
 
-// version tells contents of credentials apart without keeping them.
+// version returns a fingerprint of the contents of the credentials, so that changes are detected without keeping the
+// contents. It returns "" for a Secret when Options.SecretVersion is nil.
 func (i *identities) version(ctx context.Context, c fleet.Credentials) (string, error) {
 	switch {
 	case c.KubeconfigFile != "":
@@ -157,7 +159,7 @@ func fileVersion(path string) (string, error) {
 
 func referenceOf(c fleet.Credentials) string {
 	b, err := json.Marshal(c)
-	if err != nil { // Credentials are strings
+	if err != nil { // cannot happen: Credentials holds only strings
 		return fmt.Sprint(c)
 	}
 	return string(b)

@@ -9,15 +9,15 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// NamedCatalog is a Catalog with a name for Problems. *Resolved is one.
+// NamedCatalog is a Catalog with a name for Problems. *Resolved implements it.
 type NamedCatalog interface {
 	Catalog
 	Name() string
 }
 
-// Merge joins catalogs and asks them in parallel. Order them by trust in their writers: of a provider that several
-// declare, the first one's offer counts. A catalog that fails is a Problem while another answers; Merge fails when all
-// fail.
+// Merge joins catalogs and queries them in parallel. Order them by trust in their writers: if several declare one
+// provider, the first catalog's offer counts. A failed catalog is a Problem while another succeeds; Merge fails when
+// all fail.
 func Merge(catalogs ...NamedCatalog) Catalog { return merged(catalogs) }
 
 type merged []NamedCatalog
@@ -54,7 +54,7 @@ func (m merged) Offers(ctx context.Context) ([]fleet.Offer, []Problem, error) {
 	return settle(ctx, claims, problems, m.peered())
 }
 
-// claimsOf are a catalog's offers as claims; those of one that is not Resolved declare nothing.
+// claimsOf returns a catalog's offers as claims. The claims declare nothing if the catalog is not *Resolved.
 func claimsOf(ctx context.Context, c NamedCatalog) (claims []claim, problems []Problem, err error) {
 	if r, ok := c.(*Resolved); ok {
 		return r.claims(ctx)
@@ -66,7 +66,7 @@ func claimsOf(ctx context.Context, c NamedCatalog) (claims []claim, problems []P
 	return claims, problems, err
 }
 
-// peered is the first catalog's way to know the peerings.
+// peered returns the function of the first catalog that can list the peerings, or nil.
 func (m merged) peered() func(context.Context) ([]fleet.Provider, error) {
 	for _, c := range m {
 		if r, ok := c.(*Resolved); ok && r.options.Peered != nil {

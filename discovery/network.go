@@ -11,30 +11,31 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/strictyaml"
 )
 
-// NetworkSpec is an offer's network as people write it: its mode, and how the two gateways find each other. All but the
-// mode is for mode gateway only.
+// NetworkSpec describes an offer's network as people write it: its mode, and how the two gateways find each other. All
+// fields except the mode apply to mode gateway only.
 type NetworkSpec struct {
-	// Mode is gateway (default: made and removed with the peering), existing (made by others, and connected) or none.
+	// Mode is gateway (default: created and removed with the peering), existing (managed elsewhere, and connected) or
+	// none.
 	Mode fleet.NetworkMode `json:"mode,omitempty" validate:"omitempty,oneof=gateway existing none"`
-	// ServerLocation is which cluster's gateway the other one dials: provider (default) or consumer.
+	// ServerLocation selects the cluster whose gateway the other gateway dials: provider (default) or consumer.
 	ServerLocation string `json:"serverLocation,omitempty" validate:"omitempty,oneof=provider consumer"`
-	// ServiceType is how that gateway is exposed. Default LoadBalancer.
+	// ServiceType selects how the server's gateway is exposed. Default LoadBalancer.
 	ServiceType string `json:"serviceType,omitempty" validate:"omitempty,oneof=LoadBalancer NodePort ClusterIP"`
-	// ServicePort is its Service's UDP port; absent means 51840.
+	// ServicePort is the UDP port of the gateway's Service; absent means 51840.
 	ServicePort int `json:"servicePort,omitempty" validate:"gte=0,lte=65535"`
-	// NodePort fixes the port of type NodePort.
+	// NodePort fixes the port for ServiceType NodePort.
 	NodePort int `json:"nodePort,omitempty" validate:"gte=0,lte=65535"`
-	// LoadBalancerIP asks for an address of type LoadBalancer.
+	// LoadBalancerIP requests an address for ServiceType LoadBalancer.
 	LoadBalancerIP string `json:"loadBalancerIP,omitempty" validate:"omitempty,ipaddress"`
 	// ClientAddress is dialed instead of the address that the Service gets: an IP address or a DNS name.
 	ClientAddress string `json:"clientAddress,omitempty" validate:"omitempty,address"`
 	// ClientPort is dialed instead of the Service's port.
 	ClientPort int `json:"clientPort,omitempty" validate:"gte=0,lte=65535"`
-	// MTU is the tunnel's; absent means 1340.
+	// MTU is the MTU of the tunnel; absent means 1340.
 	MTU int `json:"mtu,omitempty" validate:"omitempty,gte=576,lte=9000"`
 }
 
-// Addresses are those that the network names, by field.
+// Addresses returns the addresses in the network, by field.
 func (n *NetworkSpec) Addresses() map[string]string {
 	named := map[string]string{}
 	if n != nil && n.LoadBalancerIP != "" {
@@ -46,7 +47,7 @@ func (n *NetworkSpec) Addresses() map[string]string {
 	return named
 }
 
-// check returns what struct tags cannot find; at comes before the paths.
+// check returns the faults that struct tags cannot find; at is the prefix of the paths.
 func (n *NetworkSpec) check(at string) (faults strictyaml.Faults) {
 	if n == nil {
 		return nil
@@ -63,8 +64,8 @@ func (n *NetworkSpec) check(at string) (faults strictyaml.Faults) {
 	return faults
 }
 
-// network is the network as the domain carries it, with the virtual kubelets' options; nil when the offer says nothing
-// of either.
+// network returns the network as the domain represents it, with the virtual kubelets' options. It is nil when the offer
+// sets neither.
 func (s Spec) network() *fleet.Network {
 	options := struct {
 		NetworkSpec
@@ -78,7 +79,7 @@ func (s Spec) network() *fleet.Network {
 	out := &fleet.Network{Mode: options.Mode}
 	options.Mode = ""
 	if options.NetworkSpec != (NetworkSpec{}) || options.VirtualKubelet != "" {
-		out.Options, _ = json.Marshal(options) // text and numbers can always be written
+		out.Options, _ = json.Marshal(options) // strings and numbers can always be marshalled
 	}
 	return out
 }

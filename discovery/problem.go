@@ -9,25 +9,25 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/shorten"
 )
 
-// Problem is why an offer is not served, or why a whole source cannot be trusted as it is. It is for people, and may
-// enter workflow histories.
+// Problem explains why an offer is not served, or why a whole source cannot be trusted in its present state. It is
+// written for people, and may enter workflow histories.
 type Problem struct {
 	// Source is the name of the offer's Source.
 	Source string `json:"source,omitempty"`
-	// Offer is the offer's name; empty when the whole source is meant, several joined by ", ".
+	// Offer is the offer's name; several are joined by ", ". It is empty when the Problem concerns the whole source.
 	Offer string `json:"offer,omitempty"`
-	// Message says what is wrong and what to do, in at most 500 characters; only a refused document has one line per
-	// fault, at most 40.
+	// Message states the fault and its remedy in at most 500 characters. Only a refused document has one line per fault,
+	// at most 40.
 	Message string `json:"message"`
 }
 
-// NewProblem is a Problem that is cut to what is kept.
+// NewProblem returns a Problem whose text is cut to the maximum length.
 func NewProblem(source, offer, format string, args ...any) Problem {
 	return Problem{Source: source, Offer: shorten.Words(offer, maxMessage),
 		Message: shorten.Words(fmt.Sprintf(format, args...), maxMessage)}
 }
 
-// String is "source: offer: message".
+// String returns "source: offer: message".
 func (p Problem) String() string {
 	parts := make([]string, 0, 3)
 	if p.Source != "" {

@@ -15,27 +15,27 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/jsonguard"
 )
 
-// PublishedName is the ConfigMap in a consumer's tenant namespace, on the provider, in which the provider's agent
-// publishes its offers where there is no discovery server: one key for each hub of the consumer.
+// PublishedName is the ConfigMap in a consumer's tenant namespace, on the provider. Without a discovery server, the
+// provider's agent publishes its offers there: one key for each hub of the consumer.
 const PublishedName = "liqo-autoscaler-offer"
 
-// Published is what an agent publishes to one hub.
+// Published is the document that an agent publishes to one hub.
 type Published struct {
 	Spec
 	Contract
-	// TTLSeconds is how long it holds after it was last renewed.
+	// TTLSeconds is the validity of the offer after its last renewal.
 	TTLSeconds int64 `json:"ttlSeconds"`
-	// Renewed differs from one renewal to the next. It is by the agent's clock, and compared with no other.
+	// Renewed differs from one renewal to the next. It is the agent's time and is compared with no other clock.
 	Renewed time.Time `json:"renewed"`
 }
 
-// PublishedReader reads what the provider behind the credentials has published to this cluster, under a name and a key.
-// activities/backend/liqo is one.
+// PublishedReader reads the document that a provider has published to this cluster under a name and a key. The
+// credentials select the provider. activities/backend/liqo implements it.
 type PublishedReader interface {
 	Published(ctx context.Context, credentials fleet.Credentials, name, key string) (document string, err error)
 }
 
-// Bounds of what a provider publishes, and of the time to read it.
+// These constants bound a published document and the time to read it.
 const (
 	maxPublished      = 64 << 10 // bytes
 	maxPublishedTTL   = 24 * 60 * 60
@@ -43,9 +43,9 @@ const (
 	askPublishedAgain = 10 * time.Second
 )
 
-// measured completes offers whose amounts their providers measure and publish.
+// measured completes offers with the amounts that their providers measure and publish.
 type measured struct {
-	reader PublishedReader // nil: nobody can read them
+	reader PublishedReader // nil: the backend cannot read them
 	hub    string
 	now    func() time.Time
 
@@ -53,12 +53,12 @@ type measured struct {
 	seen map[string]sighting // by credentials
 }
 
-// sighting is what was published, and when it was first seen so.
+// sighting is a published document, and the time at which we first saw it.
 type sighting struct {
 	document string
 	at       time.Time
 	offer    Published
-	// err is why it could not be read the last time, and asked when that was.
+	// err is the error of the last read, made at asked.
 	err   error
 	asked time.Time
 }
@@ -67,8 +67,8 @@ func (s sighting) over(now time.Time) bool {
 	return now.Sub(s.at) >= time.Duration(s.offer.TTLSeconds)*time.Second
 }
 
-// complete fills in what the provider publishes. What cannot be read is believed until its time is over; an agent that
-// was killed stops renewing. Blocks for one request, two seconds at most.
+// complete fills in the values that the provider publishes. After a failed read, the last document stays valid until
+// its TTL has expired; a killed agent stops renewing its document. Blocks for one request, two seconds at most.
 func (m *measured) complete(ctx context.Context, o *fleet.Offer) error {
 	if m.reader == nil {
 		return errors.New("its lendable is measured, which only a real provider can be asked for: use --backend liqo")
@@ -94,8 +94,8 @@ func (m *measured) complete(ctx context.Context, o *fleet.Offer) error {
 	return nil
 }
 
-// look reads what is published now. Where that fails it remembers what was seen last, and asks again after a while: a
-// dead provider must not hold up every choice.
+// look reads the published document. After a failure it returns the last document, and does not retry for
+// askPublishedAgain: a dead provider must not delay every choice.
 func (m *measured) look(ctx context.Context, o *fleet.Offer) sighting {
 	key := referenceOf(o.Credentials)
 	m.mu.Lock()
@@ -112,7 +112,7 @@ func (m *measured) look(ctx context.Context, o *fleet.Offer) sighting {
 	if err == nil && document != last.document {
 		now = sighting{document: document, at: m.now(), asked: m.now()}
 		if now.offer, now.err = parsePublished(document); now.err != nil {
-			now.document = "" // it is the provider's word that what was there before no longer holds
+			now.document = "" // the provider has withdrawn the previous document
 		}
 	}
 	m.mu.Lock()
@@ -121,7 +121,8 @@ func (m *measured) look(ctx context.Context, o *fleet.Offer) sighting {
 	return now
 }
 
-// parsePublished does not trust what it reads. Keys that it does not know are a later agent's.
+// parsePublished decodes and validates an untrusted document. Unknown keys may come from a later agent, and are
+// accepted.
 func parsePublished(document string) (Published, error) {
 	var p Published
 	if len(document) > maxPublished {

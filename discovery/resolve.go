@@ -13,28 +13,29 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// Options tune Resolve. Zero values mean the defaults.
+// Options configures Resolve. Zero values select the defaults.
 type Options struct {
-	// Parallel bounds how many clusters are asked for their id at once, over all callers. Default 8.
+	// Parallel bounds the concurrent identifications over all callers. Default 8.
 	Parallel int
 	// PerOffer bounds the identification of one cluster. Default 5s.
 	PerOffer time.Duration
-	// Wait bounds how long one call of Offers waits for identifications; those not done by then go on by themselves and
-	// serve the next call. Default 10s.
+	// Wait bounds how long one call of Offers waits for identifications. Unfinished identifications continue, and serve
+	// the next call. Default 10s.
 	Wait time.Duration
-	// KeepID is how long a cluster's id is believed without asking again. Default 10m.
+	// KeepID is how long a cluster's id is cached. Default 10m.
 	KeepID time.Duration
-	// KeepFailure is how long a failed identification is not tried again. Default 30s.
+	// KeepFailure is how long a failed identification is not retried. Default 30s.
 	KeepFailure time.Duration
-	// SecretVersion tells versions of a Secret's key apart, for example by a hash of its content or the Secret's
-	// resourceVersion: a new version is identified at once. nil: Secrets are asked again after KeepID and KeepFailure.
+	// SecretVersion returns a version of a Secret's key, for example a hash of its content or the Secret's
+	// resourceVersion. A new version causes an immediate identification. nil: Secrets are identified again after KeepID or
+	// KeepFailure.
 	SecretVersion func(ctx context.Context, ref fleet.SecretRef) (string, error)
-	// Peered lists the providers that we are peered with, by the credentials that the peerings were made with. It is asked
-	// only when two offers are of one provider. nil: none is known.
+	// Peered lists the providers of the existing peerings, with the credentials that made the peerings. It is called only
+	// when two offers have one provider. nil: the peerings are unknown.
 	Peered func(ctx context.Context) ([]fleet.Provider, error)
-	// Hub is the installation for which providers measure what they offer. Default "default".
+	// Hub is the hub for which providers measure their offers. Default "default".
 	Hub string
-	// Now is the clock. Default time.Now.
+	// Now returns the current time. Default time.Now.
 	Now func() time.Time
 }
 
@@ -63,9 +64,8 @@ type Resolved struct {
 	last  *listing   // nil before the source has answered
 }
 
-// Resolve makes a Catalog of a Source: it leaves out expired offers, asks every cluster for its id, and settles which
-// offer serves of a provider that is offered more than once (claims.go). Keep one for the life of the process: it
-// remembers the ids.
+// Resolve makes a Catalog of a Source: it omits expired offers, identifies every cluster, and selects one of several
+// offers of one provider (claims.go). Keep one for the life of the process: it caches the ids.
 func Resolve(source Source, identifier Identifier, options Options) *Resolved {
 	options = options.withDefaults()
 	reader, _ := identifier.(PublishedReader)
@@ -73,7 +73,7 @@ func Resolve(source Source, identifier Identifier, options Options) *Resolved {
 		measured: &measured{reader: reader, hub: options.Hub, now: options.Now, seen: map[string]sighting{}}}
 }
 
-// Name is the source's name.
+// Name returns the source's name.
 func (r *Resolved) Name() string { return r.source.Name() }
 
 // Offers implements Catalog.
@@ -85,15 +85,16 @@ func (r *Resolved) Offers(ctx context.Context) ([]fleet.Offer, []Problem, error)
 	return settle(ctx, claims, problems, r.options.Peered)
 }
 
-// listing is what a source has answered.
+// listing is one result of Source.List.
 type listing struct {
 	offers   []fleet.Offer
 	problems []Problem
 	err      error
 }
 
-// list asks the source. Once it has answered, an error too, a later answer is waited for as briefly as a cluster's that
-// is asked again: a source that hangs must not hold up the others' offers each time. Its last answer serves meanwhile.
+// list returns the source's offers. Until the source's first result, even an error, list waits for ctx. After the first
+// result it waits for askedAgainFor at most, and then returns the previous result: a source that hangs must not delay
+// the offers of all sources each time.
 func (r *Resolved) list(ctx context.Context) ([]fleet.Offer, []Problem, error) {
 	r.mu.Lock()
 	l := r.last
@@ -119,7 +120,7 @@ func (r *Resolved) list(ctx context.Context) ([]fleet.Offer, []Problem, error) {
 	return offers, slices.Concat(l.problems, late), l.err
 }
 
-// ask asks the source, also when the one who began it has gone: the answer serves the next call.
+// ask lists the source. It continues when its first caller has gone, because the result also serves the next call.
 func (r *Resolved) ask(ctx context.Context) *listing {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), sharedFor)
 	defer cancel()
@@ -131,7 +132,7 @@ func (r *Resolved) ask(ctx context.Context) *listing {
 	return &l
 }
 
-// claims are the offers as their clusters identify themselves.
+// claims returns the offers with the ids that their clusters report.
 func (r *Resolved) claims(ctx context.Context) ([]claim, []Problem, error) {
 	listed, problems, err := r.list(ctx)
 	if err != nil {
@@ -169,7 +170,7 @@ func (r *Resolved) claims(ctx context.Context) ([]claim, []Problem, error) {
 	return claims, problems, nil
 }
 
-// identified is what is wrong with how an offer's cluster has identified itself.
+// identified returns the fault in how an offer's cluster has identified itself, or nil.
 func identified(o fleet.Offer, id string, err error) error {
 	switch {
 	case err != nil:

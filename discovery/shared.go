@@ -11,13 +11,14 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// Recent is how old the offers may be by which a provider is chosen. The provider has the last word, by its newest one.
+// Recent bounds the age of the offers from which a provider is chosen. The provider itself decides by its newest offer.
 const Recent = 5 * time.Second
 
-// sharedFor bounds one question, which outlives those who wait for it.
+// sharedFor bounds one shared request, which outlives its callers.
 const sharedFor = 30 * time.Second
 
-// Shared is a Catalog of whose answers many make use: how often its sources are asked does not depend on how many ask.
+// Shared is a Catalog that shares each answer between many callers: the number of callers does not change how often the
+// sources are queried.
 type Shared struct {
 	catalog Catalog
 	flights singleflight.Group
@@ -26,7 +27,7 @@ type Shared struct {
 	last answer
 }
 
-// answer is what the catalog said, and when it was asked.
+// answer is one result of the catalog, and the time of its request.
 type answer struct {
 	at       time.Time
 	offers   []fleet.Offer
@@ -37,8 +38,8 @@ type answer struct {
 // Share makes a Shared. Keep one for the life of the process.
 func Share(catalog Catalog) *Shared { return &Shared{catalog: catalog} }
 
-// Within is a Catalog that answers what the shared one was asked at most age ago, errors too, or asks it. With age 0 it
-// asks, and joins those who have just asked.
+// Within returns a Catalog that reuses the shared answer, even an error, if its request is at most age old. Otherwise
+// it queries the shared catalog. With age 0 it always queries, and joins a query that is running.
 func (s *Shared) Within(age time.Duration) Catalog { return recent{s, age} }
 
 type recent struct {
@@ -67,7 +68,7 @@ func (r recent) Offers(ctx context.Context) ([]fleet.Offer, []Problem, error) {
 	return offers, slices.Clone(a.problems), a.err
 }
 
-// ask asks the catalog, also when the one who began it has gone: others wait for the same answer.
+// ask queries the catalog. It continues when its first caller has gone, because other callers wait for the same answer.
 func (s *Shared) ask(ctx context.Context) answer {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), sharedFor)
 	defer cancel()

@@ -10,54 +10,57 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/strictyaml"
 )
 
-// Spec is an offer as people write it: in the offers file and to the discovery server. Which provider it is of is read
-// from the cluster itself, and may be declared.
+// Spec is an offer as people write it: in the offers file and to the discovery server. The provider id is read from the
+// cluster; the offer may also declare it.
 type Spec struct {
-	// Name names the offer to people: a DNS-1123 subdomain, unique in its source.
+	// Name identifies the offer to people: a DNS-1123 subdomain, unique in its source.
 	Name string `json:"name" validate:"required,offername"`
-	// Credentials say where the access to the provider lies; exactly one of the two forms.
+	// Credentials locates the access to the provider, in exactly one of two forms.
 	Credentials CredentialsSpec `json:"credentials"`
-	// Provider declares the id, of a cluster its Liqo cluster id, that the credentials must lead to: whoever else says
-	// that it is this provider cannot take its place.
+	// Provider declares the id to which the credentials must lead; for a cluster, its Liqo cluster id. Another cluster
+	// that reports this id cannot replace the provider.
 	Provider string `json:"provider,omitempty" validate:"omitempty,dnslabel"`
-	// Lendable is the whole amount on offer: cpu, memory and pods at least, because every node has them.
+	// Lendable is the total amount on offer: at least cpu, memory and pods, because every node has them.
 	Lendable corev1.ResourceList `json:"lendable,omitempty" validate:"required_without=Measured,max=64"`
-	// Measured, in place of Lendable: the provider's agent publishes what it has, and its labels and prices, as far as
-	// this offer does not say them. People write it as "lendable: measured".
+	// Measured replaces Lendable: the provider's agent publishes its amounts, and its labels and prices if this offer does
+	// not set them. In YAML it is written as "lendable: measured".
 	Measured bool `json:"-"`
-	// LargestNodes are the provider's largest nodes, by allocatable, of which none has less of everything than another: no
-	// node is made that is larger than each of them. Absent means that only Lendable bounds the size of a node.
+	// LargestNodes are the provider's largest nodes, by allocatable. No entry is at most as large as another in every
+	// resource. Every node that we make fits into at least one entry. Absent means that only Lendable bounds the size of a
+	// node.
 	LargestNodes []corev1.ResourceList `json:"largestNodes,omitempty" validate:"max=4,dive,max=64"`
 	// MaxNodes bounds the number of nodes; 0 or absent means no bound. Write 1 for providers with Liqo up to 1.1.
 	MaxNodes int `json:"maxNodes,omitempty" validate:"gte=0,lte=1000"`
-	// Labels are what node groups select offers by: Kubernetes label syntax.
+	// Labels are the labels by which node groups select offers, in Kubernetes label syntax.
 	Labels map[string]string `json:"labels,omitempty" validate:"max=64"`
-	// Price is per node and hour; 0 or absent leaves it to Prices.
+	// Price is the price per node and hour; 0 or absent leaves it to Prices.
 	Price float64 `json:"price,omitempty" validate:"gte=0"`
-	// Prices are per hour and CPU, GiB of memory, ephemeral storage or huge pages, or unit of any other resource; what
-	// they do not name costs nothing.
+	// Prices are per hour and CPU, GiB of memory, ephemeral storage or huge pages, or unit of any other resource.
+	// Resources without a price cost nothing.
 	Prices map[corev1.ResourceName]float64 `json:"prices,omitempty" validate:"max=64"`
-	// Currency is that of Price and Prices, an ISO 4217 code; absent means that of the consumer's node groups. In another
-	// one the offer is not used, because its price compares with no other.
+	// Currency is the ISO 4217 code for Price and Prices; absent means the currency of the consumer's node groups. An
+	// offer in another currency is not used, because its price cannot be compared.
 	Currency string `json:"currency,omitempty" validate:"omitempty,iso4217"`
-	// LatencyMilliseconds is the round trip between the clusters, for groups that weigh it; 0 or absent means unknown.
+	// LatencyMilliseconds is the round-trip time between the clusters, for groups that weigh it; 0 or absent means
+	// unknown.
 	LatencyMilliseconds int `json:"latencyMilliseconds,omitempty" validate:"gte=0,lte=60000"`
 	// LingerSeconds is how long an unused peering is kept; absent means 60.
 	LingerSeconds *int64 `json:"lingerSeconds,omitempty" validate:"omitempty,gte=0,lte=604800"`
 	// Unpeer is linger (default) or never.
 	Unpeer fleet.UnpeerPolicy `json:"unpeer,omitempty" validate:"omitempty,oneof=linger never"`
-	// Class is that of the ResourceSlices to ask for: liqo-autoscaler where the agent grants them. Absent means Liqo's.
+	// Class is the class of the ResourceSlices to request: liqo-autoscaler where the agent grants them. Absent means
+	// Liqo's default class.
 	Class string `json:"class,omitempty" validate:"omitempty,dnslabel"`
-	// Network is how traffic between the clusters comes about; absent means gateways with their defaults.
+	// Network configures the traffic between the clusters; absent means gateways with their defaults.
 	Network *NetworkSpec `json:"network,omitempty"`
-	// VirtualKubelet names the VkOptionsTemplate, in the namespace of the consumer's Liqo, with which the nodes' virtual
-	// kubelets run; absent means Liqo's own. It is the consumer's alone: no posted offer may name one.
+	// VirtualKubelet names the VkOptionsTemplate for the nodes' virtual kubelets, in the namespace of the consumer's Liqo;
+	// absent means Liqo's own. Only the consumer may set it: an offer posted to the discovery server must not.
 	VirtualKubelet string `json:"virtualKubelet,omitempty" validate:"omitempty,offername"`
-	// Expires is when the offer ends, RFC 3339; absent means never.
+	// Expires is the time at which the offer ends, in RFC 3339; absent means never.
 	Expires *time.Time `json:"expires,omitempty"`
 }
 
-// CredentialsSpec says where the access to a provider lies.
+// CredentialsSpec locates the access to a provider.
 type CredentialsSpec struct {
 	// KubeconfigFile is a path, relative to the offers file.
 	KubeconfigFile string `json:"kubeconfigFile,omitempty" validate:"omitempty,max=1024,oneline"`
@@ -73,22 +76,22 @@ type SecretRefSpec struct {
 	Key string `json:"key,omitempty" validate:"omitempty,secretkey"`
 }
 
-// DefaultKey is the key of a Secret that holds a kubeconfig when nothing else is said.
+// DefaultKey is the default key of a Secret that holds a kubeconfig.
 const DefaultKey = "kubeconfig"
 
-// Document is the offers file.
+// Document is the content of the offers file.
 type Document struct {
 	Offers []Spec `json:"offers" validate:"max=1000,dive"`
 }
 
-// Parse reads an offers document, YAML or JSON. The error lists everything that is wrong, each with the path of its
-// field, such as "offers[1].lendable.cpu". Unknown keys are refused.
+// Parse reads an offers document, YAML or JSON. The error lists all faults, each with the path of its field, such as
+// "offers[1].lendable.cpu". Unknown keys are refused.
 func Parse(document []byte) (Document, error) {
 	var doc Document
 	tree, faults, err := strictyaml.Read(document)
 	if err != nil || tree == nil {
 		_, _, err = strictyaml.Unmarshal(document, &doc)
-		return Document{}, err // nothing was decoded: that everything is missing as well would only distract
+		return Document{}, err // nothing was decoded: a list of missing fields would only distract
 	}
 	if err := strictyaml.OtherFile(tree, "offers"); err != nil {
 		return Document{}, err
@@ -111,13 +114,13 @@ func Parse(document []byte) (Document, error) {
 	return doc, nil
 }
 
-// Faults are what is wrong with an offer that was made by a program, by path.
+// Faults returns the faults of an offer that a program made, by path.
 func (s *Spec) Faults() strictyaml.Faults { return s.check().Locate(nil) }
 
-// Check is Faults as an error.
+// Check returns Faults as an error.
 func (s *Spec) Check() error { return s.Faults().Err() }
 
-// Offer is the offer as the domain knows it, its provider and epoch still unknown.
+// Offer returns the offer as the domain represents it; its provider and epoch are still unknown.
 func (s Spec) Offer() fleet.Offer {
 	o := fleet.Offer{
 		Name:          s.Name,

@@ -21,7 +21,7 @@ var rules = strictyaml.NewRules(map[string]strictyaml.Check{
 		Fault: "%q is not a DNS-1123 label: use lower case letters, digits and '-', at most 63"},
 	"secretkey": {Valid: isValid(validation.IsConfigMapKey),
 		Fault: "%q is not a key of a Secret: use letters, digits, '-', '_' and '.'"},
-	// A kubeconfig pasted where its path belongs must neither be opened nor be quoted in an error.
+	// A kubeconfig that is pasted in place of its path must neither be opened nor be quoted in an error.
 	"oneline": {Valid: func(s string) bool { return !strings.ContainsAny(s, "\n\r\x00") },
 		Fault: "must be a path on one line: write the kubeconfig to a file and name that"},
 	"ipaddress": {Valid: isIP, Fault: "%q is not an IP address"},
@@ -49,7 +49,7 @@ func (d *Document) check() strictyaml.Faults {
 
 func (s *Spec) check() strictyaml.Faults { return rules.Check(s).And(s.checkBeyondTags("")) }
 
-// checkBeyondTags returns what struct tags cannot find; at comes before the paths.
+// checkBeyondTags returns the faults that struct tags cannot find; at is the prefix of the paths.
 func (s *Spec) checkBeyondTags(at string) (faults strictyaml.Faults) {
 	if c := s.Credentials; (c.KubeconfigFile == "") == (c.SecretRef == nil) {
 		faults.Add(at+"credentials", "give exactly one of kubeconfigFile and secretRef")
@@ -98,10 +98,10 @@ func (s *Spec) checkPrices(at string) (faults strictyaml.Faults) {
 	return faults
 }
 
-// Requestable reports whether a pod can ask for the resource, so that an offer may have it.
+// Requestable reports whether a pod can request the resource, so that an offer may have it.
 func Requestable(name corev1.ResourceName) bool { return resourceName(string(name)) == "" }
 
-// resourceName refuses what no pod can ask for. "gpu" without a domain is the usual mistake.
+// resourceName refuses names that no pod can request. "gpu" without a domain is the usual mistake.
 func resourceName(name string) string {
 	if wrong := validation.IsQualifiedName(name); len(wrong) > 0 {
 		return "not a resource name: " + strings.Join(wrong, "; ")
