@@ -17,48 +17,48 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/wait"
 )
 
-// Sink is where offers are advertised.
+// Sink publishes offers to consumers.
 type Sink interface {
-	// Restart is called before the first Put of a process that has come to lead.
+	// Restart resets the sink. The process calls it after it has become the leader, before its first Put.
 	Restart()
-	// Put makes the offer known, or renews it, for the given time. Blocks for a bounded time.
+	// Put publishes the offer, or renews it, for the given time. Blocks for a bounded time.
 	Put(ctx context.Context, offer api.Posted, ttl time.Duration) error
-	// Withdraw takes the offer back; one that is not there is no error. Blocks for a bounded time.
+	// Withdraw removes the offer. Withdrawing an unknown offer succeeds. Blocks for a bounded time.
 	Withdraw(ctx context.Context, name string) error
 }
 
-// Times of an Advertiser.
+// These are the times of an Advertiser.
 const (
-	writeEvery = time.Second      // at most
-	tryEvery   = 10 * time.Second // at least, while offers cannot be written
-	endWithin  = 5 * time.Second  // for withdrawing what was offered
+	writeEvery = time.Second      // the shortest time between two writes
+	tryEvery   = 10 * time.Second // the longest time between two attempts while writes fail
+	endWithin  = 5 * time.Second  // the time to withdraw all offers
 )
 
-// Advertiser keeps what Offers says known at the Sink.
+// Advertiser keeps the result of Offers published at the Sink.
 type Advertiser struct {
 	Sink Sink
-	// Offers are what there is to offer now, and for how long.
+	// Offers returns the present offers and their validity.
 	Offers func() ([]api.Posted, time.Duration)
-	// Changed has a value when Offers may say something new.
+	// Changed has a value when the result of Offers may have changed.
 	Changed <-chan struct{}
 	Log     *slog.Logger
 	Metrics *Metrics
 
-	offered map[string]api.Posted // as the Sink knows them; empty ones it may know
+	offered map[string]api.Posted // as published; empty while the result of the write is unknown
 
 	mu      sync.Mutex
 	lastErr error
 }
 
-// Err says why the offers cannot be advertised now; nil when they are, or nothing has been tried yet.
+// Err returns the reason why the last write of the offers failed; nil after a success and before the first attempt.
 func (a *Advertiser) Err() error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.lastErr
 }
 
-// Run advertises until ctx ends, and then withdraws. It writes at most once a second for all offers together: what
-// differs, and all when they are to be renewed, which is three times in an offer's life.
+// Run advertises until ctx ends, and then withdraws all offers. It writes at most once a second: the changed offers,
+// and all offers when they are due for renewal, three times in an offer's life.
 func (a *Advertiser) Run(ctx context.Context) {
 	a.offered = map[string]api.Posted{}
 	a.Sink.Restart()
@@ -84,7 +84,8 @@ func (a *Advertiser) Run(ctx context.Context) {
 	a.withdraw(ctx)
 }
 
-// rest waits for a second, and then for a change or the renewal; after failures for longer, and for nothing else.
+// rest waits for a second, and then for a change or the renewal. After failures it waits for a longer time, and a
+// change does not shorten the wait.
 func (a *Advertiser) rest(ctx context.Context, failures int, renew time.Time) {
 	if failures > 0 {
 		wait.For(ctx, jitter(min(writeEvery<<min(failures, 10), tryEvery)))
@@ -102,8 +103,9 @@ func (a *Advertiser) rest(ctx context.Context, failures int, renew time.Time) {
 	}
 }
 
-// advertise writes what differs, or all, and withdraws what is not offered any longer. It ends early where writes hang:
-// what was measured before is old then. A few that hang, and not all, keep nobody else from being written.
+// advertise writes the changed offers, or all offers, and withdraws the removed offers. It stops early when writes
+// hang, because the measured amounts are old by then. A few slow writes do not prevent the writes of the remaining
+// offers.
 func (a *Advertiser) advertise(ctx context.Context, all bool) (time.Duration, error) {
 	began := time.Now()
 	offers, ttl := a.Offers()
@@ -125,7 +127,7 @@ func (a *Advertiser) advertise(ctx context.Context, all bool) (time.Duration, er
 }
 
 func (a *Advertiser) put(ctx context.Context, offer api.Posted, ttl time.Duration, isNew bool) error {
-	a.offered[offer.Name] = api.Posted{} // nobody knows, until the answer has come
+	a.offered[offer.Name] = api.Posted{} // the state is unknown until the write has returned
 	if err := a.Sink.Put(ctx, offer, ttl); err != nil {
 		a.Metrics.wrote(failed)
 		return err
@@ -149,7 +151,7 @@ func (a *Advertiser) take(ctx context.Context, name string) error {
 	return nil
 }
 
-// withdraw takes back all offers, although ctx has ended.
+// withdraw removes all offers, although ctx has ended.
 func (a *Advertiser) withdraw(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), endWithin)
 	defer cancel()
@@ -160,7 +162,7 @@ func (a *Advertiser) withdraw(ctx context.Context) {
 	}
 }
 
-// tell logs a failure when it is a new one, and its end.
+// tell stores the result of a round for Err. It logs a failure when its text is new, and the end of the failures.
 func (a *Advertiser) tell(err error) {
 	a.mu.Lock()
 	was := a.lastErr
@@ -174,10 +176,10 @@ func (a *Advertiser) tell(err error) {
 	}
 }
 
-// jitter is up to a quarter less, so that agents that began together do not renew together.
+// jitter shortens d by up to a quarter, so that agents that started together do not renew together.
 func jitter(d time.Duration) time.Duration { return d - rand.N(d/4+1) }
 
-// show is "cpu=4, memory=8Gi", by name.
+// show renders amounts as "cpu=4, memory=8Gi", sorted by name.
 func show(amounts corev1.ResourceList) string {
 	var parts []string
 	for name, amount := range amounts {

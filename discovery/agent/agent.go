@@ -18,40 +18,40 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/wait"
 )
 
-// Options are what an Agent is made of; all but GrantsSlices and Sink are required.
+// Options configures an Agent. All fields except GrantsSlices and Sink are required.
 type Options struct {
 	Kube    kubernetes.Interface
 	Objects dynamic.Interface
-	// Config is the file; it is read again when something changes, and at each renewal.
+	// Config is the configuration file. The agent reads it again after each change and at each renewal.
 	Config *reload.Files[Config]
-	// Sink is where the offers go; nil means the consumers' tenant namespaces.
+	// Sink receives the offers; nil means the consumers' tenant namespaces.
 	Sink Sink
-	// GrantsSlices has the agent answer the ResourceSlices of Class.
+	// GrantsSlices makes the agent answer the ResourceSlices of Class.
 	GrantsSlices bool
-	// Namespace has the Lease, by which one agent of several works.
+	// Namespace contains the Lease by which one of several agents leads.
 	Namespace string
-	// LiqoNamespace is the namespace of the cluster's Liqo, with the record of grants.
+	// LiqoNamespace is the namespace of the cluster's Liqo. It contains the record of grants.
 	LiqoNamespace string
 	Metrics       *Metrics
 	Log           *slog.Logger
 }
 
-// Lease is the name of the Lease of the agent that works.
+// Lease is the name of the leading agent's Lease.
 const Lease = "liqo-autoscaler-agent"
 
-// Agent measures and advertises.
+// Agent measures the cluster and publishes offers.
 type Agent struct {
 	options    Options
 	cluster    *Cluster
 	advertiser *Advertiser
 }
 
-// OpenConfig reads the file for the first time; a fault is an error.
+// OpenConfig reads the file for the first time. It returns an error if the file has faults.
 func OpenConfig(path string) (*reload.Files[Config], error) {
 	return reload.Open(func(contents [][]byte) (Config, error) { return Parse(contents[0]) }, path)
 }
 
-// New makes an Agent; it does not connect.
+// New returns an Agent. It does not connect.
 func New(options Options) (*Agent, error) {
 	var grants *record
 	if options.GrantsSlices {
@@ -70,8 +70,8 @@ func New(options Options) (*Agent, error) {
 	return a, nil
 }
 
-// Run works while this is the agent with the Lease, until ctx ends; the offers are withdrawn then, or when the Lease is
-// lost: what nobody measures is not offered.
+// Run works while this agent holds the Lease, until ctx ends. It withdraws the offers when ctx ends or the Lease is
+// lost, so that no offer stays published without an agent that measures it.
 func (a *Agent) Run(ctx context.Context) {
 	var watching sync.WaitGroup
 	watching.Go(func() { a.cluster.Run(ctx) })
@@ -101,13 +101,13 @@ func (a *Agent) config() Config {
 	return a.options.Config.Latest(a.options.Log, "the agent's config is refused, its last good version stays in force")
 }
 
-// Ready says what is missing before the agent can measure.
+// Ready returns an error that names the missing input while the agent cannot measure.
 func (a *Agent) Ready() error { return a.cluster.Synced() }
 
-// Advertised says why what is measured cannot be advertised; nil also while another agent does.
+// Advertised returns the error of the last write of the offers. It is nil while another agent leads.
 func (a *Agent) Advertised() error { return a.advertiser.Err() }
 
-// offers are what the config offers, measured now.
+// offers returns the offers of the config with the present measurements, and their validity.
 func (a *Agent) offers() ([]api.Posted, time.Duration) {
 	config := a.config()
 	world := a.cluster.World()

@@ -5,7 +5,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// add adds amounts to others. An amount that somebody has made negative changes nothing.
+// add adds the positive amounts to to. Negative amounts, which a consumer may have written, are ignored.
 func add(to, amounts corev1.ResourceList) {
 	for name, amount := range amounts {
 		sum := to[name].DeepCopy()
@@ -16,8 +16,8 @@ func add(to, amounts corev1.ResourceList) {
 	}
 }
 
-// subtract takes from what there is; what there is none of stays absent. An amount that somebody has made negative
-// changes nothing.
+// subtract subtracts the positive amounts from from; resources that are absent in from stay absent. Negative amounts,
+// which a consumer may have written, are ignored.
 func subtract(from, amounts corev1.ResourceList) {
 	for name, amount := range amounts {
 		if has, ok := from[name]; ok && amount.Sign() > 0 {
@@ -28,7 +28,7 @@ func subtract(from, amounts corev1.ResourceList) {
 	}
 }
 
-// positive returns the amounts that are more than zero, of which nothing is shared with the original.
+// positive returns copies of the amounts that exceed zero.
 func positive(amounts corev1.ResourceList) corev1.ResourceList {
 	more := corev1.ResourceList{}
 	for name, amount := range amounts {
@@ -39,7 +39,7 @@ func positive(amounts corev1.ResourceList) corev1.ResourceList {
 	return more
 }
 
-// raise raises each amount to at least the other one.
+// raise raises each amount to at least the amount in least.
 func raise(amounts, least corev1.ResourceList) {
 	for name, amount := range least {
 		if has, ok := amounts[name]; !ok || has.Cmp(amount) < 0 {

@@ -15,51 +15,52 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/strictyaml"
 )
 
-// Config is the agent's file.
+// Config is the content of the agent's configuration file.
 type Config struct {
 	// Provider is this cluster's Liqo cluster id. The discovery server may bind the agent's token to it, and consumers
-	// check it over their credentials.
+	// verify it over their credentials.
 	Provider string `json:"provider"`
-	// Reserve is kept back from all offers.
+	// Reserve is excluded from all offers.
 	Reserve corev1.ResourceList `json:"reserve,omitempty"`
-	// GrowsTo is the total, by resource, to which this cluster's own autoscaler adds nodes for consumers' pods, and
-	// GrowsNode the allocatable amounts of such a node.
+	// GrowsTo is the total, by resource, to which this cluster's own autoscaler adds nodes for consumers' pods. GrowsNode
+	// contains the allocatable amounts of an added node.
 	GrowsTo   corev1.ResourceList `json:"growsTo,omitempty"`
 	GrowsNode corev1.ResourceList `json:"growsNode,omitempty"`
-	// NodeTolerations are those that the consumers' pods have: nodes with other taints, such as the control plane's, are
+	// NodeTolerations are the tolerations of the consumers' pods. Nodes with other taints, such as the control plane, are
 	// not offered.
 	NodeTolerations []corev1.Toleration `json:"nodeTolerations,omitempty"`
-	// Shares are none (default), equal or by weights.
+	// Shares limits each consumer: not at all (default), equally or by weights.
 	Shares Shares `json:"shares,omitempty"`
-	// NodeLabels are on the virtual nodes of the slices that the agent grants.
+	// NodeLabels are the labels for the virtual nodes of the slices that the agent grants.
 	NodeLabels map[string]string `json:"nodeLabels,omitempty"`
-	// StorageClasses, IngressClasses and LoadBalancerClasses are those of this cluster that pods, Ingresses and Services
-	// brought by a slice that the agent grants may use; the first of each is the default one.
+	// StorageClasses, IngressClasses and LoadBalancerClasses are classes of this cluster. The pods, Ingresses and Services
+	// of a slice that the agent grants may use them; the first of each is the default.
 	StorageClasses      []string `json:"storageClasses,omitempty"`
 	IngressClasses      []string `json:"ingressClasses,omitempty"`
 	LoadBalancerClasses []string `json:"loadBalancerClasses,omitempty"`
-	// TTLSeconds is how long an offer lives that is not renewed; default 60. It is renewed three times as often.
+	// TTLSeconds is the validity of an offer without renewal; default 60. The agent renews three times in this time.
 	TTLSeconds int `json:"ttlSeconds,omitempty"`
-	// Offers has one for each consumer.
+	// Offers has one entry for each consumer.
 	Offers []OfferConfig `json:"offers"`
 }
 
-// OfferConfig is an offer to one consumer, as people write offers, but for what is measured.
+// OfferConfig is an offer to one consumer, as people write offers, without the measured values.
 type OfferConfig struct {
 	// Consumer is the consumer's Liqo cluster id.
 	Consumer string `json:"consumer"`
-	// Hub is the consumer's installation of liqo-autoscaler; default "default".
+	// Hub is the consumer's hub of liqo-autoscaler; default "default".
 	Hub string `json:"hub,omitempty"`
-	// Cap bounds what is offered, by resource.
+	// Cap bounds the offered amounts, by resource.
 	Cap corev1.ResourceList `json:"cap,omitempty"`
-	// AllowAggregate has slices granted that are larger than each single node here: for consumers with many small pods.
+	// AllowAggregate permits slices that are larger than every single node of this cluster, for consumers with many small
+	// pods.
 	AllowAggregate bool `json:"allowAggregate,omitempty"`
-	// Weight is the consumer's with Shares by weights; default 1. That of its first offer counts.
+	// Weight is the consumer's weight with Shares by weights; default 1. The weight of its first offer counts.
 	Weight int `json:"weight,omitempty"`
 	discovery.Spec
 }
 
-// Bounds of the config.
+// These are the bounds of the config.
 const (
 	defaultTTL = 60
 	minTTL     = 10
@@ -68,7 +69,7 @@ const (
 	maxWeight  = 1000
 )
 
-// TTL is how long an offer lives that is not renewed.
+// TTL returns the validity of an offer without renewal.
 func (c Config) TTL() time.Duration { return time.Duration(c.TTLSeconds) * time.Second }
 
 // Parse reads the file, YAML or JSON, and applies defaults. The error lists all faults by path.
@@ -175,7 +176,7 @@ func (o OfferConfig) check(path, provider string) (faults strictyaml.Faults) {
 	return faults
 }
 
-// nothing is the least that an offer may have.
+// nothing returns the smallest valid amounts of an offer.
 func nothing() corev1.ResourceList {
 	none := resource.Quantity{Format: resource.DecimalSI}
 	return corev1.ResourceList{corev1.ResourceCPU: none, corev1.ResourceMemory: none, corev1.ResourcePods: none}
@@ -189,8 +190,8 @@ func negative(faults *strictyaml.Faults, path string, amounts corev1.ResourceLis
 	}
 }
 
-// Measure is the offer with what its consumer may have now, its own holds included: what is free, at most its cap and
-// its share, less what it was granted in addition to those holds.
+// Measure returns the offer with the amounts that its consumer may hold now, including its present holds. The amounts
+// are the free capacity, bounded by the cap and the share of the consumer minus its grants that are not holds.
 func (c Config) Measure(w World, o OfferConfig) api.Posted {
 	to := Holder{Consumer: o.Consumer, Hub: o.Hub}
 	free, most := w.Free(to, c.Reserve), c.bound(w, o)
@@ -211,7 +212,7 @@ func (c Config) Measure(w World, o OfferConfig) api.Posted {
 	return posted
 }
 
-// Post is the offer with what is free. What no pod can ask for is left out, and no amount is negative.
+// Post returns the offer with the free amounts. It omits negative amounts and resources that no pod can request.
 func (o OfferConfig) Post(provider string, free corev1.ResourceList) api.Posted {
 	spec := o.Spec
 	spec.Provider = provider

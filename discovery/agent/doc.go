@@ -1,13 +1,13 @@
-// Package agent runs in a provider cluster and offers what is free there: to each consumer of its config one offer,
-// measured from the cluster's own nodes, pods and ResourceSlices, and kept at the discovery server while the agent
-// lives.
+// Package agent runs in a provider cluster and offers its free capacity. Each consumer in the config receives one
+// offer. The agent measures it from the cluster's own nodes, pods and ResourceSlices, and keeps it at the discovery
+// server while the agent lives.
 //
 //	nodes, pods, slices -> World -> Free -> offers -> Advertiser -> Sink (the discovery server)
 //
-// What is granted to a consumer counts whether it is used or not, and the pods that Liqo brings do not count again.
-// An offer says what its consumer may have in all: what the consumer already holds of it, it subtracts itself.
+// A grant counts whether its consumer uses it or not. The pods that Liqo creates for a consumer do not count a second
+// time. An offer states the total amounts that its consumer may hold; the consumer subtracts its present holds.
 //
-// It may also answer the slices of its own class (granter.go), so that no room is granted twice.
+// The agent may also answer the slices of its own class (granter.go), so that no capacity is granted twice.
 //
-// No credentials pass through here: an offer names a Secret of its consumer's cluster.
+// The agent handles no credentials: an offer names a Secret in its consumer's cluster.
 package agent

@@ -9,28 +9,28 @@ import (
 	nodeutil "k8s.io/component-helpers/node/util"
 )
 
-// Liqo's labels, on the objects that it makes (Liqo pkg/consts and pkg/virtualKubelet/forge).
+// These are Liqo's labels on the objects that it creates (Liqo pkg/consts and pkg/virtualKubelet/forge).
 const (
 	labelType      = "liqo.io/type"
 	virtualNode    = "virtual-node"
 	labelManagedBy = "liqo.io/managed-by"
 	shadowPod      = "shadowpod"
-	labelPodOrigin = "offloading.liqo.io/origin" // the consumer whose pod it is
+	labelPodOrigin = "offloading.liqo.io/origin" // the consumer that owns the pod
 )
 
-// World is what the cluster has at one moment. Nothing in it is changed here.
+// World is the state of the cluster at one moment. This package never changes the objects in it.
 type World struct {
 	Nodes  []*corev1.Node
 	Pods   []*corev1.Pod
 	Slices []Slice
-	// Tolerations are those of the pods that consumers bring: nodes with other taints are not for them.
+	// Tolerations are the tolerations of consumers' pods. Nodes with other taints are not usable.
 	Tolerations []corev1.Toleration
-	// GrowsTo and GrowsNode are as in Config.
+	// GrowsTo and GrowsNode have the same meaning as in Config.
 	GrowsTo, GrowsNode corev1.ResourceList
 }
 
-// Free returns the amounts that a consumer can hold in total, its present holds included: the capacity for consumers,
-// minus the holdings of others and those of this consumer that are no holds. No amount is negative.
+// Free returns the amounts that a consumer can hold in total, including its present holds: the capacity for consumers,
+// minus the holdings of other consumers and this consumer's holdings outside its holds. No amount is negative.
 func (w World) Free(to Holder, reserve corev1.ResourceList) corev1.ResourceList {
 	free := w.whole(reserve)
 	for _, amounts := range w.held(to) {
@@ -54,8 +54,8 @@ func (w World) whole(reserve corev1.ResourceList) corev1.ResourceList {
 	return whole
 }
 
-// held returns what each consumer holds in addition to the holds of to: the larger of what its slices were granted and
-// what its pods request, because pods outlive their slice until their containers have ended.
+// held returns the holdings of each consumer in addition to the holds of to. Per consumer it uses the larger amount of
+// its granted slices and its pods' requests, because pods outlive their slice until their containers have ended.
 func (w World) held(to Holder) map[string]corev1.ResourceList {
 	held, own := w.Granted(), corev1.ResourceList{}
 	for consumer, used := range w.used() {
@@ -73,7 +73,7 @@ func (w World) held(to Holder) map[string]corev1.ResourceList {
 	return held
 }
 
-// used returns what the pods of each consumer request here.
+// used returns the requests of each consumer's pods in this cluster.
 func (w World) used() map[string]corev1.ResourceList {
 	used := map[string]corev1.ResourceList{}
 	_, usable := w.allocatable()
@@ -89,8 +89,8 @@ func (w World) used() map[string]corev1.ResourceList {
 	return used
 }
 
-// Largest is what is left on the usable node with the most CPU left, whoever has brought the pods there: the largest
-// pod that starts at once. nil without a usable node.
+// Largest returns the free amounts of the usable node with the most free CPU, counting all pods on the node. A larger
+// pod cannot start immediately. It returns nil without a usable node.
 func (w World) Largest() corev1.ResourceList {
 	_, left := w.allocatable()
 	for _, pod := range w.Pods {
@@ -111,12 +111,13 @@ func (w World) Largest() corev1.ResourceList {
 // maxLargest bounds largestNodes.
 const maxLargest = 4
 
-// largestNodes are the allocatable amounts of the largest usable nodes, of the resources that are offered: at most
-// four, those with the most CPU, of which none has less of everything than another.
+// largestNodes returns the allocatable amounts of the largest usable nodes, limited to the offered resources. It
+// returns at most four nodes, the nodes with the most CPU first. It omits a node if another node has as much of every
+// resource.
 func (w World) largestNodes(offered corev1.ResourceList) (largest []corev1.ResourceList) {
 	_, each := w.allocatable()
 	if len(w.GrowsNode) > 0 {
-		each[""] = maps.Clone(w.GrowsNode) // no Node has this name
+		each[""] = maps.Clone(w.GrowsNode) // no Node has an empty name
 	}
 	for _, name := range slices.Sorted(maps.Keys(each)) {
 		node := each[name]
@@ -132,7 +133,7 @@ func (w World) largestNodes(offered corev1.ResourceList) (largest []corev1.Resou
 	return largest[:min(len(largest), maxLargest)]
 }
 
-// Granted is what the slices of each consumer were granted.
+// Granted returns the granted amounts of each consumer's slices.
 func (w World) Granted() map[string]corev1.ResourceList {
 	granted := map[string]corev1.ResourceList{}
 	for _, s := range w.Slices {
@@ -146,7 +147,7 @@ func (w World) Granted() map[string]corev1.ResourceList {
 	return granted
 }
 
-// allocatable is what the usable nodes have, together and each.
+// allocatable returns the allocatable amounts of the usable nodes, in total and by node.
 func (w World) allocatable() (all corev1.ResourceList, each map[string]corev1.ResourceList) {
 	all, each = corev1.ResourceList{}, map[string]corev1.ResourceList{}
 	for _, node := range w.Nodes {
@@ -159,8 +160,8 @@ func (w World) allocatable() (all corev1.ResourceList, each map[string]corev1.Re
 	return all, each
 }
 
-// usable reports whether pods can be brought to the node: Ready, neither cordoned nor tainted, and not itself lent by
-// somebody else.
+// usable reports whether consumers' pods can run on the node: it is Ready, neither cordoned nor tainted, and not itself
+// a virtual node.
 func (w World) usable(node *corev1.Node) bool {
 	if node.Spec.Unschedulable || node.Labels[labelType] == virtualNode || node.DeletionTimestamp != nil ||
 		slices.ContainsFunc(node.Spec.Taints, w.repels) {

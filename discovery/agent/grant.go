@@ -12,25 +12,25 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// Class is that of the slices which the agent grants or denies. Liqo leaves every class but its own to others.
+// Class is the class of the slices that the agent grants or denies. Liqo answers only slices of its own class.
 const Class = "liqo-autoscaler"
 
-// Tenant is a consumer as Liqo lets it in.
+// Tenant holds the fields of a consumer's Liqo Tenant.
 type Tenant struct {
 	ClusterID string
 	Condition string // Active, Cordoned or Drained
 }
 
-// Decision is the answer to a slice: granted as it requested, or denied with a reason.
+// Decision is the answer to a slice: the requested amounts are granted, or the slice is denied with a reason.
 type Decision struct {
 	Granted         bool
 	Reason, Message string
 }
 
-// The reasons of a Decision.
+// These are the reasons of a Decision.
 const (
-	reasonGranted  = "ResourceSliceResourcesAccepted" // as Liqo says it
-	reasonFull     = string(fleet.CodeNoCapacity)     // which consumers know
+	reasonGranted  = "ResourceSliceResourcesAccepted" // Liqo's reason
+	reasonFull     = string(fleet.CodeNoCapacity)     // known to consumers
 	reasonLarger   = "LargerThanAnyNode"
 	reasonInvalid  = "InvalidResources"
 	reasonUnknown  = "NotOffered"
@@ -38,16 +38,18 @@ const (
 	reasonTooMany  = "TooManySlices"
 )
 
-// Waits reports whether the slice is ours to answer now: Liqo has let it in, and nobody has answered.
+// Waits reports whether the agent has to answer the slice now: Liqo has accepted its authentication, and the slice has
+// no answer.
 func (s Slice) Waits() bool {
 	return s.Incoming() && s.Spec.Class == Class && s.DeletionTimestamp == nil &&
 		s.condition(conditionAuthentication) == accepted && s.condition(conditionResources) == ""
 }
 
-// maxSlices is how many slices one consumer holds at most, which bounds the record of grants.
+// maxSlices bounds the slices of one consumer, and so the record of grants.
 const maxSlices = 500
 
-// Judge answers a slice that waits. What is granted to anybody counts; the slices of w must say so already.
+// Judge decides about a slice that waits. It counts the grants of all consumers; the slices of w must already contain
+// the grants of this round.
 func (c Config) Judge(w World, s Slice, tenant Tenant) Decision {
 	if tenant.Condition != tenantActive {
 		return Decision{Reason: reasonRefusing, Message: "the Tenant of " + tenant.ClusterID + " is " + tenant.Condition}
@@ -79,7 +81,7 @@ func (c Config) Judge(w World, s Slice, tenant Tenant) Decision {
 	return Decision{Granted: true, Reason: reasonGranted, Message: "granted by liqo-autoscaler"}
 }
 
-// beyond is the denial of a slice that is more than the offer has for its consumer; nil when it is not.
+// beyond returns the denial of a slice that exceeds the offer to its consumer, or nil.
 func (c Config) beyond(w World, s Slice, o OfferConfig) *Decision {
 	left, held := c.bound(w, o), 0
 	for _, other := range w.Slices {
@@ -100,8 +102,8 @@ func (c Config) beyond(w World, s Slice, o OfferConfig) *Decision {
 	return nil
 }
 
-// hasNode reports whether a usable node, or one that is added, has the amounts when it is empty: a pod that requests
-// all of a virtual node starts on one node or nowhere.
+// hasNode reports whether a usable node, or an added node, has the amounts when it is empty. A pod that requests a
+// whole virtual node needs such a node to start.
 func (w World) hasNode(asks corev1.ResourceList) bool {
 	if len(w.GrowsNode) > 0 && lacking(w.GrowsNode, asks) == "" {
 		return true
@@ -115,7 +117,7 @@ func (w World) hasNode(asks corev1.ResourceList) bool {
 	return false
 }
 
-// listed writes amounts as "cpu 2, memory 4Gi".
+// listed renders amounts as "cpu 2, memory 4Gi".
 func listed(amounts corev1.ResourceList) string {
 	var parts []string
 	for _, name := range slices.Sorted(maps.Keys(amounts)) {
@@ -125,7 +127,7 @@ func listed(amounts corev1.ResourceList) string {
 	return strings.Join(parts, ", ")
 }
 
-// lacking says what of the asks there is not, as "cpu 1 of 2"; "" when there is all.
+// lacking renders the missing amounts as "cpu 1 of 2"; "" when all are present.
 func lacking(has, asks corev1.ResourceList) string {
 	var missing []string
 	for _, name := range slices.Sorted(maps.Keys(asks)) {

@@ -28,7 +28,7 @@ type granter struct {
 	objects dynamic.Interface
 	record  *record
 	config  func() Config
-	world   func() World // as the watch knows it
+	world   func() World // from the watch
 	log     *slog.Logger
 	metrics *Metrics
 
@@ -204,7 +204,7 @@ func (g *granter) judge(config Config, world World, tenants map[string]Tenant) (
 			continue
 		}
 		booked := s.Booked
-		s.Booked = nil // it may have its own room
+		s.Booked = nil // the slice may use the capacity that is booked for it
 		a := answer{n, tenants[s.Namespace], config.Judge(world, *s, tenants[s.Namespace])}
 		if s.Booked = booked; a.Granted {
 			s.Booked = s.Spec.Resources.DeepCopy()
@@ -286,7 +286,7 @@ func (g *granter) write(ctx context.Context, judged Slice, v Decision, config Co
 	return err
 }
 
-// classes are names as Liqo has them in a slice; the first one is the default.
+// classes returns the names in the form that Liqo uses in a slice; the first class is the default.
 func classes(key string, names []string) []any {
 	out := []any{}
 	for n, name := range names {

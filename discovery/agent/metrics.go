@@ -6,14 +6,14 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// Results of a write.
+// These are the results of a write.
 const (
 	put       = "put"
 	withdrawn = "withdrawn"
 	failed    = "failed"
 )
 
-// Metrics are what an agent tells Prometheus.
+// Metrics holds the Prometheus metrics of an agent.
 type Metrics struct {
 	writes, answers           *prometheus.CounterVec
 	offered, granted, largest *prometheus.GaugeVec
@@ -59,7 +59,7 @@ func (m *Metrics) wrote(result string) { m.writes.WithLabelValues(result).Inc() 
 
 func (m *Metrics) answered(v Decision) { m.answers.WithLabelValues(v.Reason).Inc() }
 
-// Measured shows what was measured last: by offer, and by consumer.
+// Measured sets the gauges to the last measurement, by offer and by consumer.
 func (m *Metrics) Measured(offered, granted map[string]corev1.ResourceList, largest corev1.ResourceList) {
 	for gauge, all := range map[*prometheus.GaugeVec]map[string]corev1.ResourceList{
 		m.offered: offered, m.granted: granted,

@@ -15,8 +15,8 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// Objects of one answer of the API server, at most. A consumer can fill an object with more than a megabyte, and an
-// answer takes several times its size while it is decoded. Pods are many, and usually small.
+// These constants bound the objects in one response of the API server. A consumer can fill an object with more than a
+// megabyte, and a response needs several times its size while it is decoded. Pods are numerous, and usually small.
 const (
 	slicesPerPage = 10
 	podsPerPage   = 25
@@ -25,8 +25,8 @@ const (
 // lister lists one page of objects.
 type lister func(context.Context, metav1.ListOptions) (runtime.Object, error)
 
-// each lists all objects page by page, and hands each object to take, which must keep few of its fields. It returns the
-// resource version of the list. Each page may take roundWithin.
+// each lists all objects page by page, and passes each object to take, which must keep few of its fields. It returns
+// the resource version of the list. Each page is bounded by roundWithin.
 func (list lister) each(ctx context.Context, perPage int64, take func(runtime.Object) error) (version string,
 	err error) {
 	options := metav1.ListOptions{Limit: perPage}
@@ -55,8 +55,8 @@ func (list lister) page(ctx context.Context, options metav1.ListOptions) (runtim
 	return list(ctx, options)
 }
 
-// one returns the object with this name and UID, and NotFound without one. It lists, so that the agent needs no right
-// to get objects.
+// one returns the object with this name and UID, or NotFound. It uses a list, so that the agent needs no permission to
+// get objects.
 func (list lister) one(ctx context.Context, of schema.GroupResource, name string, uid types.UID) (found runtime.Object,
 	err error) {
 	page, err := list.page(ctx, metav1.ListOptions{

@@ -17,16 +17,17 @@ func ended(pod *corev1.Pod) bool {
 	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
 }
 
-// requests are what the scheduler counts for the pod, and its place among the node's pods. While a resize in place is
-// under way it counts the larger of what was and what will be; after one that cannot be done, what is allocated.
+// requests returns the amounts that the scheduler counts for the pod, and one pod of the node's maximum. During a
+// resize in place the larger of the old and the new amounts counts. After an infeasible resize the allocated amounts
+// count.
 func requests(pod *corev1.Pod) corev1.ResourceList {
 	all := resourcehelper.PodRequests(pod, resourcehelper.PodResourcesOptions{UseStatusResources: true})
 	all[corev1.ResourcePods] = *resource.NewQuantity(1, resource.DecimalSI)
 	return all
 }
 
-// occupies reports whether the pod, with its requests, takes of what the usable nodes have: it runs on one of them, or
-// waits for the scheduler and can start on one of them when others end.
+// occupies reports whether the pod, with its requests, uses capacity of the usable nodes: it runs on a usable node, or
+// it waits for the scheduler and could start on a usable node after other pods have ended.
 func (w World) occupies(pod *corev1.Pod, asks corev1.ResourceList, usable map[string]corev1.ResourceList) bool {
 	if ended(pod) {
 		return false
@@ -38,7 +39,7 @@ func (w World) occupies(pod *corev1.Pod, asks corev1.ResourceList, usable map[st
 	return len(pod.Spec.SchedulingGates) == 0 && w.hasNodeFor(pod, asks, usable)
 }
 
-// hasNodeFor reports whether the pod would start on one of the usable nodes if nothing else ran there.
+// hasNodeFor reports whether the pod would start on a usable node that is empty.
 func (w World) hasNodeFor(pod *corev1.Pod, asks corev1.ResourceList, usable map[string]corev1.ResourceList) bool {
 	affinity := nodeaffinity.GetRequiredNodeAffinity(pod)
 	return slices.ContainsFunc(w.Nodes, func(node *corev1.Node) bool {
@@ -51,5 +52,5 @@ func (w World) hasNodeFor(pod *corev1.Pod, asks corev1.ResourceList, usable map[
 	})
 }
 
-// isHard reports whether the taint keeps pods away, and is more than a preference.
+// isHard reports whether the taint prevents pods from running, and is not only a preference.
 func isHard(taint *corev1.Taint) bool { return taint.Effect != corev1.TaintEffectPreferNoSchedule }

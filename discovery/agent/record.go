@@ -17,10 +17,10 @@ import (
 // RecordName is the ConfigMap, in the namespace of the cluster's Liqo, with the grants of all agents of the cluster.
 const RecordName = "liqo-autoscaler-grants"
 
-// recordKey is its key.
+// recordKey is the key of the grants in that ConfigMap.
 const recordKey = "grants"
 
-// maxRecord is how many bytes of the record an agent writes: an API server takes a ConfigMap of 1 MiB.
+// maxRecord bounds the bytes of the record: an API server accepts a ConfigMap of 1 MiB.
 const maxRecord = 900 << 10
 
 // grant is an entry of the record.
@@ -42,7 +42,7 @@ type record struct {
 	last map[types.UID]grant
 }
 
-// grants returns the record as it was last read or written; nil before that. Blocks for no time.
+// grants returns the record as it was last read or written; nil before. It does not block.
 func (r *record) grants() map[types.UID]grant {
 	if r == nil {
 		return nil

@@ -9,17 +9,17 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/discovery/client"
 )
 
-// Server is the discovery server as a Sink. It writes in a session, which it begins with its first write. When another
-// agent of the provider begins one, this one stands back for a while, and then begins anew: the other may be gone.
-// Not safe for concurrent use.
+// Server publishes offers to the discovery server. It writes in a session, which it begins with its first write. When
+// another agent of the provider begins a session, this one pauses for standBack, and then begins a new session: the
+// other agent may have stopped. Not safe for concurrent use.
 type Server struct {
 	Client *client.Client
 
 	session *client.Session
-	lost    time.Time // when the last session was found to be over
+	lost    time.Time // when the last session was found to have ended
 }
 
-// standBack is how long an agent leaves the field to one that has begun after it.
+// standBack is how long an agent pauses after a later agent has begun a session.
 const standBack = time.Minute
 
 // Put implements Sink.
@@ -32,7 +32,7 @@ func (s *Server) Put(ctx context.Context, offer api.Posted, ttl time.Duration) e
 	return s.heed(err)
 }
 
-// Withdraw implements Sink. Without a session there is nothing that this agent may take back.
+// Withdraw implements Sink. Without a session this agent has no offer to withdraw, and Withdraw fails.
 func (s *Server) Withdraw(ctx context.Context, name string) error {
 	if s.session == nil {
 		return errStoodBack
@@ -42,7 +42,7 @@ func (s *Server) Withdraw(ctx context.Context, name string) error {
 
 var errStoodBack = errors.New("another agent of this provider writes, or the discovery server has lost its sessions")
 
-// Restart ends the session as far as this agent goes: the next write begins one.
+// Restart forgets the session: the next write begins another one.
 func (s *Server) Restart() { s.session, s.lost = nil, time.Time{} }
 
 func (s *Server) begin(ctx context.Context, provider string) (err error) {
@@ -56,8 +56,9 @@ func (s *Server) begin(ctx context.Context, provider string) (err error) {
 	return err
 }
 
-// heed notes that the session is over, or that somebody else writes in it, as when the server's database has forgotten
-// it and issued its number again: then the next write begins another.
+// heed forgets the session if err shows that it has ended, or that another agent writes in it. The second case occurs
+// when the server has lost its database and issued the session number again. The next write then begins another
+// session.
 func (s *Server) heed(err error) error {
 	switch {
 	case errors.Is(err, client.ErrSession):

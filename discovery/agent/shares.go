@@ -7,18 +7,18 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// Shares says how much of what there is each consumer may have, whatever the others leave.
+// Shares selects how much of the whole capacity each consumer may hold, even while other consumers hold less.
 type Shares string
 
-// The shares.
+// These are the kinds of shares.
 const (
-	SharesNone    Shares = ""        // whoever asks first
-	SharesEqual   Shares = "equal"   // each the same
-	SharesWeights Shares = "weights" // each in proportion to the weight of its offer
+	SharesNone    Shares = ""        // no bound: first come, first served
+	SharesEqual   Shares = "equal"   // the same for each consumer
+	SharesWeights Shares = "weights" // in proportion to the weight of the consumer's offer
 )
 
-// bound is the most that the offer's consumer may have in all: the offer's cap, and the consumer's share of what there
-// is with no slice granted. What it does not name is not bounded.
+// bound returns the most that the offer's consumer may hold in total: the offer's cap, and the consumer's share of the
+// capacity without any grants. Resources that it does not name are not bounded.
 func (c Config) bound(w World, o OfferConfig) corev1.ResourceList {
 	most := o.Cap.DeepCopy()
 	if c.Shares == SharesNone {
@@ -40,13 +40,13 @@ func (c Config) bound(w World, o OfferConfig) corev1.ResourceList {
 	return most
 }
 
-// first is the index of the consumer's first offer, which has its weight and the cap that slices are held to; -1
-// without one.
+// first returns the index of the consumer's first offer, whose weight counts and whose cap bounds slices; -1 without an
+// offer.
 func (c Config) first(consumer string) int {
 	return slices.IndexFunc(c.Offers, func(o OfferConfig) bool { return o.Consumer == consumer })
 }
 
-// firsts are the first offers of all consumers.
+// firsts returns the first offer of each consumer.
 func (c Config) firsts() (firsts []OfferConfig) {
 	for i, o := range c.Offers {
 		if c.first(o.Consumer) == i {
@@ -58,7 +58,8 @@ func (c Config) firsts() (firsts []OfferConfig) {
 
 func (o OfferConfig) weight() int64 { return int64(max(o.Weight, 1)) }
 
-// part is weight of all parts of the whole: thousandths of CPUs, and units of anything else, rounded down.
+// part returns the fraction weight/all of the whole, rounded down to thousandths of CPUs and to units of any other
+// resource.
 func part(name corev1.ResourceName, whole resource.Quantity, weight, all int64) resource.Quantity {
 	of := func(amount int64) int64 { return amount/all*weight + amount%all*weight/all }
 	if name == corev1.ResourceCPU {

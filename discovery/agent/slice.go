@@ -15,22 +15,22 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/strictyaml"
 )
 
-// sliceResource is Liqo's ResourceSlice. Its types are not imported: only activities/backend/liqo knows Liqo.
+// sliceResource is Liqo's ResourceSlice. Its types are not imported: only activities/backend/liqo imports Liqo.
 var sliceResource = schema.GroupVersionResource{Group: "authentication.liqo.io", Version: "v1beta1",
 	Resource: "resourceslices"}
 
-// Labels of liqo-autoscaler on a slice, which Liqo copies with the slice. They mark a hold, and name its installation.
+// These are liqo-autoscaler's labels on a slice, which Liqo copies with the slice. They mark a hold, and name its hub.
 const (
 	labelOurs = "liqo-autoscaler.io/managed-by"
 	ours      = "liqo-autoscaler"
 	labelHub  = "liqo-autoscaler.io/hub"
 )
 
-// Holder is one installation of liqo-autoscaler in a consumer cluster: it subtracts its own slices from an offer.
+// Holder identifies one hub in a consumer cluster. The hub subtracts its own slices from an offer.
 type Holder struct{ Consumer, Hub string }
 
-// Slice has the fields of a ResourceSlice that the agent reads. The consumer may write each of them, also the status
-// and the labels: Liqo's ClusterRole liqo-remote-controlplane permits it.
+// Slice has the fields of a ResourceSlice that the agent reads. The consumer may write every field, including the
+// status and the labels: Liqo's ClusterRole liqo-remote-controlplane permits it.
 type Slice struct {
 	metav1.ObjectMeta `json:"metadata"`
 	Spec              struct {
@@ -42,7 +42,8 @@ type Slice struct {
 		Resources  corev1.ResourceList `json:"resources"`
 		Conditions []sliceCondition    `json:"conditions"`
 	} `json:"status"`
-	// Owner is the consumer whose Tenant is in the slice's namespace; "" when the slice takes nothing from this cluster.
+	// Owner is the consumer whose Tenant is in the slice's namespace; "" when the slice requests no capacity of this
+	// cluster.
 	Owner string `json:"-"`
 	// Booked is the slice's amount in the record of grants; nil without an entry.
 	Booked corev1.ResourceList `json:"-"`
@@ -57,7 +58,7 @@ type sliceCondition struct {
 	Status string `json:"status"`
 }
 
-// The conditions of a slice, and their values.
+// These are the conditions of a slice, and their values.
 const (
 	conditionAuthentication = "Authentication"
 	conditionResources      = "Resources"
@@ -65,7 +66,7 @@ const (
 	denied                  = "Denied"
 )
 
-// condition is the value of the condition; "" when it is absent.
+// condition returns the value of the condition; "" when it is absent.
 func (s Slice) condition(of string) string {
 	for _, c := range s.Status.Conditions {
 		if c.Type == of {
@@ -75,10 +76,11 @@ func (s Slice) condition(of string) string {
 	return ""
 }
 
-// Incoming reports whether the slice takes from this cluster. The other slices are requests of this cluster elsewhere.
+// Incoming reports whether the slice requests capacity of this cluster. The other slices are requests to other
+// clusters.
 func (s Slice) Incoming() bool { return s.Owner != "" }
 
-// holder returns the consumer that the slice is charged to: of a slice whose Tenant is gone, the namespace.
+// holder returns the consumer to which the slice is charged. It is the namespace when the slice has no Tenant.
 func (s Slice) holder() string { return cmp.Or(s.Owner, s.Namespace) }
 
 // Granted returns the slice's granted amounts: for Class the amounts in the record, for another class the amounts in
@@ -159,10 +161,10 @@ func settle(all []Slice, tenants map[string]Tenant, record map[types.UID]grant) 
 	}
 }
 
-// maxResources is how many resources a slice may name.
+// maxResources bounds the resources in a slice.
 const maxResources = 64
 
-// readable reports whether the amounts can be read, and computed with in no time: 1e100000000 takes minutes.
+// readable reports whether the amounts can be parsed, and are fast to compute with: 1e100000000 takes minutes.
 func readable(amounts any) bool {
 	named, ok := amounts.(map[string]any)
 	if len(named) > maxResources {

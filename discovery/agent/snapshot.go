@@ -17,7 +17,7 @@ var tenantResource = sliceResource.GroupVersion().WithResource("tenants")
 
 const tenantActive = "Active"
 
-// snapshot is the state that a round reads. grants has the entries of the record whose slices exist.
+// snapshot is the input of a round. grants has the entries of the record whose slices exist.
 type snapshot struct {
 	world   World
 	tenants map[string]Tenant

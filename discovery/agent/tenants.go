@@ -15,27 +15,27 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/discovery/api"
 )
 
-// Tenants is the Sink where there is no discovery server: each offer goes to a ConfigMap in its consumer's tenant
-// namespace in this cluster, which the consumer reads by its credentials. Not safe for concurrent use.
+// Tenants is the Sink for a provider without a discovery server. It writes each offer to a ConfigMap in its consumer's
+// tenant namespace in this cluster, which the consumer reads with its credentials. Not safe for concurrent use.
 type Tenants struct {
 	Kube kubernetes.Interface
-	// Config says whom an offer is for.
+	// Config returns the config, which names the consumer of each offer.
 	Config func() Config
 
 	places map[string]place             // by offer
 	data   map[string]map[string]string // by consumer and hub, as applied
 }
 
-// place is a key of a consumer's ConfigMap.
+// place identifies a key of a consumer's ConfigMap.
 type place struct{ consumer, hub string }
 
-// writeWithin bounds one write, so that a hanging API server does not keep an agent from ending.
+// writeWithin bounds one write, so that a hanging API server does not prevent the agent from stopping.
 const writeWithin = 5 * time.Second
 
 // Restart implements Sink.
 func (t *Tenants) Restart() { t.places, t.data = map[string]place{}, map[string]map[string]string{} }
 
-// Put implements Sink. The consumer's credentials are not written: it knows them.
+// Put implements Sink. It does not write the consumer's credentials: the consumer has them.
 func (t *Tenants) Put(ctx context.Context, offer api.Posted, ttl time.Duration) error {
 	at, ok := t.placeOf(offer.Name)
 	if !ok {
@@ -47,7 +47,7 @@ func (t *Tenants) Put(ctx context.Context, offer api.Posted, ttl time.Duration) 
 				at.consumer)
 		}
 	}
-	if was, ok := t.places[offer.Name]; ok && was != at { // it was for another consumer, or hub
+	if was, ok := t.places[offer.Name]; ok && was != at { // the offer was for another consumer or hub
 		if err := t.Withdraw(ctx, offer.Name); err != nil {
 			return err
 		}
@@ -89,8 +89,8 @@ func (t *Tenants) placeOf(name string) (place, bool) {
 	return place{}, false
 }
 
-// apply writes all that is offered to a consumer. Keys that this agent, or one before it, wrote and that are no longer
-// offered go away with it: they have one field manager.
+// apply writes all offers to a consumer. It removes the keys of withdrawn offers, even if an earlier agent wrote them,
+// because all agents use one field manager.
 func (t *Tenants) apply(ctx context.Context, consumer string) error {
 	ctx, cancel := context.WithTimeout(ctx, writeWithin)
 	defer cancel()

@@ -35,7 +35,7 @@ func trimLiqo(o *unstructured.Unstructured) *unstructured.Unstructured {
 	}
 	for _, part := range []string{"spec", "status"} {
 		amounts, ok, _ := unstructured.NestedMap(o.Object, part, "resources")
-		if ok && len(amounts) <= maxResources+1 { // one too many is still too many
+		if ok && len(amounts) <= maxResources+1 { // keeps one too many, so that the bound is still exceeded
 			_ = unstructured.SetNestedMap(kept.Object, amounts, part, "resources")
 		}
 	}
@@ -52,10 +52,11 @@ func trimLiqo(o *unstructured.Unstructured) *unstructured.Unstructured {
 	return kept
 }
 
-// maxConditions is how many conditions of a slice are kept; Liqo writes two.
+// maxConditions bounds the conditions that are kept of a slice; Liqo writes two.
 const maxConditions = 16
 
-// trimPod keeps what says how much the pod requests, and, while it has no node, which nodes it can start on.
+// trimPod keeps the fields from which the pod's requests are computed. While the pod has no node, it also keeps the
+// fields that decide on which nodes the pod can start.
 func trimPod(o *corev1.Pod) *corev1.Pod {
 	pod := &corev1.Pod{
 		ObjectMeta: meta(o.ObjectMeta),
@@ -92,7 +93,7 @@ func requestsOf(containers []corev1.Container) (out []corev1.Container) {
 	return out
 }
 
-// allocated keeps what the kubelet has allocated to the containers.
+// allocated keeps the amounts that the kubelet has allocated to the containers.
 func allocated(containers []corev1.ContainerStatus) (out []corev1.ContainerStatus) {
 	for _, c := range containers {
 		if c.Resources != nil {
@@ -103,7 +104,7 @@ func allocated(containers []corev1.ContainerStatus) (out []corev1.ContainerStatu
 	return out
 }
 
-// resizes keeps the condition which says that a resize is deferred or infeasible.
+// resizes keeps the condition that reports a deferred or infeasible resize.
 func resizes(conditions []corev1.PodCondition) (out []corev1.PodCondition) {
 	for _, c := range conditions {
 		if c.Type == corev1.PodResizePending {

@@ -18,17 +18,16 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// Cluster watches what World is made of. Make it with Watch.
+// Cluster watches the objects of World. Watch creates it.
 type Cluster struct {
 	nodes, pods, slices, tenants cache.SharedIndexInformer
 	record                       *record // of grants; nil when this agent grants nothing
-	// changed has a value when something may have changed since it was last received from, and sliced when a slice or a
-	// Tenant has.
+	// changed receives a value after any change, and sliced after a change of a slice or a Tenant.
 	changed, sliced chan struct{}
 	log             *slog.Logger
 }
 
-// Watch makes a Cluster; Run makes it work.
+// Watch returns a Cluster. It does not connect before Run.
 func Watch(kube kubernetes.Interface, objects dynamic.Interface, record *record, log *slog.Logger) (*Cluster, error) {
 	typed := informers.NewSharedInformerFactoryWithOptions(kube, 0, informers.WithTransform(trim))
 	pods := kube.CoreV1().Pods(metav1.NamespaceAll)
@@ -68,12 +67,12 @@ func watchLiqo(objects dynamic.Interface, of schema.GroupVersionResource) (cache
 	return listLiqo(objects, of).informer(&unstructured.Unstructured{}, slicesPerPage, objects.Resource(of).Watch)
 }
 
-// on leaves word in the channel, which has room for one, that something has changed.
+// on puts a value into word, which has a buffer of one, after each change.
 func on(informer cache.SharedIndexInformer, word chan struct{}) error {
 	note := func() {
 		select {
 		case word <- struct{}{}:
-		default: // there is word already
+		default: // a value is already in the buffer
 		}
 	}
 	_, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
@@ -95,7 +94,7 @@ func (c *Cluster) Run(ctx context.Context) {
 	watching.Wait()
 }
 
-// Synced says what has not been listed yet.
+// Synced returns an error that names the objects that have not been listed yet.
 func (c *Cluster) Synced() error {
 	for kind, informer := range map[string]cache.SharedIndexInformer{
 		"nodes": c.nodes, "pods": c.pods, "Liqo's ResourceSlices": c.slices,
@@ -110,7 +109,7 @@ func (c *Cluster) Synced() error {
 
 const syncEvery = 100 * time.Millisecond
 
-// World is what the cluster has now, once Synced returns nil.
+// World returns the present state of the cluster. It is complete once Synced returns nil.
 func (c *Cluster) World() (w World) {
 	for _, o := range c.nodes.GetStore().List() {
 		w.Nodes = append(w.Nodes, o.(*corev1.Node))
