@@ -1,5 +1,5 @@
-// Package api is the wire format of the discovery server, version 1: what its server and its client agree on. The
-// description for everybody else is discovery/server/openapi.yaml; a test holds the two together.
+// Package api is the wire format of the discovery server, version 1. The server and this project's client share it. The
+// description for all other clients is discovery/server/openapi.yaml; a test keeps the two equal.
 package api
 
 import (
@@ -11,65 +11,65 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/strictyaml"
 )
 
-// Limits of the API.
+// These are the limits of the API.
 const (
-	MaxBody  = 8 << 10 // bytes of a request's body: an agent's offer has less than one KiB
-	MaxLimit = 500     // offers of one page
+	MaxBody  = 8 << 10 // bytes of a request's body; an agent's offer has less than one KiB
+	MaxLimit = 500     // offers in one page
 )
 
-// Paths. PathOffers lists the offers, and PathOffers/<name> is one; PathSessions is where an agent begins.
+// These are the paths. PathOffers lists the offers, PathOffers/<name> is one offer, and an agent begins at
+// PathSessions.
 const (
 	PathOffers   = "/v1/offers"
 	PathSessions = "/v1/sessions"
 )
 
-// Parameters of a write within a session.
+// These are the query parameters of a write within a session.
 const (
 	ParamSession  = "session"
 	ParamSequence = "sequence"
 )
 
-// Posted is what a writer puts: an offer. The provider in it is a claim, which those who use the offer check over its
-// credentials.
+// Posted is an offer as a writer puts it. Its provider is a claim, which consumers verify over the offer's credentials.
 type Posted struct {
 	discovery.Spec
 	discovery.Contract
-	// TTLSeconds is how long the offer lives from now on, by the server's clock; instead of Expires.
+	// TTLSeconds is the remaining life of the offer, by the server's clock. It replaces Expires.
 	TTLSeconds int64 `json:"ttlSeconds,omitempty"`
-	// Consumer is the Liqo cluster id of the only consumer that the offer is for, and that is told of it; empty: all.
+	// Consumer is the Liqo cluster id of the only consumer that may use and read the offer; empty means all consumers.
 	Consumer string `json:"consumer,omitempty"`
 }
 
-// Begin asks for a session of a provider's agent.
+// Begin requests a session for a provider's agent.
 type Begin struct {
 	// Provider is the Liqo cluster id of the agent's cluster.
 	Provider string `json:"provider"`
 }
 
-// Session is the answer. Writes of the agent carry its number and a sequence that rises from write to write. The next
-// session of the same writer and provider ends this one.
+// Session is the response to Begin. The agent's writes carry its number, and a sequence that rises from write to write.
+// The next session of the same writer and provider ends this session.
 type Session struct {
 	Session int64 `json:"session"`
 }
 
-// Offer is what the server answers.
+// Offer is an offer as the server returns it.
 type Offer struct {
 	Posted
 	// Epoch changes when the offer's content changes.
 	Epoch string `json:"epoch"`
-	// Writer is who put it.
+	// Writer is the name of the client that put the offer.
 	Writer string `json:"writer"`
-	// Updated is when it was last put.
+	// Updated is the time of the last put.
 	Updated time.Time `json:"updated"`
-	// RemainingSeconds is how long it lives from this answer on; count it down by your own clock, for Expires is by the
-	// server's.
+	// RemainingSeconds is the remaining life of the offer at the time of the response. Count it down by your own clock,
+	// because Expires follows the server's clock.
 	RemainingSeconds float64 `json:"remainingSeconds"`
 }
 
 // List is one page of offers, in name order.
 type List struct {
 	Items []Offer `json:"items"`
-	// Next is the value of "after" for the next page; empty on the last.
+	// Next is the value of "after" for the next page; empty on the last page.
 	Next string `json:"next,omitempty"`
 }
 
@@ -79,38 +79,38 @@ type Problem struct {
 	Title  string `json:"title"`
 	Status int    `json:"status"`
 	Detail string `json:"detail,omitempty"`
-	// Errors lists what is wrong in the request, field by field.
+	// Errors lists the faults of the request, field by field.
 	Errors []FieldError `json:"errors,omitempty"`
 }
 
-// FieldError is one thing wrong in a request.
+// FieldError is one fault of a request.
 type FieldError struct {
-	// Path is the field's path, such as "lendable.cpu"; empty when the whole body is meant.
+	// Path is the field's path, such as "lendable.cpu"; empty for the whole body.
 	Path   string `json:"path"`
 	Detail string `json:"detail"`
 }
 
-// TypeSession is the type of the problem that a session is over.
+// TypeSession is the type of the problem for a write in a session that has ended.
 const TypeSession = "urn:liqo-autoscaler:problem:session-over"
 
-// TypeReplay is the type of the problem that the session has written with this sequence, or a later one.
+// TypeReplay is the type of the problem for a write whose sequence is not higher than an earlier write's sequence.
 const TypeReplay = "urn:liqo-autoscaler:problem:write-replayed"
 
-// ContentTypes of the API.
+// These are the content types of the API.
 const (
 	ContentJSON    = "application/json"
 	ContentProblem = "application/problem+json"
 )
 
-// Decode reads what a writer puts. Unknown fields are refused, unless the writer follows a later contract, whose fields
-// they may be; the error can be split with FieldErrors.
+// Decode reads an offer from a writer. It refuses unknown fields, unless the writer follows a later contract that may
+// define them. FieldErrors can split the error.
 func Decode(body []byte) (Posted, error) {
 	if err := discovery.ContractOf(body).VersionFaults().Err(); err != nil {
 		return Posted{}, err
 	}
 	var p Posted
 	_, faults, err := strictyaml.Unmarshal(body, &p)
-	if p.Later() { // what is stored has no field of the later version
+	if p.Later() { // the stored offer has no field of the later version
 		faults, p.Version = faults.WithoutUnknown(), discovery.ContractVersion
 	}
 	if err == nil {
@@ -122,11 +122,11 @@ func Decode(body []byte) (Posted, error) {
 	return p, nil
 }
 
-// Check is Faults as an error, which can be split with FieldErrors.
+// Check returns Faults as an error, which FieldErrors can split.
 func (p *Posted) Check() error { return p.Faults().Err() }
 
-// Faults are what is wrong with the fields, by path. Credentials must be a secretRef: a file name means nothing on
-// another machine, and must not be anybody's way to have a worker open its files.
+// Faults returns the faults of the fields, by path. Credentials must be a secretRef: a file name has no meaning on
+// another machine, and a writer must not be able to make a worker open its files.
 func (p *Posted) Faults() strictyaml.Faults {
 	faults := p.Spec.Faults()
 	switch {

@@ -1,9 +1,9 @@
-// Package client talks to the discovery server: Source lists its offers for a worker, Put and Delete are for
-// providers' administrators.
+// Package client talks to the discovery server: Source lists its offers for a worker, Put and Delete serve providers'
+// administrators.
 //
-// What the server says is not believed: offers are validated like those of a file, the Secrets they may refer to are
-// bounded by namespace, and Resolve reads every provider's id from the provider. All files are read again
-// when they change. Only HTTPS is spoken, and redirects are not followed, so the token goes nowhere else.
+// The server's responses are not trusted. Offers are validated as strictly as offers in a file, their Secrets must be
+// in permitted namespaces, and Resolve reads every provider's id from the provider. All files are read again when they
+// change. The client uses only HTTPS and follows no redirects, so the token reaches no other server.
 package client
 
 import (
@@ -32,43 +32,43 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/wait"
 )
 
-// What callers can meet; match with errors.Is.
+// These are the errors that callers can match with errors.Is.
 var (
-	// ErrUnreachable: no answer came, or one that is not the discovery server's, or it has too much to do; trying again
-	// may help.
+	// ErrUnreachable: no response arrived, it is not a response of a discovery server, or the server is overloaded. A
+	// retry may help.
 	ErrUnreachable = errors.New("discovery server unreachable")
-	// ErrDenied: the server does not know the token or certificate, or who has it may not do it.
+	// ErrDenied: the server does not know the token or certificate, or its holder lacks the permission.
 	ErrDenied = errors.New("denied by the discovery server")
-	// ErrRefused: the server will not do it as asked.
+	// ErrRefused: the server rejects the request as it is.
 	ErrRefused = errors.New("refused by the discovery server")
-	// ErrSession: the session is over, because a newer one has begun or the server has lost it. Also an ErrRefused.
+	// ErrSession: the session has ended, because a newer one has begun or the server has lost it. Also an ErrRefused.
 	ErrSession = fmt.Errorf("%w: the session is over", ErrRefused)
-	// ErrReplayed: somebody has written in the session already, with this sequence or a later one. Also an ErrRefused.
+	// ErrReplayed: the session already has a write with this sequence or a later one. Also an ErrRefused.
 	ErrReplayed = fmt.Errorf("%w: the write is replayed", ErrRefused)
 )
 
-// Options say where the server is.
+// Options configures New: the server, the credentials and the limits on offers.
 type Options struct {
-	// URL is https://host:port, with the path prefix of a proxy if there is one.
+	// URL is https://host:port, with the path prefix of a proxy if one is used.
 	URL string
-	// CAFile holds the authorities, in PEM, that the server's certificate is checked against; empty means the system's.
+	// CAFile contains the authorities, in PEM, that verify the server's certificate; empty means the system's authorities.
 	CAFile string
-	// TokenFile holds the bearer token; empty where a certificate stands for it.
+	// TokenFile contains the bearer token; empty when a certificate replaces it.
 	TokenFile string
-	// CertFile and KeyFile hold the client's certificate, with its chain, and its key.
+	// CertFile and KeyFile contain the client's certificate, with its chain, and its key.
 	CertFile, KeyFile string
-	// SecretNamespaces are the namespaces that listed offers may refer to; required for Source. Whoever may write to the
-	// discovery server could otherwise have the worker use any Secret it can read.
+	// SecretNamespaces are the namespaces to whose Secrets listed offers may refer; required for Source. Without this
+	// bound a writer at the discovery server could make the worker use any Secret that the worker can read.
 	SecretNamespaces []string
-	// NetworkCIDRs are where the addresses that listed offers name for their network must lie; none: they may name no
-	// address. This cluster's gateway would otherwise dial whatever a writer likes.
+	// NetworkCIDRs must contain every network address in a listed offer; if empty, listed offers must not contain
+	// addresses. Without this bound a writer could make this cluster's gateway dial any address.
 	NetworkCIDRs []string
-	// Timeout bounds one request, and the waits that the server asks for before it is sent again. Default 10s.
+	// Timeout bounds one request, including the waits that the server requests before a retry. Default 10s.
 	Timeout time.Duration
-	// KeepStale is how long Source serves its last list while the server cannot be reached. Default 5m; negative: not at
-	// all.
+	// KeepStale is how long Source returns its last list while the server is unreachable. Default 5m; a negative value
+	// disables this.
 	KeepStale time.Duration
-	// Now is the clock. Default time.Now.
+	// Now returns the current time. Default time.Now.
 	Now func() time.Time
 }
 
@@ -115,17 +115,17 @@ func New(options Options) (*Client, error) {
 	return c, nil
 }
 
-// URL is where the server is.
+// URL returns the URL of the server.
 func (c *Client) URL() string { return c.options.URL }
 
 const (
 	maxToken  = 4 << 10
-	maxAnswer = 6 << 20 // 500 offers of at most 8 KiB, with what the server adds
-	// maxProblem bounds a problem document: each of its errors becomes many times its size.
+	maxAnswer = 6 << 20 // 500 offers of at most 8 KiB, with the fields that the server adds
+	// maxProblem bounds a problem document, because each of its errors needs many times its size in memory.
 	maxProblem = 64 << 10
 )
 
-// token is empty when there is none to be sent.
+// token returns the bearer token, or "" when none is configured.
 func (c *Client) token() (string, error) {
 	if c.options.TokenFile == "" {
 		return "", nil
@@ -141,7 +141,7 @@ func (c *Client) token() (string, error) {
 	return token, nil
 }
 
-// follow makes HTTP clients that trust the CA file, and show the certificate, as they are now.
+// follow returns HTTP clients that trust the CA file and present the certificate, and follow changes of the files.
 func follow(options Options) (*reload.Files[*http.Client], error) {
 	if (options.CertFile == "") != (options.KeyFile == "") || options.CertFile == "" && options.TokenFile == "" {
 		return nil, errors.New("open discovery client: give a token file, or a certificate with its key")
@@ -168,7 +168,7 @@ func follow(options Options) (*reload.Files[*http.Client], error) {
 				return nil, fmt.Errorf("%s holds no certificate in PEM", options.CAFile)
 			}
 		}
-		transport.CloseIdleConnections() // those of the files' last version
+		transport.CloseIdleConnections() // closes the connections of the previous version
 		transport = &http.Transport{
 			Proxy: http.ProxyFromEnvironment, TLSClientConfig: config, ForceAttemptHTTP2: true,
 			TLSHandshakeTimeout: 5 * time.Second, IdleConnTimeout: time.Minute, MaxIdleConnsPerHost: 2,
@@ -184,8 +184,9 @@ func follow(options Options) (*reload.Files[*http.Client], error) {
 	return files, nil
 }
 
-// do sends one request and decodes the answer into out, if it is not nil. Unknown fields of an answer are ignored: the
-// server may be newer. A request that was one too many is sent again when the server says, if there is time.
+// do sends one request and decodes the response into out, unless out is nil. It ignores unknown fields of a response:
+// the server may be newer. After a rate limit it retries at the time that the server requests, if that is before the
+// timeout.
 func (c *Client) do(ctx context.Context, method string, target *url.URL, in, out any) error {
 	ctx, cancel := context.WithTimeout(ctx, c.options.Timeout)
 	defer cancel()
@@ -200,7 +201,7 @@ func (c *Client) do(ctx context.Context, method string, target *url.URL, in, out
 	}
 }
 
-// once sends the request once. again is how long to wait before another try, 0 when there is nothing to wait for.
+// once sends the request once. again is the time until a retry, 0 when a retry is useless.
 func (c *Client) once(ctx context.Context, method string, target *url.URL, in, out any) (again time.Duration,
 	err error) {
 	req, err := c.request(ctx, method, target, in)
@@ -266,7 +267,7 @@ func (c *Client) request(ctx context.Context, method string, target *url.URL, in
 	return req, nil
 }
 
-// refusal makes an error of a status and, if the server wrote one, its problem document.
+// refusal returns an error for a status and, if the response has one, its problem document.
 func refusal(status int, contentType string, raw []byte) error {
 	kind := ErrRefused
 	switch {
@@ -277,7 +278,7 @@ func refusal(status int, contentType string, raw []byte) error {
 	}
 	var p api.Problem
 	if !strings.HasPrefix(contentType, api.ContentProblem) || len(raw) > maxProblem || json.Unmarshal(raw, &p) != nil {
-		if errors.Is(kind, ErrRefused) { // somebody's page: what stands in front of the server has lost it
+		if errors.Is(kind, ErrRefused) { // another server's page: the proxy cannot reach the discovery server
 			kind = ErrUnreachable
 		}
 		return fmt.Errorf("%w: it answers %d %s", kind, status, http.StatusText(status))
@@ -291,7 +292,7 @@ func refusal(status int, contentType string, raw []byte) error {
 	return fmt.Errorf("%w: %d %s", kind, status, inWords(p))
 }
 
-// inWords is what a problem says, cut.
+// inWords renders a problem, shortened.
 func inWords(p api.Problem) string {
 	detail := p.Title + ": " + p.Detail
 	for i, e := range p.Errors {

@@ -11,15 +11,15 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/discovery/api"
 )
 
-// Session is in which the agent of a provider writes: when a newer one has begun, no write of this one takes effect any
-// longer, however late it arrives. Safe for concurrent use.
+// Session is the session in which a provider's agent writes. Once a newer session has begun, no write of this session
+// takes effect, however late it arrives. Safe for concurrent use.
 type Session struct {
 	client   *Client
 	number   int64
 	sequence atomic.Int64
 }
 
-// Begin ends the session of this provider's agent that was before, and makes a new one. Errors as of Put.
+// Begin ends the previous session of this provider's agent, and starts a new one. It has the errors of Put.
 func (c *Client) Begin(ctx context.Context, provider string) (*Session, error) {
 	var begun api.Session
 	err := c.do(ctx, http.MethodPost, c.base.JoinPath(api.PathSessions), api.Begin{Provider: provider}, &begun)
@@ -29,7 +29,7 @@ func (c *Client) Begin(ctx context.Context, provider string) (*Session, error) {
 	return &Session{client: c, number: begun.Session}, nil
 }
 
-// turn is the next one. It is used up also by a write without an answer.
+// turn returns the parameters of the next write. A write without a response uses up its turn, too.
 func (s *Session) turn() url.Values {
 	return url.Values{
 		api.ParamSession:  {strconv.FormatInt(s.number, 10)},
@@ -37,12 +37,12 @@ func (s *Session) turn() url.Values {
 	}
 }
 
-// Put is Client.Put within the session; and ErrSession.
+// Put is Client.Put within the session. It also returns ErrSession and ErrReplayed.
 func (s *Session) Put(ctx context.Context, offer api.Posted) (api.Offer, error) {
 	return s.client.put(ctx, offer, s.turn())
 }
 
-// Delete is Client.Delete within the session; and ErrSession.
+// Delete is Client.Delete within the session. It also returns ErrSession and ErrReplayed.
 func (s *Session) Delete(ctx context.Context, name string) error {
 	return s.client.remove(ctx, name, s.turn())
 }

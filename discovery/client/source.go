@@ -32,13 +32,13 @@ type Source struct {
 	client *Client
 
 	mu       sync.Mutex
-	listed   time.Time // when the last list came; zero before
+	listed   time.Time // when the last list arrived; zero before
 	ends     map[string]end
 	offers   []fleet.Offer
 	problems []discovery.Problem
 }
 
-// NewSource makes a Source; the client's options must name SecretNamespaces.
+// NewSource returns a Source; the client's options must set SecretNamespaces.
 func NewSource(client *Client) (*Source, error) {
 	if len(client.options.SecretNamespaces) == 0 {
 		return nil, errors.New("make discovery source: name the namespaces whose Secrets offers may refer to")
@@ -52,8 +52,8 @@ func (*Source) Name() string { return "api" }
 // Claims implements discovery.Claimant: writers may write any id.
 func (*Source) Claims() bool { return true }
 
-// List implements discovery.Source. While the server is unreachable the last list serves for Options.KeepStale, with a
-// Problem; a server that denies us is an error at once.
+// List implements discovery.Source. While the server is unreachable, it returns the last list for Options.KeepStale,
+// with a Problem. It fails immediately if the server denies access.
 func (s *Source) List(ctx context.Context) ([]fleet.Offer, []discovery.Problem, error) {
 	asked := s.client.options.Now()
 	items, err := s.fetch(ctx)
@@ -71,7 +71,7 @@ func (s *Source) List(ctx context.Context) ([]fleet.Offer, []discovery.Problem, 
 	offers := make([]fleet.Offer, len(s.offers))
 	for i, o := range s.offers {
 		offers[i] = discovery.CopyOffer(o)
-		offers[i].ReadAt = s.listed // one that serves longer is as old as it is
+		offers[i].ReadAt = s.listed // the age counts from the list, also when the list is reused
 	}
 	problems := slices.Clone(s.problems)
 	if err != nil {
@@ -81,16 +81,16 @@ func (s *Source) List(ctx context.Context) ([]fleet.Offer, []discovery.Problem, 
 	return offers, problems, nil
 }
 
-// Bounds of a list. What one writer or provider lists costs every worker memory and time.
+// These constants bound a list. Each offer of a writer or provider costs memory and time in every worker.
 const (
-	maxPages       = 40       // of 500 offers
+	maxPages       = 40       // with 500 offers each
 	maxList        = 16 << 20 // bytes of all offers
-	maxPerProvider = 1 << 20  // bytes of one provider's offers, as many as a server keeps for one writer
+	maxPerProvider = 1 << 20  // bytes of one provider's offers, equal to the server's quota for one writer
 	maxProblems    = 100      // of one list, each with a text
 	maxName        = 253      // bytes of an offer's name
 )
 
-// page is an answer of the server.
+// page is one response of the server.
 type page struct {
 	Items *items `json:"items"`
 	Next  string `json:"next"`
@@ -99,8 +99,8 @@ type page struct {
 // items are the offers of a page. They stay raw: an item that cannot be read must not hide the other items.
 type items []json.RawMessage
 
-// UnmarshalJSON implements json.Unmarshaler. It stops when there are more items than a page may have: a page of empty
-// objects would otherwise become a hundred times its size.
+// UnmarshalJSON implements json.Unmarshaler. It stops when a page has too many items: a page of empty objects would
+// otherwise need a hundred times its size in memory.
 func (all *items) UnmarshalJSON(raw []byte) error {
 	decoder := json.NewDecoder(bytes.NewReader(raw))
 	if begin, err := decoder.Token(); err != nil || begin != json.Delim('[') {
@@ -153,7 +153,7 @@ func (s *Source) fetch(ctx context.Context) ([]json.RawMessage, error) {
 }
 
 func (s *Source) judge(items []json.RawMessage, asked time.Time) (offers []fleet.Offer, problems []discovery.Problem) {
-	ends, spent := map[string]end{}, map[string]int{} // spent is the bytes of each provider
+	ends, spent := map[string]end{}, map[string]int{} // spent counts the bytes by provider
 	wrong := 0
 	report := func(p discovery.Problem) {
 		if wrong++; wrong <= maxProblems {
@@ -192,7 +192,7 @@ func (s *Source) judge(items []json.RawMessage, asked time.Time) (offers []fleet
 	return offers, problems
 }
 
-// providerOf returns the provider that an item names, before the item is judged; "" when there is none.
+// providerOf returns the provider in an item that is not yet validated; "" if the item has no provider.
 func providerOf(raw json.RawMessage) string {
 	var head struct {
 		Provider string `json:"provider"`
@@ -201,7 +201,8 @@ func providerOf(raw json.RawMessage) string {
 	return head.Provider
 }
 
-// read reads an item of a list, and says why it is not taken. The name is for a Problem, as far as it can be read.
+// read decodes and validates an item of a list. The error is the reason for a rejection. The name is for a Problem, as
+// far as it can be read.
 func (c *Client) read(raw json.RawMessage) (name string, posted answered, err error) {
 	var head struct {
 		Name     string                     `json:"name"`
@@ -218,7 +219,7 @@ func (c *Client) read(raw json.RawMessage) (name string, posted answered, err er
 	for n, node := range head.LargestNodes {
 		err = errors.Join(err, amounts(fmt.Sprintf("largestNodes[%d]", n), node))
 	}
-	if err == nil { // amounts are judged before they are parsed
+	if err == nil { // amounts are checked before they are parsed
 		err = json.Unmarshal(raw, &posted)
 	}
 	if err != nil {
@@ -234,8 +235,8 @@ func (c *Client) read(raw json.RawMessage) (name string, posted answered, err er
 	return name, posted, c.mayDial(posted.Network)
 }
 
-// mayDial is an error when the network names an address that does not lie in NetworkCIDRs, or a name, which could lead
-// anywhere.
+// mayDial returns an error when the network contains an address outside NetworkCIDRs, or a DNS name, which could
+// resolve to any address.
 func (c *Client) mayDial(network *discovery.NetworkSpec) error {
 	named := network.Addresses()
 	for _, field := range slices.Sorted(maps.Keys(named)) {
@@ -275,7 +276,7 @@ func amounts(at string, list map[string]json.RawMessage) error {
 	return nil
 }
 
-// lengths refuses what amounts does not see: of one that is written twice it has the last one.
+// lengths refuses long amounts that amounts misses: of a repeated key, amounts sees only the last value.
 func lengths(raw json.RawMessage) error {
 	short, err := io.ReadAll(jsonguard.New(bytes.NewReader(raw), jsonguard.Limits{}))
 	if err == nil && !bytes.Equal(short, raw) {

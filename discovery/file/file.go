@@ -12,11 +12,11 @@
 //	  unpeer: linger            # or never
 //	  expires: 2027-01-01T00:00:00Z
 //
-// The file is read on every List, so an edit, or a ConfigMap or Secret volume swapped by the kubelet, is in force at
-// once (package reload). A new version with any fault in it is refused whole and loudly: the last good
-// version keeps serving (a slip of the editor must not take every provider away) and every List carries a Problem with
-// all faults until the file is fixed. A file that cannot be read at all is treated the same. Kubeconfigs are not the
-// file's faults: Resolve reports those offer by offer.
+// Every List reads the file, so an edit, or a ConfigMap or Secret volume that the kubelet swaps, takes effect
+// immediately (package reload). A new version with any fault is refused as a whole. The last valid version stays in
+// use, so that an editing mistake does not remove every provider. Every List returns a Problem with all faults until
+// the file is fixed. An unreadable file is treated the same way. Faults of kubeconfigs are not faults of the file:
+// Resolve reports them for each offer.
 package file
 
 import (
@@ -31,13 +31,13 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/reload"
 )
 
-// Source is the file.
+// Source reads offers from one file.
 type Source struct {
 	name, path string
 	files      *reload.Files[[]fleet.Offer]
 }
 
-// Open reads the file for the first time. A fault is an error here: there is no last good version yet.
+// Open reads the file for the first time. A fault is an error here, because no earlier version can stay in use.
 func Open(path string) (*Source, error) {
 	abs, err := filepath.Abs(path)
 	if err != nil {
@@ -54,7 +54,7 @@ func Open(path string) (*Source, error) {
 // Name implements discovery.Source.
 func (s *Source) Name() string { return s.name }
 
-// Rename tells the source apart from others of its kind. Not while it is in use.
+// Rename sets the name that distinguishes several file sources. It must not be called while the source is in use.
 func (s *Source) Rename(name string) { s.name = name }
 
 // List implements discovery.Source. It never fails: see the package comment.

@@ -18,12 +18,12 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/strictyaml"
 )
 
-// KeyInfo is where a Secret says what it offers.
+// KeyInfo is the key of a Secret that contains its offer.
 const KeyInfo = "info"
 
 // info is the value of the Secret's key "info".
 type info struct {
-	// Name is written by some; the Secret's name rules.
+	// Name is ignored: the Secret's name is the offer's name. Some Secrets contain it.
 	Name          string                          `json:"name,omitempty"`
 	Resources     corev1.ResourceList             `json:"resources"`
 	LargestNodes  []corev1.ResourceList           `json:"largestNodes,omitempty"`
@@ -40,11 +40,11 @@ type info struct {
 	Network       *discovery.NetworkSpec          `json:"network,omitempty"`
 	Kubelet       string                          `json:"virtualKubelet,omitempty"`
 	Expires       *time.Time                      `json:"expires,omitempty"`
-	// Provider declares the cluster id that the kubeconfig must lead to.
+	// Provider declares the cluster id to which the kubeconfig must lead.
 	Provider string `json:"provider,omitempty"`
 }
 
-// text is a label value; true and 39 are taken as they are written, because YAML makes it easy to forget the quotes.
+// text is a label value. It accepts true and 39 as written, because the quotes are easy to forget in YAML.
 type text string
 
 // UnmarshalJSON implements json.Unmarshaler.
@@ -59,7 +59,7 @@ func (t *text) UnmarshalJSON(raw []byte) error {
 	return nil
 }
 
-// parse reads a Secret as an offer. The error lists all that is wrong by path and shows nothing of the kubeconfig.
+// parse reads a Secret as an offer. The error lists all faults by path and quotes nothing of the kubeconfig.
 func parse(secret *corev1.Secret) (discovery.Spec, error) {
 	faults := checkKubeconfig(secret.Data[discovery.DefaultKey])
 	raw, ok := secret.Data[KeyInfo]
@@ -89,8 +89,8 @@ func parse(secret *corev1.Secret) (discovery.Spec, error) {
 	return spec, append(faults, under(KeyInfo, spec.Faults())...).Err()
 }
 
-// Check says what is wrong with the data of a Secret that is to hold credentials, and with KeyInfo an offer. The error
-// lists all faults by path and shows nothing of the kubeconfig.
+// Check validates the data of a Secret for credentials, and the offer in it if KeyInfo is present. The error lists all
+// faults by path and quotes nothing of the kubeconfig.
 func Check(namespace, name string, data map[string][]byte) error {
 	if _, offers := data[KeyInfo]; offers {
 		_, err := parse(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}, Data: data})
@@ -123,7 +123,8 @@ func (in info) labels() map[string]string {
 	return labels
 }
 
-// network is what is written, with one more default: who is behind a NAT cannot be dialed, so the server is here.
+// network returns the network of the offer, with one more default: a provider behind a NAT cannot be dialed, so the
+// gateway's server is in the consumer cluster.
 func (in info) network() *discovery.NetworkSpec {
 	n := in.Network
 	if in.HasNat == nil || !*in.HasNat {
@@ -136,7 +137,7 @@ func (in info) network() *discovery.NetworkSpec {
 	return n
 }
 
-// under translates the paths to those of the Secret, where lendable is info.resources.
+// under translates the paths to the paths in the Secret, where lendable is info.resources.
 func under(key string, faults strictyaml.Faults) strictyaml.Faults {
 	for i, f := range faults {
 		if rest, ok := strings.CutPrefix(f.Path, "lendable"); ok {

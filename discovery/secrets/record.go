@@ -11,15 +11,15 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// record is what is kept of a Secret: all that List and Version need, and no kubeconfig.
+// record is the stored part of a Secret: all fields that List and Version need, without the kubeconfig.
 type record struct {
 	metav1.ObjectMeta
 	offer   fleet.Offer
-	err     error  // why it is no offer
+	err     error  // why the Secret is not a valid offer
 	version string // fingerprint of the kubeconfig
 }
 
-// strip makes a record of a Secret before it enters the store. Anything else passes as it is.
+// strip replaces a Secret by a record before it enters the store. It returns any other object unchanged.
 func strip(item any) (any, error) {
 	secret, ok := item.(*corev1.Secret)
 	if !ok {

@@ -1,5 +1,5 @@
-// Package secrets is the Source of offers that are kept as labelled Secrets in the consumer cluster, one per
-// provider, in the format of the prototype this product grew from:
+// Package secrets is the Source of offers that are kept as labelled Secrets in the consumer cluster, one per provider,
+// in the format of this product's prototype:
 //
 //	apiVersion: v1
 //	kind: Secret
@@ -13,14 +13,15 @@
 //	    labels: {country: it, provider: example, city: milan, hasGPU: "false"}
 //	    hasNat: false
 //
-// info may also carry maxNodes, price, prices, currency, latencyMilliseconds, lingerSeconds, unpeer, class, network,
-// expires and provider, as in the offers file. Unknown keys are refused. hasNat becomes the label hasNat, for groups to
-// select by. resources without ephemeral-storage do not limit it: the prototype's format does not know it, and both
-// choice.Choose and holds take an offer that is silent about it so.
+// info may also contain maxNodes, price, prices, currency, latencyMilliseconds, lingerSeconds, unpeer, class, network,
+// expires and provider, as in the offers file. Unknown keys are refused. hasNat becomes the label hasNat, for the
+// selectors of groups. resources without ephemeral-storage do not limit it, because the prototype's format lacks it:
+// choice.Choose and holds treat a missing ephemeral-storage as unlimited.
 //
-// Secrets are watched; a watch that ends is followed by a new one, with a new list when needed. While the API server
-// cannot be listed or watched the last known offers serve, and every List says so in a Problem. The kubeconfig itself
-// is not kept here: offers refer to the Secret, so a rotated one is used at its next use, without a restart.
+// Secrets are watched; after a watch has ended a new one follows, with a new list when needed. While the API server
+// cannot be listed or watched, the last known offers stay in use, and every List reports that in a Problem. This
+// package keeps no kubeconfig: offers refer to the Secret, so the next use reads a rotated kubeconfig, without a
+// restart.
 package secrets
 
 import (
@@ -44,18 +45,18 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// Label is on the Secrets.
+// Label selects the Secrets.
 var Label = labels.Set{"autoscaling": "true"}
 
-// Options tune New.
+// Options configures New.
 type Options struct {
-	// Namespace is where the Secrets are; required, so that the rights to read Secrets end there.
+	// Namespace is the namespace of the Secrets. It is required, so that the permission to read Secrets is limited to it.
 	Namespace string
 	// SyncWait bounds how long List waits for the first list of Secrets. Default 10s.
 	SyncWait time.Duration
 }
 
-// Source is the watched Secrets. Run must run for List to answer.
+// Source watches the Secrets. List needs a running Run.
 type Source struct {
 	options  Options
 	store    cache.Store
@@ -63,11 +64,11 @@ type Source struct {
 	synced   chan struct{} // closed after the first list
 
 	mu     sync.Mutex
-	broken error // why the last list or watch failed; nil after one that succeeded
+	broken error // why the last list or watch failed; nil after a success
 	since  time.Time
 }
 
-// New makes a Source that has not started yet. It needs the rights to list and watch Secrets in the namespace.
+// New returns a Source that has not started yet. It needs the permissions to list and watch Secrets in the namespace.
 func New(client kubernetes.Interface, options Options) (*Source, error) {
 	if options.Namespace == "" {
 		return nil, errors.New("watch offer secrets: the namespace is missing")
@@ -113,7 +114,7 @@ func (s *Source) Run(ctx context.Context) error {
 // Name implements discovery.Source.
 func (s *Source) Name() string { return "secrets" }
 
-// List implements discovery.Source. It fails only as long as the Secrets were never listed.
+// List implements discovery.Source. It fails only until the first list of the Secrets has succeeded.
 func (s *Source) List(ctx context.Context) ([]fleet.Offer, []discovery.Problem, error) {
 	wait, cancel := context.WithTimeout(ctx, s.options.SyncWait)
 	defer cancel()
@@ -147,8 +148,8 @@ func (s *Source) List(ctx context.Context) ([]fleet.Offer, []discovery.Problem, 
 	return offers, problems, nil
 }
 
-// Version tells contents of a watched Secret's key apart; it is meant for discovery.Options.SecretVersion. Of a Secret
-// that is not watched it knows nothing and returns "".
+// Version returns a fingerprint of a watched Secret's key, for discovery.Options.SecretVersion. It returns "" for a
+// Secret that is not watched.
 func (s *Source) Version(_ context.Context, ref fleet.SecretRef) (string, error) {
 	item, ok, err := s.store.GetByKey(ref.Namespace + "/" + ref.Name)
 	if err != nil {

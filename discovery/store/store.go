@@ -1,5 +1,5 @@
-// Package store is the port to where the discovery server keeps its offers. store/sqlite keeps them in a file, for one
-// server; store/postgres in PostgreSQL, for several.
+// Package store is the port to the discovery server's database of offers. store/sqlite keeps them in a file, for one
+// server; store/postgres keeps them in PostgreSQL, for several.
 package store
 
 import (
@@ -12,65 +12,65 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/discovery/api"
 )
 
-// What callers can meet; match with errors.Is.
+// These are the errors that callers can match with errors.Is.
 var (
-	// ErrNotFound: there is no offer of that name, or it has expired.
+	// ErrNotFound: no offer has that name, or the offer has expired.
 	ErrNotFound = errors.New("offer not found")
-	// ErrOwned: the offer of that name is another writer's.
+	// ErrOwned: the offer with that name belongs to another writer.
 	ErrOwned = errors.New("offer belongs to another writer")
-	// ErrFull: the writer has MaxPerWriter offers, or MaxPerWriterBytes of them.
+	// ErrFull: the writer has reached MaxPerWriter or MaxPerWriterBytes.
 	ErrFull = errors.New("too many offers")
-	// ErrSession: the session is not the newest of its agent, or it is not known here.
+	// ErrSession: the session is not the newest session of its agent, or it is unknown.
 	ErrSession = errors.New("session over")
-	// ErrReplayed: the session has written with this sequence, or a later one, already.
+	// ErrReplayed: the session already has a write with this sequence or a later one.
 	ErrReplayed = errors.New("write replayed")
 )
 
-// Turn is the place of a write among those of an agent's session; the zero Turn is for a write without session. A
-// session is issued by Begin; Sequence rises from write to write.
+// Turn orders the writes of an agent's session; the zero Turn is for a write without a session. Begin issues the
+// Session; Sequence rises from write to write.
 type Turn struct{ Session, Sequence int64 }
 
 // MaxPerWriter bounds the live offers of one writer, and its sessions.
 const MaxPerWriter = 1000
 
-// MaxPerWriterBytes bounds the live offers of one writer together, as JSON: what one writer puts, all readers read.
+// MaxPerWriterBytes bounds the total size of one writer's live offers, as JSON, because all readers read them.
 const MaxPerWriterBytes = 1 << 20
 
-// Record is an offer as it is kept. Its JSON is on disk: fields are only ever added. Offer.Expires is set by the
-// server; without it the record never ends.
+// Record is an offer as it is stored. Its JSON is on disk: fields may only be added. The server sets Offer.Expires;
+// without it the record never ends.
 type Record struct {
 	Offer   api.Posted `json:"offer"`
 	Writer  string     `json:"writer"`
 	Updated time.Time  `json:"updated"`
 }
 
-// Query asks for at most Limit offers with names after After, in the order of their bytes. With a Selector, what it
-// does not match may be left out; what it matches is not.
+// Query requests at most Limit offers with names after After, in byte order of the names. Selector is a hint: the
+// result contains every offer that it matches, and may contain further offers.
 type Query struct {
 	After    string
 	Limit    int
 	Selector labels.Selector // nil: all
 }
 
-// Store keeps offers by name. Methods take the time, which Now tells: what has expired by then is as good as absent,
-// and its name is free. Safe for concurrent use, also by several processes with one database. What goes in and comes
-// out is not shared with the caller. Nothing is lost once a method has returned. Errors that are none of the above are
-// the database's; then it is not known whether a write took effect.
+// Store keeps offers by name. Methods take the time that Now returns: an offer that has expired by that time counts as
+// absent, and its name is free. Safe for concurrent use, also by several processes with one database. Arguments and
+// results are not shared with the caller. A write is durable once its method has returned. Errors other than the errors
+// above are the database's errors; the write may then have taken effect or not.
 type Store interface {
-	// Now is the time by the clock that all who share the database go by.
+	// Now returns the time of the clock that all users of the database share.
 	Now(ctx context.Context) (time.Time, error)
-	// Begin issues a session to the agent of a provider, higher than all of its writer before. The agent's session before
-	// it is over: no write of it takes effect any longer. Errors: ErrFull.
+	// Begin issues a session to the agent of a provider. Its number is higher than the numbers of all earlier sessions of
+	// its writer. It ends the agent's previous session, whose writes no longer take effect. Errors: ErrFull.
 	Begin(ctx context.Context, writer, provider string) (session int64, err error)
-	// Put creates or replaces the offer named record.Offer.Name. before is what it replaced, zero when it created one.
-	// Errors: ErrOwned, ErrFull, ErrSession, ErrReplayed.
+	// Put creates or replaces the offer named record.Offer.Name. before is the replaced offer, zero for a new one. Errors:
+	// ErrOwned, ErrFull, ErrSession, ErrReplayed.
 	Put(ctx context.Context, record Record, turn Turn, now time.Time) (before Record, err error)
-	// Get errors: ErrNotFound.
+	// Get returns the offer with that name. Errors: ErrNotFound.
 	Get(ctx context.Context, name string, now time.Time) (Record, error)
-	// List answers the query.
+	// List returns the offers of the query.
 	List(ctx context.Context, query Query, now time.Time) ([]Record, error)
-	// Delete removes the writer's offer; removing an absent one is success. Errors: ErrOwned, ErrSession, ErrReplayed.
+	// Delete removes the writer's offer; removing an absent offer succeeds. Errors: ErrOwned, ErrSession, ErrReplayed.
 	Delete(ctx context.Context, name, writer string, turn Turn, now time.Time) error
-	// Sweep frees what expired offers take and returns their number.
+	// Sweep deletes expired offers and returns their number.
 	Sweep(ctx context.Context, now time.Time) (int, error)
 }

@@ -1,4 +1,4 @@
-// Package postgres opens the store.Store in PostgreSQL, which several discovery servers may share. They go by the
+// Package postgres opens the store.Store in PostgreSQL, which several discovery servers may share. They use the
 // database's clock.
 package postgres
 
@@ -19,13 +19,13 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/discovery/store/sqlstore"
 )
 
-// maxConnections of one server: what more requests at once wait for.
+// maxConnections bounds the connections of one server. Further requests wait for a connection.
 const maxConnections = 10
 
-// Open connects, and migrates the schema; servers that start together do so one after the other. dsnFile holds a
-// connection string, postgres://user:password@host/database?sslmode=verify-full, and is read again for each connection,
-// so that a password may change; without it the environment says where (PGHOST, PGPASSWORD and the others of libpq).
-// Errors show no password. Close the store.
+// Open connects, and migrates the schema; servers that start together migrate one after the other. dsnFile contains a
+// connection string, postgres://user:password@host/database?sslmode=verify-full. It is read again for each connection,
+// so that a password may change. Without dsnFile the environment of libpq applies (PGHOST, PGPASSWORD and so on).
+// Errors contain no password. The caller must close the store.
 func Open(ctx context.Context, dsnFile string) (*sqlstore.Store, error) {
 	config, err := read(dsnFile)
 	if err != nil {
@@ -56,7 +56,7 @@ func Open(ctx context.Context, dsnFile string) (*sqlstore.Store, error) {
 	return s, nil
 }
 
-// read is where to connect to, now.
+// read returns the present parameters of a connection.
 func read(dsnFile string) (*pgx.ConnConfig, error) {
 	dsn := ""
 	if dsnFile != "" {
@@ -69,7 +69,7 @@ func read(dsnFile string) (*pgx.ConnConfig, error) {
 		}
 	}
 	config, err := pgx.ParseConfig(dsn)
-	if err != nil { // the cause may quote it
+	if err != nil { // the cause may quote the password
 		return nil, fmt.Errorf("read connection string: %s cannot be used; write it like "+
 			"postgres://user:password@host:5432/database?sslmode=verify-full",
 			cmp.Or(dsnFile, "what PGHOST and the others say"))

@@ -16,7 +16,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/discovery/store/sqlstore"
 )
 
-// Open opens the file, which is made, readable by its owner only, when it is not there. Close the store.
+// Open opens the file. It creates a missing file, readable only by its owner. The caller must close the store.
 func Open(ctx context.Context, path string) (*sqlstore.Store, error) {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/selection"
 )
 
-// searchable is the column in which a selector finds the labels: ",key=value,key=value,".
+// searchable renders the labels for the column that selectors search: ",key=value,key=value,".
 func searchable(set map[string]string) string {
 	var text strings.Builder
 	text.WriteByte(',')
@@ -20,8 +20,9 @@ func searchable(set map[string]string) string {
 	return text.String()
 }
 
-// narrowed is the selector as far as it says which labels an offer must have, in SQL, with the arguments that follow
-// the given ones. It may match more, as "_" is any character and SQLite has no case here; never less.
+// narrowed returns the selector's equality requirements in SQL, and args followed by their arguments. The SQL may match
+// more offers than the selector, because "_" matches any character and SQLite ignores the case here. It never matches
+// fewer.
 func narrowed(selector labels.Selector, args ...any) (string, []any) {
 	if selector == nil {
 		return "", args

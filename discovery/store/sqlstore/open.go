@@ -15,20 +15,20 @@ import (
 //go:embed migrations
 var migrations embed.FS
 
-// Dialect is in what databases differ.
+// Dialect holds the differences between databases.
 type Dialect struct {
-	// Migrations is the folder in migrations, and Goose are what their runner needs.
+	// Migrations is the folder in migrations; Name and Goose configure the migration runner.
 	Migrations string
 	Name       goose.Dialect
 	Goose      []goose.ProviderOption
-	// Now is a query for the time in Unix nanoseconds; "" where the clock of this machine is the one to go by.
+	// Now is a query for the time in Unix nanoseconds; "" selects the clock of this machine.
 	Now string
-	// Lock is a statement that has the writes of the writer $1 wait for each other; "" where all writes do.
+	// Lock is a statement that serializes the writes of the writer $1; "" if the database serializes all writes.
 	Lock string
 }
 
-// Open brings the schema to the newest version, and refuses one that is newer than this program. Close the store, which
-// closes the database; after an error that is the caller's to do.
+// Open migrates the schema to the newest version, and refuses a schema that is newer than this program. Closing the
+// store closes the database; after an error the caller must close the database.
 func Open(ctx context.Context, db *sql.DB, dialect Dialect) (*Store, error) {
 	files, err := fs.Sub(migrations, "migrations/"+dialect.Migrations)
 	if err != nil {

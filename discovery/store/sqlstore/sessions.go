@@ -33,7 +33,8 @@ func (s *Store) Begin(ctx context.Context, writer, provider string) (session int
 	return session, nil
 }
 
-// take uses up the turn, or says why it is over. It counts with the write it is for: both take effect, or none.
+// take uses up the turn in the transaction of its write, so that both take effect or neither does. It returns
+// store.ErrSession or store.ErrReplayed for a turn that is not valid.
 func take(ctx context.Context, tx *sql.Tx, writer string, turn store.Turn) error {
 	if turn == (store.Turn{}) {
 		return nil

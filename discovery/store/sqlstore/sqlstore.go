@@ -1,4 +1,4 @@
-// Package sqlstore is a store.Store in an SQL database; store/sqlite and store/postgres open it.
+// Package sqlstore implements store.Store in an SQL database; store/sqlite and store/postgres open it.
 package sqlstore
 
 import (
@@ -13,7 +13,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/discovery/store"
 )
 
-// Store is a store.Store.
+// Store implements store.Store.
 type Store struct {
 	db      *sql.DB
 	dialect Dialect
@@ -36,7 +36,7 @@ func (s *Store) Now(ctx context.Context) (time.Time, error) {
 	return time.Unix(0, nanoseconds), nil
 }
 
-// write does what changes something for a writer. Writes of one writer come one after the other.
+// write runs do in a transaction. Transactions of one writer run one after the other.
 func (s *Store) write(ctx context.Context, writer string, do func(*sql.Tx) error) error {
 	tx, err := s.db.BeginTx(ctx, nil)
 	if err != nil {
@@ -61,7 +61,7 @@ type querier interface {
 	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
 }
 
-// get is the live offer of that name; store.ErrNotFound when there is none.
+// get returns the live offer with that name, or store.ErrNotFound.
 func get(ctx context.Context, from querier, name string, now time.Time) (record store.Record, err error) {
 	var raw string
 	err = from.QueryRowContext(ctx, "SELECT record FROM offers WHERE name = $1 AND expires > $2", name,
@@ -75,7 +75,7 @@ func get(ctx context.Context, from querier, name string, now time.Time) (record 
 	return decode(raw)
 }
 
-// before is what the writer is about to replace or delete; zero when there is nothing.
+// before returns the offer that the writer is about to replace or delete; zero when it does not exist.
 func before(ctx context.Context, tx *sql.Tx, name, writer string, now time.Time) (store.Record, error) {
 	found, err := get(ctx, tx, name, now)
 	switch {
@@ -108,7 +108,7 @@ func (s *Store) Put(ctx context.Context, record store.Record, turn store.Turn,
 		if err := room(ctx, tx, record, len(raw), now); err != nil {
 			return err
 		}
-		// The name may be free no longer: another writer has put it meanwhile.
+		// Another writer may have put an offer with this name since before ran; then no row changes.
 		result, err := tx.ExecContext(ctx, `INSERT INTO offers (name, writer, expires, record, labels) VALUES ($1, $2, $3, $4, $5)
 			ON CONFLICT (name) DO UPDATE
 			SET writer = excluded.writer, expires = excluded.expires, record = excluded.record, labels = excluded.labels
@@ -156,7 +156,7 @@ func (s *Store) List(ctx context.Context, q store.Query, now time.Time) ([]store
 	if err != nil {
 		return nil, fmt.Errorf("list offers: %w", err)
 	}
-	defer func() { _ = rows.Close() }() // Err says what is wrong
+	defer func() { _ = rows.Close() }() // Err reports the error
 	var out []store.Record
 	for rows.Next() {
 		var raw string

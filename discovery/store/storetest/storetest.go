@@ -1,4 +1,4 @@
-// Package storetest opens stores for tests, and is the contract of all stores.
+// Package storetest opens stores for tests, and contains the contract of all stores.
 package storetest
 
 import (
@@ -16,7 +16,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/discovery/store/sqlstore"
 )
 
-// empty is the file of an empty store: migrations are written to disk one by one, which would slow every test down.
+// empty returns the file of an empty store. It is shared because migrations write to disk one by one, which would slow
+// down every test.
 var empty = sync.OnceValues(func() ([]byte, error) {
 	dir, err := os.MkdirTemp("", "storetest")
 	if err != nil {
@@ -47,7 +48,7 @@ func New(t testing.TB) *sqlstore.Store {
 	return s
 }
 
-// At is the store with a clock of its own.
+// At returns the store with a different clock.
 func At(s store.Store, now func() time.Time) store.Store { return clocked{s, now} }
 
 type clocked struct {
