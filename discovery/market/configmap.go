@@ -11,16 +11,16 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
-// document is the key of the ConfigMap.
+// document is the key of the market in the ConfigMap.
 const document = "market.json"
 
-// ConfigMap is a Store in the consumer cluster.
+// ConfigMap is a Store in a ConfigMap of the consumer cluster.
 type ConfigMap struct {
 	Client          kubernetes.Interface
 	Namespace, Name string
 }
 
-// ConfigMapName is the name of a hub's ConfigMap.
+// ConfigMapName returns the name of a hub's ConfigMap.
 func ConfigMapName(hub string) string { return "liqo-autoscaler-market-" + hub }
 
 // Load implements Store.

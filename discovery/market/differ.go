@@ -14,15 +14,15 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet/choice"
 )
 
-// smallShare of an offer may come and go without being published.
+// smallShare is the fraction of an offer by which an amount may change without being published.
 const smallShare = 0.1
 
-// semantic compares amounts and times by what they mean; Kubernetes' own equalities panic at a time.Time.
+// semantic compares amounts and times by their values; Kubernetes' own equalities panic at a time.Time.
 var semantic = conversion.EqualitiesOrDie(func(a, b resource.Quantity) bool { return a.Cmp(b) == 0 }, time.Time.Equal)
 
-// differ reports whether the new market must be published. A change of what is free is not published when it is small,
-// less than a node of any group, and takes no place from a group: every other change would be a write. Cluster
-// Autoscaler backs off from a group that has fewer places than it was told of, so a place that is lost is published.
+// differ reports whether the new market must be published. To save writes, a change of an amount is not published when
+// it is small, less than a node of any group, and leaves each group its places. A lost place is published, because
+// Cluster Autoscaler backs off from a group that has fewer places than it reported.
 func differ(old, now Market, groups []fleet.GroupSpec) bool {
 	if now.Dropped != old.Dropped || !slices.Equal(old.Groups, now.Groups) ||
 		!reflect.DeepEqual(old.Findings, now.Findings) {
@@ -34,7 +34,7 @@ func differ(old, now Market, groups []fleet.GroupSpec) bool {
 	})
 }
 
-// losesPlaces reports whether the offer has places for fewer nodes of some group than it had before.
+// losesPlaces reports whether the offer has fewer places for the nodes of some group than before.
 func (o Offer) losesPlaces(before Offer, groups []fleet.GroupSpec, now time.Time) bool {
 	if semantic.DeepEqual(o.Free, before.Free) && semantic.DeepEqual(o.Lendable, before.Lendable) {
 		return false
@@ -45,7 +45,7 @@ func (o Offer) losesPlaces(before Offer, groups []fleet.GroupSpec, now time.Time
 	return slices.ContainsFunc(groups, func(g fleet.GroupSpec) bool { return places(g, o) < places(g, before) })
 }
 
-// sameTerms compares everything but amounts. The epoch is a fingerprint of the amounts too.
+// sameTerms compares everything except amounts. It ignores the epoch, because the epoch covers the amounts too.
 func (o Offer) sameTerms(b Offer) bool {
 	for _, each := range []*Offer{&o, &b} {
 		each.Lendable, each.Free, each.Epoch = nil, nil, ""

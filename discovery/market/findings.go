@@ -7,35 +7,36 @@ import (
 	"time"
 )
 
-// Findings are the Nodes that differ from the template that Cluster Autoscaler was given, the pods that do not run on
-// their virtual nodes, and our objects that are left on providers. The worker that publishes the market finds them.
-// They are for people, and decide nothing.
+// Findings are for people, and the autoscaler never acts on them: Nodes that differ from the template that Cluster
+// Autoscaler received, pods that do not run on their virtual nodes, and our objects that remain on providers. The
+// worker that publishes the market collects them.
 type Findings struct {
 	Nodes []DifferentNode `json:"nodes,omitempty"`
 	Left  []Left          `json:"left,omitempty"`
-	// Pods are pods that have a virtual node and do not run there.
+	// Pods are the pods that have a virtual node and do not run there.
 	Pods []PodsWaiting `json:"pods,omitempty"`
-	// Observer is how the rounds of the worker that leads go.
+	// Observer describes the rounds of the leading worker.
 	Observer *Rounds `json:"observer,omitempty"`
-	// Kept are the Nodes that stay for the volumes of their provider.
+	// Kept are the Nodes that stay because of volumes on their provider.
 	Kept []KeptNode `json:"kept,omitempty"`
-	// MoreNodes, MoreLeft and MorePods are how many were left out.
+	// MoreNodes, MoreLeft and MorePods count the omitted findings.
 	MoreNodes int `json:"moreNodes,omitempty"`
 	MoreLeft  int `json:"moreLeft,omitempty"`
 	MorePods  int `json:"morePods,omitempty"`
 }
 
-// KeptNode is a Node that stays for the volumes of its provider.
+// KeptNode is a Node that stays because of volumes on its provider.
 type KeptNode struct {
 	Provider string `json:"provider"`
 	Group    string `json:"group"`
 	Node     string `json:"node"`
-	// Claims is the number of bound claims with a volume there, and Claim the first, as namespace/name.
+	// Claims is the number of bound claims with a volume on the provider. Claim is the first of these claims, as
+	// namespace/name.
 	Claims int    `json:"claims"`
 	Claim  string `json:"claim"`
 }
 
-// For says for which claims the Node stays, to people.
+// For renders the claims for which the Node stays.
 func (k KeptNode) For() string {
 	if k.Claims == 1 {
 		return "claim " + k.Claim
@@ -43,54 +44,56 @@ func (k KeptNode) For() string {
 	return fmt.Sprintf("%d claims, such as %s", k.Claims, k.Claim)
 }
 
-// PodsWaiting are pods of one provider and node group that do not run, for one reason.
+// PodsWaiting groups the pods of one provider and node group that do not run for the same reason.
 type PodsWaiting struct {
 	Provider string `json:"provider"`
 	Group    string `json:"group"`
-	// Verdict is one of package boundpod.
+	// Verdict is a verdict of package boundpod.
 	Verdict string `json:"verdict"`
-	// Count is the number of pods that have not run for a minute, Overdue for the group's budgets.podStart.
+	// Count is the number of pods that have not run for a minute. Overdue counts the pods that have not run for the
+	// group's budgets.podStart.
 	Count   int `json:"count"`
 	Overdue int `json:"overdue,omitempty"`
-	// Pod is the pod that waits longest, as namespace/name; Since and Why are about it.
+	// Pod is the pod that has waited longest, as namespace/name. Since and Why describe this pod.
 	Pod   string    `json:"pod"`
 	Since time.Time `json:"since"`
 	Why   string    `json:"why"`
 }
 
-// Rounds is how the rounds of the observer go, by the clock of the worker that leads.
+// Rounds describes the rounds of the observer, by the clock of the leading worker.
 type Rounds struct {
-	// Complete is when the last complete round began; zero when there was none.
+	// Complete is the start of the last complete round; zero before the first.
 	Complete time.Time `json:"complete,omitzero"`
-	// Failed is why the last round failed; "" when it was complete.
+	// Failed is the error of the last round; "" when it was complete.
 	Failed string `json:"failed,omitempty"`
-	// Unread is how many node groups and providers the last round could not read.
+	// Unread counts the node groups and providers that the last round could not read.
 	Unread int `json:"unread,omitempty"`
-	// Paused: an operator has paused the observer.
+	// Paused is true while an operator has paused the observer.
 	Paused bool `json:"paused,omitempty"`
-	// ClockAhead is how many seconds the clock of that worker is ahead of other clocks, by whose they are: temporal,
-	// api-server.
+	// ClockAhead is how many seconds the clock of that worker is ahead of another clock, by the owner of the other clock:
+	// temporal, api-server.
 	ClockAhead map[string]int64 `json:"clockAhead,omitempty"`
 }
 
-// Left is what is ours on a provider and has no counterpart here.
+// Left is an object of ours on a provider without a counterpart in this cluster.
 type Left struct {
 	Provider string    `json:"provider"`
 	Object   string    `json:"object"`
 	Since    time.Time `json:"since"`
-	// KeptBecause is why it is not removed.
+	// KeptBecause is the reason why the object is not removed.
 	KeptBecause string `json:"keptBecause,omitempty"`
 }
 
-// DifferentNode is a Ready Node that is not as Cluster Autoscaler was told by its group's template.
+// DifferentNode is a Ready Node that differs from the template of its group that Cluster Autoscaler received.
 type DifferentNode struct {
 	Node  string `json:"node"`
 	Group string `json:"group"`
-	// Differs is in what, for people.
+	// Differs describes the differences for people.
 	Differs string `json:"differs"`
 }
 
-// Of are the findings of some groups, by id; of all when none is named. What was left out is then not known.
+// Of returns the findings of the given groups, by id; without ids, all findings. With ids, the numbers of omitted Nodes
+// and pods are unknown, and zero.
 func (f Findings) Of(groups []string) Findings {
 	if len(groups) == 0 {
 		return f
@@ -114,15 +117,15 @@ func (f Findings) Of(groups []string) Findings {
 	return of
 }
 
-// Bounds of what is published of each kind of finding, so that the document stays small.
+// These constants bound each kind of finding, so that the document stays small.
 const (
 	maxFindings = 50
 	maxWords    = 300 // characters of one text
-	// maxFindingsBytes, as JSON, beside maxBytes of offers: both are to fit into a ConfigMap.
+	// maxFindingsBytes bounds the findings as JSON. A ConfigMap has to hold them and the offers (maxBytes).
 	maxFindingsBytes = 64 << 10
 )
 
-// cut keeps the first findings, and what is short of each.
+// cut limits the number of findings of each kind, their texts, and their total size.
 func (f Findings) cut() Findings {
 	f.Nodes, f.MoreNodes = first(f.Nodes)
 	f.Left, f.MoreLeft = first(f.Left)
@@ -154,14 +157,14 @@ func (f Findings) cut() Findings {
 	return f
 }
 
-// first are a copy of the first findings, which are the finders', and how many there are more.
+// first returns a copy of the first maxFindings findings, and the number of the omitted findings.
 func first[T any](findings []T) (kept []T, more int) {
 	n := min(len(findings), maxFindings)
 	return slices.Clone(findings[:n]), len(findings) - n
 }
 
 func (f Findings) size() int {
-	raw, _ := json.Marshal(f) // strings and numbers, which cannot fail
+	raw, _ := json.Marshal(f) // strings and numbers can always be marshalled
 	return len(raw)
 }
 

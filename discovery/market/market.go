@@ -1,9 +1,9 @@
-// Package market publishes the offers as they are resolved now, with what holds have taken of them, for those who must
-// not ask the sources and have no credentials: the gRPC server and the CLI.
+// Package market publishes the present offers, with the capacity that holds have taken. Its readers are the gRPC server
+// and the CLI, which have no credentials and must not query the sources.
 //
-// It is derived data: whoever loses it makes it anew from the catalog and the providers' entities. So it is no Temporal
-// workflow, whose every change would be an event and an action, but one document per hub in a ConfigMap (or a file, for
-// `dev`), written by the one worker that holds a Lease.
+// The market is derived data: if it is lost, the worker makes it again from the catalog and the providers' workflows. A
+// Temporal workflow would turn each change into an event and an action, so the market is one document per hub in a
+// ConfigMap (or a file, for `dev`). Only the worker that holds a Lease writes it.
 package market
 
 import (
@@ -21,58 +21,59 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet/choice"
 )
 
-// Bounds of what is published: the best offers of each node group are kept, and then the cheapest. A ConfigMap has room
-// for a MiB; what would not fit would not be written at all, and soon nobody would believe the market any longer.
+// These constants bound the published offers: the best offers of each node group are kept, and then the cheapest. A
+// ConfigMap is limited to 1 MiB. A larger document could not be written, and readers would soon treat the market as
+// stale.
 const (
 	maxOffers = 1000
 	maxBytes  = 900 << 10 // of the offers, as JSON
 	bestOf    = 50        // offers of each group
 )
 
-// Market is all offers at one moment.
+// Market contains all offers at one moment.
 type Market struct {
-	// At is when it was written. Readers do not compare it with their clocks, see Reader.
+	// At is the time of the write. Readers do not compare it with their clocks, see Reader.
 	At     time.Time `json:"at"`
 	Offers []Offer   `json:"offers"`
-	// Dropped is how many offers were left out.
+	// Dropped counts the omitted offers.
 	Dropped int `json:"dropped,omitempty"`
-	// Groups are the node groups that the observer has read, and Findings are for people.
+	// Groups are the node groups that the observer has read. Findings are for people.
 	Groups   []string `json:"groups,omitempty"`
 	Findings Findings `json:"findings,omitzero"`
 }
 
-// Offer is what one provider offers now, and what is left of it. It says nothing of credentials.
+// Offer is the present offer of one provider, and its free part. It contains no credentials.
 type Offer struct {
 	Name     string              `json:"name"`
 	Provider string              `json:"provider"`
 	Lendable corev1.ResourceList `json:"lendable"`
-	// Free is what the holds leave.
+	// Free is the part of Lendable without the holds.
 	Free     corev1.ResourceList `json:"free"`
 	MaxNodes int                 `json:"maxNodes,omitempty"`
 	// LargestNodes are the provider's largest nodes, see fleet.Offer.
 	LargestNodes []corev1.ResourceList `json:"largestNodes,omitempty"`
-	// Nodes is how many nodes hold a share of it.
+	// Nodes is the number of nodes that have a share of the offer.
 	Nodes  int                             `json:"nodes,omitempty"`
 	Labels map[string]string               `json:"labels,omitempty"`
 	Price  float64                         `json:"price,omitempty"`
 	Prices map[corev1.ResourceName]float64 `json:"prices,omitempty"`
-	// Currency is that of both; empty means the node groups'.
+	// Currency is the currency of Price and Prices; empty means the node groups' currency.
 	Currency string `json:"currency,omitempty"`
-	// LatencyMilliseconds is the round trip to the provider; 0 means unknown.
+	// LatencyMilliseconds is the round-trip time to the provider; 0 means unknown.
 	LatencyMilliseconds int        `json:"latencyMilliseconds,omitempty"`
 	Expires             *time.Time `json:"expires,omitempty"`
 	Epoch               string     `json:"epoch,omitempty"`
-	// Peered says that the provider is peered with, so that a node comes sooner.
+	// Peered is true when a peering with the provider exists, so that a node is ready sooner.
 	Peered bool `json:"peered,omitempty"`
-	// Cordoned: an operator wants nothing new there.
+	// Cordoned is true when an operator permits no new nodes on the provider.
 	Cordoned bool `json:"cordoned,omitempty"`
-	// Removing is since when the last peering with the provider is being removed; zero when it is not.
+	// Removing is the start of the removal of the last peering with the provider; zero when it is not being removed.
 	Removing time.Time `json:"removing,omitzero"`
-	// Closed is why the provider takes nothing new from this cluster now; empty when it does.
+	// Closed is the reason why the provider accepts nothing new from this cluster; empty when it accepts new nodes.
 	Closed string `json:"closed,omitempty"`
 }
 
-// offerOf is an offer as it is published.
+// offerOf returns the offer in its published form.
 func offerOf(o fleet.Offer, state fleet.ProviderSnapshot) Offer {
 	c := choice.CandidateOf(o, state)
 	free, closed := c.Free, c.Refusing
@@ -91,7 +92,7 @@ func offerOf(o fleet.Offer, state fleet.ProviderSnapshot) Offer {
 	}
 }
 
-// Candidate is the offer as choice.Choose judges it.
+// Candidate returns the offer in the form that choice.Choose evaluates.
 func (o Offer) Candidate() choice.Candidate {
 	return choice.Candidate{
 		Offer: fleet.Offer{
@@ -105,17 +106,19 @@ func (o Offer) Candidate() choice.Candidate {
 	}
 }
 
-// ordinary is a node by whose price offers are ordered: those by node and those by resource compare by a shape alone.
+// ordinary is the node by whose price offers are ordered. Prices by node and prices by resource can only be compared
+// for a given shape.
 var ordinary = fleet.InstanceSpec{Shape: corev1.ResourceList{
 	corev1.ResourceCPU: resource.MustParse("4"), corev1.ResourceMemory: resource.MustParse("16Gi"),
 }}
 
-// price is what an ordinary node costs.
+// price returns the price of an ordinary node.
 func (o Offer) price() float64 {
 	return choice.Price(ordinary, fleet.Offer{Price: o.Price, Prices: o.Prices})
 }
 
-// newMarket orders the offers by price. Of more than fit it keeps those that the groups need, and then the cheapest.
+// newMarket orders the offers by price. If they exceed the bounds, it keeps the offers that the groups need, and then
+// the cheapest.
 func newMarket(offers []Offer, groups []fleet.GroupSpec, now time.Time) (Market, error) {
 	byPrice := func(a, b Offer) int {
 		return cmp.Or(cmp.Compare(a.price(), b.price()), cmp.Compare(a.Provider, b.Provider))
@@ -134,7 +137,7 @@ func newMarket(offers []Offer, groups []fleet.GroupSpec, now time.Time) (Market,
 	return Market{At: now, Offers: offers[:n], Dropped: len(offers) - n}, nil
 }
 
-// fitting is how many of the offers, from the first on, there is room for.
+// fitting returns how many of the first offers fit into the bounds.
 func fitting(offers []Offer) (n int, err error) {
 	for size := 0; n < min(len(offers), maxOffers); n++ {
 		raw, err := json.Marshal(offers[n])
@@ -148,7 +151,7 @@ func fitting(offers []Offer) (n int, err error) {
 	return n, nil
 }
 
-// Providers are those with nodes.
+// Providers returns the providers with nodes or a peering.
 func (m Market) Providers() (ids []string) {
 	for _, o := range m.Offers {
 		if o.Nodes > 0 || o.Peered {
@@ -158,7 +161,7 @@ func (m Market) Providers() (ids []string) {
 	return ids
 }
 
-// Candidates are the offers as a node group chooses among them.
+// Candidates returns the offers in the form in which a node group chooses among them.
 func (m Market) Candidates() []choice.Candidate {
 	candidates := make([]choice.Candidate, len(m.Offers))
 	for i, o := range m.Offers {
@@ -167,8 +170,8 @@ func (m Market) Candidates() []choice.Candidate {
 	return candidates
 }
 
-// bestOffers marks with 1 the providers of the offers that are the cheapest of a group, among those that can have a
-// node of it.
+// bestOffers returns 1 for each provider with one of the cheapest offers for a group, among the offers that can hold a
+// node of the group.
 func bestOffers(offers []Offer, groups []fleet.GroupSpec, now time.Time) map[string]int {
 	candidates := Market{Offers: offers}.Candidates()
 	best := map[string]int{}
@@ -183,7 +186,7 @@ func bestOffers(offers []Offer, groups []fleet.GroupSpec, now time.Time) map[str
 
 // Store keeps the document of one hub.
 type Store interface {
-	// Load returns ErrNone before anything was saved.
+	// Load returns ErrNone before the first Save.
 	Load(ctx context.Context) (Market, error)
 	Save(ctx context.Context, m Market) error
 }

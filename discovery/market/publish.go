@@ -17,42 +17,43 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/wait"
 )
 
-// Times of a Publisher. Each is more than a second, so there is at most one write a second.
+// These are the times of a Publisher. Each exceeds a second, so that it writes at most once a second.
 const (
 	lookEvery  = 3 * time.Second
-	writeEvery = time.Minute // also without a difference, so that readers know it is kept
+	writeEvery = time.Minute // also without a change, so that readers know that the market is current
 	lookFor    = 10 * time.Second
-	// readAtOnce is how many providers are read at once, so that a Temporal that is far away answers for many in lookFor.
+	// readAtOnce bounds the concurrent reads of providers. It is large, so that a distant Temporal can serve many reads
+	// within lookFor.
 	readAtOnce = 16
 )
 
-// Entities is what a Publisher must know of the holds: a provider read anew, or as it was last read, and how long ago.
+// Entities reads the holds of providers: Provider reads them again, and Remembered returns the last read and its age.
 type Entities interface {
 	Provider(ctx context.Context, id string) (fleet.ProviderSnapshot, error)
 	Remembered(id string) (fleet.ProviderSnapshot, time.Duration)
 }
 
-// Observed is what the observer has last read.
+// Observed returns the results of the observer's last round.
 type Observed interface {
-	// Active reports whether a provider has holds, or something of ours, or was chosen a moment ago; known is false before
+	// Active reports whether a provider has holds or objects of ours, or was chosen a moment ago. known is false before
 	// the first round.
 	Active(provider string) (active, known bool)
-	// Specs are those of the node groups.
+	// Specs returns the specs of the node groups.
 	Specs() []fleet.GroupSpec
 }
 
-// Publisher writes the market of one hub. Only one may run at a time: it runs in the process that leads the hub.
+// Publisher writes the market of one hub. Only one may run at a time: it runs in the leading process of the hub.
 type Publisher struct {
 	Catalog  discovery.Catalog
 	Entities Entities
 	Observed Observed
 	Store    Store
 	Logger   *slog.Logger
-	// Findings returns what is published with the offers. A nil Findings publishes nothing of it.
+	// Findings returns the findings to publish with the offers. nil means no findings.
 	Findings func() Findings
 }
 
-// Run publishes until ctx ends. What fails is logged and tried again.
+// Run publishes until ctx ends. It logs failures and retries.
 func (p Publisher) Run(ctx context.Context) {
 	var last Market
 	var told told.Once
@@ -68,11 +69,12 @@ func (p Publisher) Run(ctx context.Context) {
 	}
 }
 
-// publish writes the market if it differs from the last one written, or that is old, and returns the last one written.
+// publish writes the market if it differs from last, or last is older than writeEvery. It returns the market that was
+// written last.
 func (p Publisher) publish(ctx context.Context, last Market) (Market, error) {
 	ctx, cancel := context.WithTimeout(ctx, lookFor)
 	defer cancel()
-	if _, known := p.Observed.Active(""); !known { // what holds have taken would be offered once more
+	if _, known := p.Observed.Active(""); !known { // without the holds, their capacity would be offered twice
 		return last, nil
 	}
 	now, err := p.look(ctx)
@@ -94,8 +96,8 @@ func (p Publisher) publish(ctx context.Context, last Market) (Market, error) {
 	return now, nil
 }
 
-// look reads the offers, and the holds of the providers that have any. Of the others what was last read counts: the
-// observer reads them in turn.
+// look reads the offers, and the holds of the providers that have any. For the remaining providers it uses the last
+// read, which the observer renews one provider after another.
 func (p Publisher) look(ctx context.Context) (Market, error) {
 	found, _, err := p.Catalog.Offers(ctx)
 	if err != nil {
@@ -112,7 +114,7 @@ func (p Publisher) look(ctx context.Context) (Market, error) {
 				switch {
 				case err == nil, errors.Is(err, fleet.ErrNotRunning):
 					state = now
-				case fleet.IsRefused(err, fleet.RefusedNotInitialised): // it has just begun: what was last read counts
+				case fleet.IsRefused(err, fleet.RefusedNotInitialised): // the workflow has just started: the last read counts
 				default:
 					return fmt.Errorf("read holds of provider %s: %w", o.Provider, err)
 				}

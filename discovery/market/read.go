@@ -11,28 +11,28 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/wait"
 )
 
-// Times of a Reader.
+// These are the times of a Reader.
 const (
 	readEvery = 2 * time.Second
 	readFor   = 5 * time.Second
-	// staleAfter is when a market that was not written again is not believed any more: three times writeEvery.
+	// staleAfter is the age at which a market without a new write is no longer used.
 	staleAfter = 3 * writeEvery
 )
 
-// ErrNone says that nothing has been published yet.
+// ErrNone means that no market has been published yet.
 var ErrNone = errors.New("no market has been published: does a worker run?")
 
-// Reader keeps what was published last. Safe for concurrent use.
+// Reader keeps the market that was published last. Safe for concurrent use.
 type Reader struct {
 	store Store
 	log   *slog.Logger
 
 	mu    sync.Mutex
 	last  Market
-	since time.Time // by this process's clock: when last was first seen; zero before
+	since time.Time // when this process first saw last, by its own clock; zero before
 }
 
-// NewReader makes a Reader, which reads nothing before Run.
+// NewReader returns a Reader, which reads nothing before Run.
 func NewReader(store Store, log *slog.Logger) *Reader { return &Reader{store: store, log: log} }
 
 // Run reads until ctx ends.
@@ -65,7 +65,7 @@ func (r *Reader) Read(ctx context.Context) error {
 	return nil
 }
 
-// Current is the market as read last, and false when nobody keeps it up any more.
+// Current returns the market that was read last, and false when it is stale or nothing was read.
 func (r *Reader) Current() (Market, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -30,10 +30,10 @@ const (
 	writer
 )
 
-// operation does what a request asks for. A write says what it did.
+// operation handles a request. A write returns its effect for the log.
 type operation func(http.ResponseWriter, *http.Request, Writer) (did string, err error)
 
-// as does the operation for those who may, and logs it: each write, and each read that fails.
+// as runs the operation if the client has the role, and logs each write and each read that fails.
 func (s *Server) as(need role, do operation) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		who, err := s.admit(w, r, need)
@@ -47,14 +47,14 @@ func (s *Server) as(need role, do operation) http.HandlerFunc {
 		case need == writer:
 			level := slog.LevelInfo
 			if did == renewed {
-				level = slog.LevelDebug // there are many
+				level = slog.LevelDebug // renewals are frequent
 			}
 			s.options.Log.Log(r.Context(), level, "write accepted", append(whatBy(r, who.Name), "did", did)...)
 		}
 	}
 }
 
-// whatBy are the attributes of a request in the log.
+// whatBy returns the log attributes of a request.
 func whatBy(r *http.Request, who string) []any {
 	attributes := []any{"method", r.Method, "path", shorten.To(r.URL.Path, 200), "writer", who, "from", r.RemoteAddr}
 	for _, name := range []string{api.ParamSession, api.ParamSequence} {
@@ -65,12 +65,12 @@ func whatBy(r *http.Request, who string) []any {
 	return attributes
 }
 
-// admit says whose request it is, or why it is not taken.
+// admit authenticates the client and checks its rate and its role. The error is the reason for a refusal.
 func (s *Server) admit(w http.ResponseWriter, r *http.Request, need role) (who Writer, err error) {
 	address, _, _ := net.SplitHostPort(r.RemoteAddr)
 	of, key, what := &s.strangers, address, "this address makes, without a token or certificate that is known,"
 	wait := 0
-	if chain := chainOf(r); len(chain) > 0 && !s.verified.has(chain[0]) { // to verify it costs more than all else
+	if chain := chainOf(r); len(chain) > 0 && !s.verified.has(chain[0]) { // verification costs the most
 		wait = s.strangers.wait(address)
 	}
 	if wait == 0 {
@@ -95,7 +95,7 @@ func (s *Server) admit(w http.ResponseWriter, r *http.Request, need role) (who W
 	return who, nil
 }
 
-// identify says whose request it is: that of its token or, without one, of the client's certificate.
+// identify returns the client by its token or, without a token, by its certificate.
 func (s *Server) identify(r *http.Request) (Writer, error) {
 	scheme, token, given := strings.Cut(r.Header.Get("Authorization"), " ")
 	if chain := chainOf(r); !given && s.options.ClientAuthorities != nil && len(chain) > 0 {
@@ -119,7 +119,7 @@ func (s *Server) identify(r *http.Request) (Writer, error) {
 		"send Authorization: Bearer <token> with a token this server knows")
 }
 
-// chainOf is the certificate chain that the client has sent.
+// chainOf returns the certificate chain that the client has sent.
 func chainOf(r *http.Request) []*x509.Certificate {
 	if r.TLS == nil {
 		return nil
@@ -127,8 +127,8 @@ func chainOf(r *http.Request) []*x509.Certificate {
 	return r.TLS.PeerCertificates
 }
 
-// certificates are those of clients that were admitted, so that a client is not refused because a stranger at the same
-// address makes too many requests. Each request verifies its certificate all the same. The zero value has none.
+// certificates remembers the certificates of admitted clients, so that too many requests of a stranger from the same
+// address do not affect them. Each request still verifies its certificate. The zero value is empty.
 type certificates struct {
 	mu    sync.Mutex
 	known map[[sha256.Size]byte]bool
@@ -149,8 +149,9 @@ func (c *certificates) add(of *x509.Certificate) {
 	c.known[sha256.Sum256(of.Raw)] = true
 }
 
-// inForce is by the writers that there are now. They may be nobody, as while their file has a fault, although the
-// request has come in already: then nothing is said of any offer, least of all that it is not in force.
+// inForce returns a function that reports whether an offer is valid for the present writers. It returns an error if the
+// client is no longer a writer. A fault in the writers file removes all writers, even during a request; the server then
+// must not report any offer as invalid.
 func (s *Server) inForce(who Writer) (func(store.Record) bool, error) {
 	writers := s.options.Writers.Current()
 	if !slices.ContainsFunc(writers, func(w Writer) bool { return w.Name == who.Name }) {
@@ -159,18 +160,19 @@ func (s *Server) inForce(who Writer) (func(store.Record) bool, error) {
 	return inForce(writers), nil
 }
 
-// maxStrangers bounds the addresses whose requests are counted apart; those of all others count together.
+// maxStrangers bounds the addresses whose requests are counted separately. All further addresses share one count.
 const maxStrangers = 1000
 
-// limits are how many requests each writer may make, or each address.
+// limits bounds the request rate of each writer, or of each address.
 type limits struct {
-	rate rate.Limit // 0: any
-	most int        // are counted apart; 0: all
+	rate rate.Limit // 0: no bound
+	most int        // number of separate counts; 0: no bound
 	mu   sync.Mutex
 	of   map[string]*rate.Limiter
 }
 
-// take counts a request, or returns after how many seconds there will be room for it.
+// take counts a request and returns 0. Beyond the limit it counts nothing, and returns the seconds until the next
+// request is permitted.
 func (l *limits) take(who string) (seconds int) {
 	if l.rate == 0 {
 		return 0
@@ -182,7 +184,7 @@ func (l *limits) take(who string) (seconds int) {
 	return seconds
 }
 
-// wait is take without counting the request.
+// wait returns the result of take without counting the request.
 func (l *limits) wait(who string) (seconds int) {
 	if l.rate == 0 {
 		return 0
@@ -191,7 +193,7 @@ func (l *limits) wait(who string) (seconds int) {
 	return int(math.Ceil(max(0, lacks) / float64(l.rate)))
 }
 
-// limiter is that of a writer, or of an address.
+// limiter returns the rate limiter of a writer or an address.
 func (l *limits) limiter(who string) *rate.Limiter {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -211,8 +213,8 @@ func (l *limits) limiter(who string) *rate.Limiter {
 
 func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) { s.failFor(w, r, "", err) }
 
-// failFor answers with the error, and logs it. Refused requests of unknown clients, and requests beyond a limit, are
-// logged at most once a second, with the number of those that were not logged.
+// failFor replies with the error, and logs it. Refused requests of unknown clients, and requests beyond a limit, are
+// logged at most once a second, with the number of the requests that were not logged.
 func (s *Server) failFor(w http.ResponseWriter, r *http.Request, who string, err error) {
 	p := translate(err)
 	level, cause, what := slog.LevelInfo, error(p), "request refused"

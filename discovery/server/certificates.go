@@ -12,8 +12,9 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/reload"
 )
 
-// tls is how the server meets its clients. A client's certificate is not judged in the handshake, where the client
-// would not be told what is wrong with it, but with each request, also on a connection that outlives it.
+// tls returns the configuration for connections of clients. The handshake does not verify a client's certificate,
+// because the client would not receive the reason for a refusal. Each request verifies it, even on a connection that
+// outlives it.
 func (s *Server) tls(certificates *Certificates) *tls.Config {
 	config := &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: certificates.get}
 	if s.options.ClientAuthorities != nil {
@@ -22,7 +23,7 @@ func (s *Server) tls(certificates *Certificates) *tls.Config {
 	return config
 }
 
-// Certificates are a certificate and its key in files that are renewed in place, as cert-manager does.
+// Certificates follows a certificate and its key in files that are renewed in place, for example by cert-manager.
 type Certificates struct {
 	files *reload.Files[*tls.Certificate]
 	log   *slog.Logger
@@ -45,7 +46,7 @@ func (c *Certificates) get(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	return c.files.Latest(c.log, "server certificate not renewed, the last good one stays in use"), nil
 }
 
-// Authorities are those who sign client certificates, in a file that may change.
+// Authorities follows a file with the authorities that sign client certificates.
 type Authorities struct {
 	files *reload.Files[*x509.CertPool]
 	log   *slog.Logger
@@ -66,7 +67,7 @@ func LoadAuthorities(caFile string, log *slog.Logger) (*Authorities, error) {
 	return &Authorities{files, log}, nil
 }
 
-// maxChain bounds a client's chain. Go tries the signatures of all intermediates of one name: a hundred of them cost
+// maxChain bounds a client's chain. Go tries the signatures of all intermediates with the same name: a hundred cost
 // half a second of CPU.
 const maxChain = 5
 

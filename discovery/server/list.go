@@ -18,7 +18,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/strictyaml"
 )
 
-// query is what a list asks for.
+// query holds the parameters of a list.
 type query struct {
 	selector  labels.Selector
 	resources corev1.ResourceList
@@ -26,7 +26,7 @@ type query struct {
 	limit     int
 }
 
-// parameters of a list, with how often each may be given.
+// parameters maps the parameters of a list to how often each may occur.
 var parameters = map[string]int{"labelSelector": 1, "resource": 32, "after": 1, "limit": 1}
 
 var maxLimit = strconv.Itoa(api.MaxLimit)
@@ -69,10 +69,10 @@ func parseQuery(values url.Values) (query, error) {
 	return q, nil
 }
 
-// maxTerms bounds a selector: a store makes an expression of each of its keys and values.
+// maxTerms bounds the keys and values of a selector, because a store makes an expression of each.
 const maxTerms = 32
 
-// parseSelector reads a label selector; none matches everything.
+// parseSelector reads a label selector; an empty selector matches everything.
 func parseSelector(text string) (labels.Selector, error) {
 	selector, err := labels.Parse(text)
 	if err != nil {
@@ -89,7 +89,7 @@ func parseSelector(text string) (labels.Selector, error) {
 	return selector, nil
 }
 
-// addResource reads name=amount.
+// addResource parses name=amount.
 func (q query) addResource(text string) error {
 	name, amount, _ := strings.Cut(text, "=")
 	parsed, err := strictyaml.Quantity(amount)
@@ -107,7 +107,7 @@ func (q query) matches(r store.Record) bool {
 	for name, want := range q.resources {
 		lent, ok := r.Offer.Lendable[name]
 		if !ok && name == corev1.ResourceEphemeralStorage {
-			continue // an offer that is silent about it does not limit it, as in choice.Choose
+			continue // an offer without this resource does not limit it, as in choice.Choose
 		}
 		if lent.Cmp(want) < 0 {
 			return false
@@ -140,7 +140,7 @@ func (s *Server) list(w http.ResponseWriter, r *http.Request, who Writer) (did s
 			if !q.matches(record) || !who.sees(record) || !isInForce(record) {
 				continue
 			}
-			if len(page.Items) == q.limit { // there is one more: the page ends before it
+			if len(page.Items) == q.limit { // one more offer matches: the page ends before it
 				page.Next = page.Items[q.limit-1].Name
 				s.reply(w, r, http.StatusOK, api.ContentJSON, page)
 				return "", nil

@@ -17,7 +17,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/discovery/store"
 )
 
-// What a write did, as the log says it.
+// These are the effects of a write in the log.
 const (
 	created = "created"
 	changed = "changed"
@@ -61,7 +61,7 @@ func (s *Server) put(w http.ResponseWriter, r *http.Request, who Writer) (did st
 	return did, nil
 }
 
-// vacate frees the name if the offer that has it is not in force, and reports whether it did.
+// vacate frees the name if its present offer is not valid, and reports whether it did so.
 func (s *Server) vacate(ctx context.Context, who Writer, name string, now time.Time) bool {
 	isInForce, err := s.inForce(who)
 	if err != nil {
@@ -72,7 +72,7 @@ func (s *Server) vacate(ctx context.Context, who Writer, name string, now time.T
 		s.options.Store.Delete(ctx, name, found.Writer, store.Turn{}, now) == nil
 }
 
-// content is the fingerprint of what is offered, whenever it ends.
+// content returns the fingerprint of the offer without its expiry.
 func content(r store.Record) string {
 	r.Offer.Expires = nil
 	return discovery.Epoch(r.Offer.Offer())
@@ -122,10 +122,10 @@ func (s *Server) remove(w http.ResponseWriter, r *http.Request, who Writer) (did
 	return deleted, nil
 }
 
-// nameable reports whether a database can look for the name: PostgreSQL takes neither zero bytes nor broken UTF-8.
+// nameable reports whether a database can search for the name: PostgreSQL accepts neither zero bytes nor invalid UTF-8.
 func nameable(name string) bool { return utf8.ValidString(name) && !strings.Contains(name, "\x00") }
 
-// decode reads and checks the body, and fills in what it leaves out.
+// decode reads and checks the body, and fills in the defaults.
 func decode(r *http.Request, who Writer, now time.Time) (api.Posted, error) {
 	body, err := readJSON(r)
 	if err != nil {
@@ -181,17 +181,17 @@ func (w Writer) allow(posted api.Posted) error {
 	return nil
 }
 
-// The life of an offer: what it is without expires, and at most.
+// These constants are the default and the longest life of an offer.
 const (
 	defaultTTL = 24 * time.Hour
 	maxTTL     = 30 * 24 * time.Hour
 )
 
-// expire sets the default expiry and checks the bounds. What is stored is always a time of the store's clock.
+// expire sets the default expiry and checks the bounds. The stored expiry always follows the store's clock.
 func expire(posted *api.Posted, now time.Time) error {
 	end, path := now.Add(defaultTTL).Truncate(time.Second), "expires"
 	switch {
-	case posted.TTLSeconds > int64(maxTTL/time.Second): // also what no Duration can hold
+	case posted.TTLSeconds > int64(maxTTL/time.Second): // also excludes values that overflow a Duration
 		end, path = now.Add(maxTTL+time.Minute), "ttlSeconds"
 	case posted.TTLSeconds > 0:
 		end = now.Add(time.Duration(posted.TTLSeconds) * time.Second)

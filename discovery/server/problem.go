@@ -12,8 +12,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/discovery/store"
 )
 
-// The types of our own problems; all others are "about:blank", which means that the status says it all (RFC 9457,
-// 4.2.1).
+// These are the types of this API's own problems. The remaining problems have the type "about:blank", which adds
+// nothing to the status (RFC 9457, 4.2.1).
 const (
 	typeInvalid = "urn:liqo-autoscaler:problem:invalid-offer"
 	typeOwned   = "urn:liqo-autoscaler:problem:offer-of-another-writer"
@@ -43,7 +43,7 @@ func problem(status int, kind, format string, args ...any) *problemError {
 		Title: cmp.Or(titles[kind], http.StatusText(status)), Detail: fmt.Sprintf(format, args...)}}
 }
 
-// translate is the one place where errors become statuses.
+// translate maps errors to statuses. No other function does.
 func translate(err error) *problemError {
 	var p *problemError
 	switch {
@@ -64,7 +64,7 @@ func translate(err error) *problemError {
 	case errors.Is(err, store.ErrReplayed):
 		return problem(http.StatusConflict, api.TypeReplay,
 			"the session has written with this sequence, or a later one, already; nothing was changed")
-	default: // the cause is for our log, not for the caller
+	default: // the cause belongs in the log, not in the response
 		return problem(http.StatusServiceUnavailable, "",
 			"the server's database does not do it, and its log says why; try again: a write may have taken effect")
 	}
@@ -72,7 +72,7 @@ func translate(err error) *problemError {
 
 func (s *Server) reply(w http.ResponseWriter, r *http.Request, status int, contentType string, body any) {
 	raw, err := json.Marshal(body)
-	if err != nil { // our own types
+	if err != nil { // cannot happen with these types
 		s.options.Log.Error("answer cannot be encoded", "method", r.Method, "path", r.URL.Path, "error", err)
 		w.WriteHeader(http.StatusInternalServerError)
 		return

@@ -14,11 +14,11 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/wait"
 )
 
-// maxConnections are those of all clients.
+// maxConnections bounds the connections of all clients together.
 const maxConnections = 1000
 
-// Serve answers on the listener over HTTPS until ctx ends, then lets requests under way finish for at most 5 s. It
-// sweeps expired offers every minute. The listener is closed in any case.
+// Serve serves HTTPS on the listener until ctx ends, and then waits at most 5 s for running requests. It deletes
+// expired offers every minute. It always closes the listener.
 func (s *Server) Serve(ctx context.Context, listener net.Listener, certificates *Certificates) error {
 	web := &http.Server{
 		Handler:           s,

@@ -19,19 +19,19 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/wait"
 )
 
-// Options are what a Server is made of.
+// Options configures a Server.
 type Options struct {
 	Store store.Store
-	// Writers says who may come in; required.
+	// Writers authenticates the clients; required.
 	Writers Authenticator
-	// ClientAuthorities sign the certificates of clients; nil: clients have tokens.
+	// ClientAuthorities sign the certificates of clients; nil means that clients have only tokens.
 	ClientAuthorities *Authorities
-	// Log receives one line for each write, taken or refused, and for each read that fails. Default slog.Default().
+	// Log receives one line for each write, accepted or refused, and for each read that fails. Default slog.Default().
 	Log *slog.Logger
-	// Rate bounds the requests of each writer, and those of each address that are not authenticated, in one second; ten
-	// times as many may come at once. 0: no bound.
+	// Rate bounds the requests per second of each writer, and of each address for requests that are not authenticated. A
+	// burst may be ten times as large. 0: no bound.
 	Rate float64
-	// Registry gets the metrics, whose names begin with Namespace; nil: none are kept.
+	// Registry receives the metrics, whose names begin with Namespace; nil disables metrics.
 	Registry  prometheus.Registerer
 	Namespace string
 }
@@ -41,13 +41,13 @@ type Server struct {
 	options           Options
 	mux               *http.ServeMux
 	limits, strangers limits
-	refused           told.EachSecond // requests of strangers, and those beyond a limit
+	refused           told.EachSecond // counts requests of strangers and requests beyond a limit
 	ready             func(context.Context) error
 	verified          certificates
 	answered          *prometheus.HistogramVec
 }
 
-// New makes a Server.
+// New returns a Server.
 func New(options Options) (*Server, error) {
 	if options.Store == nil || options.Writers == nil {
 		return nil, errors.New("make discovery server: the store or the writers are missing")
@@ -65,7 +65,7 @@ func New(options Options) (*Server, error) {
 	return s, nil
 }
 
-// route is one operation; a test holds them against openapi.yaml.
+// route describes one operation; a test compares the routes with openapi.yaml.
 type route struct {
 	name, method, path string
 	handle             http.HandlerFunc
@@ -85,13 +85,13 @@ func (s *Server) routes() []route {
 	}
 }
 
-// storeLimit is how long a request may take once its head has been read.
+// storeLimit bounds the time of a request after its headers have been read.
 const storeLimit = 8 * time.Second
 
-// ServeHTTP answers everything in JSON, also what the mux would refuse in plain text.
+// ServeHTTP replies always in JSON. It replaces the plain-text refusals of the mux.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	refusal, pattern := s.mux.Handler(r)
-	if asked := r.URL.EscapedPath(); pattern != "" && path.Clean(asked) == asked { // to others the mux answers where to
+	if asked := r.URL.EscapedPath(); pattern != "" && path.Clean(asked) == asked { // else redirect
 		ctx, cancel := context.WithTimeout(r.Context(), storeLimit)
 		defer cancel()
 		r.Body = http.MaxBytesReader(w, r.Body, api.MaxBody)
@@ -109,7 +109,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		"there is nothing at this path; the API is described at /v1/openapi.yaml"))
 }
 
-// refused keeps the head of the mux's own refusals and drops the text.
+// refused records the status and headers of the mux's own refusals, and discards the text.
 type refused struct {
 	header http.Header
 	status int
@@ -129,7 +129,7 @@ func (s *Server) readyz(w http.ResponseWriter, r *http.Request) {
 	w.WriteHeader(http.StatusNoContent)
 }
 
-// Ready returns an error while the store does not answer. The store is asked at most once a second.
+// Ready returns an error while the store does not respond. It queries the store at most once a second.
 func (s *Server) Ready(ctx context.Context) error { return s.ready(ctx) }
 
 func (s *Server) storeAnswers(ctx context.Context) error {

@@ -16,37 +16,38 @@ import (
 
 // Writer is a client with a token or a certificate.
 type Writer struct {
-	// Name is the owner of the offers it puts.
+	// Name is the owner's name on the offers that the client puts.
 	Name string `json:"name"`
 	// TokenSHA256 is the token's SHA-256 in hex: printf %s "$TOKEN" | sha256sum. Use random tokens of 32 bytes or more;
 	// a hash without salt does not protect weaker ones.
 	TokenSHA256 string `json:"tokenSHA256,omitempty"`
-	// Certificate is the URI among the subject alternative names of its client certificate: a SPIFFE id, such as
-	// spiffe://munich.example/provider/milan. Instead of a token, or with one.
+	// Certificate is the URI in the subject alternative names of the client certificate: a SPIFFE id, such as
+	// spiffe://munich.example/provider/milan. It replaces the token, or is an alternative to it.
 	Certificate string `json:"certificate,omitempty"`
-	// Consumer is for workers of this consumer, by its Liqo cluster id: they are told of offers to it and to all, and
-	// write nothing.
+	// Consumer is the Liqo cluster id of a consumer, for its workers. They read the offers to this consumer and the offers
+	// to all consumers, and write nothing.
 	Consumer string `json:"consumer,omitempty"`
-	// ReadOnly is for administrators: they are told of all offers, and write nothing. Others are told of their own.
+	// ReadOnly is for administrators: they read all offers, and write nothing. Clients without ReadOnly and Consumer read
+	// only their own offers.
 	ReadOnly bool `json:"readOnly,omitempty"`
-	// SecretNamespaces are the namespaces that the writer's secretRefs may name; empty means any.
+	// SecretNamespaces are the permitted namespaces in the writer's secretRefs; empty means any.
 	SecretNamespaces []string `json:"secretNamespaces,omitempty"`
-	// Providers are the Liqo cluster ids that the writer may offer; empty means any. Workers check an offer's claimed
-	// provider over its credentials. With this bound, a writer can neither offer the cluster of another writer nor have
-	// the other's offer ignored as a duplicate.
+	// Providers are the Liqo cluster ids that the writer may offer; empty means any. Workers verify an offer's claimed
+	// provider over its credentials. This bound prevents a writer from offering the cluster of another writer, and from
+	// making workers ignore the other writer's offer as a duplicate.
 	Providers []string `json:"providers,omitempty"`
 
 	sum      [sha256.Size]byte
 	hasToken bool
 }
 
-// Authenticator knows who may come in.
+// Authenticator authenticates clients.
 type Authenticator interface {
-	// Current are all writers.
+	// Current returns all writers.
 	Current() Writers
 }
 
-// Writers are an Authenticator.
+// Writers implements Authenticator with a fixed list.
 type Writers []Writer
 
 // Authenticate returns the writer of a token. It takes the same time for every writer and for unknown tokens.
@@ -82,7 +83,7 @@ func (ws Writers) certified(uris []*url.URL) (Writer, bool) {
 // writes reports whether the client may put offers.
 func (w Writer) writes() bool { return !w.ReadOnly && w.Consumer == "" }
 
-// sees reports whether the client is told of the offer.
+// sees reports whether the client may read the offer.
 func (w Writer) sees(r store.Record) bool {
 	switch {
 	case w.Consumer != "":
@@ -93,8 +94,8 @@ func (w Writer) sees(r store.Record) bool {
 	return r.Writer == w.Name
 }
 
-// inForce reports whether an offer is in force: its writer is known, and may still put it. Those of a writer that is
-// removed are not, from then on.
+// inForce returns a function that reports whether an offer is valid: its writer exists, and still has the permission to
+// put it. Removing a writer invalidates its offers.
 func inForce(writers Writers) func(store.Record) bool {
 	known := make(map[string]Writer, len(writers))
 	for _, w := range writers {
@@ -107,8 +108,7 @@ func inForce(writers Writers) func(store.Record) bool {
 }
 
 // ParseWriters reads a YAML or JSON document "writers: [{name, tokenSHA256, certificate, consumer, readOnly,
-// secretNamespaces, providers}]".
-// The error lists all faults by path.
+// secretNamespaces, providers}]". The error lists all faults by path.
 func ParseWriters(document []byte) (Writers, error) {
 	var doc struct {
 		Writers []Writer `json:"writers"`
@@ -137,7 +137,7 @@ func ParseWriters(document []byte) (Writers, error) {
 	return doc.Writers, nil
 }
 
-// check validates the entry by itself.
+// check validates one entry without the other entries.
 func (w *Writer) check(path string, faults *strictyaml.Faults) {
 	if w.Name == "" {
 		faults.Add(path+"name", "is missing")
@@ -162,7 +162,7 @@ func (w *Writer) check(path string, faults *strictyaml.Faults) {
 	}
 }
 
-// taken are values that only one writer may have.
+// taken is the set of used values that only one writer may have.
 type taken map[string]bool
 
 func (t taken) take(faults *strictyaml.Faults, path, value string) {
@@ -172,7 +172,7 @@ func (t taken) take(faults *strictyaml.Faults, path, value string) {
 	t[value] = true
 }
 
-// isEmpty reports whether the key is written without a value, as a template with an empty value leaves it.
+// isEmpty reports whether the key is present without a value, for example from a template with an empty value.
 func isEmpty(writer any, key string) bool {
 	members, _ := writer.(map[string]any)
 	value, ok := members[key]
@@ -180,11 +180,11 @@ func isEmpty(writer any, key string) bool {
 	return ok && len(list) == 0
 }
 
-// WritersFile is an Authenticator that follows a file. A version that cannot be read or parsed authenticates nobody: a
-// revoked token must not stay valid because of a mistake elsewhere in the file.
+// WritersFile is an Authenticator that follows a file. A version that cannot be read or parsed authenticates no client:
+// a revoked token must not stay valid because of a mistake elsewhere in the file.
 type WritersFile struct{ files *reload.Files[Writers] }
 
-// OpenWriters reads the file for the first time; a fault is an error.
+// OpenWriters reads the file for the first time. It returns an error if the file has faults.
 func OpenWriters(path string) (*WritersFile, error) {
 	files, err := reload.Open(func(contents [][]byte) (Writers, error) { return ParseWriters(contents[0]) }, path)
 	if err != nil {
@@ -193,7 +193,7 @@ func OpenWriters(path string) (*WritersFile, error) {
 	return &WritersFile{files}, nil
 }
 
-// Current implements Authenticator; of a file with a fault it is nobody.
+// Current implements Authenticator. It is empty while the file has a fault.
 func (f *WritersFile) Current() Writers {
 	writers, _, err := f.files.Get()
 	if err != nil {
@@ -202,7 +202,7 @@ func (f *WritersFile) Current() Writers {
 	return writers
 }
 
-// Err returns what is wrong with the file now.
+// Err returns the present fault of the file, or nil.
 func (f *WritersFile) Err() error {
 	_, _, err := f.files.Get()
 	return err
