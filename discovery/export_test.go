@@ -2,7 +2,7 @@ package discovery
 
 import "github.com/liqo-autoscaler/liqo-autoscaler/internal/strictyaml"
 
-// ParseOffer reads one offer as the discovery server does: the fields, and what Check says of them.
+// ParseOffer reads one offer as the discovery server does, and returns the fields and the error of Check.
 func ParseOffer(document []byte) (Spec, error) {
 	var spec Spec
 	_, faults, err := strictyaml.Unmarshal(document, &spec)
@@ -12,5 +12,5 @@ func ParseOffer(document []byte) (Spec, error) {
 	return spec, err
 }
 
-// ParsePublished is parsePublished.
+// ParsePublished exports parsePublished for tests.
 var ParsePublished = parsePublished

@@ -11,7 +11,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// fixed is a catalog that answers what it holds.
+// fixed is a catalog with fixed answers.
 type fixed struct {
 	name     string
 	offers   []fleet.Offer

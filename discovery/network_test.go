@@ -15,7 +15,7 @@ func withNetwork(t *testing.T, network string) (discovery.Spec, error) {
 	return discovery.ParseOffer([]byte(goodOffer + "network: " + network + "\n"))
 }
 
-// The domain gets the mode, and all else as a block that it does not look into.
+// The domain receives the mode, and the other network fields as a block that it does not interpret.
 func TestNetworkTravels(t *testing.T) {
 	spec, err := withNetwork(t, "{serverLocation: consumer, serviceType: NodePort, servicePort: 51841, nodePort: 31840, "+
 		"clientAddress: gw.example.com, clientPort: 4500, mtu: 1280}")
@@ -44,7 +44,7 @@ func TestNetworkTravels(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, &fleet.Network{Options: []byte(`{"virtualKubelet":"small"}`)}, spec.Offer().Network)
 
-	// The largest one there is stays small.
+	// The largest possible block stays small.
 	spec, err = withNetwork(t, "{serverLocation: consumer, serviceType: LoadBalancer, servicePort: 65535, "+
 		"loadBalancerIP: 'ffff:ffff:ffff:ffff:ffff:ffff:255.255.255.255', clientAddress: "+
 		strings.Repeat("a.", 126)+"a, clientPort: 65535, "+

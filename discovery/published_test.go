@@ -42,7 +42,7 @@ func (p *publishes) set(document string, err error) {
 	p.document, p.err = document, err
 }
 
-// written is one offer as people write it.
+// written is a source with one offer as users write it.
 type written struct{ offer fleet.Offer }
 
 func (written) Name() string { return "file" }
@@ -89,7 +89,7 @@ func TestMeasuredOffer(t *testing.T) {
 	provider.set(published("2", 2), nil)
 	expect("2", "")
 
-	// The agent is killed: what it said ends by our clock, however its own goes.
+	// The agent is killed: its document expires by our clock, not by the agent's clock.
 	now = now.Add(59 * time.Second)
 	expect("2", "")
 	now = now.Add(time.Second)
@@ -97,7 +97,7 @@ func TestMeasuredOffer(t *testing.T) {
 	provider.set(published("3", 3), nil)
 	expect("3", "")
 
-	// The provider does not answer: what was known holds, and it is not asked at every turn.
+	// The provider does not answer: the last document stays valid, and not every list sends a request to the provider.
 	provider.set("", errors.New("connection refused"))
 	asked := provider.asked
 	for range 5 {
@@ -110,7 +110,7 @@ func TestMeasuredOffer(t *testing.T) {
 	now = now.Add(30 * time.Second)
 	expect("", "has not renewed it")
 
-	// What is no offer is the provider's word that the last one does not hold.
+	// A document that is not an offer withdraws the last one.
 	provider.set(published("1", 4), nil)
 	now = now.Add(time.Minute)
 	expect("1", "")
@@ -118,7 +118,7 @@ func TestMeasuredOffer(t *testing.T) {
 	expect("", "read what its provider offers: its ttlSeconds is 0")
 }
 
-// What the consumer writes wins over what the provider publishes.
+// Fields that the consumer writes override the fields that the provider publishes.
 func TestMeasuredOfferThatSaysMore(t *testing.T) {
 	offer := fleet.Offer{Name: "milan", Measured: true, Price: 2, Currency: "EUR",
 		Labels: map[string]string{"country": "ch"}, MaxNodes: 3, Class: "other",
@@ -135,7 +135,7 @@ func TestMeasuredOfferThatSaysMore(t *testing.T) {
 	require.Equal(t, offer.Class, offers[0].Class)
 }
 
-// onlyIdentifies is a backend that cannot be asked for more.
+// onlyIdentifies is a backend that supports only Identify.
 type onlyIdentifies struct{}
 
 func (onlyIdentifies) Identify(context.Context, fleet.Credentials) (string, error) {
@@ -151,7 +151,7 @@ func TestMeasuredWhereNobodyCanRead(t *testing.T) {
 	require.Contains(t, problems[0].Message, "use --backend liqo")
 }
 
-// A provider may publish what it likes.
+// A provider may publish any content.
 func TestPublishedIsNotTrusted(t *testing.T) {
 	change := func(key string, value any) string {
 		var doc map[string]any

@@ -22,7 +22,7 @@ import (
 
 var start = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 
-// clock is a clock that tests move.
+// clock is a clock that the test moves.
 type clock struct {
 	mu  sync.Mutex
 	now time.Time
@@ -40,12 +40,12 @@ func (c *clock) Advance(d time.Duration) {
 	c.now = c.now.Add(d)
 }
 
-// source is a Source whose offers tests set.
+// source is a Source whose offers the test sets.
 type source struct {
 	offers   []fleet.Offer
 	problems []discovery.Problem
 	err      error
-	takes    time.Duration // to answer
+	takes    time.Duration // duration of an answer
 }
 
 func (*source) Name() string { return "test" }
@@ -61,7 +61,7 @@ func (s *source) List(ctx context.Context) ([]fleet.Offer, []discovery.Problem, 
 	return append([]fleet.Offer(nil), s.offers...), append([]discovery.Problem(nil), s.problems...), s.err
 }
 
-// clusters identifies by the name of the Secret, counts, and can hang or fail.
+// clusters identifies a cluster by the name of its Secret, counts the requests, and can hang or fail.
 type clusters struct {
 	mu      sync.Mutex
 	ids     map[string]string
@@ -202,8 +202,8 @@ type apiSource struct{ source }
 func (*apiSource) Name() string { return "api" }
 func (*apiSource) Claims() bool { return true }
 
-// A cluster that says it is another one takes that one neither off the market nor its place, once it is declared or
-// peered with.
+// A cluster that falsely reports another cluster's id takes from that cluster neither its offer nor its place, once
+// that cluster is declared or has a peering.
 func TestClaimsOfOneProvider(t *testing.T) {
 	ids := &clusters{ids: map[string]string{"honest": "milan", "liar": "milan", "liar2": "milan"}}
 	declared, liar := offer("honest"), offer("liar")
@@ -245,7 +245,7 @@ func TestClaimsOfOneProvider(t *testing.T) {
 	}
 }
 
-// A cluster's name for itself is not believed to be one.
+// The id that a cluster reports is checked for its form.
 func TestIDsAreChecked(t *testing.T) {
 	ids := &clusters{ids: map[string]string{"evil": strings.Repeat("x", 3<<20), "odd": "a b", "good": "good"}}
 	offers, problems, err := discovery.Resolve(&source{offers: []fleet.Offer{offer("evil"), offer("odd"), offer("good")}},
@@ -256,7 +256,7 @@ func TestIDsAreChecked(t *testing.T) {
 	require.Less(t, len(problems[0].Message), 400)
 }
 
-// What was read later is newer, and reading alone does not change an offer's fingerprint.
+// A later read is newer, and a read alone does not change an offer's fingerprint.
 func TestOffersAreOrderedByReading(t *testing.T) {
 	clock := &clock{now: start}
 	catalog := discovery.Resolve(&source{offers: []fleet.Offer{offer("a")}}, &clusters{ids: map[string]string{"a": "m"}},
@@ -351,8 +351,8 @@ func testADeadProviderCostsOneTimeout(t *testing.T) {
 	require.Equal(t, 1, ids.count("dead"))
 }
 
-// A provider that has died, or still is dead, when it is asked again holds up the others for no more than a moment. What
-// it said last holds until then.
+// A provider that has died, or is still dead, delays the list only for a moment when it is read again. Its last answer
+// is valid during this time.
 func TestADeadProviderHoldsUpNobodyWhenItIsAskedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ids := &clusters{ids: map[string]string{"a": "milan", "b": "rome"}, hang: map[string]bool{"dead": true}}
@@ -366,7 +366,7 @@ func TestADeadProviderHoldsUpNobodyWhenItIsAskedAgain(t *testing.T) {
 			require.Equal(t, want, names(offers))
 			require.LessOrEqual(t, time.Since(began), most)
 		}
-		list(5*time.Second, "a=milan", "b=rome") // as long as it takes: nothing is known yet
+		list(5*time.Second, "a=milan", "b=rome") // full duration: no answer is known yet
 		for range 3 {
 			<-time.After(31 * time.Second)
 			list(time.Second, "a=milan", "b=rome")
@@ -456,8 +456,8 @@ func TestASourceThatFails(t *testing.T) {
 	require.ErrorContains(t, err, "list offers of test: ")
 }
 
-// A source that hangs, such as a discovery server whose packets are lost, holds up the offers of others for no more than
-// a moment once it has said anything. What it says then is what it has said last.
+// A source that hangs, such as a discovery server whose packets are lost, delays the offers of other sources only for a
+// moment once it has answered before. Its last answer is used for that time.
 func TestASourceThatHangs(t *testing.T) {
 	for name, c := range map[string]struct {
 		src  source
@@ -484,20 +484,21 @@ func TestASourceThatHangs(t *testing.T) {
 					require.NotEmpty(t, problems)
 					require.LessOrEqual(t, time.Since(began), time.Second)
 				}
-				<-time.After(10 * time.Second) // the last question ends
+				<-time.After(10 * time.Second) // the last request ends
 			})
 		})
 	}
 }
 
-// A discovery server may list 20000 offers; their providers are remembered, or each call would ask them all.
+// A discovery server may list 20000 offers. Their providers are remembered, because otherwise each call would send a
+// request to every provider.
 func TestManyProvidersAreRemembered(t *testing.T) {
 	src, ids := &source{}, &clusters{ids: map[string]string{}}
 	for n := range 20000 {
 		name := "p" + strconv.Itoa(n)
 		src.offers, ids.ids[name] = append(src.offers, offer(name)), name
 	}
-	cat := discovery.Resolve(src, ids, discovery.Options{Wait: 5 * time.Minute}) // on a busy machine, too
+	cat := discovery.Resolve(src, ids, discovery.Options{Wait: 5 * time.Minute}) // suffices on a busy machine
 	for range 2 {
 		offers, _, err := cat.Offers(t.Context())
 		require.NoError(t, err)

@@ -14,7 +14,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// asked is a catalog that takes a second to answer, and counts.
+// asked is a catalog that takes a second to answer, and counts its calls.
 type asked struct {
 	mu    sync.Mutex
 	times int
@@ -45,7 +45,7 @@ func (a *asked) fail(err error) {
 	a.err = err
 }
 
-// However many ask, the catalog is asked once in a while.
+// Concurrent callers share one call of the catalog.
 func TestSharedCatalog(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := &asked{}
@@ -59,7 +59,7 @@ func TestSharedCatalog(t *testing.T) {
 						t.Errorf("got %v, %v, %v", offers, problems, err)
 						return
 					}
-					delete(offers[0].Lendable, "cpu") // the caller's own
+					delete(offers[0].Lendable, "cpu") // a change in the caller's own copy
 					problems[0].Message = ""
 				})
 			}
@@ -102,7 +102,7 @@ func TestSharedCatalogThatFails(t *testing.T) {
 	})
 }
 
-// One who gives up takes nobody's answer away.
+// A caller that gives up does not end the call for the other callers.
 func TestSharedCatalogOutlivesWhoAsksFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := &asked{}

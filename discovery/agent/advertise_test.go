@@ -13,7 +13,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/discovery/api"
 )
 
-// hanging is a sink whose writes hang for a while, and which keeps how old what it was given then was.
+// hanging is a sink whose writes hang for a while. It records the age of the oldest measurement that it was given after
+// that.
 type hanging struct {
 	sink
 	until    time.Time
@@ -30,7 +31,7 @@ func (h *hanging) Put(ctx context.Context, offer api.Posted, ttl time.Duration) 
 	return h.sink.Put(ctx, offer, ttl)
 }
 
-// A sink that hangs, and then does not, is not given what was measured long before.
+// A sink that stops hanging is not given an old measurement.
 func TestASinkThatHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var at time.Time

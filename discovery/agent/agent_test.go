@@ -32,11 +32,11 @@ const patience = time.Minute
 
 var quiet = slog.New(slog.DiscardHandler)
 
-// cluster is a provider cluster that is not there.
+// cluster is a fake provider cluster.
 type cluster struct {
 	kube    *fake.Clientset
 	objects *dynamicfake.FakeDynamicClient
-	watches chan string // the resources that are watched, each once its watch has begun
+	watches chan string // the watched resources, each sent when its watch has begun
 }
 
 func newCluster(objects ...runtime.Object) *cluster {
@@ -58,7 +58,7 @@ func newCluster(objects ...runtime.Object) *cluster {
 	return c
 }
 
-// sink keeps what is put.
+// sink keeps the offers that are put.
 type sink struct {
 	mu     sync.Mutex
 	offers map[string]api.Posted
@@ -92,7 +92,7 @@ func (s *sink) fail(err error) {
 	s.err = err
 }
 
-// cpu says whether the offer has so much CPU; "" is for no offer.
+// cpu returns a check that the offer has this amount of CPU; with "" the offer must not exist.
 func (s *sink) cpu(name, want string) func() error {
 	return func() error {
 		s.mu.Lock()
@@ -114,8 +114,8 @@ func configFile(t *testing.T, content string) (*reload.Files[Config], string) {
 	return files, path
 }
 
-// start runs an agent until the test ends or stop is called, and returns when all watches have begun: what happens
-// between its list and its watch is lost in a fake cluster.
+// start runs an agent until the test ends or stop is called, and returns when all watches have begun: a fake cluster
+// loses the events between a list and its watch.
 func (c *cluster) start(t *testing.T, config *reload.Files[Config], to Sink) (a *Agent, stop func()) {
 	t.Helper()
 	a, err := New(c.options(config, to))
@@ -167,8 +167,8 @@ func liqoSlice(name, consumer, cpu string) *unstructured.Unstructured {
 	return o
 }
 
-// What others do in the cluster is in the offer at once, and so is what changes in the config; an agent that stops takes
-// its offers back.
+// Changes in the cluster, and changes of the config, are immediately in the offer. An agent that stops withdraws its
+// offers.
 func TestAnOfferFollowsTheCluster(t *testing.T) {
 	c := newCluster(node("a", amounts("16", "64Gi", "pods", "110")))
 	to := &sink{offers: map[string]api.Posted{}}
@@ -210,7 +210,7 @@ func TestAnOfferFollowsTheCluster(t *testing.T) {
 	require.Empty(t, to.offers)
 }
 
-// A server that is away is tried again, and costs nothing else.
+// A failing write to the server is retried. Until it succeeds, the agent reports the error.
 func TestASinkThatFails(t *testing.T) {
 	c := newCluster(node("a", amounts("4", "64Gi", "pods", "110")))
 	to := &sink{offers: map[string]api.Posted{}, err: errors.New("away")}
@@ -227,7 +227,7 @@ func TestASinkThatFails(t *testing.T) {
 	testkit.Until(t, patience, "all is well", a.Advertised)
 }
 
-// Of two agents one works; the other takes over.
+// Only one of two agents works; the other one takes over.
 func TestOneAgent(t *testing.T) {
 	c := newCluster(node("a", amounts("4", "64Gi", "pods", "110")))
 	config, _ := configFile(t, document)

@@ -16,12 +16,12 @@ import (
 
 var toBoth = Config{Offers: []OfferConfig{{Consumer: "munich"}, {Consumer: "turin"}}}
 
-// room is a node with so many CPUs.
+// room returns a world of one node with this number of CPUs.
 func room(cpus string) World {
 	return World{Nodes: []*corev1.Node{node("a", amounts(cpus, "600Gi", "pods", "500"))}}
 }
 
-// ask creates n slices of one CPU each, of two consumers in turn.
+// ask creates n slices of one CPU each, alternating between two consumers.
 func (c *cluster) ask(t *testing.T, n int) {
 	t.Helper()
 	consumers := []string{"munich", "turin"}
@@ -36,7 +36,7 @@ func (c *cluster) ask(t *testing.T, n int) {
 	}
 }
 
-// granted is how many slices are granted.
+// granted returns the number of granted slices.
 func (c *cluster) granted(t *testing.T) (n int) {
 	t.Helper()
 	list, err := c.objects.Resource(sliceResource).List(t.Context(), metav1.ListOptions{})
@@ -59,7 +59,7 @@ func rounds(t *testing.T, g *granter) {
 	}
 }
 
-// twin is the same cluster for another client: a fake client serves one request at a time.
+// twin returns the same cluster for another client: a fake client serves one request at a time.
 func (c *cluster) twin() *cluster {
 	twin := newCluster()
 	for own, other := range map[*clienttesting.Fake]clienttesting.ObjectTracker{
@@ -72,7 +72,7 @@ func (c *cluster) twin() *cluster {
 	return twin
 }
 
-// during calls do once, during the first request of that verb for that resource.
+// during calls do once, in the middle of the first request of that verb for that resource.
 func during(f *clienttesting.Fake, verb, resource string, do func()) {
 	var once sync.Once
 	f.PrependReactor(verb, resource, func(clienttesting.Action) (bool, runtime.Object, error) {
@@ -81,7 +81,8 @@ func during(f *clienttesting.Fake, verb, resource string, do func()) {
 	})
 }
 
-// An agent is frozen in the middle of a round, and another one grants meanwhile. There is room for one of two slices.
+// An agent is frozen in the middle of a round, and another agent grants during this time. The room suffices for one of
+// two slices.
 func TestAFrozenAgentGrantsNoRoomTwice(t *testing.T) {
 	for _, at := range [][2]string{{"list", "tenants"}, {"list", "resourceslices"}, {"create", "configmaps"},
 		{"update", "resourceslices"}} {
@@ -116,7 +117,8 @@ func TestTwoAgentsGrantNoRoomTwice(t *testing.T) {
 	require.Equal(t, 60, c.granted(t), "of 60 CPUs")
 }
 
-// TestALateWatchGrantsNoRoomTwice has a watch that does not have another agent's grant, which takes all the room. When that slice is deleted there is room again, although the watch has never known the slice.
+// TestALateWatchGrantsNoRoomTwice uses a watch that has not delivered another agent's grant, which takes all the room.
+// When that slice is deleted, its room is free again, although the watch has never delivered the slice.
 func TestALateWatchGrantsNoRoomTwice(t *testing.T) {
 	c := newCluster()
 	c.versioned()
@@ -150,7 +152,7 @@ func (c *cluster) remove(t *testing.T, consumer string, n int) {
 		metav1.DeleteOptions{}))
 }
 
-// An agent that restarts knows the grants of its predecessor, also a grant that is not in the slice's status yet.
+// An agent that restarts knows the grants of its predecessor, including a grant that is not in the slice's status yet.
 func TestAnAgentThatRestartsKnowsWhatWasGranted(t *testing.T) {
 	c := newCluster()
 	c.ask(t, 1)
@@ -166,7 +168,7 @@ func TestAnAgentThatRestartsKnowsWhatWasGranted(t *testing.T) {
 	require.Equal(t, map[string]string{"munich-000": accepted, "turin-001": denied}, c.answered(t))
 }
 
-// The first record has the grants in the status of the slices. A deleted slice leaves the record.
+// The first record contains the grants in the status of the slices. A deleted slice leaves the record.
 func TestTheFirstRecordHasWhatSlicesSay(t *testing.T) {
 	c := newCluster()
 	c.ask(t, 2)

@@ -11,7 +11,7 @@ import (
 
 const gpu = "nvidia.com/gpu"
 
-// amounts of cpu and memory in Gi, and more as name, amount.
+// amounts returns amounts of cpu, of memory in Gi, and of more resources, each as name and amount.
 func amounts(cpu, memory string, more ...string) corev1.ResourceList {
 	list := corev1.ResourceList{"cpu": resource.MustParse(cpu), "memory": resource.MustParse(memory)}
 	for i := 0; i < len(more); i += 2 {
@@ -43,7 +43,7 @@ func pod(name, on string, asks corev1.ResourceList, change ...func(*corev1.Pod))
 
 func phase(is corev1.PodPhase) func(*corev1.Pod) { return func(p *corev1.Pod) { p.Status.Phase = is } }
 
-// slice is one of a consumer, accepted.
+// slice returns an accepted slice of a consumer.
 func slice(consumer, hub string, granted corev1.ResourceList, change ...func(*Slice)) Slice {
 	s := Slice{ObjectMeta: metav1.ObjectMeta{Name: "s", Namespace: "liqo-tenant-" + consumer,
 		Labels: map[string]string{}}, Owner: consumer}
@@ -68,7 +68,8 @@ func TestGranted(t *testing.T) {
 	require.Empty(t, granted["turin"])
 }
 
-// Two nodes of 8 CPUs; each case adds something, and says what CPU and GPUs are free for consumer munich then.
+// The cluster has two nodes of 8 CPUs. Each case changes it, and lists the CPUs and GPUs that are then free for
+// consumer munich.
 func TestFree(t *testing.T) {
 	asks := amounts("2", "4Gi")
 	for name, test := range map[string]struct {

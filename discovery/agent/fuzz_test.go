@@ -9,8 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// FuzzSlices reads slices as consumers may write them. A slice without an entry in the record has no grant, whatever its
-// fields contain.
+// FuzzSlices reads slices with any content that a consumer can write. A slice without an entry in the record has no
+// grant, for any content of its fields.
 func FuzzSlices(f *testing.F) {
 	for _, seed := range []string{
 		`{"metadata": {"name": "a", "namespace": "liqo-tenant-munich", "uid": "u"}, "spec": {"consumerClusterID": "munich",
@@ -25,7 +25,7 @@ func FuzzSlices(f *testing.F) {
 	f.Fuzz(func(t *testing.T, raw []byte) {
 		object := map[string]any{}
 		if json.Unmarshal(raw, &object) != nil {
-			return // an API server stores objects alone
+			return // an API server stores only objects
 		}
 		s := sliceOf(&unstructured.Unstructured{Object: object})
 		all := []Slice{s}

@@ -8,7 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// waiting is a slice of our class that Liqo has let in.
+// waiting returns a slice of our class that Liqo has admitted.
 func waiting(consumer string, asks corev1.ResourceList) Slice {
 	return slice(consumer, "default", asks, func(s *Slice) {
 		s.Spec.Class = Class
@@ -35,7 +35,7 @@ func TestWaits(t *testing.T) {
 	}
 }
 
-// 8 CPUs, of which munich may have 6, and turin as many as there are.
+// The cluster has 8 CPUs. Munich may have 6, and turin has no limit.
 func TestJudge(t *testing.T) {
 	config := Config{Offers: []OfferConfig{{Consumer: "munich", Cap: corev1.ResourceList{"cpu": amounts("6", "0")["cpu"]}},
 		{Consumer: "turin"}}}
@@ -80,8 +80,8 @@ func TestJudge(t *testing.T) {
 	}
 }
 
-// Sixteen nodes of 4 CPUs are no node of 64, and none of 16 while 1 CPU is free on each: a pod that requests so much
-// starts nowhere.
+// Sixteen nodes of 4 CPUs are not a node of 64 CPUs, nor a node of 16 while 1 CPU is free on each node: a pod with such
+// a request starts on no node.
 func TestASliceLargerThanAnyNodeIsDenied(t *testing.T) {
 	var w World
 	for n := range 16 {

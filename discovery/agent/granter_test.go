@@ -22,8 +22,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/testkit"
 )
 
-// versioned has the fake cluster refuse updates of what has changed meanwhile, as an API server does, and lose some
-// updates, and some answers to updates that it has taken.
+// versioned makes the fake cluster refuse updates of objects that have changed in the meantime, as an API server does.
+// It also loses some updates, and the answers to some updates that it has accepted.
 func (c *cluster) versioned() {
 	updates := 0
 	c.objects.PrependReactor("update", "resourceslices", func(a clienttesting.Action) (bool, runtime.Object, error) {
@@ -90,7 +90,7 @@ func (c *cluster) tenant(t *testing.T, id string) {
 	require.NoError(t, err)
 }
 
-// asking is a slice of one CPU that Liqo has let in.
+// asking returns a slice of one CPU that Liqo has admitted.
 func asking(consumer string, n int) *unstructured.Unstructured {
 	o := liqoSlice(fmt.Sprintf("%s-%03d", consumer, n), consumer, "1")
 	o.SetUID(types.UID(o.GetName()))
@@ -101,7 +101,7 @@ func asking(consumer string, n int) *unstructured.Unstructured {
 	return o
 }
 
-// touch changes the slice as others do, again and again.
+// touch changes the slice repeatedly, as another controller does.
 func touch(ctx context.Context, slices dynamic.ResourceInterface, name string) {
 	for n := range 5 {
 		if o, err := slices.Get(ctx, name, metav1.GetOptions{}); err == nil {
@@ -113,7 +113,7 @@ func touch(ctx context.Context, slices dynamic.ResourceInterface, name string) {
 
 const storageClasses = "[map[default:true storageClassName:fast] map[default:false storageClassName:slow]]"
 
-// answers are how many slices were granted, and how many denied for want of room, when all have an answer.
+// answers returns the number of granted slices, and of slices that were denied for lack of room, once all are answered.
 func answers(all []unstructured.Unstructured) (granted, full int, err error) {
 	for i := range all {
 		s := sliceOf(&all[i])
@@ -137,10 +137,10 @@ func answers(all []unstructured.Unstructured) (granted, full int, err error) {
 	return granted, full, nil
 }
 
-// Two consumers ask for 100 slices at once, and there is room for 60: just so many are granted, whoever else changes
-// the slices meanwhile, and whatever answers are lost.
+// Two consumers create 100 slices concurrently, and 60 of the slices fit: exactly 60 are granted, in spite of
+// concurrent changes of the slices and of lost answers.
 func TestNoRoomIsGrantedTwice(t *testing.T) {
-	c := newCluster() // which nobody watches: its watches cannot bear a crowd
+	c := newCluster() // without a watch: a fake watch blocks under this many events
 	c.versioned()
 	config, _ := configFile(t, `
 provider: milan-1
@@ -152,7 +152,7 @@ offers:
 	c.tenant(t, "munich")
 	c.tenant(t, "turin")
 	world := World{Nodes: []*corev1.Node{node("a", amounts("60", "600Gi", "pods", "110"))},
-		Slices: []Slice{slice("turin", "", amounts("60", "1Gi"))}} // which a watch that is behind still has
+		Slices: []Slice{slice("turin", "", amounts("60", "1Gi"))}} // a stale slice of a late watch
 	agreed, _, err := config.Get()
 	require.NoError(t, err)
 	g := c.granter(agreed, world)
@@ -204,7 +204,7 @@ func (c *cluster) granter(config Config, world World) *granter {
 		metrics: NewMetrics("test", prometheus.NewRegistry())})
 }
 
-// watched is a world with the slices that a watch which is never late knows.
+// watched returns the world with the slices that a watch without delay would deliver.
 func (c *cluster) watched(world World) World {
 	list, err := c.objects.Resource(sliceResource).List(context.Background(), metav1.ListOptions{})
 	if err != nil {
@@ -216,7 +216,7 @@ func (c *cluster) watched(world World) World {
 	return world
 }
 
-// A slice to which the API server takes no answer, as a policy may have it, keeps nobody else waiting.
+// A slice whose answer the API server refuses, for example by a policy, does not delay other slices.
 func TestAnAnswerThatIsRefused(t *testing.T) {
 	c := newCluster()
 	c.objects.PrependReactor("update", "resourceslices", func(a clienttesting.Action) (bool, runtime.Object, error) {
@@ -253,7 +253,7 @@ func TestAGrantWhoseAnswerIsLostKeepsItsRoom(t *testing.T) {
 		return true, nil, apierrors.NewTimeoutError("the answer is lost", 1)
 	})
 	g := c.granter(toBoth, room("1"))
-	for n, consumer := range []string{"turin", "munich"} { // munich's would be the first by its namespace
+	for n, consumer := range []string{"turin", "munich"} { // munich's slice would be the first by its namespace
 		c.tenant(t, consumer)
 		c.create(t, asking(consumer, n))
 		again, err := g.round(t.Context())
@@ -288,7 +288,8 @@ func (c *cluster) answered(t *testing.T) map[string]string {
 	return conditions
 }
 
-// What a consumer asks for may be anything that the schema lets pass. It is denied, soon, and keeps nobody else waiting.
+// A consumer may request anything that the schema admits. An unreadable request is denied soon, and does not delay
+// other slices.
 func TestASliceThatCannotBeRead(t *testing.T) {
 	for _, amount := range []string{"1e1.5", "1e100000000"} {
 		c := newCluster()

@@ -13,9 +13,9 @@ func gpus(n string) corev1.ResourceList {
 		"nvidia.com/gpu": resource.MustParse(n)}
 }
 
-// A provider without a GPU node lends the GPUs to which it grows. Nodes that it adds change nothing until they are more
-// than the total; what consumers were granted is subtracted, and what the provider's own pods request is not, unless
-// they leave less than the total.
+// A provider without a GPU node lends the GPUs to which it can grow. Nodes that it adds make no difference until they
+// exceed the total. Grants of consumers are subtracted. Requests of the provider's own pods are subtracted only if they
+// leave less than the total.
 func TestGrowsToIsATotal(t *testing.T) {
 	gpu := func(free corev1.ResourceList) string { q := free["nvidia.com/gpu"]; return q.String() }
 	w := World{Nodes: []*corev1.Node{node("small", amounts("4", "16Gi"))},

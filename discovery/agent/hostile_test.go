@@ -17,8 +17,8 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 )
 
-// Liqo gives a consumer write access to its slices on the provider, with their labels and status. Whatever it writes
-// there, it holds no more than it was granted, and takes nothing from others.
+// Liqo gives a consumer write access to its slices on the provider, including their labels and status. With any content
+// there the consumer holds no more than it was granted, and takes nothing from other consumers.
 func TestAConsumerWritesItsSlices(t *testing.T) {
 	set := func(value any, path ...string) func(*testing.T, *unstructured.Unstructured) {
 		return func(t *testing.T, o *unstructured.Unstructured) {
@@ -64,9 +64,9 @@ func TestAConsumerWritesItsSlices(t *testing.T) {
 				_, err = slices.Namespace("liqo-tenant-munich").Update(t.Context(), o, metav1.UpdateOptions{})
 				require.NoError(t, err)
 			}
-			c.create(t, asking("munich", 2)) // beyond its cap
+			c.create(t, asking("munich", 2)) // above its cap
 			c.create(t, asking("turin", 3))
-			c.create(t, asking("turin", 4)) // there is room for one
+			c.create(t, asking("turin", 4)) // one slice fits
 			rounds(t, g)
 			answers := c.answered(t)
 			require.Equal(t, []string{denied, accepted, denied},
@@ -75,7 +75,7 @@ func TestAConsumerWritesItsSlices(t *testing.T) {
 	}
 }
 
-// A slice of Liqo's own class counts with what Liqo has granted it, also when an agent had granted it less before.
+// A slice of Liqo's own class counts with the amount that Liqo has granted, even when an agent had granted less before.
 func TestASliceThatChangesItsClassCountsWithMore(t *testing.T) {
 	changed := slice("munich", "", amounts("3", "1Gi"), func(s *Slice) {
 		s.Booked, s.Recorded, s.Spec.Class = amounts("1", "2Gi"), true, "default"
@@ -85,7 +85,7 @@ func TestASliceThatChangesItsClassCountsWithMore(t *testing.T) {
 	require.Equal(t, "cpu=1, memory=2Gi", show(changed.Granted()))
 }
 
-// A slice with a grant in its status and none in the record holds nothing. The agent logs it once.
+// A slice with a grant in its status but without an entry in the record holds nothing. The agent logs it once.
 func TestAForgedGrantHoldsNothing(t *testing.T) {
 	c := newCluster()
 	c.ask(t, 1)
@@ -102,8 +102,8 @@ func TestAForgedGrantHoldsNothing(t *testing.T) {
 	require.Len(t, g.record.grants(), 2)
 }
 
-// An API server that takes no answer to one consumer's slice, as when the slice is too large, holds up that consumer
-// alone.
+// An API server that accepts no answer to one consumer's slice, for example because the slice is too large, delays only
+// that consumer.
 func TestASliceThatCannotBeAnswered(t *testing.T) {
 	c := newCluster()
 	c.ask(t, 2)
@@ -125,11 +125,11 @@ func TestASliceThatCannotBeAnswered(t *testing.T) {
 	require.Equal(t, 1, tries, "it is tried again a second later")
 }
 
-// While one consumer's slice is retried only once a minute, a new slice of another consumer is answered at once.
+// While one consumer's slice is retried only once a minute, a new slice of another consumer is answered immediately.
 func TestARetriedSliceDelaysNoOther(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster()
-		c.ask(t, 1) // of munich
+		c.ask(t, 1) // a slice of munich
 		c.objects.PrependReactor("update", "resourceslices", func(a clienttesting.Action) (bool, runtime.Object, error) {
 			return a.GetNamespace() == "liqo-tenant-munich", nil, apierrors.NewInternalError(errors.New("too large"))
 		})
@@ -140,8 +140,8 @@ func TestARetriedSliceDelaysNoOther(t *testing.T) {
 			defer close(ended)
 			g.run(ctx, waits)
 		}()
-		<-time.After(10 * time.Minute) // of the bubble: the slice is retried once a minute by now
-		for n := range 3 {             // the second one comes just after a round
+		<-time.After(10 * time.Minute) // in the bubble: by now the slice is retried once a minute
+		for n := range 3 {             // the second slice comes just after a round
 			began, slice := time.Now(), asking("turin", 1+2*n)
 			c.create(t, slice)
 			waits <- struct{}{}
@@ -155,7 +155,7 @@ func TestARetriedSliceDelaysNoOther(t *testing.T) {
 	})
 }
 
-// A consumer whose Tenant is gone keeps what it was granted.
+// A consumer whose Tenant is gone keeps its grants.
 func TestAGrantOutlivesItsTenant(t *testing.T) {
 	c := newCluster()
 	c.ask(t, 1)

@@ -14,7 +14,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/testkit"
 )
 
-// atMost is a random amount of each resource.
+// atMost returns a random amount of each resource.
 func atMost(r *rand.Rand, cpu, gib int64) corev1.ResourceList {
 	return corev1.ResourceList{"cpu": *resource.NewMilliQuantity(r.Int64N(cpu*1000+1), resource.DecimalSI),
 		"memory": *resource.NewQuantity(r.Int64N(gib<<30+1), resource.BinarySI),
@@ -22,7 +22,7 @@ func atMost(r *rand.Rand, cpu, gib int64) corev1.ResourceList {
 		gpu:      *resource.NewQuantity(r.Int64N(4), resource.DecimalSI)}
 }
 
-// randomCluster has a few nodes, pods of its own with and without a node, and pods that consumers brought.
+// randomCluster returns a few nodes, pods of its own with and without a node, and offloaded pods of consumers.
 func randomCluster(r *rand.Rand, consumers []string) (w World) {
 	for n := range 1 + r.IntN(5) {
 		w.Nodes = append(w.Nodes, node(fmt.Sprint("n", n), atMost(r, 16, 64)))
@@ -55,7 +55,7 @@ func randomConfig(r *rand.Rand, consumers []string) Config {
 	return c
 }
 
-// fitsIn reports whether there is as much of each resource as is asked for.
+// fitsIn reports whether the requested amount of each resource is available.
 func fitsIn(has, asks corev1.ResourceList) bool {
 	for name, amount := range asks {
 		if have := has[name]; have.Cmp(amount) < 0 {
@@ -65,13 +65,13 @@ func fitsIn(has, asks corev1.ResourceList) bool {
 	return true
 }
 
-// fitsANode reports whether one of the nodes, which are all usable, is as large as what is asked for.
+// fitsANode reports whether a single node, of which all are usable, is as large as the request.
 func fitsANode(w World, asks corev1.ResourceList) bool {
 	return slices.ContainsFunc(w.Nodes, func(n *corev1.Node) bool { return fitsIn(n.Status.Allocatable, asks) })
 }
 
-// unspent is what the model has left: what the nodes have, less the pods that run or could, the reserve, and of each
-// consumer what it was granted or what its pods request, whichever is more. It may be negative.
+// unspent returns the capacity that the model has left: the nodes' capacity, less the pods that run or could run, less
+// the reserve, and less the larger amount of each consumer's grants and pod requests. It may be negative.
 func unspent(w World, reserve corev1.ResourceList) corev1.ResourceList {
 	left, used := corev1.ResourceList{}, map[string]corev1.ResourceList{}
 	for _, n := range w.Nodes {
@@ -118,11 +118,11 @@ func TestWhatIsOfferedIsGrantedAndNoMoreThanThereIs(t *testing.T) {
 		w, c := randomCluster(r, consumers), randomConfig(r, consumers)
 		for range 10 {
 			at := r.IntN(len(consumers))
-			if len(w.Slices) > 0 && r.IntN(4) == 0 { // one is returned
+			if len(w.Slices) > 0 && r.IntN(4) == 0 { // one slice is returned
 				w.Slices = w.Slices[1:]
 			}
 			left := c.Measure(w, c.Offers[at]).Lendable
-			for _, s := range w.Slices { // the consumer subtracts its own
+			for _, s := range w.Slices { // the consumer subtracts its own slices
 				if s.Owner == consumers[at] {
 					for name, amount := range s.Granted() {
 						has := left[name].DeepCopy()
@@ -132,7 +132,7 @@ func TestWhatIsOfferedIsGrantedAndNoMoreThanThereIs(t *testing.T) {
 				}
 			}
 			asks := atMost(r, 4, 8)
-			if r.IntN(3) == 0 { // all that is left
+			if r.IntN(3) == 0 { // all of the remaining capacity
 				asks = left.DeepCopy()
 			}
 			maps.DeleteFunc(asks, func(_ corev1.ResourceName, amount resource.Quantity) bool { return amount.Sign() <= 0 })
@@ -156,7 +156,7 @@ func TestWhatIsOfferedIsGrantedAndNoMoreThanThereIs(t *testing.T) {
 	}
 }
 
-// The shares of all consumers are never more than the whole.
+// The shares of all consumers never exceed the whole.
 func TestSharesAddUpToNoMoreThanTheWhole(t *testing.T) {
 	for r := range testkit.Cases(t) {
 		weights, all := make([]int64, 1+r.IntN(100)), int64(0)

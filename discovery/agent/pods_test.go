@@ -10,7 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// sixteen nodes of 4 CPUs, and one of a control plane, which is not lent.
+// sixteen returns sixteen nodes of 4 CPUs, and one node of a control plane, which is not lent.
 func sixteen() (w World) {
 	for n := range 16 {
 		w.Nodes = append(w.Nodes, node(fmt.Sprint("n", n), amounts("4", "16Gi", "pods", "110")))
@@ -22,7 +22,7 @@ func sixteen() (w World) {
 	return w
 }
 
-// trimmed is the pod as the agent keeps it.
+// trimmed returns the pod in the form in which the agent keeps it.
 func trimmed(t *testing.T, p *corev1.Pod) *corev1.Pod {
 	t.Helper()
 	kept, err := trim(p)
@@ -39,7 +39,7 @@ func onlyOn(name string) func(*corev1.Pod) {
 	}
 }
 
-// A pod without a node takes what it requests if one of the nodes that are lent could run it, and nothing otherwise.
+// A pod without a node takes its requests if one of the lent nodes could run it, and nothing otherwise.
 func TestPodsWithoutANodeTakeWhatTheyCanStartOn(t *testing.T) {
 	one := amounts("1", "1Gi")
 	select1 := func(key, value string) func(*corev1.Pod) {
@@ -114,16 +114,16 @@ func TestAPodThatIsResizedCountsAsWhatIsAllocated(t *testing.T) {
 	}
 }
 
-// broughtBy has Liqo create the pod for a consumer.
+// broughtBy marks the pod as created by Liqo for a consumer.
 func broughtBy(consumer string) func(*corev1.Pod) {
 	return func(p *corev1.Pod) { p.Labels[labelManagedBy], p.Labels[labelPodOrigin] = shadowPod, consumer }
 }
 
-// ending has the pod wait for the end of its containers.
+// ending makes the pod wait for the end of its containers.
 func ending(p *corev1.Pod) { p.DeletionTimestamp = &metav1.Time{Time: time.Now()} }
 
-// Of 8 CPUs each consumer takes what its slices were granted or what its pods still request, whichever is more: the
-// containers of a slice that is gone run until their grace period is over.
+// Of 8 CPUs each consumer takes the larger amount of its slices' grants and its pods' requests: the containers of a
+// deleted slice run until the end of their grace period.
 func TestPodsThatOutliveTheirSliceTakeTheirRoom(t *testing.T) {
 	of := func(consumer, cpu string) *corev1.Pod {
 		return pod("p", "a", amounts(cpu, "1Gi"), broughtBy(consumer), ending)
@@ -162,7 +162,7 @@ func TestPodsThatOutliveTheirSliceTakeTheirRoom(t *testing.T) {
 	}
 }
 
-// What still runs is granted to nobody, and changes nobody's share.
+// Room of pods that still run is not granted, and does not change another consumer's share.
 func TestRoomOfPodsThatOutliveTheirSliceIsNotGranted(t *testing.T) {
 	w := World{Nodes: []*corev1.Node{node("a", amounts("8", "32Gi", "pods", "110"))},
 		Pods: []*corev1.Pod{pod("p", "a", amounts("8", "8Gi"), broughtBy("munich"), ending)}}

@@ -24,7 +24,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/testkit"
 )
 
-// site is a discovery server, which may be down, and whose clock is its own.
+// site is a discovery server that can be down and has its own clock.
 type site struct {
 	agent, reader *client.Client
 	source        *client.Source
@@ -32,7 +32,7 @@ type site struct {
 
 	mu   sync.Mutex
 	down bool
-	ours time.Duration // how far its clock is before that of everybody else
+	ours time.Duration // lead of its clock over all other clocks
 }
 
 func (s *site) set(down bool, ahead time.Duration) {
@@ -89,7 +89,7 @@ func (s *site) client(t *testing.T, web *httptest.Server, token string) *client.
 	return c
 }
 
-// listed says whether a worker sees the offer with so much CPU; "" is for no offer.
+// listed returns a check that a worker sees the offer with this amount of CPU; with "" it must see no offer.
 func (s *site) listed(t *testing.T, cpu string) func() error {
 	return func() error {
 		offers, problems, err := s.source.List(t.Context())
@@ -104,7 +104,7 @@ func (s *site) listed(t *testing.T, cpu string) func() error {
 	}
 }
 
-// current drops what is over by the reader's clock, as discovery.Resolve does.
+// current drops the offers that have expired by the reader's clock, as discovery.Resolve does.
 func current(offers []fleet.Offer) (left []fleet.Offer) {
 	for _, o := range offers {
 		if !o.Expired(time.Now()) {
@@ -128,13 +128,13 @@ func TestAnAgentThatStopsWithdraws(t *testing.T) {
 	require.NoError(t, s.listed(t, "")())
 }
 
-// Whether the server's clock is right makes no difference.
+// The error of the server's clock makes no difference.
 func TestTheOfferOfAKilledAgentExpires(t *testing.T) {
 	for _, off := range []time.Duration{-time.Hour, 0, time.Hour} {
 		s, c := newSite(t, off), newCluster(node("a", amounts("8", "64Gi", "pods", "110")))
 		_, stop := s.start(t, c)
 		testkit.Until(t, patience, "offered", s.listed(t, "7"))
-		s.set(true, off) // nothing of it arrives any longer
+		s.set(true, off) // from now on no request of the agent arrives
 		stop()
 		require.NoError(t, s.listed(t, "7")(), "it has withdrawn nothing")
 		s.set(true, off+20*time.Minute)
@@ -142,7 +142,7 @@ func TestTheOfferOfAKilledAgentExpires(t *testing.T) {
 	}
 }
 
-// What an agent still sends after another has begun changes nothing, and it stands back.
+// Requests that an agent sends after another agent has begun change nothing, and make the agent step back.
 func TestAnAgentStandsBack(t *testing.T) {
 	s := newSite(t, 0)
 	offer := func(cpu string) api.Posted {
@@ -158,13 +158,13 @@ func TestAnAgentStandsBack(t *testing.T) {
 	require.ErrorIs(t, first.Put(t.Context(), offer("1"), time.Minute), errStoodBack)
 	require.ErrorIs(t, first.Withdraw(t.Context(), "milan"), errStoodBack)
 	require.NoError(t, s.listed(t, "2")())
-	first.Restart() // it leads again
+	first.Restart() // the agent leads again
 	require.NoError(t, first.Put(t.Context(), offer("1"), time.Minute))
 	require.NoError(t, s.listed(t, "1")())
 }
 
-// A server whose database was restored from a backup issues numbers of sessions again. Whoever still writes in the older
-// session of that number ends neither the offers nor the writes of the newer one.
+// A server whose database was restored from a backup issues session numbers a second time. A writer in the older
+// session of that number ends neither the offers nor the writes of the newer session.
 func TestASessionInWhichAnotherWrites(t *testing.T) {
 	s := newSite(t, 0)
 	config, _ := configFile(t, document)

@@ -9,14 +9,14 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// 10 CPUs and 3 GPUs less a pod's CPU, for munich, turin and rome.
+// The cluster has 10 CPUs and 3 GPUs, less a pod's CPU, for munich, turin and rome.
 func TestShares(t *testing.T) {
 	three := []OfferConfig{{Consumer: "munich", Weight: 2}, {Consumer: "turin"},
 		{Consumer: "turin", Hub: "east", Weight: 9},
 		{Consumer: "rome", Cap: corev1.ResourceList{"cpu": resource.MustParse("1")}}}
 	for name, test := range map[string]struct {
 		shares    Shares
-		cpu, gpus [3]string // of munich, turin and rome; "" is as much as is free
+		cpu, gpus [3]string // shares of munich, turin and rome; "" is the whole free amount
 	}{
 		"none":    {SharesNone, [3]string{"", "", "1"}, [3]string{}},
 		"equal":   {SharesEqual, [3]string{"3", "3", "1"}, [3]string{"1", "1", "1"}},
@@ -31,7 +31,7 @@ func TestShares(t *testing.T) {
 			w := World{
 				Nodes: []*corev1.Node{node("a", amounts("10", "30Gi", gpu, "3"))},
 				Pods:  []*corev1.Pod{pod("p", "a", amounts("1", "0"))},
-				// what is granted changes nobody's share
+				// a grant changes no other consumer's share
 				Slices: []Slice{slice("munich", "default", amounts("1", "1Gi"))},
 			}
 			for n, consumer := range []string{"munich", "turin", "rome"} {
@@ -58,7 +58,8 @@ func TestJudgeKeepsShares(t *testing.T) {
 	require.True(t, config.Judge(w, waiting("turin", amounts("4", "16Gi")), Tenant{"turin", tenantActive}).Granted)
 }
 
-// An offer has what its consumer may have in all: what is free, at most its cap, less what it holds through other hubs.
+// An offer contains the total amount for its consumer: the free capacity, at most its cap, less the grants through
+// other hubs.
 func TestMeasure(t *testing.T) {
 	config := Config{Provider: "milan", Reserve: corev1.ResourceList{"cpu": resource.MustParse("1")},
 		Offers: []OfferConfig{{Consumer: "munich", Hub: "default", Cap: amounts("6", "99Gi")}}}
@@ -75,8 +76,8 @@ func TestMeasure(t *testing.T) {
 	require.Equal(t, "cpu=0, memory=28Gi, pods=0", offered())
 }
 
-// An offer names the largest nodes that do not have less of everything than another, of what is offered. Unless it is
-// the sum that is offered.
+// An offer names the largest nodes: each node that is not smaller than another node in every offered resource. An offer
+// of the sum names no nodes.
 func TestMeasureNamesTheLargestNodes(t *testing.T) {
 	w := World{}
 	for name, list := range map[string]corev1.ResourceList{

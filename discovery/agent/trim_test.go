@@ -45,7 +45,7 @@ func randomPod(r *rand.Rand) *corev1.Pod {
 	return p
 }
 
-// What the agent keeps of a pod gives the same requests as the whole pod.
+// The trimmed pod that the agent keeps has the same requests as the whole pod.
 func TestWhatIsKeptOfAPodSaysWhatItRequests(t *testing.T) {
 	for r := range testkit.Cases(t) {
 		p := randomPod(r)

@@ -269,7 +269,8 @@ func TestAnswersAreNotBelieved(t *testing.T) {
 	}
 }
 
-// Addresses that posted offers name for their network lie where the worker says, and are no names, which lead anywhere.
+// The network addresses in posted offers must be inside the worker's networks. Host names are refused, because they can
+// resolve to any address.
 func TestAddressesOfNetworks(t *testing.T) {
 	for network, want := range map[string]string{
 		`{"clientAddress":"203.0.113.9","loadBalancerIP":"2001:db8::1"}`: "",
@@ -371,7 +372,7 @@ func TestTheCAFileIsReadAgain(t *testing.T) {
 	require.NoError(t, err)
 
 	require.NoError(t, os.WriteFile(s.caFile, testkit.NewAuthority(t).PEM(), 0o600))
-	s.advance(time.Hour) // nothing stale
+	s.advance(time.Hour) // no stale list is left
 	_, _, err = src.List(t.Context())
 	require.ErrorIs(t, err, client.ErrUnreachable, "an authority that was taken away is not trusted")
 
@@ -418,7 +419,7 @@ func TestNewRefuses(t *testing.T) {
 	require.ErrorContains(t, err, "name the namespaces")
 }
 
-// A request that was one too many is sent again when the server says, if there is time for it.
+// A request beyond the rate limit is sent again at the time that the server sets, if the deadline leaves time for it.
 func TestRetryAfter(t *testing.T) {
 	for after, want := range map[string]int64{"1": 2, "3600": 1, "": 1, "soon": 1} {
 		var asked atomic.Int64

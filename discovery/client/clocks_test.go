@@ -10,8 +10,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/discovery/client"
 )
 
-// An offer that lives for a minute does so for a reader whose clock is an hour off, also while the server is away; and
-// does not seem to change from list to list.
+// An offer that lives for a minute does so for a reader whose clock is an hour off, also while the server is away. The
+// offer does not seem to change from list to list.
 func TestAReaderWhoseClockIsOff(t *testing.T) {
 	for _, off := range []time.Duration{-time.Hour, 0, time.Hour} {
 		s := newSite(t)
@@ -36,7 +36,7 @@ func TestAReaderWhoseClockIsOff(t *testing.T) {
 	}
 }
 
-// A server that does not say what remains is believed about the end.
+// When a server does not send the remaining time of an offer, the offer's end time is used.
 func TestAServerThatSaysOnlyWhenAnOfferEnds(t *testing.T) {
 	s := newSite(t)
 	_, src := s.client(t)

@@ -49,7 +49,7 @@ func TestRotationUnderLoad(t *testing.T) {
 		TokenFile: tokenFile, SecretNamespaces: []string{"lend"}}
 	stays, err := client.New(options)
 	require.NoError(t, err)
-	waits, err := client.New(options) // connects when all is over
+	waits, err := client.New(options) // connects after the exchange
 	require.NoError(t, err)
 	list := func(ctx context.Context, c *client.Client) error {
 		src, err := client.NewSource(c)
@@ -84,8 +84,8 @@ func TestRotationUnderLoad(t *testing.T) {
 	require.Empty(t, logs.String())
 }
 
-// A certificate stands for a token, and is read again when it changes: an expired one is refused in words until it is
-// renewed, also on a connection that is older, and that of a writer who is removed from then on.
+// A certificate replaces a token, and is read again when it changes. An expired certificate is refused, with a message,
+// until it is renewed, also on an existing connection. The certificate of a removed writer is refused from then on.
 func TestClientCertificate(t *testing.T) {
 	authority := testkit.NewAuthority(t)
 	milan := func(change ...func(*x509.Certificate)) map[string][]byte {

@@ -130,7 +130,7 @@ func TestAFileThatComesBackUnchangedIsGoodAgain(t *testing.T) {
 	require.Empty(t, problems)
 }
 
-// A volume of the kubelet swaps a symlink; the file is found by its path each time.
+// The kubelet's volume swaps a symlink; the file is found by its path each time.
 func TestASwappedSymlinkIsFollowed(t *testing.T) {
 	dir := t.TempDir()
 	for _, v := range []string{"v1", "v2"} {

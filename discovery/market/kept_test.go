@@ -26,7 +26,7 @@ func whole(name string, price float64, has corev1.ResourceList) Offer {
 	return Offer{Name: name, Provider: name, Lendable: has, Free: has, Price: price}
 }
 
-// Of more offers than are published, those are kept on which a group can have nodes, and not the cheapest of all.
+// When not all offers can be published, the offers that a group can use are kept before cheaper offers.
 func TestOffersThatAGroupNeedsAreKeptBeforeCheaperOnes(t *testing.T) {
 	var offers []Offer
 	for n := range maxOffers + 50 {
@@ -48,8 +48,8 @@ func TestOffersThatAGroupNeedsAreKeptBeforeCheaperOnes(t *testing.T) {
 	require.Equal(t, 20, room)
 }
 
-// A provider of 100 CPUs has room for two nodes of 8. A CPU more changes nothing; a CPU less leaves room for one node,
-// and Cluster Autoscaler must not go on asking for two.
+// A provider of 100 CPUs has room for two nodes of 8. One CPU more makes no difference. With one CPU less only one node
+// fits, and Cluster Autoscaler must not continue to request two.
 func TestALostPlaceIsPublishedHoweverSmallTheChange(t *testing.T) {
 	spec := fleet.GroupSpec{Max: 9, InstanceSpec: fleet.InstanceSpec{ID: "g", Shape: amounts("8", "32Gi", "pods", "110")}}
 	of := func(free string) Market {

@@ -27,9 +27,9 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet/choice"
 )
 
-// world is a catalog, the providers' entities, and a store in memory.
+// world holds a catalog, the providers' entities, and a store in memory.
 type world struct {
-	mu     sync.Mutex // guards what follows
+	mu     sync.Mutex // guards the fields below
 	offers []fleet.Offer
 	states map[string]fleet.ProviderSnapshot
 	groups []fleet.Snapshot
@@ -39,21 +39,21 @@ type world struct {
 	writes int
 	none   bool
 
-	far time.Duration // what reading a provider takes
+	far time.Duration // duration of reading a provider
 
-	active     map[string]bool // the providers that have something of ours
-	unobserved bool            // no round has read anything yet
+	active     map[string]bool // the providers with holds or peerings of ours
+	unobserved bool            // no round has read a provider yet
 	read       []string
 }
 
-// written is how often the market was written.
+// written returns the number of writes of the market.
 func (w *world) written() int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.writes
 }
 
-// offer is the first one on the market.
+// offer returns the first offer on the market.
 func (w *world) offer() market.Offer {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -94,7 +94,7 @@ func (w *world) Provider(ctx context.Context, id string) (fleet.ProviderSnapshot
 	return fleet.ProviderSnapshot{}, fleet.ErrNotRunning
 }
 
-// Remembered is what the observer has read a moment ago, of all providers.
+// Remembered returns the state that the observer has read a moment ago, for every provider.
 func (w *world) Remembered(id string) (fleet.ProviderSnapshot, time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -165,7 +165,7 @@ func (w *world) hold(cpu, memory string, keys ...string) {
 	w.states["milan"] = fleet.ProviderSnapshot{ID: "milan", Offer: &offer, Free: free, Holds: keys}
 }
 
-// run publishes for a while, in a bubble where that takes no time.
+// run publishes for a while, in a synctest bubble.
 func (w *world) run(t *testing.T, during func(pass func(time.Duration))) {
 	t.Helper()
 	w.runWith(t, w.publisher(), during)
@@ -232,7 +232,7 @@ func TestPublishesDifferences(t *testing.T) {
 	})
 }
 
-// What the worker has found is published with the offers, and is news; a flood of it is cut.
+// The worker's findings are published with the offers. A new finding leads to a write, and a flood of findings is cut.
 func TestFindingsArePublished(t *testing.T) {
 	w := newWorld()
 	p := w.publisher()
@@ -275,7 +275,7 @@ func TestFindingsArePublished(t *testing.T) {
 	})
 }
 
-// However long their words are, the findings leave the document room for the offers.
+// Findings with long messages still leave room in the document for the offers.
 func TestFindingsAreBounded(t *testing.T) {
 	w := newWorld()
 	p := w.publisher()
@@ -309,7 +309,7 @@ func TestFindingsOfAGroup(t *testing.T) {
 	require.Equal(t, market.Findings{Nodes: all.Nodes[1:], Left: all.Left, Pods: all.Pods[1:]}, all.Of([]string{"two"}))
 }
 
-// A provider that takes nothing new has no room, whatever its offer says: the published market tells so.
+// A provider that accepts no new holds has no room, in spite of its offer: the published market names the reason.
 func TestClosedProvidersHaveNoRoom(t *testing.T) {
 	for why, change := range map[string]func(*fleet.ProviderSnapshot){
 		"CredentialsRefused": func(s *fleet.ProviderSnapshot) { s.Standing.Access = fleet.AccessRefused },
@@ -337,7 +337,7 @@ func TestClosedProvidersHaveNoRoom(t *testing.T) {
 	}
 }
 
-// Nodes come sooner over a peering that is there, so that it is there is news.
+// Nodes are created faster over an existing peering, so a new peering leads to a write.
 func TestPeeringsArePublished(t *testing.T) {
 	w := newWorld()
 	w.hold("4", "8Gi", "std-1-1")
@@ -355,7 +355,7 @@ func TestPeeringsArePublished(t *testing.T) {
 	})
 }
 
-// A provider that an operator has cordoned has no room, and that is news.
+// A provider that an operator has cordoned has no room, and the cordon leads to a write.
 func TestCordonedProvidersHaveNoRoom(t *testing.T) {
 	w := newWorld()
 	w.hold("4", "8Gi", "std-1-1")
@@ -376,8 +376,8 @@ func TestCordonedProvidersHaveNoRoom(t *testing.T) {
 	})
 }
 
-// What an agent measures moves all the time. A place that is lost is published, and one that is found again is not
-// until the next write.
+// The amounts that an agent measures change all the time. A lost place is published; a recovered place is published
+// only with the next write.
 func TestSmallChangesAreNotPublished(t *testing.T) {
 	w := newWorld()
 	w.run(t, func(pass func(time.Duration)) {
@@ -385,9 +385,9 @@ func TestSmallChangesAreNotPublished(t *testing.T) {
 			cpu    string
 			writes int
 		}{
-			{"101", 1}, {"103", 1}, {"100.5", 1}, // less than a node, and than a tenth
+			{"101", 1}, {"103", 1}, {"100.5", 1}, // less than a node, and less than a tenth
 			{"99", 2}, {"100", 2}, {"99", 2}, // 24 places of 25
-			{"103", 3}, // a node
+			{"103", 3}, // a whole node
 		} {
 			w.set(func() { w.offers[0].Lendable = list(each.cpu, "200Gi") })
 			pass(4 * time.Second)
@@ -400,7 +400,7 @@ func TestSmallChangesAreNotPublished(t *testing.T) {
 	})
 }
 
-// A look has 10 s, which is enough for many providers and a Temporal that is far away.
+// A publication has 10 s, which suffices for many providers and a distant Temporal.
 func TestManyProvidersArePublishedInTime(t *testing.T) {
 	w := newWorld()
 	w.far = 30 * time.Millisecond
@@ -432,7 +432,7 @@ func TestAPublisherThatCannotLookWritesNothing(t *testing.T) {
 	})
 }
 
-// A reader trusts no other clock: what is not written again for long is not believed.
+// A reader relies only on its own clock: a document that is not written again for long is not used.
 func TestAReaderNoticesThatNobodyPublishes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld()
@@ -460,7 +460,7 @@ func TestAReaderNoticesThatNobodyPublishes(t *testing.T) {
 	})
 }
 
-// A ConfigMap has room for a MiB: of more offers the dearest are left out, and how many is told.
+// A ConfigMap has room for a MiB. When there are more offers, the most expensive ones are left out and counted.
 func TestTheDearestOffersAreLeftOut(t *testing.T) {
 	for name, c := range map[string]struct{ words, atLeast, atMost int }{
 		"many":  {words: 1, atLeast: 1000, atMost: 1000},
@@ -501,7 +501,8 @@ func TestTheDearestOffersAreLeftOut(t *testing.T) {
 	}
 }
 
-// Of too many offers each group keeps its best, however dear: else a group for GPUs would have none.
+// When there are too many offers, the best offers of each group are kept at any price: otherwise a group for GPUs would
+// have no offer.
 func TestTheBestOffersOfEachGroupAreKept(t *testing.T) {
 	w := newWorld()
 	w.offers = nil
@@ -530,7 +531,7 @@ func TestTheBestOffersOfEachGroupAreKept(t *testing.T) {
 	})
 }
 
-// Whatever moves, and however fast: at most one write a second.
+// At most one write a second is made, for any number of changes.
 func TestWritesAreBounded(t *testing.T) {
 	w := newWorld()
 	w.run(t, func(pass func(time.Duration)) {
@@ -562,7 +563,7 @@ func TestOffersAreOrderedByPrice(t *testing.T) {
 	})
 }
 
-// Both stores, the same promises.
+// Both stores keep the same promises.
 func TestStores(t *testing.T) {
 	client := fake.NewClientset()
 	for name, store := range map[string]market.Store{
@@ -584,8 +585,8 @@ func TestStores(t *testing.T) {
 	}
 }
 
-// Only the providers with something of ours are read for a publication; of the others what was last read counts. Before
-// the observer has read anything, nothing is published.
+// Only the providers with holds or peerings of ours are read for a publication; for the other providers their last
+// known state counts. Before the first round of the observer no market is published.
 func TestOnlyActiveProvidersAreRead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld()
@@ -598,7 +599,7 @@ func TestOnlyActiveProvidersAreRead(t *testing.T) {
 		ctx, stop := context.WithCancel(t.Context())
 		defer stop()
 		go w.publisher().Run(ctx)
-		time.Sleep(10 * time.Second) // of the bubble
+		time.Sleep(10 * time.Second) // in the bubble
 		require.Zero(t, w.written())
 		w.set(func() { w.unobserved = false })
 		time.Sleep(3 * time.Second)

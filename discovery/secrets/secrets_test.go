@@ -57,7 +57,7 @@ func start(t *testing.T, client *fake.Clientset) *secrets.Source {
 		cancel()
 		require.NoError(t, <-done)
 	})
-	// The fake tells a watch nothing of what changed before it began, not even after the list.
+	// The fake sends a watch no change from before its start, not even a change after the list.
 	eventually(t, func() bool {
 		return slices.ContainsFunc(client.Actions(), func(a clienttesting.Action) bool { return a.GetVerb() == "watch" })
 	})
@@ -100,14 +100,15 @@ func TestTheOriginalFormatIsRead(t *testing.T) {
 	gpu := o.Lendable["nvidia.com/gpu"]
 	require.EqualValues(t, 1, gpu.Value())
 
-	// The format does not speak of ephemeral storage; a group that asks for it fits all the same.
+	// The format has no field for ephemeral storage; a group that requests it fits all the same.
 	spec := fleet.InstanceSpec{ID: "g", Shape: o.Lendable.DeepCopy()}
 	spec.Shape[corev1.ResourceEphemeralStorage] = *o.Lendable.Memory()
 	o.Provider = "p"
 	require.Equal(t, "p", choice.Choose(spec, []choice.Candidate{{Offer: o}}, nil, choice.Rank{}, time.Now()).Chosen)
 }
 
-// Who is behind a NAT cannot be dialed: the gateway that is dialed is here, unless the Secret says otherwise.
+// A cluster behind a NAT cannot be dialed: the gateway server runs on the consumer, unless the Secret sets another
+// location.
 func TestNetworkBehindNAT(t *testing.T) {
 	t.Parallel()
 	for more, want := range map[string]*fleet.Network{
@@ -233,7 +234,7 @@ func TestAClosedWatchIsFollowedByAnother(t *testing.T) {
 	client.PrependWatchReactor("secrets", func(clienttesting.Action) (bool, watch.Interface, error) {
 		mu.Lock()
 		defer mu.Unlock()
-		w := watch.NewFake() // delivers nothing by itself: only a new list can show what changed
+		w := watch.NewFake() // delivers no event: only a new list can show the change
 		open = append(open, w)
 		return true, w, nil
 	})
@@ -253,7 +254,7 @@ func TestAClosedWatchIsFollowedByAnother(t *testing.T) {
 
 	mu.Lock()
 	last := len(open)
-	open[last-1].Stop() // closed without a word
+	open[last-1].Stop() // closed without an event
 	mu.Unlock()
 	eventually(t, func() bool { return watches() > last })
 	mu.Lock()
@@ -355,7 +356,7 @@ func TestNewRefuses(t *testing.T) {
 	require.ErrorContains(t, err, "the namespace is missing")
 }
 
-// byServer identifies a cluster by what the Secret's kubeconfig says now, as the real backend does.
+// byServer identifies a cluster by the current server address in the Secret's kubeconfig, as the real backend does.
 type byServer struct{ client *fake.Clientset }
 
 func (b byServer) Identify(ctx context.Context, c fleet.Credentials) (string, error) {

@@ -19,7 +19,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/testkit"
 )
 
-// The log has each write: who, what, and whether it was taken, or why not; and no token.
+// The log has an entry for each write: the writer, the write, and whether it was accepted or the reason why not. It
+// contains no token.
 func TestAudit(t *testing.T) {
 	keep, log := onSQLite(t).open(t), &testkit.Buffer{}
 	var writers changing
@@ -65,7 +66,7 @@ func TestAudit(t *testing.T) {
 	}
 }
 
-// A writer's limit is its own.
+// Each writer has its own limit.
 func TestRate(t *testing.T) {
 	r := newRig(t, onSQLite(t).open(t))
 	writers, err := ParseWriters([]byte("writers: [" + fmt.Sprintf(
@@ -83,8 +84,8 @@ func TestRate(t *testing.T) {
 	require.Contains(t, r.log.String(), "429 Too Many Requests")
 }
 
-// Requests that are not authenticated are limited by their address, whatever they bring, and take nothing from those
-// that are; however many addresses there are, few are remembered.
+// Requests without valid credentials are limited by their address, for any content, and take nothing from authenticated
+// requests. The number of remembered addresses is bounded.
 func TestRateOfStrangers(t *testing.T) {
 	writers, err := ParseWriters(fmt.Appendf(nil, "writers: [{name: a, tokenSHA256: %s}]", hash(tokenA)))
 	require.NoError(t, err)
@@ -122,7 +123,7 @@ func TestCertificatesOfStrangersCostLittle(t *testing.T) {
 	writers, err := ParseWriters([]byte("writers: [{name: a, certificate: 'spiffe://a', providers: [milan-1]}]"))
 	require.NoError(t, err)
 	s, err := New(Options{Store: onSQLite(t).open(t), Writers: writers, ClientAuthorities: authorities, Rate: 0.2,
-		Log: slog.New(slog.DiscardHandler)}) // two, and the next after five seconds
+		Log: slog.New(slog.DiscardHandler)}) // two requests, and the next after five seconds
 	require.NoError(t, err)
 	uri := func(c *x509.Certificate) { c.URIs = []*url.URL{{Scheme: "spiffe", Host: "a"}} }
 	good, bad := authority.Issue(t, uri), other.Issue(t, uri)

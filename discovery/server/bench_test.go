@@ -27,14 +27,14 @@ import (
 	kit "github.com/liqo-autoscaler/liqo-autoscaler/internal/testkit/postgres"
 )
 
-// manyOffers makes of the one offer milan 10,000, with 100 different labels.
+// manyOffers makes 10,000 offers of the one offer milan, with 100 different labels.
 const manyOffers = `WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 10000)
 	INSERT INTO offers (name, writer, expires, record, labels)
 	SELECT 'o' || i, writer, expires, replace(replace(record, '"name":"milan"', '"name":"o' || i || '"'),
 	'"country":"it"', '"country":"c' || (i % 100) || '"'), ',country=c' || (i % 100) || ',' FROM offers, n`
 
-// BenchmarkList lists by a selector that matches 100 of 10,000 offers, beside a bare handler that answers the same bytes.
-// Prints BENCH <name> <value> <unit> <ratio> <against>.
+// BenchmarkList lists by a selector that matches 100 of 10,000 offers, and compares the time with a bare handler that
+// answers the same bytes. Prints BENCH <name> <value> <unit> <ratio> <against>.
 func BenchmarkList(b *testing.B) {
 	for _, name := range []string{"sqlite", "postgres"} {
 		keep, run := benchStore(b, name)
@@ -71,7 +71,7 @@ func BenchmarkList(b *testing.B) {
 	}
 }
 
-// benchStore is an empty store, and what runs SQL in its database.
+// benchStore returns an empty store, and a function that runs SQL in its database.
 func benchStore(b *testing.B, name string) (keep store.Store, run func(string)) {
 	if name == "sqlite" {
 		path := filepath.Join(b.TempDir(), "offers.db")
@@ -113,9 +113,9 @@ func call(b *testing.B, at *httptest.Server, method, path, body string) []byte {
 	return raw
 }
 
-// BenchmarkRenewals has 1,000 agents renew their offers every ten seconds, each in a session and over a connection of its
-// own, and takes the CPU time of the server's process, beside one that reads the requests and does nothing. Prints BENCH
-// <name> <value> <unit> <ratio> <against>.
+// BenchmarkRenewals runs 1,000 agents that renew their offers every ten seconds, each in its own session and over its
+// own connection. It compares the CPU time of the server's process with a server that only reads the requests. Prints
+// BENCH <name> <value> <unit> <ratio> <against>.
 func BenchmarkRenewals(b *testing.B) {
 	for b.Loop() {
 		bare := renewals(b, "bare", "bare:")

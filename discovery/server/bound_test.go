@@ -13,7 +13,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/discovery/store/storetest"
 )
 
-// A bound with nothing behind it, as a template leaves it, is no leave to do anything.
+// An empty bound, as a template may leave it, must not mean permission for everything.
 func TestParseWritersRefusesEmptyBounds(t *testing.T) {
 	for _, key := range []string{"secretNamespaces", "providers"} {
 		for _, empty := range []string{"", " null", " ~", " []"} {

@@ -34,7 +34,7 @@ import (
 
 const envStore, envDir, envRate = "DISCOVERY_TEST_STORE", "DISCOVERY_TEST_DIR", "DISCOVERY_TEST_RATE"
 
-// TestServerProcess is the server that others of these tests start, and kill.
+// TestServerProcess is the server process that other tests of this package start and kill.
 func TestServerProcess(t *testing.T) {
 	dir := os.Getenv(envDir)
 	if dir == "" {
@@ -49,7 +49,7 @@ func TestServerProcess(t *testing.T) {
 	kind, where, _ := strings.Cut(os.Getenv(envStore), ":")
 	var keep store.Store
 	switch kind {
-	case "bare": // what the benchmarks compare with
+	case "bare": // the server with which the benchmarks compare
 		web := &http.Server{Handler: http.HandlerFunc(bare), ErrorLog: slog.NewLogLogger(quiet.Handler(), slog.LevelDebug)}
 		require.NoError(t, web.ServeTLS(listener, filepath.Join(dir, "tls.crt"), filepath.Join(dir, "tls.key")))
 	case "postgres":
@@ -60,20 +60,20 @@ func TestServerProcess(t *testing.T) {
 	require.NoError(t, err)
 	writers, err := OpenWriters(filepath.Join(dir, "writers.yaml"))
 	require.NoError(t, err)
-	limit, _ := strconv.ParseFloat(os.Getenv(envRate), 64) // none: no limit
+	limit, _ := strconv.ParseFloat(os.Getenv(envRate), 64) // unset: no limit
 	s, err := New(Options{Store: keep, Writers: writers, Log: quiet, Rate: limit})
 	require.NoError(t, err)
 	require.NoError(t, s.Serve(t.Context(), listener, certificates))
 }
 
-// bare reads a request and answers what a write is answered.
+// bare reads a request, and answers it like a write.
 func bare(w http.ResponseWriter, r *http.Request) {
 	_, _ = io.Copy(io.Discard, r.Body)
 	w.Header().Set("Content-Type", api.ContentJSON)
 	fmt.Fprint(w, `{"session":1}`)
 }
 
-// site is the files of server processes and their clients.
+// site holds the files of server processes and their clients.
 type site struct{ dir, store string }
 
 func newSite(t testing.TB, store string) site {
@@ -88,7 +88,7 @@ func newSite(t testing.TB, store string) site {
 
 func (s site) in(name string) string { return filepath.Join(s.dir, name) }
 
-// start starts a server process, and returns how to reach it, and what kills it.
+// start starts a server process, and returns its client, the process, and a function that kills it.
 func (s site) start(t testing.TB) (c *client.Client, process *os.Process, kill func()) {
 	t.Helper()
 	cmd := exec.Command(os.Args[0], "-test.run=^TestServerProcess$")
@@ -117,8 +117,8 @@ func offer(t testing.TB, name string, price int) api.Posted {
 	return posted
 }
 
-// load puts until the servers fail, each hand an offer of its own again and again, and returns the price that each hand
-// was acknowledged last. stop is called, beside it, when there have been enough.
+// load writes from four goroutines until the servers fail, each goroutine its own offer again and again. It returns the
+// last acknowledged price of each goroutine. It calls stop concurrently, once there are enough writes.
 func load(t *testing.T, c *client.Client, stop func()) (acknowledged [4]int) {
 	t.Helper()
 	const enough = 60
@@ -139,12 +139,12 @@ func load(t *testing.T, c *client.Client, stop func()) (acknowledged [4]int) {
 		})
 	}
 	hands.Wait()
-	stop() // if they failed before
+	stop() // if the servers failed earlier
 	return acknowledged
 }
 
-// checkKept compares what is listed with what was acknowledged: the last write of a hand, or the one after it, whose
-// answer was lost.
+// checkKept compares the listed offers with the acknowledged writes: the list must have the last acknowledged write of
+// each goroutine, or the next one, whose answer was lost.
 func checkKept(t *testing.T, c *client.Client, acknowledged [4]int) {
 	t.Helper()
 	source, err := client.NewSource(c)
@@ -166,7 +166,7 @@ func checkKept(t *testing.T, c *client.Client, acknowledged [4]int) {
 	}
 }
 
-// No write is lost that was acknowledged to a server that is killed.
+// A write that was acknowledged is not lost when the server is killed.
 func TestKilledUnderLoad(t *testing.T) {
 	onEachStore(t, func(t *testing.T, db shared) {
 		s := newSite(t, db.name)
@@ -177,8 +177,8 @@ func TestKilledUnderLoad(t *testing.T) {
 	})
 }
 
-// While PostgreSQL is away writers get an answer that says so, and consumers go on with what they listed last, until it
-// is too old. Nothing is lost that was acknowledged, and the server needs no restart.
+// While PostgreSQL is away writers receive an error that names this cause, and consumers keep using their last list
+// until it is too old. No acknowledged write is lost, and the server needs no restart.
 func TestPostgresKilledUnderLoad(t *testing.T) {
 	testkit.Slow(t)
 	db := onPostgres(t, kit.New(t))

@@ -30,7 +30,7 @@ type hostileInput struct {
 	says                            string
 }
 
-// hostileCertificates are what clients bring in place of a token, and the server does not take.
+// hostileCertificates returns client certificates that the server does not accept in place of a token.
 func hostileCertificates(t *testing.T, authority *testkit.Certificate) map[*testkit.Certificate]hostileInput {
 	of := func(name string, change ...func(*x509.Certificate)) func(*x509.Certificate) {
 		return func(c *x509.Certificate) {
@@ -120,7 +120,7 @@ func gzipped(t *testing.T, text string) string {
 	return out.String()
 }
 
-// What must not be stored is not, and each answer says why.
+// Invalid input is not stored, and each answer names the reason.
 func TestHostileInput(t *testing.T) {
 	onEachStore(t, func(t *testing.T, db shared) {
 		var writers changing
@@ -192,7 +192,7 @@ func TestHostileInput(t *testing.T) {
 	})
 }
 
-// A server whose certificate has expired gets nothing.
+// A client sends nothing to a server whose certificate has expired.
 func TestExpiredCertificate(t *testing.T) {
 	var asked atomic.Bool
 	web := httptest.NewUnstartedServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { asked.Store(true) }))

@@ -20,7 +20,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/testkit"
 )
 
-// refusals are the kinds of requests that the server refuses. With anew each request has a connection of its own.
+// refusals lists the kinds of requests that the server refuses. With anew each request has its own connection.
 var refusals = []struct {
 	name    string
 	request func(*http.Request)
@@ -63,10 +63,10 @@ func quantile(of []time.Duration, q float64) time.Duration {
 	return of[int(q*float64(len(of)-1))]
 }
 
-// refuse returns the CPU time for each refused request, and how long a client waited with and without the attack.
+// refuse returns the CPU time for each refused request, and the waiting time of a client with and without the attack.
 func refuse(b *testing.B, keep string, request func(*http.Request), anew bool) (cpu time.Duration, attacked,
 	quiet []time.Duration) {
-	b.Setenv(envRate, "50") // as shipped
+	b.Setenv(envRate, "50") // the shipped default
 	s := newSite(b, keep)
 	c, process, kill := s.start(b)
 	defer kill()

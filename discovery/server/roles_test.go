@@ -11,8 +11,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/discovery/api"
 )
 
-// A consumer is told of the offers to it and to all, a provider of its own, a reader of all; whether they list, page, or
-// ask for one by its name.
+// A consumer receives the offers to it and to all consumers, a provider its own offers, a reader all offers. This holds
+// for lists, for pages, and for a single offer by its name.
 func TestWhoIsToldOfWhat(t *testing.T) {
 	keep := onSQLite(t).open(t)
 	r := newRig(t, keep)

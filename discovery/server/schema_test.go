@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// contract is openapi.yaml, read far enough to hold answers against it.
+// contract is openapi.yaml, parsed as far as answers are checked against it.
 type contract map[string]any
 
 func loadContract(t *testing.T) contract {
@@ -70,7 +70,7 @@ func (c contract) answer(method, path string, status int, contentType string, bo
 	return c.check(c.deref(schema), value, "body")
 }
 
-// check is as much of JSON Schema as openapi.yaml uses; a keyword it does not know is an error.
+// check implements the part of JSON Schema that openapi.yaml uses; an unknown keyword is an error.
 func (c contract) check(schema map[string]any, value any, path string) error {
 	for keyword := range schema {
 		if !slices.Contains([]string{"type", "properties", "additionalProperties", "required", "items", "enum", "minimum",

@@ -18,7 +18,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/testkit"
 )
 
-// selfSigned writes a fresh certificate for 127.0.0.1 and its key.
+// selfSigned writes a new certificate for 127.0.0.1 and its key.
 func selfSigned(t *testing.T, certFile, keyFile string) *testkit.Certificate {
 	t.Helper()
 	c := testkit.NewAuthority(t)
@@ -101,7 +101,7 @@ func TestNewNeedsAStoreAndWriters(t *testing.T) {
 	require.Error(t, err)
 }
 
-// Files that change between the reading of one and of the other are read again.
+// When the files change between the reads of the certificate and the key, both are read again.
 func TestCertificateRenewedWhileItIsLoaded(t *testing.T) {
 	dir := t.TempDir()
 	certFile, keyFile := filepath.Join(dir, "tls.crt"), filepath.Join(dir, "tls.key")
@@ -109,7 +109,7 @@ func TestCertificateRenewedWhileItIsLoaded(t *testing.T) {
 	oldKey, err := os.ReadFile(keyFile)
 	require.NoError(t, err)
 	require.NoError(t, os.Remove(keyFile))
-	require.NoError(t, syscall.Mkfifo(keyFile, 0o600)) // whoever reads the key waits for us
+	require.NoError(t, syscall.Mkfifo(keyFile, 0o600)) // a reader of the key waits for this test
 
 	type loaded struct {
 		c   *Certificates
@@ -120,7 +120,7 @@ func TestCertificateRenewedWhileItIsLoaded(t *testing.T) {
 		c, err := LoadCertificates(certFile, keyFile, slog.New(slog.DiscardHandler))
 		done <- loaded{c, err}
 	}()
-	pipe, err := os.OpenFile(keyFile, os.O_WRONLY, 0) // returns when the key is being read; the certificate has been
+	pipe, err := os.OpenFile(keyFile, os.O_WRONLY, 0) // returns at the read of the key, after the certificate
 	require.NoError(t, err)
 	renewed := selfSigned(t, filepath.Join(dir, "new.crt"), filepath.Join(dir, "new.key"))
 	require.NoError(t, os.Rename(filepath.Join(dir, "new.crt"), certFile))

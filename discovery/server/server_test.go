@@ -37,7 +37,7 @@ func hash(token string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// rig is a server with three tokens and a clock, whose every answer is held against openapi.yaml.
+// rig is a server with three tokens and a clock. It checks every answer against openapi.yaml.
 type rig struct {
 	t        *testing.T
 	url      string
@@ -166,7 +166,7 @@ func TestPutRefuses(t *testing.T) {
 	for name, c := range map[string]struct {
 		body   string
 		status int
-		path   string // of the field
+		path   string // path of the field
 		detail string
 		header []string
 	}{
@@ -222,7 +222,7 @@ func TestPutRefuses(t *testing.T) {
 	}
 }
 
-// PHP and others write JSON so.
+// PHP and other languages escape slashes in JSON.
 func TestPutReadsAllOfJSON(t *testing.T) {
 	r := newRig(t, storetest.New(t))
 	got := r.do("PUT", "/v1/offers/milan", tokenA, strings.Replace(goodOffer, `"cpu"`, `"nvidia.com\/gpu":"1","cpu"`, 1))
@@ -256,7 +256,7 @@ func TestWhoMayDoWhat(t *testing.T) {
 	}{
 		{"GET", "/v1/offers", "", nil, 401},
 		{"GET", "/v1/offers", "wrong", nil, 401},
-		{"GET", "/v1/offers", hash(tokenA), nil, 401}, // the hash is no token
+		{"GET", "/v1/offers", hash(tokenA), nil, 401}, // the hash is not a token
 		{"GET", "/v1/offers", "", []string{"Authorization", "Basic " + tokenA}, 401},
 		{"GET", "/v1/offers", "", []string{"Authorization", "Bearer "}, 401},
 		{"GET", "/v1/offers", "", []string{"Authorization", "bearer " + tokenA}, 200},
@@ -373,7 +373,7 @@ func TestListGoesOverManyPagesOfTheStore(t *testing.T) {
 
 var errDisk = errors.New("disk on fire")
 
-// brokenStore fails at everything.
+// brokenStore is a store in which every call fails.
 type brokenStore struct{}
 
 func (brokenStore) Begin(context.Context, string, string) (int64, error) { return 0, errDisk }

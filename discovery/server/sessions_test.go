@@ -32,8 +32,8 @@ func turn(session, sequence int64) string {
 	return fmt.Sprintf("?session=%d&sequence=%d", session, sequence)
 }
 
-// A newer session ends the older one, whose writes change nothing however late they arrive; nor does a write that
-// arrives twice.
+// A newer session ends the older one: late writes of the older session change nothing, and neither does a duplicate of
+// a write.
 func TestSessionsFence(t *testing.T) {
 	r := newRig(t, storetest.New(t))
 	cheaper := strings.Replace(goodOffer, `"price":0.1`, `"price":0.05`, 1)
@@ -81,7 +81,7 @@ func TestSessionsThatAreRefused(t *testing.T) {
 	require.Equal(t, 404, r.do("GET", "/v1/offers/milan", tokenR, "").status)
 }
 
-// An offer may live for a time by the server's clock, and answers say how much of it is left.
+// An offer lives for a time by the server's clock, and answers contain its remaining time.
 func TestTTL(t *testing.T) {
 	r := newRig(t, storetest.New(t))
 	with := func(field string) string { return strings.Replace(goodOffer, `"name"`, field+`,"name"`, 1) }

@@ -21,9 +21,9 @@ import (
 	kit "github.com/liqo-autoscaler/liqo-autoscaler/internal/testkit/postgres"
 )
 
-// shared is an empty database for several servers, whose clock is an hour ahead.
+// shared is an empty database for several servers. Its clock is an hour ahead.
 type shared struct {
-	name     string // as the test's server process takes it
+	name     string // the store as an argument of the test's server process
 	open     func(t *testing.T) store.Store
 	advance  func(t *testing.T, seconds int)
 	postgres *kit.Server // nil: SQLite
@@ -58,7 +58,7 @@ func onSQLite(t *testing.T) shared {
 	}
 }
 
-// onPostgres puts a function of the same name before PostgreSQL's own clock.
+// onPostgres installs a function that replaces PostgreSQL's own clock.
 func onPostgres(t *testing.T, server *kit.Server) shared {
 	const name = "offers"
 	server.CreateDatabase(t, name)
@@ -84,7 +84,7 @@ func onPostgres(t *testing.T, server *kit.Server) shared {
 	}
 }
 
-// changing are writers that are edited.
+// changing holds writers that the test edits.
 type changing struct {
 	mu sync.Mutex
 	ws Writers
@@ -102,7 +102,7 @@ func (c *changing) set(t *testing.T, rows ...string) {
 	c.ws = ws
 }
 
-// rowsOf a, b and r; b and m are bound.
+// rowsOf returns the rows of a, b, r and m; b and m are bound.
 func rowsOf() (a, b, r, m string) {
 	return fmt.Sprintf("{name: a, tokenSHA256: %s}", hash(tokenA)),
 		fmt.Sprintf("{name: b, tokenSHA256: %s, secretNamespaces: [lend-b]}", hash(tokenB)),
@@ -112,7 +112,7 @@ func rowsOf() (a, b, r, m string) {
 
 const tokenM = "token-of-m"
 
-// replica is one of several servers of a database.
+// replica returns one of several servers of a database.
 func replica(t *testing.T, db shared, writers Authenticator) *rig {
 	t.Helper()
 	r := &rig{t: t, contract: loadContract(t), log: &testkit.Buffer{}}
@@ -134,7 +134,7 @@ func (r *rig) names() (names []string) {
 
 func with(field string) string { return strings.Replace(goodOffer, `{"name"`, `{`+field+`,"name"`, 1) }
 
-// What one server was told another one knows: offers, sessions, sequences. What ends, ends for both at once by the
+// Several servers of one database share offers, sessions and sequences. An end takes effect on both immediately, by the
 // database's clock, which is an hour off theirs.
 func TestTwoServersOfOneDatabase(t *testing.T) {
 	onEachStore(t, func(t *testing.T, db shared) {
@@ -169,7 +169,7 @@ func TestTwoServersOfOneDatabase(t *testing.T) {
 		for o := range outcomes {
 			if o.status == 200 {
 				last = max(last, o.sequence)
-			} else if o.status != 409 { // a machine that is too slow: it may have taken effect
+			} else if o.status != 409 { // on a machine that is too slow: the write may have taken effect
 				unknown = append(unknown, float64(o.sequence))
 			}
 		}
@@ -193,7 +193,7 @@ func TestTwoServersOfOneDatabase(t *testing.T) {
 	})
 }
 
-// The offers of a writer who is removed, or may not put them any longer, are in no answer from then on.
+// The offers of a removed writer, or of a writer without the permission for them, are in no answer from then on.
 func TestARemovedWritersOffersVanish(t *testing.T) {
 	onEachStore(t, func(t *testing.T, db shared) {
 		var writers changing

@@ -66,7 +66,7 @@ func TestWritersFileFollowsTheFile(t *testing.T) {
 	require.NoError(t, f.Err())
 }
 
-// breaking are the writers of a file that has a fault from the second look on.
+// breaking holds the writers of a file that has a fault from the second read on.
 type breaking struct {
 	Writers
 	looks atomic.Int32
@@ -79,8 +79,8 @@ func (b *breaking) Current() Writers {
 	return nil
 }
 
-// While the writers file has a fault nobody is let in. A request that has come in before is not told that there is no
-// offer, which a worker would believe, and takes nobody's name.
+// While the writers file has a fault, no request is authenticated. A request that was admitted before neither receives
+// an empty list, which a worker would believe, nor takes over the name of another writer's offer.
 func TestTheWritersFileBreaksDuringARequest(t *testing.T) {
 	keep := storetest.New(t)
 	r := newRig(t, keep)

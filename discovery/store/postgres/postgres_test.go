@@ -65,7 +65,7 @@ func TestPostgres(t *testing.T) {
 	t.Run("killed", func(t *testing.T) { killed(t, server, database(t)) })
 }
 
-// theDatabasesClock puts a function of the same name before PostgreSQL's own, so that its clock is an hour off ours.
+// theDatabasesClock replaces PostgreSQL's own clock by a function, so that its clock is an hour off ours.
 func theDatabasesClock(t *testing.T, server *kit.Server, name string) {
 	server.Query(t, name, `CREATE SCHEMA shifted`)
 	server.Query(t, name, `CREATE FUNCTION shifted.clock_timestamp() RETURNS timestamptz LANGUAGE sql
@@ -78,7 +78,7 @@ func theDatabasesClock(t *testing.T, server *kit.Server, name string) {
 	require.WithinRange(t, now, before.Add(50*time.Minute), after.Add(70*time.Minute))
 }
 
-// startTogether: the schema is made once, and each server finds it whole.
+// startTogether starts several servers concurrently: the schema is made once, and each server finds it complete.
 func startTogether(t *testing.T, dsn string) {
 	file := dsnFile(t, dsn)
 	opened := make(chan error)
@@ -115,7 +115,7 @@ func theFileIsReadAgain(t *testing.T, server *kit.Server, name string) {
 	})
 }
 
-// killed: while PostgreSQL is away every call fails, and afterwards what was acknowledged is there.
+// killed checks that every call fails while PostgreSQL is away, and that acknowledged writes exist afterwards.
 func killed(t *testing.T, server *kit.Server, name string) {
 	s := open(t, server.DSN(name))
 	posted, err := api.Decode([]byte(`{"name":"a",
@@ -140,9 +140,9 @@ func killed(t *testing.T, server *kit.Server, name string) {
 	})
 }
 
-// What the file says is not shown, whatever is wrong with it.
+// Errors about the DSN file never show its content.
 func TestErrorsShowNoSecret(t *testing.T) {
-	address := testkit.FreePorts(t, 1)[0] // nobody listens there
+	address := testkit.FreePorts(t, 1)[0] // no server listens on this port
 	for dsn, says := range map[string]string{
 		"":                               "is empty",
 		"correct-horse-battery":          "cannot be used; write it like postgres://",
