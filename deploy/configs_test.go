@@ -138,10 +138,19 @@ func TestValuesForCA(t *testing.T) {
 		} `json:"extraVolumeSecrets"`
 		ExtraArgs    map[string]any `json:"extraArgs"`
 		ReplicaCount int            `json:"replicaCount"`
+
+		SecurityContext          *corev1.PodSecurityContext  `json:"securityContext"`
+		ContainerSecurityContext *corev1.SecurityContext     `json:"containerSecurityContext"`
+		Resources                corev1.ResourceRequirements `json:"resources"`
+		Affinity                 *corev1.Affinity            `json:"affinity"`
 	}
 	require.NoError(t, yaml.UnmarshalStrict(raw, &values))
 	require.Equal(t, "externalgrpc", values.CloudProvider)
 	require.NotEmpty(t, values.AutoDiscovery.ClusterName, "CA's chart renders nothing without it")
+	require.False(t, mayRunOn(t, corev1.PodSpec{Affinity: values.Affinity}, liqoNode))
+	require.True(t, mayRunOn(t, corev1.PodSpec{Affinity: values.Affinity}, ownNode))
+	requireRestricted(t, corev1.PodSpec{SecurityContext: values.SecurityContext,
+		Containers: []corev1.Container{{Name: "ca", SecurityContext: values.ContainerSecurityContext}}})
 
 	objects := render(t, "certmanager")
 	c := readCloudConfig(t, objects, "certmanager")

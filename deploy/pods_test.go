@@ -207,6 +207,10 @@ func TestSelectors(t *testing.T) {
 			requireSelects(b.Spec.Selector.MatchLabels, b.Labels[component])
 		}
 		for _, p := range all[networkingv1.NetworkPolicy](objects) {
+			if p.Labels[component] == "" { // the egress of all pods
+				requireSelects(p.Spec.PodSelector.MatchLabels, components...)
+				continue
+			}
 			requireSelects(p.Spec.PodSelector.MatchLabels, p.Labels[component])
 		}
 	}

@@ -91,7 +91,7 @@ func kinds() map[string]metav1.Object {
 	return map[string]metav1.Object{
 		"v1/ConfigMap": &corev1.ConfigMap{}, "v1/Secret": &corev1.Secret{}, "v1/Service": &corev1.Service{},
 		"v1/ServiceAccount": &corev1.ServiceAccount{}, "v1/PersistentVolumeClaim": &corev1.PersistentVolumeClaim{},
-		"v1/Namespace": &corev1.Namespace{}, "v1/ResourceQuota": &corev1.ResourceQuota{},
+		"v1/Namespace": &corev1.Namespace{}, "v1/ResourceQuota": &corev1.ResourceQuota{}, "v1/Pod": &corev1.Pod{},
 		"apps/v1/Deployment":                                               &appsv1.Deployment{},
 		"apps/v1/StatefulSet":                                              &appsv1.StatefulSet{},
 		"batch/v1/Job":                                                     &batchv1.Job{},

@@ -24,7 +24,7 @@ import (
 
 type schema struct {
 	Ref                  string             `json:"$ref"`
-	Type                 string             `json:"type"`
+	Type                 any                `json:"type"` // a string, or several
 	Properties           map[string]*schema `json:"properties"`
 	AdditionalProperties json.RawMessage    `json:"additionalProperties"`
 	Items                *schema            `json:"items"`

@@ -20,4 +20,5 @@ func TestSettingsOfCAAreMadeFromOneSource(t *testing.T) {
 		args += "  " + f.Name + ": " + f.YAML() + "\n"
 	}
 	golden.Check(t, "../../deploy/helm/liqo-autoscaler/files/ca-extra-args.yaml", args)
+	golden.Check(t, "../../deploy/helm/liqo-autoscaler/files/ca-pod.yaml", setup.CAPod)
 }

@@ -160,6 +160,31 @@ extraArgs:
   {{- end }}
   {{ .Name }}: {{ .YAML }}
 {{- end }}
-# One is active at a time; the other waits for its lease.
+` + CAPod
+
+// CAPod are the values of CA's chart for CA's pod: two replicas, what Pod Security's level restricted demands, and an
+// affinity that keeps CA off the virtual nodes, which CA itself removes. The chart sets none of these.
+const CAPod = `# One is active at a time; the other waits for its lease.
 replicaCount: 2
+# Pod Security's level restricted admits the pod with these.
+securityContext:
+  runAsNonRoot: true
+  runAsUser: 65534
+  runAsGroup: 65534
+  fsGroup: 65534
+  seccompProfile: {type: RuntimeDefault}
+containerSecurityContext:
+  allowPrivilegeEscalation: false
+  readOnlyRootFilesystem: true
+  capabilities: {drop: [ALL]}
+# CA holds all pods and nodes of the cluster in memory: raise these with the cluster.
+resources:
+  requests: {cpu: 100m, memory: 300Mi}
+# Not on Liqo's virtual nodes, which come and go by CA.
+affinity:
+  nodeAffinity:
+    requiredDuringSchedulingIgnoredDuringExecution:
+      nodeSelectorTerms:
+      - matchExpressions:
+        - {key: liqo.io/type, operator: NotIn, values: [virtual-node]}
 `

@@ -251,14 +251,98 @@ nodeSelector:
 tolerations:
   {{- toYaml . | nindent 2 }}
 {{- end }}
-{{- with $v.affinity }}
+{{- with include "la.affinity" (list $root $v.affinity) }}
 affinity:
-  {{- toYaml . | nindent 2 }}
+  {{- . | nindent 2 }}
 {{- end }}
+{{- if kindIs "invalid" $v.topologySpreadConstraints }}
+topologySpreadConstraints:
+- maxSkew: 1
+  topologyKey: kubernetes.io/hostname
+  whenUnsatisfiable: ScheduleAnyway
+  labelSelector:
+    matchLabels:
+      {{- include "la.selector" (list $root $component) | nindent 6 }}
+{{- else }}
 {{- with $v.topologySpreadConstraints }}
 topologySpreadConstraints:
   {{- toYaml . | nindent 2 }}
 {{- end }}
+{{- end }}
+{{- end -}}
+
+{{/* The affinity of a pod: (list $ affinity). Unless the value keepOffVirtualNodes is false, each term of the required node
+     affinity also excludes Liqo's virtual nodes: Kubernetes takes a node that matches any one term. */}}
+{{- define "la.affinity" -}}
+{{- $affinity := deepCopy (index . 1) -}}
+{{- if (index . 0).Values.keepOffVirtualNodes -}}
+{{- $node := $affinity.nodeAffinity | default dict -}}
+{{- $required := $node.requiredDuringSchedulingIgnoredDuringExecution | default dict -}}
+{{- $off := dict "key" "liqo.io/type" "operator" "NotIn" "values" (list "virtual-node") -}}
+{{- $terms := list -}}
+{{- range $required.nodeSelectorTerms | default (list dict) -}}
+{{- $terms = append $terms (merge (dict "matchExpressions" (append (.matchExpressions | default list) $off)) .) -}}
+{{- end -}}
+{{- $node = merge (dict "requiredDuringSchedulingIgnoredDuringExecution" (dict "nodeSelectorTerms" $terms)) $node -}}
+{{- $affinity = merge (dict "nodeAffinity" $node) $affinity -}}
+{{- end -}}
+{{- if $affinity }}{{ toYaml $affinity }}{{ end -}}
+{{- end -}}
+
+{{/* The rules of egress that all pods of the release share. */}}
+{{- define "la.egress" -}}
+{{- $e := .Values.networkPolicy.egress -}}
+- ports: # DNS
+  - {port: 53, protocol: UDP}
+  - {port: 53, protocol: TCP}
+  {{- if .Values.openshift }}
+  - {port: 5353, protocol: UDP} # OpenShift's DNS pods, behind their Service
+  - {port: 5353, protocol: TCP}
+  {{- end }}
+- ports: # API servers, of this cluster and of the providers
+  {{- range $e.apiServerPorts }}
+  - {port: {{ int . }}, protocol: TCP}
+  {{- end }}
+  {{- with $e.apiServers }}
+  to:
+  {{- toYaml . | nindent 2 }}
+  {{- end }}
+{{- if not .Values.temporal.bundled.enabled }}
+- ports: # Temporal
+  - {port: {{ include "la.portOf" (list .Values.temporal.address 7233) }}, protocol: TCP}
+{{- end }}
+{{- if .Values.offerServer.enabled }}
+{{- with .Values.offerServer.url }}
+- ports: # the discovery server
+  - {port: {{ include "la.portOf" (list . 443) }}, protocol: TCP}
+{{- end }}
+{{- end }}
+{{- if .Values.discovery.enabled }}
+- ports: # this release's discovery server
+  - {port: https, protocol: TCP}
+  to:
+  - podSelector:
+      matchLabels:
+        {{- include "la.selector" (list . "discovery") | nindent 8 }}
+{{- if eq .Values.discovery.store "postgres" }}
+- ports: # PostgreSQL
+  - {port: 5432, protocol: TCP}
+{{- end }}
+{{- end }}
+{{- with .Values.worker.probeURL }}
+- ports: # worker.probeURL
+  - {port: {{ include "la.portOf" (list . (ternary 80 443 (hasPrefix "http:" .))) }}, protocol: TCP}
+{{- end }}
+{{- with $e.extra }}
+{{ toYaml . }}
+{{- end }}
+{{- end -}}
+
+{{/* The port of host:port or of a URL: (list address default). */}}
+{{- define "la.portOf" -}}
+{{- $host := regexReplaceAll "^[a-z]+://" (index . 0) "" | splitList "/" | first -}}
+{{- $port := regexFind ":[0-9]+$" $host | trimPrefix ":" -}}
+{{- $port | default (index . 1) -}}
 {{- end -}}
 
 {{/* What all containers share: (list $ "component"), or (list $ "component" "image"). */}}
