@@ -11,7 +11,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// What Temporal's UI shows of a group: what holds it up, and where each instance is, and why.
+// Temporal's UI shows a group with its obstacles, and with the phase and the reason of each instance.
 func TestDescriptionOfAGroup(t *testing.T) {
 	noon := time.Date(2026, 11, 10, 12, 0, 0, 0, time.FixedZone("", 3600))
 	s := fleet.Snapshot{Group: "a", Target: 2, Min: 1, Max: 5}
@@ -44,7 +44,7 @@ func TestDescriptionOfAGroup(t *testing.T) {
 	require.Equal(t, describedRows, strings.Count(describeGroup(s), " 00:00:00Z |"))
 }
 
-// What it shows of a provider: its peering, what holds that up, and who holds a share of it.
+// Temporal's UI shows a provider with its peering, the obstacles of the peering, and the holds on it.
 func TestDescriptionOfAProvider(t *testing.T) {
 	noon := time.Date(2026, 11, 10, 12, 0, 0, 0, time.FixedZone("", 3600))
 	p := fleet.ProviderSnapshot{ID: "milan", Phase: fleet.Established, Since: noon}

@@ -10,7 +10,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet/driver"
 )
 
-// checked has the silent drivers looked at, and answers what the look finds of each.
+// checked makes the group describe its silent drivers, and answers with a status for each.
 func checked(t *testing.T, l *fleet.Ledger, now time.Time, found func(instance string) fleet.DriverStatus) {
 	t.Helper()
 	l.Step(fleet.GroupInput{}, now)
@@ -55,7 +55,7 @@ func kinds(l *fleet.Ledger) map[fleet.CommandKind]int {
 	return n
 }
 
-// replacesNothing: the drivers are asked on, at most.
+// replacesNothing requires that the group only sends orders to its drivers.
 func replacesNothing(t *testing.T, l *fleet.Ledger) {
 	t.Helper()
 	all := kinds(l)
@@ -63,8 +63,8 @@ func replacesNothing(t *testing.T, l *fleet.Ledger) {
 	require.Empty(t, all)
 }
 
-// A driver that closed without a last view, or whose task fails again and again, is replaced: its attempt is undone,
-// and another driver goes on with the next one.
+// A driver that closed without a last view, or whose task fails repeatedly, is replaced: its attempt is undone, and
+// another driver continues with the next attempt.
 func TestDriverThatCannotGoOnIsReplaced(t *testing.T) {
 	for name, status := range map[string]fleet.DriverStatus{
 		"closed": {}, "cannot go on": {Running: true, Failing: true},
@@ -92,7 +92,8 @@ func TestDriverThatCannotGoOnIsReplaced(t *testing.T) {
 	}
 }
 
-// A driver that runs is left alone, however long it is silent; one whose work is done is Ready by what exists.
+// A running driver is not replaced, however long it is silent; a driver whose node is complete becomes Ready by the
+// objects that exist.
 func TestDriverIsNotReplacedByTimeAlone(t *testing.T) {
 	l, now := driven(t, 1)
 	checked(t, l, now, func(string) fleet.DriverStatus { return fleet.DriverStatus{Running: true} })
@@ -108,7 +109,7 @@ func TestDriverIsNotReplacedByTimeAlone(t *testing.T) {
 	require.Equal(t, fleet.Ready, l.Entries[0].Phase)
 }
 
-// Many drivers fail at once: it is our build, and none is replaced.
+// When many drivers fail concurrently, our build is the cause, and the group replaces none of them.
 func TestBuildThatCannotGoOnReplacesNothing(t *testing.T) {
 	l, now := driven(t, 30)
 	failing := 0
@@ -123,7 +124,8 @@ func TestBuildThatCannotGoOnReplacesNothing(t *testing.T) {
 }
 
 // Temporal is restored from a backup: the group knows one instance, and a second one, booked since, is Ready and
-// carries pods. Whichever shows it first, the server's picture or the comparison, the group begins anew and has both.
+// carries pods. The server's picture or the observer's round shows the second instance first; in both cases the group
+// starts a new epoch and has both instances.
 func TestRestoredBackupBeginsAnewFromWhatExists(t *testing.T) {
 	for name, notice := range map[string]func(l *fleet.Ledger, seen fleet.Position, second fleet.Found, now time.Time){
 		"the server has seen more": func(l *fleet.Ledger, seen fleet.Position, _ fleet.Found, now time.Time) {
@@ -169,8 +171,8 @@ func TestRestoredBackupBeginsAnewFromWhatExists(t *testing.T) {
 	}
 }
 
-// A group that began anew finds a node on its way, whose scale-out of before ends Ready: so is the instance, once the
-// group is configured.
+// A group in a new epoch finds a joining node, and the scale-out of its earlier epoch ends with Ready: the instance
+// becomes Ready when the group has its config.
 func TestDriverOfBeforeFinishesWhatWasFound(t *testing.T) {
 	l := fleet.NewLedger("standard", t0)
 	now := t0.Add(2 * time.Second)
@@ -192,7 +194,8 @@ func TestDriverOfBeforeFinishesWhatWasFound(t *testing.T) {
 	require.Equal(t, fleet.Ready, l.Find(name).Phase)
 }
 
-// Scale-outs of before that the group has forgotten are taken back as long as they fit; one that is Ready always.
+// Scale-outs of an earlier epoch that the group has forgotten are adopted while they fit below max; a Ready one is
+// always adopted.
 func TestForgottenScaleOutsAreTakenBackBelowMax(t *testing.T) {
 	l, now := group(t, 1) // full
 	before := fleet.NewEpoch(t0.Add(-time.Hour))
@@ -216,8 +219,8 @@ func TestForgottenScaleOutsAreTakenBackBelowMax(t *testing.T) {
 	require.NotNil(t, l.Find(view(3, "", "").Instance))
 }
 
-// A driver that was reset gets the grant of an attempt that it made since and forgot, maybe before it hears of the
-// reset: the hold stays until the attempt is undone. One of an attempt that was left is given back.
+// A reset driver receives the grant of an attempt that it made and no longer knows, possibly before the reset's event:
+// the hold stays until the attempt is undone. A grant of an abandoned attempt is released.
 func TestResetDriverLeavesLaterHoldsAlone(t *testing.T) {
 	d := driver.New(fleet.DriverInput{Instance: fleet.NewInstance("standard-x-1", &spec(1).InstanceSpec, t0),
 		Spec: spec(1).InstanceSpec}, t0)
@@ -238,7 +241,7 @@ func TestResetDriverLeavesLaterHoldsAlone(t *testing.T) {
 	returned(1)
 }
 
-// An operator's retry makes a return try at once; a drain keeps the clock of its budget.
+// An operator's retry restarts Return immediately; a drain continues with its budget.
 func TestRetryDoesNotBeginTheDrainAnew(t *testing.T) {
 	i := fleet.NewInstance("standard-x-1", &spec(1).InstanceSpec, t0)
 	i.Phase, i.Attempt, i.Offer = fleet.Draining, 1, &fleet.Offer{Name: "milan", Provider: "milan"}

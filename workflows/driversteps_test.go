@@ -13,8 +13,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet/driver"
 )
 
-// Whatever happens, and in whatever order, a driver runs no step that its workflow does not have: see ScaleOut and
-// ScaleIn. All states that a driver can get into within two attempts are looked at, in the fast tests within one.
+// In every order of events, a driver runs only the steps of its own workflow: see ScaleOut and ScaleIn. The test visits
+// all states that a driver can reach within two attempts (within one in the fast tests).
 func TestDriversRunTheirOwnStepsOnly(t *testing.T) {
 	for kind, c := range map[fleet.DriverKind]struct {
 		from  []fleet.Phase
@@ -66,7 +66,7 @@ func everyRun(t *testing.T, phase fleet.Phase, show func(path []driver.Event, a 
 	require.Greater(t, len(seen), 1)
 }
 
-// played is a driver that has met the events, and whether it is over.
+// played returns a driver after these events, and whether it has ended.
 func played(phase fleet.Phase, path []driver.Event, show func([]driver.Event, driver.Action)) (d *driver.Driver,
 	over bool) {
 	i := fleet.NewInstance("standard-x-1", &spec(1).InstanceSpec, t0)
@@ -88,7 +88,7 @@ func played(phase fleet.Phase, path []driver.Event, show func([]driver.Event, dr
 	return d, over
 }
 
-// stateOf is what decides how a driver goes on, without what only counts up.
+// stateOf returns the state that decides the driver's next actions, without plain counters.
 func stateOf(d *driver.Driver) string {
 	hidden := reflect.ValueOf(*d)
 	return fmt.Sprint(d.Instance.Phase, d.Instance.Attempt, d.Instance.Force, d.Instance.Stuck, d.Instance.Leaving,
@@ -126,8 +126,8 @@ func eventsFor(d *driver.Driver) []driver.Event {
 	return all
 }
 
-// What its group counted when it started a scale-out holds for the first look at the offers: by the next one that is
-// published, or was given back, and the scale-out would wait in vain for the room.
+// The numbers that the group passes to a scale-out hold for its first choice only. By the next choice the earlier holds
+// are published or released, and the scale-out would wait in vain for the capacity.
 func TestWhatTheGroupCountedHoldsForTheFirstLook(t *testing.T) {
 	d := driver.New(fleet.DriverInput{Instance: fleet.NewInstance("standard-x-1", &spec(1).InstanceSpec, t0),
 		Spec: spec(1).InstanceSpec, Ahead: 2,

@@ -40,7 +40,7 @@ func TestScaleOutsStartManyTogether(t *testing.T) {
 	require.Len(t, unstarted(l), 25)
 }
 
-// A scale-out that is not started within the instance's time fails, and CA hears of it.
+// A scale-out that is not started within the instance's budget fails, and CA sees the failure.
 func TestScaleOutThatIsNotStartedInTimeFails(t *testing.T) {
 	l, now := group(t, 60)
 	settle(l, now)
@@ -57,7 +57,7 @@ func TestScaleOutThatIsNotStartedInTimeFails(t *testing.T) {
 	}
 }
 
-// A paused group says that it is at its max: CA then tries another group.
+// A paused group refuses growth as if it were at its max: CA then tries another group.
 func TestPausedGroupIsAtItsMax(t *testing.T) {
 	l, now := group(t, 0)
 	l.Paused = true
@@ -67,8 +67,8 @@ func TestPausedGroupIsAtItsMax(t *testing.T) {
 	require.ErrorContains(t, err, "resume it")
 }
 
-// A scale-out that completed without a word has reached what nobody knows, and its id cannot be used again: what it may
-// have left is removed. A scale-in that ended without a word is over only if it completed.
+// A scale-out that completed without a last view has an unknown result, and its id cannot be used again: its leftovers
+// are removed. A scale-in that ended without a last view is done only when it completed.
 func TestDriverThatClosedWithoutAWord(t *testing.T) {
 	for name, c := range map[string]struct {
 		leaves    bool
@@ -112,7 +112,7 @@ func TestViewsAreTransitionsWhenTheyChangeSomething(t *testing.T) {
 	require.Empty(t, l.Transitions())
 }
 
-// Each attempt asks its provider anew.
+// Each attempt starts with fresh counters of requests.
 func TestAttemptBeginsWithNothingAsked(t *testing.T) {
 	d := driver.New(fleet.DriverInput{Instance: fleet.NewInstance("standard-x-1", &spec(1).InstanceSpec, t0),
 		Spec:  spec(1).InstanceSpec,
@@ -131,7 +131,7 @@ func TestAttemptBeginsWithNothingAsked(t *testing.T) {
 	require.True(t, d.FullSince.IsZero())
 }
 
-// A scale-in that has returned all when it is stopped is over, and nobody drives the instance once more.
+// A scale-in that has returned everything when it is stopped is done, and no further driver starts.
 func TestStoppedScaleInThatHasReturnedAllIsOver(t *testing.T) {
 	i := fleet.NewInstance("standard-x-1", &spec(1).InstanceSpec, t0)
 	i.Phase, i.Attempt, i.Offer = fleet.Draining, 1, &fleet.Offer{Name: "milan", Provider: "milan"}
@@ -144,7 +144,7 @@ func TestStoppedScaleInThatHasReturnedAllIsOver(t *testing.T) {
 	require.Equal(t, fleet.EndFinal, actions[len(actions)-1].End)
 }
 
-// A Node that was Ready has been registered, and one that goes away is none that CA waits for.
+// A Node that was Ready counts as registered, so CA does not wait for it after it disappears.
 func TestReadyIsRegistered(t *testing.T) {
 	i := fleet.NewInstance("standard-x-1", &spec(1).InstanceSpec, t0)
 	i.Phase, i.Attempt = fleet.Joining, 1
@@ -159,7 +159,7 @@ func TestReadyIsRegistered(t *testing.T) {
 	require.False(t, i.Registered)
 }
 
-// An instance that has found no provider in its time fails for that, or for what the last one said.
+// An instance without a provider within its budget fails with a timeout, or with the failure of its last provider.
 func TestInstanceWithoutAProviderFailsInTime(t *testing.T) {
 	for _, last := range []*fleet.Failure{nil, fleet.NewFailure(fleet.CodeNoCapacity, "milan", "", "full")} {
 		i := fleet.NewInstance("standard-x-1", &spec(1).InstanceSpec, t0)

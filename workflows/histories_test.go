@@ -14,7 +14,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows"
 )
 
-// registered is what a worker registers, see worker.RegisterWorkflows.
+// registered are the workflows that a worker registers, see worker.RegisterWorkflows.
 var registered = map[string]any{
 	workflows.TypeNodeGroup: workflows.NodeGroup, workflows.TypeProvider: workflows.Provider,
 	workflows.TypePeering: workflows.Peering, workflows.TypeUnpeering: workflows.Unpeering,
@@ -22,9 +22,9 @@ var registered = map[string]any{
 	workflows.TypeUndo: workflows.Undo, workflows.TypeHub: workflows.RunHub,
 }
 
-// Histories that a Temporal dev server recorded must replay with today's code: workflows that run survive the change of
-// their worker's version only then. One that fails here asks for other rules, see CurrentRules. Until the first release
-// `make histories` records them again instead.
+// Histories that a Temporal dev server recorded must replay with the current code: only then do running workflows
+// survive a change of their worker's version. A failure here requires other rules, see CurrentRules. Until the first
+// release `make histories` records them again instead.
 func TestRecordedHistories(t *testing.T) {
 	files, err := filepath.Glob("testdata/histories/*/*.json")
 	require.NoError(t, err)

@@ -10,8 +10,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// A memo value up to 8 KiB is JSON that people read in the Temporal UI. A larger one is compressed, under an encoding of
-// its own. Both are decoded to what was encoded.
+// A memo value up to 8 KiB is JSON that people can read in the Temporal UI. A larger one is compressed, under an
+// encoding of its own. Both decode to the original value.
 func TestMemoValuesAreReadableUpTo8KiB(t *testing.T) {
 	for size, encoding := range map[int]string{10: converter.MetadataEncodingJSON, 7 << 10: converter.MetadataEncodingJSON,
 		9 << 10: EncodingGzip, 1 << 20: EncodingGzip} {

@@ -12,7 +12,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// Whoever finds a workflow by its id finds the same hub's others by theirs.
+// The id of one workflow leads to the ids of all workflows of its hub.
 func TestIDsWithinAHub(t *testing.T) {
 	for own, want := range map[string]string{
 		NodeGroupID("standard"):                              "peering/milan",
@@ -37,7 +37,7 @@ func TestIDsWithinAHub(t *testing.T) {
 	require.Equal(t, "mine-edge", Hub("edge").TaskQueue("mine"))
 }
 
-// A scale-out has an end, for when its group has forgotten it. A scale-in goes on for as long as it takes.
+// A scale-out has an execution timeout, for the case that its group has forgotten it. A scale-in has no timeout.
 func TestScaleInHasNoEnd(t *testing.T) {
 	var suite testsuite.WorkflowTestSuite
 	for kind, want := range map[fleet.DriverKind]time.Duration{fleet.ScaleOut: forgottenAfter, fleet.ScaleIn: 0} {

@@ -15,9 +15,9 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows"
 )
 
-// The result of a scale-out says where its instance has ended, and why. The first scale-out of an instance that fails
-// is closed as failed, so that people find it by its status. The id of a later one must stay in use, so it is
-// completed.
+// The result of a scale-out contains the last phase of its instance and the reason. The first scale-out of an instance
+// that fails is closed as failed, so that people find it by its status. The id of a later one must stay in use, so it
+// is completed.
 func TestOutcomeOfAScaleOut(t *testing.T) {
 	full := fleet.NewFailure(fleet.CodeNoOffer, "", "", "nobody offers anything")
 	failed := workflows.Outcome{Phase: fleet.Failed, Code: fleet.CodeNoOffer, Message: "nobody offers anything"}

@@ -14,8 +14,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows"
 )
 
-// The workflow of a peering tells its provider's entity how it ended, unless its activity has reached the end and told
-// that. A failure is told as what it is, and so is that an operator cancelled the peering.
+// The workflow of a peering reports its end to the provider's entity, unless its activity has already reported success.
+// A failure keeps its code, and so does a cancellation by an operator.
 func TestEndOfAPeeringIsTold(t *testing.T) {
 	unreachable := fleet.NewFailure(fleet.CodeUnreachable, "milan", "tenant", "no route")
 	for name, c := range map[string]struct {

@@ -14,7 +14,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// An entity that continues as new goes on by the rules of the build that hands it over.
+// An entity that continues as new uses the rules of the build that continues it.
 func TestContinueAsNewRaisesTheRules(t *testing.T) {
 	env := new(testsuite.WorkflowTestSuite).NewTestWorkflowEnvironment()
 	env.SetContinueAsNewSuggested(true)

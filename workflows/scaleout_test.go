@@ -20,7 +20,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows"
 )
 
-// scaleOut runs one to its end, whose offers are selected and joined as told, and returns the last view that was told.
+// scaleOut runs a scale-out to its end with these results of Select and Join, and returns its last view.
 func scaleOut(t *testing.T, choose func(activities.SelectInput) activities.SelectOutput,
 	join func(activities.JoinInput) error) (last fleet.View) {
 	t.Helper()
@@ -49,7 +49,7 @@ func granted(attempt int) message {
 		fleet.Answer{Key: fleet.ObjectName(underTest, attempt), State: fleet.HoldGranted, Provider: "milan"}}
 }
 
-// told runs a scale-out to its end, and returns all that it has told. Without messages its first attempt is granted.
+// told runs a scale-out to its end, and returns all its reports. Without messages its first attempt is granted.
 func told(t *testing.T, choose func(activities.SelectInput) (activities.SelectOutput, error),
 	join func(activities.JoinInput) error, messages ...message) []activities.ReportInput {
 	t.Helper()
@@ -58,7 +58,7 @@ func told(t *testing.T, choose func(activities.SelectInput) (activities.SelectOu
 	return all
 }
 
-// ended is told, and with which error it ended.
+// ended runs a scale-out to its end, and returns its reports and its error.
 func ended(t *testing.T, choose func(activities.SelectInput) (activities.SelectOutput, error),
 	join func(activities.JoinInput) error, messages ...message) (all []activities.ReportInput, err error) {
 	t.Helper()
@@ -107,8 +107,8 @@ func ended(t *testing.T, choose func(activities.SelectInput) (activities.SelectO
 
 var milan = activities.SelectOutput{Offer: &fleet.Offer{Name: "milan", Provider: "milan", Class: "gold"}}
 
-// What is asked of a provider is of the class of its offer. When whoever decides there has no room, that is what the
-// instance fails with, if nobody else offers anything.
+// A request to a provider has the class of its offer. When that class has no room, the instance fails with this reason
+// unless another provider has an offer.
 func TestClassIsAskedAndMayHaveNoRoom(t *testing.T) {
 	var asked string
 	last := scaleOut(t, func(in activities.SelectInput) activities.SelectOutput {
@@ -153,7 +153,7 @@ func noRoom() error {
 	return temporal.NewNonRetryableApplicationError(f.Message, string(f.Code), nil, f)
 }
 
-// A choice that cannot be made fails the instance as what it is.
+// A choice that fails with an error fails the instance with the error's code.
 func TestChoiceThatFailsFailsTheInstance(t *testing.T) {
 	f := fleet.NewFailure(fleet.CodeInternal, "", "", "the selector cannot be read")
 	all := told(t, func(activities.SelectInput) (activities.SelectOutput, error) {
@@ -164,7 +164,7 @@ func TestChoiceThatFailsFailsTheInstance(t *testing.T) {
 	require.Equal(t, "the selector cannot be read", last.Failure.Message)
 }
 
-// Nobody can tell what is offered: the instance fails when its time is over, and says why.
+// When the offers cannot be read, the instance fails at its deadline, with that reason.
 func TestOffersThatNobodyTellsFailTheInstanceInTime(t *testing.T) {
 	var suite testsuite.WorkflowTestSuite
 	env := suite.NewTestWorkflowEnvironment()
@@ -190,7 +190,7 @@ func TestOffersThatNobodyTellsFailTheInstanceInTime(t *testing.T) {
 	require.WithinDuration(t, began.Add(spec.Budgets.WithDefaults().Total.Duration), env.Now(), time.Minute)
 }
 
-// A grant that comes for an attempt that is over is given back, to whoever gave it.
+// A grant that arrives for an ended attempt is released at the provider that granted it.
 func TestGrantOfAnEarlierAttemptIsReleased(t *testing.T) {
 	late := granted(1)
 	late.after = granted(2).after - time.Second
@@ -206,7 +206,7 @@ func TestGrantOfAnEarlierAttemptIsReleased(t *testing.T) {
 		Holds: []fleet.HoldRequest{{Kind: fleet.HoldRelease, Key: fleet.ObjectName(underTest, 1)}}})
 }
 
-// A provider that has not answered is asked once more when the group says so.
+// A provider that has not answered receives the request again on the group's order.
 func TestProviderIsAskedAgain(t *testing.T) {
 	again := message{granted(1).after - time.Second, workflows.SignalOrder, fleet.Order{Resend: 1, Attempt: 1}}
 	all := told(t, always, func(activities.JoinInput) error { return nil }, again, granted(1))

@@ -78,8 +78,8 @@ func startsSize(t *testing.T, l *fleet.Ledger) int {
 	return len(text)
 }
 
-// The largest group that the configuration allows, each instance refused by fifty providers and with a long failure,
-// fits in what Temporal takes, with an order open to each of its drivers, and reads back as it was.
+// The largest group that the configuration allows, with fifty refusals and a long failure for each instance and an
+// order open to each driver, fits into Temporal's limits and decodes unchanged.
 func TestLargestGroupFits(t *testing.T) {
 	const instances, providers = 1000, 50
 	rng := rand.New(rand.NewPCG(1, 2))
@@ -116,7 +116,7 @@ func TestLargestGroupFits(t *testing.T) {
 	}
 	t.Logf("the largest batch of starts: %d KiB", largest>>10)
 	require.Less(t, largest, 512<<10)
-	now = now.Add(time.Minute) // all are to ask their providers again
+	now = now.Add(time.Minute) // every driver gets the order to repeat its request
 	l.Step(fleet.GroupInput{}, now)
 	require.GreaterOrEqual(t, len(l.Commands.Open), instances)
 	for day := range money.CostDays { // the last of which all nodes are on providers of their own
@@ -222,8 +222,8 @@ func TestStartsOfALargeSpecFit(t *testing.T) {
 	require.Less(t, largest, 512<<10)
 }
 
-// A provider that a thousand attempts hold, and thousands have asked in vain or left within the hour, fits in what
-// Temporal takes: while all wait for its peering, and when all of them are to be answered.
+// A provider with a thousand holds, and thousands of refused or released attempts within the hour, fits into Temporal's
+// limits: while all wait for its peering, and when all must be answered.
 func TestBusiestProviderFits(t *testing.T) {
 	const live, refused, released, each = 1000, 500, 4500, 100
 	key := func(n int) string { return fleet.ObjectName(fleet.InstanceName("standard", "tot1om", n+1), n%3+1) }
@@ -262,7 +262,7 @@ func TestBusiestProviderFits(t *testing.T) {
 	tell(fleet.HoldRelease, live+refused, released)
 	require.Len(t, p.Snapshot(t0).Waiting, live)
 	fits("all wait")
-	p.Commands.Open = nil // all are told
+	p.Commands.Open = nil // all are answered
 	p.Step(provider.Input{Report: &fleet.PeeringReport{Run: p.Run, Event: fleet.PeeringDone}}, t0)
 	require.Len(t, p.Commands.Open, live, "each is to be told")
 	require.Len(t, p.Holds, live+refused+released)

@@ -29,7 +29,8 @@ func within(t *testing.T, id string, do func(workflow.Context)) {
 	require.NoError(t, env.GetWorkflowError())
 }
 
-// What a provider commands goes to workflows of its own hub; what only groups command it does not carry out.
+// The commands of a provider become tasks for workflows of its own hub; it carries out no command that belongs to
+// groups.
 func TestTasksOfAProvider(t *testing.T) {
 	offer := fleet.Offer{Name: "milan", Provider: "milan", Credentials: fleet.Credentials{KubeconfigFile: "milan.yaml"}}
 	answer := &fleet.Answer{}
@@ -38,7 +39,7 @@ func TestTasksOfAProvider(t *testing.T) {
 		fleet.CommandAnswer:  {Signal: &activities.Signal{ID: "edge/scale-out/a-t0-1", Name: SignalAnswer, Answer: answer}},
 		fleet.CommandCancel:  {Cancel: cancelled},
 		fleet.CommandRefusal: {Peer: &fleet.Provider{ID: "milan", Credentials: offer.Credentials}},
-		// A removal that is under way ends first, but for the one that this provider runs itself.
+		// Recovery waits for a running removal, except for the removal that this provider runs.
 		fleet.CommandRecover: {After: cancelled},
 		fleet.CommandStart:   nil, fleet.CommandUndo: nil, fleet.CommandOrder: nil, fleet.CommandDescribe: nil,
 		fleet.CommandInspect: nil, fleet.CommandHold: nil, fleet.CommandStandby: nil,
@@ -72,7 +73,7 @@ func TestTasksOfAProvider(t *testing.T) {
 	}
 }
 
-// A provider of no use closes when it is told something after its day, whatever was released meanwhile.
+// An unused provider closes at the first message after its day, regardless of releases before it.
 func TestProviderOfNoUseCloses(t *testing.T) {
 	var suite testsuite.WorkflowTestSuite
 	env := suite.NewTestWorkflowEnvironment()
@@ -103,7 +104,7 @@ func TestProviderOfNoUseCloses(t *testing.T) {
 	require.NoError(t, env.GetWorkflowError())
 }
 
-// What a group commands goes to drivers of its own hub; what only providers command it does not carry out.
+// The commands of a group become tasks for drivers of its own hub; it carries out no command that belongs to providers.
 func TestTasksOfAGroup(t *testing.T) {
 	now := time.Unix(2_000_000, 0)
 	at := fleet.Attempt{Group: "a", Instance: "a-t0-1", Number: 2, Provider: fleet.Provider{ID: "milan"}}
@@ -125,7 +126,7 @@ func TestTasksOfAGroup(t *testing.T) {
 				AttributeGroup: "a", AttributeInstance: "a-t0-1", AttributeProvider: "milan"}}},
 		fleet.CommandHold: {}, fleet.CommandRecover: {},
 		fleet.CommandStart:   nil, // of an instance that has another driver by now
-		fleet.CommandStandby: nil, // nothing is asked any longer
+		fleet.CommandStandby: nil, // no question is open now
 		fleet.CommandAnswer:  nil, fleet.CommandPeering: nil, fleet.CommandUnpeering: nil, fleet.CommandCancel: nil,
 		fleet.CommandRefusal: nil,
 	} {

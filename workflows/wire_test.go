@@ -41,13 +41,13 @@ var onTheWire = map[string]any{
 	"Bill": money.Bill{}, "Spent": money.Spent{}, "Ended": money.Ended{},
 	"Found": fleet.Found{},
 	"Beat":  activities.Beat{},
-	// what our objects carry
+	// the data in our objects
 	"Booking": fleet.Booking{},
 	// parts of many of these, so that a field of theirs changes one record
 	"GroupSpec": fleet.GroupSpec{}, "InstanceSpec": fleet.InstanceSpec{},
 }
 
-// What a released build wrote is read, whole.
+// Values that a released build wrote decode completely.
 func TestWire(t *testing.T) {
 	for name, zero := range onTheWire {
 		leave := []reflect.Type{reflect.TypeFor[fleet.Founds]()}

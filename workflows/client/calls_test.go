@@ -19,11 +19,11 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows"
 )
 
-// namespace lists workflows by pages, and notes what it is asked for.
+// namespace lists workflows in pages, and records the calls.
 type namespace struct {
 	Temporal
 	pages     [][]string
-	published map[string]*common.Payload // by id; nil for one that has published nothing
+	published map[string]*common.Payload // by id; nil for an entity that has published no state
 	err       error
 	calls     []call
 }
@@ -88,7 +88,7 @@ func (n *namespace) CancelWorkflow(_ context.Context, id, _ string) error {
 	return n.err
 }
 
-// The entities of a hub are those that run, have its prefix, and have published something; each is named once.
+// The entities of a hub are the running workflows with its prefix that have published a state; each is listed once.
 func TestEntitiesOfAHub(t *testing.T) {
 	n := &namespace{
 		pages: [][]string{{"east/nodegroup/b", "nodegroup/foreign"}, {}, {"east/nodegroup/a", "east/nodegroup/b"},
@@ -150,7 +150,7 @@ func TestEnsureStartsWhatDoesNotRun(t *testing.T) {
 	require.False(t, started)
 }
 
-// requireEntity checks that an entity which runs is used, and one that ended is started anew.
+// requireEntity checks that a running entity is used, and an ended one is started again.
 func requireEntity(t *testing.T, id string, o client.StartWorkflowOptions) {
 	t.Helper()
 	require.Equal(t, id, o.ID)
@@ -210,7 +210,7 @@ func TestCloseAGroup(t *testing.T) {
 	require.ErrorIs(t, g.Close(t.Context(), "a"), fleet.ErrUnavailable)
 }
 
-// What an entity refuses is a refusal of the same kind; any other failure of a handler is ours, and no refusal.
+// A refusal by an entity keeps its kind; any other failure of a handler is our fault, and no refusal.
 func TestRefusalsKeepTheirKind(t *testing.T) {
 	at := time.Unix(1_800_000_000, 0)
 	for _, kind := range []fleet.RefusalKind{fleet.RefusedInvalid, fleet.RefusedMax, fleet.RefusedSpending,

@@ -21,7 +21,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows"
 )
 
-// counted answers DescribeWorkflow when it is let go, and counts.
+// counted answers DescribeWorkflow when the test permits it, and counts the calls.
 type counted struct {
 	Temporal
 	mu    sync.Mutex
@@ -51,7 +51,8 @@ func (c *counted) count() int {
 	return c.reads
 }
 
-// A burst of discoveries asks for each provider: Temporal is asked once for all of them, and again half a second later.
+// A burst of discoveries reads each provider: one request to Temporal serves all of them, and the next one follows half
+// a second later.
 func TestProviderIsReadOnceForMany(t *testing.T) {
 	c := &counted{let: make(chan error), memo: packed(t, fleet.ProviderSnapshot{ID: "milan",
 		Holds: []string{"lca-a-t0-1-1"}})}
@@ -97,7 +98,7 @@ func TestProviderIsReadOnceForMany(t *testing.T) {
 	}
 }
 
-// Who gave up says nothing of the provider: the next one asks again.
+// A read that its caller gave up is not kept as a result for the provider: the next caller reads again.
 func TestAReadThatWasGivenUpIsNotRemembered(t *testing.T) {
 	c := &counted{let: make(chan error), memo: packed(t, fleet.ProviderSnapshot{ID: "milan"})}
 	e := NewEntities(c, "", "")
@@ -128,7 +129,8 @@ func (e *ended) ListWorkflow(_ context.Context, r *workflowservice.ListWorkflowE
 	return &workflowservice.ListWorkflowExecutionsResponse{Executions: e.runs}, e.err
 }
 
-// What a provider's last life knew is in the memo of the run that ended last and had published anything.
+// Before returns the last published state of a provider's earlier lives, from the memo of the last ended run with a
+// state.
 func TestBefore(t *testing.T) {
 	run := func(second int64, s *fleet.ProviderSnapshot) *workflow.WorkflowExecutionInfo {
 		info := &workflow.WorkflowExecutionInfo{CloseTime: timestamppb.New(time.Unix(second, 0))}
@@ -165,7 +167,7 @@ func TestBefore(t *testing.T) {
 	require.ErrorContains(t, err, "decode the memo of an earlier run of provider/milan")
 }
 
-// cordoned is Temporal with one provider's entity, which runs or not and says at once what it is told.
+// cordoned is Temporal with one provider's entity, which may run or not, and publishes each order immediately.
 type cordoned struct {
 	Temporal
 	t              *testing.T
@@ -197,7 +199,7 @@ func (c *cordoned) DescribeWorkflow(context.Context, string, string) (*client.Wo
 	}}, nil
 }
 
-// A provider that nothing runs for is remembered as cordoned, and need not be told that it is not.
+// Cordon starts the entity of a provider that does not run, and does not start it for an uncordon.
 func TestCordon(t *testing.T) {
 	temporal := &cordoned{t: t}
 	e := NewEntities(temporal, "", "")
@@ -212,7 +214,8 @@ func TestCordon(t *testing.T) {
 	}
 }
 
-// A provider that does not say that it is cordoned may not be; who waits for it learns that, and why, when he gives up.
+// A provider whose snapshot does not confirm the cordon may not be cordoned: the waiting caller gets an unknown outcome
+// with the reason when its time has ended.
 func TestCordonThatIsNotHeardOf(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := &namespace{published: map[string]*common.Payload{"provider/milan": packed(t, fleet.ProviderSnapshot{})}}
@@ -222,7 +225,7 @@ func TestCordonThatIsNotHeardOf(t *testing.T) {
 		_, err := e.Cordon(ctx, "milan", true)
 		require.ErrorIs(t, err, fleet.ErrOutcomeUnknown)
 		require.ErrorIs(t, err, context.DeadlineExceeded)
-		delete(n.published, "provider/milan") // it has not begun yet, which says nothing either way
+		delete(n.published, "provider/milan") // it has not begun yet, which shows neither outcome
 		for _, on := range []bool{true, false} {
 			_, err = e.Cordon(ctx, "milan", on)
 			require.ErrorIs(t, err, fleet.ErrOutcomeUnknown)
@@ -235,7 +238,7 @@ func TestCordonThatIsNotHeardOf(t *testing.T) {
 	})
 }
 
-// What was read is remembered with its age, without another read, also when a later read fails.
+// Remembered returns the last read with its age, without another read, even after a later read has failed.
 func TestRemembered(t *testing.T) {
 	now := time.Unix(1_000_000, 0)
 	c := &counted{let: make(chan error, 1), memo: packed(t, fleet.ProviderSnapshot{ID: "milan"})}
@@ -261,7 +264,7 @@ func TestRemembered(t *testing.T) {
 	require.Equal(t, 2, c.count())
 }
 
-// What Temporal's index has lost is read all the same, when it is named.
+// Entities that Temporal's index has lost are read when they are named.
 func TestEntitiesThatTheIndexHasLost(t *testing.T) {
 	n := &namespace{
 		pages: [][]string{{"nodegroup/a"}},

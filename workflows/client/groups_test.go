@@ -20,7 +20,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows"
 )
 
-// Who names a group that does not run is told which do: some of them by name, the others by their number.
+// The error for a group that does not run names the groups that run: some of them, and the number of the rest.
 func TestUnknownGroupIsToldWhichRun(t *testing.T) {
 	absent := fmt.Errorf("nodegroup/gpu %w: %w", fleet.ErrNotRunning, fleet.ErrUnavailable)
 	many := func(n int) (ids []string) {
@@ -90,7 +90,7 @@ func TestCosts(t *testing.T) {
 	require.ErrorIs(t, err, fleet.ErrTemporal)
 }
 
-// What a group has decided is read with its state; a group that has published no decision has none.
+// The choices of a group are read with its state; a group without published choices has an empty list.
 func TestChoices(t *testing.T) {
 	choices := []fleet.Choice{{Instance: "a-t0-1", Provider: "milan"}}
 	memo := map[string]*common.Payload{workflows.MemoSnapshot: packed(t, fleet.Snapshot{Group: "a"})}
@@ -110,8 +110,8 @@ func TestChoices(t *testing.T) {
 	require.ErrorIs(t, err, fleet.ErrUnavailable)
 }
 
-// A group that finds an operation expired has told its clock. The same operation is sent once more, for as long as its
-// caller waits by that clock.
+// A group that refuses an expired operation returns the time of its clock. The same operation is sent once more, with
+// the caller's remaining time by that clock.
 func TestAnOperationThatTheOtherClockRefuses(t *testing.T) {
 	at := time.Now().Add(time.Hour)
 	for fails, refused := range map[int]bool{1: false, 2: true} {
@@ -132,7 +132,7 @@ func TestAnOperationThatTheOtherClockRefuses(t *testing.T) {
 	require.Len(t, r.sent, 1, "nobody waits any longer")
 }
 
-// An answer tells the group's clock too, and the next operation is another one.
+// An answer contains the group's clock, too, and the next operation uses it under a new id.
 func TestAnAnswerTellsTheGroupsClock(t *testing.T) {
 	r := &refuser{at: time.Now().Add(-time.Hour)}
 	g := NewGroups(r, "", "")
@@ -144,7 +144,7 @@ func TestAnAnswerTellsTheGroupsClock(t *testing.T) {
 	require.InDelta(t, -time.Hour, r.sent[1].GiveUpAt.Sub(r.sent[0].GiveUpAt), float64(time.Minute))
 }
 
-// A group that recovers for as long as its caller waits has changed nothing, and says so.
+// A group that recovers until its caller gives up has changed nothing, and the error reports that.
 func TestAGroupThatKeepsRecovering(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := &refuser{fails: 1 << 30, err: temporal.NewApplicationError("recovers", string(fleet.RefusedNotInitialised))}

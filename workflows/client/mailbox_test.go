@@ -20,7 +20,7 @@ const (
 	waitTick  = time.Millisecond
 )
 
-// post is a send that waits until it is let go, and notes what it sent.
+// post is a send function that waits until the test permits it, and records the sent letters.
 type post struct {
 	let  chan error
 	mu   sync.Mutex
@@ -47,7 +47,7 @@ func (p *post) to(target string) [][]int {
 	return p.sent[target]
 }
 
-// letters puts each letter in order, without waiting for any, and returns what they end with.
+// letters puts each letter in order without waiting between them, and returns their results.
 func letters(t *testing.T, m *mailbox[int], target string, all ...[]int) <-chan error {
 	t.Helper()
 	ends := make(chan error, len(all))
@@ -84,7 +84,7 @@ func TestMailSharesSignalsInOrder(t *testing.T) {
 	m := newMailbox(0, p.send)
 	one := first(t, m, p, "a")
 	many := letters(t, m, "a", []int{1}, []int{2, 3}, []int{4})
-	other := first(t, m, p, "b") // another target waits for nobody
+	other := first(t, m, p, "b") // another target does not wait
 	for range 3 {
 		p.let <- nil
 	}
@@ -167,7 +167,7 @@ func TestMailOfACallerThatLeaves(t *testing.T) {
 	require.Equal(t, [][]int{{0}, {1}}, p.to("a"), "it is delivered all the same")
 }
 
-// The next signal to a target follows after a pause: what comes meanwhile waits and shares it.
+// The next signal to a target follows after a pause: letters that arrive during the pause wait and share this signal.
 func TestMailPausesBetweenSignals(t *testing.T) {
 	p := newPost()
 	m := newMailbox(time.Hour, p.send)
@@ -179,7 +179,7 @@ func TestMailPausesBetweenSignals(t *testing.T) {
 	require.Equal(t, [][]int{{0}}, p.to("a"))
 }
 
-// signalled notes the workflows that it is asked to signal.
+// signalled records the workflows that it is called to signal.
 type signalled struct {
 	Temporal
 	ids []string
@@ -199,7 +199,7 @@ func TestFactThatConfirmsIsNotSent(t *testing.T) {
 	require.Equal(t, []string{"nodegroup/edge"}, s.ids)
 }
 
-// Bounds are what a signal may just have: a hundred rows, and 256 KiB of all letters together.
+// A signal has at most a hundred rows, and 256 KiB for all its letters.
 func TestHowMuchTravelsTogether(t *testing.T) {
 	m := newMailbox(0, newPost().send)
 	for name, c := range map[string]struct {
@@ -228,8 +228,8 @@ func TestHowMuchTravelsTogether(t *testing.T) {
 	}
 }
 
-// A group hears of views at most twenty times a second, a provider of holds at once, and neither keeps a caller waiting
-// for more than ten seconds.
+// A group receives views at most twenty times a second, and a provider receives holds immediately. Neither keeps a
+// caller waiting longer than ten seconds.
 func TestHowOftenAnEntityIsSignalled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := &namespace{}
@@ -252,7 +252,7 @@ func TestHowOftenAnEntityIsSignalled(t *testing.T) {
 	})
 }
 
-// What cannot be written down is not sent.
+// A letter that cannot be encoded is not sent.
 func TestMailThatCannotBeWritten(t *testing.T) {
 	m := newMailbox(0, func(context.Context, string, []chan int) error { return nil })
 	require.Error(t, m.put(t.Context(), "a", make(chan int)))

@@ -46,8 +46,8 @@ func pinnedTo(build string) *workflow.WorkflowExecutionVersioningInfo {
 		DeploymentVersion: &deployment.WorkerDeploymentVersion{DeploymentName: "la", BuildId: build}}
 }
 
-// What is pinned to a version that has no worker is given up when two looks a minute apart show so, and none between
-// shows one.
+// A workflow pinned to a version without workers is orphaned when two checks a minute apart find no worker, and no
+// check between them finds one.
 func TestOrphans(t *testing.T) {
 	now := time.Unix(1_800_000_000, 0)
 	p := &polled{versioning: pinnedTo("1"), builds: []string{"1", "2"}}
@@ -80,7 +80,7 @@ func TestOrphans(t *testing.T) {
 	require.False(t, look(0, "1") || look(time.Hour, "1"), "an operator has moved it")
 }
 
-// Who polls is asked of Temporal: while it does not say, nothing is known of the workflow.
+// Temporal knows which versions have workers: while it does not answer, the status of the workflow is unknown.
 func TestOrphansWhenNobodyTellsWhoPolls(t *testing.T) {
 	p := &polled{versioning: pinnedTo("1"), err: errors.New("no answer")}
 	_, err := NewSingle(p, "", "", false).Status(t.Context(), "scale-out/a-t0-1")

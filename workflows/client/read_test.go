@@ -49,7 +49,7 @@ func packed(t *testing.T, snapshot any) *common.Payload {
 	return payload
 }
 
-// What a read that brings no snapshot means decides whether the group is started: see grpcserver's Refresh.
+// The kind of a failed read decides whether the group is started: see grpcserver's Refresh.
 func TestReadTellsWhatIsMissing(t *testing.T) {
 	snapshot := packed(t, fleet.Snapshot{Group: "gpu", Epoch: "e"})
 	const running = enums.WORKFLOW_EXECUTION_STATUS_RUNNING
@@ -80,8 +80,8 @@ func TestReadTellsWhatIsMissing(t *testing.T) {
 	require.Equal(t, "gpu", s.Group)
 }
 
-// A call has all the time that its caller has: the SDK would end it after half of it. It ends with its caller, and as
-// he does.
+// A call may use all the time of its caller; the SDK would end it after half of that time. It ends with its caller, and
+// with the caller's error.
 func TestACallTakesAllTheTimeThereIs(t *testing.T) {
 	var left time.Duration
 	waits := make(chan struct{})

@@ -11,8 +11,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// A trace begins with a call of Cluster Autoscaler, or with the start of a workflow that ends; it goes on with updates,
-// starts and activities, and a workflow makes no span, whose replay would make it again.
+// A trace begins with a call of Cluster Autoscaler, or with the start of a workflow that ends; it continues in updates,
+// starts and activities. A workflow itself creates no span, because its replay would create it again.
 func TestWhichSpansAreMade(t *testing.T) {
 	tracer := sdktrace.NewTracerProvider().Tracer("")
 	traced, span := tracer.Start(t.Context(), "a call")
@@ -57,8 +57,8 @@ func TestASpanAsText(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// An operation names the span that its caller is in, and so does a request for a hold: nothing else that a provider is
-// told makes anything.
+// An operation carries the span of its caller, and so does a request for a hold. No other message to a provider creates
+// an object, so no other one carries a span.
 func TestWhatCarriesTheSpan(t *testing.T) {
 	ctx, span := sdktrace.NewTracerProvider().Tracer("").Start(t.Context(), "a call")
 	defer span.End()

@@ -14,12 +14,12 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// refuser fails an entity's first tasks, as Temporal tells it, and notes the operations that it was sent.
+// refuser fails an entity's first tasks with the error that Temporal reports, and records the received operations.
 type refuser struct {
 	Temporal
 	fails  int
 	err    error
-	at     time.Time // its clock, as its answers tell it
+	at     time.Time // the entity's clock in its answers
 	sent   []fleet.Operation
 	traces []string
 	calls  [][]fleet.Call
@@ -52,8 +52,8 @@ func (a answered) Get(_ context.Context, out any) error {
 	return nil
 }
 
-// Temporal aborts an update whose workflow task failed: it changed nothing, the task is tried again, and CA would keep
-// its hands off the group for minutes if it were told.
+// Temporal aborts an update when its workflow task fails. The update has changed nothing and the task is retried, so CA
+// does not get this error; otherwise CA would back off from the group for minutes.
 func TestAnUpdateOutlivesAFailedTask(t *testing.T) {
 	r := &refuser{fails: 2, err: serviceerror.NewWorkflowNotReady("unexpected workflow task failure")}
 	c, err := NewGroups(r, "", "").Grow(t.Context(), "gpu", 1, 0, fleet.Position{})
@@ -75,7 +75,7 @@ func TestATaskThatKeepsFailingIsToldWhenTimeIsUp(t *testing.T) {
 	})
 }
 
-// A group that does not run is not one of size zero: the gRPC server tells both apart by these errors.
+// A group that does not run differs from a group of size zero: these errors show the difference to the gRPC server.
 func TestAnUpdateOfAGroupThatDoesNotRun(t *testing.T) {
 	r := &refuser{fails: 1, err: serviceerror.NewNotFound("workflow not found")}
 	_, err := NewGroups(r, "", "").Shrink(t.Context(), "gpu", 1, fleet.Position{})
@@ -84,7 +84,7 @@ func TestAnUpdateOfAGroupThatDoesNotRun(t *testing.T) {
 	require.ErrorIs(t, err, fleet.ErrUnavailable)
 }
 
-// What may have been done is not sent again by itself.
+// An update with an unknown outcome is not repeated automatically.
 func TestAnUnknownOutcomeIsNotSentAgain(t *testing.T) {
 	r := &refuser{fails: 1, err: context.DeadlineExceeded}
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)

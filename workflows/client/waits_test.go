@@ -17,7 +17,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// underWay are the activities that workflows have under way, by id; one that is not there is unknown.
+// underWay returns the pending activities of workflows, by workflow id; a workflow without an entry is unknown.
 type underWay struct {
 	Temporal
 	pending map[string][]*workflow.PendingActivityInfo
@@ -124,7 +124,7 @@ func TestWaitingInWords(t *testing.T) {
 	require.Empty(t, Waiting{Step: "Discover"}.String())
 }
 
-// That a peering cannot be looked at is told, unless it does not run.
+// A failed read of a peering is reported, except when the peering's workflow does not run.
 func TestWaitsForAPeeringThatCannotBeRead(t *testing.T) {
 	i := fleet.InstanceView{Name: "a-t0-1", Phase: fleet.Peering, Provider: "milan"}
 	_, err := NewGroups(unread{known: "scale-out/a-t0-1"}, "", "").Waits(t.Context(), i)
