@@ -16,8 +16,8 @@ import (
 
 const foreignNodes = 500
 
-// One CA loop asks NodeGroupForNode up to seven times for each foreign node, one call after the other, uncached. So
-// this is what a big cluster pays for us, beside an RPC over the same connection whose handler does nothing.
+// One CA loop calls NodeGroupForNode up to seven times for each foreign node, sequentially and uncached. The benchmark
+// therefore shows the cost for a large cluster, compared with an RPC on the same connection whose handler does nothing.
 func BenchmarkNodeGroupForNode(b *testing.B) {
 	f := newFake()
 	s := loaded(b, f, spec("cpu", 0, 100), spec("gpu", 0, 100))

@@ -6,7 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// What CA's log says of an option, and what decides between two.
+// A bid renders its text for CA's log, and compare decides between two bids.
 func TestBids(t *testing.T) {
 	b := bid{cost: 1.25, warm: 0.5, asked: 3, room: 4}
 	require.Equal(t, "costs 1.25 an hour, 75 % of it is used, 50 % over peerings that are there", b.String())

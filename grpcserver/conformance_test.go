@@ -10,8 +10,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// What every provider must do for CA holds of this one, over real ledgers: rules of the contract with CA that one RPC or
-// some show. What follows from our own ids, limits and workflows has tests of its own.
+// Every rule of the contract with CA that one RPC or several RPCs can show holds for this provider, over real ledgers.
+// Our own ids, limits and workflows have tests of their own.
 func TestConformance(t *testing.T) {
 	offered := func(f *fakeGroups) *Server {
 		m := &fakeMarket{}

@@ -18,8 +18,8 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// A caller without a certificate has one request of the expander under way, for two seconds at most, and all of them
-// together have three. A caller with a certificate is not counted.
+// A caller without a certificate may have one expander request under way, for at most two seconds, and all such callers
+// together three. A caller with a certificate does not count.
 func TestAnonymousCallersAreFew(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := &door{}

@@ -8,7 +8,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// What CA files under its error class OutOfResources: another group may have what this one lacks.
+// The codes that CA files under its error class OutOfResources: another group may have the missing capacity.
 func TestErrorClassOfEveryCode(t *testing.T) {
 	for _, code := range append(fleet.Codes, "Newer") {
 		want := int32(classOther)

@@ -105,7 +105,8 @@ func TestExpanderChooses(t *testing.T) {
 	}
 }
 
-// Options help different pods: what counts is the price of what is asked for. Of equal ones CA's next expander chooses.
+// Options help different pods, so the price of the requested pods decides. Among equal options CA's next expander
+// chooses.
 func TestExpanderComparesWhatOptionsBring(t *testing.T) {
 	m := &fakeMarket{}
 	m.nodes("milan", 5, 0.3)
@@ -174,7 +175,7 @@ func TestExpanderOverTLS(t *testing.T) {
 	requireCode(t, codes.Unavailable, err)
 }
 
-// It is served only when asked for.
+// The expander is served only with its option.
 func TestExpanderIsOffByDefault(t *testing.T) {
 	_, err := pickOption(t, dial(t, loaded(t, newFake(), specs("cpu")...), ServeOptions{}), optionOf(t, "cpu", 1, false))
 	requireCode(t, codes.Unimplemented, err)

@@ -14,21 +14,21 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/wait"
 )
 
-// fakeGroups is an honest in-memory Groups over real ledgers: what it acknowledges has happened, what it refuses has
-// not, and it commits nothing that its caller has given up. Knobs below.
+// fakeGroups is a correct in-memory Groups over real ledgers: an acknowledged operation has happened, a refused one has
+// not, and an operation whose caller has given up is not committed. The fields below change its behaviour.
 type fakeGroups struct {
 	mu     sync.Mutex
 	groups map[string]*fakeGroup
 	lives  map[string]int // how often each group was started
 
 	down       bool             // Temporal does not answer
-	failing    map[string]error // by group: what its reads and Configure answer
+	failing    map[string]error // by group: the error of its reads and of Configure
 	hangs      string           // a group whose reads get no answer before their caller gives up
 	slow       time.Duration    // of each Configure
 	slowRead   time.Duration    // of each Snapshot, which is of when it began
 	runningErr error
 	delay      time.Duration // of each mutation, before it commits
-	lose       lose          // what becomes of the next mutation's answer
+	lose       lose          // how the next mutation loses its answer
 	onGrow     func()
 	onBooked   func(fleet.Request) // called once, when the next mutation has run
 
@@ -41,16 +41,16 @@ type fakeGroups struct {
 type fakeGroup struct {
 	ledger *fleet.Ledger
 	snap   fleet.Snapshot
-	exists []fleet.Found // what its recovery finds
+	exists []fleet.Found // the objects that its recovery finds
 	silent bool          // it publishes nothing
 
 	refused map[int]fleet.Refusal // by the last operation, of its calls
 }
 
-// lose says how the next mutation loses its answer; the zero value loses nothing.
+// lose describes how the next mutation loses its answer; the zero value loses nothing.
 type lose struct {
 	active bool
-	booked bool          // it runs at once; else it never runs, or late
+	booked bool          // it runs immediately; else it never runs, or late
 	late   time.Duration // it runs after this long
 }
 
@@ -79,7 +79,7 @@ func (f *fakeGroups) published(group string) fleet.Snapshot {
 	return f.groups[group].snap
 }
 
-// runs are the groups that run, ended those that were closed.
+// runs returns the running groups, ended the closed ones.
 func (f *fakeGroups) runs() []string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -251,7 +251,7 @@ func (f *fakeGroups) once(ctx context.Context, verb fleet.Verb, group string, r 
 	return at, err
 }
 
-// retry asks a group that is recovering again until ctx ends, as the client does.
+// retry repeats a call while the group recovers, until ctx ends, as the client does.
 func (f *fakeGroups) retry(ctx context.Context, once func() (fleet.Position, error)) (fleet.Position, error) {
 	for {
 		f.mu.Lock()
@@ -273,7 +273,7 @@ func (g *fakeGroup) operate(verb fleet.Verb, r fleet.Request) (fleet.Position, e
 	g.recover()
 	now := time.Now()
 	at := now
-	if verb == fleet.Grow && !now.After(r.Operation.GiveUpAt) { // one that is given up is judged by the present time
+	if verb == fleet.Grow && !now.After(r.Operation.GiveUpAt) { // an abandoned call is judged by the present time
 		at = began(g.ledger.Epoch)
 	}
 	var err error
@@ -290,8 +290,8 @@ func (g *fakeGroup) operate(verb fleet.Verb, r fleet.Request) (fleet.Position, e
 	return g.ledger.Receipt(now).Position, nil
 }
 
-// began is the second that the epoch names. What is booked in it has the epoch in its name, so that tests know the names
-// before.
+// began returns the second that the epoch names. Instances booked in this second have the epoch in their names, so that
+// tests can predict the names.
 func began(epoch string) time.Time {
 	second, err := strconv.ParseInt(epoch, 36, 64)
 	if err != nil {
@@ -300,7 +300,7 @@ func began(epoch string) time.Time {
 	return time.Unix(second, 0)
 }
 
-// recover ends a recovery whose epoch's second is over.
+// recover ends a recovery after the second of its epoch.
 func (g *fakeGroup) recover() {
 	if !g.ledger.Recovering {
 		return

@@ -57,7 +57,7 @@ func requests(f *testing.F) map[string][]proto.Message {
 	}
 }
 
-// Whatever bytes come, in either wire generation: no call panics, and what goes wrong is the caller's fault.
+// For any bytes, in both wire generations, no call panics, and a failure is the caller's fault.
 func FuzzCalls(f *testing.F) {
 	methods := protos.CloudProvider_ServiceDesc.Methods
 	seeds := requests(f)
@@ -98,7 +98,7 @@ func FuzzCalls(f *testing.F) {
 	})
 }
 
-// The expander answers with options that it was asked about, and with at least one of them: CA scales nothing otherwise.
+// The expander returns at least one of the options in its request: with none, CA would scale nothing.
 func FuzzExpander(f *testing.F) {
 	for _, options := range [][]*expanderprotos.Option{
 		nil, {optionOf(f, "cpu", 1, false, "1")}, {optionOf(f, "cpu", 2, true, "1", "2"), optionOf(f, "other", 1, true)},

@@ -99,7 +99,7 @@ func (b *buyer) take(g fleet.GroupSpec, e *fleet.Entry) {
 	})
 }
 
-// less is what is left when a node has been taken; the test fails when there is not enough.
+// less returns the free resources after one node is subtracted; the test fails when they are insufficient.
 func less(t *testing.T, free, shape corev1.ResourceList) corev1.ResourceList {
 	left := free.DeepCopy()
 	for name, each := range shape {

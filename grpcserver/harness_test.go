@@ -64,7 +64,7 @@ func dial(t testing.TB, s *Server, o ServeOptions) *grpc.ClientConn {
 	return conn
 }
 
-// dialTo connects to who serves over memory.
+// dialTo connects to a server that listens in memory.
 func dialTo(t testing.TB, listener *bufconn.Listener) *grpc.ClientConn {
 	t.Helper()
 	conn, err := grpc.NewClient("passthrough:///bufconn", grpc.WithTransportCredentials(insecure.NewCredentials()),

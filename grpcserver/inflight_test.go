@@ -10,7 +10,7 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// during has the next Grow wait, before it books, until what has been done.
+// during runs a function while the next Grow waits before its booking.
 func during(f *fakeGroups, what func()) {
 	f.set(func(f *fakeGroups) {
 		f.onGrow = func() {
@@ -20,8 +20,7 @@ func during(f *fakeGroups, what func()) {
 	})
 }
 
-// A group that is removed while it grows is not empty: to close its workflow then would leave the new instance to
-// nobody.
+// A group that is removed while it grows is not empty: closing its workflow would abandon the new instance.
 func TestGroupRemovedWhileItGrows(t *testing.T) {
 	f := newFake()
 	c, _, config := reloading(t, f, spec("cpu", 0, 5), spec("gpu", 0, 5))
@@ -45,7 +44,7 @@ func TestGroupRemovedBeforeItGrows(t *testing.T) {
 		require.NoError(t, d.increase(time.Second, 1))
 
 		g := s.roster.Load().byID["cpu"]
-		require.True(t, g.turn.TryAcquire(1)) // somebody else's mutation
+		require.True(t, g.turn.TryAcquire(1)) // another caller's mutation
 		waiting := make(chan error, 1)
 		go func() { waiting <- d.increase(5*time.Second, 1) }()
 		synctest.Wait()
@@ -57,7 +56,7 @@ func TestGroupRemovedBeforeItGrows(t *testing.T) {
 	})
 }
 
-// Growth that began while there were no limits counts, too.
+// Growth that began before the limits existed counts against them, too.
 func TestLimitsThatComeWhileAGroupGrows(t *testing.T) {
 	f := newFake()
 	c, _, config := reloading(t, f, spec("cpu", 0, 5), spec("gpu", 0, 5))

@@ -101,7 +101,7 @@ func TestNewRefuses(t *testing.T) {
 	}
 }
 
-// What no group could book is not asked of one.
+// An increase that no group can book is refused without a call to a group.
 func TestIncreaseByNothingAsksNobody(t *testing.T) {
 	f := newFake()
 	d := direct{t, loaded(t, f, spec("cpu", 0, 5))}

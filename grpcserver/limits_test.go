@@ -48,14 +48,14 @@ func TestLimitsBindAllGroups(t *testing.T) {
 			require.Equal(t, 1, f.called("grow"), "nothing was asked of the group")
 			require.NoError(t, c.increase("gpu", 2))
 
-			// What no longer counts makes room.
+			// A deleted instance no longer counts and makes room.
 			require.NoError(t, c.remove("cpu", c.ids("cpu")...))
 			require.NoError(t, c.increase("gpu", 3))
 		})
 	}
 }
 
-// CA is told a max that the limits leave room for, so that it does not ask for what would be refused and back off.
+// The max that CA sees has room within the limits, so that CA does not request a refused size and back off.
 func TestLimitsShowInMax(t *testing.T) {
 	c, _ := limited(t, newFake(), Limits{Nodes: ptr.To(5)}, spec("cpu", 0, 10), spec("gpu", 0, 2),
 		spec("min", 1, 10))
@@ -72,7 +72,7 @@ func TestLimitsShowInMax(t *testing.T) {
 	require.Equal(t, "4 2 4", most())
 }
 
-// CA splits a scale-out between groups of one balancing label: what it plans for all of them is not refused.
+// CA splits a scale-out between groups of one balancing label: its plan for all of these groups is not refused.
 func TestLimitsAreSharedByGroupsThatBalance(t *testing.T) {
 	full := balancing("full", "web")
 	full.Max = 1
@@ -114,7 +114,7 @@ func TestLimitsHoldUnderConcurrency(t *testing.T) {
 	require.Equal(t, 10, sum)
 }
 
-// While it cannot be told what is counted, nothing grows.
+// While the number of counted instances is unknown, no group grows.
 func TestLimitsNeedFullKnowledge(t *testing.T) {
 	f := newFake()
 	s, err := New(Options{Groups: f, Specs: specs("cpu", "gpu"), Limits: Limits{Nodes: ptr.To(5)}, Logger: quiet})

@@ -102,7 +102,7 @@ func TestMetricsTellWhatTheViewHas(t *testing.T) {
 	require.NotContains(t, strings.Join(lines, "\n"), "cpu-t0-", "no instance is a label")
 }
 
-// What is not known is absent, not zero.
+// Unknown values are absent, not zero.
 func TestMetricsBeforeTheFirstSnapshot(t *testing.T) {
 	f := newFake()
 	f.down = true
@@ -178,7 +178,8 @@ func TestMetricsTellOfAShortProvisionTime(t *testing.T) {
 		`group_provision_time_short{group="gpu"} 0`)
 }
 
-// A group whose workflow does not take its config keeps the old one, and that is seen; the others are not concerned.
+// A group whose workflow does not accept its config keeps the old one, and the metrics show that; the remaining groups
+// are not affected.
 func TestMetricsTellOfAGroupThatIsUnavailable(t *testing.T) {
 	f := newFake()
 	s := loaded(t, f, specs("cpu", "gpu")...)
@@ -192,7 +193,7 @@ func TestMetricsTellOfAGroupThatIsUnavailable(t *testing.T) {
 	has(t, scrape(t, m), `group_unavailable{group="cpu"} 0`)
 }
 
-// A scrape must not wait for whoever reads a config or asks Temporal.
+// A scrape must not wait while a config is read or Temporal is called.
 func TestMetricsTakeNoLock(t *testing.T) {
 	s := loaded(t, newFake(), specs("cpu")...)
 	s.reloading.Lock()

@@ -18,7 +18,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/testkit"
 )
 
-// secondGeneration is what CA sends from 1.35 on.
+// secondGeneration returns the options in the encoding of CA 1.35 and later.
 func secondGeneration(t *testing.T, d time.Duration) *protos.NodeGroupAutoscalingOptions {
 	t.Helper()
 	return optionsOf(t, durationpb.New(d))
@@ -35,7 +35,7 @@ func optionsOf(t *testing.T, d *durationpb.Duration) *protos.NodeGroupAutoscalin
 	return o
 }
 
-// CA tells how long it waits for a node; the answer is always Unimplemented, so that its flags hold.
+// CA sends the time that it waits for a node; the answer is always Unimplemented, so that its flags apply.
 func TestProvisionTimeOfCA(t *testing.T) {
 	f, logs := newFake(), &testkit.Buffer{}
 	short := spec("cpu", 0, 5)

@@ -34,7 +34,7 @@ func appendTimes(t testing.TB, raw []byte, start, end protowire.Number) []byte {
 	return raw
 }
 
-// nodePrices asks in both generations, which must agree.
+// nodePrice requests the price in both generations, which must agree.
 func (c client) nodePrice(group string) (float64, error) {
 	c.t.Helper()
 	node := &protos.ExternalGrpcNode{Name: "template", Labels: map[string]string{fleet.LabelGroup: group}}
@@ -96,7 +96,7 @@ func TestPrices(t *testing.T) {
 	require.True(t, gpu > whole && !math.IsInf(gpu, 0))
 }
 
-// A group of larger nodes says how many times an offer's price they cost, to both of CA's expanders.
+// A group of larger nodes multiplies an offer's price by its factor, in the answers to both of CA's expanders.
 func TestPriceFactor(t *testing.T) {
 	f, m := newFake(), &fakeMarket{}
 	m.nodes("milan", 8, 0.5)
@@ -116,7 +116,7 @@ func TestPriceFactor(t *testing.T) {
 	require.InDelta(t, 3.5, cost, 1e-9)
 }
 
-// Where an offer has prices by resource, a node costs what its shape does, whatever the factor of its group.
+// Where an offer has prices by resource, a node costs the price of its shape, regardless of its group's factor.
 func TestPricesByResource(t *testing.T) {
 	f, m := newFake(), &fakeMarket{}
 	m.nodes("milan", 8, 0)
@@ -185,7 +185,7 @@ func TestPriceOfNothing(t *testing.T) {
 	requireCode(t, codes.InvalidArgument, err)
 }
 
-// Groups whose shape weighs nothing say nothing of what a unit of weight costs.
+// Groups whose shape has no weight do not affect the price of a unit of weight.
 func TestPriceBesideWeightlessGroups(t *testing.T) {
 	weightless := spec("pods", 0, 5)
 	weightless.Shape = corev1.ResourceList{corev1.ResourcePods: resource.MustParse("110")}
@@ -196,8 +196,8 @@ func TestPriceBesideWeightlessGroups(t *testing.T) {
 	}
 }
 
-// Nodes cost what the places cost that they take, from the cheapest on; those that have none cost as much as the
-// dearest, and a place without a price what its resources weigh.
+// Nodes cost the prices of the places that they take, from the cheapest one; nodes without a place cost as much as the
+// most expensive place, and a place without a price costs the weight of its resources.
 func TestWhatManyNodesCost(t *testing.T) {
 	s := loaded(t, newFake(), spec("cpu", 0, 10))
 	g, weight := s.roster.Load().list[0], Weight(spec("cpu", 0, 10).Shape)

@@ -10,7 +10,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// CA logs one line of each group in each loop: it says what CA's own figures do not.
+// CA logs one line about each group in each loop, so the line contains the facts that CA's own figures lack.
 func TestDebugSaysHowAGroupIs(t *testing.T) {
 	running, creating := fleet.InstanceView{State: fleet.StateRunning}, fleet.InstanceView{State: fleet.StateCreating}
 	instances := []fleet.InstanceView{running, running, running, creating, creating, {State: fleet.StateDeleting}}

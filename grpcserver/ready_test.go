@@ -14,8 +14,9 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// A server is ready once its groups were read and a worker polls their task queue, and says which of the two is
-// missing. It stays ready while Temporal reports no worker for less than a minute, and while nobody knows.
+// A server is ready when its groups have been read and a worker polls their task queue; the error names the missing
+// part. It stays ready while Temporal reports no worker for less than a minute, and while the number of workers is
+// unknown.
 func TestWhenAServerIsReady(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var why, unknown atomic.Pointer[problem]
@@ -63,8 +64,8 @@ func TestWhenAServerIsReady(t *testing.T) {
 	})
 }
 
-// A server that Cluster Autoscaler has never called reads the config by itself: a change-over in the middle of a loop
-// must find the groups with which the loop has begun.
+// A server that Cluster Autoscaler has never called reads the config on its own: after a failover in the middle of a
+// loop, CA must find the groups with which the loop began.
 func TestReplicaThatWasNeverCalledFollowsTheConfig(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFake()
@@ -87,7 +88,7 @@ func TestReplicaThatWasNeverCalledFollowsTheConfig(t *testing.T) {
 	})
 }
 
-// A first start of hundreds of groups starts a few of them at a time, and all of them in the end.
+// The first start of hundreds of groups starts a few concurrently, and all in the end.
 func TestFirstStartIsStaggered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFake()

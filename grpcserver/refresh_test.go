@@ -147,7 +147,7 @@ func TestRefreshConfiguresOnlyWhatItKnows(t *testing.T) {
 	}
 }
 
-// The error travels in a header: it names some groups, counts the others, and tells the first one's reason.
+// The error travels in a header: it names some groups, counts the rest, and contains the reason of the first one.
 func TestSummaryIsBound(t *testing.T) {
 	var list []*group
 	var errs []error
@@ -167,7 +167,7 @@ func TestSummaryIsBound(t *testing.T) {
 	require.ErrorContains(t, summary(list[1:22], errs[1:22]), ", g20 and 1 more: g01: ")
 }
 
-// Calls of Refresh that overlap share their reads, and each sees what was booked before it came.
+// Concurrent calls of Refresh share their reads, and each call sees every operation that was booked before the call.
 func TestRefreshesThatOverlapShareReads(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFake()
@@ -199,7 +199,7 @@ func TestRefreshWaitsForAnothersReadNoLongerThanForItsOwn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFake()
 		d := direct{t, loaded(t, f, spec("cpu", 0, 5), spec("gpu", 0, 5))}
-		require.True(t, d.s.roster.Load().byID["cpu"].reading.TryAcquire(1)) // somebody reads
+		require.True(t, d.s.roster.Load().byID["cpu"].reading.TryAcquire(1)) // another caller reads
 		_, err := f.Grow(t.Context(), "gpu", 1, 0, fleet.Position{})
 		require.NoError(t, err)
 		began := time.Now()
@@ -233,7 +233,7 @@ func (c *configured) Snapshot(ctx context.Context, group string) (fleet.Snapshot
 	return snap, err
 }
 
-// Why a group does not take its config is told in whole: why it could not be read, and what came of configuring it.
+// The reason why a group does not take its config is complete: the error of the read and the error of Configure.
 func TestWhyAGroupIsNotConfigured(t *testing.T) {
 	ended := fmt.Errorf("nodegroup/cpu %w: %w", fleet.ErrNotRunning, fleet.ErrUnavailable)
 	for name, c := range map[string]struct {
@@ -264,7 +264,7 @@ func TestWhyAGroupIsNotConfigured(t *testing.T) {
 	}
 }
 
-// That Temporal answers no read in time says nothing against a group: CA ends its loop.
+// When Temporal answers no read in time, no group is at fault: Refresh fails, and CA ends its loop.
 func TestTemporalThatHangsFailsRefresh(t *testing.T) {
 	bubble(t, func(t *testing.T, d direct, f *fakeGroups) {
 		f.set(func(f *fakeGroups) { f.hangs = "cpu" })

@@ -16,7 +16,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// idle is a group with ten Ready instances, whose bookings take 600 ms, and what deletes one of them within a time.
+// idle returns a group with ten Ready instances whose bookings take 600 ms, and a function that deletes one instance
+// within a time.
 func idle(t *testing.T) (f *fakeGroups, s *Server, remove func(n int, within time.Duration) error) {
 	t.Helper()
 	f = newFake()
@@ -62,7 +63,7 @@ func TestTenDeletionsTakeTwoBookings(t *testing.T) {
 	})
 }
 
-// A call that is given up while it waits is left out, and the others are booked.
+// A call whose caller gives up while it waits is left out, and the other waiting calls are booked.
 func TestDeletionThatWasGivenUpIsLeftOut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f, _, remove := idle(t)
@@ -76,7 +77,7 @@ func TestDeletionThatWasGivenUpIsLeftOut(t *testing.T) {
 	})
 }
 
-// A call with a short deadline does not shorten the time of the others: it is booked by itself.
+// A call with a short deadline does not shorten the time of other calls: it is booked separately.
 func TestDeletionsOfDifferentDeadlinesAreBookedApart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f, _, remove := idle(t)
@@ -167,7 +168,8 @@ func TestDeletionsWhoseAnswerIsLost(t *testing.T) {
 	})
 }
 
-// Each call of a booking whose outcome is unknown is told so, and the group is dirty until it is known.
+// When the outcome of a booking is unknown, each of its calls gets this error, and the group is dirty until a read
+// shows the outcome.
 func TestDeletionsOfAnUnknownOutcome(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f, s, remove := idle(t)

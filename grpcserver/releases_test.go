@@ -37,7 +37,7 @@ type replay struct {
 	named  map[string][]byte // the bytes that a file calls by name
 }
 
-// What each release of CA calls in which order, and in which wire generation. See testdata/releases/README.md.
+// Each release of CA makes its calls in this order and in this wire generation. See testdata/releases/README.md.
 func TestReleases(t *testing.T) {
 	files, err := filepath.Glob("testdata/releases/*.txt")
 	require.NoError(t, err)
@@ -81,8 +81,8 @@ func namedBytes(t *testing.T) map[string][]byte {
 	return map[string][]byte{"template": node, "pod": raw}
 }
 
-// happens is what becomes of instances between calls: `ready cpu-t0-1`, `failed cpu-t0-2 NoCapacity`, or `gone
-// cpu-t0-1`, which was given back.
+// happens changes an instance between calls: `ready cpu-t0-1`, `failed cpu-t0-2 NoCapacity`, or `gone cpu-t0-1`, after
+// its deletion.
 func (r replay) happens(what []string, where string) {
 	r.t.Helper()
 	require.GreaterOrEqual(r.t, len(what), 2, where)

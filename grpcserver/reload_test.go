@@ -54,7 +54,7 @@ func retired(s *Server) (ids []string) {
 	return ids
 }
 
-// kept says by group why its configured shape, labels or taints are not in force.
+// kept returns, by group, why its configured shape, labels or taints are not in force.
 func kept(s *Server) map[string]string {
 	why := map[string]string{}
 	for _, g := range s.roster.Load().list {
@@ -80,7 +80,7 @@ func (c *fakeConfig) options(g Groups, specs ...fleet.GroupSpec) Options {
 	return Options{Groups: g, Specs: specs, Version: "v1", Reload: c.reload, Logger: quiet}
 }
 
-// reloading is a loaded server whose config a test changes, and CA's view of it.
+// reloading returns CA's client of a loaded server, the server, and its config, which a test changes.
 func reloading(t *testing.T, g Groups, specs ...fleet.GroupSpec) (client, *Server, *fakeConfig) {
 	t.Helper()
 	config := &fakeConfig{}
@@ -292,7 +292,7 @@ func TestRemovedGroupIsServedUntilItIsEmpty(t *testing.T) {
 	require.NoError(t, c.increase("gpu", 2))
 }
 
-// What status is to say of a group and the group cannot be told is logged, and told by the next Refresh.
+// A failed update of a group's config message for status is logged, and the next Refresh repeats it.
 func TestNoticeThatCannotBeToldIsToldLater(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f, config := newFake(), &fakeConfig{}
@@ -371,7 +371,7 @@ func TestRemovedGroupIsFoundLater(t *testing.T) {
 	requireRetired(t, again, "gpu", 1)
 }
 
-// An empty one that keeps peerings ready is ended, or it would for ever.
+// An empty removed group that keeps peerings ready is ended; otherwise it would keep them without end.
 func TestRemovedGroupWithStandbysIsEndedAfterARestart(t *testing.T) {
 	f := newFake()
 	reloading(t, f, spec("cpu", 0, 5), spec("idle", 0, 5))
@@ -384,7 +384,7 @@ func TestRemovedGroupWithStandbysIsEndedAfterARestart(t *testing.T) {
 	require.Len(t, again.groups(), 1)
 }
 
-// While nobody knows what is offered, a group that the offers make is missing from the config and yet not removed.
+// While the offers are unknown, a group that is derived from offers is missing from the config, and is not removed.
 func TestNoGroupEndsWhileOffersAreUnknown(t *testing.T) {
 	f, m := newFake(), &fakeMarket{unknown: true}
 	_, _, config := reloading(t, f, spec("cpu", 0, 5), spec("l-milan", 0, 5))
@@ -414,7 +414,7 @@ func TestNoGroupEndsWhileOffersAreUnknown(t *testing.T) {
 	require.Equal(t, []string{"l-milan"}, f.ended(), "now it is removed")
 }
 
-// The index of what runs lags behind: a group that has ended there hides none of those after it.
+// The index of running workflows lags: an ended group in it does not hide the removed groups after it.
 func TestEndedGroupHidesNoRemovedOne(t *testing.T) {
 	f := newFake()
 	c, _, _ := reloading(t, f, spec("cpu", 0, 5), spec("gpu", 0, 5))
@@ -448,7 +448,7 @@ func TestRemovedGroupThatTheIndexShowsLate(t *testing.T) {
 	requireRetired(t, again, "gpu", 2)
 }
 
-// When it cannot be told which groups run, the configured ones are served all the same; but limits cannot be kept.
+// When the list of running groups cannot be read, the configured groups are served, but limits refuse growth.
 func TestUnknownWhichGroupsRun(t *testing.T) {
 	f := newFake()
 	c, _, _ := reloading(t, f, spec("gpu", 0, 5))

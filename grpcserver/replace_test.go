@@ -72,7 +72,8 @@ func TestChangedTemplateOfADerivedGroup(t *testing.T) {
 	require.Empty(t, retired(s))
 }
 
-// One without instances begins anew at once, although it had some: CA forgets a group that is not listed.
+// A group without instances is replaced immediately, although it had instances before: CA forgets a group that is not
+// listed.
 func TestChangedTemplateOfAnEmptyDerivedGroup(t *testing.T) {
 	f := newFake()
 	c, _, config := deriving(t, f, spec("cpu", 0, 5), labelled("north", 5))
@@ -88,7 +89,7 @@ func TestChangedTemplateOfAnEmptyDerivedGroup(t *testing.T) {
 	require.NoError(t, c.increase("l-milan", 1))
 }
 
-// A label that changes back ends the retirement; an offer that ends meanwhile leaves nothing to begin anew.
+// A label that changes back ends the retirement. When its offer ends during the retirement, the group is not replaced.
 func TestChangedTemplateThatChangesBack(t *testing.T) {
 	f := newFake()
 	c, s, config := deriving(t, f, spec("cpu", 0, 5), labelled("north", 5))
@@ -114,7 +115,7 @@ func TestChangedTemplateThatChangesBack(t *testing.T) {
 	require.NotContains(t, c.groups(), "l-milan")
 }
 
-// The same holds when the label changed while no server looked, and when another server has done all of it.
+// The same holds when the label changed while no server ran, and when another server has completed the replacement.
 func TestChangedTemplateOfADerivedGroupOverARestart(t *testing.T) {
 	f := newFake()
 	c, _, _ := deriving(t, f, spec("cpu", 0, 5), labelled("north", 5))

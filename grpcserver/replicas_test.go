@@ -15,8 +15,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// Two replicas, CA talks to one of them. The other has not been asked since the config changed, and must not put the
-// old one in force again: the two would undo each other's work for ever.
+// Two replicas run, and CA calls only the first. The second one has not been called since the config changed, and must not
+// apply the old config again: the replicas would then undo each other's changes without end.
 func TestReplicaThatCADoesNotCallChangesNothing(t *testing.T) {
 	f := newFake()
 	c, _, config := reloading(t, f, specs("cpu", "gpu")...)
@@ -59,7 +59,8 @@ func TestReplicaThatTakesOverFindsRemovedGroups(t *testing.T) {
 	requireRetired(t, again, "gpu", 2)
 }
 
-// So is one that came and went while this replica, which had found all that ran, saw the same config before and after.
+// A group that was added and removed on the first replica is found, too, although this replica had found all running groups and
+// saw the same config before and after.
 func TestReplicaThatTakesOverLooksAgainWhatRuns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f, config := newFake(), &fakeConfig{}
@@ -81,7 +82,7 @@ func TestReplicaThatTakesOverLooksAgainWhatRuns(t *testing.T) {
 	})
 }
 
-// What CA has learnt of the group's nodes through the first replica holds for the second one, too.
+// The template that CA has learnt through the first replica stays in force on the second one.
 func TestReplicaThatTakesOverKeepsTheTemplateInForce(t *testing.T) {
 	f := newFake()
 	c, _, config := reloading(t, f, specs("cpu")...)
@@ -101,7 +102,7 @@ func TestReplicaThatTakesOverKeepsTheTemplateInForce(t *testing.T) {
 	require.Empty(t, kept(other))
 }
 
-// A new replica starts what does not run, also before CA calls it: it is not ready otherwise.
+// A new replica starts the missing groups before CA calls it: it is not ready otherwise.
 func TestNewReplicaStartsWhatDoesNotRun(t *testing.T) {
 	f := newFake()
 	s := loaded(t, f, specs("cpu")...)
@@ -114,8 +115,8 @@ func TestNewReplicaStartsWhatDoesNotRun(t *testing.T) {
 	require.Equal(t, fleet.Snapshot{}.Target, f.target("cpu"))
 }
 
-// CA changes over to the standby in the middle of a loop and asks for a group that was added since. An error would end
-// the loop and clear CA's scale-down timers.
+// CA fails over to the standby in the middle of a loop and uses a group that was added since. An error would end the
+// loop and clear CA's scale-down timers.
 func TestStandbyKnowsAGroupThatWasAddedMeanwhile(t *testing.T) {
 	f := newFake()
 	c, _, config := reloading(t, f, specs("cpu")...)
@@ -129,7 +130,7 @@ func TestStandbyKnowsAGroupThatWasAddedMeanwhile(t *testing.T) {
 	require.Equal(t, 2, standby.target("gpu"))
 }
 
-// A standby takes a changed config by itself; the server that CA calls changes nothing between two Refreshes.
+// A standby takes a changed config on its own; the server that CA calls changes nothing between two Refreshes.
 func TestStandbyTakesAChangedConfig(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f, config := newFake(), &fakeConfig{}

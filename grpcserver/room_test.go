@@ -13,7 +13,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// fakeMarket is what the providers offer. A server reads it whenever it likes: change it by nodes and set.
+// fakeMarket holds the providers' offers. A server reads it at any time: change it by nodes and set.
 type fakeMarket struct {
 	mu sync.Mutex
 	market.Market
@@ -69,7 +69,7 @@ func (c client) max(group string) int {
 	return int(c.groups()[group].GetMaxSize())
 }
 
-// CA is told no more than can be had: it takes what cannot be had for a failure and backs off.
+// The max that CA sees is the available capacity: CA treats a request for more as a failure and backs off.
 func TestMaxIsWhatIsOffered(t *testing.T) {
 	f, m := newFake(), &fakeMarket{}
 	m.nodes("milan", 2, 1)
@@ -96,7 +96,7 @@ func TestMaxIsWhatIsOffered(t *testing.T) {
 	require.Equal(t, 6, c.max("cpu"))
 }
 
-// An offer in another currency is no room, and no price: it is counted, so that somebody asks why.
+// An offer in another currency adds no room and no price: a metric counts it, so that operators see the cause.
 func TestOffersInAnotherCurrency(t *testing.T) {
 	f, m := newFake(), &fakeMarket{}
 	m.nodes("milan", 2, 1)
@@ -115,7 +115,7 @@ func TestOffersInAnotherCurrency(t *testing.T) {
 	has(t, scrape(t, NewMetrics(s)), "offers_in_another_currency 0")
 }
 
-// Groups that could use the same room are each told all of it, until others wait for places in it.
+// Each group that can use a room sees the whole room, until instances of other groups wait for places in it.
 func TestRoomIsShared(t *testing.T) {
 	f, m := newFake(), &fakeMarket{}
 	m.nodes("milan", 7, 1)
@@ -129,7 +129,7 @@ func TestRoomIsShared(t *testing.T) {
 		"5 are left, and the two groups get equal parts, rounded up")
 }
 
-// CA splits a scale-out between groups of one balancing label: together they are told of no more than there is.
+// CA splits a scale-out between groups of one balancing label: together they see no more than the existing room.
 func TestRoomIsSharedByGroupsThatBalance(t *testing.T) {
 	f, m := newFake(), &fakeMarket{}
 	m.nodes("milan", 5, 1)
@@ -137,8 +137,7 @@ func TestRoomIsSharedByGroupsThatBalance(t *testing.T) {
 	require.Equal(t, []int{3, 3, 5, 5}, []int{c.max("a"), c.max("b"), c.max("c"), c.max("d")})
 }
 
-// Groups of different shapes that use the same room are each told of theirs: four small nodes take the place of a large
-// one.
+// Groups of different shapes see the same room in their own shape: four small nodes take the place of a large one.
 func TestRoomOfEachShape(t *testing.T) {
 	f, m := newFake(), &fakeMarket{}
 	m.nodes("milan", 9, 1) // of the small shape
@@ -211,7 +210,7 @@ func balancing(id, value string) fleet.GroupSpec {
 	return s
 }
 
-// The market shows a hold some seconds after the group knows of it.
+// The market shows a hold some seconds after the group has it.
 func TestRoomOfInstancesTheMarketDoesNotShowYet(t *testing.T) {
 	g := newGroup(&terms{spec: spec("cpu", 0, 10)})
 	instances := []fleet.InstanceView{
@@ -227,7 +226,7 @@ func TestRoomOfInstancesTheMarketDoesNotShowYet(t *testing.T) {
 	require.Zero(t, free.Cmp(resource.MustParse("12")), "one hold is seen, one is not: %s", free.String())
 }
 
-// A group that could not be read yet takes no place from the others.
+// A group that could not be read yet takes no place from other groups.
 func TestUnreadGroupTakesNoPlace(t *testing.T) {
 	f, m := newFake(), &fakeMarket{}
 	m.nodes("milan", 2, 1)
@@ -259,8 +258,8 @@ func TestGroupsThatCannotGrowShareNothing(t *testing.T) {
 	}
 }
 
-// Of an offer is left what it shows to be free, and no more than what our groups' instances leave of it; one that shows
-// nothing of what is free has what they leave.
+// The rest of an offer is its published free capacity, but at most its capacity without our groups' instances. An offer
+// without a published free capacity has the latter.
 func TestWhatIsLeftOfAnOffer(t *testing.T) {
 	shape := spec("cpu", 0, 10).Shape
 	g := newGroup(&terms{spec: spec("cpu", 0, 10)})

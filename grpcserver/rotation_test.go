@@ -16,9 +16,9 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/testkit"
 )
 
-// S35: while clients call, certificates and the authority of both sides are exchanged, as a rotation does it without a
-// gap: first both authorities are trusted, then the certificates are those of the new one, then the old one goes. No
-// call fails, on connections that stay and on new ones, and no half of an exchange is read.
+// S35: while clients call, the certificates and authorities of both sides are rotated without a gap: first both
+// authorities are trusted, then the certificates come from the new one, then the old one is removed. No call fails, on
+// existing and on new connections, and no half-completed exchange is read.
 func TestS35RotationUnderLoad(t *testing.T) {
 	was, will := testkit.NewAuthority(t), testkit.NewAuthority(t)
 	server := testkit.NewMount(t, was.Issue(t, numbered(1)).Secret(t, was))

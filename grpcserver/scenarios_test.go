@@ -15,12 +15,12 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// What the contract with CA says of single RPCs, by its numbers there, beyond the rules of TestConformance.
+// The rules of the contract with CA about single RPCs, by their numbers there, beyond the rules of TestConformance.
 
 func TestS2GroupHasTheLastWord(t *testing.T) {
 	f := newFake()
 	d := direct{t, loaded(t, f, spec("cpu", 0, 3))}
-	// Another replica of this server has grown the group meanwhile: the view knows nothing of it.
+	// Another replica of this server has grown the group since: the view does not show it.
 	_, err := f.Grow(t.Context(), "cpu", 3, 0, fleet.Position{})
 	require.NoError(t, err)
 	requireCode(t, codes.OutOfRange, d.increase(time.Second, 1))
@@ -58,7 +58,7 @@ func TestS3ImpatientCallers(t *testing.T) {
 	})
 }
 
-// Labels and names say nothing; what was given back is nobody's.
+// Labels and names do not identify a group; a released node belongs to none.
 func TestS4NodeGroupForNode(t *testing.T) {
 	f := newFake()
 	c := newClient(t, loaded(t, f, spec("cpu", 1, 5), spec("gpu", 0, 2)))
@@ -92,7 +92,7 @@ func TestS4NodeGroupForNode(t *testing.T) {
 	}
 }
 
-// With the store down, only Refresh fails; reads go on from the last snapshot, mutations change nothing.
+// With the store down, only Refresh fails; reads continue from the last snapshot, and mutations change nothing.
 func TestS34StoreDown(t *testing.T) {
 	f := newFake()
 	c := newClient(t, loaded(t, f, spec("cpu", 0, 5), spec("gpu", 0, 5)))

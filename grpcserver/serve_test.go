@@ -79,7 +79,7 @@ func TestLogLines(t *testing.T) {
 	require.NotContains(t, logs.String(), "GetOptions")
 }
 
-// When its context ends, the server lets a running RPC finish, but not for ever.
+// When its context ends, the server lets a running RPC finish, within a limit.
 func TestStopsGracefully(t *testing.T) {
 	for name, tc := range map[string]struct {
 		grace time.Duration
@@ -115,7 +115,7 @@ func TestStopsGracefully(t *testing.T) {
 	}
 }
 
-// CA may still come when the server has been told to stop: the Service's endpoints follow a little later.
+// CA may still call after the server has received its stop: the Service's endpoints follow a little later.
 func TestServesWhileEndpointsFollow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := loaded(t, newFake(), specs("cpu")...)
@@ -140,7 +140,7 @@ func TestServesWhileEndpointsFollow(t *testing.T) {
 	})
 }
 
-// hesitant lets the others go first when it is asked for its address, which Serve does just before it serves.
+// hesitant yields to other goroutines when its address is read, which Serve does just before it serves.
 type hesitant struct{ net.Listener }
 
 func (h hesitant) Addr() net.Addr {
@@ -161,7 +161,7 @@ func TestServeThatIsEndedBeforeItBegins(t *testing.T) {
 	}
 }
 
-// A listener that breaks ends the server, which does not go on without it.
+// A broken listener ends the server.
 func TestServeEndsWithItsListener(t *testing.T) {
 	listener := bufconn.Listen(1)
 	require.NoError(t, listener.Close())
@@ -195,7 +195,7 @@ func (c *counting) TagConn(ctx context.Context, _ *stats.ConnTagInfo) context.Co
 
 func (c *counting) HandleConn(context.Context, stats.ConnStats) {}
 
-// Who is to trace RPCs sees each of them.
+// An interceptor for traces sees every RPC.
 func TestCallsAreSeen(t *testing.T) {
 	calls := &counting{}
 	conn := dial(t, loaded(t, newFake(), specs("cpu")...), ServeOptions{Calls: calls})

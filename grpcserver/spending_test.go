@@ -26,7 +26,7 @@ func spends(id string, s *money.Spending) fleet.GroupSpec {
 	return g
 }
 
-// makes the first instances of a group Ready on a provider, at a price, and the others stay on their way.
+// makes sets the first n instances of a group Ready on a provider at a price; the rest stay in creation.
 func (f *fakeGroups) makes(group, provider string, price float64, n int) {
 	f.change(group, func(l *fleet.Ledger) {
 		for _, e := range l.Entries[:n] {
@@ -36,8 +36,8 @@ func (f *fakeGroups) makes(group, provider string, price float64, n int) {
 	})
 }
 
-// CA is told a max that the limit leaves money for at the price of the places that are needed, and a request beyond it
-// is refused with a code of its own.
+// The max that CA sees is affordable within the limit at the price of the needed places, and a request beyond it is
+// refused with a code of its own.
 func TestHourlyLimitShowsInMax(t *testing.T) {
 	f, m := newFake(), &fakeMarket{}
 	m.nodes("cheap", 2, 1)
@@ -82,7 +82,7 @@ func TestAFullProviderBoundsNoSpending(t *testing.T) {
 	require.NoError(t, c.increase("cpu", 3))
 }
 
-// The group decides by what it knows itself; its refusal has the same code.
+// The group decides by its own ledger; its refusal has the same code.
 func TestTheGroupRefusesToSpend(t *testing.T) {
 	f := newFake()
 	s := loaded(t, f, spends("cpu", nil))
@@ -113,7 +113,7 @@ func TestMonthlyLimitShowsInMax(t *testing.T) {
 	c := newClient(t, s)
 	require.NoError(t, c.increase("cpu", 1))
 	require.Equal(t, 8, c.max("cpu"))
-	came := func(to float64) { // in a month that does not end meanwhile
+	came := func(to float64) { // in a month that does not end during the test
 		f.change("cpu", func(l *fleet.Ledger) {
 			l.Cost.Month, l.Cost.At = money.Of(to), time.Now().Add(time.Hour).UTC().Truncate(time.Second)
 		})
@@ -162,7 +162,7 @@ func TestMetricsTellWhatIsSpent(t *testing.T) {
 	require.Len(t, names(lines, "spending_limit_reached"), 3)
 }
 
-// A limit leaves money for so many nodes, at the price of the dearest place that they need; full places are none.
+// A limit pays for this many nodes, at the price of the most expensive place that they need; full places do not count.
 func TestWhatALimitLeavesRoomFor(t *testing.T) {
 	cheapAndDear := []places{{nodes: 2, price: 1}, {nodes: 2, price: 2}}
 	for name, c := range map[string]struct {

@@ -70,7 +70,7 @@ func TestAnOfferThatIsTooSmallNowBoundsWhatANodeMayCost(t *testing.T) {
 	require.Equal(t, 3.0, f.published("cpu").Cost.Reserved.Float())
 }
 
-// spender is a group with an hourly limit on a market whose prices and room change, and two servers of it.
+// spender is a group with an hourly limit, on a market with changing prices and room, and two servers.
 type spender struct {
 	*testing.T
 	rand    *rand.Rand
@@ -78,7 +78,7 @@ type spender struct {
 	market  *fakeMarket
 	spec    fleet.GroupSpec
 	clients []client
-	mixed   bool // there are offers without a price among the others
+	mixed   bool // some offers have no price
 }
 
 func newSpender(t *testing.T, r *rand.Rand, hard float64) *spender {
@@ -95,7 +95,8 @@ func newSpender(t *testing.T, r *rand.Rand, hard float64) *spender {
 // started is a server that has just started.
 func (s *spender) started() client { return newDirect(s, marketed(s.T, s.groups, s.market, s.spec)) }
 
-// price is that of an offer. The first one always has one: the limit does not hold on a market without any price.
+// price returns the price of an offer. The first offer always has one: the limit does not apply on a market without any
+// price.
 func (s *spender) price(offer int) float64 {
 	if offer > 0 && s.mixed && s.rand.IntN(4) == 0 {
 		return 0
@@ -103,7 +104,7 @@ func (s *spender) price(offer int) float64 {
 	return 0.1 + s.rand.Float64()*4
 }
 
-// step does one thing of those that happen. A CA that obeys asks for no more than max.
+// step makes one random change or call. A CA that obeys requests no more than max.
 func (s *spender) step(obeys bool) {
 	c := s.clients[s.rand.IntN(2)]
 	switch s.rand.IntN(8) {
@@ -124,7 +125,7 @@ func (s *spender) step(obeys bool) {
 			delta = min(delta, c.max("cpu")-c.target("cpu"))
 		}
 		if delta > 0 {
-			_ = c.increase("cpu", int32(delta)) // refused or not: the rate says whether it should have been
+			_ = c.increase("cpu", int32(delta)) // the rate shows whether the answer was right
 		}
 	case 5, 6:
 		now, _ := s.market.current()

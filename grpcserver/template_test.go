@@ -95,7 +95,7 @@ func TestTemplateInBothWireGenerations(t *testing.T) {
 	}
 }
 
-// One response serves all calls at once; run with the race detector.
+// One response serves all concurrent calls; run with the race detector.
 func TestTemplateIsSharedSafely(t *testing.T) {
 	c := newClient(t, loaded(t, newFake(), spec("cpu", 0, 5)))
 	var wg sync.WaitGroup

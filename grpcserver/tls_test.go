@@ -27,7 +27,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/testkit"
 )
 
-// S35: the server's certificate rotates without a restart; what is not a valid client is refused.
+// S35: the server's certificate rotates without a restart; only a valid client is accepted.
 func TestTLS(t *testing.T) {
 	dir := t.TempDir()
 	files := TLSFiles{Cert: filepath.Join(dir, "tls.crt"), Key: filepath.Join(dir, "tls.key"), ClientCA: filepath.Join(dir,
@@ -40,7 +40,7 @@ func TestTLS(t *testing.T) {
 	require.NoError(t, err)
 	address := serveTCP(t, loaded(t, newFake(), specs("cpu")...), creds)
 
-	// ask makes a new connection and tells the server certificate's serial number.
+	// ask makes a new connection and returns the server certificate's serial number.
 	ask := func(own *testkit.Certificate) (int64, error) {
 		config := &tls.Config{RootCAs: authority.Pool(), ServerName: "localhost"}
 		if own != nil {
@@ -90,7 +90,7 @@ func TestTLSRefusesHalfAConfig(t *testing.T) {
 	require.ErrorContains(t, err, "no PEM certificate")
 }
 
-// tlsSite serves over TLS with an authority of its own, and keeps what is logged, debug lines too.
+// tlsSite serves over TLS with an authority of its own, and keeps the log, including debug lines.
 func tlsSite(t *testing.T, allowed ...string) (address string, files TLSFiles, by *testkit.Certificate,
 	logs *testkit.Buffer) {
 	t.Helper()
@@ -101,7 +101,7 @@ func tlsSite(t *testing.T, allowed ...string) (address string, files TLSFiles, b
 	return serveTCP(t, loaded(t, newFake(), specs("cpu")...), creds), files, by, logs
 }
 
-// tlsFiles are those of a server, with an authority of their own.
+// tlsFiles returns the files of a server, with an authority of their own.
 func tlsFiles(t *testing.T) (files TLSFiles, by *testkit.Certificate) {
 	t.Helper()
 	dir := t.TempDir()
@@ -113,7 +113,7 @@ func tlsFiles(t *testing.T) (files TLSFiles, by *testkit.Certificate) {
 	return files, by
 }
 
-// A client comes in by its name only, whoever else its authority signs.
+// Only clients with an allowed name are accepted, even when the authority signs more clients.
 func TestTLSAllowedNames(t *testing.T) {
 	address, files, authority, logs := tlsSite(t, "cluster-autoscaler", "spiffe://cluster/ca")
 	named := func(change func(*x509.Certificate)) *testkit.Certificate {
@@ -202,7 +202,7 @@ func TestTLSRotatedClientAuthority(t *testing.T) {
 	ask(next, codes.OK, "the new one only")
 }
 
-// A probe that connects and leaves is nobody to warn of.
+// A probe that connects and leaves causes no warning.
 func TestTLSProbesAreNoWarning(t *testing.T) {
 	address, _, _, logs := tlsSite(t)
 	conn, err := net.Dial("tcp", address)

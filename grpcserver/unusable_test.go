@@ -68,7 +68,8 @@ func TestGroupThatWasNeverReadIsNotListed(t *testing.T) {
 	require.NoError(t, c.increase("gpu", 1))
 }
 
-// A server that has just begun waits a while for each group that may still be read, and then goes on without it.
+// A server that has just started waits for a limited time for each group that may still be read, and then continues
+// without it.
 func TestGroupThatIsReadLate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFake()
@@ -89,7 +90,7 @@ func TestGroupThatIsReadLate(t *testing.T) {
 	})
 }
 
-// A group that does not take a changed spec keeps its size until it does, also when others than CA refresh.
+// A group that does not accept a changed spec keeps its size until it does, also in a Refresh that CA did not call.
 func TestGroupThatDoesNotTakeItsSpec(t *testing.T) {
 	bubble(t, func(t *testing.T, d direct, f *fakeGroups) {
 		require.NoError(t, d.increase(time.Second, 2))
@@ -109,8 +110,8 @@ func TestGroupThatDoesNotTakeItsSpec(t *testing.T) {
 	})
 }
 
-// Temporal may answer for some groups alone, as while it moves one of its shards, or is slow about one: that is the
-// others' affair no more than any other fault of a group. When it answers for none, it is away.
+// Temporal may answer for some groups only, for example while it moves a shard, or may be slow for one group: like any
+// fault of one group, this does not affect the remaining groups. When it answers for no group, it is down.
 func TestTemporalDownFailsRefresh(t *testing.T) {
 	bubble(t, func(t *testing.T, d direct, f *fakeGroups) {
 		d.s = loaded(t, f, spec("cpu", 0, 5), spec("gpu", 0, 5))
@@ -183,7 +184,8 @@ func TestUnknownOutcomeFailsRefreshForTwoMinutes(t *testing.T) {
 	})
 }
 
-// A group whose history went back is told so by CA's Refresh, begins anew, and is served as it was until it has.
+// A group whose history was reverted learns that from CA's Refresh and starts a new epoch; until then its last state is
+// served.
 func TestGroupThatWentBackBeginsAnew(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFake()
@@ -222,7 +224,7 @@ func TestGroupThatWentBackBeginsAnew(t *testing.T) {
 	})
 }
 
-// A group publishes before it has listed what exists: that is no state to serve.
+// A group publishes before it has listed its objects: this state is not served.
 func TestGroupThatRecoversIsServedAsItWas(t *testing.T) {
 	bubble(t, func(t *testing.T, d direct, f *fakeGroups) {
 		require.NoError(t, d.increase(time.Second, 2))

@@ -52,7 +52,7 @@ func TestRoom(t *testing.T) {
 	require.Equal(t, 0, Limits{}.Room(use, -1, shape))
 }
 
-// A quantity that is kept as a decimal is not shared by what is reckoned with it.
+// Arithmetic on a quantity that is stored as a decimal does not change the original.
 func TestUseLeavesDecimalsAlone(t *testing.T) {
 	five := resource.MustParse("5")
 	five.ToDec()

@@ -86,7 +86,7 @@ func TestLostAnswerMakesTheGroupDirty(t *testing.T) {
 	})
 }
 
-// An operation may run as late as its expiry: a look before that may not call the group clean.
+// An operation may run until its expiry: a read before that must not mark the group clean.
 func TestLateOperationIsWaitedFor(t *testing.T) {
 	bubble(t, func(t *testing.T, d direct, f *fakeGroups) {
 		f.set(func(f *fakeGroups) { f.lose = lose{active: true, late: 6 * time.Second} })
@@ -130,7 +130,7 @@ func TestMutationOfADirtyGroup(t *testing.T) {
 	})
 }
 
-// What an earlier lost operation books late is not taken for the next one's.
+// The late booking of an earlier lost operation is not taken for the next operation.
 func TestLateOperationIsNotMistakenForTheNext(t *testing.T) {
 	bubble(t, func(t *testing.T, d direct, f *fakeGroups) {
 		f.set(func(f *fakeGroups) { f.lose = lose{active: true, late: 1500 * time.Millisecond} })
@@ -143,7 +143,7 @@ func TestLateOperationIsNotMistakenForTheNext(t *testing.T) {
 	})
 }
 
-// Deleting is idempotent, so its lost answer is found again by what was asked for.
+// Deletion is idempotent, so the result of a lost answer is found from the deleted names.
 func TestLostDeletion(t *testing.T) {
 	bubble(t, func(t *testing.T, d direct, f *fakeGroups) {
 		require.NoError(t, d.increase(time.Second, 2))
@@ -156,7 +156,7 @@ func TestLostDeletion(t *testing.T) {
 	})
 }
 
-// Mutations of one group queue; who cannot wait changes nothing.
+// Mutations of one group queue; a caller that cannot wait changes nothing.
 func TestMutationsTakeTurns(t *testing.T) {
 	bubble(t, func(t *testing.T, d direct, f *fakeGroups) {
 		f.set(func(f *fakeGroups) { f.delay = 3 * time.Second })
@@ -185,7 +185,7 @@ func TestOlderSnapshotNeverReplacesANewerOne(t *testing.T) {
 	require.Equal(t, 2, d.target())
 }
 
-// A snapshot of another group, or an empty one, is no answer.
+// A snapshot of another group, or an empty one, is an error.
 func TestForeignSnapshotIsRefused(t *testing.T) {
 	terms, err := newTerms(spec("cpu", 0, 1))
 	require.NoError(t, err)

@@ -10,8 +10,8 @@ import (
 	"k8s.io/autoscaler/cluster-autoscaler/cloudprovider/externalgrpc/protos"
 )
 
-// While Temporal does not answer the view is read ever more seldom, at least every five seconds; once it answers, every
-// twenty seconds, and the next outage begins anew.
+// While Temporal does not answer, the view is read at growing intervals, up to five seconds; after an answer, every
+// twenty seconds. The next outage starts at the shortest interval.
 func TestHowOftenTheViewIsRead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFake()

@@ -69,8 +69,8 @@ func TestHugePagesDoNotWinAtAnyPrice(t *testing.T) {
 	require.Equal(t, []string{"milan"}, best)
 }
 
-// Cluster Autoscaler is told the price of the dearest offer that can have a node of the group, and no more than that is
-// kept free for one that is on its way.
+// Cluster Autoscaler sees the price of the most expensive offer that can have a node of the group, and a node that is
+// being created reserves no more than this price.
 func TestOffersThatCanHaveNoNodeHaveNoPrice(t *testing.T) {
 	f, m := newFake(), &fakeMarket{}
 	m.nodes("gpu", 4, 2)

@@ -109,7 +109,7 @@ func TestDriverIsNotReplacedByTimeAlone(t *testing.T) {
 	require.Equal(t, fleet.Ready, l.Entries[0].Phase)
 }
 
-// When many drivers fail concurrently, our build is the cause, and the group replaces none of them.
+// When many drivers fail concurrently, our build is the cause, and the group replaces no driver.
 func TestBuildThatCannotGoOnReplacesNothing(t *testing.T) {
 	l, now := driven(t, 30)
 	failing := 0

@@ -116,7 +116,7 @@ var about = withDefaultsToo(map[string]string{
 		"Default 1h.",
 })
 
-// withDefaultsToo describes the fields of defaults like those of a group.
+// withDefaultsToo adds the fields of defaults to these descriptions, with the texts of a group's fields.
 func withDefaultsToo(of map[string]string) map[string]string {
 	out := map[string]string{}
 	for path, text := range of {

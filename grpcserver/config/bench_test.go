@@ -23,14 +23,14 @@ func manyGroups(n int) []byte {
 
 const oneMistake = "line 1: defaults.max: is 0: give at least 1"
 
-// A mistake in the defaults is told once, where it stands, not once a group.
+// A mistake in the defaults is reported once, at its own place, and not for each group.
 func TestAMistakeOfTheDefaultsIsToldOnce(t *testing.T) {
 	_, err := Parse(manyGroups(200))
 	require.EqualError(t, err, oneMistake)
 }
 
-// Each Refresh of CA reads a changed file and waits for it. The time per group must not grow with their number:
-// compare the sizes, and the bare decoding of the same text beside them. Prints BENCH <name> <value> <unit> <ratio>
+// Each Refresh of CA reads a changed file and waits for it, so the time per group must not grow with the number of
+// groups: compare the sizes, and the plain decoding of the same text. Prints BENCH <name> <value> <unit> <ratio>
 // <against>.
 func BenchmarkParseManyGroups(b *testing.B) {
 	for _, n := range []int{200, 2_000, 20_000} {

@@ -61,7 +61,7 @@ func TestHubDefaults(t *testing.T) {
 	require.Equal(t, fleet.DefaultHub, cfg.Hub)
 }
 
-// The hash decides whether a group is configured anew: the way a quantity or duration is written must not matter.
+// The hash decides whether a group is configured again, so the spelling of a quantity or duration must not matter.
 func TestHashIgnoresSpelling(t *testing.T) {
 	one, err := Parse([]byte("nodeGroups: [{id: a, max: 1, shape: {cpu: 4, memory: 1024Mi, pods: 10}, budgets: {peer: " +
 		"90s}}]"))
@@ -72,7 +72,7 @@ func TestHashIgnoresSpelling(t *testing.T) {
 	require.Equal(t, one.NodeGroups[0].spec().Hash(), two.NodeGroups[0].spec().Hash())
 }
 
-// Each testdata/<name>.yaml is a broken file; <name>.txt holds the complaints it gets, all at once and with paths.
+// Each testdata/<name>.yaml is a broken file; <name>.txt holds all its complaints with their paths.
 func TestComplaints(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.yaml")
 	require.NoError(t, err)
@@ -88,7 +88,7 @@ func TestComplaints(t *testing.T) {
 	}
 }
 
-// The YAML library reads the first document and says nothing of the rest: limits there would not bind.
+// The YAML library reads the first document and ignores the rest silently, so limits there would have no effect.
 func TestNothingFollowsTheDocument(t *testing.T) {
 	const flow = "{nodeGroups: [{id: a, max: 1, shape: {cpu: 4, memory: 8Gi, pods: 10}}]}\n"
 	for _, raw := range []string{good + "...\nlimits: {nodes: 1}\n", flow + "limits: {nodes: 1}\n", flow + "{", good +
@@ -136,7 +136,7 @@ func TestLoad(t *testing.T) {
 	require.ErrorIs(t, err, os.ErrNotExist)
 }
 
-// Whatever the bytes, Parse answers; what it accepts has what the server relies on.
+// Parse returns for any bytes, and an accepted config has the properties on which the server relies.
 func FuzzParse(f *testing.F) {
 	f.Add([]byte(good))
 	files, _ := filepath.Glob("testdata/*.yaml")

@@ -133,7 +133,7 @@ var requiredIn = map[string][]string{
 	"defaults.selector.matchExpressions.*":     {"key", "operator"},
 }
 
-// constrain adds what the validator's tags say.
+// constrain adds the constraints of the validator's tags.
 func constrain(s map[string]any, tags string) {
 	for tag := range strings.SplitSeq(tags, ",") {
 		name, value, _ := strings.Cut(tag, "=")

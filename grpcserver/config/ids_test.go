@@ -11,7 +11,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/testkit"
 )
 
-// Ids are valid and always the same, and those of different parts differ, as far as five characters of a hash allow.
+// Ids are valid and deterministic, and ids of different parts differ, within the limits of a hash of five characters.
 func TestIDsAreValidAndDiffer(t *testing.T) {
 	const letters = "abcdefghijklmnopqrstuvwxyz0123456789-"
 	name := func(r *rand.Rand, most int) string {

@@ -80,7 +80,7 @@ nodeGroups:
 	require.Len(t, plain.Labels, 2, "groups do not share maps")
 }
 
-// Each size takes what its shape lacks; the group itself takes no shape.
+// Each size takes the missing resources of its shape from the defaults; the group itself takes no shape.
 func TestDefaultsOfSizes(t *testing.T) {
 	cfg, err := Parse([]byte(`
 defaults: {max: 5, shape: {cpu: 2, memory: 4Gi, pods: 110}, labels: {tier: burst}}
@@ -132,7 +132,7 @@ func TestViewRoundTrip(t *testing.T) {
 	}
 }
 
-// What is no group takes nothing from the defaults, and is a fault.
+// A node that is not a group takes nothing from the defaults, and is an error.
 func TestDefaultsOfWhatIsNoGroup(t *testing.T) {
 	_, err := Parse([]byte("defaults: {max: 5, shape: {cpu: 2}}\nnodeGroups: [plain, null, {id: own}]\n"))
 	require.ErrorContains(t, err, "nodeGroups[0]")

@@ -10,7 +10,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/testkit/golden"
 )
 
-// Every field of the group in force comes from the node group: one that the translation forgets is zero.
+// Every field of the resulting spec comes from the node group: a field that the translation forgets is zero.
 func TestTranslationIsWhole(t *testing.T) {
 	complete := func(what any) {
 		value := reflect.ValueOf(what)

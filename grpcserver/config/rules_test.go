@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// What is just allowed is accepted, and what is just not is refused, once, for what is wrong with it.
+// A value at a bound is accepted, and a value just beyond it is refused with one complaint about that value.
 func TestBounds(t *testing.T) {
 	group := func(fields string) string {
 		return "nodeGroups: [{id: a, max: 5, shape: {cpu: 2, memory: 4Gi, pods: 10}, " + fields + "}]"

@@ -77,7 +77,7 @@ func TestSchemaRefuses(t *testing.T) {
 	}
 }
 
-// Editors show the descriptions; none may be missing, none may describe what is not there.
+// Editors show the descriptions: every field has one, and every description has its field.
 func TestSchemaDescribesEveryField(t *testing.T) {
 	seen := map[string]bool{}
 	var walk func(path string, s map[string]any)
@@ -100,7 +100,7 @@ func TestSchemaDescribesEveryField(t *testing.T) {
 	}
 }
 
-// against validates a document by the schema, and says of each fault where it is.
+// against validates a document by the schema, and returns each fault with its path.
 func against(t *testing.T, s map[string]any, raw []byte) []string {
 	t.Helper()
 	asJSON, err := yaml.YAMLToJSON(raw)

@@ -6,7 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// What was written and would be taken for something else is refused, not replaced or believed.
+// A written value that would be taken for another one is refused, not replaced or accepted.
 func TestWrittenValuesAreNotTakenForOthers(t *testing.T) {
 	const head = "nodeGroups:\n- id: a\n"
 	for name, tc := range map[string]struct{ yaml, want string }{

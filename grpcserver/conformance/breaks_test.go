@@ -31,7 +31,7 @@ func on[Q, R any](answer func(s *site, req Q, right R) (R, error)) breaks {
 	}
 }
 
-// instead breaks calls in a way that does not do what is right first.
+// instead replaces the right answer to these calls by another one.
 func instead[Q any](answer func(s *site, ctx context.Context, req Q, right grpc.UnaryHandler) (any, error)) breaks {
 	return func(s *site, ctx context.Context, req any, handler grpc.UnaryHandler) (any, error) {
 		if q, ok := req.(Q); ok {
@@ -113,7 +113,7 @@ func options(later bool, o *protos.NodeGroupAutoscalingOptions) breaks {
 
 var nothing = &protos.NodeGroup{}
 
-// forget takes instances of cpu out of the list, so that their ids come anew.
+// forget removes instances of cpu from the list, so that their ids are assigned again.
 func (m *memory) forget(drop func(*memoryInstance) bool) {
 	kept := m.list[:0]
 	for _, i := range m.list {
@@ -366,7 +366,7 @@ var broken = map[string]map[string]breaks{
 	"decrease-clamped": {
 		"refuses": fails[*protos.NodeGroupDecreaseTargetSizeRequest],
 		"takes Nodes": targetIs(func(right int32) int32 {
-			if right == 1 { // the one that runs
+			if right == 1 { // the running one
 				return 0
 			}
 			return right
@@ -451,7 +451,7 @@ var broken = map[string]map[string]breaks{
 	})},
 }
 
-// unchecked books whatever is asked for.
+// unchecked books every request.
 var unchecked = instead(func(s *site, _ context.Context, q *protos.NodeGroupIncreaseSizeRequest,
 	_ grpc.UnaryHandler) (any, error) {
 	s.with(func() { s.add(q.GetId(), int(q.GetDelta()), creating, "") })
@@ -474,7 +474,7 @@ func errorCode(code string) func([]*protos.Instance) []*protos.Instance {
 	}
 }
 
-// deleteOne deletes an instance of cpu that nobody has asked to delete.
+// deleteOne deletes an instance of cpu without a request.
 func deleteOne(s *site, state protos.InstanceStatus_InstanceState) {
 	for _, i := range s.counted("cpu") {
 		if i.state == state {

@@ -33,13 +33,13 @@ type memoryInstance struct {
 
 const (
 	memoryMax = 12
-	// memoryMargin is what an answer needs to get back before its caller gives up.
+	// memoryMargin is the time between an answer and its caller's deadline.
 	memoryMargin = 500 * time.Millisecond
 )
 
 var memoryGroups = []string{"cpu", "gpu"}
 
-// newMemory has one instance that runs in each group, and one that has failed in gpu.
+// newMemory returns one running instance in each group, and one failed instance in gpu.
 func newMemory() *memory {
 	m := &memory{}
 	for _, group := range memoryGroups {
@@ -174,7 +174,7 @@ func (m *memory) NodeGroupDeleteNodes(_ context.Context,
 	req *protos.NodeGroupDeleteNodesRequest) (*protos.NodeGroupDeleteNodesResponse, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	for commit := range 2 { // first look, then delete
+	for commit := range 2 { // check first, then delete
 		for _, node := range req.GetNodes() {
 			at := slices.IndexFunc(m.list, func(i *memoryInstance) bool { return i.id == node.GetProviderID() })
 			if at < 0 || m.list[at].group != req.GetId() {

@@ -43,7 +43,7 @@ func (s *site) check(t *testing.T, rule string, broken breaks) map[string]Result
 	return out
 }
 
-// breaks is what a broken provider does with a call.
+// breaks is the wrong answer of a broken provider to a call.
 type breaks func(s *site, ctx context.Context, req any, right grpc.UnaryHandler) (any, error)
 
 func TestRightProvider(t *testing.T) {

@@ -89,7 +89,7 @@ func TestAnOfferThatFlaps(t *testing.T) {
 	w.Offers = all[1:]
 	w.now = w.now.Add(Linger - 10*time.Second)
 	require.Equal(t, first, g.Expand([]config.NodeGroup{base("l", config.PerProvider)}))
-	w.unknown = true // nobody can say that it is gone
+	w.unknown = true // the removal is not certain
 	w.now = w.now.Add(Linger)
 	require.Equal(t, first, g.Expand([]config.NodeGroup{base("l", config.PerProvider)}))
 	w.unknown = false
@@ -110,7 +110,7 @@ func TestTheBaseChanges(t *testing.T) {
 	require.Empty(t, g.Expand([]config.NodeGroup{}))
 }
 
-// At most so many, the cheapest; those that are there stay when others become cheaper.
+// At most DefaultMax groups are derived, for the cheapest offers. They stay when other offers become cheaper.
 func TestAtMostSoMany(t *testing.T) {
 	w := newWorld()
 	for n := range 60 {
@@ -127,7 +127,7 @@ func TestAtMostSoMany(t *testing.T) {
 	require.Equal(t, first, ids(g.Expand([]config.NodeGroup{base("l", config.PerProvider)})))
 }
 
-// What is cheap depends on the shape where offers are priced by resource.
+// Where offers are priced by resource, the shape decides which one is the cheapest.
 func TestTheCheapestByResourceAreKept(t *testing.T) {
 	perNode, perCPU := offer("node", "north", 0.2), offer("cpu", "north", 0)
 	perCPU.Prices = map[corev1.ResourceName]float64{"cpu": 0.03}
@@ -153,7 +153,7 @@ func TestEachSizeKeepsItsCheapest(t *testing.T) {
 	require.Equal(t, []string{"l-large-cheap", "l-small-cheap"}, ids(g.Expand([]config.NodeGroup{spec})))
 }
 
-// A clash refuses the newcomer and renames nobody.
+// A clash of ids refuses the new group and renames no existing one.
 func TestClash(t *testing.T) {
 	w := newWorld(offer("b-c", "north", 1))
 	g := w.groups()

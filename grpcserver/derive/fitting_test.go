@@ -50,7 +50,8 @@ func TestProvidersThatCanHaveNoNodeDisplaceNoneThatCan(t *testing.T) {
 	require.Empty(t, g.Refused())
 }
 
-// A measured offer lacks what others use. Its group stays for as long as that of an offer that is away, and comes back.
+// A measured offer lacks the capacity that other workloads use. Its group stays as long as the group of a missing
+// offer, and returns with the capacity.
 func TestAProviderThatIsTooFullForANodeLingers(t *testing.T) {
 	free, full := withGPUs(offer("milan", "north", 2), "4"), offer("milan", "north", 2)
 	w := newWorld(free)

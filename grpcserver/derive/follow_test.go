@@ -24,8 +24,8 @@ func (f *file) Changed() (config.Config, bool, error) {
 	return *f.next, true, f.broken
 }
 
-// The settings change with the config and with the market. While the config is broken nothing changes, and what the
-// market has changed meanwhile is told afterwards.
+// The settings follow the config and the market. While the config is broken, the settings stay; changes of the market
+// during this time follow when the config is repaired.
 func TestSettingsFollowConfigAndMarket(t *testing.T) {
 	w := newWorld(offer("milan", "north", 2))
 	var f file

@@ -14,14 +14,14 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// restarted is what another server derives, while the groups of the first one run.
+// restarted returns the groups that another server derives while the groups of the first one run.
 func (w *world) restarted(running []fleet.GroupSpec) *Groups {
 	g := w.groups()
 	g.InForce = func() ([]fleet.GroupSpec, bool) { return running, true }
 	return g
 }
 
-// Groups that run stay when others become cheaper, also on a restarted server and on another replica.
+// Running groups stay when other offers become cheaper, also after a restart and on another replica.
 func TestGroupsThatRunStayOverARestart(t *testing.T) {
 	for name, c := range map[string]struct {
 		per config.Per
@@ -47,7 +47,7 @@ func TestGroupsThatRunStayOverARestart(t *testing.T) {
 	}
 }
 
-// An id belongs to one value, whichever offer is cheaper when a server starts.
+// An id belongs to one value, regardless of which offer is the cheapest when a server starts.
 func TestAnIDKeepsItsValueOverARestart(t *testing.T) {
 	configured := []config.NodeGroup{base("a", config.PerProvider), base("a-b", config.PerProvider)}
 	w := newWorld(offer("b-c", "north", 1), offer("c", "south", 2))
@@ -79,7 +79,7 @@ func TestLingerOverARestart(t *testing.T) {
 	require.Equal(t, []string{"l-turin"}, ids(g.Expand(configured)), "it lingers from the start on")
 }
 
-// Nothing is derived before the groups that run are known: a group that nobody knows of would take another's place.
+// No group is derived before the running groups are known: a new group could take the place of a running one.
 func TestNothingIsDerivedBeforeTheGroupsThatRunAreKnown(t *testing.T) {
 	w := newWorld(offer("milan", "north", 2), offer("turin", "south", 1))
 	configured := []config.NodeGroup{base("plain", ""), base("l", config.PerProvider)}
@@ -92,7 +92,7 @@ func TestNothingIsDerivedBeforeTheGroupsThatRunAreKnown(t *testing.T) {
 	require.Equal(t, []string{"plain", "l-milan", "l-turin"}, ids(g.Expand(configured)), "it is read once")
 }
 
-// Groups that are not of the configured bases are none of derive's business.
+// Running groups that do not derive from a configured base are ignored.
 func TestOnlyDerivedGroupsAreRestored(t *testing.T) {
 	w := newWorld()
 	other, retired := base("l-milan", ""), base("m", config.PerProvider)

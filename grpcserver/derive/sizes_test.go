@@ -17,7 +17,7 @@ func shape(cpu, memory string) corev1.ResourceList {
 	return corev1.ResourceList{"cpu": resource.MustParse(cpu), "memory": resource.MustParse(memory)}
 }
 
-// ladder is a group with two sizes, the larger of them four times the smaller.
+// ladder returns a group with two sizes; the larger one is four times the smaller one.
 func ladder(id string, per config.Per) config.NodeGroup {
 	b := base(id, per)
 	b.Shape, b.Sizes = nil, []config.Size{{Name: "small", Shape: shape("2", "4Gi")},

@@ -44,7 +44,7 @@ func TestAConfigThatDoesNotChangeIsNotPutInForceAgain(t *testing.T) {
 	}
 }
 
-// A size with huge pages costs in proportion to its shape: a GiB of them as much as a GiB of memory.
+// A size with huge pages costs in proportion to its shape: a GiB of huge pages costs as much as a GiB of memory.
 func TestPriceFactorOfASizeWithHugePages(t *testing.T) {
 	huge := shape("4", "14Gi")
 	huge["hugepages-2Mi"] = resource.MustParse("2Gi")

@@ -51,7 +51,7 @@ func (c *counted) count() int {
 	return c.reads
 }
 
-// A burst of discoveries reads each provider: one request to Temporal serves all of them, and the next one follows half
+// A burst of discoveries reads each provider: one request to Temporal serves the burst, and the next one follows half
 // a second later.
 func TestProviderIsReadOnceForMany(t *testing.T) {
 	c := &counted{let: make(chan error), memo: packed(t, fleet.ProviderSnapshot{ID: "milan",

@@ -20,7 +20,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows"
 )
 
-// The error for a group that does not run names the groups that run: some of them, and the number of the rest.
+// The error for a group that does not run names some of the groups that run, and the number of the rest.
 func TestUnknownGroupIsToldWhichRun(t *testing.T) {
 	absent := fmt.Errorf("nodegroup/gpu %w: %w", fleet.ErrNotRunning, fleet.ErrUnavailable)
 	many := func(n int) (ids []string) {
