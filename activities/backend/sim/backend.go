@@ -10,19 +10,20 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// Options of a Backend; the zero value is ready for use.
+// Options of a Backend. The zero value is ready for use.
 type Options struct {
-	// Hub tells our objects from those of another hub on the same consumer. Default fleet.DefaultHub.
+	// Hub distinguishes our objects from the objects of another hub on the same consumer. Default fleet.DefaultHub.
 	Hub string
-	// Poll is how often those who wait look whether the world has changed: once for all of one World. Default 20ms.
+	// Poll is the interval at which waiting calls read changes of the world. All calls on one World share each read.
+	// Default 20ms.
 	Poll time.Duration
-	// Report is how often Progress is called again while nothing changes. Default 2s.
+	// Report is the interval at which Progress is called again while nothing changes. Default 2s.
 	Report time.Duration
-	// RefusedFor is how long a provider that has removed our Tenant is left alone. Default 30m.
+	// RefusedFor is the time for which a provider is left alone that has removed our Tenant. Default 30m.
 	RefusedFor time.Duration
 }
 
-// Backend makes simulated nodes.
+// Backend implements backend.Backend with simulated nodes in a World.
 type Backend struct {
 	world *World
 	opts  Options
@@ -42,12 +43,12 @@ func New(world *World, opts Options) *Backend {
 	return &Backend{world: world, opts: opts}
 }
 
-// step moves the world on as far as it goes now and says what it waits for: nil means the verb's end is reached. What
-// it changed stays also when it returns an error.
+// step advances the world as far as possible now and returns the reason for the remaining wait; nil means that the verb
+// has reached its end. Its changes are kept even when it returns an error.
 type step func(s *State, now time.Time) (*waiting, error)
 
-// drive repeats the step until its end, its verdict, or the context's end. The step touches only the objects of the
-// keys.
+// drive repeats the step until the step ends, returns an error, or the context ends. The step changes only the objects
+// of the keys.
 func (b *Backend) drive(
 	ctx context.Context, keys func(*State) []string, first backend.Stage, progress backend.Progress, do step,
 ) error {
@@ -80,7 +81,7 @@ func (b *Backend) drive(
 	}
 }
 
-// wait returns when it is time to look again: w is due, or one of the objects has changed since the version seen. It
+// wait returns when the step should run again: w is due, or one of the objects has changed since the version seen. It
 // returns early, with nil, when the context has ended.
 func (b *Backend) wait(ctx context.Context, w *waiting, seen int64, keys []string, progress backend.Progress) error {
 	report := time.NewTicker(b.opts.Report)

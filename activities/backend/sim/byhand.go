@@ -8,9 +8,9 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
 )
 
-// DeleteNode removes a Node object, ours or not, as a user or a cloud controller would; the pods on it go too. The
-// virtual kubelet of a node that was Ready registers it again after the delay Register, with a new UID and without the
-// instance id.
+// DeleteNode removes a Node object of any owner, as a user or a cloud controller would, and the pods on it. The virtual
+// kubelet of a node that was Ready registers it again after the delay Register, with a new UID and without the instance
+// id.
 func (w *World) DeleteNode(ctx context.Context, name string) error {
 	return w.Edit(ctx, func(s *State) error {
 		if kubelet := s.Consumer.Kubelets[name]; kubelet != nil && s.Consumer.Nodes[name] != nil {
@@ -21,8 +21,8 @@ func (w *World) DeleteNode(ctx context.Context, name string) error {
 	})
 }
 
-// DeleteVirtualNode removes a virtual node, as a user would; its kubelet and Node go with it, at once. The slice stays
-// on both sides. An absent one is removed already.
+// DeleteVirtualNode immediately removes a virtual node with its kubelet and Node, as a user would. The slice stays on
+// both sides. An absent virtual node is success.
 func (w *World) DeleteVirtualNode(ctx context.Context, name string) error {
 	return w.Edit(ctx, func(s *State) error {
 		s.deleteVirtualNode(name)
@@ -30,9 +30,9 @@ func (w *World) DeleteVirtualNode(ctx context.Context, name string) error {
 	})
 }
 
-// DeleteSlice removes a slice, as a user would; the virtual node it owns goes with it, and the provider's side, all at
-// once. While the provider is unreachable the slice stays terminating, and its virtual node, which Kubernetes collects
-// only after its owner, stays as it is. An absent one is removed already.
+// DeleteSlice immediately removes a slice on both sides, with its virtual node, as a user would. While the provider is
+// unreachable the slice stays terminating, and its virtual node stays as it is, because Kubernetes collects it only
+// after its owner. An absent slice is success.
 func (w *World) DeleteSlice(ctx context.Context, name string) error {
 	return w.Edit(ctx, func(s *State) error {
 		slice := s.Consumer.Slices[name]
@@ -51,13 +51,14 @@ func (w *World) DeleteSlice(ctx context.Context, name string) error {
 	})
 }
 
-// KillKubelet stops the virtual kubelet of a virtual node: all objects stay, and its Node turns Unknown, at once
-// instead of after its lease of 40 s.
+// KillKubelet stops the virtual kubelet of a virtual node. All objects stay, and its Node turns Unknown immediately,
+// not after its lease of 40 s as in a real cluster.
 func (w *World) KillKubelet(ctx context.Context, virtualNode string) error {
 	return w.setDead(ctx, virtualNode, true)
 }
 
-// ReviveKubelet starts the virtual kubelet of a virtual node again: its Node is Ready if the provider can be reached.
+// ReviveKubelet starts the virtual kubelet of a virtual node again. Its Node turns Ready if the provider can be
+// reached.
 func (w *World) ReviveKubelet(ctx context.Context, virtualNode string) error {
 	return w.setDead(ctx, virtualNode, false)
 }
@@ -74,7 +75,8 @@ func (w *World) setDead(ctx context.Context, name string, dead bool) error {
 	})
 }
 
-// heartbeat sets the Ready condition of a virtual node's Node, if it ever was Ready, to what its kubelet makes of it.
+// heartbeat updates the Ready condition of a virtual node's Node, if the Node ever was Ready, by the state of its
+// kubelet.
 func (s *State) heartbeat(name string, now time.Time) {
 	node, slice := s.Consumer.Nodes[name], s.Consumer.Slices[name]
 	if node != nil && slice != nil && slice.at(joinStages, backend.StageReady) {

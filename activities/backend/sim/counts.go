@@ -4,8 +4,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
 )
 
-// Counts says how many objects owned by us exist. At rest Slices, RemoteSlices, VirtualNodes, Nodes and Stamped are
-// equal (I9), and Peerings and Tenants are.
+// Counts holds the numbers of objects owned by us. At rest Slices, RemoteSlices, VirtualNodes, Nodes and Stamped are
+// equal (I9), and so are Peerings and Tenants.
 type Counts struct {
 	Peerings     int `json:"peerings"`
 	Tenants      int `json:"tenants"`
@@ -16,11 +16,11 @@ type Counts struct {
 	Ready        int `json:"ready"`
 	Stamped      int `json:"stamped"`
 	Pods         int `json:"pods"` // on our nodes
-	// Refusals are the records of providers that refuse, which are not counted as Tenants.
+	// Refusals counts the records of refusing providers, which do not count as Tenants.
 	Refusals int `json:"refusals,omitempty"`
 }
 
-// Counts counts what is ours in the world, of every hub.
+// Counts counts our objects in the world, of every hub.
 func (s *State) Counts() Counts {
 	var c Counts
 	add := func(n *int, labels map[string]string) bool {

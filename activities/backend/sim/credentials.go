@@ -16,8 +16,8 @@ type kubeconfig struct {
 	SimulatedProvider string `json:"simulatedProvider"`
 }
 
-// Identify returns the provider that the credentials file, or the Secret's name, names. ErrInvalid when the file is
-// missing or says something else, ErrUnreachable when the world has no such provider or it is unreachable.
+// Identify returns the provider that the credentials file, or the Secret's name, names. It returns ErrInvalid when the
+// file is missing or has other content, and ErrUnreachable when the provider is unreachable or missing in the world.
 func (b *Backend) Identify(_ context.Context, credentials fleet.Credentials) (string, error) {
 	id, err := read(credentials)
 	if err != nil {
@@ -38,7 +38,7 @@ func (b *Backend) Identify(_ context.Context, credentials fleet.Credentials) (st
 	return id, nil
 }
 
-// read never quotes the file: who knows what is in it.
+// read returns the provider id in the credentials. Its errors never quote the file, whose content is unknown.
 func read(credentials fleet.Credentials) (id string, err error) {
 	path, ref := credentials.KubeconfigFile, credentials.SecretRef
 	if (path == "") == (ref == nil) {
@@ -62,7 +62,7 @@ func read(credentials fleet.Credentials) (id string, err error) {
 	return k.SimulatedProvider, nil
 }
 
-// where names the place of credentials, for people.
+// where describes the place of the credentials for error messages.
 func where(credentials fleet.Credentials) string {
 	if ref := credentials.SecretRef; ref != nil {
 		return fmt.Sprintf("Secret %s/%s", ref.Namespace, ref.Name)

@@ -1,26 +1,29 @@
 // Package sim is the simulated backend: clusters that exist in one file.
 //
-// The file is the world: a consumer, its providers, and everything on both sides. Each line, in JSON, is one change:
-// the objects it has set or removed. Any number of processes may have it open; each keeps the world in memory and reads
-// what the others add. The world outlives all of them, kill -9 included: a line is added under a lock, one without its
-// end is ignored and written over, and now and then the file is replaced by one whose first line has all there is.
-// Nothing runs in the background but one look at the file for all who wait: a stage is reached when its delay has
-// passed and no knob holds it, and whoever waits for it looks. What a verb has not yet asked for does not happen, so a
-// peering whose maker was killed stays half made, as it would. A Node that somebody deleted is registered again by its
-// virtual kubelet when a Watch or a List looks.
+// The file is the world: a consumer, its providers, and all objects on both sides. Each line, in JSON, is one change:
+// the objects that it has set or removed. Any number of processes may open the file. Each keeps the world in memory and
+// reads the changes of the other processes. The world survives the end of all processes, even by kill -9: a line is
+// added under a lock, a line without its end is ignored and overwritten, and from time to time the file is replaced by
+// a file whose first line has all objects.
+//
+// Nothing runs in the background except one periodic read of the file for all waiting calls. A stage is reached when
+// its delay has passed and no knob holds it, and a waiting call checks it. Only verbs cause changes, so a peering whose
+// maker was killed stays half made, as it would on a real cluster. A deleted Node is registered again by its virtual
+// kubelet during a Watch or a List.
 //
 // New makes a backend.Backend on a World. Credentials are a file (fleet.Credentials.KubeconfigFile) with one line:
 //
 //	simulatedProvider: <id>
 //
-// which World.Kubeconfig writes, or a Secret (fleet.Credentials.SecretRef), of which there is only the reference: its
-// name is the provider's id, its namespace and key mean nothing. So offers that came over the network, which never name
-// files, work as well.
+// World.Kubeconfig writes this line. Credentials can also be a Secret (fleet.Credentials.SecretRef), of which only the
+// reference exists: its name is the provider's id, and its namespace and key have no meaning. So offers from the
+// network, which never name files, work as well.
 //
-// The methods of World are for the demo and for tests: they put pods, delays and faults into the world, remove things
-// by hand, and count what is in it.
+// The methods of World serve the demo and tests: they put pods, delays and faults into the world, remove objects by
+// hand, and count objects.
 //
-// It simulates what CA and the workflows can see of Liqo 1.2: the node's labels and taint, slices that are granted as
-// asked while the capacity lasts (plain Liqo grants anything), a mark before the stamp, a Node that turns Unknown while
-// its provider is unreachable, a slice that cannot go before the provider has let go of it.
+// The simulation covers the behaviour of Liqo 1.2 that CA and the workflows can see: the node's labels and taint;
+// slices that are granted as requested while the capacity lasts (plain Liqo grants any request); a mark before the
+// stamp; a Node that turns Unknown while its provider is unreachable; a slice that cannot be removed before the
+// provider has released it.
 package sim

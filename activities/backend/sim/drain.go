@@ -44,7 +44,7 @@ func (b *Backend) drain(s *State, a fleet.Attempt, force bool) *waiting {
 	}
 }
 
-// evict removes the pods of the node and returns the names of those that a disruption budget keeps.
+// evict removes the pods of the node and returns the names of the pods that a disruption budget keeps.
 func (s *State) evict(node string, force bool) (guarded []string) {
 	var left []Pod
 	for _, pod := range s.Consumer.Pods[node] {
@@ -54,7 +54,7 @@ func (s *State) evict(node string, force bool) (guarded []string) {
 		case pod.Protected && !force:
 			left = append(left, pod)
 			guarded = append(guarded, pod.Name)
-		case pod.Held: // evicted, and kept in name only
+		case pod.Held: // evicted, but a finalizer keeps the object
 			left = append(left, pod)
 		}
 	}

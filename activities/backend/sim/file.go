@@ -9,17 +9,17 @@ import (
 	"os"
 )
 
-// record is one line of the world file: one change. Only the first has World, and sets all there is.
+// record is one line of the world file: one change. Only the first line has World, and sets all objects.
 type record struct {
 	World    string                     `json:"world,omitempty"` // random, made with the world
 	Revision int64                      `json:"revision"`        // rises by one with each change
-	Set      map[string]json.RawMessage `json:"set"`             // null: the object is gone
+	Set      map[string]json.RawMessage `json:"set"`             // null: the object is removed
 }
 
-// compactBeyond is how long a world file gets, beyond four times what its first line has, before it is written anew.
+// compactBeyond is the size, in bytes beyond four times its first line, at which a world file is rewritten.
 const compactBeyond = 4 << 20
 
-// refresh reads what others, or this handle, have written since. A missing file is os.ErrNotExist. The caller holds mu.
+// refresh reads the changes of all handles since the last read. A missing file is os.ErrNotExist. The caller holds mu.
 func (w *World) refresh() error {
 	info, err := os.Stat(w.path)
 	if err != nil {
@@ -31,8 +31,8 @@ func (w *World) refresh() error {
 	return w.readOn(info.Size())
 }
 
-// reopen reads the file from its beginning. It stays open: so no other file gets the same inode, by which refresh knows
-// it.
+// reopen reads the file from its beginning. It keeps the file open, so that no other file gets the same inode, by which
+// refresh recognizes the file.
 func (w *World) reopen() error {
 	if w.file != nil {
 		_ = w.file.Close()
@@ -61,8 +61,8 @@ func (w *World) reopen() error {
 	return err
 }
 
-// readOn applies the lines up to the file's size. A last one without its end is being written, or its writer was
-// killed.
+// readOn applies the lines up to the file's size. It ignores a last line without its end: the line is being written, or
+// its writer was killed.
 func (w *World) readOn(size int64) error {
 	if size <= w.read {
 		return nil
@@ -121,8 +121,9 @@ func (w *World) apply(line []byte) error {
 	return nil
 }
 
-// write adds a line to the file, over what a killed writer has left of its own, and now and then writes the file anew.
-// The caller holds the lock and mu. There is no fsync: the world outlives its processes, not the machine.
+// write adds a line to the file. It overwrites an incomplete line of a killed writer, and from time to time rewrites
+// the whole file. The caller holds the lock and mu. It does not call fsync: the world survives its processes, not a
+// crash of the machine.
 func (w *World) write(set map[string]json.RawMessage) error {
 	line, err := json.Marshal(record{Revision: w.state.Revision + 1, Set: set})
 	if err == nil {
@@ -140,8 +141,8 @@ func (w *World) write(set map[string]json.RawMessage) error {
 	return w.replace(w.state)
 }
 
-// replace writes the file anew, in one step: a reader sees the old file or the new one, and a writer that is killed
-// leaves the old one and at most a temporary file, which the next writer overwrites. The caller holds the lock and mu.
+// replace rewrites the file in one step: a reader sees the old file or the new one. A killed writer leaves the old file
+// and at most a temporary file, which the next writer overwrites. The caller holds the lock and mu.
 func (w *World) replace(s *State) error {
 	r := record{World: s.World, Revision: s.Revision, Set: map[string]json.RawMessage{}}
 	for _, key := range allKeys(s) {

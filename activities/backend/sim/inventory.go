@@ -12,7 +12,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// List lists what exists on the consumer, see backend.Inventory.
+// List lists the attempts with objects on the consumer, see backend.Inventory.
 func (b *Backend) List(ctx context.Context, group string) (list []fleet.Found, err error) {
 	if err := b.world.runKubelets(ctx); err != nil {
 		return nil, err
@@ -27,7 +27,7 @@ func (b *Backend) List(ctx context.Context, group string) (list []fleet.Found, e
 	return list, err
 }
 
-// names are the names of all slices, virtual nodes and Nodes, in order.
+// names returns the sorted names of all slices, virtual nodes and Nodes.
 func (s *State) names() []string {
 	names := slices.Collect(maps.Keys(s.Consumer.Slices))
 	names = slices.AppendSeq(names, maps.Keys(s.Consumer.Virtuals))
@@ -36,7 +36,7 @@ func (s *State) names() []string {
 	return slices.Compact(names)
 }
 
-// find is what exists on the consumer of the attempt with that name, if it is ours.
+// find returns the existing objects on the consumer of the attempt with that name, if the attempt is ours.
 func (b *Backend) find(s *State, name string) (f fleet.Found, ok bool) {
 	ours := func(labels map[string]string, provider string) bool {
 		a, found := b.attemptOf(labels)
@@ -63,7 +63,7 @@ func (b *Backend) find(s *State, name string) (f fleet.Found, ok bool) {
 	return f, ok
 }
 
-// Peers lists the peerings that are ours, see backend.Inventory.
+// Peers lists our peerings, see backend.Inventory.
 func (b *Backend) Peers(context.Context) ([]fleet.Provider, error) {
 	var peers []fleet.Provider
 	_, err := b.world.view(func(s *State) {
@@ -87,7 +87,7 @@ func (b *Backend) Peers(context.Context) ([]fleet.Provider, error) {
 	return peers, err
 }
 
-// provider is the provider with the credentials its peering was made with, if it was ours.
+// provider returns the provider, with the credentials of its peering if this is ours.
 func (s *State) provider(id string) fleet.Provider {
 	p := fleet.Provider{ID: id}
 	if peering := s.Consumer.Peerings[id]; peering != nil {

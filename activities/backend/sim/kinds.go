@@ -17,7 +17,7 @@ import (
 // kind is one kind of object: one map of the State. In the world file an object has the key <kind>/<key in the map>.
 type kind struct {
 	keys   func(*State) iter.Seq[string]
-	get    func(s *State, key string) any         // nil: there is none
+	get    func(s *State, key string) any         // nil: missing
 	set    func(s *State, key string, object any) // nil removes it
 	copy   func(object any) any
 	decode func(raw []byte) (any, error)
@@ -30,7 +30,7 @@ var kinds = map[string]kind{
 		keys: func(*State) iter.Seq[string] { return func(yield func(string) bool) { yield("") } },
 		get:  func(s *State, _ string) any { return s.Delays },
 		set: func(s *State, _ string, object any) {
-			s.Delays, _ = object.(Delays) // nil is no delays
+			s.Delays, _ = object.(Delays) // nil: all delays are zero
 		},
 		copy:   func(object any) any { return object },
 		decode: decode[Delays],
@@ -106,7 +106,7 @@ func (o *Object) copy() Object {
 	return c
 }
 
-// attemptKeys are the objects that a verb on the attempt reads or changes.
+// attemptKeys returns the keys of the objects that a verb on the attempt reads or changes.
 func attemptKeys(a fleet.Attempt) func(*State) []string {
 	return func(s *State) []string {
 		name, ids := a.ObjectName(), []string{a.Provider.ID}
@@ -121,12 +121,12 @@ func attemptKeys(a fleet.Attempt) func(*State) []string {
 	}
 }
 
-// providerKeys are the objects that a verb on the provider reads or changes.
+// providerKeys returns the keys of the objects that a verb on the provider reads or changes.
 func providerKeys(id string) func(*State) []string {
 	return func(*State) []string { return []string{"provider/" + id, "peering/" + id, "refused/" + id} }
 }
 
-// allKeys are all objects there are.
+// allKeys returns the keys of all existing objects.
 func allKeys(s *State) []string {
 	var keys []string
 	for name, k := range kinds {
@@ -137,28 +137,28 @@ func allKeys(s *State) []string {
 	return keys
 }
 
-// kindAndKey takes a key apart; false for a kind that does not exist.
+// kindAndKey splits a key; ok is false for a kind that does not exist.
 func kindAndKey(key string) (k kind, rest string, ok bool) {
 	name, rest, _ := strings.Cut(key, "/")
 	k, ok = kinds[name]
 	return k, rest, ok
 }
 
-// object is the object of a key; nil when there is none.
+// object returns the object of a key, or nil.
 func (s *State) object(key string) any {
 	k, rest, _ := kindAndKey(key)
 	return k.get(s, rest)
 }
 
-// put puts an object, or removes it when it is nil.
+// put sets an object; nil removes it.
 func (s *State) put(key string, object any) {
 	k, rest, _ := kindAndKey(key)
 	k.set(s, rest, object)
 }
 
-// differences runs the change and returns the objects that it made different, null for a removed one. The State is as
-// before in the end. The keys say what the change may touch; what it does to other objects, or to the objects of keys
-// that it adds while the keys are not all, is lost.
+// differences runs the change and returns the changed objects, null for a removed one. It then restores the State. The
+// keys name the objects that the change may touch. Changes of other objects are lost; so are changes of objects whose
+// keys appear during the change, unless the keys cover all objects.
 func (s *State) differences(keys func(*State) []string, change func(*State) error) (map[string]json.RawMessage, error) {
 	before := map[string]any{}
 	for _, key := range keys(s) {
@@ -189,7 +189,7 @@ func (s *State) differences(keys func(*State) []string, change func(*State) erro
 		if err != nil {
 			failed = fmt.Errorf("write %s: %w", key, err)
 		}
-		if bytes.Equal(old, set[key]) { // they differ as quantities do, which remember how they were written
+		if bytes.Equal(old, set[key]) { // quantities may differ in notation only
 			delete(set, key)
 		}
 	}

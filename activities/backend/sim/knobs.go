@@ -10,7 +10,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend/nodes"
 )
 
-// AddProvider adds a provider cluster, or sets the capacity of the one that is there. nil means no bound.
+// AddProvider adds a provider cluster, or sets the capacity of an existing one. A nil capacity means no bound.
 func (w *World) AddProvider(ctx context.Context, id string, capacity corev1.ResourceList) error {
 	if id == "" {
 		return fmt.Errorf("add provider: the id is empty")
@@ -24,12 +24,12 @@ func (w *World) AddProvider(ctx context.Context, id string, capacity corev1.Reso
 	})
 }
 
-// Kubeconfig is the content of the credentials file that leads to the provider.
+// Kubeconfig returns the content of a credentials file that leads to the provider.
 func (w *World) Kubeconfig(id string) []byte {
 	return fmt.Appendf(nil, "simulatedProvider: %s\n", id)
 }
 
-// SetDelays sets how long the verbs take, from now on and for all processes.
+// SetDelays sets the durations of the verbs, from now on and for all processes.
 func (w *World) SetDelays(ctx context.Context, delays Delays) error {
 	return w.Edit(ctx, func(s *State) error {
 		s.Delays = delays
@@ -37,8 +37,8 @@ func (w *World) SetDelays(ctx context.Context, delays Delays) error {
 	})
 }
 
-// SetKnobs replaces the provider's faults; Knobs{} heals it. Its nodes turn Unknown when it becomes unreachable, as the
-// node lifecycle controller makes them, and Ready again afterwards.
+// SetKnobs replaces the provider's faults; Knobs{} removes them all. The provider's nodes turn Unknown when it becomes
+// unreachable, as the node lifecycle controller would set them, and Ready again afterwards.
 func (w *World) SetKnobs(ctx context.Context, provider string, knobs Knobs) error {
 	return w.editProvider(ctx, provider, func(s *State, p *Provider) {
 		if p.Knobs.Unreachable != knobs.Unreachable {

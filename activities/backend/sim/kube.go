@@ -7,7 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// kubeTime is a time as the API server keeps it: whole seconds.
+// kubeTime returns a time in the precision of the API server: whole seconds.
 func kubeTime(t time.Time) metav1.Time { return metav1.NewTime(t.UTC().Truncate(time.Second)) }
 
 // deleteNode marks the Node as terminating.

@@ -10,25 +10,25 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
 )
 
-// Kubelet is the virtual kubelet of a virtual node.
+// Kubelet simulates the virtual kubelet of a virtual node.
 type Kubelet struct {
-	// Node is the Node as it registers it.
+	// Node is the Node in the form in which the kubelet registers it.
 	Node *corev1.Node `json:"node"`
-	// Dead: it no longer runs, while all objects stay.
+	// Dead means that the kubelet no longer runs, while all objects stay.
 	Dead bool `json:"dead,omitempty"`
-	// Missing is since when the Node it has registered is gone.
+	// Missing is the time since which the registered Node is missing.
 	Missing *time.Time `json:"missing,omitempty"`
 }
 
-// ensureKubelet starts the virtual node's kubelet; Node registers with the first version of all labels and taints.
+// ensureKubelet starts the virtual node's kubelet, which registers a Node that has all labels and taints from its first
+// version on.
 func (b *Backend) ensureKubelet(s *State, spec backend.NodeSpec, now time.Time) {
 	if name := spec.Attempt.ObjectName(); s.Consumer.Kubelets[name] == nil {
 		s.Consumer.Kubelets[name] = &Kubelet{Node: b.newNode(spec, now)}
 	}
 }
 
-// register makes the Node that the virtual node's kubelet stands for: a new object, without instance id and not yet
-// Ready.
+// register makes the Node of the virtual node's kubelet: a new object, without instance id and not yet Ready.
 func (s *State) register(name string, now time.Time) {
 	kubelet := s.Consumer.Kubelets[name]
 	node := kubelet.Node.DeepCopy()
@@ -39,15 +39,15 @@ func (s *State) register(name string, now time.Time) {
 	kubelet.Missing = nil
 }
 
-// works reports whether the virtual node's kubelet runs and reaches its provider; otherwise nobody renews the Node's
-// lease, and nobody registers it anew.
+// works reports whether the virtual node's kubelet runs and reaches its provider. Otherwise the Node's lease is not
+// renewed, and a deleted Node is not registered again.
 func (s *State) works(name string, p *Provider) bool {
 	kubelet := s.Consumer.Kubelets[name]
 	return (kubelet == nil || !kubelet.Dead) && !p.Knobs.Unreachable
 }
 
-// reregisters reports whether the kubelet has a Node to register anew: one that was Ready once and that somebody
-// deleted. Before that the stages of Join rule.
+// reregisters reports whether the kubelet has to register its Node again, because the Node was Ready once and was
+// deleted. Before that, Join registers the Node in its stages.
 func (s *State) reregisters(name string) bool {
 	slice, virtual := s.Consumer.Slices[name], s.Consumer.Virtuals[name]
 	return s.Consumer.Kubelets[name] != nil && s.Consumer.Nodes[name] == nil && virtual != nil &&
@@ -55,9 +55,9 @@ func (s *State) reregisters(name string) bool {
 		slice.at(joinStages, backend.StageReady) && s.works(name, s.providerOr(virtual.Provider))
 }
 
-// runKubelets does what the virtual kubelets have to do: a Node that is missing for the delay Register is there again
-// and Ready. Nothing runs in the background, so it is called by whoever looks (Watch, List), and changes the world only
-// then.
+// runKubelets does the pending work of the virtual kubelets: a Node that has been missing for the delay Register is
+// registered again and Ready. Nothing runs in the background, so Watch and List call it before they read. It writes to
+// the world only when a Node is due.
 func (w *World) runKubelets(ctx context.Context) error {
 	now, due := time.Now(), false
 	if _, err := w.view(func(s *State) {
@@ -72,7 +72,7 @@ func (w *World) runKubelets(ctx context.Context) error {
 			if !s.reregisters(name) {
 				continue
 			}
-			if kubelet.Missing == nil { // removed by other means than DeleteNode: missing since it was noticed
+			if kubelet.Missing == nil { // not removed by DeleteNode: missing since now
 				kubelet.miss(now)
 			}
 			if now.Before(kubelet.Missing.Add(s.Delays.Register)) {

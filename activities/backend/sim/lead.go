@@ -9,11 +9,11 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/wait"
 )
 
-// leadEvery is how often a process that does not lead tries to.
+// leadEvery is the interval at which a process that does not lead tries to take the lead.
 const leadEvery = 200 * time.Millisecond
 
-// Lead calls work while this process leads the world's hub, again and again until ctx ends: one process at a time
-// leads. The kernel ends the lead of a process that dies. Lead stands for a Lease in a real cluster.
+// Lead calls work while this process leads the world's hub, repeatedly until ctx ends. One process at a time leads. The
+// kernel ends the lead of a process that dies. Lead simulates a Lease of a real cluster.
 func (w *World) Lead(ctx context.Context, work func(ctx context.Context)) {
 	for ctx.Err() == nil {
 		f, err := flock(ctx, w.path+".lead", leadEvery)
@@ -25,12 +25,12 @@ func (w *World) Lead(ctx context.Context, work func(ctx context.Context)) {
 			continue
 		}
 		work(ctx)
-		_ = f.Close() // which unlocks
+		_ = f.Close() // releases the lock
 		wait.For(ctx, lead.Rest)
 	}
 }
 
-// UID tells the world from others, as the UID of the namespace kube-system tells clusters.
+// UID returns the id of the world, which simulates the UID of a cluster's namespace kube-system.
 func (w *World) UID() (string, error) {
 	s, err := w.Snapshot()
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// Leftovers lists what only the provider has of us, see backend.Leftovers.
+// Leftovers lists our objects that exist on the provider only, see backend.Leftovers.
 func (b *Backend) Leftovers(_ context.Context, provider fleet.Provider) (left []fleet.Orphan, err error) {
 	var verdict error
 	_, err = b.world.view(func(s *State) {

@@ -11,8 +11,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/wait"
 )
 
-// lock takes the world's lock, which is held by one World in one process at a time; the kernel gives it back when its
-// holder dies. It lies beside the world file because that one is replaced with each change.
+// lock takes the world's lock, which one World in one process holds at a time. The kernel releases the lock when its
+// holder dies. The lock file is separate from the world file, because the world file is replaced.
 func (w *World) lock(ctx context.Context) (unlock func(), err error) {
 	if w.turn.Acquire(ctx, 1) != nil {
 		return nil, fmt.Errorf("lock world %s: %w", w.path, contextError(ctx))
@@ -23,19 +23,19 @@ func (w *World) lock(ctx context.Context) (unlock func(), err error) {
 		return nil, fmt.Errorf("lock world %s: %w", w.path, err)
 	}
 	return func() {
-		_ = f.Close() // which unlocks
+		_ = f.Close() // releases the lock
 		w.turn.Release(1)
 	}, nil
 }
 
-// flock locks a file, which its holder's death or Close unlocks. It tries again and again until ctx ends.
+// flock locks a file and retries until ctx ends. Close, or the death of the process, releases the lock.
 func flock(ctx context.Context, path string, every time.Duration) (*os.File, error) {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
 		return nil, err
 	}
 	for {
-		// Not a blocking flock: its holder may be stopped, and ctx is to be obeyed.
+		// Not a blocking flock: the holder may be stopped, and the end of ctx must end the wait.
 		err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
 		switch {
 		case err == nil:
@@ -51,7 +51,7 @@ func flock(ctx context.Context, path string, every time.Duration) (*os.File, err
 	}
 }
 
-// contextError is why the context ended, its cause included.
+// contextError returns the error of the ended context, its cause included.
 func contextError(ctx context.Context) error {
 	err, cause := ctx.Err(), context.Cause(ctx)
 	if errors.Is(cause, err) {

@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// PutPod puts a running pod on a Node, in place of one of the same name.
+// PutPod puts a running pod on a Node. It replaces a pod of the same name.
 func (w *World) PutPod(ctx context.Context, node string, pod Pod) error {
 	return w.Edit(ctx, func(s *State) error {
 		if s.Consumer.Nodes[node] == nil {
@@ -18,7 +18,7 @@ func (w *World) PutPod(ctx context.Context, node string, pod Pod) error {
 	})
 }
 
-// RemovePod removes a pod from a Node; an absent one is removed already.
+// RemovePod removes a pod from a Node; an absent pod is success.
 func (w *World) RemovePod(ctx context.Context, node, name string) error {
 	return w.Edit(ctx, func(s *State) error {
 		s.setPods(node, slices.DeleteFunc(s.Consumer.Pods[node], func(p Pod) bool { return p.Name == name }))

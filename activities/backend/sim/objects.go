@@ -25,25 +25,25 @@ func (o *Object) delete(now time.Time) {
 	}
 }
 
-// ourLabels are on every object of this hub.
+// ourLabels returns the labels of every object of this hub.
 func (b *Backend) ourLabels() map[string]string { return backend.Ours(b.opts.Hub) }
 
-// ours reports whether an object with these labels is this hub's; a Node has them as annotations.
+// ours reports whether an object with these labels belongs to this hub. For a Node, pass its annotations.
 func (b *Backend) ours(labels map[string]string) bool {
 	return backend.Carries(labels, b.ourLabels())
 }
 
-// attemptLabels are on every object of the attempt, on a Node as annotations.
+// attemptLabels returns the labels of every object of the attempt. A Node has them as annotations.
 func (b *Backend) attemptLabels(a fleet.Attempt) map[string]string {
 	return backend.TagsOf(a, b.ourLabels())
 }
 
-// of reports whether an object with these labels is the attempt's.
+// of reports whether an object with these labels belongs to the attempt.
 func (b *Backend) of(labels map[string]string, a fleet.Attempt) bool {
 	return backend.Carries(labels, b.attemptLabels(a))
 }
 
-// attemptOf reads the attempt back from the labels of one of its objects.
+// attemptOf reads the attempt from the labels of one of its objects.
 func (b *Backend) attemptOf(labels map[string]string) (fleet.Attempt, bool) {
 	a, ok := backend.AttemptOf(labels)
 	return a, ok && a.Instance != "" && b.ours(labels)
@@ -57,7 +57,7 @@ func bookingAnnotation(booking fleet.Booking) (map[string]string, error) {
 	return map[string]string{backend.AnnotationBooking: string(content)}, nil
 }
 
-// newNode is the Node as the virtual kubelet of Liqo 1.2 registers it: with all labels and taints, not yet Ready
+// newNode returns the Node as the virtual kubelet of Liqo 1.2 registers it: with all labels and taints, not yet Ready
 // (Liqo pkg/virtualKubelet/liqoNodeProvider/setup.go).
 func (b *Backend) newNode(spec backend.NodeSpec, now time.Time) *corev1.Node {
 	name := spec.Attempt.ObjectName()

@@ -11,7 +11,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// Observe looks at our Tenant and our slices, see backend.Peerings.
+// Observe reads our Tenant and our slices, see backend.Peerings.
 func (b *Backend) Observe(_ context.Context, provider fleet.Provider) (seen backend.Observation, err error) {
 	id, err := read(provider.Credentials)
 	if err != nil {
@@ -25,7 +25,7 @@ func (b *Backend) Observe(_ context.Context, provider fleet.Provider) (seen back
 	return seen, err
 }
 
-// observe looks at the provider that the credentials lead to.
+// observe reads the state of the provider that the credentials lead to.
 func (b *Backend) observe(s *State, p *Provider, id string) (seen backend.Observation, err error) {
 	switch {
 	case p.Knobs.Unreachable:
@@ -52,7 +52,7 @@ func (b *Backend) observe(s *State, p *Provider, id string) (seen backend.Observ
 	return seen, nil
 }
 
-// Cordon cordons the attempt's Node in our name, see backend.Cordons.
+// Cordon cordons the attempt's Node on our behalf, or undoes that, see backend.Cordons.
 func (b *Backend) Cordon(ctx context.Context, a fleet.Attempt, cordoned bool) error {
 	_, err := b.world.edit(ctx, attemptKeys(a), func(s *State) error {
 		if _, node := b.nodeObjects(s, a); node != nil {
@@ -68,7 +68,7 @@ func (w *World) LoseSlice(ctx context.Context, provider, name string) error {
 	return w.editProvider(ctx, provider, func(s *State, _ *Provider) { delete(s.RemoteSlices, remoteKey(provider, name)) })
 }
 
-// nodesTurn has the Nodes of a provider follow their kubelets.
+// nodesTurn updates the Nodes of a provider by the state of their kubelets.
 func (s *State) nodesTurn(provider string, now time.Time) {
 	for name, slice := range s.Consumer.Slices {
 		if slice.Provider == provider {

@@ -25,7 +25,7 @@ func (b *Backend) Establish(ctx context.Context, provider fleet.Provider, progre
 		})
 }
 
-// establish takes the peering through its stages as far as it gets now.
+// establish takes the peering through its stages, as far as possible now.
 func (b *Backend) establish(s *State, now time.Time, provider fleet.Provider) (*waiting, error) {
 	p := s.Providers[provider.ID]
 	if p.shut() {
@@ -49,7 +49,7 @@ func (b *Backend) establish(s *State, now time.Time, provider fleet.Provider) (*
 	return peering.makeOn(p, provider.Network.ModeOrDefault(), s.Delays.Peer/time.Duration(len(peerStages)), now)
 }
 
-// makeOn takes the peering through the stages of its making. A network that exists is connected.
+// makeOn takes the peering through the stages of its creation. An existing network counts as connected.
 func (peering *Peering) makeOn(p *Provider, mode fleet.NetworkMode, delay time.Duration,
 	now time.Time) (*waiting, error) {
 	for _, stage := range peerStages {
@@ -63,7 +63,7 @@ func (peering *Peering) makeOn(p *Provider, mode fleet.NetworkMode, delay time.D
 	return nil, nil
 }
 
-// shut reports whether the provider has no answer for us.
+// shut reports whether the provider does not answer us.
 func (p *Provider) shut() bool { return p == nil || p.Knobs.Unreachable || p.Knobs.Unauthorized }
 
 // ensurePeering makes the peering on the consumer and the Tenant on the provider, where they are missing.
@@ -75,7 +75,7 @@ func (b *Backend) ensurePeering(s *State, p *Provider, provider fleet.Provider, 
 		s.Consumer.Peerings[provider.ID] = peering
 	}
 	delete(s.Consumer.Refused, provider.ID)
-	if peering.Deleting != nil { // a RemovePeering stopped half way: begin anew
+	if peering.Deleting != nil { // a RemovePeering stopped half way: start again
 		peering.Deleting, peering.Track = nil, Track{}
 	}
 	if p.Tenant == nil {

@@ -9,14 +9,14 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// Refused is what the consumer remembers of a provider that has removed its Tenant.
+// Refused is the consumer's record of a provider that has removed its Tenant.
 type Refused struct {
 	Object
 	Until time.Time `json:"until"`
 }
 
-// Close has the provider's people say no to the consumer: they cordon, drain or remove its Tenant. An empty kind takes
-// it back, as far as there is a Tenant.
+// Close makes the provider's administrators refuse the consumer: they cordon, drain or remove its Tenant. An empty kind
+// undoes a cordon or drain; it does not restore a removed Tenant.
 func (w *World) Close(ctx context.Context, provider string, kind fleet.RefusingKind) error {
 	return w.editProvider(ctx, provider, func(s *State, p *Provider) {
 		p.Condition = ""
@@ -53,8 +53,8 @@ func (b *Backend) Refusal(ctx context.Context, provider fleet.Provider) (found *
 	return found, err
 }
 
-// refusal is the provider's no that is in force, or nil. A Tenant that is gone although our peering stands was removed
-// there: that is remembered.
+// refusal returns the provider's present refusal, or nil. A missing Tenant of an existing peering of ours was removed
+// on the provider, which refusal records.
 func (b *Backend) refusal(s *State, p *Provider, now time.Time) *fleet.ProviderRefusal {
 	if found := s.remembered(p.ID, now); found != nil {
 		return found
@@ -73,13 +73,13 @@ func (b *Backend) refusal(s *State, p *Provider, now time.Time) *fleet.ProviderR
 	return s.remembered(p.ID, now)
 }
 
-// closed is the refusal of a Tenant that is cordoned or drained.
+// closed returns the refusal that a cordoned or drained Tenant expresses.
 func (p *Provider) closed() *fleet.ProviderRefusal {
 	reason := fmt.Sprintf("provider %s has set our Tenant to %s", p.ID, p.Condition)
 	return &fleet.ProviderRefusal{Kind: p.Condition, Reason: reason}
 }
 
-// admits is the error of a provider that refuses, at the stage.
+// admits returns the error of a refusing provider at the stage, or nil.
 func (b *Backend) admits(s *State, p *Provider, stage backend.Stage, now time.Time) error {
 	if refusing := b.refusal(s, p, now); refusing != nil {
 		return refuse(stage, *refusing)
@@ -87,7 +87,7 @@ func (b *Backend) admits(s *State, p *Provider, stage backend.Stage, now time.Ti
 	return nil
 }
 
-// remembered is the refusal that the consumer remembers, while its time lasts.
+// remembered returns the refusal that the consumer has recorded, until it expires.
 func (s *State) remembered(id string, now time.Time) *fleet.ProviderRefusal {
 	noted := s.Consumer.Refused[id]
 	if noted == nil || !now.Before(noted.Until) {
@@ -97,7 +97,7 @@ func (s *State) remembered(id string, now time.Time) *fleet.ProviderRefusal {
 	return &fleet.ProviderRefusal{Kind: fleet.RefusingRemoved, Until: noted.Until, Reason: reason}
 }
 
-// refuse is the error of a provider that refuses.
+// refuse returns the error of a refusing provider.
 func refuse(stage backend.Stage, r fleet.ProviderRefusal) error {
 	return &backend.StageError{Stage: stage, Message: r.Reason, Err: &backend.RefusingError{ProviderRefusal: r}}
 }

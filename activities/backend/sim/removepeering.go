@@ -17,11 +17,11 @@ func (b *Backend) RemovePeering(ctx context.Context, provider fleet.Provider, pr
 		})
 }
 
-// unpeer removes the peering of the provider as far as it gets now.
+// unpeer removes the peering of the provider, as far as possible now.
 func (b *Backend) unpeer(s *State, now time.Time, id string) (*waiting, error) {
 	p, peering := s.providerOr(id), s.Consumer.Peerings[id]
 	if !p.Knobs.Unreachable {
-		b.refusal(s, p, now) // notes a Tenant that is gone, while the peering still shows it
+		b.refusal(s, p, now) // records a missing Tenant while the peering still proves it
 	}
 	tenant := p.Tenant != nil && b.ours(p.Tenant.Labels)
 	switch {
@@ -47,7 +47,7 @@ func (b *Backend) unpeer(s *State, now time.Time, id string) (*waiting, error) {
 	return nil, s.kept(p, now)
 }
 
-// removeTenant removes the Tenant, or marks the one that is the provider's word.
+// removeTenant removes the Tenant, or labels a Tenant that records a refusal.
 func (p *Provider) removeTenant() {
 	if p.Condition == "" {
 		p.Tenant = nil
@@ -56,7 +56,7 @@ func (p *Provider) removeTenant() {
 	p.Tenant.Labels[backend.LabelRefused] = string(p.Condition)
 }
 
-// kept is the error of a removal after which the record of a refusal stays; nil when there is none.
+// kept returns the error of a removal after which the record of a refusal stays, or nil.
 func (s *State) kept(p *Provider, now time.Time) error {
 	if refusing := s.remembered(p.ID, now); refusing != nil {
 		return refuse(backend.StageTenantGone, *refusing)
@@ -89,7 +89,8 @@ func (peering *Peering) dissolve(p *Provider, delay time.Duration, now time.Time
 	return nil
 }
 
-// inUse is ErrInUse while anyone has a slice with the provider, on either side, or the peering serves the provider too.
+// inUse returns ErrInUse while any hub has a slice with the provider, on either side, or the peering serves the
+// provider too.
 func inUse(s *State, id string) error {
 	for name, slice := range s.Consumer.Slices {
 		if slice.Provider == id {

@@ -21,7 +21,7 @@ func (b *Backend) Return(ctx context.Context, a fleet.Attempt, progress backend.
 	})
 }
 
-// removeNode removes the mark, then virtual node and Node with the pods on it. It needs no provider.
+// removeNode removes the mark, then virtual node and Node with the pods on it. It does not need the provider.
 func (b *Backend) removeNode(s *State, now time.Time, a fleet.Attempt) *waiting {
 	name := a.ObjectName()
 	virtual, node := b.nodeObjects(s, a)
@@ -37,7 +37,7 @@ func (b *Backend) removeNode(s *State, now time.Time, a fleet.Attempt) *waiting 
 	if node != nil && node.DeletionTimestamp == nil {
 		node.Spec.Unschedulable = true
 		deleteNode(node, now)
-		// Terminating for at least one poll, whatever the delay.
+		// The Node is terminating for at least one poll, even without a delay.
 		return &waiting{stage: backend.StageNodeGone, message: fmt.Sprintf("node %s is terminating", name), due: now}
 	}
 	if since.IsZero() {
@@ -56,7 +56,7 @@ func (b *Backend) removeNode(s *State, now time.Time, a fleet.Attempt) *waiting 
 	return nil
 }
 
-// nodeObjects returns the attempt's virtual node and Node; an object of another attempt counts as none.
+// nodeObjects returns the attempt's virtual node and Node; nil for an object of another attempt.
 func (b *Backend) nodeObjects(s *State, a fleet.Attempt) (virtual *Object, node *corev1.Node) {
 	name := a.ObjectName()
 	if v := s.Consumer.Virtuals[name]; v != nil && b.of(v.Labels, a) {
@@ -68,7 +68,7 @@ func (b *Backend) nodeObjects(s *State, a fleet.Attempt) (virtual *Object, node 
 	return virtual, node
 }
 
-// removeSlice removes the slice on both sides, an orphan on the provider included.
+// removeSlice removes the slice on both sides, including a slice that exists on the provider only.
 func (b *Backend) removeSlice(s *State, now time.Time, a fleet.Attempt) *waiting {
 	name, id := a.ObjectName(), a.Provider.ID
 	slice := s.Consumer.Slices[name]
@@ -79,7 +79,7 @@ func (b *Backend) removeSlice(s *State, now time.Time, a fleet.Attempt) *waiting
 		id = slice.Provider
 		slice.delete(now)
 	} else if s.Consumer.Peerings[id] == nil {
-		return nil // without slice and peering nothing of the attempt can be with the provider
+		return nil // without slice and peering the provider has no object of the attempt
 	}
 	p := s.providerOr(id)
 	if p.Knobs.Unreachable {

@@ -11,7 +11,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// conflict is ErrConflict when the attempt's name is taken by something that is not the attempt's.
+// conflict returns ErrConflict when an object that does not belong to the attempt has the attempt's name.
 func (b *Backend) conflict(s *State, a fleet.Attempt) error {
 	name := a.ObjectName()
 	taken := func(kind string) error {
@@ -38,7 +38,7 @@ func (b *Backend) leaving(s *State, a fleet.Attempt) bool {
 		node != nil && node.DeletionTimestamp != nil
 }
 
-// ensureSlice makes the consumer's side of the slice.
+// ensureSlice makes the consumer's side of the slice, if it is missing.
 func (b *Backend) ensureSlice(s *State, p *Provider, spec backend.NodeSpec, now time.Time) *Slice {
 	name := spec.Attempt.ObjectName()
 	if s.Consumer.Slices[name] == nil {
@@ -48,8 +48,8 @@ func (b *Backend) ensureSlice(s *State, p *Provider, spec backend.NodeSpec, now 
 	return s.Consumer.Slices[name]
 }
 
-// grant ensures the provider's side of the slice: as asked, or what is free when that is less, which is ErrShort. Who
-// decides for a class grants all or nothing: ErrFull.
+// grant ensures the provider's side of the slice, as requested or as far as capacity is free; a smaller grant returns
+// ErrShort. With a class, the provider's controller grants the whole request or nothing: ErrFull.
 func (b *Backend) grant(s *State, p *Provider, spec backend.NodeSpec, now time.Time) error {
 	key := remoteKey(p.ID, spec.Attempt.ObjectName())
 	remote := s.RemoteSlices[key]
@@ -69,7 +69,7 @@ func (b *Backend) grant(s *State, p *Provider, spec backend.NodeSpec, now time.T
 	return nil
 }
 
-// atMost is the shape, or what the provider has free of it.
+// atMost returns the shape, with each resource limited to the provider's free capacity.
 func (s *State) atMost(p *Provider, shape corev1.ResourceList) corev1.ResourceList {
 	granted := corev1.ResourceList{}
 	for key, asked := range shape {

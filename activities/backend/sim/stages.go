@@ -8,10 +8,10 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
 )
 
-// The stages a verb goes through; a stage of Join is begun when the one before is reached.
+// The stages of the verbs. A stage of Join begins when the stage before is reached.
 var (
 	peerStages = []backend.Stage{
-		backend.StageConnection, // stands for all stages of the network
+		backend.StageConnection, // represents all stages of the network
 		backend.StageNonce, backend.StageSignedNonce, backend.StageTenant, backend.StageIdentity, backend.StageReachable,
 	}
 	joinStages = []backend.Stage{
@@ -20,8 +20,8 @@ var (
 	unpeerStages = []backend.Stage{backend.StageIdentityGone, backend.StageTenantGone}
 )
 
-// waiting is what a verb waits for. due is when to look again at the latest; zero means that only a change of the world
-// helps: of the objects that the verb touches, or of the one at the key on.
+// waiting describes the wait of a verb. due is the latest time of the next try; zero means that only a change of the
+// world helps: a change of the objects that the verb touches, or of the object at the key on.
 type waiting struct {
 	stage   backend.Stage
 	message string
@@ -35,7 +35,8 @@ func (t Track) at(order []backend.Stage, stage backend.Stage) bool {
 	return have > want || have == want && t.Reached
 }
 
-// pass takes the track to a stage: nil, nil once the stage is reached, and what to wait for until then.
+// pass takes the track to a stage. It returns nil, nil once the stage is reached, and the reason for the wait until
+// then.
 func (t *Track) pass(
 	p *Provider, order []backend.Stage, stage backend.Stage, delay time.Duration, now time.Time,
 ) (*waiting, error) {
@@ -51,8 +52,8 @@ func (t *Track) pass(
 	return t.advance(p, delay, now)
 }
 
-// begin starts a stage, unless it has begun already, and returns what to wait for. Each stage begins in its own change
-// of the world, whatever its delay, so that others see it and a killed process stops there.
+// begin starts a stage, unless it has begun already, and returns the wait for it. Each stage begins in its own change
+// of the world, even without a delay, so that other processes see it and a killed process stops there.
 func (t *Track) begin(p *Provider, stage backend.Stage, delay time.Duration, now time.Time) *waiting {
 	if t.Stage == stage {
 		return nil
@@ -61,7 +62,7 @@ func (t *Track) begin(p *Provider, stage backend.Stage, delay time.Duration, now
 	return &waiting{stage: stage, message: fmt.Sprintf("asked provider %s", p.ID), due: now.Add(delay)}
 }
 
-// advance checks the stage that has begun: it is reached (nil, nil), or not yet, or refused for good.
+// advance checks the stage that has begun: it is reached (nil, nil), not reached yet, or finally refused.
 func (t *Track) advance(p *Provider, delay time.Duration, now time.Time) (*waiting, error) {
 	if t.Reached {
 		return nil, nil
@@ -77,7 +78,7 @@ func (t *Track) advance(p *Provider, delay time.Duration, now time.Time) (*waiti
 	return nil, nil
 }
 
-// holds returns what keeps the provider's stage from being reached at now; nil means nothing.
+// holds returns the wait that keeps the provider's stage from being reached at now, or nil.
 func (p *Provider) holds(stage backend.Stage, due, now time.Time) *waiting {
 	switch {
 	case p.Knobs.Hang == stage:
@@ -89,7 +90,7 @@ func (p *Provider) holds(stage backend.Stage, due, now time.Time) *waiting {
 	}
 }
 
-// said is the provider's own words, or else.
+// said returns the provider's configured message, or the given text.
 func (p *Provider) said(otherwise string) string {
 	if p.Knobs.Message != "" {
 		return fmt.Sprintf("provider %s says: %s", p.ID, p.Knobs.Message)

@@ -9,7 +9,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// State is the whole world.
+// State holds the whole world.
 type State struct {
 	World        string // random, made with the file
 	Revision     int64  // rises by one with each change
@@ -19,45 +19,45 @@ type State struct {
 	Consumer     Consumer
 }
 
-// remoteKey is the key of a provider's slice.
+// remoteKey returns the key of a provider's slice.
 func remoteKey(provider, name string) string { return provider + "/" + name }
 
-// Delays are how long a verb takes when nothing is wrong; each is spread evenly over the verb's stages.
+// Delays holds the duration of each verb without faults. Each delay is spread evenly over the verb's stages.
 type Delays struct {
 	Peer   time.Duration `json:"peer"`
 	Join   time.Duration `json:"join"`
 	Leave  time.Duration `json:"leave"`
 	Unpeer time.Duration `json:"unpeer"`
-	// Register is how long a virtual kubelet takes to register its Node again when somebody has deleted it.
+	// Register is the time until a virtual kubelet registers its deleted Node again.
 	Register time.Duration `json:"register,omitempty"`
 }
 
-// Provider is a provider cluster. Its knobs are what is wrong with it.
+// Provider is a provider cluster. Its knobs are its faults.
 type Provider struct {
 	ID string `json:"id"`
-	// Capacity bounds the sum of granted slices; a resource it does not name is not bounded.
+	// Capacity bounds the sum of granted slices; a resource that it does not name has no bound.
 	Capacity corev1.ResourceList `json:"capacity,omitempty"`
 	Knobs    Knobs               `json:"knobs"`
 	Tenant   *Object             `json:"tenant,omitempty"`
-	// Condition is what the Tenant is set to: cordoned or drained; empty is active.
+	// Condition is the condition of the Tenant: cordoned or drained; empty means active.
 	Condition fleet.RefusingKind `json:"condition,omitempty"`
 }
 
-// Knobs are the faults of a provider. The zero value is a healthy one.
+// Knobs holds the faults of a provider. The zero value means a healthy provider.
 type Knobs struct {
-	// Unreachable: no connection, neither ours nor the consumer cluster's.
+	// Unreachable breaks every connection, both ours and the consumer cluster's.
 	Unreachable bool `json:"unreachable,omitempty"`
-	// Unauthorized: it does not accept our credentials; what the consumer's Liqo does there goes on.
+	// Unauthorized makes the provider reject our credentials; the consumer's Liqo continues to work there.
 	Unauthorized bool `json:"unauthorized,omitempty"`
-	// Hang is a stage that is not reached while it is set here.
+	// Hang names a stage that is not reached while it is set.
 	Hang backend.Stage `json:"hang,omitempty"`
-	// Refuse is a stage of Establish or Join that the provider says no to, with Message for its words.
+	// Refuse names a stage of Establish or Join that the provider refuses, with Message as its text.
 	Refuse  backend.Stage `json:"refuse,omitempty"`
 	Message string        `json:"message,omitempty"`
 }
 
-// Consumer is the cluster with the Cluster Autoscaler. Peerings are keyed by provider id, the others by name, Kubelets
-// by that of their virtual node and Pods by the Node they run on.
+// Consumer is the cluster with the Cluster Autoscaler. Peerings are keyed by provider id, Kubelets by their virtual
+// node, Pods by their Node, and all other objects by name.
 type Consumer struct {
 	Peerings map[string]*Peering
 	Refused  map[string]*Refused // by provider id
@@ -68,7 +68,7 @@ type Consumer struct {
 	Pods     map[string][]Pod
 }
 
-// Object is what all objects have. Deleting is set while it is terminating.
+// Object holds the fields that all objects have. Deleting is set while the object is terminating.
 type Object struct {
 	UID         string            `json:"uid"`
 	Provider    string            `json:"provider"`
@@ -78,7 +78,7 @@ type Object struct {
 	Deleting    *time.Time        `json:"deleting,omitempty"`
 }
 
-// Track is how far an object has come: the stage it is in since when, and whether that is reached.
+// Track holds the progress of an object: its stage, the start of the stage, and whether the stage is reached.
 type Track struct {
 	Stage   backend.Stage `json:"stage,omitempty"`
 	Since   time.Time     `json:"since"`
@@ -89,7 +89,7 @@ type Track struct {
 type Peering struct {
 	Object
 	Track
-	// BothWays: the provider consumes from us too.
+	// BothWays means that the provider consumes from us too.
 	BothWays bool `json:"bothWays,omitempty"`
 }
 
@@ -111,10 +111,10 @@ type Pod struct {
 	Name      string `json:"name"`
 	DaemonSet bool   `json:"daemonSet,omitempty"` // never evicted
 	Protected bool   `json:"protected,omitempty"` // a disruption budget forbids its eviction
-	Held      bool   `json:"held,omitempty"`      // a finalizer keeps it also after its end
+	Held      bool   `json:"held,omitempty"`      // a finalizer keeps it after its end
 }
 
-// fill makes the maps of a new State, so that nobody meets a nil one.
+// fill makes the maps of a new State, so that no map is nil.
 func (s *State) fill() {
 	for _, k := range kinds {
 		k.make(s)

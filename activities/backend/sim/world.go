@@ -13,38 +13,37 @@ import (
 	"golang.org/x/sync/semaphore"
 )
 
-// defaultDelays are those of a new world: quick enough for a demo, slow enough to see each phase.
+// defaultDelays holds the delays of a new world: quick enough for a demo, slow enough to see each phase.
 var defaultDelays = Delays{
 	Peer: 300 * time.Millisecond, Join: 500 * time.Millisecond, Leave: 200 * time.Millisecond,
 	Unpeer:   200 * time.Millisecond,
 	Register: 2 * time.Second,
 }
 
-// World is a handle on a world file. It may be used by many goroutines, and many may be open on one file.
+// World is a handle on a world file. It is safe for concurrent use, and many handles may be open on one file.
 type World struct {
 	path string
-	turn *semaphore.Weighted // this handle's callers queue here, and only one of them tries for the lock
+	turn *semaphore.Weighted // queues this handle's callers, so that only one at a time tries to lock the file
 
 	mu     sync.Mutex
-	state  *State // what the file says, as far as it is read
-	lent   bool   // a Snapshot has it, so it is copied before it is changed
+	state  *State // the content of the file, as far as it is read
+	lent   bool   // a Snapshot refers to it, so it is copied before a change
 	file   *os.File
 	opened os.FileInfo
-	read   int64 // how far the file is read
-	first  int64 // the size of its first line
+	read   int64 // number of bytes read
+	first  int64 // size of the first line
 
-	version int64            // rises with all that is read
+	version int64            // rises with each line that is read
 	touched map[string]int64 // the version that last changed an object
 	begun   int64            // the version at which the file was read from its beginning
-	woken   chan struct{}    // closed at the next look that sees something new; nil while nobody waits
-	failed  error            // of the last look
+	woken   chan struct{}    // closed by the next read with a change; nil while no call waits
+	failed  error            // of the last read
 
 	compactBeyond int64
-	writeAt       func(f *os.File, at int64, content []byte) error // tests die here
+	writeAt       func(f *os.File, at int64, content []byte) error // tests interrupt the process here
 }
 
-// Open opens the world at path, and makes an empty one with default delays when there is none; its directory is made
-// too.
+// Open opens the world at path. If it is missing, Open makes an empty world with default delays, and its directory.
 func Open(path string) (*World, error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return nil, fmt.Errorf("open world: %w", err)
@@ -64,8 +63,8 @@ func Open(path string) (*World, error) {
 	return w, nil
 }
 
-// Intercept has around called in the place of each later write of this handle, with the line to be written, which write
-// writes. It is for tests in which a process ends there. Around must not use the World.
+// Intercept replaces each later write of this handle by a call of around, with the line; around calls write to write
+// it. It serves tests in which a process ends there. around must not use the World.
 func (w *World) Intercept(around func(line []byte, write func() error) error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -75,10 +74,10 @@ func (w *World) Intercept(around func(line []byte, write func() error) error) {
 	}
 }
 
-// Path is the world file's path.
+// Path returns the path of the world file.
 func (w *World) Path() string { return w.path }
 
-// Snapshot is the world now. The caller must not change it.
+// Snapshot returns the present world. The caller must not change it.
 func (w *World) Snapshot() (*State, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -89,8 +88,8 @@ func (w *World) Snapshot() (*State, error) {
 	return w.state, nil
 }
 
-// view shows the world now to look, which must be quick, change nothing and keep nothing. It returns the world's
-// version.
+// view calls look with the present world and returns the world's version. look must be quick, must not change the world
+// and must keep no reference to it.
 func (w *World) view(look func(*State)) (int64, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -101,7 +100,7 @@ func (w *World) view(look func(*State)) (int64, error) {
 	return w.version, nil
 }
 
-// own is the state for change: a copy when a Snapshot has it. The caller holds mu.
+// own returns the state for a change, and copies it first if a Snapshot refers to it. The caller holds mu.
 func (w *World) own() *State {
 	if w.lent {
 		s := *w.state
@@ -113,15 +112,15 @@ func (w *World) own() *State {
 	return w.state
 }
 
-// Edit changes the world in one step that no other sees half done: all of what change did is written, or, when change
-// returns an error, nothing. It blocks for as long as others change the world. The change must be quick, must not use
-// the World and must keep nothing of the State.
+// Edit changes the world in one atomic step: either all changes are written or, when change returns an error, none. It
+// blocks while other processes change the world. change must be quick, must not use the World and must keep no
+// reference to the State.
 func (w *World) Edit(ctx context.Context, change func(*State) error) error {
 	_, err := w.edit(ctx, allKeys, change)
 	return err
 }
 
-// edit is Edit of a change that touches no objects but those of the keys. It returns the version as change left it.
+// edit works as Edit, for a change that touches only the objects of the keys. It returns the version after the change.
 func (w *World) edit(ctx context.Context, keys func(*State) []string,
 	change func(*State) error) (version int64, err error) {
 	unlock, err := w.lock(ctx)
@@ -151,7 +150,7 @@ func (w *World) create() error {
 	return w.replace(s)
 }
 
-// newUID is 16 hex digits, never the same twice.
+// newUID returns 16 random hex digits.
 func newUID() string {
 	var b [8]byte
 	_, _ = rand.Read(b[:]) // it never fails
