@@ -23,10 +23,10 @@ func newProviderClient(config *rest.Config) (client.Client, error) {
 	config = rest.CopyConfig(config)
 	config.DisableCompression = true
 	config.ContentType = runtime.ContentTypeJSON
-	config.WarningHandler = rest.NoWarnings{} // else they are logged, of any length
+	config.WarningHandler = rest.NoWarnings{} // otherwise warnings of any length would be logged
 	config.Wrap(func(web http.RoundTripper) http.RoundTripper { return bounded{web} })
 	provider, err := newClient(config, cmp.Or(config.Timeout, providerTimeout), func(web *http.Client) {
-		// A provider does not send us, and what we write, to an address of its choice.
+		// Redirects are not followed, so that a provider cannot make this client send requests to an address of its choice.
 		web.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	})
 	if err != nil {
@@ -38,7 +38,7 @@ func newProviderClient(config *rest.Config) (client.Client, error) {
 	}), nil
 }
 
-// taming is a configuration of this cluster's, see tamed.
+// taming returns a copy of a configuration of this cluster that limits the answers; see tamed.
 func taming(config *rest.Config) *rest.Config {
 	config = rest.CopyConfig(config)
 	config.Wrap(func(web http.RoundTripper) http.RoundTripper { return tamed{web} })
@@ -56,9 +56,10 @@ func newConsumerClient(config *rest.Config) (client.Client, error) {
 	}), nil
 }
 
-// discerning tells the answers of a cluster's API server from those of what stands in front of it. A load balancer or a
-// cluster manager's proxy that has lost the cluster says 404 or 403 in its own name; taken for the cluster's word, it
-// would make everything there gone, or denied. foreign is the error of such an answer.
+// discerning distinguishes the answers of a cluster's API server from the answers of an intermediate server. A load
+// balancer, or a cluster manager's proxy that has lost the cluster, answers 404 or 403 in its own name. Taken for an
+// answer of the cluster, it would make every object there appear gone, or denied. foreign returns the error for such an
+// answer.
 func discerning(cluster client.WithWatch, foreign func(code int32) error) client.Client {
 	genuine := func(ctx context.Context, c client.Client, err error) error {
 		if answered(ctx, c, err) {
@@ -92,9 +93,10 @@ func discerning(cluster client.WithWatch, foreign func(code int32) error) client
 	})
 }
 
-// answered is false of an error that no API server has written; its text is not to be repeated, for it is somebody's
-// page. An API server writes a Status, except that it says 404 in plain text of a kind that is not installed: it is
-// asked for something that every one knows then. Who is not let in, at whichever door, is told so by access.
+// answered reports whether an API server has written the error. The text of any other error must not be repeated,
+// because it is a page of an unknown server. An API server writes a Status, except that it answers 404 in plain text
+// for a kind that is not installed. In that case answered requests an object that every API server knows. It also
+// returns true for 401 and 403 of any server, which access handles.
 func answered(ctx context.Context, cluster client.Client, err error) bool {
 	if !apierrors.IsUnexpectedServerError(err) || apierrors.IsUnauthorized(err) {
 		return true

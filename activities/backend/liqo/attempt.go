@@ -16,7 +16,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// attempt is one attempt's objects while one verb works on them.
+// attempt holds one attempt's objects while one verb works on them.
 type attempt struct {
 	*peering
 	fleet.Attempt
@@ -32,7 +32,7 @@ func (a *attempt) labels() map[string]string { return backend.TagsOf(a.Attempt, 
 
 func (a *attempt) mine(object client.Object) bool { return backend.Carries(tags(object), a.labels()) }
 
-// slice finds this attempt's slice, wherever it lies; NotFound when there is none.
+// slice finds this attempt's slice in any namespace; NotFound when it does not exist.
 func (a *attempt) slice(ctx context.Context) (*authv1beta1.ResourceSlice, error) {
 	var found authv1beta1.ResourceSliceList
 	if err := a.local.List(ctx, &found, client.MatchingLabels(a.labels())); err != nil {
@@ -46,7 +46,7 @@ func (a *attempt) slice(ctx context.Context) (*authv1beta1.ResourceSlice, error)
 	return nil, apierrors.NewNotFound(authv1beta1.ResourceSliceGroupResource, a.name())
 }
 
-// virtualNode finds this attempt's virtual node, wherever it lies; NotFound when there is none.
+// virtualNode finds this attempt's virtual node in any namespace; NotFound when it does not exist.
 func (a *attempt) virtualNode(ctx context.Context) (*offloadingv1beta1.VirtualNode, error) {
 	var found offloadingv1beta1.VirtualNodeList
 	if err := a.local.List(ctx, &found, client.MatchingLabels(a.labels())); err != nil {
@@ -60,9 +60,9 @@ func (a *attempt) virtualNode(ctx context.Context) (*offloadingv1beta1.VirtualNo
 	return nil, apierrors.NewNotFound(offloadingv1beta1.VirtualNodeGroupVersionResource.GroupResource(), a.name())
 }
 
-// node finds this attempt's Node; NotFound when there is none, or when the one of that name is not ours. Liqo up to 1.1
-// makes the Node first and labels it afterwards, so it is also known by the virtual node it comes from, and by the
-// instance id, which nobody can take off.
+// node finds this attempt's Node; NotFound when it does not exist, or when the Node of that name is not ours. Liqo up
+// to 1.1 makes the Node first and labels it afterwards. So the Node is also recognized by the virtual node that it
+// comes from, and by the instance id, which cannot be removed.
 func (a *attempt) node(ctx context.Context, from *offloadingv1beta1.VirtualNode) (*corev1.Node, error) {
 	var found corev1.Node
 	if err := a.local.Get(ctx, client.ObjectKey{Name: a.name()}, &found); err != nil {
@@ -75,7 +75,8 @@ func (a *attempt) node(ctx context.Context, from *offloadingv1beta1.VirtualNode)
 	return nil, apierrors.NewNotFound(corev1.Resource("nodes"), a.name())
 }
 
-// unmark takes the mark off the virtual node, so that nobody stamps its Node again. It is nil when there is none.
+// unmark removes the mark from the virtual node, so that its Node is not stamped again. It returns nil when the virtual
+// node has no mark.
 func (a *attempt) unmark(ctx context.Context, virtual *offloadingv1beta1.VirtualNode) error {
 	if _, marked := virtual.Annotations[backend.AnnotationStamp]; !marked {
 		return nil

@@ -16,29 +16,32 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// Config is what New needs. Only Consumer is required.
+// Config holds the settings of New. Only Consumer is required.
 type Config struct {
-	// Consumer is the access to the cluster that lacks room: the one CA scales.
+	// Consumer is the access to the cluster that lacks room, which CA scales.
 	Consumer *rest.Config
-	// Hub tells installations on the same cluster apart; a label value. Default "default".
+	// Hub distinguishes the installations on one cluster; it must be a label value. Default "default".
 	Hub string
-	// LiqoNamespace is where Liqo is looked for first, on every cluster. Default "liqo".
+	// LiqoNamespace is the namespace in which Liqo is searched for first, on every cluster. Default "liqo".
 	LiqoNamespace string
-	// UnreachableAfter is how long a provider may fail to answer in a row before Establish and Join give up with
-	// ErrUnreachable. Default 10s.
+	// UnreachableAfter is the time that a provider may be silent without interruption before Establish and Join give up
+	// with ErrUnreachable. Default 10s.
 	UnreachableAfter time.Duration
-	// ForceAfter is how long after it was begun Return lets pods terminate by themselves before it deletes them with grace
-	// period 0. Liqo removes virtual nodes one at a time and waits for each one's pods, so it must be short. Default 5s.
+	// ForceAfter is the time after Return was begun in which pods may terminate on their own. Afterwards Return deletes
+	// them with grace period 0. It must be short, because Liqo removes virtual nodes one at a time and waits for the pods
+	// of each. Default 5s.
 	ForceAfter time.Duration
-	// DenyAfter is how long a denied authentication of a slice is given to turn: Liqo also says denied while the signer
-	// is slow, for which it waits 30 s (remoteresourceslice_controller.go, certificateIdentityProvider.go). Default 35s.
+	// DenyAfter is the time in which a denied authentication of a slice may still become accepted. Liqo also reports
+	// Denied while the signer is slow, for which it waits 30 s (remoteresourceslice_controller.go,
+	// certificateIdentityProvider.go). Default 35s.
 	DenyAfter time.Duration
-	// TenantRights, if any, are what its account has to give itself before it may read Secrets in a tenant namespace.
+	// TenantRights, if any, lists the permissions that the worker's account has to grant itself before it may read Secrets
+	// in a tenant namespace.
 	TenantRights *TenantRights
-	// AnyLiqo peers clusters whose versions of Liqo do not go together, or are newer than this release, and puts several
-	// nodes on a provider also with a Liqo that loses pods by it.
+	// AnyLiqo allows peerings between clusters whose versions of Liqo are incompatible or newer than this release. It also
+	// allows several nodes on a provider with a version of Liqo that loses pods in that case.
 	AnyLiqo bool
-	// RefusedFor is how long a provider that has removed our Tenant is left alone. Default 30m.
+	// RefusedFor is the time for which a provider is left alone that has removed our Tenant. Default 30m.
 	RefusedFor time.Duration
 }
 
@@ -52,8 +55,8 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-// Backend implements backend.Backend. It holds no state but its clients and may be used concurrently, also by several
-// processes; two verbs for one provider's peering, or for one attempt, must not run at once.
+// Backend implements backend.Backend. It holds no state except its clients and is safe for concurrent use, even by
+// several processes. Two verbs for one provider's peering, or for one attempt, must not run concurrently.
 type Backend struct {
 	config  Config
 	local   client.Client // the consumer
@@ -62,7 +65,7 @@ type Backend struct {
 	graces  graces
 	ends    ends // of credentials
 	changes changes
-	self    atomic.Pointer[identity] // this cluster's own, read once; nil before
+	self    atomic.Pointer[identity] // this cluster's own, read once; nil before the first read
 }
 
 var (

@@ -15,16 +15,16 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/shorten"
 )
 
-// How much a provider may answer to one request, in bytes as they are read, and how much of its words is repeated, in
-// characters. A provider that floods harms only its own nodes.
+// Bounds of an answer of a provider, in bytes, and of the part of its text that is repeated, in characters. A provider
+// that floods harms only its own nodes.
 const (
 	maxAnswer   = 16 << 20
-	maxIdentity = 4 << 20 // while it is only asked who it is
+	maxIdentity = 4 << 20 // for a request of its identity only
 	maxWords    = 500
 )
 
-// How many elements and fields a provider's answer may have for each MiB of its bound: a slice has some ten and two
-// hundred in 4 KiB. Without it, 4 MiB of empty objects take more than 1 GiB.
+// Bounds of the elements and fields in a provider's answer for each MiB of its bound. A slice has some ten elements and
+// two hundred fields in 4 KiB. Without these bounds, 4 MiB of empty objects take more than 1 GiB of memory.
 const (
 	elementsPerMiB = 3 << 10
 	fieldsPerMiB   = 64 << 10
@@ -37,8 +37,8 @@ func modest(ctx context.Context) context.Context {
 	return context.WithValue(ctx, boundKey{}, int64(maxIdentity))
 }
 
-// bounded fails a request whose answer is larger than its bound. Nothing is decompressed below it, and nothing decoded
-// but JSON, so that a few bytes on the wire cannot become many here.
+// bounded fails a request whose answer is larger than its bound. The answer is not decompressed, and only JSON is
+// decoded, so that a few bytes on the wire cannot become many in memory.
 type bounded struct{ http.RoundTripper }
 
 // RoundTrip implements http.RoundTripper.
@@ -53,7 +53,7 @@ func (b bounded) RoundTrip(request *http.Request) (*http.Response, error) {
 	}
 	response.Body = boundedBody{http.MaxBytesReader(nil, response.Body, most)}
 	if !isJSON(response) {
-		response.Header.Set("Content-Type", "text/plain") // which no decoder takes: YAML swells, too
+		response.Header.Set("Content-Type", "text/plain") // no decoder takes it: YAML expands, too
 		return response, nil
 	}
 	mib := int(most >> 20)
@@ -61,8 +61,8 @@ func (b bounded) RoundTrip(request *http.Request) (*http.Response, error) {
 	return response, nil
 }
 
-// asksJSON is the request without the kinds of answers that are not decoded: client-go's lists of metadata alone prefer
-// protobuf, whatever the config says (client-go metadata/metadata.go).
+// asksJSON returns a copy of the request that accepts no protobuf, which is not decoded. client-go's lists of metadata
+// alone prefer protobuf with every config (client-go metadata/metadata.go).
 func asksJSON(request *http.Request) *http.Request {
 	var takes []string
 	for kind := range strings.SplitSeq(request.Header.Get("Accept"), ",") {
@@ -75,8 +75,8 @@ func asksJSON(request *http.Request) *http.Request {
 	return asks
 }
 
-// tamed are this cluster's answers, in which providers' words are: what they have granted a slice, for example, could
-// keep us busy for minutes.
+// tamed limits this cluster's answers, which contain data of providers. The granted resources of a slice, for example,
+// could keep the decoder busy for minutes.
 type tamed struct{ http.RoundTripper }
 
 // RoundTrip implements http.RoundTripper.
@@ -88,7 +88,7 @@ func (t tamed) RoundTrip(request *http.Request) (*http.Response, error) {
 	return response, err
 }
 
-// isJSON reports whether an answer is JSON; one that does not say is taken for it.
+// isJSON reports whether an answer is JSON; an answer without a content type counts as JSON.
 func isJSON(response *http.Response) bool {
 	kind := response.Header.Get("Content-Type")
 	if kind == "" {
@@ -116,7 +116,7 @@ func (g *guardedBody) Read(into []byte) (int, error) {
 	return n, err
 }
 
-// boundedBody says in our words that a http.MaxBytesReader has met its bound.
+// boundedBody replaces the error of a http.MaxBytesReader at its bound by our own error.
 type boundedBody struct{ io.ReadCloser }
 
 // Read implements io.Reader.

@@ -11,14 +11,15 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend/nodes"
 )
 
-// annotationCalled is on a virtual node: when its missing Node was last called back.
+// annotationCalled is on a virtual node: the time at which the kubelet was last made to register its missing Node.
 const annotationCalled = "liqo-autoscaler.io/called-back"
 
-// callBack has the virtual kubelet register its missing Node now. By itself it would notice when it next writes the
-// Node's status, up to a minute later (virtual-kubelet node.DefaultStatusUpdateInterval; Liqo prepares an informer of
-// its Node and never starts it, pkg/virtualKubelet/liqoNodeProvider/resourceWatcher.go), and Kubernetes collects the
-// pods of a missing Node after 40 s (k8s.io/kubernetes pkg/controller/podgc). It writes the status at once when its
-// VirtualNode changes, so that is changed, in nothing that matters.
+// callBack makes the virtual kubelet register its missing Node now. On its own the kubelet would notice the loss when
+// it next writes the Node's status, up to a minute later (virtual-kubelet node.DefaultStatusUpdateInterval; Liqo
+// prepares an informer of its Node and never starts it, pkg/virtualKubelet/liqoNodeProvider/resourceWatcher.go).
+// Kubernetes collects the pods of a missing Node after 40 s (k8s.io/kubernetes pkg/controller/podgc). The kubelet
+// writes the status immediately when its VirtualNode changes, so callBack changes an annotation without further
+// meaning.
 func (a *attempt) callBack(ctx context.Context, virtual *offloadingv1beta1.VirtualNode) error {
 	now := time.Now().UTC().Format(time.RFC3339Nano)
 	err := client.IgnoreNotFound(nodes.MergePatch(ctx, a.local, virtual, map[string]any{

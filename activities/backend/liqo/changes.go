@@ -5,21 +5,21 @@ import (
 	"sync/atomic"
 )
 
-// changes wakes who waits for an object as soon as Watch sees it change, so that what Liqo does is noticed at once.
-// Nothing depends on it: without a Watch, and for what one misses, waiters poll.
+// changes wakes the waiters for an object as soon as Watch sees it change, so that Liqo's work is noticed immediately.
+// Correctness does not depend on it: without a Watch, or after a missed change, waiters poll.
 type changes struct {
 	mu       sync.Mutex
-	waiting  map[chan struct{}]string // by whom, for objects of which name
-	watching atomic.Int64             // how many Watches see all changes
+	waiting  map[chan struct{}]string // waiter -> name of the objects
+	watching atomic.Int64             // number of Watches that see all changes
 }
 
-// begin says that somebody watches, until end is called.
+// begin registers a Watch, until end is called.
 func (c *changes) begin() (end func()) {
 	c.watching.Add(1)
 	return func() { c.watching.Add(-1) }
 }
 
-// watched reports whether changes are told as they come, so that polling is for what a Watch misses.
+// watched reports whether a Watch reports changes, so that polling only has to find the changes that it misses.
 func (c *changes) watched() bool { return c.watching.Load() > 0 }
 
 // follow returns a channel that holds a token once an object of that name has changed, until stop is called.
@@ -38,7 +38,7 @@ func (c *changes) follow(name string) (changed <-chan struct{}, stop func()) {
 	}
 }
 
-// tell wakes those who wait for the name. It does not block.
+// tell wakes the waiters for the name. It does not block.
 func (c *changes) tell(name string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -21,28 +21,28 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/traced"
 )
 
-// How long one request may take. A cluster that accepts connections and never answers must not hold up a verb, whose
-// caller wants to hear from it every few seconds.
+// Timeouts of one request. A cluster that accepts connections and never answers must not block a verb, because the
+// verb's caller expects progress every few seconds.
 const (
 	consumerTimeout = 10 * time.Second
 	providerTimeout = 5 * time.Second
 	watchTimeout    = 0 // a watch is one long request
 )
 
-// How many requests a second this worker makes of a cluster, unless its access says otherwise. All steps on the
-// consumer share it, up to three hundred at once: with 50, those of a large batch got no further in a pass than the one
-// before.
+// Requests a second of this worker to one cluster, unless its access sets another limit. All steps on the consumer
+// share the limit, up to three hundred concurrently: with 50, the steps of a large batch made no progress from one pass
+// to the next.
 const (
 	maxQPS   = 500
 	maxBurst = 1000
 )
 
-// newClient makes an uncached client that asks the API server nothing before its first request: the kinds are known, so
-// it needs no discovery, which each verb on a provider would otherwise pay for.
+// newClient makes an uncached client that sends no request of its own before its first use: it knows the kinds, so it
+// needs no discovery, which each verb on a provider would otherwise pay for.
 func newClient(config *rest.Config, timeout time.Duration, changes ...func(*http.Client)) (client.WithWatch, error) {
 	config = rest.CopyConfig(config)
 	config.Timeout = timeout
-	if config.QPS == 0 { // the default of 5 requests per second is meant for people
+	if config.QPS == 0 { // client-go's default of 5 requests per second suits interactive tools
 		config.QPS, config.Burst = maxQPS, maxBurst
 	}
 	scheme, err := newScheme()
@@ -54,7 +54,7 @@ func newClient(config *rest.Config, timeout time.Duration, changes ...func(*http
 	if err != nil {
 		return nil, err
 	}
-	own := *web // what client-go returns may be everybody's
+	own := *web // client-go may return a shared client
 	if config.ExecProvider != nil {
 		own.Transport = impatient{web.Transport}
 	}
@@ -64,8 +64,8 @@ func newClient(config *rest.Config, timeout time.Duration, changes ...func(*http
 	return client.NewWithWatch(config, client.Options{HTTPClient: &own, Scheme: scheme, Mapper: newMapper()})
 }
 
-// impatient ends a request when its context does, even while a program that the kubeconfig names is asked for a token:
-// client-go lets that one run for as long as it likes (client-go plugin/pkg/client/auth/exec).
+// impatient ends a request when its context ends, even while client-go waits for a token from a program that the
+// kubeconfig names. client-go lets that program run without a limit (client-go plugin/pkg/client/auth/exec).
 type impatient struct{ http.RoundTripper }
 
 // RoundTrip implements http.RoundTripper.

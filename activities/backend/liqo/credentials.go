@@ -18,8 +18,8 @@ import (
 
 const defaultKey = "kubeconfig"
 
-// openCredentials reads the kubeconfig anew each time, so that a rotated one is used at once. Parse errors are told
-// without the parser's words, which might quote the file.
+// openCredentials reads the kubeconfig for each client, so that a rotated kubeconfig is used immediately. Its errors do
+// not contain the parser's text, which might quote the file.
 func (b *Backend) openCredentials(ctx context.Context, credentials fleet.Credentials) (client.Client, error) {
 	var config *rest.Config
 	var err error
@@ -49,7 +49,7 @@ func fileConfig(path string) (*rest.Config, error) {
 	if _, err := os.Stat(path); err != nil {
 		return nil, say(backend.ErrInvalid, "kubeconfig file: %v", err)
 	}
-	// Not by clientcmd.BuildConfigFromFlags: in a pod, that takes an empty file for a wish to use the pod's own account.
+	// Not by clientcmd.BuildConfigFromFlags: in a pod, it takes an empty file as a request to use the pod's own account.
 	loaded, err := clientcmd.LoadFromFile(path)
 	if err == nil {
 		err = clientcmd.ResolveLocalPaths(loaded)
@@ -61,7 +61,7 @@ func fileConfig(path string) (*rest.Config, error) {
 	if err != nil {
 		return nil, say(backend.ErrInvalid, "kubeconfig file %s cannot be read as a kubeconfig with a current context", path)
 	}
-	// What it names is read now: client-go would keep watch over certificate files, by goroutines that never end and with
+	// The named files are read now: client-go would watch certificate files, with goroutines that never end and with
 	// connections that outlive a rotation by minutes.
 	if err := rest.LoadTLSFiles(config); err != nil {
 		return nil, say(backend.ErrInvalid, "kubeconfig file %s: %v", path, err)
@@ -86,9 +86,8 @@ func (b *Backend) secretConfig(ctx context.Context, ref fleet.SecretRef) (*rest.
 	return config, nil
 }
 
-// inlineConfig reads a kubeconfig that came from a cluster. Such a one may name neither programs to run nor files to
-// read, nor be of a size that only memory knows: whoever may write that Secret does not thereby get to act on the
-// worker.
+// inlineConfig reads a kubeconfig from a Secret. The kubeconfig must not name programs or files, and its expanded size
+// is bounded, so that permission to write the Secret gives no power over the worker.
 func inlineConfig(kubeconfig []byte) (*rest.Config, error) {
 	if strictyaml.CheckAliases(kubeconfig) != nil {
 		return nil, errAliases

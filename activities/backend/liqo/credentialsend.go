@@ -9,10 +9,10 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/account"
 )
 
-// endKept is how long the end of credentials is told after they were last used here.
+// endKept is the time for which the end of credentials is reported after their last use in this process.
 const endKept = time.Hour
 
-// ends remembers when the credentials end that this process uses. The zero value is ready for use.
+// ends remembers the validity of the credentials that this process uses. The zero value is ready for use.
 type ends struct {
 	mu sync.Mutex
 	of map[string]noted // by provider
@@ -23,7 +23,8 @@ type noted struct {
 	at   time.Time
 }
 
-// note remembers the end of the credentials that a client was opened with; those without an end are forgotten.
+// note remembers the validity of the credentials that a client was opened with. It forgets the provider if its
+// credentials have no end.
 func (e *ends) note(provider string, cluster client.Client, now time.Time) {
 	p, ok := cluster.(pinned)
 	e.mu.Lock()

@@ -14,7 +14,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
 )
 
-// undivided is ErrConflict while a clusterSelector tells the new virtual node from one that is on the provider.
+// undivided returns ErrConflict if a clusterSelector selects only one of the new virtual node and an existing virtual
+// node on the provider.
 func (j *join) undivided(ctx context.Context, there []offloadingv1beta1.VirtualNode,
 	virtual *offloadingv1beta1.VirtualNode) error {
 	message, err := j.divided(ctx, append(there, *virtual))
@@ -24,9 +25,9 @@ func (j *join) undivided(ctx context.Context, there []offloadingv1beta1.VirtualN
 	return err
 }
 
-// divided says which clusterSelector selects some of the provider's virtual nodes, but not all; "" for none.
-// Liqo maps a namespace onto a provider, or takes that back, for each virtual node in turn (Liqo
-// namespaceoffloading-controller/clusterselector.go): it removes the remote namespace with all that is in it.
+// divided describes a clusterSelector that selects some of the provider's virtual nodes, but not all; "" when there is
+// no such selector. Liqo maps a namespace onto a provider, or removes the mapping, separately for each virtual node
+// (Liqo namespaceoffloading-controller/clusterselector.go): it would remove the remote namespace with all its objects.
 func (p *peering) divided(ctx context.Context, there []offloadingv1beta1.VirtualNode) (string, error) {
 	if len(there) < 2 {
 		return "", nil
@@ -39,7 +40,7 @@ func (p *peering) divided(ctx context.Context, there []offloadingv1beta1.Virtual
 		o := &offloadings.Items[i]
 		selector, err := nodeaffinity.NewNodeSelector(&o.Spec.ClusterSelector)
 		if err != nil || len(o.Spec.ClusterSelector.NodeSelectorTerms) == 0 {
-			continue // it selects nothing, or all
+			continue // it selects nothing, or everything
 		}
 		last := &there[len(there)-1]
 		for k := range there {
@@ -53,7 +54,7 @@ func (p *peering) divided(ctx context.Context, there []offloadingv1beta1.Virtual
 	return "", nil
 }
 
-// selectable is the Node that Liqo takes a virtual node for (Liqo pkg/utils/virtualnode).
+// selectable returns the Node with which Liqo represents a virtual node in selectors (Liqo pkg/utils/virtualnode).
 func selectable(virtual *offloadingv1beta1.VirtualNode) *corev1.Node {
 	return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: virtual.Name, Labels: with(virtual.Spec.Labels,
 		map[string]string{

@@ -13,7 +13,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// Drain empties the attempt's Node.
+// Drain evicts or deletes the pods on the attempt's Node.
 func (b *Backend) Drain(ctx context.Context, of fleet.Attempt, force bool, progress backend.Progress) error {
 	a := b.attempt(of)
 	w := &waiter{progress: progress, stubborn: true}
@@ -26,7 +26,7 @@ func (b *Backend) Drain(ctx context.Context, of fleet.Attempt, force bool, progr
 	return nil
 }
 
-// drainStep takes one step of a drain: it removes the mark, cordons the Node and removes the pods that are left.
+// drainStep takes one step of a drain: it removes the mark, cordons the Node and removes the remaining pods.
 func (a *attempt) drainStep(ctx context.Context, force bool) (bool, string, error) {
 	if err := a.locate(ctx); err != nil {
 		return false, "", err
@@ -50,9 +50,10 @@ func (a *attempt) drainStep(ctx context.Context, force bool) (bool, string, erro
 	return nodes.Empty(ctx, a.local, a.name(), force)
 }
 
-// unlabelEndedPods removes Liqo's own label from the pods that are over. Liqo finds the pods it waits for by that
-// label, one virtual node after the other and without a timeout, so one dead finalizer would keep every virtual node of
-// the cluster (Liqo virtualnode-controller/drain.go). A virtual kubelet labels no pod that terminates.
+// unlabelEndedPods removes Liqo's own label from the pods that a finalizer keeps after their deletion. Liqo finds the
+// pods that it waits for by that label, one virtual node after another and without a timeout, so one dead finalizer
+// would keep every virtual node of the cluster (Liqo virtualnode-controller/drain.go). A virtual kubelet does not label
+// a terminating pod again.
 func (a *attempt) unlabelEndedPods(ctx context.Context) (bool, string, error) {
 	pods, err := nodes.Pods(ctx, a.local, a.name())
 	if err != nil {

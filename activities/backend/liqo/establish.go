@@ -29,7 +29,7 @@ func (b *Backend) Establish(ctx context.Context, provider fleet.Provider, progre
 	if warning != "" {
 		progress.Report(backend.StageAPIServer, warning)
 	}
-	// The network first: a node on a peering that gets one later is not Ready meanwhile.
+	// The network first: a node on a peering that gets a network later is not Ready until then.
 	if err == nil {
 		err = p.connect(ctx, w, foreign)
 	}
@@ -49,7 +49,8 @@ func (b *Backend) Establish(ctx context.Context, provider fleet.Provider, progre
 	return nil
 }
 
-// begin finds out where we are, and gives us our rights there; message is what keeps us from beginning.
+// begin identifies this cluster and gives us our permissions there. message is the reason to wait before the peering
+// can begin.
 func (p *peering) begin(ctx context.Context) (message string, err error) {
 	if err := p.locate(ctx); err != nil {
 		return "", err
@@ -63,7 +64,8 @@ func (p *peering) begin(ctx context.Context) (message string, err error) {
 	return "", p.admit(ctx, p.localNS)
 }
 
-// acceptable finds out whether there may be a peering; foreign: others have made it.
+// acceptable checks whether a peering is allowed. foreign reports that another installation or a user has made the
+// peering.
 func (p *peering) acceptable(ctx context.Context) (foreign bool, warning string, err error) {
 	if err := p.reach(ctx); err != nil {
 		return false, "", err
@@ -81,7 +83,7 @@ func (p *peering) acceptable(ctx context.Context) (foreign bool, warning string,
 	return foreign, warning, err
 }
 
-// make makes the peering, or what is missing of it.
+// make makes the missing parts of the peering.
 func (p *peering) make(ctx context.Context, w *waiter) error {
 	var h handshake
 	var tenant *authv1beta1.Tenant
@@ -90,7 +92,7 @@ func (p *peering) make(ctx context.Context, w *waiter) error {
 			if err := p.forgotten(ctx); err != nil {
 				return false, "", err
 			}
-			// Ours first: whatever else a crash leaves behind, the consumer remembers the provider.
+			// Our own namespace first: after a crash at any point, the consumer still remembers the provider.
 			if message, err = p.ensureOwnNamespace(ctx); err != nil || message != "" {
 				return false, message, err
 			}

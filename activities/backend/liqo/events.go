@@ -10,9 +10,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// heard is the provider's Liqo's last complaint about our Tenant, in its own words, or "". A failed handshake shows in
-// no condition, only in events such as NonceNotFound or SignatureVerificationFailed (Liqo
-// pkg/liqo-controller-manager/authentication/tenant-controller). Credentials that may not read events hear nothing.
+// heard returns the last complaint of the provider's Liqo about our Tenant, in Liqo's own words, or "". A failed
+// handshake appears in no condition, only in events such as NonceNotFound or SignatureVerificationFailed (Liqo
+// pkg/liqo-controller-manager/authentication/tenant-controller). With credentials that may not read events it returns
+// "".
 func (p *peering) heard(ctx context.Context, tenant *authv1beta1.Tenant) string {
 	var events corev1.EventList
 	err := p.remote.do(ctx, "read events", func(provider client.Client) error {
@@ -25,7 +26,7 @@ func (p *peering) heard(ctx context.Context, tenant *authv1beta1.Tenant) string 
 	return lastComplaint(events.Items)
 }
 
-// lastComplaint is the latest event, if it is a warning.
+// lastComplaint returns the text of the latest event if it is a warning, or "".
 func lastComplaint(events []corev1.Event) string {
 	var last corev1.Event
 	for _, event := range events {

@@ -2,28 +2,30 @@ package liqo
 
 import "time"
 
-// graces are how long Liqo is given for what it does by itself, before we do something about it.
+// graces holds the times that Liqo has for its own work before this package intervenes.
 type graces struct {
-	// answer is for a slice to be answered, before the provider's Tenant is looked at for the reason.
+	// answer is the time for the answer to a slice. Afterwards the provider's Tenant is read for the reason of the delay.
 	answer time.Duration
-	// renew is for a Liqo of 1.2 to make the Renew of a new Identity. One that makes none is older.
+	// renew is the time for Liqo 1.2 to make the Renew of a new Identity. A Liqo that makes none is older.
 	renew time.Duration
-	// register is for a virtual kubelet to register its Node, before their virtual node is deleted. When the Node comes
-	// in the midst of the deletion, Liqo's controller dereferences nil and dies (1.2.0, virtualnode-controller/
-	// deletion-routine.go:232), and every deletion in the cluster waits until it is back.
+	// register is the time for a virtual kubelet to register its Node before its virtual node is deleted. When the Node is
+	// registered during the deletion, Liqo's controller dereferences nil and crashes (1.2.0,
+	// virtualnode-controller/deletion-routine.go:232), and every deletion in the cluster waits until it runs again.
 	register time.Duration
-	// kubelet is for the pod of a virtual kubelet to be gone after the end of its own grace period, before it is taken for
-	// one whose node is lost.
+	// kubelet is the time for the pod of a virtual kubelet to be removed after the end of its own grace period. Afterwards
+	// its node counts as lost.
 	kubelet time.Duration
-	// namespaceMap is for a NamespaceMap that no virtual node needs any longer.
+	// namespaceMap is the time for the removal of a NamespaceMap that no virtual node needs any longer.
 	namespaceMap time.Duration
-	// release is for crd-replicator to let go of something by itself, before the provider is asked whether it can.
+	// release is the time for crd-replicator to release an object on its own. Afterwards the provider is checked for the
+	// reason.
 	release time.Duration
-	// refusal is for an API server that has just started to read its roles, before its word is taken that we lack a right.
+	// refusal is the time for a newly started API server to read its roles. Before that, its answer that we lack a
+	// permission is not believed.
 	refusal time.Duration
-	// identify is the same while credentials are tried for the first time, where somebody waits for the answer.
+	// identify is the same time for the first use of credentials, where a user waits for the answer.
 	identify time.Duration
-	// certificate is for a provider that is gone to come back, so that the certificate it keeps can be deleted.
+	// certificate is the time for an unreachable provider to return, so that the certificate that it keeps can be deleted.
 	certificate time.Duration
 }
 

@@ -15,15 +15,15 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/wait"
 )
 
-// identity is a cluster's Liqo id and the namespace where its Liqo runs.
+// identity holds a cluster's Liqo id and the namespace of its Liqo.
 type identity struct {
 	id        string
 	namespace string
-	uid       string // of kube-system, by which a clone with the same id is told apart; the consumer's only
+	uid       string // of kube-system; distinguishes a clone with the same id; set for the consumer only
 }
 
-// Identify reads the provider's cluster id over its credentials. It returns within two request timeouts and the few
-// seconds that an API server is given that refuses everybody because it has just started.
+// Identify reads the provider's cluster id with its credentials. It returns within two request timeouts plus
+// graces.identify, the time in which a newly started API server may refuse every request.
 func (b *Backend) Identify(ctx context.Context, credentials fleet.Credentials) (string, error) {
 	provider, err := b.open(ctx, credentials)
 	if err != nil {
@@ -46,7 +46,8 @@ func (b *Backend) Identify(ctx context.Context, credentials fleet.Credentials) (
 
 func notLetIn(err error) bool { return apierrors.IsUnauthorized(err) || apierrors.IsForbidden(err) }
 
-// refused is access, but reports 401 and 403 as ErrInvalid: on first use bad credentials are a configuration error.
+// refused works as access, but returns 401 and 403 as ErrInvalid: on first use bad credentials are a configuration
+// error.
 func refused(err error) error {
 	if notLetIn(err) {
 		return say(backend.ErrInvalid, "the provider answers, but the credentials may not read its cluster id: %v", err)
@@ -85,12 +86,12 @@ func (b *Backend) identify(ctx context.Context, cluster client.Client) (identity
 	return identity{id: id, namespace: cm.Namespace}, nil
 }
 
-// consumer is this cluster's own identity, which cannot change while we run.
+// consumer returns this cluster's own identity, which cannot change while the process runs.
 func (b *Backend) consumer(ctx context.Context) (identity, error) {
 	if known := b.self.Load(); known != nil {
 		return *known, nil
 	}
-	self, err := b.identify(ctx, b.local) // not under a lock: nobody waits for another's request
+	self, err := b.identify(ctx, b.local) // not under a lock: no call waits for another call's request
 	if err != nil {
 		return identity{}, fmt.Errorf("read this cluster's Liqo id: %w", err)
 	}
@@ -101,7 +102,7 @@ func (b *Backend) consumer(ctx context.Context) (identity, error) {
 	return self, nil
 }
 
-// Alive asks the consumer's API server.
+// Alive sends one request to the consumer's API server and returns an error when it fails.
 func (b *Backend) Alive(ctx context.Context) error {
 	if _, err := clusterUID(ctx, b.local); err != nil {
 		return fmt.Errorf("ask this cluster's API server: %w", err)
@@ -109,8 +110,8 @@ func (b *Backend) Alive(ctx context.Context) error {
 	return nil
 }
 
-// clusterUID is the UID of the namespace kube-system, found by the label that each namespace has of its name: the
-// worker may list namespaces, and get none.
+// clusterUID returns the UID of the namespace kube-system. It finds the namespace by the label with the namespace's
+// name, because the worker may list namespaces but not get them.
 func clusterUID(ctx context.Context, cluster client.Client) (string, error) {
 	var found corev1.NamespaceList
 	err := cluster.List(ctx, &found, client.MatchingLabels{corev1.LabelMetadataName: metav1.NamespaceSystem})

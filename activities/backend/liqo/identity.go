@@ -16,7 +16,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
 )
 
-// ensureIdentity gives the Tenant's answer to our own Liqo and is done once Liqo has made a kubeconfig of it.
+// ensureIdentity passes the Tenant's answer to our own Liqo and reports done once Liqo has made a kubeconfig from it.
 func (p *peering) ensureIdentity(ctx context.Context, tenant *authv1beta1.Tenant,
 	h handshake) (done bool, message string, err error) {
 	annotations := p.annotations()
@@ -77,8 +77,8 @@ func (p *peering) forgeIdentity(tenant *authv1beta1.Tenant, annotations map[stri
 	}
 }
 
-// outdated reports whether the Tenant's answer must replace what the Identity has. Liqo 1.2 renews the Identity's
-// certificate by itself, so an Identity may well be ahead of the Tenant.
+// outdated reports whether the Tenant's answer must replace the parameters of the Identity. Liqo 1.2 renews the
+// Identity's certificate automatically, so an Identity may be newer than the Tenant.
 func outdated(have, answer *authv1beta1.AuthParams, publicDER []byte) bool {
 	if !certifies(have, publicDER) || have.APIServer != answer.APIServer || !bytes.Equal(have.CA, answer.CA) ||
 		ptr.Deref(have.ProxyURL, "") != ptr.Deref(answer.ProxyURL, "") {
@@ -92,7 +92,7 @@ func outdated(have, answer *authv1beta1.AuthParams, publicDER []byte) bool {
 	return err == nil && fresh.NotAfter.After(old.NotAfter)
 }
 
-// foreignIdentity is done when a peering made by others has its kubeconfig.
+// foreignIdentity reports done when a peering of another owner has its kubeconfig.
 func (p *peering) foreignIdentity(ctx context.Context) (done bool, message string, err error) {
 	if err := p.locate(ctx); err != nil {
 		return false, "", err
@@ -109,7 +109,7 @@ func (p *peering) foreignIdentity(ctx context.Context) (done bool, message strin
 		"it, or remove the provider's Tenant " + p.self.id, nil
 }
 
-// patchIfChanged sends a merge patch of the difference, and nothing when there is none.
+// patchIfChanged sends a merge patch of the difference, and sends nothing without a difference.
 func patchIfChanged(ctx context.Context, cluster client.Client, before, after client.Object) error {
 	patch := client.MergeFrom(before)
 	data, err := patch.Data(after)

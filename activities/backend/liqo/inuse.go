@@ -14,9 +14,9 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend/nodes"
 )
 
-// inUse is ErrInUse while anything of anyone needs the peering: a slice or a virtual node on the provider, or the other
-// direction of a two-way peering, which shares namespaces with ours. It asks the API server, never a cache (I11), and
-// not the ForeignCluster either, whose role lags behind for hours (reachable.go).
+// inUse returns ErrInUse while an object of any owner needs the peering: a slice or a virtual node on the provider, or
+// the other direction of a two-way peering, which shares namespaces with ours. It reads the API server and never a
+// cache (I11). It does not read the ForeignCluster either, whose role may be hours old (reachable.go).
 func (p *peering) inUse(ctx context.Context) error {
 	var slices authv1beta1.ResourceSliceList
 	if err := p.local.List(ctx, &slices, outgoing(p.provider.ID)); err != nil {
@@ -45,8 +45,8 @@ func (p *peering) inUse(ctx context.Context) error {
 	return nil
 }
 
-// outgoing selects what this cluster replicates to a provider; by the remote cluster id alone, replicas of the other
-// direction would match too.
+// outgoing selects the objects that this cluster replicates to a provider. The remote cluster id alone would also match
+// replicas of the other direction.
 func outgoing(provider string) client.MatchingLabels {
 	return client.MatchingLabels{
 		consts.ReplicationRequestedLabel:   consts.ReplicationRequestedLabelValue,
@@ -54,8 +54,9 @@ func outgoing(provider string) client.MatchingLabels {
 	}
 }
 
-// inUseRemotely looks at the provider for slices that came from here and have no counterpart here any longer. Ours are
-// removed; anyone else's is ErrInUse. Credentials that may not read slices see none.
+// inUseRemotely lists the slices on the provider that came from here and have no counterpart here any longer. It
+// removes our slices, and returns ErrInUse for a slice of another owner. With credentials that may not read slices it
+// finds none.
 func (p *peering) inUseRemotely(ctx context.Context) (left int, err error) {
 	if p.remoteNS == "" {
 		return 0, nil

@@ -63,11 +63,11 @@ func (b *Backend) List(ctx context.Context, group string) ([]fleet.Found, error)
 	return found.sorted(), nil
 }
 
-// readNodesAtOnce bounds the Nodes that List reads by name at once.
+// readNodesAtOnce bounds the Nodes that List reads by name concurrently.
 const readNodesAtOnce = 16
 
-// findNodes reads by name the Nodes of marked virtual nodes that no list has shown. Anybody may take our label or our
-// annotations off a Node: it exists all the same, and its pods run.
+// findNodes reads by name the Nodes of marked virtual nodes that no list has shown. Any user may have removed our label
+// or our annotations from a Node: the Node still exists, and its pods run.
 func (b *Backend) findNodes(ctx context.Context, self identity, found findings) error {
 	var missing []*fleet.Found
 	for _, entry := range found {
@@ -91,7 +91,7 @@ func (b *Backend) findNodes(ctx context.Context, self identity, found findings) 
 	return nil
 }
 
-// findCredentials completes attempts that have no virtual node yet, or no longer: over their peering.
+// findCredentials adds the credentials of the peering to attempts that have no virtual node yet, or no longer.
 func (b *Backend) findCredentials(ctx context.Context, self identity, found findings) error {
 	var identities authv1beta1.IdentityList
 	listed := false
@@ -114,12 +114,12 @@ func (b *Backend) findCredentials(ctx context.Context, self identity, found find
 	return nil
 }
 
-// findings collects what exists by object name, which is unique over all attempts: slices, then virtual nodes, then
-// Nodes, which are compared with what was booked.
+// findings collects the existing objects by object name, which is unique over all attempts: slices, then virtual nodes,
+// then Nodes. Nodes are compared with their bookings.
 type findings map[string]*fleet.Found
 
-// add takes up one of them, unless it does not carry the tags of ours, or others than its name says: then it is not
-// owned by us.
+// add adds one object. It ignores an object without our tags, or with tags that contradict its name: such an object is
+// not owned by us.
 func (f findings) add(object client.Object, ours map[string]string) {
 	attempt, ok := attemptOf(object)
 	if !ok || !backend.Carries(tags(object), ours) {
@@ -136,7 +136,7 @@ func (f findings) add(object client.Object, ours map[string]string) {
 		entry.Slice = true
 	case *offloadingv1beta1.VirtualNode:
 		entry.Virtual = true
-		entry.Attempt.Provider.ID = attempt.Provider.ID // a slice of the same name may be left on another provider
+		entry.Attempt.Provider.ID = attempt.Provider.ID // another provider may still have a slice of this name
 		entry.Booking = backend.BookingOf(object.Annotations)
 		entry.Attempt.Provider.Credentials = backend.CredentialsOf(object.Annotations)
 		entry.Marked = object.Annotations[backend.AnnotationStamp] == entry.Attempt.InstanceID()
@@ -218,7 +218,7 @@ func (p peers) add(object client.Object) {
 		Credentials: cmp.Or(backend.CredentialsOf(object.GetAnnotations()), p.byID[id].Credentials)}
 }
 
-// addReminders records what else a tenant namespace remembers: that the provider has removed our Tenant, and, in a
+// addReminders adds the other records in a tenant namespace: that the provider has removed our Tenant, and, in a
 // namespace that is not ours, a peering that was only begun.
 func (b *Backend) addReminders(ctx context.Context, self identity, found peers, namespace *corev1.Namespace) error {
 	p := b.peering(fleet.Provider{ID: found.tenants[namespace.Name]})
@@ -229,7 +229,7 @@ func (b *Backend) addReminders(ctx context.Context, self identity, found peers, 
 	}
 	note, err := p.note(ctx)
 	if b.unadmitted(err) {
-		if p.ownNS { // somebody has taken the rights away: the next call has them
+		if p.ownNS { // the permissions were removed: the next call has them
 			return errors.Join(err, p.admit(ctx, p.localNS))
 		}
 		return nil

@@ -16,34 +16,34 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// join is one Join at work.
+// join holds the state of one running Join.
 type join struct {
 	*attempt
 	spec    backend.NodeSpec
-	sliced  bool                           // there was a slice when it was last looked for
-	absent  bool                           // there was no virtual node when it was last looked for
+	sliced  bool                           // the last read found a slice
+	absent  bool                           // the last read found no virtual node
 	virtual *offloadingv1beta1.VirtualNode // as last read
 	node    *corev1.Node
-	fresh   bool      // the stage before has just read them
+	fresh   bool      // the previous stage has just read them
 	soleAt  time.Time // when no other attempt was last seen in the way
 	settled bool      // the virtual node is marked, and no other attempt was in the way since
 
-	several   bool                       // this cluster's Liqo bears several nodes on a provider
+	several   bool                       // this cluster's Liqo supports several nodes on a provider
 	granting  *authv1beta1.ResourceSlice // as last read
-	allowedAt time.Time                  // when it was last seen that a virtual node may be made of it
-	network   fleet.NetworkMode          // of that virtual node; gateway stands for any
+	allowedAt time.Time                  // when a check last allowed to make a virtual node from it
+	network   fleet.NetworkMode          // of the virtual node; gateway means any network
 
 	starting stopwatch // the virtual kubelet has not registered the Node
 	waiting  stopwatch // the slice has no answer
-	reminded bool      // and crd-replicator was reminded of it
+	reminded bool      // crd-replicator was reminded of the slice
 	denied   stopwatch // its authentication is denied
 }
 
-// wonderAfter is how long Join waits for others before it asks why that takes so long: on a warm cluster it mostly does
-// not, and the API server has better things to do meanwhile.
+// wonderAfter is the time that Join waits for another component before it looks for the reason of the delay. On a warm
+// cluster the wait is mostly shorter, and the search would load the API server.
 const wonderAfter = time.Second
 
-// Join makes the attempt's slice, virtual node and Node, or adopts what exists of them, and stamps the Node last.
+// Join makes the attempt's slice, virtual node and Node, or adopts existing ones, and stamps the Node last.
 func (b *Backend) Join(ctx context.Context, spec backend.NodeSpec, progress backend.Progress) (backend.Node, error) {
 	j := &join{attempt: b.attempt(spec.Attempt), spec: spec}
 	w := b.making(ctx, progress)
@@ -68,7 +68,8 @@ func (b *Backend) Join(ctx context.Context, spec backend.NodeSpec, progress back
 	return backend.Node{Name: j.node.Name, UID: string(j.node.UID)}, nil
 }
 
-// peered is done when there is a peering to join on; without one there is nobody to wait for.
+// peered reports done when there is a peering to join on. Without a peering it returns ErrNotPeered, because waiting
+// would not help.
 func (j *join) peered(ctx context.Context) (bool, string, error) {
 	if err := j.spec.Kind(fleet.NodesVirtual); err != nil {
 		return false, "", err
@@ -87,7 +88,7 @@ func (j *join) peered(ctx context.Context) (bool, string, error) {
 	return true, "", nil
 }
 
-// registered is done when the virtual kubelet has registered the Node.
+// registered reports done when the virtual kubelet has registered the Node.
 func (j *join) registered(ctx context.Context) (bool, string, error) {
 	err := j.readNode(ctx)
 	if apierrors.IsNotFound(err) {
@@ -104,8 +105,8 @@ func (j *join) registered(ctx context.Context) (bool, string, error) {
 	return err == nil, "", err
 }
 
-// readNode reads the virtual node and its Node, unless the stage before has just done so; it is ErrConflict when the
-// virtual node goes away under us.
+// readNode reads the virtual node and its Node, unless the previous stage has just done so. It returns ErrConflict when
+// the virtual node is being removed.
 func (j *join) readNode(ctx context.Context) error {
 	if j.fresh {
 		j.fresh = false
@@ -132,8 +133,8 @@ func (j *join) readNode(ctx context.Context) error {
 	return nil
 }
 
-// ready is done when the Node is Ready, but for Kubernetes' own taint, and has the labels, taints and size it was made
-// with; Liqo up to 1.1 adds labels and taints only after it has registered the Node.
+// ready reports done when the Node is Ready, except for Kubernetes' own taint, and has the labels, taints and size of
+// the spec. Liqo up to 1.1 adds labels and taints only after it has registered the Node.
 func (j *join) ready(ctx context.Context) (bool, string, error) {
 	err := j.readNode(ctx)
 	if apierrors.IsNotFound(err) {

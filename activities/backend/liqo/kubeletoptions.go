@@ -16,15 +16,15 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// The VkOptionsTemplate that Liqo's chart installs, the one of ours in a provider's tenant namespace, and the argument
-// by which the second differs (Liqo cmd/virtual-kubelet/root/flag.go).
+// The VkOptionsTemplate that Liqo's chart installs, our own one in a provider's tenant namespace, and the argument that
+// our own one adds (Liqo cmd/virtual-kubelet/root/flag.go).
 const (
 	standardOptions     = "virtual-kubelet-default"
 	networklessOptions  = "liqo-autoscaler-no-network"
 	withoutIPReflection = "--disable-ip-reflection=true"
 )
 
-// kubeletOptions returns the VkOptionsTemplate of the attempt's node: the one that its offer names, or nil, which is
+// kubeletOptions returns the VkOptionsTemplate of the attempt's node: the template that its offer names, or nil for
 // Liqo's own.
 func (j *join) kubeletOptions(ctx context.Context) (*corev1.ObjectReference, error) {
 	_, options, err := readNetwork(j.Provider.Network)
@@ -58,9 +58,9 @@ func referenceTo(options *unstructured.Unstructured) *corev1.ObjectReference {
 		Namespace: options.GetNamespace(), Name: options.GetName()}
 }
 
-// ensureNetworklessOptions returns the VkOptionsTemplate for nodes without a network: the standard one as it is now,
-// which a Liqo upgrade changes, and one argument more. With it pods on the node have no address here, so that none
-// enters a Service to which it does not answer. Installations on the same cluster share it.
+// ensureNetworklessOptions returns the VkOptionsTemplate for nodes without a network: the present standard template,
+// which a Liqo upgrade changes, plus one argument. With it pods on the node have no address here, so that no pod enters
+// a Service to which it does not answer. Installations on the same cluster share the template.
 func (j *join) ensureNetworklessOptions(ctx context.Context,
 	standard *unstructured.Unstructured) (*corev1.ObjectReference, error) {
 	found := newOptions()
@@ -105,8 +105,8 @@ func withoutNetwork(standard *unstructured.Unstructured, namespace string) (*uns
 	return want, nil
 }
 
-// dropNetworklessOptions removes that VkOptionsTemplate from a tenant namespace that stays, once no virtual node names
-// it: Liqo's webhook refuses each update of one whose template is gone, and so its removal (Liqo
+// dropNetworklessOptions removes our VkOptionsTemplate from a tenant namespace that stays, once no virtual node names
+// it. Liqo's webhook refuses each update of a virtual node whose template is gone, and so its removal (Liqo
 // pkg/webhooks/virtualnode).
 func (p *peering) dropNetworklessOptions(ctx context.Context) error {
 	var nodes offloadingv1beta1.VirtualNodeList

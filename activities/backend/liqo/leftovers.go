@@ -14,8 +14,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// Leftovers finds slices on the provider that came from here and are gone here, and what is left of a peering of which
-// nothing is here.
+// Leftovers finds slices on the provider that came from here and no longer exist here, and the remains of a peering
+// that has no object here.
 func (b *Backend) Leftovers(ctx context.Context, provider fleet.Provider) (left []fleet.Orphan, err error) {
 	p := b.peering(provider)
 	err = p.locateBoth(ctx)
@@ -34,10 +34,10 @@ func (b *Backend) Leftovers(ctx context.Context, provider fleet.Provider) (left 
 	return left, nil
 }
 
-// maxLeft bounds the slices of one provider that one look asks for here: a provider may show as many as it likes.
+// maxLeft bounds the slices of one provider that one call looks up on the consumer: a provider may list any number.
 const maxLeft = 50
 
-// leftSlices are the provider's slices without a counterpart here.
+// leftSlices lists the provider's slices without a counterpart here.
 func (p *peering) leftSlices(ctx context.Context) (left []fleet.Orphan, err error) {
 	asked := 0
 	var found authv1beta1.ResourceSliceList
@@ -74,7 +74,7 @@ func (p *peering) leftSlices(ctx context.Context) (left []fleet.Orphan, err erro
 	return left, nil
 }
 
-// allHere are the names of the slices for the provider on the consumer.
+// allHere returns the names of the slices for the provider on the consumer.
 func (p *peering) allHere(ctx context.Context) (map[string]bool, error) {
 	var found authv1beta1.ResourceSliceList
 	if err := p.local.List(ctx, &found, outgoing(p.provider.ID)); err != nil {
@@ -87,7 +87,7 @@ func (p *peering) allHere(ctx context.Context) (map[string]bool, error) {
 	return names, nil
 }
 
-// sliceHere reads the slice itself: a list by labels would miss one that has lost them.
+// sliceHere reads the slice by name: a list by labels would miss a slice that has lost its labels.
 func (p *peering) sliceHere(ctx context.Context, name string) (bool, error) {
 	namespace := cmp.Or(p.localNS, tenantNamespaceName(p.provider.ID))
 	err := p.local.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, &authv1beta1.ResourceSlice{})
@@ -97,18 +97,18 @@ func (p *peering) sliceHere(ctx context.Context, name string) (bool, error) {
 	return err == nil, nil
 }
 
-// signedByUs reports whether an object on the provider says that this very cluster has made it.
+// signedByUs reports whether an object on the provider carries the UID of this very cluster.
 func (p *peering) signedByUs(object client.Object) bool {
 	return object.GetLabels()[labelConsumerUID] == p.self.uid
 }
 
-// cloned reports whether an object on the provider says that another cluster has made it.
+// cloned reports whether an object on the provider carries the UID of another cluster.
 func (p *peering) cloned(object client.Object) bool {
 	return object.GetLabels()[labelConsumerUID] != "" && !p.signedByUs(object)
 }
 
-// leftPeering is what is ours there of a peering that nothing here stands for; nil for nothing. What records a refusal
-// is to stay.
+// leftPeering returns our objects on the provider of a peering without any counterpart here, or nil. It does not
+// include the records of a refusal, because they must stay.
 func (p *peering) leftPeering(ctx context.Context) (*fleet.Orphan, error) {
 	if stands, err := p.standsHere(ctx); stands || err != nil {
 		return nil, err
@@ -134,7 +134,7 @@ func (p *peering) leftPeering(ctx context.Context) (*fleet.Orphan, error) {
 	return left, err
 }
 
-// standsHere reports whether the consumer has any part of the peering, whoever made it.
+// standsHere reports whether the consumer has any part of the peering, of any owner.
 func (p *peering) standsHere(ctx context.Context) (bool, error) {
 	_, err := p.controlPlaneIdentity(ctx)
 	if client.IgnoreNotFound(err) != nil {
@@ -154,8 +154,8 @@ func (p *peering) standsHere(ctx context.Context) (bool, error) {
 	return len(secrets) > 0, err
 }
 
-// partsThere is what Establish makes on the provider. A network that the account may not read, from before there were
-// networks, it has not made either.
+// partsThere lists the objects that Establish makes on the provider. An account that may not read a network is older
+// than networks, and has not made one either.
 func (p *peering) partsThere(ctx context.Context) (objects []client.Object, err error) {
 	tenant, err := p.tenant(ctx)
 	if client.IgnoreNotFound(err) != nil {
@@ -193,7 +193,7 @@ func (p *peering) partsThere(ctx context.Context) (objects []client.Object, err 
 	return objects, err
 }
 
-// RemoveLeftover deletes the provider's slice as it was listed, if nothing has changed since, and its certificate.
+// RemoveLeftover deletes the provider's slice, if it has not changed since it was listed, and its certificate.
 func (b *Backend) RemoveLeftover(ctx context.Context, orphan fleet.Orphan) error {
 	a := b.attempt(orphan.Attempt)
 	err := a.locateBoth(ctx)
@@ -220,15 +220,15 @@ func (b *Backend) RemoveLeftover(ctx context.Context, orphan fleet.Orphan) error
 	return nil
 }
 
-// abandoned reports whether a slice on the provider is one of this attempt that this very cluster has made, and that
-// nobody is deleting.
+// abandoned reports whether a slice on the provider belongs to this attempt, was made by this very cluster, and is not
+// being deleted.
 func (a *attempt) abandoned(slice *authv1beta1.ResourceSlice) bool {
 	return slice.DeletionTimestamp == nil && a.mine(slice) && a.signedByUs(slice) &&
 		slice.Labels[consts.ReplicationOriginLabel] == a.self.id
 }
 
-// mapGone removes the provider's copy of a NamespaceMap that is gone here, which crd-replicator leaves behind as it
-// leaves slices. An account from before that right waits for nothing.
+// mapGone removes the provider's copy of a NamespaceMap that no longer exists here. crd-replicator leaves it behind, as
+// it leaves slices. An account without this permission, from an earlier release, does not wait for the removal.
 func (p *peering) mapGone(ctx context.Context) (message string, err error) {
 	if p.remoteNS == "" {
 		return "", nil

@@ -16,7 +16,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
 )
 
-// annotationNetworks keeps, on our Configuration, the addresses that the provider had when the network was made.
+// annotationNetworks holds, on our Configuration, the provider's addresses at the creation of the network.
 const annotationNetworks = "liqo-autoscaler.io/pinned-networks"
 
 // maxAddresses bounds the addresses of one gateway.
@@ -25,7 +25,7 @@ const maxAddresses = 8
 // used is an address range of this cluster, or of another provider.
 type used struct {
 	prefix netip.Prefix
-	what   string // for people
+	what   string // for messages
 }
 
 // unchanged returns an error when the provider's addresses differ from the addresses at the creation of the network:
@@ -40,10 +40,10 @@ func unchanged(configuration *unstructured.Unstructured, remote map[string]any) 
 	return nil
 }
 
-// networksOf writes the addresses as the annotation keeps them.
+// networksOf encodes the addresses for the annotation.
 func networksOf(remote map[string]any) string {
 	encoded, err := json.Marshal(remote)
-	if err != nil { // strings and lists of them
+	if err != nil { // it contains only strings and lists
 		panic(err)
 	}
 	return string(encoded)
@@ -116,8 +116,8 @@ func (n *network) mayDial(ctx context.Context, gateway, server *unstructured.Uns
 	return nil
 }
 
-// addressesInUse returns the addresses of this cluster's nodes, API server, pods and Services, and those by which it
-// sees other providers.
+// addressesInUse returns the addresses of this cluster's nodes, API server, pods and Services, and the addresses by
+// which it sees other providers.
 func (n *network) addressesInUse(ctx context.Context) (all []used, err error) {
 	err = n.here.do(ctx, "read the addresses in use", func(cluster client.Client) error {
 		if all, err = addressesOfNodes(ctx, cluster); err != nil {
@@ -156,7 +156,7 @@ func (n *network) addressesInUse(ctx context.Context) (all []used, err error) {
 	return all, err
 }
 
-// addressesOfNodes returns the addresses of the nodes that are no virtual nodes.
+// addressesOfNodes returns the addresses of all nodes except virtual nodes.
 func addressesOfNodes(ctx context.Context, cluster client.Client) (all []used, err error) {
 	var found corev1.NodeList
 	if err := cluster.List(ctx, &found); err != nil {
@@ -173,7 +173,7 @@ func addressesOfNodes(ctx context.Context, cluster client.Client) (all []used, e
 	return all, nil
 }
 
-// hostOf is the range of one address; none of a name.
+// hostOf returns the range of one address; nil for a name.
 func hostOf(address, what string) []used {
 	if ip, err := netip.ParseAddr(address); err == nil {
 		return []used{{netip.PrefixFrom(ip, ip.BitLen()), what}}
@@ -181,7 +181,7 @@ func hostOf(address, what string) []used {
 	return nil
 }
 
-// rangeOf is a range; none of text that is no range.
+// rangeOf parses a range; nil for any other text.
 func rangeOf(cidr, what string) []used {
 	if prefix, err := netip.ParsePrefix(cidr); err == nil {
 		return []used{{prefix, what}}

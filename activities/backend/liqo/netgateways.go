@@ -25,8 +25,8 @@ import (
 // gatewayPods selects the pods of gateways in a tenant namespace.
 var gatewayPods = client.MatchingLabels{"networking.liqo.io/component": "gateway"}
 
-// sides are the halves with the gateway that is dialed, and with the one that dials: where the gateways are that there
-// are, or else where the offer says, which may have changed since.
+// sides returns the half with the gateway that listens, and the half with the gateway that dials. Existing gateways
+// decide; without them the offer decides, which may have changed since.
 func (n *network) sides() (server, client *half) {
 	h, t := n.here.objects, n.there.objects
 	switch {
@@ -39,7 +39,7 @@ func (n *network) sides() (server, client *half) {
 	}
 }
 
-// served is done when the server's gateway runs and has an address.
+// served reports done when the server's gateway runs and has an address.
 func (n *network) served(ctx context.Context) (bool, string, error) {
 	if err := n.fresh(ctx); err != nil {
 		return false, "", err
@@ -68,7 +68,7 @@ func (n *network) served(ctx context.Context) (bool, string, error) {
 	return true, "", nil
 }
 
-// dialing is done when the client's gateway runs, with the server's present address.
+// dialing reports done when the client's gateway runs, with the server's present address.
 func (n *network) dialing(ctx context.Context) (bool, string, error) {
 	if err := n.fresh(ctx); err != nil {
 		return false, "", err
@@ -102,8 +102,8 @@ func (n *network) dialing(ctx context.Context) (bool, string, error) {
 	return err == nil && message == "", message, err
 }
 
-// dialed is the endpoint that the client dials: the server's own, or what the offer says instead. A field that the
-// client must not have is nil.
+// dialed returns the endpoint that the client dials: the server's own endpoint, or the one in the offer. A field that
+// the client must not have is nil.
 func (n *network) dialed(server *unstructured.Unstructured) (map[string]any, error) {
 	addresses := texts(server, "status", "endpoint", "addresses")
 	if server == nil || len(addresses) == 0 {
@@ -129,15 +129,15 @@ func (n *network) dialed(server *unstructured.Unstructured) (map[string]any, err
 	return endpoint, nil
 }
 
-// portsOf returns where a GatewayServer listens: one port, or the several of a Liqo after 1.2, which has one field or
-// the other (Liqo apis/networking/v1beta1/gatewayserver_types.go, EndpointStatus).
+// portsOf returns the port on which a GatewayServer listens, or the several ports of a Liqo after 1.2, which has one
+// field or the other (Liqo apis/networking/v1beta1/gatewayserver_types.go, EndpointStatus).
 func portsOf(server *unstructured.Unstructured) (port int64, ports []any) {
 	port, _, _ = unstructured.NestedInt64(server.Object, "status", "endpoint", "port")
 	ports, _, _ = unstructured.NestedSlice(server.Object, "status", "endpoint", "ports")
 	return port, ports
 }
 
-// keysShared is done when each side has the other's public key. Rotated keys are replaced.
+// keysShared reports done when each side has the other's public key. It replaces rotated keys.
 func (n *network) keysShared(ctx context.Context) (bool, string, error) {
 	if err := n.fresh(ctx); err != nil {
 		return false, "", err
@@ -152,8 +152,8 @@ func (n *network) keysShared(ctx context.Context) (bool, string, error) {
 	return err == nil && message == "", message, err
 }
 
-// shareKey makes the half's PublicKey of what the other's gateway has, owned by the half's own gateway; message is ""
-// once it is there.
+// shareKey makes the half's PublicKey from the key of the other half's gateway. The half's own gateway owns it. message
+// is "" once it exists.
 func (h *half) shareKey(ctx context.Context, own string, other *half,
 	gateway *unstructured.Unstructured) (message string, err error) {
 	owner := h.objects[own]
@@ -183,8 +183,8 @@ func (h *half) shareKey(ctx context.Context, own string, other *half,
 	return "", nil
 }
 
-// publicKey reads a gateway's public key, which is nowhere but with the private one. It is found by label: who may
-// list Secrets in the namespace need not be allowed more.
+// publicKey reads a gateway's public key, which is stored only together with the private key. It finds the Secret by
+// label, so that permission to list Secrets in the namespace suffices.
 func (h *half) publicKey(ctx context.Context, name string) (key []byte, err error) {
 	err = h.do(ctx, "read the gateway's public key", func(cluster client.Client) error {
 		var found corev1.SecretList
@@ -200,7 +200,7 @@ func (h *half) publicKey(ctx context.Context, name string) (key []byte, err erro
 	return key, err
 }
 
-// connected is done when both gateways say that they reach each other.
+// connected reports done when both gateways report that they reach each other.
 func (n *network) connected(ctx context.Context) (bool, string, error) {
 	if err := n.fresh(ctx); err != nil {
 		return false, "", err
@@ -213,7 +213,7 @@ func (n *network) connected(ctx context.Context) (bool, string, error) {
 	return true, "", nil
 }
 
-// fresh reads both halves anew; it is ErrConflict when somebody else is at the network too.
+// fresh reads both halves again. It returns ErrConflict when another owner has made objects of the network too.
 func (n *network) fresh(ctx context.Context) error {
 	if err := n.survey(ctx); err != nil {
 		return err
@@ -226,15 +226,15 @@ func (n *network) fresh(ctx context.Context) error {
 	return nil
 }
 
-// template refers to the gateways' template that Liqo's chart installs.
+// template returns a reference to the gateway template that Liqo's chart installs.
 func (h *half) template(kind, name string) map[string]any {
 	return map[string]any{"apiVersion": networking.String(), "kind": kind, "name": name, "namespace": h.liqo}
 }
 
-// gatewayName is that of the objects that Liqo makes for a gateway (Liqo pkg/gateway/forge).
+// gatewayName returns the name of the objects that Liqo makes for a gateway (Liqo pkg/gateway/forge).
 func gatewayName(of string) string { return "gw-" + of }
 
-// interval is how often the half's gateway tells what it has measured; 0 when that cannot be read.
+// interval returns the time between two measurements that the half's gateway publishes; 0 when it cannot be read.
 func (h *half) interval(ctx context.Context) (every time.Duration, err error) {
 	const flag = "--ping-update-status-interval="
 	err = h.do(ctx, "look at the gateway", func(cluster client.Client) error {
@@ -255,7 +255,7 @@ func (h *half) interval(ctx context.Context) (every time.Duration, err error) {
 	return every, err
 }
 
-// running says why a gateway's pod does not run; "" when it does.
+// running returns the reason why a gateway has no ready pod; "" when it has one.
 func (h *half) running(ctx context.Context, gateway client.Object) (message string, err error) {
 	name := gatewayName(gateway.GetName())
 	err = h.do(ctx, "look at the gateway", func(cluster client.Client) error {
@@ -276,8 +276,8 @@ func (h *half) running(ctx context.Context, gateway client.Object) (message stri
 	return message, err
 }
 
-// gatewayTrouble says what keeps this cluster's gateway pods from running, or "". The most frequent one is that the
-// very cluster that lacks room has none for them either.
+// gatewayTrouble returns the reason why this cluster's gateway pods do not run, or "". The most frequent reason is that
+// the cluster, which lacks room, has no room for them either; then noRoom is true.
 func (p *peering) gatewayTrouble(ctx context.Context) (trouble string, noRoom bool) {
 	var pods corev1.PodList
 	if p.local.List(ctx, &pods, client.InNamespace(p.localNS), gatewayPods) != nil {
@@ -294,7 +294,8 @@ func (p *peering) gatewayTrouble(ctx context.Context) (trouble string, noRoom bo
 	return trouble, false
 }
 
-// noRoomFor says that a pod finds no room on this cluster, what it requests and what to do; "" when it does.
+// noRoomFor describes a pod that finds no room on this cluster: its requests, the scheduler's message and a remedy. It
+// returns "" for a pod that is not unschedulable.
 func noRoomFor(pod *corev1.Pod) string {
 	trouble := podTrouble(pod)
 	if !strings.HasPrefix(trouble, corev1.PodReasonUnschedulable) {
@@ -306,7 +307,8 @@ func noRoomFor(pod *corev1.Pod) string {
 		trouble)
 }
 
-// noRoomHere looks for pods of the peering on this cluster that find no room: the gateway's, and virtual kubelets'.
+// noRoomHere describes a pod of the peering on this cluster that finds no room, a gateway's or a virtual kubelet's; ""
+// when all pods have room.
 func (p *peering) noRoomHere(ctx context.Context) (string, error) {
 	var pods corev1.PodList
 	if p.localNS == "" {
@@ -323,7 +325,7 @@ func (p *peering) noRoomHere(ctx context.Context) (string, error) {
 	return "", nil
 }
 
-// condition is a condition's status, and whether the object has it.
+// condition returns a condition's status, and whether the object has the condition.
 func condition(object *unstructured.Unstructured, kind string) (status string, known bool) {
 	all, _, _ := unstructured.NestedSlice(object.Object, "status", "conditions")
 	for _, c := range all {

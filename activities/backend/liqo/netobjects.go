@@ -20,8 +20,9 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/wait"
 )
 
-// The kinds of a network that somebody makes; Liqo makes all others, Connections included. They are read and written
-// without their Go types, which drag in much that we do not need, and of which Liqo 1.2 has newer ones.
+// The kinds of a network that users or this package make; Liqo makes all other kinds, Connections included. They are
+// read and written without their Go types, which would add many unneeded dependencies. Liqo 1.2 has newer types than
+// this module.
 const (
 	kindConfiguration = "Configuration"
 	kindServer        = "GatewayServer"
@@ -35,31 +36,31 @@ var (
 	ipam       = schema.GroupVersion{Group: "ipam.liqo.io", Version: "v1alpha1"}
 )
 
-// made are the kinds in the order in which they are made; they are removed in the other.
+// made lists the kinds in the order of their creation. They are removed in the opposite order.
 var made = []string{kindConfiguration, kindServer, kindClient, kindKey}
 
-// half is one cluster's part of the network with the other. All of it is named after the other cluster and labelled
-// with its id.
+// half holds one cluster's part of the network. All its objects are named after the other cluster and labelled with
+// that cluster's id.
 type half struct {
 	p     *peering
-	where string // for people
+	where string // for messages
 	peer  string // the other cluster's id
-	ns    string // the tenant namespace; "" while there is none
-	liqo  string // where Liqo is installed
+	ns    string // the tenant namespace; "" before it exists
+	liqo  string // the namespace of Liqo
 	// do runs one action on the cluster.
 	do func(ctx context.Context, what string, action func(cluster client.Client) error) error
-	// annotations are those of what we make there.
+	// annotations are set on the objects that we make there.
 	annotations map[string]string
 
 	objects    map[string]*unstructured.Unstructured // by kind, as last read
-	foreign    string                                // an object of somebody else; "" when there is none
-	connection string                                // status.value of the Connection; "" when it has none
+	foreign    string                                // description of an object of another owner, or ""
+	connection string                                // status.value of the Connection, or ""
 }
 
-// hereName is the consumer, for people.
+// hereName is the name of the consumer in messages.
 const hereName = "this cluster"
 
-// halves are those of the consumer and the provider; the namespaces are as last located.
+// halves returns the halves of the consumer and the provider, with the namespaces as last located.
 func (p *peering) halves() (here, there *half) {
 	here = &half{p: p, where: hereName, peer: p.provider.ID, ns: p.localNS, liqo: p.self.namespace,
 		annotations: p.annotations(),
@@ -74,8 +75,8 @@ func (p *peering) halves() (here, there *half) {
 	return here, there
 }
 
-// read reads what there is of the half: one object of each kind, an own one only if there is no other, for what is
-// somebody else's decides.
+// read reads the objects of the half, one of each kind. An object of another owner replaces our own object, because it
+// decides.
 func (h *half) read(ctx context.Context) error {
 	h.objects, h.foreign, h.connection = map[string]*unstructured.Unstructured{}, "", ""
 	if h.ns == "" {
@@ -99,8 +100,8 @@ func (h *half) read(ctx context.Context) error {
 	})
 }
 
-// atOnce asks for all at once: a pass is short, and a cluster may be far away. Who reads the answers in their order
-// comes to what he would if they had been asked for one by one. A panic is raised again here, as by backend.Poll.
+// atOnce calls ask for all elements concurrently: a pass is short, and a cluster may be far away. A caller that reads
+// the answers in order gets the same result as from sequential calls. A panic is raised again here, as in backend.Poll.
 func atOnce[T, A any](all []T, ask func(T) (A, error)) (answers []A, errs []error) {
 	answers, errs = make([]A, len(all)), make([]error, len(all))
 	faults := make([]error, len(all))
@@ -120,7 +121,7 @@ func atOnce[T, A any](all []T, ask func(T) (A, error)) (answers []A, errs []erro
 
 func (h *half) note(kind string, object *unstructured.Unstructured) {
 	switch {
-	case kind == kindConnection: // Liqo's own
+	case kind == kindConnection: // owned by Liqo
 		h.connection = text(object, "status", "value")
 	case !h.p.mine(object):
 		if h.foreign != "" {
@@ -132,17 +133,17 @@ func (h *half) note(kind string, object *unstructured.Unstructured) {
 	h.objects[kind] = object
 }
 
-// has reports whether anything of the network is there that somebody has made.
+// has reports whether any object of the network exists that Liqo has not made on its own.
 func (h *half) has() bool { return h.foreign != "" || h.owns() }
 
-// owns reports whether anything of the network is there that is ours.
+// owns reports whether any object of the network exists that is ours.
 func (h *half) owns() bool {
 	return slices.ContainsFunc(made, func(kind string) bool { return h.objects[kind] != nil })
 }
 
 func (h *half) connected() bool { return h.connection == "Connected" }
 
-// says is what the half's Connection says, for people.
+// says describes the state of the half's Connection for messages.
 func (h *half) says() string {
 	switch {
 	case h.objects[kindConnection] == nil:
@@ -182,8 +183,8 @@ func (h *half) make(ctx context.Context, kind string, labels map[string]string, 
 	return h.do(ctx, "make the network's "+kind, func(cluster client.Client) error { return cluster.Create(ctx, object) })
 }
 
-// repair patches an object's spec where it is not as wanted; it reports whether it was. What a newer Liqo has besides
-// that stays.
+// repair patches an object's spec where it differs from want, and reports whether it was equal already. Fields that
+// want does not name, for example of a newer Liqo, stay.
 func (h *half) repair(ctx context.Context, object *unstructured.Unstructured, want map[string]any) (bool, error) {
 	have, _, _ := unstructured.NestedMap(object.Object, "spec")
 	if contains(have, want) {
@@ -194,7 +195,7 @@ func (h *half) repair(ctx context.Context, object *unstructured.Unstructured, wa
 	})
 }
 
-// contains reports whether all of want is in have; numbers are compared as JSON writes them.
+// contains reports whether have contains all of want; it compares numbers in their JSON form.
 func contains(have, want map[string]any) bool {
 	for key, value := range want {
 		if inner, ok := value.(map[string]any); ok {
@@ -213,7 +214,7 @@ func contains(have, want map[string]any) bool {
 	return true
 }
 
-// text is a field, "" when there is none.
+// text returns a field, or "".
 func text(object *unstructured.Unstructured, path ...string) string {
 	if object == nil {
 		return ""
@@ -222,7 +223,7 @@ func text(object *unstructured.Unstructured, path ...string) string {
 	return value
 }
 
-// texts is a list of texts, nil when there is none.
+// texts returns a list of strings, or nil.
 func texts(object *unstructured.Unstructured, path ...string) []string {
 	if object == nil {
 		return nil

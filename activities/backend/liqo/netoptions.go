@@ -24,8 +24,8 @@ const (
 	atConsumer = "consumer"
 )
 
-// netOptions are fleet.Network.Options: how the two gateways find each other, and how the nodes' virtual kubelets run.
-// The templates of the gateways are always those that Liqo's chart installs.
+// netOptions decodes fleet.Network.Options: how the two gateways find each other, and how the nodes' virtual kubelets
+// run. The templates of the gateways are always the templates that Liqo's chart installs.
 type netOptions struct {
 	ServerLocation string             `json:"serverLocation,omitempty"`
 	ServiceType    corev1.ServiceType `json:"serviceType,omitempty"`
@@ -39,7 +39,7 @@ type netOptions struct {
 	VirtualKubelet string `json:"virtualKubelet,omitempty"`
 }
 
-// readNetwork checks what an offer says of the network and fills in defaults. It is ErrInvalid, with what to do.
+// readNetwork checks the network of an offer and fills in defaults. An invalid network is ErrInvalid with a remedy.
 func readNetwork(network *fleet.Network) (mode fleet.NetworkMode, o netOptions, err error) {
 	mode = network.ModeOrDefault()
 	if !slices.Contains([]fleet.NetworkMode{fleet.NetworkGateway, fleet.NetworkExisting, fleet.NetworkNone}, mode) {
@@ -66,7 +66,7 @@ func readNetwork(network *fleet.Network) (mode fleet.NetworkMode, o netOptions, 
 	return mode, o, nil
 }
 
-// wrong is the first fault, beginning with its field; "" for none.
+// wrong describes the first fault, beginning with its field; "" when the options are valid.
 func (o netOptions) wrong() string {
 	port := func(p int64) bool { return p >= 0 && p <= 65535 }
 	types := []corev1.ServiceType{"", corev1.ServiceTypeLoadBalancer, corev1.ServiceTypeNodePort,
@@ -105,7 +105,7 @@ func isIP(s string) bool {
 	return err == nil
 }
 
-// endpoint is a GatewayServer's spec.endpoint.
+// endpoint returns a GatewayServer's spec.endpoint.
 func (o netOptions) endpoint() map[string]any {
 	endpoint := map[string]any{"port": o.ServicePort, "serviceType": string(o.ServiceType)}
 	if o.NodePort != 0 {

@@ -13,8 +13,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend/nodes"
 )
 
-// networkGone removes what we made of the network, and is done when all of it is gone, with what hangs on it. Our
-// Configuration goes last, because it reminds recovery of the network.
+// networkGone removes our objects of the network. It reports done when they and all dependent objects are gone. Our
+// Configuration is removed last, because it reminds recovery of the network.
 func (p *peering) networkGone(ctx context.Context) (bool, string, error) {
 	n := &network{peering: p}
 	err := p.locateBoth(ctx)
@@ -53,7 +53,8 @@ func (n *network) remove(ctx context.Context) (bool, string, error) {
 	return true, "", nil
 }
 
-// left is what is there of the gateways. A Connection goes with its gateway, but not with one of somebody else's.
+// left returns a remaining object of the gateways, or nil. A Connection is removed with its gateway, so it does not
+// count while a gateway of another owner exists.
 func (h *half) left() *unstructured.Unstructured {
 	kinds := []string{kindClient, kindServer, kindKey}
 	if h.foreign == "" {
@@ -67,7 +68,7 @@ func (h *half) left() *unstructured.Unstructured {
 	return nil
 }
 
-// remove deletes our object of the kind, if there is one.
+// remove deletes our object of the kind, if it exists.
 func (h *half) remove(ctx context.Context, kind string) error {
 	object := h.objects[kind]
 	if object == nil || object.GetDeletionTimestamp() != nil {
@@ -78,7 +79,7 @@ func (h *half) remove(ctx context.Context, kind string) error {
 	})
 }
 
-// serves is ErrInUse while the network serves anybody: whoever is peered with the provider, in either direction (I11).
+// serves returns ErrInUse while the network serves a peering of any owner with the provider, in either direction (I11).
 func (p *peering) serves(ctx context.Context) error {
 	if err := p.inUse(ctx); err != nil {
 		return err

@@ -12,7 +12,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// network is the making of one peering's network: what `liqoctl network connect` makes, in its order.
+// network makes the network of one peering: the objects of `liqoctl network connect`, in its order.
 type network struct {
 	*peering
 	mode        fleet.NetworkMode
@@ -21,9 +21,9 @@ type network struct {
 	here, there *half
 }
 
-// connect gives the peering the network that its offer asks for; foreign says that the peering is somebody else's. What
-// others have made is used when it is connected, and neither changed nor completed: a network that works may serve them
-// too, and one that does not is theirs to repair.
+// connect makes the network that the offer of the peering requests. foreign means that the peering belongs to another
+// owner. A network of another owner is used when it is connected, and neither changed nor completed: a working network
+// may serve other peerings too, and a broken one is its owner's to repair.
 func (p *peering) connect(ctx context.Context, w *waiter, foreign bool) error {
 	n := &network{peering: p}
 	var err error
@@ -48,8 +48,8 @@ func (p *peering) connect(ctx context.Context, w *waiter, foreign bool) error {
 	})
 }
 
-// settled reports whether the network is as it will be: it works, or there is none and none is made. It is an error
-// when there is one that we may not make work.
+// settled reports whether the network needs no work: it is connected, or none is wanted. It returns an error for a
+// network that is not connected and that we may not change.
 func (n *network) settled(ctx context.Context, foreign bool) (bool, error) {
 	if needless, err := n.needless(ctx); err != nil || needless {
 		return err == nil, err
@@ -67,7 +67,7 @@ func (n *network) settled(ctx context.Context, foreign bool) (bool, error) {
 	return n.heldWithout(ctx)
 }
 
-// notOurs is the error of a network that does not work, and is not ours to make work.
+// notOurs returns the error of a network that is not connected and that we may not change, or nil.
 func (n *network) notOurs(ours bool, others string, foreign bool) error {
 	switch {
 	case others != "":
@@ -80,7 +80,7 @@ func (n *network) notOurs(ours bool, others string, foreign bool) error {
 	return nil
 }
 
-// survey reads both halves.
+// survey reads both halves of the network.
 func (n *network) survey(ctx context.Context) error {
 	n.here, n.there = n.halves()
 	if err := n.here.read(ctx); err != nil {
@@ -89,15 +89,15 @@ func (n *network) survey(ctx context.Context) error {
 	return n.there.read(ctx)
 }
 
-// notConnected is the error of a network that is not ours to make work.
+// notConnected returns the error of a network that is not connected and that we may not change.
 func (n *network) notConnected(why string, args ...any) error {
 	return say(backend.ErrConflict, "ForeignNetworkNotConnected: %s, and is not connected: %s; %s. Connect it by liqoctl "+
 		"network connect, remove it by liqoctl network reset, or write network: {mode: none} in the offer",
 		fmt.Sprintf(why, args...), n.here.says(), n.there.says())
 }
 
-// configured is done when each cluster knows how it sees the other's addresses. Our own tenant namespace comes first,
-// and then our Configuration: whatever else a crash leaves behind, the consumer remembers the provider.
+// configured reports done when each cluster knows the addresses by which it sees the other. Our own tenant namespace
+// comes first, and then our Configuration: after a crash at any point, the consumer still remembers the provider.
 func (n *network) configured(ctx context.Context) (bool, string, error) {
 	if message, err := n.namespaces(ctx); err != nil || message != "" {
 		return false, message, err
@@ -132,7 +132,7 @@ func (n *network) configured(ctx context.Context) (bool, string, error) {
 	return ready && alsoReady, cmp.Or(message, also), err
 }
 
-// namespaces makes the tenant namespaces; message is what keeps one from being there.
+// namespaces makes the tenant namespaces. message is the reason to wait for one of them.
 func (n *network) namespaces(ctx context.Context) (message string, err error) {
 	if message, err := n.ensureOwnNamespace(ctx); err != nil || message != "" {
 		return message, err
@@ -144,8 +144,8 @@ func (n *network) namespaces(ctx context.Context) (message string, err error) {
 	return message, err
 }
 
-// addresses are the other cluster's Configuration of this one: its pods' and its external addresses, as Liqo's IPAM has
-// them.
+// addresses returns the content of the other cluster's Configuration for this one: its pod addresses and external
+// addresses, as Liqo's IPAM has them.
 func (h *half) addresses(ctx context.Context) (cidr map[string]any, err error) {
 	cidr = map[string]any{}
 	none := true
@@ -182,7 +182,7 @@ func (h *half) addresses(ctx context.Context) (cidr map[string]any, err error) {
 	return cidr, nil
 }
 
-// configure makes the half's Configuration and is done when Liqo has mapped the other cluster's addresses.
+// configure makes the half's Configuration and reports ready when Liqo has mapped the other cluster's addresses.
 func (h *half) configure(ctx context.Context, remote map[string]any) (ready bool, message string, err error) {
 	spec := map[string]any{"remote": map[string]any{"cidr": remote}}
 	configuration := h.objects[kindConfiguration]
@@ -207,7 +207,7 @@ func (h *half) configure(ctx context.Context, remote map[string]any) (ready bool
 		configuration.GetNamespace(), configuration.GetName()), nil
 }
 
-// leaving is the message of an object that is being deleted.
+// leaving returns the message about an object that is being deleted, or "".
 func (h *half) leaving(object client.Object) string {
 	if object.GetDeletionTimestamp() == nil {
 		return ""

@@ -22,7 +22,7 @@ const (
 	signedNonceName = "liqo-signed-nonce"
 )
 
-// handshake is the proof that we are who we say.
+// handshake holds the proof of this cluster's identity.
 type handshake struct {
 	key       crypto.PrivateKey
 	publicDER []byte // PKIX
@@ -31,8 +31,8 @@ type handshake struct {
 	signature []byte
 }
 
-// readKeys reads the key pair that Liqo keeps for this cluster. It is needed for the certificate request; it stays in
-// memory for the length of one verb.
+// readKeys reads the key pair that Liqo keeps for this cluster. The certificate request needs it. It stays in memory
+// for the length of one verb.
 func (p *peering) readKeys(ctx context.Context) (h handshake, err error) {
 	if h.key, h.publicDER, err = authentication.GetClusterKeys(ctx, p.local, p.self.namespace); err != nil {
 		return h, fmt.Errorf("read this cluster's Liqo keys: %w", err)
@@ -43,7 +43,7 @@ func (p *peering) readKeys(ctx context.Context) (h handshake, err error) {
 	return h, nil
 }
 
-// ensureNonce asks the provider for a nonce and returns it once its Liqo has filled it in, "" before.
+// ensureNonce requests a nonce from the provider and returns it once the provider's Liqo has filled it in, nil before.
 func (p *peering) ensureNonce(ctx context.Context) (nonce []byte, message string, err error) {
 	err = p.remote.do(ctx, "ask for a nonce", func(provider client.Client) error {
 		var err error
@@ -68,9 +68,10 @@ func (p *peering) ensureNonce(ctx context.Context) (nonce []byte, message string
 	return nonce, message, err
 }
 
-// ensureSignedNonce has our own Liqo sign the nonce and returns the signature once it verifies, nil before. A Secret
-// left from an earlier peering holds another nonce, and Liqo would keep it for ever (Liqo
-// pkg/liqo-controller-manager/authentication/utils/nonce.go): it is overwritten, whereupon Liqo signs anew.
+// ensureSignedNonce makes our own Liqo sign the nonce and returns the signature once it verifies, nil before. A Secret
+// of an earlier peering holds another nonce, which Liqo would keep forever (Liqo
+// pkg/liqo-controller-manager/authentication/utils/nonce.go). ensureSignedNonce overwrites the nonce, and Liqo signs
+// again.
 func (p *peering) ensureSignedNonce(ctx context.Context, h handshake) (signature []byte, message string, err error) {
 	secret, err := nonceSecret(ctx, p.local, p.localNS, consts.SignedNonceSecretLabelKey, signedNonceName, p.provider.ID)
 	if apierrors.IsNotFound(err) {

@@ -19,8 +19,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/shorten"
 )
 
-// Observe reads our Tenant and our slices on the provider. The consumer's slices are listed first: one that is taken
-// back meanwhile is then terminating here before it is gone there.
+// Observe reads our Tenant and our slices on the provider. It lists the consumer's slices first: a slice that is
+// returned during the call is then terminating here before it is gone there.
 func (b *Backend) Observe(ctx context.Context, provider fleet.Provider) (seen backend.Observation, err error) {
 	p := b.peering(provider)
 	if err := p.locate(ctx); err != nil {
@@ -39,7 +39,7 @@ func (b *Backend) Observe(ctx context.Context, provider fleet.Provider) (seen ba
 	if err != nil {
 		return seen, fmt.Errorf("observe provider %s: %w", provider.ID, err)
 	}
-	there, err := b.open(ctx, provider.Credentials) // its errors are ours, or the credentials' own
+	there, err := b.open(ctx, provider.Credentials) // an error here is ours, or of the credentials
 	if err != nil {
 		return seen, fmt.Errorf("observe provider %s: %w", provider.ID, err)
 	}
@@ -59,7 +59,7 @@ func (b *Backend) Observe(ctx context.Context, provider fleet.Provider) (seen ba
 	return seen, observing(provider.ID, err)
 }
 
-// faultHere is what is wrong with the peering on the consumer, for which no provider is to blame.
+// faultHere returns the fault of the peering on the consumer, for which no provider can be blamed.
 func (p *peering) faultHere(ctx context.Context, made []offloadingv1beta1.VirtualNode) (fleet.Fault, error) {
 	lacks, err := p.noRoomHere(ctx)
 	if lacks != "" || err != nil {
@@ -72,7 +72,7 @@ func (p *peering) faultHere(ctx context.Context, made []offloadingv1beta1.Virtua
 	return fleet.Fault{}, err
 }
 
-// slicesHere are our slices for the provider on the consumer that nobody takes back.
+// slicesHere lists our slices for the provider on the consumer that are not being returned.
 func (p *peering) slicesHere(ctx context.Context) (names []string, err error) {
 	var found authv1beta1.ResourceSliceList
 	which := with(p.labels(), map[string]string{consts.RemoteClusterID: p.provider.ID})
@@ -87,7 +87,7 @@ func (p *peering) slicesHere(ctx context.Context) (names []string, err error) {
 	return names, nil
 }
 
-// observed looks at the provider. needed: there has to be a network.
+// observed reads the state of the provider. needed means that a network must exist.
 func (p *peering) observed(ctx context.Context, provider client.Client, here []string,
 	needed bool) (seen backend.Observation, err error) {
 	found, err := p.identify(modest(ctx), provider)
@@ -117,8 +117,8 @@ func (p *peering) observed(ctx context.Context, provider client.Client, here []s
 	return seen, p.networkSeen(ctx, provider, namespace, needed, &seen)
 }
 
-// networkSeen notes what both Connections say, where there is a network. An account that may not read them, from before
-// there were networks, says nothing.
+// networkSeen records the state of both Connections, if the peering needs a network. An account that may not read them,
+// from an earlier release without networks, records nothing.
 func (p *peering) networkSeen(ctx context.Context, provider client.Client, namespace string, needed bool,
 	seen *backend.Observation) error {
 	if p.provider.Network.ModeOrDefault() == fleet.NetworkNone && !needed {
@@ -150,7 +150,7 @@ func (p *peering) networkSeen(ctx context.Context, provider client.Client, names
 	return heard(ctx, seen, here, there)
 }
 
-// heard notes when the ends have last measured, and how often they do.
+// heard records the last measurement of each end, and the time after which an end without a new one counts as dead.
 func heard(ctx context.Context, seen *backend.Observation, ends ...*half) error {
 	for _, h := range ends {
 		heard := text(h.objects[kindConnection], "status", "latency", "timestamp")
@@ -164,7 +164,7 @@ func heard(ctx context.Context, seen *backend.Observation, ends ...*half) error 
 	return nil
 }
 
-// notConnected notes why a network is not connected, and whether that is for want of our own gateway.
+// notConnected records why a network is not connected, and whether our own gateway is the cause.
 func (p *peering) notConnected(ctx context.Context, here, there *half, seen *backend.Observation) error {
 	seen.Network = here.says() + "; " + there.says()
 	if gateway := cmp.Or(here.objects[kindServer], here.objects[kindClient]); gateway != nil {
@@ -184,8 +184,8 @@ func (p *peering) notConnected(ctx context.Context, here, there *half, seen *bac
 	return nil
 }
 
-// tenantNamespaceThere is the namespace's name; "" when it does not exist. An account that may read it by name only
-// sees that too.
+// tenantNamespaceThere returns the name of our tenant namespace on the provider; "" when it does not exist. It also
+// works for an account that may read the namespace by name only.
 func (p *peering) tenantNamespaceThere(ctx context.Context, provider client.Client) (string, error) {
 	namespace, err := tenantNamespace(ctx, provider, p.self.id)
 	if apierrors.IsForbidden(err) {
@@ -199,7 +199,7 @@ func (p *peering) tenantNamespaceThere(ctx context.Context, provider client.Clie
 	return namespace.Name, nil
 }
 
-// slicesThere notes which of our slices the provider lacks.
+// slicesThere records which of our slices the provider lacks.
 func (p *peering) slicesThere(ctx context.Context, provider client.Client, namespace string, here []string,
 	seen *backend.Observation) error {
 	var found authv1beta1.ResourceSliceList
@@ -216,7 +216,7 @@ func (p *peering) slicesThere(ctx context.Context, provider client.Client, names
 	return nil
 }
 
-// tenantThere notes what has become of our Tenant.
+// tenantThere records the state of our Tenant on the provider.
 func (p *peering) tenantThere(ctx context.Context, provider client.Client, namespace string,
 	seen *backend.Observation) error {
 	var found authv1beta1.TenantList
@@ -242,12 +242,13 @@ func (p *peering) tenantThere(ctx context.Context, provider client.Client, names
 	return nil
 }
 
-// ownSide is an error of this cluster's own API server, which says nothing of a provider.
+// ownSide is an error of this cluster's own API server, which proves nothing about a provider.
 type ownSide struct{ error }
 
 func (e ownSide) Unwrap() error { return e.error }
 
-// observing sorts an error of the provider's, as access does, but tells apart that it does not accept our credentials.
+// observing classifies an error of the provider as access does, and adds ErrCredentials when the provider does not
+// accept our credentials.
 func observing(provider string, err error) error {
 	var own ownSide
 	switch {
@@ -263,12 +264,12 @@ func observing(provider string, err error) error {
 	}
 }
 
-// Cordon cordons the attempt's Node in our name, or takes that back.
+// Cordon cordons the attempt's Node on our behalf, or undoes that.
 func (b *Backend) Cordon(ctx context.Context, of fleet.Attempt, cordoned bool) error {
 	return b.mark(ctx, of, "cordon", func(node *corev1.Node) bool { return backend.SetCordon(node, cordoned) })
 }
 
-// mark changes the attempt's Node; a missing one is success.
+// mark changes the attempt's Node; a missing Node is success.
 func (b *Backend) mark(ctx context.Context, of fleet.Attempt, what string, change func(*corev1.Node) bool) error {
 	a := b.attempt(of)
 	if err := a.locate(ctx); err != nil {
@@ -285,7 +286,7 @@ func (b *Backend) mark(ctx context.Context, of fleet.Attempt, what string, chang
 	if !change(node) {
 		return nil
 	}
-	// It fails when CA has tainted the Node since, and the next round sees that.
+	// The patch fails when CA has tainted the Node since; the next round sees the taint.
 	patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
 	if err := client.IgnoreNotFound(a.local.Patch(ctx, node, patch)); err != nil {
 		return fmt.Errorf("%s node %s: %w", what, of.ObjectName(), err)

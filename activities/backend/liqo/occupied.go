@@ -13,13 +13,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// tenancy is a kind of objects, with the labels that they have.
+// tenancy is a kind of object, with the labels that its objects must have.
 type tenancy struct {
 	kind  schema.GroupVersionKind
 	which client.HasLabels
 }
 
-// tenancies are those that show that a tenant namespace is in use.
+// tenancies lists the objects that show that a tenant namespace is in use.
 var tenancies = []tenancy{
 	{authv1beta1.GroupVersion.WithKind("Tenant"), nil},
 	{authv1beta1.GroupVersion.WithKind("Identity"), nil},
@@ -33,10 +33,10 @@ var tenancies = []tenancy{
 	{corev1.SchemeGroupVersion.WithKind("Secret"), client.HasLabels{consts.SignedNonceSecretLabelKey}},
 }
 
-// occupied says which object of a tenant namespace still serves someone: another direction, networking, a peering by
-// hand. It is "" when there is none. Objects that hang on an owner go with it and do not count, nor does what
-// crd-replicator has put there for us, nor Liqo's certificates (liqo-remote-certificate*), which are only worth
-// something to the Tenant that is gone.
+// occupied names an object of a tenant namespace that serves another purpose than our peering: another direction,
+// networking, or a peering by hand. It returns "" without such an object. Three sorts of objects do not count:
+// dependents, which are removed with their owner; replicas that crd-replicator has put there for us; and Liqo's
+// certificates (liqo-remote-certificate*), which are useless without the removed Tenant.
 func (p *peering) occupied(ctx context.Context, cluster client.Client, namespace string) (string, error) {
 	found, errs := atOnce(tenancies, func(t tenancy) (found metav1.PartialObjectMetadataList, err error) {
 		found.SetGroupVersionKind(t.kind.GroupVersion().WithKind(t.kind.Kind + "List"))

@@ -9,16 +9,16 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
 )
 
-// labelConsumer is the Liqo id of the cluster whose hub made the object. A cluster may offer capacity to one and borrow
-// from another, and crd-replicator copies a slice's labels to the provider: without it, two hubs of the same name would
-// take each other's objects for their own.
+// labelConsumer holds the Liqo id of the cluster whose hub made the object. A cluster may offer capacity to one cluster
+// and use the capacity of another, and crd-replicator copies a slice's labels to the provider: without this label, two
+// hubs of the same name would mistake each other's objects for their own.
 const labelConsumer = "liqo-autoscaler.io/consumer"
 
-// labelConsumerUID is on what lies on a provider: the UID of the consumer's namespace kube-system. A consumer that was
-// cloned, or restored elsewhere, goes by the same Liqo id and has another one.
+// labelConsumerUID is on objects on a provider: the UID of the consumer's namespace kube-system. A consumer that was
+// cloned, or restored elsewhere, has the same Liqo id and another UID.
 const labelConsumerUID = "liqo-autoscaler.io/consumer-uid"
 
-// ours are the labels that make an object ours, wherever it lies.
+// ours returns the labels that make an object ours, on any cluster.
 func (b *Backend) ours(self string) client.MatchingLabels {
 	labels := backend.Ours(b.config.Hub)
 	labels[labelConsumer] = self
@@ -30,7 +30,8 @@ func (b *Backend) isOurs(self string, object client.Object) bool {
 	return backend.Carries(tags(object), b.ours(self))
 }
 
-// tags are what says whose an object is: its labels, by which it is selected, but a Node's annotations.
+// tags returns the keys that identify the owner of an object: its labels, by which it is selected, or a Node's
+// annotations.
 func tags(object client.Object) map[string]string {
 	if _, node := object.(*corev1.Node); node {
 		return object.GetAnnotations()
@@ -38,7 +39,7 @@ func tags(object client.Object) map[string]string {
 	return object.GetLabels()
 }
 
-// nodesOf selects Nodes by the one label that we give them: those of a group, or with "" of all groups of any hub.
+// nodesOf selects Nodes by the one label that we give them: the Nodes of a group, or with "" of all groups of any hub.
 func nodesOf(group string) client.ListOption {
 	if group == "" {
 		return client.HasLabels{backend.LabelGroup}
@@ -46,7 +47,7 @@ func nodesOf(group string) client.ListOption {
 	return client.MatchingLabels{backend.LabelGroup: group}
 }
 
-// with is the union of label sets; later ones win.
+// with returns the union of label sets; a later set wins.
 func with(sets ...map[string]string) map[string]string {
 	union := map[string]string{}
 	for _, set := range sets {

@@ -16,7 +16,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// peering is the relation with one provider while one verb works on it.
+// peering holds the relation with one provider while one verb works on it.
 type peering struct {
 	*Backend
 	provider fleet.Provider
@@ -24,10 +24,10 @@ type peering struct {
 	begun    time.Time // when the verb was first called, see backend.Begun
 
 	self     identity // of the consumer
-	localNS  string   // tenant namespace on the consumer; "" while there is none
+	localNS  string   // tenant namespace on the consumer; "" before it exists
 	ownNS    bool     // localNS is ours
 	going    bool     // localNS is being removed
-	remoteNS string   // tenant namespace on the provider; "" while there is none
+	remoteNS string   // tenant namespace on the provider; "" before it exists
 }
 
 func (b *Backend) peering(provider fleet.Provider) *peering {
@@ -36,26 +36,26 @@ func (b *Backend) peering(provider fleet.Provider) *peering {
 	return p
 }
 
-// lasts reports whether the verb was first called longer ago than that.
+// lasts reports whether the verb was first called longer ago than the given time.
 func (p *peering) lasts(longer time.Duration) bool { return time.Since(p.begun) > longer }
 
-// labels are those of each object that we make for the peering, on both sides.
+// labels returns the labels of each object that we make for the peering, on both sides.
 func (p *peering) labels() map[string]string { return p.ours(p.self.id) }
 
-// signed are the labels of those that lie on the provider.
+// signed returns the labels of our objects on the provider.
 func (p *peering) signed() map[string]string {
 	return with(p.labels(), map[string]string{labelConsumerUID: p.self.uid})
 }
 
 func (p *peering) mine(object client.Object) bool { return p.isOurs(p.self.id, object) }
 
-// annotations are those of the objects on the consumer: they tell recovery where the credentials lie. The provider's
-// objects do without, for it has no use for a reference into another cluster.
+// annotations returns the annotations of our objects on the consumer, which give recovery the reference to the
+// credentials. The provider's objects do not have them, because a reference into another cluster is of no use there.
 func (p *peering) annotations() map[string]string {
 	return map[string]string{backend.AnnotationCredentials: backend.CredentialsText(p.provider.Credentials)}
 }
 
-// locate finds out who we are and where the tenant namespace of the provider is on our side.
+// locate reads this cluster's identity and finds the tenant namespace of the provider on our side.
 func (p *peering) locate(ctx context.Context) (err error) {
 	if p.self, err = p.consumer(ctx); err != nil {
 		return err
@@ -83,7 +83,7 @@ func (p *peering) reach(ctx context.Context) error {
 	})
 }
 
-// locateBoth finds out where we are on both sides.
+// locateBoth locates the peering on both sides.
 func (p *peering) locateBoth(ctx context.Context) error {
 	if err := p.locate(ctx); err != nil {
 		return err
@@ -91,7 +91,7 @@ func (p *peering) locateBoth(ctx context.Context) error {
 	return p.reach(ctx)
 }
 
-// controlPlaneIdentity is the Identity by which our Liqo acts on the provider; NotFound when there is none.
+// controlPlaneIdentity returns the Identity by which our Liqo acts on the provider; NotFound when it does not exist.
 func (p *peering) controlPlaneIdentity(ctx context.Context) (*authv1beta1.Identity, error) {
 	var found authv1beta1.Identity
 	if p.localNS == "" {
@@ -103,7 +103,7 @@ func (p *peering) controlPlaneIdentity(ctx context.Context) (*authv1beta1.Identi
 
 func (p *peering) identityName() string { return "controlplane-" + p.provider.ID }
 
-// controlPlaneSecrets are the kubeconfigs that crd-replicator uses, whoever made them.
+// controlPlaneSecrets lists the kubeconfigs that crd-replicator uses, of any owner.
 func (p *peering) controlPlaneSecrets(ctx context.Context) ([]corev1.Secret, error) {
 	if p.localNS == "" {
 		return nil, nil
@@ -119,7 +119,7 @@ func (p *peering) controlPlaneSecrets(ctx context.Context) ([]corev1.Secret, err
 	return found.Items, nil
 }
 
-// tenant is how the provider knows us; NotFound when it does not.
+// tenant returns the provider's Tenant for this cluster; NotFound when it does not exist.
 func (p *peering) tenant(ctx context.Context) (*authv1beta1.Tenant, error) {
 	var found authv1beta1.TenantList
 	absent := apierrors.NewNotFound(authv1beta1.TenantGroupResource, p.self.id)
@@ -139,7 +139,7 @@ func (p *peering) tenant(ctx context.Context) (*authv1beta1.Tenant, error) {
 	return &found.Items[0], nil
 }
 
-// byOthers reports whether somebody else made this peering: then none of it is ours to write.
+// byOthers reports whether another owner made this peering: then we must not write any part of the peering.
 func (p *peering) byOthers(ctx context.Context) (bool, error) {
 	identity, err := p.controlPlaneIdentity(ctx)
 	if client.IgnoreNotFound(err) != nil {
@@ -148,7 +148,7 @@ func (p *peering) byOthers(ctx context.Context) (bool, error) {
 	if err == nil && !p.mine(identity) {
 		return true, nil
 	}
-	if err != nil { // peering without an Identity: a kubeconfig Secret made by hand (Liqo docs, peering via CRs)
+	if err != nil { // a peering by hand has a kubeconfig Secret only (Liqo docs, peering via CRs)
 		secrets, err := p.controlPlaneSecrets(ctx)
 		if err != nil {
 			return false, err

@@ -20,23 +20,24 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/account"
 )
 
-// A provider's id is what it says it is, so a cluster could take another one's place. The Identity of our peering
-// therefore pins the certificate authorities of the API server that it was made over: whoever comes with that id and
-// other authorities is refused, and nothing is read or removed over them, until an operator has said that it is the
-// same provider (Repin).
+// annotationPin holds the certificate authorities of the API server over which our peering was made, on the Identity of
+// the peering. A provider itself reports its id, so a cluster could take the place of another one. Therefore a cluster
+// with a known id and other authorities is refused, and nothing is read or removed there, until an operator confirms
+// that it is the same provider (Repin).
 const annotationPin = "liqo-autoscaler.io/pinned-authorities"
 
-// noAuthorities is the pin of a kubeconfig without authorities of its own: those of the worker's system count.
+// noAuthorities is the pin of a kubeconfig without its own authorities: the authorities of the worker's system apply.
 const noAuthorities = "system"
 
-// pinned is a provider's client with the authorities by which it knows the provider, and the end of its credentials.
+// pinned is a provider's client with the authorities of its configuration and the validity of its credentials.
 type pinned struct {
 	client.Client
 	authorities string
 	life        account.Life
 }
 
-// authoritiesOf is a fingerprint of the authorities of a configuration, whatever their order and layout.
+// authoritiesOf returns a fingerprint of the authorities of a configuration that does not depend on their order and
+// layout.
 func authoritiesOf(config *rest.Config) string {
 	var all []string
 	for rest := config.CAData; ; {
@@ -55,7 +56,7 @@ func authoritiesOf(config *rest.Config) string {
 	return hex.EncodeToString(sum[:16])
 }
 
-// authoritiesOfClient is the fingerprint of an opened client; "" of one that has none to tell.
+// authoritiesOfClient returns the fingerprint of an opened client; "" for a client without one.
 func authoritiesOfClient(cluster client.Client) string {
 	if p, ok := cluster.(pinned); ok {
 		return p.authorities
@@ -63,7 +64,7 @@ func authoritiesOfClient(cluster client.Client) string {
 	return ""
 }
 
-// pin is what our Identity pins; "" while there is none.
+// pin returns the pin on our Identity; "" when there is no Identity of ours.
 func (p *peering) pin(ctx context.Context) (string, error) {
 	identity, err := p.controlPlaneIdentity(ctx)
 	if err != nil {
@@ -75,13 +76,13 @@ func (p *peering) pin(ctx context.Context) (string, error) {
 	return identity.Annotations[annotationPin], nil
 }
 
-// repinned reports whether an operator has said that the provider is another cluster than before.
+// repinned reports whether an operator has confirmed that the provider has new authorities.
 func repinned(identity client.Object) bool {
 	pin, known := identity.GetAnnotations()[annotationPin]
 	return known && pin == ""
 }
 
-// sameProvider is ErrInvalid when a client does not know the provider by the authorities that are pinned.
+// sameProvider returns ErrInvalid when a client's authorities differ from the pinned authorities.
 func (p *peering) sameProvider(ctx context.Context, cluster client.Client) error {
 	pin, err := p.pin(ctx)
 	if err != nil {
@@ -95,8 +96,8 @@ func (p *peering) sameProvider(ctx context.Context, cluster client.Client) error
 	return nil
 }
 
-// Repin forgets by what authorities a provider is known: the next Establish takes those that it finds, and makes the
-// Tenant anew that a rebuilt provider does not have. It reports whether there was anything to forget.
+// Repin removes the pinned authorities of a provider. The next Establish pins the authorities that it finds, and makes
+// the Tenant again that a rebuilt provider does not have. Repin reports whether anything was pinned.
 func (b *Backend) Repin(ctx context.Context, provider string) (bool, error) {
 	self, err := b.consumer(ctx)
 	if err != nil {

@@ -12,8 +12,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// Published reads a key of a ConfigMap that somebody on the provider has put into this cluster's tenant namespace
-// there. Blocks for a request or two. Errors: ErrInvalid when it is not there or may not be read, ErrUnreachable.
+// Published reads a key of a ConfigMap in this cluster's tenant namespace on the provider. It blocks for one or two
+// requests. Errors: ErrInvalid when the ConfigMap or key is missing or may not be read, ErrUnreachable.
 func (b *Backend) Published(ctx context.Context, credentials fleet.Credentials, name, key string) (string, error) {
 	self, err := b.consumer(ctx)
 	if err != nil {
@@ -40,7 +40,7 @@ func (b *Backend) Published(ctx context.Context, credentials fleet.Credentials, 
 	return document, nil
 }
 
-// published is why a ConfigMap cannot be read.
+// published returns the error for a ConfigMap that cannot be read.
 func published(namespace, name string, err error) error {
 	what := fmt.Sprintf("ConfigMap %s/%s on the provider", namespace, name)
 	switch {

@@ -11,17 +11,18 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// reachable is done when Liqo itself reaches the provider: the address it uses is the one that the provider advertises,
-// not the one in our credentials. Its ForeignCluster says so, but not only of now: when an Identity goes before its
-// kubeconfig does, Liqo leaves the old status as it is until its next resync, hours later (Liqo
-// foreigncluster-controller/status.go). The proof of now is the Renew, which has been to the provider and back.
+// reachable reports done when Liqo itself reaches the provider, at the address that the provider advertises, not at the
+// address in our credentials. Liqo's ForeignCluster shows this, but may be out of date: when an Identity is deleted
+// before its kubeconfig, Liqo keeps the old status until its next resync, hours later (Liqo
+// foreigncluster-controller/status.go). The Renew proves the present state, because its answer has come from the
+// provider.
 func (p *peering) reachable(ctx context.Context) (bool, string, error) {
 	status, message, err := p.apiServerStatus(ctx)
 	if err != nil || status != liqov1beta1.ConditionStatusEstablished {
 		return false, message, err
 	}
 	identity, err := p.controlPlaneIdentity(ctx)
-	if err != nil { // a peering by a Secret made by hand has none
+	if err != nil { // a peering by a Secret made by hand has no Identity
 		return apierrors.IsNotFound(err), "", client.IgnoreNotFound(err)
 	}
 	var renew authv1beta1.Renew
@@ -38,8 +39,8 @@ func (p *peering) reachable(ctx context.Context) (bool, string, error) {
 	return true, "", nil
 }
 
-// settled is done when Liqo would have made a Renew by now, if it is one that makes any: a while after it has made the
-// kubeconfig.
+// settled reports done when the kubeconfig is older than graces.renew: a Liqo that makes Renews would have made one by
+// then.
 func (p *peering) settled(ctx context.Context) (bool, string, error) {
 	secrets, err := p.controlPlaneSecrets(ctx)
 	if err != nil {
@@ -53,7 +54,7 @@ func (p *peering) settled(ctx context.Context) (bool, string, error) {
 	return false, "this cluster's liqo-controller-manager is expected to make a Renew", nil
 }
 
-// apiServerStatus is Liqo's own verdict on the provider's API server, with a sentence on it.
+// apiServerStatus returns Liqo's own status of the provider's API server, with a message about it.
 func (p *peering) apiServerStatus(ctx context.Context) (status liqov1beta1.ConditionStatusType, message string,
 	err error) {
 	var foreign liqov1beta1.ForeignCluster

@@ -18,15 +18,15 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/shorten"
 )
 
-// A provider's people say no by their Tenant: cordoned or drained it stays on the provider and says so itself, also to
-// who knows nothing of the past. Deleted it says nothing, so a ConfigMap in the tenant namespace on the consumer does,
-// for a while.
+// The administrators of a provider refuse this cluster by its Tenant. A cordoned or drained Tenant stays on the
+// provider and shows the refusal there, even to a hub that has lost its history. A deleted Tenant leaves no trace, so a
+// ConfigMap in the tenant namespace on the consumer records the refusal for a while.
 const (
 	refusedName  = "liqo-autoscaler-refused"
 	refusedUntil = "until" // RFC 3339
 )
 
-// refuse is the error of a provider that refuses.
+// refuse returns the error of a refusing provider.
 func refuse(r fleet.ProviderRefusal) error {
 	return &verdict{Kind: &backend.RefusingError{ProviderRefusal: r}, Message: shorten.Words(r.Reason, maxWords)}
 }
@@ -45,8 +45,8 @@ func (b *Backend) Refusal(ctx context.Context, provider fleet.Provider) (*fleet.
 	return found, nil
 }
 
-// refusal is the provider's no that is in force, or nil. It needs locate and reach. A Tenant that is gone although our
-// Identity stands was deleted there, for we delete the Identity first: that is remembered from here on.
+// refusal returns the provider's present refusal, or nil. It needs locate and reach. A Tenant that is missing while our
+// Identity exists was deleted on the provider, because we delete the Identity first: refusal records that.
 func (p *peering) refusal(ctx context.Context) (*fleet.ProviderRefusal, error) {
 	found, err := p.remembered(ctx)
 	if found != nil || err != nil {
@@ -69,7 +69,7 @@ func (p *peering) refusal(ctx context.Context) (*fleet.ProviderRefusal, error) {
 	return p.remember(ctx, time.Now().Add(p.config.RefusedFor))
 }
 
-// refusingOf is what the Tenant's condition says.
+// refusingOf returns the refusal that the Tenant's condition expresses, or nil.
 func refusingOf(tenant *authv1beta1.Tenant) *fleet.ProviderRefusal {
 	kind := fleet.RefusingCordoned
 	switch tenant.Spec.TenantCondition {
@@ -84,7 +84,7 @@ func refusingOf(tenant *authv1beta1.Tenant) *fleet.ProviderRefusal {
 	return &fleet.ProviderRefusal{Kind: kind, Reason: shorten.Words(reason, maxWords)}
 }
 
-// remembered is the refusal that the consumer has noted, while its time lasts.
+// remembered returns the refusal that the consumer has recorded, until it expires.
 func (p *peering) remembered(ctx context.Context) (*fleet.ProviderRefusal, error) {
 	note, err := p.note(ctx)
 	if err != nil {
@@ -96,7 +96,7 @@ func (p *peering) remembered(ctx context.Context) (*fleet.ProviderRefusal, error
 	return nil, nil
 }
 
-// note is the ConfigMap that remembers a refusal; NotFound when there is none of ours.
+// note returns the ConfigMap that records a refusal; NotFound when we have not made one.
 func (p *peering) note(ctx context.Context) (*corev1.ConfigMap, error) {
 	var note corev1.ConfigMap
 	absent := apierrors.NewNotFound(corev1.Resource("configmaps"), refusedName)
@@ -113,7 +113,7 @@ func (p *peering) note(ctx context.Context) (*corev1.ConfigMap, error) {
 	return &note, nil
 }
 
-// notedIn reads such a ConfigMap; nil when it cannot be read.
+// notedIn returns the refusal that such a ConfigMap records; nil when it cannot be read.
 func notedIn(note *corev1.ConfigMap) *fleet.ProviderRefusal {
 	until, err := time.Parse(time.RFC3339, note.Data[refusedUntil])
 	if err != nil {
@@ -124,7 +124,7 @@ func notedIn(note *corev1.ConfigMap) *fleet.ProviderRefusal {
 	return &fleet.ProviderRefusal{Kind: fleet.RefusingRemoved, Until: until, Reason: reason}
 }
 
-// remember notes a refusal.
+// remember records a refusal on the consumer until the given time.
 func (p *peering) remember(ctx context.Context, until time.Time) (*fleet.ProviderRefusal, error) {
 	note := &corev1.ConfigMap{
 		ObjectMeta: metav1.ObjectMeta{
@@ -135,7 +135,7 @@ func (p *peering) remember(ctx context.Context, until time.Time) (*fleet.Provide
 		Data: map[string]string{refusedUntil: until.UTC().Format(time.RFC3339)},
 	}
 	err := p.local.Create(ctx, note)
-	if apierrors.IsAlreadyExists(err) { // of an earlier refusal that is over
+	if apierrors.IsAlreadyExists(err) { // of an earlier, expired refusal
 		err = nodes.MergePatch(ctx, p.local, note, map[string]any{"data": note.Data})
 	}
 	if err != nil {
@@ -144,7 +144,7 @@ func (p *peering) remember(ctx context.Context, until time.Time) (*fleet.Provide
 	return notedIn(note), nil
 }
 
-// forgotten removes the note of a refusal that is over.
+// forgotten removes the record of an expired refusal.
 func (p *peering) forgotten(ctx context.Context) error {
 	note, err := p.note(ctx)
 	if err != nil {
@@ -156,8 +156,8 @@ func (p *peering) forgotten(ctx context.Context) error {
 	return nil
 }
 
-// keep marks an object on the provider as one that records its refusal; without a kind it takes the mark off. Where our
-// credentials may not change the object it stays as it is.
+// keep marks an object on the provider as a record of its refusal; an empty kind removes the mark. An object that our
+// credentials may not change stays as it is.
 func (p *peering) keep(ctx context.Context, object client.Object, kind fleet.RefusingKind) error {
 	if !p.mine(object) || object.GetLabels()[backend.LabelRefused] == string(kind) {
 		return nil
@@ -177,8 +177,8 @@ func (p *peering) keep(ctx context.Context, object client.Object, kind fleet.Ref
 	return client.IgnoreNotFound(err)
 }
 
-// keepHandshake marks the nonce and the namespace of a Tenant that stays: by that nonce Liqo verifies it again and
-// again. Without a kind it takes the marks off.
+// keepHandshake marks the nonce and the namespace of a Tenant that stays, because Liqo verifies the Tenant by that
+// nonce repeatedly. An empty kind removes the marks.
 func (p *peering) keepHandshake(ctx context.Context, kind fleet.RefusingKind) error {
 	var objects []client.Object
 	err := p.remote.do(ctx, "find our nonce", func(provider client.Client) error {

@@ -14,13 +14,14 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend/nodes"
 )
 
-// replicatorFinalizers is the prefix of the finalizers by which crd-replicator holds what it has replicated, and the
-// kubeconfigs it does that by (Liqo internal/crdReplicator).
+// replicatorFinalizers is the prefix of crd-replicator's finalizers, which hold the replicated objects and the
+// kubeconfigs for the replication (Liqo internal/crdReplicator).
 const replicatorFinalizers = "crdreplicator.liqo.io/"
 
-// revoked reports whether our Liqo has no rights on the provider any more: there is no Tenant made by us, because its
-// people took it away or somebody removed the peering by `liqoctl unauthenticate`, or it is drained. Liqo may do nothing there then, not even remove what it has replicated, and
-// crd-replicator retries that for ever (Liqo internal/crdReplicator/reflection/handler.go).
+// revoked reports whether our Liqo has no permissions on the provider any longer: the Tenant is missing, because the
+// provider's administrators removed it or a user ran `liqoctl unauthenticate`, or the Tenant is drained. Liqo may then
+// do nothing there, not even remove its replicas, and crd-replicator retries the removal forever (Liqo
+// internal/crdReplicator/reflection/handler.go).
 func (p *peering) revoked(ctx context.Context) (bool, error) {
 	tenant, err := p.tenant(ctx)
 	if err != nil {
@@ -29,7 +30,8 @@ func (p *peering) revoked(ctx context.Context) (bool, error) {
 	return tenant.Spec.TenantCondition == authv1beta1.TenantConditionDrained, nil
 }
 
-// releaseRevoked releases an object that has been terminating for long, if the peering is revoked.
+// releaseRevoked releases an object that has been terminating for longer than graces.release, if the peering is
+// revoked.
 func (p *peering) releaseRevoked(ctx context.Context, object client.Object) error {
 	if !terminating(object, p.graces.release) {
 		return nil
@@ -40,8 +42,8 @@ func (p *peering) releaseRevoked(ctx context.Context, object client.Object) erro
 	return p.release(ctx, object)
 }
 
-// release takes crd-replicator's finalizers off an object that is being deleted, in place of a crd-replicator that
-// cannot. Only after revoked, and only when nothing of the object is left on the provider that we could remove.
+// release removes crd-replicator's finalizers from an object that is being deleted, because crd-replicator cannot. Call
+// it only after revoked, and only when the provider has no copy of the object that we could remove.
 func (p *peering) release(ctx context.Context, object client.Object) error {
 	kept := slices.DeleteFunc(slices.Clone(object.GetFinalizers()), func(finalizer string) bool {
 		return strings.HasPrefix(finalizer, replicatorFinalizers)
@@ -59,14 +61,13 @@ func (p *peering) release(ctx context.Context, object client.Object) error {
 	return nil
 }
 
-// terminating reports whether an object has been terminating for longer than that.
+// terminating reports whether an object has been terminating for longer than the given time.
 func terminating(object client.Object, longer time.Duration) bool {
 	at := object.GetDeletionTimestamp()
 	return at != nil && time.Since(at.Time) > longer
 }
 
-// stopwatch is how long something has lasted, from the first time it was asked. It is for verbs that are not called in
-// passes.
+// stopwatch measures the time since its first use. It is for verbs that are not called in passes.
 type stopwatch struct{ began time.Time }
 
 func (s *stopwatch) longerThan(d time.Duration) bool {

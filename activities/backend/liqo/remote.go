@@ -23,8 +23,8 @@ var (
 	errNamesFiles    = errors.New("is a kubeconfig that names files, which is refused for one kept in a cluster")
 )
 
-// remote is one provider cluster as one verb sees it. Its client is opened when first needed, which proves that it
-// reaches the cluster it should, and again after each failure of access.
+// remote holds the connection of one verb to one provider cluster. It opens its client on first use, which proves that
+// the client reaches the right cluster, and again after each failure of access.
 type remote struct {
 	b        *Backend
 	provider fleet.Provider
@@ -32,10 +32,10 @@ type remote struct {
 	same        func(ctx context.Context, cluster client.Client) error
 	client      client.Client
 	authorities string // of the client
-	namespace   string // where its Liqo is installed
+	namespace   string // the namespace of its Liqo
 }
 
-// do runs one action on the provider. what completes "cannot ..." in the error.
+// do runs one action on the provider. The argument what completes "cannot ..." in the error.
 func (r *remote) do(ctx context.Context, what string, action func(provider client.Client) error) error {
 	if r.client == nil {
 		if err := r.dial(ctx); err != nil {
@@ -70,7 +70,8 @@ func (r *remote) dial(ctx context.Context) error {
 	return nil
 }
 
-// access sorts an error met on a provider: no usable answer is ErrUnreachable, a refusal is ErrDenied, all else stays.
+// access classifies an error of a provider: without a usable answer it returns ErrUnreachable, for a refused request
+// ErrDenied, and any other error unchanged.
 func access(what string, err error) error {
 	var status apierrors.APIStatus
 	var known *verdict

@@ -15,10 +15,10 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend/nodes"
 )
 
-// remoteSliceGone looks on the provider itself, because a restarted crd-replicator that cannot reach the provider lets
-// a slice go here and leaves it there (Liqo internal/crdReplicator/reflection/handler.go). What is left there is
-// deleted. It asks as our Liqo's own identity, by the kubeconfigs given, which may always do that, and else over the
-// provider's credentials.
+// remoteSliceGone checks the provider itself, because a restarted crd-replicator that cannot reach the provider
+// releases a slice here and leaves its copy there (Liqo internal/crdReplicator/reflection/handler.go). It deletes such
+// a copy. It first uses our Liqo's own identity, by the given kubeconfigs, which always have the permission, and then
+// the provider's credentials.
 func (a *attempt) remoteSliceGone(ctx context.Context, secrets []corev1.Secret) (bool, string, error) {
 	for i := range secrets {
 		if gone, message, err := a.askAsLiqo(ctx, &secrets[i]); err == nil {
@@ -31,7 +31,7 @@ func (a *attempt) remoteSliceGone(ctx context.Context, secrets []corev1.Secret) 
 	return a.askOverCredentials(ctx)
 }
 
-// askOverCredentials does it over the provider's credentials, once it has been reached.
+// askOverCredentials checks and removes the copy with the provider's credentials, once the provider has been reached.
 func (a *attempt) askOverCredentials(ctx context.Context) (gone bool, message string, err error) {
 	if a.remoteNS == "" {
 		return true, "", nil
@@ -43,7 +43,7 @@ func (a *attempt) askOverCredentials(ctx context.Context) (gone bool, message st
 	return gone, message, err
 }
 
-// askAsLiqo does it by the kubeconfig that Liqo made of the peering.
+// askAsLiqo checks and removes the copy with the kubeconfig that Liqo made for the peering.
 func (a *attempt) askAsLiqo(ctx context.Context, secret *corev1.Secret) (bool, string, error) {
 	namespace := secret.Annotations[consts.RemoteTenantNamespaceAnnotKey]
 	if namespace == "" {
@@ -70,7 +70,7 @@ func (a *attempt) removeRemote(ctx context.Context, provider client.Client, name
 		return false, "", err
 	}
 	if !a.mine(&slice) || slice.Labels[consts.ReplicationOriginLabel] != a.self.id {
-		return true, "", nil // somebody else's, by chance of the same name
+		return true, "", nil // another owner's, with the same name by chance
 	}
 	if slice.DeletionTimestamp == nil {
 		if err := nodes.DeleteThis(ctx, provider, &slice); err != nil {
@@ -82,7 +82,7 @@ func (a *attempt) removeRemote(ctx context.Context, provider client.Client, name
 }
 
 // certificateGone deletes the provider's copy of the slice's certificate. A failure does no harm: slice names are never
-// used again, the rights that went with the certificate are gone, and the tenant namespace takes it along when it goes.
+// used again, the permissions of the certificate are gone, and the certificate is removed with the tenant namespace.
 func (a *attempt) certificateGone(ctx context.Context) error {
 	if err := a.reach(ctx); err != nil || a.remoteNS == "" {
 		return err
@@ -92,7 +92,7 @@ func (a *attempt) certificateGone(ctx context.Context) error {
 	})
 }
 
-// certificatePrefix is before the name of a slice in that of its certificate on the provider, which Liqo keeps for ever
+// certificatePrefix precedes the slice's name in the name of its certificate on the provider, which Liqo keeps forever
 // (Liqo pkg/identityManager/certificateIdentityProvider.go).
 const certificatePrefix = "liqo-remote-certificate-"
 
@@ -101,8 +101,8 @@ func deleteCertificate(ctx context.Context, provider client.Client, namespace, s
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: certificatePrefix + slice}}))
 }
 
-// deleteCertificates deletes those of all slices, when there are none any longer: Liqo may have made one again while
-// its slice was being deleted.
+// deleteCertificates deletes the certificates of all slices, once no slice is left: Liqo may have made a certificate
+// again while its slice was being deleted.
 func deleteCertificates(ctx context.Context, provider client.Client, namespace string) error {
 	var secrets corev1.SecretList
 	if err := provider.List(ctx, &secrets, client.InNamespace(namespace)); err != nil {

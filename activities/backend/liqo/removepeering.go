@@ -18,9 +18,9 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// RemovePeering takes back what Establish made, wherever Establish or an earlier RemovePeering was cut. The order is
-// Liqo's: a Tenant that goes while something is still replicated, or together with its Identity, leaves finalizers
-// nobody can clear.
+// RemovePeering removes the objects that Establish made. It continues wherever Establish or an earlier RemovePeering
+// was interrupted. Liqo dictates the order: a Tenant that is removed while objects are still replicated, or together
+// with its Identity, leaves finalizers that cannot be cleared.
 func (b *Backend) RemovePeering(ctx context.Context, provider fleet.Provider, progress backend.Progress) error {
 	p := b.peering(provider)
 	p.begun = backend.Begun(ctx)
@@ -57,9 +57,9 @@ func (p *peering) unpeer(ctx context.Context, w *waiter) error {
 		Err: &backend.RefusingError{ProviderRefusal: *s.kept}}
 }
 
-// replicatedGone is done when nothing is replicated to the provider any longer but what hangs on the Identity itself.
-// Liqo deletes the NamespaceMap with a provider's last virtual node; its single worker can miss that when two go at
-// once, so one that nobody needs is helped along.
+// replicatedGone reports done when nothing is replicated to the provider any longer, except objects that depend on the
+// Identity itself. Liqo deletes the NamespaceMap with a provider's last virtual node. Its single worker can miss that
+// when two virtual nodes are deleted concurrently, so replicatedGone deletes an unneeded NamespaceMap.
 func (p *peering) replicatedGone(ctx context.Context) (bool, string, error) {
 	if err := p.inUse(ctx); err != nil {
 		return false, "", err
@@ -72,14 +72,14 @@ func (p *peering) replicatedGone(ctx context.Context) (bool, string, error) {
 		return false, "", err
 	}
 	if len(maps) > 0 && !slices.ContainsFunc(maps, unowned) {
-		return true, "", nil // they go with their owner, see mapsGone
+		return true, "", nil // they are removed with their owner, see mapsGone
 	}
 	owned := func(m offloadingv1beta1.NamespaceMap) bool { return !unowned(m) }
 	return p.removeMaps(ctx, slices.DeleteFunc(maps, owned))
 }
 
-// mapsGone is done when no NamespaceMap is left. In a later Liqo the NamespaceMap belongs to the Secret of the
-// Identity, is made again as long as that exists, and goes with it (liqotech/liqo#3265).
+// mapsGone reports done when no NamespaceMap is left. In a later Liqo the NamespaceMap belongs to the Secret of the
+// Identity, is made again while that Secret exists, and is removed with it (liqotech/liqo#3265).
 func (p *peering) mapsGone(ctx context.Context) (bool, string, error) {
 	maps, err := p.namespaceMaps(ctx)
 	if err != nil {
@@ -98,7 +98,8 @@ func (p *peering) namespaceMaps(ctx context.Context) ([]offloadingv1beta1.Namesp
 
 func unowned(m offloadingv1beta1.NamespaceMap) bool { return len(m.OwnerReferences) == 0 }
 
-// removeMaps removes the first of these NamespaceMaps. It is done when the list is empty and the provider has no copy.
+// removeMaps removes the first of these NamespaceMaps. It reports done when the list is empty and the provider has no
+// copy.
 func (p *peering) removeMaps(ctx context.Context, maps []offloadingv1beta1.NamespaceMap) (bool, string, error) {
 	if len(maps) == 0 {
 		message, err := p.mapGone(ctx)
@@ -118,8 +119,8 @@ func (p *peering) removeMap(ctx context.Context, unneeded *offloadingv1beta1.Nam
 	return p.releaseRevoked(ctx, unneeded)
 }
 
-// identityGone deletes the Identity and is done when its kubeconfig and its Renew are gone too: crd-replicator holds
-// both by finalizers that it can only clear while the Tenant lasts.
+// identityGone deletes the Identity and reports done when its kubeconfig and its Renew are gone too. crd-replicator
+// holds both by finalizers, which it can only clear while the Tenant exists.
 func (p *peering) identityGone(ctx context.Context) (bool, string, error) {
 	identity, err := p.controlPlaneIdentity(ctx)
 	if client.IgnoreNotFound(err) != nil {
@@ -140,7 +141,7 @@ func (p *peering) identityGone(ctx context.Context) (bool, string, error) {
 	if !ours {
 		revoked, err := p.revoked(ctx)
 		if err != nil || revoked {
-			return err == nil, "", err // somebody else's remains
+			return err == nil, "", err // remains of another owner
 		}
 	}
 	for _, object := range rest {
@@ -158,7 +159,7 @@ func (p *peering) deleteIdentity(ctx context.Context, identity *authv1beta1.Iden
 	if identity.DeletionTimestamp != nil {
 		return nil
 	}
-	if err := p.inUse(ctx); err != nil { // once more, right before the first thing that hurts
+	if err := p.inUse(ctx); err != nil { // once more, right before the first step that cannot be undone
 		return err
 	}
 	if err := nodes.DeleteThis(ctx, p.local, identity); err != nil {
@@ -167,14 +168,14 @@ func (p *peering) deleteIdentity(ctx context.Context, identity *authv1beta1.Iden
 	return nil
 }
 
-// identityRest is what hangs on the Identity and outlasts it: the kubeconfig and the Renew.
+// identityRest lists the objects that depend on the Identity and outlast it: the kubeconfig and the Renew.
 func (p *peering) identityRest(ctx context.Context) (rest []client.Object, err error) {
 	secrets, err := p.controlPlaneSecrets(ctx)
 	if err != nil || p.localNS == "" {
 		return nil, err
 	}
 	for i := range secrets {
-		if len(secrets[i].OwnerReferences) > 0 { // one made by hand is none of Liqo's
+		if len(secrets[i].OwnerReferences) > 0 { // a Secret made by hand does not belong to Liqo
 			rest = append(rest, &secrets[i])
 		}
 	}
@@ -188,8 +189,8 @@ func (p *peering) identityRest(ctx context.Context) (rest []client.Object, err e
 	return rest, nil
 }
 
-// tenantGone deletes the Tenant, which the provider's Liqo holds by a finalizer while it withdraws our rights. One that
-// is cordoned or drained is the provider's word and stays.
+// tenantGone deletes the Tenant, which the provider's Liqo holds by a finalizer while it withdraws our permissions. A
+// cordoned or drained Tenant stays, because it expresses the provider's refusal.
 func (s *survey) tenantGone(ctx context.Context) (bool, string, error) {
 	tenant, err := s.tenant(ctx)
 	if err != nil {
@@ -215,9 +216,10 @@ func (s *survey) tenantGone(ctx context.Context) (bool, string, error) {
 		tenant.Namespace, tenant.Name), nil
 }
 
-// leftoversGone removes the nonces and tenant namespaces on both sides: at once, because Kubernetes takes five seconds
-// to begin with a namespace, but the provider's first, because ours reminds recovery of the peering.
-// What a refusal needs stays: a Tenant that is cordoned or drained its nonce, a note its namespace.
+// leftoversGone removes the nonces and tenant namespaces on both sides in one step, because Kubernetes starts the
+// removal of a namespace only after five seconds. The provider's objects come first, because ours remind recovery of
+// the peering. Objects that a refusal needs stay: the nonce of a cordoned or drained Tenant, and the namespace of a
+// recorded refusal.
 func (s *survey) leftoversGone(ctx context.Context) (bool, string, error) {
 	if err := s.locate(ctx); err != nil {
 		return false, "", err
@@ -262,7 +264,7 @@ func (p *peering) leftoverGone(ctx context.Context, cluster client.Client, peer,
 	if err != nil {
 		return apierrors.IsNotFound(err), "", client.IgnoreNotFound(err)
 	}
-	if namespace.DeletionTimestamp != nil && p.mine(namespace) { // with what is in it, and with our rights there
+	if namespace.DeletionTimestamp != nil && p.mine(namespace) { // with its objects, and with our permissions there
 		return false, fmt.Sprintf("namespace %s is being removed", namespace.Name), nil
 	}
 	nonce, err := nonceSecret(ctx, cluster, namespace.Name, label, name, peer)
@@ -283,7 +285,7 @@ func (p *peering) leftoverGone(ctx context.Context, cluster client.Client, peer,
 func (p *peering) namespaceGone(ctx context.Context, cluster client.Client,
 	namespace *corev1.Namespace) (gone bool, message string, err error) {
 	if by, err := p.occupied(ctx, cluster, namespace.Name); err != nil || by != "" {
-		return err == nil, "", err // it serves somebody else now, and is theirs
+		return err == nil, "", err // it serves another owner now, and belongs to that owner
 	}
 	if err := nodes.DeleteThis(ctx, cluster, namespace); err != nil {
 		return false, "", fmt.Errorf("delete namespace: %w", err)
@@ -291,8 +293,8 @@ func (p *peering) namespaceGone(ctx context.Context, cluster client.Client,
 	return false, fmt.Sprintf("namespace %s is being removed", namespace.Name), nil
 }
 
-// deleteAsRead deletes exactly what was read: if anybody has changed it since, such as a provider that says no by it,
-// the deletion fails and is decided anew.
+// deleteAsRead deletes exactly the version that was read. If the object has changed since, for example because a
+// provider expressed a refusal by it, the deletion fails and the next poll decides again.
 func deleteAsRead(ctx context.Context, cluster client.Client, object client.Object) error {
 	uid, version := object.GetUID(), object.GetResourceVersion()
 	return client.IgnoreNotFound(cluster.Delete(ctx, object, client.Preconditions{UID: &uid, ResourceVersion: &version}))

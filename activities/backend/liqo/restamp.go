@@ -15,13 +15,13 @@ import (
 )
 
 // Restamp puts the instance id back on the Node of a marked virtual node: a virtual kubelet registers a deleted Node
-// anew without it (Liqo cmd/virtual-kubelet/root/root.go). It asks and writes once. Like Join it does not stamp a Node
-// that can still get the taint unreachable, see stampStep: ErrNotYet.
+// again without it (Liqo cmd/virtual-kubelet/root/root.go). It reads and writes once. Like Join it does not stamp a
+// Node that can still get the taint unreachable, see stampStep: ErrNotYet.
 //
-// Until then CA sees an instance without a Node, and a Node of nobody's: it counts the instance as on its way and buys
-// no other, and after its max-node-provision-time it has the instance deleted. So a Node that never gets there is
-// removed as one that never registered is, or given up before by its group, which looks whether it is Ready and not at
-// its instance id.
+// Until then CA sees an instance without a Node, and a Node without an instance. It counts the instance as still
+// starting and buys no other, and deletes it after its max-node-provision-time. So a Node that is never stamped is
+// removed like a Node that never registers. Or its group gives it up earlier, because the group checks whether the Node
+// is Ready and not its instance id.
 func (b *Backend) Restamp(ctx context.Context, of fleet.Attempt) error {
 	if err := b.attempt(of).restamp(ctx); err != nil {
 		return fmt.Errorf("restamp node %s: %w", of.ObjectName(), err)
@@ -65,8 +65,8 @@ func (a *attempt) restamp(ctx context.Context) error {
 	return a.stampOnce(ctx, node)
 }
 
-// restoreTags puts back what somebody has taken off the Node: the label by which it is found, and the annotations that
-// say whose it is.
+// restoreTags restores our removed keys on the Node: the label by which it is found, and the annotations that identify
+// its owner.
 func (a *attempt) restoreTags(ctx context.Context, node *corev1.Node) error {
 	if a.mine(node) && node.Labels[backend.LabelGroup] == a.Group {
 		return nil
@@ -79,7 +79,7 @@ func (a *attempt) restoreTags(ctx context.Context, node *corev1.Node) error {
 	return nil
 }
 
-// promised is what the virtual kubelet makes of its virtual node.
+// promised returns the spec of the Node that the virtual kubelet makes for its virtual node.
 func promised(virtual *offloadingv1beta1.VirtualNode) backend.NodeSpec {
 	return backend.NodeSpec{Labels: virtual.Spec.Labels, Taints: virtual.Spec.Taints,
 		Shape: virtual.Spec.ResourceQuota.Hard}
@@ -93,8 +93,9 @@ func (a *attempt) stampOnce(ctx context.Context, node *corev1.Node) error {
 	return a.stamp(ctx, node)
 }
 
-// retag moves the tags of a Node of before from labels to annotations. It changes the virtual node, and Liqo its Node:
-// a label taken off the Node alone would come back (Liqo pkg/virtualKubelet/liqoNodeProvider/utils.go).
+// retag moves the tags of a Node of an earlier release from labels to annotations. It changes the virtual node, and
+// Liqo changes its Node: a label that is removed from the Node alone would be restored (Liqo
+// pkg/virtualKubelet/liqoNodeProvider/utils.go).
 func (a *attempt) retag(ctx context.Context, virtual *offloadingv1beta1.VirtualNode) error {
 	off := map[string]any{}
 	for key := range a.labels() {
@@ -114,8 +115,8 @@ func (a *attempt) retag(ctx context.Context, virtual *offloadingv1beta1.VirtualN
 	return nil
 }
 
-// isStamped lists the group's Nodes anew and reports whether the Node carries the instance id by now, because Join
-// or another worker was faster. When another Node carries it the error is ErrConflict.
+// isStamped lists the group's Nodes and reports whether the Node carries the instance id by now, because Join or
+// another worker was faster. When another Node carries it the error is ErrConflict.
 func (a *attempt) isStamped(ctx context.Context, node *corev1.Node) (bool, error) {
 	var nodes corev1.NodeList
 	if err := a.local.List(ctx, &nodes, nodesOf(a.Group)); err != nil {

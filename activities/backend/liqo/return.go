@@ -16,7 +16,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// Return removes what Join made: on the consumer first, then on the provider.
+// Return removes the objects that Join made: on the consumer first, then on the provider.
 func (b *Backend) Return(ctx context.Context, of fleet.Attempt, progress backend.Progress) error {
 	a := b.attempt(of)
 	a.begun = backend.Begun(ctx)
@@ -33,8 +33,8 @@ func (b *Backend) Return(ctx context.Context, of fleet.Attempt, progress backend
 }
 
 // emptied drains the Node until no pod is left; after ForceAfter it deletes the pods. Liqo's only worker drains virtual
-// nodes one after the other, waits for their pods without a timeout and polls every ten seconds (Liqo
-// virtualnode-controller/{deletion-routine,drain}.go), so it must find no pod.
+// nodes one after another, waits for their pods without a timeout and polls every ten seconds (Liqo
+// virtualnode-controller/{deletion-routine,drain}.go), so it must not find any pod.
 func (a *attempt) emptied(ctx context.Context) (bool, string, error) {
 	if done, message, err := a.drainStep(ctx, a.lasts(a.config.ForceAfter)); !done || err != nil {
 		return false, message, err
@@ -42,7 +42,7 @@ func (a *attempt) emptied(ctx context.Context) (bool, string, error) {
 	return a.unlabelEndedPods(ctx)
 }
 
-// nodeGoneStep deletes the virtual node and is done when it and its Node are gone. Liqo removes the Node with the
+// nodeGoneStep deletes the virtual node and reports done when it and its Node are gone. Liqo removes the Node with the
 // virtual kubelet; a Node that was registered again is deleted once no virtual kubelet can register it another time.
 func (a *attempt) nodeGoneStep(ctx context.Context) (bool, string, error) {
 	if err := a.locate(ctx); err != nil {
@@ -130,7 +130,8 @@ func (a *attempt) removeVirtualNode(ctx context.Context, virtual *offloadingv1be
 	return err
 }
 
-// sliceGone deletes the slice and is done when it is gone on the consumer and, if it was ever there, on the provider.
+// sliceGone deletes the slice and reports done when it is gone on the consumer and, if it was ever there, on the
+// provider.
 func (a *attempt) sliceGone(ctx context.Context) (bool, string, error) {
 	if err := a.locate(ctx); err != nil {
 		return false, "", err
@@ -162,7 +163,7 @@ func (a *attempt) sliceGone(ctx context.Context) (bool, string, error) {
 }
 
 // deleteSlice deletes the slice on the consumer. Without secrets crd-replicator no longer removes the provider's copy,
-// and the slice is the only record of it: then the copy has to be gone first, and message says what is left of it.
+// and the slice is the only record of the copy. Then the copy has to be gone first, and message describes the rest.
 func (a *attempt) deleteSlice(
 	ctx context.Context, slice *authv1beta1.ResourceSlice, secrets []corev1.Secret,
 ) (deleted bool, message string, err error) {
@@ -210,5 +211,5 @@ func (a *attempt) goneThere(ctx context.Context, secrets []corev1.Secret) (bool,
 	if errors.Is(err, backend.ErrUnreachable) && !a.lasts(a.graces.certificate) {
 		return false, "", err
 	}
-	return true, "", nil // what the provider keeps of a certificate does no harm
+	return true, "", nil // a certificate that stays on the provider does no harm
 }

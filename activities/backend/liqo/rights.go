@@ -11,14 +11,16 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// TenantRights are what the account of Config.Consumer gives itself in each tenant namespace on the consumer, so that
-// it reads Secrets nowhere else: none of these namespaces exists when its rights are written.
+// TenantRights describes the permissions that the account of Config.Consumer gives itself in each tenant namespace on
+// the consumer. It has no permission to read Secrets elsewhere: the namespaces do not exist when its permissions are
+// installed.
 type TenantRights struct {
-	Role               string // a ClusterRole that it may bind
-	Namespace, Account string // its own ServiceAccount
+	Role               string // a ClusterRole that the account may bind
+	Namespace, Account string // the account's own ServiceAccount
 }
 
-// binding is named after role and account: one that an earlier installation has left is another.
+// binding returns a RoleBinding with a name of role and account, so that it differs from the binding of an earlier
+// installation.
 func (r *TenantRights) binding(namespace string, labels map[string]string) *rbacv1.RoleBinding {
 	return &rbacv1.RoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Labels: labels,
@@ -28,8 +30,8 @@ func (r *TenantRights) binding(namespace string, labels map[string]string) *rbac
 	}
 }
 
-// admit gives our account its rights in a tenant namespace. They are in force a moment later; whoever waits puts up
-// with refusals for that long. In a namespace that is being removed nobody gets any.
+// admit gives our account its permissions in a tenant namespace. They take effect a moment later; until then callers
+// tolerate refusals. In a namespace that is being removed permissions cannot be given, and admit returns nil.
 func (p *peering) admit(ctx context.Context, namespace string) error {
 	rights := p.config.TenantRights
 	if rights == nil || namespace == "" {
@@ -42,8 +44,8 @@ func (p *peering) admit(ctx context.Context, namespace string) error {
 	return fmt.Errorf("bind ClusterRole %s in namespace %s: %w", rights.Role, namespace, err)
 }
 
-// ensureOwnNamespace makes the tenant namespace on the consumer, with our rights in it; message is what keeps it from
-// being there.
+// ensureOwnNamespace makes the tenant namespace on the consumer, with our permissions in it. message is the reason to
+// wait for it.
 func (p *peering) ensureOwnNamespace(ctx context.Context) (message string, err error) {
 	p.localNS, message, err = ensureTenantNamespace(ctx, p.local, p.provider.ID, p.labels(), p.annotations())
 	if err != nil || p.localNS == "" {
@@ -52,7 +54,8 @@ func (p *peering) ensureOwnNamespace(ctx context.Context) (message string, err e
 	return "", p.admit(ctx, p.localNS)
 }
 
-// dismiss leaves a tenant namespace that stays, because it is not ours, without anything we own: its rights go last.
+// dismiss removes everything that we own from a tenant namespace that stays because it is not ours; the permissions
+// come last.
 func (p *peering) dismiss(ctx context.Context) error {
 	if err := p.locate(ctx); err != nil {
 		return err
@@ -74,8 +77,8 @@ func (p *peering) dismiss(ctx context.Context) error {
 	return nil
 }
 
-// unadmitted reports whether an error says that our account has no rights in a tenant namespace: then nothing we own
-// is there.
+// unadmitted reports whether an error means that our account has no permissions in a tenant namespace: then it has no
+// objects of ours.
 func (b *Backend) unadmitted(err error) bool {
 	return b.config.TenantRights != nil && apierrors.IsForbidden(err)
 }

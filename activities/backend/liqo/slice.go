@@ -20,8 +20,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// ensureSlice finds the attempt's slice or makes it. The annotation by which Liqo would make the virtual node itself is
-// left out on purpose: Join makes it, with labels and taints.
+// ensureSlice finds the attempt's slice or makes it. It intentionally leaves out the annotation by which Liqo would
+// make the virtual node itself: Join makes it, with labels and taints.
 func (j *join) ensureSlice(ctx context.Context) (*authv1beta1.ResourceSlice, error) {
 	slice, err := j.slice(ctx)
 	if apierrors.IsNotFound(err) && j.sliced {
@@ -44,8 +44,8 @@ func (j *join) ensureSlice(ctx context.Context) (*authv1beta1.ResourceSlice, err
 	return slice, nil
 }
 
-// createSlice makes the slice with nothing on it that the provider need not know: crd-replicator copies labels and
-// annotations there (Liqo internal/crdReplicator/reflection/handler.go). What recovery needs is on the virtual node.
+// createSlice makes the slice with only the data that the provider needs, because crd-replicator copies labels and
+// annotations there (Liqo internal/crdReplicator/reflection/handler.go). The data for recovery is on the virtual node.
 func (j *join) createSlice(ctx context.Context) (*authv1beta1.ResourceSlice, error) {
 	if err := j.aloneThere(ctx); err != nil {
 		return nil, err
@@ -67,7 +67,7 @@ func (j *join) createSlice(ctx context.Context) (*authv1beta1.ResourceSlice, err
 	err := j.local.Create(ctx, slice)
 	if nameTaken(err) {
 		if late, err := j.slice(ctx); !apierrors.IsNotFound(err) {
-			return late, err // an earlier Join's, whose request has come late, or another worker's
+			return late, err // of an earlier Join, whose request came late, or of another worker
 		}
 		return nil, say(backend.ErrConflict, "a ResourceSlice %s exists and is not this attempt's", slice.Name)
 	}
@@ -78,13 +78,14 @@ func (j *join) createSlice(ctx context.Context) (*authv1beta1.ResourceSlice, err
 	return slice, nil
 }
 
-// nameTaken reports whether an object of that name exists, by the API server's word or that of Liqo's webhook.
+// nameTaken reports whether the API server or Liqo's webhook refused an object because its name is taken.
 func nameTaken(err error) bool {
 	return apierrors.IsAlreadyExists(err) || apierrors.IsForbidden(err) && strings.Contains(err.Error(), "already exists")
 }
 
-// authenticated is done when the provider has authenticated the slice. Liqo says denied for an invalid request, which
-// is final, and while its signer is slow, which is not (Liqo remoteresourceslice_controller.go): a while tells.
+// authenticated reports done when the provider has authenticated the slice. Liqo reports Denied for an invalid request,
+// which is final, and while its signer is slow, which is not (Liqo remoteresourceslice_controller.go): only a denial
+// that lasts for DenyAfter counts.
 func (j *join) authenticated(ctx context.Context) (bool, string, error) {
 	slice, err := j.ensureSlice(ctx)
 	if err != nil {
@@ -107,7 +108,7 @@ func (j *join) authenticated(ctx context.Context) (bool, string, error) {
 	}
 }
 
-// unanswered explains a slice that the provider has not looked at, once that has taken longer than it mostly does.
+// unanswered explains why the provider has not answered a slice, once that has taken longer than usual.
 func (j *join) unanswered(ctx context.Context, slice *authv1beta1.ResourceSlice) (bool, string, error) {
 	unanswered := fmt.Sprintf("the provider has not answered ResourceSlice %s/%s yet", slice.Namespace, slice.Name)
 	if !j.waiting.longerThan(min(wonderAfter, j.graces.answer)) {
@@ -132,12 +133,12 @@ func (j *join) unanswered(ctx context.Context, slice *authv1beta1.ResourceSlice)
 	return false, unanswered, nil
 }
 
-// annotationReminded is on a slice: when crd-replicator was last reminded of it.
+// annotationReminded is on a slice: the time at which crd-replicator was last reminded of the slice.
 const annotationReminded = "liqo-autoscaler.io/reminded"
 
-// remind has crd-replicator look at the slice once more, by a change of it that matters to nobody, once in a Join: what
-// it was forbidden, while the provider had no Tenant made by us, it drops and does not try again until the object
-// changes (Liqo internal/crdReplicator/reflection/handler.go).
+// remind makes crd-replicator process the slice again, by a change of a meaningless annotation, once in a Join. When
+// the provider had no Tenant made by us and refused a change, crd-replicator dropped the change and does not retry
+// until the object changes (Liqo internal/crdReplicator/reflection/handler.go).
 func (j *join) remind(ctx context.Context, slice *authv1beta1.ResourceSlice) error {
 	if j.reminded || !j.waiting.longerThan(j.graces.answer) {
 		return nil
@@ -154,8 +155,9 @@ func (j *join) remind(ctx context.Context, slice *authv1beta1.ResourceSlice) err
 	return nil
 }
 
-// closed is a refusal when the provider's people have closed our Tenant or removed it: either takes away the rights to
-// even ask, so that the slice never gets an answer. What cannot be read says nothing: the slice's own answer decides.
+// closed returns a refusal when the provider's administrators have closed our Tenant or removed it. Both withdraw the
+// permission to send requests, so that the slice never gets an answer. If the state cannot be read, closed returns nil,
+// and the slice's own answer decides.
 func (j *join) closed(ctx context.Context) error {
 	if j.reach(ctx) != nil {
 		return nil
@@ -166,7 +168,8 @@ func (j *join) closed(ctx context.Context) error {
 	return nil
 }
 
-// refused is the error of a slice that the provider has denied: a refusal, if it refuses us as a whole.
+// refused returns the error of a slice that the provider has denied: a refusal, if the provider refuses this hub as a
+// whole.
 func (j *join) refused(ctx context.Context, words string) error {
 	if err := j.closed(ctx); err != nil {
 		return err
@@ -174,7 +177,7 @@ func (j *join) refused(ctx context.Context, words string) error {
 	return say(backend.ErrDenied, "%s", words)
 }
 
-// grantStep is done when the provider has accepted the resources, all of them.
+// grantStep reports done when the provider has accepted all the resources.
 func (j *join) grantStep(ctx context.Context) (bool, string, error) {
 	slice, err := j.granting, error(nil)
 	if !j.fresh {

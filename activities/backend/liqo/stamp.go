@@ -14,10 +14,10 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend/nodes"
 )
 
-// stampStep marks the virtual node and then, last of all, writes the instance id into the Node. It marks while
-// Kubernetes takes its taint not-ready off the Node, and stamps once that is gone: a new Node's condition is Unknown at
-// first, so Kubernetes may yet swap the taint for unreachable, with which CA takes a Ready Node for full and buys
-// another one.
+// stampStep marks the virtual node and, as the last step, writes the instance id into the Node. It may mark while
+// Kubernetes still has to remove its taint not-ready from the Node, and stamps once the taint is gone. A new Node's
+// condition is Unknown at first, so Kubernetes may still replace the taint by unreachable. With that taint CA considers
+// a Ready Node full and buys another one.
 func (j *join) stampStep(ctx context.Context) (bool, string, error) {
 	if err := j.readNode(ctx); err != nil {
 		return false, "", err
@@ -41,9 +41,9 @@ func (j *join) stampStep(ctx context.Context) (bool, string, error) {
 	return lacks == "", lacks, nil
 }
 
-// settle makes the attempt the one whose Node will be the instance; waits says which other attempt keeps it from that.
+// settle makes this attempt's Node the instance. waits names another attempt that must be removed first.
 func (j *join) settle(ctx context.Context) (waits string, err error) {
-	for { // once more after the mark: of two that mark at once, each sees the other
+	for { // repeated after the mark: of two attempts that mark concurrently, each sees the other
 		marked := j.marks(j.virtual)
 		if marked || time.Since(j.soleAt) >= allowedFor {
 			if waits, err := j.otherAttempt(ctx); err != nil || waits != "" {
@@ -60,8 +60,8 @@ func (j *join) settle(ctx context.Context) (waits string, err error) {
 	}
 }
 
-// lookAhead looks for other attempts while there is time for it, so that the mark need not wait for that. What it has
-// found is looked at again when it is of use.
+// lookAhead searches for other attempts while Join waits anyway, so that the mark need not wait for the search. The
+// result is used only while it is recent.
 func (j *join) lookAhead(ctx context.Context) {
 	if began := time.Now(); began.Sub(j.soleAt) > allowedFor/2 {
 		if waits, err := j.otherAttempt(ctx); err == nil && waits == "" {
@@ -70,8 +70,8 @@ func (j *join) lookAhead(ctx context.Context) {
 	}
 }
 
-// stamp writes the instance id into a Node that has none. The API server lets a providerID be set once, and refuses a
-// Node that has been replaced since it was read, so a rival makes this fail: ErrConflict if it was faster.
+// stamp writes the instance id into a Node that has none. The API server allows a providerID to be set once, and
+// refuses the change on a Node that was replaced since it was read. If a rival was faster, stamp returns ErrConflict.
 func (a *attempt) stamp(ctx context.Context, node *corev1.Node) error {
 	err := nodes.MergePatch(ctx, a.local, node, map[string]any{
 		"metadata": map[string]any{"uid": node.UID},
@@ -100,9 +100,10 @@ func (a *attempt) marks(virtual *offloadingv1beta1.VirtualNode) bool {
 	return virtual.Annotations[backend.AnnotationStamp] == a.InstanceID()
 }
 
-// otherAttempt says which other attempt of the instance the stamp has to wait for: one whose Node carries the instance
-// id, or whose virtual node is marked, so that it will; "" when there is none. With both it is the instance:
-// ErrConflict. Two Nodes with one providerID would make CA count one instance twice.
+// otherAttempt names the other attempt of the instance that the stamp has to wait for: an attempt whose Node carries
+// the instance id, or whose virtual node is marked, so that its Node will carry it. "" means no wait. If an attempt has
+// both, it is the instance, and the error is ErrConflict. Two Nodes with one providerID would make CA count one
+// instance twice.
 func (j *join) otherAttempt(ctx context.Context) (waits string, err error) {
 	siblings := j.ours(j.self.id)
 	siblings[backend.LabelInstance] = j.Instance
@@ -110,11 +111,11 @@ func (j *join) otherAttempt(ctx context.Context) (waits string, err error) {
 	if err := j.local.List(ctx, &virtuals, siblings); err != nil {
 		return "", fmt.Errorf("list virtual nodes of instance %s: %w", j.Instance, err)
 	}
-	var all corev1.NodeList // after the marks: one that has lost its mark since leaves the instance id on its Node
+	var all corev1.NodeList // after the marks: an attempt that has lost its mark since keeps the id on its Node
 	if err := j.local.List(ctx, &all, nodesOf(j.Group)); err != nil {
 		return "", fmt.Errorf("list nodes of group %s: %w", j.Group, err)
 	}
-	alive := map[string]bool{} // the marked ones, by name
+	alive := map[string]bool{} // the marked attempts, by name
 	for i := range virtuals.Items {
 		if virtual := &virtuals.Items[i]; virtual.Name != j.name() && j.marks(virtual) {
 			waits = fmt.Sprintf("VirtualNode %s of another attempt is still marked", virtual.Name)

@@ -11,11 +11,12 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// survey is the first look of a RemovePeering: what is there, and whether any of it is to be removed.
+// survey is the first step of a RemovePeering: it finds the existing objects, and decides whether any are to be
+// removed.
 type survey struct {
 	*peering
 	nothing bool // nothing is to be removed
-	// kept is the refusal that is in force, and whose record stays.
+	// kept is the present refusal, whose record stays.
 	kept *fleet.ProviderRefusal
 }
 
@@ -46,13 +47,13 @@ func (s *survey) done(ctx context.Context) (bool, string, error) {
 		return s.unreached(ctx, found, err)
 	}
 	if found {
-		_, err := s.refusal(ctx) // notes it, while the Identity still shows it
+		_, err := s.refusal(ctx) // records a refusal while the Identity still proves it
 		return err == nil, "", err
 	}
 	return s.begun(ctx)
 }
 
-// begun decides about a peering without our Identity.
+// begun decides on a peering without our Identity.
 func (s *survey) begun(ctx context.Context) (bool, string, error) {
 	byOthers, err := s.byOthers(ctx)
 	if err != nil || !byOthers {
@@ -61,8 +62,8 @@ func (s *survey) begun(ctx context.Context) (bool, string, error) {
 	return s.others(ctx)
 }
 
-// others decides about a peering that is not ours: there is nothing to remove, unless its network is ours, which stays
-// as long as it serves them.
+// others decides on a peering of another owner: there is nothing to remove, unless its network is ours, which stays
+// while the peering uses it.
 func (s *survey) others(ctx context.Context) (bool, string, error) {
 	ours, err := s.connectedHere(ctx)
 	if err != nil {
@@ -76,8 +77,8 @@ func (s *survey) others(ctx context.Context) (bool, string, error) {
 	return true, "", nil
 }
 
-// onlyNoted reports whether a refusal that is in force is all that is left, for which nobody needs the provider: it was
-// cleared before the signed nonce went.
+// onlyNoted reports whether only the record of a present refusal is left. Then the provider is not needed: its objects
+// were removed before the signed nonce.
 func (s *survey) onlyNoted(ctx context.Context) (bool, error) {
 	noted, err := s.remembered(ctx)
 	if noted == nil || err != nil {
@@ -98,9 +99,8 @@ func (s *survey) onlyNoted(ctx context.Context) (bool, error) {
 	return s.nothing, nil
 }
 
-// unreached decides what becomes of a RemovePeering whose provider cannot be used. Establish begins on the consumer, so
-// when nothing owned by us is here, nothing was begun there, and a provider that is gone for good must not hold up its
-// end.
+// unreached decides on a RemovePeering whose provider cannot be used. Establish begins on the consumer, so without an
+// object of ours here nothing was begun there. Then a provider that is gone permanently must not block the removal.
 func (s *survey) unreached(ctx context.Context, found bool, cause error) (bool, string, error) {
 	if found || !s.lasts(s.config.UnreachableAfter) {
 		return false, "", cause
@@ -116,7 +116,7 @@ func (s *survey) unreached(ctx context.Context, found bool, cause error) (bool, 
 	return true, "", nil
 }
 
-// begunHere reports whether Establish has left anything on the consumer that outlasts the Identity.
+// begunHere reports whether Establish has left an object on the consumer that outlasts the Identity.
 func (p *peering) begunHere(ctx context.Context) (bool, error) {
 	if p.ownNS {
 		return true, nil

@@ -18,9 +18,9 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
 )
 
-// ensureTenant introduces us to the provider and returns the Tenant once it holds credentials for our key, nil before.
-// Of a Tenant that exists only our own fields are written: never tenantCondition, by which the provider's people say
-// no.
+// ensureTenant makes our Tenant on the provider and returns it once it holds credentials for our key, nil before. In an
+// existing Tenant it writes only our own fields: never tenantCondition, by which the provider's administrators refuse
+// us.
 func (p *peering) ensureTenant(ctx context.Context, h handshake) (tenant *authv1beta1.Tenant, message string,
 	err error) {
 	tenant, err = p.tenant(ctx)
@@ -54,7 +54,7 @@ func (p *peering) ensureTenant(ctx context.Context, h handshake) (tenant *authv1
 	return nil, message, nil
 }
 
-// willing is a refusal when the provider's people have closed the Tenant.
+// willing returns a refusal when the provider's administrators have closed the Tenant.
 func willing(tenant *authv1beta1.Tenant) error {
 	if refusing := refusingOf(tenant); refusing != nil {
 		return refuse(*refusing)
@@ -84,9 +84,9 @@ func (p *peering) createTenant(ctx context.Context, h handshake) error {
 	})
 }
 
-// refreshTenant patches key, request and signature where they are not those of our key and the present nonce, and takes
-// the mark of a refusal off that is over. A request made with our key is kept as it is, for the provider refuses a
-// different one for the same certificate.
+// refreshTenant patches key, certificate request and signature if they do not match our key and the present nonce, and
+// removes the mark of a refusal that has ended. It keeps a request that was made with our key, because the provider
+// refuses a different request for the same certificate.
 func (p *peering) refreshTenant(ctx context.Context, tenant *authv1beta1.Tenant, h handshake) error {
 	before := tenant.DeepCopy()
 	tenant.Spec.PublicKey = publicPEM(h.publicDER)
@@ -109,8 +109,8 @@ func (p *peering) refreshTenant(ctx context.Context, tenant *authv1beta1.Tenant,
 	})
 }
 
-// requested reports whether a certificate request is ours. Liqo's check panics on one without organization (Liqo
-// pkg/liqo-controller-manager/authentication/csr.go), and the provider's people may write what they like there.
+// requested reports whether a certificate request is ours. Liqo's check panics on a request without organization (Liqo
+// pkg/liqo-controller-manager/authentication/csr.go), and the provider's administrators may write any content there.
 func (p *peering) requested(csr, publicDER []byte) bool {
 	block, _ := pem.Decode(csr)
 	if block == nil {
@@ -121,13 +121,13 @@ func (p *peering) requested(csr, publicDER []byte) bool {
 		authentication.CheckCSRForControlPlane(csr, publicDER, liqov1beta1.ClusterID(p.self.id)) == nil
 }
 
-// publicPEM is the encoding that Liqo takes since 1.0.2.
+// publicPEM returns the encoding that Liqo accepts since 1.0.2.
 func publicPEM(der []byte) []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der})
 }
 
-// certifies reports whether the parameters are an answer to our key: those of an earlier key stay in a Tenant's status
-// until Liqo has signed anew. Providers on AWS answer without a certificate.
+// certifies reports whether the parameters answer our key: parameters for an earlier key stay in a Tenant's status
+// until Liqo has signed again. Providers on AWS answer without a certificate.
 func certifies(params *authv1beta1.AuthParams, publicDER []byte) bool {
 	if params == nil {
 		return false

@@ -13,9 +13,9 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
 )
 
-// tenantNamespace finds the namespace that a cluster keeps for a peer. It is found by labels, not by its name, which
-// users may choose; only who may not list namespaces gets it by its usual name (Liqo
-// pkg/tenantNamespace/namespaceManager.go). Errors: NotFound when there is none, ErrInvalid when there are two.
+// tenantNamespace finds the namespace that a cluster keeps for a peer. It finds the namespace by labels, because users
+// may choose the name; only an account that may not list namespaces gets it by its usual name (Liqo
+// pkg/tenantNamespace/namespaceManager.go). Errors: NotFound without such a namespace, ErrInvalid with two.
 func tenantNamespace(ctx context.Context, cluster client.Client, peer string) (*corev1.Namespace, error) {
 	var found corev1.NamespaceList
 	err := cluster.List(ctx, &found, client.MatchingLabels{consts.RemoteClusterID: peer},
@@ -52,8 +52,8 @@ func isTenantNamespace(namespace *corev1.Namespace, peer string) bool {
 
 func tenantNamespaceName(peer string) string { return "liqo-tenant-" + peer }
 
-// ensureTenantNamespace finds the namespace or makes it, with our labels and the annotations given. It is "" while an
-// old one is still being removed.
+// ensureTenantNamespace finds the namespace or makes it, with our labels and the given annotations. The name is ""
+// while an old namespace is still being removed.
 func ensureTenantNamespace(ctx context.Context, cluster client.Client, peer string, labels,
 	annotations map[string]string) (name, message string, err error) {
 	found, err := tenantNamespace(ctx, cluster, peer)

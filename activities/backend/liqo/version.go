@@ -13,8 +13,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/liqoversion"
 )
 
-// compatible judges a new peering by the versions of Liqo on both sides: warning is what is wrong, and ErrInvalid what
-// is so wrong that only Config.AnyLiqo allows it. One that has its Identity goes on, whatever becomes of the versions.
+// compatible compares the versions of Liqo on both sides of a new peering. warning describes a minor problem. The error
+// ErrInvalid is a problem that only Config.AnyLiqo allows. A peering that has its Identity continues with any versions.
 func (p *peering) compatible(ctx context.Context) (warning string, err error) {
 	if _, err := p.controlPlaneIdentity(ctx); !apierrors.IsNotFound(err) {
 		return "", err
@@ -38,7 +38,7 @@ func (p *peering) compatible(ctx context.Context) (warning string, err error) {
 	return problem, nil
 }
 
-// versionOf is the version of a cluster's Liqo; "" when it does not tell, or not us.
+// versionOf returns the version of a cluster's Liqo; "" when it cannot be found or may not be read.
 func versionOf(ctx context.Context, cluster client.Client, namespace string) (string, error) {
 	var manager appsv1.Deployment
 	err := cluster.Get(ctx, client.ObjectKey{Namespace: namespace, Name: liqoversion.Deployment}, &manager)
@@ -48,10 +48,10 @@ func versionOf(ctx context.Context, cluster client.Client, namespace string) (st
 	return liqoversion.Of(&manager), err
 }
 
-// aloneThere is ErrFull when the provider has another slice, whoever made it, and this cluster's Liqo would lose the
-// pods of one of two nodes. It is asked before the slice and, because others may ask at the same time, once more
-// before the virtual node: of two that have made a slice each, both see the other. A Liqo that bears several nodes is
-// asked for its version only once.
+// aloneThere returns ErrFull when the provider has another slice of this cluster, of any owner, and this cluster's Liqo
+// would lose the pods of one of two nodes. Join calls it before it makes the slice. Join calls it again before it makes
+// the virtual node, because another attempt may have checked at the same time: of two attempts that have made a slice,
+// each sees the other. With a Liqo that supports several nodes only the first call reads the version.
 func (j *join) aloneThere(ctx context.Context) error {
 	if j.config.AnyLiqo {
 		return nil

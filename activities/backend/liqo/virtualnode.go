@@ -24,8 +24,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// virtualNodeStep makes the virtual node once Liqo has a kubeconfig for the slice, and is done when Liqo has started a
-// virtual kubelet for it. Liqo's condition Running only says that the Deployment was applied.
+// virtualNodeStep makes the virtual node once Liqo has a kubeconfig for the slice, and reports done when Liqo has
+// started a virtual kubelet for it. Liqo's condition Running only proves that the Deployment was applied.
 func (j *join) virtualNodeStep(ctx context.Context) (bool, string, error) {
 	if j.absent {
 		return j.createVirtualNode(ctx)
@@ -52,7 +52,8 @@ func (j *join) virtualNodeStep(ctx context.Context) (bool, string, error) {
 		"%s/%s yet", virtual.Namespace, virtual.Name), nil
 }
 
-// identityOfSlice begins the name of a slice's Identity (Liqo pkg/liqo-controller-manager/authentication/forge).
+// identityOfSlice is the prefix of the name of a slice's Identity (Liqo
+// pkg/liqo-controller-manager/authentication/forge).
 const identityOfSlice = "resourceslice-"
 
 func (j *join) createVirtualNode(ctx context.Context) (bool, string, error) {
@@ -85,7 +86,7 @@ func (j *join) createVirtualNode(ctx context.Context) (bool, string, error) {
 	j.absent = false
 	if nameTaken(err) {
 		if _, err := j.virtualNode(ctx); !apierrors.IsNotFound(err) {
-			return false, "", err // an earlier Join's, whose request has come late
+			return false, "", err // of an earlier Join, whose request came late
 		}
 		return false, "", say(backend.ErrConflict, "a VirtualNode or Node %s exists and is not this attempt's", virtual.Name)
 	}
@@ -95,11 +96,11 @@ func (j *join) createVirtualNode(ctx context.Context) (bool, string, error) {
 	return false, fmt.Sprintf("VirtualNode %s/%s was made", virtual.Namespace, virtual.Name), nil
 }
 
-// allowedFor is how long what allow has found holds. Between slice and kubeconfig lies mostly less.
+// allowedFor is the time for which a result of allow holds. Slice and kubeconfig mostly follow each other faster.
 const allowedFor = time.Second
 
-// allow checks that a virtual node may be made of the slice, which has just been read. Join does so while it waits for
-// the provider, so that it need not when the answer has come.
+// allow checks that a virtual node may be made from the slice, which has just been read. Join calls it while it waits
+// for the provider, so that the check is done when the answer has come.
 func (j *join) allow(ctx context.Context, slice *authv1beta1.ResourceSlice) error {
 	began := time.Now()
 	there, err := j.virtualThere(ctx)
@@ -124,7 +125,7 @@ func (j *join) allow(ctx context.Context, slice *authv1beta1.ResourceSlice) erro
 	return nil
 }
 
-// allowAgain is allow, when what that has found holds no longer.
+// allowAgain repeats allow when its last result is too old.
 func (j *join) allowAgain(ctx context.Context) error {
 	if time.Since(j.allowedAt) < allowedFor {
 		return nil
@@ -137,8 +138,8 @@ func (j *join) allowAgain(ctx context.Context) error {
 	return j.allow(ctx, slice)
 }
 
-// contradicted is ErrDenied when the provider's nodes have another value of a label than the group declares. It does
-// not compare type=virtual-node, which every virtual node has.
+// contradicted returns ErrDenied when the provider's nodes have another value of a label than the group declares. It
+// does not compare type=virtual-node, which every virtual node has.
 func (j *join) contradicted(slice *authv1beta1.ResourceSlice) error {
 	for _, key := range slices.Sorted(maps.Keys(j.spec.Labels)) {
 		if key == fleet.LabelType && j.spec.Labels[key] == fleet.TypeVirtualNode {
@@ -152,10 +153,11 @@ func (j *join) contradicted(slice *authv1beta1.ResourceSlice) error {
 	return nil
 }
 
-// forgeVirtualNode makes what Liqo's own creator makes of a slice (Liqo virtualnodecreator_controller.go), plus taints,
-// and with the group's labels in place of the provider's: by labels of its choice a provider could attract pods, and
-// its nodes would not be what the group's template says. Whose the Node is stands in its annotations. Its size is the
-// shape itself: a provider may grant kinds of resources that were not asked for.
+// forgeVirtualNode returns the virtual node that Liqo's own creator would make from a slice (Liqo
+// virtualnodecreator_controller.go), plus taints, and with the group's labels in place of the provider's: with labels
+// of its choice a provider could attract pods, and its nodes would differ from the group's template. Annotations
+// identify the owner of the Node. Its size is the shape itself, because a provider may grant kinds of resources that
+// were not requested.
 func (j *join) forgeVirtualNode(ctx context.Context, slice *authv1beta1.ResourceSlice,
 	kubeconfig string) (*offloadingv1beta1.VirtualNode, error) {
 	options := forge.VirtualNodeOptionsFromResourceSlice(slice, kubeconfig, nil)
@@ -176,7 +178,7 @@ func (j *join) forgeVirtualNode(ctx context.Context, slice *authv1beta1.Resource
 	virtual.Spec.Annotations = with(virtual.Spec.Annotations, j.labels(), j.spec.Price())
 	virtual.Spec.Taints = j.spec.Taints
 	if j.network == fleet.NetworkNone {
-		virtual.Spec.DisableNetworkCheck = ptr.To(true) // a network of somebody else's is none of this node's business
+		virtual.Spec.DisableNetworkCheck = ptr.To(true) // another owner's network does not concern this node
 	}
 	if err := controllerutil.SetControllerReference(slice, virtual, j.local.Scheme()); err != nil {
 		return nil, fmt.Errorf("forge virtual node: %w", err)
@@ -184,8 +186,8 @@ func (j *join) forgeVirtualNode(ctx context.Context, slice *authv1beta1.Resource
 	return virtual, nil
 }
 
-// kubeletTrouble says what keeps the virtual kubelet's pods from running, or "". The most frequent one is that the very
-// cluster that lacks room has none for them either.
+// kubeletTrouble returns the reason why the virtual kubelet's pods do not run, or "". The most frequent reason is that
+// the cluster, which lacks room, has no room for them either.
 func (j *join) kubeletTrouble(ctx context.Context) string {
 	var pods corev1.PodList
 	err := j.local.List(ctx, &pods, client.InNamespace(j.localNS),

@@ -12,42 +12,46 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/shorten"
 )
 
-// How often a stage is polled: often at first, because Liqo mostly takes well under a second, then seldom.
+// Pauses between two polls of a stage: short at first, because Liqo mostly takes well under a second, and then longer.
 const (
 	firstLook  = 50 * time.Millisecond
 	seldomLook = 750 * time.Millisecond
-	// Where a Watch tells what changes: two hundred Joins that wait would ask the API server for most of what they may.
+	// The same pauses while a Watch reports changes. Two hundred waiting Joins with the short pauses would use most of the
+	// allowed requests to the API server.
 	toldLook       = 300 * time.Millisecond
 	toldSeldomLook = 2 * time.Second
 )
 
-// noAnswer is how long a request has to be pending for its cancellation to mean that nobody answers it.
+// noAnswer is the minimum time of a request that the context's end interrupts to count as unanswered.
 const noAnswer = time.Second
 
 // beginning is the message of a stage that has not been polled yet.
 const beginning = "looking"
 
-// look is a step towards a stage. An error is retried unless it is a verdict.
+// look takes a step towards a stage. An error is retried unless it is final.
 type look = backend.Poll
 
-// waiter is how one verb waits.
+// waiter waits for the stages of one verb.
 type waiter struct {
 	progress backend.Progress
 	changed  <-chan struct{} // if any, ends a pause between two polls
 	first    time.Duration   // the first pause; 0 means firstLook
-	longest  time.Duration   // what pauses grow to; 0 means seldomLook
+	longest  time.Duration   // the longest pause; 0 means seldomLook
 	begun    time.Time       // when the verb was first called, see backend.Begun
-	// patience is how long ErrUnreachable is tolerated in a row. It has no effect on a stubborn waiter. The error of a
-	// pass that ends earlier matches ErrUnreachable too, and the caller measures the time over all passes.
+	// patience is the time for which ErrUnreachable is tolerated without interruption. It has no effect on a stubborn
+	// waiter. The error of a pass that ends earlier matches ErrUnreachable too, and the caller measures the time over all
+	// passes.
 	patience time.Duration
-	// refusal is how long a missing permission is tolerated in a row: an API server that has just started refuses
-	// everybody until it has read its roles. For a verb that began longer ago, one whole pass of refusals is enough.
+	// refusal is the time for which a missing permission is tolerated without interruption: an API server that has just
+	// started refuses every request until it has read its roles. For a verb that began longer ago, one whole pass of
+	// refusals is enough.
 	refusal time.Duration
-	// stubborn waiters retry everything but ErrInUse until the context ends: removal never gives up by itself.
+	// stubborn makes the waiter retry every error except ErrInUse until the context ends: a removal never gives up on its
+	// own.
 	stubborn bool
 }
 
-// making returns the waiter of Establish and Join, which give up by themselves.
+// making returns the waiter of Establish and Join, which may give up before the context ends.
 func (b *Backend) making(ctx context.Context, progress backend.Progress) *waiter {
 	return &waiter{
 		progress: progress, begun: backend.Begun(ctx), patience: b.config.UnreachableAfter, refusal: b.graces.refusal,
@@ -58,9 +62,10 @@ type verdict = backend.KindError
 
 func say(kind error, format string, args ...any) error { return backend.Errorf(kind, format, args...) }
 
-// until polls until the stage is reached, a verdict is final, or the context ends; its error is a *backend.StageError.
+// until polls until the stage is reached, an error is final, or the context ends. It then returns a
+// *backend.StageError.
 func (w *waiter) until(ctx context.Context, stage backend.Stage, look look) error {
-	var seen sight // the last look that the context's end did not spoil
+	var seen sight // the last poll that the context's end did not interrupt
 	past := history{onlyRefused: true}
 	w.progress.Report(stage, beginning)
 	for delay := cmp.Or(w.first, firstLook); ; delay = min(delay*3/2, cmp.Or(w.longest, seldomLook)) {
@@ -72,7 +77,7 @@ func (w *waiter) until(ctx context.Context, stage backend.Stage, look look) erro
 		now := sightOf(message, err)
 		if ctx.Err() != nil {
 			if errors.Is(now.err, backend.ErrUnreachable) && time.Since(asked) > noAnswer {
-				seen = now // no answer is what was seen
+				seen = now // the missing answer is the result
 			}
 			return w.ended(ctx, stage, seen, past.onlyRefused)
 		}
@@ -90,9 +95,9 @@ func (w *waiter) until(ctx context.Context, stage backend.Stage, look look) erro
 	}
 }
 
-// history is what the looks of one stage have met so far.
+// history summarizes the polls of one stage so far.
 type history struct {
-	onlyRefused          bool // every look so far was refused
+	onlyRefused          bool // every poll so far was refused
 	unreachable, refused streak
 }
 
@@ -131,14 +136,14 @@ func (w *waiter) givesUp(stage backend.Stage, now sight, past *history) error {
 	return nil
 }
 
-// ended returns the error of a stage that the context's end cut short: the refusal if a whole pass met nothing else,
-// otherwise backend.Stopped.
+// ended returns the error of a stage that was interrupted by the context's end: the refusal if the polls of a whole
+// pass met nothing else, otherwise backend.Stopped.
 func (w *waiter) ended(ctx context.Context, stage backend.Stage, seen sight, onlyRefused bool) error {
 	if onlyRefused && seen.err != nil && w.final(seen.err) && time.Since(w.begun) >= w.refusal {
 		return verdictOf(stage, seen)
 	}
 	var met error
-	if v := (*verdict)(nil); errors.As(seen.err, &v) && (w.stubborn || !v.Forbidden) { // else it would be taken for final
+	if v := (*verdict)(nil); errors.As(seen.err, &v) && (w.stubborn || !v.Forbidden) { // else it would count as final
 		met = v.Kind
 	}
 	return backend.Stopped(ctx, stage, seen.message, met)
@@ -149,7 +154,7 @@ func verdictOf(stage backend.Stage, seen sight) error {
 	return &backend.StageError{Stage: stage, Message: seen.message, Err: kind}
 }
 
-// sight is the outcome of a look that has not reached its stage.
+// sight is the outcome of a poll that has not reached its stage.
 type sight struct {
 	message string
 	err     error

@@ -20,8 +20,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/wait"
 )
 
-// Watch follows our slices, virtual nodes and Nodes on the consumer. Changes that come while handle runs are told
-// together.
+// Watch follows our slices, virtual nodes and Nodes on the consumer. Several changes that come while handle runs are
+// reported in one call.
 func (b *Backend) Watch(ctx context.Context, handle func(fleet.Found)) error {
 	self, err := b.consumerEventually(ctx)
 	if err != nil {
@@ -59,7 +59,7 @@ func (b *Backend) Watch(ctx context.Context, handle func(fleet.Found)) error {
 	}
 }
 
-// consumerEventually is consumer, asked until it answers.
+// consumerEventually retries consumer until it succeeds or ctx ends.
 func (b *Backend) consumerEventually(ctx context.Context) (identity, error) {
 	for {
 		self, err := b.consumer(ctx)
@@ -72,19 +72,19 @@ func (b *Backend) consumerEventually(ctx context.Context) (identity, error) {
 	}
 }
 
-// watching is one Watch at work.
+// watching holds the state of one running Watch.
 type watching struct {
 	informers []cache.Controller
-	stores    []cache.Indexer          // in the order that findings wants
-	dirty     *workqueue.Typed[string] // names that something has happened to
-	which     client.MatchingLabels    // tags of what is ours
-	known     map[string]fleet.Attempt // told and not told gone
+	stores    []cache.Indexer          // in the order that findings needs
+	dirty     *workqueue.Typed[string] // names of objects that may have changed
+	which     client.MatchingLabels    // tags of our objects
+	known     map[string]fleet.Attempt // reported, and not reported as gone since
 }
 
 const byName = "name"
 
-// newWatching makes a watching that also wakes who waits for a name, of slices, virtual nodes, Nodes, or Identities of
-// slices.
+// newWatching makes a watching that also wakes the waiters for the names of slices, virtual nodes, Nodes, and
+// Identities of slices.
 func newWatching(cluster client.WithWatch, which client.MatchingLabels, wake func(name string)) *watching {
 	w := &watching{dirty: workqueue.NewTyped[string](), which: which, known: map[string]fleet.Attempt{}}
 	note := func(object any) {
@@ -127,7 +127,7 @@ func newWatching(cluster client.WithWatch, which client.MatchingLabels, wake fun
 func listerWatcher(cluster client.WithWatch, list client.ObjectList, which client.ListOption) cache.ListerWatcher {
 	return &cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
-			ctx, cancel := context.WithTimeout(ctx, consumerTimeout) // the client has none, for the watch's sake
+			ctx, cancel := context.WithTimeout(ctx, consumerTimeout) // the client has no timeout, because it also watches
 			defer cancel()
 			found := list.DeepCopyObject().(client.ObjectList)
 			err := cluster.List(ctx, found, which, &client.ListOptions{Raw: &options})
@@ -139,13 +139,13 @@ func listerWatcher(cluster client.WithWatch, list client.ObjectList, which clien
 	}
 }
 
-// found is what exists of the attempt with that object name now; news is false when it is not one of ours, or was told
-// gone already.
+// found returns the existing objects of the attempt with that object name. news is false when the attempt is not ours,
+// or was already reported as gone.
 func (w *watching) found(name string) (found fleet.Found, news bool) {
 	all := findings{}
 	for _, store := range w.stores {
 		objects, err := store.ByIndex(byName, name)
-		if err != nil { // the index is there
+		if err != nil { // the index always exists
 			panic(fmt.Sprintf("look up %s: %v", name, err))
 		}
 		for _, object := range objects {
