@@ -6,14 +6,14 @@ import (
 	"go.temporal.io/sdk/workflow"
 )
 
-// alarm is a workflow's one timer. It is armed anew only when the due time moves earlier; when it fires early its owner
-// looks and arms it again.
+// alarm is a workflow's only timer. It is set again only when the due time moves earlier. When it fires too early, its
+// owner checks the due time and sets it again.
 type alarm struct {
 	due    time.Time
 	cancel workflow.CancelFunc
 }
 
-// arm has ring called at due, if that is before what it is armed for; a zero time disarms it.
+// arm schedules a call of ring at due, unless an earlier call is scheduled. A zero due stops the timer.
 func (a *alarm) arm(ctx workflow.Context, due time.Time, ring func()) {
 	if due.IsZero() {
 		a.disarm()

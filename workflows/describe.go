@@ -14,10 +14,10 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet/provider"
 )
 
-// describedRows bounds the rows that are shown; the command status shows all.
+// describedRows bounds the rows that the Temporal UI shows. The command status shows all rows.
 const describedRows = 200
 
-// describeGroup is the Markdown that the Temporal UI shows beside a running node group.
+// describeGroup returns the Markdown that the Temporal UI shows for a running node group.
 func describeGroup(s fleet.Snapshot) string {
 	var b strings.Builder
 	b.WriteString(fmt.Sprintf("**%s**: target %d, min %d, max %d\n", s.Group, s.Target, s.Min, s.Max))
@@ -45,7 +45,7 @@ func describeGroup(s fleet.Snapshot) string {
 	return b.String()
 }
 
-// describeProvider is the same for a provider.
+// describeProvider returns the Markdown for a provider.
 func describeProvider(p fleet.ProviderSnapshot) string {
 	var b strings.Builder
 	b.WriteString(fmt.Sprintf("peering with **%s**: %s since %s, %d holds\n", p.ID, p.Phase,
@@ -72,8 +72,8 @@ func describeProvider(p fleet.ProviderSnapshot) string {
 	return b.String()
 }
 
-// describeDriver is the same for a scale-out or a scale-in: its step, provider and attempt, and why the last attempt
-// ended.
+// describeDriver returns the Markdown for a scale-out or a scale-in: its step, provider and attempt, and the reason for
+// which the last attempt ended.
 func describeDriver(d *driver.Driver) string {
 	i := &d.Instance
 	var b strings.Builder
@@ -94,10 +94,10 @@ func describeDriver(d *driver.Driver) string {
 	return b.String()
 }
 
-// moment is a time as people read it in the Temporal UI. A node may live for weeks.
+// moment formats a time for the Temporal UI, with the date, because a node may exist for weeks.
 func moment(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05Z") }
 
-// logTransition writes the one line that each change of an instance's phase leaves.
+// logTransition writes the log line for a change of an instance's phase.
 func logTransition(ctx workflow.Context, group string, t fleet.Transition) {
 	facts := []any{"group", group, "instance", t.Instance, "attempt", t.Attempt}
 	if t.Provider != "" {
@@ -107,7 +107,7 @@ func logTransition(ctx workflow.Context, group string, t fleet.Transition) {
 	workflow.GetLogger(ctx).Info("phase", append(facts, reason(t.Failure)...)...)
 }
 
-// logPeering is the same for a peering; its provider entity writes it.
+// logPeering writes the log line for a change of a peering's phase. Its provider entity calls it.
 func logPeering(ctx workflow.Context, provider string, t provider.Transition) {
 	facts := []any{"provider", provider, "from", string(t.From), "event", string(t.Event), "phase", string(t.To)}
 	workflow.GetLogger(ctx).Info("peering phase", append(facts, reason(t.Failure)...)...)

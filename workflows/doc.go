@@ -1,14 +1,15 @@
-// Package workflows is the durable part: what Cluster Autoscaler asked for, where each instance is, and who is at
-// work on it. It is deterministic; everything that touches the world is an activity. The decisions are not here but in
-// pure packages, fleet for groups, driver and provider for the others: each workflow receives, calls Step, and executes
-// what Step decided.
+// Package workflows is the durable part of the system: the requests of Cluster Autoscaler, the state of each instance,
+// and the workflow that drives it. It is deterministic, and activities do everything with an effect outside. The
+// decisions are in pure packages: fleet for groups, driver for instances, and provider for providers. Each workflow
+// receives messages, calls Step, and executes the decisions of Step.
 //
-// # Who signals whom
+// # The signals between workflows
 //
-// Two kinds of entity stay and only book: a NodeGroup per group, and a Provider per provider cluster, which closes
-// after a day without use. Everything else runs for seconds or minutes, what takes back as long as a provider is away.
-// Entities start the others by an activity, never as children, and all that goes between workflows is a signal that an
-// activity sends. Views, facts and requests for holds share signals in the process's mailbox (client.Messages).
+// Two kinds of entity run permanently and only book: a NodeGroup per group, and a Provider per provider cluster, which
+// closes after a day without use. All other workflows run for seconds or minutes; undos and removals run for as
+// long as a provider is absent. Entities start the other workflows by an activity, never as children. Every message
+// between workflows is a signal that an activity sends. Views, facts and requests for holds share signals in the
+// process's mailbox (client.Messages).
 //
 //	gRPC server ──updates──▶ nodegroup/<group> ◀──facts── watchers of nodes
 //	            ◀──memo────      │       ▲    ◀──retry── operators
@@ -40,44 +41,48 @@
 //	                        ◀──view: Ready, final──┤
 //	 Refresh ──reads memo──▶ Ready
 //
-// Scale-in is the way back: DeleteNodes marks the instance as leaving in the same update that answers,
-// scale-in/<name> runs Drain and Return, tells Released and releases the hold; after the last hold has lingered,
-// unpeering/<id> removes the peering, if it is ours and nobody uses it.
+// Scale-in is the reverse: DeleteNodes marks the instance as leaving in the same update that answers. scale-in/<name>
+// runs Drain and Return, sends the view Released and releases the hold. When the last hold is released and the linger
+// time has passed, unpeering/<id> removes the peering, if it is ours and unused.
 //
 // # The rules
 //
-// One writer. While a driver runs it alone applies the table to its instance, and tells views; while none runs the
-// group does, and what it finds after a recovery or a driver's loss sets the phase (fleet/results.go). A view has the
-// generation of its driver (epoch, count of starts) and a sequence: a driver of an older generation is told to stop.
-// Only the group starts undo: on the view that names the next attempt or on a last one, and for what a recovery, a
-// replaced driver or the observer finds left behind.
+// One writer. While a driver runs, only the driver applies the table to its instance, and it sends views. Without a
+// driver the group applies the table, and after a recovery or a driver's loss it sets the phase from the existing
+// objects (fleet/results.go). A view contains the generation of its driver (epoch, count of starts) and a sequence. A
+// driver of an older generation is stopped. Only the group starts an undo: after the view that names the next attempt,
+// after a last view, and for objects that a recovery, a replaced driver or the observer finds.
 //
-// Commands. What an entity wants done outside is part of its state until its result has come (fleet.Commands), so
-// nothing is lost at continue-as-new, and every command may run twice. A batch answers for each target by itself.
+// Commands. An entity's request for work outside is part of its state until its result has arrived (fleet.Commands).
+// Therefore nothing is lost at continue-as-new, and every command may run twice. A batch returns a result for each
+// target.
 //
-// The memo. An entity publishes its snapshot at most once a task, compressed above 8 KiB (memo.go). The server reads it
-// without a worker. Updates return the position that the group has reached; the memo of the same task shows it.
+// The memo. An entity publishes its snapshot at most once per task, compressed above 8 KiB (memo.go). The server reads
+// it without a worker. Updates return the position that the group has reached; the memo of the same task shows it.
 //
-// Lanes. Each hub has four task queues (names.go), each with a worker of its own in every worker process: entities,
-// drivers, making (Establish, Join), removing (Drain, Return, RemovePeering). What is slow holds nothing else up.
+// Lanes. Each hub has four task queues (names.go): entities, drivers, making (Establish, Join) and removing (Drain,
+// Return, RemovePeering). Every worker process runs a worker for each queue, so that slow work does not delay the other
+// queues.
 //
-// Time. A step's budget is judged by its activity, by a clock that it keeps in its heartbeats (activities/passes.go).
-// A timeout of Temporal's (steps.go) is never an event: the activity runs again. Only a typed answer of the
-// activity's own code is the provider's no.
+// Time. The activity of a step checks the step's budget, by a clock that it keeps in its heartbeats
+// (activities/passes.go). A timeout of Temporal's (steps.go) never causes an event: the activity runs again. Only a
+// typed error of the activity's own code counts as the provider's refusal.
 //
-// What exists wins. The observer reads the memos, then lists what exists, and signals each entity that differs. The
-// entity judges each row by its present state, and acts on what two rounds in a row show. A group that is behind what
-// its server, its drivers or its objects have seen begins anew from what exists, under a new epoch.
+// Existing objects win. The observer reads the memos, then lists the existing objects, and signals each entity with
+// differences. The entity evaluates each row against its present state, and acts on differences that two consecutive
+// rounds report. A group that is behind the position that its server, its drivers or its objects have seen is rebuilt
+// from the existing objects, under a new epoch.
 //
 // # The files
 //
-// Each workflow is in the file of its name. entity.go is the loop of both entities, with memo and continue-as-new;
-// nodegroup.go and provider.go receive, and make tasks of commands. drive.go executes driver.Driver for scaleout.go and
-// scalein.go, which have the steps. peering.go, unpeering.go and undo.go run one activity each, the first two another
-// one that reports; hub.go is the claim of one cluster. What observes is no workflow, see worker/observer.
+// Each workflow is in the file of its name. entity.go is the loop of both entities, with memo and continue-as-new.
+// nodegroup.go and provider.go receive messages and translate commands into tasks. drive.go executes driver.Driver for
+// scaleout.go and scalein.go, which contain the steps. peering.go, unpeering.go and undo.go run one activity each; the
+// first two run another one to report. hub.go is the claim of one cluster. The observer is not a workflow, see
+// worker/observer.
 //
-// names.go has types, signals, ids and queues; steps.go the timeouts, retries and lanes of activities; describe.go
-// what people read of an entity in the UI and the log; alarm.go the one timer of a workflow; reset.go how a run
-// notices that an operator has reset it. What is decided is in the packages that fleet's doc.go lists; worker
-// registers the workflows and activities.
+// names.go has types, signals, ids and queues; steps.go the timeouts, retries and lanes of activities; describe.go the
+// texts about an entity in the UI and the log; alarm.go a workflow's only timer; reset.go the detection of an
+// operator's reset. The decisions are in the packages that fleet's doc.go lists. Package worker registers the workflows
+// and activities.
 package workflows

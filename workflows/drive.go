@@ -12,36 +12,35 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet/driver"
 )
 
-// activity runs the activity of one step to its end, which is done unless it says otherwise in ev. The one that learns
-// what the step brings tells it, too.
+// activity runs the activity of one step to its end. The step is done unless the function sets another result in ev. A
+// step's activity that learns its result also sends the view to the group.
 type activity func(ctx workflow.Context, d *driver.Driver, view fleet.View, ev *fleet.Event) error
 
-// driverRun executes driver.Driver: it hands over what happens and does what is decided.
+// driverRun executes driver.Driver: it passes events to it and carries out its actions.
 type driverRun struct {
 	*driver.Driver
-	// out outlives the cancellation of the workflow by an operator.
+	// out is not cancelled when an operator cancels the workflow.
 	out     workflow.Context
 	steps   map[fleet.Step]activity
 	events  []driver.Event
-	stop    workflow.CancelFunc // of the step under way
+	stop    workflow.CancelFunc // cancels the step in progress
 	alarm   alarm
 	telling int
 	end     fleet.End
 }
 
-// Outcome is the result of a driver's workflow: where its instance has ended, and why. It is for people; the group has
-// the driver's last view.
+// Outcome is the result of a driver's workflow: the instance's last phase and the reason. It is shown to people; the
+// group has the driver's last view.
 type Outcome struct {
 	Phase fleet.Phase `json:"phase"`
-	// Code and Message say why the instance has failed, or is stuck.
+	// Code and Message hold the reason for which the instance has failed or is stuck.
 	Code     fleet.Code `json:"code,omitempty"`
 	Provider string     `json:"provider,omitempty"`
 	Message  string     `json:"message,omitempty"`
 }
 
-// TypeInstanceFailed is the error type with which the first scale-out of an instance closes when the instance has
-// failed and the last view was delivered. Its status is then Failed, so that people find it; to its group it has
-// completed.
+// TypeInstanceFailed is the error type with which the first scale-out of a failed instance closes after its last view
+// was delivered. Its status is then Failed, so that people find it. For its group the driver has completed.
 const TypeInstanceFailed = "InstanceFailed"
 
 func outcomeOf(i *fleet.Instance) Outcome {
@@ -55,8 +54,9 @@ func outcomeOf(i *fleet.Instance) Outcome {
 	return o
 }
 
-// drive is a driver's whole life; steps are those that it may run. Its errors: TypeInstanceFailed when the instance has
-// failed, "Stopped" when the driver was stopped by its group or reset, a cancellation by an operator.
+// drive runs a driver's whole life; steps holds the steps that it may run. Its errors: TypeInstanceFailed when the
+// instance has failed, "Stopped" when its group stopped the driver or an operator reset it, and a cancellation by an
+// operator.
 func drive(ctx workflow.Context, in fleet.DriverInput, steps map[fleet.Step]activity) (Outcome, error) {
 	executor(ctx) // recorded before anything else, for onReset
 	out, _ := workflow.NewDisconnectedContext(ctx)
@@ -83,7 +83,7 @@ func drive(ctx workflow.Context, in fleet.DriverInput, steps map[fleet.Step]acti
 	return d.closed(ctx)
 }
 
-// closed is the result of a driver that is at its end.
+// closed returns the result of a driver that has ended.
 func (d *driverRun) closed(ctx workflow.Context) (Outcome, error) {
 	o := outcomeOf(&d.Instance)
 	switch {
@@ -99,7 +99,7 @@ func (d *driverRun) closed(ctx workflow.Context) (Outcome, error) {
 	}
 }
 
-// handle steps through what happened, until the driver is at its end.
+// handle passes the collected events to the driver until it ends.
 func (d *driverRun) handle() {
 	events := d.events
 	d.events = nil
@@ -110,7 +110,7 @@ func (d *driverRun) handle() {
 	}
 }
 
-// do carries out what was decided.
+// do carries out the driver's actions.
 func (d *driverRun) do(actions []driver.Action) {
 	defer func() { workflow.SetCurrentDetails(d.out, describeDriver(d.Driver)) }()
 	for _, a := range actions {
@@ -135,7 +135,8 @@ func (d *driverRun) do(actions []driver.Action) {
 	}
 }
 
-// tell delivers what no step tells: a view, an ask, a release. The driver ends only when all is delivered.
+// tell delivers the messages that no step delivers: a view, a repeated request, a release. The driver ends only after
+// all its messages are delivered.
 func (d *driverRun) tell(a driver.Action) {
 	in := activities.ReportInput{Group: d.Spec.ID, View: a.Report}
 	switch {
@@ -156,7 +157,7 @@ func (d *driverRun) tell(a driver.Action) {
 	})
 }
 
-// run runs one step next to the loop; its end is an event.
+// run runs one step concurrently with the loop. Its end arrives as an event.
 func (d *driverRun) run(step fleet.Step) {
 	ev := fleet.Event{Kind: fleet.Done, Step: step, Attempt: d.Instance.Attempt}
 	ctx, cancel := workflow.WithCancel(d.out)

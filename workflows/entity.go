@@ -11,71 +11,71 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// CurrentRules is the number of the rules by which this build has new runs of entities decide. A change of what an
-// entity decides raises it, and applies to runs that have at least that number: one that began with a lower one decides
-// as before until it continues as new.
+// CurrentRules numbers the rules by which this build makes new runs of entities decide. A change of an entity's
+// decisions increases it, and applies to runs with at least the new number. A run that started with a lower number
+// decides as before until it continues as new.
 const CurrentRules = 1
 
 // EntityInput starts or continues an entity.
 type EntityInput struct {
-	// Name is the group's or the provider's id.
+	// Name holds the id of the group or the provider.
 	Name string `json:"name"`
-	// Rules is the CurrentRules of the build that has started this run; it stays as it is until the run ends.
+	// Rules holds the CurrentRules of the build that started this run. It does not change during the run.
 	Rules int `json:"rules"`
-	// State is what the run before had, see fleet.Encode; nil: recover from what exists.
+	// State holds the state of the previous run, see fleet.Encode; nil means to recover from the existing objects.
 	State []byte `json:"state,omitempty"`
 }
 
-// NewEntity is the input of an entity that recovers from what exists.
+// NewEntity returns the input of an entity that recovers from the existing objects.
 func NewEntity(name string) EntityInput { return EntityInput{Name: name, Rules: CurrentRules} }
 
-// core is what an entity decides by, as the loop below drives it.
+// core holds an entity's decisions. The loop below calls it.
 type core interface {
-	// receive takes every message that has come.
+	// receive processes every message that has arrived.
 	receive(now time.Time)
-	// step takes a result, or nil for time that has passed.
+	// step processes a result, or the passing of time if result is nil.
 	step(result *fleet.Result, now time.Time)
-	// commands are those whose results have not come.
+	// commands returns the commands whose results have not arrived.
 	commands() *fleet.Commands
-	// task makes a command one target of a batch; ok is false when it is no longer wanted.
+	// task translates a command into one target of a batch; ok is false when the command is no longer valid.
 	task(cmd fleet.Command) (t activities.Task, ok bool)
-	// due is when step must be called although nothing happened; zero for never.
+	// due returns the time at which step must be called even if nothing happens; zero for never.
 	due(now time.Time) time.Time
 	// over reports whether the workflow may complete.
 	over(now time.Time) bool
-	// ready reports whether the snapshot may be published: what was published before holds until the recovery has ended.
+	// ready reports whether the snapshot may be published. During a recovery the previously published one stays.
 	ready() bool
-	// revision rises with each change of the snapshot.
+	// revision increases with each change of the snapshot.
 	revision() int64
-	// snapshot is what to publish, by memo key, and what the Temporal UI shows.
+	// snapshot returns the values to publish by memo key, and the text for the Temporal UI.
 	snapshot(now time.Time) (memo map[string]any, details string)
-	// state is what the next run begins with: a group's fleet.Ledger, a provider's provider.State.
+	// state returns the state for the next run: a group's fleet.Ledger, a provider's provider.State.
 	state() any
 }
 
-// entity runs a core until that is over, which a group never is: it books what comes, executes commands and publishes,
-// and never waits for one result.
+// entity runs a core until the core has ended, which a group never does. It processes messages, executes commands and
+// publishes snapshots, and never waits for a single result.
 type entity struct {
 	core
 	ctx       workflow.Context
 	in        EntityInput
 	signals   []workflow.ReceiveChannel
 	begun     Executor // of this run's first task
-	woken     bool     // there is something to do
+	woken     bool     // the loop has work to do
 	inFlight  map[int64]bool
 	results   []fleet.Result
 	published int64
 	alarm     alarm
-	// delivering counts the batches under way.
+	// delivering counts the batches in progress.
 	delivering int
-	// local has batches delivered within the task that decided them: fewer events, for an entity that answers no updates.
+	// local delivers batches within the task that decided them. This saves events, for an entity that answers no updates.
 	local bool
 }
 
-// batchMax and batchBytes bound the targets of one activity, batches how many of a kind run at once.
+// batchMax and batchBytes bound the targets of one activity. batches bounds the concurrent activities of a kind.
 const (
 	batchMax   = 100
-	batchBytes = 256 << 10 // an eighth of what Temporal takes; a start carries its group's spec, which may be large
+	batchBytes = 256 << 10 // an eighth of Temporal's limit; a start carries its group's spec, which may be large
 	batches    = 2
 )
 
@@ -83,7 +83,7 @@ const (
 // the server suggests it at 4,096 events.
 const continueAt = 2000
 
-// newEntity has to be the first statement of its workflow, see executor.
+// newEntity must be called in the first statement of its workflow, see executor.
 func newEntity(ctx workflow.Context, in EntityInput) *entity {
 	return &entity{ctx: ctx, in: in, begun: executor(ctx), inFlight: map[int64]bool{}, published: -1}
 }
@@ -115,7 +115,7 @@ func (e *entity) run() error {
 	}
 }
 
-// book takes what has come: first messages, then results.
+// book processes the messages that have arrived, and then the results.
 func (e *entity) book(now time.Time) {
 	e.receive(now)
 	results := e.results
@@ -126,42 +126,42 @@ func (e *entity) book(now time.Time) {
 	}
 }
 
-// channel is that of a signal. What comes there wakes the loop, and is for receive to take.
+// channel returns the channel of a signal. A new message wakes the loop, and receive processes it.
 func (e *entity) channel(signal string) workflow.ReceiveChannel {
 	c := signalChannel(e.ctx, signal)
 	e.signals = append(e.signals, c)
 	return c
 }
 
-// pending reports whether messages have come that receive has not taken.
+// pending reports whether messages have arrived that receive has not processed.
 func (e *entity) pending() bool {
 	return slices.ContainsFunc(e.signals, func(c workflow.ReceiveChannel) bool { return c.Len() > 0 })
 }
 
-// receiveEach takes every signal of a channel that has come.
+// receiveEach calls take for every signal in the channel, without waiting for more.
 func receiveEach[T any](c workflow.ReceiveChannel, take func(*T)) {
 	for message := new(T); c.ReceiveAsync(message); message = new(T) {
 		take(message)
 	}
 }
 
-// receiveAll takes the rows of every signal of a channel that has come.
+// receiveAll returns the rows of every signal in the channel, without waiting for more.
 func receiveAll[T any](c workflow.ReceiveChannel) (all []T) {
 	receiveEach(c, func(rows *[]T) { all = append(all, *rows...) })
 	return all
 }
 
-// full reports whether the run is to end: its history is long, or another build of the worker has taken it over from
-// the one that began it, so that no build has to replay for long what others have decided.
+// full reports whether the run must end: its history is long, or a worker of another build than the first one executes
+// it. So no build replays the decisions of another build for long.
 func (e *entity) full() bool {
 	info := workflow.GetInfo(e.ctx)
 	return info.GetContinueAsNewSuggested() || info.GetCurrentHistoryLength() > continueAt ||
 		e.begun.Build != build(e.ctx) && e.begun.Build != executor(e.ctx).Build
 }
 
-// build is that of the worker that has this task, or had it, when the task is replayed. In a new task behind replayed
-// ones GetCurrentBuildID stays at the last of those (SDK 1.50, internal_task_handlers.go:1098 and 1173), and
-// GetBinaryChecksum is this worker's build id (line 1169).
+// build returns the build id of the worker that executes this task or, in a replay, executed it. In a new task after a
+// replay GetCurrentBuildID keeps the value of the last replayed task (SDK 1.50, internal_task_handlers.go:1098 and
+// 1173). GetBinaryChecksum returns this worker's build id (line 1169).
 func build(ctx workflow.Context) string {
 	if workflow.IsReplaying(ctx) {
 		return workflow.GetInfo(ctx).GetCurrentBuildID()
@@ -169,7 +169,8 @@ func build(ctx workflow.Context) string {
 	return workflow.GetInfo(ctx).GetBinaryChecksum()
 }
 
-// hand continues as new with core's state: open commands are executed again by the next run, so nothing is waited for.
+// hand continues as new with the core's state. It waits for no result, because the next run executes the open commands
+// again.
 func (e *entity) hand() error {
 	now := workflow.Now(e.ctx)
 	for e.pending() || len(e.results) > 0 {
@@ -183,14 +184,14 @@ func (e *entity) hand() error {
 	return e.continueAsNew(state)
 }
 
-// continueAsNew begins the next run; without a state it recovers from what exists.
+// continueAsNew starts the next run. Without a state the next run recovers from the existing objects.
 func (e *entity) continueAsNew(state []byte) error {
 	in := NewEntity(e.in.Name)
 	in.State = state
 	return workflow.NewContinueAsNewError(e.ctx, workflow.GetInfo(e.ctx).WorkflowType.Name, in)
 }
 
-// publish writes the snapshot to the memo, where it can be read without a worker, if it has changed.
+// publish writes a changed snapshot to the memo, where it can be read without a worker.
 func (e *entity) publish(now time.Time) {
 	switch {
 	case !e.ready():
@@ -216,8 +217,8 @@ func (e *entity) publish(now time.Time) {
 	workflow.SetCurrentDetails(e.ctx, details)
 }
 
-// execute starts an activity for the commands that none is under way for: those to Temporal together, the others one
-// each.
+// execute starts activities for the commands without one: a common one for all commands to Temporal, and one for each
+// other command.
 func (e *entity) execute(now time.Time) {
 	batch, size := []activities.Task{}, 0
 	for _, cmd := range slices.Clone(e.commands().Open) {
@@ -245,7 +246,8 @@ func (e *entity) execute(now time.Time) {
 	}
 }
 
-// do runs one activity next to the loop, and leaves its results there. One that fails for good is asked for again.
+// do runs one activity concurrently with the loop, and stores its results for the loop. The commands of a permanently
+// failed activity are executed again.
 func (e *entity) do(name string, arg any, tasks []activities.Task, options workflow.Context) {
 	workflow.Go(options, func(ctx workflow.Context) {
 		var results []fleet.Result

@@ -19,7 +19,7 @@ var forPeople = map[string]string{
 		"The command is liqo-autoscaler pause group ID.",
 }
 
-// description returns the description of a signal or an update, which the Temporal UI shows.
+// description returns the text about a signal or an update that the Temporal UI shows.
 func description(name string) string {
 	if text, ok := forPeople[name]; ok {
 		return text

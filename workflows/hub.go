@@ -12,10 +12,10 @@ import (
 // HubID is the id of the workflow that claims a hub for one cluster.
 const HubID = "hub"
 
-// TypeHub is the type of that workflow.
+// TypeHub is the type of the workflow that claims a hub.
 const TypeHub = "Hub"
 
-// SignalPauseObserver is a signal to the hub, by an operator: true stops the observer, false lets it go on.
+// SignalPauseObserver is an operator's signal to the hub: true stops the observer, false lets it continue.
 const SignalPauseObserver = "pause-observer"
 
 // SignalBills is a signal to the hub: []money.Bill, the bills of ended groups. A group sends its own bill when it
@@ -31,29 +31,29 @@ const (
 	MemoEnded = "ended" // money.Ended: the sums of ended groups in this month
 )
 
-// HubState is what the workflow hub publishes.
+// HubState is the state that the workflow hub publishes.
 type HubState struct {
-	// Cluster is the UID of the consumer cluster that the hub belongs to.
+	// Cluster holds the UID of the consumer cluster to which the hub belongs.
 	Cluster string `json:"cluster"`
-	// ObserverPaused: an operator has stopped the observer, which leaves everything as it is.
+	// ObserverPaused reports that an operator has stopped the observer, which then changes nothing.
 	ObserverPaused bool `json:"observerPaused,omitempty"`
 }
 
 // HubInput starts or continues the workflow hub.
 type HubInput struct {
 	HubState
-	// Bills is a money.Book, see fleet.Encode; nil for an empty book.
+	// Bills holds an encoded money.Book, see fleet.Encode; nil means an empty book.
 	Bills []byte `json:"bills,omitempty"`
 }
 
-// hubSignals is after how many signals the hub continues as new.
+// hubSignals is the number of signals after which the hub continues as new.
 const hubSignals = 500
 
-// mostBills bounds the bills of ended groups, in bytes of JSON: they are part of the workflow's input.
+// mostBills bounds the bills of ended groups, in bytes of JSON, because they are part of the workflow's input.
 const mostBills = 700 << 10
 
-// RunHub is the workflow hub: the claim of one cluster on the names of a hub, and the bills of its groups that have
-// ended. A worker of another cluster finds that it runs, and ends. It waits for signals, and costs nothing at rest.
+// RunHub is the workflow hub: the claim of one cluster on the names of a hub, and the bills of the hub's ended groups.
+// A worker of another cluster finds the claim and exits. The workflow waits for signals and costs nothing at rest.
 func RunHub(ctx workflow.Context, in HubInput) error {
 	h := hub{HubState: in.HubState}
 	if in.Bills != nil {

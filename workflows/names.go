@@ -10,8 +10,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// Names under which everything is registered and addressed. They are in histories and on operators' command lines:
-// never rename one.
+// These are the names under which everything is registered and addressed. They are in histories and on operators'
+// command lines: never rename one.
 const (
 	TypeNodeGroup = "NodeGroup"
 	TypeProvider  = "Provider"
@@ -23,7 +23,7 @@ const (
 
 	SignalViews       = "views"       // to a node group: []fleet.View, from drivers
 	SignalFacts       = "facts"       // to a node group: []fleet.Fact, from watching nodes
-	SignalRetry       = "retry"       // to a node group, by an operator: set stuck instances free
+	SignalRetry       = "retry"       // to a node group, by an operator: let stuck instances continue
 	SignalHolds       = "holds"       // to a provider: []fleet.HoldRequest, from drivers, undos, the sweep and the peering
 	SignalReport      = "report"      // to a provider: fleet.PeeringReport
 	SignalCordon      = "cordon"      // to a provider, by an operator: true to cordon it, false to uncordon it
@@ -31,9 +31,8 @@ const (
 	SignalOrder       = "order"       // to a driver: fleet.Order, from its group
 	SignalAnswer      = "answer"      // to a driver: fleet.Answer, from its provider
 
-	// QueryDays is the query for the costs of a node group's days that are over: []money.CostDay. They are not in the
-	// memo, because 400 days of twenty providers are 57 KiB, and a visibility store on MySQL takes 64 KiB for a whole
-	// memo.
+	// QueryDays is the query for the costs of a node group's past days: []money.CostDay. They are not in the memo, because
+	// 400 days of twenty providers are 57 KiB, and a visibility store on MySQL accepts 64 KiB for a whole memo.
 	QueryDays = "days"
 
 	// MemoSnapshot is the memo key under which an entity publishes its state, see DecodeMemo.
@@ -42,41 +41,41 @@ const (
 	MemoChoices = "choices"
 )
 
-// Search attributes by which people find our workflows in Temporal's list, all of type Keyword, set when a workflow
-// starts. Nothing decides by them.
+// These are the search attributes by which people find our workflows in Temporal's list. All are of type Keyword and
+// are set when a workflow starts. They affect no decision.
 const (
 	AttributeGroup    = "LiqoGroup"
 	AttributeInstance = "LiqoInstance"
 	AttributeProvider = "LiqoProvider"
 )
 
-// SearchAttributes are the names of all of them.
+// SearchAttributes lists the names of all search attributes.
 var SearchAttributes = []string{AttributeGroup, AttributeInstance, AttributeProvider}
 
-// The ids below are those within a hub: see Hub.ID.
+// The ids below are valid within a hub: see Hub.ID.
 
-// NodeGroupID is the id of a group's entity workflow.
+// NodeGroupID returns the id of a group's entity workflow.
 func NodeGroupID(group string) string { return "nodegroup/" + group }
 
-// ProviderID is the id of a provider's entity workflow.
+// ProviderID returns the id of a provider's entity workflow.
 func ProviderID(provider string) string { return "provider/" + provider }
 
-// PeeringID is the id of the workflow that makes or repairs a peering; it is what an operator cancels.
+// PeeringID returns the id of the workflow that makes or repairs a peering. An operator may cancel this workflow.
 func PeeringID(provider string) string { return "peering/" + provider }
 
-// UnpeeringID is the id of the workflow that removes a peering.
+// UnpeeringID returns the id of the workflow that removes a peering.
 func UnpeeringID(provider string) string { return "unpeering/" + provider }
 
-// ScaleOutID is the id of the workflow that makes an instance Ready.
+// ScaleOutID returns the id of the workflow that makes an instance Ready.
 func ScaleOutID(instance string) string { return DriverID(fleet.ScaleOut, instance) }
 
-// ScaleInID is the id of the workflow that takes an instance back.
+// ScaleInID returns the id of the workflow that releases an instance.
 func ScaleInID(instance string) string { return DriverID(fleet.ScaleIn, instance) }
 
-// DriverID is the id of the workflow of that kind that drives an instance.
+// DriverID returns the id of the workflow of this kind that drives an instance.
 func DriverID(kind fleet.DriverKind, instance string) string { return string(kind) + "/" + instance }
 
-// UndoID is the id of the workflow that takes a failed attempt back.
+// UndoID returns the id of the workflow that removes the objects of a failed attempt.
 func UndoID(instance string, attempt int) string {
 	return fmt.Sprintf("undo/%s-%d", instance, attempt)
 }
@@ -84,16 +83,17 @@ func UndoID(instance string, attempt int) string {
 // TaskQueue is the default name of task queues, see Hub.TaskQueue.
 const TaskQueue = "liqo-autoscaler"
 
-// Hub is an installation's name, as fleet.ValidHub has it. Installations share a Temporal namespace when their hubs
-// differ: all but fleet.DefaultHub, which "" means too, have their name in workflow ids and in their task queue.
+// Hub is an installation's name, as checked by fleet.ValidHub. Installations with different hubs can share a Temporal
+// namespace: the workflow ids and the task queue contain the hub's name, except for fleet.DefaultHub, which "" means
+// too.
 type Hub string
 
 func (h Hub) named() bool { return h != "" && h != fleet.DefaultHub }
 
-// Name is the hub's, also of the default one.
+// Name returns the hub's name, or the default name for "".
 func (h Hub) Name() string { return cmp.Or(string(h), fleet.DefaultHub) }
 
-// ID makes one of the ids above that of this hub: edge/nodegroup/standard.
+// ID returns one of the ids above for this hub: edge/nodegroup/standard.
 func (h Hub) ID(id string) string {
 	if h.named() {
 		return string(h) + "/" + id
@@ -101,8 +101,8 @@ func (h Hub) ID(id string) string {
 	return id
 }
 
-// TaskQueue is what all workflows and activities of this hub wait in: one name, "" means TaskQueue, makes a queue for
-// each hub, because a worker answers for its own cluster only.
+// TaskQueue returns the task queue of this hub's workflows and activities. name is a common prefix, "" means TaskQueue.
+// Each hub has its own queue, because a worker acts on its own cluster only.
 func (h Hub) TaskQueue(name string) string {
 	name = cmp.Or(name, TaskQueue)
 	if h.named() {
@@ -111,7 +111,7 @@ func (h Hub) TaskQueue(name string) string {
 	return name
 }
 
-// inHub makes one of the ids above that of the hub of the workflow that asks.
+// inHub returns one of the ids above for the hub of the calling workflow.
 func inHub(ctx workflow.Context, id string) string {
 	own := strings.Split(workflow.GetInfo(ctx).WorkflowExecution.ID, "/") // hub, kind and name, or kind and name
 	if len(own) == 3 {
@@ -120,11 +120,11 @@ func inHub(ctx workflow.Context, id string) string {
 	return id
 }
 
-// Lane is one of the task queues of a hub. Each has a worker of its own in every worker process, so that what takes
-// long, or is stuck, holds nothing else up.
+// Lane names one of the task queues of a hub. Each lane has a worker of its own in every worker process, so that slow
+// or stuck work does not delay the other lanes.
 type Lane string
 
-// The lanes.
+// These are the lanes.
 const (
 	LaneEntities Lane = ""          // node groups, providers, the hub, and the entities' commands and recovery
 	LaneDrivers  Lane = "-drivers"  // the other workflows with their short activities
@@ -135,10 +135,10 @@ const (
 // Lanes lists every lane.
 var Lanes = []Lane{LaneEntities, LaneDrivers, LaneMaking, LaneRemoving}
 
-// Queue is the lane's task queue beside that of the entities.
+// Queue returns the lane's task queue, given the task queue of the entities.
 func (l Lane) Queue(entities string) string { return entities + string(l) }
 
-// queue is the task queue of a lane in the hub of the workflow that asks.
+// queue returns the task queue of a lane in the hub of the calling workflow.
 func queue(ctx workflow.Context, l Lane) string {
 	own := workflow.GetInfo(ctx).TaskQueueName
 	for _, lane := range Lanes[1:] {

@@ -12,9 +12,9 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet/money"
 )
 
-// NodeGroup owns one group's Ledger for ever. Its update handlers only book; its loop has the drivers started that do
-// the work, and never waits for their end. Cancelled by an operator it closes and leaves all nodes alone; the server's
-// next Refresh starts it again, and it recovers.
+// NodeGroup owns one group's Ledger without end. Its update handlers only book. Its loop starts the drivers that do the
+// work, and never waits for their end. When an operator cancels it, it closes and leaves all nodes unchanged. The
+// server's next Refresh starts it again, and it recovers.
 func NodeGroup(ctx workflow.Context, in EntityInput) error {
 	e := newEntity(ctx, in)
 	g := &nodeGroup{
@@ -77,12 +77,12 @@ type nodeGroup struct {
 	entity                           *entity
 	ledger                           *fleet.Ledger
 	views, facts, differences, retry workflow.ReceiveChannel
-	lastChoice                       fleet.Choice // of those that this run has published
-	closing                          bool         // the bill is on its way to the hub, and nothing is booked any more
+	lastChoice                       fleet.Choice // the last choice that this run has published
+	closing                          bool         // the bill is being sent to the hub, and nothing is booked
 }
 
-// handle registers one operation as an update. Its validator refuses without a trace in the history, and its handler
-// decides once more: validators do not run on replay, and two updates may pass theirs before either runs.
+// handle registers one operation as an update. Its validator refuses without an event in the history. The handler
+// checks again, because validators do not run on replay, and two updates may be validated before either runs.
 func (g *nodeGroup) handle(ctx workflow.Context, verb fleet.Verb) error {
 	do := func(ctx workflow.Context, r fleet.Request) (fleet.Receipt, error) {
 		now := workflow.Now(ctx)
@@ -112,7 +112,8 @@ func (g *nodeGroup) handle(ctx workflow.Context, verb fleet.Verb) error {
 		workflow.UpdateHandlerOptions{Validator: validate, Description: description(string(verb))})
 }
 
-// refusal gives a *fleet.Refusal its form on the wire: its kind as the error's type, the workflow's clock as a detail.
+// refusal converts a *fleet.Refusal to its form on the wire: its kind as the error's type, the workflow's clock as a
+// detail.
 func refusal(ctx workflow.Context, err error) error {
 	var r *fleet.Refusal
 	if errors.As(err, &r) {
@@ -148,7 +149,7 @@ func (g *nodeGroup) ready() bool                 { return !g.ledger.Recovering }
 func (g *nodeGroup) revision() int64             { return g.ledger.Revision }
 func (g *nodeGroup) state() any                  { return g.ledger }
 
-// snapshot has with the group's own what this run has not published yet of what seldom changes.
+// snapshot returns the group's snapshot, and its choices if this run has not published the newest one.
 func (g *nodeGroup) snapshot(now time.Time) (map[string]any, string) {
 	s := g.ledger.Snapshot(now)
 	memo := map[string]any{MemoSnapshot: s}
@@ -187,8 +188,9 @@ func (g *nodeGroup) task(cmd fleet.Command) (activities.Task, bool) {
 	return t, true
 }
 
-// Drivers, undo and peerings are started by activities, many at once, and never as children: those cost their parent
-// events at every continue-as-new and every close. An id is used again only after a failure, but for peerings and undo.
+// driver returns the start of an instance's driver. Activities start drivers, undos and peerings in batches, never as
+// children, because a child costs its parent events at every continue-as-new and every close. An id is used again only
+// after a failure, except for peerings and undos.
 
 func (g *nodeGroup) driver(kind fleet.DriverKind, in *fleet.DriverInput) *activities.Start {
 	name := in.Instance.Name
@@ -218,7 +220,7 @@ func (g *nodeGroup) undo(at fleet.Attempt) *activities.Start {
 	return s
 }
 
-// drivers are the workflows that a check is about; those that have ended since are left out.
+// drivers returns the workflows of a describe command, without the drivers that have ended since.
 func (g *nodeGroup) drivers(cmd fleet.Command) (names []activities.DriverName) {
 	for _, name := range cmd.Instances {
 		if e := g.ledger.Find(name); e != nil && e.Driver.Kind != "" {

@@ -8,18 +8,18 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// Peering makes or repairs a provider's peering, within its budget, and reports to the provider entity. It is what an
-// operator cancels when a peering is stuck: everyone who waits for it then goes elsewhere.
+// Peering establishes or repairs a provider's peering within its budget, and reports the result to the provider entity.
+// An operator cancels this workflow when a peering is stuck; the waiting attempts then choose another provider.
 func Peering(ctx workflow.Context, in fleet.PeeringInput) error {
 	executor(ctx) // recorded before anything else, for onReset
 	bounded, cancel := workflow.WithCancel(ctx)
 	defer cancel()
-	onReset(ctx, cancel) // nobody may want it any longer; a provider that does takes it for a failure
+	onReset(ctx, cancel) // the peering may no longer be needed; if it is, its provider handles a failure
 	options := making(bounded, "establish peering with "+in.Provider.ID)
 	return reportPeering(ctx, in, run(options, activities.NameEstablish, in, nil))
 }
 
-// reportPeering tells what the activity has not told: it reports the end that it reached.
+// reportPeering reports an end that the activity has not reported: a failure, a refusal or a cancellation.
 func reportPeering(ctx workflow.Context, in fleet.PeeringInput, err error) error {
 	if err == nil {
 		return nil

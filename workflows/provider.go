@@ -10,8 +10,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet/provider"
 )
 
-// Provider owns one provider's holds and the phase of its peering. It has peering/<id> and unpeering/<id> started, one
-// at a time, and acts on their reports. It closes when it was of no use for a day; the next acquire starts it anew.
+// Provider owns one provider's holds and the phase of its peering. It starts peering/<id> and unpeering/<id>, one at a
+// time, and acts on their reports. It closes after a day without use; the next acquire starts it again.
 func Provider(ctx workflow.Context, in EntityInput) error {
 	e := newEntity(ctx, in)
 	e.local = true
@@ -90,7 +90,7 @@ func (p *providerRun) task(cmd fleet.Command) (activities.Task, bool) {
 	return t, true
 }
 
-// start has the peering made or removed, as nodeGroup.driver has drivers started.
+// start returns the start of the workflow that makes or removes the peering, see nodeGroup.driver.
 func (p *providerRun) start(workflowType, id string) *activities.Start {
 	in := p.provider.PeeringInput()
 	return &activities.Start{

@@ -8,9 +8,9 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet/driver"
 )
 
-// ScaleIn drives one instance from Draining to Released. It gives up waiting for pods after the drain budget and never
-// gives up taking the slice back. Cancelled by an operator, it leaves the instance stuck, to be resumed by the next
-// DeleteNodes or the signal "retry".
+// ScaleIn drives one instance from Draining to Released. It stops waiting for pods when the drain budget expires, and
+// never stops trying to return the slice. If an operator cancels it, the instance is stuck until the next DeleteNodes
+// or the signal "retry".
 func ScaleIn(ctx workflow.Context, in fleet.DriverInput) (Outcome, error) {
 	return drive(ctx, in, map[fleet.Step]activity{fleet.StepDrain: drainNode, fleet.StepReturn: returnNode})
 }
@@ -21,7 +21,7 @@ func drainNode(ctx workflow.Context, d *driver.Driver, _ fleet.View, _ *fleet.Ev
 	return run(removing(ctx, "drain "+at.ObjectName()), activities.NameDrain, in, nil)
 }
 
-// returnNode gives the node, its slice and its hold back.
+// returnNode returns the node, its slice and its hold.
 func returnNode(ctx workflow.Context, d *driver.Driver, view fleet.View, _ *fleet.Event) error {
 	at := d.Instance.AttemptRef()
 	options := removing(ctx, "return "+at.ObjectName()+" to "+at.Provider.ID)

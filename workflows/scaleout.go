@@ -12,8 +12,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet/driver"
 )
 
-// ScaleOut drives one instance from Pending to Ready or Failed. It tells its group before each acquire and at its end.
-// An operator may cancel it: what the attempt made is then undone and the instance fails.
+// ScaleOut drives one instance from Pending to Ready or Failed. It sends a view to its group before each acquire and at
+// its end. If an operator cancels it, the attempt is undone and the instance fails.
 func ScaleOut(ctx workflow.Context, in fleet.DriverInput) (Outcome, error) {
 	var s scaleOut
 	return drive(ctx, in, map[fleet.Step]activity{
@@ -21,7 +21,7 @@ func ScaleOut(ctx workflow.Context, in fleet.DriverInput) (Outcome, error) {
 	})
 }
 
-// scaleOut keeps the offers that it has found for the choice between them.
+// scaleOut keeps the discovered offers for the choice between them.
 type scaleOut struct{ found activities.DiscoverOutput }
 
 func (s *scaleOut) discover(ctx workflow.Context, d *driver.Driver, _ fleet.View, _ *fleet.Event) error {
@@ -29,12 +29,12 @@ func (s *scaleOut) discover(ctx workflow.Context, d *driver.Driver, _ fleet.View
 	in := activities.DiscoverInput{Spec: d.Spec, Instance: i.Name, Refused: i.Refused, Taken: d.Taken,
 		Failures: d.Failures, Rank: choice.Rank{Ahead: d.Ahead, Name: d.Spec.ID}}
 	s.found = activities.DiscoverOutput{}
-	// The bound ends an instance whose budget is used up while the offers cannot be read.
+	// The bound ends an instance whose budget expires while the offers cannot be read.
 	options := shortFor(ctx, "discover offers for "+i.Name, i.Deadline().Sub(workflow.Now(ctx)))
 	return run(options, activities.NameDiscover, in, &s.found)
 }
 
-// choose selects from the shortlist, in the same task as the discovery's end.
+// choose selects an offer from the shortlist, in the same task as the discovery's end.
 func (s *scaleOut) choose(ctx workflow.Context, d *driver.Driver, view fleet.View, ev *fleet.Event) error {
 	var out activities.SelectOutput
 	in := activities.SelectInput{Spec: d.Spec, Found: s.found, Refused: slices.Clone(d.Instance.Refused), View: view}
@@ -50,13 +50,13 @@ func (s *scaleOut) choose(ctx workflow.Context, d *driver.Driver, view fleet.Vie
 		ev.Kind = fleet.Refused
 	}
 	if last := d.Instance.Failure; out.Offer == nil && last != nil && out.Failure != nil && !out.Decision.Full {
-		text := last.Message + "; then " + out.Failure.Message // why no offer is left
+		text := last.Message + "; then " + out.Failure.Message // explains why no offer is left
 		ev.Failure = fleet.NewFailure(last.Code, last.Provider, last.Stage, text)
 	}
 	return nil
 }
 
-// joinNode waits for the virtual node.
+// joinNode waits until the virtual node is Ready.
 func joinNode(ctx workflow.Context, d *driver.Driver, view fleet.View, _ *fleet.Event) error {
 	i := d.Instance
 	at := i.AttemptRef()

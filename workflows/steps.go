@@ -9,67 +9,67 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// Timeouts, retries and lanes of activities live here; how soon a pass of a step comes again says activities/again.go.
-// How long a step may take in all is the activities' to judge, by a clock that they keep in their heartbeats. A timeout
-// below is never an event: the activity is tried again, or its workflow asks anew. An activity without a lane below
-// waits in the queue of its own workflow.
+// This file defines the timeouts, retries and lanes of activities. The pauses between the passes of a step are in
+// activities/again.go. The activities bound the whole time of a step, by a clock that they keep in their heartbeats. A
+// timeout below never causes an event: the activity is tried again, or its workflow requests it again. An activity
+// without a lane below waits in the queue of its own workflow.
 const (
-	// WorkflowTaskTimeout lets a task go to another worker soon after one died.
+	// WorkflowTaskTimeout is short, so that another worker takes over a task soon after a worker died.
 	WorkflowTaskTimeout = fleet.TaskTimeout
-	// shortTimeout bounds an activity that asks Temporal, or chooses.
+	// shortTimeout bounds an activity that calls Temporal, or chooses an offer.
 	shortTimeout = 5 * time.Second
-	// passTimeout bounds one pass of establishing or removing: see activities.PassBound.
+	// passTimeout bounds one pass of establishing or removing, see activities.PassBound.
 	passTimeout = 15 * time.Second
-	// listTimeout bounds lists of everything that exists.
+	// listTimeout bounds lists of all existing objects.
 	listTimeout = 30 * time.Second
-	// joinTimeout bounds one run of Join; it goes on in the next one.
+	// joinTimeout bounds one run of Join. The next run continues its work.
 	joinTimeout = 30 * time.Minute
-	// heartbeatTimeout is how soon a step, or a list, goes to another worker after its own died.
+	// heartbeatTimeout is the time after which another worker takes over a step or a list of a dead worker.
 	heartbeatTimeout = 8 * time.Second
-	// forgottenAfter ends a scale-out whose group and provider have both lost what they knew of it: nobody tells it to ask
-	// again, and it runs no timer. One that its group knows is replaced when it is closed, as a terminated one is.
+	// forgottenAfter ends a scale-out that its group and its provider have both forgotten: it receives no order to repeat
+	// its request, and runs no timer. If its group knows it, the group replaces it after its end, as after a termination.
 	forgottenAfter = 24 * time.Hour
 )
 
-// run runs an activity to its end.
+// run runs an activity to its end and decodes its result into out.
 func run(options workflow.Context, name string, in, out any) error {
 	return workflow.ExecuteActivity(options, name, in).Get(options, out)
 }
 
-// short are the options of an activity that asks Temporal, or the catalog.
+// short returns the options of an activity that calls Temporal, or reads the catalog.
 func short(ctx workflow.Context, summary string) workflow.Context {
 	return persistent(ctx, summary, shortTimeout, 0, retry(200*time.Millisecond, shortAgain))
 }
 
-// shortFor is short for an activity that is tried for so long and not longer. It bounds the attempts and not the time:
-// a worker judges a ScheduleToClose timeout by its own clock against Temporal's (SDK 1.50, internal/activity.go:486),
-// so one whose clock is ahead would do nothing at all.
+// shortFor returns the options of short with a bound on the attempts, which last for about most. It does not bound the
+// time, because a worker evaluates a ScheduleToClose timeout by its own clock against Temporal's (SDK 1.50,
+// internal/activity.go:486). A worker whose clock is ahead would not run the activity at all.
 func shortFor(ctx workflow.Context, summary string, most time.Duration) workflow.Context {
 	again := retry(200*time.Millisecond, shortAgain)
 	again.MaximumAttempts = quickTries + int32(max(most, 0)/shortAgain)
 	return persistent(ctx, summary, shortTimeout, 0, again)
 }
 
-// shortAgain is the longest pause between two attempts of a short activity, after quickTries with shorter ones.
+// shortAgain is the longest pause between two attempts of a short activity, after quickTries with shorter pauses.
 const (
 	shortAgain = 10 * time.Second
 	quickTries = 6
 )
 
-// local are those of one that does so within the workflow's task.
+// local returns the options of a short activity that runs within the workflow's task.
 func local(ctx workflow.Context) workflow.Context {
 	return workflow.WithLocalActivityOptions(ctx, workflow.LocalActivityOptions{
 		StartToCloseTimeout: shortTimeout, RetryPolicy: retry(200*time.Millisecond, 10*time.Second),
 	})
 }
 
-// list are the options of an activity that lists what exists.
+// list returns the options of an activity that lists existing objects.
 func list(ctx workflow.Context, summary string) workflow.Context {
 	return persistent(ctx, summary, listTimeout, heartbeatTimeout, retry(time.Second, time.Minute))
 }
 
-// making and removing are the options of an activity that works in short passes: a pass that has not reached its end
-// says when the next one is due, and what it waits for.
+// making and removing return the options of an activity that works in short passes. A pass that has not finished the
+// work reports when the next pass is due and which stage it waits for.
 func making(ctx workflow.Context, summary string) workflow.Context {
 	return passes(ctx, LaneMaking, summary)
 }
@@ -83,14 +83,14 @@ func passes(ctx workflow.Context, l Lane, summary string) workflow.Context {
 	return persistent(ctx, summary, passTimeout, heartbeatTimeout, retry(time.Second, time.Minute))
 }
 
-// join are the options of the one activity that may hold its slot for its budget.
+// join returns the options of the only activity that may occupy its slot for its whole budget.
 func join(ctx workflow.Context, summary string) workflow.Context {
 	ctx = workflow.WithTaskQueue(ctx, queue(ctx, LaneMaking))
 	return persistent(ctx, summary, joinTimeout, heartbeatTimeout, retry(500*time.Millisecond, 5*time.Second))
 }
 
-// persistent are the options of an activity that is tried until it is done. They wait for the end of one that is
-// cancelled, so that nothing overlaps what undoes it.
+// persistent returns the options of an activity that is tried until it is done. A cancellation waits for the activity's
+// end, so that its undo does not overlap with it.
 func persistent(ctx workflow.Context, summary string, timeout, heartbeat time.Duration,
 	again *temporal.RetryPolicy) workflow.Context {
 	return workflow.WithActivityOptions(ctx, workflow.ActivityOptions{

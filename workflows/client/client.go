@@ -1,5 +1,5 @@
-// Package client is the typed way to the entities: it hides workflow ids, update names, operations and the mapping of
-// errors. The gRPC server uses Groups; activities use Messages, Entities and Single.
+// Package client is the typed access to the entities. It hides workflow ids, update names, operations and the mapping
+// of errors. The gRPC server uses Groups; activities use Messages, Entities and Single.
 package client
 
 import (
@@ -21,7 +21,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows"
 )
 
-// Temporal is the part of the SDK's client that is used here.
+// Temporal is the part of the SDK's client that this package uses.
 type Temporal interface {
 	UpdateWorkflow(ctx context.Context, options client.UpdateWorkflowOptions) (client.WorkflowUpdateHandle, error)
 	UpdateWithStartWorkflow(ctx context.Context,
@@ -47,21 +47,21 @@ type Temporal interface {
 		filter enums.HistoryEventFilterType) client.HistoryEventIterator
 }
 
-// Margins of time.
+// These are margins of time.
 const (
-	// defaultDeadline bounds an operation whose caller set none.
+	// defaultDeadline bounds an operation whose caller has set no deadline.
 	defaultDeadline = 10 * time.Second
-	// retryInterval is how often an entity that is recovering, or whose task failed, is asked again.
+	// retryInterval is the pause before a request to an entity is repeated while the entity recovers or its task fails.
 	retryInterval = 100 * time.Millisecond
 )
 
-// base is what both typed clients share.
+// base holds the common parts of the typed clients.
 type base struct {
 	temporal  Temporal
 	hub       workflows.Hub
 	taskQueue string
 	now       func() time.Time
-	// offset is the workflows' clock minus ours, in nanoseconds, as last seen.
+	// offset holds the last known difference between the workflows' clock and ours, in nanoseconds.
 	offset atomic.Int64
 }
 
@@ -72,8 +72,8 @@ func newBase(t Temporal, hub workflows.Hub, taskQueue string) base {
 // errTaskFails is a fleet.ErrUnavailable.
 var errTaskFails = fmt.Errorf("its workflow task fails (%w)", fleet.ErrUnavailable)
 
-// fromTemporal translates what Temporal says into what the domain says. A deadline that
-// passed, or a server that did not answer, means that the outcome is unknown, never that it failed.
+// fromTemporal translates an error of Temporal into an error of the domain. A deadline that passed, or a server that
+// did not answer, means that the outcome is unknown, never that the operation failed.
 func (b *base) fromTemporal(workflowID string, err error) error {
 	if err == nil {
 		return nil
@@ -106,8 +106,8 @@ func (b *base) fromTemporal(workflowID string, err error) error {
 	}
 }
 
-// noNamespace is the error of a namespace that was deleted. It is a fleet.ErrTemporal, because no entity can be read,
-// and a fleet.ErrUnavailable, because nothing was changed.
+// noNamespace is the error of a deleted namespace. It is a fleet.ErrTemporal, because no entity can be read, and a
+// fleet.ErrUnavailable, because nothing was changed.
 type noNamespace struct {
 	missing *serviceerror.NamespaceNotFound
 }
@@ -133,9 +133,9 @@ func deletedNamespace(err error) error {
 	return nil
 }
 
-// read decodes an entity's snapshot into out, and returns the memo that it was in. Needs no worker. All its errors are
-// fleet.ErrUnavailable; an entity that does not run is fleet.ErrNotRunning too, one without a snapshot a refusal,
-// fleet.RefusedNotInitialised.
+// read decodes an entity's snapshot into out, and returns the memo that contains it. Needs no worker. All its errors
+// are fleet.ErrUnavailable. An entity that does not run is fleet.ErrNotRunning too. A missing snapshot is also a
+// refusal, fleet.RefusedNotInitialised.
 func (b *base) read(ctx context.Context, workflowID string, out any) (map[string]*common.Payload, error) {
 	memo, err := b.memo(ctx, workflowID)
 	if err != nil {
@@ -149,14 +149,14 @@ func (b *base) read(ctx context.Context, workflowID string, out any) (map[string
 	return memo, decodeOf(workflowID, payload, out)
 }
 
-// whole is the context of a call that may take all the time there is, and ends as the one in it does. The SDK gives a
-// call half of the time until a deadline that it is told of, and makes it once.
+// whole hides the deadline of the context in it, and ends when that context ends. The SDK gives a call only half of the
+// time until a visible deadline, and makes it once; with whole a call may use the whole time.
 type whole struct{ context.Context }
 
-// Deadline tells of none.
+// Deadline reports that the context has no deadline.
 func (whole) Deadline() (deadline time.Time, ok bool) { return time.Time{}, false }
 
-// memo reads the memo of an entity that runs, with the errors of read.
+// memo reads the memo of a running entity, with the errors of read.
 func (b *base) memo(ctx context.Context, workflowID string) (map[string]*common.Payload, error) {
 	d, err := b.temporal.DescribeWorkflow(whole{ctx}, workflowID, "")
 	var notFound *serviceerror.NotFound
@@ -182,12 +182,12 @@ func decodeOf(workflowID string, payload *common.Payload, out any) error {
 	return nil
 }
 
-// signal tells a workflow that runs.
+// signal sends a signal to a running workflow.
 func (b *base) signal(ctx context.Context, id, name string, arg any) error {
 	return b.fromTemporal(id, b.temporal.SignalWorkflow(whole{ctx}, id, "", name, arg))
 }
 
-// signalProvider tells a provider, whose entity it starts when that does not run.
+// signalProvider sends a signal to a provider's entity, and starts the entity if it does not run.
 func (b *base) signalProvider(ctx context.Context, provider, name string, arg any) error {
 	id := b.provider(provider)
 	_, err := b.temporal.SignalWithStartWorkflow(whole{ctx}, id, name, arg, *b.entity(id, "provider "+provider),
@@ -198,7 +198,7 @@ func (b *base) signalProvider(ctx context.Context, provider, name string, arg an
 func (b *base) group(name string) (id string)    { return b.hub.ID(workflows.NodeGroupID(name)) }
 func (b *base) provider(name string) (id string) { return b.hub.ID(workflows.ProviderID(name)) }
 
-// entity are the options to start an entity that does not run.
+// entity returns the options to start an entity that does not run.
 func (b *base) entity(id, summary string) *client.StartWorkflowOptions {
 	return &client.StartWorkflowOptions{
 		ID: id, TaskQueue: b.taskQueue, WorkflowTaskTimeout: workflows.WorkflowTaskTimeout, StaticSummary: summary,

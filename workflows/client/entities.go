@@ -16,34 +16,35 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows"
 )
 
-// Entities reads what the entities of a hub publish. Needs no worker. Use one per process: it remembers for a moment.
+// Entities reads the published state of a hub's entities. Needs no worker. Use one per process, because it caches for a
+// moment.
 type Entities struct {
 	base
 	mu     sync.Mutex
 	recent map[string]*recent
 }
 
-// recent is a provider as it was read a moment ago; many who ask at once share one read.
+// recent caches a provider's snapshot for a moment, so that concurrent callers share one read.
 type recent struct {
 	read  sync.Mutex
 	at    time.Time
 	state fleet.ProviderSnapshot
 	err   error
-	// last is the last answer, and lastAt when it was asked for; Entities.mu guards both.
+	// last holds the last snapshot, and lastAt the start of its read. Entities.mu guards both.
 	last   fleet.ProviderSnapshot
 	lastAt time.Time
 }
 
-// recentFor is how old what Provider returns may be.
+// recentFor bounds the age of a snapshot that Provider returns.
 const recentFor = 500 * time.Millisecond
 
-// NewEntities makes the Entities of a hub; the task queue is named as Hub.TaskQueue has it.
+// NewEntities returns the Entities of a hub. taskQueue is the name for Hub.TaskQueue.
 func NewEntities(t Temporal, hub workflows.Hub, taskQueue string) *Entities {
 	return &Entities{base: newBase(t, hub, taskQueue), recent: map[string]*recent{}}
 }
 
-// Provider returns a provider as it published last, at most a moment old. Errors: fleet.ErrUnavailable, with
-// fleet.ErrNotRunning when it does not run.
+// Provider returns a provider's last published snapshot, which may be half a second old. Errors: fleet.ErrUnavailable,
+// with fleet.ErrNotRunning when it does not run.
 func (e *Entities) Provider(ctx context.Context, id string) (fleet.ProviderSnapshot, error) {
 	r := e.of(id)
 	r.read.Lock()
@@ -58,7 +59,7 @@ func (e *Entities) Provider(ctx context.Context, id string) (fleet.ProviderSnaps
 	return state, err
 }
 
-// of is what is known of a provider.
+// of returns the cache of a provider, and creates it if needed.
 func (e *Entities) of(id string) *recent {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -70,7 +71,7 @@ func (e *Entities) of(id string) *recent {
 	return r
 }
 
-// remember keeps the last answer of a provider.
+// remember caches the last snapshot of a provider.
 func (e *Entities) remember(id string, s fleet.ProviderSnapshot, asked time.Time) {
 	r := e.of(id)
 	e.mu.Lock()
@@ -78,8 +79,8 @@ func (e *Entities) remember(id string, s fleet.ProviderSnapshot, asked time.Time
 	r.last, r.lastAt = s, asked
 }
 
-// Remembered returns a provider as this process last read it, and how long ago that was: more than a year when this
-// process never read it. Remembered asks nobody.
+// Remembered returns the snapshot that this process last read of a provider, and its age, which is more than a year
+// when this process never read one. Remembered makes no request.
 func (e *Entities) Remembered(id string) (s fleet.ProviderSnapshot, age time.Duration) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -90,7 +91,7 @@ func (e *Entities) Remembered(id string) (s fleet.ProviderSnapshot, age time.Dur
 	return r.last, e.now().Sub(r.lastAt)
 }
 
-// Status is Provider, read anew.
+// Status returns a provider's snapshot as Provider does, without the cache.
 func (e *Entities) Status(ctx context.Context, provider string) (s fleet.ProviderSnapshot, err error) {
 	began := e.now()
 	_, err = e.read(ctx, e.provider(provider), &s)
@@ -100,8 +101,8 @@ func (e *Entities) Status(ctx context.Context, provider string) (s fleet.Provide
 	return s, err
 }
 
-// Before is what the provider's last life has published, which was terminated, reset or came to its end; zero when
-// Temporal lists none, any more. Needs no worker. Error: fleet.ErrUnavailable.
+// Before returns the last snapshot of the provider's previous workflow, which was terminated, reset or closed. It is
+// zero when Temporal lists no such workflow any more. Needs no worker. Error: fleet.ErrUnavailable.
 func (e *Entities) Before(ctx context.Context, provider string) (s fleet.ProviderSnapshot, err error) {
 	id := e.provider(provider)
 	page, err := e.temporal.ListWorkflow(ctx, &workflowservice.ListWorkflowExecutionsRequest{
@@ -124,39 +125,39 @@ func (e *Entities) Before(ctx context.Context, provider string) (s fleet.Provide
 	return s, decodeOf("an earlier run of "+id, newest.GetMemo().GetFields()[workflows.MemoSnapshot], &s)
 }
 
-// beforePage is how many of a provider's earlier runs are looked at, the newest first. Their memos come too.
+// beforePage bounds the earlier runs of a provider that are read, the newest first. The answer contains their memos.
 const beforePage = 10
 
-// Group returns a node group as it published last. Errors: fleet.ErrUnavailable, with fleet.ErrNotRunning when it does
-// not run, with a fleet.RefusedNotInitialised before it has recovered.
+// Group returns a node group's last published snapshot. Errors: fleet.ErrUnavailable, with fleet.ErrNotRunning when it
+// does not run, and with a fleet.RefusedNotInitialised before it has recovered.
 func (e *Entities) Group(ctx context.Context, name string) (s fleet.Snapshot, err error) {
 	_, err = e.read(ctx, e.group(name), &s)
 	return s, err
 }
 
-// GroupNames lists the node groups that run, sorted, and ProviderNames the providers. Temporal's index lags behind, and
-// may lack some for ever: they add names, and nothing is absent because they do not list it.
+// GroupNames lists the running node groups, sorted; ProviderNames lists the providers. Temporal's index lags behind and
+// may permanently lack some. Use the lists only to add names, never to conclude that an entity is absent.
 func (e *Entities) GroupNames(ctx context.Context) ([]string, error) {
 	return e.running(ctx, workflows.TypeNodeGroup, e.group(""))
 }
 
-// ProviderNames is GroupNames for providers.
+// ProviderNames lists the running providers, as GroupNames lists groups.
 func (e *Entities) ProviderNames(ctx context.Context) ([]string, error) {
 	return e.running(ctx, workflows.TypeProvider, e.provider(""))
 }
 
-// Groups returns every group that Temporal's index lists, and those named, each as it published last, in the order of
-// their names; those that do not run, or have published nothing, are left out. It is for people.
+// Groups returns the last published snapshots of all groups in Temporal's index and of the groups in more, sorted by
+// name. It leaves out groups that do not run or have published nothing. It is meant for displays.
 func (e *Entities) Groups(ctx context.Context, more ...string) ([]fleet.Snapshot, error) {
 	return readAll(ctx, e.GroupNames, more, e.Group)
 }
 
-// Providers is Groups for providers.
+// Providers returns the snapshots of providers, as Groups does for groups.
 func (e *Entities) Providers(ctx context.Context, more ...string) ([]fleet.ProviderSnapshot, error) {
 	return readAll(ctx, e.ProviderNames, more, e.Status)
 }
 
-// readAtOnce is how many entities are read at once.
+// readAtOnce bounds the concurrent reads of entities.
 const readAtOnce = 32
 
 func readAll[T any](ctx context.Context, list func(context.Context) ([]string, error), more []string,
@@ -182,9 +183,9 @@ func readAll[T any](ctx context.Context, list func(context.Context) ([]string, e
 	return out, nil
 }
 
-// Cordon has nothing new made on a provider, or again; it starts the entity of one that does not run, to remember it.
-// It returns what the provider has published since, once that says so: until then, or until ctx ends, it waits.
-// Idempotent. Needs a worker. Errors: fleet.ErrUnavailable, fleet.ErrOutcomeUnknown.
+// Cordon cordons or uncordons a provider. To record a cordon it starts the entity of a provider that does not run. It
+// waits until the provider has published the change, or until ctx ends, and returns the snapshot. Idempotent. Needs a
+// worker. Errors: fleet.ErrUnavailable, fleet.ErrOutcomeUnknown.
 func (e *Entities) Cordon(ctx context.Context, provider string, on bool) (s fleet.ProviderSnapshot, err error) {
 	if on {
 		err = e.signalProvider(ctx, provider, workflows.SignalCordon, on)

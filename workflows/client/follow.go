@@ -12,12 +12,12 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows"
 )
 
-// ErrClosed means that a group that was followed has closed.
+// ErrClosed means that the followed group has closed.
 var ErrClosed = errors.New("closed")
 
-// Follow calls each with every snapshot the group published after the given position, in order and without gaps, and
-// then with each new one as it is published, until each or the context ends it. It reads the history, so nothing is
-// missed between two looks, and follows the group across continue-as-new. Needs no worker.
+// Follow calls each with every snapshot that the group published after the given position, in order and without gaps,
+// and then with each new one as it is published, until each returns an error or the context ends. It reads the history,
+// so it misses nothing, and follows the group across continue-as-new. Needs no worker.
 func (g *Groups) Follow(ctx context.Context, group string, after fleet.Position,
 	each func(fleet.Snapshot) error) (err error) {
 	for run := ""; err == nil; {

@@ -16,16 +16,16 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows"
 )
 
-// Groups is the node groups. Every method blocks until the group has answered or the context ends. A *fleet.Refusal and
-// fleet.ErrUnavailable changed nothing; fleet.ErrOutcomeUnknown may have.
+// Groups sends operations to the node groups. Every method blocks until the group has answered or the context ends.
+// After a *fleet.Refusal or fleet.ErrUnavailable nothing was changed; after fleet.ErrOutcomeUnknown it may have been.
 type Groups struct{ base }
 
-// NewGroups makes the Groups of a hub; the task queue is named as Hub.TaskQueue has it.
+// NewGroups returns the Groups of a hub. taskQueue is the name for Hub.TaskQueue.
 func NewGroups(t Temporal, hub workflows.Hub, taskQueue string) *Groups {
 	return &Groups{newBase(t, hub, taskQueue)}
 }
 
-// Configure puts a spec in force, with what there is to say of it, and starts the group when it does not run.
+// Configure puts a spec and the server's notice about it into force, and starts the group when it does not run.
 // Idempotent.
 func (g *Groups) Configure(ctx context.Context, spec fleet.GroupSpec, notice fleet.GroupNotice,
 	seen fleet.Position) (fleet.Position, error) {
@@ -33,26 +33,26 @@ func (g *Groups) Configure(ctx context.Context, spec fleet.GroupSpec, notice fle
 	return g.do(ctx, spec.ID, fleet.Configure, r, g.entity(g.group(spec.ID), "node group "+spec.ID))
 }
 
-// Grow books delta instances, each of which may cost priceCap in an hour; 0 is no bound. Each call is one operation:
-// two calls add twice.
+// Grow books delta instances, each with an hourly price of at most priceCap; 0 means no bound. Each call is one
+// operation: two calls add twice.
 func (g *Groups) Grow(ctx context.Context, group string, delta int, priceCap float64,
 	seen fleet.Position) (fleet.Position, error) {
 	return g.do(ctx, group, fleet.Grow, fleet.Request{Delta: delta, PriceCap: priceCap, Seen: seen}, nil)
 }
 
-// Shrink takes back up to delta instances that are still to come.
+// Shrink releases up to delta instances that have no node yet.
 func (g *Groups) Shrink(ctx context.Context, group string, delta int, seen fleet.Position) (fleet.Position, error) {
 	return g.do(ctx, group, fleet.Shrink, fleet.Request{Delta: delta, Seen: seen}, nil)
 }
 
-// Release asks instances back by name. Idempotent per instance.
+// Release releases instances by name. Idempotent per instance.
 func (g *Groups) Release(ctx context.Context, group string, names []string,
 	seen fleet.Position) (fleet.Position, error) {
 	at, _, err := g.ReleaseEach(ctx, group, []fleet.Call{g.NewCall(ctx, names)}, seen)
-	return at, err // of a single call the error has the refusal
+	return at, err // for a single call the error has the refusal
 }
 
-// NewCall is a release as one operation, whose caller gives up when the context ends.
+// NewCall returns a release as one operation, whose caller stops waiting when the context ends.
 func (g *Groups) NewCall(ctx context.Context, names []string) fleet.Call {
 	return fleet.Call{Operation: g.newOperation(ctx), Names: names, Trace: traceOf(ctx)}
 }
@@ -90,12 +90,12 @@ func ofCalls(calls []fleet.Call, seen fleet.Position) fleet.Request {
 	return fleet.Request{Seen: seen, Operation: one.Operation, Names: one.Names, Trace: one.Trace}
 }
 
-// Pause has a group start nothing new, or start again. Idempotent.
+// Pause pauses a group, which then starts nothing new, or resumes it. Idempotent.
 func (g *Groups) Pause(ctx context.Context, group string, paused bool) (fleet.Position, error) {
 	return g.do(ctx, group, fleet.Pause, fleet.Request{Paused: paused}, nil)
 }
 
-// Snapshot reads the group's state as last published. Needs no worker, changes nothing.
+// Snapshot reads the group's last published snapshot. Needs no worker, changes nothing.
 func (g *Groups) Snapshot(ctx context.Context, group string) (fleet.Snapshot, error) {
 	var s fleet.Snapshot
 	if _, err := g.read(ctx, g.group(group), &s); err != nil {
@@ -104,8 +104,8 @@ func (g *Groups) Snapshot(ctx context.Context, group string) (fleet.Snapshot, er
 	return s, nil
 }
 
-// Costs reads the group's state as Snapshot does, and the costs of its days that are over, oldest first. The days need
-// a worker; without one the error is fleet.ErrUnavailable, and the state is returned all the same.
+// Costs reads the group's snapshot and the costs of its past days, oldest first. The days need a worker. Without a
+// worker the error is fleet.ErrUnavailable, and the snapshot is returned nevertheless.
 func (g *Groups) Costs(ctx context.Context, group string) (s fleet.Snapshot, days []money.CostDay, err error) {
 	if s, err = g.Snapshot(ctx, group); err != nil {
 		return s, nil, err
@@ -122,13 +122,13 @@ func (g *Groups) Costs(ctx context.Context, group string) (s fleet.Snapshot, day
 	return s, days, nil
 }
 
-// Running lists the groups of this hub that run, sorted. What started or ended a moment ago may be missed: Temporal
-// lists from an index that lags behind. Needs no worker. Error: fleet.ErrUnavailable.
+// Running lists the running groups of this hub, sorted. It may miss a group that started or ended a moment ago, because
+// Temporal's index lags behind. Needs no worker. Error: fleet.ErrUnavailable.
 func (g *Groups) Running(ctx context.Context) ([]string, error) {
 	return g.running(ctx, workflows.TypeNodeGroup, g.group(""))
 }
 
-// Close ends a group's entity, which leaves all nodes alone; Configure starts it anew. Idempotent. Error:
+// Close ends a group's entity and leaves all nodes unchanged; Configure starts it again. Idempotent. Error:
 // fleet.ErrUnavailable.
 func (g *Groups) Close(ctx context.Context, group string) error {
 	id := g.group(group)
@@ -140,8 +140,8 @@ func (g *Groups) Close(ctx context.Context, group string) error {
 	return nil
 }
 
-// Unknown makes of the error of a group that does not run one that says which do; other errors stay. It asks Temporal's
-// index, which lags seconds behind.
+// Unknown replaces the error of a group that does not run with an error that lists the running groups. It returns other
+// errors unchanged. It reads Temporal's index, which lags seconds behind.
 func (g *Groups) Unknown(ctx context.Context, group string, err error) error {
 	if !errors.Is(err, fleet.ErrNotRunning) {
 		return err
@@ -159,7 +159,7 @@ func (g *Groups) Unknown(ctx context.Context, group string, err error) error {
 		strings.Join(running, ", "))
 }
 
-// named is how many groups an error names.
+// named bounds the groups that an error lists.
 const named = 20
 
 // Choices reads the group's last decisions, oldest first, as Snapshot does.
@@ -172,8 +172,8 @@ func (g *Groups) Choices(ctx context.Context, group string) (choices []fleet.Cho
 	return choices, err
 }
 
-// do sends one operation. A refusal because the caller gave up, while the caller is still there, means that the clocks
-// disagree: the refusal told the workflows' time, so it is sent once more, as the same operation.
+// do sends one operation. If the group refuses it as expired while the caller still waits, the clocks disagree. The
+// refusal contains the workflows' time, so do sends the same operation once more with a corrected GiveUpAt.
 func (g *Groups) do(ctx context.Context, group string, verb fleet.Verb, r fleet.Request,
 	start *client.StartWorkflowOptions) (fleet.Position, error) {
 	r.Operation, r.Trace = g.newOperation(ctx), traceOf(ctx)
@@ -188,7 +188,7 @@ func (g *Groups) do(ctx context.Context, group string, verb fleet.Verb, r fleet.
 	return receipt.Position, nil
 }
 
-// send sends an operation once, and learns the workflows' time from its receipt.
+// send sends an operation once, and stores the workflows' time from its receipt.
 func (g *Groups) send(ctx context.Context, group string, verb fleet.Verb, r fleet.Request,
 	start *client.StartWorkflowOptions) (receipt fleet.Receipt, err error) {
 	err = g.update(ctx, group, verb, r, &receipt, start)
@@ -199,8 +199,8 @@ func (g *Groups) send(ctx context.Context, group string, verb fleet.Verb, r flee
 	return receipt, nil
 }
 
-// update sends one update. While the group recovers, or its workflow task fails, it is asked again until the context
-// ends: neither changed anything, and Temporal tries the task again by itself.
+// update sends one update. While the group recovers, or its workflow task fails, it repeats the update until the
+// context ends: nothing was changed then, and Temporal retries the task.
 func (g *Groups) update(ctx context.Context, group string, verb fleet.Verb, r fleet.Request, out *fleet.Receipt,
 	start *client.StartWorkflowOptions) error {
 	id := g.group(group)

@@ -16,8 +16,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows"
 )
 
-// DriverHistories are those of an instance's drivers of one kind, oldest first: of each run that Temporal still has.
-// None is no error. Needs no worker. Error: fleet.ErrUnavailable.
+// DriverHistories returns the histories of an instance's drivers of one kind, oldest first, for each run that Temporal
+// still has. An empty result is not an error. Needs no worker. Error: fleet.ErrUnavailable.
 func (g *Groups) DriverHistories(ctx context.Context, kind fleet.DriverKind,
 	instance string) (runs [][]*history.HistoryEvent, err error) {
 	id := g.hub.ID(workflows.DriverID(kind, instance))
@@ -33,7 +33,7 @@ func (g *Groups) DriverHistories(ctx context.Context, kind fleet.DriverKind,
 		ids = append(ids, e.GetExecution().GetRunId())
 	}
 	if len(ids) == 0 {
-		ids = []string{""} // the list lags behind: the newest run, if any
+		ids = []string{""} // the list lags behind: read the newest run, if any
 	}
 	for _, run := range ids {
 		events, err := eventsOf(g.temporal.GetWorkflowHistory(ctx, id, run, false,
@@ -48,7 +48,7 @@ func (g *Groups) DriverHistories(ctx context.Context, kind fleet.DriverKind,
 	return runs, nil
 }
 
-// eventsOf is a whole history; nothing when Temporal has it no more.
+// eventsOf returns a whole history, or nil when Temporal no longer has it.
 func eventsOf(iterator client.HistoryEventIterator) (events []*history.HistoryEvent, err error) {
 	for iterator.HasNext() {
 		e, err := iterator.Next()

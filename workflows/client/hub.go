@@ -14,21 +14,21 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows"
 )
 
-// ErrOtherCluster says that the hub belongs to another cluster.
+// ErrOtherCluster means that the hub belongs to another cluster.
 var ErrOtherCluster = errors.New("choose another hub, or adopt this one with: liqo-autoscaler temporal adopt-hub")
 
 // Hub reads and claims the hub of this installation.
 type Hub struct{ base }
 
-// NewHub makes the Hub; the task queue is named as Hub.TaskQueue has it.
+// NewHub returns the Hub. taskQueue is the name for Hub.TaskQueue.
 func NewHub(t Temporal, hub workflows.Hub, taskQueue string) *Hub {
 	return &Hub{newBase(t, hub, taskQueue)}
 }
 
 func (h *Hub) id() string { return h.hub.ID(workflows.HubID) }
 
-// State reads what the hub publishes. Needs no worker. Errors: fleet.ErrUnavailable, with fleet.ErrNotRunning when
-// nobody has claimed the hub.
+// State reads the published state of the hub. Needs no worker. Errors: fleet.ErrUnavailable, with fleet.ErrNotRunning
+// while the hub is unclaimed.
 func (h *Hub) State(ctx context.Context) (s workflows.HubState, err error) {
 	memo, err := h.memo(ctx, h.id())
 	if err != nil {
@@ -116,7 +116,7 @@ func (h *Hub) start(ctx context.Context, cluster string, ended money.Ended,
 	return h.fromTemporal(h.id(), err)
 }
 
-// belongs is why a process of this cluster must not work for the hub; nil when it may.
+// belongs returns the reason for which a process of this cluster must not work for the hub; nil when it may.
 func (h *Hub) belongs(s workflows.HubState, cluster string) error {
 	if s.Cluster == cluster {
 		return nil
@@ -125,8 +125,8 @@ func (h *Hub) belongs(s workflows.HubState, cluster string) error {
 		ErrOtherCluster)
 }
 
-// Check reports whether a process of this cluster may work for the hub: also when nobody has claimed it. Needs no
-// worker. Errors: ErrOtherCluster, fleet.ErrUnavailable.
+// Check reports whether a process of this cluster may work for the hub, which may also be unclaimed. Needs no worker.
+// Errors: ErrOtherCluster, fleet.ErrUnavailable.
 func (h *Hub) Check(ctx context.Context, cluster string) error {
 	s, err := h.State(ctx)
 	switch {
@@ -138,10 +138,10 @@ func (h *Hub) Check(ctx context.Context, cluster string) error {
 	return h.belongs(s, cluster)
 }
 
-// Adopt gives the hub to a cluster, whoever had it: for a cluster that has been rebuilt. The processes of the former
-// cluster must not run any longer; those that still do cannot claim the hub in between, because Temporal replaces the
-// claim in one step. Idempotent. Needs no worker. Errors: fleet.ErrUnavailable,
-// ErrOtherCluster when another cluster adopts the hub at the same time.
+// Adopt transfers the hub to a cluster from any previous one, for a cluster that has been rebuilt. The processes of the
+// former cluster must have stopped. A process that still runs cannot claim the hub in between, because Temporal
+// replaces the claim in one step. Idempotent. Needs no worker. Errors: fleet.ErrUnavailable, and ErrOtherCluster when
+// another cluster adopts the hub at the same time.
 func (h *Hub) Adopt(ctx context.Context, cluster string) error {
 	s, err := h.State(ctx)
 	if err == nil && s.Cluster == cluster {
@@ -161,7 +161,7 @@ func (h *Hub) Adopt(ctx context.Context, cluster string) error {
 	return err
 }
 
-// PauseObserver stops the observer, or lets it go on, and waits until the hub publishes that, or until ctx ends.
+// PauseObserver stops the observer, or resumes it, and waits until the hub has published the change, or until ctx ends.
 // Idempotent. Needs a worker. Errors: fleet.ErrUnavailable, fleet.ErrOutcomeUnknown.
 func (h *Hub) PauseObserver(ctx context.Context, on bool) error {
 	if err := h.signal(ctx, h.id(), workflows.SignalPauseObserver, on); err != nil {

@@ -11,10 +11,11 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// listPage is how many workflows are asked for at once. Their memos come too, of up to some 200 KB each.
+// listPage is the number of workflows per request. The answer contains their memos, of up to about 200 KB each.
 const listPage = 100
 
-// running lists the running entities of a type, by what follows the prefix in their ids. Others are another hub's.
+// running lists the running entities of a type by the part of their ids after prefix. Ids without the prefix belong to
+// another hub.
 func (b *base) running(ctx context.Context, workflowType, prefix string) (out []string, err error) {
 	request := &workflowservice.ListWorkflowExecutionsRequest{
 		PageSize: listPage,

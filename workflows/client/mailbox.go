@@ -7,33 +7,34 @@ import (
 	"time"
 )
 
-// mailbox shares signals: per target at most one of this process is in flight, the next one follows after a pause, and
-// what arrives meanwhile goes with it. A burst of a thousand views costs its group a few hundred signals instead of a
-// thousand; Temporal starves a workflow that gets more than some fifty a second, and fails its task at a hundred while
-// one runs.
+// mailbox combines signals. For each target at most one signal of this process is in flight. The next one follows after
+// a pause and contains everything that arrived during this time. A burst of a thousand views costs its group a few
+// hundred signals instead of a thousand. Temporal starves a workflow that gets more than about fifty signals a second,
+// and fails its task when a hundred arrive during it.
 type mailbox[T any] struct {
 	send  func(ctx context.Context, target string, rows []T) error
 	pause time.Duration
 	mu    sync.Mutex
-	// waiting are the letters for the next signals, by target; a target has an entry while something is sent to it.
+	// waiting maps targets to the letters for their next signals. A target has an entry while a signal is being sent to
+	// it.
 	waiting map[string][]letter[T]
 }
 
-// letter is what one caller sends; its rows travel together.
+// letter holds the rows of one caller, which are sent in one signal.
 type letter[T any] struct {
 	rows []T
 	size int // in bytes, about
 	done chan error
 }
 
-// Bounds of one signal: Temporal refuses one of 2 MiB, again and again, and warns of one of 256 KiB. A letter that is
-// larger travels alone.
+// These constants bound one signal. Temporal refuses each signal of 2 MiB and warns about 256 KiB. A larger letter is
+// sent alone.
 const (
 	mailRows    = 100
 	mailBytes   = 256 << 10
 	mailTimeout = 10 * time.Second
-	// mailPause is the least time between two signals of one kind to a group: at most 20 a second reach it from a process.
-	// Providers have fewer, and a driver waits for what it asks them.
+	// mailPause is the minimum time between two signals of one kind to a group: at most 20 a second reach it from one
+	// process. Providers get fewer signals, and drivers wait for the answers, so their signals have no pause.
 	mailPause = 50 * time.Millisecond
 )
 
@@ -41,9 +42,10 @@ func newMailbox[T any](pause time.Duration, send func(ctx context.Context, targe
 	return &mailbox[T]{send: send, pause: pause, waiting: map[string][]letter[T]{}}
 }
 
-// put delivers rows, and returns once they are durable, or the context ends: then they may be delivered all the same.
+// put delivers rows, and returns when they are durable or the context ends. After the end of the context they may still
+// be delivered.
 func (m *mailbox[T]) put(ctx context.Context, target string, rows ...T) error {
-	text, err := json.Marshal(rows) // for its size; sent as it is, as JSON in JSON, it would be checked, for as long
+	text, err := json.Marshal(rows) // only for its size: sending this text as JSON in JSON would take as long to check
 	if err != nil {
 		return err
 	}
@@ -63,7 +65,7 @@ func (m *mailbox[T]) put(ctx context.Context, target string, rows ...T) error {
 	}
 }
 
-// deliver sends what there is, until there is nothing more.
+// deliver sends the waiting letters until the queue is empty.
 func (m *mailbox[T]) deliver(target string) {
 	for {
 		letters, rows := m.take(target)

@@ -8,7 +8,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows"
 )
 
-// Messages delivers what activities and watchers tell the entities of a hub. Use one per process: see mailbox.
+// Messages delivers the messages of activities and watchers to the entities of a hub. Use one per process, see mailbox.
 type Messages struct {
 	base
 	views *mailbox[fleet.View]
@@ -16,7 +16,7 @@ type Messages struct {
 	holds *mailbox[fleet.HoldRequest]
 }
 
-// NewMessages makes the Messages of a hub; the task queue is named as Hub.TaskQueue has it.
+// NewMessages returns the Messages of a hub. taskQueue is the name for Hub.TaskQueue.
 func NewMessages(t Temporal, hub workflows.Hub, taskQueue string) *Messages {
 	m := &Messages{base: newBase(t, hub, taskQueue)}
 	m.views = newMailbox(mailPause, func(ctx context.Context, group string, rows []fleet.View) error {
@@ -31,14 +31,14 @@ func NewMessages(t Temporal, hub workflows.Hub, taskQueue string) *Messages {
 	return m
 }
 
-// View tells a group what one of its drivers sees. Errors: fleet.ErrNotRunning when nobody runs the group.
+// View sends the view of a driver to its group. Errors: fleet.ErrNotRunning when the group does not run.
 func (m *Messages) View(ctx context.Context, group string, v fleet.View) error {
 	return m.views.put(ctx, group, v)
 }
 
-// Fact tells a group what somebody who watches nodes saw. One that only confirms is not sent: the view of the scale-out
-// said so. What a watcher missed while it restarted, the observer reports. Errors:
-// fleet.ErrNotRunning when nobody runs the group.
+// Fact sends a node watcher's fact to a group. A fact that only confirms is not sent, because the scale-out's view has
+// reported it. The observer reports the facts that a watcher missed during a restart. Errors: fleet.ErrNotRunning when
+// the group does not run.
 func (m *Messages) Fact(ctx context.Context, group string, f fleet.Fact) error {
 	if f.Confirms {
 		return nil
@@ -46,7 +46,7 @@ func (m *Messages) Fact(ctx context.Context, group string, f fleet.Fact) error {
 	return m.facts.put(ctx, group, f)
 }
 
-// Holds asks a provider, whose entity it starts when that does not run.
+// Holds sends requests to a provider, and starts its entity if it does not run.
 func (m *Messages) Holds(ctx context.Context, provider string, requests ...fleet.HoldRequest) error {
 	if trace := traceOf(ctx); trace != "" {
 		requests = slices.Clone(requests)
@@ -59,17 +59,17 @@ func (m *Messages) Holds(ctx context.Context, provider string, requests ...fleet
 	return m.holds.put(ctx, provider, requests...)
 }
 
-// Report tells a provider how a run of its peering ended. Errors: fleet.ErrNotRunning.
+// Report sends the result of a run of a provider's peering to the provider. Errors: fleet.ErrNotRunning.
 func (m *Messages) Report(ctx context.Context, provider string, r fleet.PeeringReport) error {
 	return m.signal(ctx, m.provider(provider), workflows.SignalReport, r)
 }
 
-// GroupDiffers tells a group what a round of the observer found. Errors: fleet.ErrNotRunning.
+// GroupDiffers sends the findings of an observer's round to a group. Errors: fleet.ErrNotRunning.
 func (m *Messages) GroupDiffers(ctx context.Context, group string, d fleet.Differences) error {
 	return m.signal(ctx, m.group(group), workflows.SignalDifferences, d)
 }
 
-// ProviderDiffers is the same for a provider.
+// ProviderDiffers sends the findings of an observer's round to a provider. Errors: fleet.ErrNotRunning.
 func (m *Messages) ProviderDiffers(ctx context.Context, provider string, d fleet.Differences) error {
 	return m.signal(ctx, m.provider(provider), workflows.SignalDifferences, d)
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// newOperation mints the id of one genuine call and says until when it may run, in the workflows' clock.
+// newOperation returns a new id for one call and the time until which the call may run, in the workflows' clock.
 func (b *base) newOperation(ctx context.Context) fleet.Operation {
 	deadline, ok := ctx.Deadline()
 	if !ok {
@@ -19,7 +19,7 @@ func (b *base) newOperation(ctx context.Context) fleet.Operation {
 		GiveUpAt: deadline.Add(-fleet.GiveUpBefore).Add(time.Duration(b.offset.Load()))}
 }
 
-// seen keeps the workflows' clock.
+// seen stores the difference to the workflows' clock.
 func (b *base) seen(at time.Time) {
 	if !at.IsZero() {
 		b.offset.Store(int64(at.Sub(b.now())))

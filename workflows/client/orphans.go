@@ -10,18 +10,18 @@ import (
 	"go.temporal.io/api/workflow/v1"
 )
 
-// orphanedFor is how long a version is seen without a worker before what is pinned to it is given up. Temporal itself
-// remembers a poller for five minutes, but no longer when it was restarted.
+// orphanedFor is the time without a worker after which the workflows that are pinned to a version are given up.
+// Temporal keeps a poller listed for five minutes, but not across a restart.
 const orphanedFor = time.Minute
 
-// absent are the versions of workers that nobody polls for, each since when this process has seen so.
+// absent records the versions of workers without a poller, each with the time at which this process first found so.
 type absent struct {
 	mu    sync.Mutex
 	since map[[2]string]time.Time // by deployment and build
 }
 
-// orphaned reports whether a running workflow is pinned to a version that has had no worker for five minutes. Nobody
-// else will be given its tasks.
+// orphaned reports whether a running workflow is pinned to a version that has had no worker for about five minutes.
+// Temporal gives its tasks to no other version.
 func (s *Single) orphaned(ctx context.Context, w *workflow.WorkflowExecutionInfo) (bool, error) {
 	version := pinned(w.GetVersioningInfo())
 	if version == nil {
@@ -32,7 +32,7 @@ func (s *Single) orphaned(ctx context.Context, w *workflow.WorkflowExecutionInfo
 		return false, err
 	}
 	key := [2]string{version.GetDeploymentName(), version.GetBuildId()}
-	polled := len(queue.GetPollers()) == 0 // Temporal was restarted, and knows of nobody yet
+	polled := len(queue.GetPollers()) == 0 // Temporal was restarted, and has no list of pollers yet
 	for _, p := range queue.GetPollers() {
 		of := p.GetDeploymentOptions()
 		polled = polled || key == [2]string{of.GetDeploymentName(), of.GetBuildId()}
@@ -54,7 +54,7 @@ func (s *Single) orphaned(ctx context.Context, w *workflow.WorkflowExecutionInfo
 	return s.now().Sub(since) >= orphanedFor, nil
 }
 
-// pinned is the version that alone may continue a workflow; nil when any may. What an operator has set wins.
+// pinned returns the only version that may continue a workflow; nil when any version may. An operator's override wins.
 func pinned(v *workflow.WorkflowExecutionVersioningInfo) *deployment.WorkerDeploymentVersion {
 	if o := v.GetVersioningOverride(); o != nil {
 		return o.GetPinned().GetVersion()

@@ -15,7 +15,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows"
 )
 
-// Single starts, tells and looks at single workflows, by their whole ids.
+// Single starts, signals and describes single workflows, by their full ids.
 type Single struct {
 	base
 	attributes bool // whether Start sets search attributes
@@ -27,7 +27,7 @@ func NewSingle(t Temporal, hub workflows.Hub, taskQueue string, attributes bool)
 	return &Single{base: newBase(t, hub, taskQueue), attributes: attributes}
 }
 
-// Start starts a workflow; already says that one of its id runs, or has completed and is not to run again.
+// Start starts a workflow. already reports that a workflow with this id runs, or has completed and must not run again.
 func (s *Single) Start(ctx context.Context, w activities.Start) (already bool, err error) {
 	options := client.StartWorkflowOptions{
 		ID: w.ID, TaskQueue: w.Queue, WorkflowTaskTimeout: workflows.WorkflowTaskTimeout, StaticSummary: w.Summary,
@@ -63,18 +63,18 @@ func keywords(values map[string]string) temporal.SearchAttributes {
 	return temporal.NewSearchAttributes(updates...)
 }
 
-// Signal tells a workflow. Error: fleet.ErrNotRunning when it is closed.
+// Signal sends a signal to a workflow. Error: fleet.ErrNotRunning when it is closed.
 func (s *Single) Signal(ctx context.Context, to activities.Signal) error {
 	return s.signal(ctx, to.ID, to.Name, to.Payload())
 }
 
-// A driver whose task fails so often, for so long, cannot go on.
+// A driver cannot continue if its task has failed for this many attempts and for this time.
 const (
 	failingAttempts = 5
 	failingFor      = 10 * time.Minute
 )
 
-// Status describes a workflow; one that Temporal does not know is closed.
+// Status describes a workflow. A workflow that Temporal does not know counts as closed.
 func (s *Single) Status(ctx context.Context, id string) (activities.Status, error) {
 	d, err := s.temporal.DescribeWorkflowExecution(ctx, id, "")
 	if err = s.fromTemporal(id, err); errors.Is(err, fleet.ErrNotRunning) {
@@ -108,7 +108,7 @@ func (s *Single) Status(ctx context.Context, id string) (activities.Status, erro
 	}, nil
 }
 
-// instanceFailed reports whether a run has closed because its instance has failed, which is its last event.
+// instanceFailed reports whether a run has closed because its instance has failed, which its last event shows.
 func (s *Single) instanceFailed(ctx context.Context, id, run string) (bool, error) {
 	last := s.temporal.GetWorkflowHistory(ctx, id, run, false, enums.HISTORY_EVENT_FILTER_TYPE_CLOSE_EVENT)
 	for last.HasNext() {
@@ -124,12 +124,12 @@ func (s *Single) instanceFailed(ctx context.Context, id, run string) (bool, erro
 	return false, nil
 }
 
-// Cancel asks a workflow to end; one that does not run is fine.
+// Cancel requests the cancellation of a workflow. It returns nil if the workflow does not run.
 func (s *Single) Cancel(ctx context.Context, id string) error {
 	return s.unlessGone(s.fromTemporal(id, s.temporal.CancelWorkflow(ctx, id, "")))
 }
 
-// Terminate ends a workflow; one that does not run is fine.
+// Terminate ends a workflow. It returns nil if the workflow does not run.
 func (s *Single) Terminate(ctx context.Context, id, reason string) error {
 	return s.unlessGone(s.fromTemporal(id, s.temporal.TerminateWorkflow(ctx, id, "", reason)))
 }

@@ -13,10 +13,10 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows"
 )
 
-// NewTracing makes the interceptor of clients and their workers that gives one scale-out one trace. Temporal's headers
-// carry a span from a start to the activities of what was started. They cannot carry it through an entity, which does
-// the work of many callers in one task: there the fields Trace do, from an operation by way of the instance, and from a
-// hold, to the start (see Single.Start). Without the interceptor nothing of this is written.
+// NewTracing returns the interceptor of clients and their workers that collects one scale-out in one trace. Temporal's
+// headers carry a span from a start to the activities of the started workflow. They cannot carry it through an entity,
+// which does the work of many callers in one task. There the fields Trace carry it: from an operation through the
+// instance, and from a hold, to the start (see Single.Start). Without the interceptor these fields stay empty.
 func NewTracing(spans trace.TracerProvider) (interceptor.Interceptor, error) {
 	t, err := opentelemetry.NewTracer(opentelemetry.TracerOptions{
 		Tracer: spans.Tracer("go.temporal.io/sdk"), TextMapPropagator: propagation.TraceContext{}, DisableBaggage: true,
@@ -25,9 +25,9 @@ func NewTracing(spans trace.TracerProvider) (interceptor.Interceptor, error) {
 	return interceptor.NewTracingInterceptor(tracer{t}), err
 }
 
-// startSpan makes a span of an update, of a start, and of each run of an activity. It makes none within a workflow,
-// whose replay would make it again: what a workflow does is a child of its start. Where nothing is traced, a trace
-// begins only with the start of a workflow that ends.
+// startSpan starts a span for an update, for a start, and for each run of an activity. It starts none within a
+// workflow, because a replay would repeat it; the work of a workflow is a child of its start. Without a parent a trace
+// starts only with the start of a workflow that ends.
 func startSpan(parent context.Context, t trace.Tracer, name string, opts ...trace.SpanStartOption) trace.Span {
 	operation, of, _ := strings.Cut(name, ":")
 	traced := trace.SpanContextFromContext(parent).IsValid()
@@ -45,10 +45,10 @@ func startSpan(parent context.Context, t trace.Tracer, name string, opts ...trac
 	return span
 }
 
-// tracer names the trace in the log lines of what is traced alone.
+// tracer adds the trace to log lines only where a trace exists.
 type tracer struct{ interceptor.Tracer }
 
-// GetLogger implements interceptor.Tracer.
+// GetLogger returns the logger with the trace's ids, or l without a trace.
 func (t tracer) GetLogger(l log.Logger, of interceptor.TracerSpanRef) log.Logger {
 	if span, ok := of.(trace.Span); ok && span.SpanContext().IsValid() {
 		return t.Tracer.GetLogger(l, of)
@@ -58,14 +58,14 @@ func (t tracer) GetLogger(l log.Logger, of interceptor.TracerSpanRef) log.Logger
 
 const traceparent = "traceparent"
 
-// traceOf is the span that ctx is in, as a W3C traceparent; "" when it is in none.
+// traceOf returns the span of ctx as a W3C traceparent; "" without one.
 func traceOf(ctx context.Context) string {
 	carrier := propagation.MapCarrier{}
 	propagation.TraceContext{}.Inject(ctx, carrier)
 	return carrier[traceparent]
 }
 
-// inTrace is ctx in the span that traceOf has named; ctx itself when there is none.
+// inTrace returns ctx in the span that traceOf has returned; ctx itself for "".
 func inTrace(ctx context.Context, name string) context.Context {
 	return propagation.TraceContext{}.Extract(ctx, propagation.MapCarrier{traceparent: name})
 }

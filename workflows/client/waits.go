@@ -13,13 +13,13 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows"
 )
 
-// Waiting is the step that a workflow has under way: the activity's name, and the stage that it waits for by its last
-// heartbeat. All is empty when none is under way.
+// Waiting describes the step in progress of a workflow: the activity's name, and the stage that it waits for according
+// to its last heartbeat. It is empty when no step is in progress.
 type Waiting struct {
 	Step, Stage, Message string
 }
 
-// String is the stage with the message, "" when nobody has told one.
+// String returns the stage with the message, or "" when no heartbeat has reported one.
 func (w Waiting) String() string {
 	if w.Stage == "" || w.Message == "" {
 		return w.Stage
@@ -27,8 +27,8 @@ func (w Waiting) String() string {
 	return w.Stage + ": " + w.Message
 }
 
-// Waits reads what an instance in a step waits for: what its driver has under way, or the peering that it waits for.
-// Needs no worker. fleet.ErrUnavailable when nothing drives it.
+// Waits reads what blocks an instance in a step: the activity of its driver, or the peering that it waits for. Needs no
+// worker. It returns fleet.ErrUnavailable when no driver runs.
 func (g *Groups) Waits(ctx context.Context, i fleet.InstanceView) (w Waiting, err error) {
 	switch {
 	case i.Phase.Growing():
@@ -46,7 +46,8 @@ func (g *Groups) Waits(ctx context.Context, i fleet.InstanceView) (w Waiting, er
 	return w, err
 }
 
-// removal reads why the removal of the last peering with a provider waits; nothing when none is under way.
+// removal reads the reason for which the removal of a provider's last peering waits; nothing without a removal in
+// progress.
 func (b *base) removal(ctx context.Context, provider string) (Waiting, error) {
 	w, err := b.waits(ctx, workflows.UnpeeringID(provider))
 	if errors.Is(err, fleet.ErrNotRunning) {
@@ -58,8 +59,8 @@ func (b *base) removal(ctx context.Context, provider string) (Waiting, error) {
 	return w, err
 }
 
-// Removal reads why the removal of the last peering with a provider waits, as Waits does; nothing when none is under
-// way.
+// Removal reads the reason for which the removal of a provider's last peering waits, as Waits does; nothing without a
+// removal in progress.
 func (e *Entities) Removal(ctx context.Context, provider string) (Waiting, error) {
 	return e.removal(ctx, provider)
 }
