@@ -203,10 +203,10 @@ lines: ## count the lines of code, without tests, and in workflows and cmd the a
 	@go run ./internal/tools/lines
 
 .PHONY: update
-update: ## rewrite what is generated: golden files, deploy/ca/values.yaml, docs/machine.md, docs/failure-codes.md, docs/configuration.md, docs/metrics.md
+update: ## rewrite what is generated: golden files, deploy/ca/values.yaml, docs/machine.md, docs/failure-codes.md, docs/configuration.md, docs/metrics.md, docs/reference/cli.md
 	go test -count=1 ./internal/fleet ./grpcserver/config ./cmd/liqo-autoscaler/show -update
 	go test -count=1 ./internal/serve/parts -run TestDocumentedMetrics -update
-	go test -count=1 ./cmd/liqo-autoscaler -run TestSettingsOfCA -update
+	go test -count=1 ./cmd/liqo-autoscaler -run 'TestSettingsOfCA|TestDocumentedCommandLine' -update
 
 .PHONY: verify
 verify: ## fail if `make update` would change anything; runs it in a copy

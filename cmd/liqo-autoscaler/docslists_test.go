@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows"
 )
 
@@ -94,4 +95,20 @@ func TestDocumentedSuites(t *testing.T) {
 		}
 	}
 	require.Greater(t, found, 10)
+}
+
+// docs/reference/workflows.md has every signal, query and update, and no other message.
+func TestDocumentedMessages(t *testing.T) {
+	names := []string{workflows.SignalPauseObserver, workflows.SignalBills, workflows.QueryBills}
+	constant := regexp.MustCompile(`(?m)^\s(?:Signal|Query)\w+\s*= "([a-z-]+)"`)
+	for _, m := range constant.FindAllStringSubmatch(document(t, "workflows/names.go"), -1) {
+		names = append(names, m[1])
+	}
+	require.Greater(t, len(names), 10)
+	for _, verb := range fleet.Verbs {
+		names = append(names, string(verb))
+	}
+	named := firstColumn(t, "docs/reference/workflows.md", "| message | kind | to | from | meaning |")
+	slices.Sort(names)
+	assert.Equal(t, names, named)
 }

@@ -23,7 +23,7 @@ import (
 var docsCheck = flag.Bool("docs-check", false, "run the steps of the guides that are marked as run here (make docs-check)")
 
 // guides are the documents whose every step says whether it is run. TestGuides runs them in this order.
-var guides = []string{"README.md", "docs/install.md", "docs/quickstart-kind.md", "docs/pending-pods.md",
+var guides = []string{"README.md", "docs/start/try-it.md", "docs/install.md", "docs/quickstart-kind.md", "docs/pending-pods.md",
 	"docs/other-autoscalers.md",
 	"docs/production.md", "docs/upgrade.md", "docs/uninstall.md"}
 
@@ -41,7 +41,7 @@ var (
 	mark  = regexp.MustCompile(`(?:<!-- |\*)(ran here|output|rendered and validated|not run)(?:[:,] ([^*>]*?))?(?: -->|\*)`)
 )
 
-// steps are the blocks of a guide, other than those of language text. A mark holds for one block.
+// steps returns the blocks of a guide, without blocks of the languages text and mermaid. A mark holds for one block.
 func steps(text string) (found []step) {
 	var before, block []string
 	var inside *step
@@ -62,7 +62,7 @@ func steps(text string) (found []step) {
 			before = nil
 		default:
 			inside.text = strings.Join(block, "\n")
-			if inside.language != "text" {
+			if inside.language != "text" && inside.language != "mermaid" {
 				found = append(found, *inside)
 			}
 			inside = nil

@@ -1,0 +1,101 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/testkit/golden"
+)
+
+const cliIntro = `# Command line
+
+Generated from the commands by ` + "`make update`" + `. Each command also prints this text with ` + "`--help`" + `.
+`
+
+// docs/reference/cli.md has every command and flag of our programs.
+func TestDocumentedCommandLine(t *testing.T) {
+	var b strings.Builder
+	b.WriteString(cliIntro)
+	for _, name := range []string{"liqo-autoscaler", "liqo-autoscaler-agent", "externalgrpc-conformance"} {
+		writeCommand(&b, programs[name]())
+	}
+	golden.Check(t, "../../docs/reference/cli.md", b.String())
+}
+
+// writeCommand writes a section for the command, and one for each of its visible subcommands.
+func writeCommand(b *strings.Builder, cmd *cobra.Command) {
+	level := "##"
+	if cmd.HasParent() {
+		level = "###"
+	}
+	fmt.Fprintf(b, "\n%s %s\n\n%s\n", level, cmd.CommandPath(), asText(cmp.Or(cmd.Long, cmd.Short)))
+	if cmd.Runnable() {
+		fmt.Fprintf(b, "\n```text\n%s\n```\n", usage(cmd))
+	}
+	if cmd.Example != "" {
+		fmt.Fprintf(b, "\nExamples:\n\n```text\n%s\n```\n", strings.Trim(cmd.Example, "\n"))
+	}
+	writeFlags(b, cmd)
+	subcommands := slices.Clone(cmd.Commands())
+	slices.SortFunc(subcommands, func(a, b *cobra.Command) int { return cmp.Compare(a.Name(), b.Name()) })
+	for _, sub := range subcommands {
+		if !sub.Hidden {
+			writeCommand(b, sub)
+		}
+	}
+}
+
+// writeFlags writes a table of the command's own flags, which those of the program's root follow in each command.
+func writeFlags(b *strings.Builder, cmd *cobra.Command) {
+	var rows []string
+	cmd.LocalFlags().VisitAll(func(f *pflag.Flag) {
+		if f.Hidden || f.Name == "help" || f.Name == "version" || cmd.InheritedFlags().Lookup(f.Name) != nil {
+			return
+		}
+		kind, usage := pflag.UnquoteUsage(f)
+		name := "--" + f.Name
+		if f.Shorthand != "" {
+			name = "-" + f.Shorthand + ", " + name
+		}
+		standard := ""
+		if !slices.Contains([]string{"", "[]", "false", "0", "0s"}, f.DefValue) {
+			standard = "`" + f.DefValue + "`"
+		}
+		rows = append(rows, fmt.Sprintf("| `%s` | %s | %s |\n", strings.TrimSpace(name+" "+kind), standard,
+			inCell(usage)))
+	})
+	if len(rows) == 0 {
+		return
+	}
+	b.WriteString("\n| flag | default | meaning |\n|---|---|---|\n")
+	for _, row := range rows {
+		b.WriteString(row)
+	}
+}
+
+// inCell returns the text as the cell of a table.
+func inCell(text string) string {
+	return strings.NewReplacer("|", `\|`, "<", "&lt;", "\n", " ").Replace(text)
+}
+
+// asText returns the text of a command so that Markdown shows it as it is: words in angle brackets are no HTML.
+func asText(text string) string {
+	return strings.ReplaceAll(strings.TrimSpace(text), "<", "&lt;")
+}
+
+// usage returns the command's line with its arguments and its required flags.
+func usage(cmd *cobra.Command) string {
+	line := strings.TrimSuffix(cmd.UseLine(), " [flags]")
+	cmd.LocalFlags().VisitAll(func(f *pflag.Flag) {
+		if _, required := f.Annotations[cobra.BashCompOneRequiredFlag]; required {
+			line += " --" + f.Name + " VALUE"
+		}
+	})
+	return line
+}
