@@ -9,7 +9,8 @@ import (
 	historypb "go.temporal.io/api/history/v1"
 )
 
-// What is billed: a schedule's start three times, retries, and all markers of one workflow task once; a memo is not.
+// TestActions checks the billed actions: a schedule's start counts three times, each retry counts, and all markers of
+// one workflow task count once. A memo does not count.
 func TestActions(t *testing.T) {
 	started := func(by string) *historypb.HistoryEvent {
 		a := &historypb.WorkflowExecutionStartedEventAttributes{SearchAttributes: &commonpb.SearchAttributes{

@@ -25,11 +25,11 @@ var (
 	limit  = flag.Duration("limit", 15*time.Minute, "how long a burst may take")
 )
 
-// allShapes are the shapes of a full run. Ten providers have room for 1.3 times the burst; with "on" so many have room
-// for exactly the burst.
+// allShapes lists the shapes of a full run. Ten providers together have room for 1.3 times the burst; with "on" n
+// providers have room for exactly the burst.
 const allShapes = "1x150,15x10,1x1000,50x20,1x150on5"
 
-// probeCalls is how many calls of each kind a full run makes at least.
+// probeCalls is the minimum number of calls of each kind in a full run.
 const probeCalls = 200
 
 // shape is one burst.
@@ -37,7 +37,7 @@ type shape struct {
 	name                         string
 	groups, instances, providers int
 	room                         int  // nodes per provider
-	warm                         bool // its peerings stay
+	warm                         bool // its peerings already exist
 }
 
 func (s shape) total() int { return s.groups * s.instances }
@@ -78,7 +78,7 @@ func TestParseShape(t *testing.T) {
 	}
 }
 
-// TestBurst takes the times and counts the costs, and prints BENCH <name> <value> <unit> <ratio> <against>.
+// TestBurst measures the times and counts the costs, and prints BENCH <name> <value> <unit> <ratio> <against>.
 func TestBurst(t *testing.T) {
 	if !*burst {
 		t.Skip("a measurement: make bench SUITE=burst")
@@ -115,7 +115,7 @@ func TestBurst(t *testing.T) {
 	}
 }
 
-// measure runs the shape and its baseline in turns on one fresh server.
+// measure runs the shape and its baseline alternately on one fresh server.
 func measure(t *testing.T, sh shape, disk bool) {
 	s, n, name := newStack(t, sh, disk), *rounds, sh.name
 	if disk {
@@ -147,7 +147,7 @@ func measure(t *testing.T, sh shape, disk bool) {
 	c := s.count(from, to)
 	undone := c.undone
 	bench("undone-"+name, float64(undone), "attempts", float64(undone)/float64(instances), "instances")
-	refused := max(0, attempts-instances-undone) // it left nothing to undo
+	refused := max(0, attempts-instances-undone) // a refused attempt leaves nothing to undo
 	bench("refused-"+name, float64(refused), "attempts", float64(refused)/float64(instances), "instances")
 	bench("attempts-"+name, float64(attempts), "attempts", float64(attempts)/float64(instances), "instances")
 	s.count(from, ready).printCosts("burst-"+name, sh.total())
@@ -155,7 +155,7 @@ func measure(t *testing.T, sh shape, disk bool) {
 	c.printLimits(name)
 }
 
-// measureAlone counts what one scale-out and one scale-in cost on a provider whose peering is there, and the idle hub.
+// measureAlone counts the costs of one scale-out and one scale-in on a provider with a peering, and of the idle hub.
 func measureAlone(t *testing.T) {
 	s := newStack(t, shape{name: "alone", groups: 1, instances: 1, providers: 1, room: 4, warm: true}, false)
 	s.scaleOut() // its peering stays
@@ -179,7 +179,7 @@ func measureAlone(t *testing.T) {
 	}
 }
 
-// measureWarm counts what a burst costs on providers whose peerings are there.
+// measureWarm counts the costs of a burst on providers with peerings.
 func measureWarm(t *testing.T, sh shape) {
 	s := newStack(t, sh, false)
 	s.scaleOut()
@@ -195,7 +195,7 @@ func measureWarm(t *testing.T, sh shape) {
 	s.count(ready, time.Now()).printCosts("scale-in-warm-"+sh.name, sh.total())
 }
 
-// measureProbed repeats the shape until the probe has made its share of calls.
+// measureProbed repeats the shape until the probe has made probeCalls calls of each kind.
 func measureProbed(t *testing.T, sh shape, p *probe) {
 	s := newStack(t, sh, false)
 	before := p.least()

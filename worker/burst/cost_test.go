@@ -16,17 +16,18 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// sampled is how many histories are read of a kind of workflow that is not an entity; the rest is taken to be alike.
+// sampled is the number of histories that are read for each kind of workflow, except entities. The other histories are
+// assumed to have the same costs.
 const sampled = 60
 
-// cost is what workflows of one kind cost in a span of time.
+// cost holds the costs of the workflows of one kind in a span of time.
 type cost struct {
 	runs                   int
 	events, bytes, actions float64
 	kinds, billed          map[string]float64 // events and actions by the kind of event
 }
 
-// count is what all workflows of the server cost in a span of time, and how near to limits they have come.
+// count holds the costs of all workflows of the server in a span of time, and the highest use of each limit.
 type count struct {
 	costs       map[string]*cost
 	undone      int
@@ -76,10 +77,10 @@ func (s *stack) count(from, to time.Time) *count {
 
 func entity(kind string) bool { return kind == "nodegroup" || kind == "provider" }
 
-// isBare reports whether the kind is of the baseline, which is counted whenever it ran.
+// isBare reports whether the kind belongs to the baseline, which is counted at any time.
 func isBare(kind string) bool { return strings.HasPrefix(kind, "bare") }
 
-// read adds one history, which stands for weight of them.
+// read adds one history with this weight, the number of histories that it represents.
 func (s *stack) read(c *count, kind string, e *commonpb.WorkflowExecution, from, to time.Time, weight float64) {
 	s.t.Helper()
 	markerTask := int64(0)
@@ -106,7 +107,7 @@ func (s *stack) read(c *count, kind string, e *commonpb.WorkflowExecution, from,
 	run.end()
 }
 
-// see counts the workflow tasks that failed.
+// see counts the failed workflow tasks.
 func (c *count) see(kind string, e *historypb.HistoryEvent) {
 	if f := e.GetWorkflowTaskFailedEventAttributes(); f != nil {
 		c.failedTasks[kind+"/failed/"+f.Cause.String()]++
@@ -116,17 +117,18 @@ func (c *count) see(kind string, e *historypb.HistoryEvent) {
 	}
 }
 
-// actions are what Temporal Cloud bills for the event, by its documentation (https://docs.temporal.io/cloud/actions) and
-// by the count that Temporal's own UI shows (temporalio/ui, get-event-billable-actions.ts): a memo that changes is in
-// neither. Queries and refused updates leave no event and are not counted; heartbeats are counted as they are sent. A
-// signal counts where it arrives; one that starts its workflow is paid with the start. markerTask is the workflow task
-// of the last marker: all markers of one task are one action.
+// actions returns the number of actions that Temporal Cloud bills for the event, by its documentation
+// (https://docs.temporal.io/cloud/actions) and by the count in Temporal's own UI (temporalio/ui,
+// get-event-billable-actions.ts). A memo that changes counts in neither. Queries and refused updates leave no event and
+// are not counted; heartbeats are counted when they are sent. A signal counts in the workflow that receives it; a
+// signal that starts its workflow is included in the start. markerTask is the workflow task of the last marker: all
+// markers of one task are one action.
 func actions(e *historypb.HistoryEvent, markerTask *int64) int {
 	switch e.EventType {
 	case enumspb.EVENT_TYPE_WORKFLOW_EXECUTION_STARTED:
 		started := e.GetWorkflowExecutionStartedEventAttributes()
 		if _, ok := started.GetSearchAttributes().GetIndexedFields()["TemporalScheduledById"]; ok {
-			return 3 // with the schedule's own two
+			return 3 // including the schedule's own two
 		}
 		return 1
 	case enumspb.EVENT_TYPE_WORKFLOW_EXECUTION_SIGNALED:
@@ -139,7 +141,7 @@ func actions(e *historypb.HistoryEvent, markerTask *int64) int {
 		return 1
 	case enumspb.EVENT_TYPE_ACTIVITY_TASK_STARTED:
 		return int(e.GetActivityTaskStartedEventAttributes().GetAttempt()) - 1 // each retry
-	case enumspb.EVENT_TYPE_WORKFLOW_TASK_COMPLETED: // local activities that outlived their first task
+	case enumspb.EVENT_TYPE_WORKFLOW_TASK_COMPLETED: // attempts of local activities after their first task
 		m := e.GetWorkflowTaskCompletedEventAttributes().GetMeteringMetadata()
 		return int(min(m.GetNonfirstLocalActivityExecutionAttempts(), 100))
 	case enumspb.EVENT_TYPE_MARKER_RECORDED:
@@ -152,7 +154,7 @@ func actions(e *historypb.HistoryEvent, markerTask *int64) int {
 	return 0
 }
 
-// printCosts prints a table, and its sums per instance beside those of the baseline's workflows, if any ran.
+// printCosts prints a table, and its sums for each instance next to the sums of the baseline's workflows, if any ran.
 func (c *count) printCosts(name string, instances int) {
 	var sum, base cost
 	fmt.Printf("\ncosts of %s: events and billed actions, in all and per instance\n", name)
@@ -189,7 +191,7 @@ func (c *count) printCosts(name string, instances int) {
 	bench("actions-"+name, sum.actions/per, "actions/instance", sum.actions/actions, against)
 }
 
-// printIdle prints the actions a minute of one group, and of the whole hub.
+// printIdle prints the actions in a minute of one group, and of the whole hub.
 func (c *count) printIdle(span time.Duration) {
 	hub, groups := 0.0, 1.0
 	for kind, k := range c.costs {

@@ -16,8 +16,8 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 )
 
-// limits are what we allow our own workflows, a quarter of what Temporal does or less: beyond that it ends a run, fails
-// its tasks, or starves them.
+// limits holds the limits for our own workflows. Each is at most a quarter of Temporal's own limit, above which
+// Temporal ends a run, fails its tasks, or starves them.
 var limits = []struct {
 	name, unit string
 	most, per  float64
@@ -28,7 +28,7 @@ var limits = []struct {
 	{"signals-a-second", "signals", 20, 1}, {"signals-during-a-task", "signals", 100, 1},
 }
 
-// reached is the most of each limit that any run has come to, and where.
+// reached holds the highest use of each limit in any run, and where it was.
 type reached map[string]peak
 
 type peak struct {
@@ -42,8 +42,8 @@ func (r reached) at(limit string, value int, in string) {
 	}
 }
 
-// runOf measures one run event by event. The bounds of histories, tasks and signals are those of entities: others are
-// short.
+// runOf measures one run event by event. The bounds of histories, tasks and signals apply to entities: all other
+// workflows are short.
 type runOf struct {
 	kind    string
 	entity  bool
@@ -51,10 +51,10 @@ type runOf struct {
 	events  int
 	size    int
 	pending map[int64]bool
-	task    int64 // whose commands are being added up
+	task    int64 // the workflow task whose commands are added up
 	issued  int
-	signals []time.Time // of the last second
-	// began and ended are of the last workflow task, during how many signals came in between.
+	signals []time.Time // signals in the last second
+	// began and ended are the times of the last workflow task; during counts the signals between them.
 	began, ended time.Time
 	during       int
 }
@@ -98,7 +98,7 @@ func (r *runOf) seeActivities(e *historypb.HistoryEvent) {
 	}
 }
 
-// seeCommands adds up what a workflow task has had written: the events behind its end that name it.
+// seeCommands adds up the sizes of a workflow task's commands: the events after its end that name it.
 func (r *runOf) seeCommands(e *historypb.HistoryEvent) {
 	if e.EventType == enumspb.EVENT_TYPE_WORKFLOW_TASK_COMPLETED {
 		r.task, r.issued = e.EventId, 0
@@ -115,8 +115,8 @@ func (r *runOf) seeCommands(e *historypb.HistoryEvent) {
 	}
 }
 
-// seeSignals counts what came within any second, and while one task ran: that is written behind its end, with the time
-// at which it came.
+// seeSignals counts the signals within any second, and those during one task. Temporal writes these signals after the
+// end of the task, with the time of their arrival.
 func (r *runOf) seeSignals(e *historypb.HistoryEvent) {
 	at := e.EventTime.AsTime()
 	switch e.EventType {
@@ -143,7 +143,7 @@ func (r *runOf) end() {
 	}
 }
 
-// printLimits prints how near to each limit any workflow has come, over the whole life of the server.
+// printLimits prints the highest use of each limit by any workflow, over the whole life of the server.
 func (c *count) printLimits(name string) {
 	for _, l := range limits {
 		is := c.reached[l.name]
@@ -158,7 +158,7 @@ func (c *count) printLimits(name string) {
 	bench("failed-tasks-"+name, float64(n), "tasks", float64(n), "task")
 }
 
-// largestPayload tells the size of every payload in the message.
+// largestPayload calls tell with the size of every payload in the message.
 func largestPayload(m protoreflect.Message, tell func(int)) {
 	if p, ok := m.Interface().(*commonpb.Payload); ok {
 		tell(len(p.GetData()))
@@ -183,7 +183,8 @@ func largestPayload(m protoreflect.Message, tell func(int)) {
 	})
 }
 
-// A run with two activities at once, whose first task issues them, and three signals, of which two come while it runs.
+// The run has two concurrent activities, which its first task issues, and three signals, of which two arrive during
+// this task.
 func TestReachedLimits(t *testing.T) {
 	at := func(ms int) *timestamppb.Timestamp { return timestamppb.New(time.UnixMilli(int64(ms))) }
 	event := func(id int64, ms int, kind enumspb.EventType) *historypb.HistoryEvent {

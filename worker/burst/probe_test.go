@@ -14,10 +14,10 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/grpcserver"
 )
 
-// callLimit is how long Cluster Autoscaler waits for an answer.
+// callLimit is the time for which Cluster Autoscaler waits for an answer.
 const callLimit = 5 * time.Second
 
-// probe calls the gRPC server as Cluster Autoscaler does, for a group of its own, while others burst.
+// probe calls the gRPC server for its own group during a burst, as Cluster Autoscaler does.
 type probe struct {
 	mu                        sync.Mutex
 	increase, remove, refresh calls
@@ -47,13 +47,13 @@ func (p *probe) run(s *stack) (stop func()) {
 				case <-ctx.Done():
 					return
 				case <-tick.C:
-					running.Go(inTurn[n%len(inTurn)]) // at its time, however long the one before takes
+					running.Go(inTurn[n%len(inTurn)]) // on schedule, for any duration of the previous call
 				}
 			}
 		})
 	}
-	// Cluster Autoscaler does not delete in the loop in which it has scaled up (core/static_autoscaler.go), so neither is
-	// called at the moment of the other.
+	// Cluster Autoscaler does not delete in the loop in which it has scaled up (core/static_autoscaler.go), so the two
+	// calls are never made at the same time.
 	every(time.Second/2, func() {
 		p.time(ctx, &p.increase, func(ctx context.Context) error {
 			_, err := server.NodeGroupIncreaseSize(ctx, &protos.NodeGroupIncreaseSizeRequest{Id: probeGroup, Delta: 1})
@@ -71,7 +71,7 @@ func (p *probe) run(s *stack) (stop func()) {
 	return func() { cancel(); running.Wait() }
 }
 
-// removeOne deletes the oldest instance that is not being deleted.
+// removeOne deletes the oldest instance whose deletion has not begun.
 func removeOne(ctx context.Context, server *grpcserver.Server) error {
 	list, err := server.NodeGroupNodes(ctx, &protos.NodeGroupNodesRequest{Id: probeGroup})
 	if err != nil {
@@ -108,7 +108,7 @@ func (p *probe) time(ctx context.Context, into *calls, call func(context.Context
 	}
 }
 
-// least is how many calls there were of the rarest kind.
+// least returns the number of calls of the rarest kind.
 func (p *probe) least() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -35,8 +35,8 @@ import (
 const (
 	queue      = "burst"
 	probeGroup = "probe"
-	lane       = "burst" // the label by which groups select offers: the probe group has a provider of its own
-	parallel   = 8       // calls at once
+	lane       = "burst" // the label with which groups select offers: the probe group has its own provider
+	parallel   = 8       // concurrent calls
 	look       = 50 * time.Millisecond
 )
 
@@ -45,7 +45,7 @@ var shapeOfNodes = corev1.ResourceList{
 	corev1.ResourcePods: resource.MustParse("110"),
 }
 
-// stack is a fresh server with our worker and a bare one, and the groups of one shape.
+// stack holds a fresh server with our worker and a bare one, and the groups of one shape.
 type stack struct {
 	t        *testing.T
 	ctx      context.Context
@@ -105,7 +105,7 @@ func newStack(t *testing.T, sh shape, disk bool) *stack {
 	return s
 }
 
-// startServer starts a dev server as make run does, but for its disk.
+// startServer starts a dev server as make run does, except for its disk.
 func startServer(t *testing.T, dir string, disk bool, beats *heartbeats) client.Client {
 	t.Helper()
 	cli, err := workertest.TemporalCLI("../../bin")
@@ -129,7 +129,7 @@ func startServer(t *testing.T, dir string, disk bool, beats *heartbeats) client.
 	return server.Client()
 }
 
-// heartbeats are the activities' that reached the server: each is a billed action, and none leaves an event.
+// heartbeats counts the activities' heartbeats that reached the server: each is a billed action without an event.
 type heartbeats struct {
 	mu   sync.Mutex
 	sent []time.Time
@@ -156,7 +156,7 @@ func (h *heartbeats) between(from, to time.Time) (n float64) {
 	return n
 }
 
-// writeOffers makes the providers: all of one price, those of the shape and one for the probe group.
+// writeOffers makes the providers, all with one price: the shape's providers and one for the probe group.
 func (s *stack) writeOffers(dir string) string {
 	s.t.Helper()
 	var text strings.Builder
@@ -181,10 +181,10 @@ func (s *stack) writeOffers(dir string) string {
 	return path
 }
 
-// load are the groups of the shape.
+// load returns the groups of the shape.
 func (s *stack) load() []fleet.GroupSpec { return s.specs[:s.shape.groups] }
 
-// each calls the groups, some at a time.
+// each calls the groups with bounded concurrency.
 func (s *stack) each(specs []fleet.GroupSpec, call func(context.Context, fleet.GroupSpec) error) {
 	s.t.Helper()
 	g, ctx := errgroup.WithContext(s.ctx)
@@ -199,7 +199,7 @@ func (s *stack) each(specs []fleet.GroupSpec, call func(context.Context, fleet.G
 	require.NoError(s.t, g.Wait())
 }
 
-// scaleOut grows each group by the shape's instances and returns once all are Ready, with the attempts they took.
+// scaleOut grows each group by the shape's instances. It returns once all are Ready, with the number of their attempts.
 func (s *stack) scaleOut() (took time.Duration, attempts int) {
 	s.t.Helper()
 	want := s.shape.instances
@@ -261,8 +261,8 @@ func (s *stack) snapshot(g fleet.GroupSpec) fleet.Snapshot {
 	return snap
 }
 
-// until waits for one group of the shape after the other until each was once as wanted: whoever waits for fifty groups
-// costs the server no more than whoever waits for one.
+// until waits for the groups of the shape one after another, until each group was once as wanted: the wait for fifty
+// groups costs the server no more than the wait for one.
 func (s *stack) until(want func(fleet.Snapshot) bool) {
 	s.t.Helper()
 	late := time.Now().Add(*limit)
@@ -310,7 +310,7 @@ func (s *stack) settle() {
 	}
 }
 
-// quiet waits until the histories of what has just happened are written and listed.
+// quiet waits until the histories of the latest events are written and listed.
 func (s *stack) quiet() { s.wait(3 * time.Second) }
 
 func (s *stack) wait(d time.Duration) {

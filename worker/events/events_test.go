@@ -22,7 +22,7 @@ import (
 
 var market = types.NamespacedName{Namespace: "liqo-autoscaler", Name: "liqo-autoscaler-market-default"}
 
-const enough = time.Minute // a limit for busy machines, no duration that is measured
+const enough = time.Minute // a limit for busy machines; no measured duration
 
 func listEvents(t *testing.T, kube kubernetes.Interface, namespace string) []corev1.Event {
 	t.Helper()
@@ -31,7 +31,7 @@ func listEvents(t *testing.T, kube kubernetes.Interface, namespace string) []cor
 	return list.Items
 }
 
-// until waits for an event of the reason, behind which all that was shown before it has been dealt with.
+// until waits for an event of the reason, after which every earlier event has been processed.
 func until(t *testing.T, kube kubernetes.Interface, namespace string, reason activities.Reason) []corev1.Event {
 	t.Helper()
 	var found []corev1.Event
@@ -55,7 +55,7 @@ func TestEventIsAboutTheNodeByName(t *testing.T) {
 	require.Equal(t, events.Component, e.Source.Component)
 }
 
-// A step that is tried again, in this worker or in another one, shows nothing twice.
+// A step that is retried, in this worker or in another one, shows no event twice.
 func TestNothingAboutANodeIsShownTwice(t *testing.T) {
 	kube := fake.NewClientset()
 	first, second := events.New(t.Context(), kube, market), events.New(t.Context(), kube, market)
@@ -94,7 +94,7 @@ func TestEventAboutTheMarket(t *testing.T) {
 	require.Len(t, until(t, kube, "", activities.ReasonNodeReady), 1, "without a market only Nodes have Events")
 }
 
-// A burst of failures is a few Events and a few more requests: alike ones are added up, and then dropped.
+// A burst of failures leads to a few Events and a few more requests: equal failures are added up, and then dropped.
 func TestABurstIsBounded(t *testing.T) {
 	kube := fake.NewClientset()
 	shown := events.New(t.Context(), kube, market)
@@ -114,7 +114,7 @@ func TestABurstIsBounded(t *testing.T) {
 	require.LessOrEqual(t, written, 40, "25 about one object, a few more on a slow machine, and the node's")
 }
 
-// An API server that does not answer, or refuses, holds up nobody.
+// An API server that does not answer, or refuses, does not block the caller.
 func TestShowDoesNotWait(t *testing.T) {
 	for name, hangs := range map[string]bool{"hangs": true, "refuses": false} {
 		t.Run(name, func(t *testing.T) {

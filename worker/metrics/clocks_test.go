@@ -12,7 +12,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/worker/metrics"
 )
 
-// A difference to another clock is absent until it is measured. Each activity measures the one to Temporal's clock.
+// The difference to another clock is absent until it is measured. Each activity measures the difference to Temporal's
+// clock.
 func TestClocksThatDiffer(t *testing.T) {
 	const name = "liqo_autoscaler_clock_ahead_seconds"
 	reg := prometheus.NewRegistry()

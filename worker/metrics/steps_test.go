@@ -36,7 +36,7 @@ func fails(err error) func(context.Context) (activities.SelectOutput, error) {
 	return func(context.Context) (activities.SelectOutput, error) { return activities.SelectOutput{}, err }
 }
 
-// failed is an error as activities make it.
+// failed returns an error in the form in which activities return it.
 func failed(code fleet.Code, provider string, more ...any) error {
 	f := fleet.NewFailure(code, provider, "", "why")
 	return temporal.NewApplicationErrorWithOptions(f.Message, string(code),
@@ -102,7 +102,7 @@ func TestARunningStepShows(t *testing.T) {
 	}))
 }
 
-// However many providers the offers name, the labels stay few.
+// The number of labels stays small, for any number of providers in the offers.
 func TestProvidersAreBounded(t *testing.T) {
 	reg := prometheus.NewRegistry()
 	s, err := metrics.NewSteps(reg, &metrics.Clocks{})
@@ -133,7 +133,7 @@ func lint(t *testing.T, reg prometheus.Gatherer) {
 	require.Empty(t, problems)
 }
 
-// value is the sum of the series of that name with the given labels; of a histogram, its count.
+// value returns the sum of the series of that name with the given labels; for a histogram, the sum of the counts.
 func value(t *testing.T, reg prometheus.Gatherer, name string, labels ...string) float64 {
 	t.Helper()
 	sum, _ := gather(t, reg, name, labels...)

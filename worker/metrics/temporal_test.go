@@ -11,8 +11,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/worker/metrics"
 )
 
-// What the SDK measures comes out in Prometheus' form: counters that count up, latencies in seconds with bounds that
-// fit.
+// The SDK's metrics are exported in Prometheus' form: counters that count up, latencies in seconds with matching
+// bounds.
 func TestTemporalMetricsAreExported(t *testing.T) {
 	reg := prometheus.NewRegistry()
 	h, err := metrics.Temporal(reg, func(err error) { require.NoError(t, err) })
@@ -50,7 +50,7 @@ func TestTemporalMetricsAreExported(t *testing.T) {
 	}, labels)
 }
 
-// Two registries in one process, as in tests, do not meet.
+// Two registries in one process, as in tests, do not share metrics.
 func TestNothingIsGlobal(t *testing.T) {
 	for range 2 {
 		reg := registry.New("v")

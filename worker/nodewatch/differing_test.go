@@ -16,7 +16,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/worker/nodewatch"
 )
 
-// shown is an activities.EventRecorder that remembers.
+// shown is an activities.EventRecorder that records the events.
 type shown struct {
 	mu  sync.Mutex
 	all []activities.Event
@@ -37,7 +37,7 @@ func (s *shown) messages() (all []string) {
 	return all
 }
 
-// differing is a scene whose reports are kept.
+// differing is a scene that records the reports.
 type differing struct {
 	*scene
 	tell   func(...fleet.Found)
@@ -94,8 +94,8 @@ func TestDifferencesAreReportedOnce(t *testing.T) {
 	require.NotContains(t, d.groups.of("edge-t0-1"), fleet.Lost, "nothing is decided by it")
 }
 
-// Of a Node that is not ready what was seen before holds; one that is not Cluster Autoscaler's, or goes, counts no
-// longer.
+// While a Node is not ready, its last known difference counts. A Node that is leaving, or that does not belong to
+// Cluster Autoscaler, no longer counts.
 func TestOnlyNodesOfCACount(t *testing.T) {
 	const how = "label tier=burst is missing"
 	for name, test := range map[string]struct {
@@ -120,7 +120,7 @@ func TestOnlyNodesOfCACount(t *testing.T) {
 	}
 }
 
-// A Node that somebody keeps changing does not fill log and memory.
+// A Node that is changed again and again does not fill the log or the memory.
 func TestReportsOfANodeAreBounded(t *testing.T) {
 	d := newDiffering(t)
 	for n := range 60 {

@@ -24,7 +24,7 @@ const (
 	waitTick  = 2 * time.Millisecond
 )
 
-// scene is a simulated world with one provider, and the facts that the groups were told.
+// scene holds a simulated world with one provider, and the facts that the groups have received.
 type scene struct {
 	t       *testing.T
 	world   *sim.World
@@ -71,14 +71,14 @@ func (s *scene) join(instance string) fleet.Attempt {
 	return a
 }
 
-// ready is what is found of an attempt that is as it should be.
+// ready returns the complete and ready node of an attempt.
 func (s *scene) ready(instance string) fleet.Found {
 	return fleet.Found{
 		Attempt: s.attempt(instance), Slice: true, Virtual: true, Marked: true, Node: true, Stamped: true, Ready: true,
 	}
 }
 
-// script runs a nodewatch that is told what tell is given, and nothing else; tell returns when each was seen to.
+// script runs a nodewatch that receives only the arguments of tell. tell returns after each argument was processed.
 func (s *scene) script(change ...func(*nodewatch.Options)) (tell func(...fleet.Found)) {
 	found, n := make(chan fleet.Found), 0
 	first := func(o *nodewatch.Options) { o.Watcher, o.Parallel = scripted{s.backend, found}, 1 }
@@ -87,7 +87,7 @@ func (s *scene) script(change ...func(*nodewatch.Options)) (tell func(...fleet.F
 		for _, f := range all {
 			found <- f
 			n++
-			mark := s.ready(fmt.Sprintf("edge-mark-%d", n)) // one at a time, in order: when it is told, f was seen to
+			mark := s.ready(fmt.Sprintf("edge-mark-%d", n)) // the order is kept: once mark is reported, f was processed
 			found <- mark
 			s.told(mark.Attempt.Instance, fleet.Registered)
 		}
@@ -110,7 +110,7 @@ func (s *scene) stamped(a fleet.Attempt) {
 	}, waitLimit, waitTick)
 }
 
-// told waits until the instance's facts are these, in this order.
+// told waits until the instance's facts are exactly these, in this order.
 func (s *scene) told(instance string, kinds ...fleet.EventKind) {
 	s.t.Helper()
 	require.Eventually(s.t, func() bool { return len(s.groups.of(instance)) >= len(kinds) }, waitLimit, waitTick,
@@ -118,13 +118,13 @@ func (s *scene) told(instance string, kinds ...fleet.EventKind) {
 	require.Equal(s.t, kinds, s.groups.of(instance), "facts of %s", instance)
 }
 
-// groups is a nodewatch.Groups that remembers, and refuses as told.
+// groups is a nodewatch.Groups that records the facts, and refuses them with a set error.
 type groups struct {
 	mu      sync.Mutex
 	facts   []fleet.Fact
 	refused int
 	refuse  error
-	group   string // the group they must be for
+	group   string // the only valid group
 }
 
 func (g *groups) Fact(_ context.Context, group string, f fleet.Fact) error {

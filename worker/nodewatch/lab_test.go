@@ -21,8 +21,9 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/worker/nodewatch"
 )
 
-// On real Kubernetes and Liqo (the folder of a running lab is in LIQO_AUTOSCALER_LAB): kubectl delete node of a live
-// instance, three times; it is back, stamped and Ready within seconds, and nobody takes it for lost.
+// TestLabDeletedNode runs on real Kubernetes and Liqo (the folder of a running lab is in LIQO_AUTOSCALER_LAB). It
+// deletes the Node of a live instance three times with kubectl. The Node is stamped and Ready again within seconds, and
+// never counts as lost.
 func TestLabDeletedNode(t *testing.T) {
 	root := os.Getenv("LIQO_AUTOSCALER_LAB")
 	if root == "" {

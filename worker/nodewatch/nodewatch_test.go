@@ -15,7 +15,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/worker/nodewatch"
 )
 
-// Somebody deletes the Node of a live instance: it comes back and is stamped again, and its group hears of it.
+// The Node of a live instance is deleted by hand: it is registered and stamped again, and its group receives the fact.
 func TestDeletedNodeIsStampedAgain(t *testing.T) {
 	s := newScene(t)
 	s.run()
@@ -32,7 +32,7 @@ func TestDeletedNodeIsStampedAgain(t *testing.T) {
 	require.NotContains(t, s.groups.of("edge-t0-1"), fleet.Lost)
 }
 
-// Its kubelet would take an hour: it is called back at once.
+// The kubelet would register the Node after an hour: it is made to do so immediately.
 func TestDeletedNodeIsCalledBack(t *testing.T) {
 	s := newScene(t)
 	require.NoError(t, s.world.SetDelays(t.Context(), sim.Delays{Register: time.Hour}))
@@ -47,7 +47,7 @@ func TestDeletedNodeIsCalledBack(t *testing.T) {
 	}
 }
 
-// While the kubelet does not come, its Node is called now and then, not over and over.
+// While the kubelet does not register its Node, it is called back at intervals, and not continuously.
 func TestMissingNodeIsCalledNowAndThen(t *testing.T) {
 	s := newScene(t)
 	var calls atomic.Int32
@@ -72,8 +72,8 @@ func TestMissingNodeIsCalledNowAndThen(t *testing.T) {
 	require.Equal(t, int32(3), calls.Load())
 }
 
-// A mark on a virtual node whose Node was never stamped is a Join's that is about to stamp it. It looks for other
-// attempts before, which Restamp does not; only when it does not come to it somebody else does.
+// A marked virtual node whose Node was never stamped belongs to a Join that is about to stamp it. Join checks for other
+// attempts before, which Restamp does not. Only when Join does not stamp it in time, nodewatch does.
 func TestFirstStampIsLeftToJoin(t *testing.T) {
 	s := newScene(t)
 	var calls atomic.Int32
@@ -94,7 +94,7 @@ func TestFirstStampIsLeftToJoin(t *testing.T) {
 	require.NotZero(t, calls.Load(), "it was stamped before: there is no Join")
 }
 
-// It is called again without anything being told.
+// A missing Node is called back again without a new report.
 func TestMissingNodeIsCalledAgain(t *testing.T) {
 	s := newScene(t)
 	var calls atomic.Int32
@@ -108,14 +108,14 @@ func TestMissingNodeIsCalledAgain(t *testing.T) {
 	require.Eventually(t, func() bool { return calls.Load() >= 3 }, waitLimit, waitTick)
 	found.Marked = false
 	tell(found)
-	after := calls.Load() + 1 // one may be under way
+	after := calls.Load() + 1 // one call may be pending
 	require.Never(t, func() bool { return calls.Load() > after }, 20*waitTick, waitTick, "called although it is leaving")
 }
 
-// Its kubelet dies and lives again: not ready, registered.
+// The kubelet dies and lives again: the group receives NotReady and then Registered.
 func TestNotReadyAndBack(t *testing.T) {
 	s := newScene(t)
-	a := s.join("edge-t0-1") // before anyone watches
+	a := s.join("edge-t0-1") // before the nodewatch runs
 	s.run()
 	s.told("edge-t0-1", fleet.Registered)
 	require.NoError(t, s.world.KillKubelet(t.Context(), a.ObjectName()))
@@ -125,7 +125,7 @@ func TestNotReadyAndBack(t *testing.T) {
 	require.Equal(t, []bool{true, false, false}, s.groups.confirms("edge-t0-1"), "the driver has told the first one")
 }
 
-// A Node that was not ready and away comes back: that is news.
+// A Node that was not ready and missing comes back: this is reported.
 func TestBackAfterNotReadyIsNews(t *testing.T) {
 	s := newScene(t)
 	tell := s.script()
@@ -173,7 +173,8 @@ func TestUnmarkedNodeIsLeftAlone(t *testing.T) {
 	s.told("edge-t0-1", fleet.Registered)
 }
 
-// A change is told once, however often the backend comes back to it; once the Node was away, it is told again.
+// A change is reported once, for any number of equal reports of the backend. After the Node was missing it is reported
+// again.
 func TestOnlyChangesAreTold(t *testing.T) {
 	s := newScene(t)
 	tell := s.script()
@@ -186,8 +187,8 @@ func TestOnlyChangesAreTold(t *testing.T) {
 	s.told("edge-t0-1", fleet.Registered, fleet.Registered)
 }
 
-// What we remove ourselves has lost its mark first, and is not lost; nor is what was being removed before we came. What
-// somebody else removes is.
+// An object that we remove has lost its mark before, and does not count as lost. Neither does an object whose removal
+// had begun before the nodewatch started. An object that another party removes counts as lost.
 func TestWhoRemoves(t *testing.T) {
 	s := newScene(t)
 	tell := s.script()
@@ -208,13 +209,13 @@ func TestWhoRemoves(t *testing.T) {
 	tell(found, terminating, nothing)
 	s.told("edge-t0-1", fleet.Registered, fleet.Registered, fleet.Lost)
 
-	orphan := found // its virtual node went while nobody watched
+	orphan := found // its virtual node was removed without a watch
 	orphan.Virtual, orphan.Marked = false, false
 	tell(orphan)
 	s.told("edge-t0-1", fleet.Registered, fleet.Registered, fleet.Lost, fleet.Lost)
 }
 
-// Groups and API server fail for a while: what is due is done once they are back, and only what holds then.
+// Groups and the API server fail for a while: afterwards the pending work is done, as far as it is still valid.
 func TestFailuresAreRetried(t *testing.T) {
 	s := newScene(t)
 	s.groups.setRefuse(errors.New("temporal is away"))
@@ -235,7 +236,7 @@ func TestFailuresAreRetried(t *testing.T) {
 	}, waitLimit, waitTick)
 }
 
-// Nobody runs the group: the fact is dropped and not tried again, the next one is told.
+// The group does not run: the fact is dropped without a retry, and the next fact is sent.
 func TestNoGroup(t *testing.T) {
 	s := newScene(t)
 	s.groups.setRefuse(nodewatch.ErrNoGroup)
@@ -249,7 +250,7 @@ func TestNoGroup(t *testing.T) {
 	s.told("edge-t0-1", fleet.Registered)
 }
 
-// A Watch that ends is begun again.
+// A Watch that ends is started again.
 func TestWatchIsBegunAgain(t *testing.T) {
 	s := newScene(t)
 	s.join("edge-t0-1")
@@ -259,7 +260,7 @@ func TestWatchIsBegunAgain(t *testing.T) {
 	require.GreaterOrEqual(t, broken.began.Load(), int32(3))
 }
 
-// Two workers do the same, and nothing is worse for it.
+// Two workers do the same work, without any harm.
 func TestTwoWorkers(t *testing.T) {
 	s := newScene(t)
 	stop := s.run()
@@ -275,7 +276,7 @@ func TestTwoWorkers(t *testing.T) {
 	s.stamped(a)
 }
 
-// scripted tells what a test sends.
+// scripted is a Watcher that reports the nodes that a test sends.
 type scripted struct {
 	backend.Watcher
 	found <-chan fleet.Found
@@ -292,7 +293,7 @@ func (s scripted) Watch(ctx context.Context, handle func(fleet.Found)) error {
 	}
 }
 
-// counting counts how often an attempt is to be stamped again.
+// counting counts the calls that stamp an attempt again.
 type counting struct {
 	backend.Watcher
 	of    fleet.Attempt
@@ -319,7 +320,7 @@ func (f *failing) Restamp(ctx context.Context, a fleet.Attempt) error {
 	return f.Backend.Restamp(ctx, a)
 }
 
-// broken ends the first two Watches at once.
+// broken ends the first two Watches immediately.
 type broken struct {
 	backend.Watcher
 	began atomic.Int32
@@ -332,7 +333,7 @@ func (b *broken) Watch(ctx context.Context, handle func(fleet.Found)) error {
 	return b.Watcher.Watch(ctx, handle)
 }
 
-// silent keeps whoever tells a group waiting, as a Temporal that is away does, but for the groups that Temporal has.
+// silent blocks each fact for a group, as an unavailable Temporal does, once mute is set.
 type silent struct {
 	*groups
 	mute atomic.Bool
@@ -346,7 +347,7 @@ func (s *silent) Fact(ctx context.Context, group string, f fleet.Fact) error {
 	return s.groups.Fact(ctx, group, f)
 }
 
-// While nobody can be told anything, however many there are to tell of, a deleted Node is called back and stamped.
+// While groups cannot receive facts, for any number of pending facts, a deleted Node is called back and stamped.
 func TestNodesAreMendedWhileGroupsAreSilent(t *testing.T) {
 	s := newScene(t)
 	var all []fleet.Attempt

@@ -16,7 +16,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/worker/nodewatch"
 )
 
-// late has Nodes that have not started yet, and counts how often one is to be stamped.
+// late reports Nodes that have not started yet, and counts the calls that stamp one.
 type late struct {
 	scripted
 	started atomic.Bool
@@ -31,7 +31,8 @@ func (l *late) Restamp(ctx context.Context, a fleet.Attempt) error {
 	return fmt.Errorf("the Node has a taint still: %w", backend.ErrNotYet)
 }
 
-// A Node that has not started gets its instance id when it has: nobody is alarmed, and nothing is tried in between.
+// A Node that has not started receives its instance id once it has: no warning is logged, and no try is made in
+// between.
 func TestStartingNodeIsStampedLater(t *testing.T) {
 	s := newScene(t)
 	var watcher late
@@ -54,7 +55,7 @@ func TestStartingNodeIsStampedLater(t *testing.T) {
 	require.Contains(t, log.String(), "has its instance id back")
 }
 
-// A backend that does not tell that a Node has started is asked again all the same, now and then.
+// A backend that does not report that a Node has started is still called again at intervals.
 func TestStartingNodeIsLookedAtAgain(t *testing.T) {
 	s := newScene(t)
 	var watcher late

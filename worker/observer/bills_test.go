@@ -16,12 +16,12 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/worker/observer"
 )
 
-// accounts are the bills of a hub in memory, and the past days of its groups.
+// accounts holds the bills of a hub in memory, and the past days of its groups.
 type accounts struct {
 	*hub
 	book   money.Book
 	days   map[string][]money.CostDay
-	reads  int // of days and of bills: both cost a query
+	reads  int // reads of days and of bills: both cost a query
 	errors error
 }
 
@@ -54,7 +54,7 @@ func (a *accounts) HandOver(_ context.Context, bills []money.Bill) error {
 	return a.errors
 }
 
-// billed is a group with a node at 1 an hour since an hour ago.
+// billed returns a group with a node that has cost 1 an hour for the last hour.
 func billed(name string, revision int64, month float64) fleet.Snapshot {
 	now := time.Now().UTC().Truncate(time.Second)
 	return fleet.Snapshot{Group: name, Epoch: "t0", Revision: revision, Spec: &fleet.GroupSpec{
@@ -63,7 +63,7 @@ func billed(name string, revision int64, month float64) fleet.Snapshot {
 			Providers: map[string]money.ProviderCost{"milan": {Rate: money.Of(1), Nodes: 1}}}}
 }
 
-// saves counts the documents that a Memory was given.
+// saves counts the documents that a Memory receives.
 type saves struct {
 	observer.File
 	n int
@@ -94,7 +94,7 @@ func billing(t *testing.T, play func(t *testing.T, a *accounts, costs *saves, ro
 	})
 }
 
-// savedBill is the bill that a group that recovers gets.
+// savedBill returns the bill that a recovering group receives.
 func savedBill(t *testing.T, costs *saves, group string) (money.Bill, bool) {
 	t.Helper()
 	bill, known, err := (&observer.Records{Memory: costs.File, Costs: costs}).Bill(t.Context(), group)
@@ -130,8 +130,8 @@ func TestCostsAreSaved(t *testing.T) {
 	})
 }
 
-// A group that is gone has handed its bill to the hub, or else the observer does; a later life of the group has a bill
-// of its own.
+// A group that is gone has handed its bill to the hub, or otherwise the observer does. A later life of the group has
+// its own bill.
 func TestBillOfAGoneGroupIsHandedOver(t *testing.T) {
 	billing(t, func(t *testing.T, a *accounts, costs *saves, rounds func(n int)) {
 		a.groups["a"], a.groups["b"] = billed("a", 7, 5), billed("b", 7, 5)
@@ -222,7 +222,7 @@ func TestLeaderAgainReadsTheSavedBills(t *testing.T) {
 		lead(second, 3)
 		before, known := savedBill(t, costs, "a")
 		require.True(t, known)
-		delete(a.groups, "a") // its history is lost, and it is not started again yet
+		delete(a.groups, "a") // its history is lost, and it has not been started again
 		lead(first, 2)
 		after, known := savedBill(t, costs, "a")
 		require.True(t, known)
@@ -249,15 +249,15 @@ func TestDayThatIsOverIsSaved(t *testing.T) {
 	})
 }
 
-// A bill that the group has sent itself stays, although the observer has saved one within that minute.
+// A bill that the group has sent itself stays, although the observer has saved another one within that minute.
 func TestOwnBillIsBetter(t *testing.T) {
 	billing(t, func(t *testing.T, a *accounts, costs *saves, rounds func(n int)) {
 		a.groups["a"] = billed("a", 7, 5)
 		rounds(2)
 		own := money.Bill{Group: "a", Account: "team", Revision: 8, Epoch: "t0"}
-		own.Cost, _ = a.groups["a"].Cost.Until(time.Now().Add(-10 * time.Second)) // its node was gone then
+		own.Cost, _ = a.groups["a"].Cost.Until(time.Now().Add(-10 * time.Second)) // its node was gone by then
 		own = own.Settled()
-		// the round has read the group before, and saved after that
+		// the round read the group earlier, and saved the bill later
 		a.book.Add(own)
 		delete(a.groups, "a")
 		rounds(8)
@@ -285,7 +285,7 @@ func TestIdleGroupsAreNotQueried(t *testing.T) {
 	})
 }
 
-// A hub whose history is lost gets its bills back, also when no bill has costs in this month.
+// A hub whose history is lost receives its bills again, even when no bill has costs in this month.
 func TestHubLosesOldBills(t *testing.T) {
 	path := t.TempDir() + "/costs"
 	synctest.Test(t, func(t *testing.T) {

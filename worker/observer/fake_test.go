@@ -27,32 +27,32 @@ type hub struct {
 	groups    map[string]fleet.Snapshot
 	providers map[string]fleet.ProviderSnapshot
 	unlisted  bool             // Temporal's index lists nothing
-	fails     map[string]error // by what is asked: "group/a", "list", "peers", "offers", "index", "tell group/a"
-	trip      time.Duration    // of each request to Temporal
-	slow      time.Duration    // of a list of objects
+	fails     map[string]error // by request: "group/a", "list", "peers", "offers", "index", "tell group/a"
+	trip      time.Duration    // duration of each request to Temporal
+	slow      time.Duration    // duration of a list of objects
 
 	found  []fleet.Found
 	peers  []fleet.Provider
 	offers []fleet.Offer
 	seen   map[string]backend.Observation // by provider
-	silent map[string]error               // of a look, by provider; a look at one with errHang takes all its time
-	others bool                           // somebody else answers
+	silent map[string]error               // errors of observations, by provider; errHang hangs
+	others bool                           // another cluster answers
 
-	left    map[string][]fleet.Orphan // by provider; one that has no entry does not answer
+	left    map[string][]fleet.Orphan // by provider; a provider without an entry does not answer
 	removed []string                  // UIDs
 	told    []string
-	rows    map[string]fleet.Differences // what each entity was told last
+	rows    map[string]fleet.Differences // the last signal to each entity
 	read    []string
 	looked  []fleet.Provider
 	ensured []string
 	cordons []string
 	holds   []fleet.HoldRequest
 	events  []string
-	pods    []*corev1.Pod       // that Liqo offloads
-	claims  map[string][]string // with volumes on a provider
+	pods    []*corev1.Pod       // pods that Liqo offloads
+	claims  map[string][]string // claims with volumes on a provider
 }
 
-// errHang is of a provider that accepts connections and says nothing.
+// errHang is the error of a provider that accepts connections and never answers.
 var errHang = fmt.Errorf("hangs: %w", backend.ErrUnreachable)
 
 func newHub() *hub {
@@ -72,7 +72,7 @@ func (h *hub) with(rows []fleet.InstanceView, holds ...string) *hub {
 
 func file(name string) fleet.Credentials { return fleet.Credentials{KubeconfigFile: name} }
 
-// row is a row of an instance on milan.
+// row returns a row of an instance on milan.
 func row(name string, phase fleet.Phase) fleet.InstanceView {
 	return fleet.InstanceView{Name: name, Phase: phase, Attempt: 1, Provider: "milan", Counts: phase == fleet.Ready}
 }
@@ -81,12 +81,12 @@ func attempt(instance string) fleet.Attempt {
 	return fleet.Attempt{Group: "a", Instance: instance, Number: 1, Provider: fleet.Provider{ID: "milan"}}
 }
 
-// whole is a Node as it should be.
+// whole returns a complete node of the attempt.
 func whole(at fleet.Attempt) fleet.Found {
 	return fleet.Found{Attempt: at, Slice: true, Virtual: true, Marked: true, Node: true, Stamped: true, Ready: true}
 }
 
-// ask notes a request, and takes the time of one to Temporal.
+// ask records a request, and waits for the duration of a request to Temporal.
 func (h *hub) ask(ctx context.Context, what string) error {
 	h.mu.Lock()
 	h.read = append(h.read, what)
@@ -238,14 +238,14 @@ func (h *hub) Record(n activities.Event) {
 	h.events = append(h.events, string(n.Reason)+": "+n.Message)
 }
 
-// observer makes an observer of the hub.
+// observer returns an observer of the hub.
 func (h *hub) observer() *observer.Observer {
 	return &observer.Observer{Entities: h, Messages: h, Backend: h, Catalog: h, Events: h,
 		Witness: func(context.Context, []string) (bool, error) { return h.others, h.fails["witness"] },
 		Logger:  slog.New(slog.DiscardHandler), Conditions: &activities.Conditions{}, Pods: &observer.Pods{}}
 }
 
-// between changes the hub between two rounds, and forgets what was noted.
+// between changes the hub between two rounds, and clears the records.
 func (h *hub) between(change func()) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

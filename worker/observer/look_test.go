@@ -18,7 +18,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/worker/observer"
 )
 
-// What a look sees twice in a row becomes the provider's standing; what only our own side is to blame for does not.
+// A finding in two successive rounds becomes the provider's standing. A failure on our own side does not.
 func TestWhatALookSees(t *testing.T) {
 	for name, c := range map[string]struct {
 		seen backend.Observation
@@ -55,7 +55,8 @@ func TestWhatALookSees(t *testing.T) {
 	}
 }
 
-// This cluster is cut off when no provider answers, and nothing else does; who cannot ask takes it for cut off.
+// This cluster counts as cut off when neither a provider nor another cluster answers, and also when that cannot be
+// checked.
 func TestSilenceOfAllIsIsolationWhenNothingElseAnswers(t *testing.T) {
 	for name, c := range map[string]struct {
 		others  bool
@@ -78,8 +79,8 @@ func TestSilenceOfAllIsIsolationWhenNothingElseAnswers(t *testing.T) {
 	}
 }
 
-// unready is a hub whose provider is dead from now on: the Node of its instance is not ready, and a minute of that loses
-// it.
+// unready returns a hub whose provider is dead from now on: the Node of its instance is not ready, and is lost after a
+// minute of that.
 func unready() *hub {
 	minute := fleet.Term{Duration: metav1.Duration{Duration: time.Minute}}
 	dead := row("a-t0-1", fleet.Ready)
@@ -92,7 +93,7 @@ func unready() *hub {
 	return h
 }
 
-// lostAfter runs the observer until it tells the group that the instance is lost, and returns how long that took.
+// lostAfter runs the observer until it reports the instance as lost to the group, and returns the time until then.
 func lostAfter(t *testing.T, h *hub, run func(t *testing.T, o *observer.Observer, until func() bool)) (d time.Duration) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -115,7 +116,7 @@ func TestADeadProviderIsNoticed(t *testing.T) {
 		done := make(chan struct{})
 		go func() { defer close(done); o.Run(ctx) }()
 		for !until() {
-			time.Sleep(time.Second) // of the bubble
+			time.Sleep(time.Second) // in the bubble
 		}
 		stop()
 		<-done
@@ -125,8 +126,8 @@ func TestADeadProviderIsNoticed(t *testing.T) {
 	require.LessOrEqual(t, d, 3*time.Minute)
 }
 
-// A dead provider is found, too, when no leader lives for more than half a minute, because each goes on with the evidence
-// of the one before it; not by evidence that is old.
+// A dead provider is also found when no leader lives for more than half a minute, because each leader continues with
+// the evidence of its predecessor. Old evidence does not count.
 func TestADeadProviderIsNoticedByLeadersThatLiveShortly(t *testing.T) {
 	for between, found := range map[time.Duration]bool{10 * time.Second: true, 5 * time.Minute: false} {
 		memory := observer.File(t.TempDir() + "/memory")
@@ -145,7 +146,7 @@ func TestADeadProviderIsNoticedByLeadersThatLiveShortly(t *testing.T) {
 	}
 }
 
-// saved is when the memory was last saved: a file's time is not that of the bubble.
+// saved is the time at which the memory was last saved: a file's time does not follow the bubble's clock.
 var saved time.Time
 
 type aged struct {
@@ -201,7 +202,7 @@ func TestALeaderThatCanDoNothingGivesUp(t *testing.T) {
 	})
 }
 
-// A round that was frozen tells nobody: what it has read is old.
+// A round that was frozen sends no signals: its data are old.
 func TestAFrozenRoundTellsNobody(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHub().with([]fleet.InstanceView{row("a-t0-1", fleet.Ready)}, "lca-a-t0-1-1")
@@ -213,7 +214,7 @@ func TestAFrozenRoundTellsNobody(t *testing.T) {
 	})
 }
 
-// What a leader cannot read of the last one's memory it does without.
+// A leader runs without its predecessor's memory when it cannot read it.
 func TestAMemoryThatCannotBeRead(t *testing.T) {
 	path := t.TempDir() + "/memory"
 	noError(t, os.WriteFile(path, []byte("{"), 0o600))

@@ -41,7 +41,7 @@ func (h *hub) RemoveEndedPod(_ context.Context, pod *corev1.Pod) error {
 	return nil
 }
 
-// offloaded is a pod of 600m on the node of instance a-t0-1, which has 1 CPU.
+// offloaded returns a pod of 600m on the node of instance a-t0-1, which has 1 CPU.
 func offloaded(name string, change func(*corev1.Pod)) *corev1.Pod {
 	p := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name, UID: types.UID(name)},
@@ -60,7 +60,7 @@ func noImage(p *corev1.Pod) {
 		Waiting: &corev1.ContainerStateWaiting{Reason: "ImagePullBackOff"}}}}
 }
 
-// ofJob is a failed pod of a Job.
+// ofJob makes the pod a failed pod of a Job.
 func ofJob(p *corev1.Pod) {
 	p.OwnerReferences = []metav1.OwnerReference{{Kind: "Job", Name: "j", Controller: ptr.To(true)}}
 	p.Status.Phase, p.CreationTimestamp = corev1.PodFailed, metav1.NewTime(time.Unix(2, 0))

@@ -14,8 +14,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/worker/observer"
 )
 
-// A group whose history was reverted receives the position that the last leader has saved, also when every process was
-// restarted, and again until it has begun anew.
+// A group whose history was reverted receives the position that the last leader has saved, even when every process was
+// restarted. It receives it again until it has begun a new epoch.
 func TestRevertedGroupIsTold(t *testing.T) {
 	memory := observer.File(t.TempDir() + "/memory")
 	synctest.Test(t, func(t *testing.T) {
@@ -50,7 +50,7 @@ func TestRevertedGroupIsTold(t *testing.T) {
 	})
 }
 
-// A pause and a cordon outlive the entities that have them, until an operator takes them back.
+// A pause and a cordon outlive their entities, until an operator reverts them.
 func TestRecordsOutliveEntities(t *testing.T) {
 	memory := observer.File(t.TempDir() + "/memory")
 	synctest.Test(t, func(t *testing.T) {
@@ -76,7 +76,7 @@ func TestRecordsOutliveEntities(t *testing.T) {
 			p, k, c := saved()
 			require.Equal(t, []bool{paused, known, cordoned}, []bool{p, k, c})
 		}
-		// several are as many rounds as it takes until Temporal's index adds names.
+		// several runs the number of rounds after which Temporal's index adds names.
 		several := func(next func() error) {
 			for range 5 {
 				require.NoError(t, next())
@@ -113,7 +113,7 @@ func TestTooMuchToSave(t *testing.T) {
 		g := h.groups["a"]
 		g.Paused = true
 		h.groups["a"] = g
-		for n := range 3000 { // names that are too long for real ones
+		for n := range 3000 { // names longer than real ones
 			h.peers = append(h.peers, fleet.Provider{ID: strings.Repeat("p", 500) + strconv.Itoa(n)})
 		}
 		o := h.observer()
@@ -142,7 +142,7 @@ func (h *hanging) Read(ctx context.Context) ([]byte, error) {
 	return nil, ctx.Err()
 }
 
-// The API server hangs, and a hundred scale-outs ask for a record. They share one read, and each gets its error.
+// The API server hangs, and a hundred scale-outs request a record. They share one read, and each receives its error.
 func TestAReadOfRecordsThatHangsIsShared(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		memory := &hanging{}

@@ -86,7 +86,8 @@ func TestRowsOfAProvider(t *testing.T) {
 	}
 }
 
-// The first two rounds of a leader are told to all, and later ones to those that differ, or did in the last round.
+// In its first two rounds a leader signals all entities. In later rounds it signals the entities that differ, or that
+// differed in the last round.
 func TestWhoIsTold(t *testing.T) {
 	h := newHub().with([]fleet.InstanceView{row("a-t0-1", fleet.Ready)}, "lca-a-t0-1-1")
 	h.found = []fleet.Found{whole(attempt("a-t0-1"))}
@@ -113,7 +114,7 @@ func TestWhoIsTold(t *testing.T) {
 	})
 }
 
-// An entity that a signal did not reach gets the signal of the next round. An entity that has closed gets none.
+// An entity that a signal did not reach receives the signal of the next round. A closed entity receives no signal.
 func TestWhoCannotBeTold(t *testing.T) {
 	for entity := range map[string]bool{"group/a": true, "provider/milan": true} {
 		for err, again := range map[error][]string{errors.New("no answer"): {entity}, fleet.ErrNotRunning: nil} {
@@ -126,8 +127,8 @@ func TestWhoCannotBeTold(t *testing.T) {
 	}
 }
 
-// A group or provider that a round cannot read is not judged, nor what belongs to it; a name is known from what was
-// read before, and from objects, when Temporal's index lists nothing.
+// A round does not judge a group or provider that it cannot read, nor their objects. When Temporal's index lists
+// nothing, the names are known from earlier reads and from objects.
 func TestWhatIsNotReadIsNotJudged(t *testing.T) {
 	h := newHub().with([]fleet.InstanceView{row("a-t0-1", fleet.Peering)}, "lca-a-t0-1-1")
 	synctest.Test(t, func(t *testing.T) {
@@ -191,7 +192,7 @@ func TestARoundWithoutAList(t *testing.T) {
 	require.NoError(t, h.rounds(t, 2), "offers are not needed")
 }
 
-// Each of our peerings and slices has an entity; what does not say its provider starts none.
+// Each of our peerings and slices has an entity. An object that does not name its provider starts no entity.
 func TestProvidersAreEnsured(t *testing.T) {
 	h := newHub()
 	nameless, elsewhere := attempt("a-t0-2"), attempt("a-t0-3")
@@ -203,8 +204,8 @@ func TestProvidersAreEnsured(t *testing.T) {
 	require.ElementsMatch(t, []string{"milan", "rome", "turin"}, h.ensured)
 }
 
-// A provider that is of no use runs no timer: a round has it look whether it may close, when it has been of none for
-// more than a day.
+// A provider without any use runs no timer: a round wakes it, so that it can close, when it has been unused for more
+// than a day.
 func TestAProviderThatMayCloseIsWoken(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(*fleet.ProviderSnapshot)
@@ -261,7 +262,7 @@ func TestARoundJudges(t *testing.T) {
 	})
 }
 
-// A paused observer leaves everything as it is; one whose cluster has lost the hub does so, too, and fails.
+// A paused observer changes nothing. An observer whose cluster has lost the hub changes nothing either, and fails.
 func TestAPausedObserverDoesNothing(t *testing.T) {
 	for name, c := range map[string]struct {
 		hub  workflows.HubState
@@ -293,8 +294,8 @@ func TestAPausedObserverDoesNothing(t *testing.T) {
 	}
 }
 
-// A thousand groups and providers behind a Temporal that is 250 ms away are read within a round; a hundred providers
-// that say nothing are looked at within 20 s, and those that answer are judged.
+// A thousand groups and providers behind a Temporal that is 250 ms away are read within a round. A hundred silent
+// providers are observed within 20 s, and the responding ones are judged.
 func TestALargeHubIsObservedInTime(t *testing.T) {
 	h := newHub()
 	h.trip = 250 * time.Millisecond

@@ -17,7 +17,7 @@ func orphan(provider, uid string, at fleet.Attempt) fleet.Orphan {
 	return fleet.Orphan{Attempt: at, UID: uid, Object: uid}
 }
 
-// swept is a hub with milan, which is offered and peered, and rome, which is offered.
+// swept returns a hub with milan, which is offered and peered, and rome, which is only offered.
 func swept(left map[string][]fleet.Orphan) *hub {
 	h := newHub()
 	h.groups["a"] = fleet.Snapshot{Group: "a", Spec: &fleet.GroupSpec{InstanceSpec: fleet.InstanceSpec{ID: "a"}}}
@@ -26,7 +26,7 @@ func swept(left map[string][]fleet.Orphan) *hub {
 	return h
 }
 
-// sweeps runs rounds for as long as so many sweeps take, and returns the orphans that are left.
+// sweeps runs rounds until n sweeps are complete, and returns the remaining orphans.
 func (h *hub) sweeps(t *testing.T, n int) (left []fleet.Orphan) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -39,7 +39,8 @@ func (h *hub) sweeps(t *testing.T, n int) (left []fleet.Orphan) {
 	return left
 }
 
-// The third sweep removes what the first has seen: slices itself, a peering through its provider's entity.
+// The third sweep removes the orphans that the first sweep has seen: slices directly, a peering through its provider's
+// entity.
 func TestSweep(t *testing.T) {
 	left := map[string][]fleet.Orphan{
 		"milan": {orphan("milan", "slice", attempt("a-t0-1")), orphan("milan", "later", fleet.Attempt{})},
@@ -61,8 +62,8 @@ func TestSweep(t *testing.T) {
 	require.Equal(t, "tenant", orphans[1].UID)
 }
 
-// What cannot be removed is tried again. A provider that is silent has nothing; one whose entity cannot be read, or whose
-// group does not answer, keeps everything.
+// A removal that fails is tried again. Nothing is removed while the provider's entity cannot be read, while the group
+// does not answer, or while the offers cannot be listed.
 func TestSweepKeeps(t *testing.T) {
 	for name, c := range map[string]struct {
 		fails   map[string]error

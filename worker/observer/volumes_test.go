@@ -31,7 +31,7 @@ func (h *hub) Keep(_ context.Context, at fleet.Attempt, kept bool) error {
 	return h.fails["keep"]
 }
 
-// withTwo is a hub with two nodes on milan.
+// withTwo returns a hub with two nodes on milan.
 func withTwo() *hub {
 	h := newHub().with([]fleet.InstanceView{row("a-t0-1", fleet.Ready), row("a-t0-2", fleet.Ready)}, "lca-a-t0-1-1",
 		"lca-a-t0-2-1")
@@ -40,7 +40,7 @@ func withTwo() *hub {
 	return h
 }
 
-// kept are the Nodes with our annotation.
+// kept returns the names of the Nodes with our annotation.
 func (h *hub) kept() (names []string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -52,8 +52,8 @@ func (h *hub) kept() (names []string) {
 	return names
 }
 
-// While a provider has claims, one of its Nodes is kept, and its group is told. The Node changes when its instance
-// leaves, and is released when the claims are gone. When volumes cannot be listed, all stays.
+// While a provider has claims, one of its Nodes is kept, and its group receives that. When its instance leaves, another
+// Node is kept. The Node is released when the claims are gone. When volumes cannot be listed, the annotations stay.
 func TestOneNodeIsKeptForVolumes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := withTwo()
@@ -92,7 +92,7 @@ func TestOneNodeIsKeptForVolumes(t *testing.T) {
 	})
 }
 
-// A Node that others keep counts, and is not touched. A group that deletes volumes keeps none.
+// A Node that another party keeps counts, and is not touched. A group that deletes volumes keeps no Node.
 func TestKeptByOthersAndNotAtAll(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := withTwo()

@@ -23,14 +23,14 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows"
 )
 
-// temporal is a namespace with search attributes, and with ways not to tell.
+// temporal is a namespace with search attributes, and with set errors.
 type temporal struct {
 	operatorservice.OperatorServiceClient
 	mu         sync.Mutex
 	has        map[string]enums.IndexedValueType
-	list       []error // answers to the next listings, before the namespace's own
+	list       []error // answers to the next lists, before the namespace's own
 	count      error
-	namespaces []string // that were asked for
+	namespaces []string // the requested ones
 	add        []error  // answers to the next registrations, before the namespace's own
 	added      int
 	onWait     func() // called at each wait
@@ -74,7 +74,7 @@ func (f *temporal) set(has map[string]enums.IndexedValueType) {
 	f.has = has
 }
 
-// keywords are all our attributes but those named, and one of somebody else's.
+// keywords returns all of our attributes except the named ones, and one foreign attribute.
 func keywords(without ...string) map[string]enums.IndexedValueType {
 	out := map[string]enums.IndexedValueType{"CustomerId": enums.INDEXED_VALUE_TYPE_INT}
 	for _, name := range workflows.SearchAttributes {
@@ -85,7 +85,7 @@ func keywords(without ...string) map[string]enums.IndexedValueType {
 	return out
 }
 
-// await checks each millisecond, and returns also the reasons of the waits and the log.
+// await checks each millisecond, and also returns the reasons of the waits and the log.
 func await(ctx context.Context, f *temporal) (waits []error, log string, err error) {
 	var written testkit.Buffer
 	err = searchattr.Await(ctx, searchattr.Options{Temporal: f, Namespace: "edge", Every: time.Millisecond,
@@ -96,7 +96,7 @@ func await(ctx context.Context, f *temporal) (waits []error, log string, err err
 
 func denied() error { return serviceerror.NewPermissionDenied("not you", "") }
 
-// A worker that sets the attributes waits for those that are missing, and names them and the remedy.
+// A worker that sets the attributes waits for the missing ones, and reports them and the remedy.
 func TestAwaitNamesWhatIsMissing(t *testing.T) {
 	wrong := keywords()
 	wrong["LiqoProvider"] = enums.INDEXED_VALUE_TYPE_TEXT
@@ -121,7 +121,7 @@ func TestAwaitNamesWhatIsMissing(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := &temporal{has: c.has, list: c.list}
-			f.onWait = func() { f.set(keywords()) } // an administrator registers them meanwhile
+			f.onWait = func() { f.set(keywords()) } // an administrator registers them during the wait
 			waits, log, err := await(t.Context(), f)
 			require.NoError(t, err)
 			require.NotContains(t, f.namespaces, "default")
@@ -138,7 +138,7 @@ func TestAwaitNamesWhatIsMissing(t *testing.T) {
 	}
 }
 
-// A Temporal that refuses the check is an error, because to wait would not help.
+// A Temporal that refuses the check is an error, because waiting would not help.
 func TestAwaitFailsWhereTemporalRefuses(t *testing.T) {
 	for says, f := range map[string]*temporal{
 		"not you":      {has: keywords(), list: []error{denied()}, count: denied()},
