@@ -6,7 +6,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows"
 )
 
-// searchAttributes are what the dev server's default namespace has.
+// searchAttributes returns the search attributes of the dev server's default namespace.
 func searchAttributes() temporal.SearchAttributes {
 	var all []temporal.SearchAttributeUpdate
 	for _, name := range workflows.SearchAttributes {

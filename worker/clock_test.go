@@ -16,7 +16,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/worker"
 )
 
-// skewed is a client whose worker sees what Temporal has scheduled as so much older: its clock is ahead.
+// skewed returns a client whose worker sees older times for scheduled activities: its clock is ahead.
 func skewed(t *testing.T, ahead time.Duration) client.Client {
 	t.Helper()
 	older := func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker,

@@ -13,8 +13,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows"
 )
 
-// A group that continues as new all the time, under load, with every operation sent twice at once: nothing is lost,
-// nothing is doubled, and its drivers go on.
+// A group continues as new all the time, under load, and every operation is sent twice concurrently: no operation is
+// lost or doubled, and the group's drivers continue.
 func TestContinueAsNewLosesAndDoublesNothing(t *testing.T) {
 	t.Parallel()
 	const groups, each = 4, 10
@@ -51,7 +51,7 @@ func TestContinueAsNewLosesAndDoublesNothing(t *testing.T) {
 	for err := range errs {
 		require.NoError(t, err)
 	}
-	failed := s.allIn(fleet.Failed, groups*each) // there is no offer
+	failed := s.allIn(fleet.Failed, groups*each) // without an offer each instance fails
 	require.Equal(t, groups*each, failed.Target)
 	names := map[string]bool{}
 	for _, i := range failed.Instances {

@@ -13,8 +13,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows"
 )
 
-// Nodes cost what their offers said, also after Temporal has lost the group; limits bind what is booked and chosen. The
-// first provider has four places at 1, the second four at 2.
+// Nodes cost the prices of their offers, also after Temporal has lost the group. Limits apply to booked and chosen
+// nodes. The first provider has four places at 1, the second four at 2.
 func TestCostsAndLimitsOfRealWorkflows(t *testing.T) {
 	t.Parallel()
 	hard := 4.0
@@ -47,7 +47,7 @@ func TestCostsAndLimitsOfRealWorkflows(t *testing.T) {
 	require.False(t, again.Cost.Since.Before(ready.Cost.Since))
 }
 
-// Days that are over can be read without a worker, from every run of the group.
+// Past days can be read without a worker, from every run of the group.
 func TestCostsOfDaysArePublished(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, 1, func(g *fleet.GroupSpec) { g.Max = 4 }).shortRuns()

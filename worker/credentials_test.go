@@ -15,7 +15,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/worker"
 )
 
-// locked is a backend whose RemovePeering needs the provider's credentials and, as Liqo's does, never gives up without
+// locked is a backend whose RemovePeering needs the provider's credentials and, like Liqo's, never gives up without
 // them.
 type locked struct{ backend.Backend }
 
@@ -27,8 +27,8 @@ func (l locked) RemovePeering(ctx context.Context, p fleet.Provider, progress ba
 	return l.Backend.RemovePeering(ctx, p, progress)
 }
 
-// A provider's credentials move, and so does its offer, while it is peered: its peering is removed all the same, and
-// the provider goes on lending.
+// The file of a provider's credentials moves, and its offer names the new file, while the provider has a peering: the
+// peering is removed all the same, and the provider can be used again.
 func TestPeeringIsRemovedWithTheCredentialsOfToday(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, 1).work(func(o *worker.Options) { o.Backend = locked{o.Backend} })

@@ -86,7 +86,7 @@ func TestDatabaseHoldsNoSecrets(t *testing.T) {
 	}
 }
 
-// encrypted makes a codec with a key of its own, and how to dial with it.
+// encrypted returns a codec with its own key, and the dial options for it.
 func (s *scene) encrypted() (*codec.Codec, []grpc.DialOption) {
 	s.t.Helper()
 	key := make([]byte, 32)
@@ -100,7 +100,7 @@ func (s *scene) encrypted() (*codec.Codec, []grpc.DialOption) {
 	return c, []grpc.DialOption{option}
 }
 
-// lifeWith lives the life of an instance whose first attempt fails. It returns what stops the worker.
+// lifeWith runs the life of an instance whose first attempt fails. It returns a function that stops the worker.
 func (s *scene) lifeWith(change func(*worker.Options)) (stop func()) {
 	s.t.Helper()
 	o, err := options(s.temporal, s.world, s.queue, filepath.Join(s.dir, "offers.yaml"))
@@ -116,7 +116,7 @@ func (s *scene) lifeWith(change func(*worker.Options)) (stop func()) {
 	return stop
 }
 
-// rows are the values of a database, as bytes.
+// rows holds the values of a database, as bytes.
 type rows [][]byte
 
 // readDatabase reads each value of each table.

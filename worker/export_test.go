@@ -1,4 +1,4 @@
 package worker
 
-// DeadlockAfter is when a workflow task counts as deadlocked.
+// DeadlockAfter returns the time after which a workflow task counts as deadlocked.
 var DeadlockAfter = deadlockAfter

@@ -12,8 +12,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows"
 )
 
-// The first provider refuses, hangs or is dead at a stage: the instance becomes Ready on the second, and once the first
-// is well again nothing that we own is on it.
+// The first provider refuses, hangs or is dead at a stage: the instance becomes Ready on the second. Once the first
+// provider is healthy again, it carries no object of ours.
 func TestFailover(t *testing.T) {
 	t.Parallel()
 	quick := func(g *fleet.GroupSpec) {
@@ -34,7 +34,7 @@ func TestFailover(t *testing.T) {
 			t.Parallel()
 			change := quick
 			if knobs.Refuse != "" {
-				change = func(*fleet.GroupSpec) {} // a no is final, and not a matter of time
+				change = func(*fleet.GroupSpec) {} // a refusal is final, and does not depend on time
 			}
 			s := newScene(t, 2, change)
 			s.knobs(0, knobs)
@@ -67,7 +67,8 @@ func TestLastFailureReachesCA(t *testing.T) {
 	s.empty()
 }
 
-// The step's time is over before the peering's own, which all holds share: the failure says what the peering waits for.
+// The step's budget is used up before the budget of the peering, which all holds share: the failure names the stage for
+// which the peering waits.
 func TestStepOutOfTimeNamesWhatThePeeringWaitsFor(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, 1, func(g *fleet.GroupSpec) { g.Budgets.Peer = seconds(15) })
@@ -82,8 +83,8 @@ func TestStepOutOfTimeNamesWhatThePeeringWaitsFor(t *testing.T) {
 	s.empty()
 }
 
-// An operator cancels a stuck peering: everyone who waits for it goes elsewhere at once, and what was begun is taken
-// back once the provider goes on.
+// An operator cancels a stuck peering: every waiting instance immediately goes to another provider, and the unfinished
+// peering is removed once the provider continues.
 func TestCancelledPeeringGoesElsewhere(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, 2).work()
@@ -157,7 +158,8 @@ func TestWorkerKilledWhilePeering(t *testing.T) {
 	s.empty()
 }
 
-// Somebody removes a peering by hand under a provider entity that believes in it: the next node has it repaired.
+// A peering is removed by hand while its provider's entity counts it as established: the next node makes the entity
+// repair it.
 func TestPeeringRemovedByHandIsRepaired(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, 1).work()

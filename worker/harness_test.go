@@ -38,13 +38,13 @@ import (
 	flow "github.com/liqo-autoscaler/liqo-autoscaler/workflows/client"
 )
 
-// devServer is the address of the Temporal dev server that all tests of this package share. Each test has a task queue,
-// a group and providers of its own.
+// devServer is the address of the Temporal dev server that all tests of this package share. Each test has its own task
+// queue, group and providers.
 var devServer string
 
 func TestMain(m *testing.M) {
 	flag.Parse()
-	if !*record { // histories are as installations have them
+	if !*record { // recorded histories have the real intervals
 		fleet.AskAfter = never
 	}
 	if os.Getenv(envWorld) != "" {
@@ -53,11 +53,12 @@ func TestMain(m *testing.M) {
 	os.Exit(run(m))
 }
 
-// never is after how long drivers ask their providers again: longer than tests wait, because an answer must come by
-// itself.
+// never is the interval after which drivers repeat their acquire: longer than tests wait, because an answer must arrive
+// without a repetition.
 var never = []time.Duration{time.Hour, time.Hour, time.Hour}
 
-// asking has drivers ask again soon in a test that is about that. No other test may run beside it.
+// asking shortens the interval of a repeated acquire for a test of the repetition. No other test may run at the same
+// time.
 func asking(t *testing.T) {
 	before := fleet.AskAfter
 	t.Cleanup(func() { fleet.AskAfter = before })
@@ -92,15 +93,15 @@ func run(m *testing.M) int {
 	return m.Run()
 }
 
-// shortRuns moves the scene to a server of its own, which suggests continue-as-new after a few events. It has to be
-// called before the worker starts.
+// shortRuns moves the scene to its own server, which suggests continue-as-new after a few events. Call it before the
+// worker starts.
 func (s *scene) shortRuns() *scene {
 	s.t.Helper()
 	s.t.Cleanup(s.ownServer(nil, "--dynamic-config-value", "limit.historyCount.suggestContinueAsNew=25"))
 	return s
 }
 
-// ownServer moves the scene to a server of its own, whose database is temporal.db. stop ends it.
+// ownServer moves the scene to its own server, whose database is temporal.db. stop ends the server.
 func (s *scene) ownServer(options []grpc.DialOption, args ...string) (stop func()) {
 	s.t.Helper()
 	cli, err := workertest.TemporalCLI("../bin")
@@ -116,16 +117,16 @@ func (s *scene) ownServer(options []grpc.DialOption, args ...string) (stop func(
 	return func() { _ = server.Stop() }
 }
 
-// neverLeads keeps a worker from leading its hub, and so from observing: what a round would repair must be repaired by what a
-// test names. A scene that needs rounds has a hub of its own, see newHubScene.
+// neverLeads keeps a worker from leading its hub, and so from observing: the steps under test must make the repairs,
+// and not a round. A scene that needs rounds has its own hub, see newHubScene.
 func neverLeads(ctx context.Context, _ func(context.Context)) { <-ctx.Done() }
 
 func quiet() sdklog.Logger { return sdklog.NewStructuredLogger(slog.New(slog.DiscardHandler)) }
 
-// scene is one test's fleet: a world with providers, their offers, a worker and a node group.
+// scene holds the fleet of one test: a world with providers, their offers, a worker and a node group.
 type scene struct {
 	t         testing.TB
-	observer  *observer.Observer // of a scene with a hub of its own
+	observer  *observer.Observer // only in a scene with its own hub
 	ctx       context.Context
 	dir       string
 	world     *sim.World
@@ -135,26 +136,26 @@ type scene struct {
 	groups    *flow.Groups
 	spec      fleet.GroupSpec
 	providers []string
-	kept      map[string]int // histories written down, by type
+	kept      map[string]int // recorded histories, by type
 	tracing   []interceptor.WorkerInterceptor
 }
 
 var scenes atomic.Int64
 
-// quick are the tests of this package that -short leaves: a life, a kill, a refusal, and a recovery. The others take
-// minutes.
+// quick lists the tests of this package that also run with -short: a life, a kill, a refusal, and a recovery. The other
+// tests take minutes.
 var quick = []string{
 	"TestLifeOfAnInstance", "TestWorkerKilledWhilePeering", "TestLastFailureReachesCA",
 	"TestTerminatedGroupRecoversFromWhatExists", "TestRefusedOperationsChangeNothing",
 }
 
-// newScene makes a world with n providers, the first the cheapest, and starts no worker yet.
+// newScene makes a world with n providers, of which the first is the cheapest. It starts no worker yet.
 func newScene(t testing.TB, n int, change ...func(*fleet.GroupSpec)) *scene {
 	t.Helper()
 	return newSceneOf(t, newID(), "", n, change...)
 }
 
-// newHubScene makes a scene with a hub of its own, whose worker observes.
+// newHubScene makes a scene with its own hub, whose worker observes.
 func newHubScene(t testing.TB, n int, change ...func(*fleet.GroupSpec)) *scene {
 	t.Helper()
 	id := newID()
@@ -163,7 +164,7 @@ func newHubScene(t testing.TB, n int, change ...func(*fleet.GroupSpec)) *scene {
 
 func newID() string { return fmt.Sprintf("t%d", scenes.Add(1)) }
 
-// newSceneOf makes a scene whose group and providers may be named as those of another hub's scene.
+// newSceneOf makes a scene whose group and providers may have the same names as in the scene of another hub.
 func newSceneOf(t testing.TB, id string, hub workflows.Hub, n int, change ...func(*fleet.GroupSpec)) *scene {
 	t.Helper()
 	if name, _, _ := strings.Cut(t.Name(), "/"); !slices.Contains(quick, name) {
@@ -209,10 +210,10 @@ func seconds(n float64) metav1.Duration {
 	return metav1.Duration{Duration: time.Duration(n * float64(time.Second))}
 }
 
-// secret is what the provider's credentials file has besides its id, and nobody may write down (I10).
+// secret returns the secret part of the provider's credentials file, which must not be written anywhere else (I10).
 func (s *scene) secret(provider string) string { return "s3cr3t-" + s.queue + "-" + provider }
 
-// options are a worker of this scene.
+// options returns the options of a worker of this scene.
 func options(t client.Client, world *sim.World, queue, offers string) (worker.Options, error) {
 	b := sim.New(world, sim.Options{Report: 200 * time.Millisecond})
 	source, err := file.Open(offers)
@@ -231,8 +232,8 @@ func (s *scene) work(change ...func(*worker.Options)) *scene {
 	return s
 }
 
-// workUnchecked is work without the replay of all histories in the end, for which Temporal must outlive the test's
-// body.
+// workUnchecked is like work, without the replay of all histories at the end, for which Temporal must outlive the
+// test's body.
 func (s *scene) workUnchecked(change ...func(*worker.Options)) {
 	s.t.Helper()
 	o, err := options(s.temporal, s.world, s.queue, filepath.Join(s.dir, "offers.yaml"))
@@ -281,7 +282,7 @@ func (s *scene) release(names ...string) fleet.Snapshot {
 	return s.shows(at, err)
 }
 
-// shows is what the group shows when an operation has brought it to the position.
+// shows returns the snapshot of the group once it has reached the position of an operation.
 func (s *scene) shows(at fleet.Position, err error) fleet.Snapshot {
 	s.t.Helper()
 	require.NoError(s.t, err)
@@ -297,7 +298,7 @@ func (s *scene) snapshot() fleet.Snapshot {
 	return snap
 }
 
-// until waits for the group's snapshot to be as wanted.
+// until waits until the group's snapshot is as wanted.
 func (s *scene) until(what string, want func(fleet.Snapshot) bool) fleet.Snapshot {
 	s.t.Helper()
 	var last seen[fleet.Snapshot]
@@ -308,7 +309,8 @@ func (s *scene) until(what string, want func(fleet.Snapshot) bool) fleet.Snapsho
 	return *last.Load()
 }
 
-// seen is the last thing seen by a condition, which may still be looking when the test has given up and tells it.
+// seen holds the last value that a condition has read. The condition may still run when the test has given up and
+// prints it.
 type seen[T any] struct{ atomic.Pointer[T] }
 
 func (s *seen[T]) is(v T) T {
@@ -337,7 +339,7 @@ func (s *scene) allIn(phase fleet.Phase, n int) fleet.Snapshot {
 	})
 }
 
-// empty waits until nothing that we own is left in the world (I9).
+// empty waits until the world carries no object of ours (I9).
 func (s *scene) empty() {
 	s.t.Helper()
 	s.counts("the world is empty", func(c sim.Counts) bool { return c == sim.Counts{} })
@@ -352,7 +354,7 @@ func (s *scene) counts(what string, want func(sim.Counts) bool) {
 	}, waitLimit, waitTick, "%s; last: %s; %s", what, &last, s)
 }
 
-// String says what the entities have published, for a test that waited in vain.
+// String returns the published states of the entities, for the message of a test that waited in vain.
 func (s *scene) String() string {
 	entities := flow.NewEntities(s.temporal, s.hub, s.queue)
 	groups, err := entities.Groups(s.ctx)
@@ -367,7 +369,8 @@ func (s *scene) knobs(n int, k sim.Knobs) {
 	require.NoError(s.t, s.world.SetKnobs(s.ctx, s.providers[n], k))
 }
 
-// How long and how often tests wait for conditions: less than the two minutes after which a silent driver is looked at.
+// Limit and interval of the tests' waits for conditions: shorter than the two minutes after which a silent driver is
+// checked.
 const (
 	waitLimit = 100 * time.Second
 	waitTick  = 20 * time.Millisecond

@@ -13,11 +13,11 @@ import (
 	flow "github.com/liqo-autoscaler/liqo-autoscaler/workflows/client"
 )
 
-// Two clusters, each with an installation of its own, borrow from one provider and share a Temporal namespace, and
-// neither takes the other's group or provider of the same name for its own.
+// Two clusters, each with its own hub, use one provider and share a Temporal namespace. Neither takes the other hub's
+// group or provider of the same name for its own.
 func TestHubsShareANamespace(t *testing.T) {
 	t.Parallel()
-	hubs := []workflows.Hub{fleet.DefaultHub, "edge"} // no other test has this one
+	hubs := []workflows.Hub{fleet.DefaultHub, "edge"} // no other test uses this hub
 	var scenes []*scene
 	for i, hub := range hubs {
 		s := newSceneOf(t, "shared", hub, 1)

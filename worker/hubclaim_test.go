@@ -20,8 +20,8 @@ import (
 	flow "github.com/liqo-autoscaler/liqo-autoscaler/workflows/client"
 )
 
-// A worker of another cluster, such as one with the wrong kubeconfig, ends before it takes a task, and changes nothing.
-// A cluster that has been rebuilt is given the hub by a command.
+// A worker of another cluster, for example one with the wrong kubeconfig, ends before it takes a task, and changes
+// nothing. A command gives the hub to a cluster that has been rebuilt.
 func TestAHubBelongsToOneCluster(t *testing.T) {
 	t.Parallel()
 	s := newHubScene(t, 1).work()
@@ -57,7 +57,7 @@ func TestAHubBelongsToOneCluster(t *testing.T) {
 	require.NoError(t, hub.PauseObserver(s.ctx, false))
 }
 
-// A worker whose hub is given to another cluster while it runs ends with that.
+// A running worker ends when its hub is given to another cluster.
 func TestAWorkerEndsWhenItsHubIsGivenAway(t *testing.T) {
 	t.Parallel()
 	s := newHubScene(t, 1)
@@ -93,8 +93,8 @@ func TestAWorkerEndsWhenItsHubIsGivenAway(t *testing.T) {
 	require.ErrorIs(t, <-ended, flow.ErrOtherCluster)
 }
 
-// While an operator gives a hub away, a worker of the former cluster, whose observer claims the hub in each round,
-// cannot take it back.
+// An operator gives a hub away. During this time a worker of the former cluster, whose observer claims the hub in each
+// round, cannot claim it.
 func TestFormerClusterCannotClaimInBetween(t *testing.T) {
 	t.Parallel()
 	s := newHubScene(t, 1)
@@ -108,7 +108,8 @@ func TestFormerClusterCannotClaimInBetween(t *testing.T) {
 	require.Equal(t, workflows.HubState{Cluster: "second"}, state)
 }
 
-// claimsBetween is Temporal with a worker of the former cluster, which claims the hub after each call that changes it.
+// claimsBetween is a Temporal client with a worker of the former cluster, which claims the hub after each call that
+// changes it.
 type claimsBetween struct {
 	flow.Temporal
 	former *flow.Hub
@@ -127,7 +128,7 @@ func (c claimsBetween) ExecuteWorkflow(ctx context.Context, options client.Start
 	return run, err
 }
 
-// A claim that is lost, as with Temporal's database or by hand, is made again by the next round.
+// A claim that is lost with Temporal's database or by hand is made again by the next round.
 func TestHubIsClaimedAgain(t *testing.T) {
 	t.Parallel()
 	s := newHubScene(t, 1).work()

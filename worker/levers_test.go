@@ -23,7 +23,7 @@ import (
 	flow "github.com/liqo-autoscaler/liqo-autoscaler/workflows/client"
 )
 
-// levers are the commands of the temporal CLI in docs/operations.md, each with whether a test has run it.
+// levers holds the commands of the temporal CLI in docs/operations.md, and whether a test has run each command.
 type levers struct {
 	cli string
 
@@ -54,7 +54,7 @@ func documentedLevers(t *testing.T) *levers {
 	return l
 }
 
-// pull runs a documented command, with what it says replaced by what a scene has, and returns what it prints.
+// pull runs a documented command, with its placeholders replaced by names of the scene, and returns the output.
 func (l *levers) pull(s *scene, command string, instead ...string) string {
 	s.t.Helper()
 	l.mu.Lock()
@@ -70,7 +70,7 @@ func (l *levers) pull(s *scene, command string, instead ...string) string {
 	return string(out)
 }
 
-// Every command of the temporal CLI in docs/operations.md is run as it stands there, and does what is said of it.
+// Every command of the temporal CLI in docs/operations.md is run as written there, and has the documented effect.
 func TestLevers(t *testing.T) {
 	testkit.Slow(t)
 	l := documentedLevers(t)
@@ -93,7 +93,7 @@ func TestLevers(t *testing.T) {
 func cancelPeering(t *testing.T, l *levers) {
 	s := newScene(t, 2).work()
 	l.pull(s, "temporal operator search-attribute create --namespace default --name LiqoGroup --type Keyword "+
-		"--name LiqoInstance --type Keyword --name LiqoProvider --type Keyword") // they are there
+		"--name LiqoInstance --type Keyword --name LiqoProvider --type Keyword") // these attributes exist
 	s.knobs(0, sim.Knobs{Hang: backend.StageTenant})
 	name := s.grow(1).Instances[0].Name
 	s.counts("a tenant is made and stays unanswered", func(c sim.Counts) bool { return c.Tenants == 1 })
@@ -157,7 +157,8 @@ func cancelScaleIn(t *testing.T, l *levers) {
 	s.empty()
 }
 
-// failedOutOfReach has an instance fail whose slice is on a provider that is away now, so that its undo runs and waits.
+// failedOutOfReach makes an instance fail whose slice is on a provider that is now unreachable, so that its undo runs
+// and waits.
 func (s *scene) failedOutOfReach() (name string) {
 	s.t.Helper()
 	s.knobs(0, sim.Knobs{Hang: backend.StageVirtualKubelet})
@@ -170,7 +171,7 @@ func (s *scene) failedOutOfReach() (name string) {
 	return name
 }
 
-// What is left when undo is cancelled is found by the observer, which is paused until then.
+// The observer, which is paused at first, finds the objects that remain after a cancelled undo.
 func cancelUndo(t *testing.T, l *levers) {
 	s := newHubScene(t, 1).work()
 	of := []string{"hub", s.hub.ID(workflows.HubID), "undo/", s.hub.ID("undo/")}
@@ -201,7 +202,7 @@ func cancelUndo(t *testing.T, l *levers) {
 	require.Error(t, s.gone(), "a paused observer leaves everything as it is")
 	l.pull(s, "temporal workflow signal -w hub --name pause-observer --input false", of...)
 	isPaused(false)
-	testkit.Until(t, 2*waitLimit, "what is left is undone", func() error { // two rounds must show it
+	testkit.Until(t, 2*waitLimit, "what is left is undone", func() error { // two rounds must find them
 		s.observe()
 		return s.gone()
 	})
@@ -248,7 +249,8 @@ func cordonProvider(t *testing.T, l *levers) {
 	s.allIn(fleet.Ready, 1)
 }
 
-// A group that is reset begins anew at once, one that was terminated with the next Refresh; each keeps its node.
+// A group that is reset immediately begins a new epoch; a group that was terminated does so with the next Refresh. Each
+// keeps its node.
 func resetAndTerminateGroup(t *testing.T, l *levers) {
 	s := newScene(t, 1).work()
 	s.grow(1)

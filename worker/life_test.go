@@ -62,7 +62,7 @@ func TestInstancesOfOneProviderShareItsPeering(t *testing.T) {
 
 func TestFullProviderSpillsToTheNext(t *testing.T) {
 	t.Parallel()
-	s := newScene(t, 2, func(g *fleet.GroupSpec) { g.Max = 6 }).work() // 4 fit on each
+	s := newScene(t, 2, func(g *fleet.GroupSpec) { g.Max = 6 }).work() // 4 fit on each provider
 	s.grow(6)
 	ready := s.allIn(fleet.Ready, 6)
 	on := map[string]int{}
@@ -87,7 +87,7 @@ func TestNoOfferFailsVisiblyUntilCADeletesIt(t *testing.T) {
 	s.allIn("", 0)
 }
 
-// CA may have an instance back at any moment; whatever was made for it goes.
+// CA may release an instance at any moment; all of its objects are removed.
 func TestAskedBackInEveryPhase(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -165,7 +165,7 @@ func TestRefusedOperationsChangeNothing(t *testing.T) {
 	require.ErrorContains(t, err, "nodegroup/nobody does not run")
 }
 
-// Calls that are booked in one update have an outcome each, and once more the same when their answer was lost.
+// Calls that are booked in one update have one outcome each, and the same outcome again when their answer was lost.
 func TestCallsInOneUpdate(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, 1).work()
@@ -207,7 +207,7 @@ func TestLostCallDoesNotComeBackAsAGhost(t *testing.T) {
 	_, err := s.groups.Grow(ctx, s.spec.ID, 1, 0, fleet.Position{})
 	require.ErrorIs(t, err, fleet.ErrOutcomeUnknown, "nobody answered: it may or may not have been booked")
 	s.spawn()
-	s.grow(1) // answered, so whatever was before it has been decided
+	s.grow(1) // answered, so every earlier operation has been decided
 	s.allIn(fleet.Ready, 1)
 	require.Equal(t, 1, s.snapshot().Target)
 }

@@ -25,7 +25,7 @@ import (
 	flow "github.com/liqo-autoscaler/liqo-autoscaler/workflows/client"
 )
 
-// listed waits until a query finds exactly these workflows, which it does a little later than they run.
+// listed waits until a query finds exactly these workflows. Temporal lists a workflow a little later than it runs.
 func (s *scene) listed(query string, ids ...string) {
 	s.t.Helper()
 	slices.Sort(ids)
@@ -70,7 +70,7 @@ func TestWorkflowsAreListedByWhatTheyAreAbout(t *testing.T) {
 
 var namespaces atomic.Int64
 
-// elsewhere puts the scene into a namespace of its own, without search attributes.
+// elsewhere moves the scene to its own namespace, without search attributes.
 func (s *scene) elsewhere() (namespace string) {
 	s.t.Helper()
 	namespace = fmt.Sprintf("bare-%d", namespaces.Add(1))
@@ -82,7 +82,7 @@ func (s *scene) elsewhere() (namespace string) {
 	require.NoError(s.t, err)
 	s.t.Cleanup(s.temporal.Close)
 	s.groups = flow.NewGroups(s.temporal, "", s.queue)
-	require.Eventually(s.t, func() bool { // caches learn of it a little later
+	require.Eventually(s.t, func() bool { // caches receive the change a little later
 		_, err := s.temporal.CountWorkflow(s.ctx, &workflowservice.CountWorkflowExecutionsRequest{})
 		return err == nil
 	}, waitLimit, 100*time.Millisecond)
@@ -108,7 +108,7 @@ func (s *scene) unregister(namespace string) {
 	require.NoError(s.t, err)
 }
 
-// known waits until Temporal takes queries by our attributes, or takes them no longer.
+// known waits until Temporal accepts queries by our attributes, or, with false, refuses them.
 func (s *scene) known(want bool) {
 	s.t.Helper()
 	require.Eventually(s.t, func() bool {
@@ -118,7 +118,7 @@ func (s *scene) known(want bool) {
 	}, waitLimit, 100*time.Millisecond)
 }
 
-// A worker that does not set the attributes needs none of them.
+// A worker that does not set the attributes needs no search attribute in the namespace.
 func TestWithoutSearchAttributesEverythingWorks(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, 1)
@@ -134,8 +134,8 @@ func TestWithoutSearchAttributesEverythingWorks(t *testing.T) {
 	s.empty()
 }
 
-// A worker that sets them waits, and names the missing ones, until they are registered. When they are removed later, no
-// start is lost: it is repeated until they are there again.
+// A worker that sets the attributes waits, and reports the missing ones, until they are registered. When they are
+// removed later, no start is lost: it is repeated until they exist again.
 func TestWorkerWaitsForSearchAttributes(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, 1)
@@ -182,7 +182,7 @@ func TestWorkerWaitsForSearchAttributes(t *testing.T) {
 	s.empty()
 }
 
-// options are those of a worker of this scene.
+// options returns the options of a worker of this scene.
 func (s *scene) options() worker.Options {
 	s.t.Helper()
 	o, err := options(s.temporal, s.world, s.queue, filepath.Join(s.dir, "offers.yaml"))
@@ -190,7 +190,7 @@ func (s *scene) options() worker.Options {
 	return o
 }
 
-// refused waits until a start of the group has failed that named the attribute.
+// refused waits until a start of the group has failed with an error that names the attribute.
 func (s *scene) refused(attribute string) {
 	s.t.Helper()
 	require.Eventually(s.t, func() bool {

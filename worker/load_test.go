@@ -20,7 +20,7 @@ import (
 	flow "github.com/liqo-autoscaler/liqo-autoscaler/workflows/client"
 )
 
-// small is a group of so many nodes that hundreds fit on one provider.
+// small makes a group of nodes so small that hundreds fit on one provider.
 func small(most int) func(*fleet.GroupSpec) {
 	return func(g *fleet.GroupSpec) {
 		g.Max = most
@@ -31,10 +31,11 @@ func small(most int) func(*fleet.GroupSpec) {
 	}
 }
 
-// slots is a worker that makes, and removes, so many at once.
+// slots makes a worker that creates, and removes, at most n nodes concurrently.
 func slots(n int) func(*worker.Options) { return func(o *worker.Options) { o.Slots = n } }
 
-// readyWithin waits for n instances, each Ready at its first attempt: time in our own queues is nobody's fault (I12).
+// readyWithin waits for n instances, each Ready at its first attempt: time in our own queues counts against no provider
+// (I12).
 func (s *scene) readyWithin(limit time.Duration, n int) {
 	s.t.Helper()
 	began := time.Now()
@@ -53,7 +54,7 @@ func (s *scene) readyWithin(limit time.Duration, n int) {
 	}
 }
 
-// events counts what the newest run of a workflow has of a kind.
+// events returns the number of events of a kind in the newest run of a workflow.
 func (s *scene) events(id string, kind enums.EventType) (n int) {
 	s.t.Helper()
 	events := s.temporal.GetWorkflowHistory(s.ctx, s.hub.ID(id), "", false, enums.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
@@ -67,7 +68,7 @@ func (s *scene) events(id string, kind enums.EventType) (n int) {
 	return n
 }
 
-// waited is the longest time that an activity of the workflow was without a slot, or was sent away for want of a place.
+// waited returns the longest time in which an activity of the workflow had no slot, or was refused for lack of a place.
 func (s *scene) waited(id string) (most time.Duration) {
 	s.t.Helper()
 	scheduled := map[int64]time.Time{}
@@ -78,7 +79,7 @@ func (s *scene) waited(id string) (most time.Duration) {
 		switch at := e.GetEventTime().AsTime(); e.GetEventType() {
 		case enums.EVENT_TYPE_ACTIVITY_TASK_SCHEDULED:
 			scheduled[e.GetEventId()] = at
-		case enums.EVENT_TYPE_ACTIVITY_TASK_STARTED: // of the run that reached its end
+		case enums.EVENT_TYPE_ACTIVITY_TASK_STARTED: // only of the run that has ended
 			most = max(most, at.Sub(scheduled[e.GetActivityTaskStartedEventAttributes().GetScheduledEventId()]))
 		}
 	}
@@ -86,10 +87,10 @@ func (s *scene) waited(id string) (most time.Duration) {
 	return most
 }
 
-// heldUpBy is the most that others' trouble may keep a healthy instance's steps from their slots.
+// heldUpBy bounds the time that other providers' faults may keep a healthy instance's steps from their slots.
 const heldUpBy = 5 * time.Second
 
-// Two hundred instances at once on one provider that nobody has a peering with, and one worker.
+// Two hundred instances are created concurrently on one provider without a peering, by one worker.
 func TestTwoHundredOnOneProvider(t *testing.T) {
 	const n = 200
 	s := newScene(t, 1, small(n)).work(slots(50))
@@ -102,7 +103,7 @@ func TestTwoHundredOnOneProvider(t *testing.T) {
 	require.Zero(t, s.events(provider, enums.EVENT_TYPE_WORKFLOW_TASK_FAILED), "a task of the provider failed")
 }
 
-// Two hundred drivers ask a provider whose entity does not run: none of them is turned away, and all are answered.
+// Two hundred drivers send an acquire to a provider whose entity does not run: all are accepted and answered.
 func TestTwoHundredAcquiresOfAColdProvider(t *testing.T) {
 	t.Parallel()
 	const n = 200
@@ -132,13 +133,13 @@ func TestTwoHundredAcquiresOfAColdProvider(t *testing.T) {
 	require.Zero(t, failed.Load())
 	id := workflows.ProviderID(s.providers[0])
 	require.LessOrEqual(t, s.events(id, enums.EVENT_TYPE_WORKFLOW_EXECUTION_SIGNALED), n/2, "they share signals")
-	// Nobody has these drivers: each answer says so, and gives the hold back.
+	// These drivers do not exist: each undeliverable answer releases its hold.
 	s.provider(0, "has no holds", func(p fleet.ProviderSnapshot) bool { return p.Revision >= 2*n && len(p.Holds) == 0 })
 	s.empty()
 }
 
-// Many more instances than a worker has slots, on a provider that nobody has a peering with: those that wait for the
-// peering leave it the slot that it needs.
+// Many more instances than a worker has slots wait for a provider without a peering: they leave the peering the slot
+// that it needs.
 func TestInstancesLeaveThePeeringItsSlot(t *testing.T) {
 	t.Parallel()
 	const n = 25
@@ -147,7 +148,7 @@ func TestInstancesLeaveThePeeringItsSlot(t *testing.T) {
 	s.readyWithin(waitLimit, n)
 }
 
-// More removals are stuck than a worker has slots: a healthy instance comes and goes all the same.
+// More removals are stuck than a worker has slots: a healthy instance is created and removed all the same.
 func TestStuckRemovalsHoldNothingUp(t *testing.T) {
 	t.Parallel()
 	const n = 6
@@ -163,7 +164,7 @@ func TestStuckRemovalsHoldNothingUp(t *testing.T) {
 	s.release(names...)
 	s.counts("the slices are stuck", func(c sim.Counts) bool { return c.Nodes == 0 && c.RemoteSlices == n })
 	s.knobs(0, sim.Knobs{Hang: backend.StageSliceGone, Refuse: backend.StageSliceAuth})
-	for range 5 { // the stuck ones pause between two passes: once or twice a slot may be free by chance
+	for range 5 { // the stuck removals pause between two passes: once or twice a slot may be free by chance
 		s.visit(n)
 	}
 	s.knobs(0, sim.Knobs{})
@@ -171,7 +172,8 @@ func TestStuckRemovalsHoldNothingUp(t *testing.T) {
 	s.empty()
 }
 
-// visit has an instance come on the second provider and go again, beside others that are stuck; nothing holds it up.
+// visit creates and removes an instance on the second provider while other instances are stuck, and requires that none
+// of its steps waits long.
 func (s *scene) visit(stuck int) {
 	s.t.Helper()
 	name := s.grow(1).Instances[stuck].Name
@@ -193,7 +195,7 @@ func (s *scene) visit(stuck int) {
 	}
 }
 
-// blind is a backend whose lists do not answer while it is shut.
+// blind is a backend whose lists do not return while it is shut.
 type blind struct {
 	backend.Backend
 	shut *atomic.Bool
@@ -210,8 +212,8 @@ func (b blind) List(ctx context.Context, group string) ([]fleet.Found, error) {
 	return b.Backend.List(ctx, group)
 }
 
-// A group looks at what exists, which takes for ever, and hears of differences all the time: it continues as new all
-// the same, and its look goes on in the next run.
+// A group inspects the existing objects, which takes forever, and receives differences all the time: it continues as
+// new all the same, and its inspection continues in the next run.
 func TestOpenLookDoesNotForbidContinueAsNew(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, 1).shortRuns()

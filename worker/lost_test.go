@@ -22,7 +22,7 @@ import (
 	flow "github.com/liqo-autoscaler/liqo-autoscaler/workflows/client"
 )
 
-// temporalOf starts a dev server at an address, with its database in a folder, and returns what stops it.
+// temporalOf starts a dev server at an address, with its database in a folder, and returns a function that stops it.
 func (s *scene) temporalOf(address, dir string) (stop func()) {
 	s.t.Helper()
 	cli, err := workertest.TemporalCLI("../bin")
@@ -45,10 +45,10 @@ func (s *scene) temporalOf(address, dir string) (stop func()) {
 	return stop
 }
 
-// Temporal's database is lost as a whole while one node is Ready, one is being drained, one is on its way, the group is
-// paused and its only provider cordoned. What exists comes back as it was: the Ready node under its id, the drained one
-// on its way out, the new one Ready or undone. Pause and cordon are forgotten, so there is another node, and so is every
-// name that nothing carries; none is given twice.
+// Temporal's whole database is lost while one node is Ready, one is being drained and one is being created. The group
+// is paused and its only provider is cordoned. Existing nodes come back in their state: the Ready node under its id,
+// the drained one on its way to removal, the new one Ready or undone. Pause and cordon are forgotten, so another node
+// is created. Names without an object are forgotten too, and no name is used twice.
 func TestLostDatabase(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, 1, func(g *fleet.GroupSpec) { g.Budgets.Drain = seconds(600) })
@@ -113,7 +113,7 @@ func TestLostDatabase(t *testing.T) {
 	s.counts("the nodes are given back", func(c sim.Counts) bool { return c.Nodes == 0 && c.RemoteSlices == 0 })
 }
 
-// uid is that of an instance's Node.
+// uid returns the UID of an instance's Node.
 func (s *scene) uid(instance string) string {
 	s.t.Helper()
 	w, err := s.world.Snapshot()
@@ -127,7 +127,7 @@ func (s *scene) uid(instance string) string {
 	return ""
 }
 
-// A new leader's rounds are taken although those before had higher numbers.
+// A new leader's rounds take effect although earlier rounds had higher numbers.
 func TestANewLeadersRoundsAreTaken(t *testing.T) {
 	t.Parallel()
 	s := newHubScene(t, 1).work()
@@ -138,7 +138,7 @@ func TestANewLeadersRoundsAreTaken(t *testing.T) {
 	ctx, cancel := context.WithTimeout(s.ctx, waitLimit)
 	defer cancel()
 	require.ErrorContains(t, s.observer.RoundNow(ctx), "higher term")
-	again, cancel := context.WithTimeout(s.ctx, 2*time.Minute) // it leaves the lead to others for a minute
+	again, cancel := context.WithTimeout(s.ctx, 2*time.Minute) // it leaves the lead to other workers for a minute
 	defer cancel()
 	require.NoError(t, s.observer.RoundNow(again))
 	name := s.failedOutOfReach()
@@ -153,7 +153,7 @@ func TestANewLeadersRoundsAreTaken(t *testing.T) {
 	s.empty()
 }
 
-// What nothing that exists tells is forgotten with a group's history, such as its failures.
+// State that no existing object shows, such as a failed instance, is forgotten with a group's history.
 func TestLostHistoryForgetsFailures(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, 0).work()
@@ -163,9 +163,9 @@ func TestLostHistoryForgetsFailures(t *testing.T) {
 	require.Empty(t, s.configure().Instances)
 }
 
-// The histories of closed workflows are lost, as when their retention is over. Nobody tells any more what became of an
-// instance, and nothing needs it: a node stays, also when its group's history is lost too, an attempt whose scale-out is
-// over is still rolled back, and no name is given twice.
+// The histories of closed workflows are lost, as after the end of their retention. The outcome of an instance can then
+// no longer be read, and is not needed: a node stays, also when its group's history is lost too; an attempt whose
+// scale-out has ended is still rolled back; and no name is used twice.
 func TestClosedHistoriesAreLost(t *testing.T) {
 	t.Parallel()
 	s := newHubScene(t, 1).work()

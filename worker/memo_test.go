@@ -9,7 +9,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// What an operation has booked is in the memo when the operation returns: so its answer need not carry it (I6).
+// When an operation returns, the memo already shows its booking: so its answer need not carry it (I6).
 func TestMemoShowsWhatReturned(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, 1).work()

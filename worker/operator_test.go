@@ -25,9 +25,9 @@ import (
 	flow "github.com/liqo-autoscaler/liqo-autoscaler/workflows/client"
 )
 
-// What docs/operations.md tells operators to do, done as they do it.
+// These tests run the instructions for operators in docs/operations.md as operators follow them.
 
-// pauseInput is the input that docs/operations.md gives for a pause, under another operation's id.
+// pauseInput returns the input that docs/operations.md gives for a pause, with another operation id.
 func pauseInput(t testing.TB, id, paused string) json.RawMessage {
 	t.Helper()
 	text, err := os.ReadFile("../docs/operations.md")
@@ -49,7 +49,7 @@ func (s *scene) pause(id, paused string) error {
 	return handle.Get(s.ctx, nil)
 }
 
-// A paused group refuses to grow and goes on scaling in, until it is resumed. An id that was used changes nothing.
+// A paused group refuses to grow and continues to scale in, until it is resumed. A repeated id changes nothing.
 func TestPausedByHand(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, 1).work()
@@ -68,12 +68,12 @@ func TestPausedByHand(t *testing.T) {
 	s.allIn(fleet.Ready, 1)
 }
 
-// begun picks the event that follows the first task of a run.
+// begun picks the event after the first task of a run.
 func begun(e *history.HistoryEvent) bool {
 	return e.GetEventType() != enums.EVENT_TYPE_WORKFLOW_TASK_COMPLETED
 }
 
-// A peering that was reset counts as failed: who waits for it goes to another provider.
+// A peering that was reset counts as failed: an instance that waits for it goes to another provider.
 func TestResetPeeringCountsAsFailed(t *testing.T) {
 	t.Parallel()
 	s := newHubScene(t, 2).work()
@@ -94,7 +94,7 @@ func TestResetPeeringCountsAsFailed(t *testing.T) {
 	})
 }
 
-// Undo that was reset runs once more, which does no harm to the attempt that is Ready.
+// An undo that was reset runs once more, which does not harm the attempt that is Ready.
 func TestResetUndoRunsOnceMore(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, 2)
@@ -113,7 +113,7 @@ func TestResetUndoRunsOnceMore(t *testing.T) {
 	s.empty()
 }
 
-// A server of another hub finds no worker: its group does not answer, and so the server does not become ready.
+// A server of another hub has no worker: its group does not answer, so the server does not become ready.
 func TestServerOfAnotherHubIsNotAnswered(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, 1).work()
@@ -126,8 +126,7 @@ func TestServerOfAnotherHubIsNotAnswered(t *testing.T) {
 	require.ErrorIs(t, err, fleet.ErrUnavailable)
 }
 
-// All that `status` and `offers` show can be read while no worker runs: what was published, and which step
-// was under way.
+// All that `status` and `offers` show can be read while no worker runs: the published states, and the current step.
 func TestReadsNeedNoWorker(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, 1)
@@ -169,7 +168,7 @@ func TestReadsNeedNoWorker(t *testing.T) {
 	require.NoError(t, reads())
 	bounded, cancel := context.WithTimeout(s.ctx, time.Second)
 	defer cancel()
-	published, _, err := s.groups.Costs(bounded, s.spec.ID) // past days alone need a worker
+	published, _, err := s.groups.Costs(bounded, s.spec.ID) // only past days need a worker
 	require.ErrorIs(t, err, fleet.ErrUnavailable)
 	require.Equal(t, s.spec.ID, published.Group)
 	s.knobs(0, sim.Knobs{})

@@ -15,7 +15,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/worker"
 )
 
-// Environment of a worker process: this test binary, run again, so that it can be killed.
+// Environment of a worker process, which runs this test binary again, so that it can be killed.
 const (
 	envWorld    = "WORKER_TEST_WORLD"
 	envQueue    = "WORKER_TEST_QUEUE"
@@ -25,7 +25,7 @@ const (
 
 // workerProcess runs a worker until it is killed.
 func workerProcess() int {
-	sdkworker.SetBinaryChecksum(os.Getenv(envBuild)) // none: the SDK finds it
+	sdkworker.SetBinaryChecksum(os.Getenv(envBuild)) // "": the SDK computes it
 	world, err := sim.Open(os.Getenv(envWorld))
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -44,16 +44,16 @@ func workerProcess() int {
 	return 1
 }
 
-// spawn starts a worker process and returns what kills it with SIGKILL.
+// spawn starts a worker process, and returns a function that kills it with SIGKILL.
 func (s *scene) spawn() (kill func()) {
 	s.t.Helper()
 	return s.spawnAt(devServer)
 }
 
-// spawnAt is spawn on a Temporal of the scene's own.
+// spawnAt is spawn with the scene's own Temporal.
 func (s *scene) spawnAt(temporal string, env ...string) (kill func()) {
 	s.t.Helper()
-	cmd := exec.Command(os.Args[0], fmt.Sprintf("-record=%t", *record)) // its drivers' times are those of the replay here
+	cmd := exec.Command(os.Args[0], fmt.Sprintf("-record=%t", *record)) // its drivers use the intervals of this replay
 	cmd.Env = append(os.Environ(), envWorld+"="+s.world.Path(), envQueue+"="+s.queue, envTemporal+"="+temporal)
 	cmd.Env = append(cmd.Env, env...)
 	cmd.Stderr = os.Stderr

@@ -46,7 +46,7 @@ func (s *scene) provider(n int, what string, want func(fleet.ProviderSnapshot) b
 	}, waitLimit, waitTick, "%s: %s", what, &last)
 }
 
-// An operator cancels a group: it closes and leaves everything alone, scale-outs that are on their way included (A22).
+// An operator cancels a group: it closes and leaves everything alone, including running scale-outs (A22).
 func TestCancelledGroupLeavesItsDriversAlone(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, 1).work()
@@ -65,8 +65,8 @@ func TestCancelledGroupLeavesItsDriversAlone(t *testing.T) {
 	s.empty()
 }
 
-// An operator cancels a provider's entity while its peering is being made: the peering goes on, and whoever waits for
-// it asks again.
+// An operator cancels a provider's entity while its peering is being made: the peering continues, and the waiting
+// instance repeats its acquire.
 func TestCancelledProviderLeavesItsPeeringAlone(t *testing.T) {
 	asking(t)
 	s := newScene(t, 1).work()
@@ -80,7 +80,7 @@ func TestCancelledProviderLeavesItsPeeringAlone(t *testing.T) {
 	require.NotEqual(t, enums.WORKFLOW_EXECUTION_STATUS_CANCELED, s.status(workflows.PeeringID(s.providers[0])))
 }
 
-// Two lives of a group, however close, never name two instances alike (I2): an epoch counts seconds.
+// Two lives of a group, however close, never give the same name to two instances (I2): an epoch counts seconds.
 func TestTwoLivesInOneSecondHaveTwoEpochs(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, 1).work()
@@ -94,8 +94,8 @@ func TestTwoLivesInOneSecondHaveTwoEpochs(t *testing.T) {
 	s.configure()
 }
 
-// A provider loses its history while its peering is to be kept for ever. The comparison starts its entity again, which
-// asks the catalog, and the peering is kept.
+// A provider whose peering is to be kept forever loses its history. The comparison starts its entity again, which reads
+// the catalog, and the peering is kept.
 func TestRecoveredProviderKeepsItsPolicy(t *testing.T) {
 	t.Parallel()
 	s := newHubScene(t, 1)
@@ -125,8 +125,8 @@ func TestRecoveredProviderKeepsItsPolicy(t *testing.T) {
 	})
 }
 
-// A group loses its history while a scale-out waits for its slice: what the group gives back, the scale-out must not go
-// on making.
+// A group loses its history while a scale-out waits for its slice: when the group releases the instance, the scale-out
+// must not continue to make it.
 func TestRecoveredGroupEndsTheScaleOutOfWhatItGivesBack(t *testing.T) {
 	t.Parallel()
 	s := newHubScene(t, 1).work()
@@ -135,8 +135,8 @@ func TestRecoveredGroupEndsTheScaleOutOfWhatItGivesBack(t *testing.T) {
 	s.counts("a slice is made", func(c sim.Counts) bool { return c.Slices == 1 })
 	require.NoError(t, s.temporal.TerminateWorkflow(s.ctx, s.hub.ID(workflows.NodeGroupID(s.spec.ID)), "", "test"))
 	s.configure()
-	// A slice alone does not say what was booked: two rounds in a row show that nobody knows it. A group that begins in
-	// the second of the booking begins once more first, because a name of its own epoch is new to it.
+	// A slice alone does not show the booking: two rounds in a row show that the instance is unknown. A group that begins
+	// in the second of the booking first begins one more epoch, because a name of its own epoch is new to it.
 	testkit.Until(t, waitLimit, "the scale-out is stopped", func() error {
 		s.observe()
 		if is := s.status(workflows.ScaleOutID(name)); is != enums.WORKFLOW_EXECUTION_STATUS_FAILED {
@@ -149,7 +149,7 @@ func TestRecoveredGroupEndsTheScaleOutOfWhatItGivesBack(t *testing.T) {
 	s.counts("the slice is given back", func(c sim.Counts) bool { return c.Slices == 0 && c.RemoteSlices == 0 })
 }
 
-// A group loses its history while a drained node is on its way out: it is not made Ready again.
+// A group loses its history while a drained node is being removed: the node does not become Ready again.
 func TestRecoveredGroupDoesNotResurrectADrainingNode(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, 1, func(g *fleet.GroupSpec) { g.Budgets.Drain = seconds(20) }).work()
@@ -170,7 +170,8 @@ func TestRecoveredGroupDoesNotResurrectADrainingNode(t *testing.T) {
 	s.empty()
 }
 
-// groupLostWhilePeering is a scene whose group loses its history while its one instance waits for a peering that hangs.
+// groupLostWhilePeering returns a scene whose group loses its history while its one instance waits for a peering that
+// hangs.
 func groupLostWhilePeering(t *testing.T) (s *scene, name string) {
 	s = newScene(t, 1).work()
 	s.knobs(0, sim.Knobs{Hang: backend.StageTenant})
@@ -181,8 +182,8 @@ func groupLostWhilePeering(t *testing.T) (s *scene, name string) {
 	return s, name
 }
 
-// A group loses its history while a scale-out waits for its peering, of which nothing is to be found: when the
-// scale-out reports, its instance is taken back as it was, and its hold is not kept for ever.
+// A group loses its history while a scale-out without any object waits for its peering: when the scale-out reports, its
+// instance is accepted again in its state, and its hold is not kept forever.
 func TestForgottenScaleOutIsTakenBack(t *testing.T) {
 	t.Parallel()
 	s, name := groupLostWhilePeering(t)
@@ -196,8 +197,8 @@ func TestForgottenScaleOutIsTakenBack(t *testing.T) {
 	s.empty()
 }
 
-// A provider's grant finds a scale-out that was terminated, and whose group lost its history: the hold is released at
-// once.
+// A provider's grant reaches a scale-out that was terminated, and whose group lost its history: the hold is released
+// immediately.
 func TestGrantForATerminatedScaleOutIsReleased(t *testing.T) {
 	t.Parallel()
 	s, name := groupLostWhilePeering(t)
@@ -208,7 +209,7 @@ func TestGrantForATerminatedScaleOutIsReleased(t *testing.T) {
 	s.empty()
 }
 
-// A group loses its history, and of an instance nothing is left but its hold. Two comparisons find it.
+// A group loses its history, and only the hold of an instance is left. Two comparisons find it.
 func TestHoldThatNobodyHasBookedIsGivenBack(t *testing.T) {
 	t.Parallel()
 	s := newHubScene(t, 1).work()
@@ -226,7 +227,8 @@ func TestHoldThatNobodyHasBookedIsGivenBack(t *testing.T) {
 	s.provider(0, "not held", func(p fleet.ProviderSnapshot) bool { return len(p.Holds) == 0 })
 }
 
-// An operator terminates a scale-out that was told to leave: it is not begun anew, and CA's wish is carried out.
+// An operator terminates the scale-out of an instance that is then released: the scale-out is not started again, and
+// the release is carried out.
 func TestTerminatedScaleOutOfALeavingInstance(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, 1).work()
@@ -240,7 +242,7 @@ func TestTerminatedScaleOutOfALeavingInstance(t *testing.T) {
 	s.empty()
 }
 
-// punctual is a backend whose Drain reaches its end just when it is cancelled.
+// punctual is a backend whose Drain ends just when it is cancelled.
 type punctual struct{ backend.Backend }
 
 func (punctual) Drain(ctx context.Context, _ fleet.Attempt, _ bool, _ backend.Progress) error {
@@ -248,8 +250,7 @@ func (punctual) Drain(ctx context.Context, _ fleet.Attempt, _ bool, _ backend.Pr
 	return nil
 }
 
-// An operator cancels a scale-in whose step reaches its end all the same: the instance is stuck, it does not just go
-// on.
+// An operator cancels a scale-in whose step ends all the same: the instance is stuck, and does not simply continue.
 func TestCancelledScaleInIsStuckAlsoWhenItsStepEnds(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, 1, func(g *fleet.GroupSpec) { g.Budgets.Drain = seconds(60) })
@@ -268,8 +269,8 @@ func TestCancelledScaleInIsStuckAlsoWhenItsStepEnds(t *testing.T) {
 	s.empty()
 }
 
-// deaf is a backend whose Drain hears of no cancellation: it says when it begins, and ends, not done, when it is let
-// go.
+// deaf is a backend whose Drain ignores its cancellation. It closes begun when it begins, and ends unfinished when let
+// is closed.
 type deaf struct {
 	backend.Backend
 	begun, let chan struct{}
@@ -287,8 +288,8 @@ func (d deaf) Drain(ctx context.Context, _ fleet.Attempt, _ bool, _ backend.Prog
 	return &backend.StageError{Stage: backend.StageDrain, Message: "a pod is left", Err: context.DeadlineExceeded}
 }
 
-// An operator cancels a scale-in whose drain ends its pass before it hears of that, with pods left. Nobody takes it for
-// a drain that has used up its budget: the pods stay.
+// An operator cancels a scale-in whose drain ends its pass, with pods left, before it receives the cancellation. This
+// does not count as a drain with a used-up budget: the pods stay.
 func TestCancelledDrainHasNotGivenUp(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, 1, func(g *fleet.GroupSpec) { g.Budgets.Drain = seconds(600) })
@@ -311,7 +312,7 @@ func TestCancelledDrainHasNotGivenUp(t *testing.T) {
 	s.counts("the node is there with its pod", func(c sim.Counts) bool { return c.Nodes == 1 && c.Pods == 1 })
 }
 
-// observe has one round of the observer run, and waits for its end.
+// observe makes the observer run one round, and waits for its end.
 func (s *scene) observe() {
 	s.t.Helper()
 	ctx, cancel := context.WithTimeout(s.ctx, waitLimit)

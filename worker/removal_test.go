@@ -16,7 +16,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows"
 )
 
-// slow is a backend whose removal of a peering that is used by now has not noticed that yet.
+// slow is a backend whose removal has not yet noticed that the peering is in use again.
 type slow struct{ backend.Backend }
 
 func (s slow) RemovePeering(ctx context.Context, p fleet.Provider, report backend.Progress) error {
@@ -28,8 +28,8 @@ func (s slow) RemovePeering(ctx context.Context, p fleet.Provider, report backen
 	return err
 }
 
-// A provider's entity is lost while unpeering/<id> hangs, as after an upgrade: the next node's peering is not fought
-// over.
+// A provider's entity is lost while unpeering/<id> hangs, as after an upgrade: the removal and the next node's peering
+// do not work against each other.
 func TestRecoveredProviderEndsTheRemovalUnderWay(t *testing.T) {
 	t.Parallel()
 	s := newHubScene(t, 1).work(func(o *worker.Options) { o.Backend = slow{o.Backend} })
@@ -46,7 +46,7 @@ func TestRecoveredProviderEndsTheRemovalUnderWay(t *testing.T) {
 	}).Instances[0]
 	require.Equal(t, fleet.Ready, i.Phase, "%+v", i.Failure)
 	require.Equal(t, 1, i.Attempt)
-	require.Eventually(t, func() bool { // called off by the entity that recovers, or before that by itself
+	require.Eventually(t, func() bool { // ended by the recovering entity, or earlier on its own
 		return s.status(workflows.UnpeeringID(s.providers[0])) != enums.WORKFLOW_EXECUTION_STATUS_RUNNING
 	}, waitLimit, waitTick, "the removal ends")
 	first := s.firstRun(0)
@@ -56,7 +56,7 @@ func TestRecoveredProviderEndsTheRemovalUnderWay(t *testing.T) {
 		})
 }
 
-// firstRun is the number that the runs of a provider's peering count on from: when its entity began.
+// firstRun returns the number from which the runs of a provider's peering are counted: the start of its entity.
 func (s *scene) firstRun(n int) (run int) {
 	s.t.Helper()
 	history := s.temporal.GetWorkflowHistory(s.ctx, s.hub.ID(workflows.ProviderID(s.providers[n])), "", false,

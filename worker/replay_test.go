@@ -26,12 +26,11 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows"
 )
 
-// record says that the scenes below leave their histories for workflows.TestRecordedHistories; `make histories` sets
-// it.
+// record makes the scenes below write their histories for workflows.TestRecordedHistories; `make histories` sets it.
 var record = flag.Bool("record", false, "write histories to workflows/testdata/histories")
 
-// recorded are the scenes whose histories are kept, by test: between them every workflow, done, failed, cancelled and
-// undone.
+// recorded lists the scenes whose histories are kept, by test: together they cover every workflow, done, failed,
+// cancelled and undone.
 var recorded = map[string]string{
 	"TestLifeOfAnInstance":                               "life",
 	"TestStepOutOfTimeNamesWhatThePeeringWaitsFor":       "failed",
@@ -45,7 +44,7 @@ var recorded = map[string]string{
 	"TestAskedBackInEveryPhase/joining":                  "asked-back",
 }
 
-// secretless looks through everything that a history says, packed states included, for the scene's credentials (I10).
+// secretless searches a whole history, including packed states, for the scene's credentials (I10).
 func (s *scene) secretless(id string, h *history.History) {
 	text, err := protojson.Marshal(h)
 	require.NoError(s.t, err)
@@ -54,7 +53,7 @@ func (s *scene) secretless(id string, h *history.History) {
 	}
 }
 
-// says reports whether the secret is in the text, or in what the text has packed: JSON's strings, base64 and gzip.
+// says reports whether the secret is in the text, or in a packed part of the text: JSON's strings, base64 and gzip.
 func says(text []byte, secret string) bool {
 	if bytes.Contains(text, []byte(secret)) {
 		return true
@@ -101,8 +100,8 @@ func TestSaysFindsWhatIsPacked(t *testing.T) {
 	require.False(t, says(text, "s3cr3t-2"))
 }
 
-// oneTimer wants the run to have one timer at most at any time: one that nobody waits for any more is cancelled, or it
-// would be an event of each wait in a long life.
+// oneTimer requires that the run has at most one timer at any time. An unneeded timer must be cancelled, because
+// otherwise each wait in a long life would add an event.
 func (s *scene) oneTimer(id string, h *history.History) {
 	open := map[int64]bool{}
 	for _, e := range h.GetEvents() {
@@ -118,10 +117,10 @@ func (s *scene) oneTimer(id string, h *history.History) {
 	}
 }
 
-// keptRuns is how many histories of one kind of workflow a scene leaves: the newest.
+// keptRuns is the number of histories that a scene keeps of one kind of workflow: the newest.
 const keptRuns = 2
 
-// keep writes a history down, when asked to.
+// keep writes a history to a file when record is set.
 func (s *scene) keep(h *history.History) {
 	scene, ok := recorded[s.t.Name()]
 	if !*record || !ok {
@@ -141,14 +140,14 @@ func (s *scene) keep(h *history.History) {
 	require.NoError(s.t, os.WriteFile(filepath.Join(dir, fmt.Sprintf("%s-%d.json", kind, s.kept[kind])), text, 0o644))
 }
 
-// replay runs the history of every run of every workflow of the scene once more through today's code: what decided once
-// must decide the same again, or a worker that takes over would fail.
+// replay runs the history of every run of every workflow of the scene once more through today's code: past decisions
+// must be repeated exactly, because otherwise a worker that takes over would fail.
 func (s *scene) replay() {
 	if s.t.Failed() {
 		return
 	}
 	replayer, err := sdkworker.NewWorkflowReplayerWithOptions(sdkworker.WorkflowReplayerOptions{Interceptors: s.tracing,
-		DisableDeadlockDetection: true}) // which takes a busy machine for one
+		DisableDeadlockDetection: true}) // a busy machine would count as one
 	require.NoError(s.t, err)
 	for _, lane := range workflows.Lanes {
 		worker.RegisterWorkflows(replayer, lane)
@@ -172,7 +171,7 @@ func (s *scene) replay() {
 	require.NotZero(s.t, replayed)
 }
 
-// fewestEvents are in the history of every run whose first task has begun: a run with fewer has decided nothing.
+// fewestEvents is the number of events in every run whose first task has begun: a run with fewer has made no decision.
 const fewestEvents = 3
 
 func (s *scene) replayRun(replayer sdkworker.WorkflowReplayer, id, run string) {
@@ -189,7 +188,7 @@ func (s *scene) replayRun(replayer sdkworker.WorkflowReplayer, id, run string) {
 		return
 	}
 	s.keep(&h)
-	// One that was reset has the id of the run before it in its history.
+	// A run that was reset has the id of the run before it in its history.
 	of := sdkworker.ReplayWorkflowHistoryOptions{OriginalExecution: workflow.Execution{ID: id, RunID: run}}
 	require.NoError(s.t, replayer.ReplayWorkflowHistoryWithOptions(nil, &h, of), "replay %s, run %s", id, run)
 }

@@ -19,15 +19,15 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows"
 )
 
-// reset does what the UI's Reset and `temporal workflow reset` do: back to the last workflow task that completed before
-// the event that pick picks.
+// reset does the same as the UI's Reset and `temporal workflow reset`: it goes back to the last workflow task that
+// completed before the event that pick selects.
 func (s *scene) reset(id string, pick func(*history.HistoryEvent) bool) {
 	s.t.Helper()
 	run := s.run(id)
 	s.resetTo(id, run, s.lastTask(id, run, pick))
 }
 
-// resetTo is reset to a certain task of a certain run; what came later is applied again but for what is left out.
+// resetTo resets to a certain task of a certain run; later events are applied again, except the excluded types.
 func (s *scene) resetTo(id, run string, task int64, out ...enums.ResetReapplyExcludeType) {
 	s.t.Helper()
 	require.NotZero(s.t, task)
@@ -46,7 +46,7 @@ func scheduled(name string) func(*history.HistoryEvent) bool {
 	}
 }
 
-// another waits until the run has ended that was reset, and the group has started another.
+// another waits until the run that was reset has ended, and the group has started another one.
 func (s *scene) another(id, run string) {
 	s.t.Helper()
 	require.Eventually(s.t, func() bool {
@@ -72,7 +72,7 @@ func TestResetScaleOutOfAReadyInstanceLeavesItsNodeAlone(t *testing.T) {
 	s.isStatus(workflows.ScaleOutID(name), enums.WORKFLOW_EXECUTION_STATUS_COMPLETED)
 	require.NoError(t, s.world.PutPod(s.ctx, fleet.ObjectName(name, 1), sim.Pod{Name: "app", Protected: true}))
 	s.reset(workflows.ScaleOutID(name), scheduled(activities.NameJoin))
-	s.isStatus(workflows.ScaleOutID(name), enums.WORKFLOW_EXECUTION_STATUS_FAILED) // it tells, and ends
+	s.isStatus(workflows.ScaleOutID(name), enums.WORKFLOW_EXECUTION_STATUS_FAILED) // it sends its view, and ends
 	require.Never(t, func() bool {
 		w, err := s.world.Snapshot()
 		return err == nil && w.Counts().Ready != 1
@@ -80,7 +80,7 @@ func TestResetScaleOutOfAReadyInstanceLeavesItsNodeAlone(t *testing.T) {
 	require.Equal(t, 1, s.snapshot().Target)
 }
 
-// An operator resets a group's workflow: what was booked since is not forgotten, and no name is given twice (I2).
+// An operator resets a group's workflow: later bookings are not forgotten, and no name is used twice (I2).
 func TestResetGroupBeginsAnewFromWhatExists(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, 1).work()
@@ -90,7 +90,7 @@ func TestResetGroupBeginsAnewFromWhatExists(t *testing.T) {
 	require.NoError(t, err)
 	is := s.allIn(fleet.Ready, 1)
 	name, epoch := is.Instances[0].Name, is.Epoch
-	<-ctx.Done() // Temporal sends the booking again to a run that was reset: it is late by then
+	<-ctx.Done() // Temporal sends the booking again to a run that was reset: by then it is late
 	s.reset(workflows.NodeGroupID(s.spec.ID), func(e *history.HistoryEvent) bool {
 		return e.GetWorkflowExecutionUpdateAcceptedEventAttributes() != nil
 	})
@@ -106,7 +106,7 @@ func TestResetGroupBeginsAnewFromWhatExists(t *testing.T) {
 	s.empty()
 }
 
-// An operator resets a provider's workflow whose peering failed once: it goes on holding what its Ready nodes hold.
+// An operator resets a provider's workflow whose peering failed once: the provider keeps the holds of its Ready nodes.
 func TestResetProviderKeepsItsHolds(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, 1).work()
@@ -127,8 +127,8 @@ func TestResetProviderKeepsItsHolds(t *testing.T) {
 		func(p fleet.ProviderSnapshot) bool { return p.Phase == fleet.Established && len(p.Holds) == 1 })
 }
 
-// An operator resets the scale-out of an instance on its way, as one tries again what hangs: it is begun anew where its
-// group has it, and nothing is made twice.
+// An operator resets a running scale-out, as one does to retry a hanging step: the scale-out starts again from the
+// state of its group, and no object is made twice.
 func TestResetScaleOutOnItsWayGoesOn(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, 1).work()
@@ -136,7 +136,7 @@ func TestResetScaleOutOnItsWayGoesOn(t *testing.T) {
 	name := s.grow(1).Instances[0].Name
 	s.counts("the slice is granted", func(c sim.Counts) bool { return c.RemoteSlices == 1 })
 	run := s.run(workflows.ScaleOutID(name))
-	s.reset(workflows.ScaleOutID(name), scheduled(activities.NameDiscover)) // before anything was told
+	s.reset(workflows.ScaleOutID(name), scheduled(activities.NameDiscover)) // before it has sent any message
 	s.another(workflows.ScaleOutID(name), run)
 	s.knobs(0, sim.Knobs{})
 	i := s.allIn(fleet.Ready, 1).Instances[0]
@@ -148,7 +148,7 @@ func TestResetScaleOutOnItsWayGoesOn(t *testing.T) {
 	s.empty()
 }
 
-// An operator resets a scale-in on its way: it is begun anew, and the instance goes.
+// An operator resets a running scale-in: it is started again, and the instance is removed.
 func TestResetScaleInOnItsWayGoesOn(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, 1, func(g *fleet.GroupSpec) { g.Budgets.Drain = seconds(600) }).work()
@@ -157,7 +157,7 @@ func TestResetScaleInOnItsWayGoesOn(t *testing.T) {
 	require.NoError(t, s.world.PutPod(s.ctx, fleet.ObjectName(name, 1), sim.Pod{Name: "app", Protected: true}))
 	s.release(name)
 	s.allIn(fleet.Draining, 1)
-	require.Eventually(t, func() bool { // the step is under way
+	require.Eventually(t, func() bool { // the step is running
 		d, err := s.temporal.DescribeWorkflowExecution(s.ctx, workflows.ScaleInID(name), "")
 		return err == nil && len(d.GetPendingActivities()) == 1
 	}, waitLimit, waitTick)
@@ -169,7 +169,8 @@ func TestResetScaleInOnItsWayGoesOn(t *testing.T) {
 	s.empty()
 }
 
-// An operation meets a group at the very task at which it notices that it was reset: it is not booked on the past.
+// An operation reaches a group at the very task at which the group detects that it was reset: it is not booked on the
+// old state.
 func TestOperationOnAGroupThatWasReset(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, 1)

@@ -14,8 +14,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows"
 )
 
-// An operator resets a run of a group that has continued as new to its last task, the one in which it did: it does not
-// go on with the state that it handed over then.
+// An operator resets an ended run of a group to its last task, in which it continued as new: the group does not
+// continue with the state of that time.
 func TestResetToTheTaskThatContinuedAsNewBeginsAnew(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, 1).shortRuns().work()
@@ -27,7 +27,7 @@ func TestResetToTheTaskThatContinuedAsNewBeginsAnew(t *testing.T) {
 	s.grow(1)
 	is := s.allIn(fleet.Ready, 2)
 
-	quiet, length := 0, int64(0) // a signal that comes later would be noticed
+	quiet, length := 0, int64(0) // a later signal would be detected
 	require.Eventually(t, func() bool {
 		d, err := s.temporal.DescribeWorkflowExecution(s.ctx, id, "")
 		if now := d.GetWorkflowExecutionInfo().GetHistoryLength(); err != nil || now != length {
@@ -43,7 +43,7 @@ func TestResetToTheTaskThatContinuedAsNewBeginsAnew(t *testing.T) {
 	require.Equal(t, 2, kept.Target)
 }
 
-// lastTask is the event that completed the last task of the run before the event that pick picks.
+// lastTask returns the event that completed the last task of the run before the event that pick selects.
 func (s *scene) lastTask(id, run string, pick func(*history.HistoryEvent) bool) (last int64) {
 	s.t.Helper()
 	events := s.temporal.GetWorkflowHistory(s.ctx, id, run, false, enums.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
@@ -60,8 +60,8 @@ func (s *scene) lastTask(id, run string, pick func(*history.HistoryEvent) bool) 
 	return last
 }
 
-// An operator resets a group to a moment in which it was busy starting drivers: it starts none of the past. The
-// scale-out was cancelled since, so that its id may be used again.
+// An operator resets a group to a moment in which it was starting drivers: it starts no driver of the past. The
+// scale-out was cancelled since then, so its id may be used again.
 func TestResetGroupStartsNoDriverOfThePast(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, 1).work()
@@ -80,7 +80,7 @@ func TestResetGroupStartsNoDriverOfThePast(t *testing.T) {
 	task := s.lastTask(id, "", func(e *history.HistoryEvent) bool { return scheduled(activities.NameDeliver)(e) })
 	s.resetTo(id, s.run(id), task, enums.RESET_REAPPLY_EXCLUDE_TYPE_SIGNAL, enums.RESET_REAPPLY_EXCLUDE_TYPE_UPDATE)
 	s.until("it has begun anew", func(snap fleet.Snapshot) bool { return snap.Epoch > epoch })
-	s.configure() // it has recovered, and done what follows
+	s.configure() // it has recovered, and completed its later work
 	require.Equal(t, before, s.run(workflows.ScaleOutID(name)), "a scale-out that ended was started again")
 	require.Empty(t, s.snapshot().Instances)
 }

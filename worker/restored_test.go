@@ -21,10 +21,10 @@ import (
 	flow "github.com/liqo-autoscaler/liqo-autoscaler/workflows/client"
 )
 
-// Temporal is restored from a backup in which an instance was under way. Since the backup the instance became Ready,
-// and Cluster Autoscaler released it. The worker runs on, and no gRPC server remembers anything. The instance does not
-// come back: the observer has saved how far it has seen the group, so the group begins anew, and the scale-out is
-// stopped.
+// Temporal is restored from a backup in which an instance was being created. After the backup the instance became
+// Ready, and Cluster Autoscaler released it. The worker keeps running, and no gRPC server has any memory. The instance
+// does not come back: the observer has saved the group's last position, so the group begins a new epoch, and the
+// scale-out is stopped.
 func TestReleasedInstanceOfARestoredBackupStaysReleased(t *testing.T) {
 	t.Parallel()
 	s := newHubScene(t, 1)
@@ -73,7 +73,7 @@ func TestReleasedInstanceOfARestoredBackupStaysReleased(t *testing.T) {
 	s.allIn(fleet.Ready, 1)
 	s.release(next)
 	s.allIn("", 0)
-	// Two rounds release the hold of the attempt that the restored scale-out had, and then the peering goes.
+	// Two rounds release the hold of the attempt that the restored scale-out had. Then the peering is removed.
 	s.rounds("nothing is left", func() bool {
 		w, err := s.world.Snapshot()
 		return err == nil && w.Counts() == sim.Counts{}

@@ -16,12 +16,12 @@ import (
 	flow "github.com/liqo-autoscaler/liqo-autoscaler/workflows/client"
 )
 
-// peered is a world with one peering and no node.
+// peered is the state of a world with one peering and no node.
 var peered = sim.Counts{Peerings: 1, Tenants: 1}
 
 func oneStandby(g *fleet.GroupSpec) { g.Standby = 1 }
 
-// standby waits until the group keeps the peering with its n-th provider ready, and no other.
+// standby waits until the group keeps a peering ready with its n-th provider, and with no other.
 func (s *scene) standby(n int) {
 	s.t.Helper()
 	s.until("it keeps the peering with "+s.providers[n]+" ready", func(snap fleet.Snapshot) bool {
@@ -30,7 +30,7 @@ func (s *scene) standby(n int) {
 	})
 }
 
-// peering is the UID of the n-th provider's.
+// peering returns the UID of the n-th provider's peering.
 func (s *scene) peering(n int) string {
 	s.t.Helper()
 	w, err := s.world.Snapshot()
@@ -39,8 +39,9 @@ func (s *scene) peering(n int) string {
 	return w.Consumer.Peerings[s.providers[n]].UID
 }
 
-// A group keeps a peering ready without a node: a node comes on it with a slice alone, and leaves it. Without linger it
-// would be removed at once. It goes when the config no longer wants it.
+// A group keeps a peering ready without a node. A node on it needs only a slice, and its removal leaves the peering.
+// The peering has no linger time, so without the standby it would be removed immediately. It is removed when the config
+// no longer wants it.
 func TestStandby(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, 2, oneStandby).work()
@@ -73,7 +74,7 @@ func TestStandby(t *testing.T) {
 	require.Empty(t, s.snapshot().Standby)
 }
 
-// A provider that cannot be peered with is replaced by the next one.
+// A provider whose peering fails is replaced by the next one.
 func TestStandbyGoesElsewhere(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, 2, oneStandby)
@@ -83,7 +84,7 @@ func TestStandbyGoesElsewhere(t *testing.T) {
 	s.counts("the other peering alone", func(c sim.Counts) bool { c.Refusals = 0; return c == peered })
 }
 
-// A group is removed from the config: two comparisons find the hold that nobody lists any longer.
+// A group is removed from the config: two comparisons find its hold, which is no longer listed.
 func TestStandbyOfARemovedGroup(t *testing.T) {
 	t.Parallel()
 	s := newHubScene(t, 1, oneStandby).work()
@@ -108,8 +109,8 @@ func (s *scene) reprice(from, to string) {
 	require.NoError(s.t, os.WriteFile(path, bytes.ReplaceAll(text, []byte(from), []byte(to)), 0o600))
 }
 
-// Temporal's database is lost as a whole while a peering is kept ready, and another provider is the cheapest now. The
-// peering that exists is kept: the other one is not so much cheaper.
+// Temporal's whole database is lost while a peering is kept ready, and another provider is now the cheapest. The
+// existing peering is kept: the price difference is too small.
 func TestStandbyAfterALostDatabase(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, 2, oneStandby)
@@ -133,7 +134,7 @@ func TestStandbyAfterALostDatabase(t *testing.T) {
 	s.reprice("price: 0.9,", "price: 1.1,")
 	s.temporalOf(address, filepath.Join(s.dir, "after"))
 	s.spawnAt(address)
-	for _, h := range s.configure().Standby { // it may have booked the next one by now
+	for _, h := range s.configure().Standby { // the group may have booked the next one by now
 		require.NotEqual(t, before[0].Key, h.Key, "it is forgotten")
 	}
 	s.standby(1)

@@ -15,7 +15,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/worker"
 )
 
-// throttle passes on to an address what comes to its own one, until it hangs: then connections stay, and say nothing.
+// throttle returns an address that forwards its connections to another one. After hang is called, the connections stay
+// open and transfer nothing.
 func throttle(t *testing.T, to string) (address string, hang func()) {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -57,8 +58,8 @@ func throttle(t *testing.T, to string) (address string, hang func()) {
 	}
 }
 
-// A worker ends in the 30 s that its chart gives it, also when Temporal does not answer: each lane's worker takes ten
-// seconds then.
+// A worker ends within the 30 s that its chart gives it, also when Temporal does not answer: each lane's worker takes
+// ten seconds then.
 func TestWorkerStopsInTimeWhileTemporalHangs(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, 1)

@@ -27,7 +27,7 @@ import (
 	flow "github.com/liqo-autoscaler/liqo-autoscaler/workflows/client"
 )
 
-// calling is a backend that asks an API server first, as the real one does.
+// calling is a backend that first sends a request to an API server, as the real one does.
 type calling struct {
 	backend.Backend
 	get func(context.Context) error
@@ -47,7 +47,7 @@ func (c calling) Join(ctx context.Context, spec backend.NodeSpec, progress backe
 	return c.Backend.Join(ctx, spec, progress)
 }
 
-// api is an API server, and what asks it.
+// api starts an API server, and returns a function that sends it a request.
 func api(t *testing.T) func(context.Context) error {
 	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
 	t.Cleanup(server.Close)
@@ -65,7 +65,7 @@ func api(t *testing.T) func(context.Context) error {
 	}
 }
 
-// lineages waits until every span has its parents, and those that are wanted are there. It returns all of them.
+// lineages waits until every span has its parents, and the wanted spans exist. It returns the lineages of all spans.
 func lineages(t *testing.T, spans *tracetest.InMemoryExporter, want ...string) (lines []string) {
 	t.Helper()
 	testkit.Until(t, waitLimit, "the spans are there", func() error {
@@ -88,7 +88,7 @@ func lineages(t *testing.T, spans *tracetest.InMemoryExporter, want ...string) (
 	return lines
 }
 
-// wrote reports whether a workflow's history says anything of traces.
+// wrote reports whether a workflow's history contains a trace header or a trace field.
 func (s *scene) wrote(id string) (header, field bool) {
 	s.t.Helper()
 	events := s.temporal.GetWorkflowHistory(s.ctx, id, "", false, enums.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
@@ -102,9 +102,9 @@ func (s *scene) wrote(id string) (header, field bool) {
 	return header, field
 }
 
-// A worker without traces leaves nothing of them in any history. Then, in the middle of a scale-out, comes one that
-// makes them: what is under way goes on, and from then on all that becomes of a call of Cluster Autoscaler's is in the
-// trace of that call. What nobody called for has a trace of its own.
+// A worker without traces leaves none in any history. Then, in the middle of a scale-out, a worker with traces takes
+// over: the running work continues, and from then on all effects of a call of Cluster Autoscaler are in the trace of
+// that call. Work without a call has its own trace.
 func TestOneScaleOutIsOneTrace(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, 1)

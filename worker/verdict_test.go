@@ -13,7 +13,7 @@ import (
 	flow "github.com/liqo-autoscaler/liqo-autoscaler/workflows/client"
 )
 
-// unready gives a group that much patience with a Node whose provider is silent, and room for many instances.
+// unready gives a group this patience with a Node whose provider is silent, and room for many instances.
 func unready(d time.Duration) func(*fleet.GroupSpec) {
 	return func(g *fleet.GroupSpec) {
 		g.Max = 16
@@ -21,7 +21,7 @@ func unready(d time.Duration) func(*fleet.GroupSpec) {
 	}
 }
 
-// on are the group's instances on the n-th provider.
+// on returns the group's instances on the n-th provider.
 func (s *scene) on(n int, snap fleet.Snapshot) (rows []fleet.InstanceView) {
 	for _, row := range snap.Instances {
 		if row.Provider == s.providers[n] {
@@ -31,7 +31,7 @@ func (s *scene) on(n int, snap fleet.Snapshot) (rows []fleet.InstanceView) {
 	return rows
 }
 
-// standing is what is wrong with the n-th provider.
+// standing returns the published faults of the n-th provider.
 func (s *scene) standing(n int) fleet.Standing {
 	s.t.Helper()
 	p, err := flow.NewEntities(s.temporal, s.hub, s.queue).Status(s.ctx, s.providers[n])
@@ -39,7 +39,7 @@ func (s *scene) standing(n int) fleet.Standing {
 	return p.Standing
 }
 
-// rounds has rounds of the observer run until the condition holds.
+// rounds makes the observer run rounds until the condition holds.
 func (s *scene) rounds(what string, holds func() bool) {
 	s.t.Helper()
 	require.Eventually(s.t, func() bool {
@@ -50,14 +50,14 @@ func (s *scene) rounds(what string, holds func() bool) {
 	}, waitLimit, waitTick, "%s; %s", what, s)
 }
 
-// A provider dies with four of twelve instances on it: they are lost and no longer count, others take their places
-// elsewhere, and when it is back nothing is left there.
+// A provider dies with four of twelve instances: they are lost and no longer count, and new instances take their places
+// on another provider. When the provider is back, no object is left there.
 func TestProviderThatDiesLosesItsInstances(t *testing.T) {
 	t.Parallel()
 	s := newHubScene(t, 4, unready(2*time.Second)).work()
 	s.grow(12)
 	require.Len(t, s.on(0, s.allIn(fleet.Ready, 12)), 4)
-	s.observe() // from here on the rounds know whom to look at
+	s.observe() // from here on the rounds know the providers to observe
 
 	s.knobs(0, sim.Knobs{Unreachable: true})
 	s.until("their Nodes are not ready", func(snap fleet.Snapshot) bool {
@@ -106,7 +106,8 @@ func countReady(snap fleet.Snapshot) (n int) {
 	return n
 }
 
-// The consumer is cut from all its providers for longer than twice the patience: nobody is lost, and nobody is to blame.
+// The consumer is cut off from all its providers for longer than twice the patience: no instance is lost, and no
+// provider is blamed.
 func TestConsumerThatIsCutLosesNothing(t *testing.T) {
 	t.Parallel()
 	const patience = time.Second
@@ -132,7 +133,7 @@ func TestConsumerThatIsCutLosesNothing(t *testing.T) {
 	s.rounds("all is well", func() bool { return s.standing(0).Good() && s.standing(1).Good() })
 }
 
-// A provider that nobody holds anything of is witness enough that it is not this cluster that is cut.
+// A single provider without holds that answers is sufficient evidence that this cluster is not cut off.
 func TestProviderWithoutHoldsIsAWitness(t *testing.T) {
 	t.Parallel()
 	s := newHubScene(t, 2, unready(time.Second)).work()
@@ -146,7 +147,7 @@ func TestProviderWithoutHoldsIsAWitness(t *testing.T) {
 	require.Equal(t, 2, s.snapshot().Target, "and no more within a minute")
 }
 
-// Our account is taken away: running Nodes are untouched, nothing new is made there, and it is said.
+// The provider removes our account: running Nodes are untouched, no new Node is made there, and the reason is reported.
 func TestRefusedCredentialsLoseNothing(t *testing.T) {
 	t.Parallel()
 	s := newHubScene(t, 2, unready(time.Second)).work()
@@ -163,8 +164,8 @@ func TestRefusedCredentialsLoseNothing(t *testing.T) {
 	s.rounds("well again", func() bool { return s.standing(0).Good() })
 }
 
-// The provider's people cordon our Tenant, and take that back: new pods stay off its Node for so long. When they drain
-// it, or a slice goes there, the instance is lost.
+// The provider's administrators cordon our Tenant, and lift the cordon: in between new pods stay off its Node. When
+// they drain the Tenant, or a slice disappears there, the instance is lost.
 func TestTenantsAreFollowed(t *testing.T) {
 	t.Parallel()
 	s := newHubScene(t, 1, unready(0)).work()

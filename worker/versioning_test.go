@@ -35,7 +35,7 @@ func (s *scene) version(build string) {
 	})
 }
 
-// builds are those of a run's tasks, in order; no run is the newest.
+// builds returns the builds of a run's tasks, in order; an empty run means the newest.
 func (s *scene) builds(id, run string) (of []string) {
 	s.t.Helper()
 	events := s.temporal.GetWorkflowHistory(s.ctx, id, run, false, enums.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
@@ -49,7 +49,7 @@ func (s *scene) builds(id, run string) (of []string) {
 	return of
 }
 
-// takenOver requires that a build ends a run, which another has begun, with its first task.
+// takenOver requires that a build ends a run of another build with its first task.
 func (s *scene) takenOver(build, id, run string) {
 	s.t.Helper()
 	testkit.Until(s.t, waitLimit, id+" continues as new", func() error {
@@ -64,8 +64,8 @@ func (s *scene) takenOver(build, id, run string) {
 	require.Equal(s.t, len(tasks)-1, slices.Index(tasks, build), "%s had tasks of %v", id, tasks)
 }
 
-// Another version becomes current in the middle of a scale-out: that ends with the version that began it, and what
-// begins later is the new one's; the group and the provider continue as new there.
+// Another version becomes current in the middle of a scale-out: the scale-out ends with the version that began it, and
+// later workflows use the new version. The group and the provider continue as new there.
 func TestAnotherVersionBecomesCurrent(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, 1)

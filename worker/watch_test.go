@@ -8,8 +8,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// Somebody deletes one of our Nodes: its kubelet registers it again, it gets its instance id back, and CA never hears of
-// it.
+// One of our Nodes is deleted by hand: its kubelet registers it again, it receives its instance id again, and CA does
+// not notice.
 func TestDeletedNodeComesBackWithItsID(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, 1).work()
@@ -32,7 +32,8 @@ func TestDeletedNodeComesBackWithItsID(t *testing.T) {
 	require.Equal(t, 1, s.snapshot().Target)
 }
 
-// A slice or a virtual node deleted by hand makes the instance lost: its target is given up, so that CA buys another.
+// A slice or a virtual node that is deleted by hand makes the instance lost: its target is given up, so that CA buys
+// another.
 func TestDeletedSliceOrVirtualNodeIsLost(t *testing.T) {
 	t.Parallel()
 	for name, remove := range map[string]func(*scene, string) error{
