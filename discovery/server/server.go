@@ -91,7 +91,8 @@ const storeLimit = 8 * time.Second
 // ServeHTTP replies always in JSON. It replaces the plain-text refusals of the mux.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	refusal, pattern := s.mux.Handler(r)
-	if asked := r.URL.EscapedPath(); pattern != "" && path.Clean(asked) == asked { // else redirect
+	// For a path that is not clean the mux would reply with a redirect; this server replies 404 below.
+	if asked := r.URL.EscapedPath(); pattern != "" && path.Clean(asked) == asked {
 		ctx, cancel := context.WithTimeout(r.Context(), storeLimit)
 		defer cancel()
 		r.Body = http.MaxBytesReader(w, r.Body, api.MaxBody)

@@ -1,5 +1,5 @@
-// Package account reads what bearer tokens and client certificates say of themselves. It verifies nothing: the
-// words are for people, and for finding out what to ask the API server that does.
+// Package account reads the claims in bearer tokens and client certificates. It verifies nothing: the claims are for
+// people, and for the choice of requests to the API server, which verifies the credentials.
 package account
 
 import (
@@ -9,10 +9,10 @@ import (
 	"strings"
 )
 
-// claims are those of a ServiceAccount's token that we use.
+// claims holds the claims of a ServiceAccount's token that we use.
 type claims struct {
 	Subject string `json:"sub"`
-	Expires int64  `json:"exp"` // seconds, as Issued
+	Expires int64  `json:"exp"` // Unix seconds, as is Issued
 	Issued  int64  `json:"iat"`
 }
 
@@ -27,7 +27,7 @@ func read(token string) (c claims, ok bool) {
 	return c, err == nil && json.Unmarshal(payload, &c) == nil
 }
 
-// Of is whose token it is.
+// Of returns the ServiceAccount that the token names.
 func Of(token string) (namespace, name string, err error) {
 	c, ok := read(token)
 	account, isAccount := strings.CutPrefix(c.Subject, "system:serviceaccount:")

@@ -15,7 +15,7 @@ type Life struct{ Begin, End time.Time }
 // warnBefore is the longest time before the end of credentials at which a warning begins.
 const warnBefore = 14 * 24 * time.Hour
 
-// LifeOf returns the life of the token or the client certificate of an access, whichever ends first.
+// LifeOf returns the life of an access: of its token or its client certificate, the credential that expires first.
 func LifeOf(access *rest.Config) (life Life) {
 	if access.BearerToken != "" {
 		life = LifeOfToken(access.BearerToken)
@@ -29,7 +29,7 @@ func LifeOf(access *rest.Config) (life Life) {
 	return life
 }
 
-// LifeOfToken returns the life that a token claims; none when the token claims no end.
+// LifeOfToken returns the life that a token claims; zero when the token claims no end.
 func LifeOfToken(token string) (life Life) {
 	c, ok := read(token)
 	if !ok || c.Expires <= 0 {
@@ -43,8 +43,8 @@ func LifeOfToken(token string) (life Life) {
 }
 
 // Due returns the time from which credentials are renewed: when a third of their life has passed. Renewals may then
-// fail for another third of the life before Late. Credentials without a known beginning are due at once. Due is zero
-// for credentials without an end.
+// fail for another third of the life before Late. Credentials without a known beginning are due immediately. Due is
+// zero for credentials without an end.
 func (l Life) Due() time.Time {
 	if l.Begin.IsZero() {
 		return l.Begin

@@ -2,8 +2,8 @@ package account
 
 import "k8s.io/client-go/rest"
 
-// Unverified returns why a configuration does not prove which server answers, with the cure; "" when it does. An
-// attacker in between would get the token, and could pass for the provider.
+// Unverified returns why a configuration does not prove the identity of the server, with the cure; "" when it does. An
+// attacker in the network would receive the token, and could impersonate the provider.
 func Unverified(config *rest.Config) string {
 	if config.Insecure {
 		return "has insecure-skip-tls-verify: give it the certificate-authority-data of that API server instead"

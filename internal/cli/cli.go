@@ -1,4 +1,4 @@
-// Package cli is what the commands of all our programs have: their log, their version, how they end, and how they wait.
+// Package cli has the common parts of the commands of all our programs: log, version, exit and waiting.
 package cli
 
 import (
@@ -15,20 +15,19 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/shorten"
 )
 
-// Unstamped is the version of a binary that no build has given one.
+// Unstamped is the version of a binary whose build has set no version.
 const Unstamped = "dev"
 
-// Version is that of the program. Main sets it.
+// Version is the version of the program. Main sets it.
 var Version = Unstamped
 
-// ReadTimeout bounds a command that is over soon.
+// ReadTimeout bounds a short command.
 const ReadTimeout = 30 * time.Second
 
-// Main runs a program of that version, until it ends or is interrupted. An error is printed, and ends the program with
-// the exit code that it has.
+// Main runs the program until it ends or is interrupted. It prints an error, and exits with the exit code of the error.
 func Main(version string, root func() *cobra.Command, exitCode func(error) int) {
 	Version = version
-	// In a container Go collects garbage earlier when the memory is nearly used up. Without a limit nothing changes.
+	// In a container Go then collects garbage earlier when the memory is nearly used up. Without a limit nothing changes.
 	_, _ = memlimit.Set()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	err := root().ExecuteContext(ctx)
@@ -39,11 +38,12 @@ func Main(version string, root func() *cobra.Command, exitCode func(error) int) 
 	}
 }
 
-// EndAtOnce gives Ctrl-C back its meaning where a command only reads, and so would not heed its context.
+// EndAtOnce restores the default effect of Ctrl-C. It is for commands that only read input, and so would ignore a
+// canceled context.
 func EndAtOnce(*cobra.Command, []string) { signal.Reset(os.Interrupt, syscall.SIGTERM) }
 
-// Parent makes a command that only has others below it; alone it prints its help. Without RunE cobra would let a
-// misspelt command pass.
+// Parent returns a command that only has subcommands; without arguments it prints its help. Without RunE cobra would
+// accept a misspelt subcommand.
 func Parent(use, short string, below ...*cobra.Command) *cobra.Command {
 	cmd := &cobra.Command{Use: use, Short: short, Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() }}
@@ -51,7 +51,7 @@ func Parent(use, short string, below ...*cobra.Command) *cobra.Command {
 	return cmd
 }
 
-// Brief is what runs a command that is over soon: its context ends after ReadTimeout.
+// Brief wraps the function of a short command: its context ends after ReadTimeout.
 func Brief(run func(ctx context.Context, cmd *cobra.Command, args []string) error) func(*cobra.Command,
 	[]string) error {
 	return func(cmd *cobra.Command, args []string) error {

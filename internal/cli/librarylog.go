@@ -10,14 +10,15 @@ import (
 )
 
 // The loggers that klog and controller-runtime keep for the whole process must not change once a goroutine logs (klog's
-// SetLogger is not thread-safe), so they are set before any and pass on to slog.Default(), which may change.
+// SetLogger is not thread-safe). So they are set before any other code runs, and forward to slog.Default(), which may
+// change.
 func init() {
 	toDefault := logr.FromSlogHandler(defaultHandler{})
 	klog.SetLogger(toDefault)
 	ctrllog.SetLogger(toDefault)
 }
 
-// defaultHandler is slog.Default()'s handler of the moment.
+// defaultHandler forwards to the present handler of slog.Default().
 type defaultHandler struct{}
 
 func (defaultHandler) Enabled(ctx context.Context, level slog.Level) bool {

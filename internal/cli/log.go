@@ -12,29 +12,29 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/shorten"
 )
 
-// Log are the flags of the log.
+// Log holds the flags of the log.
 type Log struct{ Level, Format string }
 
-// Register adds the flags to a command and all below it.
+// Register adds the flags to a command and its subcommands.
 func (l *Log) Register(cmd *cobra.Command) {
 	f := cmd.PersistentFlags()
 	f.StringVar(&l.Level, "log-level", "info", "minimum level that is logged: debug, info, warn, error")
 	f.StringVar(&l.Format, "log-format", "", "text or json; text on a terminal, json elsewhere")
 }
 
-// Logger makes the process's one log sink; libraries that keep a global one get it through slog.Default().
+// Logger creates the log of the process; libraries with a global logger use it through slog.Default().
 func (l *Log) Logger(out io.Writer) (*slog.Logger, error) {
 	handler, err := l.Handler(out)
 	if err != nil {
 		return nil, err
 	}
 	logger := slog.New(handler)
-	slog.SetLogLoggerLevel(slog.LevelWarn) // what still goes to package log is net/http's complaints
+	slog.SetLogLoggerLevel(slog.LevelWarn) // package log still receives the complaints of net/http
 	slog.SetDefault(logger)
 	return logger, nil
 }
 
-// Handler writes to out what the flags ask for.
+// Handler returns a handler that writes to out with the level and format of the flags.
 func (l *Log) Handler(out io.Writer) (slog.Handler, error) {
 	var level slog.Level
 	if err := level.UnmarshalText([]byte(l.Level)); err != nil {

@@ -10,8 +10,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/wait"
 )
 
-// Patiently tries until that succeeds or is not to be done again, the limit is over or ctx ends, and says on errOut
-// what it waits for, each reason once.
+// Patiently calls try until it succeeds or again is false, or until the limit has passed or ctx ends. It prints each
+// new reason for waiting to errOut once.
 func Patiently(ctx context.Context, limit time.Duration, errOut io.Writer, try func() (again bool, err error)) error {
 	end := time.Now().Add(limit)
 	var told told.Once
@@ -29,7 +29,7 @@ func Patiently(ctx context.Context, limit time.Duration, errOut io.Writer, try f
 	}
 }
 
-// WaitFor calls check until it succeeds, ctx ends, or the time is up; then its last error tells.
+// WaitFor calls check until it succeeds, ctx ends, or the time is up. It returns check's last error.
 func WaitFor(ctx context.Context, limit time.Duration, check func() error) error {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()

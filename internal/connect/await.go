@@ -13,16 +13,16 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/wait"
 )
 
-// How Await asks.
+// These are the times of Await.
 const (
 	askTimeout = 5 * time.Second
 	askEvery   = 2 * time.Second
-	// patience is how long a refusal, or a missing namespace, must stand before it is believed: files may be about to
-	// change, a namespace about to be created.
+	// patience is how long a refusal, or a missing namespace, must last before Await returns it: the credentials may be
+	// about to change, or the namespace about to be created.
 	patience = 15 * time.Second
 )
 
-// Check asks once whether Temporal serves the namespace. Its errors are explained.
+// Check requests once whether Temporal serves the namespace. Its errors are explained.
 func (t *Target) Check(ctx context.Context, c client.Client) error {
 	asking, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
@@ -31,16 +31,16 @@ func (t *Target) Check(ctx context.Context, c client.Client) error {
 	return t.Explain(ctx, err)
 }
 
-// Await returns when Temporal serves the namespace for the first time, or the context ends. A Temporal that does not
-// answer is waited for; each new reason is logged. One that refuses us, or has no such namespace, is an error after a
-// while.
+// Await waits until Temporal serves the namespace for the first time, or the context ends. While Temporal does not
+// respond it keeps waiting, and logs each new reason. A refusal or a missing namespace that lasts for patience is an
+// error.
 func (t *Target) Await(ctx context.Context, c client.Client, log *slog.Logger) error {
 	return t.await(ctx, c, log, patience)
 }
 
 func (t *Target) await(ctx context.Context, c client.Client, log *slog.Logger, patience time.Duration) error {
 	var told told.Once
-	var refused time.Time // since when
+	var refused time.Time // start of the refusal
 	for ctx.Err() == nil {
 		err := t.Check(ctx, c)
 		if err == nil {

@@ -14,15 +14,15 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows"
 )
 
-// Common are the flags of every command that works with Temporal.
+// Common holds the flags of every command that uses Temporal.
 type Common struct {
 	cli.Log
 	Temporal  Flags
 	TaskQueue string
-	Hub       workflows.Hub // of those commands that have the flag
+	Hub       workflows.Hub // only for commands with the flag
 }
 
-// Register adds the flags to a command and all below it, but for the hub.
+// Register adds the flags, except the hub, to a command and its subcommands.
 func (c *Common) Register(cmd *cobra.Command) {
 	c.Log.Register(cmd)
 	c.Temporal.Register(cmd)
@@ -39,7 +39,7 @@ func (c *Common) RegisterHub(cmd *cobra.Command) {
 // memoWarning is the size of a memo from which the log warns, in bytes: a thousand instances stay below.
 const memoWarning = 512 << 10
 
-// Dial makes a client that connects when it is first used, so that a process starts while Temporal is down. It
+// Dial returns a client that connects at its first use, so that a process can start while Temporal is down. It
 // validates the log flags too, so that commands that never log still refuse bad values.
 func (c *Common) Dial(logger *slog.Logger,
 	change ...func(*client.Options)) (client.Client, *Target, error) {
@@ -52,7 +52,7 @@ func (c *Common) Dial(logger *slog.Logger,
 	}
 	options := target.Options()
 	options.Logger = temporalLog{log: logger.With("component", "temporal")}
-	// A node group's memo passes the SDK's 2 KiB with eight instances; Temporal's own bound is 2 MiB.
+	// A node group's memo exceeds the SDK's 2 KiB with eight instances; Temporal's own bound is 2 MiB.
 	options.PayloadLimits = client.PayloadLimitOptions{MemoSizeWarning: memoWarning}
 	for _, f := range change {
 		f(&options)
@@ -64,12 +64,12 @@ func (c *Common) Dial(logger *slog.Logger,
 	return t, target, nil
 }
 
-// Run runs a short command. If Temporal does not answer, it returns the reason immediately.
+// Run runs a short command. If Temporal does not respond, it returns the reason immediately.
 func (c *Common) Run(ctx context.Context, do func(t client.Client) error) error {
 	return c.RunAt(ctx, func(t client.Client, _ *Target) error { return do(t) })
 }
 
-// Complete completes a command that needs no more than Temporal.
+// Complete runs the completion of a command that needs only Temporal.
 func (c *Common) Complete(cmd *cobra.Command,
 	do func(ctx context.Context, t client.Client, out io.Writer, args []string) error) *cobra.Command {
 	cmd.RunE = cli.Brief(func(ctx context.Context, cmd *cobra.Command, args []string) error {

@@ -11,15 +11,15 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/worker/searchattr"
 )
 
-// Exit codes of a command that fails for a reason of Temporal's. All other failures are 1.
+// These are the exit codes of a command that fails because of Temporal. All other failures are 1.
 const (
 	ExitUnreachable = 3 // no answer at the address
-	ExitRefused     = 4 // TLS, a certificate or a key is wrong, or we may not
+	ExitRefused     = 4 // TLS, a certificate or a key is wrong, or a permission is missing
 	ExitNamespace   = 5 // the namespace does not exist
 	ExitAttributes  = 6 // search attributes are missing, or of another type
 )
 
-// Failure is an error that says what to do, and the exit code that goes with it.
+// Failure is an error whose text contains the remedy, with its exit code.
 type Failure struct {
 	Code int
 	text string
@@ -32,7 +32,7 @@ func fail(code int, format string, args ...any) *Failure {
 	return &Failure{code, fmt.Sprintf(format, args...)}
 }
 
-// ExitCode is the exit code for an error; nil is 0.
+// ExitCode returns the exit code for an error; 0 for nil.
 func ExitCode(err error) int {
 	var f *Failure
 	switch {
@@ -47,7 +47,8 @@ func ExitCode(err error) int {
 	}
 }
 
-// Explain turns what Temporal, or the lack of it, answered into a Failure. Other errors stay as they are.
+// Explain turns an error response of Temporal, or a missing response, into a Failure. It returns other errors
+// unchanged.
 func (t *Target) Explain(ctx context.Context, err error) error {
 	var known *Failure
 	if err == nil || errors.As(err, &known) {
@@ -75,7 +76,7 @@ func (t *Target) noNamespace() *Failure {
 		"name another with --temporal-namespace or TEMPORAL_NAMESPACE", t.Address, t.Namespace)
 }
 
-// codeOf is the gRPC code of an error, or of one that it wraps.
+// codeOf returns the gRPC code of an error or its wrapped error.
 func codeOf(err error) codes.Code {
 	if errors.Is(err, context.DeadlineExceeded) {
 		return codes.DeadlineExceeded

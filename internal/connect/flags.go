@@ -1,9 +1,8 @@
-// Package connect is the way from every command to Temporal: where it is, how to prove who we are, and why it does not
-// answer.
+// Package connect connects every command to Temporal: it finds the address and the credentials, and explains failures.
 //
-// Settings come, the later the stronger, from a profile of the temporal CLI's config file, from the TEMPORAL_*
-// variables that the CLI reads, and from flags. What is in files is read again for each new connection, and an API key
-// for each request, so a renewed certificate, authority or key needs no restart.
+// Flags override the TEMPORAL_* variables that the temporal CLI also reads. These variables override a profile in the
+// CLI's config file. Files are read again for each new connection, and an API key for each request, so a renewed
+// certificate, authority or key needs no restart.
 package connect
 
 import (
@@ -17,13 +16,14 @@ import (
 	"go.temporal.io/sdk/contrib/envconfig"
 )
 
-// Where Temporal is when nobody says.
+// These are the default address and namespace of Temporal.
 const (
 	DefaultAddress   = "127.0.0.1:7233"
 	DefaultNamespace = "default"
 )
 
-// Flags are what a command line says about Temporal; "" leaves it to the environment, the profile and the defaults.
+// Flags are the settings of a command line for Temporal; "" leaves a setting to the environment, the profile and the
+// defaults.
 type Flags struct {
 	Address, Namespace   string
 	ConfigFile, Profile  string
@@ -33,7 +33,7 @@ type Flags struct {
 	CodecKeys            string // file
 }
 
-// Register adds the flags to a command and all below it.
+// Register adds the flags to a command and its subcommands.
 func (f *Flags) Register(cmd *cobra.Command) {
 	p := cmd.PersistentFlags()
 	p.StringVar(&f.Address, "temporal-address", "",
@@ -59,7 +59,7 @@ func (f *Flags) Register(cmd *cobra.Command) {
 // Toggle is a flag that is on, off, or not given.
 type Toggle string
 
-// Set implements pflag.Value, as do the next two.
+// Set implements pflag.Value, as do the next two methods.
 func (t *Toggle) Set(s string) error {
 	on, err := strconv.ParseBool(s)
 	if err != nil {
@@ -69,13 +69,13 @@ func (t *Toggle) Set(s string) error {
 	return nil
 }
 
-// String is the flag's value.
+// String returns the flag's value.
 func (t *Toggle) String() string { return string(*t) }
 
-// Type names the flag's values in its help.
+// Type returns the name of the flag's values for the help.
 func (t *Toggle) Type() string { return "bool" }
 
-// profile puts together what the file, the environment and the flags say.
+// profile merges the settings of the file, the environment and the flags.
 func (f *Flags) profile() (envconfig.ClientConfigProfile, error) {
 	if err := f.fileExists(); err != nil {
 		return envconfig.ClientConfigProfile{}, err
@@ -92,7 +92,7 @@ func (f *Flags) profile() (envconfig.ClientConfigProfile, error) {
 	return p, nil
 }
 
-// overTLS puts the flags about TLS over what the profile says.
+// overTLS overrides the TLS settings of the profile with the flags.
 func (f *Flags) overTLS(p *envconfig.ClientConfigProfile) {
 	if f.TLS == "" && f.CA == "" && f.Cert == "" && f.Key == "" && f.ServerName == "" {
 		return
@@ -113,8 +113,8 @@ func (f *Flags) overTLS(p *envconfig.ClientConfigProfile) {
 	p.TLS.ServerName = cmp.Or(f.ServerName, p.TLS.ServerName)
 }
 
-// fileExists refuses a config file that was named and is not there; the temporal CLI would ask another Temporal
-// without a word.
+// fileExists refuses a named config file that does not exist. The temporal CLI would silently use its other settings,
+// and so possibly a different Temporal.
 func (f *Flags) fileExists() error {
 	name, path := "--temporal-config-file", f.ConfigFile
 	if path == "" {
@@ -126,7 +126,8 @@ func (f *Flags) fileExists() error {
 	return nil
 }
 
-// nobodyMeansAFile reports whether there is only the CLI's usual place for one, and none that we can see.
+// nobodyMeansAFile reports whether no setting names a config file or a profile, and the CLI's default file does not
+// exist or is not readable.
 func (f *Flags) nobodyMeansAFile() bool {
 	named := cmp.Or(f.ConfigFile, f.Profile, os.Getenv("TEMPORAL_CONFIG_FILE"), os.Getenv("TEMPORAL_PROFILE"))
 	if named != "" {

@@ -7,7 +7,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows"
 )
 
-// hubFlag is a flag that names a hub.
+// hubFlag is a flag whose value is a hub.
 type hubFlag workflows.Hub
 
 func (f *hubFlag) String() string { return string(*f) }

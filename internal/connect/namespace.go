@@ -13,7 +13,7 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 )
 
-// MinRetention is the shortest retention of a namespace with which an id of a workflow is not used twice.
+// MinRetention is the shortest retention of a namespace that prevents the reuse of a workflow id.
 const MinRetention = 24 * time.Hour
 
 // EnsureNamespace creates the target's namespace with a retention, unless it exists. It returns the retention that the

@@ -11,17 +11,17 @@ import (
 	"time"
 )
 
-// reachTimeout bounds each step of Reach, answerTimeout the wait for the first byte of an answer.
+// reachTimeout bounds each step of Reach, answerTimeout the wait for the first byte of a response.
 const (
 	reachTimeout  = 5 * time.Second
 	answerTimeout = 2 * time.Second
 )
 
-// whereFrom says where an address comes from.
+// whereFrom names the settings that can contain the address.
 const whereFrom = "check --temporal-address, TEMPORAL_ADDRESS or the profile"
 
-// Reach goes the way to Temporal step by step and says at which it ends and what to do: gRPC tells only the end of it.
-// It returns nil when Temporal answers, and when a proxy or a resolver goes the way for us.
+// Reach makes a connection to Temporal step by step. It returns the failed step and the remedy: gRPC reports only that
+// the connection failed. It returns nil when Temporal responds, and when a proxy or a resolver makes the connection.
 func (t *Target) Reach(ctx context.Context) error {
 	if f := t.ownCertificate(time.Now()); f != nil {
 		return f
@@ -44,7 +44,8 @@ func (t *Target) Reach(ctx context.Context) error {
 	return t.tlsAnswer(ctx, conn, host)
 }
 
-// ownCertificate looks whether our client certificate is one that everybody refuses.
+// ownCertificate returns an error if our client certificate is expired or not yet valid, so that every server refuses
+// it.
 func (t *Target) ownCertificate(now time.Time) error {
 	if t.tls == nil || len(t.tls.latest().Certificates) == 0 {
 		return nil
@@ -63,7 +64,7 @@ func (t *Target) ownCertificate(now time.Time) error {
 	return nil
 }
 
-// in names the file of our client certificate.
+// in renders the file name of our client certificate in parentheses.
 func (t *Target) in() string {
 	if t.tls.cert == "" {
 		return ""
@@ -93,12 +94,12 @@ func isTimeout(err error) bool {
 	return errors.As(err, &n) && n.Timeout()
 }
 
-// tlsRefusal begins the errors of a handshake, or of a read, that the server has ended with an alert.
+// tlsRefusal is the prefix of an error when the server has ended a handshake, or a read, with an alert.
 const tlsRefusal = "remote error: tls: "
 
-// plaintextAnswer reports a server that speaks TLS, which refuses a connection without.
+// plaintextAnswer reports a server that uses TLS, and so refuses a plaintext connection.
 func (t *Target) plaintextAnswer(ctx context.Context, conn net.Conn) error {
-	err := tls.Client(conn, &tls.Config{InsecureSkipVerify: true}).HandshakeContext(ctx) // sends nothing of ours
+	err := tls.Client(conn, &tls.Config{InsecureSkipVerify: true}).HandshakeContext(ctx) // sends no credentials
 	if err == nil || strings.Contains(err.Error(), tlsRefusal) {
 		return fail(ExitRefused, "Temporal at %s ends a connection without TLS: give --temporal-tls, or --temporal-tls-ca "+
 			"and the like; without TLS over there, %s", t.Address, whereFrom)
@@ -114,7 +115,7 @@ func (t *Target) tlsAnswer(ctx context.Context, raw net.Conn, host string) error
 	if err := conn.HandshakeContext(ctx); err != nil {
 		return t.noHandshake(err, config.ServerName)
 	}
-	// With TLS 1.3 a server refuses our certificate only after the handshake. One that accepts it says nothing.
+	// With TLS 1.3 a server refuses our certificate only after the handshake. A server that accepts it sends nothing.
 	_ = conn.SetReadDeadline(time.Now().Add(answerTimeout))
 	if _, err := conn.Read(make([]byte, 1)); err != nil && !isTimeout(err) {
 		return t.noHandshake(err, config.ServerName)
@@ -147,7 +148,7 @@ func (t *Target) noHandshake(err error, name string) error {
 	return fail(ExitRefused, "no TLS with Temporal at %s: %v: %s", t.Address, err, whereFrom)
 }
 
-// refused is an alert of Temporal's: it does not like what we showed, or that we showed nothing.
+// refused explains an alert from Temporal: it rejects our certificate, or requires a certificate.
 func (t *Target) refused(err error) error {
 	_, alert, _ := strings.Cut(err.Error(), tlsRefusal)
 	certificates := t.tls.latest().Certificates

@@ -10,11 +10,11 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// readParallel is how many entities are read at a time.
+// readParallel bounds the concurrent reads.
 const readParallel = 8
 
-// ReadAll reads each name, and returns what could be read, in the order of the names, with the errors of the others.
-// listed says that the names are from Temporal's index, which lags behind: what does not run any more is left out.
+// ReadAll reads each name, and returns the results in the order of the names, with the errors of the failed reads.
+// listed means that the names come from Temporal's index, which lags behind: names that no longer run are then omitted.
 func ReadAll[T any](names []string, listed bool, read func(name string) (T, error)) ([]T, error) {
 	results, errs := make([]T, len(names)), make([]error, len(names))
 	workqueue.ParallelizeUntil(context.Background(), readParallel, len(names), func(i int) {

@@ -17,7 +17,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/reload"
 )
 
-// Target is one Temporal namespace, and how to reach it.
+// Target identifies one Temporal namespace, and how to reach it.
 type Target struct {
 	Address, Namespace string
 
@@ -28,7 +28,7 @@ type Target struct {
 	codec     grpc.DialOption // nil: payloads are plain
 }
 
-// Open reads the settings and the files that they name. log hears of files that cannot be used later on.
+// Open reads the settings and the files that they name. log receives errors of files that become unusable later.
 func (f *Flags) Open(log *slog.Logger) (*Target, error) {
 	p, err := f.profile()
 	if err != nil {
@@ -56,7 +56,7 @@ func (f *Flags) Open(log *slog.Logger) (*Target, error) {
 	return t, err
 }
 
-// codec makes the connection encrypt payloads; nil without keys.
+// codec returns the option that makes the connection encrypt payloads; nil without keys.
 func (f *Flags) codec(log *slog.Logger) (grpc.DialOption, error) {
 	if f.CodecKeys == "" {
 		return nil, nil
@@ -68,7 +68,7 @@ func (f *Flags) codec(log *slog.Logger) (grpc.DialOption, error) {
 	return keys.DialOption()
 }
 
-// hostPort is what gRPC takes: a host and a port, after a resolver's name perhaps.
+// hostPort matches gRPC's addresses: a host and a port, with an optional resolver.
 var hostPort = regexp.MustCompile(`^([a-z]+:///)?[^/\s]+:[0-9]+$`)
 
 func checkAddress(address string) error {
@@ -78,7 +78,7 @@ func checkAddress(address string) error {
 	return fmt.Errorf("Temporal's address %q: use host:port, without http://", address)
 }
 
-// keyFrom follows a file with an API key.
+// keyFrom returns a function that reads the API key from a file, and follows its changes.
 func keyFrom(path string, log *slog.Logger) (func(context.Context) (string, error), error) {
 	files, err := reload.Open(func(contents [][]byte) (string, error) {
 		if key := strings.TrimSpace(string(contents[0])); key != "" && !strings.ContainsAny(key, "\r\n") {
@@ -94,13 +94,13 @@ func keyFrom(path string, log *slog.Logger) (func(context.Context) (string, erro
 	}, nil
 }
 
-// Options are what the SDK's client needs to reach the target.
+// Options returns the options with which the SDK's client reaches the target.
 func (t *Target) Options() client.Options {
 	o := client.Options{HostPort: t.Address, Namespace: t.Namespace}
 	o.ConnectionOptions.Authority = t.authority
 	o.ConnectionOptions.TLSDisabled = t.tls == nil
 	if t.tls != nil {
-		o.ConnectionOptions.TLS = t.tls.latest() // the SDK's word for it; what dials is the follower
+		o.ConnectionOptions.TLS = t.tls.latest() // the SDK requires it; the follower makes the connections
 		o.ConnectionOptions.DialOptions = []grpc.DialOption{grpc.WithTransportCredentials(t.tls)}
 	}
 	if t.codec != nil {
@@ -115,13 +115,13 @@ func (t *Target) Options() client.Options {
 	return o
 }
 
-// fixed are headers of each request.
+// fixed holds headers that each request carries.
 type fixed map[string]string
 
 // GetHeaders implements client.HeadersProvider.
 func (f fixed) GetHeaders(context.Context) (map[string]string, error) { return f, nil }
 
-// dialed is the host:port that a connection is made to; false when something between decides that, such as a proxy.
+// dialed returns the host:port of the connection; false when a proxy or a resolver chooses it.
 func (t *Target) dialed() (string, bool) {
 	address := t.Address
 	if scheme, rest, ok := strings.Cut(address, "://"); ok {

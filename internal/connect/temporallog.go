@@ -8,8 +8,8 @@ import (
 	sdklog "go.temporal.io/sdk/log"
 )
 
-// temporalLog writes what workflows, activities and the SDK log, in our words: the SDK puts six facts of its own on
-// every line, some of which look like ours and are not. At debug level they come along, in a group of their own.
+// temporalLog writes the log of workflows, activities and the SDK with our keys. The SDK adds six keys to every line,
+// some of which look like ours and have another meaning. They are written only at debug level, in a separate group.
 type temporalLog struct {
 	log   *slog.Logger
 	noise []any // not written at info level
@@ -20,7 +20,7 @@ var (
 	_ sdklog.WithLogger = temporalLog{}
 )
 
-// temporalWords are the SDK's keys that stay, and what they are called here (SDK internal/internal_logging_tags.go).
+// temporalWords maps the SDK's keys that stay to our keys (SDK internal/internal_logging_tags.go).
 var temporalWords = map[string]string{
 	"WorkflowID":   "workflow_id",
 	"ActivityType": "step",
@@ -32,14 +32,14 @@ var temporalWords = map[string]string{
 	"StackTrace":   "stack",
 }
 
-// temporalNoise are the SDK's keys that do not: the same on all lines of a process, found with the workflow id, or, for
-// Attempt, easily taken for an instance's attempt.
+// temporalNoise contains the SDK's keys that are dropped: they are equal on all lines of a process, they follow from
+// the workflow id, or, for Attempt, they are easily confused with an instance's attempt.
 var temporalNoise = map[string]bool{
 	"Namespace": true, "TaskQueue": true, "WorkerID": true, "BuildID": true, "RunID": true, "WorkflowType": true,
 	"ActivityID": true, "ActivityRunID": true, "Attempt": true, "UpdateID": true,
 }
 
-// translate sorts an SDK's facts into those that stay, in our words, and noise.
+// translate divides an SDK's key-value pairs into the pairs that stay, with our keys, and noise.
 func translate(keyvals []any) (facts, noise []any) {
 	for i := 0; i+1 < len(keyvals); i += 2 {
 		key, _ := keyvals[i].(string)
@@ -70,16 +70,16 @@ func (l temporalLog) write(level slog.Level, msg string, keyvals []any) {
 	l.log.Log(ctx, level, msg, facts...)
 }
 
-// Debug implements log.Logger, as do the next three.
+// Debug implements log.Logger, as do the next three methods.
 func (l temporalLog) Debug(msg string, keyvals ...any) { l.write(slog.LevelDebug, msg, keyvals) }
 
-// Info is as Debug.
+// Info implements log.Logger.
 func (l temporalLog) Info(msg string, keyvals ...any) { l.write(slog.LevelInfo, msg, keyvals) }
 
-// Warn is as Debug.
+// Warn implements log.Logger.
 func (l temporalLog) Warn(msg string, keyvals ...any) { l.write(slog.LevelWarn, msg, keyvals) }
 
-// Error is as Debug.
+// Error implements log.Logger.
 func (l temporalLog) Error(msg string, keyvals ...any) { l.write(slog.LevelError, msg, keyvals) }
 
 // With implements log.WithLogger.

@@ -16,14 +16,14 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/reload"
 )
 
-// follower is client credentials that follow their files: each handshake is made with what they hold then.
+// follower provides client credentials that follow their files: each handshake uses their present contents.
 type follower struct {
 	credentials.TransportCredentials
 	latest func() *tls.Config
-	cert   string // the client certificate's file, for messages; "" when there is none
+	cert   string // the client certificate's file, for messages; "" without a file
 }
 
-// source is one of a TLS setting's parts: a file, or text.
+// source is one part of the TLS settings: a file, or text.
 type source struct {
 	path string
 	data []byte
@@ -32,7 +32,7 @@ type source struct {
 
 func (s source) given() bool { return s.path != "" || len(s.data) > 0 }
 
-// newFollower reads what the settings name; nil settings trust the system's authorities and show no certificate.
+// newFollower reads the files in the settings; nil settings trust the system's authorities and present no certificate.
 func newFollower(s *envconfig.ClientConfigTLS, log *slog.Logger) (*follower, error) {
 	s = cmp.Or(s, &envconfig.ClientConfigTLS{})
 	ca := source{s.ServerCACertPath, s.ServerCACertData, "authority"}
@@ -70,7 +70,7 @@ func newFollower(s *envconfig.ClientConfigTLS, log *slog.Logger) (*follower, err
 	return &follower{credentials.NewTLS(latest()), latest, cert.path}, nil
 }
 
-// parse makes a config of the texts of authority, certificate and key.
+// parse returns a config from the texts of the authority, the certificate and the key.
 func parse(base *tls.Config, texts [3][]byte, ca, cert source) (*tls.Config, error) {
 	config := base.Clone()
 	if ca.given() {

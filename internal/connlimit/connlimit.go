@@ -39,7 +39,7 @@ func WithConn(ctx context.Context, of net.Conn) context.Context {
 	return context.WithValue(ctx, key{}, of)
 }
 
-// KeepFrom is Keep for the connection of a request.
+// KeepFrom calls Keep with the connection of a request.
 func KeepFrom(ctx context.Context) {
 	if of, ok := ctx.Value(key{}).(net.Conn); ok {
 		Keep(of)
@@ -74,8 +74,8 @@ func (l *limited) Accept() (net.Conn, error) {
 	}
 }
 
-// admit counts the connection, and returns the connection that must be closed for it; nil when there is room. The new
-// connection itself is returned when there is no other.
+// admit counts the connection, and returns the connection that must be closed for it; nil below the limit. If all
+// clients are known, it returns the new connection.
 func (l *limited) admit(c *conn) (loser *conn) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -113,7 +113,7 @@ func (l *limited) forget(c *conn) {
 	}
 }
 
-// know ends the connection's share of its address.
+// know stops counting the connection for its address.
 func (l *limited) know(c *conn) {
 	if c.known {
 		return
@@ -124,7 +124,7 @@ func (l *limited) know(c *conn) {
 	}
 }
 
-// conn is a connection that gives its place back when it is closed.
+// conn is a connection that frees its place when it is closed.
 type conn struct {
 	net.Conn
 	listener *limited
@@ -149,7 +149,7 @@ func (c *conn) keep() {
 	}
 }
 
-// hostOf is the address without its port.
+// hostOf returns the address without its port.
 func hostOf(address net.Addr) string {
 	if host, _, err := net.SplitHostPort(address.String()); err == nil {
 		return host

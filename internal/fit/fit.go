@@ -1,5 +1,5 @@
-// Package fit says why a pod does not fit on an empty node, as the scheduler and Cluster Autoscaler's simulation would.
-// What depends on other pods, as anti-affinity and topology spread, is not judged.
+// Package fit explains why a pod does not fit on an empty node, as the scheduler and Cluster Autoscaler's simulation
+// decide. It ignores constraints that depend on other pods, such as anti-affinity and topology spread.
 package fit
 
 import (
@@ -15,7 +15,7 @@ import (
 	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
 )
 
-// Misfit is a field of the pod that keeps it away from a node.
+// Misfit names a field of the pod that excludes it from a node.
 type Misfit struct {
 	Field  string `json:"field"`
 	Reason string `json:"reason"`
@@ -23,12 +23,12 @@ type Misfit struct {
 
 func (m Misfit) String() string { return m.Field + ": " + m.Reason }
 
-// Misfits are all reasons: Selectors, then Besides.
+// Misfits returns all reasons: Selectors, then Besides.
 func Misfits(pod *corev1.Pod, node *corev1.Node) []Misfit {
 	return append(Selectors(pod, node), Besides(pod, node)...)
 }
 
-// Besides are the reasons that no label is to blame for: taints and size.
+// Besides returns the reasons that labels do not cause: taints and size.
 func Besides(pod *corev1.Pod, node *corev1.Node) (out []Misfit) {
 	hard := func(t *corev1.Taint) bool {
 		return t.Effect == corev1.TaintEffectNoSchedule || t.Effect == corev1.TaintEffectNoExecute
@@ -49,7 +49,7 @@ func Besides(pod *corev1.Pod, node *corev1.Node) (out []Misfit) {
 	return out
 }
 
-// PerNode is how many such pods an empty node has room for by their requests, at least 1.
+// PerNode returns how many such pods fit on an empty node by their requests, at least 1.
 func PerNode(pod *corev1.Pod, node *corev1.Node) int {
 	pods := node.Status.Allocatable[corev1.ResourcePods]
 	count := pods.Value()
@@ -61,7 +61,7 @@ func PerNode(pod *corev1.Pod, node *corev1.Node) int {
 	return int(max(count, 1))
 }
 
-// units are the whole units in which the scheduler counts the resource.
+// units returns the amount in the whole units in which the scheduler counts the resource.
 func units(name corev1.ResourceName, q apiresource.Quantity) int64 {
 	if name == corev1.ResourceCPU {
 		return q.MilliValue()
@@ -69,7 +69,7 @@ func units(name corev1.ResourceName, q apiresource.Quantity) int64 {
 	return q.Value()
 }
 
-// Selectors are the reasons in the pod's node selector and its required node affinity.
+// Selectors returns the reasons in the pod's node selector and its required node affinity.
 func Selectors(pod *corev1.Pod, node *corev1.Node) (out []Misfit) {
 	for _, key := range slices.Sorted(maps.Keys(pod.Spec.NodeSelector)) {
 		if got, ok := node.Labels[key]; !ok || got != pod.Spec.NodeSelector[key] {
@@ -88,7 +88,7 @@ func Selectors(pod *corev1.Pod, node *corev1.Node) (out []Misfit) {
 	return out
 }
 
-// required are the terms of the pod's required node affinity, of which one would do.
+// required returns the terms of the pod's required node affinity. A node must match one term.
 func required(pod *corev1.Pod) []corev1.NodeSelectorTerm {
 	a := pod.Spec.Affinity
 	if a == nil || a.NodeAffinity == nil || a.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution == nil {
@@ -99,7 +99,7 @@ func required(pod *corev1.Pod) []corev1.NodeSelectorTerm {
 
 const affinityField = "spec.affinity.nodeAffinity"
 
-// whichTerms names, of each term, the first expression that the node does not meet. One term would do.
+// whichTerms names, for each term, the first expression that the node does not match. A node must match one term.
 func whichTerms(terms []corev1.NodeSelectorTerm, node *corev1.Node) string {
 	var why []string
 	for _, term := range terms {

@@ -1,4 +1,4 @@
-// Package jsonguard reads JSON of somebody who may mean harm, before a decoder does: a few bytes must not become much
+// Package jsonguard checks JSON from untrusted parties before a decoder reads it: a few bytes must not cause much
 // memory or minutes of work.
 package jsonguard
 
@@ -8,12 +8,12 @@ import (
 	"strings"
 )
 
-// ErrTooMuch is the error of a document that would take much more memory than it has bytes.
+// ErrTooMuch is the error of a document that would need much more memory than it has bytes.
 var ErrTooMuch = errors.New("has too many lists, fields or levels")
 
-// Limits bound what is read; 0 means no bound.
+// Limits bounds the document; 0 means no bound.
 type Limits struct {
-	// Elements bounds the elements of all lists together: "{}," of three bytes becomes a struct of hundreds.
+	// Elements bounds the elements of all lists together: three bytes, "{},", become a struct with hundreds of bytes.
 	Elements int
 	// Fields bounds the fields of all objects together.
 	Fields int
@@ -22,11 +22,11 @@ type Limits struct {
 // maxDepth is the decoder's own bound on nesting.
 const maxDepth = 10000
 
-// Reader passes JSON on, also several documents one after the other. Its errors are those of what it reads, and
+// Reader forwards JSON, including several documents one after the other. It returns the errors of its source, and
 // ErrTooMuch.
 //
-// It also shortens quantities, by blanks at their end, where Kubernetes has some: resource.ParseQuantity, and all that
-// computes with its result, works with as many digits as the text says, and 1e100000000 takes minutes.
+// It also shortens the quantities in Kubernetes' fields, by overwriting their ends with blanks. resource.ParseQuantity,
+// and all computations with its result, use as many digits as the text states, and 1e100000000 takes minutes.
 type Reader struct {
 	from   io.Reader
 	limits Limits
@@ -38,42 +38,43 @@ type Reader struct {
 	broken           error
 }
 
-// level is a list or an object that has begun.
+// level is a list or an object that has been opened.
 type level struct {
 	list    bool
-	key     bool // of an object: its next text is a key
-	empty   bool // nothing has come yet
-	amounts bool // what is in it may be quantities
+	key     bool // for an object: its next text is a key
+	empty   bool // no element has been read yet
+	amounts bool // its values may be quantities
 }
 
-// text is the string that is being read.
+// text is the state of the string that is being read.
 type text struct {
 	inside, escaped, key bool
-	name                 []byte // of a key, as far as it matters
-	strange              bool   // a key with escapes, which may be any
+	name                 []byte // beginning of a key
+	strange              bool   // a key with escapes, which may mean any name
 }
 
-// amount is how much of a quantity has been read.
+// amount is the state of the quantity that is being read.
 type amount struct {
-	size, digits int  // of all, and of its exponent
-	exponent     bool // it has begun
-	other        bool // it is none
-	over         bool // what comes is blanked
+	size, digits int  // characters in total, and digits in its exponent
+	exponent     bool // the exponent has begun
+	other        bool // the value is not a quantity
+	over         bool // the rest is replaced by blanks
 }
 
-// A quantity stays valid where it is cut: what begins an exponent has room for it.
+// These are the bounds of a quantity. It stays valid after a cut: an exponent is cut before it begins if it may not
+// fit.
 const (
 	maxAmount   = 64
 	maxExponent = 2
 )
 
-// amountKeys are the fields in which Kubernetes, Liqo and offers have quantities by name, in lower case.
+// amountKeys are the fields in which Kubernetes, Liqo and offers keep quantities by name, in lower case.
 var amountKeys = map[string]bool{"resources": true, "limits": true, "requests": true, "capacity": true,
 	"allocatable": true, "allocatedresources": true, "resourcequota": true, "hard": true, "used": true, "lendable": true}
 
 const maxAmountKey = 24
 
-// New makes a Reader.
+// New returns a Reader.
 func New(from io.Reader, limits Limits) *Reader { return &Reader{from: from, limits: limits} }
 
 // Read implements io.Reader.
@@ -91,7 +92,7 @@ func (r *Reader) Read(into []byte) (int, error) {
 	return n, err
 }
 
-// next takes one byte and returns what stands in its place.
+// next reads one byte and returns its replacement.
 func (r *Reader) next(c byte) byte {
 	if r.text.inside {
 		return r.inText(c)
@@ -117,7 +118,7 @@ func (r *Reader) next(c byte) byte {
 	return c
 }
 
-// separate takes what stands between two values, or between a key and its value.
+// separate reads a comma between two values, or a colon between a key and its value.
 func (r *Reader) separate(values bool) {
 	r.amount = amount{}
 	if top := r.top(); top != nil {
@@ -125,7 +126,7 @@ func (r *Reader) separate(values bool) {
 	}
 }
 
-// something counts what begins, once between two commas.
+// something counts an element or field at its first byte.
 func (r *Reader) something() {
 	top := r.top()
 	if top == nil || !top.empty {
@@ -181,7 +182,7 @@ func (r *Reader) inText(c byte) byte {
 	return c
 }
 
-// inAmount takes one byte of what may be a quantity, and returns what stands in its place.
+// inAmount reads one byte of a possible quantity, and returns its replacement.
 func (r *Reader) inAmount(c byte) byte {
 	top, a := r.top(), &r.amount
 	if top == nil || !top.amounts || a.other {
@@ -208,6 +209,6 @@ func (a *amount) take(c byte) {
 	case ' ', '\t', '\n', '\r':
 		a.size--
 	default:
-		a.other = c < 0x80 && !a.over // the rest may be spaces that are trimmed
+		a.other = c < 0x80 && !a.over // the rest may be Unicode spaces, which are trimmed
 	}
 }

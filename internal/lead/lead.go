@@ -1,4 +1,4 @@
-// Package lead lets one process of several work, by a Lease in the cluster.
+// Package lead elects the one process of several that works, by a Lease in the cluster.
 package lead
 
 import (
@@ -16,13 +16,13 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/wait"
 )
 
-// Rest is how long a process whose work has returned by itself leaves the lead to other processes.
+// Rest is how long a process leaves the lead to other processes after its work has returned before its context ended.
 const Rest = time.Minute
 
-// Run calls work while this process holds the Lease, until ctx ends: work's own context ends when the Lease is lost,
-// 10 s after its last renewal at the latest. It returns when work has, and gives the Lease back only then: what work
-// does when it is to end must not meet what the next process begins with. Work that returns by itself gives the Lease
-// back, too, and this process does not compete for it for a minute.
+// Run calls work while this process holds the Lease, until ctx ends. The context of work ends when the Lease is lost,
+// at the latest 10 s after its last renewal. Run releases the Lease and returns only after work has returned, so that
+// the end of work does not overlap with the work of the next process. If work returns before its context ends, Run also
+// releases the Lease, and this process does not compete for it for the time Rest.
 func Run(ctx context.Context, client kubernetes.Interface, namespace, name string, log *slog.Logger,
 	work func(ctx context.Context)) {
 	host, _ := os.Hostname()
@@ -30,8 +30,8 @@ func Run(ctx context.Context, client kubernetes.Interface, namespace, name strin
 		LeaseMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}, Client: client.CoordinationV1(),
 		LockConfig: resourcelock.ResourceLockConfig{Identity: host + "_" + rand.Text()},
 	}
-	working := make(chan struct{}, 1) // full during a call of work: one at a time
-	led, resigned := false, false     // change only while it is full
+	working := make(chan struct{}, 1) // full while work runs, so that only one call runs
+	led, resigned := false, false     // change only while working is full
 	for ctx.Err() == nil {            // the elector's Run returns when the Lease is lost
 		term, resign := context.WithCancel(ctx)
 		elector, err := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
@@ -41,7 +41,7 @@ func Run(ctx context.Context, client kubernetes.Interface, namespace, name strin
 				OnStartedLeading: func(ctx context.Context) {
 					working <- struct{}{}
 					defer func() { <-working }()
-					if ctx.Err() == nil { // over before it has begun
+					if ctx.Err() == nil { // the term may have ended before its beginning
 						led = true
 						work(ctx)
 						resigned = ctx.Err() == nil
@@ -51,14 +51,14 @@ func Run(ctx context.Context, client kubernetes.Interface, namespace, name strin
 				OnStoppedLeading: func() { log.Debug("another process holds the Lease", "lease", name) },
 			},
 		})
-		if err != nil { // the durations above
+		if err != nil { // cannot happen with the durations above
 			resign()
 			log.Error("leader election failed", "lease", name, "error", err)
 			return
 		}
 		elector.Run(term)
 		resign()
-		working <- struct{}{} // who comes later finds its context at its end
+		working <- struct{}{} // a later callback finds its context canceled
 		if led {
 			release(ctx, lock)
 		}
@@ -71,10 +71,10 @@ func Run(ctx context.Context, client kubernetes.Interface, namespace, name strin
 	}
 }
 
-// releaseWithin bounds giving the Lease back, which otherwise runs out.
+// releaseWithin bounds the release of the Lease. A Lease that is not released expires.
 const releaseWithin = 3 * time.Second
 
-// release gives the Lease back, if it is still ours.
+// release releases the Lease, if this process still holds it.
 func release(ctx context.Context, lock *resourcelock.LeaseLock) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), releaseWithin)
 	defer cancel()
@@ -84,5 +84,5 @@ func release(ctx context.Context, lock *resourcelock.LeaseLock) {
 	}
 	now := metav1.Now()
 	_ = lock.Update(ctx, resourcelock.LeaderElectionRecord{LeaseDurationSeconds: 1, RenewTime: now, AcquireTime: now,
-		LeaderTransitions: held.LeaderTransitions}) // or it runs out
+		LeaderTransitions: held.LeaderTransitions}) // after an error it expires
 }

@@ -1,5 +1,5 @@
-// Package liqoversion says which versions of Liqo work together: what this release is tested with, what is expected to
-// work, and what is not.
+// Package liqoversion knows which versions of Liqo work together: the tested versions, the versions that are expected
+// to work, and the unsupported versions.
 package liqoversion
 
 import (
@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/version"
 )
 
-// Deployment runs a cluster's Liqo, in the namespace of Liqo; its image tells the version.
+// Deployment is the Deployment of a cluster's Liqo, in the namespace of Liqo. Its image contains the version.
 const Deployment = "liqo-controller-manager"
 
 var (
@@ -21,8 +21,8 @@ var (
 	afterNewest  = version.MustParseSemantic("1.3.0-0")
 )
 
-// Of is the version of the Liqo that a Deployment runs: the tag of its image, or the chart's label if that is no
-// version, as for a build from a commit; "" when neither is.
+// Of returns the version of the Liqo that a Deployment runs. It is the tag of the image or, if the tag is not a version
+// (for example in a build from a commit), the chart's label; "" if neither is a version.
 func Of(d *appsv1.Deployment) string {
 	var found []string
 	for i := range d.Spec.Template.Spec.Containers {
@@ -38,8 +38,9 @@ func Of(d *appsv1.Deployment) string {
 	return ""
 }
 
-// Judge says what is wrong with a peering between clusters with these versions of Liqo, "" where one is not known. It
-// says "" when they are tested together. refused: it is known not to work, or newer than this release.
+// Judge returns the problem of a peering between clusters with these versions of Liqo; "" if they are tested together.
+// An unknown version is a problem, too. refused means that the combination does not work, or is newer than this
+// release.
 func Judge(consumer, provider string) (problem string, refused bool) {
 	here, hereErr := version.ParseSemantic(consumer)
 	there, thereErr := version.ParseSemantic(provider)
@@ -62,7 +63,7 @@ func Judge(consumer, provider string) (problem string, refused bool) {
 	return "", false
 }
 
-// OneNode reports whether a consumer with that version may have one node of a provider only: up to 1.1, a virtual
+// OneNode reports whether a consumer with that version may have only one node of a provider: up to 1.1, a virtual
 // kubelet that restarts deletes the pods of the provider's other nodes (Liqo #3257).
 func OneNode(consumer string) bool {
 	v, err := version.ParseSemantic(consumer)

@@ -1,4 +1,4 @@
-// Package natural orders texts as people do.
+// Package natural sorts texts in natural order.
 package natural
 
 import (
@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Compare orders texts with numbers by the numbers: cpu-2 before cpu-10.
+// Compare compares texts, and numbers in them by value: cpu-2 before cpu-10.
 func Compare(a, b string) int {
 	for a != "" && b != "" {
 		da, db := digits(a), digits(b)

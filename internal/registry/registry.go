@@ -1,4 +1,5 @@
-// Package registry is what every process tells Prometheus: the Go runtime, the process, and which version runs.
+// Package registry creates the Prometheus registry of a process, with the metrics that every process has: the Go
+// runtime, the process, and the running version.
 package registry
 
 import (
@@ -11,7 +12,7 @@ import (
 // Namespace is the first part of the names of all our metrics.
 const Namespace = "liqo_autoscaler"
 
-// New makes a process's registry, with the Go runtime, the process and the version in it.
+// New returns a process's registry, with the Go runtime, the process and the version in it.
 func New(version string) *prometheus.Registry {
 	reg := prometheus.NewRegistry()
 	info := prometheus.NewGauge(prometheus.GaugeOpts{

@@ -1,10 +1,10 @@
 // Package reload follows files that change while the process runs, such as a mounted ConfigMap, an edited list or a
 // renewed certificate.
 //
-// There are no watches that can break: the files are read whenever their value is asked for, and parsed when their
-// content changed. Content decides rather than times, because a mounted ConfigMap is a symbolic link that is swapped.
-// A version with an error leaves the last good value in force, and the error is returned until the files are good
-// again.
+// It uses no watches, which could break. It reads the files on each request for their value, and parses them when their
+// content has changed. It compares contents instead of times, because the kubelet swaps a symbolic link to update a
+// mounted ConfigMap. After a version with an error the last valid value stays in use, and the error is returned until
+// the files are valid again.
 package reload
 
 import (
@@ -21,20 +21,20 @@ import (
 
 const maxBytes = 4 << 20
 
-// Files is a value made of one or more files. Safe for concurrent use.
+// Files holds a value that is parsed from one or more files. Safe for concurrent use.
 type Files[T any] struct {
 	paths []string
 	parse func(contents [][]byte) (T, error)
 
 	mu      sync.Mutex
 	value   T
-	version string // of the value
-	read    string // the version read last, good or not; "" when the files could not be read
+	version string // of value
+	read    string // the version of the last read, valid or not; "" after a failed read
 	err     error
 	logged  told.Once
 }
 
-// Open reads the files for the first time; they must be good. parse gets their contents in the order of the paths.
+// Open reads the files for the first time; they must be valid. parse receives their contents in the order of the paths.
 func Open[T any](parse func(contents [][]byte) (T, error), paths ...string) (*Files[T], error) {
 	f := &Files[T]{paths: paths, parse: parse}
 	if _, _, err := f.Get(); err != nil {
@@ -43,13 +43,13 @@ func Open[T any](parse func(contents [][]byte) (T, error), paths ...string) (*Fi
 	return f, nil
 }
 
-// Get reads the files again. It returns the last good value, its version, which is a hash of the contents, and what is
-// wrong with the files now.
+// Get reads the files again. It returns the last valid value, its version, which is a hash of the contents, and the
+// present error of the files.
 func (f *Files[T]) Get() (value T, version string, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.look(); f.err != nil {
-		f.look() // they may have been exchanged between the reading of one and of the next
+		f.look() // the files may have changed between two reads
 	}
 	return f.value, f.version, f.err
 }
@@ -69,7 +69,7 @@ func (f *Files[T]) look() {
 	}
 }
 
-// Latest is Get for callers that cannot return an error: each new one is logged once.
+// Latest calls Get for callers that cannot return an error. It logs each new error once.
 func (f *Files[T]) Latest(log *slog.Logger, message string) T {
 	value, _, err := f.Get()
 	f.mu.Lock()

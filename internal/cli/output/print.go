@@ -1,4 +1,4 @@
-// Package output prints what commands read: as a table, a wide table, JSON or YAML.
+// Package output prints documents as a table, a wide table, JSON or YAML.
 package output
 
 import (
@@ -14,7 +14,7 @@ import (
 // Formats are the values of -o.
 var Formats = []string{"table", "wide", "json", "yaml"}
 
-// CheckFormat refuses what is not one of Formats.
+// CheckFormat refuses a format that is not in Formats.
 func CheckFormat(format string) error {
 	if slices.Contains(Formats, format) {
 		return nil
@@ -22,7 +22,7 @@ func CheckFormat(format string) error {
 	return fmt.Errorf("--output %q: use %s", format, strings.Join(Formats, ", "))
 }
 
-// Document is something that has a table.
+// Document can be printed as a table.
 type Document interface {
 	Table(out io.Writer, style Style) error
 }
@@ -48,7 +48,7 @@ func JSON(out io.Writer, v any) error {
 	return e.Encode(v)
 }
 
-// YAML prints v, with the names it has in JSON.
+// YAML prints v with its JSON field names.
 func YAML(out io.Writer, v any) error {
 	text, err := yaml.Marshal(v)
 	if err != nil {

@@ -13,15 +13,15 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/shorten"
 )
 
-// Style is how tables are printed.
+// Style configures how tables are printed.
 type Style struct {
 	// Wide adds columns and does not cut texts.
 	Wide bool
-	// Now is what ages are counted to.
+	// Now is the time to which ages are counted.
 	Now time.Time
 }
 
-// whyWidth is where texts are cut when not Wide, in characters.
+// whyWidth is the length to which texts are cut without Wide, in characters.
 const whyWidth = 72
 
 // Table prints rows under a header, in aligned columns.
@@ -38,7 +38,7 @@ func Table(out io.Writer, header []string, rows [][]string) error {
 	return w.Flush()
 }
 
-// Rows are a row for each item.
+// Rows returns one row for each item.
 func Rows[T any](items []T, row func(item T) []string) (rows [][]string) {
 	for _, item := range items {
 		rows = append(rows, row(item))
@@ -46,7 +46,7 @@ func Rows[T any](items []T, row func(item T) []string) (rows [][]string) {
 	return rows
 }
 
-// Cut shortens a text to what a column has room for, unless the table is wide.
+// Cut shortens a text to the width of a column, unless the table is wide.
 func (s Style) Cut(text string) string {
 	if s.Wide {
 		return text
@@ -54,7 +54,7 @@ func (s Style) Cut(text string) string {
 	return shorten.To(text, whyWidth)
 }
 
-// Age is the time since t as kubectl prints it.
+// Age renders the time since t as kubectl does.
 func (s Style) Age(t time.Time) string {
 	if t.IsZero() {
 		return None
@@ -62,5 +62,5 @@ func (s Style) Age(t time.Time) string {
 	return duration.HumanDuration(max(0, s.Now.Sub(t)))
 }
 
-// None fills cells that have nothing to say, so that columns can be told apart by spaces.
+// None fills empty cells, so that spaces always separate columns.
 const None = "-"
