@@ -1,5 +1,5 @@
-// Package boundpod judges, from objects of the consumer cluster alone, why a pod that has a node does not run there. It
-// is for pods on virtual nodes: Liqo copies the status and the events of the provider's pod.
+// Package boundpod decides, from objects of the consumer cluster alone, why a pod that has a node does not run there.
+// It is for pods on virtual nodes: Liqo copies the status and the events of the provider's pod.
 package boundpod
 
 import (
@@ -13,7 +13,7 @@ import (
 // Verdict is the reason, in one word, why a pod that has a node does not run.
 type Verdict string
 
-// The verdicts. The provider's own words are in the message that comes with each.
+// These are the verdicts. The message with each verdict contains the provider's own words.
 const (
 	// RefusedByProvider: the provider's API server refuses the pod: a policy, a quota of the namespace, a webhook.
 	RefusedByProvider Verdict = "RefusedByProvider"
@@ -21,7 +21,7 @@ const (
 	HoldsNoQuota Verdict = "HoldsNoQuota"
 	// PendingOnProvider: the provider's scheduler finds no node for the pod.
 	PendingOnProvider Verdict = "PendingOnProvider"
-	// NotStarting: a container has not started yet, such as one whose image cannot be pulled.
+	// NotStarting: a container has not started yet, for example because its image cannot be pulled.
 	NotStarting Verdict = "NotStarting"
 	// Restarting: a container ends again and again.
 	Restarting Verdict = "Restarting"
@@ -39,7 +39,7 @@ const (
 	ValueOffloaded = "true"
 )
 
-// Words of Liqo (pkg/virtualKubelet/forge/pods.go and events.go; pkg/webhooks/shadowpod/peeringinfo.go).
+// These are texts of Liqo (pkg/virtualKubelet/forge/pods.go and events.go; pkg/webhooks/shadowpod/peeringinfo.go).
 const (
 	reasonBackOff = "OffloadingBackOff"
 	reasonAborted = "OffloadingAborted"
@@ -75,7 +75,7 @@ func Of(pod *corev1.Pod, events []corev1.Event) (Verdict, string) {
 	return "", ""
 }
 
-// refused judges a pod of which the provider has written no status.
+// refused decides about a pod for which the provider has written no status.
 func refused(status *corev1.PodStatus, events []corev1.Event) (Verdict, string) {
 	last := lastEvent(events, func(e *corev1.Event) bool { return e.Reason == eventFailed })
 	switch {

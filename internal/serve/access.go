@@ -8,12 +8,12 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-// Consumer is the access to the cluster that lacks room.
+// Consumer returns the access to the consumer cluster.
 func Consumer(kubeconfig string) (*rest.Config, error) {
 	return ClusterAccess("the consumer cluster", kubeconfig)
 }
 
-// ClusterAccess is by a kubeconfig, or by the Pod's own ServiceAccount.
+// ClusterAccess returns an access by a kubeconfig, or by the Pod's own ServiceAccount.
 func ClusterAccess(cluster, kubeconfig string) (*rest.Config, error) {
 	if kubeconfig == "" {
 		access, err := rest.InClusterConfig()
@@ -29,18 +29,18 @@ func ClusterAccess(cluster, kubeconfig string) (*rest.Config, error) {
 	return access, nil
 }
 
-// RegisterKubeconfig adds the flag that names the access of the person who runs the command.
+// RegisterKubeconfig adds the flag for the user's own kubeconfig.
 func RegisterKubeconfig(cmd *cobra.Command, path *string) {
 	cmd.Flags().StringVar(path, "kubeconfig", "",
 		"access to the consumer cluster (default: as kubectl has it, or in-cluster)")
 }
 
-// Personal is the access of the person who runs the command.
+// Personal returns the access of the user that runs the command.
 func Personal(kubeconfig string) (*rest.Config, error) {
 	return AsKubectl(kubeconfig, "access to the consumer cluster (--kubeconfig, KUBECONFIG or ~/.kube/config)")
 }
 
-// AsKubectl is the access that kubectl would use. An error begins with what it is for.
+// AsKubectl returns the access that kubectl would use. An error begins with what, the purpose of the access.
 func AsKubectl(kubeconfig, what string) (*rest.Config, error) {
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	rules.ExplicitPath = kubeconfig

@@ -10,7 +10,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/registry"
 )
 
-// ObserveCertificate shows when the certificate ends that is in the file now; 0, long ago, when it cannot be read.
+// ObserveCertificate exports the end of the certificate that is in the file now; 0, which is long ago, for an
+// unreadable file.
 func (o *Observer) ObserveCertificate(file string) {
 	o.Registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Namespace: registry.Namespace, Name: "tls_certificate_expiry_timestamp_seconds",

@@ -20,7 +20,7 @@ func RegisterDiscovery(cmd *cobra.Command, o *client.Options, url string) {
 	f.StringVar(&o.KeyFile, "discovery-key", "", "file with the client certificate's key, PEM")
 }
 
-// CheckDiscovery fails when flags of the client are missing, or given without the server's URL.
+// CheckDiscovery fails when flags of the client are missing, or are set without the server's URL.
 func CheckDiscovery(o client.Options) error {
 	switch {
 	case o.URL == "" && (o.CAFile != "" || o.TokenFile != "" || o.CertFile != "" || o.KeyFile != ""):

@@ -1,5 +1,5 @@
-// Package serve has what every serving process needs: metrics, health checks, the access to a cluster, and the flags of
-// a client of the discovery server.
+// Package serve contains the common parts of all serving processes: metrics, health checks, the access to a cluster,
+// and the flags of a client of the discovery server.
 package serve
 
 import (
@@ -22,7 +22,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/wait"
 )
 
-// ObserveFlags say where a process shows its metrics and its health.
+// ObserveFlags holds the addresses for a process's metrics and health.
 type ObserveFlags struct{ Metrics, Health string }
 
 // Register adds the flags, on the given host by default; "" means all addresses.
@@ -39,16 +39,17 @@ type check struct {
 	look func(context.Context) error
 }
 
-// Observer shows how a process is. Make it with Open, add what there is to see, and serve it.
+// Observer serves the metrics and the health of a process. Open creates it; register metrics and checks before Serve.
 type Observer struct {
 	Registry        *prometheus.Registry
-	Hub             string       // the value of the label hub on each metric; "" for none
+	Hub             string       // value of the label hub on each metric; "" adds no label
 	Metrics, Health net.Listener // nil: not served
 	live, ready     []check
 	log             *slog.Logger
 }
 
-// Open listens, so that a port that is taken is known before anything runs. Serve the observer, or close it.
+// Open listens on the addresses, so that a port in use is reported before anything runs. Call Serve or Close
+// afterwards.
 func (f ObserveFlags) Open(log *slog.Logger) (*Observer, error) {
 	o := &Observer{Registry: registry.New(cli.Version), log: log}
 	var err error
@@ -84,10 +85,10 @@ func (o *Observer) unlisten() {
 	}
 }
 
-// MetricsURL is for people; "off" when metrics are not served.
+// MetricsURL returns the URL for messages; "off" when metrics are not served.
 func (o *Observer) MetricsURL() string { return url(o.Metrics, "/metrics") }
 
-// HealthURL is as MetricsURL.
+// HealthURL returns the URL for messages; "off" when health is not served.
 func (o *Observer) HealthURL() string { return url(o.Health, "/readyz") }
 
 func url(l net.Listener, path string) string {
@@ -97,22 +98,22 @@ func url(l net.Listener, path string) string {
 	return "http://" + l.Addr().String() + path
 }
 
-// Alive adds a liveness check, which answers from memory.
+// Alive adds a liveness check. look runs for each request, and must not block.
 func (o *Observer) Alive(name string, look func(context.Context) error) {
 	o.live = append(o.live, check{name, look})
 }
 
-// ReadyWhen adds a readiness check, which answers from memory.
+// ReadyWhen adds a readiness check. look runs for each request, and must not block.
 func (o *Observer) ReadyWhen(name string, look func(context.Context) error) {
 	o.ready = append(o.ready, check{name, look})
 }
 
-// ReadyWhenAsked adds a readiness check that asks another process, at most once a second.
+// ReadyWhenAsked adds a readiness check that sends a request to another process. look runs at most once a second.
 func (o *Observer) ReadyWhenAsked(name string, look func(context.Context) error) {
 	o.ready = append(o.ready, check{name, wait.Rarely(look)})
 }
 
-// Serve answers until ctx ends, and then lets requests under way finish. It closes the listeners.
+// Serve serves until ctx ends, and then waits for running requests. It closes the listeners.
 func (o *Observer) Serve(ctx context.Context) error {
 	defer o.unlisten()
 	g, ctx := errgroup.WithContext(ctx)
@@ -128,11 +129,11 @@ func (o *Observer) Serve(ctx context.Context) error {
 			verdict(append(o.ready, check{"running", func(context.Context) error { return ctx.Err() }})))
 		g.Go(func() error { return serveHTTP(ctx, o.Health, mux) })
 	}
-	g.Go(func() error { <-ctx.Done(); return nil }) // also when neither is served
+	g.Go(func() error { <-ctx.Done(); return nil }) // Serve waits even without listeners
 	return g.Wait()
 }
 
-// verdict answers 200 when all is well, else 503 with what is not.
+// verdict replies 200 when all checks succeed, else 503 with the failures.
 func verdict(checks []check) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		ctx, cancel := context.WithTimeout(r.Context(), wait.CheckLimit)
@@ -154,14 +155,13 @@ func verdict(checks []check) http.HandlerFunc {
 	}
 }
 
-// writeTimeout bounds an answer. A client that does not read its answers would otherwise hold its connection without
-// end.
+// writeTimeout bounds the write of a response. Otherwise a client that does not read would hold its connection forever.
 const writeTimeout = 10 * time.Second
 
-// maxConnections are those of all clients of one listener: some Prometheus servers, or kubelets.
+// maxConnections bounds the connections of one listener: its clients are some Prometheus servers, or kubelets.
 const maxConnections = 100
 
-// serveHTTP is graceful for a second: nothing here takes longer.
+// serveHTTP serves until ctx ends. It then waits at most a second for running requests, which are short.
 func serveHTTP(ctx context.Context, l net.Listener, handler http.Handler) error {
 	server := &http.Server{Handler: handler, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 5 * time.Second,
 		WriteTimeout: writeTimeout, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 16 << 10}

@@ -8,7 +8,8 @@ import (
 	dto "github.com/prometheus/client_model/go"
 )
 
-// ofHub adds the label hub to each metric, also to those of libraries, because several hubs may run in one namespace.
+// ofHub adds the label hub to each metric, including metrics of libraries, because several hubs may run in one
+// namespace.
 type ofHub struct {
 	prometheus.Gatherer
 	hub string // "" adds nothing

@@ -13,16 +13,16 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// DefaultNamespace is where the docs install us and Cluster Autoscaler.
+// DefaultNamespace is the namespace into which the docs install liqo-autoscaler and Cluster Autoscaler.
 const DefaultNamespace = "liqo-autoscaler"
 
-// Times of a look at the published market.
+// These are the times for reading the published market.
 const (
-	oldMarket     = 3 * time.Minute // when one that was not written again is worth a word
+	oldMarket     = 3 * time.Minute // age from which a note is printed
 	MarketTimeout = 5 * time.Second
 )
 
-// Published says where commands for people read the market that the worker publishes.
+// Published locates the market that the worker publishes, for the commands of users.
 type Published struct{ Namespace, File string }
 
 // Register adds the flags.
@@ -32,8 +32,8 @@ func (p *Published) Register(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&p.File, "market-file", "", "file for the same, where all processes run on one machine")
 }
 
-// Ask reads the market with the access of the person who runs the command, and writes to notes why it cannot be read.
-// It returns nil in that case. Without access to a cluster it returns nil and writes no note.
+// Ask reads the market with the access of the user that runs the command. If the market cannot be read, it writes the
+// reason to notes and returns nil. Without access to a cluster it returns nil and writes no note.
 func (p Published) Ask(ctx context.Context, kubeconfig, hub string, notes io.Writer) *market.Market {
 	var kube kubernetes.Interface
 	if p.File == "" {
@@ -53,8 +53,7 @@ func (p Published) Ask(ctx context.Context, kubeconfig, hub string, notes io.Wri
 	return m
 }
 
-// Read reads the market. note says why it is not there, or is not to be believed. kube is not asked when a file is
-// named.
+// Read reads the market. note explains why it is missing or stale. kube is not used when a file is set.
 func (p Published) Read(ctx context.Context, kube kubernetes.Interface, hub string) (m *market.Market, note string) {
 	var store market.Store = market.ConfigMap{Client: kube, Namespace: p.Namespace, Name: market.ConfigMapName(hub)}
 	if p.File != "" {
@@ -72,7 +71,7 @@ func (p Published) Read(ctx context.Context, kube kubernetes.Interface, hub stri
 	return &found, note
 }
 
-// OffersIn are the offers of the market; nil when there is none.
+// OffersIn returns the offers of the market; nil without a market.
 func OffersIn(m *market.Market) []fleet.Offer {
 	if m == nil {
 		return nil

@@ -12,7 +12,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 )
 
-// scrapeEvery is how old an answer to a scrape may be.
+// scrapeEvery bounds the age of a response to a scrape.
 const scrapeEvery = time.Second
 
 // scrapes answers scrapes with the metrics of the last second. All clients get the same bytes, so that neither

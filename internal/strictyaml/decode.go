@@ -23,7 +23,7 @@ const (
 	wantQuantity = "a quantity such as 4, 500m or 8Gi"
 )
 
-// Unmarshal reads text, which must not be empty, into target: Read and Decode in one. It returns what Read does.
+// Unmarshal calls Read and Decode: it reads text, which must not be empty, into target. It returns the results of Read.
 func Unmarshal(text []byte, target any) (map[string]any, Faults, error) {
 	tree, faults, err := Read(text)
 	if err == nil && tree == nil {
@@ -35,9 +35,9 @@ func Unmarshal(text []byte, target any) (map[string]any, Faults, error) {
 	return tree, faults.And(Decode(tree, target)), nil
 }
 
-// Decode fills target, a pointer to a struct with json tags, from what Read returned. Fields with a fault keep their
-// zero value, so that the caller can validate the rest and report everything together. Null means absent for a field,
-// and is a fault in a list or a map.
+// Decode fills target, a pointer to a struct with json tags, from the result of Read. Fields with a fault keep their
+// zero value, so that the caller can validate the remaining fields and report everything together. Null means absent
+// for a field, and is a fault in a list or a map.
 func Decode(tree map[string]any, target any) (faults Faults) {
 	faults.value("", tree, reflect.ValueOf(target).Elem())
 	return faults
@@ -74,7 +74,7 @@ func (f *Faults) value(path string, in any, out reflect.Value) {
 func expect[T any](f *Faults, path string, in any, want string) (T, bool) {
 	v, ok := in.(T)
 	if _, text := in.(string); text {
-		f.Add(path, "got text, want %s", want) // not shown: somebody may have pasted a token
+		f.Add(path, "got text, want %s", want) // not shown, because it may be a pasted token
 	} else if !ok {
 		f.Add(path, "got %s, want %s", describe(in), want)
 	}
@@ -172,7 +172,7 @@ func wanted(out reflect.Value) string {
 	}
 }
 
-// describe names what was found.
+// describe renders the value that was found, for a message.
 func describe(in any) string {
 	switch v := in.(type) {
 	case nil:
@@ -184,19 +184,19 @@ func describe(in any) string {
 	case map[string]any:
 		return "a mapping"
 	default:
-		raw, _ := json.Marshal(v) // a number, a truth value or a time
+		raw, _ := json.Marshal(v) // a number, a boolean or a time
 		return string(raw)
 	}
 }
 
-// quantityForm keeps exponents short: ParseQuantity, and all that computes with its result, works with as many digits
-// as the text says, for minutes if it says so.
+// quantityForm bounds exponents: ParseQuantity, and all computations with its result, use as many digits as the text
+// states, which can take minutes.
 var quantityForm = regexp.MustCompile(QuantityPattern)
 
 // QuantityPattern is the form of the quantities that Quantity accepts.
 const QuantityPattern = `^[+-]?[0-9.]{1,24}([numkKMGTPE]i?|[eE][+-]?[0-9]{1,2})?$`
 
-// Quantity parses a quantity from outside.
+// Quantity parses an untrusted quantity.
 func Quantity(text string) (resource.Quantity, error) {
 	if !quantityForm.MatchString(text) {
 		return resource.Quantity{}, errors.New("want " + wantQuantity)

@@ -13,17 +13,17 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/shorten"
 )
 
-// Fault is one thing wrong in a document.
+// Fault is one fault of a document.
 type Fault struct {
-	// Path is the field's path; empty when the document as a whole is meant.
+	// Path is the field's path; empty for the whole document.
 	Path string
-	// Message says what is wrong and what to do.
+	// Message states the fault and the remedy.
 	Message string
-	// Line is where the field, or the innermost field around it that exists, begins; 0 when unknown.
+	// Line is the line where the field begins, or the innermost enclosing field that exists; 0 when unknown.
 	Line int
-	// Against is the path of the field this one is compared with, if any.
+	// Against is the path of the field with which this field is compared, if any.
 	Against string
-	// Unknown says that the field is not known.
+	// Unknown is true when the field is not known.
 	Unknown bool
 }
 
@@ -38,10 +38,10 @@ func (f Fault) Error() string {
 	return text
 }
 
-// Faults are all that is wrong in a document, as one error.
+// Faults lists all faults of a document, as one error.
 type Faults []Fault
 
-// What Error shows at most: lines, and characters of one.
+// These constants bound Error: the number of lines, and the characters in a line.
 const (
 	maxLines = 40
 	maxLine  = 500
@@ -61,7 +61,7 @@ func (f Faults) Error() string {
 	return strings.Join(lines, "\n")
 }
 
-// Err returns the faults as an error, nil when there are none.
+// Err returns the faults as an error, nil without faults.
 func (f Faults) Err() error {
 	if len(f) == 0 {
 		return nil
@@ -74,13 +74,13 @@ func (f *Faults) Add(path, format string, args ...any) {
 	*f = append(*f, Fault{Path: path, Message: fmt.Sprintf(format, args...)})
 }
 
-// WithoutUnknown returns the faults without those of fields that are not known, for a document of a later version.
+// WithoutUnknown returns the faults without the faults of unknown fields, for a document of a later version.
 func (f Faults) WithoutUnknown() Faults {
 	return slices.DeleteFunc(slices.Clone(f), func(one Fault) bool { return one.Unknown })
 }
 
-// And appends the faults of a later check. It leaves out faults of fields that are faulty already, and of fields within
-// or compared with those: they would only repeat what is known.
+// And appends the faults of a later check. It omits faults that would repeat an earlier fault: faults of a field with a
+// fault, of fields in it, and of fields that are compared with it.
 func (f Faults) And(later Faults) Faults {
 	known := map[string]bool{}
 	for _, one := range f {
@@ -103,7 +103,7 @@ func isWithin(path string, known map[string]bool) bool {
 	return false
 }
 
-// Locate sorts the faults by where they are in text, and adds the lines unless text is a single line.
+// Locate sorts the faults by their position in text, and adds the lines unless text is a single line.
 func (f Faults) Locate(text []byte) Faults {
 	if len(f) == 0 {
 		return f
@@ -136,7 +136,7 @@ func (f Faults) Locate(text []byte) Faults {
 
 var plainKey = regexp.MustCompile(`^[A-Za-z0-9_-]+$`)
 
-// Join makes the path of a key: path.key, or path["odd/key"].
+// Join returns the path of a key: path.key, or path["odd/key"].
 func Join(path, key string) string {
 	switch {
 	case !plainKey.MatchString(key):
@@ -148,7 +148,7 @@ func Join(path, key string) string {
 	}
 }
 
-// Outward yields the path and then those of the fields around it, the innermost first.
+// Outward yields the path and then the paths of its enclosing fields, the innermost first.
 func Outward(path string) iter.Seq[string] {
 	return func(yield func(string) bool) {
 		for end := len(path); end > 0; end = strings.LastIndexAny(path[:end], ".[") {

@@ -15,17 +15,18 @@ import (
 	goyamlv3 "sigs.k8s.io/yaml/goyaml.v3"
 )
 
-// maxExpanded is how many bytes a document may have with all its aliases expanded.
+// maxExpanded bounds the bytes of a document with all its aliases expanded.
 const maxExpanded = 16 << 20
 
-// ErrAliases refuses a document whose aliases would fill the memory.
+// ErrAliases is the error of a document whose aliases would fill the memory.
 var ErrAliases = errors.New("YAML aliases expand to more than 16 MiB: remove them")
 
 // slashes undoes the one escape of JSON that YAML 1.1 does not know.
 var slashes = strings.NewReplacer(`\\`, `\\`, `\/`, `/`)
 
-// Read parses the one document of text, which must be a mapping; nil when the document is empty. An error means that
-// nothing can be read. With faults, which are repeated keys and numbers that JSON does not have, the rest can be.
+// Read parses the one document in text, which must be a mapping; nil when the document is empty. An error means that
+// nothing could be read. Faults are repeated keys and numbers that JSON does not have; the rest of the document is
+// read.
 func Read(text []byte) (map[string]any, Faults, error) {
 	if json.Valid(text) {
 		text = []byte(slashes.Replace(string(text)))
@@ -66,7 +67,7 @@ func syntaxError(err error) Faults {
 	return Faults{{Message: text}}
 }
 
-// CheckAliases returns ErrAliases for a document that no other reader must be given, else nil.
+// CheckAliases returns ErrAliases for a document that no other reader may receive, else nil.
 func CheckAliases(text []byte) error {
 	var content any
 	_ = goyaml.NewDecoder(bytes.NewReader(text)).Decode(&content)
@@ -77,7 +78,7 @@ func CheckAliases(text []byte) error {
 	return nil
 }
 
-// another reports whether the decoder has more than comments left.
+// another reports whether the decoder has a further document with content.
 func another(decoder *goyaml.Decoder) bool {
 	for {
 		var more any
@@ -104,13 +105,13 @@ func repeatedKeys(err *goyaml.TypeError) (faults Faults) {
 	return faults
 }
 
-// reader turns the YAML library's values into those of JSON.
+// reader converts the YAML library's values into JSON values.
 type reader struct {
-	left   int // bytes until the document is too large; negative: it is
+	left   int // bytes until the document is too large; negative when it is too large
 	faults Faults
 }
 
-// plain makes the path only of a number with a fault: the paths of all nodes could fill the memory.
+// plain converts a value. It makes a path only for a number with a fault: the paths of all nodes could fill the memory.
 func (r *reader) plain(in any, path func() string) any {
 	if r.left -= 2; r.left < 0 {
 		return nil
@@ -145,11 +146,11 @@ func (r *reader) plain(in any, path func() string) any {
 
 func index(path string, i int) string { return path + "[" + strconv.Itoa(i) + "]" }
 
-// positions finds the nodes of the paths; a field of a mapping begins with its key.
+// positions returns the nodes of the paths; a field of a mapping begins with its key.
 func positions(text []byte, paths map[string]bool) map[string]*goyamlv3.Node {
 	all := map[string]*goyamlv3.Node{}
 	var root goyamlv3.Node
-	if goyamlv3.Unmarshal(text, &root) != nil { // no lines then
+	if goyamlv3.Unmarshal(text, &root) != nil { // then the lines are unknown
 		return all
 	}
 	var walk func(path string, n *goyamlv3.Node)

@@ -9,25 +9,25 @@ import (
 	"github.com/go-playground/validator/v10"
 )
 
-// Check is a rule of our own for text, named in validate tags.
+// Check is a custom rule for text. validate tags name it.
 type Check struct {
 	Valid func(string) bool
-	// Fault says what is wrong and what to do; an %q in it stands for the text.
+	// Fault states the fault and the remedy; %q in it is replaced by the text.
 	Fault string
 }
 
-// Rules check structs by their validate tags.
+// Rules validates structs by their validate tags.
 type Rules struct {
 	validate *validator.Validate
 	checks   map[string]Check
 	missing  map[string]string
 }
 
-// embedded marks the steps of the validator's paths that are no steps in the document.
+// embedded marks the steps in the validator's paths that do not exist in the document.
 const embedded = "<embedded>"
 
-// NewRules takes the checks by tag, and by the Go names of required fields what to do when they are missing. It panics
-// when a tag is malformed.
+// NewRules registers the checks by tag. missing contains the remedies for missing required fields, by Go field name. It
+// panics when a tag is malformed.
 func NewRules(checks map[string]Check, missing map[string]string) *Rules {
 	v := validator.New(validator.WithRequiredStructEnabled())
 	v.RegisterTagNameFunc(func(f reflect.StructField) string {
@@ -46,7 +46,7 @@ func NewRules(checks map[string]Check, missing map[string]string) *Rules {
 	return &Rules{v, checks, missing}
 }
 
-// Check returns what is wrong in a struct or in what a pointer points to.
+// Check returns the faults of a struct or a pointer to a struct.
 func (r *Rules) Check(target any) (faults Faults) {
 	err := r.validate.Struct(target)
 	found := validator.ValidationErrors{}

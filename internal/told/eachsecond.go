@@ -6,7 +6,7 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// burst is the number of faults that are told without delay.
+// burst is the number of faults that may be logged without delay.
 const burst = 10
 
 // EachSecond limits log lines about faults that other parties cause: ten without delay, and then one each second. The

@@ -1,10 +1,11 @@
-// Package told keeps a fault that lasts from being told again and again.
+// Package told limits how often the same fault is logged.
 package told
 
-// Once remembers what was told last. The zero value has told nothing.
+// Once remembers the last error. The zero value has none.
 type Once struct{ last string }
 
-// IsNew reports whether the error is another one than the last. After nil, which is none, every error is new.
+// IsNew reports whether the error's text differs from the last error's text, and remembers it. nil is not new, and
+// makes the next error new.
 func (o *Once) IsNew(err error) bool {
 	text := ""
 	if err != nil {

@@ -1,4 +1,4 @@
-// Package traced has the requests that somebody waits for appear in his trace.
+// Package traced records the requests that serve a trace as spans of this trace.
 package traced
 
 import (
@@ -9,8 +9,8 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// Transport makes a span of each request whose context is in one, and passes it on by the header traceparent. All other
-// requests are left as they are. A span has method, URL and status, and neither headers nor bodies.
+// Transport makes a span of each request whose context has a span, and sends the header traceparent. It leaves all
+// other requests unchanged. A span contains method, URL and status, and neither headers nor bodies.
 func Transport(web http.RoundTripper) http.RoundTripper {
 	return otelhttp.NewTransport(web, otelhttp.WithPropagators(propagation.TraceContext{}),
 		otelhttp.WithFilter(func(r *http.Request) bool { return trace.SpanContextFromContext(r.Context()).IsValid() }))

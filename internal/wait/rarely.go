@@ -6,15 +6,15 @@ import (
 	"time"
 )
 
-// CheckLimit bounds a health check: the kubelet by default gives up after a second.
+// CheckLimit bounds a health check: the kubelet's default timeout is a second.
 const CheckLimit = 900 * time.Millisecond
 
-// remembered is the time for which Rarely returns the last answer.
+// remembered is how long Rarely returns the last result.
 const remembered = time.Second
 
-// Rarely returns a check that calls look at most once a second, and returns the last answer in between. It protects the
-// process that look asks, because any client may request the health of this process. Concurrent callers wait for one
-// call of look.
+// Rarely returns a check that calls look at most once a second, and returns the last result in between. It protects the
+// target of look, because any client may request the health of this process. Concurrent callers wait for one call of
+// look.
 func Rarely(look func(context.Context) error) func(context.Context) error {
 	var mu sync.Mutex
 	var last error

@@ -1,4 +1,4 @@
-// Package wait waits.
+// Package wait waits with a context, and for concurrent calls.
 package wait
 
 import (
@@ -8,7 +8,8 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// ForAll calls do with each of all, and its index, at most so many at once, and waits until all calls have returned.
+// ForAll calls do with each element of all and its index, at most most calls concurrently. It returns when all calls
+// have returned.
 func ForAll[T any](all []T, most int, do func(i int, of T)) {
 	var calls errgroup.Group
 	calls.SetLimit(most)
@@ -21,7 +22,7 @@ func ForAll[T any](all []T, most int, do func(i int, of T)) {
 	_ = calls.Wait()
 }
 
-// For waits for a time; false means that the context ended before.
+// For waits for the time d. It returns false when the context has ended earlier.
 func For(ctx context.Context, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

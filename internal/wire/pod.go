@@ -10,15 +10,16 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// Bounds of a pod whose requests are read. A pod of one container of two bytes takes more than a kilobyte as a Go
-// value, so a message of bounded size must not become a pod of unbounded size.
+// These constants bound a pod whose requests are read. A pod with one container of two bytes takes more than a kilobyte
+// as a Go value, so a message of bounded size must not become a pod of unbounded size.
 const (
 	maxContainers = 500
 	maxResources  = 50
 	maxQuantity   = 64 // characters
 )
 
-// Fields of messages in k8s.io/api/core/v1/generated.proto and k8s.io/apimachinery/pkg/api/resource/generated.proto.
+// These are field numbers in k8s.io/api/core/v1/generated.proto and
+// k8s.io/apimachinery/pkg/api/resource/generated.proto.
 const (
 	podSpec                protowire.Number = 2
 	specContainers         protowire.Number = 2
@@ -36,8 +37,8 @@ const (
 // errMalformed is the error of bytes that are not a protobuf message.
 var errMalformed = errors.New("malformed protobuf")
 
-// Each calls do with each field of a message that holds bytes, text or a message, in order, until do fails. Other
-// fields are skipped.
+// Each calls do with each field of a message that contains bytes, text or a message, in order, until do fails. It skips
+// other fields.
 func Each(raw []byte, do func(number protowire.Number, value []byte) error) error {
 	for len(raw) > 0 {
 		number, kind, tag := protowire.ConsumeTag(raw)
@@ -59,9 +60,9 @@ func Each(raw []byte, do func(number protowire.Number, value []byte) error) erro
 	return nil
 }
 
-// PodResources decodes of a pod only what resource.PodRequests of k8s.io/component-helpers reads. Its memory is
-// bounded, whatever the bytes are. It fails when the pod has too many containers or resources, or cannot be read. It
-// overwrites pod, so that a caller that reads many pods needs one.
+// PodResources decodes only the fields of a pod that resource.PodRequests of k8s.io/component-helpers reads. Its memory
+// is bounded for any input. It fails when the pod has too many containers or resources, or is malformed. It overwrites
+// pod, so that a caller that reads many pods needs only one.
 func PodResources(raw []byte, pod *corev1.Pod) error {
 	spec := &pod.Spec
 	clear(spec.Containers)
@@ -128,11 +129,11 @@ func readResources(raw []byte, r *corev1.ResourceRequirements) error {
 	})
 }
 
-// farExponent is a quantity whose exponent has three digits or more: 1e100 is more than everything there is.
+// farExponent matches a quantity whose exponent has three digits or more: no real amount reaches 1e100.
 var farExponent = regexp.MustCompile(`^([+-]?)([0-9.]+)[eE]([+-]?)[0-9]{3,}$`)
 
-// parse is resource.ParseQuantity for a text of another party. ParseQuantity computes with as many digits as an
-// exponent names, and takes minutes for 1e2147483647, so a far exponent becomes 1e18 or zero.
+// parse calls resource.ParseQuantity with an untrusted text. ParseQuantity computes with as many digits as an exponent
+// names, and takes minutes for 1e2147483647, so a far exponent becomes 1e18 or zero.
 func parse(text string) (resource.Quantity, error) {
 	far := farExponent.FindStringSubmatch(text)
 	if far == nil {

@@ -1,5 +1,5 @@
-// Package wire reads and writes fields of protobuf messages that their Go types do not know: those of the other wire
-// generation of Cluster Autoscaler's protocols.
+// Package wire reads and writes fields of protobuf messages that their Go types do not have, because another wire
+// generation of Cluster Autoscaler's protocols defines them.
 package wire
 
 import (
@@ -7,7 +7,7 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// Field is an unknown field that holds bytes or a message; nil when it is not there.
+// Field returns an unknown field with bytes or a message; nil when it is absent.
 func Field(m proto.Message, field protowire.Number) []byte {
 	if values := Fields(m, field); len(values) > 0 {
 		return values[0]
@@ -15,7 +15,7 @@ func Field(m proto.Message, field protowire.Number) []byte {
 	return nil
 }
 
-// Fields are all values of a repeated one. What cannot be read ends them.
+// Fields returns all values of a repeated unknown field. It stops at the first malformed byte.
 func Fields(m proto.Message, field protowire.Number) (values [][]byte) {
 	for raw := []byte(m.ProtoReflect().GetUnknown()); len(raw) > 0; {
 		number, kind, tag := protowire.ConsumeTag(raw)
@@ -32,13 +32,13 @@ func Fields(m proto.Message, field protowire.Number) (values [][]byte) {
 	return values
 }
 
-// Append adds an unknown field that holds bytes or a message.
+// Append adds an unknown field with bytes or a message.
 func Append(m proto.Message, field protowire.Number, value []byte) {
 	raw := protowire.AppendTag(m.ProtoReflect().GetUnknown(), field, protowire.BytesType)
 	m.ProtoReflect().SetUnknown(protowire.AppendBytes(raw, value))
 }
 
-// Varint is the last value of a field that holds a number; 0 when it is not there, or the message cannot be read.
+// Varint returns the last value of a numeric field; 0 when it is absent, or the message is malformed.
 func Varint(raw []byte, field protowire.Number) (value uint64) {
 	for len(raw) > 0 {
 		number, kind, tag := protowire.ConsumeTag(raw)

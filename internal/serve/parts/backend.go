@@ -15,7 +15,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows"
 )
 
-// BackendFlags say what provides nodes, and where offers come from.
+// BackendFlags selects the backend that provides nodes.
 type BackendFlags struct {
 	Kind, Kubeconfig, liqoNamespace, world string
 	tenantRole, microvmNamespace           string
@@ -40,7 +40,7 @@ func (f *BackendFlags) Register(cmd *cobra.Command) {
 	f.Sources.Register(cmd)
 }
 
-// Backend opens what provides nodes. It also returns the access to the consumer cluster, nil when that is simulated.
+// Backend opens the selected backend. It also returns the access to the consumer cluster, nil for a simulated one.
 func (f BackendFlags) Backend(hub workflows.Hub) (backend.Backend, *rest.Config, error) {
 	switch f.Kind {
 	case "sim":
@@ -84,7 +84,7 @@ func (f BackendFlags) openWorld() (*sim.World, error) {
 	return sim.Open(f.world)
 }
 
-// tenantRights are nil when the worker has its rights in tenant namespaces anyway.
+// tenantRights returns nil without --tenant-role: the worker then has its permissions in tenant namespaces already.
 func (f BackendFlags) tenantRights(access *rest.Config) (*liqo.TenantRights, error) {
 	if f.tenantRole == "" {
 		return nil, nil
@@ -96,7 +96,7 @@ func (f BackendFlags) tenantRights(access *rest.Config) (*liqo.TenantRights, err
 	return &liqo.TenantRights{Role: f.tenantRole, Namespace: namespace, Account: name}, nil
 }
 
-// CheckKind fails when there is no such backend.
+// CheckKind fails for an unknown backend.
 func (f BackendFlags) CheckKind() error {
 	if f.Kind != "liqo" && f.Kind != "sim" && f.Kind != "microvm" {
 		return fmt.Errorf("--backend %q: use liqo, microvm or sim", f.Kind)

@@ -17,7 +17,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/worker/searchattr"
 )
 
-// BundledFlags configures a Temporal that runs in the worker's own pod, and that only this installation uses.
+// BundledFlags configures a Temporal that runs in the worker's own pod, and that only this hub uses.
 type BundledFlags struct {
 	Enabled   bool
 	Retention time.Duration
@@ -32,7 +32,7 @@ func (f *BundledFlags) Register(cmd *cobra.Command) {
 		"how long a new namespace of --bundled-temporal keeps workflows that have ended; at least 24h")
 }
 
-// Check checks the flags.
+// Check validates the flags.
 func (f BundledFlags) Check() error {
 	if f.Enabled && f.Retention < connect.MinRetention {
 		return fmt.Errorf("--bundled-temporal-retention %s: use 24h or more", f.Retention)
@@ -41,7 +41,7 @@ func (f BundledFlags) Check() error {
 }
 
 // Prepare creates the namespace and the search attributes where they are missing. It waits for a Temporal that is
-// starting, calls waits with the reason, and logs each new one.
+// starting, calls waits with the reason, and logs each new reason.
 func (f BundledFlags) Prepare(ctx context.Context, t client.Client, target *connect.Target, log *slog.Logger,
 	waits func(why error)) {
 	if !f.Enabled {
@@ -69,8 +69,8 @@ func (f BundledFlags) Prepare(ctx context.Context, t client.Client, target *conn
 	}
 }
 
-// storesEvery is the time for which one successful write counts. A write changes some pages of the database, and the
-// kubelet looks each few seconds.
+// storesEvery is how long one successful write counts. A write changes several pages of the database, and the kubelet
+// checks every few seconds.
 const storesEvery = 30 * time.Second
 
 // stampKey is the key of the namespace's data in which ReadyWhileItStores writes.

@@ -11,13 +11,13 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/worker"
 )
 
-// Variables that Temporal's worker controller sets in the Pods that it makes.
+// These variables are set by Temporal's worker controller in its Pods.
 const (
 	EnvDeployment = "TEMPORAL_DEPLOYMENT_NAME"
 	EnvBuild      = "TEMPORAL_WORKER_BUILD_ID"
 )
 
-// DeploymentVersion are the flags that name a version of the workers.
+// DeploymentVersion holds the flags for the version of the workers.
 type DeploymentVersion struct{ deployment, build string }
 
 // Register adds the flags.
@@ -28,7 +28,7 @@ func (f *DeploymentVersion) Register(cmd *cobra.Command) {
 		"version of the worker in its deployment ($"+EnvBuild+"; default: the version of this binary)")
 }
 
-// Of is the version that the flags name; the zero value without --deployment-name.
+// Of returns the version in the flags; the zero value without --deployment-name.
 func (f *DeploymentVersion) Of() (v sdkworker.WorkerDeploymentVersion, err error) {
 	if f.deployment == "" && f.build == "" {
 		return v, nil
@@ -43,7 +43,7 @@ func (f *DeploymentVersion) Of() (v sdkworker.WorkerDeploymentVersion, err error
 	return v, worker.CheckVersion(v)
 }
 
-// RegisterSearchAttributes adds the flag of search attributes.
+// RegisterSearchAttributes adds the flag for search attributes.
 func RegisterSearchAttributes(cmd *cobra.Command, set *bool) {
 	cmd.Flags().BoolVar(set, "search-attributes", true,
 		"set search attributes on workflows; the worker waits until temporal setup has registered them")

@@ -14,12 +14,13 @@ import (
 // warnEvery is the time between two warnings about the same provider.
 const warnEvery = 24 * time.Hour
 
-// expiring is a backend whose credentials end.
+// expiring is a backend whose credentials may expire.
 type expiring interface {
 	CredentialsLife() map[string]account.Life
 }
 
-// ObserveExpiry shows when a backend's credentials end, and returns what warns of it until the context ends.
+// ObserveExpiry exports the expiry of a backend's credentials. It returns a function that logs warnings until its
+// context ends.
 func (o *Observer) ObserveExpiry(b backend.Backend) (func(context.Context), error) {
 	e, ok := b.(expiring)
 	if !ok {
@@ -37,7 +38,7 @@ func (o *Observer) ObserveExpiry(b backend.Backend) (func(context.Context), erro
 	}, err
 }
 
-// warnOfExpiry writes a line for each provider whose credentials should have been renewed, and remembers it in warned.
+// warnOfExpiry logs a warning for each provider whose credentials should have been renewed, and records it in warned.
 func warnOfExpiry(log *slog.Logger, lives map[string]account.Life, warned map[string]time.Time, now time.Time) {
 	for provider, life := range lives {
 		if now.Before(life.Late()) || now.Sub(warned[provider]) < warnEvery {

@@ -22,26 +22,26 @@ import (
 	flow "github.com/liqo-autoscaler/liqo-autoscaler/workflows/client"
 )
 
-// Consumer is the cluster that a worker works for.
+// Consumer is the cluster that a worker serves.
 type Consumer struct {
-	// UID tells the cluster from others. It waits until the cluster says it, or until ctx ends.
+	// UID returns the UID that identifies the cluster. It waits until the cluster responds, or until ctx ends.
 	UID func(ctx context.Context) (string, error)
 	// Lead calls work while this process leads the hub.
 	Lead func(ctx context.Context, work func(ctx context.Context))
-	// Memory keeps what the observer knows for the next leader.
+	// Memory stores the observer's state for the next leader.
 	Memory observer.Memory
-	// Costs keeps the bills of the groups.
+	// Costs stores the bills of the groups.
 	Costs observer.Memory
 }
 
-// uidBound is how long the cluster may take to say who it is.
+// uidBound bounds one read of the cluster's UID.
 const uidBound = 10 * time.Second
 
-// uidAgain is how soon it is asked again.
+// uidAgain is the time between two reads.
 const uidAgain = 2 * time.Second
 
-// ConsumerOf is the cluster of a worker that access reaches, or, without access, the simulated one. It notes in clocks
-// how far this process's clock is ahead of the API server's.
+// ConsumerOf returns the cluster that access reaches, or, without access, the simulated cluster. It records in clocks
+// how far this process's clock is ahead of the API server's clock.
 func (f BackendFlags) ConsumerOf(hub workflows.Hub, access *rest.Config, clocks *metrics.Clocks,
 	log *slog.Logger) (Consumer, error) {
 	if access == nil {
@@ -65,7 +65,7 @@ func (f BackendFlags) ConsumerOf(hub workflows.Hub, access *rest.Config, clocks 
 		UID: func(ctx context.Context) (string, error) { return awaitUID(ctx, client, log) }}, nil
 }
 
-// awaitUID asks until the cluster answers, or ctx ends.
+// awaitUID retries until the cluster responds, or ctx ends. It logs each new error.
 func awaitUID(ctx context.Context, client kubernetes.Interface, log *slog.Logger) (string, error) {
 	var hears told.Once
 	for {
@@ -82,22 +82,22 @@ func awaitUID(ctx context.Context, client kubernetes.Interface, log *slog.Logger
 	}
 }
 
-// Simulated is the consumer cluster of a simulated world.
+// Simulated returns the consumer cluster of a simulated world.
 func Simulated(w *sim.World, hub workflows.Hub) Consumer {
 	return Consumer{UID: func(context.Context) (string, error) { return w.UID() }, Lead: w.Lead,
 		Memory: observer.File(w.Path() + ".observer-" + hub.Name()),
 		Costs:  observer.File(w.Path() + ".costs-" + hub.Name())}
 }
 
-// Times of OwnsHub.
+// These are the times of OwnsHub.
 const (
 	ownsEvery = time.Minute
-	ownsAgain = 5 * time.Second // while it is not known
+	ownsAgain = 5 * time.Second // until the first answer
 )
 
-// OwnsHub asks at once, and each minute until ctx ends, whether the hub belongs to the cluster of this process. It
-// fails when the hub belongs to another cluster. The server serves meanwhile: calls that arrive before the first answer
-// are carried out. Outside a cluster and without a kubeconfig OwnsHub does not know the cluster, and logs that once.
+// OwnsHub checks immediately, and each minute until ctx ends, whether the hub belongs to the cluster of this process.
+// It fails when the hub belongs to another cluster. The server accepts calls before the first answer. Outside a cluster
+// and without a kubeconfig OwnsHub does not know the cluster: it logs that once and returns nil.
 func (f MarketFlags) OwnsHub(ctx context.Context, hub *flow.Hub, log *slog.Logger) error {
 	access, err := serve.Consumer(f.kubeconfig)
 	if err != nil {
@@ -130,7 +130,7 @@ func (f MarketFlags) OwnsHub(ctx context.Context, hub *flow.Hub, log *slog.Logge
 	}
 }
 
-// ClusterUID is the UID of a cluster's namespace kube-system, which every cluster has and keeps.
+// ClusterUID returns the UID of a cluster's namespace kube-system, which every cluster has and keeps.
 func ClusterUID(ctx context.Context, client kubernetes.Interface) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, uidBound)
 	defer cancel()

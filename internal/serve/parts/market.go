@@ -24,7 +24,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows"
 )
 
-// MarketFlags say where the worker writes what is offered, and the gRPC server reads it. At most one is given.
+// MarketFlags selects the store to which the worker writes the offers, and from which the gRPC server reads them. At
+// most one store may be set.
 type MarketFlags struct {
 	file, namespace, kubeconfig string
 	maxDerived                  int
@@ -71,14 +72,14 @@ func (f MarketFlags) open(hub string, consumer func() (*rest.Config, error)) (ma
 	return market.ConfigMap{Client: client, Namespace: f.namespace, Name: market.ConfigMapName(hub)}, nil
 }
 
-// Offered is the market as a process reads it; its zero value is none.
+// Offered reads the market for a process; its zero value has no market.
 type Offered struct {
 	*market.Reader
-	// maxDerived bounds the node groups that are derived from it; 0 means the default.
+	// maxDerived bounds the node groups that are derived from the market; 0 means the default.
 	maxDerived int
 }
 
-// Reader makes what reads the market, none without a store.
+// Reader returns a reader of the market, the zero value without a store.
 func (f MarketFlags) Reader(hub string, log *slog.Logger) (Offered, error) {
 	if f.maxDerived < 1 {
 		return Offered{}, fmt.Errorf("--max-derived-groups %d: give at least 1", f.maxDerived)
@@ -97,8 +98,8 @@ func (o Offered) Run(ctx context.Context) {
 	}
 }
 
-// Publishes opens the store of the market and the writer of Events, which works until ctx ends. Each is nil if the
-// worker has none: a simulated consumer has no Events.
+// Publishes opens the store of the market, and a writer of Events that works until ctx ends. Either may be nil: without
+// a configured store, or for a simulated consumer, which has no Events.
 func (f MarketFlags) Publishes(ctx context.Context, hub workflows.Hub,
 	consumer *rest.Config) (market.Store, activities.EventRecorder, error) {
 	store, err := f.open(string(hub), func() (*rest.Config, error) { return consumer, nil })
@@ -113,7 +114,7 @@ func (f MarketFlags) Publishes(ctx context.Context, hub workflows.Hub,
 	return store, events.New(ctx, client, about), nil
 }
 
-// Publish returns what publishes the market, with what the worker has found; nil without a store.
+// Publish returns a function that publishes the market with the worker's findings; nil without a store.
 func Publish(store market.Store, offers discovery.Catalog, seen *Observer,
 	log *slog.Logger) func(context.Context, market.Entities, market.Observed) {
 	if store == nil {
@@ -125,8 +126,8 @@ func Publish(store market.Store, offers discovery.Catalog, seen *Observer,
 	}
 }
 
-// ServerOptions are those of a server of the groups, whose specs come from the file and, where it says so, from the
-// market. Groups that were derived before are there again from the start, if Temporal answers.
+// ServerOptions returns the options of a server of the groups. The specs come from the file and, for derived groups,
+// from the market. Groups that were derived earlier exist from the start, if Temporal responds.
 func ServerOptions(ctx context.Context, file *config.File, cfg config.Config, offered Offered, groups grpcserver.Groups,
 	log *slog.Logger) (grpcserver.Options, error) {
 	derives := slices.ContainsFunc(cfg.NodeGroups, func(g config.NodeGroup) bool { return g.Per.Derives() })

@@ -1,5 +1,5 @@
-// Package parts has what the processes of a hub are made of: the offers, the market, the backends, a measured client of
-// Temporal, and TLS for Cluster Autoscaler.
+// Package parts contains the components of a hub's processes: the offers, the market, the backends, a Temporal client
+// with metrics, and TLS for Cluster Autoscaler.
 package parts
 
 import (
@@ -21,20 +21,20 @@ import (
 	flow "github.com/liqo-autoscaler/liqo-autoscaler/workflows/client"
 )
 
-// Observer shows how a process of a hub is, and what its client of Temporal does.
+// Observer serves the metrics and the health of a hub's process and its Temporal client.
 type Observer struct {
 	*serve.Observer
-	Conditions *activities.Conditions // of a worker, as Pods, Differing and Rounds
+	Conditions *activities.Conditions // for a worker, as are Pods, Differing and Rounds
 	Pods       *observer.Pods
 	Kept       *observer.Kept
 	Rounds     *observer.Observer
 	Differing  *nodewatch.Differing
 	Clocks     *metrics.Clocks
 	log        *slog.Logger
-	traces     *trace.TracerProvider // nil: none
+	traces     *trace.TracerProvider // nil without traces
 }
 
-// Open listens, as Open of the flags does.
+// Open listens on the addresses in the flags, see serve.ObserveFlags.
 func Open(f serve.ObserveFlags, log *slog.Logger) (*Observer, error) {
 	o, err := f.Open(log)
 	if err != nil {
@@ -43,14 +43,14 @@ func Open(f serve.ObserveFlags, log *slog.Logger) (*Observer, error) {
 	return &Observer{Observer: o, log: log, Clocks: &metrics.Clocks{}}, nil
 }
 
-// Close frees the addresses of an observer that is not served, and exports what traces are left.
+// Close frees the addresses of an observer that is not served, and exports the remaining traces.
 func (o *Observer) Close() {
 	o.Observer.Close()
 	endTraces(o.traces)
 }
 
-// Dial connects to Temporal as the flags say, for a server or, with steps, for a worker. The metrics of its client are
-// served with all others.
+// Dial connects to Temporal with the settings of c, for a server or, with steps, for a worker. The observer serves the
+// metrics of its client.
 func (o *Observer) Dial(c *connect.Common, logger *slog.Logger, steps bool) (client.Client, *connect.Target, error) {
 	measured, err := o.measured(steps)
 	if err != nil {
@@ -59,7 +59,7 @@ func (o *Observer) Dial(c *connect.Common, logger *slog.Logger, steps bool) (cli
 	return c.Dial(logger, measured)
 }
 
-// measured has a client measured and traced, and with steps the activities of its workers.
+// measured adds metrics and traces to a client, and with steps to the activities of its workers.
 func (o *Observer) measured(steps bool) (func(*client.Options), error) {
 	handler, err := metrics.Temporal(o.Registry,
 		func(err error) { o.log.Warn("a metric of the Temporal SDK is not exported", "error", err) })
@@ -94,7 +94,7 @@ func (o *Observer) measured(steps bool) (func(*client.Options), error) {
 	}, nil
 }
 
-// findings returns what a worker publishes for people in addition to the offers.
+// findings returns the findings that a worker publishes for people with the offers.
 func (o *Observer) findings() market.Findings {
 	p := o.Rounds.Progress()
 	found := market.Findings{Nodes: o.Differing.Nodes(), Observer: &market.Rounds{Failed: p.Failed, Unread: p.Unread,
@@ -123,7 +123,7 @@ func (o *Observer) findings() market.Findings {
 	return found
 }
 
-// trace opens the traces, and makes the interceptors of a Temporal client for them.
+// trace opens the traces, and returns the interceptors for a Temporal client.
 func (o *Observer) trace() (interceptors []interceptor.ClientInterceptor, err error) {
 	if o.traces, err = openTraces(o.log); err != nil || o.traces == nil {
 		return nil, err

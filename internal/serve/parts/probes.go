@@ -10,7 +10,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/grpcserver"
 )
 
-// ObserveServer shows a gRPC server and has its RPCs measured. The server is alive while its loop comes round.
+// ObserveServer adds the checks and the metrics of a gRPC server. The server is alive while its loop makes progress.
 func (o *Observer) ObserveServer(s *grpcserver.Server, serve *grpcserver.ServeOptions) {
 	o.Alive("refresh", func(context.Context) error { return s.Alive() })
 	o.ReadyWhen("node groups", func(context.Context) error { return s.Ready() })
@@ -22,13 +22,13 @@ func (o *Observer) ObserveServer(s *grpcserver.Server, serve *grpcserver.ServeOp
 	}
 }
 
-// health is the part of the Temporal client that readiness asks.
+// health is the part of the Temporal client that the readiness check calls.
 type health interface {
 	CheckHealth(ctx context.Context, request *client.CheckHealthRequest) (*client.CheckHealthResponse, error)
 }
 
-// ObserveWorker adds the readiness checks of a worker: it is ready once polls has been called, while Temporal answers.
-// Until then readiness names the last reason that waits was called with.
+// ObserveWorker adds the readiness checks of a worker: it is ready after a call of polls, while Temporal responds.
+// Before that the check fails with the last reason that waits received.
 func (o *Observer) ObserveWorker(temporal health) (polls func(), waits func(why error)) {
 	var reason atomic.Pointer[error]
 	waits = func(why error) { reason.Store(&why) }

@@ -11,14 +11,14 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/grpcserver"
 )
 
-// ServerTLS is the transport between Cluster Autoscaler and the gRPC server: mutual TLS, or plaintext when asked for by
-// name.
+// ServerTLS configures the transport between Cluster Autoscaler and the gRPC server: mutual TLS, or plaintext with the
+// explicit flag.
 type ServerTLS struct {
 	Files     grpcserver.TLSFiles
 	allowed   []string
 	plaintext bool
 	expander  bool
-	named     func() bool // tells an empty list of allowed names from none; nil: none
+	named     func() bool // distinguishes an empty list of allowed names from no list
 }
 
 // Register adds the flags.
@@ -37,14 +37,14 @@ func (s *ServerTLS) Register(cmd *cobra.Command) {
 	RegisterPlaintext(cmd, &s.plaintext)
 }
 
-// RegisterPlaintext adds the flag that allows plaintext.
+// RegisterPlaintext adds the flag that permits plaintext.
 func RegisterPlaintext(cmd *cobra.Command, plaintext *bool) {
 	cmd.Flags().BoolVar(plaintext, "insecure-plaintext", false,
 		"serve without TLS: anybody who reaches the port can add and remove nodes")
 }
 
-// Options fails when neither or both of TLS and plaintext are asked for, when only some of the files are named, or when
-// one cannot be read.
+// Options fails when neither or both of TLS and plaintext are set, when some of the files are not set, or when a file
+// is not readable.
 func (s *ServerTLS) Options(log *slog.Logger) (o grpcserver.ServeOptions, err error) {
 	none := s.Files == (grpcserver.TLSFiles{})
 	o.Expander = s.expander
@@ -69,7 +69,7 @@ func (s *ServerTLS) Options(log *slog.Logger) (o grpcserver.ServeOptions, err er
 	return o, err
 }
 
-// LoopbackOrPlaintext refuses to serve plaintext to other machines, unless that was asked for by name.
+// LoopbackOrPlaintext refuses to serve plaintext to other machines without the explicit flag.
 func LoopbackOrPlaintext(listen string, plaintext bool) error {
 	host, _, err := net.SplitHostPort(listen)
 	if err != nil {

@@ -18,8 +18,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows"
 )
 
-// Sources say where offers come from. At least one is needed; several are merged: of a provider that two declare, the
-// Secret serves before the file; the discovery server's writers declare nothing.
+// Sources selects the sources of offers. At least one is needed. Several are merged: if both declare one provider, the
+// Secret has precedence over the file. The discovery server's offers never count as declarations.
 type Sources struct {
 	Files            []string
 	SecretsNamespace string
@@ -39,12 +39,12 @@ func (s *Sources) Register(cmd *cobra.Command) {
 		"where addresses must lie that offers of the discovery server name for their network (default: they may name none)")
 }
 
-// Given reports whether any source is named.
+// Given reports whether any source is set.
 func (s Sources) Given() bool {
 	return len(s.Files) > 0 || s.SecretsNamespace != "" || s.Server.URL != ""
 }
 
-// Check fails when no source is named, or one incompletely.
+// Check fails when no source is set, or a source is incomplete.
 func (s Sources) Check() error {
 	if !s.Given() {
 		return errors.New("no source of offers: give --offers, --offer-secrets-namespace or --discovery-url, or several of " +
@@ -63,15 +63,15 @@ func (s Sources) Check() error {
 	return nil
 }
 
-// Offers are the catalog of all sources, and what keeps it current.
+// Offers combines the catalog of all sources with the function that keeps it current.
 type Offers struct {
 	discovery.Catalog
-	// Watch blocks until ctx ends; meanwhile the catalog can answer.
+	// Watch blocks until ctx ends. While it runs, the catalog can return offers.
 	Watch func(ctx context.Context) error
 }
 
-// Open makes the catalog of all sources, each provider identified by the backend. consumer is the access to the
-// consumer cluster, nil when there is none.
+// Open makes the catalog of all sources, and identifies each provider with the backend. consumer is the access to the
+// consumer cluster, or nil.
 func (s Sources) Open(b backend.Backend, consumer *rest.Config, hub workflows.Hub) (*Offers, error) {
 	if err := s.Check(); err != nil {
 		return nil, err

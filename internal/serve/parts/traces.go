@@ -22,16 +22,16 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/cli"
 )
 
-// Times of traces.
+// These are the times of traces.
 const (
-	// flushLimit bounds what is exported at the end, when the collector does not answer.
+	// flushLimit bounds the last export, when the collector does not respond.
 	flushLimit = 3 * time.Second
-	// complainEvery is how often the log says so at most.
+	// complainEvery is the shortest time between two log lines about lost traces.
 	complainEvery = 10 * time.Minute
 )
 
-// tracesAsked reports whether the standard environment variables of OpenTelemetry ask for traces. Without a word there
-// are none, although the standard has them sent to this machine.
+// tracesAsked reports whether OpenTelemetry's standard environment variables configure traces. Without these variables
+// traces are off, although the standard's default exports them to this machine.
 func tracesAsked() bool {
 	off, _ := strconv.ParseBool(os.Getenv("OTEL_SDK_DISABLED"))
 	exporter := os.Getenv("OTEL_TRACES_EXPORTER")
@@ -41,8 +41,9 @@ func tracesAsked() bool {
 	return exporter+os.Getenv("OTEL_EXPORTER_OTLP_ENDPOINT")+os.Getenv("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT") != ""
 }
 
-// openTraces makes what exports traces, in the background, as the environment says; nil when it does not ask for any.
-// What a collector does not take is lost, and told to the log at most every complainEvery. End it with endTraces.
+// openTraces returns a provider that exports traces in the background, configured by the environment; nil without
+// configuration. Traces that the collector does not accept are lost, and logged at most every complainEvery. Close it
+// with endTraces.
 func openTraces(log *slog.Logger) (*trace.TracerProvider, error) {
 	if !tracesAsked() {
 		return nil, nil
@@ -65,7 +66,7 @@ func openTraces(log *slog.Logger) (*trace.TracerProvider, error) {
 	return trace.NewTracerProvider(trace.WithBatcher(exporter), trace.WithResource(us)), nil
 }
 
-// endTraces exports what is left, for at most flushLimit.
+// endTraces exports the remaining traces, for at most flushLimit.
 func endTraces(t *trace.TracerProvider) {
 	if t == nil {
 		return
@@ -77,8 +78,8 @@ func endTraces(t *trace.TracerProvider) {
 	}
 }
 
-// mutationSpans makes a span of each call of Cluster Autoscaler's that changes a node group: there a trace begins, if
-// not with the caller. Reads are many, and answered from memory.
+// mutationSpans makes a span of each call from Cluster Autoscaler that changes a node group. A trace begins there,
+// unless the caller has begun it. Reads have no spans: they are frequent, and served from memory.
 func mutationSpans(t *trace.TracerProvider) stats.Handler {
 	return otelgrpc.NewServerHandler(otelgrpc.WithTracerProvider(t), otelgrpc.WithPropagators(propagation.TraceContext{}),
 		otelgrpc.WithFilter(func(call *stats.RPCTagInfo) bool {
