@@ -3,6 +3,7 @@ package agent
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -208,6 +209,13 @@ func (c Config) Measure(w World, o OfferConfig) api.Posted {
 	posted := o.Post(c.Provider, free)
 	if !o.AllowAggregate {
 		posted.LargestNodes = w.largestNodes(posted.Lendable)
+	}
+	if architecture := w.architecture(); architecture != "" && posted.Labels[corev1.LabelArchStable] == "" {
+		posted.Labels = maps.Clone(posted.Labels)
+		if posted.Labels == nil {
+			posted.Labels = map[string]string{}
+		}
+		posted.Labels[corev1.LabelArchStable] = architecture
 	}
 	return posted
 }

@@ -160,6 +160,23 @@ func (w World) allocatable() (all corev1.ResourceList, each map[string]corev1.Re
 	return all, each
 }
 
+// architecture returns the value of the label kubernetes.io/arch that all usable nodes have; empty when they differ, when
+// one has no such label, and when there is no usable node.
+func (w World) architecture() (name string) {
+	first := true
+	for _, node := range w.Nodes {
+		if !w.usable(node) {
+			continue
+		}
+		if has := node.Labels[corev1.LabelArchStable]; first {
+			name, first = has, false
+		} else if has != name {
+			return ""
+		}
+	}
+	return name
+}
+
 // usable reports whether consumers' pods can run on the node: it is Ready, neither cordoned nor tainted, and not itself
 // a virtual node.
 func (w World) usable(node *corev1.Node) bool {

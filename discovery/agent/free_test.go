@@ -183,3 +183,28 @@ func TestLargest(t *testing.T) {
 	largest := w.Largest()
 	require.Equal(t, "6", largest.Cpu().String())
 }
+
+// TestArchitectureIsMeasured checks that an offer names the architecture of the usable nodes when they have only one, and
+// that a label of the configuration comes first.
+func TestArchitectureIsMeasured(t *testing.T) {
+	is := func(name string) func(*corev1.Node) {
+		return func(n *corev1.Node) { n.Labels[corev1.LabelArchStable] = name }
+	}
+	cordoned := func(n *corev1.Node) { n.Spec.Unschedulable = true }
+	has := corev1.ResourceList{"cpu": resource.MustParse("4")}
+	offered := func(own map[string]string, nodes ...*corev1.Node) map[string]string {
+		offer := OfferConfig{Consumer: "munich"}
+		offer.Spec.Labels = own
+		return Config{Provider: "milan"}.Measure(World{Nodes: nodes}, offer).Labels
+	}
+	arm, amd := node("a", has, is("arm64")), node("b", has, is("amd64"))
+	require.Equal(t, map[string]string{corev1.LabelArchStable: "arm64"}, offered(nil, arm, node("c", has, is("amd64"), cordoned)))
+	require.Empty(t, offered(nil, arm, amd))
+	require.Empty(t, offered(nil, node("c", has), arm))
+	require.Empty(t, offered(nil))
+	own := map[string]string{corev1.LabelArchStable: "amd64"}
+	require.Equal(t, own, offered(own, arm))
+	shared := map[string]string{"country": "it"}
+	require.Len(t, offered(shared, arm), 2)
+	require.Len(t, shared, 1, "the labels of the configuration do not change")
+}

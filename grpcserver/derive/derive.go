@@ -13,6 +13,8 @@ import (
 	"sync"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"github.com/liqo-autoscaler/liqo-autoscaler/discovery/market"
 	"github.com/liqo-autoscaler/liqo-autoscaler/grpcserver"
 	"github.com/liqo-autoscaler/liqo-autoscaler/grpcserver/config"
@@ -168,7 +170,7 @@ func wanted(bases map[string]config.Base, m market.Market, now time.Time) (out [
 	seen := map[key]bool{}
 	for _, id := range slices.Sorted(maps.Keys(bases)) {
 		base := bases[id]
-		for _, o := range choice.Matching(base.InstanceSpec, candidates, now) {
+		for _, o := range matching(base, candidates, now) {
 			value, labels, ok := valueOf(base, o)
 			if ok && !seen[key{id, value}] {
 				seen[key{id, value}] = true
@@ -181,12 +183,44 @@ func wanted(bases map[string]config.Base, m market.Market, now time.Time) (out [
 	return out
 }
 
+// matching returns the offers from which groups of the base can be derived. A group for one provider has the
+// architecture of its offer, unless the base names one; any other group has that of the base.
+func matching(base config.Base, candidates []choice.Candidate, now time.Time) (found []fleet.Offer) {
+	_, byLabel := base.Per.Label()
+	if byLabel || base.Labels[corev1.LabelArchStable] != "" {
+		return choice.Matching(base.InstanceSpec, candidates, now)
+	}
+	for _, architecture := range fleet.Architectures() {
+		has := func(c choice.Candidate) bool {
+			return cmp.Or(c.Offer.Architecture(), fleet.DefaultArchitecture) == architecture
+		}
+		if !slices.ContainsFunc(candidates, has) {
+			continue
+		}
+		spec := base.InstanceSpec
+		spec.Labels = maps.Clone(spec.Labels)
+		if spec.Labels == nil {
+			spec.Labels = map[string]string{}
+		}
+		spec.Labels[corev1.LabelArchStable] = architecture
+		for _, o := range choice.Matching(spec, candidates, now) {
+			if cmp.Or(o.Architecture(), fleet.DefaultArchitecture) == architecture {
+				found = append(found, o)
+			}
+		}
+	}
+	return found
+}
+
 // valueOf is what tells the offer's group from the others of the base, and the labels that all its nodes will have.
 func valueOf(base config.Base, o fleet.Offer) (value string, labels map[string]string, ok bool) {
 	labels = config.NodeLabels(o.Labels)
 	key, byLabel := base.Per.Label()
 	if !byLabel {
 		labels[template.ProviderLabel(base.InstanceSpec)] = o.Provider
+		if architecture := o.Architecture(); architecture != "" {
+			labels[corev1.LabelArchStable] = architecture
+		}
 		return o.Provider, labels, true
 	}
 	value, ok = labels[key]

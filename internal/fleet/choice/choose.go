@@ -29,6 +29,9 @@ const (
 	FilterRefusing Filter = "refusing" // the provider refuses this cluster
 	FilterCordoned Filter = "cordoned" // an operator cordoned the provider
 	FilterSelector Filter = "selector" // its labels do not match the group's selector
+	// FilterArchitecture excludes an offer whose nodes have another architecture than the group.
+	FilterArchitecture Filter = "architecture"
+
 	FilterCurrency Filter = "currency" // its price is in another currency
 	FilterSpending Filter = "spending" // it costs more than the group may spend on a node
 	FilterNode     Filter = "node"     // the shape is larger than each node of the provider

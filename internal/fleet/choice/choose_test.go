@@ -58,6 +58,11 @@ func TestChooseFilters(t *testing.T) {
 	nodes := func(largest ...corev1.ResourceList) change {
 		return func(c *choice.Candidate) { c.Offer.LargestNodes = largest }
 	}
+	architecture := func(name string) change {
+		return func(c *choice.Candidate) {
+			c.Offer.Labels = map[string]string{"country": "it", "kubernetes.io/arch": name}
+		}
+	}
 	for name, c := range map[string]struct {
 		spec    func(*fleet.InstanceSpec)
 		change  change
@@ -89,6 +94,15 @@ func TestChooseFilters(t *testing.T) {
 			reason: "an operator cordoned the provider"},
 		"labels": {change: func(c *choice.Candidate) { c.Offer.Labels = map[string]string{"country": "fr"} },
 			filter: choice.FilterSelector, reason: "labels {country=fr} do not match the group's selector country=it"},
+		"another architecture": {change: architecture("arm64"), filter: choice.FilterArchitecture,
+			reason: "its nodes are arm64, and the group's are amd64: set the label kubernetes.io/arch of the group"},
+		"the default architecture": {change: architecture("amd64"), reason: "fits at price 0.5 USD"},
+		"the group's architecture": {spec: func(s *fleet.InstanceSpec) {
+			s.Labels = map[string]string{"kubernetes.io/arch": "arm64"}
+		}, change: architecture("arm64"), reason: "fits at price 0.5 USD"},
+		"an architecture that is not known": {spec: func(s *fleet.InstanceSpec) {
+			s.Labels = map[string]string{"kubernetes.io/arch": "arm64"}
+		}, reason: "fits at price 0.5 USD"},
 		"no selector": {spec: func(s *fleet.InstanceSpec) { s.Selector = nil },
 			change: func(c *choice.Candidate) { c.Offer.Labels = nil }, reason: "fits at price 0.5 USD"},
 		"broken selector": {spec: func(s *fleet.InstanceSpec) {

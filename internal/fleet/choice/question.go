@@ -79,6 +79,8 @@ func (q *question) filter(c *Candidate, price float64) Filter {
 		return FilterCordoned
 	case !q.selects(o):
 		return FilterSelector
+	case o.Architecture() != "" && o.Architecture() != q.spec.Architecture():
+		return FilterArchitecture
 	}
 	return q.takes(c, price)
 }
@@ -121,6 +123,9 @@ func (q *question) reason(c *Candidate, filter Filter) string {
 		return "an operator cordoned the provider"
 	case FilterSelector:
 		return q.mismatch(o)
+	case FilterArchitecture:
+		return fmt.Sprintf("its nodes are %s, and the group's are %s: set the label %s of the group", o.Architecture(),
+			q.spec.Architecture(), corev1.LabelArchStable)
 	case FilterCurrency:
 		return Incomparable(q.spec, o)
 	case FilterSpending:

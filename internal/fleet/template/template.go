@@ -22,7 +22,6 @@ const (
 	roleAgent        = "agent"
 	excludeBalancers = "alpha.service-controller.kubernetes.io/exclude-balancer"
 	nodeOS           = "linux"
-	nodeArch         = "amd64"
 )
 
 // ProviderLabel returns the key of the label that holds the provider's id on each of the group's nodes.
@@ -49,7 +48,7 @@ func Of(s fleet.InstanceSpec) *corev1.Node {
 	labels := map[string]string{
 		corev1.LabelHostname:   name,
 		corev1.LabelOSStable:   nodeOS,
-		corev1.LabelArchStable: nodeArch,
+		corev1.LabelArchStable: fleet.DefaultArchitecture,
 	}
 	var taints []corev1.Taint
 	if s.Nodes != fleet.NodesMachine {
@@ -68,7 +67,7 @@ func Of(s fleet.InstanceSpec) *corev1.Node {
 			Conditions: []corev1.NodeCondition{
 				{Type: corev1.NodeReady, Status: corev1.ConditionTrue, Reason: "Template", Message: "not a real node"},
 			},
-			NodeInfo: corev1.NodeSystemInfo{OperatingSystem: nodeOS, Architecture: nodeArch},
+			NodeInfo: corev1.NodeSystemInfo{OperatingSystem: nodeOS, Architecture: fleet.DefaultArchitecture},
 		},
 	}
 }
