@@ -16,11 +16,11 @@ import (
 	flow "github.com/liqo-autoscaler/liqo-autoscaler/workflows/client"
 )
 
-// claimBound is how long one try to claim the hub may take.
+// claimBound limits the time of one try to claim the hub.
 const claimBound = 10 * time.Second
 
 // claim claims the hub for the worker's cluster, before the worker takes any task. It fails when the hub belongs to
-// another cluster: both would take each other's nodes for lost ones.
+// another cluster: each cluster would treat the other's nodes as lost.
 func claim(ctx context.Context, o Options, logger *slog.Logger) error {
 	if o.Cluster == "" {
 		return nil
@@ -89,7 +89,7 @@ func observe(ctx context.Context, o Options, a *activities.Activities, messages 
 	}
 }
 
-// observed is what the observer has read, with what scale-outs of this worker have chosen since.
+// observed adds the recent choices of this worker's scale-outs to the observer's data.
 type observed struct {
 	*observer.Observer
 	steps *activities.Activities

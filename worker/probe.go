@@ -7,11 +7,10 @@ import (
 	"time"
 )
 
-// probeBound is how long the probe may take.
+// probeBound limits the time of the probe.
 const probeBound = 5 * time.Second
 
-// probe asks a URL outside, and takes any answer for one: whether somebody is there is all that counts. It is nil
-// without a URL.
+// probe returns a function that requests a URL outside; any answer is success. It returns nil without a URL.
 func probe(url string) func(ctx context.Context) error {
 	if url == "" {
 		return nil
@@ -23,7 +22,7 @@ func probe(url string) func(ctx context.Context) error {
 		if err != nil {
 			return fmt.Errorf("probe: %w", err)
 		}
-		// A connection of an earlier probe proves nothing, and an answer is one wherever it points to.
+		// A connection of an earlier probe proves nothing. A redirect counts as an answer and is not followed.
 		once := &http.Client{Transport: &http.Transport{Proxy: http.ProxyFromEnvironment, DisableKeepAlives: true},
 			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 		response, err := once.Do(request)

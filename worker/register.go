@@ -9,7 +9,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows"
 )
 
-// register tells a lane's worker its workflows and activities, by explicit name.
+// register registers the workflows and activities of a lane with its worker, by explicit name.
 func register(r worker.Registry, l workflows.Lane, a *activities.Activities) {
 	act := map[workflows.Lane]map[string]any{
 		workflows.LaneEntities: {
@@ -29,7 +29,7 @@ func register(r worker.Registry, l workflows.Lane, a *activities.Activities) {
 	RegisterWorkflows(r, l)
 }
 
-// RegisterWorkflows tells a lane's worker, or who replays histories, its workflows.
+// RegisterWorkflows registers the workflows of a lane with its worker, or with a replayer of histories.
 func RegisterWorkflows(r worker.WorkflowRegistry, l workflows.Lane) {
 	flows := map[workflows.Lane]map[string]any{
 		workflows.LaneEntities: {
@@ -47,8 +47,9 @@ func RegisterWorkflows(r worker.WorkflowRegistry, l workflows.Lane) {
 	}
 }
 
-// versioning is how a workflow goes on when another build is current, where workers are versioned. Those that live for
-// minutes end with the build that began them; the others go on with the new one, which must be able to replay them.
+// versioning returns what happens to a workflow when another build becomes current, if workers are versioned. Workflows
+// that live for minutes end with the build that started them. All other workflows continue with the new build, which
+// must be able to replay them.
 func versioning(name string) workflow.VersioningBehavior {
 	if name == workflows.TypeScaleOut || name == workflows.TypePeering {
 		return workflow.VersioningBehaviorPinned

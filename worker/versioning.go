@@ -18,8 +18,8 @@ import (
 // maxVersionName bounds deployment names and build ids, in bytes.
 const maxVersionName = 200
 
-// CheckVersion says what is wrong with a version, in the words of the command line. The zero value is fine: a worker
-// without versioning.
+// CheckVersion returns the fault of a version, with the names of the command line's flags. The zero value is valid and
+// means a worker without versioning.
 func CheckVersion(v worker.WorkerDeploymentVersion) error {
 	switch {
 	case !versioned(v):
@@ -46,11 +46,11 @@ func deploymentOptions(v worker.WorkerDeploymentVersion) worker.DeploymentOption
 		DefaultVersioningBehavior: workflow.VersioningBehaviorAutoUpgrade}
 }
 
-// lookAtVersion is how often a worker looks what its version is there for.
+// lookAtVersion is the interval at which a worker reads the role of its version.
 const lookAtVersion = time.Minute
 
-// watchVersion logs what the worker's version gets to do, at each change, until the context ends: workers of a
-// deployment without a current version get nothing, and nobody would tell.
+// watchVersion logs the role of the worker's version, at each change, until the context ends. Workers of a deployment
+// without a current version receive no tasks, which no other message reports.
 func watchVersion(ctx context.Context, deployments client.WorkerDeploymentClient, v worker.WorkerDeploymentVersion,
 	logger *slog.Logger) {
 	logger = logger.With("deployment", v.DeploymentName, "build", v.BuildID)
@@ -73,7 +73,7 @@ func watchVersion(ctx context.Context, deployments client.WorkerDeploymentClient
 	}
 }
 
-// What a version may be there for.
+// The roles of a version.
 const (
 	idle = "no version of this worker's deployment is current, so it gets nothing to do: " +
 		"run temporal worker deployment set-current-version"

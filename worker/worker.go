@@ -27,16 +27,16 @@ import (
 	flow "github.com/liqo-autoscaler/liqo-autoscaler/workflows/client"
 )
 
-// Options are what a worker needs.
+// Options holds the dependencies and settings of a worker.
 type Options struct {
 	Temporal  client.Client
-	Namespace string        // the one that Temporal has; "" means "default"
-	Hub       workflows.Hub // the installation; as the Backend's
-	TaskQueue string        // as Hub.TaskQueue has it
+	Namespace string        // the namespace of Temporal; "" means "default"
+	Hub       workflows.Hub // the same as the Backend's
+	TaskQueue string        // as for Hub.TaskQueue
 	Catalog   activities.Catalog
 	Backend   backend.Backend
 	Logger    *slog.Logger // nil means slog.Default()
-	// StopTimeout is how long running activities may take to end at shutdown; they go on elsewhere. 0 means 10s.
+	// StopTimeout is the time in which running activities may end at shutdown; another worker continues them. 0 means 10s.
 	StopTimeout time.Duration
 	// Started, if any, is called once the worker polls. It must not block.
 	Started func()
@@ -45,32 +45,35 @@ type Options struct {
 	SearchAttributes bool
 	Waiting          func(why error)
 
-	// Slots bounds the nodes and peerings that this worker makes at the same time; 0 means 200. Removals have as many
-	// slots, and at most 100.
+	// Slots bounds the nodes and peerings that this worker makes at the same time; 0 means 200. Removals have the same
+	// number of slots, but at most 100.
 	Slots int
-	// DriverSlots bounds the drivers' workflow tasks, and their short activities, under way at once; 0 means 4.
+	// DriverSlots bounds the concurrent workflow tasks of drivers, and their concurrent short activities; 0 means 4.
 	DriverSlots int
 
-	// Version is that of this worker in a Worker Deployment: it gets tasks once it is the current one, and then keeps what
-	// is pinned to it. The zero value is a worker without versioning.
+	// Version is the version of this worker in a Worker Deployment: it receives tasks once it is current, and afterwards
+	// the tasks that are pinned to it. The zero value means a worker without versioning.
 	Version worker.WorkerDeploymentVersion
 
-	// ProbeURL is asked whether anybody outside answers when the only provider does not; "" asks nobody.
+	// ProbeURL is requested when the only provider does not answer, to find out whether this cluster's network works. ""
+	// disables the probe.
 	ProbeURL string
-	// Cluster is the UID of the consumer cluster, for which the worker claims the hub. "" claims nothing.
+	// Cluster is the UID of the consumer cluster, for which the worker claims the hub. "" disables the claim.
 	Cluster string
-	// Lead calls work while this process holds the hub's Lease, again and again until ctx ends. nil: this worker leads.
+	// Lead calls work while this process holds the hub's Lease, repeatedly until ctx ends. nil means that this worker
+	// leads.
 	Lead func(ctx context.Context, work func(ctx context.Context))
-	// Observer, if any, is run with this worker's means while it leads; the caller sets Memory, Conditions and Every.
+	// Observer, if any, runs with this worker's dependencies while the worker leads; the caller sets Memory, Conditions
+	// and Every.
 	Observer *observer.Observer
 	// Publish, if any, publishes the market while this worker leads, until ctx ends.
 	Publish func(ctx context.Context, entities market.Entities, observed market.Observed)
-	// Differing, if any, counts the Nodes that are not as Cluster Autoscaler was told.
+	// Differing, if any, counts the Nodes that differ from the template that Cluster Autoscaler received.
 	Differing *nodewatch.Differing
 	// Events, if any, records what steps do as Kubernetes Events.
 	Events activities.EventRecorder
 
-	onFatal func(error) // told once, when the SDK stops the worker for good
+	onFatal func(error) // called once, when the SDK stops the worker permanently
 }
 
 // Sizes of the lanes' workers. A small Temporal is the bottleneck in a burst, not the worker: few slots for drivers
@@ -79,14 +82,16 @@ const (
 	driverSlots   = 4
 	makingSlots   = 200
 	removingSlots = 100
-	// perProvider bounds the making slots of one provider, so that a slow or dead one leaves room for the others.
+	// perProvider bounds the making slots of one provider, so that a slow or dead provider leaves slots to other
+	// providers.
 	perProvider = 20
-	// starting bounds the workflows that entities start at once: each start waits for Temporal's database, and so does
-	// what a Refresh reads meanwhile. Fifty groups that began to grow together had two hundred in its queue.
+	// starting bounds the workflow starts that entities run concurrently. Each start waits for Temporal's database, and
+	// delays the reads of a Refresh. Fifty groups that began to grow together had two hundred starts in the database's
+	// queue.
 	starting = 4
 )
 
-// steps makes the activities of all lanes.
+// steps returns the activities of all lanes.
 func steps(o Options, messages *flow.Messages, entities *flow.Entities) *activities.Activities {
 	slots := o.slots()
 	return &activities.Activities{
@@ -99,7 +104,7 @@ func steps(o Options, messages *flow.Messages, entities *flow.Entities) *activit
 	}
 }
 
-// records reads what the observer saves; nil when it saves nothing.
+// records returns a reader of the observer's saved data, or nil without such data.
 func (o Options) records() activities.Records {
 	if o.Observer == nil || o.Observer.Memory == nil {
 		return nil
@@ -107,7 +112,7 @@ func (o Options) records() activities.Records {
 	return &observer.Records{Memory: o.Observer.Memory, Costs: o.Observer.Costs}
 }
 
-// slots is how many nodes and peerings the worker makes at the same time.
+// slots returns the number of nodes and peerings that the worker makes at the same time.
 func (o Options) slots() int {
 	if o.Slots <= 0 {
 		return makingSlots
@@ -115,7 +120,7 @@ func (o Options) slots() int {
 	return o.Slots
 }
 
-// lanes makes the workers of all lanes, not yet started.
+// lanes returns the workers of all lanes, not yet started.
 func lanes(o Options, a *activities.Activities) (all []worker.Worker) {
 	queue := o.Hub.TaskQueue(o.TaskQueue)
 	for _, lane := range workflows.Lanes {
@@ -130,7 +135,7 @@ func laneOptions(o Options, lane workflows.Lane, slots int) worker.Options {
 	options := worker.Options{
 		StickyScheduleToStartTimeout: 5 * time.Second,
 		DeadlockDetectionTimeout:     deadlockAfter(),
-		// A cancelled step must hear of it soon; the SDK otherwise holds heartbeats back for most of their timeout.
+		// A cancelled step must receive the cancellation soon; the SDK otherwise delays heartbeats for most of their timeout.
 		MaxHeartbeatThrottleInterval:     time.Second,
 		DefaultHeartbeatThrottleInterval: time.Second,
 		WorkerStopTimeout:                cmp.Or(o.StopTimeout, 10*time.Second),
@@ -147,7 +152,7 @@ func laneOptions(o Options, lane workflows.Lane, slots int) worker.Options {
 		if drivers <= 0 {
 			drivers = driverSlots
 		}
-		options.MaxConcurrentWorkflowTaskExecutionSize = max(2, drivers) // the SDK wants two
+		options.MaxConcurrentWorkflowTaskExecutionSize = max(2, drivers) // the SDK needs at least two
 		options.MaxConcurrentActivityExecutionSize = drivers
 		options.MaxConcurrentLocalActivityExecutionSize = drivers
 	case workflows.LaneMaking:
@@ -160,9 +165,9 @@ func laneOptions(o Options, lane workflows.Lane, slots int) worker.Options {
 	return options
 }
 
-// deadlockAfter is after how long the SDK fails a workflow task that does not yield: its own second is soon over on a
-// machine that is starved of CPU, and a failed task is more load. 0 leaves it to the SDK, whose TEMPORAL_DEBUG means
-// never.
+// deadlockAfter returns the time after which the SDK fails a workflow task that does not yield. The SDK's default of
+// one second is too short on a machine that is starved of CPU, and a failed task is more load. 0 leaves it to the SDK,
+// whose TEMPORAL_DEBUG means never.
 func deadlockAfter() time.Duration {
 	if os.Getenv("TEMPORAL_DEBUG") != "" {
 		return 0
@@ -170,16 +175,17 @@ func deadlockAfter() time.Duration {
 	return workflows.WorkflowTaskTimeout - time.Second
 }
 
-// pollers grow with the load: fixed ones are too few in a burst, and many idle ones swallow tasks when a worker hangs.
+// pollers returns pollers that grow with the load: a fixed number is too low in a burst, and many idle pollers take
+// tasks and lose them when a worker hangs.
 func pollers() worker.PollerBehavior {
 	return worker.NewPollerBehaviorAutoscaling(worker.PollerBehaviorAutoscalingOptions{
 		InitialNumberOfPollers: 4, MinimumNumberOfPollers: 2, MaximumNumberOfPollers: 20,
 	})
 }
 
-// Run runs a worker for each lane until the context ends, and fails when Temporal will have one no longer, as when its
-// namespace is deleted, or the hub belongs to another cluster. While it leads the hub it runs the observer, and
-// publishes the market.
+// Run runs a worker for each lane until the context ends. It fails when Temporal permanently refuses a worker, for
+// example because its namespace is deleted, or when the hub belongs to another cluster. While it leads the hub it runs
+// the observer, and publishes the market.
 func Run(parent context.Context, o Options) error {
 	ctx, end := context.WithCancelCause(parent)
 	defer end(nil)
@@ -203,7 +209,7 @@ func Run(parent context.Context, o Options) error {
 		if err := try(ctx, logger, w.Start); err != nil {
 			return fmt.Errorf("start worker: %w", err)
 		}
-		defer ending.Go(w.Stop) // at once: each may take StopTimeout, when Temporal does not answer
+		defer ending.Go(w.Stop) // concurrently: each may take StopTimeout when Temporal does not answer
 	}
 	if o.Started != nil {
 		o.Started()
@@ -225,7 +231,7 @@ func Run(parent context.Context, o Options) error {
 	return nil
 }
 
-// factsTo tells nodewatch in its own words that a group does not run.
+// factsTo converts the error for a group that does not run into nodewatch's own error.
 type factsTo struct{ groups *flow.Messages }
 
 func (f factsTo) Fact(ctx context.Context, group string, fact fleet.Fact) error {
@@ -236,7 +242,7 @@ func (f factsTo) Fact(ctx context.Context, group string, fact fleet.Fact) error 
 	return err
 }
 
-// try does something until it succeeds or the context ends, however long Temporal takes to answer.
+// try calls do until it succeeds or the context ends, however long Temporal takes to answer.
 func try(ctx context.Context, logger *slog.Logger, do func() error) error {
 	for {
 		err := do()

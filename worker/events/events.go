@@ -1,10 +1,10 @@
-// Package notices shows what steps do as Kubernetes Events in the consumer cluster, with client-go's recorder.
+// Package events records the progress of steps as Kubernetes Events in the consumer cluster, with client-go's recorder.
 //
-// An attempt's Events are about its Node, by name, as the kubelet's are: from before the Node exists until after it is
-// gone. All others are about the ConfigMap of the market.
+// An attempt's Events concern its Node, by name, as the kubelet's Events do: from before the Node exists until after it
+// is gone. All other Events concern the ConfigMap of the market.
 //
-// They are best effort and bounded: a queue that is full drops them; the API server gets a few requests a second, and a
-// burst about one object is cut, and added up where it is alike.
+// Events are best effort and bounded. A full queue drops them. The API server receives a few requests a second. A burst
+// of Events about one object is cut, and similar Events are counted in one.
 package events
 
 import (
@@ -23,22 +23,22 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities"
 )
 
-// Component is who Events are from.
+// Component is the source of the Events.
 const Component = "liqo-autoscaler"
 
-// Requests to the API server: a second, and at once.
+// Requests to the API server: the rate a second, and the burst.
 const (
 	qps   = 5
 	burst = 25
 )
 
-// Events about one object: at once, and a second after that.
+// Events about one object: the burst, and the rate a second after that.
 const (
 	objectBurst = 25
 	objectQPS   = 1.0 / 60
 )
 
-// NewClient makes a client for New, which bounds the requests.
+// NewClient makes a client for New, with a bound on the requests.
 func NewClient(access *rest.Config) (kubernetes.Interface, error) {
 	access = rest.CopyConfig(access)
 	access.QPS, access.Burst, access.RateLimiter = qps, burst, nil
@@ -55,8 +55,8 @@ type recorder struct {
 	market types.NamespacedName
 }
 
-// New writes Events until ctx ends; those that wait then are lost. market is the ConfigMap of the market; without one
-// nothing is shown that is about no node.
+// New returns a recorder that writes Events until ctx ends; Events that are still queued then are lost. market is the
+// ConfigMap of the market. Without it, Events that concern no node are dropped.
 func New(ctx context.Context, client kubernetes.Interface, market types.NamespacedName) activities.EventRecorder {
 	broadcaster := record.NewBroadcaster(record.WithContext(ctx), record.WithCorrelatorOptions(record.CorrelatorOptions{
 		BurstSize: objectBurst, QPS: objectQPS,
@@ -70,7 +70,7 @@ func New(ctx context.Context, client kubernetes.Interface, market types.Namespac
 func (r recorder) Record(n activities.Event) {
 	about := &corev1.ObjectReference{APIVersion: "v1"}
 	switch {
-	case n.Node != "": // by its name, the kubelet's way, with which `kubectl describe node` finds it
+	case n.Node != "": // by name, as the kubelet does, so that `kubectl describe node` finds it
 		about.Kind, about.Name, about.UID = kindNode, n.Node, types.UID(n.Node)
 	case r.market.Namespace != "":
 		about.Kind, about.Namespace, about.Name = "ConfigMap", r.market.Namespace, r.market.Name
@@ -86,8 +86,8 @@ func (r recorder) Record(n activities.Event) {
 
 const kindNode = "Node"
 
-// once writes an Event about a Node only once, however often it is told, and by however many workers: it is named after
-// Node and reason, which no attempt meets twice.
+// once writes an Event about a Node only once, though many workers may record it repeatedly. The Event's name consists
+// of Node and reason, and each reason occurs at most once in an attempt.
 type once struct{ record.EventSink }
 
 // Create implements record.EventSink.
@@ -98,7 +98,7 @@ func (o once) Create(e *corev1.Event) (*corev1.Event, error) {
 	return o.EventSink.Create(e)
 }
 
-// Patch implements record.EventSink: it counts up what happened again.
+// Patch implements record.EventSink: it raises the count of a repeated Event.
 func (o once) Patch(e *corev1.Event, data []byte) (*corev1.Event, error) {
 	if e.InvolvedObject.Kind == kindNode {
 		return e, nil

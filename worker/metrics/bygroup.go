@@ -9,7 +9,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/registry"
 )
 
-// byGroup registers a gauge of each node group.
+// byGroup registers a gauge with one series for each node group.
 func byGroup(reg prometheus.Registerer, name, help string, of func() map[string]int) error {
 	desc := prometheus.NewDesc(registry.Namespace+name, help, []string{"group"}, nil)
 	return reg.Register(collector{[]*prometheus.Desc{desc}, func(out chan<- prometheus.Metric) {
@@ -20,7 +20,8 @@ func byGroup(reg prometheus.Registerer, name, help string, of func() map[string]
 	}})
 }
 
-// NewDiffering makes the metric of Nodes that are not as Cluster Autoscaler was told. Every worker watches all Nodes.
+// NewDiffering registers the metric of Nodes that differ from the template that Cluster Autoscaler received. Every
+// worker counts all Nodes.
 func NewDiffering(reg prometheus.Registerer, of func() map[string]int) error {
 	return byGroup(reg, "_nodes_different",
 		"Ready Nodes whose labels, taints or size differ from the template that Cluster Autoscaler was given. Each worker "+

@@ -10,7 +10,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/registry"
 )
 
-// Clocks that this worker's clock is compared with.
+// The clocks with which this worker's clock is compared.
 const (
 	ClockOfTemporal  = "temporal"
 	ClockOfAPIServer = "api-server"
@@ -21,14 +21,14 @@ var descClock = prometheus.NewDesc(registry.Namespace+"_clock_ahead_seconds",
 		"clock is measured with each activity and includes the way to the worker; the API server's clock is measured by the "+
 		"worker that leads.", []string{"of"}, nil)
 
-// Clocks are how far this process's clock is ahead of others. Nothing decides by them. The zero value has none; it is
-// safe for concurrent use.
+// Clocks holds the differences between this process's clock and other clocks. It is informational only. The zero value
+// is empty, and safe for concurrent use.
 type Clocks struct {
 	mu    sync.Mutex
 	ahead map[string]time.Duration
 }
 
-// Set notes a measured difference.
+// Set saves a measured difference.
 func (c *Clocks) Set(of string, ahead time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

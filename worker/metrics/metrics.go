@@ -1,8 +1,8 @@
-// Package metrics is what the processes tell Prometheus, but for what the gRPC server knows of groups: how long steps
-// take and how they fail, and what the Temporal SDK measures.
+// Package metrics exports the Prometheus metrics of the processes, except the gRPC server's metrics of groups: the
+// durations and failures of steps, and the measurements of the Temporal SDK.
 //
-// Names begin with liqo_autoscaler_, units are base units. Labels are of bounded sets only: steps, codes, groups, and
-// providers up to MaxProviders; never an instance. A registry belongs to one process; nothing here is global.
+// Names begin with liqo_autoscaler_, units are base units. Labels come from bounded sets only: steps, codes, groups,
+// and providers up to MaxProviders; never an instance. A registry belongs to one process; nothing here is global.
 package metrics
 
 import (
@@ -12,7 +12,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// collector is a prometheus.Collector of metrics that are computed when they are asked for.
+// collector is a prometheus.Collector of metrics that are computed at each scrape.
 type collector struct {
 	descs   []*prometheus.Desc
 	collect func(out chan<- prometheus.Metric)
@@ -28,7 +28,7 @@ func (c collector) Describe(out chan<- *prometheus.Desc) {
 // Collect implements prometheus.Collector.
 func (c collector) Collect(out chan<- prometheus.Metric) { c.collect(out) }
 
-// toldApart are the first MaxProviders of the providers, in order.
+// toldApart returns the first MaxProviders of the providers, in order.
 func toldApart[T any](of map[string]T) []string {
 	providers := slices.Sorted(maps.Keys(of))
 	return providers[:min(len(providers), MaxProviders)]

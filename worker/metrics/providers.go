@@ -21,9 +21,10 @@ var descLeft = prometheus.NewDesc(registry.Namespace+"_provider_leftovers",
 		"Exported by the worker that ran the last round of the observer.",
 	[]string{"provider", "kind"}, nil)
 
-// NewConditions registers the metrics of what is wrong with providers, "" for nothing, and of what is left there: as
-// the last round of the observer has it that this worker has run; nil when others have run the last ones. Known
-// conditions that do not hold are exported as 0; of a provider that has nothing left there is no series.
+// NewConditions registers the metrics of the conditions of providers and of the leftovers there. of returns the
+// conditions from the last round of the observer in this worker, "" for a healthy provider; nil when other workers have
+// run the last rounds. A known condition that does not hold is exported as 0. A provider without leftovers has no
+// series.
 func NewConditions(reg prometheus.Registerer, of func(now time.Time) map[string]string,
 	left func(now time.Time) []fleet.Orphan) error {
 	return reg.Register(collector{[]*prometheus.Desc{descCondition, descLeft}, func(out chan<- prometheus.Metric) {
@@ -70,7 +71,7 @@ var descLate = prometheus.NewDesc(registry.Namespace+"_provider_credentials_late
 	"From when on these credentials should have been renewed: a third of their life, or 14 days, before they expire.",
 	[]string{"provider"}, nil)
 
-// NewExpiry registers the metrics of when the credentials of providers end.
+// NewExpiry registers the metrics of the expiry of the providers' credentials.
 func NewExpiry(reg prometheus.Registerer, of func() map[string]account.Life) error {
 	return reg.Register(collector{[]*prometheus.Desc{descExpiry, descLate}, func(out chan<- prometheus.Metric) {
 		lives := of()

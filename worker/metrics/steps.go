@@ -18,26 +18,28 @@ import (
 
 // Codes of a step's end in addition to fleet.Codes.
 const (
-	// OK: the step did what it was asked.
+	// OK means that the step has reached its goal.
 	OK = "OK"
-	// Stopped: it ended for a reason outside its work and will run again: its worker stops, or an operator paused it.
+	// Stopped means that the step ended for a reason outside its work and will run again: its worker stops, or an operator
+	// paused it.
 	Stopped = "Stopped"
-	// Busy: the worker had all the places of the provider taken; the step waits for one.
+	// Busy means that all places of the provider in the worker were taken; the step waits for one.
 	Busy = activities.TypeBusy
-	// Unconfirmed: the instance's group has not confirmed yet that it still wants the node.
+	// Unconfirmed means that the instance's group has not yet confirmed that it still needs the node.
 	Unconfirmed = activities.TypeUnconfirmed
 )
 
-// MaxProviders bounds the providers that are told apart; further ones are counted together as OtherProviders.
+// MaxProviders bounds the providers that have a label of their own; all further ones are counted together as
+// OtherProviders.
 const (
 	MaxProviders   = 200
 	OtherProviders = "other"
 )
 
-// Bounds of a step in seconds: discovery takes milliseconds, a drain minutes.
+// stepSeconds holds the bounds of a step's histogram in seconds: discovery takes milliseconds, a drain minutes.
 var stepSeconds = []float64{.01, .05, .1, .25, .5, 1, 2.5, 5, 10, 20, 30, 60, 90, 120, 300, 600}
 
-// Steps measures activities. Each run of an activity is one step, also one that Temporal tries again.
+// Steps measures activities. Each run of an activity is one step, including each retry.
 type Steps struct {
 	interceptor.InterceptorBase
 	duration  *prometheus.HistogramVec
@@ -47,13 +49,13 @@ type Steps struct {
 	clocks    *Clocks
 
 	mu    sync.Mutex
-	known map[string]bool // providers told apart
+	known map[string]bool // providers with a label of their own
 }
 
 var _ interceptor.Interceptor = (*Steps)(nil)
 
-// NewSteps makes a Steps and registers its metrics. Give it to client.Options.Interceptors: workers of that client use
-// it. It notes in clocks how far this worker's clock is ahead of Temporal's.
+// NewSteps makes a Steps and registers its metrics. Pass it to client.Options.Interceptors: workers of that client use
+// it. It saves in clocks the difference between this worker's clock and Temporal's.
 func NewSteps(reg prometheus.Registerer, clocks *Clocks) (*Steps, error) {
 	s := &Steps{
 		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{
@@ -94,7 +96,7 @@ type measured struct {
 	steps *Steps
 }
 
-// ExecuteActivity implements interceptor.ActivityInboundInterceptor. A panic goes on and counts as Internal.
+// ExecuteActivity implements interceptor.ActivityInboundInterceptor. It lets a panic pass and counts it as Internal.
 func (m *measured) ExecuteActivity(ctx context.Context, in *interceptor.ExecuteActivityInput) (result any, err error) {
 	info := activity.GetInfo(ctx)
 	step, began := info.ActivityType.Name, time.Now()
@@ -123,7 +125,7 @@ func (s *Steps) count(step, code, provider string, took time.Duration) {
 	}
 }
 
-// bounded keeps the number of providers in labels finite whatever the offers say.
+// bounded limits the number of providers in labels, for any number of providers in the offers.
 func (s *Steps) bounded(provider string) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -136,7 +138,7 @@ func (s *Steps) bounded(provider string) string {
 	return provider
 }
 
-// outcome reads the code and the provider out of what an activity returned: see activities' wall.
+// outcome reads the code and the provider from the result of an activity: see activities' wall.
 func outcome(ctx context.Context, result any, err error) (code, provider string) {
 	if err == nil {
 		if chosen, ok := result.(activities.SelectOutput); ok && chosen.Failure != nil {
@@ -151,7 +153,7 @@ func outcome(ctx context.Context, result any, err error) (code, provider string)
 		}
 		return string(fleet.CodeInternal), ""
 	}
-	var detail any // as the activity gave it: asking for the wrong type would panic
+	var detail any // of any type: reading another type than the activity's would panic
 	if app.HasDetails() && app.Details(&detail) == nil {
 		if f, ok := detail.(*fleet.Failure); ok && f != nil {
 			provider = f.Provider
@@ -160,7 +162,7 @@ func outcome(ctx context.Context, result any, err error) (code, provider string)
 	return known(app.Type()), provider
 }
 
-// known is the code itself, or Internal for one that nobody has heard of.
+// known returns the code itself, or Internal for an unknown code.
 func known(code string) string {
 	if code == Busy || code == Unconfirmed {
 		return code

@@ -12,12 +12,12 @@ import (
 	"go.temporal.io/sdk/contrib/opentelemetry"
 )
 
-// Bounds of the SDK's histograms in seconds: calls take milliseconds, workflows minutes.
+// sdkSeconds holds the bounds of the SDK's histograms in seconds: calls take milliseconds, workflows minutes.
 var sdkSeconds = []float64{.005, .01, .025, .1, .5, 1, 5, 15, 60, 300, 900}
 
-// Temporal makes the handler for client.Options.MetricsHandler and registers what it measures: the SDK's own metrics
-// under their documented names, temporal_*, counters with _total and latencies in seconds. onError hears of a metric
-// that cannot be made, which is then left out.
+// Temporal returns the handler for client.Options.MetricsHandler and registers its measurements: the SDK's own metrics
+// under their documented names, temporal_*, counters with _total and latencies in seconds. It calls onError with the
+// error of a metric that cannot be made, and omits this metric.
 func Temporal(reg prometheus.Registerer, onError func(error)) (client.MetricsHandler, error) {
 	reader, err := exporter.New(exporter.WithRegisterer(reg), exporter.WithoutScopeInfo(), exporter.WithoutTargetInfo())
 	if err != nil {
@@ -29,8 +29,8 @@ func Temporal(reg prometheus.Registerer, onError func(error)) (client.MetricsHan
 	}), nil
 }
 
-// sdkView keeps a scrape small: as the SDK has it, calls are told apart by workflow and activity, and measured once
-// more per attempt.
+// sdkView keeps a scrape small. By default the SDK labels calls with workflow and activity, and measures each attempt
+// in addition.
 func sdkView(i sdkmetric.Instrument) (sdkmetric.Stream, bool) {
 	s := sdkmetric.Stream{Name: i.Name, Description: i.Description, Unit: i.Unit,
 		AttributeFilter: attribute.NewDenyKeysFilter("client_name")}

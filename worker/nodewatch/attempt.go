@@ -7,29 +7,30 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// attempt is what is known of one attempt.
+// attempt holds the known state of one attempt.
 type attempt struct {
 	found fleet.Found
-	// marked: its virtual node carries the mark, or carried it when it was last seen. Our own steps take the mark off
-	// first, so what goes while it is on was removed by somebody else; unless all of it happened between two looks.
+	// marked reports whether the attempt's virtual node carries the mark, or carried it when it was last seen. Our own
+	// steps remove the mark first, so an object that disappears while the mark is on was removed by another actor, unless
+	// all of this happened between two reports.
 	marked bool
-	// seen is when found last changed.
+	// seen is the time at which found last changed.
 	seen time.Time
-	// news: found has changed since telling was last handed the attempt.
+	// news reports whether found has changed since the attempt last entered the queue of facts.
 	news bool
-	// told is the last fact its group was told; empty when there was none or nothing of it holds any longer.
+	// told is the last fact that was sent to the group; empty before the first fact, or when the last one no longer holds.
 	told fleet.EventKind
-	// otherwise: the last one was something else than Registered.
+	// otherwise reports whether the last fact was another one than Registered.
 	otherwise bool
-	// stamped: it carried the instance id before.
+	// stamped reports whether the Node has ever carried the instance id.
 	stamped bool
-	// called is when its missing Node was last called back; zero while it is there.
+	// called is the time of the last request to register the missing Node again; zero while the Node exists.
 	called time.Time
-	// reported is what people were told of how its Node differs.
+	// reported lists the differences of the Node that were already reported.
 	reported []string
 }
 
-// note records what was found, and reports whether it is new.
+// note saves the found objects, and reports whether they differ from the last ones.
 func (a *attempt) note(found fleet.Found, now time.Time) bool {
 	if !a.seen.IsZero() && reflect.DeepEqual(a.found, found) {
 		return false
@@ -38,7 +39,7 @@ func (a *attempt) note(found fleet.Found, now time.Time) bool {
 	switch {
 	case found.Virtual:
 		a.marked = found.Marked
-	case first: // its virtual node went before we came: a stamped Node was marked, unless we are removing it
+	case first: // the virtual node went before we started: a stamped Node was marked, unless we are removing it
 		a.marked = found.Stamped && !found.Terminating
 	}
 	a.found, a.seen = found, now
@@ -49,23 +50,23 @@ func (a *attempt) note(found fleet.Found, now time.Time) bool {
 	return true
 }
 
-// lacksStamp reports whether its Node is to be stamped again.
+// lacksStamp reports whether the Node must be stamped again.
 func (a *attempt) lacksStamp() bool {
 	f := a.found
 	return f.Marked && f.Node && !f.Stamped && !f.Terminating
 }
 
-// lacksNode reports whether its Node is to be called back.
+// lacksNode reports whether the missing Node must be registered again.
 func (a *attempt) lacksNode() bool {
 	f := a.found
 	return f.Marked && !f.Node && !f.Terminating
 }
 
-// fact is what holds of the attempt now; empty when that is nothing a group needs to know.
+// fact returns the fact about the attempt that holds now; empty when the group does not need any.
 func (a *attempt) fact() fleet.EventKind {
 	f := a.found
 	switch {
-	case a.marked && (!f.Slice || !f.Virtual || f.Terminating): // terminating is as good as gone
+	case a.marked && (!f.Slice || !f.Virtual || f.Terminating): // a terminating object counts as gone
 		return fleet.Lost
 	case !f.Node || !f.Stamped || f.Terminating:
 		return ""
@@ -76,7 +77,7 @@ func (a *attempt) fact() fleet.EventKind {
 	}
 }
 
-// gone reports whether nothing is left of it.
+// gone reports whether no object of the attempt is left.
 func (a *attempt) gone() bool {
 	f := a.found
 	return !f.Slice && !f.Virtual && !f.Node

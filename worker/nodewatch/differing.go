@@ -11,8 +11,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/discovery/market"
 )
 
-// Differing knows the Nodes that are not as Cluster Autoscaler was told. The zero value is ready for use, and many may
-// use it at once.
+// Differing holds the Nodes that differ from the template that Cluster Autoscaler received. The zero value is ready for
+// use, and safe for concurrent use.
 type Differing struct {
 	mu    sync.Mutex
 	nodes map[string]compared // by name
@@ -23,7 +23,8 @@ type compared struct {
 	differs []string
 }
 
-// Of is how many Nodes of each group differ; 0 for a group whose Nodes are all alike, and none for one without Nodes.
+// Of counts the Nodes of each group that differ. A group whose Nodes all match has 0; a group without Nodes has no
+// entry.
 func (d *Differing) Of() map[string]int {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -34,7 +35,7 @@ func (d *Differing) Of() map[string]int {
 	return of
 }
 
-// Nodes are those that differ, by name.
+// Nodes lists the Nodes that differ, by name.
 func (d *Differing) Nodes() (nodes []market.DifferentNode) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -46,7 +47,7 @@ func (d *Differing) Nodes() (nodes []market.DifferentNode) {
 	return nodes
 }
 
-// Set counts the Node, by its name.
+// Set saves the differences of a Node.
 func (d *Differing) Set(node, group string, differs []string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -62,17 +63,17 @@ func (d *Differing) drop(node string) {
 	delete(d.nodes, node)
 }
 
-// maxReported bounds the differences told of one Node, which somebody may keep changing.
+// maxReported bounds the reported differences of one Node, whose labels a user may change any number of times.
 const maxReported = 50
 
-// report tells people in what the attempt's Node differs from its group's template, each difference once.
+// report logs and records as an Event how the attempt's Node differs from its group's template, each difference once.
 func (w *watch) report(name string, a attempt, log *slog.Logger) {
 	f := a.found
 	switch {
-	case !f.Stamped || f.Terminating: // none of Cluster Autoscaler's, or not for long
+	case !f.Stamped || f.Terminating: // not a Node of Cluster Autoscaler, or not for long
 		w.Differing.drop(name)
 		return
-	case !f.Ready: // what was seen before holds
+	case !f.Ready: // the earlier result holds
 		return
 	}
 	w.Differing.Set(name, f.Attempt.Group, f.Differs)

@@ -16,35 +16,37 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/wait"
 )
 
-// Groups is where facts go.
+// Groups receives the facts.
 type Groups interface {
-	// Fact tells the node group, by a signal, and returns once it is durable. Told twice equals once. An error that
-	// wraps ErrNoGroup means that nobody runs the group: the fact is dropped, and the group will look by itself when it
-	// is started. Any other error is retried.
+	// Fact sends a fact to the node group, by a signal, and returns once it is durable. It is idempotent. An error that
+	// wraps ErrNoGroup means that the group does not run: the fact is dropped, and the group inspects its instances when
+	// it is started. Any other error is retried.
 	Fact(ctx context.Context, group string, fact fleet.Fact) error
 }
 
-// ErrNoGroup means that there is no such node group at present.
+// ErrNoGroup means that the node group does not exist at present.
 var ErrNoGroup = errors.New("no such node group")
 
-// Options are what Run needs: Watcher and Groups, the others have defaults.
+// Options holds the dependencies and settings of Run. Watcher and Groups are required; all other fields have defaults.
 type Options struct {
 	Watcher backend.Watcher
 	Groups  Groups
 	Logger  *slog.Logger     // nil means slog.Default()
 	Clock   func() time.Time // nil means time.Now
-	// Differing, if any, counts the Nodes that are not as CA was told; Events, if any, records them.
+	// Differing, if any, counts the Nodes that differ from the template that CA received; Events, if any, records them.
 	Differing *Differing
 	Events    activities.EventRecorder
-	// Parallel is how many Nodes are repaired at once, and how many groups are told something at once; neither is done
-	// twice at once for one attempt. Default 4.
+	// Parallel is the number of Nodes that are repaired concurrently, and of facts that are sent concurrently. One attempt
+	// has at most one repair and one send at a time. Default 4.
 	Parallel int
-	// Bound is how long one call of Restamp or Fact may take. Default 10s.
+	// Bound limits the time of one call of Restamp or Fact. Default 10s.
 	Bound time.Duration
-	// CallEvery is how often a missing Node is called back: a kubelet that does not come may be there the next time. As
-	// often a Node that is not to be stamped yet is looked at, if nothing is told of it. Default 15s.
+	// CallEvery is the interval between two requests to register a missing Node again: a kubelet that does not react may
+	// do so the next time. A Node that must not be stamped yet is checked at the same interval, unless a change is
+	// reported earlier. Default 15s.
 	CallEvery time.Duration
-	// RetryFirst and RetryMax are the wait after the first failure, and the longest; it doubles. Defaults 100ms and 30s.
+	// RetryFirst and RetryMax are the first and the longest wait after a failure; the wait doubles each time. Defaults
+	// 100ms and 30s.
 	RetryFirst, RetryMax time.Duration
 }
 
@@ -62,8 +64,8 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// Run watches until the context ends, and returns when all it has started has ended. What fails is tried again, for as
-// long as there is reason to, with growing waits; it is logged and stops nothing.
+// Run watches until the context ends, and returns when all its goroutines have ended. A failure is logged and retried
+// with growing waits while its reason holds; it does not stop other work.
 func Run(ctx context.Context, o Options) {
 	o = o.withDefaults()
 	w := &watch{Options: o, attempts: map[string]*attempt{}, repairing: o.newQueue(), telling: o.newQueue()}
@@ -86,18 +88,19 @@ func (o Options) newQueue() queue {
 		o.RetryMax))
 }
 
-// watch is one Run.
+// watch holds the state of one Run.
 type watch struct {
 	Options
-	// Each attempt goes through repairing to telling. They are separate queues because a Temporal that does not answer
-	// blocks telling, and a Node must not wait for that.
+	// The queues of repairs and of facts; each attempt goes through the first one and then the second one. They are
+	// separate because a Temporal that does not answer blocks the facts, and the repair of a Node must not wait for
+	// Temporal.
 	repairing, telling queue
 
 	mu       sync.Mutex
 	attempts map[string]*attempt // by object name
 }
 
-// follow runs the backend's watch, again whenever it ends before the context does.
+// follow runs the backend's watch, and restarts it whenever it ends before the context does.
 func (w *watch) follow(ctx context.Context) {
 	pause := w.RetryFirst
 	for {
@@ -117,7 +120,7 @@ func (w *watch) follow(ctx context.Context) {
 	}
 }
 
-// note records what the backend reports, and never blocks: one slow attempt must not hold up the others.
+// note saves the backend's report, and never blocks: one slow attempt must not delay other attempts.
 func (w *watch) note(found fleet.Found) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -129,12 +132,12 @@ func (w *watch) note(found fleet.Found) {
 	}
 	news := a.note(found, w.Clock())
 	a.news = a.news || news
-	if news || w.repairing.NumRequeues(name) == 0 { // a retry that tells nothing new waits for its turn
+	if news || w.repairing.NumRequeues(name) == 0 { // a retry without news waits for its turn
 		w.repairing.Add(name)
 	}
 }
 
-// passOn hands an attempt from repairing to telling.
+// passOn moves an attempt from the queue of repairs to the queue of facts.
 func (w *watch) passOn(name string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

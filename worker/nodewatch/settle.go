@@ -10,8 +10,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// repair calls the attempt's Node back, or stamps it, if it needs that now, and reports in what it differs. It returns
-// false when one of the first two failed and is to be tried again.
+// repair makes the attempt's Node register again, or stamps it, if it needs that now, and reports its differences. It
+// returns false when one of the first two failed and must be retried.
 func (w *watch) repair(ctx context.Context, name string) bool {
 	a, ok := w.read(name)
 	if !ok {
@@ -40,11 +40,12 @@ func (w *watch) read(name string) (attempt, bool) {
 	return *a, true
 }
 
-// joining is how long a Node that was never seen stamped is left to the Join that has marked its virtual node.
+// joining is the time for which a Node that was never seen stamped is left to the Join that has marked its virtual
+// node.
 const joining = 2 * time.Second
 
-// stamp puts the instance id back on its Node, if that lacks it. One that is not to be stamped yet has its turn when it
-// changes, which is told, or else every CallEvery.
+// stamp puts the instance id back on the attempt's Node if the Node lacks it. A Node that must not be stamped yet is
+// tried again after its next reported change, or else every CallEvery.
 func (w *watch) stamp(ctx context.Context, name string, a attempt, log *slog.Logger) bool {
 	if !a.lacksStamp() {
 		return true
@@ -55,7 +56,7 @@ func (w *watch) stamp(ctx context.Context, name string, a attempt, log *slog.Log
 	}
 	err := w.restamp(ctx, a)
 	switch {
-	case ctx.Err() != nil: // it is left to the next Run
+	case ctx.Err() != nil: // the next Run does it
 	case err == nil && a.stamped:
 		log.Info("a Node that registered again has its instance id back", "node", a.found.Attempt.ObjectName())
 	case errors.Is(err, backend.ErrConflict):
@@ -70,7 +71,7 @@ func (w *watch) stamp(ctx context.Context, name string, a attempt, log *slog.Log
 	return err == nil
 }
 
-// callBack calls a missing Node back, every CallEvery until it is there.
+// callBack makes the kubelet register a missing Node, every CallEvery until the Node exists.
 func (w *watch) callBack(ctx context.Context, name string, a attempt, log *slog.Logger) bool {
 	if !a.lacksNode() {
 		return true
@@ -103,8 +104,8 @@ func (w *watch) restamp(ctx context.Context, a attempt) error {
 	return w.Watcher.Restamp(ctx, a.found.Attempt)
 }
 
-// tell sends the group the attempt's current fact, unless that was the last one sent. It returns false when that failed
-// and is to be tried again.
+// tell sends the attempt's current fact to the group, unless it was the last one sent. It returns false when that
+// failed and must be retried.
 func (w *watch) tell(ctx context.Context, name string) bool {
 	a, ok := w.read(name)
 	if !ok {
@@ -143,11 +144,11 @@ func (w *watch) tell(ctx context.Context, name string) bool {
 	return true
 }
 
-// forget drops an attempt without objects whose group knows its last fact.
+// forget drops an attempt without objects whose group has received its last fact.
 func (w *watch) forget(name string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if a := w.attempts[name]; a.gone() && a.told == a.fact() { // only tell takes one out, and never two for one name
+	if a := w.attempts[name]; a.gone() && a.told == a.fact() { // the queue of facts calls this one at a time for a name
 		delete(w.attempts, name)
 	}
 }

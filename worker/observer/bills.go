@@ -81,7 +81,7 @@ func (o *Observer) saveBills(ctx context.Context, s state, b booked, w world) er
 		kept.document = append([]byte{}, document...)
 	}
 	o.billRunning(ctx, s, b)
-	failed := o.billEnded(ctx, b, w) // the running groups are saved all the same
+	failed := o.billEnded(ctx, b, w) // the running groups are saved even if this fails
 	now := time.Now()
 	kept.saved.Running.Bound(mostBills, now)
 	kept.saved.Ended.Bound(mostBills, now)

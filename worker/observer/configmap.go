@@ -12,8 +12,8 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
-// Namespace is where a hub's Lease and ConfigMap are: in every cluster the same one, so that two releases with one hub
-// have one leader.
+// Namespace is the namespace of a hub's Lease and ConfigMap. It is the same in every cluster, so that two releases with
+// one hub have one leader.
 const Namespace = metav1.NamespaceSystem
 
 // Name is the name of a hub's Lease and ConfigMap.
@@ -26,21 +26,23 @@ func CostsName(hub string) string { return "liqo-autoscaler-costs-" + hub }
 type ConfigMap struct {
 	Client kubernetes.Interface
 	Name   string
-	// Ahead, if any, is called with how far this process's clock is ahead of the API server's, whose times are in seconds.
+	// Ahead, if any, is called with the difference between this process's clock and the API server's, whose times are in
+	// seconds.
 	Ahead func(time.Duration)
 }
 
 const (
 	memoryKey = "observer.json"
-	// annotationReader is changed by who reads the document: the API server then says what time it is.
+	// annotationReader is changed by each reader of the document: the answer of the API server then contains its present
+	// time.
 	annotationReader = "liqo-autoscaler.io/read-by"
-	// Those who write, as managers of fields: the API server keeps the time of each one's last change.
+	// The writers as managers of fields: the API server keeps the time of each manager's last change.
 	managerObserver = "liqo-autoscaler-observer"
 	managerReader   = "liqo-autoscaler-reader"
 )
 
-// Load implements Memory. The age is the difference of two times of the API server (metadata.managedFields): when an
-// observer wrote the document, and when this process, by a write of its own, has read it.
+// Load implements Memory. The age is the difference between two times of the API server (metadata.managedFields): the
+// time at which an observer wrote the document, and the time at which this process read it, by a write of its own.
 func (c ConfigMap) Load(ctx context.Context) (document []byte, age time.Duration, err error) {
 	maps := c.Client.CoreV1().ConfigMaps(Namespace)
 	found, err := maps.Get(ctx, c.Name, metav1.GetOptions{})
@@ -77,7 +79,7 @@ func (c ConfigMap) Read(ctx context.Context) ([]byte, error) {
 	return []byte(found.Data[memoryKey]), nil
 }
 
-// lastChange is when the API server last took a change by this manager, by its clock.
+// lastChange returns the time of this manager's last change, by the API server's clock.
 func lastChange(object *corev1.ConfigMap, manager string) (last time.Time) {
 	for _, f := range object.ManagedFields {
 		if f.Manager == manager && f.Time != nil && f.Time.After(last) {

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// File is a Memory on one machine.
+// File is a Memory in a file of this machine.
 type File string
 
 // Load implements Memory.

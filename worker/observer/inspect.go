@@ -21,11 +21,11 @@ const (
 	// all checks together; a provider for which it leaves no time is not judged.
 	lookBound  = 7 * time.Second
 	looksBound = 20 * time.Second
-	maxMessage = 300 // characters of what a provider says
+	maxMessage = 300 // characters of a provider's text
 )
 
-// inspect checks these providers concurrently, first those that answered the last time. It returns the observations,
-// and the providers for which the round had no time.
+// inspect checks these providers concurrently, and first the providers that answered in the previous round. It returns
+// the observations, and the providers for which the round had no time.
 func (o *Observer) inspect(ctx context.Context, last comparison.Outlook, watched []fleet.Provider,
 	offers []fleet.Offer) (out comparison.Outlook, unseen map[string]bool) {
 	out, unseen = comparison.Outlook{At: time.Now()}, map[string]bool{}

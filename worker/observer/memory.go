@@ -11,10 +11,10 @@ import (
 
 // Memory keeps one document for the next leader.
 type Memory interface {
-	// Load returns the document, and how long ago it was saved, by one clock; no document and a negative age when there
-	// is none.
+	// Load returns the document, and the time since it was saved, measured by one clock. Without a document it returns nil
+	// and a negative age.
 	Load(ctx context.Context) (document []byte, age time.Duration, err error)
-	// Read returns the document alone, and writes nothing; no document when there is none.
+	// Read returns the document alone, and writes nothing; nil without a document.
 	Read(ctx context.Context) (document []byte, err error)
 	Save(ctx context.Context, document []byte) error
 }
@@ -29,21 +29,22 @@ const sweepRemembersFor = 3 * comparison.SweepEvery
 // mostSaved bounds the document: a ConfigMap takes 1 MiB.
 const mostSaved = 900 << 10
 
-// state is what one round leaves to the next.
+// state is the data that one round passes to the next.
 type state struct {
 	Round    fleet.RoundID      `json:"round"`
 	Outlook  comparison.Outlook `json:"outlook,omitzero"`
 	Sweep    comparison.Sweep   `json:"sweep,omitzero"`
 	Differed []string           `json:"differed,omitempty"`
-	// Groups and Providers are the names that the next round reads, Offered where the rotation of the others goes on.
+	// Groups and Providers are the names that the next round reads. Offered is the provider with which the rotation of all
+	// other offered providers continues.
 	Groups    []string `json:"groups,omitempty"`
 	Providers []string `json:"providers,omitempty"`
 	Offered   string   `json:"offered,omitempty"`
-	// Records are what outlives the groups, by name, and Cordoned the providers that an operator has cordoned. They count
-	// at any age.
+	// Records holds, by name, the data that outlives the groups, and Cordoned the providers that an operator has cordoned.
+	// They count at any age.
 	Records  map[string]record `json:"records,omitempty"`
 	Cordoned []string          `json:"cordoned,omitempty"`
-	// Listed is when the last complete round of any leader listed the objects; zero when that is not known.
+	// Listed is the time at which the last complete round of any leader listed the objects; zero when that is not known.
 	Listed time.Time `json:"listed,omitzero"`
 	// At is the time of the save, by the clock of the worker that saved. All times in the state are read as ages before
 	// At.
@@ -51,7 +52,7 @@ type state struct {
 
 	first    bool // no round of this leader has read anything yet
 	complete int  // the complete rounds of this leader
-	soon     bool // the next round is to come soon
+	soon     bool // the next round must come soon
 }
 
 // begin returns the state of a new leader: the saved state, without evidence that is too old.

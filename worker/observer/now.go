@@ -51,19 +51,19 @@ func (o *Observer) answer(err error) {
 	}
 }
 
-// Progress is what the observer of this process has done.
+// Progress describes the rounds of the observer in this process.
 type Progress struct {
-	// Leads: this process runs the rounds.
+	// Leads reports whether this process runs the rounds.
 	Leads bool
-	// Complete is when the last complete round of this process began; zero when there was none.
+	// Complete is the time at which the last complete round of this process began; zero before the first one.
 	Complete time.Time
-	// Took is how long that round took.
+	// Took is the duration of that round.
 	Took time.Duration
-	// Failed is why the last round failed; "" when it was complete.
+	// Failed is the reason why the last round failed; "" when it was complete.
 	Failed string
-	// Unread is how many entities the last round could not read.
+	// Unread is the number of entities that the last round could not read.
 	Unread int
-	// Paused: an operator has paused the observer.
+	// Paused reports whether an operator has paused the observer.
 	Paused bool
 }
 
@@ -91,7 +91,7 @@ func (o *Observer) Active(provider string) (active, known bool) {
 	return o.progress.active[provider], o.progress.active != nil
 }
 
-// Specs are the specs of the node groups that the last round has read.
+// Specs returns the specs of the node groups that the last round has read.
 func (o *Observer) Specs() []fleet.GroupSpec {
 	o.progress.mu.Lock()
 	defer o.progress.mu.Unlock()

@@ -24,7 +24,7 @@ const (
 	soonAfter = 20 * time.Second
 	// roundBound ends a round, because the data that it has read is then too old for a decision.
 	roundBound = 50 * time.Second
-	// giveUpAfter is how long a leader may be without a complete round before it lets another process try.
+	// giveUpAfter is the time without a complete round after which a leader lets another process try.
 	giveUpAfter = 2 * time.Minute
 )
 
@@ -32,7 +32,7 @@ const (
 type Entities interface {
 	Group(ctx context.Context, name string) (fleet.Snapshot, error)
 	Status(ctx context.Context, provider string) (fleet.ProviderSnapshot, error)
-	// GroupNames and ProviderNames list those that run, from an index that may lack some.
+	// GroupNames and ProviderNames list the running entities, from an index that may lack some.
 	GroupNames(ctx context.Context) ([]string, error)
 	ProviderNames(ctx context.Context) ([]string, error)
 	// Ensure starts a provider's entity when it does not run.
@@ -46,7 +46,7 @@ type Messages interface {
 	Holds(ctx context.Context, provider string, requests ...fleet.HoldRequest) error
 }
 
-// Backend is what the observer needs of a backend.Backend.
+// Backend is the part of a backend.Backend that the observer uses.
 type Backend interface {
 	List(ctx context.Context, group string) ([]fleet.Found, error)
 	Peers(ctx context.Context) ([]fleet.Provider, error)
@@ -65,7 +65,7 @@ type Observer struct {
 	// Hub reads, before each round, whether the hub still belongs to this cluster, and whether an operator has paused the
 	// observer. With nil, the hub belongs to this cluster and the observer is not paused.
 	Hub func(ctx context.Context) (workflows.HubState, error)
-	// Memory keeps what the rounds know for the next leader. nil keeps nothing.
+	// Memory keeps the state of the rounds for the next leader. nil keeps nothing.
 	Memory Memory
 	// Costs keeps the bills of the groups, and Accounts reads their costs. With nil the observer keeps no bills.
 	Costs    Memory
@@ -78,10 +78,10 @@ type Observer struct {
 	Kept   *Kept
 	Events activities.EventRecorder
 	Logger *slog.Logger
-	// Every is how often a round begins; 0 means Every, the constant.
+	// Every is the time between the beginnings of two rounds; 0 means the constant Every.
 	Every time.Duration
 
-	asked    chan chan error // by RoundNow
+	asked    chan chan error // requests of RoundNow
 	asking   sync.Once
 	progress progress
 	bills    bills
@@ -89,11 +89,11 @@ type Observer struct {
 	hears    told.Once
 }
 
-// errSuperseded says that another observer has a higher term.
+// errSuperseded means that another observer has a higher term.
 var errSuperseded = errors.New("another process has observed with a higher term")
 
-// Run runs rounds until ctx ends, until another process has taken over, or until no round was complete for
-// giveUpAfter. Its caller holds the hub's Lease meanwhile, and gives it up when Run returns.
+// Run runs rounds until ctx ends, until another process has taken over, or until no round was complete for giveUpAfter.
+// The caller must hold the hub's Lease during the call, and release it when Run returns.
 func (o *Observer) Run(ctx context.Context) {
 	s := o.begin(ctx)
 	defer o.progress.end()
@@ -126,10 +126,10 @@ func (o *Observer) Run(ctx context.Context) {
 	}
 }
 
-// every is the time between the beginnings of two rounds.
+// every returns the time between the beginnings of two rounds.
 func (o *Observer) every() time.Duration { return cmp.Or(o.Every, Every) }
 
-// pause is how long after the beginning of a round the next one begins.
+// pause returns the time from the beginning of a round to the beginning of the next one.
 func (o *Observer) pause(s state) time.Duration {
 	if s.soon {
 		return min(o.every(), soonAfter)

@@ -93,8 +93,8 @@ func (n *virtualNode) within(pod share, used ...corev1.ResourceList) bool {
 	return true
 }
 
-// freeQuota deletes ended pods of Jobs, the oldest first, while they keep a pod from its node that was refused in the
-// last round too. Their Jobs have counted them, as with Kubernetes' own collection of ended pods.
+// freeQuota deletes ended pods of Jobs, the oldest first, while their quota keeps a pod from its node that was refused
+// in the previous round too. Their Jobs have counted them, as with Kubernetes' own collection of ended pods.
 func (o *Observer) freeQuota(ctx context.Context, lister backend.OffloadedPods, node *virtualNode,
 	since map[types.UID]time.Time) {
 	next := slices.IndexFunc(node.unaccepted, func(refused share) bool {

@@ -21,16 +21,16 @@ import (
 const (
 	// podsBound ends the list of pods of a round.
 	podsBound = 20 * time.Second
-	// podSettles is how long a pod may not run before it is counted.
+	// podSettles is the time without running after which a pod is counted.
 	podSettles = time.Minute
 	// podsKept bounds the pods whose time is remembered; podWords bounds the text about one pod.
 	podsKept = 20_000
 	podWords = 300
-	// podsLast is how long a list counts: other workers may have led since.
+	// podsLast is the time for which a list counts: another worker may have led since.
 	podsLast = 3 * time.Minute
 )
 
-// PodsWaiting are pods of one provider and node group that have a virtual node and do not run there.
+// PodsWaiting describes the pods of one provider and node group that have a virtual node and do not run there.
 type PodsWaiting struct {
 	Provider, Group string
 	Verdict         boundpod.Verdict
@@ -70,7 +70,7 @@ func (p *Pods) Waiting(now time.Time) (rows []PodsWaiting, known bool) {
 	return slices.Clone(p.rows), true
 }
 
-// podsSeen is the memory of the rounds about pods that do not run.
+// podsSeen holds the data of earlier rounds about pods that do not run.
 type podsSeen struct {
 	since map[types.UID]time.Time // when a pod was first seen so
 	fails told.Once

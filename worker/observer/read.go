@@ -12,13 +12,15 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/wait"
 )
 
-// Bounds of what a round reads.
+// Bounds of the reads of a round.
 const (
 	readAtOnce = 32
-	// readBound is for one entity, readingBound for all of them. What is not read by then is not judged in this round.
+	// readBound limits the read of one entity, readingBound the reads of all entities. An entity that is not read by then
+	// is not judged in this round.
 	readBound    = 5 * time.Second
 	readingBound = 20 * time.Second
-	// rotation is the number of offered providers without objects and holds that a round reads, in turn.
+	// rotation is the number of offered providers without objects and holds that one round reads; the rounds read all such
+	// providers in rotation.
 	rotation = 20
 	// listedEvery is the number of rounds between two listings of Temporal's index, which adds names.
 	listedEvery = 5
@@ -28,9 +30,9 @@ const (
 type booked struct {
 	groups    []fleet.Snapshot
 	providers []fleet.ProviderSnapshot
-	// unread has the entities that did not answer, by groupID or providerID, and absent those that do not run.
+	// unread has the entities that did not answer, by groupID or providerID, and absent the entities that do not run.
 	unread, absent map[string]bool
-	term           int64 // the highest one that an entity has published
+	term           int64 // the highest term that an entity has published
 }
 
 func groupID(name string) string    { return "group/" + name }
@@ -70,7 +72,7 @@ func (o *Observer) read(ctx context.Context, s *state, offers []fleet.Offer) boo
 	return b
 }
 
-// addListed adds the names that Temporal's index has.
+// addListed adds the names in Temporal's index.
 func (o *Observer) addListed(ctx context.Context, s *state) {
 	ctx, cancel := context.WithTimeout(ctx, readBound)
 	defer cancel()
@@ -82,7 +84,7 @@ func (o *Observer) addListed(ctx context.Context, s *state) {
 	s.Groups, s.Providers = merged(s.Groups, groups), merged(s.Providers, providers)
 }
 
-// rotated returns the offered providers that are next in turn.
+// rotated returns the next offered providers of the rotation.
 func (s *state) rotated(offers []fleet.Offer) (next []string) {
 	var all []string
 	for _, o := range offers {

@@ -16,15 +16,15 @@ import (
 // forgottenAfter is how long a group may be absent before its record is removed.
 const forgottenAfter = 30 * 24 * time.Hour
 
-// record is what a round saves of a group.
+// record is the saved data of a group.
 type record struct {
 	fleet.GroupRecord
 	At time.Time `json:"at"` // of the last round that read the group, by that worker's clock
 }
 
-// books updates the records by what a round has read. A position only rises, so that a group whose history was reverted
-// is noticed, also when all processes were restarted. The pause of a group that recovers is not known yet: the record
-// keeps the value that the recovery will take over.
+// books updates the records with the groups and providers that a round has read. A position only rises, so that a
+// reverted history of a group is noticed, even after a restart of all processes. The pause of a recovering group is not
+// known yet: the record keeps the value that the recovery will restore.
 func (s *state) books(b booked, now time.Time) {
 	if s.Records == nil {
 		s.Records = map[string]record{}
@@ -50,14 +50,15 @@ func (s *state) books(b booked, now time.Time) {
 	s.Cordoned = merged(cordoned, nil)
 }
 
-// recordsFor is how long Records serves what it has read. It is shorter than Temporal takes to start, because Join
-// compares a group's history with the records before it makes anything, also just after a backup was restored.
+// recordsFor is the time for which Records serves the data of one read. It is shorter than the start of Temporal,
+// because Join compares a group's history with the records before it creates objects, even right after a backup was
+// restored.
 const recordsFor = time.Second
 
-// recordsWithin bounds one read: many scale-outs wait for it.
+// recordsWithin limits the time of one read, because many scale-outs wait for it.
 const recordsWithin = 2 * time.Second
 
-// Records reads what the rounds have saved, in any worker. It implements activities.Records.
+// Records reads the saved data of the rounds, in any worker. It implements activities.Records.
 type Records struct {
 	Memory Memory
 	// Costs is the Memory with the groups' bills.
@@ -77,8 +78,8 @@ func (r *Records) Group(ctx context.Context, name string) (saved fleet.GroupReco
 	return one.GroupRecord, known, err
 }
 
-// Bill returns the bill of a group that a round saved last; known is false when no round has saved one. The bill of
-// a group that has ended says so. It reads the document.
+// Bill returns the last saved bill of a group; known is false when no round has saved one. In the bill of an ended
+// group Ended is true. Bill reads the document.
 func (r *Records) Bill(ctx context.Context, group string) (bill money.Bill, known bool, err error) {
 	if r.Costs == nil {
 		return bill, false, nil

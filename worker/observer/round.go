@@ -107,7 +107,7 @@ func (s *state) numbered(b booked) error {
 	return nil
 }
 
-// remember stores the names that the next round reads: those of existing objects, of bookings, and of entities that
+// remember stores the names that the next round reads: the names of existing objects, of bookings, and of entities that
 // this round could not read.
 func (s *state) remember(b booked, w world) {
 	groups, providers := []string{}, []string{}
@@ -151,14 +151,14 @@ func idle(p fleet.ProviderSnapshot) bool {
 
 // ensure starts the missing provider entities of our peerings and slices. An entity that was terminated, or that
 // Temporal has lost, would otherwise never remove its peering. An entity that cannot be started does not delay the
-// others.
+// start of any other one.
 func (o *Observer) ensure(ctx context.Context, b booked, w world) {
 	var missing []string
 	for _, p := range w.peers {
 		missing = append(missing, p.ID)
 	}
 	for _, f := range w.found {
-		missing = append(missing, f.Attempt.Provider.ID) // "" of objects that do not say it
+		missing = append(missing, f.Attempt.Provider.ID) // "" for objects without a provider
 	}
 	known := func(id string) bool { return b.sawProvider(id) || b.unreadProvider(id) }
 	missing = slices.DeleteFunc(merged(missing, nil), known)

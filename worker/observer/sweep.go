@@ -18,9 +18,9 @@ import (
 const sweepAtOnce = 20
 
 // sweep lists, when a sweep is due, the objects on providers that are owned by us and have no counterpart here. It
-// removes those that comparison.Sweep allows: slices directly, and the rest of a peering through the provider's entity,
-// which alone removes peerings. A provider whose entity could not be read is not queried. The first round does not
-// sweep, so that existing objects are adopted before.
+// removes the objects that comparison.Sweep allows: slices directly, and the rest of a peering through the provider's
+// entity, which alone removes peerings. A provider whose entity could not be read is not queried. The first round does
+// not sweep, so that existing objects are adopted before.
 func (o *Observer) sweep(ctx context.Context, last comparison.Sweep, now time.Time, b *booked, w world,
 	offers []fleet.Offer) comparison.Sweep {
 	sweeper, ok := o.Backend.(backend.Leftovers)
@@ -39,7 +39,7 @@ func (o *Observer) sweep(ctx context.Context, last comparison.Sweep, now time.Ti
 	return swept
 }
 
-// readAsked reads the entities of the providers that are asked and that the round has not read.
+// readAsked reads the entities of the queried providers that the round has not read.
 func (o *Observer) readAsked(ctx context.Context, b *booked, asked []fleet.Provider) {
 	var names []string
 	for _, p := range asked {
@@ -50,7 +50,7 @@ func (o *Observer) readAsked(ctx context.Context, b *booked, asked []fleet.Provi
 	b.providers = append(b.providers, readEach(ctx, b, names, providerID, o.Entities.Status)...)
 }
 
-// leftovers asks the providers concurrently. It returns no leftovers of a provider that does not answer.
+// leftovers queries the providers concurrently. It returns no leftovers of a provider that does not answer.
 func (o *Observer) leftovers(ctx context.Context, sweeper backend.Leftovers, asked []fleet.Provider,
 	offers []fleet.Offer) []fleet.Orphan {
 	bounded, cancel := context.WithTimeout(ctx, lookBound)
@@ -83,7 +83,7 @@ func (o *Observer) remove(ctx context.Context, sweeper backend.Leftovers, offers
 		defer mu.Unlock()
 		o.removed(now, left, err)
 	}
-	before := comparison.Sweep{Orphans: slices.Clone(now.Orphans)} // what is removed is taken out of now meanwhile
+	before := comparison.Sweep{Orphans: slices.Clone(now.Orphans)} // removed orphans are deleted from now concurrently
 	wait.ForAll(asked, sweepAtOnce, func(_ int, p fleet.Provider) {
 		slicesLeft, peering := before.Removable(p.ID)
 		for _, left := range slicesLeft {
@@ -110,7 +110,7 @@ func (o *Observer) removed(sweep *comparison.Sweep, left fleet.Orphan, err error
 		text := shorten.Words("provider "+provider+": "+left.Object+" had no counterpart here for ten minutes", maxMessage)
 		o.Events.Record(activities.Event{Reason: activities.ReasonLeftoverRemoved, Message: text})
 	}
-	if !left.OfPeering() { // a peering's entity may be busy: it is told again until nothing is left
+	if !left.OfPeering() { // a peering's entity may be busy: the next sweep notifies it again until nothing is left
 		sweep.Forget(left)
 	}
 }

@@ -14,7 +14,7 @@ import (
 // KeptNode is a Node that is kept for the volumes of its provider.
 type KeptNode struct {
 	Provider, Group, Node string
-	// Claims is the number of bound claims on the provider, and Claim the first of them, as namespace/name.
+	// Claims is the number of bound claims on the provider, and Claim the first of these, as namespace/name.
 	Claims int
 	Claim  string
 }
@@ -87,7 +87,7 @@ func (o *Observer) keep(ctx context.Context, keeper backend.Volumes, f fleet.Fou
 	}
 }
 
-// leaving returns the instances that are on their way out, or whose group deletes volumes.
+// leaving returns the instances that are being removed, or whose group deletes volumes.
 func leaving(groups []fleet.Snapshot) map[string]bool {
 	leaves := map[string]bool{}
 	for _, g := range groups {
@@ -98,8 +98,8 @@ func leaving(groups []fleet.Snapshot) map[string]bool {
 	return leaves
 }
 
-// keepers chooses one Node of each provider with claims: the Node that is kept already, by others or by us, or the
-// first by name. A Node whose instance leaves is not chosen.
+// keepers chooses one Node of each provider with claims: the Node that another actor or we keep already, or the first
+// by name. A Node whose instance leaves is not chosen.
 func keepers(found []fleet.Found, claims map[string][]string, leaves map[string]bool) map[string]bool {
 	chosen := map[string]fleet.Found{}
 	prefers := func(f fleet.Found) int {
@@ -129,7 +129,7 @@ func keepers(found []fleet.Found, claims map[string][]string, leaves map[string]
 	return keeps
 }
 
-// keepsOf returns the names of the group's instances that are kept, when they are not as the group has published.
+// keepsOf returns the names of the group's kept instances if they differ from the published ones, and nil otherwise.
 func keepsOf(g fleet.Snapshot, kept map[string]bool, known bool) *[]string {
 	if !known {
 		return nil

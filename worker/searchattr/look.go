@@ -16,17 +16,17 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows"
 )
 
-// Temporal is the part of the SDK's client that is used here.
+// Temporal is the part of the SDK's client that this package uses.
 type Temporal interface {
 	OperatorService() operatorservice.OperatorServiceClient
 	CountWorkflow(ctx context.Context,
 		request *workflowservice.CountWorkflowExecutionsRequest) (*workflowservice.CountWorkflowExecutionsResponse, error)
 }
 
-// lookTimeout bounds one look.
+// lookTimeout limits the time of one check.
 const lookTimeout = 5 * time.Second
 
-// finding is what the namespace lacks.
+// finding lists the attributes that the namespace lacks.
 type finding struct {
 	missing []string
 	wrong   []string // registered, but not as a Keyword
@@ -38,7 +38,8 @@ func (f finding) String() string {
 	return strings.Join(append(f.missing[:len(f.missing):len(f.missing)], f.wrong...), ", ")
 }
 
-// command registers what is missing. One of a wrong type may be somebody else's: that is for people to decide.
+// command returns the command that registers the missing attributes. An attribute of a wrong type may belong to another
+// application, so an operator has to decide about it.
 func (f finding) command(namespace string) string {
 	if len(f.missing) == 0 {
 		return "an attribute of another type is in the way: see temporal operator search-attribute list --namespace " +
@@ -48,8 +49,9 @@ func (f finding) command(namespace string) string {
 		" --type Keyword --name ") + " --type Keyword"
 }
 
-// look compares what the namespace has with what we set. Who may not list search attributes, as on some managed
-// services, finds out by counting workflows, which every worker may: a query of an unknown attribute is refused.
+// look compares the namespace's attributes with the attributes that we set. Some managed services do not allow an
+// account to list search attributes. Then look counts workflows, which every worker may do: a query with an unknown
+// attribute is refused.
 func look(ctx context.Context, t Temporal, namespace string) (finding, error) {
 	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
 	defer cancel()
@@ -74,7 +76,7 @@ func look(ctx context.Context, t Temporal, namespace string) (finding, error) {
 	return f, nil
 }
 
-// count cannot tell a Keyword from most other types.
+// count finds the missing attributes by queries. It cannot distinguish a Keyword from most other types.
 func count(ctx context.Context, t Temporal, namespace string) (finding, error) {
 	var f finding
 	for _, name := range workflows.SearchAttributes {
@@ -91,7 +93,7 @@ func count(ctx context.Context, t Temporal, namespace string) (finding, error) {
 	return f, nil
 }
 
-// noAnswer reports whether an error is one of a Temporal that is not there, or has not got the namespace yet.
+// noAnswer reports whether the error means that Temporal cannot be reached, or does not have the namespace yet.
 func noAnswer(err error) bool {
 	switch codeOf(err) {
 	case codes.Unavailable, codes.DeadlineExceeded, codes.Canceled, codes.ResourceExhausted, codes.NotFound:

@@ -12,21 +12,21 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/wait"
 )
 
-// How long a new namespace or attribute may take to be known everywhere in Temporal.
+// settleTimeout is the time in which a new namespace or attribute becomes known everywhere in Temporal.
 const (
 	settleTimeout = time.Minute
 	settleEvery   = 500 * time.Millisecond
 )
 
-// Register registers those of our attributes that the namespace lacks, and returns their names once Temporal lists
-// them. One that is registered with another type is ErrNotRegistered: it is somebody else's.
+// Register registers the attributes that the namespace lacks, and returns their names once Temporal lists them. An
+// attribute with another type belongs to another application and is ErrNotRegistered.
 func Register(ctx context.Context, t Temporal, namespace string) (made []string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, settleTimeout)
 	defer cancel()
 	for {
 		found, err := look(ctx, t, namespace)
 		switch {
-		case err != nil && codeOf(err) != codes.NotFound: // NotFound: a namespace that is new
+		case err != nil && codeOf(err) != codes.NotFound: // NotFound: a new namespace
 			return made, err
 		case err == nil && len(found.wrong) > 0:
 			return made, fmt.Errorf("%w: %s; %s", ErrNotRegistered, found, finding{wrong: found.wrong}.command(namespace))
@@ -46,7 +46,7 @@ func Register(ctx context.Context, t Temporal, namespace string) (made []string,
 	}
 }
 
-// add returns the names that it registered; none means that it is to be tried again.
+// add returns the names that it registered; nil means that the caller should try again.
 func add(ctx context.Context, t Temporal, namespace string, missing []string) ([]string, error) {
 	request := &operatorservice.AddSearchAttributesRequest{Namespace: namespace,
 		SearchAttributes: map[string]enums.IndexedValueType{}}
@@ -57,7 +57,7 @@ func add(ctx context.Context, t Temporal, namespace string, missing []string) ([
 	switch codeOf(err) {
 	case codes.OK:
 		return missing, nil
-	case codes.AlreadyExists, codes.NotFound, codes.Unavailable: // somebody else did; the namespace is new
+	case codes.AlreadyExists, codes.NotFound, codes.Unavailable: // another process did; the namespace is new
 		return nil, nil
 	case codes.PermissionDenied, codes.Unimplemented:
 		f := finding{missing: missing}

@@ -1,7 +1,7 @@
 // Package searchattr checks and registers the search attributes that our workflows set.
 //
-// Temporal refuses to start a workflow with an attribute that is not registered. So a worker that sets them first waits
-// until the namespace has all of them.
+// Temporal refuses to start a workflow with an attribute that is not registered. So a worker that sets attributes first
+// waits until the namespace has all attributes.
 package searchattr
 
 import (
@@ -16,13 +16,13 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/wait"
 )
 
-// ErrNotRegistered means that the namespace lacks attributes; the text says which, and how to register them.
+// ErrNotRegistered means that the namespace lacks attributes; the text names them, and how to register them.
 var ErrNotRegistered = errors.New("search attributes are not registered")
 
-// Options are what Await needs.
+// Options holds the settings of Await.
 type Options struct {
 	Temporal  Temporal
-	Namespace string // that of Temporal's client; "" means "default"
+	Namespace string // the namespace of Temporal's client; "" means "default"
 	Logger    *slog.Logger
 	// Waiting, if any, is called with the reason of each wait. It must not block.
 	Waiting func(why error)

@@ -1,4 +1,4 @@
-// Package workertest is what is left of the helpers that internal/testkit has replaced, for this folder's own tests.
+// Package workertest holds the last helpers for this folder's own tests that internal/testkit has not replaced.
 package workertest
 
 import (

@@ -132,7 +132,7 @@ func (n *network) configured(ctx context.Context) (bool, string, error) {
 	return ready && alsoReady, cmp.Or(message, also), err
 }
 
-// namespaces makes the tenant namespaces. message is the reason to wait for one of them.
+// namespaces makes the tenant namespaces. message is the reason to wait, if one is not ready.
 func (n *network) namespaces(ctx context.Context) (message string, err error) {
 	if message, err := n.ensureOwnNamespace(ctx); err != nil || message != "" {
 		return message, err

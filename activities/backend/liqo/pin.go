@@ -64,7 +64,7 @@ func authoritiesOfClient(cluster client.Client) string {
 	return ""
 }
 
-// pin returns the pin on our Identity; "" when there is no Identity of ours.
+// pin returns the pin on our Identity; "" without an Identity of ours.
 func (p *peering) pin(ctx context.Context) (string, error) {
 	identity, err := p.controlPlaneIdentity(ctx)
 	if err != nil {

@@ -104,7 +104,7 @@ func (b *Backend) unmark(ctx context.Context, record *corev1.ConfigMap) error {
 	return client.IgnoreNotFound(err)
 }
 
-// node reads the attempt's Node. It returns nil when there is no such Node, or the Node belongs to another attempt.
+// node reads the attempt's Node. It returns nil when the Node does not exist, or belongs to another attempt.
 func (b *Backend) node(ctx context.Context, a fleet.Attempt) (*corev1.Node, error) {
 	var found corev1.Node
 	err := b.local.Get(ctx, client.ObjectKey{Name: a.ObjectName()}, &found)
