@@ -38,7 +38,8 @@ func renderAgent(t *testing.T, set string) []object {
 	return decode(t, out)
 }
 
-// The agent reads the config that the chart writes, the binary takes the flags, and the files are where they say.
+// The agent reads the config that the chart writes, the binary accepts the flags, and the files have their configured
+// paths.
 func TestAgentChart(t *testing.T) {
 	for set, name := range agentSets {
 		t.Run(set, func(t *testing.T) {
@@ -91,14 +92,14 @@ var agentRights = map[string][]right{
 	},
 }
 
-// grantRights are those that it needs to answer slices, too.
+// grantRights are the additional rights for answering slices.
 var grantRights = on("cluster", "update", slice+"/status")
 
 // recordRights are those for the record of grants, in Liqo's namespace.
 var recordRights = and(on("record", "create", "/configmaps"), named("record", "get", "/configmaps", agent.RecordName),
 	named("record", "update", "/configmaps", agent.RecordName))
 
-// publishRights are those that it needs where there is no discovery server.
+// publishRights are the additional rights without a discovery server.
 var publishRights = and(named("cluster", "create", "/configmaps", discovery.PublishedName),
 	named("cluster", "patch", "/configmaps", discovery.PublishedName))
 
@@ -123,7 +124,7 @@ func TestAgentRights(t *testing.T) {
 	}
 }
 
-// The schema knows the keys of values.yaml and no others, and the offers' keys that the code knows.
+// The schema has exactly the keys of values.yaml, and the offers' keys that the code reads.
 func TestAgentSchema(t *testing.T) {
 	raw, err := os.ReadFile(filepath.Join(agentChart, "values.schema.json"))
 	require.NoError(t, err)

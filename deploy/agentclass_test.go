@@ -24,9 +24,9 @@ func incoming(consumer, name, class string) *unstructured.Unstructured {
 	return slice
 }
 
-// deniesDefaultClass: with denyDefaultClass the consumers of the agent's offers get no new slice of the class that
-// Liqo grants itself, and nothing changes for what it has granted, for others, and for what this cluster asks of them.
-// One of munich's has been there before, and rome has no offer.
+// deniesDefaultClass checks denyDefaultClass: the consumers of the agent's offers get no new slice of the class that
+// Liqo grants automatically. Nothing changes for granted slices, for other consumers, and for slices that this cluster
+// requests from them. One slice of munich exists before, and rome has no offer.
 func (c *cluster) deniesDefaultClass(t *testing.T, objects dynamic.Interface) {
 	slices := func(consumer string) dynamic.ResourceInterface {
 		return objects.Resource(liqoResource("resourceslices")).Namespace("liqo-tenant-" + consumer)

@@ -31,9 +31,9 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/testkit"
 )
 
-// The chart's agent, with the rights that the chart gives it and no others, measures a cluster of a real API server:
-// what others run there shrinks its offer, and it takes the offer back when it is stopped. Of slices that two
-// consumers ask of it at once it grants no more than there is room for, killed meanwhile or not.
+// The chart's agent, with exactly the rights that the chart grants, measures a cluster of a real API server: other
+// workloads shrink its offer, and it withdraws the offer when it stops. Of the slices that two consumers request
+// concurrently it grants no more than fit, whether it is killed in between or not.
 func TestAgentOnARealCluster(t *testing.T) {
 	testkit.Slow(t)
 	c := startCluster(t)
@@ -114,7 +114,7 @@ func (c *cluster) publishesToConsumers(t *testing.T, d *appsv1.Deployment) {
 	require.NoError(t, published("")())
 }
 
-// installAgent installs the chart, and what it finds in a cluster with Liqo.
+// installAgent installs the chart into a cluster, together with the objects that a cluster with Liqo has.
 func (c *cluster) installAgent(t *testing.T) *appsv1.Deployment {
 	t.Helper()
 	c.kubectl(t, nil, "create", "namespace", namespace)
@@ -158,8 +158,7 @@ func (c *cluster) addNode(t *testing.T, has corev1.ResourceList) {
 }
 
 // runAgent starts the Deployment's container as a process, with a token of its ServiceAccount. stop ends it as a
-// kubelet does, and returns what it has logged; kill and the end of the test do not ask it. Without keep it has no
-// discovery server.
+// kubelet does, and returns its log; kill and the end of the test kill it. Without keep it has no discovery server.
 func (c *cluster) runAgent(t *testing.T, d *appsv1.Deployment, keep store.Store) (stop func() string, kill func()) {
 	t.Helper()
 	dir := t.TempDir()

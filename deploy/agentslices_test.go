@@ -28,8 +28,8 @@ func liqoObject(kind, namespace, name string, spec map[string]any) *unstructured
 	return o
 }
 
-// noRoomIsGrantedTwice: two consumers have 100 slices of one CPU asked at once, beside a third that nothing is offered
-// to, and there is room for 60. restart is called when some have an answer.
+// noRoomIsGrantedTwice requests 100 slices of one CPU concurrently for two consumers, and some for a third consumer
+// without an offer, while 60 fit. restart runs when some slices have an answer.
 func (c *cluster) noRoomIsGrantedTwice(t *testing.T, restart func()) {
 	objects, err := dynamic.NewForConfig(c.config)
 	require.NoError(t, err)
@@ -90,7 +90,7 @@ func answers(t *testing.T, objects dynamic.Interface) (count map[string]int, n i
 	return count, n, nil
 }
 
-// ask makes a slice as crd-replicator does, lets it in as Liqo does, and then goes on changing it.
+// ask creates a slice as crd-replicator does, accepts it as Liqo does, and then continues to change it.
 func (c *cluster) ask(t *testing.T, objects dynamic.Interface, consumer, name string) error {
 	slices := objects.Resource(liqoResource("resourceslices")).Namespace("liqo-tenant-" + consumer)
 	slice := liqoObject("ResourceSlice", "liqo-tenant-"+consumer, name, map[string]any{"class": agent.Class,

@@ -12,8 +12,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows"
 )
 
-// ofRelease replaces the selectors in the rules' file, as deploy/alerts does, by those of a release. The queue is a
-// regular expression within a string of PromQL.
+// ofRelease replaces the selectors in the rules' file by the selectors of a release, as deploy/alerts does. The queue
+// is a regular expression within a string of PromQL.
 func ofRelease(release, queue, rules string) string {
 	var lanes []string
 	for _, lane := range workflows.Lanes {

@@ -125,7 +125,7 @@ func (c *cluster) run(t *testing.T, path string, input []byte, args ...string) (
 	return string(out), err
 }
 
-// crdsServed waits until every CRD is served. kubectl fails at once on one that has no conditions yet.
+// crdsServed waits until every CRD is served. kubectl fails immediately on a CRD without conditions.
 func (c *cluster) crdsServed(t *testing.T) {
 	t.Helper()
 	require.Eventually(t, func() bool {

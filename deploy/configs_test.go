@@ -99,7 +99,7 @@ func TestAllowedNames(t *testing.T) {
 	}
 }
 
-// Certificates are made where they are mounted, for what they are used for, by an authority that signs no other client.
+// Certificates are issued into the mounted Secrets, with the right usages, by an authority that signs no other client.
 func TestCertificates(t *testing.T) {
 	objects := render(t, "certmanager")
 	secrets := map[string]string{} // by usage
@@ -180,7 +180,7 @@ func TestValuesForCA(t *testing.T) {
 	}
 }
 
-// `liqo-autoscaler config cloud-config` prints what the chart makes, and what deploy/ca/values.yaml says.
+// `liqo-autoscaler config cloud-config` prints the same file as the chart, with the values of deploy/ca/values.yaml.
 func TestCloudConfigCommand(t *testing.T) {
 	binary := tool(t, "LIQO_AUTOSCALER")
 	read := func(into any, args ...string) {

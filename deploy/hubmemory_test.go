@@ -17,8 +17,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/worker/observer"
 )
 
-// leadsHub: with the worker's rights a real API server grants the hub's Lease, keeps what the observer knows, and tells
-// how old that is. With the server's it says who the cluster is.
+// leadsHub checks that a real API server, with the worker's rights, grants the hub's Lease, stores the observer's
+// memory, and shows the memory's age. With the server's rights it identifies the cluster.
 func leadsHub(t *testing.T, c *cluster, account, server, hub string) {
 	as := func(account string) kubernetes.Interface {
 		config := rest.CopyConfig(c.config)

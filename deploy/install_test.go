@@ -23,8 +23,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// A real API server takes the chart and the provider's manifest, admits the pods under Pod Security's strictest level,
-// and grants what the worker needs and nothing of what it must not have.
+// A real API server accepts the chart and the provider's manifest, admits the pods under Pod Security's strictest
+// level, and grants exactly the rights that the worker needs.
 func TestInstall(t *testing.T) {
 	c := startCluster(t)
 	for _, name := range []string{namespace, "liqo", "liqo-system", "providers", "partners"} {
@@ -59,7 +59,7 @@ func installs(t *testing.T, c *cluster, set string) {
 	objects := decode(t, manifest)
 	checkNotes(t, set, notes)
 	account := nameOf(set) + "-worker"
-	if set == "existing" { // the one that is not ours to make
+	if set == "existing" { // this account is not created by the chart
 		c.kubectl(t, nil, "create", "serviceaccount", account, "-n", namespace)
 	}
 	for _, deployment := range all[appsv1.Deployment](objects) {
@@ -140,7 +140,7 @@ func ownsVirtualNode(t *testing.T, c *cluster, account string) {
 		metav1.ListOptions{})))
 }
 
-// checkNotes: the values for CA's chart in NOTES.txt are YAML, and say what deploy/ca/values.yaml says.
+// checkNotes checks that the values for CA's chart in NOTES.txt are YAML, and agree with deploy/ca/values.yaml.
 func checkNotes(t *testing.T, set, notes string) {
 	_, block, found := strings.Cut(notes, "these are the values:\n\n")
 	require.True(t, found, "%s", notes)
@@ -206,7 +206,8 @@ func may(t *testing.T, c *cluster, account, in, verb, resource, name string) boo
 	return review.Status.Allowed
 }
 
-// providerGrants: the provider's account gets what the table says, ends in its own namespace, and its kubeconfig works.
+// providerGrants checks that the provider's account gets the rights in the table, within its own namespace, and that
+// its kubeconfig works.
 func providerGrants(t *testing.T, c *cluster) {
 	binary := tool(t, "LIQO_AUTOSCALER")
 	raw, err := exec.CommandContext(t.Context(), binary, "provider-access", "--consumer-id", "rome").Output()
@@ -251,7 +252,7 @@ func providerGrants(t *testing.T, c *cluster) {
 	t.Run("revoke", func(t *testing.T) { revokes(t, c, file) })
 }
 
-// operatorCRDs let the API server store what we make of operators' kinds; their types are in operators_test.go.
+// operatorCRDs lets the API server store our objects of operators' kinds; their types are in operators_test.go.
 func operatorCRDs() []byte {
 	var all bytes.Buffer
 	for _, crd := range [][3]string{{"cert-manager.io", "Certificate", "certificates"}, {"cert-manager.io", "Issuer",

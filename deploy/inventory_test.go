@@ -17,7 +17,7 @@ import (
 // reads are the verbs that change nothing.
 var reads = []string{"get", "list", "watch"}
 
-// written returns what the Roles of an account let it write: the verbs, sorted, by resource.
+// written returns the write permissions of an account's Roles: the sorted verbs by resource.
 func written(t *testing.T, objects []object) map[string]string {
 	t.Helper()
 	var rights []right

@@ -20,8 +20,8 @@ func replica(name string, mapping map[string]any) *unstructured.Unstructured {
 	return u
 }
 
-// consumerNamespaces checks that a consumer's NamespaceMap has the consumer's origin, and names no namespace that others
-// have or will have.
+// consumerNamespaces checks that a consumer's NamespaceMap has the consumer's origin, and names no namespace that
+// another consumer has or will have.
 func consumerNamespaces(t *testing.T, c *cluster, account holder) {
 	outgoing := replica("outgoing", nil)
 	outgoing.SetLabels(map[string]string{"liqo.io/replication": "true", "liqo.io/remoteID": "rome", remoteID: "rome"})

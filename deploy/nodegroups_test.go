@@ -11,7 +11,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/grpcserver/config"
 )
 
-// What the chart checks it must not change: a group's own selector replaces the defaults', and its own min of 0 counts.
+// The chart checks the groups without changing them: a group's own selector replaces the defaults' selector, and its
+// own min of 0 counts.
 func TestCheckLeavesNodeGroupsAlone(t *testing.T) {
 	values := filepath.Join(t.TempDir(), "values.yaml")
 	require.NoError(t, os.WriteFile(values, []byte(`

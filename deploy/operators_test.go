@@ -2,8 +2,8 @@ package deploy_test
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-// What we use of cert-manager's types (cert-manager.io/v1) and of the Prometheus operator's (monitoring.coreos.com/v1),
-// whose modules are not among ours.
+// The used parts of cert-manager's types (cert-manager.io/v1) and of the Prometheus operator's types
+// (monitoring.coreos.com/v1), whose modules are not among our dependencies.
 type certificate struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata"`

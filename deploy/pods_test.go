@@ -40,7 +40,7 @@ func TestFlags(t *testing.T) {
 		out, err := exec.CommandContext(t.Context(), binary, append(slices.Clone(c.Args), "--help")...).CombinedOutput()
 		require.NoError(t, err, "%s", out)
 		require.Contains(t, string(out), "liqo-autoscaler "+c.Name)
-		// What a command requires is there, too.
+		// Required flags are present.
 		for _, line := range strings.Split(string(out), "\n") {
 			if strings.Contains(line, "(required)") {
 				flag := strings.Fields(line)[0]
@@ -60,7 +60,7 @@ func flagValue(c corev1.Container, flag string) string {
 	return ""
 }
 
-// Each port is one that the container listens on; probes and Services lead there.
+// The container listens on each port; probes and Services use these ports.
 func TestPorts(t *testing.T) {
 	eachContainer(t, func(t *testing.T, objects []object, pod corev1.PodSpec, c corev1.Container) {
 		flags := map[string]string{"health": "--health-listen", "metrics": "--metrics-listen", "grpc": "--listen",
@@ -173,7 +173,8 @@ func TestPodsAreModest(t *testing.T) {
 	})
 }
 
-// A Deployment, its Service, its budget and its network policy select the pods of one component, and those of no other.
+// A Deployment, its Service, its disruption budget and its network policy select the pods of one component, and no pods
+// of another one.
 func TestSelectors(t *testing.T) {
 	for _, set := range valueSets {
 		objects := render(t, set)

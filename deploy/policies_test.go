@@ -12,7 +12,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/cmd/liqo-autoscaler/doctor"
 )
 
-// The policies name the worker's account, and are left out only where the values say so.
+// The policies name the worker's account, and are left out only when the values disable them.
 func TestWorkerPolicies(t *testing.T) {
 	for _, set := range valueSets {
 		o := render(t, set)

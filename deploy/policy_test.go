@@ -24,7 +24,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/testkit"
 )
 
-// holder is who holds an account's token. Everything is tried with dry run: admission judges that too.
+// holder is a client with an account's token. Every attempt is a dry run: admission judges dry runs too.
 type holder struct {
 	kube kubernetes.Interface
 	liqo dynamic.Interface
@@ -75,7 +75,7 @@ func liqoKind(group, name string) apischema.GroupVersionResource {
 	return apischema.GroupVersionResource{Group: group + ".liqo.io", Version: "v1beta1", Resource: name}
 }
 
-// createSecret creates a Secret. An existing one of that name is no error, because admission comes first.
+// createSecret creates a Secret. An existing Secret with this name is no error, because admission runs first.
 func (h holder) createSecret(ctx context.Context, namespace, name string, changes ...func(*corev1.Secret)) error {
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: name, Annotations: map[string]string{},
 		Labels: map[string]string{}}}
@@ -162,7 +162,7 @@ func (c *cluster) judge(t *testing.T, attempts []attempt) {
 	})
 	for _, a := range attempts {
 		t.Run(a.what, func(t *testing.T) {
-			testkit.Until(t, limit, "want "+a.denied, func() error { // each policy is in force by itself
+			testkit.Until(t, limit, "want "+a.denied, func() error { // each policy takes effect separately
 				err := a.try(t.Context())
 				if !c.meets(a, err) {
 					return fmt.Errorf("the answer: %w", err)

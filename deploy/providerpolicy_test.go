@@ -24,7 +24,7 @@ const consumerNamespace = "liqo-tenant-rome" // of the consumer rome
 
 var tenants = liqoKind("authentication", "tenants")
 
-// providerDenies checks that no identity of the consumer gains the permissions of others, or lifts the provider's
+// providerDenies checks that no identity of the consumer gains permissions of another account, or lifts the provider's
 // refusal.
 func providerDenies(t *testing.T, c *cluster, h holder) {
 	c.applyCRDs(t, "authentication.liqo.io_tenants", "authentication.liqo.io_resourceslices",

@@ -32,7 +32,7 @@ var (
 // oneOrganization is in the messages about certificate requests.
 const oneOrganization = "one organization"
 
-// consumerKey is the key by which a consumer proves who it is.
+// consumerKey is the key that proves a consumer's identity.
 type consumerKey struct{ crypto.Signer }
 
 func newKey(t *testing.T) consumerKey {
@@ -76,8 +76,8 @@ func replicated(u *unstructured.Unstructured) *unstructured.Unstructured {
 	return u
 }
 
-// consumerSlices checks that a consumer's Liqo requests slices and certificates for the consumer alone, and answers
-// none of them itself.
+// consumerSlices checks that a consumer's Liqo requests slices and certificates for the consumer only, and cannot
+// answer its own requests.
 func consumerSlices(t *testing.T, c *cluster) {
 	rsaKey, err := rsa.GenerateKey(rand.Reader, 2048)
 	require.NoError(t, err)

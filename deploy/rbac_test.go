@@ -91,7 +91,7 @@ func sorted(set map[right]bool) []right {
 	})
 }
 
-// The worker may do exactly what it does: no rule is missing, none is idle.
+// The worker has exactly the rights that it uses: no rule is missing, and none is unused.
 func TestWorkerRights(t *testing.T) {
 	o := render(t, "existing")
 	require.Equal(t, needed("cluster"), granted(t, "cluster", one[rbacv1.ClusterRole](t, o, "", "lender-worker").Rules))
@@ -157,8 +157,8 @@ func TestMarketRights(t *testing.T) {
 	}
 }
 
-// The hub's Lease and ConfigMap are the worker's, in kube-system, with or without a market. The worker and the server may
-// read who this cluster is.
+// The hub's Lease and ConfigMap in kube-system belong to the worker, with or without a market. The worker and the
+// server may read the cluster's identity.
 func TestHubRights(t *testing.T) {
 	for _, set := range []string{"market.enabled=true", "market.enabled=false"} {
 		o := render(t, "plaintext", "--set", set)
@@ -209,7 +209,7 @@ func TestBindings(t *testing.T) {
 	}
 }
 
-// What a provider grants is what the consumer uses there, in the consumer's own namespace.
+// The rights that a provider grants are the consumer's uses there, in the consumer's own namespace.
 func TestProviderRights(t *testing.T) {
 	o := decode(t, []byte(provider.Manifest("munich", "liqo", provider.PodPolicies)))
 	name := "liqo-autoscaler-consumer-munich"
@@ -219,7 +219,7 @@ func TestProviderRights(t *testing.T) {
 	require.Equal(t, needed("provider liqo"), granted(t, "provider liqo", one[rbacv1.Role](t, o, "liqo", name).Rules))
 }
 
-// Whoever reads the files, and not the command's output, reads the same; and any id and namespace make valid YAML.
+// The files and the command's output have the same contents, and any id and namespace make valid YAML.
 func TestProviderManifest(t *testing.T) {
 	for _, id := range []string{"rome", "123", "1e3", "true", "liqo", "munich-2"} {
 		o := decode(t, []byte(provider.Manifest(id, "liqo-of-munich", provider.PodPolicies)))

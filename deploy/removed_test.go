@@ -20,7 +20,7 @@ type validation struct{ expression, message string }
 
 func ruleOf(v admissionv1.Validation) validation { return validation{v.Expression, v.Message} }
 
-// denial is what an API server answers when a policy refuses a request (Kubernetes
+// denial matches an API server's answer when a policy refuses a request (Kubernetes
 // pkg/admission/plugin/policy/validating/dispatcher.go).
 var denial = regexp.MustCompile(`ValidatingAdmissionPolicy '([^']+)' with binding '[^']+' denied request: (.*)`)
 

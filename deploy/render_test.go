@@ -1,7 +1,7 @@
-// Package deploy_test holds what is in this folder against the code that it deploys: every rendered object against the
-// types of Kubernetes, every flag against the binary, every right against the uses of a client.
+// Package deploy_test compares the files of this folder with the code that they deploy: every rendered object with the
+// types of Kubernetes, every flag with the binary, every right with the uses of a client.
 //
-// Tests that need a tool are skipped without it; `make deploy-check` brings them all, and then nothing is skipped.
+// Tests that need a tool are skipped without it; `make deploy-check` installs every tool, and then no test is skipped.
 package deploy_test
 
 import (
@@ -86,7 +86,7 @@ type object struct {
 	typed metav1.Object
 }
 
-// kinds are the types of what we deploy; those of operators are in operators_test.go.
+// kinds returns the types of the deployed objects; the types of operators are in operators_test.go.
 func kinds() map[string]metav1.Object {
 	return map[string]metav1.Object{
 		"v1/ConfigMap": &corev1.ConfigMap{}, "v1/Secret": &corev1.Secret{}, "v1/Service": &corev1.Service{},
@@ -156,7 +156,7 @@ func one[T any](t *testing.T, objects []object, namespace, name string) *T {
 	return nil
 }
 
-// helm's own linter has nothing to say.
+// helm's own linter reports no finding.
 func TestLint(t *testing.T) {
 	for _, set := range valueSets {
 		out, err := helm(t, "lint", chart, "--strict", "--quiet", "--kube-version", kube, "--values", valuesFile(set))

@@ -25,7 +25,7 @@ func revokes(t *testing.T, c *cluster, file string) {
 	c.kubectl(t, nil, "create", "namespace", "liqo-tenant-turin")
 	_, err = admin.Resource(tenants).Namespace("liqo-tenant-turin").Create(t.Context(), stranger, metav1.CreateOptions{})
 	require.NoError(t, err)
-	// There is no Tenant of rome now, which the policy of its certificates looks for.
+	// rome has no Tenant now, which the policy of its certificates requires.
 	held := liqoObject("ResourceSlice", consumerNamespace, "held", map[string]any{"consumerClusterID": "rome"})
 	made, err := admin.Resource(sliceKind).Namespace(consumerNamespace).Create(t.Context(), held, metav1.CreateOptions{})
 	require.NoError(t, err)

@@ -118,16 +118,16 @@ var needsOfRenewal = map[string][]right{"renewal": {
 
 const marketName = "liqo-autoscaler-market-default"
 
-// needs is what each use of a client in activities/backend/liqo takes. nil: a wrapper's own line, whose callers are
-// here too, or a use that provider/rbac.yaml makes needless, as said.
+// needs holds the rights for each use of a client in activities/backend/liqo. nil marks a wrapper's own line, whose
+// callers are also listed, or a use that provider/rbac.yaml makes unnecessary, with a comment.
 var needs = map[string][]right{
-	// Passes on what its callers, who are here too, ask a provider.
+	// A wrapper: its callers are listed here, too.
 	"answers.go discerning c.Create": nil,
 	"answers.go discerning c.Delete": nil,
 	"answers.go discerning c.Get":    nil,
 	"answers.go discerning c.List":   nil,
 	"answers.go discerning c.Patch":  nil,
-	// To hear who answers; a refusal tells as well.
+	// This only finds out whether the API server answers; a refusal is sufficient.
 	"answers.go answered cluster.Get": nil,
 
 	"attempt.go node a.local.Get":         on("cluster", "get", "/nodes"),
@@ -224,7 +224,7 @@ var needs = map[string][]right{
 	"refusal.go keep MergePatch": and(on("tenant", "patch", tenant),
 		[]right{{where: "tenant", verb: "patch", resource: "/secrets", name: "liqo-nonce"}}),
 
-	// Takes crd-replicator's finalizers off whatever it holds.
+	// Removes crd-replicator's finalizers from every kind that has them.
 	"release.go release MergePatch": and(on("cluster", "patch", slice, nsMap, renew), on("here", "patch", "/secrets")),
 
 	// The rights "here".

@@ -40,8 +40,7 @@ func readSchema(t *testing.T) *schema {
 	return &s
 }
 
-// Every object with known keys refuses others, and every key of values.yaml has its place in the schema, and vice
-// versa.
+// Every object with known keys refuses other keys, and the keys of values.yaml and of the schema are the same.
 func TestSchemaIsClosed(t *testing.T) {
 	root := readSchema(t)
 	var walk func(path string, s *schema)
@@ -119,7 +118,7 @@ func keysOf(of reflect.Type) (keys []string) {
 	return keys
 }
 
-// What must not install does not, and says why.
+// Values that must not install are refused with a reason.
 func TestRefused(t *testing.T) {
 	for _, test := range []struct{ set, change, says string }{
 		{"plaintext", "worker.replicas=3", "Additional property replicas is not allowed"},

@@ -39,8 +39,8 @@ func privilegedPod(t *testing.T) *unstructured.Unstructured {
 	return shadowPod(t, "before", "", `{"securityContext": {"privileged": true}}`)
 }
 
-// consumerPods checks that the pods of a consumer keep to the Pod Security Standard "baseline", whichever identity
-// makes them, and that a pod that was there before may be updated.
+// consumerPods checks that the pods of a consumer comply with the Pod Security Standard "baseline", regardless of the
+// identity that creates them, and that an existing pod may be updated.
 func consumerPods(t *testing.T, c *cluster) {
 	kubelet := c.identity(t, "group-00000-1a2b3c4d5e6f", "rome")
 	if c.removed != nil { // in a lab it is made before the policies are
@@ -112,7 +112,7 @@ func consumerPods(t *testing.T, c *cluster) {
 	c.judge(t, attempts)
 }
 
-// consumerServices checks that a consumer's Service takes no traffic of others.
+// consumerServices checks that a consumer's Service takes no traffic of other workloads.
 func consumerServices(t *testing.T, c *cluster) {
 	h := c.identity(t, "group-00000-1a2b3c4d5e6f", "rome")
 	create := func(ips ...string) func(context.Context) error {

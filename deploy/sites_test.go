@@ -13,8 +13,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// verbs are the methods of Kubernetes clients that take a right; wrappers are our functions, and those of Liqo, that
-// are handed a client and use it.
+// verbs are the methods of Kubernetes clients that need a right; wrappers are our and Liqo's functions that get a
+// client and use it.
 var (
 	verbs    = []string{"Get", "List", "Watch", "Create", "Update", "Patch", "Delete", "DeleteAllOf"}
 	wrappers = []string{"DeleteThis", "deleteAsRead", "MergePatch", "patchIfChanged", "GetClusterKeys",

@@ -17,7 +17,7 @@ var secured = []string{"--set", "temporal.namespace=edge,temporal.tls.ca.secretN
 	"temporal.tls.clientCertificate.secretName=client,temporal.apiKey.secretName=cloud,temporal.codec.secretName=codec," +
 	"temporal.setup.enabled=true"}
 
-// Whoever speaks to Temporal gets the same settings, and of each Secret the files that its flags name and no others.
+// All components that use Temporal get the same settings, and of each Secret only the files that their flags name.
 func TestTemporalSecrets(t *testing.T) {
 	objects := render(t, "plaintext", secured...)
 	job := one[batchv1.Job](t, objects, namespace, release+"-temporal-setup")
@@ -47,7 +47,7 @@ func TestTemporalSecrets(t *testing.T) {
 	}
 }
 
-// The Job runs before anything of the release is there, so it needs nothing of it; the binary takes its arguments.
+// The Job runs before all other objects of the release, so it needs none of these; the binary accepts its arguments.
 func TestTemporalSetupJob(t *testing.T) {
 	require.Empty(t, all[batchv1.Job](render(t, "plaintext")))
 	job := one[batchv1.Job](t, render(t, "plaintext", secured...), namespace, release+"-temporal-setup")

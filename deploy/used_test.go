@@ -16,8 +16,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/deploy/provider"
 )
 
-// rightsUsed is the record that `make e2e SUITE=rights` makes: by which rights of our accounts the lab's API servers
-// have let requests in. The suite has this test read what it has just recorded instead, by the variable.
+// rightsUsed is the record that `make e2e SUITE=rights` writes: the rights of our accounts by which the lab's API
+// servers admitted requests. The suite lets this test read its new record instead, through the variable.
 const (
 	rightsUsed    = "testdata/rights-used.txt"
 	envRightsUsed = "RIGHTS_USED"
@@ -45,7 +45,8 @@ var unseen = map[string]string{
 		"measured: TestPublished in activities/backend/liqo",
 }
 
-// usedAtTimes are the rights that a record has or has not, as fast as Liqo was meanwhile, each with the reason.
+// usedAtTimes are the rights that a record may or may not have, depending on Liqo's speed during the run, each with the
+// reason.
 var usedAtTimes = map[string]string{
 	"ClusterRole liqo-autoscaler-worker patch authentication.liqo.io/resourceslices": "crd-replicator is reminded of a " +
 		"slice, or its finalizer removed, only when it has failed: TestJoinUnanswered and TestLeaveRevoked in " +

@@ -55,7 +55,7 @@ func optionsNamed(namespace, name string) map[string]any {
 	return map[string]any{"namespace": namespace, "name": name}
 }
 
-// virtualNodeChanges are changes after which the virtual kubelet is not what Liqo's webhook makes.
+// virtualNodeChanges are changes after which the virtual kubelet differs from the one that Liqo's webhook makes.
 var virtualNodeChanges = []struct {
 	what, denied string
 	change       func(v virtualNode)
@@ -118,8 +118,8 @@ var virtualNodeChanges = []struct {
 	}},
 }
 
-// virtualNodesDeny checks that the worker's VirtualNodes, new and changed, run Liqo's virtual kubelet alone, and that
-// the worker may change the rest of a VirtualNode whose template others have written.
+// virtualNodesDeny checks that the worker's VirtualNodes, new and changed, run only Liqo's virtual kubelet, and that
+// the worker may change the rest of a VirtualNode whose template another client has written.
 func virtualNodesDeny(t *testing.T, c *cluster, e escalation) {
 	const tenancy = "liqo-tenant-x"
 	later := completed("later", "virtual-kubelet:0") // of another version of Liqo's

@@ -13,10 +13,10 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// escalation is what somebody with the worker's token could become an administrator by.
+// escalation is the data with which the holder of the worker's token could try to become an administrator.
 type escalation struct {
 	holder
-	account, role string // the worker's, and what it binds itself to in tenant namespaces
+	account, role string // the worker's, and the role for its tenant namespaces
 	liqo, hub     string // the namespace of Liqo, and the worker's hub
 }
 
@@ -35,7 +35,7 @@ func (c *cluster) admitted(t *testing.T, e escalation) {
 	}
 }
 
-// bind binds the worker, or another account, to a role, under the name that it gives back.
+// bind binds the worker, or another account, to a role, and returns the name of the binding.
 func (e escalation) bind(in, role string, o metav1.CreateOptions, to ...string) func(ctx context.Context) error {
 	account := append(to, e.account)[0]
 	return func(ctx context.Context) error {
@@ -48,7 +48,7 @@ func (e escalation) bind(in, role string, o metav1.CreateOptions, to ...string) 
 	}
 }
 
-// prepare makes, once, what workers are not to touch and what they are.
+// prepare creates, once, the objects that workers must not touch and the objects that they use.
 func (c *cluster) prepare(t *testing.T) {
 	t.Helper()
 	c.applyCRDs(t, "offloading.liqo.io_virtualnodes", "offloading.liqo.io_vkoptionstemplates",
@@ -120,7 +120,7 @@ spec: {containerImage: "virtual-kubelet:1", createNode: true, disableNetworkChec
 `), "apply", "-f", "-")
 }
 
-// workerDenies: with the worker's token one becomes nobody else, and the worker may do its work.
+// workerDenies checks that the worker's token gives no other identity, and that the worker may do its work.
 func workerDenies(t *testing.T, c *cluster, e escalation) {
 	const tenancy, signed, token = "liqo-tenant-x", "liqo-signed-nonce", `{"data": {"token": "eA=="}}`
 	secret := func(namespace, name string, changes ...func(*corev1.Secret)) func(context.Context) error {

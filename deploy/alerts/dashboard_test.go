@@ -8,8 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Each panel asks for metrics of one installation that are documented, in expressions that Prometheus can parse, and
-// panels do not overlap.
+// Each panel queries documented metrics of one installation, in expressions that Prometheus can parse, and panels do
+// not overlap.
 func TestDashboard(t *testing.T) {
 	var board struct {
 		Panels []struct {

@@ -32,7 +32,7 @@ func alertRules(t *testing.T) (all []rulefmt.Rule) {
 	return all
 }
 
-// fired is an alert that fires, and what it says.
+// fired is a firing alert with its summary.
 type fired struct{ name, summary string }
 
 // firing returns what of a file of rules fires so many minutes after processes have begun to serve those samples, one

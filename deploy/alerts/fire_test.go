@@ -18,7 +18,7 @@ const (
 	making  = `{namespace="la", task_queue="liqo-autoscaler-making", activity_type="Join", `
 )
 
-// healthy is what a working installation's processes serve, by metric: one sample a minute.
+// healthy are the metrics of a working installation's processes: one sample a minute.
 var healthy = map[string][]string{
 	"liqo_autoscaler_view_fresh":                    {`{namespace="la", pod="grpcserver-1"} 1x3000`},
 	"liqo_autoscaler_worker_polls":                  {`{namespace="la", pod="grpcserver-1"} 1x3000`},
@@ -57,8 +57,8 @@ var healthy = map[string][]string{
 		`{namespace="la", group="large", period="hour", level="soft"} 0x3000`},
 }
 
-// scenes are, for each alert, what is served instead when it is right to fire; after how many minutes it does, and what
-// it says. A metric without samples is served by nobody.
+// scenes holds, for each alert, the metrics with which it must fire, the minutes until it fires, and its summary. A
+// metric without samples is not served.
 var scenes = map[string]struct {
 	served  map[string][]string
 	minutes int
@@ -98,7 +98,7 @@ var scenes = map[string]struct {
 		"liqo_autoscaler_instances_stuck": {`{namespace="la", group="large"} 3x3000`}}, 30, "3 instances of node group large"},
 	"LiqoAutoscalerInstancesNotReady": {map[string][]string{
 		"liqo_autoscaler_instances_not_ready": {`{namespace="la", group="large"} 2x3000`}}, 15, "2 nodes of node group large"},
-	"LiqoAutoscalerObserverStopped": {map[string][]string{ // of two workers the one that led has stopped
+	"LiqoAutoscalerObserverStopped": {map[string][]string{ // the leading one of two workers has stopped
 		"liqo_autoscaler_observer_last_round_timestamp_seconds": {`{namespace="la", pod="worker-1"} 0x3000`,
 			`{namespace="la", pod="worker-2"} 0+60x5 300x3000`}}, 13, "no dead provider is noticed"},
 	"LiqoAutoscalerNodesDiffer": {map[string][]string{
@@ -155,7 +155,7 @@ func TestAlertsFire(t *testing.T) {
 				near.serves(healthy))
 			require.Empty(t, firing(t, ofTheChart, together(ours.serves(healthy), billing.serves(troubled),
 				west.serves(troubled), south.serves(troubled), near.serves(troubled)), s.minutes))
-			if alert == "LiqoAutoscalerServerMissing" { // that one of several is missing, the chart's rules alone can say
+			if alert == "LiqoAutoscalerServerMissing" { // only the chart's rules detect one of several missing
 				fires(t, ruleFile, billing.serves(healthy))
 				return
 			}

@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// What the chart replaces in the rules by the selectors of the release. TestRulesSelectOneRelease in deploy holds the
-// chart against the same texts.
+// The texts in the rules that the chart replaces by the selectors of the release. TestRulesSelectOneRelease in deploy
+// compares the chart with the same texts.
 const (
 	anyJob   = `job=~".*"`
 	anyQueue = `task_queue=~"liqo-autoscaler(-.+)?"`
@@ -49,7 +49,7 @@ func (a application) serves(samples map[string][]string) map[string][]string {
 	return served
 }
 
-// together returns what all of them serve.
+// together merges these metrics.
 func together(all ...map[string][]string) map[string][]string {
 	served := map[string][]string{}
 	for _, samples := range all {

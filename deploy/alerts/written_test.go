@@ -8,8 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// What a rule asks for is documented, so that a metric that is renamed is noticed; each alert says how bad it is and has
-// a section of the runbook.
+// Every metric in a rule is documented, so that a renamed metric is noticed; each alert has a severity and a section of
+// the runbook.
 func TestRulesAreDocumented(t *testing.T) {
 	metrics, runbook := read(t, "docs/metrics.md"), read(t, "docs/alerts.md")
 	for _, r := range alertRules(t) {
@@ -21,7 +21,7 @@ func TestRulesAreDocumented(t *testing.T) {
 }
 
 // Each rule selects the metrics of one installation: other applications of Temporal export the SDK's metrics too, and
-// another installation exports all of them.
+// another installation exports all metrics.
 func TestRulesSelectOneInstallation(t *testing.T) {
 	for _, r := range alertRules(t) {
 		for _, s := range selectors(t, r.Expr) {
@@ -33,7 +33,7 @@ func TestRulesSelectOneInstallation(t *testing.T) {
 	}
 }
 
-// hasQueue reports whether a metric has the label task_queue: those of the Temporal SDK about workers.
+// hasQueue reports whether a metric has the label task_queue; the Temporal SDK's worker metrics have it.
 func hasQueue(metric string) bool {
 	return strings.HasPrefix(metric, "temporal_") && !strings.HasPrefix(metric, "temporal_request") &&
 		!strings.HasPrefix(metric, "temporal_long_request")
@@ -47,7 +47,7 @@ func matchers(s *parser.VectorSelector) (written []string) {
 	return written
 }
 
-// selectors returns what an expression selects.
+// selectors returns the vector selectors of an expression.
 func selectors(t *testing.T, expr string) (all []*parser.VectorSelector) {
 	t.Helper()
 	parsed, err := promql.ParseExpr(expr)
@@ -70,7 +70,7 @@ func documented(t *testing.T, metrics, expr string) {
 	}
 }
 
-// base is a metric as it is documented: of a histogram, what its series share.
+// base returns the documented name of a metric: for a histogram, the common part of its series.
 func base(series string) string {
 	for _, suffix := range []string{"_bucket", "_count", "_sum"} {
 		series = strings.TrimSuffix(series, suffix)

@@ -30,7 +30,7 @@ const (
 
 var architectures = []string{"amd64", "arm64"}
 
-// pushBase pushes what stands in for distroless' static image: certificates on scratch, and root as its user.
+// pushBase pushes a substitute for distroless' static image: certificates on scratch, and root as its user.
 func pushBase(t *testing.T, host string) string {
 	t.Helper()
 	base := v1.ImageIndex(empty.Index)
@@ -129,7 +129,7 @@ func (r *release) sbom(t *testing.T, arch string, digest v1.Hash, program []byte
 	t.Logf("linux/%s: the SBOM names %d modules", arch, len(built.Deps))
 }
 
-// signed checks the signature of what a reference names.
+// signed checks the signature of the image or chart that ref names.
 func (r *release) signed(t *testing.T, ref string) {
 	t.Helper()
 	verify := func(public string) error {

@@ -24,7 +24,7 @@ const version = "0.1.0-check.1"
 
 var platforms = []string{"linux_amd64", "linux_arm64", "darwin_arm64"}
 
-// release is one that was made in a copy of the repository, into a registry and with a key of this process.
+// release is a release that was built in a copy of the repository, for a registry and with a key of this process.
 type release struct {
 	folder, dist, registry, key, public, otherPublic string
 	env                                              []string
@@ -68,8 +68,8 @@ func (r *release) makeKeys(t *testing.T) {
 	r.key, r.public, r.otherPublic = own+"/cosign.key", own+"/cosign.pub", other+"/cosign.pub"
 }
 
-// copyOf copies what git knows, and what it would know after an add, into a repository with one commit, which has the tag of
-// the release.
+// copyOf copies the files that git tracks, and the files that an add would track, into a repository with one commit,
+// which has the tag of the release.
 func (r *release) copyOf(t *testing.T) string {
 	t.Helper()
 	folder := t.TempDir()
@@ -162,14 +162,14 @@ func (r *release) run(t *testing.T, folder, name string, args ...string) string 
 	return out.String()
 }
 
-// try is run for what may fail.
+// try runs a command that may fail.
 func (r *release) try(folder, name string, args ...string) error {
 	cmd := exec.Command(name, args...)
 	cmd.Dir, cmd.Env = folder, append(os.Environ(), r.env...)
 	return cmd.Run()
 }
 
-// tool is the path of one that make has installed.
+// tool returns the path of a tool that make has installed.
 func tool(t *testing.T, name string) string {
 	t.Helper()
 	path, err := filepath.Abs("../../bin/" + name)
