@@ -9,7 +9,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/testkit/golden"
 )
 
-// CA's settings have one source: what people copy from the repository and what our chart prints are made from it.
+// CA's settings have one source: the file in the repository for copying and the output of our chart come from it.
 func TestSettingsOfCAAreMadeFromOneSource(t *testing.T) {
 	values, _, err := command(t.Context(), "config", "cloud-config", "-o", "helm-values")
 	require.NoError(t, err)

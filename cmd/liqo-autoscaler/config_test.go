@@ -84,7 +84,7 @@ func TestConfigSchema(t *testing.T) {
 	require.Equal(t, "https://json-schema.org/draft/2020-12/schema", schema["$schema"])
 }
 
-// caFile is what CA reads (CA cloudprovider/externalgrpc/externalgrpc_cloud_provider.go, cloudConfig).
+// caFile is the file that CA reads (CA cloudprovider/externalgrpc/externalgrpc_cloud_provider.go, cloudConfig).
 type caFile struct {
 	Address     string `json:"address"`
 	Key         string `json:"key"`

@@ -20,7 +20,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/testkit/collector"
 )
 
-// `make run` and `make demo` as a user has them, twice in one directory: the second start finds what the first one left.
+// `make run` and `make demo` run as a user runs them, twice in one directory: the second start finds the state of the
+// first.
 func TestDevAndDemo(t *testing.T) {
 	testkit.Slow(t)
 	if _, err := os.Stat("../../bin/temporal"); err != nil {
@@ -88,7 +89,7 @@ func TestDevAndDemo(t *testing.T) {
 	require.NotContains(t, string(log), "waits for the search attributes", "dev registers them")
 }
 
-// devRun is what a run of dev, and of demo against it, is given.
+// devRun holds the addresses and files of a run of dev, and of a demo against it.
 type devRun struct{ dir, temporal, listen, uiPort, metrics, health string }
 
 // dev runs dev until the context ends.
@@ -101,14 +102,14 @@ func (f devRun) dev(ctx context.Context, out io.Writer) error {
 	return root.ExecuteContext(ctx)
 }
 
-// demo runs the demo, and returns what it prints.
+// demo runs the demo, and returns its output.
 func (f devRun) demo(ctx context.Context, group string, more ...string) (string, error) {
 	out, _, err := command(ctx, append([]string{"demo", "--address", f.listen, "--temporal-address", f.temporal,
 		"--group", group, "--world", filepath.Join(f.dir, "world.json"), "--timeout", "3m"}, more...)...)
 	return out, err
 }
 
-// keepAndReturn is the demo in two halves, with a look at the node in between.
+// keepAndReturn runs the demo in two halves, and checks the node in between.
 func keepAndReturn(ctx context.Context, t *testing.T, f devRun, group string) {
 	t.Helper()
 	half := func(which string) string {
@@ -132,7 +133,7 @@ func keepAndReturn(ctx context.Context, t *testing.T, f devRun, group string) {
 	require.Contains(t, returned, "the simulated world is empty")
 }
 
-// failAndReturn is a demo whose instance fails, which stays until somebody deletes it.
+// failAndReturn runs a demo whose instance fails; the instance stays until the demo deletes it.
 func failAndReturn(ctx context.Context, t *testing.T, f devRun, group, provider string) {
 	t.Helper()
 	_, _, err := command(ctx, "dev", "refuse", provider, "--dir", f.dir)
@@ -178,7 +179,7 @@ func startDev(ctx context.Context, t *testing.T, f devRun) (banner string, stop 
 	return out.String(), stop
 }
 
-// page is what an address shows.
+// page returns the page at an address.
 func page(ctx context.Context, t *testing.T, address, path string) string {
 	t.Helper()
 	body, err := read(ctx, address, path)

@@ -20,7 +20,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/discovery"
 )
 
-// documents returns the paths of all documents, from the root of the repository: those of docs with its subfolders.
+// documents returns the paths of all documents, from the root of the repository, including the subfolders of docs.
 func documents(t *testing.T) []string {
 	t.Helper()
 	files := []string{"README.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md",
@@ -58,7 +58,8 @@ var (
 	noAnchor  = regexp.MustCompile("[^a-z0-9 _-]")
 )
 
-// commands are our command lines in a document: those of its blocks, joined where they go on, and in its text.
+// commands returns our command lines in a document: the lines of its blocks, with continued lines joined, and the
+// commands in its text.
 func commands(text string) (lines []string) {
 	for _, block := range fenced.FindAllStringSubmatch(text, -1) {
 		for _, line := range strings.Split(strings.ReplaceAll(block[1], "\\\n", " "), "\n") {
@@ -79,7 +80,7 @@ func commands(text string) (lines []string) {
 var programs = map[string]func() *cobra.Command{"liqo-autoscaler": newRoot, "liqo-autoscaler-agent": agent.New,
 	"externalgrpc-conformance": conformance.New}
 
-// Each of our commands in a document is one that its program accepts.
+// Each of our commands in a document is accepted by its program.
 func TestDocumentedCommands(t *testing.T) {
 	found := 0
 	for _, path := range documents(t) {
@@ -130,7 +131,7 @@ func TestDocumentedTests(t *testing.T) {
 	var names []string
 	require.NoError(t, filepath.WalkDir("../..", func(path string, entry fs.DirEntry, err error) error {
 		switch {
-		case errors.Is(err, fs.ErrNotExist): // what others leave here meanwhile
+		case errors.Is(err, fs.ErrNotExist): // files that other tests leave here for a moment
 			return nil
 		case err != nil:
 			return err

@@ -14,7 +14,7 @@ import (
 // charts lists the folders of the charts.
 var charts = []string{"deploy/helm/liqo-autoscaler", "deploy/helm/liqo-autoscaler-agent"}
 
-// chartSchema is the part of a JSON schema that says which keys there are.
+// chartSchema is the part of a JSON schema that lists the keys.
 type chartSchema struct {
 	Ref         string                  `json:"$ref"`
 	Properties  map[string]*chartSchema `json:"properties"`
@@ -82,7 +82,7 @@ func TestDocumentedChartValues(t *testing.T) {
 	require.Greater(t, found, 60)
 }
 
-// A comment of a chart that names a section of a document names one that exists.
+// A section of a document that a comment of a chart names exists.
 func TestSectionsNamedByChartsExist(t *testing.T) {
 	named := regexp.MustCompile(`(docs/[a-z-]+\.md)(?:, ([A-Z][\w ]*\w))?`)
 	found := 0

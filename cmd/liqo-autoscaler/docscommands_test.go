@@ -17,9 +17,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// misuse returns the error with which a program refuses a command line before it does anything. The first word names the
-// program. A line without arguments and flags only names its command, and is refused if there is no such command; a flag
-// at its end without its value only names the flag.
+// misuse returns the error with which a program refuses a command line before it runs it. The first word names the
+// program. A line without arguments and flags only names its command, and is refused if this command does not exist; a
+// flag at its end without its value only names the flag.
 func misuse(words []string) error {
 	cmd, rest, err := programs[words[0]]().Find(valued(words[1:]))
 	if last := len(rest) - 1; err == nil && last >= 0 && takesValue(cmd, rest[last]) {
@@ -48,8 +48,8 @@ func misuse(words []string) error {
 
 var capitals = regexp.MustCompile(`^[A-Z][A-Z/_-]*$`)
 
-// valued returns the words with values in place of what stands for a value, such as ID or ADDRESS, and with the first
-// of several alternatives.
+// valued returns the words with values in place of placeholders such as ID or ADDRESS, and with the first of several
+// alternatives.
 func valued(words []string) (with []string) {
 	for _, word := range words {
 		word, _, _ = strings.Cut(word, "|")
@@ -64,11 +64,11 @@ func valued(words []string) (with []string) {
 	return with
 }
 
-// printed matches our command lines in what the program prints. An example, and what is in quotes, is a whole line; any
-// other is a part of a sentence.
+// printed matches our command lines in the program's output. An example, and a text in quotes, is a whole line; any
+// other match is part of a sentence.
 var printed = regexp.MustCompile("(  |[\"`])?\\bliqo-autoscaler ([a-z][^\n|<>`\"]*)")
 
-// Each command line that the program prints, as a remedy or an example, is one that it accepts.
+// Each command line in the program's output, as a remedy or an example, is accepted by the program.
 func TestPrintedCommandsAreAccepted(t *testing.T) {
 	found := 0
 	for path, texts := range printedTexts(t) {
@@ -86,7 +86,7 @@ func TestPrintedCommandsAreAccepted(t *testing.T) {
 	require.Greater(t, found, 40)
 }
 
-// printedTexts returns the string constants of the program by file. What a constant is joined with is replaced by x.
+// printedTexts returns the string constants of the program by file. x replaces the joined non-constant parts.
 func printedTexts(t *testing.T) map[string][]string {
 	t.Helper()
 	texts := map[string][]string{}
@@ -107,7 +107,7 @@ func printedTexts(t *testing.T) map[string][]string {
 	return texts
 }
 
-// eachSource parses the Go files of the program, without those of its tests and of e2e.
+// eachSource parses the Go files of the program, without its tests and e2e.
 func eachSource(t *testing.T, do func(path string, file *ast.File)) {
 	t.Helper()
 	require.NoError(t, filepath.WalkDir("../..", func(path string, entry fs.DirEntry, err error) error {
@@ -165,7 +165,7 @@ func commandLine(text string, whole bool) (words []string) {
 	switch {
 	case err != nil || cmd == cmd.Root():
 		return nil
-	case cmd.HasSubCommands() && len(rest) > 0 && rest[0] == "x": // any of those below
+	case cmd.HasSubCommands() && len(rest) > 0 && rest[0] == "x": // any of its subcommands
 		rest = nil
 	}
 	for i := 0; i < len(rest); i++ {
@@ -202,7 +202,7 @@ func takesValue(cmd *cobra.Command, word string) bool {
 var changing = []string{"temporal setup", "pause", "resume", "cordon", "uncordon",
 	"offers add", "offers put", "offers delete", "offers repin", "provider-access renew", "demo"}
 
-// A document does not name a command that changes something as the one that shows something.
+// A document does not name a command that changes state as the way to read this state.
 func TestDocumentsReadWithCommandsThatChangeNothing(t *testing.T) {
 	for _, name := range changing {
 		cmd, rest, err := newRoot().Find(strings.Fields(name))

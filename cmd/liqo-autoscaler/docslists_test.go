@@ -16,7 +16,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows"
 )
 
-// firstColumn returns what stands in backquotes in the first column of the table with that head.
+// firstColumn returns the texts in backquotes in the first column of the table with that head.
 func firstColumn(t *testing.T, path, head string) (names []string) {
 	t.Helper()
 	_, table, found := strings.Cut(document(t, path), head+"\n")
@@ -55,13 +55,13 @@ func TestDocumentedLabels(t *testing.T) {
 	assert.Equal(t, slices.Compact(keys), slices.Compact(named))
 }
 
-// A search attribute that a document names is one that workflows set, and the chart's README names all of them.
+// Every search attribute in a document is set by workflows, and the chart's README names every search attribute.
 func TestDocumentedSearchAttributes(t *testing.T) {
 	named := regexp.MustCompile(`\bLiqo(?:Group|Instance|Provider|Phase|Hub|Node)\b`)
 	found := 0
 	for _, path := range documents(t) {
 		if path == "CHANGELOG.md" {
-			continue // it has those that are gone
+			continue // it names removed ones
 		}
 		for _, name := range named.FindAllString(document(t, path), -1) {
 			found++
@@ -82,7 +82,7 @@ func TestDocumentedSuites(t *testing.T) {
 	require.NotNil(t, all)
 	require.NotNil(t, help)
 	for _, suite := range strings.Fields(all[1]) {
-		if suite != "harness" { // it is a part of the others
+		if suite != "harness" { // the other suites include it
 			assert.Regexp(t, `\b`+suite+`\b`, help[1])
 		}
 	}

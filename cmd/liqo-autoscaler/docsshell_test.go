@@ -36,7 +36,7 @@ func (g *guide) shell(text string) {
 	require.NoError(g.t, err)
 }
 
-// background runs commands until the guide ends, as somebody does who then presses Ctrl-C.
+// background runs commands until the guide ends, like a user that then presses Ctrl-C.
 func (g *guide) background(text string) {
 	ctx, cancel := context.WithCancel(context.Background())
 	cmd := g.command(ctx, text)

@@ -22,16 +22,15 @@ import (
 
 var docsCheck = flag.Bool("docs-check", false, "run the steps of the guides that are marked as run here (make docs-check)")
 
-// guides are the documents whose every step says whether it is run. TestGuides runs them in this order.
+// guides are the documents in which every step is marked as run or not. TestGuides runs them in this order.
 var guides = []string{"README.md", "docs/start/try-it.md", "docs/install.md", "docs/quickstart-kind.md", "docs/pending-pods.md",
 	"docs/other-autoscalers.md",
 	"docs/production.md", "docs/upgrade.md", "docs/uninstall.md"}
 
-// step is a block of commands, their output, or a file of a guide, with the mark that stands before it, as in
-// `<!-- ran here -->` or `*not run: no Docker here*`:
-//
+// step is a block of commands, their output, or a file of a guide, with the mark before it, as in `<!-- ran here -->`
+// or `*not run: no Docker here*`:
 //   - ran here: the commands are run; "in the background": until the guide ends; "make ...": that command runs them
-//   - output: the command before prints these lines, in this order; a word with a digit stands for any word
+//   - output: the command before prints these lines, in this order; a word with a digit matches any word
 //   - rendered and validated: a file, by its name, or commands that render manifests
 //   - not run
 type step struct{ mark, more, language, text string }
@@ -41,7 +40,7 @@ var (
 	mark  = regexp.MustCompile(`(?:<!-- |\*)(ran here|output|rendered and validated|not run)(?:[:,] ([^*>]*?))?(?: -->|\*)`)
 )
 
-// steps returns the blocks of a guide, without blocks of the languages text and mermaid. A mark holds for one block.
+// steps returns the blocks of a guide, except blocks of the languages text and mermaid. A mark applies to one block.
 func steps(text string) (found []step) {
 	var before, block []string
 	var inside *step
@@ -86,7 +85,7 @@ func TestStepsHaveMarks(t *testing.T) {
 	require.Greater(t, found, 40)
 }
 
-// validate reads each YAML document strictly as what Kubernetes knows it to be.
+// validate decodes each YAML document strictly, as its Kubernetes type.
 func validate(t *testing.T, where, text string) {
 	t.Helper()
 	strict := serializer.NewCodecFactory(scheme.Scheme, serializer.EnableStrict).UniversalDeserializer()
@@ -114,8 +113,8 @@ func TestShapes(t *testing.T) {
 
 var hasDigit = regexp.MustCompile(`\d`)
 
-// missing is the first line of shape that what was printed does not have behind those before it. In names it puts the words
-// that were printed in place of those of the shape.
+// missing returns the first line of shape that the output lacks after the lines before it. It records in names the
+// words of the output that match words of shape.
 func missing(shape, printed string, names map[string]string) string {
 	lines := strings.Split(printed, "\n")
 	for _, want := range strings.Split(shape, "\n") {
@@ -169,12 +168,12 @@ func TestGuides(t *testing.T) {
 	}
 }
 
-// guide is one that is being followed.
+// guide is a guide during its run.
 type guide struct {
 	t       *testing.T
 	folder  string
-	printed func() string     // what the last command has printed so far
-	names   map[string]string // words that this run prints in place of those in the guide
+	printed func() string     // the output of the last command so far
+	names   map[string]string // words of this run for the words of the guide
 }
 
 func (g *guide) run(all []step) {
@@ -203,7 +202,7 @@ func (g *guide) run(all []step) {
 	}
 }
 
-// expect compares what the last command has printed; one in the background may have to build first.
+// expect compares the output of the last command; a command in the background may have to build first.
 func (g *guide) expect(shape string, limit time.Duration) {
 	testkit.Until(g.t, limit, "the guide's output is printed", func() error {
 		if line := missing(shape, g.printed(), g.names); line != "" {
@@ -224,7 +223,8 @@ func (g *guide) asHere(command string) string {
 	return strings.Join(words, " ")
 }
 
-// render makes of what would change a cluster what only prints the manifests, and reads these.
+// render replaces a command that would change a cluster by a command that only prints the manifests, and validates
+// these.
 func (g *guide) render(text string) {
 	for _, line := range strings.Split(strings.ReplaceAll(text, "\\\n", ""), "\n") {
 		line, applied := strings.CutSuffix(line, " | kubectl apply -f -")

@@ -27,7 +27,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/testkit"
 )
 
-// asking are the commands that ask Temporal, as this test runs them; KUBECONFIG is a cluster with one pod.
+// asking are the commands that call Temporal, as this test runs them; KUBECONFIG is a cluster with one pod.
 var asking = []string{
 	"status", "report", "offers", "offers repin milan --kubeconfig KUBECONFIG", "demo",
 	"explain instance std-1-1", "explain group std", "explain pod shop/web-0 --kubeconfig KUBECONFIG",
@@ -36,8 +36,8 @@ var asking = []string{
 	"temporal setup", "temporal adopt-hub --kubeconfig KUBECONFIG",
 }
 
-// notHere are the others: worker and grpcserver wait for Temporal before they believe it, and are in make e2e
-// SUITE=production; dev starts a Temporal of its own where none answers; the rest asks none.
+// notHere are the remaining commands: worker and grpcserver wait for Temporal at their start, and are in make e2e
+// SUITE=production; dev starts a Temporal of its own where none answers; the rest does not call Temporal.
 var notHere = []string{"worker", "grpcserver", "dev", "discovery", "config", "provider-access",
 	"writers", "offers add", "offers put", "offers delete", "offers validate", "temporal codec", "completion", "help"}
 
@@ -78,8 +78,8 @@ func clusterWithAPod(t *testing.T) (kubeconfig string) {
 	return kubeconfig
 }
 
-// Every command that asks Temporal takes the way to it from the environment alone, mutual TLS included, and says in one
-// line, and by its exit code, what is wrong on that way.
+// Every command that calls Temporal reads its connection from the environment alone, mutual TLS included, and reports a
+// failure of this connection in one line and by its exit code.
 func TestEveryCommandSaysWhatIsWrongWithTemporal(t *testing.T) {
 	dir, ca, other := t.TempDir(), testkit.NewAuthority(t), testkit.NewAuthority(t)
 	in := func(name string) string { return filepath.Join(dir, name) }
@@ -119,7 +119,7 @@ func TestEveryCommandSaysWhatIsWrongWithTemporal(t *testing.T) {
 	}
 }
 
-// Each command is in one of the lists above, so that one that is new cannot be forgotten.
+// Each command is in one of the lists above, so that a new command cannot be forgotten.
 func TestEveryCommandIsKnown(t *testing.T) {
 	var walk func(cmd *cobra.Command)
 	walk = func(cmd *cobra.Command) {

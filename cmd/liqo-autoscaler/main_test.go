@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// TestMain keeps the developer's own Temporal and collector of traces, and who uses them, out of the tests.
+// TestMain removes the developer's own Temporal settings and trace collector from the environment of the tests.
 func TestMain(m *testing.M) {
 	for _, pair := range os.Environ() {
 		name, _, _ := strings.Cut(pair, "=")

@@ -17,7 +17,7 @@ lendable: {cpu: "16", memory: 64Gi, pods: "110"}
 ttlSeconds: 3600
 `
 
-// run runs the command line, and returns what it prints.
+// run runs the command line, and returns its output.
 func run(t *testing.T, args ...string) (string, error) {
 	t.Helper()
 	cmd := newRoot()

@@ -20,7 +20,7 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 )
 
-// What is piped to kubectl is YAML alone; what to do next, and what to beware of, is said beside it.
+// The output for kubectl is YAML alone; the next steps and the warnings go to stderr.
 func TestProviderAccess(t *testing.T) {
 	out, said, err := command(t.Context(), "provider-access", "--consumer-id", "rome")
 	require.NoError(t, err)
@@ -70,8 +70,8 @@ func TestProviderAccessMisuse(t *testing.T) {
 	}
 }
 
-// A token is renewed with itself, for its own account, and nothing else of the file changes. What cannot be renewed
-// stays as it is, and errors quote nothing of it.
+// A token is renewed with itself, for its own account, and the rest of the file does not change. A file that cannot be
+// renewed stays unchanged, and errors quote none of its contents.
 func TestRenewFile(t *testing.T) {
 	claims := base64.RawURLEncoding.EncodeToString([]byte(`{"sub": "system:serviceaccount:accounts:consumer-rome"}`))
 	old, end := "e30."+claims+".b2xk", time.Now().Add(time.Hour).Truncate(time.Second)

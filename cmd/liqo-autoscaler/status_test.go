@@ -58,7 +58,7 @@ func newStage(t *testing.T) *stage {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	t.Cleanup(cancel)
-	t.Setenv("KUBECONFIG", filepath.Join(t.TempDir(), "none")) // no market of whoever runs the tests
+	t.Setenv("KUBECONFIG", filepath.Join(t.TempDir(), "none")) // not the market of the user that runs the tests
 	ports := testkit.FreePorts(t, 3)
 	_, uiPort, err := net.SplitHostPort(ports[2])
 	require.NoError(t, err)
@@ -71,7 +71,7 @@ func newStage(t *testing.T) *stage {
 	return s
 }
 
-// cli runs a command against the stage's Temporal and returns what it printed.
+// cli runs a command against the stage's Temporal and returns its output.
 func (s *stage) cli(args ...string) string {
 	s.t.Helper()
 	out, err := s.try(args...)
@@ -110,7 +110,7 @@ func (s *stage) refresh() {
 	require.NoError(s.t, err)
 }
 
-// increase does as Cluster Autoscaler does: it asks for nodes once a Refresh has succeeded.
+// increase acts as Cluster Autoscaler: it requests nodes after a successful Refresh.
 func (s *stage) increase(group string, delta int32) error {
 	s.t.Helper()
 	require.NoError(s.t, cli.WaitFor(s.ctx, time.Minute, func() error {
@@ -245,7 +245,7 @@ func TestStatusOffersAndReload(t *testing.T) {
 	}
 	require.NotContains(t, s.cli("offers")+s.cli("status"), "Cordoned")
 
-	// The group is removed while nobody looks: it is found again, and shrinks until it is gone.
+	// The group is removed while no server runs: the next one finds it, and it shrinks until it is gone.
 	stop()
 	s.configure(strings.Replace(twoGroups, ", {id: two, groupTaint: NoSchedule}", "", 1))
 	_, stop = startDev(s.ctx, t, s.flags)
@@ -275,7 +275,7 @@ func TestStatusOffersAndReload(t *testing.T) {
 	st := s.until(func(st show.Status) bool { return len(st.Instances) == 1 && st.Instances[0].Phase == fleet.Ready })
 	require.Equal(t, "1", st.Groups[1].Shape.Cpu().String())
 
-	// A changed shape of a group that has nodes is not put in force, and status and doctor say so.
+	// A changed shape of a group that has nodes does not take effect, and status and doctor report that.
 	s.configure(twoGroups)
 	s.refresh()
 	require.Regexp(t, `(?m)^two +ChangeNotInForce +shape changed, but only in the config: give the changed group a new id`,
@@ -287,8 +287,7 @@ func TestStatusOffersAndReload(t *testing.T) {
 	s.refresh()
 	require.NotContains(t, s.cli("status"), "ChangeNotInForce")
 
-	// Histories of closed workflows are lost: nothing is known of a released instance, and of a Ready one what its group
-	// knows.
+	// Histories of closed workflows are lost: a released instance is unknown, and a Ready one is known by its group only.
 	was, is := ready.Instances[0].Name, st.Instances[0].Name
 	temporal := devserver.Dial(t, s.flags.temporal)
 	for _, id := range []string{workflows.ScaleOutID(was), workflows.ScaleInID(was), workflows.ScaleOutID(is)} {
@@ -308,7 +307,7 @@ func TestStatusOffersAndReload(t *testing.T) {
 	stop()
 }
 
-// isUnknown has every command that takes a node group's id say that there is none of this id, and which there are.
+// isUnknown requires that every command with a node group's id reports this id as unknown, and lists the known ids.
 func (s *stage) isUnknown(id, those string) {
 	s.t.Helper()
 	for _, args := range [][]string{{"status", "--group", id}, {"report", "--group", id}, {"explain", "group", id},
@@ -320,7 +319,7 @@ func (s *stage) isUnknown(id, those string) {
 	}
 }
 
-// relabel is what somebody does to a node who then thinks better of it: status shows it meanwhile.
+// relabel changes a label of a node as a user might, and restores it: status shows the difference in between.
 func (s *stage) relabel(node string) {
 	s.t.Helper()
 	world, err := sim.Open(filepath.Join(s.flags.dir, "world.json"))
@@ -356,7 +355,7 @@ func (s *stage) relabel(node string) {
 	})
 }
 
-// An instance that is on its way for long: status says what it waits for.
+// For an instance that takes long to create, status shows the cause of the wait.
 func TestStatusSaysWhatAnInstanceWaitsFor(t *testing.T) {
 	testkit.Slow(t)
 	s := newStage(t)
@@ -378,7 +377,7 @@ func TestStatusSaysWhatAnInstanceWaitsFor(t *testing.T) {
 	require.NoError(t, s.increase("one", 1))
 	waits("waiting for tenant: ")
 
-	// Paused without a grant: it fails at once, and Cluster Autoscaler gives it back.
+	// A pause without a grant fails the instance immediately, and Cluster Autoscaler deletes it.
 	require.Equal(t, "node group one is paused, target size 1\n", s.cli("pause", "group", "one"))
 	paused := s.until(func(st show.Status) bool { return len(st.Instances) == 1 && st.Instances[0].Phase == fleet.Failed })
 	require.Equal(t, fleet.CodePaused, paused.Instances[0].Failure.Code)
@@ -395,7 +394,7 @@ func TestStatusSaysWhatAnInstanceWaitsFor(t *testing.T) {
 	knobs(sim.Knobs{Hang: backend.StageVirtualKubelet})
 	waits("waiting for virtual-kubelet: ")
 	require.Equal(t, fleet.Joining, s.status().Instances[0].Phase)
-	s.until(func(st show.Status) bool { // explain says the same
+	s.until(func(st show.Status) bool { // explain shows the same
 		said := s.cli("explain", "instance", st.Instances[0].Name)
 		return strings.Contains(said, "Joining, attempt 1 on "+st.Instances[0].Provider+", waiting for virtual-kubelet: ")
 	})
@@ -405,7 +404,7 @@ func TestStatusSaysWhatAnInstanceWaitsFor(t *testing.T) {
 	stop()
 }
 
-// watch returns what `status --watch` has told so far of the first instance's phases.
+// watch returns the phases of the first instance that `status --watch` has printed so far.
 func (s *stage) watch() func() []fleet.Phase {
 	s.t.Helper()
 	ctx, cancel := context.WithCancel(s.ctx)
@@ -443,7 +442,7 @@ func (s *stage) watch() func() []fleet.Phase {
 	}
 }
 
-// What cannot be read is the error, and what can is printed all the same.
+// pause refuses any arguments other than a group or the observer.
 func TestPauseNeedsAGroup(t *testing.T) {
 	for _, args := range [][]string{{}, {"standard"}, {"provider", "milan"}, {"group"}, {"group", "a", "b"},
 		{"observer", "a"}} {

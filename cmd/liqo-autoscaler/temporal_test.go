@@ -13,7 +13,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/testkit/devserver"
 )
 
-// Setup makes what is missing, leaves what is there, and does not touch what is somebody else's.
+// Setup creates the missing objects, keeps the existing ones, and does not change objects of other owners.
 func TestTemporalSetup(t *testing.T) {
 	address := devserver.New(t)
 	run := func(namespace string, args ...string) (string, error) {

@@ -72,7 +72,7 @@ func serveProvider(t *testing.T, provider protos.CloudProviderServer, options ..
 	return listener.Addr().String()
 }
 
-// run runs the command with these arguments, and returns what it prints.
+// run runs the command with these arguments, and returns its output.
 func run(t *testing.T, args ...string) (string, error) {
 	t.Helper()
 	cmd := New()
@@ -83,7 +83,7 @@ func run(t *testing.T, args ...string) (string, error) {
 	return out.String(), err
 }
 
-// patient are flags whose clock stands still, for a busy machine.
+// patient returns flags whose clock is stopped, for a busy machine.
 func patient() conformanceFlags {
 	began := time.Now()
 	return conformanceFlags{output: "json", Options: conformance.Options{Timeout: time.Minute,

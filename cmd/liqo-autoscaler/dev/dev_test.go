@@ -18,7 +18,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/testkit"
 )
 
-// A config or offers file that is missing or broken ends dev before anything starts, with the file and what is wrong.
+// A missing or broken config or offers file ends dev before it starts any process, with the file's name and the
+// mistake.
 func TestDevFilesAtFault(t *testing.T) {
 	dir := t.TempDir()
 	write := func(name, content string) string {
@@ -72,7 +73,7 @@ func TestDevOwnFiles(t *testing.T) {
 	}
 }
 
-// Temporal that cannot start ends `make run` at once, with the reason.
+// A Temporal that cannot start ends `make run` immediately, with the reason.
 func TestDevSaysWhyTemporalDoesNotStart(t *testing.T) {
 	dir := t.TempDir()
 	script := filepath.Join(dir, "temporal.sh")
@@ -103,7 +104,8 @@ func TestDevNamesCommandsThatWork(t *testing.T) {
 	require.Equal(t, os.Args[0]+" demo", demo)
 }
 
-// Whoever has no Temporal CLI yet reads what takes minutes before it begins, also by make temporal, which hides stdout.
+// Without the Temporal CLI, dev prints that the build takes minutes before it begins, also in make temporal, which
+// hides stdout.
 func TestBuildingTheCLISaysSo(t *testing.T) {
 	script, err := os.ReadFile("../../../temporal-dev.sh")
 	require.NoError(t, err)

@@ -34,7 +34,7 @@ func list(cpu, memory string) corev1.ResourceList {
 
 func main(d *appsv1.Deployment) *corev1.Container { return &d.Spec.Template.Spec.Containers[0] }
 
-// broken are set-ups with one thing wrong each, by what is to be found, and what is to be said of it.
+// broken are set-ups with one fault each, by the expected finding, with a part of its text.
 var broken = map[doctor.ID]struct {
 	breaks func(*setup)
 	says   string
@@ -189,7 +189,7 @@ var broken = map[doctor.ID]struct {
 	}, "1.25.0"},
 }
 
-// What is wrong is found, alone, and what is in order is not complained of.
+// Each fault is found, and it is the only finding.
 func TestFindings(t *testing.T) {
 	r := healthy().examine(t)
 	require.Empty(t, r.Findings)
@@ -236,7 +236,7 @@ func TestWhatAHastyAutoscalerDoes(t *testing.T) {
 	}
 }
 
-// Flags in both spellings, a version that is none, and credentials of somebody else's account are no findings.
+// Flags in both spellings, a version that is not a release, and the credentials of another account cause no findings.
 func TestNoFalseAlarm(t *testing.T) {
 	s := healthy()
 	main(s.autoscaler).Command = []string{"./cluster-autoscaler", "--cloud-provider", "externalgrpc", "--v"}
@@ -290,7 +290,7 @@ func TestOtherAutoscalers(t *testing.T) {
 	}
 }
 
-// Whatever is reported is known: with an id, a severity and a remedy.
+// Every finding is known: with an id, a severity and a remedy.
 func TestReportedIsKnown(t *testing.T) {
 	files, err := filepath.Glob("*.go")
 	require.NoError(t, err)
@@ -334,7 +334,7 @@ func TestBundledIsHealthy(t *testing.T) {
 	require.Equal(t, map[doctor.ID]string{"server-not-ready": where, "worker-not-ready": where}, ids)
 }
 
-// What may not be read is named, and nothing is said of it.
+// An object that may not be read is named, and causes no finding.
 func TestForbiddenToLook(t *testing.T) {
 	s := healthy()
 	s.in.Providers = nil
@@ -346,7 +346,7 @@ func TestForbiddenToLook(t *testing.T) {
 	require.Contains(t, r.NotExamined[2], "Deployments: ")
 }
 
-// A policy that only warns or audits is no policy.
+// A policy that only warns or audits counts as missing.
 func TestPoliciesThatOnlyWarn(t *testing.T) {
 	s := healthy()
 	s.enforced = admissionv1.Warn

@@ -126,7 +126,7 @@ func healthy() *setup {
 
 const day = 24 * time.Hour
 
-// examine writes the certificates, and examines what has become of it.
+// examine writes the certificates, and runs the examination.
 func (s *setup) examine(t *testing.T) *doctor.Report {
 	t.Helper()
 	authority := testkit.NewAuthority(t)
@@ -184,7 +184,7 @@ func issue(t *testing.T, by *testkit.Certificate, names []string, lasts time.Dur
 	}).PEM()
 }
 
-// cluster is one that serves those APIs and allows everything but what is forbidden.
+// cluster returns a cluster that serves those APIs and allows everything except the forbidden requests.
 func (s *setup) cluster(objects ...runtime.Object) *fake.Clientset {
 	kube := fake.NewClientset(objects...)
 	d := kube.Discovery().(*fakediscovery.FakeDiscovery)

@@ -63,7 +63,7 @@ func TestRecordsOfAFailover(t *testing.T) {
 	require.False(t, records[1].At.IsZero())
 }
 
-// Nothing can be read of what was garbled, and the rest is told.
+// A garbled record is left out, and the remaining records are shown.
 func TestRecordsOfWhatCannotBeRead(t *testing.T) {
 	events := recorded(t, "refused/ScaleOut-1.json")
 	for _, e := range events {

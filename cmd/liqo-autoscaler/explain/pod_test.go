@@ -174,7 +174,7 @@ func TestWhyAPodGetsNoNode(t *testing.T) {
 	}
 }
 
-// What others said stands beside the verdict, and what could not be read is named.
+// Events of other components follow the verdict, and unreadable sources are named.
 func TestWhatOthersSaid(t *testing.T) {
 	w := world()
 	from := func(component, reason, message string, at int64) corev1.Event {
@@ -226,7 +226,7 @@ func TestThePodsPageExplainsEachCodeOnce(t *testing.T) {
 	}
 }
 
-// A group that weighs shows the sum and its parts, by what it has on each provider now.
+// A group with a selection shows the score and its parts, with the group's present nodes on each provider.
 func TestWhatSpeaksForAnOffer(t *testing.T) {
 	w := world()
 	w.Groups[0].Spec.Selection = &fleet.Selection{Price: 1, Warm: 0.5, Latency: 1, Spread: 1}

@@ -73,7 +73,7 @@ func configMap(namespace, name, key, text string) *corev1.ConfigMap {
 		Data: map[string]string{key: text}}
 }
 
-// What explain pod reads in the cluster, and what it says of what it may not read.
+// The reads of explain pod in the cluster, and its notes about forbidden reads.
 func TestExplainPodReads(t *testing.T) {
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web-0", UID: "1"}}
 	event := func(name string, of *corev1.Pod) *corev1.Event {

@@ -8,7 +8,8 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 )
 
-// The Secret of an offer is made once, changed by who made it, and checked first; nothing of the kubeconfig is told.
+// addOffer checks the contents first, then creates the Secret of the offer, or updates it as the same owner. Its errors
+// quote no part of the kubeconfig.
 func TestOffersAdd(t *testing.T) {
 	kube := fake.NewClientset()
 	access := []byte("clusters: [{name: c, cluster: {server: 'https://s3cret'}}]")

@@ -12,7 +12,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/serve"
 )
 
-// Of what the market does not show `offers` says why, beside what it shows.
+// `offers` adds a note when the published market is missing, incomplete or old.
 func TestNotesOfTheMarket(t *testing.T) {
 	from := serve.Published{File: filepath.Join(t.TempDir(), "market.json")}
 	for _, c := range []struct {

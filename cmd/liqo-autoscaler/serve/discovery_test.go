@@ -99,7 +99,7 @@ func discoverySiteAt(t *testing.T, dir string) (testSite, *testkit.Buffer) {
 	return d, &log
 }
 
-// A writers file that breaks while the server runs lets nobody in, is logged, and can be repaired.
+// A writers file that breaks while the server runs admits no client, is logged, and can be repaired.
 func TestBrokenWritersAreTold(t *testing.T) {
 	d, log := discoverySiteAt(t, t.TempDir())
 	c, err := client.New(d.client)
@@ -108,7 +108,7 @@ func TestBrokenWritersAreTold(t *testing.T) {
 
 	good, err := os.ReadFile(d.files.writers)
 	require.NoError(t, err)
-	write := func(content []byte) { // at once: one that is half written would be told too
+	write := func(content []byte) { // atomically: a half-written file would be logged too
 		require.NoError(t, os.WriteFile(d.files.writers+".new", content, 0o600))
 		require.NoError(t, os.Rename(d.files.writers+".new", d.files.writers))
 	}

@@ -24,7 +24,7 @@ func amounts(pairs ...any) map[string]money.Money {
 	return out
 }
 
-// published is what groups had published hours before the report: nodes go on costing until now.
+// published returns bills that groups published hours before the report: nodes continue to cost until now.
 func published() []money.Bill {
 	return []money.Bill{
 		{Group: "standard", Account: "team", Cost: money.Cost{Currency: "EUR", Since: ago(20 * 24 * time.Hour),

@@ -99,7 +99,7 @@ func offers() ([]fleet.ProviderSnapshot, []fleet.Offer) {
 			Refusing: &fleet.ProviderRefusal{Kind: fleet.RefusingCordoned,
 				Reason: "the provider has set our Tenant liqo-tenant-munich/munich to Cordoned"},
 		},
-		{ID: "c-found", Phase: fleet.Lingering, Since: ago(time.Minute)}, // recovered from what exists
+		{ID: "c-found", Phase: fleet.Lingering, Since: ago(time.Minute)}, // recovered from existing objects
 	}, []fleet.Offer{milan, turin}
 }
 
@@ -186,7 +186,7 @@ func blocked() show.Status {
 	return show.StatusOf(nil, all...).Priced(all, nil, []choice.Candidate{{Offer: offered[0]}}, now)
 }
 
-// Without prices a limit of spending shows once nothing is left of it; with them, when no node can be paid any more.
+// Without prices a spending limit is shown when no budget remains; with prices, when it cannot pay one more node.
 func TestSpendingOfTheNextNode(t *testing.T) {
 	hour := 0.3
 	s := snapshots()[0]
@@ -234,7 +234,7 @@ func TestGolden(t *testing.T) {
 	}
 }
 
-// What programs read is what was written.
+// Programs decode the same data that was encoded.
 func TestJSONRoundTrip(t *testing.T) {
 	status := show.StatusOf(nil, snapshots()...)
 	var out bytes.Buffer
@@ -277,7 +277,7 @@ func TestChanges(t *testing.T) {
 	}
 }
 
-// A group that gets other conditions is a change of its own, once; what its messages count is none.
+// A change of a group's conditions is one change of its own; a changed number in a message does not count.
 func TestChangedConditions(t *testing.T) {
 	before := snapshots()[0]
 	full := before
