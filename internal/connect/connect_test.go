@@ -20,7 +20,7 @@ import (
 
 func expired(c *x509.Certificate) { c.NotAfter = time.Now().Add(-time.Minute) }
 
-// Whatever is wrong on the way is one line that names the address and what to do, and an exit code.
+// Every fault of the connection is one line with the address and the remedy, and an exit code.
 func TestWhatIsWrong(t *testing.T) {
 	const nowhere = "temporal..nowhere:7233" // no name, so that Go asks no resolver: this test needs no network
 	good, other := newPKI(t), newPKI(t)
@@ -71,7 +71,7 @@ func TestWhatIsWrong(t *testing.T) {
 			if c.flags.Address != nowhere {
 				require.ErrorContains(t, err, c.flags.Address)
 			}
-			// What the SDK makes of it in the end is explained the same way.
+			// The SDK's final error for the fault is explained in the same way.
 			require.Equal(t, c.code, connect.ExitCode(target.Check(t.Context(), client)))
 		})
 	}
@@ -148,8 +148,7 @@ func TestSettingsThatCannotBe(t *testing.T) {
 	require.ErrorContains(t, toggle.Set("maybe"), "use true or false")
 }
 
-// A renewed certificate and authority are what the next connection is made with, a renewed key what the next request
-// has.
+// The next connection uses a renewed certificate and authority, and the next request uses a renewed key.
 func TestFilesAreReadAgain(t *testing.T) {
 	p := newPKI(t)
 	f := serve(t, p.server(t))

@@ -10,7 +10,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// What cannot be read is the error, and what can is returned with it.
+// ReadAll returns the errors of failed reads together with the results of the rest.
 func TestReadAll(t *testing.T) {
 	read := func(name string) (string, error) {
 		if name == "bad" {

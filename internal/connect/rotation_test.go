@@ -32,7 +32,7 @@ func TestRotationUnderLoad(t *testing.T) {
 		GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) { return current.Load(), nil }})
 	target, client := dial(t, connect.Flags{Address: f.address, Namespace: "there", CA: ours.File("ca.crt"),
 		Cert: ours.File("tls.crt"), Key: ours.File("tls.key")})
-	// connectAnew tells the certificate that Temporal shows.
+	// connectAnew makes a new connection and returns the certificate that Temporal shows.
 	connectAnew := func(ctx context.Context) (*x509.Certificate, error) {
 		raw, err := new(net.Dialer).DialContext(ctx, "tcp", f.address)
 		if err != nil {

@@ -35,7 +35,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// frontend is a Temporal that knows one namespace, "there", and remembers who asked.
+// frontend is a Temporal that knows one namespace, "there", and records its clients.
 type frontend struct {
 	workflowservice.UnimplementedWorkflowServiceServer
 	address string

@@ -14,7 +14,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/cli"
 )
 
-// said returns what a workflow's line looks like with a logger made as the SDK makes it.
+// said returns the log line of a workflow, from a logger that is made as the SDK makes it.
 func said(level slog.Level, say func(sdklog.Logger)) string {
 	var out bytes.Buffer
 	handler := slog.NewJSONHandler(&out, &slog.HandlerOptions{Level: level, ReplaceAttr: func(groups []string,

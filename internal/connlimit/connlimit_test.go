@@ -94,7 +94,7 @@ func TestAStrangerTakesItsOwnPlaces(t *testing.T) {
 	strange[22].stays(t, "its newest")
 }
 
-// TestTheOldestOfEqualsGoes checks that of addresses with equally many connections the oldest connection is closed.
+// TestTheOldestOfEqualsGoes checks that the oldest connection is closed among addresses with equally many connections.
 func TestTheOldestOfEqualsGoes(t *testing.T) {
 	p := open(t, 2)
 	first, second := p.enter("127.0.0.2"), p.enter("127.0.0.3")
@@ -104,7 +104,7 @@ func TestTheOldestOfEqualsGoes(t *testing.T) {
 }
 
 // TestKnownClientsStay checks that connections of known clients stay open, also from the address of an unknown client.
-// When they fill the listener, new connections are closed until one of them ends.
+// When known clients fill the listener, new connections are closed until one known connection ends.
 func TestKnownClientsStay(t *testing.T) {
 	p := open(t, 3)
 	known := p.enter("127.0.0.3")

@@ -1,4 +1,4 @@
-// Package imports checks who imports whom, as docs/architecture.md promises under "The house".
+// Package imports checks the imports of each package, as docs/architecture.md promises under "The house".
 package imports
 
 import (
@@ -122,7 +122,7 @@ func TestWhoImportsWhom(t *testing.T) {
 	require.Len(t, rooms, len(mayImport), "a row of the table has no package")
 }
 
-// A package that is below another one never imports it, whatever the rows allow.
+// A package below another one never imports the upper one, even when a row would allow it.
 func TestRowsFormNoCircle(t *testing.T) {
 	var reaches func(from, to string, seen map[string]bool) bool
 	reaches = func(from, to string, seen map[string]bool) bool {
@@ -151,7 +151,7 @@ func TestAgentReachesNoTemporalDatabaseOrLiqo(t *testing.T) {
 	}
 }
 
-// Workflow code decides by its inputs alone: it reaches no client of a cluster, not even through what it imports.
+// Workflow code depends only on its inputs: it cannot reach a cluster client, even through its imports.
 func TestWorkflowsReachNoCluster(t *testing.T) {
 	packages := list(t, "-deps", "./workflows", "./internal/fleet/...")
 	require.Contains(t, packages, []string{module + "activities"})

@@ -57,8 +57,8 @@ func TestMuchOfLittle(t *testing.T) {
 	}
 }
 
-// Whatever a quantity says, what is left of it is short, with an exponent of two digits: all that computes with it works
-// with as many digits as it says.
+// Every quantity is shortened to few digits and an exponent of two digits, because arithmetic on it uses as many digits
+// as the quantity has.
 func TestHugeQuantities(t *testing.T) {
 	for _, amount := range []string{`"1e100000000"`, `1e100000000`, `"1E-100000000"`, `" 1e+100000000 "`,
 		`"1.0000000000000000000000001e100000000"`, `"-1e2147483647"`, "\"\u00a01e100000000\"",

@@ -14,8 +14,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/lead"
 )
 
-// What a process still does when it is to end, such as taking back what it has published, is done before the next one
-// begins; and then that one does not wait for the Lease to run out.
+// A process completes its last work, such as the withdrawal of a published offer, before the next one begins. The next
+// one then does not wait for the Lease to expire.
 func TestNobodyBeginsBeforeTheLastOneHasEnded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		client, log := fake.NewClientset(), slog.New(slog.DiscardHandler)
@@ -50,7 +50,8 @@ func TestNobodyBeginsBeforeTheLastOneHasEnded(t *testing.T) {
 	})
 }
 
-// Work that returns by itself lets another process lead, and this one does not compete for a minute.
+// A work function that returns before its context ends lets another process lead, and this process does not compete for
+// a minute.
 func TestWorkThatReturnsLetsAnotherProcessLead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		client, log := fake.NewClientset(), slog.New(slog.DiscardHandler)

@@ -123,7 +123,7 @@ func TestLatestLogsEachErrorOnce(t *testing.T) {
 	require.Contains(t, logs.String(), `level=ERROR msg="not renewed" error="worse bad"`)
 }
 
-// Files that are exchanged between the reading of one and of the next are read again, before anybody hears of it.
+// Files that are exchanged between two reads are read again before the callback runs.
 func TestExchangedWhileTheyAreRead(t *testing.T) {
 	r := newRig(t)
 	r.write(r.a, "one")

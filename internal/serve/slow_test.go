@@ -30,7 +30,7 @@ func (p pipes) Accept() (net.Conn, error) {
 func (p pipes) Close() error   { close(p.done); return nil }
 func (p pipes) Addr() net.Addr { return &net.TCPAddr{} }
 
-// A client that requests and does not read holds its place for ten seconds, and not for ever.
+// A client that sends requests and does not read the answers is disconnected after ten seconds.
 func TestClientThatDoesNotRead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := pipes{make(chan net.Conn), make(chan struct{})}

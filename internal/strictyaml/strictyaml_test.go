@@ -70,7 +70,7 @@ func TestUnmarshalKeepsTimesAndQuantities(t *testing.T) {
 	require.EqualValues(t, 1, gpu.Value())
 }
 
-// Every fault comes at once, in the order of the document.
+// All faults are reported together, in the order of the document.
 func TestUnmarshalReportsEveryFault(t *testing.T) {
 	const doc = `
 num: many
@@ -131,7 +131,7 @@ func TestUnmarshalRefusesBrokenDocuments(t *testing.T) {
 	}
 }
 
-// The YAML library reads the first document and says nothing of the rest.
+// The YAML library reads the first document and ignores the rest silently.
 func TestUnmarshalRefusesSeveralDocuments(t *testing.T) {
 	for _, doc := range []string{"num: 1\n---\nflag: true\n", "num: 1\n...\nflag: true\n", "{num: 1}\nflag: true\n",
 		"{num: 1}\n{"} {
@@ -175,7 +175,7 @@ func TestLongPathsDoNotFillTheMemory(t *testing.T) {
 	require.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(100<<20))
 }
 
-// JSON has no such numbers, and its encoder does not say where they are.
+// JSON does not have such numbers, and its encoder does not report their position.
 func TestNumbersThatJSONDoesNotHave(t *testing.T) {
 	require.EqualError(t, unmarshal("fraction: .nan\nlist: [{name: a}, {name: -.inf}]\nlabels: {example.com/a: .inf}\n",
 		&outer{}),

@@ -23,7 +23,7 @@ type Certificate struct {
 	Key  *ecdsa.PrivateKey
 }
 
-// NewAuthority makes a certificate that is signed by itself and may sign others. It may also serve as localhost.
+// NewAuthority creates a self-signed certificate that may sign other certificates, and may also serve as localhost.
 func NewAuthority(t testing.TB, change ...func(*x509.Certificate)) *Certificate {
 	t.Helper()
 	template := newTemplate(t, "test authority")

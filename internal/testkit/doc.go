@@ -1,3 +1,3 @@
-// Package testkit is what the tests of several packages need; only tests import it. What needs Temporal or the
-// simulated backend has packages of its own below.
+// Package testkit has helpers for the tests of several packages; only tests import it. Helpers that need Temporal or
+// the simulated backend have packages of their own below.
 package testkit

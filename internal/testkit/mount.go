@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Mount is a folder with the files of a Secret, exchanged all at once, as the kubelet does it: they are links into
+// Mount is a folder with the files of a Secret, which are exchanged atomically as by the kubelet: they are links into
 // ..data, which is a link to the folder of a version.
 type Mount struct {
 	t       testing.TB
@@ -50,8 +50,8 @@ func (m *Mount) Write(files map[string][]byte) {
 	require.NoError(m.t, os.Rename(m.File("..next"), m.File("..data")))
 }
 
-// ClientTLS is what a client makes of tls.crt, tls.key and ca.crt of one version, as CA does
-// (CA externalgrpc_cloud_provider.go).
+// ClientTLS returns a client's TLS config from tls.crt, tls.key and ca.crt of one version, as CA makes it (CA
+// externalgrpc_cloud_provider.go).
 func (m *Mount) ClientTLS() (*tls.Config, error) {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
@@ -70,7 +70,8 @@ func (m *Mount) ClientTLS() (*tls.Config, error) {
 	return &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{pair}, RootCAs: pool}, nil
 }
 
-// Secret is a certificate with its key, and whom its holder trusts: the files that cert-manager makes.
+// Secret returns a certificate with its key, and the authorities that its holder trusts: the files that cert-manager
+// makes.
 func (c *Certificate) Secret(t testing.TB, trusted ...*Certificate) map[string][]byte {
 	t.Helper()
 	var bundle []byte

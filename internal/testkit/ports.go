@@ -9,9 +9,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// FreePorts returns addresses on this machine where nobody listens. Their ports are below those that Linux gives to
-// those who ask for any port, as tests of other packages do all the time: until they are used only another FreePorts
-// may get them.
+// FreePorts returns addresses on this machine without a listener. Their ports are below the range from which Linux
+// assigns ports automatically, as tests of other packages request all the time: until they are used, only another
+// FreePorts may get the same ports.
 func FreePorts(t testing.TB, n int) []string {
 	t.Helper()
 	var addresses []string

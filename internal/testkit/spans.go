@@ -5,8 +5,8 @@ import "slices"
 // Span is a span of a trace, by its ids; Parent is "" for a root.
 type Span struct{ Trace, ID, Parent, Name string }
 
-// Lineages are the names of the spans, sorted, each after those of its parents in the same trace: "root > child". A
-// parent that is not among the spans is "?".
+// Lineages returns the names of the spans, sorted, each after the names of its ancestors in the same trace: "root >
+// child". A parent that is missing in spans is "?".
 func Lineages(spans []Span) (lines []string) {
 	type key struct{ trace, id string }
 	byID := map[key]Span{}

@@ -11,8 +11,8 @@ import (
 // tick is how often conditions are checked.
 const tick = 20 * time.Millisecond
 
-// Until waits for a condition, which returns nil when it holds. When it does not hold in time the test ends with what
-// the condition said last: what was seen instead.
+// Until waits for a condition, which returns nil when it holds. When it does not hold within the limit, the test ends
+// with the last error of the condition.
 func Until(t testing.TB, limit time.Duration, what string, check func() error) {
 	t.Helper()
 	if err := Poll(t.Context(), limit, tick, func(context.Context) error { return check() }); err != nil {
@@ -20,8 +20,8 @@ func Until(t testing.TB, limit time.Duration, what string, check func() error) {
 	}
 }
 
-// Poll is Until for those who cannot end the test: it returns the last error of the condition. The condition's context
-// ends with the limit; an error that is only this end does not hide the one before it.
+// Poll is Until for callers that cannot end the test: it returns the last error of the condition. The condition's
+// context ends with the limit; an error that is only this end does not replace the error before it.
 func Poll(ctx context.Context, limit, every time.Duration, check func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()

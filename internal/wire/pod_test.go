@@ -47,7 +47,7 @@ func random(rng *rand.Rand) *corev1.Pod {
 	return pod
 }
 
-// What is read of a pod gives the same requests as the whole pod.
+// The decoded parts of a pod give the same requests as the whole pod.
 func TestPodResourcesAreThoseOfTheWholePod(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	lean := &corev1.Pod{} // reused
@@ -81,7 +81,7 @@ func TestFarExponents(t *testing.T) {
 	require.ErrorContains(t, wire.PodResources([]byte(raw), &corev1.Pod{}), `quantity "1.2.3e9999"`)
 }
 
-// A pod that is too large is refused, and costs memory for what is allowed at most.
+// A pod that is too large is refused, and uses memory only up to the allowed size.
 func TestPodResourcesAreBounded(t *testing.T) {
 	field := func(number byte, value []byte) []byte {
 		var size []byte

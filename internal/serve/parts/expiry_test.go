@@ -20,7 +20,7 @@ type expiringBackend struct {
 
 func (e expiringBackend) CredentialsLife() map[string]account.Life { return e.lives }
 
-// Credentials that end soon or have ended are warned of once a day, each provider by itself.
+// Credentials that expire soon or have expired cause one warning a day for each provider.
 func TestWarnOfExpiry(t *testing.T) {
 	var out strings.Builder
 	log := slog.New(slog.NewTextHandler(&out, nil))

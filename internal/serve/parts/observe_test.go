@@ -58,7 +58,7 @@ func get(t *testing.T, listener net.Listener, path string) (int, string) {
 	return resp.StatusCode, string(body)
 }
 
-// fakeTemporal answers health checks as told, and notes how long it was given.
+// fakeTemporal answers health checks as configured, and records their time limits.
 type fakeTemporal struct {
 	down  atomic.Pointer[error]
 	given atomic.Int64

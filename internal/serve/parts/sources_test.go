@@ -56,7 +56,7 @@ func offersFile(t *testing.T, name, offer, provider string) string {
 		`memory: 16Gi, pods: 110}}`, offer, provider)
 }
 
-// declaredOffer is a file whose offer says which provider it is.
+// declaredOffer returns a file whose offer names its provider.
 func declaredOffer(t *testing.T, name, offer, provider string) string {
 	t.Helper()
 	return offersText(t, name, `{name: %s, provider: %[2]s, credentials: {secretRef: {namespace: lend, name: %[2]s}}, `+
@@ -92,8 +92,8 @@ func consumerWith(t *testing.T, secrets ...corev1.Secret) *rest.Config {
 	return &rest.Config{Host: web.URL}
 }
 
-// All kinds at once: two files, labelled Secrets and the discovery server; what is offered twice is told with both
-// places.
+// All sources are merged: two files, labelled Secrets and the discovery server. A duplicate offer is reported with both
+// its sources.
 func TestSourcesAreMerged(t *testing.T) {
 	there := offerserver.New(t)
 	offerserver.PutSamples(t, there) // milan, turin, genoa
@@ -129,7 +129,7 @@ func TestSourcesAreMerged(t *testing.T) {
 	require.NoError(t, <-watched)
 }
 
-// A file that breaks is told by its name when there are several.
+// With several files, the error of a broken file contains its name.
 func TestSourcesNameTheirFiles(t *testing.T) {
 	a, b := offersFile(t, "a.yaml", "rome", "rome"), offersFile(t, "b.yaml", "milan", "milan")
 	offers, err := Sources{Files: []string{a, b}}.Open(bySecret{}, nil, "")

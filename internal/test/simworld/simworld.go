@@ -20,7 +20,8 @@ type World struct {
 	Dir string
 }
 
-// Provider is a provider cluster, and what its offer says besides its name and credentials, such as "price: 1".
+// Provider is a provider cluster. Offer has the fields of its offer besides the name and the credentials, such as
+// "price: 1".
 type Provider struct{ Name, Offer string }
 
 // New makes a world with these providers in a folder, such as t.TempDir().

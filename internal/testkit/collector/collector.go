@@ -50,7 +50,7 @@ func (c *Traces) Export(_ context.Context,
 	return &otlp.ExportTraceServiceResponse{}, nil
 }
 
-// Lineages are the spans, each with those that it is part of.
+// Lineages returns the spans, each after its ancestors.
 func (c *Traces) Lineages() []string {
 	c.mu.Lock()
 	defer c.mu.Unlock()

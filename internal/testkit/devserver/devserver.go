@@ -23,7 +23,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/testkit"
 )
 
-// CLI finds the temporal CLI in bin beside a go.mod above the test's folder, or else in PATH.
+// CLI finds the temporal CLI in the folder bin next to a go.mod above the test's folder, or else in PATH.
 func CLI() (string, error) {
 	dir, err := os.Getwd()
 	if err != nil {
@@ -91,7 +91,7 @@ func Dial(t testing.TB, address string) client.Client {
 // forgetLimit bounds how long Temporal may take to list and to delete, which it does in the background.
 const forgetLimit = 2 * time.Minute
 
-// Forget deletes the histories of a workflow once it is closed, as Temporal does when its retention is over.
+// Forget deletes the histories of a workflow after it is closed, as Temporal does after their retention.
 func Forget(t testing.TB, c client.Client, id string) {
 	t.Helper()
 	service, ofIt := c.WorkflowService(), "WorkflowId = '"+id+"'"

@@ -1,6 +1,6 @@
-// Package failpoint chooses where in a life a process is killed. Nobody picks the places: each side effect that an
-// undisturbed life was seen to have, such as a write to an API server or a call to Temporal, gives two, one before the
-// effect and one after it. Only tests import it; who sees the effects, and who kills, is theirs.
+// Package failpoint chooses the points in a life at which a process is killed. The points are derived: each observed
+// side effect of an undisturbed life, such as a write to an API server or a call to Temporal, gives two points, one
+// before the effect and one after it. Only tests import it; the tests observe the effects and kill the process.
 package failpoint
 
 import (
@@ -11,11 +11,11 @@ import (
 	"sync"
 )
 
-// Point is a side effect of a kind of life, and the side of it on which a process dies.
+// Point is a side effect of a kind of life, and whether the process dies before or after it.
 type Point struct {
 	Kind   string // of the life
-	Effect string // with its number among those of the same name in that life: "create nodes #1"
-	After  bool   // it has been done, and its process has not heard of it
+	Effect string // with its number among effects of this name in its life: "create nodes #1"
+	After  bool   // it is done, and its process has not received the result
 }
 
 // String reads as in "plain: create nodes #1, after".
@@ -30,7 +30,8 @@ func (p Point) String() string {
 // tries is in how many lives a point is waited for: with timing the numbers of effects differ.
 const tries = 3
 
-// Matrix is all points of some kinds of lives. Its methods, and those of its lives, are safe for concurrent use.
+// Matrix holds all points of some kinds of lives. Its methods, and the methods of its lives, are safe for concurrent
+// use.
 type Matrix struct {
 	mu     sync.Mutex
 	rng    *rand.Rand
@@ -41,7 +42,8 @@ type Matrix struct {
 
 type fate struct{ kills, tries int }
 
-// New makes a Matrix that asks for at least so many kills. The seed decides which points meet in a life.
+// New returns a Matrix that deals points until the number of kills is at least wanted. The seed decides which points
+// meet in a life.
 func New(seed uint64, wanted int) *Matrix {
 	return &Matrix{rng: rand.New(rand.NewPCG(seed, 3)), wanted: wanted, state: map[Point]*fate{}}
 }
@@ -60,7 +62,7 @@ func (m *Matrix) Derive(kind string, lives ...*Life) {
 	}
 }
 
-// Undisturbed is a life in which nobody is killed.
+// Undisturbed returns a life without kills.
 func Undisturbed() *Life { return &Life{seen: map[string]int{}} }
 
 // Deal gives a life of the kind its points, at most n, those first at which fewest were killed. It returns nil when all
@@ -100,7 +102,7 @@ func (m *Matrix) killed(p Point) {
 	m.state[p].kills++
 }
 
-// Count tells at how many points somebody was killed, and how often in all.
+// Count returns the number of points with a kill, and the number of all kills.
 func (m *Matrix) Count() (points, kills int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -112,7 +114,7 @@ func (m *Matrix) Count() (points, kills int) {
 	return points, m.kills
 }
 
-// Unreached are the points at which nobody was killed, in order.
+// Unreached returns the points without a kill, in order.
 func (m *Matrix) Unreached() []string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -137,8 +139,8 @@ type Life struct {
 	armed   []Point
 }
 
-// Before is asked when an effect of that name is about to be done, and answers with its number in the life. With die
-// the process must be killed now: the kill is counted.
+// Before must be called before an effect of that name, and returns the effect with its number in the life. With die the
+// process must be killed now: the kill is counted.
 func (l *Life) Before(name string) (effect string, die bool) {
 	l.mu.Lock()
 	l.seen[name]++
@@ -148,7 +150,7 @@ func (l *Life) Before(name string) (effect string, die bool) {
 	return effect, l.reach(effect, false)
 }
 
-// After is asked when the effect has been done and its process has not heard of it yet.
+// After must be called when the effect is done and its process has not received the result yet.
 func (l *Life) After(effect string) (die bool) { return l.reach(effect, true) }
 
 func (l *Life) reach(effect string, after bool) bool {
@@ -164,7 +166,7 @@ func (l *Life) reach(effect string, after bool) bool {
 	return true
 }
 
-// Effects are those of the life up to now, in order.
+// Effects returns the effects of the life up to now, in order.
 func (l *Life) Effects() []string {
 	l.mu.Lock()
 	defer l.mu.Unlock()

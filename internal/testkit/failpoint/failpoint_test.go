@@ -8,7 +8,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/testkit/failpoint"
 )
 
-// live has these effects, and tells where its process was killed; a killed effect is done again, as its number says.
+// live has these effects, and returns the points at which its process was killed; a killed effect is repeated, as its
+// number shows.
 func live(l *failpoint.Life, names ...string) (killed []string) {
 	for _, name := range names {
 		effect, die := l.Before(name)
@@ -41,7 +42,7 @@ func TestEachPointGetsItsKill(t *testing.T) {
 	require.Empty(t, m.Unreached())
 }
 
-// A point that does not come is given up, and told; kills go on until there are as many as wanted.
+// A point that does not occur is given up and reported as unreached; kills continue until there are as many as wanted.
 func TestKillsUntilThereAreEnough(t *testing.T) {
 	m := failpoint.New(1, 7)
 	first := failpoint.Undisturbed()

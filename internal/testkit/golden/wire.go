@@ -21,12 +21,12 @@ import (
 
 var record = flag.Bool("record-wire", false, "write the record of each type that has changed")
 
-// Wire compares a type that is written in one version of the program and read in another with its records: the files
-// <name>.1.json, <name>.2.json and so on of a folder. Today's type reads each record strictly and keeps all that is in
-// it, and the newest record has every field that the type has today. The last tag of git says which records are
-// released: those stay as they are. A type that has changed since then has one more, which -record-wire rewrites. Where
-// there is no tag, or no git, nothing counts as released. A type is given as its zero value; the fields of the types in
-// leave stay empty, and need a test of their own.
+// Wire compares a type that one version of the program writes and another one reads with its records: the files
+// <name>.1.json, <name>.2.json and so on of a folder. The current type decodes each record strictly and keeps all its
+// data, and the newest record has every field of the current type. The records in the last tag of git are released and
+// must not change. A type that has changed since then has one more record, which -record-wire rewrites. Without a tag,
+// or without git, no record counts as released. zero is the zero value of the type; the fields of the types in leave
+// stay empty, and need a test of their own.
 func Wire(t *testing.T, dir, name string, zero any, leave ...reflect.Type) {
 	t.Helper()
 	of := reflect.TypeOf(zero)
@@ -44,11 +44,11 @@ func Wire(t *testing.T, dir, name string, zero any, leave ...reflect.Type) {
 		"what a released one holds must be read for ever", t.Name())
 }
 
-// records are those of one type, the oldest first.
+// records are the records of one type, the oldest first.
 type records struct {
 	dir, name string
 	texts     [][]byte
-	// released is how many of them the last tag has.
+	// released is the number of records in the last tag.
 	released int
 }
 
@@ -103,7 +103,7 @@ func (r *records) write(of reflect.Type, text []byte) error {
 	return os.WriteFile(r.file(newest), text, 0o600)
 }
 
-// lastTag is the newest tag of a release that HEAD builds on; "" where there is none, or no git.
+// lastTag returns the newest release tag that HEAD descends from; "" without a tag or without git.
 func lastTag() string {
 	out, err := exec.Command("git", "describe", "--tags", "--abbrev=0", "--match", "v[0-9]*").Output()
 	if err != nil {
@@ -112,7 +112,7 @@ func lastTag() string {
 	return strings.TrimSpace(string(out))
 }
 
-// atTag reads a file as a tag has it; ok is false where there is no such file.
+// atTag reads a file at a tag; ok is false when the file does not exist there.
 func atTag(tag, file string) (text []byte, ok bool) {
 	if tag == "" {
 		return nil, false
@@ -186,7 +186,7 @@ func covers(text, sample any) bool {
 	return true
 }
 
-// generic is the text as JSON has it; nil when it is none.
+// generic decodes the text as JSON, and returns nil when it is not valid.
 func generic(text []byte) (out any) {
 	if json.Unmarshal(text, &out) != nil {
 		return nil
@@ -204,8 +204,7 @@ func Filled[T any](t *testing.T) (full T) {
 	return full
 }
 
-// fill gives every exported field a value that is not its zero, and each string the name of its field. What leave says
-// it leaves.
+// fill gives every exported field a nonzero value, and each string the name of its field. It skips the types in leave.
 func fill(t *testing.T, v reflect.Value, name string, leave []reflect.Type, depth int) {
 	t.Helper()
 	if slices.Contains(leave, v.Type()) || fillKnown(v, name) || depth > deepest {
@@ -236,7 +235,7 @@ func fill(t *testing.T, v reflect.Value, name string, leave []reflect.Type, dept
 	}
 }
 
-// fillKnown fills what holds no other value, and types that are written otherwise than their fields say.
+// fillKnown fills scalars, and types whose encoding differs from their fields.
 func fillKnown(v reflect.Value, name string) bool {
 	switch known := v.Addr().Interface().(type) {
 	case *time.Time:

@@ -29,7 +29,7 @@ import (
 // User is the superuser of each server; it needs no password.
 const User = "test"
 
-// errAbsent says how to get it.
+// errAbsent contains the command that installs PostgreSQL.
 var errAbsent = errors.New("these tests need PostgreSQL: run apt-get install postgresql")
 
 // debian is where Debian puts the versions.
@@ -78,7 +78,7 @@ func New(t testing.TB) *Server {
 	require.NoError(t, err)
 	as, err := unprivileged()
 	require.NoError(t, err)
-	dir, err := os.MkdirTemp("", "liqo-autoscaler-postgres") // not t.TempDir, whose parent others may not enter
+	dir, err := os.MkdirTemp("", "liqo-autoscaler-postgres") // not t.TempDir: other users cannot enter its parent
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	if as != nil {
@@ -97,7 +97,7 @@ func (s *Server) data() string { return filepath.Join(s.Dir, "data") }
 // Log is the path of the server's log.
 func (s *Server) Log() string { return filepath.Join(s.Dir, "log") }
 
-// unprivileged is who runs it when we are root.
+// unprivileged returns the user that runs PostgreSQL when the test runs as root.
 func unprivileged() (*syscall.Credential, error) {
 	if os.Geteuid() != 0 {
 		return nil, nil
@@ -124,7 +124,7 @@ func (s *Server) command(ctx context.Context, name string, args ...string) *exec
 	return cmd
 }
 
-// Run runs one of PostgreSQL's programs to its end and returns what it wrote to standard output.
+// Run runs one of PostgreSQL's programs to its end and returns its standard output.
 func (s *Server) Run(t testing.TB, name string, args ...string) string {
 	t.Helper()
 	cmd := s.command(context.WithoutCancel(t.Context()), name, args...)

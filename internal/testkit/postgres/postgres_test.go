@@ -10,7 +10,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/testkit"
 )
 
-// What was committed is there after a power cut.
+// Committed data survives a power cut.
 func TestKill(t *testing.T) {
 	testkit.Slow(t) // the fast tests need nothing that a machine with Go, gcc, git and make lacks
 	s := New(t)

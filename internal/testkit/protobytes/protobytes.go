@@ -1,9 +1,9 @@
 // Package protobytes writes protobuf messages by their field numbers, as text that people can read, and compares bytes
-// with them. It knows no message types, so that it can write what a program of another version sends.
+// with this text. It knows no message types, so that it can write the messages of another version's program.
 //
 // A message is a list of `number: value`. A value is an integer, a double (with a point), a "string", a message in
-// braces, or @name for given bytes. When bytes are compared, `number: finite` is any finite double that is not negative,
-// and `!number:` a field that must not be there.
+// braces, or @name for given bytes. When bytes are compared, `number: finite` matches any finite double that is not
+// negative, and `!number:` requires that the field is absent.
 package protobytes
 
 import (
@@ -35,7 +35,7 @@ type Field struct {
 
 var tokens = regexp.MustCompile(`"[^"]*"|[{}]|!?[0-9]+:|-?[0-9]+\.[0-9]+|-?[0-9]+|@\w+|\w+|\S`)
 
-// Parse reads a message; named are the bytes that @name stands for.
+// Parse parses a message; named has the bytes for each @name.
 func Parse(text string, named map[string][]byte) ([]Field, error) {
 	p := parser{left: tokens.FindAllString(text, -1), named: named}
 	fields, err := p.message()
@@ -126,7 +126,7 @@ func Append(raw []byte, fields []Field) []byte {
 	return raw
 }
 
-// Match fails unless the message has the fields, those of one number in this order; others may stand between them.
+// Match fails unless the message has the fields, with equal numbers in this order; other fields may occur between them.
 func Match(want []Field, raw []byte) error {
 	got, err := split(raw)
 	if err != nil {
@@ -201,7 +201,7 @@ func (f Field) match(v value) error {
 	return f.matchBits(v)
 }
 
-// matchBits compares what is no text and no message.
+// matchBits compares a value that is neither text nor a message.
 func (f Field) matchBits(v value) error {
 	if f.kind == protowire.VarintType && f.varint != v.bits ||
 		f.kind == protowire.Fixed64Type && !f.finite && f.fixed != v.bits {

@@ -17,11 +17,11 @@ import (
 	"strings"
 )
 
-// arrows are the files of one package, tests left out, each with those that it points at: they declare a function, a
+// arrows are the files of one package, without tests. A file has an arrow to each file that declares a function, a
 // type, variable, constant or method that it names. Fields of structs do not count.
 type arrows map[string]map[string]bool
 
-// count returns how many arrows there are, and how many run backwards at least, in whichever order the files are read.
+// count returns the number of arrows, and the smallest number that run backwards in any order of the files.
 func (a arrows) count() (all, backwards int) {
 	counted := map[string]bool{}
 	for from, to := range a {
@@ -54,8 +54,8 @@ func (a arrows) leads(from, to string, seen map[string]bool) bool {
 	return false
 }
 
-// backwards tries all orders of the files, by sets: the best order of a set is that of the set without its last file. A
-// file's arrows run backwards to those that come after it.
+// backwards tries all orders of the files, by sets: the best order of a set is the best order of the set without its
+// last file. A file's arrows to later files run backwards.
 func (a arrows) backwards(files []string) int {
 	least := make([]int, 1<<len(files))
 	for set := 1; set < len(least); set++ {
@@ -120,7 +120,8 @@ func arrowsIn(folder string) (arrows, error) {
 	return found, nil
 }
 
-// dependencies are what the package in a folder imports: where the go command has it compiled, by import path.
+// dependencies returns the imports of the package in a folder: the files that the go command has compiled, by import
+// path.
 func dependencies(folder string) (map[string]string, error) {
 	list := exec.Command("go", "list", "-export", "-deps", "-f", "{{.ImportPath}}={{.Export}}")
 	list.Dir = folder

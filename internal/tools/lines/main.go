@@ -1,6 +1,6 @@
-// Command lines counts the product's Go lines that hold code: neither blank nor comment only. It leaves out tests, test
-// kits, the development tools beside it, and the e2e module. Of internal/fleet, workflows and cmd it counts the arrows
-// between the files of each package, too.
+// Command lines counts the product's Go lines with code: it skips blank lines and pure comments. It leaves out tests,
+// test kits, its neighbouring development tools, and the e2e module. For internal/fleet, workflows and cmd it also
+// counts the arrows between the files of each package.
 package main
 
 import (
@@ -102,7 +102,7 @@ func count(source []byte) int {
 		if tok == token.EOF {
 			return len(lines)
 		}
-		if tok == token.SEMICOLON && text == "\n" { // written by nobody
+		if tok == token.SEMICOLON && text == "\n" { // inserted by the scanner
 			continue
 		}
 		for i, line := range strings.Split(text, "\n") {

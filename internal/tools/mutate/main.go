@@ -1,6 +1,6 @@
 // Command mutate measures the tests: it makes random changes to the code, one at a time and without touching a file,
-// and lists those that no fast test notices. A seed draws the same changes again while the code is the same.
-// survivors.txt has the reasons of those that no test can or need notice; they count as survived all the same.
+// and lists the changes that no fast test notices. A seed draws the same changes again while the code is the same.
+// survivors.txt has the reasons for changes that no test can or need notice; they still count as survived.
 package main
 
 import (
@@ -24,8 +24,8 @@ import (
 const fast = "workflows,internal/fleet/money,internal/fleet,internal/fleet/driver,internal/fleet/provider," +
 	"internal/fleet/choice,internal/fleet/comparison,workflows/client,activities,grpcserver,grpcserver/config"
 
-// Bounds of each process: a loop that a change has made endless must not eat the machine. The time is the processor's,
-// so that a busy machine makes no test notice what it does not.
+// Limits of each process, so that a change that makes a loop endless does not use up the machine. The time is CPU time,
+// so that a busy machine does not make a test fail.
 const (
 	memory  = 16 << 30
 	seconds = 180
@@ -144,7 +144,7 @@ func (d *draw) report(seed uint64) {
 		explained, rate, seed)
 }
 
-// draw hands out the sites in their order until n of them have compiled: with a seed these are always the same ones.
+// draw hands out the sites in their order until n sites have compiled: with a seed these are always the same sites.
 type draw struct {
 	mu        sync.Mutex
 	sites     []site
@@ -156,7 +156,7 @@ type draw struct {
 	ended     sync.Cond
 }
 
-// take returns the next site, or false when enough are done. It waits while those that run may be enough.
+// take returns the next site, or false when enough are done. It waits while the running sites may be enough.
 func (d *draw) take() (site, bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

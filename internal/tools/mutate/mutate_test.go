@@ -88,7 +88,7 @@ func TestKilledSurvivedAndUnbuilt(t *testing.T) {
 	require.Equal(t, unbuilt, res)
 }
 
-// The changes that count are the first ones that compile, however many run at once.
+// The first changes that compile count, regardless of the number of concurrent runs.
 func TestDrawEndsWithTheFirstThatCompile(t *testing.T) {
 	d := &draw{sites: []site{{line: 1}, {line: 2}, {line: 3}, {line: 4}}, n: 2}
 	first, _ := d.take()

@@ -53,8 +53,7 @@ func collect(folders []string) ([]site, error) {
 	return all, nil
 }
 
-// testsOf returns for each folder the folders whose tests may notice its changes: itself first, then those that depend
-// on it.
+// testsOf returns for each folder the folders whose tests may notice its changes: itself first, then its dependents.
 func testsOf(ctx context.Context, folders, tests []string) (map[string][]string, error) {
 	module, err := exec.CommandContext(ctx, "go", "list", "-m").Output()
 	if err != nil {
@@ -100,7 +99,7 @@ func (s site) apply(source []byte) []byte {
 	return slices.Concat(source[:s.from], []byte(s.with), source[s.to:])
 }
 
-// try runs the package's own tests, and if they notice nothing, those of the packages that depend on it.
+// try runs the package's own tests, and if these notice nothing, the tests of its dependents.
 func (r *runner) try(ctx context.Context, s site) (result, error) {
 	source, err := os.ReadFile(s.file)
 	if err != nil {
@@ -133,7 +132,7 @@ var buildFailed = regexp.MustCompile(`(?m)^FAIL\s.*\[(build|setup) failed\]`)
 
 // test runs the tests of one folder.
 func (r *runner) test(ctx context.Context, overlay, folder string) (result, string) {
-	// go test ends tests at their own limit; this one is for what hangs beside them.
+	// go test ends tests at their own limit; this limit ends processes that hang outside a test.
 	ctx, cancel := context.WithTimeout(ctx, r.timeout+5*time.Minute)
 	defer cancel()
 	// Without its tables for debuggers a test is linked in half the time.

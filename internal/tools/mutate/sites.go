@@ -108,7 +108,7 @@ func (f *finder) walk(root ast.Node, within *ast.FuncType) {
 			return false
 		case *ast.ReturnStmt:
 			f.swallow(n, within)
-		case *ast.SelectorExpr: // a field's name is no constant's
+		case *ast.SelectorExpr: // a field's name never names a constant
 			if id, ok := n.X.(*ast.Ident); ok {
 				f.swapName(n.Sel, f.enums[id.Name][n.Sel.Name])
 			}
