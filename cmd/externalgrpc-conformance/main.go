@@ -1,4 +1,4 @@
-// Command externalgrpc-conformance checks any externalgrpc provider against what Cluster Autoscaler assumes.
+// Command externalgrpc-conformance tests any externalgrpc provider against the assumptions of Cluster Autoscaler.
 package main
 
 import (
@@ -6,7 +6,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/cli"
 )
 
-// version is stamped by the build.
+// version is set by the build.
 var version = cli.Unstamped
 
 func main() { cli.Main(version, command.New, func(error) int { return 1 }) }

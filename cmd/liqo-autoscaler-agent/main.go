@@ -1,4 +1,4 @@
-// Command liqo-autoscaler-agent is what a provider runs in its cluster: it measures free capacity and publishes offers.
+// Command liqo-autoscaler-agent runs in a provider's cluster: it measures free capacity and publishes offers.
 package main
 
 import (
@@ -6,7 +6,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/cli"
 )
 
-// version is stamped by the build.
+// version is set by the build.
 var version = cli.Unstamped
 
 func main() { cli.Main(version, command.New, func(error) int { return 1 }) }

@@ -6,7 +6,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/connect"
 )
 
-// version is stamped by the build.
+// version is set by the build.
 var version = cli.Unstamped
 
 func main() { cli.Main(version, newRoot, connect.ExitCode) }

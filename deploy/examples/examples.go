@@ -1,4 +1,4 @@
-// Package examples holds the example configuration files: what `make run` uses, and what the docs quote.
+// Package examples holds the example configuration files for `make run` and for the docs.
 package examples
 
 import _ "embed"
@@ -8,7 +8,8 @@ import _ "embed"
 //go:embed nodegroups.yaml
 var NodeGroups []byte
 
-// Offers is offers.yaml: three providers, one of them with GPUs. Their credentials are Secrets named as they are.
+// Offers is offers.yaml: three providers, one with GPUs. The Secret with a provider's credentials has the provider's
+// name.
 //
 //go:embed offers.yaml
 var Offers []byte

@@ -1,5 +1,5 @@
-// Package provider holds what a provider applies for one consumer. The YAML files are written for the consumer
-// "munich" and Liqo's usual namespace, as one reads them; Manifest puts in others.
+// Package provider holds the manifests that a provider applies for one consumer. The YAML files contain the example
+// consumer "munich" and Liqo's usual namespace, so that people can read them; Manifest replaces both.
 package provider
 
 import (
@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// Namespace is where a provider keeps the accounts of its consumers.
+// Namespace is the namespace in which a provider keeps the accounts of its consumers.
 const Namespace = "liqo-autoscaler"
 
 var (
@@ -21,13 +21,14 @@ var (
 	pods string
 )
 
-// Account is the name of a consumer's ServiceAccount in Namespace.
+// Account returns the name of a consumer's ServiceAccount in Namespace.
 func Account(consumer string) string { return "consumer-" + consumer }
 
-// policyName finds the names of policies in a manifest.
+// policyName matches the names of policies in a manifest.
 var policyName = regexp.MustCompile(`(?m)^  policyName: (\S+)$`)
 
-// PolicyNames returns the names of all admission policies that a Manifest for the consumer can have, in its order.
+// PolicyNames returns the names of all admission policies that a Manifest for the consumer can have, in the order of
+// the Manifest.
 func PolicyNames(consumer string) (names []string) {
 	for _, found := range policyName.FindAllStringSubmatch(Manifest(consumer, "liqo", PodPolicies), -1) {
 		names = append(names, found[1])
@@ -35,23 +36,23 @@ func PolicyNames(consumer string) (names []string) {
 	return names
 }
 
-// Policies says which admission policies a Manifest has.
+// Policies selects the admission policies of a Manifest.
 type Policies int
 
-// Each has the policies of the one before.
+// Each value includes the policies of the previous value.
 const (
 	NoPolicies Policies = iota
 	// AccessPolicies keep the consumer from gaining permissions, and from lifting the provider's refusal.
 	AccessPolicies
-	// PodPolicies also keep its pods to the Pod Security Standard "baseline".
+	// PodPolicies also restrict its pods to the Pod Security Standard "baseline".
 	PodPolicies
 )
 
-// Manifest is the YAML that a provider applies to let a consumer in: namespaces, account, roles and admission policies.
-// The consumer's id and the namespace of the provider's Liqo must be DNS-1123 labels. The networks are all that the
-// consumer's Configurations may name; none means any.
+// Manifest returns the YAML that a provider applies to give a consumer access: namespaces, account, roles and admission
+// policies. The consumer's id and the namespace of the provider's Liqo must be DNS-1123 labels. The consumer's
+// Configurations may contain only the given networks; without networks they may contain any.
 func Manifest(consumer, liqoNamespace string, policies Policies, networks ...netip.Prefix) string {
-	_, text, _ := strings.Cut(rbac, "\n---\n") // what comes before is for readers of the file
+	_, text, _ := strings.Cut(rbac, "\n---\n") // the part before is for readers of the file
 	if policies >= AccessPolicies {
 		text += "---\n" + policy
 	}

@@ -1,4 +1,4 @@
-// Package command is the command externalgrpc-conformance.
+// Package command implements the command externalgrpc-conformance.
 package command
 
 import (
@@ -34,7 +34,7 @@ type conformanceFlags struct {
 	cert, key, ca string
 }
 
-// New makes the command.
+// New returns the command.
 func New() *cobra.Command {
 	var f conformanceFlags
 	cmd := &cobra.Command{
@@ -100,7 +100,7 @@ func (f conformanceFlags) check() error {
 	return output.CheckFormat(f.output)
 }
 
-// credentials are CA's: mutual TLS or plaintext, nothing in between.
+// credentials returns Cluster Autoscaler's kinds of credentials: mutual TLS or plaintext, and no other.
 func (f conformanceFlags) credentials() (credentials.TransportCredentials, error) {
 	if f.cert == "" && f.key == "" && f.ca == "" {
 		return insecure.NewCredentials(), nil
@@ -125,7 +125,7 @@ func (f conformanceFlags) credentials() (credentials.TransportCredentials, error
 		RootCAs: pool}), nil
 }
 
-// run prints what was seen, also of a check that ended early; a rule that fails is an error.
+// run prints the results, even of a check that ended early. A failed rule is an error.
 func (f conformanceFlags) run(ctx context.Context, address string, out io.Writer) error {
 	secure, err := f.credentials()
 	if err != nil {
@@ -151,12 +151,12 @@ func (f conformanceFlags) run(ctx context.Context, address string, out io.Writer
 	return errors.Join(output.Print(out, f.output, output.Style{}, seen), err)
 }
 
-// reach makes sure that there is a server; what it answers is for the rules.
+// reach returns an error if no server responds. The rules evaluate the content of the responses.
 func (f conformanceFlags) reach(ctx context.Context, conn *grpc.ClientConn, client protos.CloudProviderClient) error {
 	ctx, cancel := context.WithTimeout(ctx, f.Timeout)
 	defer cancel()
 	_, err := client.GPULabel(ctx, &protos.GPULabelRequest{})
-	away := status.Code(err) == codes.Unavailable || status.Code(err) == codes.DeadlineExceeded // else it is an answer
+	away := status.Code(err) == codes.Unavailable || status.Code(err) == codes.DeadlineExceeded // else it responds
 	if away && conn.GetState() != connectivity.Ready {
 		return err
 	}

@@ -1,4 +1,4 @@
-// Package command is the command liqo-autoscaler-agent.
+// Package command implements the command liqo-autoscaler-agent.
 package command
 
 import (
@@ -26,7 +26,7 @@ type agentFlags struct {
 	observe                                      serve.ObserveFlags
 }
 
-// New makes the command.
+// New returns the command.
 func New() *cobra.Command {
 	var f agentFlags
 	var log cli.Log

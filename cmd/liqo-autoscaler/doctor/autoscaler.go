@@ -13,17 +13,18 @@ import (
 
 var (
 	oldestAutoscaler = version.MustParseGeneric("1.30.0")
-	// countsAsFinished is the first version for which a request that was given up counts as finished.
+	// countsAsFinished is the first version that counts an abandoned request as finished.
 	countsAsFinished = version.MustParseGeneric("1.36.0")
 )
 
-// Cluster Autoscaler's default of --max-node-provision-time, and how far above budgets.total it must be.
+// These are Cluster Autoscaler's default of --max-node-provision-time, and the margin by which it must exceed
+// budgets.total.
 const (
 	defaultProvision = 15 * time.Minute
 	provisionMargin  = time.Minute
 )
 
-// optional are the flags that are a matter of taste, or that only some installations need.
+// optional are the flags that are a matter of preference, or that only some installations need.
 var optional = map[string]bool{"cloud-config": true, "expander": true, "write-status-configmap": true,
 	"balance-similar-node-groups": true, "balancing-label_1": true, "max-node-provision-time": true}
 
@@ -49,7 +50,7 @@ func (r *Report) autoscaler(ctx context.Context, in Installation, c *cluster) {
 	}
 }
 
-// provisionTime compares how long Cluster Autoscaler waits for a node with how long a group may take.
+// provisionTime compares the time that Cluster Autoscaler waits for a node with the time that a group may take.
 func (r *Report) provisionTime(in Installation, p process) {
 	waits := defaultProvision
 	if text, ok := p.flag("max-node-provision-time"); ok {
@@ -73,7 +74,7 @@ func (r *Report) provisionTime(in Installation, p process) {
 	}
 }
 
-// endless describes how Cluster Autoscaler from 1.36 on continues after it gave up on nodes; empty for an earlier
+// endless describes how Cluster Autoscaler from 1.36 on continues after it has abandoned nodes; empty for an earlier
 // version. An unknown version counts as 1.36. The placeholders of the nodes no longer count as upcoming in the loop in
 // which the request would time out, so the request counts as finished (CA 1.36 clusterstate/clusterstate.go,
 // getUpcomingNodesInNodeGroup and updateScaleRequests).
@@ -89,16 +90,16 @@ func endless(p process) string {
 const (
 	annotationUpdated = "cluster-autoscaler.kubernetes.io/last-updated"
 	layoutUpdated     = "2006-01-02 15:04:05.999999999 -0700 MST"
-	// silenceBound is how old the status may be; a loop takes ten seconds, and minutes while many nodes are added.
+	// silenceBound bounds the age of the status; a loop takes ten seconds, and minutes while many nodes are added.
 	silenceBound = 5 * time.Minute
 )
 
-// silence examines when Cluster Autoscaler has last completed a loop.
+// silence checks when Cluster Autoscaler last completed a loop.
 func (r *Report) silence(ctx context.Context, in Installation, c *cluster, p process) {
 	if writes, ok := p.flag("write-status-configmap"); ok && writes == "false" || p.workload.ready == 0 {
 		return
 	}
-	namespace, _ := p.flag("namespace") // CA's default is kube-system, wherever it runs
+	namespace, _ := p.flag("namespace") // CA's default is kube-system, independent of its own namespace
 	name, _ := p.flag("status-config-map-name")
 	name, namespace = cmp.Or(name, "cluster-autoscaler-status"), cmp.Or(namespace, metav1.NamespaceSystem)
 	status, err := c.kube.CoreV1().ConfigMaps(namespace).Get(ctx, name, metav1.GetOptions{})

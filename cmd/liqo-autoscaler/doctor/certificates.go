@@ -13,11 +13,11 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// soon is how long before its end a certificate is reported.
+// soon is the time before its expiry from which a certificate is reported.
 const soon = 14 * 24 * time.Hour
 
-// certificates follows the way from Cluster Autoscaler to the server: its cloud-config, both certificates, and what the
-// server lets in.
+// certificates checks the connection from Cluster Autoscaler to the server: the cloud-config, both certificates, and
+// the client names that the server accepts.
 func (r *Report) certificates(ctx context.Context, in Installation, c *cluster) {
 	for _, server := range c.servers {
 		if _, plaintext := server.flag("insecure-plaintext"); plaintext {
@@ -31,7 +31,7 @@ func (r *Report) certificates(ctx context.Context, in Installation, c *cluster) 
 	}
 }
 
-// certificate reads the one in a file of the process, nil when it cannot be read.
+// certificate reads the certificate in a file of the process; nil when it cannot be read.
 func (r *Report) certificate(ctx context.Context, now time.Time, c *cluster, p process,
 	name string) *x509.Certificate {
 	content, err := c.file(ctx, p, name)
@@ -68,7 +68,7 @@ type cloudConfig struct {
 	CACert  string `json:"cacert"`
 }
 
-// dials checks what happens when Cluster Autoscaler calls the server.
+// dials checks whether Cluster Autoscaler's call to the server would succeed.
 func (r *Report) dials(ctx context.Context, now time.Time, c *cluster, ca, server process, own *x509.Certificate) {
 	name, _ := ca.flag("cloud-config")
 	content, err := c.file(ctx, ca, name)
@@ -97,7 +97,7 @@ func (r *Report) dials(ctx context.Context, now time.Time, c *cluster, ca, serve
 	}
 }
 
-// letIn checks whether the server takes a client certificate.
+// letIn checks whether the server accepts a client certificate.
 func (r *Report) letIn(ctx context.Context, now time.Time, c *cluster, server process, client *x509.Certificate) {
 	if names, ok := server.flag("tls-allowed-names"); ok && names != "" {
 		has := append(slices.Clone(client.DNSNames), client.Subject.CommonName)
@@ -120,7 +120,7 @@ func (r *Report) letIn(ctx context.Context, now time.Time, c *cluster, server pr
 	}
 }
 
-// within is now, or a moment at which the certificate is valid: that it has ended is said elsewhere.
+// within returns now, or a time at which the certificate is valid: another check reports its expiry.
 func within(c *x509.Certificate, now time.Time) time.Time {
 	if now.After(c.NotAfter) {
 		return c.NotAfter

@@ -17,14 +17,14 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/liqoversion"
 )
 
-// Keys of Liqo on the namespaces that it makes for other clusters: the cluster, and the NamespaceMap if one asked for
-// it (Liqo pkg/consts/namespace_mapping.go).
+// These are Liqo's keys on the namespaces that it creates for other clusters: the cluster, and the NamespaceMap if it
+// requested the namespace (Liqo pkg/consts/namespace_mapping.go).
 const (
 	labelPeer     = "liqo.io/remote-cluster-id"
 	annotationMap = "liqo.io/managed-by-namespace-map"
 )
 
-// workload is a Deployment or a StatefulSet, as far as they are alike.
+// workload holds the common fields of a Deployment and a StatefulSet.
 type workload struct {
 	kind, namespace, name string
 	replicas              *int32
@@ -32,7 +32,7 @@ type workload struct {
 	pod                   corev1.PodSpec
 }
 
-// process is a workload's container that interests us.
+// process is a container of a workload that the checks examine.
 type process struct {
 	workload
 	container *corev1.Container
@@ -40,7 +40,7 @@ type process struct {
 
 func (w workload) where() string { return w.kind + " " + w.namespace + "/" + w.name }
 
-// flag is the value of --name; ok is false when it is not set. One without a value is "true".
+// flag returns the value of --name; ok is false when it is not set. The value of a flag without a value is "true".
 func (p process) flag(name string) (value string, ok bool) {
 	args := slices.Concat(p.container.Command, p.container.Args)
 	for n, arg := range args {
@@ -67,19 +67,19 @@ func (p process) isAutoscaler() bool {
 		len(p.container.Command) > 0 && path.Base(p.container.Command[0]) == "cluster-autoscaler"
 }
 
-// tag is the version in the image's name, "" when it has none.
+// tag returns the version in the image's name, or "".
 func (p process) tag() string {
 	_, tag, _ := strings.Cut(path.Base(p.container.Image), ":")
 	tag, _, _ = strings.Cut(tag, "@")
 	return tag
 }
 
-// cluster is what the consumer cluster was asked for once.
+// cluster holds the objects of the consumer cluster, which are read once.
 type cluster struct {
 	kube    kubernetes.Interface
 	version *version.Version
 	groups  []string // of the API
-	// servers, workers and autoscalers are processes by what they run; all have been read only if deployments is true.
+	// servers, workers and autoscalers are the processes of each program. They are complete only if deployments is true.
 	deployments                   bool
 	servers, workers, autoscalers []process
 	foreign                       []process          // autoscalers of other cloud providers
@@ -91,7 +91,7 @@ type cluster struct {
 	peers                         []corev1.Namespace // that Liqo has made for other clusters
 }
 
-// readCluster reads what the checks share. What cannot be read is noted in the report.
+// readCluster reads the objects that the checks share. It records unreadable objects in the report.
 func readCluster(ctx context.Context, in Installation, r *Report) *cluster {
 	c := &cluster{kube: in.Kube, offloaded: -1}
 	v, err := in.Kube.Discovery().ServerVersion()
@@ -131,7 +131,7 @@ func readCluster(ctx context.Context, in Installation, r *Report) *cluster {
 	return c
 }
 
-// readSets reads the StatefulSets, one of which has all processes with a bundled Temporal.
+// readSets reads the StatefulSets. With a bundled Temporal, one StatefulSet runs all processes.
 func (c *cluster) readSets(ctx context.Context, r *Report) {
 	list, err := c.kube.AppsV1().StatefulSets("").List(ctx, metav1.ListOptions{})
 	if r.skipped("StatefulSets", err) {
@@ -148,7 +148,7 @@ func (c *cluster) readSets(ctx context.Context, r *Report) {
 	}
 }
 
-// sort files each container of a workload under the program that the container runs.
+// sort assigns each container of a workload to the program that it runs.
 func (c *cluster) sort(w workload) {
 	for n := range w.pod.Containers {
 		p := process{w, &w.pod.Containers[n]}
@@ -179,7 +179,7 @@ func (c *cluster) sortNodes(all []corev1.Node) {
 	}
 }
 
-// file reads a file of a container that comes from a Secret or a ConfigMap.
+// file reads a file of a container from its Secret or ConfigMap.
 func (c *cluster) file(ctx context.Context, p process, name string) ([]byte, error) {
 	for _, mount := range p.container.VolumeMounts {
 		key, below := strings.CutPrefix(name, strings.TrimSuffix(mount.MountPath, "/")+"/")

@@ -4,7 +4,7 @@ import (
 	"context"
 )
 
-// Examine looks for what is wrong. It blocks for as long as API servers take to answer a dozen requests.
+// Examine runs all checks. It blocks until the API servers have replied to about a dozen requests.
 func Examine(ctx context.Context, in Installation) *Report {
 	r := &Report{}
 	if in.Temporal != nil {

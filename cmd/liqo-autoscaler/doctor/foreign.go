@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/version"
 )
 
-// refusing are the cloud providers of Cluster Autoscaler whose NodeGroupForNode returns an error for a Node with
+// refusing lists the cloud providers of Cluster Autoscaler whose NodeGroupForNode returns an error for a Node with
 // another cloud's providerID. Cluster Autoscaler then scales no group while such a Node exists (CA
 // core/static_autoscaler.go up to 1.34.3; from 1.34.4 on the scale-up fails alone). The value is the first version
 // without the error, or nil. Sources: CA cloudprovider/<name>, tags 1.30.0 to 1.36.1; kubernetes/autoscaler#8045 for
@@ -20,18 +20,20 @@ var refusing = map[string]*version.Version{
 	"aws": version.MustParseGeneric("1.33.0"),
 }
 
-// schemes are the beginnings of the providerIDs of clouds in refusing whose Cluster Autoscaler may run where it is not
-// seen, such as in a managed control plane.
+// schemes maps prefixes of providerIDs to clouds in refusing. Their Cluster Autoscaler may run where doctor does not
+// see it, for example in a managed control plane.
 var schemes = map[string]string{"cherryservers://": "cherryservers", "equinixmetal://": "equinixmetal",
 	"exoscale://": "exoscale", "linode://": "linode", "qcloud://": "tencentcloud"}
 
-// Defaults of Cluster Autoscaler's flags (CA config/flags/flags.go): it stops while more Nodes than both are not Ready.
+// These are defaults of Cluster Autoscaler's flags (CA config/flags/flags.go): it stops while more Nodes than both are
+// not Ready.
 const (
 	defaultUnready        = 3
 	defaultUnreadyPercent = 45
 )
 
-// otherAutoscalers reports what virtual nodes do to a Cluster Autoscaler of another cloud provider in this cluster.
+// otherAutoscalers reports the effects of virtual nodes on a Cluster Autoscaler of another cloud provider in this
+// cluster.
 func (r *Report) otherAutoscalers(c *cluster) {
 	seen := map[string]bool{}
 	for _, p := range c.foreign {
@@ -65,14 +67,14 @@ func (r *Report) refusesIDs(p process, provider string) {
 }
 
 // StopsScaling reports whether a Cluster Autoscaler scales no group while dead of all Nodes are not Ready. most and
-// percent are its flags ok-total-unready-count and max-total-unready-percentage (CA clusterstate/clusterstate.go,
-// IsClusterHealthy).
+// percent are the values of its flags ok-total-unready-count and max-total-unready-percentage (CA
+// clusterstate/clusterstate.go, IsClusterHealthy).
 func StopsScaling(dead, all int, most, percent float64) bool {
 	return float64(dead) > most && float64(dead) > percent*float64(all)/100
 }
 
-// stopsWithUs computes whether the other Cluster Autoscaler stops when all virtual nodes are not Ready, as after the
-// death of a provider.
+// stopsWithUs reports whether the other Cluster Autoscaler stops while no virtual node is Ready, for example after the
+// failure of a provider.
 func (r *Report) stopsWithUs(p process, c *cluster) {
 	number := func(flag string, otherwise float64) float64 {
 		text, _ := p.flag(flag)
@@ -89,7 +91,7 @@ func (r *Report) stopsWithUs(p process, c *cluster) {
 	}
 }
 
-// schemeOf is the beginning of a providerID, with its ://.
+// schemeOf returns the prefix of a providerID, including "://".
 func schemeOf(id string) string {
 	scheme, _, ok := strings.Cut(id, "://")
 	if !ok {

@@ -33,7 +33,7 @@ func (r *Report) groups(in Installation) {
 	}
 }
 
-// conditions are those of `status` that somebody may have to do something about.
+// conditions reports the group's conditions that may need an action by an administrator.
 func (r *Report) conditions(in Installation, g fleet.Snapshot, where string) {
 	var cheapest money.Money
 	if in.Market != nil {
@@ -91,7 +91,7 @@ func (r *Report) offers(in Installation) {
 	}
 }
 
-// why names the reasons of a decision once each.
+// why lists each reason of a decision once.
 func why(d choice.Decision) string {
 	reasons := map[string]bool{}
 	for _, v := range d.Assessments {
@@ -102,13 +102,13 @@ func why(d choice.Decision) string {
 	return strings.Join(slices.Sorted(maps.Keys(reasons)), "; ")
 }
 
-// observerBound is how old the last complete round may be.
+// observerBound bounds the age of the last complete round.
 const observerBound = 5 * time.Minute
 
-// clockBound is how far the clock of a worker may be ahead of another one, or behind it.
+// clockBound bounds the difference between the clock of a worker and another clock.
 const clockBound = 10 * time.Second
 
-// clocks examines the clock of the worker that leads.
+// clocks checks the clock of the leading worker.
 func (in Installation) clocks(r *Report) {
 	o := in.Market.Findings.Observer
 	if o == nil {
@@ -125,7 +125,7 @@ func (in Installation) clocks(r *Report) {
 	}
 }
 
-// observer examines the rounds of the observer, as the worker that leads has published them.
+// observer checks the rounds of the observer, as the leading worker has published them.
 func (in Installation) observer(r *Report) {
 	o := in.Market.Findings.Observer
 	switch {
@@ -144,7 +144,7 @@ func (in Installation) observer(r *Report) {
 	}
 }
 
-// volumes reports the nodes that stay for volumes.
+// volumes reports the nodes that stay because of volumes.
 func (in Installation) volumes(r *Report) {
 	for _, k := range in.Market.Findings.Kept {
 		r.add("volumes-keep-node", "provider "+k.Provider, "node %s of node group %s stays, and costs, for the volumes of %s",
@@ -152,7 +152,7 @@ func (in Installation) volumes(r *Report) {
 	}
 }
 
-// pods examines the pods that do not run on their virtual nodes, as the worker that leads has published them.
+// pods checks the pods that do not run on their virtual nodes, as the leading worker has published them.
 func (in Installation) pods(r *Report) {
 	for _, p := range in.Market.Findings.Pods {
 		if p.Overdue > 0 {

@@ -11,10 +11,10 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet/money"
 )
 
-// Flag is a flag of Cluster Autoscaler that goes with us.
+// Flag is a flag of Cluster Autoscaler that liqo-autoscaler needs or recommends.
 type Flag struct{ Name, Value, Why string }
 
-// Temporal is what was learned from Temporal. Err is why nothing was.
+// Temporal holds the state that was read from Temporal. Err is the reason when the read failed.
 type Temporal struct {
 	Err     error
 	Version string
@@ -22,29 +22,29 @@ type Temporal struct {
 	Polled  bool     // whether a worker polls the hub's task queue
 	Queue   string
 	Groups  []fleet.Snapshot
-	// Ended are the costs of groups that have ended this month.
+	// Ended contains the costs of groups that have ended this month.
 	Ended     []money.Spent
 	Providers []fleet.ProviderSnapshot
 }
 
-// Provider is one provider's side, over the credentials of its offer.
+// Provider is the connection to one provider, with the credentials of its offer.
 type Provider struct {
 	Name       string // the kubeconfig's file
 	Kube       kubernetes.Interface
-	ConsumerID string // "" when the credentials do not say whose they are
+	ConsumerID string // "" when the credentials do not name their consumer
 	Life       account.Life
 }
 
-// Installation is what is examined. What is nil is left out.
+// Installation holds the input of the checks. Fields that are nil are not examined.
 type Installation struct {
-	// Kube is the consumer cluster.
+	// Kube connects to the consumer cluster.
 	Kube     kubernetes.Interface
 	Temporal *Temporal
-	// Market is what is offered now; MarketNote says why it is not there, or too old.
+	// Market contains the present offers; MarketNote explains why it is missing or stale.
 	Market     *market.Market
 	MarketNote string
 	Providers  []Provider
-	// Flags are those that Cluster Autoscaler needs for a time in which all groups' nodes come.
+	// Flags returns the flags that Cluster Autoscaler needs for the time that the slowest group's nodes may take.
 	Flags func(provision time.Duration) []Flag
 	// Skew is how far the cluster's clock is ahead of our clock.
 	Skew time.Duration

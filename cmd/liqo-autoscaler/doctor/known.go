@@ -1,24 +1,24 @@
 package doctor
 
-// Severity says whether an installation can work as it is.
+// Severity distinguishes faults that stop an installation from weaker faults.
 type Severity string
 
-// The severities.
+// These are the severities.
 const (
-	Error   Severity = "error"   // nodes do not come or go, or soon will not
+	Error   Severity = "error"   // nodes are not added or removed, or soon will not be
 	Warning Severity = "warning" // something works less well than it could
 )
 
-// ID names a kind of finding. It is stable: scripts and docs/doctor.md go by it.
+// ID names a kind of finding. It is stable, because scripts and docs/doctor.md use it.
 type ID string
 
-// illness is what all findings of an ID share.
+// illness holds the common properties of all findings with an ID.
 type illness struct {
 	severity Severity
 	remedy   string
 }
 
-// known are all findings there can be. Each has a section in docs/doctor.md.
+// known contains all possible findings. Each has a section in docs/doctor.md.
 var known = map[ID]illness{
 	"kubernetes-old":      {Error, "upgrade the cluster to Kubernetes 1.27 or later"},
 	"kubernetes-policies": {Warning, "upgrade to Kubernetes 1.30: until then the worker's account equals cluster-admin"},

@@ -16,7 +16,7 @@ var (
 	policyKubernetes = version.MustParseGeneric("1.30.0")
 )
 
-// maxSkew is how far clocks may be apart before it is worth a word: Temporal and offers go by theirs.
+// maxSkew bounds the difference between clocks that is not reported: Temporal and offers follow their own clocks.
 const maxSkew = 30 * time.Second
 
 func (r *Report) kubernetes(in Installation, c *cluster) {

@@ -14,8 +14,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet/template"
 )
 
-// otherHubs reports the Nodes of hubs for which no worker runs in this cluster, as after the hub was renamed. Nobody
-// releases such a Node, and it costs.
+// otherHubs reports the Nodes of hubs for which no worker runs in this cluster, for example after the hub was renamed.
+// No process releases such a Node, and it costs money.
 func (r *Report) otherHubs(c *cluster) {
 	if !c.deployments || len(c.workers) == 0 { // workers may run outside of the cluster
 		return
@@ -36,7 +36,7 @@ func (r *Report) otherHubs(c *cluster) {
 	}
 }
 
-// nodes compares each Ready Node with what Cluster Autoscaler was told of its group.
+// nodes compares each Ready Node with the template of its group that Cluster Autoscaler received.
 func (r *Report) nodes(in Installation, c *cluster) {
 	if in.Temporal == nil || len(c.nodes) == 0 {
 		return

@@ -18,8 +18,8 @@ var PolicedKinds = []string{"nodes", "pods", "namespaces", "secrets", "rolebindi
 	"renews", "resourceslices", "namespacemaps", "vkoptionstemplates", "configurations", "gatewayclients",
 	"gatewayservers", "publickeies"}
 
-// policies checks that the admission policies of the workers' accounts, and of consumers with an account here, are in
-// force. Without its policies an account equals cluster-admin.
+// policies checks that the admission policies for the workers' accounts, and for the accounts of consumers in this
+// cluster, are in effect. Without its policies an account equals cluster-admin.
 func (r *Report) policies(ctx context.Context, c *cluster) {
 	if c.version == nil || c.version.LessThan(policyKubernetes) {
 		return
@@ -49,7 +49,7 @@ func (r *Report) policies(ctx context.Context, c *cluster) {
 	}
 }
 
-// consumerPolicies reports policies of provider-access that are not in force.
+// consumerPolicies reports policies of provider-access that are not in effect.
 func (r *Report) consumerPolicies(consumers []string, denies map[string]bool) {
 	for _, id := range consumers {
 		lacking := slices.DeleteFunc(provider.PolicyNames(id), func(name string) bool {
@@ -64,7 +64,7 @@ func (r *Report) consumerPolicies(consumers []string, denies map[string]bool) {
 	}
 }
 
-// workerPolicies reports the kinds that no policy in force covers for the account of a worker.
+// workerPolicies reports the kinds that no effective policy covers for the account of a worker.
 func (r *Report) workerPolicies(p process, policies []admissionv1.ValidatingAdmissionPolicy, denies map[string]bool) {
 	user := fmt.Sprintf("'system:serviceaccount:%s:%s'", p.namespace,
 		p.pod.ServiceAccountName)
@@ -80,7 +80,7 @@ func (r *Report) workerPolicies(p process, policies []admissionv1.ValidatingAdmi
 	}
 }
 
-// consumers returns the clusters that have an account of provider-access here.
+// consumers returns the clusters with an account of provider-access in this cluster.
 func (r *Report) consumers(ctx context.Context, c *cluster) (ids []string) {
 	accounts, err := c.kube.CoreV1().ServiceAccounts(provider.Namespace).List(ctx, metav1.ListOptions{})
 	if r.skipped("accounts of consumers", err) {
@@ -94,7 +94,7 @@ func (r *Report) consumers(ctx context.Context, c *cluster) (ids []string) {
 	return ids
 }
 
-// coveredBy returns the resources of the policies in force that are about the account.
+// coveredBy returns the resources of the effective policies that apply to the account.
 func coveredBy(policies []admissionv1.ValidatingAdmissionPolicy, denies map[string]bool, user string) map[string]bool {
 	covered := map[string]bool{}
 	for _, policy := range policies {
@@ -110,7 +110,7 @@ func coveredBy(policies []admissionv1.ValidatingAdmissionPolicy, denies map[stri
 	return covered
 }
 
-// matches reports whether a policy is about the account.
+// matches reports whether a policy applies to the account.
 func matches(policy admissionv1.ValidatingAdmissionPolicy, user string) bool {
 	return policy.Spec.MatchConstraints != nil && slices.ContainsFunc(policy.Spec.MatchConditions,
 		func(m admissionv1.MatchCondition) bool { return strings.Contains(m.Expression, user) })

@@ -67,10 +67,10 @@ func (r *Report) claims(ctx context.Context, c *cluster, s *appsv1.StatefulSet) 
 	}
 }
 
-// Right is one of those that a worker cannot do without; the test of the chart holds them against its role.
+// Right is a permission that a worker needs. The test of the chart compares these permissions with the worker's role.
 type Right struct{ Verb, Group, Resource string }
 
-// WorkerRights are enough to notice a role that is missing or old.
+// WorkerRights is a sample of permissions that detects a missing or outdated role.
 var WorkerRights = []Right{
 	{"list", "", "nodes"}, {"patch", "", "nodes"}, {"delete", "", "nodes"}, {"create", "", "pods/eviction"},
 	{"create", "", "namespaces"}, {"create", "authentication.liqo.io", "resourceslices"},
@@ -79,7 +79,7 @@ var WorkerRights = []Right{
 	{"create", "networking.liqo.io", "gatewayclients"}, {"delete", "networking.liqo.io", "gatewayservers"},
 }
 
-// rights asks what the workers' accounts may do.
+// rights checks the permissions of the workers' accounts with the API server.
 func (r *Report) rights(ctx context.Context, c *cluster) {
 	for _, p := range c.workers {
 		account := p.pod.ServiceAccountName

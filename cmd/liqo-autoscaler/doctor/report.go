@@ -9,26 +9,26 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/shorten"
 )
 
-// Finding is one thing that is wrong.
+// Finding is one fault.
 type Finding struct {
 	ID       ID       `json:"id"`
 	Severity Severity `json:"severity"`
-	// Where is the object, flag or file.
+	// Where names the object, flag or file.
 	Where   string `json:"where"`
 	Message string `json:"message"`
 	Remedy  string `json:"remedy"`
-	// Docs is the section of the documentation.
+	// Docs names the section of the documentation.
 	Docs string `json:"docs"`
 }
 
-// Report is what was found. What could not be read is in NotExamined, and nothing is said of it.
+// Report contains the findings. NotExamined lists the objects that could not be read, and for which no findings exist.
 type Report struct {
 	Findings    []Finding `json:"findings"`
 	Examined    []string  `json:"examined"`
 	NotExamined []string  `json:"notExamined,omitempty"`
 }
 
-// Failed reports whether there is an error.
+// Failed reports whether the report contains an error.
 func (r *Report) Failed() bool {
 	return slices.ContainsFunc(r.Findings, func(f Finding) bool { return f.Severity == Error })
 }
@@ -36,7 +36,7 @@ func (r *Report) Failed() bool {
 func (r *Report) add(id ID, where, format string, args ...any) {
 	i, ok := known[id]
 	if !ok {
-		panic("no such finding: " + id) // a test goes through all
+		panic("no such finding: " + id) // a test uses all ids
 	}
 	r.Findings = append(r.Findings, Finding{ID: id, Severity: i.severity, Where: where, Remedy: i.remedy,
 		Message: fmt.Sprintf(format, args...), Docs: "docs/doctor.md#" + string(id)})
@@ -46,7 +46,7 @@ func (r *Report) examined(format string, args ...any) {
 	r.Examined = append(r.Examined, fmt.Sprintf(format, args...))
 }
 
-// skipped reports whether something could not be read, and notes that.
+// skipped reports whether a read has failed, and records the failure in the report.
 func (r *Report) skipped(what string, err error) bool {
 	if err != nil {
 		r.NotExamined = append(r.NotExamined, fmt.Sprintf("%s: %v", what, err))
@@ -54,7 +54,7 @@ func (r *Report) skipped(what string, err error) bool {
 	return err != nil
 }
 
-// Text writes the report for people, errors first. Texts of other parties control no terminal.
+// Text prints the report for people, errors first. It removes control characters from texts of other parties.
 func (r *Report) Text(to io.Writer) error {
 	out := &strings.Builder{}
 	r.text(out)

@@ -9,10 +9,10 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// maxConsumerID is what "liqo-tenant-" leaves of a namespace's name.
+// maxConsumerID is the length that "liqo-tenant-" leaves in a namespace's name.
 const maxConsumerID = 63 - len("liqo-tenant-")
 
-// consumerFlags name the cluster that a provider lets in.
+// consumerFlags names the consumer to which a provider gives access.
 type consumerFlags struct{ id string }
 
 func (f *consumerFlags) register(cmd *cobra.Command) {

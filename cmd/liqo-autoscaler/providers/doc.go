@@ -1,2 +1,2 @@
-// Package providers is the commands about providers: their offers, and the access that they give.
+// Package providers implements the commands for providers: their offers, and the access that they give.
 package providers

@@ -22,10 +22,10 @@ import (
 	flow "github.com/liqo-autoscaler/liqo-autoscaler/workflows/client"
 )
 
-// offersFlags are those of the sources that a worker reads.
+// offersFlags are the flags of the sources that a worker reads.
 type offersFlags struct{ parts.BackendFlags }
 
-// NewOffers makes the command offers.
+// NewOffers returns the command offers.
 func NewOffers(c *connect.Common) *cobra.Command {
 	var f offersFlags
 	var from serve.Published
@@ -59,7 +59,7 @@ instead, as the worker does.`,
 	return cmd
 }
 
-// printOffers prints problems beside tables too, but not among them.
+// printOffers prints the document. With a table it prints the problems to errOut.
 func printOffers(out, errOut io.Writer, format string, document show.Offers) error {
 	if format == "table" || format == "wide" {
 		for _, p := range document.Problems {
@@ -69,10 +69,10 @@ func printOffers(out, errOut io.Writer, format string, document show.Offers) err
 	return output.Print(out, format, output.Style{Now: time.Now()}, document)
 }
 
-// removalsRead bounds the removals of peerings whose step is read.
+// removalsRead bounds the removals of peerings whose present step is read.
 const removalsRead = 20
 
-// lent reads the providers, and the sources if any is given, else the market. What is wrong with that goes to notes.
+// lent reads the providers, and the sources if any is set, else the market. Faults of the market go to notes.
 func (f offersFlags) lent(ctx context.Context, c *connect.Common, from serve.Published,
 	notes io.Writer) (show.Offers, error) {
 	var states []fleet.ProviderSnapshot
@@ -118,7 +118,7 @@ func (f offersFlags) lent(ctx context.Context, c *connect.Common, from serve.Pub
 	return document, errors.Join(unread, err)
 }
 
-// published is what is offered by the market; nil when that cannot be read.
+// published returns the offers of the market; nil when the market cannot be read.
 func (f offersFlags) published(ctx context.Context, hub workflows.Hub, from serve.Published,
 	notes io.Writer) []fleet.Offer {
 	m := from.Ask(ctx, f.Kubeconfig, string(hub), notes)
@@ -128,7 +128,7 @@ func (f offersFlags) published(ctx context.Context, hub workflows.Hub, from serv
 	return serve.OffersIn(m)
 }
 
-// offered asks the sources.
+// offered reads the offers from the sources.
 func (f offersFlags) offered(ctx context.Context, hub workflows.Hub) ([]fleet.Offer, []string, error) {
 	if err := f.Sources.Check(); err != nil {
 		return nil, nil, err

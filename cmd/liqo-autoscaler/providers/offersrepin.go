@@ -13,7 +13,7 @@ import (
 	flow "github.com/liqo-autoscaler/liqo-autoscaler/workflows/client"
 )
 
-// repinner forgets by what certificate authorities a provider is known.
+// repinner forgets the pinned certificate authorities of a provider.
 type repinner interface {
 	Repin(ctx context.Context, provider string) (forgot bool, err error)
 }
@@ -57,7 +57,7 @@ other authorities. Make sure that it really is the provider.`,
 	return cmd
 }
 
-// repin forgets what is pinned of the provider of that id, or of the provider of that offer as Temporal knows it.
+// repin forgets the pins of the provider with that id, or of the provider whose offer in Temporal has that name.
 func repin(ctx context.Context, c *connect.Common, pins repinner, name string) (provider string, err error) {
 	if forgot, err := pins.Repin(ctx, name); err != nil || forgot {
 		return name, err

@@ -48,7 +48,7 @@ func newOffersDelete() *cobra.Command {
 	})
 }
 
-// onServer completes a command with one argument that the discovery server does, and says what was done.
+// onServer completes a command with one argument that calls the discovery server, and prints its result.
 func onServer(cmd *cobra.Command, do func(context.Context, *client.Client, string) (string, error)) *cobra.Command {
 	var to client.Options
 	cmd.Args = cobra.ExactArgs(1)
@@ -71,7 +71,7 @@ func onServer(cmd *cobra.Command, do func(context.Context, *client.Client, strin
 	return cmd
 }
 
-// readPosted reads an offer as the discovery server takes it, YAML or JSON. The error lists all faults.
+// readPosted reads an offer in the form of the discovery server, YAML or JSON. The error lists all faults.
 func readPosted(path string) (api.Posted, error) {
 	raw, err := os.ReadFile(path)
 	if err != nil {
@@ -160,8 +160,8 @@ else made is left as it is.`,
 	return cmd
 }
 
-// addOffer writes the Secret of an offer, or of its credentials alone. Idempotent; one that somebody else made is an
-// error, and so is data that no worker could use.
+// addOffer writes the Secret of an offer, or only of its credentials. Idempotent. It fails for a Secret that this
+// command did not create, and for data that no worker could use.
 func addOffer(ctx context.Context, kube kubernetes.Interface, namespace, name string, data map[string][]byte) error {
 	secret := corev1.Secret(name, namespace).WithData(data).WithType(apiv1.SecretTypeOpaque)
 	if _, offers := data[secrets.KeyInfo]; offers {
@@ -178,7 +178,7 @@ func addOffer(ctx context.Context, kube kubernetes.Interface, namespace, name st
 	return nil
 }
 
-// NewWriters makes the command writers.
+// NewWriters returns the command writers.
 func NewWriters() *cobra.Command {
 	return cli.Parent("writers", "Check the discovery server's writers file", &cobra.Command{
 		Use:    "validate FILE",

@@ -11,7 +11,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// NewProviderAccess makes the command provider-access.
+// NewProviderAccess returns the command provider-access.
 func NewProviderAccess() *cobra.Command {
 	var f consumerFlags
 	var liqoNamespace string
@@ -64,7 +64,8 @@ nodes. Apply it with the provider's kubectl; then create the account's kubeconfi
 	return cmd
 }
 
-// prefixes reads networks. A network is what Liqo's IPAM on the consumer shows, so an address within one is an error.
+// prefixes parses networks. A network must have the form that Liqo's IPAM on the consumer shows, so an address within a
+// network is an error.
 func prefixes(networks []string) (all []netip.Prefix, err error) {
 	for _, network := range networks {
 		prefix, err := netip.ParsePrefix(network)
@@ -77,7 +78,7 @@ func prefixes(networks []string) (all []netip.Prefix, err error) {
 	return all, nil
 }
 
-// Values of --pod-security.
+// These are the values of --pod-security.
 const (
 	podBaseline   = "baseline"
 	podPrivileged = "privileged"

@@ -24,13 +24,13 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/strictyaml"
 )
 
-// Liqo's kinds, without its types.
+// These are Liqo's resources. Its types are not imported.
 var (
 	tenants = schema.GroupVersionResource{Group: "authentication.liqo.io", Version: "v1beta1", Resource: "tenants"}
 	granted = tenants.GroupVersion().WithResource("resourceslices")
 )
 
-// admins are the clients of a provider's administrator.
+// admins holds the clients of a provider's administrator.
 type admins struct {
 	kube    kubernetes.Interface
 	objects dynamic.Interface
@@ -47,12 +47,12 @@ func openAdmins(kubeconfig string) (a admins, err error) {
 	return a, errors.Join(errKube, errObjects)
 }
 
-// consumer is the access that one consumer has to this provider.
+// consumer describes the access that one consumer has to this provider.
 type consumer struct {
 	id      string
-	account time.Time // when its account was made; zero without one
+	account time.Time // creation of its account; zero without one
 	tenants []unstructured.Unstructured
-	slices  int // that hold something, with the amounts
+	slices  int // number of granted slices, with the amounts
 	cpu     resource.Quantity
 	memory  resource.Quantity
 	lacks   []string // policies of provider-access that are not bound
@@ -157,7 +157,7 @@ func (a admins) consumers(ctx context.Context) ([]consumer, error) {
 	return all, nil
 }
 
-// policies notes which policies of provider-access are not bound, for each consumer.
+// policies records, for each consumer, the policies of provider-access that are not bound.
 func (a admins) policies(ctx context.Context, consumers map[string]*consumer) error {
 	bindings, err := a.kube.AdmissionregistrationV1().ValidatingAdmissionPolicyBindings().List(ctx, metav1.ListOptions{})
 	if err != nil {
@@ -177,7 +177,7 @@ func (a admins) policies(ctx context.Context, consumers map[string]*consumer) er
 	return nil
 }
 
-// holdings adds the granted slices of each consumer. Amounts that cannot be read are left out: the consumer may have
+// holdings adds the granted slices of each consumer. It omits amounts that cannot be parsed: the consumer may have
 // written them.
 func (a admins) holdings(ctx context.Context, owners map[string]*consumer) error {
 	options := metav1.ListOptions{Limit: 100}

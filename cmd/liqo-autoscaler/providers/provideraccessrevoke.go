@@ -74,8 +74,8 @@ func (a admins) revoke(ctx context.Context, id string, out io.Writer) error {
 	return nil
 }
 
-// renewAccount deletes an account and makes it again: tokens name its UID. When the second step fails, apply the output
-// of provider-access.
+// renewAccount deletes an account and creates it again: tokens name its UID. When the second step fails, apply the
+// output of provider-access.
 func (a admins) renewAccount(ctx context.Context, name string) error {
 	accounts := a.kube.CoreV1().ServiceAccounts(provider.Namespace)
 	old, err := accounts.Get(ctx, name, metav1.GetOptions{})

@@ -20,7 +20,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/serve"
 )
 
-// tokenLasts is how long a new token lasts by default; an API server may allow less.
+// tokenLasts is the default life of a new token; an API server may allow less.
 const tokenLasts = 90 * 24 * time.Hour
 
 func registerDuration(cmd *cobra.Command, lasts *time.Duration) {
@@ -72,12 +72,12 @@ provider-access renew replaces it while it is valid. Run this command as the pro
 	return cmd
 }
 
-// administrator is a cluster as kubectl finds it.
+// administrator returns the access to a cluster that kubectl would use.
 func administrator(kubeconfig string) (*rest.Config, error) {
 	return serve.AsKubectl(kubeconfig, "find a kubeconfig")
 }
 
-// accountKubeconfig asks for a token of the consumer's account, and writes the kubeconfig around it.
+// accountKubeconfig requests a token for the consumer's account, and returns a kubeconfig with it.
 func accountKubeconfig(ctx context.Context, admin *rest.Config, consumer, server string,
 	lasts time.Duration) (text []byte, end time.Time, err error) {
 	kube, err := kubernetes.NewForConfig(admin)
@@ -104,7 +104,7 @@ func accountKubeconfig(ctx context.Context, admin *rest.Config, consumer, server
 	return text, end, err
 }
 
-// newToken asks the API server for a token of an account.
+// newToken requests a token for an account from the API server.
 func newToken(ctx context.Context, kube kubernetes.Interface, namespace, account string,
 	lasts time.Duration) (token string, end time.Time, err error) {
 	made, err := kube.CoreV1().ServiceAccounts(namespace).CreateToken(ctx, account,
@@ -116,7 +116,8 @@ func newToken(ctx context.Context, kube kubernetes.Interface, namespace, account
 	return made.Status.Token, made.Status.ExpirationTimestamp.Time, nil
 }
 
-// authorityOf is by what the cluster's own pods know its API server; else by what the administrator does.
+// authorityOf returns the certificate authority with which the cluster's own pods verify its API server, or else the
+// authority in the administrator's access.
 func authorityOf(ctx context.Context, kube kubernetes.Interface, admin *rest.Config) ([]byte, error) {
 	known, err := kube.CoreV1().ConfigMaps(provider.Namespace).Get(ctx, "kube-root-ca.crt", metav1.GetOptions{})
 	if err == nil && known.Data["ca.crt"] != "" {

@@ -12,10 +12,10 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// credentialsKey is where an offer's kubeconfig is in its Secret, if it names no other key.
+// credentialsKey is the default key of an offer's kubeconfig in its Secret.
 const credentialsKey = "kubeconfig"
 
-// renewals are the kubeconfigs whose tokens are to be replaced: a file, or Secrets of the consumer.
+// renewals selects the kubeconfigs whose tokens are replaced: a file, or Secrets of the consumer.
 type renewals struct {
 	file       string
 	secrets    []string // namespace/name
@@ -72,14 +72,14 @@ token that is due could not be renewed; the other tokens are renewed.`,
 	return cmd
 }
 
-// renewTime bounds the command, because some providers may not answer.
+// renewTime bounds the command, because some providers may not respond.
 const renewTime = 4 * time.Minute
 
 func hasToken(what string, end time.Time) string {
 	return fmt.Sprintf("%s has a token until %s", what, end.UTC().Format(time.RFC3339))
 }
 
-// check returns an error for flags that name no kubeconfig, or both a file and Secrets.
+// check returns an error for flags that select no kubeconfig, or both a file and Secrets.
 func (r renewals) check() error {
 	secrets := len(r.secrets)+len(r.namespaces) > 0
 	if (r.file == "") == !secrets {
@@ -96,7 +96,7 @@ func (r renewals) check() error {
 	return nil
 }
 
-// inFile replaces the whole file at once, so that nobody reads half of it.
+// inFile replaces the whole file atomically, so that no reader sees a part of the new file.
 func (r renewals) inFile(ctx context.Context) (end time.Time, err error) {
 	text, err := os.ReadFile(r.file)
 	if err != nil {

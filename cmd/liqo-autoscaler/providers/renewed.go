@@ -15,7 +15,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/account"
 )
 
-// Bounds of a provider's answer.
+// These constants bound a provider's response.
 const (
 	answerTime = 20 * time.Second
 	maxAnswer  = 64 << 10
@@ -38,7 +38,7 @@ func tokenOf(text []byte) (*clientcmdapi.Config, *clientcmdapi.AuthInfo, error) 
 }
 
 // renewed returns the kubeconfig with a new token of the same account. Errors do not quote the kubeconfig. Blocks until
-// the provider answers, for at most answerTime.
+// the provider responds, for at most answerTime.
 func renewed(ctx context.Context, text []byte, lasts time.Duration) (renewed []byte, end time.Time, err error) {
 	parsed, user, err := tokenOf(text)
 	if err != nil {
@@ -70,7 +70,7 @@ func renewed(ctx context.Context, text []byte, lasts time.Duration) (renewed []b
 	return renewed, end, err
 }
 
-// clientOf returns a client for the API server of a provider. A provider is not trusted: the client bounds answers in
+// clientOf returns a client for the API server of a provider. A provider is not trusted: the client bounds responses in
 // size and time, and does not follow redirects.
 func clientOf(access *rest.Config) (kubernetes.Interface, error) {
 	access.DisableCompression = true
@@ -86,7 +86,7 @@ func clientOf(access *rest.Config) (kubernetes.Interface, error) {
 	return kubernetes.NewForConfigAndClient(access, web)
 }
 
-// bounded limits the size of a provider's answers.
+// bounded limits the size of a provider's responses.
 type bounded struct{ http.RoundTripper }
 
 // RoundTrip implements http.RoundTripper.

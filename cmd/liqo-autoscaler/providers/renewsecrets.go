@@ -25,13 +25,13 @@ import (
 // ("false").
 const labelRenew = "liqo-autoscaler.io/renew"
 
-// Bounds of one run.
+// These constants bound one run.
 const (
-	atOnce     = 10 // providers that are asked at the same time
+	atOnce     = 10 // concurrent requests to providers
 	maxSecrets = 5000
 )
 
-// holding is a Secret with a kubeconfig.
+// holding locates a Secret with a kubeconfig.
 type holding struct{ namespace, name, key string }
 
 func (h holding) String() string { return h.namespace + "/" + h.name }
@@ -39,8 +39,8 @@ func (h holding) String() string { return h.namespace + "/" + h.name }
 // errSkipped is the error for a kubeconfig that this command does not renew. The wrapping error has the reason.
 var errSkipped = errors.New("skipped")
 
-// inSecrets renews the kubeconfig in each Secret, and writes one line for each Secret. One failure does not stop the
-// others. The error lists all failures.
+// inSecrets renews the kubeconfig in each Secret, and prints one line for each Secret. It continues after a failure.
+// The error lists all failures.
 func (r renewals) inSecrets(ctx context.Context, out io.Writer) error {
 	access, err := administrator(r.kubeconfig)
 	if err != nil {
@@ -82,7 +82,7 @@ func (r renewals) renewAll(ctx context.Context, kube kubernetes.Interface, out i
 	return errors.Join(failed...)
 }
 
-// holdings returns the Secrets that the flags name, each once.
+// holdings returns the Secrets that the flags select, each once.
 func (r renewals) holdings(ctx context.Context, kube kubernetes.Interface) (all []holding, err error) {
 	seen := map[string]bool{}
 	add := func(h holding) {

@@ -28,13 +28,13 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/wait"
 )
 
-// discoveryFiles are what the discovery server is made of.
+// discoveryFiles holds the files of the discovery server.
 type discoveryFiles struct {
 	cert, key, clientCA, writers, store, dsn string
 	rate                                     float64
 }
 
-// NewDiscovery makes the command discovery.
+// NewDiscovery returns the command discovery.
 func NewDiscovery(c *connect.Common) *cobra.Command {
 	var files discoveryFiles
 	var listen string
@@ -59,7 +59,7 @@ func NewDiscovery(c *connect.Common) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			seen.ReadyWhen("offers", site.api.Ready) // while its store answers
+			seen.ReadyWhen("offers", site.api.Ready) // while the store responds
 			seen.ObserveCertificate(files.cert)
 			listener, err := net.Listen("tcp", listen)
 			if err != nil {
@@ -101,7 +101,7 @@ type discoverySite struct {
 	log          *slog.Logger
 }
 
-// open reads all files a first time; a fault in any is an error. Close the site.
+// open reads all files for the first time; a fault in any file is an error. The caller must close the site.
 func (f discoveryFiles) open(ctx context.Context, log *slog.Logger, metrics prometheus.Registerer) (
 	*discoverySite, error) {
 	s := &discoverySite{log: log}
@@ -145,7 +145,7 @@ func (f discoveryFiles) openStore(ctx context.Context) (*sqlstore.Store, error) 
 // Close releases the database.
 func (s *discoverySite) Close() error { return s.offers.Close() }
 
-// serve answers on the listener, which it closes, until ctx ends; requests under way may finish.
+// serve serves on the listener, which it closes, until ctx ends; running requests may finish.
 func (s *discoverySite) serve(ctx context.Context, listener net.Listener) error {
 	s.log.Info("serving the discovery API", "address", listener.Addr().String())
 	g, ctx := errgroup.WithContext(ctx)
@@ -157,7 +157,7 @@ func (s *discoverySite) serve(ctx context.Context, listener net.Listener) error 
 	return g.Wait()
 }
 
-// watchWriters logs when the writers file breaks, because the server then refuses everybody, and when it is repaired.
+// watchWriters logs a new fault of the writers file, because the server then refuses all clients, and its repair.
 func (s *discoverySite) watchWriters(ctx context.Context, every time.Duration) {
 	said := ""
 	for wait.For(ctx, every) {
@@ -190,15 +190,15 @@ func newHashToken() *cobra.Command {
 	}
 }
 
-// Bounds of a token in characters. A hash without salt protects only what cannot be guessed.
+// These constants bound a token in characters. A hash without salt protects only long random tokens.
 const (
 	minToken = 32
 	maxToken = 4 << 10
 )
 
-// hashToken is the tokenSHA256 of the token that in holds, space around it apart. Errors do not show it.
+// hashToken returns the tokenSHA256 for the token in in, without surrounding space. Errors do not contain the token.
 func hashToken(in io.Reader) (string, error) {
-	raw, err := io.ReadAll(io.LimitReader(in, maxToken+2)) // with a line's end
+	raw, err := io.ReadAll(io.LimitReader(in, maxToken+2)) // including the end of the line
 	token := strings.TrimSpace(string(raw))
 	switch {
 	case err != nil:

@@ -1,2 +1,2 @@
-// Package serve is the processes that serve: the gRPC server, the worker, the discovery server.
+// Package serve implements the commands for processes that serve: the gRPC server, the worker, the discovery server.
 package serve

@@ -18,10 +18,10 @@ import (
 	flow "github.com/liqo-autoscaler/liqo-autoscaler/workflows/client"
 )
 
-// lameDuck is how long a Service's endpoints need to follow a server that stops.
+// lameDuck is how long a stopping server continues, so that a Service's endpoints can be updated.
 const lameDuck = 3 * time.Second
 
-// NewGRPCServer makes the command grpcserver.
+// NewGRPCServer returns the command grpcserver.
 func NewGRPCServer(c *connect.Common) *cobra.Command {
 	var path, listen string
 	var secure parts.ServerTLS

@@ -30,7 +30,7 @@ type workerFlags struct {
 	bundled            parts.BundledFlags
 }
 
-// NewWorker makes the command worker.
+// NewWorker returns the command worker.
 func NewWorker(c *connect.Common) *cobra.Command {
 	var f workerFlags
 	cmd := &cobra.Command{
@@ -60,7 +60,7 @@ func NewWorker(c *connect.Common) *cobra.Command {
 	return cmd
 }
 
-// check checks what needs nothing but the flags, before any cluster is asked.
+// check validates the flags without requests to a cluster.
 func (f workerFlags) check() (sdkworker.WorkerDeploymentVersion, error) {
 	version, err := f.version.Of()
 	if err != nil {
@@ -69,7 +69,7 @@ func (f workerFlags) check() (sdkworker.WorkerDeploymentVersion, error) {
 	return version, errors.Join(f.bundled.Check(), f.Sources.Check())
 }
 
-// runFor runs the worker for its cluster, once that says who it is.
+// runFor runs the worker for its cluster, as soon as the cluster's UID is known.
 func runFor(ctx context.Context, cluster parts.Consumer, o worker.Options) (err error) {
 	if o.Cluster, err = cluster.UID(ctx); err != nil {
 		return err
