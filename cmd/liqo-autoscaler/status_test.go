@@ -176,6 +176,9 @@ func TestStatusOffersAndReload(t *testing.T) {
 	ready := s.until(func(st show.Status) bool { return len(st.Groups) == 2 && st.Groups[1].Ready == 3 })
 	require.Equal(t, "two", ready.Instances[0].Group)
 	require.Len(t, s.status("--group", "one").Groups, 1)
+	require.Len(t, s.status("--group", "t?o", "--phase", "ready").Instances, 3)
+	require.Equal(t, "No node group has such an instance.\n", s.cli("status", "--provider", "nobody"))
+	require.Regexp(t, `^NAME .*\ntwo .*\none `, s.cli("status", "--sort", "cost"))
 	require.Regexp(t, `(?m)^two +AtMax +its target size 3 is its max$`, s.cli("status"))
 	s.isUnknown("nope", "one, two")
 	require.Regexp(t, `(?m)^two +0 +3 +3 +3 +0 +0 +0 +[0-9a-f]{12} +\d+s$`, s.cli("status"))
@@ -227,7 +230,7 @@ func TestStatusOffersAndReload(t *testing.T) {
 	for line, want := range map[string]string{
 		"pause ": "group\nobserver\n", "resume group ": "one\ntwo\n", "cordon ": "provider\n",
 		"cordon provider ": held + "\n", "status --group ": "one\ntwo\n", "explain group ": "one\ntwo\n",
-		"pause group one ": "", "pause observer ": "",
+		"status --sort c": "activity\nname\nphase\nage\nprovider\ncost\n", "pause group one ": "", "pause observer ": "",
 	} {
 		words := strings.Split("__complete --hub edge --temporal-address "+s.flags.temporal+" "+line, " ")
 		out, _, err := command(s.ctx, words...)

@@ -92,25 +92,30 @@ type DifferentNode struct {
 	Differs string `json:"differs"`
 }
 
-// Of returns the findings of the given groups, by id; without ids, all findings. With ids, the numbers of omitted Nodes
-// and pods are unknown, and zero.
-func (f Findings) Of(groups []string) Findings {
-	if len(groups) == 0 {
+// Of returns the findings that keep selects by group and provider; an unknown group or provider is empty. A nil keep
+// selects all. With keep, the numbers of omitted Nodes and pods are unknown, and zero.
+func (f Findings) Of(keep func(group, provider string) bool) Findings {
+	if keep == nil {
 		return f
 	}
-	of := Findings{Left: f.Left, MoreLeft: f.MoreLeft, Observer: f.Observer}
+	of := Findings{MoreLeft: f.MoreLeft, Observer: f.Observer}
+	for _, l := range f.Left {
+		if keep("", l.Provider) {
+			of.Left = append(of.Left, l)
+		}
+	}
 	for _, p := range f.Pods {
-		if slices.Contains(groups, p.Group) {
+		if keep(p.Group, p.Provider) {
 			of.Pods = append(of.Pods, p)
 		}
 	}
 	for _, k := range f.Kept {
-		if slices.Contains(groups, k.Group) {
+		if keep(k.Group, k.Provider) {
 			of.Kept = append(of.Kept, k)
 		}
 	}
 	for _, n := range f.Nodes {
-		if slices.Contains(groups, n.Group) {
+		if keep(n.Group, "") {
 			of.Nodes = append(of.Nodes, n)
 		}
 	}

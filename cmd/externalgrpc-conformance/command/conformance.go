@@ -148,7 +148,7 @@ func (f conformanceFlags) run(ctx context.Context, address string, out io.Writer
 	if n := seen.Count(conformance.Failed); n > 0 {
 		err = errors.Join(fmt.Errorf("%d of %d rules fail", n, len(results)), err)
 	}
-	return errors.Join(output.Print(out, f.output, output.Style{}, seen), err)
+	return errors.Join(output.Print(out, f.output, output.StyleFor(out), seen), err)
 }
 
 // reach returns an error if no server responds. The rules evaluate the content of the responses.

@@ -38,7 +38,7 @@ func (c judged) Table(out io.Writer, style output.Style) error {
 			return []string{r.ID, string(r.Outcome), r.Demands, r.Seen}
 		})
 	}
-	if err := output.Table(out, header, rows); err != nil {
+	if err := style.Table(out, header, rows); err != nil {
 		return err
 	}
 	for _, r := range c.Rules {

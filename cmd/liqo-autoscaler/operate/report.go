@@ -41,6 +41,9 @@ cluster.`,
 			if err != nil {
 				return err
 			}
+			if err := f.Check(); err != nil {
+				return err
+			}
 			if !slices.Contains(show.ReportFormats, f.output) {
 				return fmt.Errorf("--output %q: use %s", f.output, strings.Join(show.ReportFormats, ", "))
 			}
@@ -62,8 +65,7 @@ cluster.`,
 		}),
 	}
 	c.RegisterHub(cmd)
-	cmd.Flags().StringSliceVar(&f.groups, "group", nil, "only these node groups")
-	_ = cmd.RegisterFlagCompletionFunc("group", completes(c, groupNames))
+	registerGroups(c, cmd, &f.Groups)
 	cmd.Flags().StringVar(&since, "since", "30d", "first day: a number of days that ends today, as in 30d, or a date, "+
 		"as in 2026-11-01")
 	cmd.Flags().StringVarP(&f.output, "output", "o", "text", "what to print: "+strings.Join(show.ReportFormats, ", "))
@@ -79,9 +81,8 @@ func (f statusFlags) report(ctx context.Context, groups *flow.Groups, hub *flow.
 	if err != nil {
 		return show.Report{}, err
 	}
-	asked := func(b money.Bill) bool { return len(f.groups) == 0 || slices.Contains(f.groups, b.Group) }
-	ended = slices.DeleteFunc(ended, func(b money.Bill) bool { return !asked(b) })
-	running, err := connect.ReadAll(names, len(f.groups) == 0, func(name string) (money.Bill, error) {
+	ended = slices.DeleteFunc(ended, func(b money.Bill) bool { return !show.Matches(f.Groups, b.Group) })
+	running, err := connect.ReadAll(names, !f.exact(), func(name string) (money.Bill, error) {
 		s, days, err := groups.Costs(ctx, name)
 		b := s.Bill()
 		b.Days = days

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"io"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 	"go.temporal.io/sdk/client"
@@ -32,29 +31,28 @@ does not shorten WHY.
 
 With --watch it prints the status and then a line for each change, until it is interrupted; with -o json an object per
 line.`,
-		Example: "  liqo-autoscaler status\n  liqo-autoscaler status --group gpu -o wide\n  liqo-autoscaler status --watch",
-		Args:    cobra.NoArgs,
+		Example: "  liqo-autoscaler status\n  liqo-autoscaler status --group gpu -o wide\n" +
+			"  liqo-autoscaler status --phase Failed,NotReady --provider milan\n  liqo-autoscaler status --watch",
+		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := f.check(); err != nil {
 				return err
 			}
 			return c.Run(cmd.Context(), func(t client.Client) error {
-				groups := flow.NewGroups(t, c.Hub, c.TaskQueue)
-				entities := flow.NewEntities(t, c.Hub, c.TaskQueue)
-				if f.watch {
-					return streamStatus(cmd.Context(), groups, f, cmd.OutOrStdout(), cmd.ErrOrStderr())
-				}
+				from := reader{flow.NewGroups(t, c.Hub, c.TaskQueue), flow.NewEntities(t, c.Hub, c.TaskQueue),
+					flow.NewHub(t, c.Hub, c.TaskQueue)}
 				ctx, cancel := context.WithTimeout(cmd.Context(), cli.ReadTimeout)
 				defer cancel()
 				m := f.market.Ask(ctx, f.kubeconfig, string(c.Hub), cmd.ErrOrStderr())
-				hub := flow.NewHub(t, c.Hub, c.TaskQueue)
-				return printStatus(ctx, groups, entities, hub, f, m, cmd.OutOrStdout())
+				if f.watch {
+					return streamStatus(cmd.Context(), from, f, m, cmd.OutOrStdout(), cmd.ErrOrStderr())
+				}
+				return printStatus(ctx, from, f, m, cmd.OutOrStdout())
 			})
 		},
 	}
 	c.RegisterHub(cmd)
-	cmd.Flags().StringSliceVar(&f.groups, "group", nil, "only these node groups")
-	_ = cmd.RegisterFlagCompletionFunc("group", completes(c, groupNames))
+	f.register(c, cmd)
 	cmd.Flags().StringVarP(&f.output, "output", "o", "table", "what to print: "+strings.Join(output.Formats, ", "))
 	serve.RegisterKubeconfig(cmd, &f.kubeconfig)
 	f.market.Register(cmd)
@@ -63,12 +61,11 @@ line.`,
 }
 
 // printStatus prints what can be read; what cannot is the error.
-func printStatus(ctx context.Context, groups *flow.Groups, entities *flow.Entities, hub *flow.Hub, f statusFlags,
-	m *market.Market, out io.Writer) error {
-	status, err := f.read(ctx, groups, entities, hub, m)
-	if len(status.Groups) == 0 && err != nil {
+func printStatus(ctx context.Context, from reader, f statusFlags, m *market.Market, out io.Writer) error {
+	r, err := f.read(ctx, from, m)
+	if len(r.snapshots) == 0 && err != nil {
 		return err
 	}
-	waits(ctx, groups, status.Instances)
-	return errors.Join(output.Print(out, f.output, output.Style{Now: time.Now()}, status), err)
+	waits(ctx, from.groups, r.Instances)
+	return errors.Join(output.Print(out, f.output, output.StyleFor(out), f.shown(r.Status)), err)
 }

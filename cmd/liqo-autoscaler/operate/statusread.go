@@ -3,7 +3,9 @@ package operate
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/cmd/liqo-autoscaler/show"
@@ -11,48 +13,99 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/cli/output"
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/connect"
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet/money"
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/serve"
 	flow "github.com/liqo-autoscaler/liqo-autoscaler/workflows/client"
 )
 
 type statusFlags struct {
-	groups     []string
+	show.Selection
 	output     string
+	sort       string // empty: the default of the output
 	watch      bool
 	kubeconfig string
 	market     serve.Published
 }
 
-func (f statusFlags) check() error {
+func (f *statusFlags) check() error {
 	if f.watch && f.output == "yaml" {
 		return errors.New("--watch prints tables or JSON lines: use another --output")
 	}
-	return output.CheckFormat(f.output)
+	if f.sort != "" {
+		if err := show.CheckOrder(f.sort); err != nil {
+			return err
+		}
+	}
+	return errors.Join(output.CheckFormat(f.output), f.Check())
+}
+
+// reader reads a hub.
+type reader struct {
+	groups   *flow.Groups
+	entities *flow.Entities
+	hub      *flow.Hub
+}
+
+// reading is a status, and what a watch compares later snapshots with.
+type reading struct {
+	show.Status
+	snapshots []fleet.Snapshot // of the selected groups
+	providers []string         // the selected providers
+	accounts  accounts
+}
+
+// accounts are the costs that count for limits besides those of the selected groups.
+type accounts struct {
+	ended  []money.Spent
+	shared []fleet.Snapshot // other groups, when a selected group shares its account
 }
 
 // read reads what can be read, but not what the instances wait for; what cannot is the error. The market may be nil.
-func (f statusFlags) read(ctx context.Context, groups *flow.Groups, entities *flow.Entities, hub *flow.Hub,
-	m *market.Market) (show.Status, error) {
+func (f statusFlags) read(ctx context.Context, from reader, m *market.Market) (r reading, err error) {
 	var known market.Market // what Temporal's index has lost is read all the same
 	if m != nil {
 		known = *m
 	}
-	snapshots, err := f.snapshots(ctx, groups, known.Groups...)
-	if len(snapshots) == 0 && err != nil {
-		return show.Status{}, err
+	r.snapshots, err = f.snapshots(ctx, from.groups, known.Groups...)
+	if len(r.snapshots) == 0 && err != nil {
+		return r, err
 	}
-	providers, unread := entities.Providers(ctx, known.Providers()...)
-	ended, unknown := hub.Ended(ctx)
+	providers, unread := from.entities.Providers(ctx, known.Providers()...)
+	ended, unknown := from.hub.Ended(ctx)
 	unread = errors.Join(unread, unknown)
-	all, unknown := f.sharing(ctx, groups, snapshots)
+	all, unknown := f.sharing(ctx, from.groups, r.snapshots)
 	unread = errors.Join(unread, unknown)
-	status := show.StatusOf(ended.Rows, all...).Of(f.groups).With(providers)
+	r.providers, r.accounts = f.offered(providers), accounts{ended: ended.Rows, shared: all[len(r.snapshots):]}
+	selected := show.Selection{Groups: f.Groups, Providers: r.providers}
+	status := show.StatusOf(ended.Rows, all...).With(providers)
 	status.Refusing = show.RefusingOf(providers)
+	status = status.Of(selected)
 	if m != nil {
 		status = status.Priced(all, ended.Rows, m.Candidates(), time.Now())
-		status = status.Found(m.Findings.Of(f.groups))
+		keep := selected.Finding
+		if len(selected.Groups)+len(selected.Providers) == 0 {
+			keep = nil
+		}
+		status = status.Found(m.Findings.Of(keep))
 	}
-	return status, errors.Join(err, unread)
+	r.Status = status
+	return r, errors.Join(err, unread)
+}
+
+// shown returns the status as it is printed.
+func (f statusFlags) shown(s show.Status) show.Status {
+	return s.Of(show.Selection{Phases: f.Phases}).Sorted(show.OrderOf(f.sort, f.output))
+}
+
+// offered returns the selected providers, and adds the ids of the providers whose offers have a selected name.
+func (f statusFlags) offered(providers []fleet.ProviderSnapshot) []string {
+	selected := slices.Clone(f.Providers)
+	for _, p := range providers {
+		if len(selected) > 0 && p.Offer != nil && show.Matches(f.Providers, p.Offer.Name) {
+			selected = append(selected, p.ID)
+		}
+	}
+	return selected
 }
 
 // snapshots reads the groups that were asked for, or all that run. It returns what it could read with the error.
@@ -61,12 +114,12 @@ func (f statusFlags) snapshots(ctx context.Context, groups *flow.Groups, more ..
 	if err != nil {
 		return nil, err
 	}
-	if len(f.groups) == 0 {
-		names = append(names, more...)
+	if !f.exact() {
+		names = append(names, slices.DeleteFunc(more, func(n string) bool { return !show.Matches(f.Groups, n) })...)
 		slices.Sort(names)
 		names = slices.Compact(names)
 	}
-	return connect.ReadAll(names, len(f.groups) == 0,
+	return connect.ReadAll(names, !f.exact(),
 		func(name string) (fleet.Snapshot, error) {
 			s, err := groups.Snapshot(ctx, name)
 			s.Cost, _ = s.Cost.Until(time.Now())
@@ -80,15 +133,18 @@ func (f statusFlags) sharing(ctx context.Context, groups *flow.Groups,
 	asked []fleet.Snapshot) ([]fleet.Snapshot, error) {
 	// Another group may name the id of one with limits as its account.
 	limited := func(s fleet.Snapshot) bool { return s.Spec != nil && s.Spec.Spending != nil }
-	if len(f.groups) == 0 || !slices.ContainsFunc(asked, limited) {
+	if len(f.Groups) == 0 || !slices.ContainsFunc(asked, limited) {
 		return asked, nil
 	}
 	names, err := groups.Running(ctx)
 	if err != nil {
 		return asked, err
 	}
-	others := statusFlags{groups: slices.DeleteFunc(names, func(n string) bool { return slices.Contains(f.groups, n) })}
-	if len(others.groups) == 0 {
+	has := func(n string) bool {
+		return slices.ContainsFunc(asked, func(s fleet.Snapshot) bool { return s.Group == n })
+	}
+	var others statusFlags
+	if others.Groups = slices.DeleteFunc(names, has); len(others.Groups) == 0 {
 		return asked, nil
 	}
 	more, err := others.snapshots(ctx, groups)
@@ -97,15 +153,55 @@ func (f statusFlags) sharing(ctx context.Context, groups *flow.Groups,
 
 // known adds the groups that run to the error about a group that does not run.
 func (f statusFlags) known(ctx context.Context, groups *flow.Groups, name string, err error) error {
-	if len(f.groups) == 0 {
+	if !slices.Contains(f.Groups, name) {
 		return err
 	}
 	return groups.Unknown(ctx, name, err)
 }
 
+// exact reports whether the groups are selected by their names alone. A group that does not run is then an error.
+func (f statusFlags) exact() bool {
+	return len(f.Groups) > 0 && !slices.ContainsFunc(f.Groups, show.IsPattern)
+}
+
+// names returns the names in f.Groups, and those of running groups that match its patterns. Errors: a pattern matches
+// no running group.
 func (f statusFlags) names(ctx context.Context, groups *flow.Groups) ([]string, error) {
-	if len(f.groups) > 0 {
-		return slices.Compact(slices.Sorted(slices.Values(f.groups))), nil
+	if f.exact() {
+		return slices.Compact(slices.Sorted(slices.Values(f.Groups))), nil
 	}
-	return groups.Running(ctx)
+	running, err := groups.Running(ctx)
+	if err != nil || len(f.Groups) == 0 {
+		return running, err
+	}
+	return matching(f.Groups, running)
+}
+
+// matching returns the names among patterns, and the running groups that match a pattern.
+func matching(patterns, running []string) (names []string, err error) {
+	for _, pattern := range patterns {
+		found := []string{pattern}
+		if show.IsPattern(pattern) {
+			found = slices.DeleteFunc(slices.Clone(running), func(n string) bool { return !show.Matches(found, n) })
+		}
+		if len(found) == 0 {
+			return nil, fmt.Errorf("no node group matches %s: %s", pattern, namedFew(running))
+		}
+		names = append(names, found...)
+	}
+	slices.Sort(names)
+	return slices.Compact(names), nil
+}
+
+// namedFew lists groups for an error.
+func namedFew(groups []string) string {
+	more := ""
+	if len(groups) == 0 {
+		return "none runs"
+	}
+	if len(groups) > namedInError {
+		more = fmt.Sprintf(" and %d more", len(groups)-namedInError)
+		groups = groups[:namedInError]
+	}
+	return "there are " + strings.Join(groups, ", ") + more
 }

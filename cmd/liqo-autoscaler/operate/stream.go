@@ -5,17 +5,18 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"time"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/cmd/liqo-autoscaler/show"
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/cli/output"
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet/money"
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/shorten"
 )
 
 // stream prints a line for each change. Its methods are called one at a time.
 type stream struct {
 	output      string // one of output.Formats
+	selected    show.Selection
 	out, errOut io.Writer
 }
 
@@ -26,13 +27,18 @@ func (v stream) failed(err error) {
 func (v stream) recovered() { fmt.Fprintln(v.errOut, "the node groups can be read again") }
 
 // changed prints what a group published; before is the zero snapshot the first time.
-func (v stream) changed(before, after fleet.Snapshot) error {
+func (v stream) changed(before, after fleet.Snapshot, balance func(fleet.Snapshot) money.Balance) error {
 	var errs []error
-	for _, change := range show.Changes(before, after) {
+	style := output.StyleFor(v.out)
+	style.Wide = v.output == "wide"
+	for _, change := range show.Changes(before, after, balance) {
+		if change.Name != "" && !v.selected.Instance(change.Instance) {
+			continue
+		}
 		if v.output == "json" {
 			errs = append(errs, json.NewEncoder(v.out).Encode(change))
 		} else {
-			errs = append(errs, change.Row(v.out, output.Style{Wide: v.output == "wide", Now: time.Now()}))
+			errs = append(errs, change.Row(v.out, style))
 		}
 	}
 	return errors.Join(errs...)

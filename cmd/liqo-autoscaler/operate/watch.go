@@ -11,9 +11,11 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/cmd/liqo-autoscaler/show"
+	"github.com/liqo-autoscaler/liqo-autoscaler/discovery/market"
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/cli"
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/cli/output"
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet/money"
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/wait"
 	flow "github.com/liqo-autoscaler/liqo-autoscaler/workflows/client"
 )
@@ -21,47 +23,66 @@ import (
 // Times of watching.
 const (
 	watchNewGroups = 2 * time.Second // how often new groups are looked for
+	watchEnded     = time.Minute     // how often the costs of ended groups are read
 	watchAgain     = time.Second     // before a group that could not be followed is tried again
 )
 
 // streamStatus prints the status and then each change, until ctx ends.
-func streamStatus(ctx context.Context, groups *flow.Groups, f statusFlags, out, errOut io.Writer) error {
-	v := stream{output: f.output, out: out, errOut: errOut}
-	if f.output == "json" {
-		return watchStatus(ctx, groups, f, v)
-	}
+func streamStatus(ctx context.Context, r reader, f statusFlags, m *market.Market, out, errOut io.Writer) error {
 	reading, cancel := context.WithTimeout(ctx, cli.ReadTimeout)
 	defer cancel()
-	known, err := f.snapshots(reading, groups)
+	first, err := f.read(reading, r, m)
 	if ctx.Err() != nil {
 		return nil
 	}
-	if err != nil && !fleet.IsRefused(err, fleet.RefusedNotInitialised) {
+	v := stream{output: f.output, selected: f.Selection, out: out, errOut: errOut}
+	v.selected.Providers = first.providers
+	if err := v.begin(f, first, err); err != nil {
 		return err
 	}
-	if err := output.Print(out, f.output, output.Style{Now: time.Now()}, show.StatusOf(nil, known...)); err != nil {
-		return err
+	if f.output == "json" {
+		first.snapshots = nil // each instance is then a first line
 	}
-	fmt.Fprintln(out)
-	if err := show.ChangeHeader(out); err != nil {
-		return err
+	return watchStatus(ctx, r, f, v, first)
+}
+
+// begin prints the first reading. It returns the error when there is nothing that can be followed.
+func (v stream) begin(f statusFlags, first reading, err error) error {
+	if err != nil {
+		if len(first.snapshots) == 0 && !fleet.IsRefused(err, fleet.RefusedNotInitialised) {
+			return err
+		}
+		v.failed(err)
 	}
-	return watchStatus(ctx, groups, f, v, known...)
+	if v.output == "json" {
+		return nil
+	}
+	style := output.StyleFor(v.out)
+	if len(first.snapshots) > 0 || err == nil {
+		if err := output.Print(v.out, v.output, style, f.shown(first.Status)); err != nil {
+			return err
+		}
+		fmt.Fprintln(v.out)
+	}
+	style.Wide = v.output == "wide"
+	return show.ChangeHeader(v.out, style)
 }
 
 // watchStatus follows the groups and has v print each change, none left out, until ctx ends. What cannot be followed
 // for a while is tried again.
-func watchStatus(ctx context.Context, groups *flow.Groups, f statusFlags, v stream, known ...fleet.Snapshot) error {
+func watchStatus(ctx context.Context, r reader, f statusFlags, v stream, first reading) error {
 	w := &watcher{
-		groups: groups, flags: f, snapshots: make(chan fleet.Snapshot), heard: make(chan hearing),
-		followed: map[string]bool{}, last: map[string]fleet.Snapshot{},
+		groups: r.groups, flags: f, snapshots: make(chan fleet.Snapshot), heard: make(chan hearing),
+		followed: map[string]bool{}, last: map[string]fleet.Snapshot{}, accounts: first.accounts,
+		endedGroups: r.hub.Ended, ended: make(chan money.Ended),
 	}
-	for _, s := range known {
+	for _, s := range first.snapshots {
 		w.last[s.Group] = s
 	}
 	followers, run := errgroup.WithContext(ctx)
 	w.followers = followers
 	followers.Go(func() error { return w.findGroups(run) })
+	followers.Go(func() error { return w.readEnded(run) })
 	followers.Go(func() error { return w.tell(run, v) })
 	if err := followers.Wait(); err != nil && ctx.Err() == nil {
 		return err
@@ -80,6 +101,10 @@ type watcher struct {
 	followed map[string]bool
 
 	last map[string]fleet.Snapshot // what was told last, by group
+
+	accounts    accounts
+	endedGroups func(context.Context) (money.Ended, error)
+	ended       chan money.Ended
 }
 
 // hearing is whether a group can be followed, or, without a name, the groups listed; nil: it can.
@@ -123,7 +148,7 @@ func (w *watcher) follow(ctx context.Context, name string) {
 	}()
 	for {
 		first, err := w.groups.Snapshot(ctx, name)
-		if errors.Is(err, fleet.ErrNotRunning) && len(w.flags.groups) == 0 {
+		if errors.Is(err, fleet.ErrNotRunning) && !w.flags.exact() {
 			send(ctx, w.heard, hearing{group: name})
 			return // should it start again, it is found again
 		}
@@ -173,6 +198,8 @@ func (w *watcher) tell(ctx context.Context, v stream) error {
 		select {
 		case <-ctx.Done():
 			return nil
+		case e := <-w.ended:
+			w.accounts.ended = e.Rows
 		case h := <-w.heard:
 			failing.hear(h, v)
 		case s := <-w.snapshots:
@@ -182,7 +209,7 @@ func (w *watcher) tell(ctx context.Context, v stream) error {
 			if known && !s.Newer(before) {
 				continue
 			}
-			if err := v.changed(before, s); err != nil {
+			if err := v.changed(before, s, w.balance); err != nil {
 				return fmt.Errorf("print: %w", err)
 			}
 		}

@@ -3,13 +3,16 @@ package operate
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/liqo-autoscaler/liqo-autoscaler/cmd/liqo-autoscaler/show"
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet/money"
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/testkit"
 )
 
@@ -44,4 +47,73 @@ func TestStreamSurvivesAnOutage(t *testing.T) {
 	require.Len(t, lines, 2, "%s", &out)
 	require.Contains(t, lines[0], "Peering")
 	require.Contains(t, lines[1], "Ready")
+}
+
+// A watch whose first reading fails does not report an empty hub. It goes on when a part could be read.
+func TestAWatchWhoseFirstReadingFails(t *testing.T) {
+	begin := func(r reading, err error) (out, errOut string, failed error) {
+		var o, e testkit.Buffer
+		failed = stream{output: "table", out: &o, errOut: &e}.begin(statusFlags{output: "table"}, r, err)
+		return o.String(), e.String(), failed
+	}
+	away := errors.New("read standard: unavailable")
+	out, errOut, err := begin(reading{}, away)
+	require.ErrorIs(t, err, away)
+	require.Empty(t, out+errOut)
+
+	one := publishedAs(1, fleet.Ready)
+	some := reading{Status: show.StatusOf(nil, one), snapshots: []fleet.Snapshot{one}}
+	out, errOut, err = begin(some, away)
+	require.NoError(t, err)
+	require.Equal(t, "error: read standard: unavailable (trying again)\n", errOut)
+	require.Contains(t, out, "standard-toozs0-1")
+
+	out, _, err = begin(reading{}, fleet.Refuse(fleet.RefusedNotInitialised, "standard rebuilds its state"))
+	require.NoError(t, err)
+	require.Regexp(t, `^TIME +INSTANCE`, out)
+
+	out, errOut, err = begin(reading{}, nil)
+	require.NoError(t, err)
+	require.Contains(t, out, "No node groups run.")
+	require.Empty(t, errOut)
+}
+
+// A watch judges limits as status does: by all groups of the account, and the ended ones.
+func TestAWatchKnowsTheAccount(t *testing.T) {
+	spec := func(id string) *fleet.GroupSpec {
+		return &fleet.GroupSpec{InstanceSpec: fleet.InstanceSpec{ID: id, Currency: "USD"},
+			Spending: &money.Spending{Account: "team"}}
+	}
+	of := func(name string, month float64) fleet.Snapshot {
+		s := publishedAs(1, fleet.Ready)
+		s.Group, s.Spec = name, spec(name)
+		s.Cost = money.Cost{Currency: "USD", Since: s.At, At: s.At, Month: money.Of(month)}
+		return s
+	}
+	w := &watcher{last: map[string]fleet.Snapshot{"a": of("a", 1), "b": of("b", 20)},
+		accounts: accounts{shared: []fleet.Snapshot{of("c", 300), of("b", 7)},
+			ended: []money.Spent{{Account: "team", Currency: "USD", Month: "2026-11", Amount: money.Of(4000)}}}}
+	require.Equal(t, "4325", fmt.Sprintf("%.0f", w.balance(of("a", 5)).Month.Float()))
+}
+
+func TestGroupsByPatterns(t *testing.T) {
+	running := []string{"cpu", "gpu-a", "gpu-b"}
+	for _, c := range []struct {
+		patterns, want []string
+		why            string
+	}{
+		{patterns: []string{"gpu-*"}, want: []string{"gpu-a", "gpu-b"}},
+		{patterns: []string{"gpu-?", "new", "gpu-a"}, want: []string{"gpu-a", "gpu-b", "new"}},
+		{patterns: []string{"x*"}, why: "no node group matches x*: there are cpu, gpu-a, gpu-b"},
+	} {
+		got, err := matching(c.patterns, running)
+		require.Equal(t, c.want, got)
+		if c.why != "" {
+			require.EqualError(t, err, c.why)
+		}
+	}
+	_, err := matching([]string{"*"}, nil)
+	require.EqualError(t, err, "no node group matches *: none runs")
+	_, err = matching([]string{"x*"}, make([]string, 200))
+	require.ErrorContains(t, err, "and 190 more")
 }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 	"go.temporal.io/sdk/client"
@@ -66,7 +65,7 @@ func printOffers(out, errOut io.Writer, format string, document show.Offers) err
 			fmt.Fprintln(errOut, "left out:", p)
 		}
 	}
-	return output.Print(out, format, output.Style{Now: time.Now()}, document)
+	return output.Print(out, format, output.StyleFor(out), document)
 }
 
 // removalsRead bounds the removals of peerings whose present step is read.

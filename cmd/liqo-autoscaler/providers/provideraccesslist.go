@@ -83,8 +83,9 @@ administrator.`,
 				fmt.Fprintln(cmd.OutOrStdout(), "No consumer has access to this provider.")
 				return nil
 			}
-			style := output.Style{Now: time.Now()}
-			return output.Table(cmd.OutOrStdout(), []string{"CONSUMER", "ACCOUNT", "TENANT", "SLICES", "CPU", "MEMORY",
+			out := cmd.OutOrStdout()
+			style := output.StyleFor(out)
+			return style.Table(out, []string{"CONSUMER", "ACCOUNT", "TENANT", "SLICES", "CPU", "MEMORY",
 				"MISSING POLICIES"}, output.Rows(all, func(c consumer) []string {
 				return []string{c.id, style.Age(c.account), c.conditions(), strconv.Itoa(c.slices), c.cpu.String(),
 					c.memory.String(), c.missing()}

@@ -4,11 +4,12 @@ import (
 	"slices"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet/money"
 )
 
-// Changes tells what a newer snapshot changed, in the order of its instances, then those that are gone, then the
-// group's conditions. before may be the zero snapshot: then all instances are new.
-func Changes(before, after fleet.Snapshot) []Change {
+// Changes returns what a newer snapshot changed: its instances in their order, then the released instances, then the
+// group's conditions. The balance is that of a snapshot's account. With the zero snapshot before, all instances are new.
+func Changes(before, after fleet.Snapshot, balance func(fleet.Snapshot) money.Balance) []Change {
 	old := map[string]fleet.InstanceView{}
 	for _, v := range before.Instances {
 		old[v.Name] = v
@@ -29,7 +30,7 @@ func Changes(before, after fleet.Snapshot) []Change {
 			add(v)
 		}
 	}
-	was, is := before.Conditions(before.Cost.Balance(before.At), 0), after.Conditions(after.Cost.Balance(after.At), 0)
+	was, is := before.Conditions(balance(before), 0), after.Conditions(balance(after), 0)
 	same := func(a, b fleet.GroupNotice) bool { return a.Name == b.Name } // figures in the messages change all the time
 	if !slices.EqualFunc(was, is, same) {
 		out = append(out, Change{At: after.At.UTC(), Target: after.Target, Conditions: is,

@@ -158,7 +158,7 @@ func (o Offers) Table(out io.Writer, style output.Style) error {
 	if style.Wide {
 		header = append(header, "EXPIRES", "LABELS", "WHY")
 	}
-	return output.Table(out, header, output.Rows(o.Offers, func(p Offer) []string {
+	return style.Table(out, header, output.Rows(o.Offers, func(p Offer) []string {
 		row := []string{p.Name, p.Provider, resources(style, p.Lendable), p.nodes(), resources(style, p.Held),
 			p.price(), p.peering(), style.Age(p.Since)}
 		if asked {
@@ -168,7 +168,7 @@ func (o Offers) Table(out io.Writer, style output.Style) error {
 			row = append(row, p.expires(style), labels(p.Labels), p.why())
 		}
 		return row
-	}))
+	}), "AGE", "HELD")
 }
 
 // nodes is how many nodes are held, of how many at most when there is such a bound.

@@ -231,6 +231,11 @@ func TestGolden(t *testing.T) {
 				golden.Check(t, filepath.Join("testdata", name+"."+format), out.String())
 			})
 		}
+		t.Run(name+".narrow", func(t *testing.T) {
+			var out bytes.Buffer
+			require.NoError(t, output.Print(&out, "table", output.Style{Now: now, Width: 60}, d))
+			golden.Check(t, filepath.Join("testdata", name+".narrow"), out.String())
+		})
 	}
 }
 
@@ -247,10 +252,13 @@ func TestJSONRoundTrip(t *testing.T) {
 	require.Equal(t, len(status.Groups), len(again.Groups))
 }
 
+// alone is the balance of a group that shares its account with no other group.
+func alone(s fleet.Snapshot) money.Balance { return s.Balance([]fleet.Snapshot{s}, nil, s.At) }
+
 func TestChanges(t *testing.T) {
 	before := snapshots()[0]
-	require.Len(t, show.Changes(fleet.Snapshot{}, before), len(before.Instances), "all are new")
-	require.Empty(t, show.Changes(before, before))
+	require.Len(t, show.Changes(fleet.Snapshot{}, before, alone), len(before.Instances), "all are new")
+	require.Empty(t, show.Changes(before, before, alone))
 
 	after := before
 	after.At, after.Target = now, 5
@@ -259,9 +267,9 @@ func TestChanges(t *testing.T) {
 	after.Instances[3].Since = now // nothing that is shown
 	after.Instances[5].Failure = fleet.NewFailure(fleet.CodeTimeout, "turin", "", "another reason")
 	after.Instances = after.Instances[:7]
-	changes := show.Changes(before, after)
+	changes := show.Changes(before, after, alone)
 	var out bytes.Buffer
-	require.NoError(t, show.ChangeHeader(&out))
+	require.NoError(t, show.ChangeHeader(&out, output.Style{}))
 	for _, c := range changes {
 		c.At = c.At.In(time.Local)
 		require.NoError(t, c.Row(&out, output.Style{Now: now}))
@@ -282,7 +290,7 @@ func TestChangedConditions(t *testing.T) {
 	before := snapshots()[0]
 	full := before
 	full.At, full.Target = now, 10
-	changes := show.Changes(before, full)
+	changes := show.Changes(before, full, alone)
 	require.Len(t, changes, 1)
 	line := func(c show.Change) string {
 		c.At = c.At.In(time.Local)
@@ -293,10 +301,31 @@ func TestChangedConditions(t *testing.T) {
 	require.Regexp(t, `  group standard +- +10  - +-  AtMax: its target size 10 is its max\n$`, line(changes[0]))
 	fuller := full
 	fuller.Target = 11
-	require.Empty(t, show.Changes(full, fuller))
-	over := show.Changes(full, before)
+	require.Empty(t, show.Changes(full, fuller, alone))
+	over := show.Changes(full, before, alone)
 	require.Len(t, over, 1)
 	require.Regexp(t, `  group standard +- +6  - +-  no condition any more\n$`, line(over[0]))
+}
+
+// The limit of an account is reached by what all its groups cost, also the ended ones.
+func TestChangesOfASharedAccount(t *testing.T) {
+	month := 10.
+	before := snapshots()[0]
+	before.Spec.Spending = &money.Spending{Account: "team", Monthly: money.SpendingLimit{Hard: &month}}
+	before.Cost = money.Cost{Currency: "USD", Since: ago(time.Hour), At: now}
+	after := before
+	after.Revision++
+	reached := func(s fleet.Snapshot) money.Balance {
+		if s.Revision == before.Revision {
+			return alone(s)
+		}
+		return s.Balance([]fleet.Snapshot{s}, []money.Spent{{Account: "team", Currency: "USD",
+			Month: "2026-11", Amount: money.Of(11)}}, now)
+	}
+	changes := show.Changes(before, after, reached)
+	require.Len(t, changes, 1)
+	require.Equal(t, fleet.BlockSpendingLimit, changes[0].Conditions[0].Name)
+	require.Empty(t, show.Changes(before, after, alone))
 }
 
 func TestFormats(t *testing.T) {

@@ -25,6 +25,9 @@ type Status struct {
 	Refusing []Refusing `json:"refusing,omitempty"`
 	// Findings are the Nodes that differ, and our objects that are left on providers, where the market was read.
 	Findings market.Findings `json:"findings,omitzero"`
+
+	// selected is true when groups without a selected instance were left out.
+	selected bool
 }
 
 // Standby is a peering that a group keeps ready: waiting is one that is being made.
@@ -105,6 +108,8 @@ type Instance struct {
 	Waits string `json:"waits,omitempty"`
 	// Condition is what is wrong with its provider, if anything.
 	Condition string `json:"condition,omitempty"`
+	// PerHour is its price, while the provider has its slice; 0 when the offer had no price.
+	PerHour float64 `json:"perHour,omitempty"`
 }
 
 // StatusOf makes the status of snapshots, in the order of their groups' names. Limits of spending are judged by what
@@ -128,17 +133,6 @@ func StatusOf(ended []money.Spent, snapshots ...fleet.Snapshot) Status {
 		}
 	}
 	return out
-}
-
-// Of returns the status of these groups alone, or of all when none is named.
-func (s Status) Of(groups []string) Status {
-	if len(groups) > 0 {
-		other := func(name string) bool { return !slices.Contains(groups, name) }
-		s.Groups = slices.DeleteFunc(s.Groups, func(g Group) bool { return other(g.Name) })
-		s.Instances = slices.DeleteFunc(s.Instances, func(i Instance) bool { return other(i.Group) })
-		s.Standby = slices.DeleteFunc(s.Standby, func(b Standby) bool { return other(b.Group) })
-	}
-	return s
 }
 
 // With adds what is wrong with providers, and says it of the instances whose Node is not ready for it.
@@ -213,12 +207,23 @@ func InstanceOf(group string, v fleet.InstanceView) Instance {
 	i := Instance{
 		Name: v.Name, ID: v.ID(group), Group: group, Phase: v.Phase, State: v.State, Counts: v.Counts, Provider: v.Provider,
 		Attempt: v.Attempt, Since: v.Since.UTC(), Registered: v.Registered, NotReady: v.NotReady, Stuck: v.Stuck,
-		Failure: v.Failure,
+		Failure: v.Failure, PerHour: v.Price.Float(),
 	}
 	if v.Attempt > 0 {
 		i.Node = fleet.ObjectName(v.Name, v.Attempt)
 	}
 	return i
+}
+
+// NotReady is shown in place of the phase Ready of an instance whose Node is not ready.
+const NotReady = "NotReady"
+
+// Shown returns the phase as people see it.
+func (i Instance) Shown() string {
+	if i.Phase == fleet.Ready && i.NotReady {
+		return NotReady
+	}
+	return string(i.Phase)
 }
 
 func (i Instance) whyNotReady() string {

@@ -18,7 +18,11 @@ import (
 // Table prints the groups, then what is wrong with them and with providers, then the instances.
 func (s Status) Table(out io.Writer, style output.Style) error {
 	if len(s.Groups) == 0 {
-		_, err := fmt.Fprintln(out, "No node groups run.")
+		text := "No node groups run."
+		if s.selected {
+			text = "No node group has such an instance."
+		}
+		_, err := fmt.Fprintln(out, text)
 		return err
 	}
 	header := []string{"NAME", "MIN", "MAX", "TARGET", "READY", "CREATING", "DELETING", "FAILED", "SPEC", "AGE"}
@@ -37,7 +41,7 @@ func (s Status) Table(out io.Writer, style output.Style) error {
 		}
 		return row
 	})
-	if err := output.Table(out, header, rows); err != nil {
+	if err := style.Table(out, header, rows, "SPEC", "MIN", "MAX", "AGE"); err != nil {
 		return err
 	}
 	for _, t := range s.sections(style) {
@@ -47,7 +51,7 @@ func (s Status) Table(out io.Writer, style output.Style) error {
 		if _, err := fmt.Fprintln(out); err != nil {
 			return err
 		}
-		if err := output.Table(out, t.header, t.rows); err != nil {
+		if err := style.Table(out, t.header, t.rows, "ATTEMPT", "GROUP", "SINCE"); err != nil {
 			return err
 		}
 	}
@@ -164,7 +168,7 @@ func (s Status) instances(style output.Style) section {
 	}
 	return section{header, output.Rows(s.Instances, func(i Instance) []string {
 		row := []string{
-			i.Name, i.Group, string(i.Phase), i.Provider, strconv.Itoa(i.Attempt), style.Age(i.Since),
+			i.Name, i.Group, i.Shown(), i.Provider, strconv.Itoa(i.Attempt), style.Age(i.Since),
 			style.Cut(i.Why()),
 		}
 		switch {
@@ -215,18 +219,44 @@ func (c Change) attempt() string {
 }
 
 // Changes are printed one by one, so their columns have fixed widths, which longer texts push.
-const changeFormat = "%-12s  %-26s  %-11s  %6s  %-12s  %7s  %s\n"
+const (
+	changeFormat = "%-19s  %-26s  %-11s  %6s  %-12s  %7s  %s\n"
+	changeTime   = time.DateTime
+	// A narrow terminal has the text below its line.
+	narrowFormat = "%-14s  %-24s  %s\n"
+	narrowTime   = "01-02 15:04:05"
+	narrowWidth  = 110
+)
+
+func narrow(style output.Style) bool {
+	return !style.Wide && style.Width > 0 && style.Width < narrowWidth
+}
 
 // ChangeHeader prints the columns' names.
-func ChangeHeader(out io.Writer) error {
-	_, err := fmt.Fprintf(out, changeFormat, "TIME", "INSTANCE", "PHASE", "TARGET", "PROVIDER", "ATTEMPT", "WHY")
+func ChangeHeader(out io.Writer, style output.Style) (err error) {
+	if narrow(style) {
+		_, err = fmt.Fprintf(out, narrowFormat, "TIME", "INSTANCE", "PHASE")
+		return err
+	}
+	_, err = fmt.Fprintf(out, changeFormat, "TIME", "INSTANCE", "PHASE", "TARGET", "PROVIDER", "ATTEMPT", "WHY")
 	return err
 }
 
-// Row prints one change.
-func (c Change) Row(out io.Writer, style output.Style) error {
-	_, err := fmt.Fprintf(out, changeFormat, c.At.Local().Format("15:04:05.000"), c.what(),
-		cmp.Or(string(c.Phase), output.None), strconv.Itoa(c.Target), cmp.Or(shorten.OneLine(c.Provider), output.None),
-		c.attempt(), shorten.OneLine(cmp.Or(style.Cut(c.why()), output.None)))
+// Row prints one change, with its date: a watch goes on for days.
+func (c Change) Row(out io.Writer, style output.Style) (err error) {
+	at, why := c.At.Local(), shorten.OneLine(cmp.Or(style.Cut(c.why()), output.None))
+	phase := cmp.Or(c.Shown(), output.None)
+	if narrow(style) {
+		if c.Provider != "" {
+			phase += " " + shorten.OneLine(c.Provider)
+		}
+		_, err = fmt.Fprintf(out, narrowFormat, at.Format(narrowTime), c.what(), phase)
+		if why != output.None {
+			_, err = fmt.Fprintf(out, "    %s\n", why)
+		}
+		return err
+	}
+	_, err = fmt.Fprintf(out, changeFormat, at.Format(changeTime), c.what(), phase, strconv.Itoa(c.Target),
+		cmp.Or(shorten.OneLine(c.Provider), output.None), c.attempt(), why)
 	return err
 }

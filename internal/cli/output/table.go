@@ -4,10 +4,13 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"os"
+	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
 
+	"golang.org/x/term"
 	"k8s.io/apimachinery/pkg/util/duration"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/shorten"
@@ -17,20 +20,55 @@ import (
 type Style struct {
 	// Wide adds columns and does not cut texts.
 	Wide bool
-	// Now is the time to which ages are counted.
+	// Width is the number of characters in a line of the terminal; 0 for files and pipes, which have no bound.
+	Width int
+	// Now is what ages are counted to.
 	Now time.Time
 }
 
-// whyWidth is the length to which texts are cut without Wide, in characters.
+// StyleFor returns the style for tables that are printed now to out.
+func StyleFor(out io.Writer) Style {
+	style := Style{Now: time.Now()}
+	if f, ok := out.(*os.File); ok {
+		if columns, _, err := term.GetSize(int(f.Fd())); err == nil { //nolint:gosec // a descriptor fits
+			style.Width = columns
+		}
+	}
+	return style
+}
+
+// whyWidth is where texts are cut on a terminal, in characters.
 const whyWidth = 72
 
-// Table prints rows under a header, in aligned columns.
+// Table prints rows under a header, in aligned columns. On a terminal that is too narrow it leaves out the columns in
+// drop, the first one first, and wraps the text of the last column.
+func (s Style) Table(out io.Writer, header []string, rows [][]string, drop ...string) error {
+	rows = cleaned(header, rows)
+	if s.Wide || s.Width == 0 {
+		return aligned(out, rows)
+	}
+	return narrowed(out, s.Width, rows, drop)
+}
+
+// Table prints rows under a header, in aligned columns, however wide they are.
 func Table(out io.Writer, header []string, rows [][]string) error {
-	w := tabwriter.NewWriter(out, 0, 0, 3, ' ', 0)
-	for _, row := range append([][]string{header}, rows...) {
+	return Style{}.Table(out, header, rows)
+}
+
+// cleaned returns the rows with the header as the first row. Each cell is one line.
+func cleaned(header []string, rows [][]string) [][]string {
+	all := slices.Concat([][]string{header}, rows)
+	for _, row := range all {
 		for i := range row {
 			row[i] = cmp.Or(shorten.OneLine(row[i]), None)
 		}
+	}
+	return all
+}
+
+func aligned(out io.Writer, rows [][]string) error {
+	w := tabwriter.NewWriter(out, 0, 0, columnGap, ' ', 0)
+	for _, row := range rows {
 		if _, err := fmt.Fprintln(w, strings.Join(row, "\t")); err != nil {
 			return err
 		}
@@ -46,9 +84,9 @@ func Rows[T any](items []T, row func(item T) []string) (rows [][]string) {
 	return rows
 }
 
-// Cut shortens a text to the width of a column, unless the table is wide.
+// Cut shortens a text on a terminal, unless the table is wide.
 func (s Style) Cut(text string) string {
-	if s.Wide {
+	if s.Wide || s.Width == 0 {
 		return text
 	}
 	return shorten.To(text, whyWidth)

@@ -1,0 +1,97 @@
+package show
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/natural"
+)
+
+// byActivity is the order of tables: first the groups and instances that are not simply Ready.
+const byActivity = "activity"
+
+// Orders are the orders that Sorted knows.
+var Orders = []string{byActivity, "name", "phase", "age", "provider", "cost"}
+
+// CheckOrder refuses an order that is not one of Orders.
+func CheckOrder(order string) error {
+	if slices.Contains(Orders, order) {
+		return nil
+	}
+	return fmt.Errorf("--sort %q: use %s", order, strings.Join(Orders, ", "))
+}
+
+// OrderOf returns the order that was chosen, or the default of an output format. Programs get the order of names.
+func OrderOf(chosen, format string) string {
+	if chosen == "" && (format == "json" || format == "yaml") {
+		return "name"
+	}
+	return cmp.Or(chosen, byActivity)
+}
+
+// Sorted returns the status in an order. Equal entries keep their order. The oldest and the most expensive come first.
+func (s Status) Sorted(order string) Status {
+	instances := map[string]func(a, b Instance) int{
+		byActivity: func(a, b Instance) int { return cmp.Compare(rank(a), rank(b)) },
+		// The instances of a group are in the order of their booking.
+		"name": func(a, b Instance) int { return natural.Compare(a.Group, b.Group) },
+		"phase": func(a, b Instance) int {
+			return cmp.Compare(slices.Index(Phases, a.Shown()), slices.Index(Phases, b.Shown()))
+		},
+		"age":      func(a, b Instance) int { return a.Since.Compare(b.Since) },
+		"provider": func(a, b Instance) int { return natural.Compare(a.Provider, b.Provider) },
+		"cost":     func(a, b Instance) int { return cmp.Compare(b.PerHour, a.PerHour) },
+	}[order]
+	if instances != nil {
+		s.Instances = slices.Clone(s.Instances)
+		slices.SortStableFunc(s.Instances, instances)
+	}
+	if groups := s.groupOrder(order); groups != nil {
+		s.Groups = slices.Clone(s.Groups)
+		slices.SortStableFunc(s.Groups, groups)
+	}
+	return s
+}
+
+// groupOrder returns the order of groups; nil where they stay in the order of their names.
+func (s Status) groupOrder(order string) func(a, b Group) int {
+	switch order {
+	case byActivity, "phase":
+		ranks := map[string]int{}
+		for _, i := range s.Instances {
+			ranks[i.Group] = min(ranks[i.Group], rank(i)-ranked)
+		}
+		return func(a, b Group) int { return cmp.Compare(ranks[a.Name], ranks[b.Name]) }
+	case "age":
+		return func(a, b Group) int { return a.Started.Compare(b.Started) }
+	case "cost":
+		return func(a, b Group) int { return cmp.Compare(b.perHour(), a.perHour()) }
+	}
+	return nil
+}
+
+// ranked is the rank of an instance that is simply Ready.
+const ranked = 3
+
+// rank orders instances by their activity: faults, then nodes that are on their way, then nodes that leave.
+func rank(i Instance) int {
+	shown := i.Shown()
+	switch {
+	case i.Failure != nil || i.Stuck != "" || shown == NotReady:
+		return 0
+	case shown == "Ready":
+		return ranked
+	case i.Phase.Shrinking():
+		return 2
+	}
+	return 1
+}
+
+func (g Group) perHour() float64 {
+	if g.Cost == nil {
+		return 0
+	}
+	return g.Cost.PerHour
+}

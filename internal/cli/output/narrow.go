@@ -1,0 +1,106 @@
+package output
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"unicode/utf8"
+)
+
+const (
+	columnGap = 3  // spaces between columns
+	leastText = 24 // a narrower column of text goes below its row
+	textBelow = 4  // the indentation of such a text
+)
+
+// narrowed prints rows, the first of which is the header, in lines of at most width characters where possible.
+func narrowed(out io.Writer, width int, rows [][]string, drop []string) error {
+	for _, name := range drop {
+		if n := slices.Index(rows[0], name); n >= 0 && fixed(rows)+min(leastText, widest(rows, len(rows[0])-1)) > width {
+			rows = without(rows, n)
+		}
+	}
+	last := len(rows[0]) - 1
+	room, text := width-fixed(rows), widest(rows, last)
+	if room >= text || text <= leastText {
+		return aligned(out, rows)
+	}
+	below := room < leastText
+	if below {
+		room = width - textBelow
+	}
+	widths := make([]int, last)
+	for i := range widths {
+		widths[i] = widest(rows, i) + columnGap
+	}
+	for n, row := range rows {
+		line := ""
+		for i, width := range widths {
+			line += row[i] + strings.Repeat(" ", width-utf8.RuneCountInString(row[i]))
+		}
+		indent := strings.Repeat(" ", utf8.RuneCountInString(line))
+		text := wrapped(row[last], max(room, 1))
+		if below {
+			indent = strings.Repeat(" ", textBelow)
+			text = append([]string{""}, text...)
+			if n == 0 || row[last] == None {
+				text = text[:1]
+			}
+		}
+		line += text[0]
+		if _, err := fmt.Fprintln(out, strings.TrimRight(line, " ")); err != nil {
+			return err
+		}
+		for _, more := range text[1:] {
+			if _, err := fmt.Fprintln(out, indent+more); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// fixed returns the width of all columns but the last.
+func fixed(rows [][]string) (width int) {
+	for i := range len(rows[0]) - 1 {
+		width += widest(rows, i) + columnGap
+	}
+	return width
+}
+
+// widest returns the width of a column.
+func widest(rows [][]string, column int) (width int) {
+	for _, row := range rows {
+		width = max(width, utf8.RuneCountInString(row[column]))
+	}
+	return width
+}
+
+// without returns the rows without a column.
+func without(rows [][]string, column int) (left [][]string) {
+	for _, row := range rows {
+		left = append(left, slices.Delete(slices.Clone(row), column, column+1))
+	}
+	return left
+}
+
+// wrapped breaks a text between words, and a word that is longer than a line within it.
+func wrapped(text string, width int) (lines []string) {
+	line := ""
+	for _, word := range strings.Fields(text) {
+		if line != "" && utf8.RuneCountInString(line)+1+utf8.RuneCountInString(word) <= width {
+			line += " " + word
+			continue
+		}
+		if line != "" {
+			lines = append(lines, line)
+		}
+		runes := []rune(word)
+		for ; len(runes) > width; runes = runes[width:] {
+			lines = append(lines, string(runes[:width]))
+		}
+		line = string(runes)
+	}
+	return append(lines, line)
+}
