@@ -6,25 +6,26 @@ import (
 	"math"
 )
 
-// leastWeight is what a pod weighs at least: one without requests takes a place, too.
+// leastWeight is the minimum weight of a pod, because a pod without requests occupies a place too.
 const leastWeight = weightCPU / 100
 
-// nearly is by how much two figures may differ and be the same.
+// nearly is the relative difference up to which two figures count as equal.
 const nearly = 1e-6
 
-// bid is an option of CA's expander: what it costs and what it brings.
+// bid describes an option of CA's expander: its cost and its benefits.
 type bid struct {
 	option option
 	cost   float64 // of all its nodes, an hour
-	warm   float64 // share of its nodes that come over a peering which is there
-	asked  float64 // what its pods ask for, see Weight
-	room   float64 // what its nodes have room for, see Weight
+	warm   float64 // share of its nodes that use an existing peering
+	asked  float64 // the requests of its pods, see Weight
+	room   float64 // the capacity of its nodes, see Weight
 }
 
-// price is what an hour of what the pods ask for costs. Options help different pods, so costs alone do not compare.
+// price returns the hourly cost per unit of requested weight. Options help different pods, so their costs alone cannot
+// be compared.
 func (b bid) price() float64 { return b.cost / max(b.asked, leastWeight) }
 
-// waste is the share of the nodes that nobody asks for.
+// waste returns the share of the nodes that no pod requests.
 func (b bid) waste() float64 { return 1 - min(1, b.asked/max(b.room, leastWeight)) }
 
 func (b bid) String() string {
@@ -32,12 +33,12 @@ func (b bid) String() string {
 		100*(1-b.waste()), 100*b.warm)
 }
 
-// compare orders by price, then by what comes sooner, then by what is wasted.
+// compare orders bids by price, then by the share of existing peerings, then by waste.
 func (b bid) compare(other bid) int {
 	return cmp.Or(order(b.price(), other.price()), order(other.warm, b.warm), order(b.waste(), other.waste()))
 }
 
-// best are the bids that none is better than.
+// best returns the bids that no other bid is better than.
 func best(bids []bid) (equal []bid) {
 	for _, b := range bids {
 		switch {

@@ -1,16 +1,17 @@
-// Package grpcserver is the face to CA: the externalgrpc CloudProvider service.
+// Package grpcserver is the interface to CA: the externalgrpc CloudProvider service.
 //
-// Reads are answered from an in-memory view and wait for nothing; mutations book durably through the port Groups
-// before they return. CA treats every failing read but Refresh as a loss of state: it drops timers, forgets scale-ups
-// or empties its lists. So when Temporal cannot be asked, Refresh fails and nothing else does.
+// Reads are answered from an in-memory view and wait for nothing. Mutations book durably through the port Groups before
+// they return. CA treats every failing read except Refresh as a loss of state: it drops timers, forgets scale-ups or
+// empties its lists. Therefore only Refresh fails when Temporal does not answer.
 //
-//	CA ──rpc──> reads.go ────> view.go <──snapshots that are newer, changes that build on what is there──┐
+//	CA ──rpc──> reads.go ────> view.go <──newer snapshots, and changes based on the newest position ─────┐
 //	     └────> mutations.go ──> Groups (NodeGroup workflows) ──change───────────────────────────────────┤
 //	     └────> refresh.go ────> Groups.Snapshot, Groups.Configure ──────────────────────────────────────┘
 //
-// A mutation whose answer was lost makes its group dirty: reads keep the last picture, and Refresh fails until a read
-// that begins after the lost operation can no longer run has told its outcome, for at most two minutes.
+// A mutation whose answer was lost makes its group dirty: reads keep the last picture, and Refresh fails for at most
+// two minutes. It succeeds again when a read that started after the lost operation's last possible run shows the
+// outcome.
 //
-// A group that cannot be read, or does not take its spec, fails no Refresh: it is served from its last picture, with
-// its target as max, and its mutations are Unavailable. One that has never been read is not listed.
+// A group that cannot be read, or refuses its spec, fails no Refresh: it is served from its last picture, with its
+// target as max, and its mutations return Unavailable. A group that has never been read is not listed.
 package grpcserver

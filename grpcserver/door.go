@@ -17,16 +17,17 @@ import (
 
 const expanderService = "grpcplugin.Expander"
 
-// Bounds of what callers without a certificate may have under way: each request of the expander may have 16 MiB.
+// These constants bound the concurrent requests of callers without a certificate. Each request of the expander may have
+// 16 MiB.
 const (
 	anonymousRequests = 3 // of all addresses
 	anonymousTime     = 2 * time.Second
 )
 
-// maxConnections are those of all clients. A connection costs some 15 KB before its client is known.
+// maxConnections bounds the connections of all clients. A connection uses about 15 KB before its client is known.
 const maxConnections = 1000
 
-// Bounds of each connection.
+// These constants bound each connection.
 const (
 	handshakeTime  = 5 * time.Second
 	maxHeaderBytes = 16 << 10
@@ -36,12 +37,12 @@ const (
 // door admits calls before their requests are read.
 type door struct {
 	mu   sync.Mutex
-	from map[string]context.Context // requests that callers without a certificate have under way, by their address
+	from map[string]context.Context // running requests of callers without a certificate, by address
 }
 
-// admit refuses calls over TLS without a client certificate, except those of the expander: CA's expander client has no
-// certificate (CA expander/grpcplugin/grpc_client.go). Such a caller has one request under way from its address, for at
-// most anonymousTime, so that one address cannot take the memory, or all places.
+// admit refuses calls over TLS without a client certificate, except calls of the expander, because CA's expander client
+// has no certificate (CA expander/grpcplugin/grpc_client.go). Such a caller may have one request in progress per
+// address, for at most anonymousTime, so that one address cannot use up the memory or all places.
 func (d *door) admit(ctx context.Context, call *tap.Info) (context.Context, error) {
 	p, ok := peer.FromContext(ctx)
 	if !ok {
@@ -59,8 +60,9 @@ func (d *door) admit(ctx context.Context, call *tap.Info) (context.Context, erro
 	return ctx, nil
 }
 
-// take counts the request until it is over, or its time is. gRPC ends the context of a call before it sends the answer
-// (grpc internal/transport/http2_server.go, finishStream), so the place is free for the request after the answer.
+// take counts the request until it has ended or its time has expired. gRPC ends the context of a call before it sends
+// the answer (grpc internal/transport/http2_server.go, finishStream), so the place is free for the request after the
+// answer.
 func (d *door) take(ctx context.Context, of net.Addr) (context.Context, error) {
 	address := of.String()
 	if host, _, err := net.SplitHostPort(address); err == nil {

@@ -11,8 +11,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// toStatus is the one place where an error of the port becomes one that CA reads. CA treats all codes alike (backoff,
-// or the loop ends); they are for people, alerts and tests. verb and group say what was tried.
+// toStatus converts every error of the port into an error for CA. CA treats all codes the same way (backoff, or the end
+// of its loop); the codes are for people, alerts and tests. verb and group describe the failed call.
 func toStatus(verb, group string, err error) error {
 	if err == nil {
 		return nil
@@ -29,7 +29,7 @@ func codeOf(err error) codes.Code {
 		if code, known := refusalCodes[refusal.Kind]; known {
 			return code
 		}
-		return codes.FailedPrecondition // a kind from a newer worker: still a no that changed nothing
+		return codes.FailedPrecondition // a kind from a newer worker: still a refusal that changed nothing
 	case errors.Is(err, context.DeadlineExceeded):
 		return codes.DeadlineExceeded
 	case errors.Is(err, context.Canceled):
@@ -39,7 +39,7 @@ func codeOf(err error) codes.Code {
 	}
 }
 
-// refusalCodes are what CA is told of refusals.
+// refusalCodes maps the kinds of refusals to the codes for CA.
 var refusalCodes = map[fleet.RefusalKind]codes.Code{
 	fleet.RefusedInvalid:        codes.InvalidArgument,
 	fleet.RefusedMax:            codes.OutOfRange,
@@ -49,8 +49,8 @@ var refusalCodes = map[fleet.RefusalKind]codes.Code{
 	fleet.RefusedNotInitialised: codes.Unavailable,
 }
 
-// nothingChanged reports whether a mutation that failed with err is known to have changed nothing. After any other
-// error it may have been booked.
+// nothingChanged reports whether a mutation that failed with err has certainly changed nothing. After any other error
+// it may have been booked.
 func nothingChanged(err error) bool {
 	if errors.Is(err, fleet.ErrOutcomeUnknown) {
 		return false

@@ -21,27 +21,27 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/wire"
 )
 
-// expander answers CA's --expander=grpc: of the node groups that would help pending pods, which one shall grow. CA
-// takes all options when an RPC fails, and scales nothing when the answer is empty (CA
-// expander/grpcplugin/grpc_client.go). The nodes that CA sends along are not read: a group's shape and prices are known
-// here.
+// expander serves CA's --expander=grpc: it chooses which of the node groups that would help pending pods shall grow. CA
+// uses all options when an RPC fails, and scales nothing when the answer is empty (CA
+// expander/grpcplugin/grpc_client.go). The expander does not read the nodes in the request, because the server knows a
+// group's shape and prices.
 type expander struct{ server *Server }
 
-// fieldsOfOptions are those of BestOptionsRequest and Option (CA expander/grpcplugin/protos/expander.proto).
+// These are the fields of BestOptionsRequest and Option (CA expander/grpcplugin/protos/expander.proto).
 const (
 	fieldOptions                       protowire.Number = 1
 	fieldOptionGroup, fieldOptionNodes protowire.Number = 1, 2
 	fieldOptionFirstPod                protowire.Number = 4 // in the first wire generation, see fieldOptionPod
 )
 
-// Bounds of one request: some 500 pods, each with 60 options.
+// These constants bound one request: about 500 pods, each with 60 options.
 const (
 	maxOptions    = 1000
 	maxOptionPods = 50_000
 )
 
-// options is CA's BestOptionsRequest as far as it is read. CA sends each pod as a whole, and anybody may send a request
-// of a few bytes a pod; so pods are read one at a time, from the wire, and only their weight is kept.
+// options holds the part of CA's BestOptionsRequest that the server uses. CA sends complete pods, and any client can
+// send many pods in a few bytes. Therefore pods are decoded one at a time from the wire, and only their weight is kept.
 type options struct {
 	all []option
 	err error // of a request that cannot be read
@@ -51,11 +51,11 @@ type options struct {
 type option struct {
 	group string
 	nodes int32
-	asked float64 // what its pods request, see Weight
+	asked float64 // the requests of its pods, see Weight
 }
 
-// read decodes a request. It stores an error of malformed bytes for the handler, which answers InvalidArgument: gRPC
-// reports an error of a codec as Internal.
+// read decodes a request. It stores an error of malformed bytes for the handler, which answers InvalidArgument, because
+// gRPC reports an error of a codec as Internal.
 func (o *options) read(raw []byte) {
 	pods, scratch := 0, &corev1.Pod{}
 	o.err = wire.Each(raw, func(number protowire.Number, value []byte) error {
@@ -71,7 +71,7 @@ func (o *options) read(raw []byte) {
 	})
 }
 
-// readOption counts its pods in pods, and reads each of them into scratch.
+// readOption decodes one option. It adds the number of its pods to pods, and decodes each pod into scratch.
 func readOption(raw []byte, pods *int, scratch *corev1.Pod) (o option, err error) {
 	var first, second float64 // by wire generation
 	later := false
@@ -107,10 +107,10 @@ func readOption(raw []byte, pods *int, scratch *corev1.Pod) (o option, err error
 	return o, err
 }
 
-// codec is gRPC's own for all messages but options.
+// codec is gRPC's own codec for all messages except options.
 type codec struct{ encoding.CodecV2 }
 
-// Unmarshal implements encoding.CodecV2.
+// Unmarshal decodes options with read, and every other message as gRPC does.
 func (c codec) Unmarshal(data mem.BufferSlice, v any) error {
 	o, ok := v.(*options)
 	if !ok {
@@ -122,7 +122,7 @@ func (c codec) Unmarshal(data mem.BufferSlice, v any) error {
 	return nil
 }
 
-// bestOptions is the service with its request as options.
+// bestOptions describes the expander service with a request of type options.
 var bestOptions = grpc.ServiceDesc{ServiceName: expanderService, HandlerType: (*any)(nil), Metadata: "expander.proto",
 	Methods: []grpc.MethodDesc{{MethodName: "BestOptions", Handler: func(server any, ctx context.Context,
 		decode func(any) error, intercept grpc.UnaryServerInterceptor) (any, error) {
@@ -140,8 +140,8 @@ var bestOptions = grpc.ServiceDesc{ServiceName: expanderService, HandlerType: (*
 		return intercept(ctx, in, info, handle)
 	}}}}
 
-// BestOptions returns the best of the options that are our groups, or several that are equally good, for CA's next
-// expander to choose from; and all options that are none of our groups, because nothing is known of them.
+// BestOptions returns the best option of our groups, or several equally good ones, from which CA's next expander
+// chooses. It also returns all options whose group this server does not serve, because it cannot compare them.
 func (e expander) BestOptions(_ context.Context, req *options) (*protos.BestOptionsResponse, error) {
 	if req.err != nil {
 		return nil, status.Errorf(codes.InvalidArgument, "choose a node group: the request cannot be read: %v", req.err)
@@ -166,12 +166,12 @@ func (e expander) BestOptions(_ context.Context, req *options) (*protos.BestOpti
 	return resp, nil
 }
 
-// answer carries no pods: CA reads the id alone.
+// answer returns an option without pods, because CA reads only the id.
 func answer(o option, why string) *protos.Option {
 	return &protos.Option{NodeGroupId: o.group, NodeCount: o.nodes, Debug: why}
 }
 
-// bid is what an option costs and brings; false when it is none of our groups.
+// bid returns the cost and the benefits of an option; false when it is not one of our groups.
 func (s *Server) bid(o option) (bid, bool) {
 	g := s.roster.Load().byID[o.group]
 	if g == nil {
@@ -182,9 +182,9 @@ func (s *Server) bid(o option) (bid, bool) {
 	return b, true
 }
 
-// costOf is what so many more nodes of the group cost in an hour, taken from the cheapest places on, as scale-outs do;
-// what nobody has room for costs as much as the dearest. warm is the share of them that comes over a peering which is
-// there.
+// costOf returns the hourly cost of this many more nodes of the group, taking the cheapest places first, as scale-outs
+// do. Nodes without a place cost as much as a node on the dearest offer. warm is the share of nodes that use an
+// existing peering.
 func (s *Server) costOf(g *group, nodes int) (cost, warm float64) {
 	left := nodes
 	f, _ := s.figure(g.id)
@@ -203,11 +203,11 @@ func (s *Server) costOf(g *group, nodes int) (cost, warm float64) {
 	return cost + float64(left)*s.nodePrice(g), warm
 }
 
-// mostAsked is the largest amount of a resource that a pod is believed to ask for. Kubernetes takes 1e9999 for a
-// quantity, too, which makes a price infinite, and a sum with it takes minutes.
+// mostAsked bounds the request of a pod for one resource. Kubernetes accepts 1e9999 as a quantity, which makes a price
+// infinite, and a sum with this quantity takes minutes.
 const mostAsked = int64(1e18)
 
-// requestsOf are what the pod asks for, each amount between 0 and mostAsked. It changes the pod.
+// requestsOf returns the requests of the pod, each amount between 0 and mostAsked. It modifies the pod.
 func requestsOf(pod *corev1.Pod) corev1.ResourceList {
 	for _, list := range [][]corev1.Container{pod.Spec.InitContainers, pod.Spec.Containers} {
 		for i := range list {

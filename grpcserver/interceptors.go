@@ -13,7 +13,7 @@ import (
 	"k8s.io/autoscaler/cluster-autoscaler/cloudprovider/externalgrpc/protos"
 )
 
-// recovery turns a panic into Internal: one broken answer, not a dead server.
+// recovery converts a panic into the code Internal, so that it fails one call and not the server.
 func recovery(log *slog.Logger) grpc.UnaryServerInterceptor {
 	return func(ctx context.Context, req any, info *grpc.UnaryServerInfo,
 		handler grpc.UnaryHandler) (resp any, err error) {
@@ -27,8 +27,8 @@ func recovery(log *slog.Logger) grpc.UnaryServerInterceptor {
 	}
 }
 
-// logging writes one line per RPC: reads at debug, mutations at info, failures at warn. Optional RPCs that we leave out
-// are no failures.
+// logging logs one line per RPC: reads at debug, mutations at info, failures at warn. Optional RPCs that the server
+// does not implement are not failures.
 func logging(log *slog.Logger) grpc.UnaryServerInterceptor {
 	return func(ctx context.Context, req any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
 		began := time.Now()
@@ -61,7 +61,7 @@ func mutates(req any) bool {
 	return false
 }
 
-// facts are what a request is about.
+// facts returns the log attributes of a request.
 func facts(req any) []slog.Attr {
 	var attrs []slog.Attr
 	if r, ok := req.(interface{ GetId() string }); ok {

@@ -10,9 +10,9 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet/money"
 )
 
-// mayGrow refuses growth of a group that is no longer configured, and growth that would pass a limit of all groups
-// together: OutOfRange with the limit and the figures. Until done is called no other group grows, so that two of them
-// cannot pass a limit together.
+// mayGrow refuses growth of a group that is no longer configured, and growth that would exceed a limit of all groups
+// together, with OutOfRange and the figures. Until done is called no other group grows, so that two groups cannot
+// exceed a limit together.
 func (s *Server) mayGrow(ctx context.Context, g *group, delta int) (done func(), err error) {
 	if g.terms.Load().retired {
 		return nil, status.Errorf(codes.FailedPrecondition,
@@ -20,7 +20,7 @@ func (s *Server) mayGrow(ctx context.Context, g *group, delta int) (done func(),
 	}
 	if !s.roster.Load().limits.Any() {
 		s.unlimited.Add(1)
-		if !s.roster.Load().limits.Any() { // else a limit came between
+		if !s.roster.Load().limits.Any() { // else limits were configured in between
 			return func() { s.unlimited.Add(-1) }, nil
 		}
 		s.unlimited.Add(-1)
@@ -57,7 +57,7 @@ func (s *Server) checkLimits(g *group, delta int) error {
 	return nil
 }
 
-// use sums what the counted instances of all groups take. unknown names a group of which that is not known now.
+// use returns the sum of the counted instances of all groups. unknown names a group whose size is not known now.
 func (r *roster) use() (use Use, unknown string) {
 	for _, g := range r.list {
 		p := g.picture.Load()
@@ -69,11 +69,11 @@ func (r *roster) use() (use Use, unknown string) {
 	return use, ""
 }
 
-// maxTarget is the largest max that a config may give a group.
+// maxTarget is the largest max that a config may set for a group.
 const maxTarget = 1000
 
-// most is the group's max as CA is told it: no more than would not be refused, by limits or for what it costs, and no
-// more than is offered, but never less than what is there. CA takes a refusal for a failure of the group and backs off.
+// most returns the group's max for CA. It excludes growth that limits, prices or the offers would not permit, but is
+// never below the present size. CA treats a refusal as a failure of the group and backs off.
 func (s *Server) most(r *roster, g *group) int {
 	t := g.terms.Load()
 	target, paused := 0, false
@@ -87,7 +87,7 @@ func (s *Server) most(r *roster, g *group) int {
 	if p := g.picture.Load(); p != nil {
 		more, left := s.affords(g, p, time.Now())
 		if left != money.Unbounded {
-			more = part(more, r.sharing(g)) // so that groups that grow in one loop of CA do not pass the limit together
+			more = part(more, r.sharing(g)) // so that groups that grow in one loop of CA do not exceed the limit together
 		}
 		most = min(most, target+more)
 	}

@@ -17,8 +17,8 @@ import (
 // metricsNamespace is the first part of the names of all our metrics.
 const metricsNamespace = "liqo_autoscaler"
 
-// Metrics is what a Server tells Prometheus: its groups as the view has them, so that a scrape asks nobody, and its
-// RPCs. Labels are groups, phases, states, codes, methods and providers of living instances; never an instance.
+// Metrics exports a Server's metrics to Prometheus: its groups from the view, so that a scrape makes no request, and
+// its RPCs. Labels are groups, phases, states, codes, methods and providers of living instances; never an instance.
 type Metrics struct {
 	server *Server
 	rpcs   *prometheus.HistogramVec
@@ -26,17 +26,17 @@ type Metrics struct {
 
 var _ prometheus.Collector = (*Metrics)(nil)
 
-// NewMetrics makes the metrics of a Server. Register them, and give Interceptor to Serve.
+// NewMetrics returns the metrics of a Server. Register them, and pass Interceptor to Serve.
 func NewMetrics(s *Server) *Metrics {
 	return &Metrics{server: s, rpcs: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 		Namespace: metricsNamespace, Name: "grpc_request_duration_seconds",
 		Help: "Duration of Cluster Autoscaler's RPCs, by method and gRPC code.",
-		// Reads come from memory, mutations take some milliseconds, and CA gives up after 5 s.
+		// Reads come from memory, mutations take some milliseconds, and CA stops waiting after 5 s.
 		Buckets: []float64{.0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10},
 	}, []string{"method", "code"})}
 }
 
-// Interceptor measures RPCs, health checks apart.
+// Interceptor measures the duration of RPCs, without health checks.
 func (m *Metrics) Interceptor() grpc.UnaryServerInterceptor {
 	health := "/" + healthpb.Health_ServiceDesc.ServiceName + "/"
 	return func(ctx context.Context, req any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
@@ -50,7 +50,7 @@ func (m *Metrics) Interceptor() grpc.UnaryServerInterceptor {
 	}
 }
 
-// descs are all that desc has made.
+// descs lists all descriptions that desc has created.
 var descs []*prometheus.Desc
 
 func desc(name, help string, labels ...string) *prometheus.Desc {
@@ -104,7 +104,7 @@ var (
 	descConfigAt = desc("config_in_force_timestamp_seconds", "When the current config took effect.")
 )
 
-// Describe implements prometheus.Collector.
+// Describe sends the descriptions of all metrics.
 func (m *Metrics) Describe(out chan<- *prometheus.Desc) {
 	for _, d := range descs {
 		out <- d
@@ -112,7 +112,7 @@ func (m *Metrics) Describe(out chan<- *prometheus.Desc) {
 	m.rpcs.Describe(out)
 }
 
-// Collect implements prometheus.Collector. It waits for nothing.
+// Collect sends the metrics from the view. It waits for nothing.
 func (m *Metrics) Collect(out chan<- prometheus.Metric) {
 	gauge := func(d *prometheus.Desc, value float64, labels ...string) {
 		out <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, value, labels...)

@@ -13,31 +13,31 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/wait"
 )
 
-// Times of a mutation.
+// These are the times of a mutation.
 const (
 	// mutationTimeout bounds a mutation whose caller waits longer. CA waits 5 s (grpc_timeout).
 	mutationTimeout = 30 * time.Second
-	// lookEvery is how often the group is read while the outcome of an operation is unknown.
+	// lookEvery is the interval of reading the group while the outcome of an operation is unknown.
 	lookEvery = 500 * time.Millisecond
 )
 
-// What a mutation does, as its errors say it.
+// These are the verbs of mutations in errors.
 const (
 	increase    = "increase"
 	decrease    = "decrease"
 	deleteNodes = "delete nodes of"
 )
 
-// mutation is one change of a group that CA asks for.
+// mutation is one change of a group that CA requests.
 type mutation struct {
 	verb  string
 	delta int // of increase and decrease, positive
 	calls []*deletion
-	// priceCap is what each node of increase may cost, see fleet.Request.
+	// priceCap bounds the hourly price of each node of an increase, see fleet.Request.
 	priceCap float64
 }
 
-// send books the mutation with the group, and returns the position from which on the group shows it.
+// send books the mutation with the group, and returns the position from which the group shows it.
 func (m mutation) send(ctx context.Context, groups Groups, g *group) (fleet.Position, error) {
 	switch m.verb {
 	case increase:
@@ -49,8 +49,8 @@ func (m mutation) send(ctx context.Context, groups Groups, g *group) (fleet.Posi
 	}
 }
 
-// shows reports whether the pictures before and after tell that the mutation has run. One that decreases cannot be told
-// from others.
+// shows reports whether the pictures before and after prove that the mutation has run. For a decrease it returns false,
+// because other causes have the same effect.
 func (m mutation) shows(before, after *picture) bool {
 	switch m.verb {
 	case increase:
@@ -68,7 +68,7 @@ func (m mutation) shows(before, after *picture) bool {
 	}
 }
 
-// mutate runs m in the group's turn. When it returns nil m is booked, and reads see what it has changed; if that cannot
+// mutate runs m in the group's turn. When it returns nil, m is booked and reads show the change. If the change cannot
 // be read, Refresh fails until it can.
 func (s *Server) mutate(ctx context.Context, id string, m mutation) error {
 	ctx, cancel := context.WithTimeout(ctx, mutationTimeout)
@@ -84,7 +84,7 @@ func (s *Server) mutate(ctx context.Context, id string, m mutation) error {
 	return s.inTurn(ctx, g, m)
 }
 
-// inTurn is mutate for a caller that has the group's turn.
+// inTurn runs m as mutate does, for a caller that has the group's turn.
 func (s *Server) inTurn(ctx context.Context, g *group, m mutation) error {
 	id := g.id
 	if p := g.unusable.Load(); p != nil {
@@ -109,7 +109,7 @@ func (s *Server) inTurn(ctx context.Context, g *group, m mutation) error {
 	before, wasDirty := g.picture.Load(), g.isDirty()
 	booked, err := m.send(ctx, s.groups, g)
 	if err == nil {
-		if _, err := s.readFrom(ctx, g, booked); err != nil { // booked all the same; Refresh fails until it is seen
+		if _, err := s.readFrom(ctx, g, booked); err != nil { // booked nevertheless; Refresh fails until it is visible
 			s.log.Error("the result of a booked operation cannot be read",
 				"group", id, "operation", m.verb, "error", err)
 			g.lost(time.Now())
@@ -132,8 +132,8 @@ func (s *Server) read(ctx context.Context, g *group) (fleet.Snapshot, error) {
 	return s.readFrom(ctx, g, fleet.Position{})
 }
 
-// readFrom reads the group after an operation that has brought it to the position. A snapshot at an older one does not
-// show the operation: it is an error, and the view ignores it.
+// readFrom reads the group after an operation that has brought it to the position. A snapshot at an older position does
+// not show the operation: readFrom returns an error, and the view ignores the snapshot.
 func (s *Server) readFrom(ctx context.Context, g *group, at fleet.Position) (fleet.Snapshot, error) {
 	g.reached(at)
 	began := time.Now()
@@ -148,9 +148,9 @@ func (s *Server) readFrom(ctx context.Context, g *group, at fleet.Position) (fle
 	return snapshot, g.put(snapshot, began)
 }
 
-// foundLater reads the group until the caller's deadline is near. It returns true when the lost operation is seen to
-// have run. Otherwise nothing is known yet: a task that was lost with its worker runs again only after the time that
-// CA waits.
+// foundLater reads the group until the caller's deadline is near. It returns true when the lost operation is shown to
+// have run. Otherwise the outcome stays unknown: a task that was lost with its worker runs again only after CA's
+// timeout.
 func (s *Server) foundLater(ctx context.Context, g *group, m mutation, before *picture) bool {
 	if m.verb == decrease {
 		return false
@@ -166,7 +166,7 @@ func (s *Server) foundLater(ctx context.Context, g *group, m mutation, before *p
 	return false
 }
 
-// settlesAt is when an operation lost now has either run or expired.
+// settlesAt returns the time by which an operation lost now has either run or expired.
 func settlesAt(ctx context.Context) time.Time {
 	last := time.Now()
 	if deadline, ok := ctx.Deadline(); ok && deadline.Add(-fleet.GiveUpBefore).After(last) {
@@ -175,7 +175,7 @@ func settlesAt(ctx context.Context) time.Time {
 	return last.Add(fleet.TaskTimeout)
 }
 
-// early ends so long before ctx does that an answer still gets to the caller.
+// early returns a context that ends before ctx, so that an answer can still reach the caller.
 func early(ctx context.Context) (context.Context, context.CancelFunc) {
 	deadline, ok := ctx.Deadline()
 	if !ok {

@@ -10,7 +10,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// NodeGroupIncreaseSize books delta new instances, all or none, and returns once they have ids; the nodes come later.
+// NodeGroupIncreaseSize books delta new instances, all or none, and returns when they have ids. The nodes follow later.
 func (s *Server) NodeGroupIncreaseSize(ctx context.Context,
 	req *protos.NodeGroupIncreaseSizeRequest) (*protos.NodeGroupIncreaseSizeResponse, error) {
 	delta := int(req.GetDelta())
@@ -22,9 +22,10 @@ func (s *Server) NodeGroupIncreaseSize(ctx context.Context,
 		s.mutate(ctx, req.GetId(), mutation{verb: increase, delta: delta})
 }
 
-// NodeGroupDeleteNodes gives instances back: on return they no longer count, and their removal is booked. All ids are
-// checked before anything changes. Ids that are already gone are fine, CA repeats itself. Min is not enforced: CA
-// does it for real nodes, and failed ones must go even at min (kubernetes/autoscaler PR #8387).
+// NodeGroupDeleteNodes releases instances: on return they no longer count, and their removal is booked. It checks all
+// ids before it changes anything. Ids that are already gone are accepted, because CA repeats its calls. Min is not
+// enforced: CA enforces it for real nodes, and failed ones must be removed even at min (kubernetes/autoscaler PR
+// #8387).
 func (s *Server) NodeGroupDeleteNodes(ctx context.Context,
 	req *protos.NodeGroupDeleteNodesRequest) (*protos.NodeGroupDeleteNodesResponse, error) {
 	names, err := instanceNames(req)
@@ -35,8 +36,8 @@ func (s *Server) NodeGroupDeleteNodes(ctx context.Context,
 }
 
 // NodeGroupDecreaseTargetSize cancels min(|delta|, counted and not registered) instances, youngest first. CA calls it
-// when it believes target and nodes differ, and from 1.36 on when a scale-up timed out; |delta| may exceed what is
-// pending.
+// when it finds that target and nodes differ, and from 1.36 on after the timeout of a scale-up. |delta| may exceed the
+// number of pending instances.
 func (s *Server) NodeGroupDecreaseTargetSize(ctx context.Context,
 	req *protos.NodeGroupDecreaseTargetSizeRequest) (*protos.NodeGroupDecreaseTargetSizeResponse, error) {
 	delta := -int(req.GetDelta())
@@ -48,7 +49,8 @@ func (s *Server) NodeGroupDecreaseTargetSize(ctx context.Context,
 		s.mutate(ctx, req.GetId(), mutation{verb: decrease, delta: delta})
 }
 
-// instanceNames parses every node's providerID; one that is not an instance of the group refuses the whole request.
+// instanceNames returns the instance names in the providerIDs of all nodes. It refuses the whole request if one node is
+// not an instance of the group.
 func instanceNames(req *protos.NodeGroupDeleteNodesRequest) ([]string, error) {
 	names := make([]string, 0, len(req.GetNodes()))
 	seen := map[string]bool{}

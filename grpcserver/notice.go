@@ -6,7 +6,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// notice is what there is to say of the terms to those who look at the group, not at this server.
+// notice returns the message about the terms, which the group's status shows.
 func (t *terms) notice() fleet.GroupNotice {
 	switch {
 	case t.kept != "":
@@ -21,8 +21,8 @@ func (t *terms) notice() fleet.GroupNotice {
 	return fleet.GroupNotice{}
 }
 
-// notify brings a group whose spec is in force the notice, which status shows. It waits for no mutation and fails
-// nothing; what it cannot do, the next Refresh tries again.
+// notify updates the notice of a group whose spec is in force, which status shows. It waits for no mutation and returns
+// no error; the next Refresh tries again after a failure.
 func (s *Server) notify(ctx context.Context, g *group) {
 	t, p := g.terms.Load(), g.picture.Load()
 	if p == nil || p.SpecHash != t.hash || p.Notice == t.notice() || g.isDirty() {

@@ -13,13 +13,13 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/wire"
 )
 
-// provisionMargin is what CA's max-node-provision-time needs above budgets.total: its clock starts before ours, and it
-// looks once in a loop.
+// provisionMargin is the time by which CA's max-node-provision-time must exceed budgets.total: CA's clock starts before
+// ours, and CA checks it once in a loop.
 const provisionMargin = time.Minute
 
-// NodeGroupGetOptions answers Unimplemented, which has CA use its own flags in all versions; from CA 1.35 on any other
-// answer makes it take nodes that are not ready yet for unready (kubernetes/autoscaler #10245). The request tells CA's
-// max-node-provision-time, which is compared with budgets.total.
+// NodeGroupGetOptions returns Unimplemented, after which every version of CA uses its own flags. From CA 1.35 on, any
+// other answer makes CA treat nodes that are not ready yet as unready (kubernetes/autoscaler #10245). The request
+// contains CA's max-node-provision-time, which is compared with budgets.total.
 func (s *Server) NodeGroupGetOptions(_ context.Context,
 	req *protos.NodeGroupAutoscalingOptionsRequest) (*protos.NodeGroupAutoscalingOptionsResponse, error) {
 	if g := s.roster.Load().byID[req.GetId()]; g != nil {
@@ -44,7 +44,7 @@ func (g *group) isGivenUpEarly() bool {
 	return waits > 0 && waits < g.terms.Load().spec.Budgets.Total.Duration+provisionMargin
 }
 
-// provisionTime reads max-node-provision-time in both wire generations; 0 when it is not there.
+// provisionTime reads max-node-provision-time in both wire generations; 0 when it is missing.
 func provisionTime(o *protos.NodeGroupAutoscalingOptions) time.Duration {
 	if old := o.GetMaxNodeProvisionTime(); old != nil {
 		return old.Duration

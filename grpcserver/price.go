@@ -21,17 +21,17 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/wire"
 )
 
-// What a resource weighs in a price, per hour: what clouds ask for a virtual CPU and a GiB, of memory or of huge pages,
-// in the proportion that matters. Any other resource weighs as one GPU.
+// These are the weights of resources in a price, per hour: the prices of clouds for a virtual CPU and for a GiB of
+// memory or huge pages; only their ratio matters. Any other resource weighs as one GPU.
 const (
 	weightCPU   = 0.03
 	weightGiB   = 0.004
 	weightOther = 1.0
 )
 
-// PricingNodePrice is what a node of the group costs for the time asked about: the dearest offer that the group may
-// use, or, without a price, what its resources weigh. It is finite for every node; an error would take the group out of
-// `--expander=price` (CA expander/price/price.go).
+// PricingNodePrice returns the price of a node of the group for the requested time: on the dearest offer that the group
+// may use or, without a price, by the weight of its resources. It is finite for every node, because an error would
+// exclude the group from `--expander=price` (CA expander/price/price.go).
 func (s *Server) PricingNodePrice(_ context.Context,
 	req *protos.PricingNodePriceRequest) (*protos.PricingNodePriceResponse, error) {
 	hours, err := hoursBetween(req.GetStartTime(), req.GetEndTime(), req, fieldNodeStart, fieldNodeEnd)
@@ -46,7 +46,8 @@ func (s *Server) PricingNodePrice(_ context.Context,
 	return &protos.PricingNodePriceResponse{Price: s.nodePrice(g) * hours}, nil
 }
 
-// PricingPodPrice is what the pod's requests weigh, at the rate of the cheapest group.
+// PricingPodPrice returns the price of the pod's requests for the requested time, by weight, at the rate of the
+// cheapest group.
 func (s *Server) PricingPodPrice(_ context.Context,
 	req *protos.PricingPodPriceRequest) (*protos.PricingPodPriceResponse, error) {
 	hours, err := hoursBetween(req.GetStartTime(), req.GetEndTime(), req, fieldPodStart, fieldPodEnd)
@@ -66,7 +67,7 @@ func (s *Server) PricingPodPrice(_ context.Context,
 	return &protos.PricingPodPriceResponse{Price: Weight(requestsOf(pod)) * s.rate() * hours}, nil
 }
 
-// nodePrice is per hour.
+// nodePrice returns the hourly price of a node of the group.
 func (s *Server) nodePrice(g *group) float64 {
 	if f, ok := s.figure(g.id); ok && f.price > 0 {
 		return f.price
@@ -74,7 +75,7 @@ func (s *Server) nodePrice(g *group) float64 {
 	return Weight(g.terms.Load().spec.Shape)
 }
 
-// rate is the price of a unit of weight in the cheapest group.
+// rate returns the price of a unit of weight in the cheapest group.
 func (s *Server) rate() float64 {
 	least := math.Inf(1)
 	for _, g := range s.roster.Load().list {
@@ -88,9 +89,9 @@ func (s *Server) rate() float64 {
 	return least
 }
 
-// Weight is what resources cost in an hour where nobody says what they do. It is the same in each call and on each
-// processor, because it becomes part of what node groups are compared by: a sum of floats depends on its order, and
-// without rounding a processor may fuse a product with a sum.
+// Weight returns the hourly price of resources where no offer gives a price. It is equal in each call and on each
+// processor, because node groups are compared by it: it adds in a fixed order, because a sum of floats depends on the
+// order, and it rounds, because without rounding a processor may fuse a product with a sum.
 func Weight(resources corev1.ResourceList) (sum float64) {
 	for _, name := range slices.Sorted(maps.Keys(resources)) {
 		quantity := resources[name]
@@ -108,8 +109,8 @@ func Weight(resources corev1.ResourceList) (sum float64) {
 	return sum
 }
 
-// hoursBetween reads the time asked about in both wire generations: as fields, or, from CA 1.35 on, as Timestamps of
-// other numbers.
+// hoursBetween returns the requested time in hours, in both wire generations: from the fields or, from CA 1.35 on, from
+// Timestamps with other field numbers.
 func hoursBetween(start, end *metav1.Time, req proto.Message, startField, endField protowire.Number) (float64, error) {
 	from, to := timeOf(start, req, startField), timeOf(end, req, endField)
 	if from.IsZero() || to.IsZero() || to.Before(from) {

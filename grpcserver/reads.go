@@ -12,14 +12,14 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// firstLoadWait is how long a read waits for the very first load of the view. After a restart of this server CA's
-// connection is back before the view is; an error would make CA keep an empty instance list for up to two minutes (CA
-// clusterstate/utils/node_instances_cache.go).
+// firstLoadWait bounds the wait of a read for the first load of the view. After a restart of this server CA's
+// connection is restored before the view is loaded. An error would make CA keep an empty instance list for up to two
+// minutes (CA clusterstate/utils/node_instances_cache.go).
 const firstLoadWait = time.Second
 
-// NodeGroups lists the configured groups, and those no longer configured that are not empty yet. One that has never
-// been read is left out, so that it costs CA no other group. It never fails: CA takes an error for "no groups" and
-// forgets its scale-ups (CA externalgrpc_cloud_provider.go).
+// NodeGroups lists the configured groups, and former groups until they are empty. It leaves out a group that has never
+// been read, so that CA keeps all other groups. It never fails: CA treats an error as "no groups" and forgets its
+// scale-ups (CA externalgrpc_cloud_provider.go).
 func (s *Server) NodeGroups(ctx context.Context, _ *protos.NodeGroupsRequest) (*protos.NodeGroupsResponse, error) {
 	s.awaitLoad(ctx)
 	r := s.roster.Load()
@@ -34,9 +34,10 @@ func (s *Server) NodeGroups(ctx context.Context, _ *protos.NodeGroupsRequest) (*
 	return resp, nil
 }
 
-// NodeGroupForNode answers by providerID alone, which placeholders, CA's fake nodes and real nodes all carry: the
-// group when the instance counts, the empty id for everything else, never an error. The placeholder of an instance that
-// was just released, whose name is the id, keeps its group. CA reads min and max from this answer too.
+// NodeGroupForNode decides only by the providerID, which placeholders, CA's fake nodes and real nodes all carry. It
+// returns the group when the instance counts, the empty id for everything else, and never an error. The placeholder of
+// an instance that was just released, whose name is the id, keeps its group. CA also reads min and max from this
+// answer.
 func (s *Server) NodeGroupForNode(_ context.Context,
 	req *protos.NodeGroupForNodeRequest) (*protos.NodeGroupForNodeResponse, error) {
 	id, name, ok := fleet.ParseInstanceID(req.GetNode().GetProviderID())
@@ -50,7 +51,7 @@ func (s *Server) NodeGroupForNode(_ context.Context,
 	return &protos.NodeGroupForNodeResponse{NodeGroup: &protos.NodeGroup{}}, nil
 }
 
-// NodeGroupTargetSize is the number of instances that count (I1).
+// NodeGroupTargetSize returns the number of instances that count (I1).
 func (s *Server) NodeGroupTargetSize(ctx context.Context,
 	req *protos.NodeGroupTargetSizeRequest) (*protos.NodeGroupTargetSizeResponse, error) {
 	_, p, err := s.look(ctx, req.GetId())
@@ -60,7 +61,7 @@ func (s *Server) NodeGroupTargetSize(ctx context.Context,
 	return &protos.NodeGroupTargetSizeResponse{TargetSize: int32(p.Target)}, nil
 }
 
-// NodeGroupNodes lists the instances, placeholders included, under their instance ids.
+// NodeGroupNodes lists the instances, including placeholders, with their instance ids.
 func (s *Server) NodeGroupNodes(ctx context.Context, req *protos.NodeGroupNodesRequest) (*protos.NodeGroupNodesResponse,
 	error) {
 	_, p, err := s.look(ctx, req.GetId())
@@ -74,7 +75,7 @@ func (s *Server) NodeGroupNodes(ctx context.Context, req *protos.NodeGroupNodesR
 	return &protos.NodeGroupNodesResponse{Instances: out}, nil
 }
 
-// NodeGroupTemplateNodeInfo is what the next node of the group will look like, in both wire generations.
+// NodeGroupTemplateNodeInfo returns the template of the group's next node, in both wire generations.
 func (s *Server) NodeGroupTemplateNodeInfo(_ context.Context,
 	req *protos.NodeGroupTemplateNodeInfoRequest) (*protos.NodeGroupTemplateNodeInfoResponse, error) {
 	g, err := s.group(req.GetId())
@@ -84,23 +85,24 @@ func (s *Server) NodeGroupTemplateNodeInfo(_ context.Context,
 	return g.terms.Load().template, nil
 }
 
-// GPULabel is empty: no label tells our GPU nodes apart. An error would be asked again per node and loop.
+// GPULabel returns an empty label, because no label distinguishes our GPU nodes. After an error CA would repeat the
+// call for each node and loop.
 func (s *Server) GPULabel(context.Context, *protos.GPULabelRequest) (*protos.GPULabelResponse, error) {
 	return &protos.GPULabelResponse{}, nil
 }
 
-// GetAvailableGPUTypes is empty; it only feeds metric labels of CA.
+// GetAvailableGPUTypes returns an empty list; CA uses it only for metric labels.
 func (s *Server) GetAvailableGPUTypes(context.Context,
 	*protos.GetAvailableGPUTypesRequest) (*protos.GetAvailableGPUTypesResponse, error) {
 	return &protos.GetAvailableGPUTypesResponse{}, nil
 }
 
-// Cleanup does nothing: a CA that exits sends it during every rolling restart.
+// Cleanup does nothing: a CA that exits calls it during every rolling restart.
 func (s *Server) Cleanup(context.Context, *protos.CleanupRequest) (*protos.CleanupResponse, error) {
 	return &protos.CleanupResponse{}, nil
 }
 
-// look finds a group and its picture; Unavailable only before its first snapshot.
+// look returns a group and its picture. It returns Unavailable only before the group's first snapshot.
 func (s *Server) look(ctx context.Context, id string) (*group, *picture, error) {
 	g, err := s.group(id)
 	if err != nil {
@@ -109,7 +111,7 @@ func (s *Server) look(ctx context.Context, id string) (*group, *picture, error) 
 	if g.picture.Load() == nil {
 		s.awaitLoad(ctx)
 	}
-	if g.picture.Load() == nil { // new here, and perhaps running already for another replica
+	if g.picture.Load() == nil { // new here, and perhaps already started by another replica
 		ctx, cancel := context.WithTimeout(ctx, firstLoadWait)
 		defer cancel()
 		_, _ = s.readGroup(ctx, g, false)
@@ -120,7 +122,7 @@ func (s *Server) look(ctx context.Context, id string) (*group, *picture, error) 
 	return nil, nil, status.Errorf(codes.Unavailable, "node group %s has not been read yet since this server started", id)
 }
 
-// awaitLoad waits until the view is loaded, but not for long.
+// awaitLoad waits until the view is loaded, for at most firstLoadWait.
 func (s *Server) awaitLoad(ctx context.Context) {
 	timer := time.NewTimer(firstLoadWait)
 	defer timer.Stop()
@@ -131,7 +133,7 @@ func (s *Server) awaitLoad(ctx context.Context) {
 	}
 }
 
-// message is the group as CA is told it. A retired one may go down to nothing and not up.
+// message returns the group's entry for CA. A retired group may shrink to zero and not grow.
 func (s *Server) message(r *roster, g *group) *protos.NodeGroup {
 	m := &protos.NodeGroup{Id: g.id, MaxSize: int32(s.most(r, g))}
 	if t := g.terms.Load(); !t.retired {
@@ -140,7 +142,7 @@ func (s *Server) message(r *roster, g *group) *protos.NodeGroup {
 	return m
 }
 
-// debug is one line for CA's logs.
+// debug returns one line for CA's logs.
 func (g *group) debug(p *picture) string {
 	states := map[fleet.State]int{}
 	for _, i := range p.Instances {

@@ -7,19 +7,19 @@ import (
 	"time"
 )
 
-// unpolledFor is how long Temporal must report no worker before a server that has seen one is not ready. Temporal
-// itself remembers a worker for five minutes, but no longer when Temporal was restarted.
+// unpolledFor is the time for which Temporal must report no worker before a server that has seen a worker is not ready.
+// Temporal keeps a worker listed for five minutes, but not across a restart.
 const unpolledFor = time.Minute
 
-// Fresh reports whether the last good refresh is less than a minute old.
+// Fresh reports whether the last successful refresh is less than a minute old.
 func (s *Server) Fresh() bool {
 	at := s.freshAt.Load()
 	return at != nil && time.Since(*at) < freshFor
 }
 
 // Ready returns nil when the node groups were read within the last minute and a worker polls their task queue. Its
-// error says which of the two is missing. It answers from memory. Without a worker each scale-out would fail, and CA
-// would back its node groups off for minutes.
+// error names the missing condition. It answers from memory. Without a worker each scale-out would fail, and CA would
+// back off from its node groups for minutes.
 func (s *Server) Ready() error {
 	if why := s.unpolled.Load(); why != nil { // a group that does not run yet cannot be read for the same reason
 		return why.error

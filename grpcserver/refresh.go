@@ -17,29 +17,30 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/wait"
 )
 
-// Times of a Refresh.
+// These are the times of a Refresh.
 const (
 	refreshParallel = 32
 	// startParallel bounds the groups that are started concurrently: each start waits for Temporal's database, and lists
-	// what exists. Hundreds that start at once would time each other out.
+	// the existing objects. Hundreds of concurrent starts would time out.
 	startParallel = 8
-	// readTimeout bounds the reading of all groups: one that Temporal does not answer for leaves time to configure others.
+	// readTimeout bounds the reading of all groups, so that a group without an answer from Temporal leaves time to
+	// configure the other groups.
 	readTimeout = 3 * time.Second
-	// configureTimeout bounds how long a Refresh waits for one group to start: its first recovery takes one to two
+	// configureTimeout bounds the wait of a Refresh for the start of one group, whose first recovery takes one to two
 	// seconds.
 	configureTimeout = 3 * time.Second
-	// loadFor bounds how long after its start the server is not ready because it could not read a group yet.
+	// loadFor bounds the time after its start for which a group that cannot be read makes the server not ready.
 	loadFor = 2 * time.Minute
-	// unknownFor bounds how long the unknown outcome of an operation fails Refresh.
+	// unknownFor bounds the time for which an operation's unknown outcome fails Refresh.
 	unknownFor = 2 * time.Minute
 )
 
-// Refresh begins every CA loop: it puts a changed config in force, reads every group anew, and configures a group
-// that runs another spec or does not run. It is the one RPC that may fail for want of data; CA then ends the loop and
-// keeps its timers.
+// Refresh begins every CA loop: it puts a changed config into force, reads every group again, and configures a group
+// that runs another spec or does not run. It is the only RPC that may fail because data is missing; CA then ends the
+// loop and keeps its timers.
 func (s *Server) Refresh(ctx context.Context, _ *protos.RefreshRequest) (*protos.RefreshResponse, error) {
 	if s.calledAt.Load() != 0 && s.standby() {
-		s.found.Store(false) // another replica may have served groups that were in the config meanwhile
+		s.found.Store(false) // during this time another replica may have served configured groups
 	}
 	s.calledAt.Store(time.Now().UnixNano())
 	s.reread()
@@ -51,12 +52,12 @@ func (s *Server) Refresh(ctx context.Context, _ *protos.RefreshRequest) (*protos
 	return &protos.RefreshResponse{}, nil
 }
 
-// refresh reads all groups, and configures those that do not run or run another spec. Its error says that Temporal
-// answered for no group, that a group is still unread after the start, or that the outcome of an operation is unknown;
-// any other problem concerns its group alone.
-// byCA reports whether CA asks: only then is the config the newest one (see reread) and may replace another.
+// refresh reads all groups, and configures groups that do not run or run another spec. It returns an error when
+// Temporal answered for no group, when a group is still unread after the start, or when the outcome of an operation is
+// unknown. Any other problem concerns only its own group. byCA reports whether CA requested the refresh. Only then is
+// the config the newest one (see reread) and may replace another.
 func (s *Server) refresh(ctx context.Context, byCA bool) error {
-	ctx, cancel := early(ctx) // so that CA learns the reason
+	ctx, cancel := early(ctx) // so that CA receives the reason
 	defer cancel()
 	s.findRetired(ctx)
 	began := time.Now()
@@ -90,8 +91,8 @@ func (s *Server) refresh(ctx context.Context, byCA bool) error {
 	}
 }
 
-// putInForce configures the groups that were found to need it, and notifies the others. Groups that do not run are
-// started concurrently, startParallel at a time; the next refresh starts those for which the time did not suffice.
+// putInForce configures the groups that need it, and notifies the other groups. Groups that do not run are started
+// concurrently, startParallel at a time; the next refresh starts the groups for which the time did not suffice.
 func (s *Server) putInForce(ctx context.Context, list []*group, configure []bool, errs []error, byCA bool) {
 	var running, starting []int
 	for i := range list {
@@ -119,12 +120,11 @@ func (s *Server) putInForce(ctx context.Context, list []*group, configure []bool
 	both.Wait()
 }
 
-// readGroup brings the group's picture up to date and reports whether the group is to be configured: when it does not
-// run, has gone back or runs another spec. A config that was not read for CA may be older than the one in force, so it
-// replaces none.
+// readGroup updates the group's picture and reports whether to configure the group: when it does not run, was reverted
+// or runs another spec. A config that was not read for CA may be older than the one in force, so it never replaces one.
 func (s *Server) readGroup(ctx context.Context, g *group, byCA bool) (configure bool, err error) {
 	if _, settlesAt := g.dirty(); time.Now().Before(settlesAt) {
-		return false, nil // a read would not tell the outcome
+		return false, nil // a read would not show the outcome
 	}
 	snapshot, first, err := s.readShared(ctx, g)
 	if errors.Is(err, fleet.ErrNotRunning) || errors.Is(err, errWentBack) {
@@ -143,9 +143,9 @@ func (s *Server) readGroup(ctx context.Context, g *group, byCA bool) (configure 
 	return g.needsConfig(snapshot, byCA || first)
 }
 
-// readShared reads the group, or takes what another Refresh has read that began to read later than this one came. So of
-// calls that overlap, which a slow Temporal makes many, each gets what is as fresh as if it had read by itself, and no
-// more than one reads at a time. first: the group had not been read before.
+// readShared reads the group, or uses the result of another Refresh whose read started after this call. A slow Temporal
+// makes many calls overlap. Each call gets a result that is as fresh as its own read, and only one call reads at a
+// time. first reports that the group had not been read before.
 func (s *Server) readShared(ctx context.Context, g *group) (snapshot fleet.Snapshot, first bool, err error) {
 	came := time.Now()
 	if err := g.reading.Acquire(ctx, 1); err != nil {
@@ -160,8 +160,8 @@ func (s *Server) readShared(ctx context.Context, g *group) (snapshot fleet.Snaps
 	return snapshot, first, err
 }
 
-// needsConfig reports whether the group runs another spec than the configured one, which is to be put in force now. Its
-// error is why the group refused the configured spec when CA last asked.
+// needsConfig reports whether the group runs another spec than the configured one, which must be put into force now.
+// Its error is the reason for which the group refused the configured spec in CA's last Refresh.
 func (g *group) needsConfig(snapshot fleet.Snapshot, mayReplace bool) (bool, error) {
 	if snapshot.SpecHash == g.terms.Load().hash {
 		return false, nil
@@ -169,14 +169,14 @@ func (g *group) needsConfig(snapshot fleet.Snapshot, mayReplace bool) (bool, err
 	if mayReplace || snapshot.Spec == nil {
 		return true, nil
 	}
-	if p := g.unusable.Load(); p != nil { // it refused its spec, which is tried again when CA asks
+	if p := g.unusable.Load(); p != nil { // it refused its spec, which the next Refresh of CA tries again
 		return false, p.error
 	}
 	return false, nil
 }
 
-// judge returns the problem of a group that fails Refresh; any other problem it records for the group alone. away:
-// Temporal has answered for no group, which says nothing against one.
+// judge returns the problem of a group if it fails Refresh, and records any other problem for the group alone. away
+// reports that Temporal has answered for no group, which does not count against a single group.
 func (s *Server) judge(g *group, err error, away bool) error {
 	if away || s.loading(g, err) {
 		return err
@@ -204,9 +204,9 @@ func (s *Server) judge(g *group, err error, away bool) error {
 	return nil
 }
 
-// loading reports whether a group could not be read yet since the server began, for a reason that passes: Temporal does
-// not answer, or the group is just being started. The server is then not ready for at most loadFor: without the group,
-// CA would take its nodes for foreign ones, and back it off.
+// loading reports whether a group has not been read since the server started, for a temporary reason: Temporal does not
+// answer, or the group is being started. Then the server is not ready for at most loadFor, because without the group CA
+// would treat its nodes as foreign and back off from the group.
 func (s *Server) loading(g *group, err error) bool {
 	passes := errors.Is(err, fleet.ErrTemporal) || errors.Is(err, fleet.ErrOutcomeUnknown) ||
 		errors.Is(err, context.DeadlineExceeded) || errors.Is(err, fleet.ErrNotRunning) ||
@@ -214,8 +214,8 @@ func (s *Server) loading(g *group, err error) bool {
 	return passes && g.picture.Load() == nil && s.freshAt.Load() == nil && time.Since(s.madeAt) < loadFor
 }
 
-// configure puts the configured spec in force. It takes the group's turn, so that no mutation is judged by two specs.
-// Its error includes why, if the group could not be read before.
+// configure puts the configured spec into force. It takes the group's turn, so that every mutation is checked against a
+// single spec. Its error includes why, the reason for which the group could not be read before.
 func (s *Server) configure(ctx context.Context, g *group, why error) (err error) {
 	ctx, cancel := context.WithTimeout(ctx, configureTimeout)
 	defer cancel()
@@ -246,10 +246,10 @@ func (s *Server) configure(ctx context.Context, g *group, why error) (err error)
 	return nil
 }
 
-// named bounds the ids in an error: gRPC carries it in a header.
+// named bounds the ids in an error, because gRPC transfers it in a header.
 const named = 20
 
-// summary names all groups that failed and tells the first one's reason.
+// summary returns an error with the names of all failed groups and the reason of the first one.
 func summary(list []*group, errs []error) error {
 	var ids []string
 	var first error

@@ -16,7 +16,7 @@ import (
 type deletion struct {
 	ctx  context.Context // with a deadline
 	call fleet.Call
-	// refused is the group's refusal of this one call of an update; nil when the group has booked the call.
+	// refused holds the group's refusal of this single call of an update; nil when the group has booked the call.
 	refused error
 	done    chan error // buffered: the caller may have stopped waiting
 }
@@ -27,7 +27,7 @@ func (d *deletion) shows(after *picture) bool {
 	return !slices.ContainsFunc(d.call.Names, after.counts)
 }
 
-// release books calls in one update, and sets refused of each call that the group has refused.
+// release books calls in one update, and sets refused in each call that the group has refused.
 func release(ctx context.Context, groups Groups, g *group, calls []*deletion) (fleet.Position, error) {
 	each := make([]fleet.Call, len(calls))
 	for n, d := range calls {
@@ -40,14 +40,14 @@ func release(ctx context.Context, groups Groups, g *group, calls []*deletion) (f
 	return at, err
 }
 
-// sameDeadline is the longest time between the deadlines of calls that are booked together: the booking must have run,
-// or be given up, before the earliest deadline.
+// sameDeadline bounds the difference between the deadlines of calls that are booked together, because the booking must
+// have run, or be given up, before the earliest deadline.
 const sameDeadline = time.Second
 
-// release takes instances back. Calls of one group that wait for its turn are booked together, in one update. Cluster
-// Autoscaler deletes ten idle nodes by ten calls at the same time, each of which it gives five seconds, and one update
-// each took longer. Each call stays an operation of its own, with its own id, validation and outcome. A call that was
-// given up is left out.
+// release releases instances. Calls of one group that wait for its turn are booked together in one update. Cluster
+// Autoscaler deletes ten idle nodes with ten concurrent calls and waits five seconds for each; one update per call took
+// longer. Each call remains an operation of its own, with its own id, validation and outcome. A call whose caller has
+// stopped waiting is left out.
 func (s *Server) release(ctx context.Context, id string, names []string) error {
 	ctx, cancel := context.WithTimeout(ctx, mutationTimeout)
 	defer cancel()
@@ -76,7 +76,7 @@ func (s *Server) release(ctx context.Context, id string, names []string) error {
 	}
 }
 
-// releaseWaiting books the deletions that wait, until none is left. It runs on the context of no single call.
+// releaseWaiting books the waiting deletions until none is left. Its context belongs to no single call.
 func (s *Server) releaseWaiting(parent context.Context, g *group) {
 	for {
 		err := g.turn.Acquire(parent, 1) // parent never ends
@@ -94,8 +94,8 @@ func (s *Server) releaseWaiting(parent context.Context, g *group) {
 	}
 }
 
-// releaseTogether books deletions in one update, which ends at the earliest deadline of these calls. A panic is an
-// error of these calls, as in a handler.
+// releaseTogether books deletions in one update, which ends at their earliest deadline. A panic becomes an error of
+// these calls, as in a handler.
 func (s *Server) releaseTogether(parent context.Context, g *group, batch []*deletion) (err error) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -126,8 +126,8 @@ func (d *deletion) outcome(err error, g *group) error {
 	return err
 }
 
-// takeDeletions takes the deletions that are booked next, and drops deletions that were given up. more reports whether
-// deletions are left; until none is left, a new deletion does not start another releaseWaiting.
+// takeDeletions returns the deletions to book next, and drops deletions whose caller has stopped waiting. more reports
+// whether deletions are left. Until none is left, a new deletion does not start another releaseWaiting.
 func (g *group) takeDeletions() (batch []*deletion, more bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

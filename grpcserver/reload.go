@@ -8,18 +8,18 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// configState is what became of the config. It is never changed once stored.
+// configState describes the state of the config. It is never changed once stored.
 type configState struct {
-	// version is the one in force, since when it was put in force.
+	// version is the version in force, since is the time at which it was put into force.
 	version string
 	since   time.Time
-	// broken is what is wrong with a newer version, which is not in force; "" when there is none.
+	// broken holds the error of a newer version, which is not in force; "" without one.
 	broken string
 }
 
-// reread takes a new version of the config. A broken one leaves the old one in force and fails nothing. It is for CA's
-// own Refresh, for a standby, and for a group that only the new version may have: within one of its loops CA counts on
-// min, max and the list of groups to stay.
+// reread puts a new version of the config into force. A broken version leaves the old one in force and fails nothing.
+// Only CA's own Refresh, a standby, and a group that only the new version may have call it, because CA relies on
+// constant min, max and groups within one of its loops.
 func (s *Server) reread() {
 	if s.reload == nil {
 		return
@@ -44,7 +44,7 @@ func (s *Server) reread() {
 	s.config.Store(&state)
 }
 
-// adopt makes the settings the ones in force, all or nothing.
+// adopt puts the settings into force, completely or not at all.
 func (s *Server) adopt(settings Settings) error {
 	all, err := s.termsOf(settings.Specs)
 	if err != nil {
@@ -71,12 +71,12 @@ func (s *Server) adopt(settings Settings) error {
 		}
 	}
 	s.roster.Store(newRoster(list, settings.Limits))
-	s.found.Store(false) // another replica may have served groups that were in the config meanwhile
+	s.found.Store(false) // during this time another replica may have served configured groups
 	s.log.Info("config in force", "version", settings.Version, "groups", len(all), "retired", len(list)-len(all))
 	return nil
 }
 
-// renew brings new terms to a group. Shape, labels and taints stay as they are when CA may have learnt them.
+// renew gives new terms to a group. It keeps shape, labels and taints when CA may already know them.
 func (s *Server) renew(g *group, t *terms) error {
 	now := g.terms.Load()
 	inForce := now.spec
@@ -103,7 +103,7 @@ func (s *Server) renew(g *group, t *terms) error {
 	return nil
 }
 
-// advice says what changed and what to do.
+// advice returns the changed parts and the action to take.
 func advice(from, to fleet.GroupSpec) string {
 	var what []string
 	only := func(name string, part func(fleet.InstanceSpec) fleet.InstanceSpec) {
@@ -121,15 +121,15 @@ func advice(from, to fleet.GroupSpec) string {
 		"Cluster Autoscaler may keep what it has learnt of the group's nodes until it restarts", strings.Join(what, " and "))
 }
 
-// known reports whether CA may have learnt what the group's nodes are like: there are or were instances, or that is
+// known reports whether CA may already know the shape of the group's nodes: the group has or had instances, or this is
 // unknown.
 func (g *group) known() bool {
 	p := g.picture.Load()
 	return p == nil || p.Booked > 0 || len(p.Instances) > 0 || g.isDirty()
 }
 
-// keepTemplate is renew for a config that changed while no server looked: the group runs with another template than is
-// configured. first is the first snapshot this server has of it.
+// keepTemplate does the work of renew for a config that changed while no server ran: the group runs with another
+// template than the configured one. first is this server's first snapshot of the group.
 func (s *Server) keepTemplate(g *group, first fleet.Snapshot) {
 	s.reloading.Lock()
 	defer s.reloading.Unlock()

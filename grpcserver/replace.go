@@ -6,11 +6,11 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// isDerived reports whether the group is made of what is offered, so that nobody can give it another id.
+// isDerived reports whether the group is derived from the offers, so that no one can give it another id.
 func (s *Server) isDerived(g *group) bool { return s.derived != nil && s.derived.Derives(g.id) }
 
-// replace retires a derived group that runs another template than is wanted: CA must see its nodes as they are. It
-// begins anew once it is empty, when CA has forgotten it.
+// replace retires a derived group that runs another template than the wanted one, because CA must see its nodes as they
+// are. When the group is empty and CA has forgotten it, it starts again with the new template.
 func (s *Server) replace(g *group, inForce fleet.GroupSpec, next *terms) error {
 	old := g.terms.Load()
 	if !old.spec.SameTemplate(inForce) {
@@ -29,7 +29,7 @@ func (s *Server) replace(g *group, inForce fleet.GroupSpec, next *terms) error {
 	return nil
 }
 
-// caughtUp ends the retirement of a group that another server has begun anew.
+// caughtUp ends the retirement of a group that another server has already started with the new template.
 func (s *Server) caughtUp(g *group, snapshot fleet.Snapshot) {
 	waits := func() *terms {
 		next := g.terms.Load().next
@@ -48,7 +48,7 @@ func (s *Server) caughtUp(g *group, snapshot fleet.Snapshot) {
 	}
 }
 
-// beginAnew serves a group that has ended because its template changed, from the next Refresh on.
+// beginAnew starts to serve a group again that has ended because its template changed, from the next Refresh on.
 func (s *Server) beginAnew(t *terms) {
 	if t == nil {
 		return

@@ -11,8 +11,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet/money"
 )
 
-// retire lets a group only shrink from now on. CA must go on seeing it while it has nodes: without their group they
-// would be foreign to it and never be removed.
+// retire makes a group only shrink from now on. CA must see it while it has nodes: nodes without a group are foreign to
+// CA, which never removes them.
 func (s *Server) retire(g *group) {
 	now := g.terms.Load()
 	if now.retired && now.next == nil {
@@ -24,7 +24,7 @@ func (s *Server) retire(g *group) {
 	s.log.Info("node group removed from the config; it is served until it is empty", "group", g.id)
 }
 
-// dropEmpty forgets the retired groups that are empty.
+// dropEmpty stops serving the retired groups that are empty.
 func (s *Server) dropEmpty(ctx context.Context) {
 	for _, g := range s.takeEmpty() {
 		s.log.Info("removed node group is empty and is no longer served", "group", g.id)
@@ -38,7 +38,7 @@ func (s *Server) dropEmpty(ctx context.Context) {
 func (s *Server) takeEmpty() []*group {
 	if s.market != nil {
 		if _, known := s.market(); !known {
-			return nil // a group that the offers make looks as if it had been removed
+			return nil // without a market a derived group looks as if it had been removed
 		}
 	}
 	s.reloading.Lock()
@@ -71,15 +71,15 @@ func (g *group) isGone() bool {
 	return g.terms.Load().retired && p != nil && len(p.Instances) == 0 && !g.isDirty() && g.unusable.Load() == nil
 }
 
-// findTimeout bounds the look for retired groups, so that a Refresh has time left for the others.
+// findTimeout bounds the search for retired groups, so that a Refresh has time left for its other work.
 const findTimeout = 2 * time.Second
 
-// findAgain is how often the list of the groups that run is read again: Temporal's index may show a group late.
+// findAgain is the interval of reading the list of running groups, because Temporal's index may show a group late.
 const findAgain = time.Minute
 
-// findRetired serves the groups that run with instances or standbys and were removed from the config while no server
-// looked. It looks at once after a change of the config, and each minute. Until it finds such a group CA misses it and
-// leaves its nodes alone, so a failure is no reason to serve nothing.
+// findRetired finds groups that run with instances or standbys and were removed from the config while no server ran,
+// and serves them. It searches immediately after a change of the config, and each minute. Until it finds such a group,
+// CA does not see it and keeps its nodes. Therefore a failure does not stop the server.
 func (s *Server) findRetired(ctx context.Context) {
 	if s.found.Load() && time.Since(time.Unix(0, s.foundAt.Load())) < findAgain {
 		return
@@ -110,7 +110,7 @@ func (s *Server) addRetired(ctx context.Context) error {
 		}
 		snapshot, err := s.groups.Snapshot(ctx, id)
 		if errors.Is(err, fleet.ErrNotRunning) {
-			continue // ended, which the index has not heard of yet
+			continue // ended, and the index does not show this yet
 		}
 		if err != nil {
 			return fmt.Errorf("read node group %s: %w", id, err)

@@ -11,31 +11,32 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet/choice"
 )
 
-// unknownRoom is what a group is told to have room for while nobody knows what is offered.
+// unknownRoom is the number of nodes by which a group may grow while the offers are not known.
 const unknownRoom = 1
 
-// figure is what the market says of a group.
+// figure holds the market's figures for a group.
 type figure struct {
-	// ceiling bounds the group's max by what is offered.
+	// ceiling bounds the group's max by the offered capacity.
 	ceiling int
-	// price is that of the dearest offer that can have a node of the group, per node and hour; 0 when there is none.
+	// price holds the hourly price of a node on the dearest offer that has capacity for one; 0 without one.
 	price float64
-	// dearest is that of the dearest offer that the group may use, also of those that are too small for a node now.
+	// dearest holds the hourly price on the dearest offer that the group may use, including offers that are too small for
+	// a node now.
 	dearest float64
-	// places are those that the offers have left, the cheapest first.
+	// places lists the remaining places of the offers, the cheapest first.
 	places []places
 }
 
-// places are what one offer has room for.
+// places describes the capacity of one offer.
 type places struct {
 	nodes  int
-	price  float64 // per node and hour; 0 when there is none
-	peered bool    // a node comes sooner
+	price  float64 // per node and hour; 0 without a price
+	peered bool    // a node is Ready sooner
 }
 
-// measure works out how large each group could become with what is offered now, and at what price. CA is told no larger
-// max: it takes what cannot be had for a failure and backs off from the group. It is done once per refresh, so that max
-// stays as it is within one of CA's loops.
+// measure computes how large each group can become with the present offers, and at what price. CA receives no larger
+// max, because it treats unavailable capacity as a failure and backs off from the group. measure runs once per refresh,
+// so that max stays constant within one of CA's loops.
 func (s *Server) measure() {
 	if s.market == nil {
 		return
@@ -48,7 +49,7 @@ func (s *Server) measure() {
 	free := subtract(m, list)
 	s.countForeign(list, m)
 	candidates := slices.Clone(free)
-	for _, g := range list { // what waits takes its places first, each by its own shape
+	for _, g := range list { // waiting instances take their places first, each by its own shape
 		g.place(g.seen.waiting, candidates, now)
 	}
 	all, left := make(rooms, len(list)), make(rooms, len(list))
@@ -96,7 +97,7 @@ func (s *Server) countForeign(list []stand, m market.Market) {
 	}
 }
 
-// stand is a group as it is at one moment: instances are booked while figures are worked out.
+// stand is a group at one moment. Instances may be booked while the figures are computed.
 type stand struct {
 	*group
 	spec fleet.GroupSpec
@@ -113,7 +114,7 @@ func stands(list []*group) []stand {
 	return out
 }
 
-// figure is what the market said of a group at the last refresh; false without a market.
+// figure returns the group's figures of the last refresh; false without a market.
 func (s *Server) figure(id string) (figure, bool) {
 	if all := s.figures.Load(); all != nil {
 		f, ok := (*all)[id]
@@ -122,10 +123,10 @@ func (s *Server) figure(id string) (figure, bool) {
 	return figure{}, false
 }
 
-// rooms are the places that groups have, by group and provider.
+// rooms maps groups and providers to numbers of places.
 type rooms map[string]map[string]int
 
-// of is how many places a group has.
+// of returns the number of places for a group.
 func (r rooms) of(g stand) (n int) {
 	for _, free := range r[g.id] {
 		n += free
@@ -133,7 +134,7 @@ func (r rooms) of(g stand) (n int) {
 	return n
 }
 
-// waiting are the other groups that wait for places which the group has too.
+// waiting returns the other groups that wait for places which the group can use too.
 func (r rooms) waiting(g stand, list []stand) (others []stand) {
 	for _, other := range list {
 		if other.group != g.group && other.seen.waiting > 0 && overlap(r[g.id], r[other.id]) {
@@ -143,7 +144,7 @@ func (r rooms) waiting(g stand, list []stand) (others []stand) {
 	return others
 }
 
-// sharers returns the number of groups that share the places of g, itself included. Another group shares them when it
+// sharers returns the number of groups that share the places of g, including g. Another group shares them when it
 // competes for the same offers, and either waits for places too or CA splits scale-outs between both groups.
 func (r rooms) sharers(g stand, list []stand) int {
 	n := 1
@@ -156,13 +157,13 @@ func (r rooms) sharers(g stand, list []stand) int {
 	return n
 }
 
-// careful bounds how many offers one refresh judges for harmless. To judge one takes two microseconds.
+// careful bounds the offers that one refresh evaluates in harmless. Each evaluation takes two microseconds.
 const careful = 200_000
 
 // harmless returns the number of additional instances of the group, up to most, that find places and take no place from
 // waiting instances of other groups. The order in which instances of several groups choose is unknown. The instances of
 // this group may choose first, and leave no node of another shape, or none at the only offer that another group may
-// use. Or they may choose last. judged counts the judged offers; above careful, every instance counts as harmless.
+// use. Or they may choose last. judged counts the evaluated offers; above careful, every instance counts as harmless.
 func (g stand) harmless(most int, others []stand, free []choice.Candidate, judged *int, now time.Time) int {
 	if most < 1 || len(others) == 0 {
 		return most
@@ -188,16 +189,17 @@ func (g stand) harmless(most int, others []stand, free []choice.Candidate, judge
 	})
 }
 
-// place takes the places that so many instances of the group would choose, and returns how many find none.
+// place takes the places that n instances of the group would choose, and returns how many find none.
 func (g stand) place(n int, candidates []choice.Candidate, now time.Time) int {
 	choice.Own(candidates, g.seen.on)
 	return choice.Place(g.spec.InstanceSpec, n, candidates, now)
 }
 
-// part is an equal one, rounded up: somebody gets the last place.
+// part returns an equal share, rounded up, so that one group gets the last place.
 func part(room, sharers int) int { return (room + sharers - 1) / sharers }
 
-// sharers is how many groups CA may grow in one go when it grows g: itself, and those it balances with.
+// sharers returns the number of groups that CA may grow together with g: g itself, and the groups between which CA
+// balances.
 func (r *roster) sharers(g *group) int {
 	n := 1
 	for _, other := range r.list {
@@ -219,9 +221,9 @@ func (g *group) growable() bool {
 	return p != nil && !t.retired && g.unusable.Load() == nil && p.Target < t.spec.Max
 }
 
-// subtract takes from the offers what this server's groups have and the market does not show yet. Which instances it
-// shows is not known, and they differ in shape; so an offer has what it shows to be free, and no more than its groups
-// leave of it.
+// subtract subtracts the instances of this server's groups from the offers, as far as the market does not show them
+// yet. It is unknown which instances the market shows, and their shapes differ. So an offer's free capacity is at most
+// the amount that the market shows, and at most the amount that the groups leave.
 func subtract(m market.Market, list []stand) []choice.Candidate {
 	candidates := make([]choice.Candidate, len(m.Offers))
 	for i, o := range m.Offers {

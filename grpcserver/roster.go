@@ -9,23 +9,23 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// roster is what is served at one moment. It is never changed once stored.
+// roster holds the groups that are served at one moment. It is never changed once stored.
 type roster struct {
-	list   []*group // in the order of the config, then those that are no longer in it
+	list   []*group // in the order of the config, then the groups that left it
 	byID   map[string]*group
 	limits Limits
 }
 
-// terms are a group's spec in force and what follows from it. They are never changed once stored.
+// terms holds a group's spec in force and the values derived from it. It is never changed once stored.
 type terms struct {
 	spec     fleet.GroupSpec
 	hash     string
 	template *protos.NodeGroupTemplateNodeInfoResponse
-	// retired: no longer configured; served until it is empty, and may only shrink.
+	// retired reports that the group is no longer configured. It is served until it is empty, and may only shrink.
 	retired bool
-	// next is what the group begins anew with once it is retired and empty; nil when it ends then.
+	// next holds the terms with which the group starts again when it is retired and empty; nil when it ends then.
 	next *terms
-	// kept says why the configured shape, labels or taints are not in force; "" when they are.
+	// kept holds the reason for which the configured shape, labels or taints are not in force; "" when they are.
 	kept string
 }
 
@@ -46,7 +46,7 @@ func newTerms(spec fleet.GroupSpec) (*terms, error) {
 	return &terms{spec: spec, hash: spec.Hash(), template: template}, nil
 }
 
-// termsOf makes the terms of all configured groups. There may be none only where groups are derived from a market.
+// termsOf returns the terms of all configured groups. The list may be empty only if groups are derived from a market.
 func (s *Server) termsOf(specs []fleet.GroupSpec) ([]*terms, error) {
 	if len(specs) == 0 && s.market == nil {
 		return nil, errors.New("no node group is configured")

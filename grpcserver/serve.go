@@ -24,18 +24,19 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/wait"
 )
 
-// Times of connections.
+// These are the times of connections.
 const (
-	// maxConnectionAge makes clients connect anew: expired client certificates surface, and replicas share the load.
+	// maxConnectionAge makes clients reconnect, so that expired client certificates are detected and replicas share the
+	// load.
 	maxConnectionAge = time.Hour
-	// pingAfter and pingTimeout find connections whose client is gone without a word.
+	// pingAfter and pingTimeout detect connections whose client is gone without closing them.
 	pingAfter   = time.Minute
 	pingTimeout = 10 * time.Second
-	// DefaultStopGrace is how long running RPCs may go on when the server stops: longer than CA waits for them.
+	// DefaultStopGrace is the time for running RPCs when the server stops. It is longer than CA waits for an RPC.
 	DefaultStopGrace = 6 * time.Second
 )
 
-// ServeOptions say how to serve. The zero value serves plaintext.
+// ServeOptions configures Serve. The zero value serves plaintext.
 type ServeOptions struct {
 	// Credentials secure the transport; nil means plaintext, which CA uses when its cloud-config names no cert. See TLS.
 	Credentials credentials.TransportCredentials
@@ -43,17 +44,18 @@ type ServeOptions struct {
 	Interceptors []grpc.UnaryServerInterceptor
 	// Calls, if any, sees every RPC begin and end, before all interceptors: traces.
 	Calls stats.Handler
-	// LameDuck is how long new RPCs are still answered once ctx has ended, while the health says NOT_SERVING: as long as
-	// a Service's endpoints need to follow. CA does not retry, and forgets its scale-down timers with a failed call.
+	// LameDuck is the time after the end of ctx for which new RPCs are still answered while the health reports
+	// NOT_SERVING: as long as a Service's endpoints need to follow. CA does not retry, and loses its scale-down timers
+	// after a failed call.
 	LameDuck time.Duration
-	// Expander serves CA's --expander=grpc too. CA brings no certificate there: TLSFiles.Anonymous lets it in.
+	// Expander also serves CA's --expander=grpc, whose client has no certificate: TLSFiles.Anonymous admits it.
 	Expander bool
-	// StopGrace bounds how long running RPCs may go on after that. Default DefaultStopGrace.
+	// StopGrace bounds the time for running RPCs after LameDuck. Default DefaultStopGrace.
 	StopGrace time.Duration
 }
 
-// largestRequest is gRPC's own bound, or with the expander one for about 8,000 pods, which CA sends with each group
-// that fits them. One that is larger CA answers itself, by its next expander.
+// largestRequest returns gRPC's default bound or, with the expander, a bound for about 8,000 pods, which CA sends with
+// each group that fits them. CA decides about a larger request by its next expander.
 func (o ServeOptions) largestRequest() int {
 	if o.Expander {
 		return 16 << 20
@@ -61,9 +63,9 @@ func (o ServeOptions) largestRequest() int {
 	return 4 << 20
 }
 
-// Serve answers CA on the listener, which it closes, until ctx ends, and then stops within LameDuck and StopGrace. It
-// keeps the view warm meanwhile and answers the gRPC health protocol: SERVING only while the server is Ready. It
-// returns nil when ctx ended it.
+// Serve answers CA on the listener until ctx ends, closes the listener, and then stops within LameDuck and StopGrace.
+// During this time it keeps the view up to date and answers the gRPC health protocol: SERVING only while the server is
+// Ready. It returns nil when ctx ended it.
 func Serve(ctx context.Context, listener net.Listener, s *Server, o ServeOptions) error {
 	o.Credentials = cmp.Or(o.Credentials, insecure.NewCredentials())
 	o.StopGrace = cmp.Or(o.StopGrace, DefaultStopGrace)
@@ -96,7 +98,7 @@ func Serve(ctx context.Context, listener net.Listener, s *Server, o ServeOptions
 	background.Go(func() { s.KeepWarm(ctx, func() { tell(status, s.Ready() == nil) }) })
 	background.Go(func() {
 		<-ctx.Done()
-		status.Shutdown() // load balancers look elsewhere first
+		status.Shutdown() // load balancers stop sending requests first
 		wait.For(context.WithoutCancel(ctx), o.LameDuck)
 		stop(server, o.StopGrace)
 	})
@@ -119,7 +121,7 @@ func tell(status *health.Server, ready bool) {
 	status.SetServingStatus(protos.CloudProvider_ServiceDesc.ServiceName, verdict)
 }
 
-// stop waits for running RPCs, but not for ever.
+// stop waits for running RPCs for at most grace.
 func stop(server *grpc.Server, grace time.Duration) {
 	timer := time.AfterFunc(grace, server.Stop)
 	defer timer.Stop()

@@ -16,8 +16,9 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet/money"
 )
 
-// affords is how many more nodes the group's hard limits of spending allow, and what they may cost an hour altogether.
-// For each node at least the smallest amount of money is left: nothing would bound a node with less.
+// affords returns how many more nodes the group's hard limits of spending allow, and the hourly cost that is left for
+// all of these nodes together. Each node needs at least the smallest amount of money, because a node with less would be
+// unbounded.
 func (s *Server) affords(g *group, p *picture, now time.Time) (nodes int, left money.Money) {
 	sp := g.terms.Load().spec.Spending
 	if sp == nil {
@@ -30,8 +31,8 @@ func (s *Server) affords(g *group, p *picture, now time.Time) (nodes int, left m
 	return min(f.within(left), int(min(left, maxTarget))), left
 }
 
-// within is how many nodes may cost so much an hour altogether. Nodes are reckoned at the price of the dearest of the
-// places that they need; a place without a price costs nothing.
+// within returns how many nodes together cost at most left an hour. Each node is counted at the price of the dearest of
+// the places that they need; a place without a price costs nothing.
 func (f figure) within(left money.Money) (nodes int) {
 	seen := 0
 	for _, place := range f.places {
@@ -45,12 +46,12 @@ func (f figure) within(left money.Money) (nodes int) {
 		}
 		nodes = seen
 	}
-	return maxTarget // other limits say how many there are
+	return maxTarget // other limits bound the number of nodes
 }
 
-// maySpend refuses growth that would pass a hard limit of spending: ResourceExhausted, which none of our other refusals
-// is. Else it returns what each of the nodes may cost in an hour, 0 where nobody knows prices or nothing is bounded: no
-// more than the dearest offer, so that others keep what is not needed.
+// maySpend refuses growth that would exceed a hard limit of spending, with ResourceExhausted, a code that no other
+// refusal has. Otherwise it returns the bound on the hourly price of each node, or 0 without prices or bounds. The
+// bound is at most the price of the dearest offer, so that other groups keep the rest.
 func (s *Server) maySpend(g *group, delta int, now time.Time) (priceCap float64, err error) {
 	p, sp := g.picture.Load(), g.terms.Load().spec.Spending
 	if p == nil || sp == nil || delta < 1 {
@@ -72,7 +73,7 @@ func (s *Server) maySpend(g *group, delta int, now time.Time) (priceCap float64,
 	return min(cmp.Or(f.price, f.dearest), (left / money.Money(delta)).Float()), nil
 }
 
-// placed is the price of the dearest place that n nodes need; of the dearest of all where there are not so many.
+// placed returns the price of the dearest place that n nodes need; with fewer places, the price of the dearest of all.
 func (f figure) placed(n int) (price float64) {
 	for _, place := range f.places {
 		if n <= 0 {
@@ -95,7 +96,7 @@ func (s *Server) reaches(g *group, now time.Time) []money.Reach {
 	return sp.Reaches(s.balance(g, p, now))
 }
 
-// warnOfSpending logs which limits have been reached, when that has changed.
+// warnOfSpending logs the limits that have been reached, when they have changed.
 func (s *Server) warnOfSpending(list []*group, now time.Time) {
 	for _, g := range list {
 		var reached []string
@@ -112,17 +113,17 @@ func (s *Server) warnOfSpending(list []*group, now time.Time) {
 	}
 }
 
-// Times of the sums of ended groups.
+// These are the times of the sums of ended groups.
 const (
 	endedEvery = time.Minute
 	endedAgain = 10 * time.Second // after a failure
 	endedBound = 2 * time.Second
-	// closedFor is how long the hub may take to publish the sums of a group that this server has closed.
+	// closedFor is the time that the hub may take to publish the sums of a group that this server has closed.
 	closedFor = 3 * time.Minute
 	maxClosed = 1000 // groups that a server remembers
 )
 
-// ended has the costs of groups that have ended this month, and of idle groups that are not configured.
+// ended holds the costs of groups that have ended this month, and of idle groups that are not configured.
 type ended struct {
 	read    func(ctx context.Context) (money.Ended, error) // see Options.Ended
 	reading sync.Mutex                                     // held by the call that reads
@@ -130,10 +131,10 @@ type ended struct {
 	mu      sync.Mutex
 	next    time.Time // when to read again
 	failing bool
-	// rows are the rows that were read last, closed the groups that this server has closed since.
+	// rows holds the rows that were read last, closed the groups that this server has closed since.
 	rows   []money.Spent
 	closed []closedGroup
-	// idle are the groups that run without an instance and are not configured.
+	// idle lists the groups that run without an instance and are not configured.
 	idle []money.Spent
 }
 
@@ -222,8 +223,8 @@ func (e *ended) all() []money.Spent {
 	return all
 }
 
-// balance returns the balance of a group's account: of the group by the picture, of the other groups of the account by
-// their last pictures, and of the groups that are not served.
+// balance returns the balance of a group's account. It uses the picture for the group, the last pictures for the other
+// groups of the account, and the sums of groups that are not served.
 func (s *Server) balance(g *group, p *picture, now time.Time) money.Balance {
 	spec := &g.terms.Load().spec
 	account, currency := spec.Account(), spec.CurrencyOrDefault()
@@ -236,9 +237,9 @@ func (s *Server) balance(g *group, p *picture, now time.Time) money.Balance {
 	return money.Together(account, currency, running, s.ended.all(), now)
 }
 
-// mayShare waits until no other group of the account grows, when the account has a limit and several groups. Until done
-// is called, no other group of the account grows: two groups cannot pass a limit together. It fails while the size of a
-// group of the account is not known.
+// mayShare waits until no other group of the account grows, if the account has a limit and several groups. Until done
+// is called, no other group of the account grows, so that two groups cannot exceed a limit together. It fails while the
+// size of a group of the account is not known.
 func (s *Server) mayShare(ctx context.Context, g *group) (done func(), err error) {
 	sp := g.terms.Load().spec.Spending
 	if sp == nil || sp.Hourly.Hard == nil && sp.Monthly.Hard == nil || len(s.roster.Load().partners(g)) == 0 {
@@ -269,7 +270,7 @@ func (r *roster) partners(g *group) (others []*group) {
 	return others
 }
 
-// sharing returns the number of groups that can grow on the group's account, the group itself included.
+// sharing returns the number of groups that can grow on the group's account, including the group itself.
 func (r *roster) sharing(g *group) int {
 	n := 1
 	for _, other := range r.partners(g) {
@@ -280,5 +281,5 @@ func (r *roster) sharing(g *group) int {
 	return n
 }
 
-// account is the account that the group's costs belong to.
+// account returns the account to which the group's costs belong.
 func (g *group) account() string { return g.terms.Load().spec.Account() }

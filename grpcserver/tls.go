@@ -20,21 +20,21 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/told"
 )
 
-// TLSFiles name the PEM files of mutual TLS. CA knows plaintext and mutual TLS only, nothing in between
-// (CA externalgrpc_cloud_provider.go).
+// TLSFiles names the PEM files of mutual TLS. CA supports only plaintext and mutual TLS (CA
+// externalgrpc_cloud_provider.go).
 type TLSFiles struct {
 	Cert string // our certificate, with its chain
 	Key  string // its private key
 	// ClientCA holds the certificates that may sign CA's client certificate. During a rotation: the old and the new one.
 	ClientCA string
-	// Anonymous lets in clients without a certificate, too; Serve answers them nothing but the expander.
+	// Anonymous also admits clients without a certificate; Serve answers only their calls of the expander.
 	Anonymous bool
 }
 
-// TLS makes server credentials that follow the files, so a rotated certificate or authority needs no restart. Files
-// that cannot be used later on are logged, and the last good ones stay in use. A client needs a certificate that
-// ClientCA signed and, unless allowed is empty, one of the allowed names in it: a SAN of any kind, or the subject's
-// common name, compared exactly. Refused clients are logged with the reason and the names they came with.
+// TLS returns server credentials that follow the files, so that a rotated certificate or authority needs no restart. If
+// changed files cannot be used, TLS logs this and keeps the last good ones. A client needs a certificate that ClientCA
+// signed and, unless allowed is empty, one of the allowed names in it: a SAN of any kind, or the subject's common name,
+// compared exactly. Refused clients are logged with the reason and their names.
 func TLS(files TLSFiles, allowed []string, log *slog.Logger) (credentials.TransportCredentials, error) {
 	if log == nil {
 		log = slog.Default()
@@ -74,17 +74,18 @@ func (f TLSFiles) config(cert, key, clientCA []byte, allowed []string) (*tls.Con
 	}
 	return &tls.Config{
 		MinVersion:       tls.VersionTLS12,
-		NextProtos:       []string{"h2"}, // grpc insists on it, also when the config comes from GetConfigForClient
+		NextProtos:       []string{"h2"}, // grpc requires it, also when the config comes from GetConfigForClient
 		Certificates:     []tls.Certificate{pair},
 		ClientCAs:        pool,
 		ClientAuth:       auth,
 		VerifyConnection: allow(allowed),
-		// A resumed session would be let in by what was true when it began.
+		// Otherwise a resumed session would be admitted by the rules at its start.
 		SessionTicketsDisabled: true,
 	}, nil
 }
 
-// allow checks a client certificate that is otherwise in order for one of the names; no names allow every one.
+// allow returns a check that a verified client certificate contains one of the names; without names every certificate
+// is accepted.
 func allow(names []string) func(tls.ConnectionState) error {
 	if len(names) == 0 {
 		return nil
@@ -101,7 +102,7 @@ func allow(names []string) func(tls.ConnectionState) error {
 	}
 }
 
-// namesOf are the SANs and the common name.
+// namesOf returns the SANs and the common name.
 func namesOf(c *x509.Certificate) []string {
 	names := slices.Concat(c.DNSNames, c.EmailAddresses)
 	for _, ip := range c.IPAddresses {
@@ -118,15 +119,15 @@ func namesOf(c *x509.Certificate) []string {
 
 func list(names []string) string { return "[" + strings.Join(names, ", ") + "]" }
 
-// doorman logs the handshakes that fail, which gRPC does not log, and marks connections with a verified certificate as
-// those of known clients.
+// doorman logs failed handshakes, which gRPC does not log, and marks connections with a verified certificate as
+// connections of known clients.
 type doorman struct {
 	credentials.TransportCredentials
 	log     *slog.Logger
 	refused *told.EachSecond
 }
 
-// ServerHandshake implements credentials.TransportCredentials.
+// ServerHandshake runs the TLS handshake. It logs a failure and marks a connection with a verified certificate.
 func (d doorman) ServerHandshake(raw net.Conn) (net.Conn, credentials.AuthInfo, error) {
 	conn, info, err := d.TransportCredentials.ServerHandshake(raw)
 	if over, ok := info.(credentials.TLSInfo); ok && err == nil && len(over.State.VerifiedChains) > 0 {
@@ -152,7 +153,7 @@ func (d doorman) refuse(address net.Addr, err error) {
 	}
 }
 
-// Clone implements credentials.TransportCredentials.
+// Clone returns a copy with the same log.
 func (d doorman) Clone() credentials.TransportCredentials {
 	return doorman{d.TransportCredentials.Clone(), d.log, d.refused}
 }

@@ -8,24 +8,24 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// Limits bound what the counted instances of all groups take together; nil means no bound. CA's own --cores-total and
-// --memory-total count virtual nodes too, together with all other nodes.
+// Limits bounds the resources of the counted instances of all groups together; nil means no bound. CA's own
+// --cores-total and --memory-total include virtual nodes too, together with all other nodes.
 type Limits struct {
 	Nodes  *int               `json:"nodes,omitempty"`
 	CPU    *resource.Quantity `json:"cpu,omitempty"`
 	Memory *resource.Quantity `json:"memory,omitempty"`
 }
 
-// Any tells whether there is a bound at all.
+// Any reports whether any bound is set.
 func (l Limits) Any() bool { return l.Nodes != nil || l.CPU != nil || l.Memory != nil }
 
-// Use is what counted instances take, as far as Limits care. The zero value is nothing.
+// Use sums the resources of counted instances for Limits. The zero value is empty.
 type Use struct {
 	Nodes       int
 	CPU, Memory resource.Quantity
 }
 
-// Add counts n instances of a shape.
+// Add adds n instances of a shape.
 func (u *Use) Add(n int, shape corev1.ResourceList) {
 	u.Nodes += n
 	u.CPU.Add(multiple(n, shape[corev1.ResourceCPU]))
@@ -38,7 +38,7 @@ func multiple(n int, q resource.Quantity) resource.Quantity {
 	return q
 }
 
-// Over says which limit n more instances of a shape would pass, with the figures; "" when none.
+// Over returns the first limit that n more instances of a shape would exceed, with the figures; "" without one.
 func (l Limits) Over(now Use, n int, shape corev1.ResourceList) string {
 	var more Use
 	more.Add(n, shape)
@@ -64,7 +64,7 @@ func over(name string, limit *resource.Quantity, now, more resource.Quantity) st
 		more.String())
 }
 
-// Room is how many more instances of a shape fit, at most atMost, never negative.
+// Room returns how many more instances of a shape fit: at most atMost, and never less than 0.
 func (l Limits) Room(now Use, atMost int, shape corev1.ResourceList) int {
 	return sort.Search(max(atMost, 0), func(n int) bool { return l.Over(now, n+1, shape) != "" })
 }

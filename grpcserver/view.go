@@ -14,50 +14,50 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// group is one node group and what is known of it. Reads of its picture take no lock.
+// group holds one node group and the server's knowledge about the group. Reads of its picture take no lock.
 type group struct {
 	id    string
 	terms atomic.Pointer[terms] // never nil; replaced as the config changes
 
-	// turn serialises the group's mutations: only who holds it sends one.
+	// turn serialises the group's mutations: only its holder sends one.
 	turn *semaphore.Weighted
-	// reading does so with the reads of Refresh: whoever waited for one that began later than he came does without.
+	// reading serialises the reads of Refresh. A call that waited for a read which started after the call uses its result.
 	reading *semaphore.Weighted
 
 	picture  atomic.Pointer[picture]   // nil until the first snapshot
-	readAt   atomic.Pointer[time.Time] // when picture was last known to hold; nil until the first snapshot
+	readAt   atomic.Pointer[time.Time] // when picture was last known to be valid; nil until the first snapshot
 	unusable atomic.Pointer[problem]   // why the last Refresh could not read or configure the group; nil when it could
 
-	limitsReached atomic.Int64 // limits of spending that the log knows of
+	limitsReached atomic.Int64 // limits of spending that are already logged
 
-	caWaits atomic.Int64 // CA's max-node-provision-time in nanoseconds, as it told last; 0 before that
+	caWaits atomic.Int64 // CA's last max-node-provision-time, in nanoseconds; 0 before the first
 
 	mu        sync.Mutex     // guards what follows and the replacement of picture
 	newest    fleet.Position // that a snapshot had or an operation returned
 	newestAt  time.Time      // when newest was set
 	lostAt    time.Time      // not zero: dirty, the outcome of an operation is unknown
-	settlesAt time.Time      // a read that begins from then on tells the outcome
-	deletions []*deletion    // that wait for the turn; whoever adds the first one has them booked
+	settlesAt time.Time      // a read that starts at or after it shows the outcome
+	deletions []*deletion    // waiting for the turn; the caller that adds the first has them booked
 }
 
-// picture is a snapshot, indexed. It is never changed once stored.
+// picture is an indexed snapshot. It is never changed once stored.
 type picture struct {
 	fleet.Snapshot
 	counting map[string]struct{} // names of the instances that count
-	on       map[string]int      // how many instances each provider has
-	waiting  int                 // how many count and have no provider yet
-	// left are the names that counted in earlier pictures and were released less than releasedFor before this one.
+	on       map[string]int      // number of instances of each provider
+	waiting  int                 // number of counting instances without a provider
+	// left maps names that counted in earlier pictures to the times of their release, for releasedFor.
 	left map[string]time.Time
 }
 
-// releasedFor is how long CA may list the placeholder of an instance that it has released: it keeps what NodeGroupNodes
-// answered for two minutes (CA clusterstate/utils/node_instances_cache.go), and warns twice in each loop for each
-// instance that then has no group.
+// releasedFor is the time for which CA may list the placeholder of an instance that it has released. CA keeps the
+// answer of NodeGroupNodes for two minutes (CA clusterstate/utils/node_instances_cache.go). In each loop it warns twice
+// for each instance that then has no group.
 const releasedFor = 3 * time.Minute
 
 type problem struct{ error }
 
-// errWentBack means that a group shows less than this server has seen of it.
+// errWentBack means that a group's position is behind the position that this server has seen.
 var errWentBack = errors.New("the history of the group's workflow went back (a reset, or Temporal restored from a " +
 	"backup): the group rebuilds its state from what exists")
 
@@ -84,7 +84,7 @@ func newPicture(s fleet.Snapshot) *picture {
 	return p
 }
 
-// counts reports whether the instance counts. A nil picture has none.
+// counts reports whether the instance counts. In a nil picture no instance counts.
 func (p *picture) counts(name string) bool {
 	if p == nil {
 		return false
@@ -93,7 +93,7 @@ func (p *picture) counts(name string) bool {
 	return ok
 }
 
-// leaving returns the names that have left with the next picture, or less than releasedFor before it.
+// leaving returns the names that stop counting with the next picture, or did so less than releasedFor before it.
 func (p *picture) leaving(next *picture, now time.Time) map[string]time.Time {
 	if p == nil {
 		return nil
@@ -120,20 +120,20 @@ func (p *picture) released(name string, now time.Time) bool {
 	return ok && now.Sub(at) < releasedFor
 }
 
-// readSince reports whether the picture holds by a read or an operation that began after the time.
+// readSince reports whether a read or an operation that began after the time has confirmed the picture.
 func (g *group) readSince(t time.Time) bool {
 	at := g.readAt.Load()
 	return at != nil && at.After(t)
 }
 
-// seen is the newest position of the group that this server has seen.
+// seen returns the newest position of the group that this server has seen.
 func (g *group) seen() fleet.Position {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.newest
 }
 
-// reached notes the position to which an operation has brought the group.
+// reached records the position to which an operation has brought the group.
 func (g *group) reached(at fleet.Position) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -146,8 +146,8 @@ func (g *group) advance(at fleet.Position) {
 	}
 }
 
-// put takes a snapshot that was read; began is when the read began. Its errors leave the picture as it is: errWentBack
-// when the snapshot is older than a position that this server had seen before the read began.
+// put stores a snapshot; began is the start of its read. After an error the picture is unchanged. It returns
+// errWentBack when the snapshot is older than a position that this server had seen before the read began.
 func (g *group) put(s fleet.Snapshot, began time.Time) error {
 	if s.Group != g.id || s.Epoch == "" {
 		return fmt.Errorf("read group %s: got a snapshot of group %q, epoch %q: %w",
@@ -160,7 +160,7 @@ func (g *group) put(s fleet.Snapshot, began time.Time) error {
 		return fmt.Errorf("read group %s: it is at %s/%d after %s/%d: %w",
 			g.id, s.Epoch, s.Revision, g.newest.Epoch, g.newest.Revision, errWentBack)
 	}
-	if s.Revision == 0 { // published by a group that begins, before it has listed what exists
+	if s.Revision == 0 { // published by a new group before it has listed the existing objects
 		return fmt.Errorf("read group %s: %w", g.id,
 			fleet.Refuse(fleet.RefusedNotInitialised, "it is recovering from what exists"))
 	}
@@ -170,7 +170,7 @@ func (g *group) put(s fleet.Snapshot, began time.Time) error {
 	return nil
 }
 
-// store replaces the picture when s is newer, and ends dirtiness when the read that returned s began late enough.
+// store replaces the picture when s is newer. It ends the dirty state when the read of s started at or after settlesAt.
 func (g *group) store(s fleet.Snapshot, began time.Time) {
 	g.advance(s.Position())
 	if old := g.picture.Load(); old == nil || s.Newer(old.Snapshot) {
@@ -198,14 +198,15 @@ func (g *group) lost(settlesAt time.Time) {
 	}
 }
 
-// found ends dirtiness: the lost operation has been seen to have run.
+// found ends the dirty state, because the lost operation is known to have run.
 func (g *group) found() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.lostAt, g.settlesAt = time.Time{}, time.Time{}
 }
 
-// dirty reports since when the outcome of an operation is unknown, and from when on a read tells it; zero when none is.
+// dirty returns the time since which the outcome of an operation is unknown, and the time from which on a read shows
+// it; both are zero when all outcomes are known.
 func (g *group) dirty() (since, settlesAt time.Time) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

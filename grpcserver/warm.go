@@ -10,19 +10,19 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/wait"
 )
 
-// Times of keeping the view warm.
+// These are the times of keeping the view up to date.
 const (
-	refreshTimeout = 5 * time.Second  // of our own refreshes; CA's bring their deadline
+	refreshTimeout = 5 * time.Second  // of our own refreshes; CA's have their own deadline
 	refreshEvery   = 20 * time.Second // while CA does not call
 	retryFirst     = 250 * time.Millisecond
 	retryMost      = 5 * time.Second
 	freshFor       = 60 * time.Second // see Fresh
-	// standbyAfter is how long CA has not called Refresh here when this server is a standby. A server that CA has never
-	// called is one, too.
+	// standbyAfter is the time without a Refresh by CA after which this server is a standby. A server that CA has never
+	// called is a standby too.
 	standbyAfter = 2 * time.Minute
 )
 
-// Start loads the view: it refreshes until that works, and returns an error only when ctx ends first.
+// Start loads the view: it refreshes until a refresh succeeds, and returns an error only when ctx ends first.
 func (s *Server) Start(ctx context.Context) error {
 	for next := retryFirst; ; next = min(2*next, retryMost) {
 		err := s.refreshInTime(ctx)
@@ -36,7 +36,7 @@ func (s *Server) Start(ctx context.Context) error {
 	}
 }
 
-// KeepWarm loads the view and refreshes it until ctx ends. after, if not nil, is called after each try.
+// KeepWarm loads the view and refreshes it until ctx ends. It calls after, if not nil, after each try.
 func (s *Server) KeepWarm(ctx context.Context, after func()) {
 	retry := retryFirst
 	s.beat()
@@ -76,11 +76,11 @@ func (s *Server) allUsable() bool {
 	return !slices.ContainsFunc(s.roster.Load().list, func(g *group) bool { return g.unusable.Load() != nil })
 }
 
-// aliveFor is how long KeepWarm may take to come round: three times as long as it should.
+// aliveFor bounds the time of one iteration of KeepWarm: three times its normal time.
 const aliveFor = 3 * (refreshEvery + refreshTimeout)
 
-// Alive fails when KeepWarm has stopped coming round, good or bad, or never began: only a restart repairs that. That
-// Temporal does not answer is no such reason.
+// Alive returns an error when the loop of KeepWarm hangs or never started, which only a restart repairs. Failed
+// refreshes do not count.
 func (s *Server) Alive() error {
 	at := s.triedAt.Load()
 	if at == nil {

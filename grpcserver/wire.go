@@ -11,23 +11,23 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/wire"
 )
 
-// Fields of the second wire generation, which the messages we compile do not have: CA up to 1.34.1 knows the first
-// generation alone, CA from 1.35 on the second alone, those between know both.
+// These are the fields of the second wire generation, which our compiled messages do not have. CA up to 1.34.1 uses the
+// first generation only, CA from 1.35 on the second only, and versions in between use both.
 const (
-	// NodeGroupTemplateNodeInfoResponse.nodeBytes, beside nodeInfo = 1: CA panics when its own one is missing.
+	// NodeGroupTemplateNodeInfoResponse.nodeBytes, in addition to nodeInfo = 1: CA panics when its own field is missing.
 	fieldNodeBytes protowire.Number = 2
 	// NodeGroupAutoscalingOptions.MaxNodeProvisionTime, a protobuf Duration (options.go).
 	fieldProvisionTime protowire.Number = 10
-	// PricingNodePriceRequest's times and those of PricingPodPriceRequest, protobuf Timestamps, and the pod of the latter
-	// as bytes (price.go).
+	// The times of PricingNodePriceRequest and PricingPodPriceRequest, protobuf Timestamps, and the pod of the second
+	// request as bytes (price.go).
 	fieldNodeStart, fieldNodeEnd              protowire.Number = 4, 5
 	fieldPodStart, fieldPodEnd, fieldPodBytes protowire.Number = 5, 6, 4
-	// Option.podBytes of CA's expander, beside pod = 4 (expander.go).
+	// Option.podBytes of CA's expander, in addition to pod = 4 (expander.go).
 	fieldOptionPod protowire.Number = 5
 )
 
-// templateResponse carries the template in both wire generations. The upstream message knows the first only, so the
-// second is written as an unknown field. The response is shared by all calls and must not be changed.
+// templateResponse returns the template in both wire generations. The upstream message has only the first, so the
+// second is written as an unknown field. All calls share the response, and it must not be changed.
 func templateResponse(spec fleet.GroupSpec) (*protos.NodeGroupTemplateNodeInfoResponse, error) {
 	node := template.Of(spec.InstanceSpec)
 	raw, err := node.Marshal()
@@ -39,13 +39,13 @@ func templateResponse(spec fleet.GroupSpec) (*protos.NodeGroupTemplateNodeInfoRe
 	return response, nil
 }
 
-// CA's error classes (CA cloudprovider/cloud_provider.go, InstanceErrorClass); they only change texts.
+// These are CA's error classes (CA cloudprovider/cloud_provider.go, InstanceErrorClass); they only change texts.
 const (
 	classOutOfResources = 1
 	classOther          = 99
 )
 
-// toInstance is an instance as CA sees it. The state is never "unspecified", with which CA would drop the error info.
+// toInstance returns an instance for CA. The state is never "unspecified", with which CA would drop the error info.
 func toInstance(group string, v fleet.InstanceView) *protos.Instance {
 	status := &protos.InstanceStatus{InstanceState: protos.InstanceStatus_instanceCreating}
 	switch v.State {
@@ -54,14 +54,14 @@ func toInstance(group string, v fleet.InstanceView) *protos.Instance {
 	case fleet.StateDeleting:
 		status.InstanceState = protos.InstanceStatus_instanceDeleting
 	case fleet.StateCreating:
-		if v.Phase == fleet.Failed { // an attempt that failed while others follow is no error to CA
+		if v.Phase == fleet.Failed { // a failed attempt that another one follows is not an error for CA
 			status.ErrorInfo = toErrorInfo(v.Failure)
 		}
 	}
 	return &protos.Instance{Id: v.ID(group), Status: status}
 }
 
-// toErrorInfo never has an empty code, which CA takes for "no error".
+// toErrorInfo returns an error info with a code, because CA treats an empty code as "no error".
 func toErrorInfo(f *fleet.Failure) *protos.InstanceErrorInfo {
 	if f == nil || f.Code == "" {
 		f = fleet.NewFailure(fleet.CodeInternal, "", "", "failed without a recorded reason")

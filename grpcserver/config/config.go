@@ -15,14 +15,14 @@ const maxSize = 1 << 20
 // Config is the content of the file.
 type Config struct {
 	// Hub names this installation: a DNS-1123 label of at most 24 characters, the same as the worker's --hub. It is a
-	// label on all objects, and part of the workflow ids and the task queue of all hubs but the default one, so that hubs
-	// can share a Temporal namespace. Default fleet.DefaultHub.
+	// label on all objects, and part of the workflow ids and the task queue of all hubs except the default one, so that
+	// hubs can share a Temporal namespace. Default fleet.DefaultHub.
 	Hub string `json:"hub,omitempty" validate:"hub"`
-	// Defaults are the values for groups that do not set them. Parse applies them to the groups and leaves nil.
+	// Defaults holds the values for groups that do not set them. Parse copies them into the groups and leaves nil.
 	Defaults *Defaults `json:"defaults,omitempty"`
-	// Limits bound all groups together; the server refuses an IncreaseSize that would pass one.
+	// Limits bounds all groups together. The server refuses an IncreaseSize that would exceed a limit.
 	Limits grpcserver.Limits `json:"limits,omitzero"`
-	// NodeGroups are the classes of capacity CA may grow, at least one.
+	// NodeGroups lists the classes of capacity that CA may grow, at least one.
 	NodeGroups []NodeGroup `json:"nodeGroups" validate:"required,min=1,dive"`
 }
 
@@ -53,7 +53,7 @@ func Parse(raw []byte) (Config, error) {
 	if len(faults) == 0 {
 		return cfg, nil
 	}
-	errs := make([]error, len(faults)) // all of them: Faults.Error cuts
+	errs := make([]error, len(faults)) // every fault: Faults.Error cuts the list
 	for i, fault := range faults {
 		errs[i] = fault
 	}
@@ -67,7 +67,7 @@ func (c Config) withDefaults() Config {
 	}
 	for i := range c.NodeGroups {
 		c.NodeGroups[i].Budgets = c.NodeGroups[i].Budgets.WithDefaults()
-		if c.NodeGroups[i].Nodes == fleet.NodesVirtual { // said or not, it is the same template
+		if c.NodeGroups[i].Nodes == fleet.NodesVirtual { // explicit or default, the template is the same
 			c.NodeGroups[i].Nodes = ""
 		}
 	}

@@ -1,4 +1,4 @@
-// Package config reads the node groups from their YAML file. The gRPC server is its only reader; workers get a group's
+// Package config reads the node groups from their YAML file. Only the gRPC server reads the file; workers get a group's
 // spec from the server's configure operation.
 //
 //	hub: default            # optional: the name of this installation
@@ -17,6 +17,6 @@
 //	  selector: {matchLabels: {region: eu}}
 //	  budgets: {peer: 90s, join: 2m, total: 12m}
 //
-// Reading is strict (package strictyaml): unknown fields are refused, and all faults are reported at once, each with
-// its line, its path and what to do.
+// Reading is strict (package strictyaml): unknown fields are refused. All faults are reported together, each with its
+// line, its path and the action to take.
 package config

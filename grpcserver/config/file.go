@@ -7,7 +7,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/reload"
 )
 
-// File is a config file that is read again while the server runs. Safe for concurrent use.
+// File is a config file that is read again while the server runs. It is safe for concurrent use.
 type File struct {
 	path  string
 	files *reload.Files[Config]
@@ -16,7 +16,7 @@ type File struct {
 	version string // returned last
 }
 
-// Open reads the file for the first time; it must be good. Errors as of Load.
+// Open reads the file for the first time; the file must be valid. It returns the errors of Load.
 func Open(path string) (*File, Config, error) {
 	hub := ""
 	parse := func(contents [][]byte) (Config, error) {

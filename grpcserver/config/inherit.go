@@ -8,12 +8,12 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/strictyaml"
 )
 
-// inherited are the fields that a group takes from the defaults when it does not set them. Where there are sizes, each
-// of them takes those that it has in place of the group.
+// inherited lists the fields that a group takes from the defaults when it does not set them. In a group with sizes,
+// each size takes the fields in ofSizes instead of the group.
 var inherited, ofSizes = fieldsOf(reflect.TypeFor[Defaults]()), fieldsOf(reflect.TypeFor[Size]())
 
-// fieldsOf returns the fields of a struct by their names in the file: true for those whose missing keys are taken,
-// false for those that are taken as a whole.
+// fieldsOf returns the fields of a struct by their names in the file: true for fields that are merged key by key, false
+// for fields that are replaced as a whole.
 func fieldsOf(of reflect.Type) map[string]bool {
 	byKeys := map[string]bool{}
 	for _, f := range reflect.VisibleFields(of) {
@@ -23,10 +23,10 @@ func fieldsOf(of reflect.Type) map[string]bool {
 	return byKeys
 }
 
-// origins maps paths in groups to the paths in the defaults that their content came from.
+// origins maps paths in groups to the paths in the defaults from which their content was copied.
 type origins map[string]string
 
-// inherit copies the defaults into the groups of the tree, where absent can be told from zero.
+// inherit copies the defaults into the groups of the tree, where absent and zero values differ.
 func inherit(tree map[string]any) origins {
 	from := origins{}
 	defaults, _ := tree["defaults"].(map[string]any)
@@ -54,7 +54,7 @@ func (o origins) fill(path string, group, defaults map[string]any) {
 	}
 }
 
-// take copies the named value if own lacks it; else, by keys, what own's value lacks of it.
+// take copies the named value if own lacks it. Otherwise, with byKeys, it copies the keys that own's value lacks.
 func (o origins) take(path, theirPath, name string, own, theirs map[string]any, byKeys bool) {
 	path, theirPath = strictyaml.Join(path, name), strictyaml.Join(theirPath, name)
 	if own[name] == nil && theirs[name] != nil {
@@ -68,8 +68,8 @@ func (o origins) take(path, theirPath, name string, own, theirs map[string]any, 
 	}
 }
 
-// blame moves faults of inherited content to the defaults, where it was written, and keeps each once. A fault that
-// compares two fields moves only when both were inherited.
+// blame moves faults of inherited content to the defaults, where the content was written, and removes duplicates. A
+// fault that compares two fields moves only when both were inherited.
 func (o origins) blame(faults strictyaml.Faults) (out strictyaml.Faults) {
 	known := map[strictyaml.Fault]bool{}
 	for _, f := range faults {
@@ -85,7 +85,7 @@ func (o origins) blame(faults strictyaml.Faults) (out strictyaml.Faults) {
 	return out
 }
 
-// of is the path in the defaults that the content at path came from.
+// of returns the path in the defaults from which the content at path was copied.
 func (o origins) of(path string) (string, bool) {
 	for outer := range strictyaml.Outward(path) { // no inherited path is within another
 		if theirs, ok := o[outer]; ok {

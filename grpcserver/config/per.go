@@ -10,30 +10,30 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// Per says whether the offers make groups of a node group, and which.
+// Per defines whether and how groups are derived from the offers.
 type Per string
 
-// The forms of Per.
+// These are the forms of Per.
 const (
 	PerAny      Per = "any"
 	PerProvider Per = "provider"
 	perLabel        = "label:" // and the key of an offer's label
 )
 
-// Derives reports whether the offers make groups, for which their own node group is the base.
+// Derives reports whether groups are derived from the offers, with the node group as their base.
 func (p Per) Derives() bool { return p != "" && p != PerAny }
 
-// Label is the key of the offers' label whose values make groups; ok is false when no label does.
+// Label returns the key of the offers' label whose values define groups; ok is false for another form.
 func (p Per) Label() (key string, ok bool) { return strings.CutPrefix(string(p), perLabel) }
 
-// valid reports whether groups can be made so. A label that nodes do not get from their offer makes no groups.
+// valid reports whether Per has a valid form. A label that nodes do not inherit from their offer is not valid.
 func (p Per) valid() bool {
 	key, label := p.Label()
 	return p == PerAny || p == PerProvider || label && len(NodeLabels(map[string]string{key: ""})) > 0
 }
 
-// NodeLabels are those of an offer's labels that its nodes carry in a derived group: not what Kubernetes, Liqo or we
-// set.
+// NodeLabels returns the labels of an offer that its nodes carry in a derived group, without the labels that
+// Kubernetes, Liqo or we set.
 func NodeLabels(offered map[string]string) map[string]string {
 	out := map[string]string{}
 	for key, value := range offered {
@@ -48,8 +48,9 @@ func NodeLabels(offered map[string]string) map[string]string {
 	return out
 }
 
-// GroupID names the group of a value, of a size, or of a size and a value: <base>-<size>-<value>, or what fits of it
-// and five characters of a hash. It is a pure function, so that every server and every restart finds the same groups.
+// GroupID returns the id of the group of a value, of a size, or of a size and a value: <base>-<size>-<value>. If that
+// is not a valid id, it is cut, its other characters become dashes, and five characters of a hash follow. GroupID is
+// pure, so that every server and every restart finds the same groups.
 func GroupID(parts ...string) string {
 	plain := strings.Join(parts, "-")
 	if fleet.ValidGroupID(plain) {

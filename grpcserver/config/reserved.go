@@ -6,7 +6,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// reservedLabel returns why a group must not set this label, or "".
+// reservedLabel returns the reason for which a group must not set this label, or "".
 func reservedLabel(key, value string) string {
 	prefix, _, prefixed := strings.Cut(key, "/")
 	switch {
@@ -19,14 +19,14 @@ func reservedLabel(key, value string) string {
 	case prefixed && underDomain(prefix, "liqo-autoscaler.io"):
 		return "is reserved: liqo-autoscaler sets labels under liqo-autoscaler.io by itself; remove it"
 	case key == "type" && value == "virtual-kubelet":
-		// CA core/utils/utils.go: such nodes vanish from its resource limits.
+		// CA core/utils/utils.go: such nodes are missing in its resource limits.
 		return "hides the node from Cluster Autoscaler's resource limits: use another key or value"
 	}
 	return ""
 }
 
-// reservedTaint returns why a group must not set this taint, or "". CA strips taints of node conditions from
-// templates and takes startup taints for "not ready yet" (CA utils/taints/taints.go).
+// reservedTaint returns the reason for which a group must not set this taint, or "". CA removes taints of node
+// conditions from templates and treats startup taints as "not ready yet" (CA utils/taints/taints.go).
 func reservedTaint(key string) string {
 	prefix, _, prefixed := strings.Cut(key, "/")
 	switch {

@@ -41,10 +41,10 @@ func nameFault(what string, limit int) string {
 		"with a letter or digit at both ends", what, limit)
 }
 
-// say adds a fault at path, relative to the struct under check.
+// say adds a fault at path, relative to the struct that is being checked.
 type say func(path, format string, args ...any)
 
-// checkConfig returns what struct tags cannot find.
+// checkConfig returns the faults that struct tags cannot find.
 func checkConfig(cfg Config) (faults strictyaml.Faults) {
 	first := map[string]int{}
 	for i, g := range cfg.NodeGroups {
@@ -65,7 +65,7 @@ func checkConfig(cfg Config) (faults strictyaml.Faults) {
 	return faults
 }
 
-// checkLimits refuses limits that leave no room for the min of the groups.
+// checkLimits refuses limits that are too low for the min of all groups.
 func checkLimits(cfg Config, say say) {
 	var least grpcserver.Use
 	for _, entry := range cfg.NodeGroups {
@@ -130,7 +130,7 @@ func checkSpending(s *Spending, say say) {
 	compare("spending.monthly", s.Monthly)
 }
 
-// checkShape: CA's simulation fits pods against cpu, memory and pods; without pods none fits at all.
+// checkShape requires cpu, memory and pods, against which CA's simulation fits pods. Without pods no pod fits.
 func checkShape(shape corev1.ResourceList, say say) {
 	if shape == nil {
 		return // which is a fault of its own
@@ -166,7 +166,7 @@ func validResource(name corev1.ResourceName) bool {
 	}
 }
 
-// minBytes is less than any node has, and more than a number without its unit, or with m instead of M.
+// minBytes is smaller than any node's amount, and larger than a number without its unit, or with m instead of M.
 var minBytes = resource.MustParse("1Mi")
 
 func inBytes(name corev1.ResourceName) bool {
@@ -260,7 +260,7 @@ func checkSelector(selector *metav1.LabelSelector, say say) {
 	}
 }
 
-// checkPer: what a group derived for each provider cannot have at the same time.
+// checkPer refuses the fields that a derived group or an entry with sizes must not have.
 func checkPer(g NodeGroup, say say) {
 	switch derived := g.Per.Derives(); {
 	case derived && g.Min > 0:
@@ -274,7 +274,7 @@ func checkPer(g NodeGroup, say say) {
 	}
 }
 
-// short leaves out the examples and patterns that Kubernetes puts behind its reasons.
+// short removes the examples and patterns that Kubernetes adds to its reasons.
 func short(why []string) string {
 	reason, _, _ := strings.Cut(why[0], " (e.g.")
 	return reason

@@ -8,6 +8,6 @@ import (
 //go:embed schema.json
 var schemaJSON []byte
 
-// Schema is the JSON Schema (2020-12) of the file, generated from the types by make update. It knows less than Parse:
-// rules between fields are not in it.
+// Schema returns the JSON Schema (2020-12) of the file, which make update generates from the types. Rules between
+// fields are only in Parse.
 func Schema() json.RawMessage { return schemaJSON }

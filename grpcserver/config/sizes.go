@@ -11,15 +11,15 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// Base is what a node group stands for before the offers are read: itself, or one of its sizes.
+// Base is the part of a node group that is known before the offers are read: the group itself, or one of its sizes.
 type Base struct {
-	// GroupSpec is the group; where Per derives, what its groups have in common.
+	// GroupSpec is the spec of the group or, if Per derives, the common part of its groups.
 	fleet.GroupSpec
 	Per   Per
-	parts []string // what the ids of its groups begin with
+	parts []string // the first parts of its groups' ids
 }
 
-// IDOf names the base's group of a value.
+// IDOf returns the id of the base's group for a value.
 func (b Base) IDOf(value string) string {
 	return GroupID(append(b.parts[:len(b.parts):len(b.parts)], value)...)
 }
@@ -46,11 +46,11 @@ func (g NodeGroup) Bases() (out []Base) {
 	return out
 }
 
-// balanceOf is a size's value of the balancing label: CA splits a scale-out evenly between all groups with one value,
-// whatever their nodes have room for, so only groups of one size may share it.
+// balanceOf returns a size's value of the balancing label. CA splits a scale-out evenly between all groups with one
+// value, regardless of the size of their nodes, so only groups of one size may share it.
 func balanceOf(value string, size Size) string { return value + "-" + size.Name }
 
-// factor is how many times an offer's price per node a node of the size costs.
+// factor returns the multiplier of an offer's price per node for a node of the size.
 func (g NodeGroup) factor(size Size) float64 {
 	if first := grpcserver.Weight(g.Sizes[0].Shape); size.PriceFactor == 0 && first > 0 {
 		return cmp.Or(g.PriceFactor, 1) * grpcserver.Weight(size.Shape) / first
@@ -58,7 +58,7 @@ func (g NodeGroup) factor(size Size) float64 {
 	return size.PriceFactor
 }
 
-// checkSizes: a group has a shape or sizes, and these have names of their own.
+// checkSizes requires either a shape or sizes, and unique names of the sizes.
 func checkSizes(g NodeGroup, say say) {
 	switch {
 	case len(g.Sizes) > 0 && len(g.Shape) > 0:
@@ -82,8 +82,8 @@ func checkSizes(g NodeGroup, say say) {
 	}
 }
 
-// checkIDs refuses sizes whose groups have the id of another entry's. Groups with per are told from each other by more,
-// so they clash only among themselves.
+// checkIDs refuses sizes whose groups have the same id as another entry's group. Ids of groups with per have another
+// part, so they conflict only with each other.
 func checkIDs(cfg Config, say say) {
 	type key struct {
 		id  string
@@ -104,7 +104,7 @@ func checkIDs(cfg Config, say say) {
 			other, taken := first[k]
 			if !taken {
 				first[k] = at
-			} else if cfg.NodeGroups[other.entry].ID != g.ID { // else the entries or the names are equal, which is said
+			} else if cfg.NodeGroups[other.entry].ID != g.ID { // else entries or names are equal, a fault of its own
 				say(at.path, "makes the node group %q, as %s does: rename one of them", base.ID, other.path)
 			}
 		}

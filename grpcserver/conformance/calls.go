@@ -11,10 +11,10 @@ import (
 	"k8s.io/autoscaler/cluster-autoscaler/cloudprovider/externalgrpc/protos"
 )
 
-// errUnlisted tells that NodeGroups does not list a group.
+// errUnlisted means that NodeGroups does not list a group.
 var errUnlisted = errors.New("NodeGroups does not list it")
 
-// call bounds one call, and names it in its error.
+// call bounds the time of one call, and adds the call's name to its error.
 func call[Q, R any](ctx context.Context, p *provider, name string,
 	do func(context.Context, Q, ...grpc.CallOption) (R, error), req Q) (R, error) {
 	ctx, cancel := context.WithTimeout(ctx, p.Timeout)
@@ -77,7 +77,7 @@ func (p *provider) decrease(ctx context.Context, group string, delta int) error 
 	return err
 }
 
-// remove names instances as CA does where there is no Node: by their ids alone.
+// remove deletes instances as CA does without Nodes: by their ids alone.
 func (p *provider) remove(ctx context.Context, group string, ids ...string) error {
 	req := &protos.NodeGroupDeleteNodesRequest{Id: group}
 	for _, id := range ids {
@@ -87,7 +87,7 @@ func (p *provider) remove(ctx context.Context, group string, ids ...string) erro
 	return err
 }
 
-// fake is the Node that CA invents for an instance without one.
+// fake returns the Node that CA creates in memory for an instance without one.
 func fake(id string) *protos.ExternalGrpcNode {
 	return &protos.ExternalGrpcNode{Name: id, ProviderID: id,
 		Annotations: map[string]string{"k8s.io/cluster-autoscaler/fake-node-reason": "unregistered"}}

@@ -60,7 +60,7 @@ func deleteAgain(ctx context.Context, p *provider) {
 	}
 }
 
-// stranger is an instance of another group, or of nobody when no other group has any.
+// stranger returns the id of an instance of another group, or of another cloud if no other group has an instance.
 func (p *provider) stranger(ctx context.Context) (id string) {
 	list, err := p.groups(ctx)
 	if err != nil {
@@ -97,7 +97,7 @@ func deleteOtherGroup(ctx context.Context, p *provider) {
 	p.refused(ctx, was, "DeleteNodes("+other+") of "+ids[0], p.remove(ctx, other, ids...))
 }
 
-// CA's defaults for the deletion of many idle Nodes: max-scale-down-parallelism and grpc_timeout.
+// These are CA's defaults for the deletion of many idle Nodes: max-scale-down-parallelism and grpc_timeout.
 const (
 	deletesTogether = 10
 	waitsFor        = 5 * time.Second

@@ -62,7 +62,7 @@ func describingRules() []Rule {
 	}
 }
 
-// template reads a group's template as CA before and after 1.35 does.
+// template returns a group's template as CA before 1.35 and from 1.35 on read it.
 func (p *provider) template(ctx context.Context, group string) (first, second *corev1.Node, err error) {
 	resp, err := call(ctx, p, "NodeGroupTemplateNodeInfo", p.client.NodeGroupTemplateNodeInfo,
 		&protos.NodeGroupTemplateNodeInfoRequest{Id: group})
@@ -155,7 +155,7 @@ func gpuTypes(ctx context.Context, p *provider) {
 	p.says("%d types", len(resp.GetGpuTypes()))
 }
 
-// gpus are the resources that CA 1.36 takes for GPUs.
+// gpus lists the resources that CA 1.36 treats as GPUs.
 var gpus = []corev1.ResourceName{"nvidia.com/gpu", "microsoft.com/directx", "amd.com/gpu", "gpu.intel.com/xe",
 	"habana.ai/gaudi"}
 
@@ -175,7 +175,7 @@ func gpuLabelMeansGPU(ctx context.Context, p *provider) {
 	})
 }
 
-// options asks for a group's options; nil when there are none.
+// options returns a group's options; nil when the group has no options.
 func (p *provider) options(ctx context.Context, group string,
 	defaults *protos.NodeGroupAutoscalingOptions) (*protos.NodeGroupAutoscalingOptions, error) {
 	resp, err := call(ctx, p, "NodeGroupGetOptions", p.client.NodeGroupGetOptions,

@@ -1,7 +1,7 @@
-// Package conformance checks whether a provider of Cluster Autoscaler's externalgrpc protocol, ours or any other, keeps
-// to what Cluster Autoscaler ("CA") takes for granted and does not check.
+// Package conformance checks a provider of Cluster Autoscaler's externalgrpc protocol, ours or any other. It checks the
+// properties that Cluster Autoscaler ("CA") relies on without checking them.
 //
-// Each rule names one such thing, where in CA's source it is relied upon (paths below cluster-autoscaler/ of CA 1.36.1,
-// the same in 1.33.0 unless it says otherwise), and what to do about a provider that breaks it. Rules either read only,
-// or they change the target size of one node group and give everything back; see Options.Group.
+// Each rule names one such property, the place in CA's source that relies on it (paths below cluster-autoscaler/ of CA
+// 1.36.1, the same in 1.33.0 unless stated otherwise), and the remedy for a provider that breaks the rule. Some rules
+// only read. The other rules change the target size of one node group and restore it, see Options.Group.
 package conformance

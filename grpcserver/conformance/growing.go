@@ -12,7 +12,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/wait"
 )
 
-// bookedWithin is how long IncreaseSize may take. It books and does not wait for Nodes; CA gives up after 5 s.
+// bookedWithin bounds the duration of IncreaseSize, which books and does not wait for Nodes. CA stops waiting after 5
+// s.
 const bookedWithin = time.Second
 
 func growingRules() []Rule {
@@ -105,14 +106,14 @@ func increaseAtOnce(ctx context.Context, p *provider) {
 	p.says("%s", took.Round(time.Millisecond))
 }
 
-// unchanged judges what must have changed nothing.
+// unchanged fails unless the group is as it was.
 func (p *provider) unchanged(ctx context.Context, was picture) {
 	if now := p.now(ctx); !now.sameAs(was) {
 		fail("%v before, %v after it", was, now)
 	}
 }
 
-// refused judges a call that must change nothing.
+// refused fails unless a call was refused and has changed nothing.
 func (p *provider) refused(ctx context.Context, was picture, what string, err error) {
 	now := p.now(ctx)
 	switch {
@@ -144,7 +145,7 @@ func increaseOverMax(ctx context.Context, p *provider) {
 	p.withinMax(ctx, was.target+delta)
 }
 
-// withinMax looks whether the target is as wanted and CA is told a max that allows it.
+// withinMax fails unless the target has the wanted size and CA receives a max that allows it.
 func (p *provider) withinMax(ctx context.Context, wanted int) {
 	skipOn(p.refresh(ctx))
 	now := p.now(ctx)
@@ -267,7 +268,7 @@ func increaseGivenUp(ctx context.Context, p *provider) {
 	p.says("%d of 3 calls were given up", late)
 }
 
-// settled waits until the provider knows what became of calls that were given up.
+// settled waits until the provider knows the outcome of calls whose caller has stopped waiting.
 func (p *provider) settled(ctx context.Context) (err error) {
 	for range 30 {
 		if !wait.For(ctx, p.Settle) {

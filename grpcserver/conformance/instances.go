@@ -8,9 +8,9 @@ import (
 	"k8s.io/autoscaler/cluster-autoscaler/cloudprovider/externalgrpc/protos"
 )
 
-// What a rule looks at, at most.
+// These constants bound the objects that a rule checks.
 const (
-	mostInstances = 50 // of a group, in rules with a call for each
+	mostInstances = 50 // per group, in rules with a call for each
 	mostCode      = 63 // characters of an error code
 )
 
@@ -41,7 +41,7 @@ func instanceRules() []Rule {
 	return rules
 }
 
-// eachInstance checks the instances of each group, at most so many of one.
+// eachInstance checks at most most instances of each group.
 func (p *provider) eachInstance(ctx context.Context, most int, check func(*protos.NodeGroup, *protos.Instance)) {
 	n := 0
 	p.eachGroup(ctx, func(g *protos.NodeGroup) {
@@ -107,7 +107,7 @@ func nodeOfInstance(ctx context.Context, p *provider) {
 	})
 }
 
-// nodesOf are the Nodes that CA asks about an instance with.
+// nodesOf returns the Nodes that CA sends in calls about an instance.
 func nodesOf(group, id string) map[string]*protos.ExternalGrpcNode {
 	return map[string]*protos.ExternalGrpcNode{
 		"a fake Node": fake(id),
@@ -129,7 +129,7 @@ func nodeBounds(ctx context.Context, p *provider) {
 	p.eachInstance(ctx, 1, func(g *protos.NodeGroup, i *protos.Instance) {
 		got, err := p.groupOf(ctx, fake(i.GetId()))
 		if err != nil || got.GetId() != g.GetId() {
-			return // node-of-instance tells
+			return // the rule node-of-instance reports it
 		}
 		if got.GetMinSize() != g.GetMinSize() || got.GetMaxSize() != g.GetMaxSize() {
 			fail("node group %s has min %d and max %d, and by its instance %s %d and %d", g.GetId(), g.GetMinSize(),

@@ -15,7 +15,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/wire"
 )
 
-// agree compares a price in both wire generations; what it returns is to be said of one that passes.
+// agree compares a price in both wire generations, and fails unless they agree. It returns a remark on a price that
+// passes.
 func agree(first, second float64, err1, err2 error) string {
 	switch {
 	case unimplemented(err1) && unimplemented(err2):
@@ -30,7 +31,7 @@ func agree(first, second float64, err1, err2 error) string {
 	return ""
 }
 
-// hour is what prices are asked for.
+// hour returns a time range of one hour in both wire generations.
 func hour() (start, end *metav1.Time, times [2][]byte) {
 	from := time.Now().Truncate(time.Second)
 	to := from.Add(time.Hour)

@@ -10,7 +10,7 @@ import (
 	"k8s.io/autoscaler/cluster-autoscaler/cloudprovider/externalgrpc/protos"
 )
 
-// giveBackFor bounds the deletion of what was made when the caller has ended the check.
+// giveBackFor bounds the deletion of the created instances after the caller has ended the check.
 const giveBackFor = 15 * time.Second
 
 const (
@@ -19,25 +19,25 @@ const (
 	deleting = protos.InstanceStatus_instanceDeleting
 )
 
-// provider is the provider that is checked, each call bounded as CA's are.
+// provider is the provider under check. Its calls are bounded as CA's are.
 type provider struct {
 	Options
 	client protos.CloudProviderClient
 
 	room   int             // of the group, when the check began
-	before picture         // of the group, then
-	second *picture        // of the second group, before a rule made instances in it
+	before picture         // of the group, when the check began
+	second *picture        // of the second group, before a rule created instances in it
 	used   map[string]bool // ids that were ever listed in the group
 	said   string          // by the check that is running
 }
 
-// picture is a node group as one look shows it.
+// picture holds the state of a node group at one moment.
 type picture struct {
 	target int
 	list   []*protos.Instance
 }
 
-// counted are the ids of instances that are not being deleted.
+// counted returns the ids of the instances that are not being deleted.
 func (p picture) counted() (ids []string) {
 	for _, i := range p.list {
 		if i.GetStatus().GetInstanceState() != deleting {
@@ -47,7 +47,7 @@ func (p picture) counted() (ids []string) {
 	return ids
 }
 
-// in counts the instances in a state.
+// in returns the number of instances in a state.
 func (p picture) in(state protos.InstanceStatus_InstanceState) (n int) {
 	for _, i := range p.list {
 		if i.GetStatus().GetInstanceState() == state {
@@ -61,12 +61,12 @@ func (p picture) String() string {
 	return fmt.Sprintf("target %d, %d listed, %d of them deleting", p.target, len(p.list), p.in(deleting))
 }
 
-// beyond are the counted instances that another picture does not count.
+// beyond returns the counted instances that another picture does not count.
 func (p picture) beyond(other picture) []string {
 	return slices.DeleteFunc(p.counted(), func(id string) bool { return slices.Contains(other.counted(), id) })
 }
 
-// sameAs reports whether target and counted instances are alike; their states may differ.
+// sameAs reports whether target and counted instances are equal; their states may differ.
 func (p picture) sameAs(other picture) bool {
 	return p.target == other.target && slices.Equal(slices.Sorted(slices.Values(p.counted())),
 		slices.Sorted(slices.Values(other.counted())))
@@ -88,7 +88,7 @@ func newProvider(client protos.CloudProviderClient, o Options) *provider {
 	return &provider{Options: o, client: client, used: map[string]bool{}}
 }
 
-// prepare looks whether the group can be used.
+// prepare checks whether the rules can use the group.
 func (p *provider) prepare(ctx context.Context) error {
 	g, err := p.group(ctx, p.Group)
 	if err != nil {
@@ -109,7 +109,7 @@ func (p *provider) prepare(ctx context.Context) error {
 	return nil
 }
 
-// giveBack deletes what the rules have made.
+// giveBack deletes the instances that the rules have created.
 func (p *provider) giveBack(ctx context.Context) error {
 	if ctx.Err() != nil {
 		var cancel context.CancelFunc
@@ -155,7 +155,7 @@ func (p *provider) look(ctx context.Context, group string) (picture, error) {
 	return picture{target, list}, err
 }
 
-// grow makes so many instances and returns their ids.
+// grow creates n instances and returns their ids.
 func (p *provider) grow(ctx context.Context, n int) (ids []string, now picture, err error) {
 	was, err := p.look(ctx, p.Group)
 	if err == nil {
@@ -173,21 +173,21 @@ func (p *provider) grow(ctx context.Context, n int) (ids []string, now picture, 
 	return ids, now, nil
 }
 
-// now is look at the group, for checks.
+// now reads the group for a check, which is skipped after an error.
 func (p *provider) now(ctx context.Context) picture {
 	now, err := p.look(ctx, p.Group)
 	skipOn(err)
 	return now
 }
 
-// made is grow, for checks that need instances to begin with.
+// made creates instances for a check, which is skipped after an error.
 func (p *provider) made(ctx context.Context, n int) (ids []string, now picture) {
 	ids, now, err := p.grow(ctx, n)
 	unableOn(err)
 	return ids, now
 }
 
-// unableOn skips for the want of instances, if there is an error.
+// unableOn skips the check after an error, because it lacks instances.
 func unableOn(err error) {
 	if err != nil {
 		skip("no instance to try it on: %v", err)

@@ -12,8 +12,8 @@ import (
 	"k8s.io/autoscaler/cluster-autoscaler/cloudprovider/externalgrpc/protos"
 )
 
-// readAtOnce is how long a read may take: CA asks for the group of every Node of the cluster, one after the other,
-// several times a loop.
+// readAtOnce bounds the duration of a read. CA requests the group of every Node of the cluster, one after the other,
+// several times per loop.
 const readAtOnce = 50 * time.Millisecond
 
 func readingRules() []Rule {
@@ -55,7 +55,7 @@ func readingRules() []Rule {
 	}
 }
 
-// eachGroup checks each group.
+// eachGroup checks each group, and skips when no group is listed.
 func (p *provider) eachGroup(ctx context.Context, check func(*protos.NodeGroup)) {
 	list, err := p.groups(ctx)
 	skipOn(err)
@@ -146,10 +146,10 @@ func unknownGroup(ctx context.Context, p *provider) {
 	}
 }
 
-// unknownID is nobody's.
+// unknownID is not the id of any group.
 const unknownID = "conformance-no-such-group"
 
-// foreignNodes are Nodes of nobody, or of another cloud.
+// foreignNodes holds Nodes of no group, or of another cloud.
 var foreignNodes = map[string]*protos.ExternalGrpcNode{
 	"without a providerID":    {Name: "conformance"},
 	"of another cloud":        {Name: "conformance", ProviderID: "conformance:///zone/no-such-instance"},

@@ -16,63 +16,64 @@ type Outcome string
 const (
 	Passed  Outcome = "passed"
 	Failed  Outcome = "failed"
-	Skipped Outcome = "skipped" // the provider has nothing to try it on
+	Skipped Outcome = "skipped" // the provider has nothing to check the rule on
 )
 
-// Rule is one thing that CA takes for granted of a provider.
+// Rule describes one property that CA expects of a provider without checking it.
 type Rule struct {
-	// ID names the rule for ever.
+	// ID names the rule permanently.
 	ID string `json:"id"`
 	// Demands is the rule, in one sentence.
 	Demands string `json:"demands"`
-	// Source is where CA relies on it, and what it does otherwise.
+	// Source names the place where CA relies on the rule, and CA's behaviour if the rule is broken.
 	Source string `json:"source"`
-	// Fix is what to do about a provider that breaks it.
+	// Fix is the remedy for a provider that breaks the rule.
 	Fix string `json:"fix"`
-	// Changes tells that checking it changes the target size of Options.Group, for a moment.
+	// Changes reports that the check changes the target size of Options.Group for a moment.
 	Changes bool `json:"changes"`
 
-	ofInstances bool // without instances there is nothing to see
-	again       bool // it compares several answers, between which something may change
-	// check looks at the provider. Like a test it ends where fail or skip is called, and passes otherwise.
+	ofInstances bool // the check needs instances
+	again       bool // it compares several answers, which may change in between
+	// check runs the rule. Like a test it ends where fail or skip is called, and passes otherwise.
 	check func(ctx context.Context, p *provider)
 }
 
-// Result is what was seen of a rule.
+// Result is the result of checking one rule.
 type Result struct {
 	Rule    `json:",inline"`
 	Outcome Outcome `json:"outcome"`
-	// Seen is what the provider did, or why the rule was skipped; "" when there is nothing to say.
+	// Seen describes the provider's behaviour, or why the rule was skipped; it may be empty.
 	Seen string `json:"seen,omitempty"`
 }
 
-// Options say what to check and how patiently.
+// Options selects the checks and bounds their waits.
 type Options struct {
-	// Group is the node group that the rules with Changes use; "" leaves them out. It must be at rest: nothing on its way,
-	// and no CA that uses it.
+	// Group names the node group that the rules with Changes use; "" leaves them out. It must be at rest: no instance on
+	// its way, and no CA that uses it.
 	Group string
-	// Second is another node group, which may share the room of Group. One rule makes a node in it; "" skips that rule.
+	// Second names another node group, which may share the room of Group. One rule creates a node in it; "" skips that
+	// rule.
 	Second string
 	// Timeout bounds each call; default 5 s, as in CA.
 	Timeout time.Duration
-	// Settle is how long a call that was given up is watched for a late effect; default 2 s. A provider that does not know
-	// yet what became of it may fail Refresh for thirty times as long.
+	// Settle is the time for which a late effect of an abandoned call is awaited; default 2 s. A provider that does not
+	// know the outcome yet may fail Refresh for thirty times as long.
 	Settle time.Duration
 
-	// Clock measures how long answers take; default time.Now. One that stands still leaves that out.
+	// Clock measures the duration of answers; default time.Now. A constant clock disables these checks.
 	Clock func() time.Time
 
-	began func(id string) // told each rule that begins, and "" when it ends
+	began func(id string) // called with the id of each rule, and "" at its end
 }
 
-// Room that Options.Group must have between target and max: enough for the rules, and little enough that a provider
-// which bounds nothing does no harm.
+// These constants bound the room between target and max of Options.Group: enough for the rules, and so little that a
+// provider without bounds does no harm.
 const (
 	leastRoom = 3
 	mostRoom  = 20
 )
 
-// Rules are all rules, in the order in which they are checked.
+// Rules returns all rules, in the order of their checks.
 func Rules() []Rule {
 	rules := append(readingRules(), instanceRules()...)
 	rules = append(rules, describingRules()...)
@@ -83,8 +84,8 @@ func Rules() []Rule {
 	return rules
 }
 
-// Check checks the rules one after the other and returns a result for each. Its error says that Options.Group cannot be
-// used, or that ctx has ended; the results so far come with it. What was made is deleted again, also then.
+// Check checks the rules one after the other and returns a result for each. It returns an error with the results so far
+// when Options.Group cannot be used, or when ctx ends. It always deletes the instances that it created.
 func Check(ctx context.Context, client protos.CloudProviderClient, o Options) ([]Result, error) {
 	p := newProvider(client, o)
 	// CA lists instances before its first Refresh, but a provider may be that young.
@@ -111,7 +112,7 @@ func Check(ctx context.Context, client protos.CloudProviderClient, o Options) ([
 	return results, nil
 }
 
-// try checks a rule. Its error says that something is left of what that made.
+// try checks a rule. left is the error of deleting the instances that the rule created.
 func (p *provider) try(ctx context.Context, rule Rule) (seen outcome, left error) {
 	p.began(rule.ID)
 	seen = p.seen(ctx, rule)
@@ -129,10 +130,10 @@ func (p *provider) try(ctx context.Context, rule Rule) (seen outcome, left error
 	return seen, left
 }
 
-// looks is how often a rule looks at what may change meanwhile.
+// looks is the number of tries of a check whose answers may change in between.
 const looks = 3
 
-// seen is what a check of the rule sees.
+// seen returns the result of the rule's check.
 func (p *provider) seen(ctx context.Context, rule Rule) (seen outcome) {
 	for range looks {
 		seen = p.judge(func() { rule.check(ctx, p) })
@@ -143,13 +144,13 @@ func (p *provider) seen(ctx context.Context, rule Rule) (seen outcome) {
 	return seen
 }
 
-// outcome is what a check has seen.
+// outcome is the result of a check.
 type outcome struct {
 	verdict Outcome
 	text    string
 }
 
-// judge runs a check until it ends.
+// judge runs a check until it ends, and returns its result.
 func (p *provider) judge(check func()) (seen outcome) {
 	defer func() {
 		cause := recover()
@@ -164,10 +165,10 @@ func (p *provider) judge(check func()) (seen outcome) {
 	return outcome{Passed, p.said}
 }
 
-// says notes what is to be told of a check that passes.
+// says sets the text for a check that passes.
 func (p *provider) says(format string, args ...any) { p.said = fmt.Sprintf(format, args...) }
 
-// end ends the check that is running, see judge.
+// end ends the running check, see judge.
 func end(verdict Outcome, format string, args ...any) {
 	panic(outcome{verdict, fmt.Sprintf(format, args...)})
 }
@@ -175,14 +176,14 @@ func end(verdict Outcome, format string, args ...any) {
 func fail(format string, args ...any) { end(Failed, format, args...) }
 func skip(format string, args ...any) { end(Skipped, format, args...) }
 
-// failOn fails for an error, if there is one.
+// failOn fails the check if err is not nil.
 func failOn(err error) {
 	if err != nil {
 		fail("%v", err)
 	}
 }
 
-// skipOn skips for an error, if there is one.
+// skipOn skips the check if err is not nil.
 func skipOn(err error) {
 	if err != nil {
 		skip("%v", err)

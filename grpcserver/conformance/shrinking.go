@@ -32,7 +32,8 @@ func decreaseSign(ctx context.Context, p *provider) {
 	p.refused(ctx, was, "DecreaseTargetSize(1)", p.decrease(ctx, p.Group, 1))
 }
 
-// cancel calls DecreaseTargetSize and looks. It is refused rightly when all instances have their Nodes meanwhile.
+// cancel calls DecreaseTargetSize and returns the group's state. A refusal is right when all instances have got their
+// Nodes in the meantime, and skips the check.
 func (p *provider) cancel(ctx context.Context, delta int) picture {
 	refused := p.decrease(ctx, p.Group, delta)
 	now := p.now(ctx)

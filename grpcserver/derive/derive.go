@@ -1,8 +1,8 @@
-// Package derive makes node groups of the offers: a configured group with `per` stands for one group for each provider,
-// or for each value of an offer's label; and of each of these, with `sizes`, for one group for each size. All nodes of
-// such a group are alike in the labels that pods select by, which is what Cluster Autoscaler takes for granted of every
-// group: it simulates a group by one of its nodes (CA
-// processors/nodeinfosprovider/mixed_nodeinfos_processor.go), and backs off from a group as a whole.
+// Package derive derives node groups from the offers. A configured group with `per` defines one group for each
+// provider, or for each value of an offer's label; with `sizes` it defines each of these once per size. All nodes of
+// such a group have the same values of the labels that pods select by. Cluster Autoscaler expects this of every group:
+// it simulates a group by one of its nodes (CA processors/nodeinfosprovider/mixed_nodeinfos_processor.go), and backs
+// off from a group as a whole.
 package derive
 
 import (
@@ -23,20 +23,21 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet/template"
 )
 
-// Linger is how long a derived group stays listed without an offer that can have a node of it: an offer that comes and
-// goes, or is full for a while, is none of CA's business. Meanwhile its room is nothing, so its max is its target size.
+// Linger is the time for which a derived group stays listed without an offer that is large enough for a node. Offers
+// that disappear or are full for a while then do not change CA's list. During this time the group's max is its target
+// size.
 const Linger = 30 * time.Minute
 
 // DefaultMax bounds the derived groups of a hub.
 const DefaultMax = 50
 
-// Groups derives. The zero value of Max means DefaultMax. Safe for concurrent use.
+// Groups derives node groups. The zero value of Max means DefaultMax. It is safe for concurrent use.
 type Groups struct {
-	// Market is what is offered, and false when that is not known now; nil means that it never is.
+	// Market returns the present offers, and false when they are not known now; nil means that they are never known.
 	Market func() (market.Market, bool)
-	// InForce returns the specs of the groups that run, and false while they cannot be read; nil means that none runs.
-	// It is called until it has returned true once, and no group is derived before: groups that run come first, so that
-	// a restarted server and another replica list the same groups.
+	// InForce returns the specs of the running groups, and false while they cannot be read; nil means that no group runs.
+	// It is called until it has returned true once, and no group is derived before. Running groups come first, so that a
+	// restarted server and another replica list the same groups.
 	InForce func() ([]fleet.GroupSpec, bool)
 	Max     int
 	Log     *slog.Logger
@@ -55,11 +56,11 @@ type derived struct {
 	base      string // id of the configured group, with its size
 	value     string // the provider's id, or the label's value
 	labels    map[string]string
-	price     float64 // of a node, for each unit of what its shape weighs: shapes differ
+	price     float64 // of a node, per unit of its shape's weight, because shapes differ
 	offeredAt time.Time
 }
 
-// Expand returns the groups that the configured ones stand for, in a stable order.
+// Expand returns the groups that the configured ones define, in a stable order.
 func (g *Groups) Expand(configured []config.NodeGroup) (out []fleet.GroupSpec) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -94,11 +95,11 @@ func (g *Groups) Expand(configured []config.NodeGroup) (out []fleet.GroupSpec) {
 	return out
 }
 
-// forget drops what is no longer configured, and what nobody has offered enough for in too long.
+// forget removes groups that are no longer configured, and groups without a large enough offer for longer than Linger.
 func (g *Groups) forget(bases map[string]config.Base, fixed map[string]bool, known bool, now time.Time) {
 	for id, d := range g.listed {
 		_, configured := bases[d.base]
-		if !known { // nothing can be said
+		if !known { // the offers are unknown
 			d.offeredAt = now
 		}
 		if !configured || fixed[id] || now.Sub(d.offeredAt) > Linger {
@@ -108,7 +109,7 @@ func (g *Groups) forget(bases map[string]config.Base, fixed map[string]bool, kno
 	}
 }
 
-// list takes up what is offered, the cheapest first. What is listed stays, so that prices that move change nothing.
+// list adds the offered groups, the cheapest first. Listed groups stay, so that changing prices have no effect.
 func (g *Groups) list(offered []*derived, fixed map[string]bool, now time.Time) {
 	refused := map[string]string{}
 	for _, d := range offered {
@@ -136,14 +137,14 @@ func (g *Groups) list(offered []*derived, fixed map[string]bool, now time.Time) 
 	g.refused = refused
 }
 
-// Derives reports whether the group is listed as one that the offers make.
+// Derives reports whether the group is listed as a derived one.
 func (g *Groups) Derives(group string) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.listed[group] != nil
 }
 
-// Refused says why a group that could be derived is not, by id.
+// Refused maps the ids of groups that could be derived to the reasons for which they are not.
 func (g *Groups) Refused() map[string]string {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -159,11 +160,11 @@ func (g *Groups) now() time.Time {
 
 func (g *Groups) log() *slog.Logger { return cmp.Or(g.Log, slog.Default()) }
 
-// least is the weight of a shape that weighs nothing.
+// least is the minimum weight of a shape in a division.
 const least = 1e-6
 
-// wanted are the groups that the offers make, each once, the cheapest first. An offer that is smaller than a node of
-// the base makes none: it would take the place of one that can have nodes.
+// wanted returns the groups that the offers define, each once, the cheapest first. An offer smaller than a node of the
+// base defines no group, because it would take the place of a group that can have nodes.
 func wanted(bases map[string]config.Base, m market.Market, now time.Time) (out []*derived) {
 	candidates := m.Candidates()
 	type key struct{ base, value string }
@@ -184,7 +185,8 @@ func wanted(bases map[string]config.Base, m market.Market, now time.Time) (out [
 }
 
 // matching returns the offers from which groups of the base can be derived. A group for one provider has the
-// architecture of its offer, unless the base names one; any other group has that of the base.
+// architecture of its offer, unless the base names one; any other group has
+// the base's architecture.
 func matching(base config.Base, candidates []choice.Candidate, now time.Time) (found []fleet.Offer) {
 	_, byLabel := base.Per.Label()
 	if byLabel || base.Labels[corev1.LabelArchStable] != "" {
@@ -212,7 +214,8 @@ func matching(base config.Base, candidates []choice.Candidate, now time.Time) (f
 	return found
 }
 
-// valueOf is what tells the offer's group from the others of the base, and the labels that all its nodes will have.
+// valueOf returns the value that distinguishes the offer's group within the base, and the labels that all its nodes
+// will have.
 func valueOf(base config.Base, o fleet.Offer) (value string, labels map[string]string, ok bool) {
 	labels = config.NodeLabels(o.Labels)
 	key, byLabel := base.Per.Label()

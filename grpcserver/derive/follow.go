@@ -14,7 +14,7 @@ type Source interface {
 	Hash() string
 }
 
-// Follow returns a server's first groups and its Reload: its settings change with the config and with the market.
+// Follow returns a server's first groups and its Reload. The settings of Reload change with the config and the market.
 func (g *Groups) Follow(configured config.Config, source Source) (
 	[]fleet.GroupSpec, func() (grpcserver.Settings, bool, error)) {
 	first := g.Expand(configured.NodeGroups)
@@ -33,7 +33,7 @@ func (g *Groups) Follow(configured config.Config, source Source) (
 	}
 }
 
-// fingerprint tells sets of groups apart.
+// fingerprint returns a text that differs for different sets of groups.
 func fingerprint(specs []fleet.GroupSpec) string {
 	var b strings.Builder
 	for _, s := range specs {

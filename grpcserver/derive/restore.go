@@ -14,7 +14,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// restore lists the derived groups that run, once InForce can be read. Their linger begins again.
+// restore lists the derived groups that run, once InForce can be read. Their linger time starts again.
 func (g *Groups) restore(bases map[string]config.Base) {
 	if g.restored || len(bases) == 0 {
 		return
@@ -39,7 +39,7 @@ func (g *Groups) restore(bases map[string]config.Base) {
 	}
 }
 
-// valueIn is the value that a derived group's spec is for; "" when it is for none.
+// valueIn returns the value of a derived group's spec; "" when the spec does not belong to the base.
 func valueIn(base config.Base, spec fleet.GroupSpec) string {
 	key, byLabel := base.Per.Label()
 	if !byLabel {
@@ -51,27 +51,27 @@ func valueIn(base config.Base, spec fleet.GroupSpec) string {
 	return spec.Selector.MatchLabels[key]
 }
 
-// labelsIn are the labels that a derived group's spec has from its offer.
+// labelsIn returns the labels of a derived group's spec that come from its offer.
 func labelsIn(base config.Base, spec fleet.GroupSpec) map[string]string {
 	labels := maps.Clone(spec.Labels)
 	maps.DeleteFunc(labels, func(key, value string) bool { return base.Labels[key] == value })
 	return labels
 }
 
-// Running reads which groups run, and what each has published.
+// Running lists the running groups, and reads their published snapshots.
 type Running interface {
 	Running(ctx context.Context) ([]string, error)
 	Snapshot(ctx context.Context, group string) (fleet.Snapshot, error)
 }
 
-// Bounds of one reading of the groups that run.
+// These constants bound one reading of the running groups.
 const (
 	readTimeout = 10 * time.Second
 	readAtOnce  = 16
 )
 
-// ReadInForce reads the specs of the groups that run. It blocks for ten seconds at most. A group that has ended since
-// it was listed has no spec. While one has published nothing yet the error is a *fleet.Refusal.
+// ReadInForce reads the specs of the running groups. It blocks for ten seconds at most. A group that has ended since it
+// was listed has no spec. If a group has published nothing yet, the error is a *fleet.Refusal.
 func ReadInForce(ctx context.Context, groups Running) ([]fleet.GroupSpec, error) {
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()

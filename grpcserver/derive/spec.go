@@ -9,13 +9,13 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// spec is the derived group's: that of the base, for its value alone.
+// spec returns the spec of the derived group: the base's spec, restricted to the group's value.
 func (d *derived) spec(base config.Base) fleet.GroupSpec {
 	out := base.GroupSpec
 	out.ID = d.id
 	out.Labels = maps.Clone(d.labels)
 	for key, value := range base.Labels {
-		if _, theirs := out.Labels[key]; !theirs { // Liqo puts the provider's labels on the Node
+		if _, theirs := out.Labels[key]; !theirs { // Liqo copies the provider's labels to the Node
 			out.Labels[key] = value
 		}
 	}
