@@ -1,4 +1,4 @@
-// Package imports checks the imports of each package, as docs/architecture.md promises under "The house".
+// Package imports checks the imports of each package, as docs/contributing/packages.md promises.
 package imports
 
 import (

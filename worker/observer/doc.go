@@ -5,6 +5,6 @@
 //
 // A round reads the entities by their ids, lists the objects, checks the providers in use, decides with package
 // comparison, and signals with the revision that it has read. Unread entities are not judged. No time of another
-// machine is compared with this machine's: the rules and their reasons are in docs/architecture.md, under "The
+// machine is compared with this machine's: the rules and their reasons are in protocol.md, under "The
 // observer".
 package observer
