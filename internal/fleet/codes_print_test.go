@@ -33,7 +33,7 @@ A judgement matters only where its code can occur; no step, for instance, meets 
 |---|---|---|---|---|---|---|
 `
 
-// CodesPage prints CodeTable as the document of the codes.
+// CodesPage returns CodeTable as the page of the codes.
 func CodesPage() string {
 	var b strings.Builder
 	b.WriteString(codesIntro)

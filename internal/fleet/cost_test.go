@@ -30,7 +30,7 @@ func TestCostsAreBounded(t *testing.T) {
 		l.Cost.Providers[fmt.Sprintf("%063d", n)] = money.ProviderCost{Rate: money.Money(1_234_567 + n), Nodes: 1}
 	}
 	for day := 1; day <= 500; day++ {
-		over := l.Cost.Advance(from.AddDate(0, 0, day)) // Step would see that nothing runs
+		over := l.Cost.Advance(from.AddDate(0, 0, day)) // Step would see that no node runs
 		l.CostDays = append(l.CostDays, over...)
 	}
 	var total, days money.Money
@@ -54,7 +54,7 @@ func TestCostsAreBounded(t *testing.T) {
 	require.Less(t, len(packed), 200<<10)
 }
 
-// Sums in another currency are not added to; a node that was booked in it has no price from then on.
+// Costs in another currency are not added; a node that was booked in that currency has no price afterwards.
 func TestCostsInAnotherCurrency(t *testing.T) {
 	at := moment(t, "2026-11-10T00:00:00Z")
 	l := costly(t, at, 2)
@@ -69,7 +69,7 @@ func TestCostsInAnotherCurrency(t *testing.T) {
 		Providers: map[string]money.ProviderCost{"milan": {Nodes: 1, Unpriced: 1}}}, l.Cost)
 }
 
-// costly is a group with one node, which costs so much an hour from then on.
+// costly returns a group with one node that costs this much an hour from this time on.
 func costly(t *testing.T, at time.Time, hourly float64) *fleet.Ledger {
 	t.Helper()
 	l := &fleet.Ledger{Group: "a", Epoch: "t0", Spec: storySpec()}

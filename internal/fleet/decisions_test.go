@@ -55,7 +55,7 @@ func TestChoices(t *testing.T) {
 
 	kept := l.Choices
 	e := l.Entries[len(l.Entries)-1]
-	l.Step(fleet.GroupInput{Views: []fleet.View{{Instance: e.Name, Phase: fleet.Peering, // its history went back
+	l.Step(fleet.GroupInput{Views: []fleet.View{{Instance: e.Name, Phase: fleet.Peering, // its history has reverted
 		Generation: fleet.Generation{Epoch: l.Epoch, Count: l.Starts + 1}}}}, t0)
 	require.True(t, l.Recovering)
 	require.Equal(t, kept, l.Choices)

@@ -46,7 +46,7 @@ of the move. *stays* means that only the effects apply. A dash means that the ev
 
 `
 
-// Diagrams prints both machines as Mermaid state diagrams, the main path before all moves, and the tables after them.
+// Diagrams returns both machines as Mermaid state diagrams, the main path before all moves, and then the tables.
 func Diagrams() string {
 	instance, peering := instanceArrows(), peeringArrows()
 	page := fmt.Sprintf(machinePage,

@@ -12,14 +12,14 @@ import (
 // object holds the objects of one attempt: the slice, and the flags of the objects that need the slice.
 type object struct {
 	fleet.Found
-	granted string // the provider it was made on
+	granted string // the provider of the grant
 }
 
 // cluster is a provider cluster: its offer, and the peering between it and the consumer.
 type cluster struct {
 	id     string
 	nodes  int // how many instances fit
-	price  int // of each
+	price  int // of each instance
 	peered bool
 	down   bool
 	// refusing: the provider's administrators refuse us.
@@ -43,7 +43,7 @@ func (x *explorer) list(of func(fleet.Attempt) bool) (found []fleet.Found) {
 	for _, o := range x.objects {
 		if of(o.Attempt) {
 			f := o.Found
-			if !f.Virtual { // the virtual node has it
+			if !f.Virtual { // the virtual node carries the mark
 				f.Booking = nil
 			}
 			found = append(found, f)
@@ -82,11 +82,11 @@ type tell struct {
 	holds           []fleet.HoldRequest
 	report          *fleet.PeeringReport
 	result          any
-	local           bool // a local activity: its workflow does not wait for its end once it is called off
+	local           bool // a local activity: after its cancellation the workflow does not wait for its end
 }
 
 func (t *tell) pass(x *explorer, a *act) (any, bool) {
-	if a.cancelled && t.local && x.chance(50) { // the acquire may be delivered, and the view not
+	if a.cancelled && t.local && x.chance(50) { // the acquire may be delivered without the view
 		for _, h := range t.holds {
 			x.calledOff[h.Key] = true
 		}
@@ -184,7 +184,7 @@ func (j *join) pass(x *explorer, a *act) (any, bool) {
 			return nil, false
 		}
 		return j.end(fleet.Done)
-	case o != nil && o.granted != c.id: // of another run of its driver
+	case o != nil && o.granted != c.id: // of another run of the driver
 		return j.end(fleet.Refused)
 	case a.cancelled && (a.tries < 2 || x.chance(60)):
 		return j.end(fleet.Cancelled)
@@ -222,8 +222,8 @@ func (j *join) pass(x *explorer, a *act) (any, bool) {
 	return nil, false
 }
 
-// finish marks and stamps as the port promises: not while another attempt of the instance is marked or stamped, and one
-// that is both and not lost is the instance.
+// finish marks and stamps as the port promises: not while another attempt of the instance is marked or stamped. An
+// attempt that is marked, stamped and not lost is the instance.
 func (j *join) finish(x *explorer, o *object) (any, bool) {
 	waits := false
 	for _, other := range x.objects {
@@ -282,7 +282,7 @@ func (d *drain) pass(x *explorer, a *act) (any, bool) {
 	return ev, true
 }
 
-// takeBack is Return: the node, the slice, and last the hold.
+// takeBack is the step Return: it removes the node, the slice, and last the hold.
 type takeBack struct {
 	at   fleet.Attempt
 	view *fleet.View
@@ -331,7 +331,7 @@ func (x *explorer) refusal() *fleet.ProviderRefusal {
 	return r
 }
 
-// repeer makes or removes a peering, and reports that it is done; its failure is reported by its workflow.
+// repeer makes or removes a peering and reports success; its workflow reports a failure.
 type repeer struct {
 	in      fleet.PeeringInput
 	removes bool

@@ -39,7 +39,7 @@ func (x *explorer) checkLedger(before picture, l *fleet.Ledger) {
 	}
 	for _, e := range l.Entries {
 		known := e.Driver.Kind == fleet.ScaleOut && e.Driver.Generation.Known() && !l.Recovering
-		starting := l.Commands.Find(e.Driver.Start) != nil // an order would overtake the start
+		starting := l.Commands.Find(e.Driver.Start) != nil // an order would arrive before the start
 		if known && e.Leaving && e.Driver.Sent.Deleted == starting {
 			x.violates("the driver of %s does not hear that it was deleted", e.Name)
 		}
@@ -258,20 +258,20 @@ func (x *explorer) removesPeering(c *cluster, runNumber int) {
 	}
 }
 
-// destroys is called when something that we own is to go: a finished Node only for a reason.
+// destroys runs when an object owned by us is removed: a finished Node must have a reason.
 func (x *explorer) destroys(o *object, how string) {
 	name := o.Attempt.Instance
 	if !o.Marked || !o.Stamped || o.Terminating || x.released[name] || x.harmed[name] || x.excused[name] {
 		return
 	}
 	if l := x.group(o.Attempt.Group); x.restored && l != nil && l.Find(name) != nil &&
-		l.Find(name).Undone >= o.Attempt.Number { // its group believes it undone since, see docs/operations.md
+		l.Find(name).Undone >= o.Attempt.Number { // its group has recorded the undo since, see docs/operations.md
 		return
 	}
 	x.violates("%s is finished and healthy, and %s takes it away", o.Attempt.ObjectName(), how)
 }
 
-// undoes reports whether an undo runs that will release the hold in a moment, or is being started.
+// undoes reports whether a running or starting undo will release the hold soon.
 func (x *explorer) undoes(key string) bool {
 	if u := x.runs["undo/"+key]; u != nil && u.status == running {
 		return true
@@ -299,9 +299,9 @@ func (x *explorer) countUndo(at fleet.Attempt) {
 
 func (x *explorer) undoStarted(at fleet.Attempt) {
 	if l := x.group(at.Group); x.mode >= modeTerminate && (l == nil || l.Find(at.Instance) == nil) {
-		x.excused[at.Instance] = true // an orphan that was not finished when it was listed
+		x.excused[at.Instance] = true // an orphan that was unfinished when it was listed
 	}
-	// A Join whose result was lost runs again; by then its instance may be released.
+	// A Join whose result was lost runs again; its instance may have been released in between.
 	wanted := func() bool {
 		l := x.group(at.Group)
 		return l != nil && l.Find(at.Instance) != nil && l.Find(at.Instance).Phase != fleet.Released
@@ -325,7 +325,7 @@ func (x *explorer) heals(instance, what string) {
 	}
 }
 
-// checkRest is what holds once nothing happens any more (I1, I9).
+// checkRest checks the conditions that hold when all activity has ended (I1, I9).
 func (x *explorer) checkRest() {
 	booked := map[string]string{}
 	for _, s := range x.servers {

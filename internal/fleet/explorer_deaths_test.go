@@ -7,8 +7,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// tooLate has what hung be delivered now that it is about something over: an instance that is gone, a hold that was
-// released, or a peering's run that another one has followed.
+// tooLate delivers hung messages after their subject has ended: a removed instance, a released hold, or a peering's run
+// that another run has replaced.
 func (x *explorer) tooLate() {
 	for _, a := range x.acts {
 		t, tells := a.do.(*tell)
@@ -32,7 +32,7 @@ func (x *explorer) tooLate() {
 	}
 }
 
-// terminate, and all below, is what workflows do not survive.
+// terminate, and all functions below, do things that workflows do not survive.
 func (x *explorer) terminate() {
 	if r := x.pick(func(r *run) bool { return !r.entity() || x.chance(20) }); r != nil {
 		x.note("terminate %s", r.id)
@@ -63,7 +63,7 @@ func (x *explorer) strand() {
 	}
 }
 
-// discover has drivers that have just begun discover and choose.
+// discover lets drivers that have just begun discover and choose.
 func (x *explorer) discover() {
 	for range 3 {
 		for _, a := range slices.Clone(x.acts) {
@@ -135,7 +135,7 @@ func (x *explorer) crowd() {
 	}
 }
 
-// hurry has the first server start its group and book in it, as far as that goes before any time has passed.
+// hurry lets the first server start its group and book in it, as far as possible before any time passes.
 func (x *explorer) hurry() {
 	x.rush(x.servers[0])
 	x.ca(x.servers[0])

@@ -8,7 +8,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet/driver"
 )
 
-// driverRun runs a driver.Driver as workflows.drive does.
+// driverRun runs a driver.Driver in the same way as workflows.drive.
 type driverRun struct {
 	d    *driver.Driver
 	kind fleet.DriverKind
@@ -22,7 +22,7 @@ type driverRun struct {
 	stopped bool // it received a stop
 }
 
-// What operators do to a driver.
+// The requests of operators to a driver.
 type (
 	cancelled struct{}
 	reset     struct{}
@@ -159,7 +159,7 @@ func (d *driverRun) choose(x *explorer, view fleet.View, ev fleet.Event) doer {
 	return &tell{group: d.d.Spec.ID, view: &chosen, provider: ev.Offer.Provider, holds: holds, result: ev, local: true}
 }
 
-// undo runs as workflows.Undo does, and peering as Peering and Unpeering.
+// undo runs in the same way as workflows.Undo, and peering as Peering and Unpeering.
 type undo struct {
 	at    fleet.Attempt
 	doing bool

@@ -12,7 +12,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet/provider"
 )
 
-// group runs a Ledger as workflows.NodeGroup does, and providerRun a provider.State.
+// group runs a Ledger in the same way as workflows.NodeGroup, and providerRun a provider.State.
 type group struct {
 	l        *fleet.Ledger
 	inFlight map[int64]bool
@@ -248,7 +248,7 @@ func (p *providerRun) step(x *explorer, in provider.Input) {
 	}
 }
 
-// command is an entity's command as activities Deliver and Inspect execute it.
+// command executes an entity's command in the same way as the activities Deliver and Inspect.
 type command struct {
 	cmd                fleet.Command
 	group, provider    string

@@ -8,7 +8,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet/provider"
 )
 
-// changeStandby is a change of a group's config, or of what providers cost, which decides where its standbys are.
+// changeStandby changes a group's config or a provider's price, which decide the places of the group's standbys.
 func (x *explorer) changeStandby(s *server) {
 	spec := *s.spec
 	spec.Standby = x.rng.IntN(3)
@@ -39,7 +39,7 @@ func nodeHolds(p *provider.State) []string {
 	return slices.DeleteFunc(p.LiveHolds(), fleet.IsStandby)
 }
 
-// checkStandbyRelease: a comparison releases the hold of no standby that a group keeps.
+// checkStandbyRelease checks that a round releases no hold of a standby that a group keeps.
 func (x *explorer) checkStandbyRelease(p *provider.State, key string, in provider.Input) {
 	if in.Differences == nil || contains(p.LiveHolds(), key) || x.mode >= modeTerminate {
 		return
@@ -53,8 +53,8 @@ func (x *explorer) checkStandbyRelease(p *provider.State, key string, in provide
 	}
 }
 
-// standbysOf are the keys of the standbys that groups keep at a provider at rest: as many as are configured, or with
-// none left out where there is room.
+// standbysOf returns the keys of the standbys that groups keep at a provider at rest: the configured number, or fewer
+// when no provider with room is left.
 func (x *explorer) standbysOf(c *cluster) (keys []string) {
 	for _, s := range x.servers {
 		l := x.group(s.spec.ID)

@@ -22,7 +22,7 @@ const (
 	running status = iota
 	completed
 	failed
-	// instanceFailed: closed as failed after its last view was delivered, because its instance has failed.
+	// instanceFailed: the workflow closed as failed after its last view was delivered, because its instance has failed.
 	instanceFailed
 )
 
@@ -31,13 +31,13 @@ type run struct {
 	id      string
 	serial  int
 	status  status
-	inbox   []any // signals, ends of activities and wishes of operators, in the order they came
+	inbox   []any // signals, ends of activities and requests of operators, in the order of arrival
 	timer   time.Time
-	failing time.Time // since when its workflow task fails; zero: it does not
+	failing time.Time // since when its workflow task fails; zero: it succeeds
 	actor   actor
-	past    []actor // as it was before its last tasks
+	past    []actor // its states before its last tasks
 	memo    any
-	spins   int // tasks in a row that did nothing but leave a timer that is due
+	spins   int // consecutive tasks that only left a due timer
 }
 
 // actor is the code of a workflow: task handles new messages; clone shares nothing that task changes.
@@ -62,13 +62,13 @@ type doer interface {
 	pass(x *explorer, a *act) (result any, done bool)
 }
 
-// ended is the end of an activity as its workflow gets it.
+// ended is the result of an activity as its workflow receives it.
 type ended struct {
 	act    int
 	result any
 }
 
-// once starts a workflow unless one of its id has ever run.
+// once starts a workflow unless a workflow with this id has run before.
 func (x *explorer) once(id string, a actor) (already bool) {
 	return x.runs[id] != nil || x.start(id, false, a)
 }
@@ -78,7 +78,7 @@ func (x *explorer) start(id string, again bool, a actor, first ...any) (already 
 		return true
 	}
 	x.serial++
-	x.pass(time.Microsecond) // no two runs of one id begin in the same instant
+	x.pass(time.Microsecond) // no two runs of one id begin at the same instant
 	x.note("%s starts", id)
 	r := &run{id: id, serial: x.serial, actor: a, inbox: append([]any{nil}, first...)}
 	x.runs[id] = r
@@ -86,7 +86,7 @@ func (x *explorer) start(id string, again bool, a actor, first ...any) (already 
 	return false
 }
 
-// signal puts a message into a running workflow's inbox, durably.
+// signal puts a message durably into a running workflow's inbox.
 func (x *explorer) signal(id string, message any) bool {
 	r := x.runs[id]
 	if r == nil || r.status != running {
@@ -127,12 +127,12 @@ func (x *explorer) cancelAct(serial int) {
 	}
 }
 
-// execute runs one pass of an activity: it may fail before, and its result may be lost after.
+// execute runs one pass of an activity, which may fail before its effect or lose its result afterwards.
 func (x *explorer) execute(a *act) {
 	a.tries++
 	j, joins := a.do.(*join)
 	if a.ghost {
-		if _, done := a.do.pass(x, a); done || !joins || a.tries > 40 { // a Join has its budget
+		if _, done := a.do.pass(x, a); done || !joins || a.tries > 40 { // the budget of Join bounds the passes
 			x.drop(a)
 		}
 		return
@@ -177,7 +177,7 @@ func (x *explorer) haunt(do doer) {
 		late := *was
 		do = &late
 	case *command:
-		if was.cmd.Kind == fleet.CommandDescribe { // it only reads
+		if was.cmd.Kind == fleet.CommandDescribe { // describe changes nothing
 			return
 		}
 		late := *was

@@ -27,7 +27,7 @@ const worldSteps = 1000
 
 // The faults of a world; each mode includes the modes before it.
 const (
-	modeLoad = iota // messages and results are only late
+	modeLoad = iota // messages and results are late, never lost
 	modeFaults
 	modePeople
 	modeTerminate
@@ -59,7 +59,7 @@ func TestExplorer(t *testing.T) {
 	}
 }
 
-// disturbances are what happens in some worlds again and again, as counted.
+// disturbances are the counted disturbances of some worlds.
 var disturbances = []string{
 	"lost tries", "lost results", "lost answers", "calls sent twice", "late deliveries", "deliveries too late",
 	"continue-as-new", "servers restarted", "cancelled", "terminated", "reset", "failing tasks", "stranded", "hung",
@@ -74,7 +74,7 @@ type explorer struct {
 	now  time.Time
 	mode int
 	calm bool
-	// restored: a history has gone back.
+	// restored: the history has reverted.
 	restored bool
 	saved    *temporal
 	notes    []string
@@ -88,7 +88,7 @@ type explorer struct {
 	names, released, harmed, excused, operations map[string]bool
 	calledOff                                    map[string]bool // holds that a choice requested when it was cancelled
 	over                                         map[string]over // by name: when its group released it
-	undone                                       map[string]int  // how often, since the world is calm
+	undone                                       map[string]int  // how often, since the final rest began
 }
 
 // over is the time and the state when a group released an instance.
@@ -133,7 +133,7 @@ func newExplorer(t *testing.T, seed uint64, counts map[string]int) *explorer {
 	for n, id := range []string{"milan", "turin", "rome"} {
 		x.clusters = append(x.clusters, &cluster{id: id, nodes: n + 1, price: 10 + n})
 	}
-	if x.mode == modeLoad { // nothing is refused when there is room
+	if x.mode == modeLoad { // with enough room no hold is refused
 		x.clusters[0].nodes = 20
 	}
 	for _, id := range []string{"edge", "gpu"} {
@@ -200,7 +200,7 @@ func (x *explorer) step() {
 	}
 }
 
-// idle lets some seconds go by when there is nothing to execute.
+// idle lets some seconds pass when no task or activity can run.
 func (x *explorer) idle() bool {
 	x.pass(x.upTo(10 * time.Second))
 	return true
@@ -256,7 +256,7 @@ func (x *explorer) compare() {
 	switch {
 	case !c.pending && !x.now.Before(c.next):
 		if c.id.Number++; x.trouble(3) {
-			c.id.Number++ // the round before failed
+			c.id.Number++ // the earlier round failed
 		} else if x.trouble(10) {
 			c.id = fleet.RoundID{Term: c.id.Term + 1, Number: 1}
 		}
@@ -313,7 +313,7 @@ func (x *explorer) compareBooked() {
 		unread := func(group string) bool { return c.unread[group] }
 		d := comparison.ProviderDiffers(p.ProviderSnapshot, c.groups, unread, found, peers)
 		d.Round, d.Revision = c.id, p.Revision
-		// Each network breaks for five rounds of fifteen.
+		// Each network is broken for five of fifteen rounds.
 		broken := !x.calm && (int(c.id.Number)/5+p.n)%3 == 0
 		if p.Standing.Network != broken {
 			d.Standing = &fleet.Standing{Network: broken, Message: "broken"}
@@ -359,8 +359,8 @@ func (x *explorer) rest() {
 	}
 }
 
-// endForgotten ends, as Temporal does when it is a day old, a scale-out that waits for its provider when that has
-// forgotten it, and its group as well.
+// endForgotten ends a day-old scale-out that waits for its provider when the provider and its group have both forgotten
+// it, as Temporal's timeout does.
 func (x *explorer) endForgotten() {
 	for _, r := range slices.Clone(x.active) {
 		d, drives := r.actor.(*driverRun)

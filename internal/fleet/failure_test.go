@@ -14,7 +14,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// A code without a row would be judged and counted as another one.
+// A code without a row would be judged and counted as another code.
 func TestEveryCodeHasOneRow(t *testing.T) {
 	file, err := parser.ParseFile(token.NewFileSet(), "failure.go", nil, 0)
 	require.NoError(t, err)
@@ -35,7 +35,7 @@ func TestEveryCodeHasOneRow(t *testing.T) {
 	require.Equal(t, declared, fleet.Codes)
 }
 
-// Each judgement of each code; a judgement that changes is changed here too.
+// The judgements of each code; a judgement that changes must change here too.
 func TestEachCodeIsJudgedAsIntended(t *testing.T) {
 	const full, other = fleet.OutOfResources, fleet.OtherError
 	for code, want := range map[fleet.Code]fleet.CodeRow{
@@ -87,7 +87,7 @@ func TestDocumentedCodesAreTheTable(t *testing.T) {
 	}
 }
 
-// A refusal is known by its kind, however it is wrapped.
+// A refusal is recognized by its kind through any wrapping.
 func TestIsRefused(t *testing.T) {
 	err := fmt.Errorf("call: %w", fleet.Refuse(fleet.RefusedMax, "full"))
 	require.True(t, fleet.IsRefused(err, fleet.RefusedMax))

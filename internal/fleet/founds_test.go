@@ -12,7 +12,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// A thousand objects with their bookings fit in one payload, and come back the same.
+// A thousand objects with their bookings fit into one payload and decode unchanged.
 func TestFoundsAreSmallOnTheWire(t *testing.T) {
 	spec := fleet.InstanceSpec{ID: "standard", Labels: map[string]string{"a": strings.Repeat("long", 50)}}
 	var all fleet.Founds

@@ -11,7 +11,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet/money"
 )
 
-// backup is a ledger as a backup of the database has it.
+// backup returns a copy of the ledger as a database backup stores it.
 func backup(t *testing.T, l *fleet.Ledger) *fleet.Ledger {
 	t.Helper()
 	text, err := json.Marshal(l)
@@ -38,7 +38,7 @@ func rebuild(t *testing.T, l *fleet.Ledger, now time.Time, bill *money.Bill, fou
 	require.False(t, l.Recovering)
 }
 
-// standing is the node of the ledger's first instance, as a recovery finds it.
+// standing returns the node of the ledger's first instance, as a recovery finds it.
 func standing(l *fleet.Ledger, hourly float64) fleet.Found {
 	e := l.Entries[0]
 	return fleet.Found{Slice: true, Virtual: true, Marked: true, Node: true, Stamped: true, Ready: true,
@@ -124,8 +124,8 @@ func TestLostGroupContinuesItsBill(t *testing.T) {
 	require.InDelta(t, 40, l.Cost.Providers["milan"].Total.Float(), 0.1)
 }
 
-// A node that is found missing costs until the last round that had it, also when that was before a midnight, and nothing
-// while it is cleaned up. One that is only hidden, or whose slice still exists, costs on.
+// A node that is found missing costs until the last round that had it, even when that round was before midnight, and
+// costs nothing during its cleanup. A node that is only hidden, or whose slice still exists, continues to cost.
 func TestLostNodeCostsUntilItWasLastSeen(t *testing.T) {
 	at := moment(t, "2026-11-10T20:00:00Z")
 	missing := func(l *fleet.Ledger, number, before int64, now time.Time, found ...fleet.Found) {
@@ -165,7 +165,7 @@ func TestLostNodeCostsUntilItWasLastSeen(t *testing.T) {
 	require.InDelta(t, 20, l.Cost.Providers["milan"].Total.Float(), 0.1, "its slice exists")
 }
 
-// A group that has cost something once continues when it forgets its last day.
+// A group that has ever had costs continues when it drops its last day.
 func TestLastDayIsForgotten(t *testing.T) {
 	at := moment(t, "2026-11-10T20:00:00Z")
 	l := costly(t, at, 2)

@@ -76,7 +76,7 @@ func TestFailedInstanceCountsAndShowsWhy(t *testing.T) {
 	require.Equal(t, "cordoned", i.Row().Failure.Message)
 }
 
-// An end of another step or attempt changes nothing, also nothing that a copy would share.
+// An end of another step or attempt changes nothing, including data that a copy would share.
 func TestStaleEventsChangeNothing(t *testing.T) {
 	draining := fleet.NewInstance("standard-x-1", &spec().InstanceSpec, t0)
 	play(t, &draining, done, done, chooseA, done, done, fleet.Event{Kind: fleet.Deleted})

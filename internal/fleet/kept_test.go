@@ -9,8 +9,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// DeleteNodes of an instance whose Node keeps volumes is refused as a whole, and books nothing. Once the observer keeps
-// it no longer, it is released. A round that does not know the volumes changes nothing.
+// DeleteNodes with an instance whose Node keeps volumes is refused as a whole and books nothing. The instance can be
+// released after the observer no longer keeps it. A round without knowledge of the volumes changes nothing.
 func TestAKeptInstanceIsNotReleased(t *testing.T) {
 	now := t0
 	l, found := recoveredLedger(t, 2, now)

@@ -13,7 +13,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet/money"
 )
 
-// ledger is a configured group that found nothing at its start.
+// ledger returns a configured group that found no objects at its start.
 func ledger(t *testing.T) *fleet.Ledger {
 	t.Helper()
 	l := fleet.NewLedger("standard", t0.Add(-time.Minute))
@@ -23,7 +23,7 @@ func ledger(t *testing.T) *fleet.Ledger {
 	return l
 }
 
-// booked is the name of that number, booked at t0.
+// booked returns the name with that number, booked at t0.
 func booked(seq int) string { return fleet.InstanceName("standard", fleet.NewEpoch(t0), seq) }
 
 var operations int
@@ -126,7 +126,7 @@ func TestLedgerAgainstModel(t *testing.T) {
 		}
 		l.Step(fleet.GroupInput{}, t0)
 		for _, e := range l.Entries {
-			e.Driver = fleet.DriverRef{} // the walk drives
+			e.Driver = fleet.DriverRef{} // the walk acts as the driver
 		}
 		l.Commands.Open = nil
 		require.Equal(t, model, l.Target(), "after %d operations", n)
@@ -139,7 +139,7 @@ func TestLedgerAgainstModel(t *testing.T) {
 	}
 }
 
-// walk applies one event to an instance, and returns 1 when it stopped counting by that.
+// walk applies one event to an instance, and returns 1 when the instance stopped counting.
 func walk(t *testing.T, rng *rand.Rand, e *fleet.Entry, visits map[fleet.Phase]int) int {
 	kind := fleet.EventKinds[rng.IntN(len(fleet.EventKinds))]
 	if rng.IntN(8) > 0 {

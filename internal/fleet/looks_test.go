@@ -9,7 +9,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// recoveredLedger is a group of n Ready instances.
+// recoveredLedger returns a group of n Ready instances.
 func recoveredLedger(t *testing.T, n int, now time.Time) (*fleet.Ledger, []fleet.Found) {
 	t.Helper()
 	spec := fleet.GroupSpec{InstanceSpec: fleet.InstanceSpec{ID: "a"}, Max: 10}
@@ -52,7 +52,7 @@ func TestInstancesInDoubtShareALook(t *testing.T) {
 	require.Equal(t, []string{found[3].Attempt.Instance}, l.Commands.Open[0].Instances)
 }
 
-// A list that shows nothing at all may come from the wrong cluster: single looks never act on one.
+// An entirely empty list may come from the wrong cluster: a single inspection never acts on it.
 func TestALookThatShowsNothingAtAllIsNotBelieved(t *testing.T) {
 	now := time.Unix(2_000_000, 0)
 	l, found := recoveredLedger(t, 2, now)

@@ -9,7 +9,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// The tables name phases and events that there are, and each phase once.
+// The tables name only existing phases and events, and each phase once.
 func TestTablesNameWhatThereIs(t *testing.T) {
 	require.Len(t, fleet.Machine, 10)
 	for _, row := range fleet.Machine {
@@ -59,12 +59,12 @@ func TestMovesAreThoseOfTheDesign(t *testing.T) {
 	to := func(p fleet.Phase) fleet.Move { return fleet.Move{To: p} }
 	ignored := fleet.Move{Ignored: true}
 	for phase, want := range map[fleet.Phase]ends{
-		// The deadline fails it here, and is ignored once a provider is at work.
+		// The deadline fails the instance here, and is ignored while a provider works.
 		fleet.Pending: {fleet.Done: to(fleet.Discovering), fleet.Deadline: to(fleet.Failed),
 			fleet.Cancelled: to(fleet.Failed)},
 		fleet.Discovering: {fleet.Deadline: to(fleet.Failed), fleet.Cancelled: to(fleet.Failed),
 			fleet.Refused: to(fleet.Failed)},
-		// Full is not refused: look again.
+		// A full provider is not a refusal: the driver searches again.
 		fleet.Selecting: {fleet.Again: to(fleet.Discovering), fleet.Refused: to(fleet.Failed),
 			fleet.Deadline: to(fleet.Failed)},
 		// A refusal for capacity, or silence, excludes no provider and leaves nothing to undo.

@@ -9,7 +9,7 @@ import (
 var PeeringEvents = []PeeringEvent{PeeringAcquired, PeeringDone, PeeringFailed, PeeringEmptied, PeeringElapsed,
 	PeeringBroken, PeeringInUse, PeeringRefused, PeeringLifted}
 
-// Matrix prints both tables as text: a row per phase, a column per event. docs/machine.md contains it.
+// Matrix returns both tables as text: a row per phase, a column per event. docs/machine.md contains it.
 func Matrix() string {
 	var b strings.Builder
 	b.WriteString("# Instance\n\n| phase | step | counts | CA sees |")

@@ -9,7 +9,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// How long an unused peering is kept: docs/offers.md promises a minute.
+// The time for which an unused peering is kept: docs/offers.md promises a minute.
 func TestLinger(t *testing.T) {
 	require.Equal(t, time.Minute, fleet.Offer{}.Linger())
 	seconds := int64(90)

@@ -12,7 +12,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet/provider"
 )
 
-// Why an operation is refused, and that nothing is booked then.
+// The reasons for refusing an operation; a refused operation books nothing.
 func TestRefusedOperations(t *testing.T) {
 	foreign := *spec()
 	foreign.ID = "gpu"
@@ -22,7 +22,7 @@ func TestRefusedOperations(t *testing.T) {
 		verb       fleet.Verb
 		request    fleet.Request
 		recovering bool
-		bare       bool // the group has no spec
+		bare       bool // the group has no config
 		kind       fleet.RefusalKind
 		says       string
 	}{
@@ -95,7 +95,7 @@ func TestOperationOfAServerThatHasSeenMore(t *testing.T) {
 	require.NotNil(t, l.Spec, "it knows what it is for")
 }
 
-// A provider that offers so many nodes holds so many, however small they are.
+// A provider that offers a number of nodes holds at most this number, regardless of their size.
 func TestAnOfferIsBoundByItsNodes(t *testing.T) {
 	p := provider.New("milan", t0)
 	p.Step(provider.Input{Result: &fleet.Result{ID: 2, Outcome: fleet.OutcomeDone}}, t0)
@@ -135,8 +135,8 @@ func TestResultsOfTheLifeBeforeAnswerNothing(t *testing.T) {
 	require.Len(t, l.Commands.Open, 3, "none of the three was started")
 }
 
-// Calls that come together are separate operations: each call is booked or refused once, also when the answer is lost
-// and the calls come again.
+// Concurrent calls are separate operations: each call is booked or refused once, also when the answer is lost and the
+// calls are repeated.
 func TestCallsThatComeTogether(t *testing.T) {
 	l := ledger(t)
 	require.NoError(t, operate(l, fleet.Grow, 4))
@@ -158,7 +158,7 @@ func TestCallsThatComeTogether(t *testing.T) {
 		return kinds
 	}
 	want := map[int]fleet.RefusalKind{1: fleet.RefusedExpired, 2: fleet.RefusedPrecondition, 3: fleet.RefusedInvalid}
-	for range 2 { // the answer is lost, and they come again
+	for range 2 { // the answer is lost, and the calls are repeated
 		require.NoError(t, l.Validate(fleet.Release, r, t0))
 		refused, err := l.OperateEach(fleet.Release, r, t0)
 		require.NoError(t, err)

@@ -26,7 +26,7 @@ func restored(t *testing.T) (l *fleet.Ledger, settle func(time.Time) int, v flee
 	return l, settle, v, now
 }
 
-// ahead is a position that the group has not reached.
+// ahead returns a position that the group has not reached.
 func ahead(l *fleet.Ledger) fleet.Position {
 	return fleet.Position{Epoch: l.Epoch, Revision: l.Revision + 10, Booked: l.NextSeq}
 }

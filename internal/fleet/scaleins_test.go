@@ -9,7 +9,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// manyReady is a group with so many Ready instances on milan, and one on rome.
+// manyReady returns a group with onMilan Ready instances on milan, and one on rome.
 func manyReady(t *testing.T, onMilan int, now time.Time) (l *fleet.Ledger, names []string) {
 	t.Helper()
 	spec := spec()
@@ -36,7 +36,7 @@ func manyReady(t *testing.T, onMilan int, now time.Time) (l *fleet.Ledger, names
 	return l, names
 }
 
-// scaleIns are how many run, by provider.
+// scaleIns returns the number of running scale-ins by provider.
 func scaleIns(l *fleet.Ledger) map[string]int {
 	running := map[string]int{}
 	for _, e := range l.Entries {

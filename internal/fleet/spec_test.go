@@ -65,7 +65,7 @@ func TestDefaultBudgets(t *testing.T) {
 	require.Equal(t, one, one.WithDefaults())
 }
 
-// A term is a duration, or 0 for never, and begins when something does.
+// A term is a duration that starts with an event, or 0 for never.
 func TestTerm(t *testing.T) {
 	for text, want := range map[string]time.Duration{"0": 0, `"5m"`: 5 * time.Minute, `"0s"`: 0} {
 		term := fleet.Term{Duration: metav1.Duration{Duration: time.Hour}}
@@ -148,7 +148,8 @@ func TestIDs(t *testing.T) {
 	}
 }
 
-// A name has the group, when it was booked, and a number; an attempt's objects have one more.
+// A name contains the group, the time of the booking, and a number; the name of an attempt's objects contains one more
+// number.
 func TestNamesAreReadBack(t *testing.T) {
 	booked, seq, ok := fleet.ParseInstanceName("a-b", fleet.InstanceName("a-b", "t0", 12))
 	require.Equal(t, []any{"t0", 12, true}, []any{booked, seq, ok})
@@ -192,7 +193,7 @@ func TestOrderOfOrphans(t *testing.T) {
 	}
 }
 
-// An offer ends at its moment, and so does a provider's refusal.
+// An offer expires at its time, and so does a provider's refusal.
 func TestEnds(t *testing.T) {
 	for after, over := range map[time.Duration]bool{-1: false, 0: true, 1: true} {
 		require.Equal(t, over, fleet.Offer{Expires: &t0}.Expired(t0.Add(after)))
@@ -208,8 +209,9 @@ func TestEnds(t *testing.T) {
 	require.Equal(t, t0, fleet.Earlier(t0.Add(1), t0))
 }
 
-// TestFormOfInstanceIDs pins the form of the ids, which become providerIDs. Cluster Autoscaler's provider gce cuts six
-// characters off a providerID, wants three parts, and returns an error otherwise (CA cloudprovider/gce/gce_url.go).
+// TestFormOfInstanceIDs pins the form of the ids, which become providerIDs. Cluster Autoscaler's provider gce removes
+// six characters of a providerID, requires three parts, and returns an error otherwise (CA
+// cloudprovider/gce/gce_url.go).
 func TestFormOfInstanceIDs(t *testing.T) {
 	for _, id := range []string{fleet.InstanceID("g", "g-a-1"),
 		fleet.InstanceID("a-group", "a-group-tp6kjk-12")} {

@@ -9,7 +9,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// A booking lets a node cost no more than it may, nor than its group's may.
+// A booking limits the price of a node by the node's own limit and by its group's limit.
 func TestBookedWithinSpending(t *testing.T) {
 	at := moment(t, "2026-11-10T00:00:00Z")
 	for name, c := range map[string]struct{ maxPrice, cap, want float64 }{
@@ -35,7 +35,7 @@ func TestBookedWithinSpending(t *testing.T) {
 	}
 }
 
-// A price is compared as it is counted, in millionths.
+// A price is compared in millionths, as it is counted.
 func TestPaysUpToTheMaxPrice(t *testing.T) {
 	s := fleet.InstanceSpec{MaxPrice: 2}
 	require.True(t, s.Pays(2))

@@ -14,7 +14,7 @@ import (
 
 func sortedNames(m map[string]string) []string { return slices.Sorted(maps.Keys(m)) }
 
-// driverStory drives a-1.
+// driverStory plays the driver of a-1.
 type driverStory struct {
 	*subject
 	d     *driver.Driver
@@ -34,7 +34,7 @@ func (s *driverStory) tell(verb string, w words, now time.Time) []string {
 			Instance: i, Spec: storySpec().InstanceSpec, Generation: fleet.Generation{Epoch: s.epochs[0], Count: 2},
 			Ahead: s.number(w.pairs["ahead"], 0),
 		}, now)
-	case "ends": // the step under way
+	case "ends": // the running step
 		at := s.d.Instance.AttemptRef()
 		ev.Ended = &fleet.Event{Kind: fleet.EventKind(w.first()), Step: s.d.Running, Attempt: at.Number}
 		if on := w.pairs["on"]; on != "" {

@@ -142,7 +142,7 @@ func (g *groupStory) operate(verb string, w words, now time.Time) []string {
 	return nil
 }
 
-// spend configures limits of spending.
+// spend configures spending limits.
 func (g *groupStory) spend(w words, now time.Time) []string {
 	s := storySpec()
 	s.Spending = &money.Spending{}
@@ -234,7 +234,7 @@ func (g *groupStory) standbyRows(text string) (rows []fleet.StandbyRow) {
 	return rows
 }
 
-// follows are the commands and rows that are new.
+// follows returns the new commands and the changed rows.
 func (g *groupStory) follows(out []string, now time.Time) []string {
 	for _, c := range g.l.Commands.Open {
 		if c.ID > g.seen {

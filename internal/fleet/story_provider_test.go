@@ -22,13 +22,13 @@ type providerStory struct {
 	seen  int64
 	holds map[string]string
 	phase string
-	runs  int // the number that the first life counts its runs from
+	runs  int // the number from which the first life counts its runs
 }
 
 func (s *providerStory) tell(verb string, w words, now time.Time) []string {
 	in := provider.Input{}
 	switch verb {
-	case "begin": // it recovers until its list has come
+	case "begin": // it recovers until the list of its objects arrives
 		s.p, s.holds, s.seen = provider.New("milan", now), map[string]string{}, 0
 		if s.runs == 0 {
 			s.runs = s.p.Run
@@ -88,7 +88,7 @@ func (s *providerStory) tell(verb string, w words, now time.Time) []string {
 	return s.follows(now)
 }
 
-// refusal is refusing=<kind>, for a time with for=<seconds>.
+// refusal parses refusing=<kind>, with an end in for=<seconds>.
 func (s *providerStory) refusal(w words, now time.Time) *fleet.ProviderRefusal {
 	kind := w.pairs["refusing"]
 	if kind == "" {

@@ -42,7 +42,7 @@ func TestStories(t *testing.T) {
 	}
 }
 
-// teller plays one line, and returns what followed.
+// teller plays one line, and returns its effects.
 type teller interface {
 	tell(verb string, w words, now time.Time) []string
 }
@@ -82,7 +82,7 @@ func tellStory(t *testing.T, file, text string) string {
 	return out.String()
 }
 
-// subject knows the epochs of the story's group, so that names are short, and the names that it has booked.
+// subject knows the epochs of the story's group, which keep the names short, and the booked names.
 type subject struct {
 	*testing.T
 	epochs []string
@@ -137,7 +137,7 @@ func (s *subject) longName(name string) string {
 	return name
 }
 
-// epochOf is the epoch of a name.
+// epochOf returns the epoch of a name.
 func (s *subject) epochOf(name string) string {
 	short := s.short(name)
 	for n, epoch := range slices.Concat([]string{"t0"}, s.epochs) {
@@ -148,7 +148,7 @@ func (s *subject) epochOf(name string) string {
 	return s.epochs[0]
 }
 
-// books makes the name of an instance known that the epoch has booked.
+// books registers the name of an instance that the epoch has booked.
 func (s *subject) books(name, epoch string) {
 	_, seq, _ := fleet.ParseInstanceName("a", name)
 	short := fmt.Sprint(life(1+slices.Index(s.epochs, epoch)), seq)
@@ -231,7 +231,7 @@ func (s *subject) objects(text string) (found []fleet.Found) {
 			state == "leaving"
 		f.Ready = state == "whole"
 		switch state {
-		case "nodeless": // its virtual kubelet has not registered it again
+		case "nodeless": // its virtual kubelet has not registered the Node again
 			f.Marked, f.Node = true, false
 		case "unstamped":
 			f.Marked, f.Ready = true, true

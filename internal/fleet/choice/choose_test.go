@@ -232,7 +232,7 @@ func TestDecisionsStaySmall(t *testing.T) {
 	require.Equal(t, 500, d.Considered)
 
 	refused = nil
-	for i := range candidates { // all refused, with names as bad as can be
+	for i := range candidates { // all refused, with the longest names
 		refused = append(refused, candidates[i].Offer.Provider)
 		candidates[i].Offer.Name = strings.Repeat("<", 1000)
 	}
@@ -303,10 +303,10 @@ func TestRoom(t *testing.T) {
 	}
 }
 
-// The cheapest of what fits, and has a price.
+// Choose takes the cheapest offer that fits, unless it has no price.
 func TestCheapest(t *testing.T) {
 	for name, c := range map[string]struct {
-		prices []float64 // negative: it does not fit
+		prices []float64 // negative: the offer does not fit
 		want   money.Money
 	}{
 		"none": {nil, 0}, "without a price": {[]float64{0}, 0}, "that does not fit": {[]float64{-1}, 0},
@@ -322,8 +322,8 @@ func TestCheapest(t *testing.T) {
 	}
 }
 
-// Matching are offers that are only full as well, the cheapest first, and none that is smaller than a node. Dearest
-// counts those too.
+// Matching returns the offers that fit except for their present use, the cheapest first, and no offer smaller than a
+// node. Dearest counts these offers too.
 func TestMatching(t *testing.T) {
 	full := func(c *choice.Candidate) { c.Free = corev1.ResourceList{} }
 	taken := func(c *choice.Candidate) { c.Offer.MaxNodes, c.Nodes = 1, 1 }
@@ -372,7 +372,8 @@ func TestDecisionWireFormat(t *testing.T) {
 		{"provider":"b","offer":"offer-b","epoch":"e1","fits":false,"filter":"selector","reason":"labels {} do not match the group's selector country=it","price":0}]}`, string(raw))
 }
 
-// Candidates pass from Discover to Select through the history: used up must not come back as untouched.
+// Candidates pass from Discover to Select through the history: an offer without free capacity must not come back as
+// unused.
 func TestCandidateSurvivesJSON(t *testing.T) {
 	for _, free := range []corev1.ResourceList{nil, {}, amounts("cpu", "1")} {
 		c := candidate("a", 1, func(c *choice.Candidate) { c.Free = free })
@@ -399,8 +400,8 @@ func TestChooseSpreadsABurst(t *testing.T) {
 	require.Equal(t, map[string]int{"a": 2, "b": 2, "dear": 2}, taken)
 }
 
-// Equal offers take turns: one place of each before a second of any, each place once, then the next best; the names of
-// groups order them differently, and the order in which offers come does not matter.
+// Equal offers alternate: each offer fills one place before any fills a second one, each place is taken once, then the
+// next price follows. The names of groups order the offers differently, and the order of the input does not matter.
 func TestEqualOffersTakeTurns(t *testing.T) {
 	candidates, places := []choice.Candidate{candidate("dear", 2)}, map[string]int{}
 	for n, id := range []string{"a", "b", "c", "d"} {
@@ -439,12 +440,12 @@ func TestFullIsNotHopeless(t *testing.T) {
 	require.False(t, choice.Choose(chooseSpec, []choice.Candidate{small}, nil, choice.Rank{}, chooseAt).Full)
 }
 
-// Place takes the cheapest places first, of the group's own shape, and none of offers that the group may not use.
+// Place takes the cheapest places first, in the group's own shape, and no place of an offer that the group may not use.
 func TestPlace(t *testing.T) {
 	candidates := []choice.Candidate{candidate("dear", 2), candidate("cheap", 1),
 		candidate("french", 0, func(c *choice.Candidate) { c.Offer.Labels = map[string]string{"country": "fr"} })}
 	spec := chooseSpec
-	spec.Shape = amounts("cpu", "4", "memory", "4Gi", "pods", "50") // two to an offer
+	spec.Shape = amounts("cpu", "4", "memory", "4Gi", "pods", "50") // two nodes for each offer
 	left := func() map[string]int { return choice.Room(spec, candidates, chooseAt) }
 	choice.Place(spec, 0, candidates, chooseAt)
 	require.Equal(t, map[string]int{"cheap": 2, "dear": 2}, left())
@@ -461,8 +462,8 @@ func TestPlace(t *testing.T) {
 	require.Zero(t, candidates[2].Nodes, "and none where none may be")
 }
 
-// A provider whose last peering's removal hangs is the last choice, with a Selection too, and it is the choice when
-// nothing else fits. A refused provider stays out.
+// A provider whose last peering's removal hangs is the last choice, also with a Selection, and is chosen when no other
+// offer fits. A refused provider stays excluded.
 func TestAHangingRemovalIsTheLastChoice(t *testing.T) {
 	for name, selection := range map[string]*fleet.Selection{"by price": nil, "by score": {Price: 1, Warm: 1}} {
 		t.Run(name, func(t *testing.T) {

@@ -41,7 +41,7 @@ func randomCandidates(r *rand.Rand, most int) (all []choice.Candidate) {
 	return all
 }
 
-// takenFrom is what random holds leave; some leave nothing of a resource.
+// takenFrom returns the rest of the resources after random holds; some holds leave nothing of a resource.
 func takenFrom(r *rand.Rand, lendable corev1.ResourceList) corev1.ResourceList {
 	free := lendable.DeepCopy()
 	for _, name := range []corev1.ResourceName{"cpu", "memory", "pods", "nvidia.com/gpu"} {
@@ -68,7 +68,7 @@ func randomShape(r *rand.Rand) fleet.InstanceSpec {
 	return s
 }
 
-// exact is how many nodes of the shape fit, by exact arithmetic: one after the other.
+// exact returns the number of nodes that fit, by exact arithmetic: one node after another.
 func exact(spec fleet.InstanceSpec, c choice.Candidate) (n int) {
 	if c.Cordoned || c.Offer.Labels == nil {
 		return 0
@@ -102,7 +102,7 @@ func TestRoomIsExact(t *testing.T) {
 	}
 }
 
-// One byte less than two nodes need is room for one.
+// A resource that is one byte short of two nodes has room for one.
 func TestAByteShortOfANodeIsNoRoomForIt(t *testing.T) {
 	spec := chooseSpec
 	spec.Shape = amounts("cpu", "1", "memory", "4Gi", "pods", "10")

@@ -26,7 +26,7 @@ func TestPlaceIsWhereNodesGo(t *testing.T) {
 	}
 }
 
-// In random markets Place takes what as many instances take that choose one after the other.
+// In random markets Place takes the same places as instances that choose one after another.
 func TestPlaceIsABurst(t *testing.T) {
 	selections := []*fleet.Selection{nil, {Price: 1, Latency: 1}, {Price: 1, Spread: 1}, {Pack: 1}}
 	for r := range testkit.Cases(t) {

@@ -65,7 +65,7 @@ func TestPriceIsTheSameEachTime(t *testing.T) {
 	}
 }
 
-// Which offer is the cheapest depends on the shape.
+// The shape decides which offer is the cheapest.
 func TestChooseByWhatTheShapeCosts(t *testing.T) {
 	candidates := func() []choice.Candidate {
 		byResource := candidate("b", 0, func(c *choice.Candidate) {

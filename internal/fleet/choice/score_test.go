@@ -147,7 +147,7 @@ func TestChoicesOfABurstAreThoseOneAfterTheOther(t *testing.T) {
 		spec.Selection = selections[n]
 		var candidates []choice.Candidate
 		for n := range 1 + random.IntN(6) {
-			price := float64(1 + n) // places of equal price would take turns
+			price := float64(1 + n) // places of equal price would alternate
 			candidates = append(candidates, candidate(fmt.Sprint("p", n), price, func(c *choice.Candidate) {
 				c.Own, c.Warm, c.Failures = random.IntN(3), random.IntN(2) == 0, float64(random.IntN(2))
 				c.Offer.LatencyMilliseconds, c.Offer.MaxNodes = 20*random.IntN(3), random.IntN(4)

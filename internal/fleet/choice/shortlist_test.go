@@ -11,7 +11,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/testkit"
 )
 
-// onePlaceEach are count offers of one place, with equal prices or each a little dearer than the one before.
+// onePlaceEach returns count offers of one place, with equal prices or with prices that rise by step.
 func onePlaceEach(count int, step float64) (all []choice.Candidate) {
 	for n := range count {
 		all = append(all, candidate(fmt.Sprintf("p%02d", n), 1+step*float64(n), func(c *choice.Candidate) {
@@ -21,8 +21,8 @@ func onePlaceEach(count int, step float64) (all []choice.Candidate) {
 	return all
 }
 
-// A scale-out cuts the offers to a shortlist and chooses from that a moment later. A burst of as many instances as there
-// are places takes each place once, however many providers there are.
+// A scale-out reduces the offers to a shortlist and chooses from it a moment later. In a burst with as many instances
+// as places, each place is taken once, regardless of the number of providers.
 func TestABurstTakesEachPlaceOnceThroughTheShortlist(t *testing.T) {
 	for name, step := range map[string]float64{"equal prices": 0, "different prices": 0.01} {
 		t.Run(name, func(t *testing.T) {
@@ -57,7 +57,7 @@ func TestTheShortlistKeepsTheChoice(t *testing.T) {
 	}
 }
 
-// An offer that has expired since the shortlist was made is passed over, and so is a provider that is out.
+// An offer that has expired since the shortlist was made is left out, and so is a refused provider.
 func TestKeepJudgesAgain(t *testing.T) {
 	soon := chooseAt.Add(1)
 	first, second, third := candidate("a", 3), candidate("b", 2), candidate("c", 1)

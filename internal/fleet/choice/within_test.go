@@ -9,7 +9,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet/choice"
 )
 
-// A node is not made where it costs more than the group lets it; an offer without a price is free.
+// A node is not created at a price above its group's limit; an offer without a price counts as free.
 func TestChooseWithinSpending(t *testing.T) {
 	s := &fleet.InstanceSpec{ID: "edge", Shape: amounts("cpu", "2")}
 	offers := []choice.Candidate{candidate("cheap", 1), candidate("dear", 3), candidate("unknown", 0)}
@@ -24,6 +24,6 @@ func TestChooseWithinSpending(t *testing.T) {
 	require.True(t, d.Full, "the cheap one may have room later")
 
 	offers[2] = candidate("third", 1.0/3)
-	s.MaxPrice = 0.333333 // of 1, dealt out among three in millionths
+	s.MaxPrice = 0.333333 // of 1, divided by three in millionths
 	require.Equal(t, "third", choice.Choose(*s, offers, nil, choice.Rank{}, chooseAt).Chosen, "compared as it is counted")
 }

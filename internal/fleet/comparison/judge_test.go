@@ -127,7 +127,7 @@ func TestARoundIsTakenOverOnce(t *testing.T) {
 	}
 }
 
-// An end of the network that has measured nothing for three of its intervals may be dead, to the second.
+// An end of the network that has measured nothing for three of its intervals counts as dead, exact to the second.
 func TestAnEndThatMeasuresNothing(t *testing.T) {
 	now := time.Unix(2_000_000, 0)
 	for quiet, c := range map[time.Duration]struct{ ok, broken time.Duration }{

@@ -12,7 +12,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet/comparison"
 )
 
-// silentGroup has an instance on milan for each time, since when its Node is not ready; a minute of that loses it.
+// silentGroup returns a group with an instance on milan for each time at which its Node became not ready. One minute of
+// that loses the instance.
 func silentGroup(notReadySince ...time.Time) []fleet.Snapshot {
 	minute := fleet.Term{Duration: metav1.Duration{Duration: time.Minute}}
 	g := fleet.Snapshot{Group: "a", Spec: &fleet.GroupSpec{InstanceSpec: fleet.InstanceSpec{ID: "a",
@@ -28,7 +29,7 @@ func saw(at time.Time, access fleet.Access) comparison.Outlook {
 	return comparison.Outlook{At: at, Evidence: []comparison.Evidence{{Provider: "milan", Access: access}}}
 }
 
-// A provider is silent since the last round that it answered, and for one round never for long enough.
+// A provider is silent since the last round that it answered, so a single silent round never lasts long enough.
 func TestSilenceBeginsWithTheLastAnswer(t *testing.T) {
 	start := time.Unix(2_000_000, 0)
 	groups := silentGroup(start.Add(time.Second))
@@ -44,7 +45,7 @@ func TestSilenceBeginsWithTheLastAnswer(t *testing.T) {
 // nobody marks no provider as unread.
 func nobody(string) bool { return false }
 
-// The next round comes soon while an instance may be lost: its Node is not ready, and its provider or the network does
+// The next round starts soon while an instance may be lost: its Node is not ready, and its provider or the network does
 // not answer.
 func TestTheNextRoundComesSoonWhileInstancesMayBeLost(t *testing.T) {
 	now := time.Unix(2_000_000, 0)
@@ -128,7 +129,7 @@ func TestEvidenceOfAnUnreadProviderStays(t *testing.T) {
 	require.Empty(t, comparison.Judge(last, comparison.Outlook{At: start}, nil, nil, nobody).Now.Evidence)
 }
 
-// Evidence that another process has saved is read as ages: all its times move with the reader's clock.
+// Evidence that another process has saved is loaded as ages: all its times move with the loading process's clock.
 func TestLater(t *testing.T) {
 	at := time.Unix(2_000_000, 0)
 	all := func(at time.Time) comparison.Outlook {

@@ -24,7 +24,7 @@ func leftPeering() fleet.Orphan {
 
 var milan = []fleet.Provider{{ID: "milan"}}
 
-// swept is a hub with group a, which runs and knows nothing, and an offer of milan.
+// swept returns a hub with group a, which runs without instances, and an offer of milan.
 func swept(at time.Time, change ...func(*comparison.Swept)) comparison.Swept {
 	of := comparison.Swept{At: at, Groups: []fleet.Snapshot{{Group: "a",
 		Spec: &fleet.GroupSpec{InstanceSpec: fleet.InstanceSpec{ID: "a"}}}},
@@ -35,7 +35,7 @@ func swept(at time.Time, change ...func(*comparison.Swept)) comparison.Swept {
 	return of
 }
 
-// An orphan is removed once sweeps in a row have seen it for ten minutes, and the peering only after the slices.
+// An orphan is removed after consecutive sweeps have seen it for ten minutes, and the peering only after the slices.
 func TestSweepIsPatient(t *testing.T) {
 	now := time.Unix(2_000_000, 0)
 	var s comparison.Sweep
@@ -128,7 +128,7 @@ func TestSweepKeeps(t *testing.T) {
 	}
 }
 
-// A list that shows nothing at all is not believed before it has shown that for five minutes.
+// An entirely empty list is not believed until lists have been empty for five minutes.
 func TestSweepDoubtsEmptyLists(t *testing.T) {
 	now := time.Unix(2_000_000, 0)
 	var s comparison.Sweep

@@ -12,7 +12,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/testkit"
 )
 
-// bill is the bill of a group that had a node at a price between two moments.
+// bill returns the bill of a group that had a node at a price between two times.
 func bill(t *testing.T, group, account, from, until string, hourly float64) money.Bill {
 	t.Helper()
 	c := costing(moment(t, from), hourly)
@@ -95,7 +95,7 @@ func TestSpentBecomesABill(t *testing.T) {
 	require.True(t, book.Add(folded.Bill()))
 }
 
-// A book stays within its bytes: it loses past days before it loses sums of the last month.
+// A book stays within its size limit: it drops past days before it drops sums of the last month.
 func TestBookIsBounded(t *testing.T) {
 	now := moment(t, "2026-11-30T00:00:00Z")
 	var b money.Book
@@ -121,7 +121,7 @@ func TestBookIsBounded(t *testing.T) {
 	require.Empty(t, b)
 }
 
-// What limits are judged by is bounded, too: the rows of an account are then one.
+// The sums that limits are compared with are bounded, too: the rows of an account are then merged into one.
 func TestSpentIsBounded(t *testing.T) {
 	now := moment(t, "2026-11-30T00:00:00Z")
 	var b money.Book
@@ -139,7 +139,7 @@ func TestSpentIsBounded(t *testing.T) {
 	require.Equal(t, money.Of(10), b.Spent(now)[0].Amount, "the largest amounts stay")
 }
 
-// An amount that is added for a time and subtracted again leaves every sum as it was. A day never loses more than it
+// An amount that is added for a time and subtracted again leaves every sum unchanged. A day never loses more than it
 // had.
 func TestCorrectTakesBackWhatItAdded(t *testing.T) {
 	for r := range testkit.Cases(t) {

@@ -17,7 +17,7 @@ func moment(t *testing.T, text string) time.Time {
 	return at
 }
 
-// costing is what nodes on milan cost from a moment on.
+// costing returns the costs of nodes on milan from a time on.
 func costing(at time.Time, hourly float64) money.Cost {
 	var c money.Cost
 	c.Advance(at)
@@ -95,7 +95,7 @@ func TestDayKeepsItsDearestProviders(t *testing.T) {
 	}
 }
 
-// However often it is added up, the sum is the same to the last millionth.
+// The sum is the same to the last millionth, regardless of the number of intermediate additions.
 func TestCostsAddUpExactly(t *testing.T) {
 	from := moment(t, "2026-11-10T00:00:00Z")
 	often, once := costing(from, 0.012345), costing(from, 0.012345)
@@ -142,7 +142,7 @@ func TestNodesWithoutAPrice(t *testing.T) {
 	require.Len(t, days, 1, "a day without a price is one")
 }
 
-// The smallest amount is one: it is shown, and makes a day.
+// The smallest amount is one millionth: it is shown, and makes a day.
 func TestTheSmallestAmount(t *testing.T) {
 	from := moment(t, "2026-11-10T23:00:00Z")
 	later, days := costing(from, 0.000001).Until(from.Add(time.Hour))
@@ -161,7 +161,7 @@ func TestDaysAreKept(t *testing.T) {
 	require.Empty(t, money.Kept([]money.CostDay{day(401)}, at))
 }
 
-// A provider without nodes is kept while it has costs today, and after that while there are no more than twenty.
+// A provider without nodes stays while it has costs today, and afterwards while there are at most twenty providers.
 func TestProvidersAreKept(t *testing.T) {
 	for name, c := range map[string]struct {
 		others int

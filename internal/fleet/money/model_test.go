@@ -21,7 +21,7 @@ type integral struct {
 	month    int64
 }
 
-// advance cuts the time at the ends of months.
+// advance splits the time at the ends of months.
 func (m *integral) advance(until time.Time) {
 	for until = until.Truncate(time.Second); m.since.Before(until); {
 		next := time.Date(m.since.Year(), m.since.Month()+1, 1, 0, 0, 0, 0, time.UTC)
@@ -51,8 +51,8 @@ func rates(r *rand.Rand) map[string]money.ProviderCost {
 	return running
 }
 
-// The sum of all days, of all providers and of the month is the integral of the rates, over ends of years, leap days,
-// clocks that go back, and a history that is written and read again.
+// The sum of all days, of all providers and of the month equals the integral of the rates, across ends of years, leap
+// days, clocks that go back, and a history that is encoded and decoded.
 func TestCostsAreTheIntegralOfTheRates(t *testing.T) {
 	steps := []time.Duration{time.Second, time.Hour, 26 * time.Hour, 800 * time.Hour}
 	for r := range testkit.Cases(t) {
@@ -76,7 +76,7 @@ func TestCostsAreTheIntegralOfTheRates(t *testing.T) {
 					sum += m
 				}
 			}
-			if r.IntN(3) == 0 { // the history is written and read again
+			if r.IntN(3) == 0 { // the history is encoded and decoded
 				raw, err := json.Marshal(c)
 				require.NoError(t, err)
 				c = money.Cost{}

@@ -86,12 +86,12 @@ func TestProviderInheritsItsCordon(t *testing.T) {
 	}
 }
 
-// seen is a round that has found these keys without holds.
+// seen returns a round that has found these keys without holds.
 func seen(round int64, unheld ...string) *fleet.Differences {
 	return &fleet.Differences{Round: fleet.RoundID{Number: round}, Unheld: unheld}
 }
 
-// A life that was found to have no cordon to take over does not look again.
+// A life whose recovery found no cordon to inherit does not check again.
 func TestProviderInheritsInItsFirstRecoveryAlone(t *testing.T) {
 	p := provider.New("milan", t0)
 	p.Step(provider.Input{}, t0)
@@ -124,7 +124,7 @@ func TestUnusedHoldsAreReleased(t *testing.T) {
 	}
 }
 
-// A standby's peering that two rounds found gone is made again, but not within ten minutes after it was made.
+// A standby's peering that two rounds find missing is established again, but not within ten minutes after its creation.
 func TestStandbysPeeringThatIsGoneIsMadeAgain(t *testing.T) {
 	for after, want := range map[time.Duration]fleet.PeeringPhase{
 		10*time.Minute - time.Second: fleet.Established, 10 * time.Minute: fleet.Repairing,
@@ -143,7 +143,7 @@ func TestStandbysPeeringThatIsGoneIsMadeAgain(t *testing.T) {
 	}
 }
 
-// Only what two rounds in a row show is repaired, of a peering that was there.
+// A standby's peering is repaired only when it existed and two rounds in a row find it missing.
 func TestStandbysPeeringIsGoneInTwoRounds(t *testing.T) {
 	for _, row := range fleet.PeeringMachine {
 		for seen, gone := range map[[2]bool]bool{{true, true}: true, {true, false}: false, {false, true}: false} {
@@ -163,7 +163,7 @@ func TestStandbysPeeringIsGoneInTwoRounds(t *testing.T) {
 	}
 }
 
-// A provider is forgotten when it is of no use, and was of none for more than a day.
+// A provider closes when it is unused, and has been for more than a day.
 func TestProviderIsOver(t *testing.T) {
 	later := t0.Add(24*time.Hour + 1)
 	unused := func() *provider.State {
@@ -216,7 +216,7 @@ func TestRefusalAtLength(t *testing.T) {
 	require.Equal(t, strings.Repeat("x", 299)+"…", p.Refusing.Reason)
 }
 
-// Which run was started is known by the command's end, of a peering and of its removal.
+// The end of the start command names the started run, for a peering and for its removal.
 func TestStartedRun(t *testing.T) {
 	for _, kind := range []fleet.CommandKind{fleet.CommandPeering, fleet.CommandUnpeering} {
 		p := provider.New("milan", t0)
@@ -275,7 +275,7 @@ func TestProviderAgainstModel(t *testing.T) {
 		case 0, 1:
 			key, cpu := fmt.Sprintf("lca-a-x-%d-1", n), int64(1+rng.IntN(3))
 			if len(keys) > 0 && rng.IntN(4) == 0 {
-				key = keys[rng.IntN(len(keys))] // once more: the same answer
+				key = keys[rng.IntN(len(keys))] // again: the same answer
 				cpu = cpus[key]
 			}
 			keys, cpus[key] = append(keys, key), cpu

@@ -10,7 +10,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet/provider"
 )
 
-// A provider rests after each failure of its peering, except when this cluster had no room.
+// A provider cools off after each failure of its peering, except when this cluster had no room.
 func TestProviderRestsByTheCodeOfItsPeeringsFailure(t *testing.T) {
 	for _, code := range append(fleet.Codes, "Newer") {
 		p := provider.New("milan", t0)

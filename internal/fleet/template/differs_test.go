@@ -18,7 +18,7 @@ func alikeSpec() fleet.GroupSpec {
 			corev1.ResourcePods: resource.MustParse("20")}}}
 }
 
-// Each field that CA's simulation goes by is compared, and nothing that comes and goes.
+// Each field that CA's simulation uses is compared, and no field that changes at runtime.
 func TestNodeDiffers(t *testing.T) {
 	taint := func(key string) func(*corev1.Node) {
 		return func(n *corev1.Node) {

@@ -25,8 +25,8 @@ func nextLiqo(s fleet.InstanceSpec, node, provider string) map[string]string {
 	return labels
 }
 
-// A Node of the next Liqo has the labels of the template, and not the one with which Cluster Autoscaler 1.36 never
-// releases it. A Node on which it was set by hand is reported.
+// A Node of the next Liqo has the labels of the template, without the label that keeps Cluster Autoscaler 1.36 from
+// releasing it. A Node where this label was set by hand is reported.
 func TestTheNextLiqosNodeHasTheTypeOfTheTemplate(t *testing.T) {
 	for _, own := range []map[string]string{nil, {fleet.LabelType: "gpu"}} {
 		spec := fleet.InstanceSpec{ID: "standard", Labels: own}
