@@ -13,10 +13,10 @@ import (
 func TestDashboard(t *testing.T) {
 	var board struct {
 		Panels []struct {
-			ID      int
-			Title   string
-			GridPos struct{ H, W, X, Y int }
-			Targets []struct{ Expr string }
+			ID                       int
+			Type, Title, Description string
+			GridPos                  struct{ H, W, X, Y int }
+			Targets                  []struct{ Expr string }
 		}
 	}
 	metrics := read(t, "docs/metrics.md")
@@ -28,6 +28,8 @@ func TestDashboard(t *testing.T) {
 	for n, p := range board.Panels {
 		require.Equal(t, n+1, p.ID, p.Title)
 		require.NotEmpty(t, p.Targets, p.Title)
+		require.NotEmpty(t, p.Description, p.Title)
+		require.Equal(t, p.GridPos.Y == 0, p.Type == "stat", "%s: the first row has the numbers", p.Title)
 		for _, target := range p.Targets {
 			expr := variables.Replace(target.Expr)
 			documented(t, metrics, expr)

@@ -17,6 +17,7 @@ import (
 	"go.temporal.io/sdk/interceptor"
 	"go.temporal.io/sdk/testsuite"
 	sdkworker "go.temporal.io/sdk/worker"
+	"go.temporal.io/sdk/workflow"
 	"google.golang.org/grpc"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -35,6 +36,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/serve"
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/testkit/golden"
 	"github.com/liqo-autoscaler/liqo-autoscaler/worker/observer"
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows"
 )
 
 const metricsIntro = `# Metrics and health
@@ -116,6 +118,13 @@ func metricRows(t *testing.T) []string {
 	}, activity.RegisterOptions{Name: activities.NameSelect})
 	_, err = env.ExecuteActivity(activities.NameSelect)
 	require.NoError(t, err)
+	scaleOut := suite.NewTestWorkflowEnvironment()
+	scaleOut.SetWorkerOptions(sdkworker.Options{
+		Interceptors: []interceptor.WorkerInterceptor{c.Interceptors[1].(interceptor.WorkerInterceptor)}})
+	scaleOut.RegisterWorkflowWithOptions(func(workflow.Context, fleet.DriverInput) (workflows.Outcome, error) {
+		return workflows.Outcome{Phase: fleet.Ready}, nil
+	}, workflow.RegisterOptions{Name: workflows.TypeScaleOut})
+	scaleOut.ExecuteWorkflow(workflows.TypeScaleOut, fleet.DriverInput{})
 
 	provider := observed(t)
 	amounts := corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1")}

@@ -75,7 +75,11 @@ func (o *Observer) measured(steps bool) (func(*client.Options), error) {
 		if err != nil {
 			return nil, err
 		}
-		interceptors = append(interceptors, measure)
+		scaleOuts, err := metrics.NewScaleOuts(o.Registry)
+		if err != nil {
+			return nil, err
+		}
+		interceptors = append(interceptors, measure, scaleOuts)
 		o.Conditions = &activities.Conditions{}
 		o.Differing = &nodewatch.Differing{}
 		o.Pods = &observer.Pods{}

@@ -236,7 +236,7 @@ func TestMetricsPassTheLint(t *testing.T) {
 		var options2 client.Options
 		measured(&options2)
 		require.NotNil(t, options2.MetricsHandler)
-		require.Len(t, options2.Interceptors, 1)
+		require.Len(t, options2.Interceptors, 2)
 		options2.MetricsHandler.Counter("temporal_worker_start").Inc(1)
 	})
 	families, err := o.Registry.Gather()
