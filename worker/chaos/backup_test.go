@@ -21,9 +21,9 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows"
 )
 
-// What happens when a backup of Temporal is restored in the middle of a burst of 20, with scale-outs, scale-ins and
-// undos under way? All that was Ready stays, what was booked after the backup is booked again or taken back, and what
-// CA wants comes true.
+// backupRestored restores a backup of Temporal in the middle of a burst of 20, with scale-outs, scale-ins and undos
+// running. Every node that was Ready stays, every booking after the backup is made again or undone, and the sizes that
+// CA wants are reached.
 func backupRestored(t *testing.T) {
 	const before, more = 8, 20
 	o := newScenario(t, wide(2, work, []class{{id: "std", budgets: "drain: 20s"}}, lender("sick", "std", 0.5, 50),
@@ -35,7 +35,7 @@ func backupRestored(t *testing.T) {
 	o.occupy(first[:4], true)
 	o.occupy(first[4:], false)
 
-	require.NoError(t, o.s.world.SetKnobs(o.ctx, "p2", sim.Knobs{Hang: backend.StageReady})) // till the backup is made
+	require.NoError(t, o.s.world.SetKnobs(o.ctx, "p2", sim.Knobs{Hang: backend.StageReady})) // until the backup is made
 	o.grow("std", more)
 	o.release("std", first[:2])
 	o.ready("std", before-2+more/4)
@@ -55,8 +55,8 @@ func backupRestored(t *testing.T) {
 
 func (o *scenario) database() string { return filepath.Join(o.dir, "temporal.db") }
 
-// backup copies Temporal's database while it works, as a backup does, once workflows of each of these types run; and so
-// they do in the backup.
+// backup copies Temporal's database while it is in use, as a backup does, once workflows of each of these types run;
+// they also run in the backup.
 func (o *scenario) backup(underWay ...string) {
 	o.t.Helper()
 	path := o.database() + ".backup"
@@ -84,7 +84,7 @@ func (o *scenario) query(path string, do func(*sql.DB) error) error {
 	return do(db)
 }
 
-// runs wants workflows of each of these types to run, by the database's own index.
+// runs returns an error unless workflows of each of these types run, by the database's own index.
 func runs(ctx context.Context, db *sql.DB, types []string) error {
 	for _, name := range types {
 		n := 0
@@ -100,7 +100,7 @@ func runs(ctx context.Context, db *sql.DB, types []string) error {
 	return nil
 }
 
-// restore puts the backup in the place of the database. CA knows more than Temporal from now on.
+// restore replaces the database by the backup. CA knows more than Temporal from now on.
 func (o *scenario) restore() {
 	o.t.Helper()
 	o.s.temporal.kill()
@@ -117,8 +117,8 @@ func (o *scenario) restore() {
 	o.revives()
 }
 
-// mayUndo notes the attempts that may be undone though nothing is wrong with their providers: those of which the backup
-// knows nothing and whose Node had no instance id yet. Only a stamped one is adopted (docs/operations.md).
+// mayUndo records the attempts that may be undone although their providers are healthy: attempts that the backup does
+// not know and whose Node had no instance id yet. Only a stamped Node is adopted (docs/operations.md).
 func (o *scenario) mayUndo(known map[string]*sim.Slice) {
 	w := o.world()
 	for name := range w.Consumer.Slices {
@@ -130,7 +130,7 @@ func (o *scenario) mayUndo(known map[string]*sim.Slice) {
 	o.m.note("test", "may be undone: %v", slices.Sorted(maps.Keys(o.unknown)))
 }
 
-// takesPlace writes down what was under way.
+// takesPlace logs the counts of the world at an event.
 func (o *scenario) takesPlace(what string) {
 	o.t.Helper()
 	w := o.world()

@@ -10,17 +10,18 @@ import (
 	"go.temporal.io/sdk/workflow"
 )
 
-// calendar makes days pass: of each simulated hour the first part, Awake, goes by as on any clock, and the rest within
-// Asleep. It is the workflows' clock alone, and all that the product does by the calendar it does by that one: how long
-// things are remembered, kept and waited for. Activities, calls and Temporal itself keep the real time.
+// calendar makes days pass: the first part of each simulated hour, Awake, passes as on any clock, and the rest passes
+// within Asleep. It is only the clock of workflows, and every wait of the product that follows the calendar uses that
+// clock: for how long values are remembered and kept, and waits last. Activities, calls and Temporal itself keep the
+// real time.
 //
-// What the workflows' clock says is a function of what Temporal's says, so a replay gets the same.
+// The workflows' clock is a function of Temporal's clock, so a replay reads the same times.
 type calendar struct {
 	interceptor.InterceptorBase
 
 	Began         time.Time
 	Awake, Asleep time.Duration
-	Hours         int // afterwards time goes by as on any clock again
+	Hours         int // afterwards time passes as on any clock again
 }
 
 // parseCalendar reads what String wrote.
@@ -37,13 +38,13 @@ func (c *calendar) String() string {
 	return string(text)
 }
 
-// hour is when the nth hour begins, on a real clock.
+// hour returns the beginning of the nth hour, on a real clock.
 func (c *calendar) hour(n int) time.Time { return c.Began.Add(time.Duration(n) * (c.Awake + c.Asleep)) }
 
-// speed is how much faster the time goes by while all sleep.
+// speed returns the factor by which time passes faster during Asleep.
 func (c *calendar) speed() float64 { return float64(time.Hour-c.Awake) / float64(c.Asleep) }
 
-// at is what the calendar says at a real time.
+// at returns the calendar's time at a real time.
 func (c *calendar) at(real time.Time) time.Time {
 	n := c.hours(real.Sub(c.Began), c.Awake+c.Asleep)
 	rest := real.Sub(c.hour(n))
@@ -53,7 +54,7 @@ func (c *calendar) at(real time.Time) time.Time {
 	return c.Began.Add(time.Duration(n)*time.Hour + rest)
 }
 
-// when is the real time at which the calendar says so.
+// when returns the real time of a time of the calendar.
 func (c *calendar) when(at time.Time) time.Time {
 	n := c.hours(at.Sub(c.Began), time.Hour)
 	rest := at.Sub(c.Began) - time.Duration(n)*time.Hour
@@ -67,7 +68,7 @@ func (c *calendar) hours(since, each time.Duration) int {
 	return min(max(0, int(since/each)), c.Hours)
 }
 
-// InterceptWorkflow has a workflow live by the calendar.
+// InterceptWorkflow makes a workflow use the calendar.
 func (c *calendar) InterceptWorkflow(ctx workflow.Context,
 	next interceptor.WorkflowInboundInterceptor) interceptor.WorkflowInboundInterceptor {
 	in := &calendarInbound{c: c}
@@ -86,7 +87,7 @@ func (i *calendarInbound) Init(out interceptor.WorkflowOutboundInterceptor) erro
 	return i.Next.Init(o)
 }
 
-// calendarOutbound has the two things that our workflows do with time: they look at the clock, and set their alarm.
+// calendarOutbound intercepts the two uses of time in our workflows: reading the clock, and starting a timer.
 type calendarOutbound struct {
 	interceptor.WorkflowOutboundInterceptorBase
 	c *calendar
@@ -99,7 +100,7 @@ func (o *calendarOutbound) NewTimer(ctx workflow.Context, d time.Duration) workf
 	return o.Next.NewTimer(ctx, max(o.c.when(o.c.at(now).Add(d)).Sub(now), time.Millisecond))
 }
 
-// Each hour passes, no time comes twice, and a timer rings when the calendar says so.
+// Each hour passes, each time occurs once, and a timer fires at its time of the calendar.
 func TestCalendar(t *testing.T) {
 	c := &calendar{Began: time.Unix(1_700_000_000, 0).UTC(), Awake: 20 * time.Second, Asleep: 5 * time.Second, Hours: 3}
 	again, err := parseCalendar(c.String())

@@ -21,12 +21,12 @@ var (
 		"directory for logs, world and database, which are kept there; empty: a temporary one, kept after a failure")
 )
 
-// How long a quiet point may take: a scale-out that was terminated is missed after two minutes, may then use its budget
-// of another minute, and what it leaves is taken back with retries of up to a minute.
+// restLimit bounds a quiet point: a scale-out that was terminated is missed after two minutes, may then use its budget
+// of another minute, and its objects are undone with retries of up to a minute.
 const restLimit = 5 * time.Minute
 
-// Processes die, hang and are cut off, providers fail, operators cancel and terminate: what CA is told stays true, and
-// in the end nothing is left over.
+// Processes die, hang and are cut off, providers fail, and operators cancel and terminate: every answer to CA stays
+// true, and at the end no object is left.
 func TestChaos(t *testing.T) {
 	if *duration <= 0 {
 		t.Skip("run make chaos")
@@ -34,8 +34,8 @@ func TestChaos(t *testing.T) {
 	chaos(t, drawn(), *duration, false)
 }
 
-// A short run with a gentle monkey and always the same seed, so that the whole of it does not rot between two `make
-// chaos`.
+// TestSmoke is a short run with a gentle monkey and a fixed seed, so that the suite does not decay between two runs of
+// `make chaos`.
 func TestSmoke(t *testing.T) {
 	if testing.Short() || *duration > 0 {
 		t.Skip("a run of its own takes half a minute")
@@ -43,7 +43,7 @@ func TestSmoke(t *testing.T) {
 	chaos(t, 1, 8*time.Second, true)
 }
 
-// groups and providers that the monkey plays with: there is never room for all.
+// cramped holds the groups and providers that the monkey plays with: the providers never have room for all groups.
 var cramped = layout{
 	groups: `defaults:
   shape: {cpu: "2", memory: 4Gi, pods: "110"}
@@ -65,7 +65,7 @@ nodeGroups:
 	workers: 2,
 }
 
-// chaos is one run.
+// chaos runs the suite once.
 func chaos(t *testing.T, with uint64, length time.Duration, gentle bool) {
 	t.Logf("seed %d, to be had again with: go test ./worker/chaos -run TestChaos -v -chaos %s -chaos-seed %d", with,
 		length, with)
@@ -77,8 +77,8 @@ func chaos(t *testing.T, with uint64, length time.Duration, gentle bool) {
 	r.end(ctx, "CHAOS")
 }
 
-// play lets the monkey and the driver work until the time is up or something is violated, and returns once all is
-// repaired.
+// play lets the monkey and the driver work until the time has passed or an invariant is violated, and returns once all
+// faults are repaired.
 func play(ctx context.Context, d *driver, k *monkey, length time.Duration) {
 	playing, stop := context.WithTimeout(ctx, length)
 	defer stop()

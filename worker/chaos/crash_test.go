@@ -26,23 +26,24 @@ var (
 	crashed = flag.Bool("crash-short", false, "the crash matrix ends with these kills, and is not at all points")
 )
 
-// How many points a life is dealt: the more, the less it says of each, and the sooner all have their turn.
+// Numbers of points in one life: with more points a life shows less about each point, and all points are covered
+// sooner.
 const (
 	dealt      = 2
 	dealtShort = 4
 )
 
-// Kinds of lives of the matrix: the same one, in which the first provider refuses what is made there or does not.
+// Kinds of lives in the matrix: in a failover life the first provider refuses the objects that are made there.
 const (
 	plain    = "plain"
 	failover = "failover"
 )
 
-// kindsOfLives has a place for each fleet of the matrix, which is killed by itself.
+// kindsOfLives has an entry for each fleet of the matrix. The fleets are killed separately.
 var kindsOfLives = []string{plain, plain, plain, failover, failover, failover, failover, failover}
 
-// A worker or a gRPC server dies by SIGKILL before and after each side effect that the life of an instance was seen to
-// have, at two of them in each life. Each life still comes to its Node and then to nothing.
+// A worker or a gRPC server dies by SIGKILL before and after each observed side effect in the life of an instance, at
+// two side effects in each life. Each life still reaches its Node, and then an empty world.
 func TestCrash(t *testing.T) {
 	if *crashes <= 0 {
 		t.Skip("run make chaos SUITE=crash")
@@ -51,7 +52,7 @@ func TestCrash(t *testing.T) {
 	defer cancel()
 	began, c := time.Now(), newCrash(ctx, t, drawn())
 	c.each(func(f *crashFleet) {
-		if f.first { // its very first life has effects that never come again
+		if f.first { // its very first life has effects that never occur again
 			lives := []*failpoint.Life{failpoint.Undisturbed(), failpoint.Undisturbed(), failpoint.Undisturbed()}
 			for _, life := range lives {
 				f.live(ctx, life)
@@ -78,7 +79,7 @@ func TestCrash(t *testing.T) {
 	}
 }
 
-// crash is one run of the matrix.
+// crash holds one run of the matrix.
 type crash struct {
 	seed   uint64
 	matrix *failpoint.Matrix
@@ -88,7 +89,7 @@ type crash struct {
 	lives, lost, leaked, double int
 }
 
-// newCrash starts Temporal and, in a namespace each, the fleets.
+// newCrash starts Temporal and the fleets, each in its own namespace.
 func newCrash(ctx context.Context, t *testing.T, seed uint64) *crash {
 	t.Helper()
 	c := &crash{seed: seed, matrix: failpoint.New(seed, *crashes)}
@@ -126,7 +127,7 @@ func (c *crash) each(do func(*crashFleet)) {
 	all.Wait()
 }
 
-// deal gives a life its points; nil when there were kills enough.
+// deal gives a life its points, or returns nil after enough kills.
 func (c *crash) deal(kind string) *failpoint.Life {
 	if !*crashed {
 		return c.matrix.Deal(kind, dealt)
@@ -147,7 +148,7 @@ func (c *crash) ended(fault *int) {
 	}
 }
 
-// roomy are fleets in which there is always room for the instance.
+// roomy is a layout of fleets in which the instance always has room.
 var roomy = layout{
 	groups: `defaults:
   shape: {cpu: "2", memory: 4Gi, pods: "110"}
@@ -166,13 +167,13 @@ nodeGroups:
 	},
 }
 
-// crashFleet is one worker, one gRPC server and their world. One life after the other is lived there.
+// crashFleet holds one worker, one gRPC server and their world. It runs one life after another.
 type crashFleet struct {
 	*run
 	c     *crash
 	stack *stack
 	kind  string
-	first bool // of its kind
+	first bool // first fleet of its kind
 	gate  *gate
 }
 
@@ -193,7 +194,7 @@ func newFleet(ctx context.Context, t *testing.T, dir string, temporal *process, 
 	return &crashFleet{stack: s, gate: g}
 }
 
-// child is this test binary run again in a role, with more in its environment.
+// child returns this test binary as a process in a role, with additional environment variables.
 func (s *stack) child(role, name, temporal string, more ...string) *process {
 	log := filepath.Join(s.dir, strings.ReplaceAll(name, " ", "-")+".log")
 	return &process{name: name, log: log, argv: os.Args[:1],
@@ -202,7 +203,7 @@ func (s *stack) child(role, name, temporal string, more ...string) *process {
 			envGroups + "=" + filepath.Join(s.dir, "nodegroups.yaml")}, more...)}
 }
 
-// live has CA want one instance, and then none: the fleet ends as it began.
+// live makes CA want one instance, and then none: the fleet ends in its initial state.
 func (f *crashFleet) live(ctx context.Context, life *failpoint.Life) {
 	f.gate.begin(life, f.m)
 	defer f.gate.begin(nil, f.m)
@@ -231,7 +232,7 @@ func (f *crashFleet) live(ctx context.Context, life *failpoint.Life) {
 	f.m.note("test", "end of a life")
 }
 
-// grown has CA ask until it has its Node, and returns once all is at rest.
+// grown repeats CA's loop until CA has its Node, and returns once the fleet is at rest.
 func (f *crashFleet) grown(ctx context.Context) error {
 	return testkit.Poll(ctx, restLimit, 100*time.Millisecond, func(ctx context.Context) error {
 		f.s.healthy(f.m)
@@ -246,7 +247,7 @@ func (f *crashFleet) grown(ctx context.Context) error {
 		})
 		switch {
 		case len(f.m.verdict()) > 0:
-			return nil // it ends there
+			return nil // the run ends there
 		case len(seen) == 0 || seen["red"].target == 0:
 			return errors.New("CA has asked for no Node, or has no good Refresh")
 		}

@@ -39,15 +39,15 @@ import (
 	flow "github.com/liqo-autoscaler/liqo-autoscaler/workflows/client"
 )
 
-// The environment of a child: this test binary, run again as a worker or as a gRPC server.
+// Environment variables of a child, which runs this test binary again as a worker or as a gRPC server.
 const (
 	envRole      = "CRASH_ROLE"     // roleWorker or roleServer
-	envParent    = "CRASH_PARENT"   // asked before and after each side effect whether it goes on; unset: nobody is
-	envCalendar  = "CRASH_CALENDAR" // that workflows live by; unset: the real one
-	envBuild     = "CRASH_BUILD"    // of a versioned worker; unset: without versioning
+	envParent    = "CRASH_PARENT"   // URL of the gate for side effects; unset: no gate
+	envCalendar  = "CRASH_CALENDAR" // clock of the workflows; unset: the real one
+	envBuild     = "CRASH_BUILD"    // build of a versioned worker; unset: without versioning
 	envTemporal  = "CRASH_TEMPORAL"
 	envNamespace = "CRASH_NAMESPACE"
-	envRounds    = "CRASH_ROUNDS" // how often the observer begins a round
+	envRounds    = "CRASH_ROUNDS" // interval of the observer's rounds
 	envWorld     = "CRASH_WORLD"
 	envOffers    = "CRASH_OFFERS"
 	envGroups    = "CRASH_GROUPS"
@@ -61,17 +61,17 @@ func TestMain(m *testing.M) {
 	if os.Getenv(envRole) == "" {
 		os.Exit(m.Run())
 	}
-	go func() { // a parent that dies takes it along
+	go func() { // the child ends with its parent
 		_, _ = io.Copy(io.Discard, os.Stdin)
 		os.Exit(1)
 	}()
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()
 	fmt.Fprintln(os.Stderr, child(ctx))
-	os.Exit(1) // it ends by signals alone
+	os.Exit(1) // it ends only by signals
 }
 
-// child runs until it is killed, or told to end.
+// child runs until it is killed or receives a signal to end.
 func child(ctx context.Context) error {
 	asks := &asker{role: os.Getenv(envRole), parent: os.Getenv(envParent)}
 	options := client.Options{HostPort: os.Getenv(envTemporal), Namespace: os.Getenv(envNamespace),
@@ -109,7 +109,7 @@ func child(ctx context.Context) error {
 	if build := os.Getenv(envBuild); build != "" {
 		version = sdkworker.WorkerDeploymentVersion{DeploymentName: deployment, BuildID: build}
 	}
-	every, _ := time.ParseDuration(os.Getenv(envRounds)) // none: a minute
+	every, _ := time.ParseDuration(os.Getenv(envRounds)) // unset: a minute
 	return worker.Run(ctx, worker.Options{Temporal: t, Namespace: os.Getenv(envNamespace), Backend: b,
 		SearchAttributes: true, Lead: world.Lead,
 		Observer: &observer.Observer{Memory: observer.File(os.Getenv(envWorld) + ".observer"), Every: every},
@@ -138,13 +138,13 @@ func serve(ctx context.Context, t client.Client) error {
 	return grpcserver.Serve(ctx, listener, server, grpcserver.ServeOptions{})
 }
 
-// asker asks the parent at each side effect. A parent that means death does not answer.
+// asker requests permission from the parent at each side effect. A parent that kills the child does not answer.
 type asker struct {
 	role, parent string
-	tasks        sync.Map // what Temporal has handed out, by task token: the type of workflow or activity
+	tasks        sync.Map // type of workflow or activity of each task from Temporal, by task token
 }
 
-// ask returns what the parent says; without a parent the child ends.
+// ask returns the parent's answer; without a parent the child ends.
 func (a *asker) ask(when, what string) string {
 	said, err := http.PostForm(a.parent, url.Values{"role": {a.role}, "when": {when}, "what": {what},
 		"pid": {strconv.Itoa(os.Getpid())}})
@@ -160,7 +160,7 @@ func (a *asker) ask(when, what string) string {
 	return string(text)
 }
 
-// write is a change of the simulated world.
+// write intercepts a change of the simulated world.
 func (a *asker) write(line []byte, write func() error) error {
 	effect := a.ask(before, "write "+kindsIn(line))
 	err := write()
@@ -168,7 +168,7 @@ func (a *asker) write(line []byte, write func() error) error {
 	return err
 }
 
-// kindsIn are the kinds of objects that a line of the world's file sets or, with a dash, removes.
+// kindsIn returns the kinds of objects that a line of the world's file sets or, with a dash, removes.
 func kindsIn(line []byte) string {
 	var r struct {
 		World string
@@ -191,7 +191,7 @@ func kindsIn(line []byte) string {
 	return strings.Join(slices.Sorted(maps.Keys(kinds)), " ")
 }
 
-// call is one to Temporal.
+// call intercepts a call to Temporal.
 func (a *asker) call(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker,
 	opts ...grpc.CallOption) error {
 	what := a.effect(req)
@@ -207,10 +207,10 @@ func (a *asker) call(ctx context.Context, method string, req, reply any, cc *grp
 	return err
 }
 
-// effect is what a call changes, "" for those that change nothing.
+// effect returns the name of a call's change, or "" when it changes nothing.
 func (a *asker) effect(req any) string {
 	switch r := req.(type) {
-	case interface{ GetTaskToken() []byte }: // what became of a task, and heartbeats
+	case interface{ GetTaskToken() []byte }: // results of tasks, and heartbeats
 		of, _ := a.tasks.Load(string(r.GetTaskToken()))
 		return fmt.Sprint(of)
 	case *workflowservice.SignalWithStartWorkflowExecutionRequest:
@@ -228,7 +228,7 @@ func (a *asker) effect(req any) string {
 	return ""
 }
 
-// learn remembers what a task is of.
+// learn records the type of each task in a reply.
 func (a *asker) learn(reply any) {
 	switch r := reply.(type) {
 	case *workflowservice.PollWorkflowTaskQueueResponse:

@@ -12,20 +12,20 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/testkit/failpoint"
 )
 
-// before and after an effect a child asks.
+// A child sends a request to the gate before and after each effect.
 const (
 	before = "before"
 	after  = "after"
 )
 
-// gate lets the children of a fleet through to their side effects, or kills the one that asks and starts it again.
+// gate lets the children of a fleet proceed to their side effects, or kills the requesting child and starts it again.
 type gate struct {
 	url       string
 	processes map[string]*process // by role
 
 	mu    sync.Mutex
-	life  *failpoint.Life // nil between two
-	count int             // of lives
+	life  *failpoint.Life // nil between two lives
+	count int             // number of lives
 	m     *model
 }
 
@@ -37,7 +37,7 @@ func newGate(t *testing.T) *gate {
 	return g
 }
 
-// begin says which life is lived from now on.
+// begin sets the current life.
 func (g *gate) begin(life *failpoint.Life, m *model) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -45,14 +45,14 @@ func (g *gate) begin(life *failpoint.Life, m *model) {
 	g.count++
 }
 
-// ServeHTTP answers before an effect with its name, which the child brings after it.
+// ServeHTTP answers before an effect with the effect's name, which the child sends again after the effect.
 func (g *gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	role, when, what := r.FormValue("role"), r.FormValue("when"), r.FormValue("what")
 	p := g.processes[role]
 	if g.life == nil || strconv.Itoa(p.pid()) != r.FormValue("pid") {
-		return // it is dead by now, or nobody counts
+		return // the child is dead by now, or no life is set
 	}
 	of := strconv.Itoa(g.count) + " "
 	die := false

@@ -16,16 +16,16 @@ import (
 
 const (
 	many   = 200              // on the dead provider
-	few    = 10               // on the healthy one, at a time
-	beside = 45 * time.Second // how long the healthy one's times are taken beside the dead one
-	// heldUpBy is the most, in seconds, that a visit may take longer than alone, on a machine where it takes quick alone.
-	// On a busier machine everything takes longer, and so does this.
+	few    = 10               // on the healthy provider, at a time
+	beside = 45 * time.Second // time of the visits to the healthy provider while the other one is dead
+	// heldUpBy bounds, in seconds, by how much a visit may take longer than alone, on a machine where a visit takes quick
+	// alone. On a busier machine everything takes longer, and the bound is longer too.
 	heldUpBy = 5.0
 	quick    = 2.0
 )
 
-// What does a provider that hangs for ever, with 200 instances, do to a healthy one beside it? Nothing: its nodes come
-// and go as when it is alone.
+// deadProvider runs a provider that hangs forever, with 200 instances, next to a healthy one. It has no effect on the
+// healthy provider, whose nodes are created and removed as fast as without it.
 func deadProvider(t *testing.T) {
 	delays := sim.Delays{Peer: 300 * time.Millisecond, Join: 500 * time.Millisecond, Leave: 200 * time.Millisecond,
 		Unpeer: 200 * time.Millisecond}
@@ -60,7 +60,8 @@ func deadProvider(t *testing.T) {
 	})
 }
 
-// visit is how long some nodes of the healthy provider take to come, and to go with all that was made for them.
+// visit returns the times in which some nodes of the healthy provider are created, and removed with all of their
+// objects.
 func (o *scenario) visit() (come, gone time.Duration) {
 	o.t.Helper()
 	began := time.Now()
@@ -79,7 +80,7 @@ func (o *scenario) visit() (come, gone time.Duration) {
 	return come, gone
 }
 
-// alone is how long some visits take before anything is wrong.
+// alone returns the times of some visits before any fault.
 func (o *scenario) alone() (come, gone []time.Duration) {
 	o.t.Helper()
 	for range 5 {
@@ -89,8 +90,8 @@ func (o *scenario) alone() (come, gone []time.Duration) {
 	return come, gone
 }
 
-// beside visits for a while, and visits may not be held up: of the times the medians are compared, since a machine that
-// others use, too, holds single visits up by itself.
+// beside makes visits for a while, and requires that they are not held up. It compares the medians, because a machine
+// with other users delays single visits.
 func (o *scenario) beside(come, gone []time.Duration) {
 	o.t.Helper()
 	var comes, goes []time.Duration
@@ -111,8 +112,8 @@ func (o *scenario) heldUp(what string, alone, is, slow float64, most time.Durati
 
 func median(of []time.Duration) float64 { return slices.Sorted(slices.Values(of))[len(of)/2].Seconds() }
 
-// settled waits until all instances of the group that CA wants are booked, and none of them looks for a provider any
-// more: what a burst costs while it begins is not the provider's fault.
+// settled waits until all instances of the group that CA wants are booked, and have chosen a provider: the costs of a
+// burst's beginning do not count against the provider.
 func (o *scenario) settled(group string, n int) {
 	o.t.Helper()
 	instances := func() (booked, looking int, err error) {
@@ -131,7 +132,7 @@ func (o *scenario) settled(group string, n int) {
 		}
 		return err
 	})
-	o.content(group) // CA backs off when they fail
+	o.content(group) // CA backs off when the instances fail
 	o.until("none looks for a provider", func(*sim.State) error {
 		_, looking, err := instances()
 		if err == nil && looking > 0 {

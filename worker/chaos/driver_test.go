@@ -25,18 +25,18 @@ import (
 
 const (
 	caTimeout = 5 * time.Second  // CA's grpc_timeout
-	readLimit = 15 * time.Second // a read is from memory; this is for a machine that has no time
+	readLimit = 15 * time.Second // a read is served from memory; the limit is for a machine without free time
 )
 
-// driver plays CA: Refresh first in each loop, reads, and mutations, several at a time as CA's deletions are.
+// driver plays CA: in each loop a Refresh, then reads, then mutations, several concurrently like CA's deletions.
 type driver struct {
 	s      *stack
 	m      *model
 	rng    *rand.Rand
 	conns  []protos.CloudProviderClient
 	active int
-	also   func(map[string]listing) []op // what CA wants besides what is decided by chance
-	// pictures are the groups that a replica has listed in its present life: it lists them for ever (I6).
+	also   func(map[string]listing) []op // CA's wishes in addition to the random ones
+	// pictures holds the groups that a replica has listed in its present life: it must list them forever (I6).
 	pictures map[int]pictures
 }
 
@@ -75,8 +75,8 @@ func (d *driver) run(ctx context.Context) {
 	}
 }
 
-// loop is one loop of CA on the active replica; decide says which mutations follow what was seen. It returns what was
-// seen last, nil when the loop ended early.
+// loop runs one loop of CA on the active replica; decide returns the mutations that follow from the listings. It
+// returns the last listings, or nil when the loop ended early.
 func (d *driver) loop(ctx context.Context, decide func(map[string]listing) []op) map[string]listing {
 	d.m.add("loops")
 	n := d.active
@@ -109,10 +109,10 @@ func (d *driver) loop(ctx context.Context, decide func(map[string]listing) []op)
 	return seen
 }
 
-// other is the other one of two servers; a single one is its own.
+// other returns the other one of two servers; with a single server it returns that one.
 func (d *driver) other(n int) int { return len(d.conns) - 1 - n }
 
-// refresh is the one call that may fail for want of data.
+// refresh is the only call that may fail for lack of data.
 func (d *driver) refresh(ctx context.Context, n int) bool {
 	ctx, cancel := context.WithTimeout(ctx, caTimeout)
 	defer cancel()
@@ -131,7 +131,8 @@ func (d *driver) refresh(ctx context.Context, n int) bool {
 
 var asOf = regexp.MustCompile(`^target (\d+) .* as of ([0-9a-z]+)/(\d+)`)
 
-// look reads everything of a replica at one moment and has the model judge it. nil when the replica died meanwhile.
+// look reads the complete state of a replica at one moment, and checks it against the model. It returns nil when the
+// replica died during the reads.
 func (d *driver) look(ctx context.Context, n, life int, settled bool) map[string]listing {
 	for range 20 {
 		before, err := d.states(ctx, n)
@@ -160,7 +161,7 @@ func (d *driver) look(ctx context.Context, n, life int, settled bool) map[string
 			same = same && after[id].epoch == v.epoch && after[id].seq == v.seq
 		}
 		if !same {
-			continue // it learned something while we were reading
+			continue // the replica received news between the reads
 		}
 		for _, id := range slices.Sorted(maps.Keys(seen)) {
 			d.m.see(seen[id], n, life, settled)
@@ -172,7 +173,7 @@ func (d *driver) look(ctx context.Context, n, life int, settled bool) map[string
 	return nil
 }
 
-// states reads the groups, and how new the replica's picture of each is.
+// states reads the groups, and the age of the replica's picture of each.
 func (d *driver) states(ctx context.Context, n int) (map[string]listing, error) {
 	ctx, cancel := context.WithTimeout(ctx, readLimit)
 	defer cancel()
@@ -187,7 +188,7 @@ func (d *driver) states(ctx context.Context, n int) (map[string]listing, error) 
 			return nil, fmt.Errorf("group %s says %q", g.GetId(), g.GetDebug())
 		}
 		target, _ := strconv.Atoi(found[1])
-		// One that cannot be read is served from its last picture, and cannot grow.
+		// An unreadable group is served from its last picture, and cannot grow.
 		most := int(g.GetMaxSize())
 		if least, changes := d.s.least[g.GetId()]; most != target && most != d.s.groups[g.GetId()] &&
 			(!changes || most != least) {
@@ -199,8 +200,8 @@ func (d *driver) states(ctx context.Context, n int) (map[string]listing, error) 
 	return out, nil
 }
 
-// keeps remembers which groups a replica lists. One without any picture of a group does not list it; one that had a
-// picture does so as long as it lives.
+// keeps records the groups that a replica lists. A replica without any picture of a group does not list it; a replica
+// that had a picture lists the group for the rest of its life.
 func (d *driver) keeps(n, life int, seen map[string]listing) error {
 	p := d.pictures[n]
 	if p.life != life || p.groups == nil {
@@ -253,7 +254,7 @@ func (d *driver) read(ctx context.Context, n int, states map[string]listing) (ma
 				return nil, err
 			}
 			if want := map[bool]string{true: id, false: ""}[l.counts]; node.GetNodeGroup().GetId() != want {
-				// it may have changed between the two calls, which the look then finds out
+				// it may have changed between the two calls; look then detects that
 				if again, err := d.states(ctx, n); err == nil && again[id].seq == v.seq && again[id].epoch == v.epoch {
 					return nil, fmt.Errorf("I5: %s counts: %t, its group is %q", name, l.counts, node.GetNodeGroup().GetId())
 				}
@@ -264,7 +265,7 @@ func (d *driver) read(ctx context.Context, n int, states map[string]listing) (ma
 	return out, nil
 }
 
-// mutate makes one call with CA's deadline and tells the model what became of it.
+// mutate makes one call with CA's deadline and passes the outcome to the model.
 func (d *driver) mutate(ctx context.Context, o op) {
 	d.m.mu.Lock()
 	o.epoch, o.ups = d.m.groups[o.group].epoch, d.m.ups
@@ -310,7 +311,7 @@ func brief(err error) string {
 	return status.Code(err).String() + ": " + strings.ReplaceAll(status.Convert(err).Message(), "\n", " ")
 }
 
-// decide says what CA might do next: at most one change of size per group and loop, and deletions beside it.
+// decide returns CA's next mutations: at most one change of size per group and loop, together with deletions.
 func (d *driver) decide(seen map[string]listing) []op {
 	var ops []op
 	for _, id := range []string{"red", "blue"} {
@@ -324,7 +325,7 @@ func (d *driver) decide(seen map[string]listing) []op {
 			switch {
 			case !i.counts:
 				if d.rng.Float64() < 0.1 {
-					gone = append(gone, i.name) // CA repeats itself
+					gone = append(gone, i.name) // CA repeats the deletion
 				}
 			case i.failed:
 				if d.rng.Float64() < 0.5 {
@@ -342,7 +343,7 @@ func (d *driver) decide(seen map[string]listing) []op {
 			ops = append(ops, op{group: id, kind: "grow", delta: delta, room: d.m.room(id, delta)})
 		case r < 0.30 && len(creating) > 0:
 			ops = append(ops, op{group: id, kind: "shrink", delta: 1 + d.rng.IntN(2)})
-			continue // what left by which call could not be told
+			continue // otherwise the cause of a removal would be ambiguous
 		case r < 0.33 && len(creating) > 0:
 			gone = append(gone, creating[0])
 		}
@@ -361,7 +362,7 @@ func (d *driver) decide(seen map[string]listing) []op {
 	return ops
 }
 
-// room tells whether by all that is known delta more units fit.
+// room reports whether delta more units fit, by all that the model knows.
 func (m *model) room(group string, delta int) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -19,15 +19,15 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows"
 )
 
-// guard watches every node from the moment it is Ready and stamped until CA asks it back: it stays what it is, nobody
-// drains it, and its pods stay.
+// guard watches every node from the time at which it is Ready and stamped until CA releases it: the node stays the same
+// and is not drained, and its pods stay.
 type guard struct {
 	mu    sync.Mutex
 	nodes map[string]guarded
-	given map[string]bool // instances that CA has asked back
+	given map[string]bool // instances that CA has released
 	ever  int
 	last  time.Time
-	stall time.Duration // the longest time in which no node became Ready, between two that did
+	stall time.Duration // the longest interval between two nodes becoming Ready
 }
 
 type guarded struct {
@@ -38,11 +38,11 @@ type guarded struct {
 
 func newGuard() *guard { return &guard{nodes: map[string]guarded{}, given: map[string]bool{}} }
 
-// watch looks at the world once.
+// watch checks the world once.
 func (g *guard) watch(world *sim.World, m *model) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	w, err := world.Snapshot() // of now, not of before somebody was given or occupied
+	w, err := world.Snapshot() // newer than every earlier give or occupy
 	if err != nil {
 		m.violate("%v", err)
 		return
@@ -67,12 +67,12 @@ func (g *guard) watch(world *sim.World, m *model) {
 		}
 		if fault := of.suffers(w.Consumer.Nodes[name], w.Consumer.Pods[name]); fault != "" {
 			m.violate("Ready node %s %s, and nobody asked it back", name, fault)
-			g.given[of.instance] = true // once is enough
+			g.given[of.instance] = true // one violation is enough
 		}
 	}
 }
 
-// suffers tells what has happened to a node that nothing may happen to; "" for nothing.
+// suffers returns the forbidden change that has happened to a node, or "".
 func (of guarded) suffers(node *corev1.Node, pods []sim.Pod) string {
 	switch {
 	case node == nil:
@@ -92,7 +92,7 @@ func (of guarded) suffers(node *corev1.Node, pods []sim.Pod) string {
 	return ""
 }
 
-// give takes instances out of the guard's care, before CA asks them back.
+// give removes instances from the guard's care, before CA releases them.
 func (g *guard) give(instances ...string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -101,7 +101,7 @@ func (g *guard) give(instances ...string) {
 	}
 }
 
-// occupy puts a pod on each of the nodes of these instances; a protected one keeps it from being drained at once.
+// occupy puts a pod on the node of each of these instances; a protected pod delays the drain of its node.
 func (g *guard) occupy(ctx context.Context, world *sim.World, instances []string, protected bool) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -118,7 +118,7 @@ func (g *guard) occupy(ctx context.Context, world *sim.World, instances []string
 	return nil
 }
 
-// instances are those of the group whose nodes are Ready and that CA has not asked back, in order of their names.
+// instances returns the group's instances whose nodes are Ready and that CA has not released, sorted by name.
 func (g *guard) instances(w *sim.State, group string) []string {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -145,7 +145,7 @@ func (g *guard) String() string {
 	return fmt.Sprintf("%d nodes were Ready, and %.1fs were the longest time without a new one", g.ever, g.stall.Seconds())
 }
 
-// undone holds what has been undone, and which peerings have failed, against where that may be.
+// undone checks that the undone attempts and the failed peerings were allowed.
 func (o *scenario) undone() {
 	all, err := o.s.listAll(o.ctx)
 	if err != nil {
@@ -173,8 +173,8 @@ func (o *scenario) undone() {
 	o.m.note("judge", "%d attempts were undone", n)
 }
 
-// unjust tells what is wrong with an undo, or with a peering's end; "" for nothing. A provider that is well is neither
-// left nor refused, and nothing is undone that was Ready.
+// unjust returns the fault of an undo, or of a peering's end, or "". A healthy provider is neither left nor refused,
+// and a node that was Ready is not undone.
 func (o *scenario) unjust(kind, id, provider string, status enums.WorkflowExecutionStatus) string {
 	attempt := fleet.ObjectPrefix + strings.TrimPrefix(id, "undo/")
 	of, wasReady := o.guard.nodes[attempt]

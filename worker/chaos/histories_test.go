@@ -20,10 +20,10 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows"
 )
 
-// lasting may run although everything is empty: entities, and a round of the comparison.
+// lasting lists the workflows that may run in an empty world: the entities.
 var lasting = []string{workflows.TypeNodeGroup, workflows.TypeProvider, workflows.TypeHub}
 
-// failing may fail: peerings when providers do, and drivers that are stopped.
+// failing lists the workflows that may fail: peerings when providers fail, and drivers that are stopped.
 var failing = []string{workflows.TypePeering, workflows.TypeUnpeering, workflows.TypeScaleOut, workflows.TypeScaleIn}
 
 var drivers = map[string]bool{workflows.TypeScaleOut: true, workflows.TypeScaleIn: true}
@@ -32,20 +32,20 @@ var drivers = map[string]bool{workflows.TypeScaleOut: true, workflows.TypeScaleI
 // one and the failures that triedAll accepts is a defect.
 const stopped = "Stopped"
 
-// harmless are the causes for which Temporal fails a workflow task that was done well.
+// harmless lists the causes for which Temporal fails a workflow task that was correct.
 var harmless = []enums.WorkflowTaskFailedCause{
 	enums.WORKFLOW_TASK_FAILED_CAUSE_UNHANDLED_COMMAND, enums.WORKFLOW_TASK_FAILED_CAUSE_FORCE_CLOSE_COMMAND,
 	enums.WORKFLOW_TASK_FAILED_CAUSE_RESET_STICKY_TASK_QUEUE, enums.WORKFLOW_TASK_FAILED_CAUSE_UNHANDLED_UPDATE,
 	enums.WORKFLOW_TASK_FAILED_CAUSE_FAILOVER_CLOSE_COMMAND, enums.WORKFLOW_TASK_FAILED_CAUSE_RESET_WORKFLOW,
 }
 
-// staleStream is how the SDK fails a task whose events the server did not hand out whole, as after an update whose
-// worker has died; the next try has them (temporalio/temporal issue 7741, open). That it does not go on so, the pending
-// task tells.
+// staleStream is the SDK's error for a task whose events the server delivered incompletely, as after an update whose
+// worker has died. The next try receives all events (temporalio/temporal issue 7741, open). The pending task shows
+// whether the error persists.
 const staleStream = "premature end of stream"
 
-// stoppedTask is what the SDK says of a task during which its process got no time, as when the monkey stops it. A real
-// deadlock fails the next try as well.
+// stoppedTask is the SDK's error for a task during which its process received no CPU time, as when the monkey stops it.
+// A real deadlock fails the next try as well.
 const stoppedTask = "TMPRL1101"
 
 // listAll lists every run of every workflow.
@@ -64,7 +64,7 @@ func (s *stack) listAll(ctx context.Context) ([]*workflowpb.WorkflowExecutionInf
 	}
 }
 
-// closed tells whether all workflows that must end have ended.
+// closed returns an error while a workflow that must end still runs.
 func (s *stack) closed(ctx context.Context) error {
 	all, err := s.listAll(ctx)
 	if err != nil {
@@ -78,8 +78,9 @@ func (s *stack) closed(ctx context.Context) error {
 	return nil
 }
 
-// forget does what Temporal does after a day: it ends the scale-outs that wait for an answer nobody owes them, since
-// their group and their provider have forgotten them. Nobody's group does so by itself: somebody must have ended it.
+// forget replaces Temporal's timeout of a day: it ends the scale-outs that wait for an answer that will never come,
+// because their group and their provider have forgotten them. A group forgets a scale-out only after the group's
+// workflow was ended.
 func (r *run) forget(ctx context.Context) (ended int) {
 	all, err := r.s.listAll(ctx)
 	if err != nil {
@@ -140,8 +141,8 @@ func TestScaleOutMayFailWhenEachProviderDid(t *testing.T) {
 	}
 }
 
-// histories judges every run: none has failed for a defect, no task of one fails again and again, and each replays. It
-// returns how many there are, and how many of them went on as new ones.
+// histories checks every run: none has failed for a defect, no task fails again and again, and each run replays. It
+// returns the number of runs, and the number of runs that continued as new.
 func (s *stack) histories(ctx context.Context, violate func(string, ...any)) (runs, continued int, err error) {
 	all, err := s.listAll(ctx)
 	if err != nil {
@@ -214,8 +215,8 @@ func (s *stack) history(ctx context.Context, id, run string) (*history.History, 
 	return &h, nil
 }
 
-// decided is the part of a history that was decided: a run that was terminated has events after it that no task has
-// seen, which a replay would take for seen.
+// decided returns the decided part of a history: a run that was terminated ends with events that no task has seen, and
+// a replay would count these as seen.
 func decided(h *history.History) *history.History {
 	end := 0
 	for n, e := range h.GetEvents() {
@@ -228,7 +229,7 @@ func decided(h *history.History) *history.History {
 	return &history.History{Events: h.GetEvents()[:end]}
 }
 
-// commands are the events that a workflow task's completion writes right after it.
+// commands lists the events that a workflow task's completion writes right after it.
 var commands = []enums.EventType{
 	enums.EVENT_TYPE_ACTIVITY_TASK_SCHEDULED, enums.EVENT_TYPE_ACTIVITY_TASK_CANCEL_REQUESTED,
 	enums.EVENT_TYPE_TIMER_STARTED,

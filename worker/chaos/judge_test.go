@@ -17,7 +17,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows"
 )
 
-// The judge must see each promise broken, and nothing where none is.
+// The judge must detect each broken promise, and must not report a kept one.
 func TestJudge(t *testing.T) {
 	creating, running, leaving, failed := listed{counts: true}, listed{counts: true, running: true}, listed{},
 		listed{counts: true, failed: true}
@@ -26,7 +26,7 @@ func TestJudge(t *testing.T) {
 		names: []string{"a"}}
 	type step struct {
 		op    *op  // answered with OK, or lost
-		ended bool // somebody ended the group before
+		ended bool // the group's workflow was ended before
 		lost  bool
 		epoch string // "" for the first
 		list  []listed
@@ -112,7 +112,7 @@ func TestJudgeExplainsUnitsByAnyOfTheLost(t *testing.T) {
 	}
 }
 
-// The guard must see each thing that may not happen to a Ready node, and nothing where CA has asked it back.
+// The guard must detect each forbidden change of a Ready node, and report nothing for a node that CA has released.
 func TestGuard(t *testing.T) {
 	const instance, node = "std-t0-1", "lca-std-t0-1-1"
 	change := func(f func(*corev1.Node)) func(*simworld.World, *guard) error {
@@ -157,7 +157,7 @@ func TestGuard(t *testing.T) {
 	}
 }
 
-// What is taken back, and a peering that fails, is a defect but where a provider is sick.
+// An undo, and a peering that fails, is a defect unless the provider is sick.
 func TestUnjust(t *testing.T) {
 	g := newGuard()
 	g.nodes["lca-std-t0-1-1"], g.nodes["lca-std-t0-2-1"] = guarded{instance: "std-t0-1"}, guarded{instance: "std-t0-2"}

@@ -12,42 +12,42 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows"
 )
 
-// model is what CA may believe: what it was answered, and what it has seen. Everything that contradicts it is a
-// violation.
+// model holds CA's justified beliefs: the answers to its calls, and the listings that it has read. Every contradiction
+// is a violation.
 type model struct {
 	mu         sync.Mutex
 	began      time.Time
 	timeline   io.Writer
 	violations []string
 	groups     map[string]*groupModel
-	hours      bool      // pass, after which failed instances may go by themselves (I3)
-	upAt       time.Time // of Temporal, the last time
+	hours      bool      // hours pass, after which failed instances may be removed without a call (I3)
+	upAt       time.Time // last start of Temporal
 	ups        int
-	counts     map[string]int // of what was done, for the report
+	counts     map[string]int // numbers of actions, for the report
 }
 
 type groupModel struct {
 	id        string
-	max       int // the highest one
-	least     int // the lowest one, when the config changes
+	max       int // the highest max
+	least     int // the lowest max, when the config changes
 	epoch     string
 	seq       int64
 	target    int
 	instances map[string]*instance
-	order     []string // names, as they were first seen
+	order     []string // names, in the order in which they were first seen
 
-	ends, epochs int       // how often somebody ended the group's workflow; how often it began anew
-	endedAt      time.Time // the last time
+	ends, epochs int       // how often the group's workflow was ended; how often it began a new epoch
+	endedAt      time.Time // time of the last end
 
-	grown, shrunk int    // answered with OK and not yet seen
-	may           int    // units that may show, from an earlier life of the group
+	grown, shrunk int    // units answered with OK and not yet seen
+	may           int    // units that may appear, from an earlier life of the group
 	lost          []lost // mutations with an unknown outcome
 }
 
 // lost is a mutation whose answer was lost.
 type lost struct {
 	op
-	until time.Time // it cannot run later
+	until time.Time // it cannot run after this time
 }
 
 type instance struct {
@@ -55,29 +55,29 @@ type instance struct {
 	released                        bool // DeleteNodes was answered with OK
 	maybe                           bool // ... or its answer was lost
 	touched                         bool // its objects were deleted by hand: it may be lost
-	// its group began anew and did not find it: it is taken back when its driver reports
+	// the group began a new epoch without it: it is accepted again when its driver reports
 	away bool
-	back bool // ... and was
+	back bool // ... and was accepted
 }
 
-// op is one mutation, and who was asked.
+// op is one mutation, and the server that received it.
 type op struct {
 	group, kind string
 	delta       int
 	names       []string
-	room        bool // by what is known it cannot be out of range
+	room        bool // by all known data it cannot be out of range
 	epoch       string
 	server      int
 	life, ups   int
 }
 
-// listing is what one replica says of one group at one moment.
+// listing is the state of one group as one replica lists it at one moment.
 type listing struct {
 	group  string
 	epoch  string
 	seq    int64
 	target int
-	closed bool // its max is its target: the replica may not be able to read it, and serve its own last picture
+	closed bool // its max equals its target: the replica may serve its last picture of an unreadable group
 	list   []listed
 }
 
@@ -137,7 +137,7 @@ func (m *model) temporalUp() {
 	m.upAt, m.ups = time.Now(), m.ups+1
 }
 
-// ending says that somebody ends the group's workflow: what was not made yet may be gone afterwards.
+// ending records that the group's workflow is ended: units that were not made yet may be gone afterwards.
 func (m *model) ending(group string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -145,7 +145,7 @@ func (m *model) ending(group string) {
 	m.groups[group].endedAt = time.Now()
 }
 
-// forgets reports whether a scale-out may be one that its group does not know any more.
+// forgets reports whether the group of a scale-out may have forgotten it.
 func (m *model) forgets(workflow string) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -157,11 +157,11 @@ func (m *model) forgets(workflow string) bool {
 	return false
 }
 
-// wentBack reports whether somebody may have reset the group, and no worker has run it since: what it has published is
-// then of the past, and a replica that has not seen more cannot know.
+// wentBack reports whether the group may have been reset, and no worker has run it since. Its published state is then
+// old, and a replica without newer data cannot detect that.
 func (g *groupModel) wentBack() bool { return g.ends > g.epochs && time.Since(g.endedAt) < time.Minute }
 
-// victim is the name of a running instance whose objects may be deleted by hand; "" for none.
+// victim returns the name of a running instance whose objects may be deleted by hand, or "".
 func (m *model) victim(n int) string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -192,7 +192,7 @@ func (m *model) touch(name string) {
 	}
 }
 
-// listed is the name of an instance that is on its way in, or out; "" for none.
+// listed returns the name of an instance that is being created, or released, or "".
 func (m *model) listed(n int, leaving bool) string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -212,7 +212,7 @@ func (m *model) listed(n int, leaving bool) string {
 	return names[n%len(names)]
 }
 
-// did takes what became of a mutation: OK, or nobody knows. A no changes nothing.
+// did records the outcome of a mutation: OK or unknown. A refusal changes nothing.
 func (m *model) did(o op, known bool, deadline time.Time) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -236,8 +236,8 @@ func (m *model) did(o op, known bool, deadline time.Time) {
 	}
 }
 
-// see holds what a replica says after a good Refresh, or after a mutation it answered, against the model. settled says
-// that the replica vouches for what became of the mutations it has lost.
+// see checks a replica's listing after a good Refresh, or after an answered mutation, against the model. settled
+// reports whether the replica has determined the outcome of the mutations that it had lost.
 func (m *model) see(v listing, server, life int, settled bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -249,7 +249,7 @@ func (m *model) see(v listing, server, life int, settled bool) {
 	m.count(g, v, bad)
 	switch {
 	case g.epoch != "" && (v.epoch < g.epoch || v.epoch == g.epoch && v.seq < g.seq) && (v.closed || g.wentBack()):
-		return // the other replica has seen more before the group became unreadable, or was reset
+		return // the other replica saw more before the group became unreadable or was reset
 	case g.epoch == "":
 		g.epoch = v.epoch
 	case v.epoch != g.epoch:
@@ -268,7 +268,7 @@ func (m *model) see(v listing, server, life int, settled bool) {
 	}
 }
 
-// count is I1 and the form of the ids, of which nothing before is needed.
+// count checks I1 and the form of the ids, without any earlier listing.
 func (m *model) count(g *groupModel, v listing, bad func(string, ...any)) {
 	n, most := 0, g.max
 	names := map[string]bool{}
@@ -276,7 +276,7 @@ func (m *model) count(g *groupModel, v listing, bad func(string, ...any)) {
 		if i.counts {
 			n++
 		}
-		// CA may have grown the group meanwhile: what exists wins.
+		// CA may have grown the group in the meantime: existing objects win.
 		if known := g.instances[i.name]; known != nil && i.counts && (known.away || known.back) {
 			most++
 		}
@@ -293,7 +293,8 @@ func (m *model) count(g *groupModel, v listing, bad func(string, ...any)) {
 	}
 }
 
-// reborn begins a new life of the group: what was Pending before is gone, and what was on its way may be anything.
+// reborn begins a new life of the group: units that were Pending before are gone, and unfinished units may have any
+// state.
 func (m *model) reborn(g *groupModel, v listing, bad func(string, ...any)) {
 	if v.epoch < g.epoch {
 		bad("I6: its epoch goes back from %s", g.epoch)
@@ -328,7 +329,7 @@ func (m *model) reborn(g *groupModel, v listing, bad func(string, ...any)) {
 	}
 }
 
-// compare is what must hold between two looks at one life of a group.
+// compare checks the invariants between two listings of one life of a group.
 func (m *model) compare(g *groupModel, v listing, bad func(string, ...any)) {
 	names := map[string]bool{}
 	fresh, left := 0, 0
@@ -356,7 +357,7 @@ func (m *model) compare(g *groupModel, v listing, bad func(string, ...any)) {
 			bad("I4: %s counts again", now.name)
 		case now.counts && i.failed && !now.failed:
 			bad("I3: %s has lost its error", now.name)
-		case now.counts && i.running && !now.running && !g.wentBack(): // else the driver tells again
+		case now.counts && i.running && !now.running && !g.wentBack(): // otherwise the driver reports again
 			bad("%s was running and is not any more", now.name)
 		case i.counts && !now.counts && !i.released:
 			switch {
@@ -390,8 +391,8 @@ func (m *model) compare(g *groupModel, v listing, bad func(string, ...any)) {
 	m.explain(g, fresh, left, sure, bad)
 }
 
-// byLost explains as many units as possible by some of the grows with an unknown outcome, each of which came whole or not
-// at all, forgets these, and returns how many units are left.
+// byLost explains as many units as possible by some of the grows with an unknown outcome, each of which took effect
+// completely or not at all. It forgets these grows, and returns the number of unexplained units.
 func (g *groupModel) byLost(extra int) int {
 	best, sum, most := 0, 0, 0
 	for set := range 1 << min(len(g.lost), 12) {
@@ -410,7 +411,7 @@ func (g *groupModel) byLost(extra int) int {
 	return extra - sum
 }
 
-// explain holds how many came and went against what was asked for.
+// explain checks the number of new and removed units against CA's calls.
 func (m *model) explain(g *groupModel, fresh, left int, sure bool, bad func(string, ...any)) {
 	extra := fresh - g.grown
 	if extra < 0 {

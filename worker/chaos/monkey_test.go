@@ -14,17 +14,17 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows"
 )
 
-// monkey breaks things, and repairs each of them a little later.
+// monkey causes faults, and repairs each fault a little later.
 type monkey struct {
 	s       *stack
 	rng     *rand.Rand
 	m       *model
 	repairs []repair
-	spared  []*process // from being killed
-	// versioned keeps it from resetting: with versioned workers Temporal 1.29.1 at times never hands out the task of a run
-	// that was reset.
+	spared  []*process // processes that are not killed
+	// versioned prevents resets: with versioned workers Temporal 1.29.1 sometimes never delivers the task of a run that
+	// was reset.
 	versioned bool
-	// gentle leaves Temporal and the workflows alone: what they lose is found again only after minutes.
+	// gentle excludes Temporal and the workflows: their losses are found only after minutes.
 	gentle bool
 }
 
@@ -35,15 +35,16 @@ type repair struct {
 	do   func(context.Context)
 }
 
-// act is one thing the monkey does; it returns false when there was nothing to do it to.
+// act is one action of the monkey; it returns false when it had no target.
 type act struct {
 	name   string
 	weight int
-	rough  bool // nothing for a gentle one
+	rough  bool // not for a gentle monkey
 	do     func(ctx context.Context) (what string, ok bool)
 }
 
-// run breaks things until the context ends, and then repairs what is broken, with after as the context for that.
+// run causes faults until the context ends, and then repairs the remaining faults, with after as the context for the
+// repairs.
 func (k *monkey) run(ctx, after context.Context) {
 	acts := slices.DeleteFunc(k.acts(), func(a act) bool { return a.rough && k.gentle })
 	total := 0
@@ -171,7 +172,7 @@ func (k *monkey) stop(p *process) (string, bool) {
 	return p.name, true
 }
 
-// strand leaves nobody to do the work for longer than CA waits for an answer.
+// strand stops all workers for longer than CA waits for an answer.
 func (k *monkey) strand(context.Context) (string, bool) {
 	wait := k.between(3*time.Second, 12*time.Second)
 	for _, p := range k.s.workers {
@@ -227,8 +228,8 @@ func (k *monkey) edit(ctx context.Context, do func(context.Context) error) bool 
 	return do(ctx) == nil
 }
 
-// delete removes an object of a running instance by hand. Of each group only one is so at a time: a group does not
-// believe for five minutes that all of several ready instances are gone at once.
+// delete removes an object of a running instance by hand. In each group it does so for one instance at a time: for five
+// minutes a group does not accept that several ready instances are gone simultaneously.
 func (k *monkey) delete(ctx context.Context) (string, bool) {
 	kind, n := k.rng.IntN(3), k.rng.IntN(8)
 	name := k.m.victim(n)
@@ -253,7 +254,7 @@ func (k *monkey) delete(ctx context.Context) (string, bool) {
 	return "", false
 }
 
-// load puts a pod on a Node, which keeps it from being drained at once, or for as long as the drain budget is.
+// load puts a pod on a Node, which delays the drain of the Node, up to the drain budget.
 func (k *monkey) load(ctx context.Context) (string, bool) {
 	n, protected := k.rng.IntN(8), k.rng.IntN(2) == 0
 	w, err := k.s.world.Snapshot()
@@ -267,7 +268,7 @@ func (k *monkey) load(ctx context.Context) (string, bool) {
 	})
 }
 
-// end cancels or terminates a workflow of one of the kinds; that none of that id runs is fine.
+// end cancels or terminates a workflow of one of the kinds; a workflow that does not run is not an error.
 func (k *monkey) end(ctx context.Context, kinds []string, do func(id string) error) (string, bool) {
 	kind, n := kinds[k.rng.IntN(len(kinds))], k.rng.IntN(60)
 	provider, group := k.s.providers[n%3], []string{"red", "blue"}[n%2]

@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// What happens when a machine of two CPUs loses one in the middle of a burst?
+// oneCPU takes one of two CPUs from a machine in the middle of a burst.
 func oneCPU(t *testing.T) {
 	var all, two, one unix.CPUSet
 	require.NoError(t, unix.SchedGetaffinity(0, &all))
@@ -32,11 +32,11 @@ func oneCPU(t *testing.T) {
 	o.finish()
 }
 
-// onlyOn bounds all processes to these CPUs, with the threads that they have now and those that come.
+// onlyOn bounds all processes to these CPUs, including their present and future threads.
 func (o *scenario) onlyOn(cpus *unix.CPUSet) {
 	o.t.Helper()
 	for _, p := range o.s.all() {
-		// A thread that comes while we look may be of one that was not bounded yet: twice finds it.
+		// A new thread may have been started by a thread without the bound: the second pass finds it.
 		for range 2 {
 			tasks, err := os.ReadDir(filepath.Join("/proc", strconv.Itoa(p.cmd.Process.Pid), "task"))
 			require.NoError(o.t, err)

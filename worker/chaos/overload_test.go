@@ -7,8 +7,8 @@ import (
 
 var overloaded = flag.Bool("overload", false, "run TestOverload, some eight minutes")
 
-// More work than there is time for, and processes that get none: nothing healthy is given up for it, and in the end
-// everything is as CA wanted it.
+// The work exceeds the available time, and processes receive no CPU: no healthy instance is given up for that, and at
+// the end all of CA's wishes are fulfilled.
 func TestOverload(t *testing.T) {
 	if !*overloaded {
 		t.Skip("run make chaos")

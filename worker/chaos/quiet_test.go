@@ -16,7 +16,7 @@ import (
 	flow "github.com/liqo-autoscaler/liqo-autoscaler/workflows/client"
 )
 
-// stamps is I2 in the world: what a Node is stamped with is its own instance's id, and no two carry the same.
+// stamps checks I2 in the world: the stamp of each Node is its own instance's id, and no two Nodes carry the same one.
 func (s *stack) stamps() error {
 	w, err := s.world.Snapshot()
 	if err != nil {
@@ -39,7 +39,8 @@ func (s *stack) stamps() error {
 	return nil
 }
 
-// healthy holds what no fault may ever break: the stamps, and that processes end only when we end them.
+// healthy checks the invariants that no fault may break: the stamps, and that processes end only when the test ends
+// them.
 func (s *stack) healthy(m *model) {
 	if err := s.stamps(); err != nil {
 		m.violate("%v", err)
@@ -51,8 +52,8 @@ func (s *stack) healthy(m *model) {
 	}
 }
 
-// whole tells whether what CA sees and what exists are the same (I9): every instance runs, and each has one of
-// everything.
+// whole checks that CA's view equals the existing objects (I9): every instance runs, and has exactly one object of each
+// kind.
 func (s *stack) whole(seen map[string]listing) error {
 	want := map[string]bool{}
 	for id, v := range seen {
@@ -79,9 +80,9 @@ func (s *stack) whole(seen map[string]listing) error {
 	return nil
 }
 
-// rest lets CA loop without any new wish until everything is at rest, and fails when that takes too long. A scale-out
-// that was terminated is missed after two minutes only, and may then take its whole budget. With help an operator
-// retries what he has cancelled.
+// rest repeats CA's loop without any new wish until everything is at rest, and fails after the limit. A scale-out that
+// was terminated is missed only after two minutes, and may then use its whole budget. With help an operator retries the
+// cancelled steps.
 func (d *driver) rest(ctx context.Context, limit time.Duration, help bool) error {
 	var retried time.Time
 	return until(ctx, limit, func() error {
@@ -102,11 +103,11 @@ func (d *driver) rest(ctx context.Context, limit time.Duration, help bool) error
 	})
 }
 
-// retry sets free what an operator has cancelled, which waits for an operator.
+// retry continues the steps that an operator has cancelled, and that wait for an operator.
 func (d *driver) retry(ctx context.Context) error {
 	for group := range d.s.groups {
 		err := d.s.api.SignalWorkflow(ctx, workflows.NodeGroupID(group), "", workflows.SignalRetry, nil)
-		// ended: then nothing is stuck
+		// the group has ended: it has no stuck step
 		if notFound := (*serviceerror.NotFound)(nil); err != nil && !errors.As(err, &notFound) {
 			return fmt.Errorf("signal group %s: %w", group, err)
 		}
@@ -114,7 +115,7 @@ func (d *driver) retry(ctx context.Context) error {
 	return nil
 }
 
-// asked are deletions of all instances that are meant.
+// asked returns deletions of all instances for which meant is true.
 func asked(seen map[string]listing, meant func(listed) bool) []op {
 	var ops []op
 	for id, v := range seen {
@@ -131,7 +132,7 @@ func asked(seen map[string]listing, meant func(listed) bool) []op {
 	return ops
 }
 
-// empty deletes everything and waits until nothing is left anywhere.
+// empty deletes everything and waits until no object is left anywhere.
 func (d *driver) empty(ctx context.Context, limit time.Duration) error {
 	if err := until(ctx, limit, func() error {
 		seen := d.loop(ctx, func(seen map[string]listing) []op {
@@ -166,12 +167,12 @@ func (d *driver) empty(ctx context.Context, limit time.Duration) error {
 	})
 }
 
-// keptAtMost is how long a peering may be kept although nobody holds it: five minutes after a recovery, or after it was
-// found in use.
+// keptAtMost bounds the time for which a peering without holds may be kept: five minutes after a recovery, or after it
+// was found in use.
 const keptAtMost = 5*time.Minute + 30*time.Second
 
-// providers tells how many peerings are kept: a provider that has recovered, or that found its peering in use, removes
-// it minutes later. All others must be gone, and no hold may be live.
+// providers returns the number of kept peerings: a provider that has recovered, or that found its peering in use,
+// removes the peering minutes later. Every other peering must be gone, and no hold may be live.
 func (d *driver) providers(ctx context.Context) (kept int, err error) {
 	w, err := d.s.world.Snapshot()
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// run is one run: the processes, CA, and the model of what CA may believe.
+// run holds one run: the processes, CA, and the model of CA's beliefs.
 type run struct {
 	t        *testing.T
 	seed     uint64
@@ -25,7 +25,7 @@ type run struct {
 	restIn   time.Duration
 }
 
-// drawn is the seed of the command line, or another one each time.
+// drawn returns the seed of the command line, or a random one.
 func drawn() uint64 {
 	if *seed != 0 {
 		return *seed
@@ -61,7 +61,7 @@ func runOn(ctx context.Context, t *testing.T, with uint64, s *stack) *run {
 	return r
 }
 
-// quiet waits until everything is at rest: what CA sees and what exists are the same.
+// quiet waits until everything is at rest: CA's view equals the existing objects.
 func (r *run) quiet(ctx context.Context, help bool) {
 	r.m.note("judge", "quiet")
 	began := time.Now()
@@ -72,7 +72,7 @@ func (r *run) quiet(ctx context.Context, help bool) {
 	r.m.note("judge", "at rest after %s", r.restIn)
 }
 
-// end deletes everything, holds all histories against what may be in them, and tells how the run went, in one line.
+// end deletes everything, checks all histories, and logs the result of the run in one line.
 func (r *run) end(ctx context.Context, name string) {
 	r.t.Helper()
 	r.m.note("judge", "everything is deleted now")
@@ -101,7 +101,7 @@ func (r *run) end(ctx context.Context, name string) {
 	}
 }
 
-// place is the run's directory, in memory where there is one: Temporal's database on a disk makes everything slower.
+// place returns the run's directory, in memory if possible: Temporal's database on a disk makes everything slower.
 func place(t *testing.T) string {
 	t.Helper()
 	if *keep != "" {
@@ -123,7 +123,7 @@ func place(t *testing.T) string {
 	return dir
 }
 
-// tail is the last lines of a file.
+// tail returns the last lines of a file.
 func tail(f *os.File, n int) string {
 	text, err := os.ReadFile(f.Name())
 	if err != nil {

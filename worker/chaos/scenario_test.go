@@ -17,14 +17,15 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/wait"
 )
 
-// scenario is a run in which CA wants what the test says and loops by itself, while a guard watches all Ready nodes.
+// scenario is a run in which CA has the wishes of the test and loops automatically, while a guard watches all Ready
+// nodes.
 type scenario struct {
 	*run
 	name  string
 	ctx   context.Context
 	guard *guard
 	sick  map[string]bool // providers on which attempts may be undone
-	stop  func()          // ends CA's loop and the guard's
+	stop  func()          // ends the loop of CA and the loop of the guard
 
 	unknown map[string]bool // attempts that may be undone anywhere, see mayUndo
 
@@ -33,7 +34,7 @@ type scenario struct {
 	back map[string]bool // instances that CA wants to be gone
 }
 
-// How long a step of a scenario may take on a machine that has little time, and a whole scenario.
+// Limits of one step of a scenario on a machine with little free time, and of a whole scenario.
 const (
 	stepLimit     = 3 * time.Minute
 	scenarioLimit = 15 * time.Minute
@@ -42,7 +43,7 @@ const (
 // class is a group, and its budgets where they differ from the defaults, such as "join: 30s".
 type class struct{ id, budgets string }
 
-// wide are groups with room for everybody, each on the lenders to it.
+// wide returns groups with room for all instances, each on its own lenders.
 func wide(workers int, delays sim.Delays, groups []class, lenders ...simworld.Provider) layout {
 	l := layout{most: map[string]int{}, workers: workers, delays: delays, flags: []string{"--slots", "50"},
 		providers: lenders}
@@ -57,13 +58,13 @@ func wide(workers int, delays sim.Delays, groups []class, lenders ...simworld.Pr
 	return l
 }
 
-// lender is a provider with so much room for a group.
+// lender returns a provider with room for this number of a group's nodes.
 func lender(name, group string, price float64, room int) simworld.Provider {
 	return simworld.Provider{Name: name, Offer: fmt.Sprintf("labels: {for: %s}, price: %g, lingerSeconds: 0, lendable: "+
 		"{cpu: %d, memory: %dGi, pods: %d}", group, price, room, room, 110*room)}
 }
 
-// standard is one group with three equal lenders, together twice as large as the largest burst.
+// standard returns one group with three equal lenders, together twice as large as the largest burst.
 func standard(workers int) layout {
 	return wide(workers, work, []class{{id: "std"}}, lender("p1", "std", 1, 100), lender("p2", "std", 1, 100),
 		lender("p3", "std", 1, 100))
@@ -96,8 +97,8 @@ func newScenario(t *testing.T, l layout) *scenario {
 	return o
 }
 
-// decide is what CA does next: it brings each group to the size it wants, asks back what it wants back, as often as that
-// still counts, and deletes what has failed.
+// decide returns CA's next mutations: it grows each group to the wanted size, releases the instances in back as long as
+// they count, and deletes failed instances.
 func (o *scenario) decide(seen map[string]listing) []op {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -119,7 +120,7 @@ func (o *scenario) decide(seen map[string]listing) []op {
 	return ops
 }
 
-// grow has CA want so many instances of the group more.
+// grow makes CA want n more instances of the group.
 func (o *scenario) grow(group string, n int) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -127,14 +128,14 @@ func (o *scenario) grow(group string, n int) {
 	o.want[group] += n
 }
 
-// content has CA want no more of the group than it has.
+// content sets CA's wish for the group to its present size.
 func (o *scenario) content(group string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.want[group] = 0
 }
 
-// release has CA ask these instances of the group back.
+// release makes CA release these instances of the group.
 func (o *scenario) release(group string, instances []string) {
 	o.guard.give(instances...)
 	o.mu.Lock()
@@ -146,16 +147,16 @@ func (o *scenario) release(group string, instances []string) {
 	o.want[group] = max(0, o.want[group]-len(instances))
 }
 
-// instances are those of the group that are Ready and wanted.
+// instances returns the group's instances that are Ready and wanted.
 func (o *scenario) instances(group string) []string { return o.guard.instances(o.world(), group) }
 
-// occupy puts a pod on each of the nodes of these instances; a protected one keeps it from being drained at once.
+// occupy puts a pod on the node of each of these instances; a protected pod delays the drain of its node.
 func (o *scenario) occupy(instances []string, protected bool) {
 	o.t.Helper()
 	require.NoError(o.t, o.guard.occupy(o.ctx, o.s.world.World, instances, protected))
 }
 
-// breaks sets a provider's faults. What is on it may be undone from now on.
+// breaks sets a provider's faults. From now on attempts on it may be undone.
 func (o *scenario) breaks(provider string, knobs sim.Knobs) {
 	o.t.Helper()
 	o.sick[provider] = true
@@ -163,7 +164,7 @@ func (o *scenario) breaks(provider string, knobs sim.Knobs) {
 	require.NoError(o.t, o.s.world.SetKnobs(o.ctx, provider, knobs))
 }
 
-// heals takes a provider's faults away.
+// heals removes a provider's faults.
 func (o *scenario) heals(provider string) { o.t.Helper(); o.breaks(provider, sim.Knobs{}) }
 
 func (o *scenario) world() *sim.State {
@@ -184,7 +185,7 @@ func (o *scenario) ready(group string, n int) {
 	})
 }
 
-// until waits for the world to be as wanted. Anything that is violated meanwhile ends the test.
+// until waits for the world to be as wanted. A violation during the wait ends the test.
 func (o *scenario) until(what string, check func(*sim.State) error) {
 	o.t.Helper()
 	err := until(o.ctx, stepLimit, func() error {
@@ -200,13 +201,13 @@ func (o *scenario) until(what string, check func(*sim.State) error) {
 	}
 }
 
-// pause lets things go on.
+// pause lets the run continue for this time.
 func (o *scenario) pause(d time.Duration) {
 	o.t.Helper()
 	require.True(o.t, wait.For(o.ctx, d), "the scenario's time is up")
 }
 
-// finish waits until all is at rest, without any help, and then makes the full check.
+// finish waits until everything is at rest, without any help, and then makes the complete check.
 func (o *scenario) finish() {
 	o.t.Helper()
 	o.stop()

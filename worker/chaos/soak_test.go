@@ -23,26 +23,26 @@ import (
 
 var soaked = flag.Int("soak", 0, "simulated hours of the soak; 0: TestSoak is skipped")
 
-// Of each hour CA and the monkey have some seconds, then all comes to rest as far as it does, and the rest of the hour
-// passes. The first hour begins when all processes run.
+// In each hour CA and the monkey work for some seconds, then everything settles as far as possible, and the rest of the
+// hour passes. The first hour begins when all processes run.
 const (
 	awake  = 20 * time.Second
 	busy   = 14 * time.Second
 	asleep = 4 * time.Second
 	starts = time.Minute
-	rounds = 5 * time.Second // between the observer's rounds
-	// warm is the hour after which sizes are taken for the first time. Workers are upgraded in the first half, so that the
-	// last ones get as old as they can.
+	rounds = 5 * time.Second // interval of the observer's rounds
+	// warm is the hour after which sizes are measured for the first time. Workers are upgraded in the first half, so that
+	// the last ones reach the greatest possible age.
 	warm = 2
-	// upgradeEvery so many hours.
+	// upgradeEvery is the number of hours between two upgrades.
 	upgradeEvery = 3
 )
 
 // deployment is the name of the Worker Deployment.
 const deployment = "soak"
 
-// TestSoak is a day with failures, reloads and upgrades: workflows live by a calendar on which each hour takes some
-// seconds. What CA is told stays true, and nothing grows with the hours.
+// TestSoak runs a day with failures, reloads and upgrades: workflows use a calendar on which each hour takes some
+// seconds. Every answer to CA stays true, and no size grows with the hours.
 func TestSoak(t *testing.T) {
 	if *soaked <= 0 {
 		t.Skip("run make chaos SUITE=soak")
@@ -67,23 +67,23 @@ func TestSoak(t *testing.T) {
 		end.history(s.start), end.memos(s.start)))
 }
 
-// soak is one run.
+// soak holds one run.
 type soak struct {
 	*run
 	days              *calendar
 	monkey            *monkey
 	temporal          string // its address
 	start             sizes
-	build             int  // of the workers
+	build             int  // build of the workers
 	green             bool // whether the config has this group
 	reloads, upgrades int
 }
 
-// soaking is the world of the soak; groups and offers are written anew now and then.
+// soaking is the world of the soak; groups and offers are written again now and then.
 var soaking = layout{groups: groupsAt(0), most: map[string]int{"red": 4, "blue": 4, "green": 2},
 	providers: cramped.providers, delays: cramped.delays}
 
-// groupsAt is the config of an hour: blue's max changes, and green is there half of the time.
+// groupsAt returns the config of an hour: blue's max changes, and green exists half of the time.
 func groupsAt(hour int) string {
 	text := strings.Replace(cramped.groups, "{id: blue, min: 0, max: 3}",
 		fmt.Sprintf("{id: blue, min: 0, max: %d, budgets: {drain: %ds}}", 3+hour%2, 5+hour%3), 1)
@@ -123,7 +123,7 @@ func newSoak(ctx context.Context, t *testing.T, seed uint64, days *calendar) *so
 	return s
 }
 
-// work starts workers of the next build, and makes it the current one. It returns those of the build before.
+// work starts workers of the next build, and makes it the current one. It returns the workers of the previous build.
 func (s *soak) work(ctx context.Context) (before []*process) {
 	s.t.Helper()
 	before = s.s.workers
@@ -154,7 +154,7 @@ func (s *soak) work(ctx context.Context) (before []*process) {
 	return before
 }
 
-// hour is one hour of the day: changes of the config, perhaps an upgrade, and then trouble.
+// hour runs one hour of the day: changes of the config, perhaps an upgrade, and then faults.
 func (s *soak) hour(ctx context.Context, hour int) {
 	s.t.Helper()
 	s.m.note("test", "hour %d", hour)
@@ -162,7 +162,7 @@ func (s *soak) hour(ctx context.Context, hour int) {
 	var old []*process
 	if hour > 0 && hour%upgradeEvery == 0 && hour <= *soaked/2 {
 		s.upgrades++
-		if old = s.work(ctx); s.upgrades%2 == 0 { // a power cut; otherwise in peace, at the end of the hour
+		if old = s.work(ctx); s.upgrades%2 == 0 { // a power cut; otherwise a clean end, at the end of the hour
 			for _, p := range old {
 				p.kill()
 			}
@@ -178,18 +178,18 @@ func (s *soak) hour(ctx context.Context, hour int) {
 	require.True(s.t, wait.For(ctx, time.Until(s.days.hour(hour+1))))
 }
 
-// reload changes the files of an hour: the node groups, and what the providers offer.
+// reload writes the files of an hour: the node groups, and the providers' offers.
 func (s *soak) reload(hour int) {
 	s.t.Helper()
 	if s.green && !greenAt(hour) {
-		s.m.ending("green") // its workflow ends once it is empty, and may begin anew
+		s.m.ending("green") // its workflow ends once it is empty, and may begin a new epoch
 	}
 	s.green = greenAt(hour)
 	require.NoError(s.t, os.WriteFile(filepath.Join(s.dir, "nodegroups.yaml"), []byte(groupsAt(hour)), 0o600))
 	var offers strings.Builder
 	offers.WriteString("offers:\n")
 	for n, p := range soaking.providers {
-		if n == hour%6 { // three hours in a row another one offers nothing, and then for three all do
+		if n == hour%6 { // in three successive hours one provider each offers nothing, and in the next three all offer
 			continue
 		}
 		fmt.Fprintf(&offers, "- {name: %s, credentials: {kubeconfigFile: %s.kubeconfig}, maxNodes: %d, %s}\n", p.Name, p.Name,
@@ -199,7 +199,7 @@ func (s *soak) reload(hour int) {
 	s.reloads++
 }
 
-// wishes has CA use green while the config has it, and give back what it has when it has not.
+// wishes makes CA use green while the config has the group, and release its instances when the config does not.
 func (s *soak) wishes(seen map[string]listing) []op {
 	v, ok := seen["green"]
 	switch {
@@ -213,7 +213,7 @@ func (s *soak) wishes(seen map[string]listing) []op {
 	return asked(map[string]listing{"green": v}, func(i listed) bool { return i.failed })
 }
 
-// tell says what has happened.
+// tell returns the result of the soak.
 func (s *soak) tell(ctx context.Context) string {
 	s.t.Helper()
 	all, err := s.s.listAll(ctx)

@@ -12,21 +12,21 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows"
 )
 
-// sizes are what may grow with the hours, at one moment.
+// sizes holds the sizes that could grow with the hours, at one moment.
 type sizes struct {
-	worker, server int64 // RSS in bytes of the process that lives longest
-	events, bytes  int64 // of the longest history of any run up to now
-	memo           int   // bytes of the largest memo of an entity that runs
-	instances      int   // of what the memo is about
+	worker, server int64 // RSS in bytes of the longest-living process
+	events, bytes  int64 // of the longest history of any run so far
+	memo           int   // bytes of the largest memo of a running entity
+	instances      int   // number of instances in that memo
 }
 
-// Bounds of what may grow. Histories end with a continue-as-new at 2,000 events, and a burst of signals comes on top.
+// Bounds of the sizes. Histories end with a continue-as-new at 2,000 events; a burst of signals can exceed that.
 const (
 	mostEvents = 5_000
 	mostBytes  = 10 << 20
 )
 
-// sizes takes them all.
+// sizes measures all sizes.
 func (s *soak) sizes(ctx context.Context) (out sizes) {
 	s.t.Helper()
 	require.NoError(s.t, until(ctx, restLimit, func() (err error) { out, err = s.measure(ctx); return err }))
@@ -62,7 +62,7 @@ func (s *soak) measure(ctx context.Context) (sizes, error) {
 	return out, nil
 }
 
-// rss is the memory of a process.
+// rss returns the memory of a process.
 func (s *soak) rss(p *process) int64 {
 	s.t.Helper()
 	var pages, resident int64
@@ -88,7 +88,7 @@ func (z sizes) memos(start sizes) string {
 	return fmt.Sprintf("%d->%d bytes,nodes:%d->%d", start.memo, z.memo, start.instances, z.instances)
 }
 
-// bounded holds that nothing grows with the hours: what a day adds is noise, not a part of each hour.
+// bounded checks that no size grows with the hours: a day adds noise, and not a part for each hour.
 func (m *model) bounded(start, end sizes) {
 	most := func(what string, is, most int64) {
 		if is > most {

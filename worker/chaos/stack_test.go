@@ -24,18 +24,18 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows"
 )
 
-// process is one that can be killed, and started again as it was.
+// process can be killed, and started again in the same way.
 type process struct {
 	name string
 	argv []string
-	env  []string // added to ours
+	env  []string // added to the test's own environment
 	log  string
 
 	mu      sync.Mutex
 	cmd     *exec.Cmd
 	ended   chan struct{}
-	killing bool // we end it: that is no defect
-	life    int  // rises before it is killed, so that a failed call can be told from a defect
+	killing bool // the test ends it: not a defect
+	life    int  // rises before a kill; separates failed calls from defects
 }
 
 func (p *process) start() error {
@@ -48,7 +48,7 @@ func (p *process) start() error {
 	defer out.Close()
 	cmd := exec.Command(p.argv[0], p.argv[1:]...)
 	cmd.Stdout, cmd.Stderr, cmd.Env = out, out, append(os.Environ(), p.env...)
-	if _, err = cmd.StdinPipe(); err == nil { // which ends with us
+	if _, err = cmd.StdinPipe(); err == nil { // the process ends with the test
 		err = cmd.Start()
 	}
 	if err != nil {
@@ -60,7 +60,7 @@ func (p *process) start() error {
 	return nil
 }
 
-// kill ends it with SIGKILL and returns once it is gone. A process that is stopped dies, too.
+// kill ends it with SIGKILL and returns once it is gone. A stopped process dies, too.
 func (p *process) kill() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -74,7 +74,7 @@ func (p *process) kill() {
 	p.cmd = nil
 }
 
-// leave has it end by itself, as an upgrade does, and returns once it is gone; when it takes too long it is killed.
+// leave ends it with a signal, as an upgrade does, and returns once it is gone; after the limit it is killed.
 func (p *process) leave(limit time.Duration) {
 	p.mu.Lock()
 	p.life++
@@ -104,7 +104,7 @@ func (p *process) lives() int {
 	return p.life
 }
 
-// pid is that of its present life, 0 when it has none.
+// pid returns the id of its present life, or 0.
 func (p *process) pid() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -114,7 +114,7 @@ func (p *process) pid() int {
 	return p.cmd.Process.Pid
 }
 
-// died tells whether it ended without being killed by us.
+// died reports whether it ended without being killed by the test.
 func (p *process) died() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -129,23 +129,23 @@ func (p *process) died() bool {
 	}
 }
 
-// stack is all processes of a run, and what they work on.
+// stack holds all processes of a run, and their files.
 type stack struct {
 	dir       string
 	world     *simworld.World
 	providers []string
-	groups    map[string]int // max by id, the highest one of a run
-	least     map[string]int // ... and the lowest one, where the config changes; 0: it may lack the group
+	groups    map[string]int // highest max of a run, by id
+	least     map[string]int // ... and the lowest, where the config changes; 0: it may lack the group
 	temporal  *process
 	workers   []*process
 	servers   []*process
-	addresses []string // of the servers
-	namespace string   // of Temporal
+	addresses []string // addresses of the servers
+	namespace string   // namespace in Temporal
 	api       client.Client
 	replays   sdkworker.WorkflowReplayerOptions
 }
 
-// lists tells whether all groups that the config never lacks are listed.
+// lists reports whether all groups that the config always has are listed.
 func (s *stack) lists(seen map[string]listing) bool {
 	for id := range s.groups {
 		least, changes := s.least[id]
@@ -160,17 +160,17 @@ func (s *stack) all() []*process {
 	return append(append([]*process{s.temporal}, s.workers...), s.servers...)
 }
 
-// layout is what a stack consists of besides Temporal and two gRPC servers.
+// layout describes a stack without Temporal and the two gRPC servers.
 type layout struct {
 	groups    string         // the file of node groups
-	most      map[string]int // max of each of them
+	most      map[string]int // max of each group
 	providers []simworld.Provider
 	delays    sim.Delays
 	workers   int
-	flags     []string // of each worker
+	flags     []string // flags of each worker
 }
 
-// newStack starts everything; what it starts ends with the test.
+// newStack starts everything; its processes end with the test.
 func newStack(ctx context.Context, t *testing.T, dir, binary string, l layout) *stack {
 	t.Helper()
 	ports := testkit.FreePorts(t, 3)
@@ -205,7 +205,7 @@ func (s *stack) files(t *testing.T, l layout) {
 	require.NoError(t, os.WriteFile(filepath.Join(s.dir, "nodegroups.yaml"), []byte(l.groups), 0o600))
 }
 
-// temporalAt is a dev server with its database in dir; more are its other flags.
+// temporalAt returns a dev server with its database in dir; more holds its other flags.
 func temporalAt(t *testing.T, address, dir string, more ...string) *process {
 	t.Helper()
 	cli, err := devserver.CLI()
@@ -215,7 +215,7 @@ func temporalAt(t *testing.T, address, dir string, more ...string) *process {
 	argv := []string{
 		cli, "server", "start-dev", "--headless", "--ip", "127.0.0.1", "--port", port, "--db-filename",
 		filepath.Join(dir, "temporal.db"), "--sqlite-pragma", "synchronous=OFF", "--log-level", "error",
-		"--sqlite-pragma", "journal_mode=WAL", // else a backup keeps the server from writing
+		"--sqlite-pragma", "journal_mode=WAL", // otherwise a backup keeps the server from writing
 	}
 	for _, attribute := range workflows.SearchAttributes {
 		argv = append(argv, "--search-attribute", attribute+"=Keyword")
@@ -236,7 +236,7 @@ func startAll(t *testing.T, all ...*process) {
 	}
 }
 
-// connect makes the client of Temporal, and waits until it serves the namespace.
+// connect makes the client of Temporal, and waits until Temporal serves the namespace.
 func (s *stack) connect(ctx context.Context, t *testing.T, address string) {
 	t.Helper()
 	var err error
@@ -246,7 +246,7 @@ func (s *stack) connect(ctx context.Context, t *testing.T, address string) {
 	require.NoError(t, until(ctx, 3*time.Minute, func() error { return s.answers(ctx) }), "Temporal starts")
 }
 
-// answers tells whether Temporal serves the namespace.
+// answers returns an error unless Temporal serves the namespace.
 func (s *stack) answers(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()
@@ -255,7 +255,7 @@ func (s *stack) answers(ctx context.Context) error {
 	return err
 }
 
-// build makes the product's binary in dir.
+// build compiles the product's binary into dir.
 func build(ctx context.Context, t *testing.T, dir string) string {
 	t.Helper()
 	path := filepath.Join(dir, "liqo-autoscaler")
@@ -265,7 +265,7 @@ func build(ctx context.Context, t *testing.T, dir string) string {
 	return path
 }
 
-// until calls check until it succeeds; when the time is up its last error tells.
+// until calls check until it succeeds; after the limit it returns check's last error.
 func until(ctx context.Context, limit time.Duration, check func() error) error {
 	return testkit.Poll(ctx, limit, 50*time.Millisecond, func(context.Context) error { return check() })
 }

@@ -11,22 +11,23 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend/sim"
 )
 
-// burst is how many nodes CA wants at once, and some how many of them are Ready when something happens.
+// burst is the number of nodes that CA wants concurrently, and some is the number of Ready nodes at the time of the
+// fault.
 const (
 	burst = 150
 	some  = 30
 )
 
-// work is how long the verbs take in a burst.
+// work holds the durations of the verbs in a burst.
 var work = sim.Delays{Peer: 300 * time.Millisecond, Join: 3 * time.Second, Leave: 200 * time.Millisecond,
 	Unpeer: 200 * time.Millisecond}
 
-// What happens when a worker gets no time for a minute in the middle of a burst? When it is the only one everything
-// waits for it, and then goes on; when there is another one, that does the work meanwhile.
+// workerStopped gives a worker no CPU for a minute in the middle of a burst. If it is the only worker, everything waits
+// for it and then continues; another worker does the work during this time.
 func workerStopped(t *testing.T) {
 	for _, workers := range []int{1, 2} {
 		t.Run(fmt.Sprintf("of%d", workers), func(t *testing.T) {
-			t.Parallel() // they wait most of the time
+			t.Parallel() // the scenarios wait most of the time
 			o := newScenario(t, standard(workers))
 			o.grow("std", burst)
 			o.ready("std", some)
@@ -48,7 +49,8 @@ func workerStopped(t *testing.T) {
 	}
 }
 
-// stops stops a process at a moment when it does not hold the simulated world's lock, which no real cluster has.
+// stops stops a process at a moment at which it does not hold the simulated world's lock, which a real cluster does not
+// have.
 func (o *scenario) stops(p *process) {
 	o.t.Helper()
 	require.NoError(o.t, o.s.world.Edit(o.ctx, func(*sim.State) error {

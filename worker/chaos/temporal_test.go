@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// What happens when Temporal dies in the middle of a burst, and is back some seconds later?
+// temporalRestarted kills Temporal in the middle of a burst, and starts it again some seconds later.
 func temporalRestarted(t *testing.T) {
 	o := newScenario(t, standard(1))
 	o.grow("std", burst)
