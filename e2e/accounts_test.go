@@ -37,7 +37,7 @@ const (
 	tenantRole    = "liqo-autoscaler-worker-tenant"
 )
 
-// makeAccounts makes those that our processes run with.
+// makeAccounts makes the accounts that our processes use.
 func (s *stack) makeAccounts(ctx context.Context) {
 	s.t.Helper()
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: chartNamespace}}
@@ -49,9 +49,9 @@ func (s *stack) makeAccounts(ctx context.Context) {
 	}
 }
 
-// chartAccounts makes the chart's ServiceAccounts with the rights that the chart gives them for these node groups and
-// offers, and the kubeconfig of the worker's. The gRPC server has none, nor rights and a token, unless it reads the
-// market.
+// chartAccounts makes the chart's ServiceAccounts with the permissions that the chart gives them for these node groups
+// and offers, and the kubeconfig of the worker's account. The gRPC server has neither a kubeconfig, permissions nor a
+// token, unless it reads the market.
 func (s *stack) chartAccounts(ctx context.Context) {
 	s.t.Helper()
 	args := []string{"--values", filepath.Join(s.dir, "groups.yaml"), "--values", filepath.Join(s.dir, "offers.yaml"),
@@ -73,7 +73,7 @@ func (s *stack) chartAccounts(ctx context.Context) {
 	}
 }
 
-// install applies what of one of our charts the arguments for helm leave.
+// install applies the part of one of our charts that the arguments for helm select.
 func (s *stack) install(ctx context.Context, in *cluster, chart string, args ...string) {
 	s.t.Helper()
 	rendered := s.render(ctx, chart, args...)
@@ -81,7 +81,7 @@ func (s *stack) install(ctx context.Context, in *cluster, chart string, args ...
 	s.tool(ctx, s.admin(in.name), rendered, "kubectl", "apply", "-f", "-")
 }
 
-// render is what of one of our charts the arguments for helm leave.
+// render renders the part of one of our charts that the arguments for helm select.
 func (s *stack) render(ctx context.Context, chart string, args ...string) []byte {
 	s.t.Helper()
 	return s.tool(ctx, nil, nil, "helm", append([]string{"template", chart, filepath.Join(sources(s.t), "deploy", "helm",
@@ -106,7 +106,7 @@ func (s *stack) chartAccount(ctx context.Context, of *cluster, account, name str
 	s.limited(ctx, path)
 }
 
-// grant has a provider's administrator apply what `provider-access` prints for us, once or again.
+// grant applies, as a provider's administrator, the manifests that `provider-access` prints for us, once or again.
 func (s *stack) grant(ctx context.Context, provider *cluster) error {
 	manifest, err := s.try(ctx, nil, nil, s.binary, "provider-access", "--consumer-id", lab.Consumer)
 	if err != nil {
@@ -116,7 +116,7 @@ func (s *stack) grant(ctx context.Context, provider *cluster) error {
 	return err
 }
 
-// grantAnew grants what liqoctl has removed with our namespace there, once that is gone.
+// grantAnew grants again the objects that liqoctl has removed with our namespace there, once that namespace is gone.
 func (s *stack) grantAnew(ctx context.Context, provider *cluster) error {
 	ns, err := provider.kube.CoreV1().Namespaces().Get(ctx, "liqo-tenant-"+lab.Consumer, metav1.GetOptions{})
 	if err == nil {
@@ -125,14 +125,14 @@ func (s *stack) grantAnew(ctx context.Context, provider *cluster) error {
 	return s.grant(ctx, provider)
 }
 
-// granted is the kubeconfig of the account that a provider gives us.
+// granted returns the kubeconfig of the account that a provider gives us.
 func (s *stack) granted(ctx context.Context, provider *cluster) ([]byte, error) {
 	return s.try(ctx, s.admin(provider.name), nil, s.binary, "provider-access", "kubeconfig", "--consumer-id",
 		lab.Consumer, "--server", restConfig(s.t, s.lab.Kubeconfig(provider.name)).Host)
 }
 
 // providerAccount makes the account that a provider gives us. Its kubeconfig is a file in s.accounts and a Secret of
-// the consumer, each by the provider's name; offers use either.
+// the consumer, each with the provider's name; offers use either.
 func (s *stack) providerAccount(ctx context.Context, provider *cluster) {
 	s.t.Helper()
 	require.NoError(s.t, s.grant(ctx, provider))
@@ -150,8 +150,8 @@ func (s *stack) providerAccount(ctx context.Context, provider *cluster) {
 	require.NoError(s.t, err)
 }
 
-// asMade wants the namespace that a provider has made for us to hold nothing but what provider-access prints:
-// what was made with it, and the one Secret of Liqo that stays.
+// asMade returns an error for every object in the namespace that a provider has made for us, except the objects of
+// provider-access and the Secret of Liqo that stays.
 func asMade(ctx context.Context, provider *cluster) error {
 	stays := []string{"Role liqo-autoscaler-consumer-" + lab.Consumer, "RoleBinding liqo-autoscaler-consumer-" +
 		lab.Consumer,
@@ -175,10 +175,10 @@ func asMade(ctx context.Context, provider *cluster) error {
 	return errors.Join(found...)
 }
 
-// probe is the Secret that accounts ask for to see that they are refused.
+// probe is the Secret that accounts request to show that they are refused.
 const probe = "not-for-you"
 
-// limited wants a kubeconfig to be let in, and not to be an administrator's.
+// limited requires that a kubeconfig is accepted, and that it is not an administrator's.
 func (s *stack) limited(ctx context.Context, kubeconfig string) {
 	s.t.Helper()
 	config, err := clientcmd.LoadFromFile(kubeconfig)
@@ -194,12 +194,12 @@ func (s *stack) limited(ctx context.Context, kubeconfig string) {
 	require.ErrorContains(s.t, err, "system:serviceaccount:"+chartNamespace+":")
 }
 
-// admin is the environment of whoever may do everything in a cluster.
+// admin returns the environment of an administrator of a cluster.
 func (s *stack) admin(cluster string) []string {
 	return []string{"KUBECONFIG=" + s.lab.Kubeconfig(cluster)}
 }
 
-// tool runs one of the lab's tools, which must succeed, and returns what it prints.
+// tool runs one of the lab's tools, which must succeed, and returns its output.
 func (s *stack) tool(ctx context.Context, env []string, stdin []byte, name string, args ...string) []byte {
 	s.t.Helper()
 	out, err := s.try(ctx, env, stdin, filepath.Join(s.lab.Bin, name), args...)

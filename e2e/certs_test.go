@@ -11,14 +11,15 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/testkit"
 )
 
-// newAuthority signs certificates for one run of a suite. All of them have the name that cert-manager gives the
-// chart's, so that no certificate is held back for its issuer's name alone.
+// newAuthority returns an authority for one run of a suite. Every authority has the name that cert-manager gives the
+// chart's, so that no certificate is refused only for its issuer's name.
 func newAuthority(t *testing.T) *testkit.Certificate {
 	t.Helper()
 	return testkit.NewAuthority(t, func(c *x509.Certificate) { c.Subject = pkix.Name{CommonName: "liqo-autoscaler-ca"} })
 }
 
-// serverSecret is the Secret of the gRPC server, as the chart mounts it: its certificate, and which clients it accepts.
+// serverSecret returns the Secret of the gRPC server, as the chart mounts it: its certificate, and the authority of
+// accepted clients.
 func serverSecret(t *testing.T, a *testkit.Certificate) map[string][]byte {
 	t.Helper()
 	return a.Issue(t, func(c *x509.Certificate) {
@@ -26,7 +27,8 @@ func serverSecret(t *testing.T, a *testkit.Certificate) map[string][]byte {
 	}).Secret(t, a)
 }
 
-// clientSecret is the Secret of Cluster Autoscaler: a certificate with that name, and whose server it trusts.
+// clientSecret returns the Secret of Cluster Autoscaler: a certificate with that name, and the authority of trusted
+// servers.
 func clientSecret(t *testing.T, a *testkit.Certificate, name string, trusted *testkit.Certificate) map[string][]byte {
 	t.Helper()
 	return a.Issue(t, func(c *x509.Certificate) {
@@ -35,7 +37,7 @@ func clientSecret(t *testing.T, a *testkit.Certificate, name string, trusted *te
 	}).Secret(t, trusted)
 }
 
-// credentialsOf are those of a client with this Secret.
+// credentialsOf returns the credentials of a client with this Secret.
 func credentialsOf(t *testing.T, m *testkit.Mount) credentials.TransportCredentials {
 	t.Helper()
 	config, err := m.ClientTLS()

@@ -11,13 +11,13 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// leastAgent is a file with as few values of the agent's chart as it takes.
+// leastAgent returns a file with the minimal values of the agent's chart.
 func leastAgent(t *testing.T) string {
 	return filepath.Join(sources(t), "deploy", "helm", "liqo-autoscaler-agent", "ci", "least-values.yaml")
 }
 
-// chartArgs are the arguments that a template of one of our charts gives its container, with the values in the
-// arguments for helm. What it mounts of Secrets it finds in the folders given, by the Secrets' names.
+// chartArgs returns the arguments that a template of one of our charts gives its container, with the values in the
+// arguments for helm. Mounted Secrets are replaced by the given folders, by the Secrets' names.
 func (s *stack) chartArgs(ctx context.Context, chart, template string, secrets map[string]string,
 	args ...string) []string {
 	s.t.Helper()

@@ -18,10 +18,10 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/e2e/lab"
 )
 
-// clocks are how far the clocks of processes of ours are off, by the processes' names; others' are right.
+// clocks holds the offsets of the clocks of our processes, by the processes' names; all other clocks are right.
 type clocks map[string]time.Duration
 
-// withClocks has processes run with clocks that are off.
+// withClocks makes processes run with clocks that are off.
 func withClocks(c clocks) func(*stack) { return func(s *stack) { s.clocks = c } }
 
 // clockOff ends the name of a binary with a clock that can be off.
@@ -40,7 +40,7 @@ func (s *stack) build(ctx context.Context, program, bin string) string {
 	return buildProduct(ctx, s.t, program, path)
 }
 
-// clocksWereOff: each line that such a process has logged has a time that is off, and by as much.
+// clocksWereOff checks that each logged line of such a process has a time with the set offset.
 func clocksWereOff(_ context.Context, t *testing.T, s *stack) {
 	for name, off := range s.clocks {
 		log, err := os.ReadFile(filepath.Join(s.dir, name+".log"))
@@ -59,8 +59,8 @@ func clocksWereOff(_ context.Context, t *testing.T, s *stack) {
 	}
 }
 
-// readBy: a consumer whose clock is off gets all providers' offers from the discovery server, as the worker does, and
-// they end by its own clock.
+// readBy runs a consumer whose clock is off: it gets all providers' offers from the discovery server, as the worker
+// does, and they expire by its own clock.
 func (s *stack) readBy(ctx context.Context, off time.Duration) {
 	s.t.Helper()
 	before := time.Now().Add(off)

@@ -19,7 +19,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/e2e/lab"
 )
 
-// Liqo's resources that a peering and a virtual node consist of, and the one that offloads a namespace.
+// Liqo's resources of a peering and of a virtual node, and the resource that offloads a namespace.
 var (
 	resourceSlices = schema.GroupVersionResource{Group: "authentication.liqo.io", Version: "v1beta1",
 		Resource: "resourceslices"}
@@ -81,7 +81,7 @@ func (c *cluster) list(ctx context.Context, r schema.GroupVersionResource) ([]un
 	return l.Items, nil
 }
 
-// count wants exactly n objects of a resource.
+// count requires exactly n objects of a resource.
 func (c *cluster) count(ctx context.Context, r schema.GroupVersionResource, n int) error {
 	items, err := c.list(ctx, r)
 	if err != nil {
@@ -97,7 +97,7 @@ func (c *cluster) count(ctx context.Context, r schema.GroupVersionResource, n in
 	return nil
 }
 
-// node finds the Node with a providerID and wants it Ready.
+// node returns the Node with a providerID, which must be Ready.
 func (c *cluster) node(ctx context.Context, providerID string) (*corev1.Node, error) {
 	nodes, err := c.kube.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
 	if err != nil {
@@ -117,7 +117,7 @@ func (c *cluster) node(ctx context.Context, providerID string) (*corev1.Node, er
 
 func isReady(n *corev1.Node) bool { return says(n, corev1.NodeReady, corev1.ConditionTrue) }
 
-// networked reports whether a Node says that its network is there.
+// networked reports whether a Node's condition shows that its network is connected.
 func networked(n *corev1.Node) bool {
 	return says(n, corev1.NodeNetworkUnavailable, corev1.ConditionFalse)
 }

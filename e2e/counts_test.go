@@ -18,8 +18,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
 )
 
-// counted are parts at whose end the objects owned by us are counted on every cluster: there must be none, of any kind
-// that the cluster serves.
+// counted returns parts that end with a count of our objects on every cluster: none may be left, of any kind that the
+// cluster serves.
 func counted(parts []part) []part {
 	out := slices.Clone(parts)
 	for i, p := range parts {
@@ -41,7 +41,7 @@ func counted(parts []part) []part {
 	return out
 }
 
-// ours are the names of the objects with our label, by kind, and how many kinds were looked at.
+// ours returns the names of the objects with our label, by kind, and the number of searched kinds.
 func ours(ctx context.Context, c *cluster) (kinds int, found map[string][]string, err error) {
 	lists, err := c.kube.Discovery().ServerPreferredResources()
 	if err != nil {

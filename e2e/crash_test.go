@@ -22,7 +22,7 @@ import (
 // envSeed is the seed of the crash matrix; unset or 0 draws one.
 const envSeed = "LIQO_AUTOSCALER_E2E_SEED"
 
-// A provider each for two groups: one life on each at a time.
+// Two groups with a provider each: one life runs on each at a time.
 const crashGroups = `
 hub: lab
 nodeGroups:
@@ -54,13 +54,13 @@ offers:
   network: {mode: $NETWORK}
 `
 
-// lifeLimit bounds the way to a Node, and the way back; convergence itself is what is looked for. A peering whose last
-// slice Liqo has not yet taken away when it is to be removed is in use, and stays for five minutes.
+// lifeLimit bounds the way to a Node, and the way back: the test looks only for convergence. A peering whose last slice
+// Liqo has not yet removed at the time of its removal counts as in use, and stays for five minutes.
 const lifeLimit = 12 * time.Minute
 
-// TestCrash is the crash matrix on real Liqo: the worker dies by SIGKILL before and after each write to an API server,
-// consumer's or provider's, that the life of a node from its peering to nothing was seen to have. A kill hits the lives
-// on both providers.
+// TestCrash is the crash matrix on real Liqo: the worker dies by SIGKILL before and after each observed write to an API
+// server, consumer's or provider's, in the life of a node from its peering to its removal. A kill affects the lives on
+// both providers.
 func TestCrash(t *testing.T) {
 	ctx, cancel := context.WithTimeout(context.Background(), 75*time.Minute)
 	defer cancel()
@@ -103,7 +103,7 @@ func TestCrash(t *testing.T) {
 	require.GreaterOrEqual(t, points, 20, "the lives had hardly any effects")
 }
 
-// crash is one run of the matrix.
+// crash holds one run of the matrix.
 type crash struct {
 	s      *stack
 	doors  *doors
@@ -120,7 +120,7 @@ func (c *crash) undisturbed(life *failpoint.Life) {
 	c.seen = append(c.seen, life)
 }
 
-// lives has what is done on a provider done on both at once.
+// lives runs do on both providers concurrently.
 func (c *crash) lives(t *testing.T, name string, do func(*testing.T, *cluster)) {
 	t.Run(name, func(t *testing.T) {
 		for _, p := range c.s.providers {
@@ -132,7 +132,7 @@ func (c *crash) lives(t *testing.T, name string, do func(*testing.T, *cluster)) 
 	})
 }
 
-// live plays a life on a provider: CA wants one node, and then none.
+// live runs a life on a provider: CA wants one node, and then none.
 func (c *crash) live(ctx context.Context, t *testing.T, p *cluster, life *failpoint.Life) {
 	t.Helper()
 	c.doors.begin(p.name, life)
@@ -178,7 +178,7 @@ func (c *crash) live(ctx context.Context, t *testing.T, p *cluster, life *failpo
 	}
 }
 
-// until has CA loop until the condition holds.
+// until runs CA's loops until the condition holds.
 func (c *crash) until(ctx context.Context, a *player.Player, seen *player.Picture,
 	condition func(context.Context) error) error {
 	return testkit.Poll(ctx, lifeLimit, pollEvery, func(ctx context.Context) (err error) {
@@ -195,7 +195,7 @@ func (c *crash) until(ctx context.Context, a *player.Player, seen *player.Pictur
 	})
 }
 
-// onlyOf is what of these complaints is about a provider.
+// onlyOf returns the errors that concern a provider.
 func onlyOf(provider string, all error) error {
 	if all == nil {
 		return nil

@@ -23,7 +23,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// agentConfig lets the consumer have one node of the first provider, while the offer says that it has room for four.
+// agentConfig lets the consumer have one node of the first provider, although the offer has room for four.
 const agentConfig = `
 provider: provider1
 nodeLabels: {example.com/pool: burst}
@@ -34,13 +34,13 @@ offers:
   cap: {cpu: "3"}
 `
 
-// agentsClass is the line of an offer of which the agent decides.
+// agentsClass is the line of an offer for which the agent decides.
 const agentsClass = "  class: liqo-autoscaler\n"
 
-// TestDecides is the suite decides: the first provider's agent grants and denies its slices, which are of its class.
-// What it has no room for comes from the second, whose offer is a Secret, and nothing is held against the first. Like
-// the agent, all others have their accounts: the server reads the market, and the worker's access to the first is
-// renewed. The first provider denies us Liqo's default class, all along.
+// TestDecides is the suite decides: the first provider's agent grants and denies its slices, which have the agent's
+// class. A node without room there is made on the second provider, whose offer is a Secret, and the first provider is
+// not blamed. All processes have their own accounts, like the agent: the server reads the market, and the worker's
+// access to the first provider is renewed. During the whole suite the first provider denies us Liqo's default class.
 func TestDecides(t *testing.T) {
 	ctx, cancel := context.WithTimeout(context.Background(), 13*time.Minute)
 	defer cancel()
@@ -96,9 +96,9 @@ func TestDecides(t *testing.T) {
 	defaultClassDenied(ctx, t, s)
 }
 
-// defaultClassDenied: the first offer loses its class, so that Liqo's own is asked for. The provider's API server
-// denies that to Liqo, which logs it and tells nobody. The attempt ends with budgets.join, and the node comes from the
-// second provider; Cluster Autoscaler sees no error.
+// defaultClassDenied removes the class of the first offer, so that Liqo's own class is requested. The provider's API
+// server denies that to Liqo, which only logs it. The attempt ends with budgets.join, and the node is made on the
+// second provider. Cluster Autoscaler sees no error.
 func defaultClassDenied(ctx context.Context, t *testing.T, s *stack) {
 	first, file := s.providers[0], filepath.Join(s.dir, "offers.yaml")
 	written, err := os.ReadFile(file)
@@ -107,7 +107,8 @@ func defaultClassDenied(ctx context.Context, t *testing.T, s *stack) {
 	require.NotEqual(t, string(written), withoutClass)
 	require.NoError(t, os.WriteFile(file, []byte(withoutClass), 0o600))
 	r := newRun(t, s)
-	// A slice may arrive before Liqo has set its consumer. Liqo takes none without, and the policy refuses the change.
+	// A slice may arrive before Liqo has set its consumer. Liqo accepts no slice without one, and the policy refuses the
+	// change.
 	none := func(ctx context.Context) error {
 		all, err := first.list(ctx, resourceSlices)
 		for _, slice := range all {
@@ -139,7 +140,7 @@ func defaultClassDenied(ctx context.Context, t *testing.T, s *stack) {
 	r.scaledIn(ctx, ids)
 }
 
-// attemptOn wants the instance's Node to be of that attempt, on that provider.
+// attemptOn requires that the instance's Node belongs to that attempt, on that provider.
 func (r *run) attemptOn(ctx context.Context, id string, attempt int, on *cluster) {
 	r.t.Helper()
 	node, err := r.s.consumer.node(ctx, id)
@@ -148,8 +149,8 @@ func (r *run) attemptOn(ctx context.Context, id string, attempt int, on *cluster
 	require.Equal(r.t, fleet.ObjectName(instanceName(id), attempt), node.Name)
 }
 
-// startAgent starts the agent of a provider, with the chart's rights. Without a discovery server in its arguments, what
-// it measures goes to the consumer's tenant namespace.
+// startAgent starts the agent of a provider, with the chart's permissions. Without a discovery server in its arguments,
+// its measurements go to the consumer's tenant namespace.
 func (s *stack) startAgent(ctx context.Context, provider *cluster, config string, args ...string) *proc.Process {
 	s.t.Helper()
 	s.install(ctx, provider, "liqo-autoscaler-agent", "--values", leastAgent(s.t), "--set", "grantSlices=true",
@@ -164,8 +165,8 @@ func (s *stack) startAgent(ctx context.Context, provider *cluster, config string
 		"--config", file, "--metrics-listen", "", "--health-listen", ""}, args...)...)
 }
 
-// offerBySecret makes an offer of the Secret with a provider's kubeconfig, dearer than all others, and waits until the
-// market has it.
+// offerBySecret makes an offer of the Secret with a provider's kubeconfig, more expensive than every other offer, and
+// waits until the market has it.
 func (s *stack) offerBySecret(ctx context.Context, provider *cluster) {
 	s.t.Helper()
 	info, err := json.Marshal(map[string]any{

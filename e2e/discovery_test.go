@@ -18,10 +18,10 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/e2e/lab"
 )
 
-// withThreeProviders has the lab start three.
+// withThreeProviders makes the lab start three providers.
 func withThreeProviders(s *stack) { s.wants = 3 }
 
-// measuring is the config of a provider's agent. The third is the cheapest, and too small.
+// measuring returns the config of a provider's agent. The third provider is the cheapest, and too small.
 func measuring(provider *cluster, seconds int, price float64, most string) string {
 	return fmt.Sprintf(`
 provider: %[1]s
@@ -38,13 +38,14 @@ offers:
 `, provider.name, seconds, price, most)
 }
 
-// hourOff are the clocks of the suite discovery: each agent's is off the API servers', the worker's and the database's
-// by an hour, and the server's, too. None of them makes a difference: an end that a provider ahead said would be late,
-// one that a provider behind said would have passed, and so would the server's for the worker.
+// hourOff sets the clocks of the suite discovery: the clock of each agent, and of the server, is off by an hour from
+// the clocks of the API servers, the worker and the database. This must make no difference: otherwise an end time by a
+// provider's clock that is ahead would be too late, one by a clock that is behind would have passed, and so would the
+// server's for the worker.
 var hourOff = clocks{"agent-provider1": time.Hour, "agent-provider2": -time.Hour, "agent-provider3": time.Hour,
 	"discovery": -time.Hour}
 
-// TestDiscovery is the suite discovery: providers publish what they have, and lose what others take there, on a
+// TestDiscovery is the suite discovery: providers publish their free amounts, reduced by other users' pods, on a
 // discovery server and without one, with clocks that are an hour off.
 func TestDiscovery(t *testing.T) {
 	ctx, cancel := context.WithTimeout(context.Background(), 23*time.Minute)
@@ -84,7 +85,7 @@ func onAServer(ctx context.Context, t *testing.T, s *stack) {
 	thereAndElsewhere(ctx, t, s, o.offers(map[string]string{first.name: "1", second.name: "16", third.name: "1"}))
 
 	r = newRun(t, s)
-	require.NoError(t, two.Stop(time.Minute)) // its offer would live for an hour
+	require.NoError(t, two.Stop(time.Minute)) // otherwise its offer would live for an hour
 	r.until(ctx, "stopped agent's offer withdrawn", 30*time.Second, o.offers(map[string]string{first.name: "1",
 		third.name: "1"}))
 	three.Kill()
@@ -98,7 +99,7 @@ func onAServer(ctx context.Context, t *testing.T, s *stack) {
 	leave(ctx, t, first)
 }
 
-// withoutAServer is the same story with offers that the providers' agents publish in their own clusters.
+// withoutAServer runs the same story with offers that the providers' agents publish in their own clusters.
 func withoutAServer(ctx context.Context, t *testing.T, s *stack) {
 	require.NoError(t, s.worker.Stop(time.Minute))
 	s.offerServer = nil
@@ -130,8 +131,8 @@ func withoutAServer(ctx context.Context, t *testing.T, s *stack) {
 	leave(ctx, t, s.providers[0])
 }
 
-// thereAndElsewhere: the cheapest provider that fits gives the first node; pods of others shrink its offer, and the next
-// node comes from the second provider.
+// thereAndElsewhere gets the first node from the cheapest provider that fits. Then pods of other users shrink its
+// offer, and the next node is made on the second provider.
 func thereAndElsewhere(ctx context.Context, t *testing.T, s *stack, shrunk func(context.Context) error) {
 	t.Helper()
 	r := newRun(t, s)
@@ -156,7 +157,7 @@ func thereAndElsewhere(ctx context.Context, t *testing.T, s *stack, shrunk func(
 	r.scaledIn(ctx, append(there, elsewhere...))
 }
 
-// leave removes the others' pods.
+// leave removes the pods of the other users.
 func leave(ctx context.Context, t *testing.T, provider *cluster) {
 	t.Helper()
 	require.NoError(t, provider.kube.CoreV1().Pods(metav1.NamespaceDefault).Delete(ctx, "others", metav1.DeleteOptions{}))

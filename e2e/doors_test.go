@@ -22,19 +22,19 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/testkit/failpoint"
 )
 
-// doors are where the worker's requests to the clusters pass, and where it is killed: before a write is sent on, or when
-// it has been answered and the worker has not heard of it.
+// doors forwards the worker's requests to the clusters, and kills the worker: before a write is forwarded, or after it
+// was answered and before the worker has received the answer.
 type doors struct {
 	s *stack
 
 	mu    sync.Mutex
-	lives map[string]*failpoint.Life // what is lived on a provider, by its name
+	lives map[string]*failpoint.Life // the current life of each provider, by its name
 }
 
-// withDoors has the worker reach the clusters through doors.
+// withDoors makes the worker reach the clusters through doors.
 func withDoors(d *doors) func(*stack) { return func(s *stack) { s.doors = d } }
 
-// open makes a door for each cluster, and has the accounts' kubeconfigs lead there.
+// open makes a door for each cluster, and points the accounts' kubeconfigs to it.
 func (d *doors) open(s *stack) {
 	s.t.Helper()
 	d.s = s
@@ -60,7 +60,7 @@ func (d *doors) open(s *stack) {
 	}
 }
 
-// begin says what is lived on a provider from now on; nil for nothing.
+// begin sets the current life of a provider; nil ends it.
 func (d *doors) begin(provider string, life *failpoint.Life) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -70,7 +70,7 @@ func (d *doors) begin(provider string, life *failpoint.Life) {
 	d.lives[provider] = life
 }
 
-// dies asks whether the worker dies, and if so kills it and starts it again.
+// dies kills the worker and starts it again if the life's point requires that, and reports whether it did.
 func (d *doors) dies(ask func() bool) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -82,7 +82,7 @@ func (d *doors) dies(ask func() bool) bool {
 	return true
 }
 
-// door is the one to a cluster.
+// door forwards the requests to one cluster.
 type door struct {
 	*doors
 	cluster string
@@ -123,10 +123,11 @@ func (d door) forward(r *http.Request, err error) (*http.Response, error) {
 	return d.next.RoundTrip(r)
 }
 
-// lifeOf is that of the provider whose part of the cluster a request is about: all that we make is named after it.
+// lifeOf returns the life of the provider that a request concerns: the names of all of our objects contain the
+// provider's.
 func (d door) lifeOf(r *http.Request) (*failpoint.Life, error) {
 	about := d.cluster + r.URL.Path
-	if r.Method == http.MethodPost && r.Body != nil { // the name of what is made
+	if r.Method == http.MethodPost && r.Body != nil { // the name of the new object
 		body, err := io.ReadAll(r.Body)
 		if err != nil {
 			return nil, err
@@ -143,7 +144,7 @@ func (d door) lifeOf(r *http.Request) (*failpoint.Life, error) {
 	return nil, nil //nolint:nilnil // none
 }
 
-// writeOf is what a request changes, such as "patch nodes"; "" when it changes nothing that lasts.
+// writeOf returns the change of a request, such as "patch nodes", or "" when it makes no lasting change.
 func writeOf(r *http.Request) string {
 	verb := map[string]string{http.MethodPost: "create", http.MethodPut: "update", http.MethodPatch: "patch",
 		http.MethodDelete: "delete"}[r.Method]
@@ -158,7 +159,7 @@ func writeOf(r *http.Request) string {
 	}
 	switch parts[0] {
 	case "events", "leases", "selfsubjectaccessreviews", "selfsubjectrulesreviews", "selfsubjectreviews":
-		return "" // reports and questions
+		return "" // reports and reviews
 	}
 	if len(parts) > 2 {
 		return verb + " " + parts[0] + "/" + parts[2]

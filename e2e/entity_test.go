@@ -12,7 +12,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// described is what of `temporal workflow describe -o json` the suites look at.
+// described holds the parts of `temporal workflow describe -o json` that the suites read.
 type described struct {
 	WorkflowExecutionInfo struct {
 		Status string
@@ -38,16 +38,17 @@ func (s *stack) describe(ctx context.Context, workflow string) (described, error
 	return d, nil
 }
 
-// cancelledByHand is what an attempt says that waited for a peering when that was cancelled.
+// cancelledByHand is the message of an attempt whose peering was cancelled while the attempt waited for it.
 const cancelledByHand = "was cancelled by an operator"
 
-// cancel is what an operator does to a workflow.
+// cancel cancels a workflow as an operator does.
 func (s *stack) cancel(ctx context.Context, workflow string) error {
 	_, err := s.cli(ctx, "workflow", "cancel", "-w", hub+"/"+workflow)
 	return err
 }
 
-// waitsFor is what a workflow's activity waits for, as an operator sees it: the last heartbeat, the stage first.
+// waitsFor returns the stage and message for which a workflow's activity waits, from its last heartbeat, as an operator
+// sees them.
 func (s *stack) waitsFor(ctx context.Context, workflow string) (string, error) {
 	d, err := s.describe(ctx, workflow)
 	if err != nil {
@@ -62,12 +63,12 @@ func (s *stack) waitsFor(ctx context.Context, workflow string) (string, error) {
 	return strings.Join(words, ": "), nil
 }
 
-// groupSnapshot is what the group has published.
+// groupSnapshot returns the published state of the group.
 func (s *stack) groupSnapshot(ctx context.Context) (snapshot fleet.Snapshot, err error) {
 	return snapshot, s.published(ctx, "nodegroup/"+group, &snapshot)
 }
 
-// peeringPhase is where the peering with a provider is; Absent when nobody looks after it.
+// peeringPhase returns the phase of the peering with a provider, or Absent without an entity.
 func (s *stack) peeringPhase(ctx context.Context, provider *cluster) (fleet.PeeringPhase, error) {
 	var state fleet.ProviderSnapshot
 	err := s.published(ctx, "provider/"+provider.name, &state)
@@ -77,14 +78,14 @@ func (s *stack) peeringPhase(ctx context.Context, provider *cluster) (fleet.Peer
 	return state.Phase, err
 }
 
-// published reads the memo of an entity that runs.
+// published reads the memo of a running entity.
 func (s *stack) published(ctx context.Context, workflow string, out any) error {
 	d, err := s.describe(ctx, workflow)
 	if err != nil {
 		return err
 	}
 	if d.WorkflowExecutionInfo.Status != "WORKFLOW_EXECUTION_STATUS_RUNNING" {
-		return nil // closed: whatever it was is over
+		return nil // the entity has closed: nothing is running
 	}
 	err = decodeMemo(d.WorkflowExecutionInfo.Memo.Fields.Snapshot, out)
 	if err != nil {
@@ -106,8 +107,9 @@ func decodeMemo(memo json.RawMessage, out any) error {
 	return json.NewDecoder(packed).Decode(out)
 }
 
-// peeringEnds waits until nothing of the peering with a provider is under way. A peering that failed cools off before
-// it is tried again; the next part of the suite does not wait for that: it closes the entity, which forgets it.
+// peeringEnds waits until nothing of the peering with a provider is running. A peering that failed cools off before it
+// is tried again; the next part of the suite does not wait for that, so this function closes the entity, which then
+// forgets it.
 func (r *run) peeringEnds(ctx context.Context, provider *cluster) {
 	r.t.Helper()
 	r.until(ctx, "peering with "+provider.name+" is over", 7*time.Minute, func(ctx context.Context) error {
@@ -119,7 +121,7 @@ func (r *run) peeringEnds(ctx context.Context, provider *cluster) {
 			if err := r.s.cancel(ctx, "provider/"+provider.name); err != nil {
 				return err
 			}
-		case phase == fleet.Refusing: // its word stays until it lifts it; it is asked after a minute, then every five
+		case phase == fleet.Refusing: // stays until the provider lifts it; checked after a minute, then every five
 			if err := setTenantCondition(ctx, provider, "Active"); err != nil {
 				return err
 			}

@@ -16,9 +16,10 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/e2e/proc"
 )
 
-// failings are the ways of the first provider, in the order of the stages; but a provider whose API server has never
-// answered is no offer, so that is not the first. The one whose API server dies is the last: Liqo there is blind until
-// its watches are back, up to a minute later, and what it makes then "already exists".
+// failings returns the faults of the first provider, in the order of the stages. A provider whose API server has never
+// answered is not an offer, so that is not the first fault. The death of the API server is the last: Liqo there
+// receives no events until its watches are back, up to a minute later, and until then reports "already exists" for the
+// objects that it makes.
 func failings(s *stack) []failing {
 	return []failing{
 		managerHangs(s),
@@ -33,7 +34,7 @@ func failings(s *stack) []failing {
 	}
 }
 
-// managerHangs: the provider's Liqo stands still from the start, at the first thing that it is asked for.
+// managerHangs stops the provider's Liqo from the start, at the first object that it has to answer.
 func managerHangs(s *stack) failing {
 	if s.gateways {
 		return failing{"NetworkHangs", backend.StageNetworkConfig, "has not mapped the addresses of Configuration",
@@ -42,7 +43,7 @@ func managerHangs(s *stack) failing {
 	return failing{"NonceHangs", backend.StageNonce, "has not filled Secret", stopped(lab.LiqoManager)}
 }
 
-// stopped is a process of the first provider that stands still from the start.
+// stopped returns a fault in which a process of the first provider is stopped from the start.
 func stopped(process string) func(context.Context, *run) sabotage {
 	return func(_ context.Context, r *run) sabotage {
 		r.freeze(r.s.providers[0].name, process)
@@ -70,7 +71,7 @@ func tenantHangs(ctx context.Context, r *run) sabotage {
 	}
 }
 
-// tenantRefused: the provider's people close the Tenant before their Liqo has answered it.
+// tenantRefused makes the provider's administrators cordon the Tenant before their Liqo has answered it.
 func tenantRefused(ctx context.Context, r *run) sabotage {
 	sab := tenantHangs(ctx, r)
 	return sabotage{repair: sab.repair, begun: func(ctx context.Context) {
@@ -100,8 +101,8 @@ func sliceHangs(ctx context.Context, r *run) sabotage {
 	}
 }
 
-// replicatorHangs: our own side does not carry the slice over. It does again as soon as the second provider is tried,
-// which needs it too.
+// replicatorHangs makes our own side not replicate the slice. It replicates again as soon as the second provider is
+// tried, which needs it too.
 func replicatorHangs(ctx context.Context, r *run) sabotage {
 	frozen := freezeAt(ctx, r.steps, r.s.lab, lab.Consumer, lab.LiqoCRDReplicator, sliceMade(r.s.consumer))
 	return sabotage{begun: func(ctx context.Context) {
@@ -115,18 +116,18 @@ func replicatorHangs(ctx context.Context, r *run) sabotage {
 	}, repair: func(context.Context) {}}
 }
 
-// kubeletDies: each virtual kubelet of the first provider is killed as soon as it runs.
+// kubeletDies kills each virtual kubelet of the first provider as soon as it runs.
 func kubeletDies(ctx context.Context, r *run) sabotage {
 	return sabotage{repair: strike(ctx, r, syscall.SIGKILL)}
 }
 
-// kubeletHangs: each virtual kubelet of the first provider stands still as soon as it runs.
+// kubeletHangs stops each virtual kubelet of the first provider as soon as it runs.
 func kubeletHangs(ctx context.Context, r *run) sabotage {
 	return sabotage{repair: strike(ctx, r, syscall.SIGSTOP)}
 }
 
-// strike sends a signal to each virtual kubelet of the first provider until it is called off; those that stand still
-// then go on.
+// strike sends a signal to each virtual kubelet of the first provider until the returned function is called, which
+// continues the stopped ones.
 func strike(ctx context.Context, r *run, signal syscall.Signal) func(context.Context) {
 	ctx, cancel := context.WithCancel(ctx)
 	done := make(chan struct{})
@@ -164,7 +165,7 @@ func strike(ctx context.Context, r *run, signal syscall.Signal) func(context.Con
 	}
 }
 
-// apiServerDies: the first provider's API server is killed, and started again as it was, in each part that wants it.
+// apiServerDies kills the first provider's API server, and starts it again in the same way in each part that wants it.
 func apiServerDies(_ context.Context, r *run) sabotage {
 	first := r.s.providers[0]
 	pid, err := r.s.lab.Pid(first.name + "-" + lab.APIServer)

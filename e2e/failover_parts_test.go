@@ -20,9 +20,9 @@ import (
 	"k8s.io/autoscaler/cluster-autoscaler/cloudprovider/externalgrpc/protos"
 )
 
-// cancelledBehindFinalizer: the provider has answered the Tenant, which puts Liqo's finalizer on it, and then stands
-// still. The operator cancels the peering: taking it back waits for the finalizer, says so, and comes to its end with
-// the provider.
+// cancelledBehindFinalizer stops the provider after it has answered the Tenant, which puts Liqo's finalizer on it. The
+// operator cancels the peering: its removal waits for the finalizer, reports that, and ends once the provider
+// continues.
 func cancelledBehindFinalizer(ctx context.Context, t *testing.T, s *stack) {
 	r := newRun(t, s)
 	first := s.providers[0]
@@ -47,8 +47,8 @@ func cancelledBehindFinalizer(ctx context.Context, t *testing.T, s *stack) {
 	r.scaledIn(ctx, ids)
 }
 
-// resourcesRefused: the provider's people cordon the Tenant of a peering that carries a node. The next slice is denied
-// and the instance goes elsewhere; the node that is there stays.
+// resourcesRefused cordons the Tenant of a peering that carries a node. The next slice is denied and the instance goes
+// to another provider; the existing node stays.
 func resourcesRefused(ctx context.Context, t *testing.T, s *stack) {
 	if s.lab.OneSlice() {
 		t.Skip("this Liqo carries one slice per provider")
@@ -70,10 +70,10 @@ func resourcesRefused(ctx context.Context, t *testing.T, s *stack) {
 	require.NoError(t, undeploy(ctx, s.consumer, "work"))
 	require.NoError(t, undeploy(ctx, s.consumer, "more"))
 	r.scaledIn(ctx, append(ids, there...))
-	r.peeringEnds(ctx, first) // the next part wants it asked
+	r.peeringEnds(ctx, first) // the next part needs its answer
 }
 
-// endpointUnreachable: nobody answers at the address that the first provider's offer gives for its gateway.
+// endpointUnreachable offers an address for the first provider's gateway at which no server answers.
 func endpointUnreachable(ctx context.Context, t *testing.T, s *stack) {
 	file := filepath.Join(s.dir, "offers.yaml")
 	before, err := os.ReadFile(file)
@@ -90,8 +90,8 @@ func endpointUnreachable(ctx context.Context, t *testing.T, s *stack) {
 		}}.run(ctx, t, s)
 }
 
-// noneLeft: both providers stand still. The instance fails with a code of the fixed set and Liqo's words, CA backs off
-// and deletes it, and the target is 0.
+// noneLeft stops both providers. The instance fails with a code of the fixed set and Liqo's message, CA backs off and
+// deletes it, and the target is 0.
 func noneLeft(ctx context.Context, t *testing.T, s *stack) {
 	r := newRun(t, s)
 	for _, p := range s.providers {
@@ -147,7 +147,7 @@ func noneLeft(ctx context.Context, t *testing.T, s *stack) {
 	assert.NoError(t, names(info.GetErrorMessage(), s.providers[0].name, s.providers[1].name, waiting, hangs.words))
 }
 
-// failedInstance is an instance that a call has listed with an error.
+// failedInstance returns an instance that a call has listed with an error.
 func failedInstance(c ca.Call) *protos.Instance {
 	if c.Method != ca.Nodes || !c.OK() {
 		return nil
@@ -160,7 +160,7 @@ func failedInstance(c ca.Call) *protos.Instance {
 	return nil
 }
 
-// logged wants words in a log.
+// logged requires words in a log.
 func logged(path, words string) error {
 	b, err := os.ReadFile(path)
 	if err == nil && !strings.Contains(string(b), words) {

@@ -13,15 +13,16 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
 )
 
-// hurried are the budgets of the suite failover: long enough for a lab on a slow machine, short enough to see them end.
+// hurried holds the budgets of the suite failover: long enough for a lab on a slow machine, short enough to see them
+// end.
 const hurried = `  budgets: {peer: 20s, network: 40s, join: 25s, total: 2m30s}
 `
 
 const hurriedTotal = 150 * time.Second
 
-// TestFailover is the suite failover: the first provider refuses, hangs or dies at each stage of the way. The instance
-// becomes Ready on the second inside its deadline, CA sees no error, the log says what the first did not do, and
-// nothing owned by us is left on it once it is well again.
+// TestFailover is the suite failover: the first provider refuses, hangs or dies at each stage. The instance becomes
+// Ready on the second provider inside its deadline, CA sees no error, the log names the failure of the first provider,
+// and no object of ours is left on it once it is healthy again.
 func TestFailover(t *testing.T) {
 	ctx, cancel := context.WithTimeout(context.Background(), 43*time.Minute)
 	defer cancel()
@@ -41,19 +42,19 @@ func TestFailover(t *testing.T) {
 	runParts(ctx, t, s, parts)
 }
 
-// failing is one way in which the first provider does not become a node.
+// failing is one fault of the first provider that prevents a node.
 type failing struct {
 	name  string
-	stage backend.Stage // at which it is waited for; "" for a provider that says no
-	words string        // Liqo's own, or what stands for it where it says nothing
-	// sabotage prepares it. The test's end calls off what afterwards was not called for.
+	stage backend.Stage // the stage that does not end; "" for a refusal
+	words string        // Liqo's own message, or the worker's where Liqo has none
+	// sabotage prepares the fault. The end of the test reverts it unless its repair was called.
 	sabotage func(ctx context.Context, r *run) sabotage
 }
 
-// sabotage is one at work; both functions may be nil.
+// sabotage is an active fault; both functions may be nil.
 type sabotage struct {
-	begun  func(ctx context.Context) // waits until it has shown effect
-	repair func(ctx context.Context) // the provider is well again
+	begun  func(ctx context.Context) // waits until the fault has had an effect
+	repair func(ctx context.Context) // makes the provider healthy again
 }
 
 func (f failing) run(ctx context.Context, t *testing.T, s *stack) {
@@ -78,7 +79,7 @@ func (f failing) run(ctx context.Context, t *testing.T, s *stack) {
 	r.scaledIn(ctx, ids)
 }
 
-// readyOnSecond wants the one instance Ready on the second provider before its deadline.
+// readyOnSecond requires that the one instance is Ready on the second provider before its deadline.
 func (r *run) readyOnSecond(ctx context.Context) []string {
 	r.t.Helper()
 	begun := time.Now()
@@ -91,7 +92,7 @@ func (r *run) readyOnSecond(ctx context.Context) []string {
 	return ids
 }
 
-// named wants the log to say what the first attempt of an instance ended at.
+// named requires that the log names the cause at which the first attempt of an instance ended.
 func (r *run) named(id string, words ...string) error {
 	e, err := r.s.givenUp(instanceName(id), 1)
 	if err != nil {
@@ -101,8 +102,8 @@ func (r *run) named(id string, words ...string) error {
 	return names(e.Failure, words...)
 }
 
-// firstForgets waits until nothing owned by us is on the first provider, and nothing comes back. One that refuses lifts
-// that first.
+// firstForgets waits until no object of ours is on the first provider, and none comes back. A provider that refuses
+// lifts the refusal first.
 func (r *run) firstForgets(ctx context.Context) {
 	r.t.Helper()
 	first := r.s.providers[0]

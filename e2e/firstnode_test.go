@@ -22,13 +22,13 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/e2e/lab"
 )
 
-// hub is not the default one: an operator then finds every workflow under it.
+// hub is not the default hub: an operator then finds every workflow under its id.
 const (
 	hub   = "lab"
 	group = "burst"
 )
 
-// groups is the node-group config of the suite. The taint repels nobody; it is there to be seen on nodes and template.
+// groups is the node-group config of the suite. The taint repels no pod; it shows that nodes and template carry it.
 const groups = `
 hub: lab
 nodeGroups:
@@ -39,9 +39,9 @@ nodeGroups:
   taints: [{key: example.com/burst, value: "true", effect: PreferNoSchedule}]
 `
 
-// offers makes the first provider the better choice as long as it has room. A Liqo older than 1.2 carries one node
-// each. Credentials are what they can be: a file, and a Secret that the chart lets the worker read by name. The
-// network is what envNetwork says.
+// offers makes the first provider the better choice as long as it has room. With a Liqo older than 1.2 each provider
+// carries one node. Both kinds of credentials occur: a file, and a Secret that the chart lets the worker read by name.
+// envNetwork sets the network.
 const offers = `
 offers:
 - name: first
@@ -60,8 +60,8 @@ offers:
   network: {mode: $NETWORK}
 `
 
-// TestFirstNode is the suite first-node: what must work before anything else does. Its parts share one lab and one
-// Cluster Autoscaler and build on each other's clean end, so the first that fails ends the suite.
+// TestFirstNode is the suite first-node, the basis of all other suites. Its parts share one lab and one Cluster
+// Autoscaler and build on each other's clean end, so the first failure ends the suite.
 func TestFirstNode(t *testing.T) {
 	firstNode(t, "first-node", groups, []part{
 		{"WorkerKilledWhilePeering", killedWhilePeering(func(_ context.Context, r *run) {
@@ -71,7 +71,7 @@ func TestFirstNode(t *testing.T) {
 	})
 }
 
-// firstNode is the story of the first node; killed are its parts in which something is.
+// firstNode runs the story of the first node; killed holds the parts in which a process is killed.
 func firstNode(t *testing.T, suite, groups string, killed []part, options ...func(*stack)) {
 	ctx, cancel := context.WithTimeout(context.Background(), 18*time.Minute)
 	defer cancel()
@@ -88,7 +88,7 @@ func firstNode(t *testing.T, suite, groups string, killed []part, options ...fun
 	}))
 }
 
-// thereAndBack: one pod that does not fit buys one node, runs on it, and the node goes when the pod has.
+// thereAndBack buys one node for one pod that does not fit. The pod runs on it, and the node is removed after the pod.
 func thereAndBack(ctx context.Context, t *testing.T, s *stack) {
 	r := newRun(t, s)
 	require.NoError(t, deploy(ctx, s.consumer, "work", 2, "800m")) // the plain node has 1 CPU
@@ -110,7 +110,7 @@ func thereAndBack(ctx context.Context, t *testing.T, s *stack) {
 		extra, err := sameAsTemplate(first, node)
 		require.NoError(t, err)
 		t.Logf("labels on the node only: %v", extra)
-		for _, label := range extra { // the group is over any provider
+		for _, label := range extra { // the group has any provider
 			require.Truef(t, undeclared(label) || strings.HasPrefix(label, labelProvider+"="), "the template lacks %s", label)
 		}
 	})
@@ -125,7 +125,7 @@ func thereAndBack(ctx context.Context, t *testing.T, s *stack) {
 		activities.ReasonReleased)...)
 }
 
-// twoNodesOneTenant: two nodes at once on one provider share its peering.
+// twoNodesOneTenant makes two nodes concurrently on one provider, which share its peering.
 func twoNodesOneTenant(ctx context.Context, t *testing.T, s *stack) {
 	if s.lab.OneSlice() {
 		t.Skip("this Liqo carries one node per provider")
@@ -144,8 +144,8 @@ func twoNodesOneTenant(ctx context.Context, t *testing.T, s *stack) {
 	r.scaledIn(ctx, ids)
 }
 
-// killedWhilePeering: something dies while the provider has not yet answered; what was begun goes on from there, and
-// nothing is made twice.
+// killedWhilePeering kills a process while the provider has not yet answered. The work continues from its last state,
+// and no object is made twice.
 func killedWhilePeering(kill func(context.Context, *run)) func(context.Context, *testing.T, *stack) {
 	return func(ctx context.Context, t *testing.T, s *stack) {
 		r := newRun(t, s)
@@ -171,8 +171,8 @@ func killedWhilePeering(kill func(context.Context, *run)) func(context.Context, 
 	}
 }
 
-// peeringCancelled: the operator cancels a peering that is stuck; the instance goes on to the next provider, and what
-// was begun is taken back once the first one moves again.
+// peeringCancelled cancels a stuck peering as an operator. The instance continues with the next provider, and the
+// unfinished peering is removed once the first provider continues.
 func peeringCancelled(ctx context.Context, t *testing.T, s *stack) {
 	r := newRun(t, s)
 	frozen := freezeOnNonce(ctx, r.steps, s.lab, s.providers[0])
@@ -192,8 +192,8 @@ func peeringCancelled(ctx context.Context, t *testing.T, s *stack) {
 	r.scaledIn(ctx, ids)
 }
 
-// providersAsMade: the tenant namespaces that providers have made for us are there still, with nothing owned by us in
-// them.
+// providersAsMade requires that the tenant namespaces that providers have made for us still exist, without any object
+// of ours.
 func providersAsMade(ctx context.Context, t *testing.T, s *stack) {
 	for _, p := range s.providers {
 		_, err := p.kube.CoreV1().Namespaces().Get(ctx, "liqo-tenant-"+lab.Consumer, metav1.GetOptions{})
@@ -202,7 +202,7 @@ func providersAsMade(ctx context.Context, t *testing.T, s *stack) {
 	}
 }
 
-// noSecretKept: no key and no token has come into Temporal's database, a log or the recorded calls (I10).
+// noSecretKept requires that no key and no token is in Temporal's database, a log or the recorded calls (I10).
 func noSecretKept(_ context.Context, t *testing.T, s *stack) {
 	database := "temporal.db"
 	if s.production != nil {
@@ -224,7 +224,7 @@ func noSecretKept(_ context.Context, t *testing.T, s *stack) {
 			require.Regexp(t, `"kubeconfigFile"|"secretRef"`, string(b),
 				"histories can be read from the file, so what is not in it is not in them")
 		}
-		// the last: the second in base64
+		// the last value is the second one in base64
 		for i, secret := range append(s.tokens, "client-key-data", "PRIVATE KEY", "UFJJVkFURSBLRV") {
 			require.False(t, bytes.Contains(b, []byte(secret)), "%s contains secret %d", f, i)
 		}

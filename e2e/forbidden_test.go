@@ -15,8 +15,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/e2e/lab"
 )
 
-// young is how long after its start an API server may refuse what it grants later: it serves before it has read its own
-// roles. A step that was due just then says so once, and goes on.
+// young is the time after its start in which an API server may refuse permissions that it grants later: it serves
+// before it has read its own roles. A step that runs in this time reports that once, and continues.
 const young = 10 * time.Second
 
 func (s *stack) tooYoung(at time.Time) bool {
@@ -25,11 +25,12 @@ func (s *stack) tooYoung(at time.Time) bool {
 	})
 }
 
-// ofTheMoment is in the errors of steps whose time was over while the consumer refused what nothingForbidden says.
+// ofTheMoment is in the errors of steps whose budget ended while the consumer still refused a permission that
+// mayBeRefused accepts.
 const ofTheMoment = "list kubeconfigs of "
 
-// nothingForbidden wants that our processes were never refused a right, other than mayBeRefused says: none of them says
-// so, and no API server does.
+// nothingForbidden requires that no log of our processes, and no API server, contains a refused permission, except the
+// refusals of mayBeRefused.
 func (s *stack) nothingForbidden() {
 	logs := slices.Concat(s.logs["worker"], s.logs["grpcserver"])
 	require.GreaterOrEqual(s.t, len(logs), 2)
@@ -53,7 +54,7 @@ func (s *stack) nothingForbidden() {
 	}
 }
 
-// written is when a line of a log was; zero when it does not say.
+// written returns the time of a line of a log, or zero when the line has none.
 func written(line []byte) time.Time {
 	var entry struct {
 		Time time.Time `json:"time"`
@@ -62,13 +63,13 @@ func written(line []byte) time.Time {
 	return entry.Time
 }
 
-// refusedNote is the ConfigMap in a tenant namespace that says that its provider has removed our Tenant.
+// refusedNote is the ConfigMap in a tenant namespace that records that its provider has removed our Tenant.
 const refusedNote = "liqo-autoscaler-refused"
 
-// mayBeRefused reports whether a refusal is as it should be. One that there must be is a provider's: whose tenant
-// namespace has been made for him may not look at others'. Others are the consumer's: the rights that our account gives
-// itself in a tenant namespace are in force a moment later, and end with the namespace. In one that others have made it
-// asks for its note before it has any, and takes no for there being none.
+// mayBeRefused reports whether a refusal is expected. Every provider must refuse one request: an account for one tenant
+// namespace may not list the namespaces. The consumer may refuse two: the permissions that our account gives itself in
+// a tenant namespace take effect a moment later, and end with the namespace. In a namespace that is not ours our
+// account reads its note before it has any permission, and takes the refusal for a missing note.
 func mayBeRefused(cluster string, r lab.Request) bool {
 	if cluster != lab.Consumer {
 		return r.Kind() == "list /namespaces"
@@ -77,14 +78,14 @@ func mayBeRefused(cluster string, r lab.Request) bool {
 		(r.Kind() == "list /secrets" || r.Kind() == "get /configmaps" && r.ObjectRef.Name == refusedNote)
 }
 
-// audited is what our account has asked of a cluster and was given, and what it was refused although it needs it: each
-// once.
+// audited returns the requests that a cluster granted to our account, and the requests that it refused although the
+// account needs them: each once.
 func (s *stack) audited(cluster string) (given, refused []string) {
 	requests, err := s.lab.Audited(cluster)
 	require.NoError(s.t, err)
 	for _, r := range requests {
 		switch {
-		case r.ObjectRef.Name == probe: // ourselves
+		case r.ObjectRef.Name == probe: // the suite itself
 		case r.Allowed():
 			given = append(given, r.Kind())
 		case !s.tooYoung(r.At) && !mayBeRefused(cluster, r):

@@ -21,8 +21,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// TestForeignPeering is the suite foreign: we share a provider with others, and nothing of theirs is touched (I9, I11).
-// The last two parts build on each other: our peering that others need stays until they do no longer.
+// TestForeignPeering is the suite foreign: we share a provider with other users, and none of their objects is touched
+// (I9, I11). The last two parts build on each other: our peering stays as long as another peering needs it.
 func TestForeignPeering(t *testing.T) {
 	ctx, cancel := context.WithTimeout(context.Background(), 28*time.Minute)
 	defer cancel()
@@ -35,7 +35,7 @@ func TestForeignPeering(t *testing.T) {
 	})
 }
 
-// peeredByHand: what `liqoctl peer` has made is used as it is and left as it is.
+// peeredByHand uses a peering of `liqoctl peer` as it is, and leaves it unchanged.
 func peeredByHand(ctx context.Context, t *testing.T, s *stack) {
 	r := newRun(t, s)
 	first := s.providers[0]
@@ -55,8 +55,8 @@ func peeredByHand(ctx context.Context, t *testing.T, s *stack) {
 	})
 }
 
-// peeredTheOtherWay: the provider borrows from us as well. Its own peering stays as it is; ours shares namespaces with
-// it, so it stays too until the other one is gone.
+// peeredTheOtherWay has the provider use our cluster as well. Its own peering stays unchanged; ours shares namespaces
+// with it, so ours stays too until the other one is gone.
 func peeredTheOtherWay(ctx context.Context, t *testing.T, s *stack) {
 	r := newRun(t, s)
 	first := s.providers[0]
@@ -79,9 +79,9 @@ func peeredTheOtherWay(ctx context.Context, t *testing.T, s *stack) {
 	require.NoError(t, first.count(ctx, tenants, 1), "ours is left for the next part")
 }
 
-// anotherTeamsSlice: another team has a slice on a provider that we peered with. Our last scale-in leaves it, its node
-// and the peering alone; once it is gone the peering goes too, at the next try, which is minutes later. We never remove
-// the network that was made by hand in the part before.
+// anotherTeamsSlice has another team's slice on a provider with our peering. Our last scale-in leaves the slice, its
+// node and the peering alone. Once the slice is gone the peering is removed too, at the next try, which is minutes
+// later. We never remove the network that was made by hand in the part before.
 func anotherTeamsSlice(ctx context.Context, t *testing.T, s *stack) {
 	r := newRun(t, s)
 	first := s.providers[0]
@@ -131,7 +131,7 @@ func anotherTeamsSlice(ctx context.Context, t *testing.T, s *stack) {
 	r.until(ctx, "nothing left", time.Minute, func(ctx context.Context) error { return clean(ctx, all...) })
 }
 
-// thereAndBackOn has CA buy one node, on the provider named, and give it back.
+// thereAndBackOn makes CA buy one node, on the given provider, and release it.
 func (r *run) thereAndBackOn(ctx context.Context, provider *cluster) {
 	r.t.Helper()
 	require.NoError(r.t, deploy(ctx, r.s.consumer, "work", 2, "800m"))
@@ -145,7 +145,7 @@ func (r *run) thereAndBackOn(ctx context.Context, provider *cluster) {
 	r.scaledIn(ctx, ids)
 }
 
-// lingers wants the peering with a provider to be kept because someone else needs it.
+// lingers requires that the peering with a provider is kept because another user needs it.
 func (r *run) lingers(ctx context.Context, provider *cluster) error {
 	var state fleet.ProviderSnapshot
 	if err := r.s.published(ctx, "provider/"+provider.name, &state); err != nil {
@@ -180,13 +180,13 @@ func (s *stack) liqoctl(ctx context.Context, in *cluster, args ...string) error 
 	return nil
 }
 
-// theirs are the two objects of a peering by hand, and with gateways the six of its network, which it adds to the
-// kinds.
+// theirs returns the two objects of a peering by hand, and with gateways the six objects of its network, which it adds
+// to the kinds.
 func (s *stack) theirs(ctx context.Context, kinds map[*cluster][]schema.GroupVersionResource) (map[string]types.UID,
 	error) {
 	want := 2
 	if s.gateways {
-		want += 6 // of each side a Configuration and a key, of one a server, of the other a client
+		want += 6 // each side has a Configuration and a key; one has a server, the other a client
 		for c := range kinds {
 			kinds[c] = append(kinds[c], configurations, publicKeys, gatewayServers, gatewayClients)
 		}
@@ -198,7 +198,7 @@ func (s *stack) theirs(ctx context.Context, kinds map[*cluster][]schema.GroupVer
 	return before, err
 }
 
-// uids are the identities of objects, by cluster, kind and name.
+// uids returns the identities of objects, by cluster, kind and name.
 func uids(ctx context.Context, kinds map[*cluster][]schema.GroupVersionResource) (map[string]types.UID, error) {
 	out := map[string]types.UID{}
 	for c, resources := range kinds {
@@ -215,7 +215,7 @@ func uids(ctx context.Context, kinds map[*cluster][]schema.GroupVersionResource)
 	return out, nil
 }
 
-// same wants exactly the objects that were there before, none made anew.
+// same requires exactly the earlier objects, none of which was made again.
 func same(ctx context.Context, before map[string]types.UID, kinds map[*cluster][]schema.GroupVersionResource) error {
 	now, err := uids(ctx, kinds)
 	if err == nil && !maps.Equal(before, now) {
@@ -224,7 +224,7 @@ func same(ctx context.Context, before map[string]types.UID, kinds map[*cluster][
 	return err
 }
 
-// noneOfOurs wants no object with our labels; what others have does not matter.
+// noneOfOurs requires that no object has our labels; foreign objects do not matter.
 func noneOfOurs(ctx context.Context, clusters ...*cluster) error {
 	kinds := []schema.GroupVersionResource{resourceSlices, virtualNodes, tenants, identities, configurations,
 		gatewayServers, gatewayClients, publicKeys,

@@ -18,14 +18,15 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/e2e/lab"
 )
 
-// moment is what a cluster shows when a process of the lab is to stand still.
+// moment is a state of a cluster at which a process of the lab is to be stopped.
 type moment struct {
 	name  string
 	watch func(context.Context) (watch.Interface, error)
 	come  func(runtime.Object) bool
 }
 
-// freezeAt stops a process the moment that comes. The channel gets nil once it stands still. The test's end thaws it.
+// freezeAt stops a process as soon as the moment comes. The channel receives nil once the process is stopped. The end
+// of the test continues it.
 func freezeAt(ctx context.Context, s *steps, l *lab.Lab, cluster, process string, m moment) <-chan error {
 	s.t.Helper()
 	events, err := m.watch(ctx)
@@ -45,7 +46,7 @@ func freezeAt(ctx context.Context, s *steps, l *lab.Lab, cluster, process string
 	return frozen
 }
 
-// awaitFrozen waits until freezeAt has done its work.
+// awaitFrozen waits until freezeAt has stopped its process.
 func awaitFrozen(s *steps, frozen <-chan error) {
 	s.t.Helper()
 	select {
@@ -57,7 +58,7 @@ func awaitFrozen(s *steps, frozen <-chan error) {
 	s.done("frozen")
 }
 
-// nonceFilled is when the provider has filled the nonce of a consumer that peers: the Tenant comes next.
+// nonceFilled is the moment at which the provider has filled the nonce of a consumer that peers: the Tenant comes next.
 func nonceFilled(provider *cluster) moment {
 	return moment{name: "nonce of " + provider.name, watch: func(ctx context.Context) (watch.Interface, error) {
 		return provider.kube.CoreV1().Secrets(corev1.NamespaceAll).Watch(ctx,
@@ -68,7 +69,7 @@ func nonceFilled(provider *cluster) moment {
 	}}
 }
 
-// tenantAnswered is when the provider has answered the Tenant with credentials.
+// tenantAnswered is the moment at which the provider has answered the Tenant with credentials.
 func tenantAnswered(provider *cluster) moment {
 	return liqoMoment(provider, tenants, func(o *unstructured.Unstructured) bool {
 		_, answered, _ := unstructured.NestedMap(o.Object, "status", "authParams")
@@ -76,7 +77,7 @@ func tenantAnswered(provider *cluster) moment {
 	})
 }
 
-// sliceMade is when the consumer has a slice that nobody has answered.
+// sliceMade is the moment at which the consumer has a slice without an answer.
 func sliceMade(consumer *cluster) moment {
 	return liqoMoment(consumer, resourceSlices, func(*unstructured.Unstructured) bool { return true })
 }

@@ -29,7 +29,7 @@ offers:
   price: 1
 `
 
-// measuredOffer takes what the first provider's agent publishes. The second provider is dearer.
+// measuredOffer uses the amounts that the first provider's agent publishes. The second provider is more expensive.
 const measuredOffer = `
 offers:
 - name: second
@@ -47,7 +47,7 @@ offers:
 `
 
 // TestGrows is a part of the suite decides: the first provider has no node until one of its pods is pending. It offers
-// what it grows to, the agent grants a slice of that, and the pods run when the node is there.
+// the size to which it can grow, the agent grants a slice of that size, and the pods run when the node exists.
 func TestGrows(t *testing.T) {
 	ctx, cancel := context.WithTimeout(context.Background(), 13*time.Minute)
 	defer cancel()
@@ -84,7 +84,7 @@ func TestGrows(t *testing.T) {
 	r.scaledIn(ctx, there)
 }
 
-// setSchedulable has the cluster's node take pods, or not. A node that takes none is not there to the agent.
+// setSchedulable makes the cluster's node take pods, or not. For the agent, a node that takes none does not exist.
 func (c *cluster) setSchedulable(ctx context.Context, takes bool) error {
 	nodes, err := c.kube.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
 	if err != nil {
@@ -100,7 +100,7 @@ func (c *cluster) setSchedulable(ctx context.Context, takes bool) error {
 	return nil
 }
 
-// podPends is nil once a pod that Liqo has brought has no node, which the cluster's scheduler says.
+// podPends returns nil once a pod that Liqo has brought is reported as unschedulable by the cluster's scheduler.
 func (c *cluster) podPends(ctx context.Context) error {
 	pods, err := c.kube.CoreV1().Pods("").List(ctx, metav1.ListOptions{LabelSelector: "offloading.liqo.io/origin"})
 	if err != nil {

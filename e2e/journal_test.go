@@ -9,8 +9,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// givenUp returns why an attempt of an instance ended, in the words of the log: of the next attempt's line, or of the
-// last one's. The workers share the task queues, so any of them may have logged it.
+// givenUp returns the reason why an attempt of an instance ended, as logged: in the next attempt's line, or in the last
+// attempt's own. The workers share the task queues, so any worker may have logged it.
 func (s *stack) givenUp(instance string, attempt int) (journal.Entry, error) {
 	found, err := journal.Read(s.logs["worker"], func(e journal.Entry) bool {
 		ended := e.Attempt == attempt+1 || e.Attempt == attempt && e.Phase == string(fleet.Failed)
@@ -25,7 +25,7 @@ func (s *stack) givenUp(instance string, attempt int) (journal.Entry, error) {
 	return found[0], nil
 }
 
-// names wants all words in a failure: the first unmet stage, and what Liqo itself says of it.
+// names requires that a failure contains all words: the first unmet stage, and Liqo's own message about it.
 func names(failure string, words ...string) error {
 	var missing []error
 	for _, w := range words {
@@ -36,5 +36,5 @@ func names(failure string, words ...string) error {
 	return errors.Join(missing...)
 }
 
-// instanceName is the name in an instance id, liqo://<group>/<name>.
+// instanceName returns the name in an instance id, liqo://<group>/<name>.
 func instanceName(id string) string { return id[strings.LastIndex(id, "/")+1:] }

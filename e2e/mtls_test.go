@@ -18,10 +18,11 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/testkit"
 )
 
-// caName is what Cluster Autoscaler's certificate says, the only one that the gRPC server lets in.
+// caName is the name in Cluster Autoscaler's certificate, the only name that the gRPC server accepts.
 const caName = "cluster-autoscaler"
 
-// cloudConfig has the product make the file for CA's --cloud-config; without client files it is one for plaintext.
+// cloudConfig makes the file for CA's --cloud-config with the product's command; without client files it is for
+// plaintext.
 func (s *stack) cloudConfig(ctx context.Context, name, address string, client *testkit.Mount) string {
 	s.t.Helper()
 	args := []string{"config", "cloud-config", "--address", address, "--config", filepath.Join(s.dir, "groups.yaml")}
@@ -38,7 +39,7 @@ func (s *stack) cloudConfig(ctx context.Context, name, address string, client *t
 	return path
 }
 
-// realClient is Cluster Autoscaler's own client, straight to our server, past the proxy.
+// realClient returns Cluster Autoscaler's own client, connected directly to our server, past the proxy.
 func (s *stack) realClient(ctx context.Context, name string, client *testkit.Mount) cloudprovider.CloudProvider {
 	s.t.Helper()
 	path := s.cloudConfig(ctx, "cloud-config-"+name, s.servers[0], client)
@@ -46,7 +47,8 @@ func (s *stack) realClient(ctx context.Context, name string, client *testkit.Mou
 		cloudprovider.NodeGroupDiscoveryOptions{}, nil)
 }
 
-// mutualTLS: CA's own client and our server agree on TLS. Others are refused, and the log says who and why.
+// mutualTLS requires that CA's own client and our server agree on TLS. Other clients are refused, and the log names the
+// client and the reason.
 func mutualTLS(ctx context.Context, t *testing.T, s *stack) {
 	steps := newSteps(t)
 	ca := s.realClient(ctx, "direct", s.clientTLS)
@@ -81,8 +83,8 @@ func mutualTLS(ctx context.Context, t *testing.T, s *stack) {
 	certificatesRotated(ctx, t, s, ca, other)
 }
 
-// certificatesRotated: the server's files are exchanged while it runs. Who comes from then on meets the new ones, who
-// is in stays in.
+// certificatesRotated replaces the server's files while it runs. New connections see the new files, existing
+// connections stay.
 func certificatesRotated(ctx context.Context, t *testing.T, s *stack, in cloudprovider.CloudProvider,
 	next *testkit.Certificate) {
 	steps := newSteps(t)
@@ -101,7 +103,7 @@ func certificatesRotated(ctx context.Context, t *testing.T, s *stack, in cloudpr
 	steps.done("certificates rotated, and back")
 }
 
-// serverSays wants a line of a gRPC server's log that has all words.
+// serverSays requires a line of a gRPC server's log that has all words.
 func (s *stack) serverSays(words ...string) error {
 	for _, path := range s.logs["grpcserver"] {
 		log, err := os.ReadFile(path)

@@ -24,19 +24,19 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/testkit/postgres"
 )
 
-// offerServer is a discovery server on PostgreSQL, and what its clients need. The first provider's agent and the worker
-// have certificates, all others tokens. Server and clients have the flags that our charts give them.
+// offerServer holds a discovery server on PostgreSQL, and the files of its clients. The first provider's agent and the
+// worker have certificates, all other clients tokens. Server and clients have the flags of our charts.
 type offerServer struct {
 	t        *testing.T
 	database *postgres.Server
 	address  string
-	tls      *testkit.Mount    // the server's, with the authority of all
+	tls      *testkit.Mount    // certificate of the server, with the authority of all
 	dir      string            // tokens, by client
 	secrets  map[string]string // folders with the files of Secrets, by the Secrets' names
-	worker   []string          // the worker's flags
+	worker   []string          // flags of the worker
 }
 
-// withOfferServer has the worker take offers from a discovery server, as one consumer of two.
+// withOfferServer makes the worker take offers from a discovery server, as one consumer of two.
 func withOfferServer(s *stack) { s.offerServer = &offerServer{t: s.t} }
 
 func (o *offerServer) in(name string) string { return filepath.Join(o.dir, name) }
@@ -95,7 +95,8 @@ func (o *offerServer) token(name string) string {
 	return fmt.Sprintf("%x", sha256.Sum256([]byte(token)))
 }
 
-// certificate makes that of a client, and its Secret by the client's name. It returns the id in it.
+// certificate makes the certificate of a client, and its Secret by the client's name. It returns the id in the
+// certificate.
 func (o *offerServer) certificate(authority *testkit.Certificate, kind, name string) string {
 	id := &url.URL{Scheme: "spiffe", Host: "lab.example", Path: kind + "/" + name}
 	m := testkit.NewMount(o.t, authority.Issue(o.t, func(c *x509.Certificate) {
@@ -105,18 +106,18 @@ func (o *offerServer) certificate(authority *testkit.Certificate, kind, name str
 	return id.String()
 }
 
-// agent are the flags of the agent of a provider, with values that say how it proves who it is.
+// agent returns the flags of a provider's agent, with values that select its kind of credentials.
 func (o *offerServer) agent(ctx context.Context, s *stack, values string) []string {
 	return discoveryFlags(s.chartArgs(ctx, "liqo-autoscaler-agent", "agent", o.secrets, "--values", leastAgent(s.t),
 		"--set", "discovery.ca.secretName=offers-tls,discovery.url=https://"+o.address+",discovery."+values))
 }
 
-// discoveryFlags are those about the discovery server among the arguments of a client.
+// discoveryFlags returns the arguments of a client that configure the discovery server.
 func discoveryFlags(args []string) []string {
 	return slices.DeleteFunc(args, func(a string) bool { return !strings.HasPrefix(a, "--discovery-") })
 }
 
-// list is what a consumer is told of, by the offers' names.
+// list returns the offers that a consumer receives, by the offers' names.
 func (o *offerServer) list(ctx context.Context, consumer string) (map[string]fleet.Offer, error) {
 	c, err := client.New(client.Options{URL: "https://" + o.address, CAFile: o.tls.File("ca.crt"),
 		TokenFile: o.in(consumer), SecretNamespaces: []string{chartNamespace}})
@@ -138,7 +139,7 @@ func (o *offerServer) list(ctx context.Context, consumer string) (map[string]fle
 	return byName, nil
 }
 
-// offers wants exactly these offers on the server, each with so many CPUs.
+// offers requires exactly these offers on the server, each with this amount of CPUs.
 func (o *offerServer) offers(want map[string]string) func(context.Context) error {
 	return func(ctx context.Context) error {
 		listed, err := o.list(ctx, lab.Consumer)

@@ -13,9 +13,10 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
 )
 
-// clean wants nothing owned by us in the clusters (I9). Nobody else peers in the lab, so what Liqo calls a slice, a
-// virtual node, a tenant, an identity or a part of a network must be gone altogether, labelled or not, and so must
-// every node but the plain one. Of the networks that Liqo's IPAM knows, the cluster's own stay.
+// clean returns an error for every object of ours in the clusters (I9). Only we peer in the lab, so every object that
+// Liqo calls a slice, a virtual node, a tenant, an identity or a part of a network must be gone, with or without
+// labels, and so must every node except the plain one. Of the networks that Liqo's IPAM knows, the cluster's own
+// networks stay.
 func clean(ctx context.Context, clusters ...*cluster) error {
 	var found []error
 	for _, c := range clusters {
@@ -52,7 +53,7 @@ func clean(ctx context.Context, clusters ...*cluster) error {
 	return errors.Join(found...)
 }
 
-// peeringParts says what a cluster has of peerings and virtual nodes.
+// peeringParts returns an error for each part of a peering or a virtual node in a cluster.
 func peeringParts(ctx context.Context, c *cluster) (found []error, err error) {
 	for _, r := range []schema.GroupVersionResource{resourceSlices, virtualNodes, tenants, identities, configurations,
 		gatewayServers, gatewayClients, publicKeys, connections, ipamNetworks} {

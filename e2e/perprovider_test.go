@@ -16,18 +16,18 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/grpcserver/config"
 )
 
-// Labels by which pods of this suite choose a provider: its id, which Liqo puts on every virtual node, and one that its
-// offer declares.
+// Labels with which pods of this suite choose a provider: its id, which Liqo sets on every virtual node, and a label
+// that its offer declares.
 const (
 	labelProvider = "liqo.io/remote-cluster-id"
 	labelRegion   = "topology.kubernetes.io/region"
 )
 
-// regions are those of the offers, in the order of the providers.
+// regions are the regions of the offers, in the order of the providers.
 var regions = []string{"north", "south"}
 
 // TestFirstNodePerProvider is the suite first-node with PER=provider: the market, from which the server derives a group
-// for each provider, and what Cluster Autoscaler buys in them for pods that select one.
+// for each provider, and Cluster Autoscaler's purchases in these groups for pods that select a provider.
 func TestFirstNodePerProvider(t *testing.T) {
 	ctx, cancel := context.WithTimeout(context.Background(), 18*time.Minute)
 	defer cancel()
@@ -50,7 +50,8 @@ func TestFirstNodePerProvider(t *testing.T) {
 	})
 }
 
-// derivedGroups: the market is published and read with the chart's rights, and CA is told a group for each provider.
+// derivedGroups requires that the market is published and read with the chart's permissions, and that CA receives a
+// group for each provider.
 func derivedGroups(ctx context.Context, t *testing.T, s *stack) {
 	want := make([]string, len(s.providers))
 	for i, p := range s.providers {
@@ -72,8 +73,8 @@ func derivedGroups(ctx context.Context, t *testing.T, s *stack) {
 	})
 }
 
-// thereAndBackOn: one pod that selects a provider buys one node, in that provider's group, that is what its template
-// promised; the node goes when the pod has.
+// thereAndBackOn buys one node for a pod that selects a provider. The node is in that provider's group and equals its
+// template; it is removed after the pod.
 func thereAndBackOn(ctx context.Context, t *testing.T, s *stack, n int, selector map[string]string) {
 	provider, other := s.providers[n], s.providers[1-n]
 	id := config.GroupID(group, provider.name)
@@ -118,8 +119,8 @@ func thereAndBackOn(ctx context.Context, t *testing.T, s *stack, n int, selector
 	r.scaledIn(ctx, ids)
 }
 
-// undeclared reports whether a Node may carry a label that its template lacks: what Kubernetes and Liqo set by
-// themselves.
+// undeclared reports whether a Node may carry a label that its template lacks: a label that Kubernetes or Liqo set
+// automatically.
 func undeclared(label string) bool {
 	return slices.ContainsFunc([]string{"beta.kubernetes.io/", "storage.liqo.io/available="},
 		func(prefix string) bool { return strings.HasPrefix(label, prefix) })

@@ -98,7 +98,7 @@ func (s *stack) lendable(ctx context.Context, provider *cluster) (corev1.Resourc
 	return o.Lendable, nil
 }
 
-// requested is what `kubectl describe node` counts on the real node.
+// requested returns the requests that `kubectl describe node` counts on the real node.
 func (s *stack) requested(ctx context.Context, kind string) resource.Quantity {
 	s.t.Helper()
 	out := s.tool(ctx, s.admin(s.providers[0].name), nil, "kubectl", "describe", "node", realNode)

@@ -72,7 +72,7 @@ func (p boundPod) manifest() string {
 	return text + "---\n"
 }
 
-// explained is what `liqo-autoscaler explain pod` prints of a pod.
+// explained returns the output of `liqo-autoscaler explain pod` for a pod.
 func (s *stack) explained(ctx context.Context, name string) (p explain.Pod, err error) {
 	return s.explainedIn(ctx, namespace, name)
 }
@@ -182,7 +182,7 @@ func statesAreReported(ctx context.Context, t *testing.T, s *stack) {
 	}
 }
 
-// states are the phase of a pod and the states of its containers.
+// states returns the phase of a pod and the states of its containers.
 func states(p *corev1.Pod) string {
 	text := string(p.Status.Phase) + " " + p.Status.Reason
 	for _, c := range p.Status.ContainerStatuses {

@@ -31,7 +31,7 @@ func (s *stack) startProduction(ctx context.Context) {
 	require.NoError(s.t, err)
 }
 
-// startTemporal starts a dev server that looks for tasks as often as temporal-dev.sh's.
+// startTemporal starts a dev server that polls for tasks as often as temporal-dev.sh's.
 func (s *stack) startTemporal(ctx context.Context) {
 	s.t.Helper()
 	ports, err := proc.FreePorts(1)
@@ -62,7 +62,7 @@ func (s *stack) start(name string, args ...string) *proc.Process {
 	return s.startProgram(s.binary, args[0], name, args...)
 }
 
-// startProgram starts a program of ours that has been built. Its log is one of those of the role.
+// startProgram starts one of our programs that has been built. Its log belongs to the logs of the role.
 func (s *stack) startProgram(path, role, name string, args ...string) *proc.Process {
 	s.t.Helper()
 	spec := proc.Spec{Name: name, Path: path, Env: s.env, LogDir: s.dir, Dir: s.dir, Args: args}
@@ -72,7 +72,7 @@ func (s *stack) startProgram(path, role, name string, args ...string) *proc.Proc
 	p, err := proc.Start(spec)
 	require.NoError(s.t, err)
 	s.stopAtEnd(p)
-	if !slices.Contains(s.logs[role], p.Log) { // else it was started again
+	if !slices.Contains(s.logs[role], p.Log) { // otherwise it was started again
 		s.logs[role] = append(s.logs[role], p.Log)
 	}
 	return p
@@ -97,7 +97,7 @@ func (s *stack) startWorker(name string) *proc.Process {
 	return s.start(name, args...)
 }
 
-// startServer starts the gRPC server of a number and waits until it is ready: no Service leads CA to it before.
+// startServer starts the gRPC server of a number and waits until it is ready: no Service sends CA to it before.
 func (s *stack) startServer(ctx context.Context, name string, number int) *proc.Process {
 	s.t.Helper()
 	files := s.tlsFiles()
@@ -115,7 +115,7 @@ func (s *stack) startServer(ctx context.Context, name string, number int) *proc.
 	return p
 }
 
-// ready asks a process whether it is.
+// ready returns an error unless the process reports that it is ready.
 func ready(ctx context.Context, health string) error {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+health+"/readyz", nil)
 	if err != nil {
@@ -137,7 +137,7 @@ func (s *stack) tlsFiles() grpcserver.TLSFiles {
 		ClientCA: s.serverTLS.File("ca.crt")}
 }
 
-// stopAtEnd stops a process when the test ends, whatever ended it.
+// stopAtEnd stops a process when the test ends, for any reason.
 func (s *stack) stopAtEnd(p *proc.Process) {
 	s.t.Cleanup(func() { _ = p.Stop(10 * time.Second) })
 }

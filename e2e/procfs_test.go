@@ -11,7 +11,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/e2e/proc"
 )
 
-// kubelets are the virtual kubelets of this lab for a provider, by what they were started with.
+// kubelets returns the virtual kubelets of this lab for a provider, by their command lines.
 func kubelets(l *lab.Lab, provider *cluster) (pids []int) {
 	dirs, _ := filepath.Glob("/proc/[0-9]*")
 	for _, dir := range dirs {
@@ -31,7 +31,7 @@ func kubelets(l *lab.Lab, provider *cluster) (pids []int) {
 	return pids
 }
 
-// likeProcess says how to start a process like one that runs.
+// likeProcess returns the specification of a process like a running one.
 func likeProcess(pid int) (proc.Spec, error) {
 	dir := filepath.Join("/proc", strconv.Itoa(pid))
 	args := split(filepath.Join(dir, "cmdline"))

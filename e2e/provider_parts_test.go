@@ -16,8 +16,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/worker/observer"
 )
 
-// tenantDeleted: the provider's people delete our Tenant. Its node is lost and its pod moves elsewhere, no Tenant is
-// made again while that stands, and it ends when an operator deletes the note of it.
+// tenantDeleted deletes our Tenant on the provider. Its node is lost and its pod moves to another provider. No Tenant
+// is made again while the refusal is in effect; the refusal ends when an operator deletes its record.
 func tenantDeleted(ctx context.Context, t *testing.T, s *stack) {
 	first, second := s.providers[0], s.providers[1]
 	r := newRun(t, s)
@@ -50,13 +50,13 @@ func tenantDeleted(ctx context.Context, t *testing.T, s *stack) {
 	require.NoError(t, r.counts(ctx, 1))
 	require.NoError(t, s.consumer.kube.CoreV1().ConfigMaps("liqo-tenant-"+first.name).Delete(ctx,
 		"liqo-autoscaler-refused", metav1.DeleteOptions{}))
-	r.firstForgets(ctx) // it is asked every five minutes
+	r.firstForgets(ctx) // the provider is checked every five minutes
 	r.workDone(ctx)
 	r.until(ctx, "provider is well", 3*time.Minute, r.condition(first, ""))
 }
 
-// forceUnpeered: the API server dies with four nodes on it, and an operator takes Liqo's peering away here by force.
-// When it is back, what is left there is found and removed.
+// forceUnpeered kills the API server with four nodes, and an operator removes Liqo's peering here by force. When the
+// API server is back, the remaining objects there are found and removed.
 func forceUnpeered(ctx context.Context, t *testing.T, s *stack) {
 	r, sab := fourDie(ctx, t, s)
 	first := s.providers[0]
@@ -71,10 +71,11 @@ func forceUnpeered(ctx context.Context, t *testing.T, s *stack) {
 	r.firstForgets(ctx)
 }
 
-// fourDie has four nodes on the first provider, kills its API server, and waits until the pods run elsewhere. Kubernetes
-// takes most of a minute to mark the Nodes NotReady; from then on the patience counts, and two minutes more. One of them
-// is CA's: it takes dead nodes that are younger than 15 minutes for such as are still to come (CA clusterstate.go,
-// NotStarted), so the pods of the third that is lost first wait for the second third, which is lost a minute later.
+// fourDie makes four nodes on the first provider, kills its API server, and waits until the pods run on the other one.
+// Kubernetes takes most of a minute to mark the Nodes NotReady; from then on the patience counts, and two minutes more.
+// One of these minutes is caused by CA: it takes dead nodes that are younger than 15 minutes for nodes that are still
+// to come (CA clusterstate.go, NotStarted), so the pods of the third that is lost first wait for the second third,
+// which is lost a minute later.
 func fourDie(ctx context.Context, t *testing.T, s *stack) (*run, sabotage) {
 	first, second := s.providers[0], s.providers[1]
 	r := newRun(t, s)
@@ -109,8 +110,8 @@ func fourDie(ctx context.Context, t *testing.T, s *stack) (*run, sabotage) {
 	return r, sab
 }
 
-// lookedAt waits until two rounds of the observer have looked at all providers that have nodes. Of one that nobody has
-// looked at yet the silence counts from the first round on.
+// lookedAt waits until two rounds of the observer have checked all providers with nodes. The silence of a provider that
+// was not checked before counts only from the first round on.
 func (r *run) lookedAt(ctx context.Context) {
 	first := int64(-1)
 	r.until(ctx, "the provider is looked at", 3*time.Minute, func(ctx context.Context) error {
@@ -133,7 +134,7 @@ func (r *run) lookedAt(ctx context.Context) {
 	})
 }
 
-// noneReady wants no Node on the provider to be Ready.
+// noneReady requires that no Node on the provider is Ready.
 func (r *run) noneReady(ctx context.Context, provider *cluster) error {
 	nodes, err := r.nodesThere(ctx, provider)
 	for i := range nodes {
@@ -153,7 +154,7 @@ func (r *run) nodesThere(ctx context.Context, provider *cluster) ([]corev1.Node,
 	return list.Items, nil
 }
 
-// oneRuns wants a pod of the work to run on a node of the provider.
+// oneRuns requires that a pod of the work runs on a node of the provider.
 func (r *run) oneRuns(ctx context.Context, provider *cluster) error {
 	nodes, err := r.nodesThere(ctx, provider)
 	if err != nil {

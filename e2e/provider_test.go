@@ -20,8 +20,8 @@ import (
 // patience is budgets.unready of the suite provider: longer than a virtual kubelet takes to miss its provider.
 const patience = time.Minute
 
-// TestProvider is the suite provider: what becomes of Nodes whose provider dies, drains our Tenant or takes our account
-// away, and of all Nodes when it is the consumer that is cut off.
+// TestProvider is the suite provider: the fate of Nodes whose provider dies, drains our Tenant or removes our account,
+// and of all Nodes when the consumer is cut off.
 func TestProvider(t *testing.T) {
 	ctx, cancel := context.WithTimeout(context.Background(), 58*time.Minute)
 	defer cancel()
@@ -34,14 +34,14 @@ func TestProvider(t *testing.T) {
 		{"TenantDeleted", tenantDeleted},
 		{"ConsumerCut", consumerCut},
 	}
-	if !s.lab.OneSlice() { // four nodes on one provider
+	if !s.lab.OneSlice() { // these parts need four nodes on one provider
 		parts = append(parts, part{"ForceUnpeered", forceUnpeered}, part{"ProviderDies", providerDies})
 	}
 	runParts(ctx, t, s, counted(parts))
 }
 
-// providerDies: the API server is killed with four nodes on it. They are given up, two in each of two minutes, CA buys
-// others elsewhere, and when it is back nothing is left there.
+// providerDies kills the API server of a provider with four nodes. They are given up, two in each of two minutes, CA
+// buys new ones on the other provider, and when the API server is back no object is left there.
 func providerDies(ctx context.Context, t *testing.T, s *stack) {
 	r, sab := fourDie(ctx, t, s)
 	first := s.providers[0]
@@ -65,8 +65,8 @@ func providerDies(ctx context.Context, t *testing.T, s *stack) {
 	r.workDone(ctx)
 }
 
-// accountRevoked: the provider deletes our account, and gives us another one later. The node and its pod stay as they
-// are, and nothing new is made there.
+// accountRevoked deletes our account on the provider, and makes another one later. The node and its pod stay as they
+// are, and no new object is made there.
 func accountRevoked(ctx context.Context, t *testing.T, s *stack) {
 	first := s.providers[0]
 	r := newRun(t, s)
@@ -101,7 +101,7 @@ func accountRevoked(ctx context.Context, t *testing.T, s *stack) {
 	r.scaledIn(ctx, ids)
 }
 
-// anotherAccount has the provider give us an account anew, in the file that its offer names.
+// anotherAccount makes a new account for us on the provider, in the file that its offer names.
 func (s *stack) anotherAccount(ctx context.Context, timing *steps, provider *cluster) {
 	s.t.Helper()
 	require.NoError(s.t, s.grant(ctx, provider))
@@ -115,8 +115,8 @@ func (s *stack) anotherAccount(ctx context.Context, timing *steps, provider *clu
 	s.limited(ctx, filepath.Join(s.accounts, provider.name+".kubeconfig"))
 }
 
-// tenantDrained: the provider's people cordon our Tenant, then drain it. Its node takes no new pods, then it is lost
-// and its pod moves elsewhere.
+// tenantDrained cordons our Tenant, then drains it. Its node takes no new pods, then it is lost and its pod moves to
+// another provider.
 func tenantDrained(ctx context.Context, t *testing.T, s *stack) {
 	first, second := s.providers[0], s.providers[1]
 	r := newRun(t, s)
@@ -145,12 +145,12 @@ func tenantDrained(ctx context.Context, t *testing.T, s *stack) {
 	require.NoError(t, r.counts(ctx, 1))
 	require.NoError(t, setTenantCondition(ctx, first, "Active"))
 	r.workDone(ctx)
-	r.peeringEnds(ctx, first) // the next part wants it asked
+	r.peeringEnds(ctx, first) // the next part needs its answer
 	r.until(ctx, "provider is well", 3*time.Minute, r.condition(first, ""))
 }
 
-// consumerCut: nobody answers any more, for more than twice the patience. Nothing is lost, and all goes on as before
-// when they are back.
+// consumerCut silences all providers for more than twice the patience. No instance is lost, and everything continues as
+// before when they are back.
 func consumerCut(ctx context.Context, t *testing.T, s *stack) {
 	r := newRun(t, s)
 	require.NoError(t, deploy(ctx, s.consumer, "work", 2, "800m"))
@@ -176,7 +176,7 @@ func consumerCut(ctx context.Context, t *testing.T, s *stack) {
 	r.scaledIn(ctx, ids)
 }
 
-// condition wants a provider's entity to publish a condition; "" is none.
+// condition requires that a provider's entity publishes a condition; "" means none.
 func (r *run) condition(provider *cluster, want string) func(context.Context) error {
 	return func(ctx context.Context) error {
 		var p fleet.ProviderSnapshot
@@ -188,7 +188,7 @@ func (r *run) condition(provider *cluster, want string) func(context.Context) er
 	}
 }
 
-// nodesOn wants n of our Nodes on a provider, all Ready.
+// nodesOn requires n of our Nodes on a provider, all Ready.
 func (r *run) nodesOn(ctx context.Context, provider *cluster, n int) error {
 	nodes, err := r.nodesThere(ctx, provider)
 	if err != nil {
@@ -205,7 +205,8 @@ func (r *run) nodesOn(ctx context.Context, provider *cluster, n int) error {
 	return nil
 }
 
-// workDone takes the work away, and waits until CA has given back what it bought for it, however often it had to ask.
+// workDone removes the work, and waits until CA has released the nodes that it bought for it, after any number of
+// calls.
 func (r *run) workDone(ctx context.Context) {
 	r.t.Helper()
 	require.NoError(r.t, undeploy(ctx, r.s.consumer, "work"))

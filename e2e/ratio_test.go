@@ -36,7 +36,7 @@ nodeGroups:
   selector: {matchLabels: {lives: on-provider2}}
 `
 
-// aheadGroup is added when the others have been measured.
+// aheadGroup is added after the other measurements.
 const aheadGroup = `
 - id: ahead
   max: 1
@@ -45,14 +45,13 @@ const aheadGroup = `
   selector: {matchLabels: {lives: on-provider1}}
 `
 
-// ratioRounds is how often each way is taken, one after the other.
+// ratioRounds is the number of runs of each way, one after the other.
 const ratioRounds = 5
 
-// TestRatio prints what a scale-out takes, from IncreaseSize to a Node with the instance's id that takes pods, beside
-// what people do by hand on the same clusters, until such a Node: `liqoctl peer`, which makes network, peering and
-// slice, for the first node on a provider, and a bare ResourceSlice for another one, or where a standby has peered
-// ahead.
-// Nothing in the lab waits for a disk: neither its etcds, by the lab's own choice, nor Temporal's database.
+// TestRatio prints the duration of a scale-out, from IncreaseSize to a Node with the instance's id that takes pods,
+// next to the durations by hand on the same clusters, until such a Node: `liqoctl peer`, which makes network, peering
+// and slice, for the first node on a provider, and a bare ResourceSlice for another one, or where a standby has peered
+// ahead. The lab does not wait for a disk: neither its etcds, by the lab's own choice, nor Temporal's database.
 func TestRatio(t *testing.T) {
 	ctx, cancel := context.WithTimeout(context.Background(), 28*time.Minute)
 	defer cancel()
@@ -96,7 +95,7 @@ func (b *ratio) until(ctx context.Context, condition func(context.Context) error
 	require.NoError(b.t, testkit.Poll(ctx, 4*time.Minute, pollEvery, condition))
 }
 
-// scaledOut is how long it takes to as many nodes as are wanted, of which one is missing.
+// scaledOut returns the time until all wanted nodes exist, of which one is missing.
 func (b *ratio) scaledOut(ctx context.Context, a *player.Player) time.Duration {
 	b.t.Helper()
 	var before player.Picture
@@ -106,7 +105,7 @@ func (b *ratio) scaledOut(ctx context.Context, a *player.Player) time.Duration {
 	})
 	require.Len(b.t, before.Listed, a.Wanted-1)
 	took := b.node(ctx, func() {
-		b.until(ctx, func(ctx context.Context) error { // a group that has just begun books nothing for a second
+		b.until(ctx, func(ctx context.Context) error { // a new group books nothing for a second
 			request := &protos.NodeGroupIncreaseSizeRequest{Id: a.Group(), Delta: 1}
 			_, err := b.s.client.NodeGroupIncreaseSize(ctx, request)
 			return err
@@ -115,7 +114,7 @@ func (b *ratio) scaledOut(ctx context.Context, a *player.Player) time.Duration {
 		return strings.HasPrefix(n.Spec.ProviderID, "liqo://"+a.Group()+"/") &&
 			!slices.Contains(before.Listed, n.Spec.ProviderID)
 	})
-	b.until(ctx, func(context.Context) error { // CA sees it, too
+	b.until(ctx, func(context.Context) error { // CA sees the end, too
 		seen, err := a.Look()
 		if err == nil && len(seen.Running) < a.Wanted {
 			err = fmt.Errorf("%v", seen)
@@ -125,7 +124,7 @@ func (b *ratio) scaledOut(ctx context.Context, a *player.Player) time.Duration {
 	return took
 }
 
-// node is how long it takes from the beginning of do until one of those Nodes takes pods.
+// node returns the time from the call of do until a Node for which is returns true takes pods.
 func (b *ratio) node(ctx context.Context, do func(), is func(*corev1.Node) bool) time.Duration {
 	b.t.Helper()
 	ctx, cancel := context.WithTimeout(ctx, 4*time.Minute)
@@ -144,14 +143,14 @@ func (b *ratio) node(ctx context.Context, do func(), is func(*corev1.Node) bool)
 	return 0
 }
 
-// takesPods reports whether a Node is Ready, and Kubernetes has taken off the taint that it puts on each new one.
+// takesPods reports whether a Node is Ready, and Kubernetes has removed the taint that it sets on each new one.
 func takesPods(n *corev1.Node) bool {
 	return isReady(n) && !slices.ContainsFunc(n.Spec.Taints, func(t corev1.Taint) bool {
 		return t.Key == corev1.TaintNodeNotReady || t.Key == corev1.TaintNodeNetworkUnavailable
 	})
 }
 
-// ahead is what the first node of a group takes that has peered with the first provider by itself.
+// ahead returns the time of the first node of a group whose standby has already peered with the first provider.
 func (b *ratio) ahead(ctx context.Context) time.Duration {
 	b.t.Helper()
 	path := filepath.Join(b.s.dir, "groups.yaml")
@@ -199,12 +198,12 @@ func (b *ratio) scaledIn(ctx context.Context, a *player.Player, leave int) {
 	})
 }
 
-// rest wants nothing but the node that stays all along: what goes away slows down what is measured next.
+// rest requires that only the permanent node is left: a removal slows down the next measurement.
 func (b *ratio) rest(ctx context.Context) error {
 	return errors.Join(b.s.consumer.count(ctx, virtualNodes, 1), b.s.providers[1].count(ctx, resourceSlices, 1))
 }
 
-// liqoctlPeer is how long it takes by hand to a Ready node on a provider without a peering.
+// liqoctlPeer returns the time by hand to a Ready node on a provider without a peering.
 func (b *ratio) liqoctlPeer(ctx context.Context) time.Duration {
 	b.t.Helper()
 	first := b.s.providers[0]
@@ -218,7 +217,8 @@ func (b *ratio) liqoctlPeer(ctx context.Context) time.Duration {
 	return took
 }
 
-// noNamespace wants the first provider's tenant namespace gone from the consumer: nothing can be made in one that ends.
+// noNamespace requires that the first provider's tenant namespace is gone from the consumer: a terminating namespace
+// accepts no new objects.
 func (b *ratio) noNamespace(ctx context.Context) error {
 	name := "liqo-tenant-" + b.s.providers[0].name
 	_, err := b.s.consumer.kube.CoreV1().Namespaces().Get(ctx, name, metav1.GetOptions{})
@@ -232,12 +232,12 @@ func (b *ratio) noNamespace(ctx context.Context) error {
 	}
 }
 
-// bareSlice is how long it takes by hand to one more Ready node on a provider with a peering.
+// bareSlice returns the time by hand to one more Ready node on a provider with a peering.
 func (b *ratio) bareSlice(ctx context.Context) time.Duration {
 	b.t.Helper()
 	second := b.s.providers[1]
 	in := b.s.consumer.liqo.Resource(resourceSlices).Namespace("liqo-tenant-" + second.name)
-	name := fmt.Sprintf("by-hand-%d", len(b.took["slice"])) // one that is used again waits for what is left of the first
+	name := fmt.Sprintf("by-hand-%d", len(b.took["slice"])) // a repeated name would wait for the remains of the first
 	took := b.node(ctx, func() {
 		_, err := in.Create(ctx, &unstructured.Unstructured{Object: map[string]any{
 			"apiVersion": "authentication.liqo.io/v1beta1", "kind": "ResourceSlice",

@@ -12,14 +12,14 @@ import (
 	"k8s.io/autoscaler/cluster-autoscaler/cloudprovider/externalgrpc/protos"
 )
 
-// part is one part of a suite. It ends as it began: with nothing owned by us in the clusters.
+// part is one part of a suite. It begins and ends without any object of ours in the clusters.
 type part struct {
 	name string
 	run  func(context.Context, *testing.T, *stack)
 }
 
-// runParts runs the parts, which share a stack and build on each other's clean end: the first that does not reach its
-// end ends the suite.
+// runParts runs the parts, which share a stack and build on each other's clean end: the first failing part ends the
+// suite.
 func runParts(ctx context.Context, t *testing.T, s *stack, parts []part) {
 	t.Helper()
 	for _, p := range parts {
@@ -34,15 +34,15 @@ func runParts(ctx context.Context, t *testing.T, s *stack, parts []part) {
 	}
 }
 
-// run is one part of the suite: its steps, and where it began in the record of calls.
+// run holds one part of the suite: its steps, and its beginning in the record of calls.
 type run struct {
 	*steps
 	s     *stack
 	since int
 	begun time.Time
-	// empty is what the clusters must be after a scale-in: clean, unless others work there too.
+	// empty is the required state of the clusters after a scale-in: clean, unless other users work there too.
 	empty func(context.Context) error
-	// unanswered is whether calls of CA may have failed, because what answers them was away.
+	// unanswered is set when calls of CA may have failed, because their server was away.
 	unanswered bool
 }
 
@@ -53,7 +53,7 @@ func newRun(t *testing.T, s *stack) *run {
 		}}
 }
 
-// booked waits until CA has asked for n nodes, once, and returns the ids the server lists for them from then on.
+// booked waits until CA has requested n nodes, once, and returns the ids that the server lists for them from then on.
 func (r *run) booked(ctx context.Context, n int) []string {
 	r.t.Helper()
 	bounded, cancel := context.WithTimeout(ctx, time.Minute)
@@ -77,8 +77,8 @@ func (r *run) booked(ctx context.Context, n int) []string {
 	return ids
 }
 
-// scaledOut waits until CA has asked for n nodes, once, and they are Ready under the ids the server listed from the
-// start; with gateways they say that their network is there.
+// scaledOut waits until CA has requested n nodes, once, and they are Ready under the ids that the server listed from
+// the start. With gateways the Nodes must report their network.
 func (r *run) scaledOut(ctx context.Context, n int) []string {
 	r.t.Helper()
 	ids := r.booked(ctx, n)
@@ -98,8 +98,8 @@ func (r *run) scaledOut(ctx context.Context, n int) []string {
 	return ids
 }
 
-// scaledIn waits until CA has given the instances back, the target is 0 and nothing owned by us is left anywhere. It
-// then looks back at the whole part: CA saw no other instance but those known, asked once, and no call failed.
+// scaledIn waits until CA has released the instances, the target is 0 and no object of ours is left anywhere. It then
+// checks the whole part: CA saw only the known instances, requested them once, and no call failed.
 func (r *run) scaledIn(ctx context.Context, ids []string, known ...string) {
 	r.t.Helper()
 	bounded, cancel := context.WithTimeout(ctx, 2*time.Minute)
@@ -127,8 +127,8 @@ func (r *run) scaledIn(ctx context.Context, ids []string, known ...string) {
 	r.lookBack(append(ids, known...))
 }
 
-// nothingListed wants the server to list no instance any more, deleting ones included. CA itself asks too rarely by
-// now.
+// nothingListed requires that the server lists no instance any more, deleting ones included. By now CA itself calls too
+// rarely.
 func (r *run) nothingListed(ctx context.Context) error {
 	groups, err := r.s.client.NodeGroups(ctx, &protos.NodeGroupsRequest{})
 	if err != nil {
@@ -146,7 +146,7 @@ func (r *run) nothingListed(ctx context.Context) error {
 	return nil
 }
 
-// missed waits until a call of CA has failed, as it may in this part: what answers it is away.
+// missed waits until a call of CA has failed, which is allowed in this part: its server is away.
 func (r *run) missed(ctx context.Context) {
 	r.t.Helper()
 	r.unanswered = true

@@ -26,7 +26,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/testkit"
 )
 
-// stack is everything between Cluster Autoscaler and the clusters, each in a process of its own.
+// stack holds everything between Cluster Autoscaler and the clusters, each in its own process.
 type stack struct {
 	t         *testing.T
 	dir       string // logs, configs, the recorded calls
@@ -40,49 +40,50 @@ type stack struct {
 	authority *testkit.Certificate // of the connection between CA and grpcserver
 	serverTLS *testkit.Mount
 	clientTLS *testkit.Mount
-	accounts  string   // folder of kubeconfigs, each of an account with the rights that deploy gives it
-	tokens    []string // in them
+	accounts  string   // folder of kubeconfigs, each of an account with the permissions that deploy gives it
+	tokens    []string // tokens in these kubeconfigs
 
-	binary     string              // ours
+	binary     string              // our program
 	temporal   string              // host:port
-	env        []string            // what our processes and the temporal CLI are told of it
-	production *temporal.Server    // what runs there; nil: a dev server
+	env        []string            // how our processes and the temporal CLI reach it
+	production *temporal.Server    // the server there; nil: a dev server
 	servers    []string            // host:port of each grpcserver
 	health     []string            // host:port of their /readyz
-	server     *proc.Process       // the first of them
-	worker     *proc.Process       // the first, too
+	server     *proc.Process       // the first server
+	worker     *proc.Process       // the first worker
 	logs       map[string][]string // paths of our processes' logs, by subcommand: "worker", "grpcserver"
 
 	gateways     bool         // peerings have a network
-	restarted    []time.Time  // API servers, see young
-	apiServer    int          // pid of the first provider's, once it has been started again
+	restarted    []time.Time  // starts of API servers, see young
+	apiServer    int          // pid of the first provider's API server, after its restart
 	market       bool         // the worker publishes the offers, and grpcserver reads them
 	offerSecrets bool         // the worker takes Secrets in chartNamespace for offers, too
-	rightsTaken  bool         // by people: refusals tell nothing
+	rightsTaken  bool         // permissions are removed by hand: refusals are expected
 	alone        bool         // without Cluster Autoscaler, which the test plays
 	replicated   bool         // see withProduction
-	doors        *doors       // through which the worker reaches the clusters, if any
-	wants        int          // how many providers; default 2
-	kubelet      bool         // the lab has one
-	node         *node.Node   // that runs containers, of the first provider
+	doors        *doors       // between the worker and the clusters, if set
+	wants        int          // number of providers; default 2
+	kubelet      bool         // the lab has a kubelet
+	node         *node.Node   // node of the first provider that runs containers
 	loop         string       // path of Cluster Autoscaler
-	offerServer  *offerServer // the worker takes its offers, and none of the file
-	clocks       clocks       // of processes of ours
+	offerServer  *offerServer // the worker takes only its offers, and not the file's
+	clocks       clocks       // offsets of our processes' clocks
 }
 
-// withMarket has the worker publish the offers in the consumer, where grpcserver reads them with the chart's rights.
+// withMarket makes the worker publish the offers in the consumer, where grpcserver reads them with the chart's
+// permissions.
 func withMarket(s *stack) { s.market = true }
 
-// withOfferSecrets has the worker take Secrets of the consumer for offers, in addition to the file.
+// withOfferSecrets makes the worker take Secrets of the consumer for offers, in addition to the file.
 func withOfferSecrets(s *stack) { s.offerSecrets = true }
 
-// withRightsTaken is for suites in which people remove our rights, so that refusals tell nothing.
+// withRightsTaken is for suites in which our permissions are removed by hand, so that refusals are expected.
 func withRightsTaken(s *stack) { s.rightsTaken = true }
 
-// withoutCA leaves Cluster Autoscaler and the proxy before the server out.
+// withoutCA leaves out Cluster Autoscaler and the proxy before the server.
 func withoutCA(s *stack) { s.alone = true }
 
-// withProduction has Temporal as people run it in place of a dev server, and two workers and two gRPC servers.
+// withProduction uses Temporal as it runs in production in place of a dev server, and two workers and two gRPC servers.
 func withProduction(s *stack) { s.replicated = true }
 
 // withKubelet adds a kubelet to the lab.
@@ -95,10 +96,10 @@ const envNetwork = "LIQO_AUTOSCALER_E2E_NETWORK"
 // builds one.
 const envCA = "CA_BIN"
 
-// envPodStart is how long the lab's kubelets take to start a pod; default none.
+// envPodStart is the time that the lab's kubelets take to start a pod; default 0.
 const envPodStart = "LIQO_AUTOSCALER_E2E_POD_START"
 
-// newStack builds and starts all of it. The test's end stops it again.
+// newStack builds and starts the whole stack. The end of the test stops it.
 func newStack(ctx context.Context, t *testing.T, suite, groups, offers string, options ...func(*stack)) *stack {
 	t.Helper()
 	s := &stack{t: t, begun: time.Now(), dir: filepath.Join(os.TempDir(), "liqo-autoscaler-e2e", suite),
@@ -110,7 +111,7 @@ func newStack(ctx context.Context, t *testing.T, suite, groups, offers string, o
 	require.NoError(t, os.MkdirAll(s.dir, 0o755))
 	timing := newSteps(t)
 
-	bin := filepath.Join(os.TempDir(), "liqo-autoscaler-e2e", "bin") // kept: what is up to date is not linked again
+	bin := filepath.Join(os.TempDir(), "liqo-autoscaler-e2e", "bin") // kept between runs for the build cache
 	require.NoError(t, os.MkdirAll(bin, 0o755))
 	s.binary = s.build(ctx, "liqo-autoscaler", bin)
 	if !s.alone {
@@ -181,7 +182,7 @@ func newStack(ctx context.Context, t *testing.T, suite, groups, offers string, o
 		s.startCA(ctx)
 		timing.done("cluster autoscaler up")
 	}
-	t.Cleanup(s.keepEvidence) // runs second, while everything still does
+	t.Cleanup(s.keepEvidence) // runs second, while all processes still run
 	if !s.rightsTaken {
 		t.Cleanup(s.nothingForbidden)
 	}
@@ -191,7 +192,7 @@ func newStack(ctx context.Context, t *testing.T, suite, groups, offers string, o
 // startCA starts Cluster Autoscaler's loop, and the proxy between it and grpcserver.
 func (s *stack) startCA(ctx context.Context) {
 	s.t.Helper()
-	// CA meets at the proxy what it would meet at our server
+	// at the proxy CA sees the same TLS settings as at our server
 	door, err := grpcserver.TLS(s.tlsFiles(), []string{caName}, nil)
 	require.NoError(s.t, err)
 	s.proxy, err = ca.NewProxy(s.servers, filepath.Join(s.dir, "calls.jsonl"), ca.Transport{Server: door,
@@ -204,7 +205,7 @@ func (s *stack) startCA(ctx context.Context) {
 	s.stopAtEnd(p)
 }
 
-// buildProduct compiles one of our programs from the sources beside this module.
+// buildProduct compiles one of our programs from the sources next to this module.
 func buildProduct(ctx context.Context, t *testing.T, program, out string, flags ...string) string {
 	t.Helper()
 	cmd := exec.CommandContext(ctx, "go", slices.Concat([]string{"build", "-o", out}, flags,
@@ -215,14 +216,14 @@ func buildProduct(ctx context.Context, t *testing.T, program, out string, flags 
 	return out
 }
 
-// sources is the folder of the product.
+// sources returns the folder of the product.
 func sources(t *testing.T) string {
 	_, file, _, ok := runtime.Caller(0)
 	require.True(t, ok)
 	return filepath.Join(filepath.Dir(file), "..")
 }
 
-// keepEvidence shows what our processes and Temporal say when the test failed, and saves the lab's logs from its end.
+// keepEvidence shows the logs of our processes and of Temporal when the test failed, and keeps the lab's logs.
 func (s *stack) keepEvidence() {
 	if !s.t.Failed() {
 		return

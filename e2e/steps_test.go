@@ -21,15 +21,15 @@ type steps struct {
 
 func newSteps(t *testing.T) *steps { return &steps{t: t, last: time.Now()} }
 
-// done says that a step ended now; it began when the one before ended.
+// done records the end of a step, which began when the previous one ended.
 func (s *steps) done(name string) {
 	now := time.Now()
 	fmt.Printf("STEP %s/%s %.2f\n", s.t.Name(), name, now.Sub(s.last).Seconds())
 	s.last = now
 }
 
-// until polls a condition until it returns nil and ends the step; past the bound the test ends with the condition's
-// last word.
+// until polls a condition until it returns nil, and ends the step. After the bound the test fails with the condition's
+// last error.
 func (s *steps) until(ctx context.Context, name string, bound time.Duration, condition func(context.Context) error) {
 	s.t.Helper()
 	if err := testkit.Poll(ctx, bound, pollEvery, condition); err != nil {

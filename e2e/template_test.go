@@ -46,8 +46,8 @@ func templates(t *testing.T, call ca.Call) (first, second *corev1.Node) {
 	return first, second
 }
 
-// sameAsTemplate wants the real node to be what the template promised CA: every label but the hostname, the permanent
-// taints, capacity and allocatable to the unit. It returns the labels that only the real node has.
+// sameAsTemplate requires that the real node equals the template that CA received: every label except the hostname, the
+// permanent taints, and capacity and allocatable to the unit. It returns the labels that only the real node has.
 func sameAsTemplate(template, node *corev1.Node) (extra []string, err error) {
 	var wrong []error
 	for _, k := range slices.Sorted(maps.Keys(template.Labels)) {
@@ -107,7 +107,7 @@ func TestSameAsTemplateSeesEveryDifference(t *testing.T) {
 	}
 }
 
-// taints are the permanent ones: CA strips conditions and its own marks from every template (CA
+// taints returns the permanent taints: CA removes conditions and its own marks from every template (CA
 // utils/taints/taints.go).
 func taints(n *corev1.Node) []string {
 	var out []string

@@ -32,10 +32,10 @@ type strictCloud struct {
 	protos.UnimplementedCloudProviderServer
 	mu      sync.Mutex
 	target  int32
-	refused int // Nodes of other clouds that it was called for
+	refused int // number of calls for Nodes of other clouds
 }
 
-// strictGroup is its only node group. Pods select its nodes by the label.
+// strictGroup is the cloud's only node group. Pods select its nodes by the label.
 const strictGroup = "cloud"
 
 func (c *strictCloud) state() (target int32, refused int) {
@@ -147,9 +147,9 @@ func (s *stack) startStrictCloud(ctx context.Context) *strictCloud {
 	return cloud
 }
 
-// TestTwoAutoscalers is the suite two-autoscalers: a second Cluster Autoscaler in the cluster, of a cloud that returns an
-// error for the providerID of a virtual node. Ours works. The other one scales nothing while a virtual node exists, as
-// docs/other-autoscalers.md states, and goes on when the node is gone.
+// TestTwoAutoscalers is the suite two-autoscalers: a second Cluster Autoscaler in the cluster, of a cloud that returns
+// an error for the providerID of a virtual node. Ours works. The other one scales nothing while a virtual node exists,
+// as docs/other-autoscalers.md states, and continues when the node is gone.
 func TestTwoAutoscalers(t *testing.T) {
 	ctx, cancel := context.WithTimeout(context.Background(), 9*time.Minute)
 	defer cancel()

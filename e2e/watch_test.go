@@ -16,8 +16,8 @@ import (
 	"k8s.io/autoscaler/cluster-autoscaler/cloudprovider/externalgrpc/protos"
 )
 
-// TestWatch is the suite watch: what happens to a node that is there. Nodes come back with their ids, lost ones are
-// noticed, dead virtual kubelets are no losses.
+// TestWatch is the suite watch: events of an existing node. Nodes come back with their ids, lost nodes are noticed, and
+// dead virtual kubelets do not count as losses.
 func TestWatch(t *testing.T) {
 	ctx, cancel := context.WithTimeout(context.Background(), 23*time.Minute)
 	defer cancel()
@@ -31,8 +31,8 @@ func TestWatch(t *testing.T) {
 	})
 }
 
-// deletedNodeComesBack: somebody deletes the Node. Its virtual kubelet registers it anew, we stamp it, and CA neither
-// gives it back nor buys another.
+// deletedNodeComesBack deletes the Node by hand. Its virtual kubelet registers it again, we stamp it, and CA neither
+// releases it nor buys another one.
 func deletedNodeComesBack(ctx context.Context, t *testing.T, s *stack) {
 	r := newRun(t, s)
 	require.NoError(t, deploy(ctx, s.consumer, "work", 2, "800m"))
@@ -66,7 +66,7 @@ func deletedNodeComesBack(ctx context.Context, t *testing.T, s *stack) {
 	r.scaledIn(ctx, ids)
 }
 
-// lost: somebody deletes what a node consists of. Its pods are pending again and CA buys another, perhaps before the
+// lost deletes an object of a node by hand. Its pods are pending again and CA buys another node, perhaps before the
 // loss is noticed; the instance no longer counts.
 func lost(ctx context.Context, t *testing.T, s *stack, of schema.GroupVersionResource) {
 	r := newRun(t, s)
@@ -101,8 +101,7 @@ func lost(ctx context.Context, t *testing.T, s *stack, of schema.GroupVersionRes
 	r.scaledIn(ctx, ids, old...)
 }
 
-// deadKubelet: a virtual kubelet that stands still makes its Node not ready, no more: it counts, and is Ready again
-// later.
+// deadKubelet stops a virtual kubelet: its Node is only not ready. It still counts, and is Ready again later.
 func deadKubelet(ctx context.Context, t *testing.T, s *stack) {
 	r := newRun(t, s)
 	require.NoError(t, deploy(ctx, s.consumer, "work", 2, "800m"))
@@ -124,7 +123,7 @@ func deadKubelet(ctx context.Context, t *testing.T, s *stack) {
 	r.scaledIn(ctx, ids)
 }
 
-// counts wants a target size.
+// counts requires a target size.
 func (r *run) counts(ctx context.Context, n int) error {
 	res, err := r.s.client.NodeGroupTargetSize(ctx, &protos.NodeGroupTargetSizeRequest{Id: group})
 	if err == nil && int(res.GetTargetSize()) != n {
@@ -133,7 +132,7 @@ func (r *run) counts(ctx context.Context, n int) error {
 	return err
 }
 
-// shown wants an instance Ready, and its node shown as not ready or as ready.
+// shown requires that an instance is Ready, and that its node is shown as not ready or as ready.
 func (r *run) shown(ctx context.Context, id string, notReady bool) error {
 	snapshot, err := r.s.groupSnapshot(ctx)
 	if err != nil {

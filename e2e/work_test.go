@@ -16,11 +16,11 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// namespace is where the suites' work runs, under the same name on every cluster.
+// namespace is the namespace of the suites' work, with the same name on every cluster.
 const namespace = "demo"
 
 // offload makes the namespace and offloads it, as `liqoctl offload namespace demo --namespace-mapping-strategy
-// EnforceSameName --pod-offloading-strategy LocalAndRemote` does, and waits until Liqo's pod webhook looks after it.
+// EnforceSameName --pod-offloading-strategy LocalAndRemote` does, and waits until Liqo's pod webhook handles it.
 func offload(ctx context.Context, s *steps, c *cluster) {
 	s.t.Helper()
 	_, err := c.kube.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}},
@@ -47,7 +47,8 @@ func offload(ctx context.Context, s *steps, c *cluster) {
 	})
 }
 
-// deploy creates a Deployment of pods that ask for cpu each, on nodes with the labels of selector, if there is one.
+// deploy creates a Deployment of pods that each request this amount of cpu, on nodes with the labels of selector, if it
+// is set.
 func deploy(ctx context.Context, c *cluster, name string, replicas int32, cpu string,
 	selector ...map[string]string) error {
 	wanted := map[string]string{}
@@ -76,7 +77,7 @@ func deploy(ctx context.Context, c *cluster, name string, replicas int32, cpu st
 	return err
 }
 
-// undeploy deletes a Deployment and, through the garbage collector, its pods; one that is gone is success.
+// undeploy deletes a Deployment and, through the garbage collector, its pods; a missing one is not an error.
 func undeploy(ctx context.Context, c *cluster, name string) error {
 	err := c.kube.AppsV1().Deployments(namespace).Delete(ctx, name,
 		metav1.DeleteOptions{PropagationPolicy: ptr.To(metav1.DeletePropagationBackground)})
@@ -86,7 +87,7 @@ func undeploy(ctx context.Context, c *cluster, name string) error {
 	return err
 }
 
-// running wants n pods of a Deployment Running on any of the nodes, or on whatever node when none is named.
+// running requires that n pods of a Deployment run on any of the nodes, or on any node when none is named.
 func running(ctx context.Context, c *cluster, name string, n int, nodes ...string) error {
 	pods, err := c.kube.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{LabelSelector: "app=" + name})
 	if err != nil {
@@ -114,7 +115,7 @@ func contains(all []string, one string) bool {
 	return false
 }
 
-// remotePods wants n Running pods of the namespace on a provider.
+// remotePods requires n Running pods of the namespace on a provider.
 func remotePods(ctx context.Context, c *cluster, n int) error {
 	pods, err := c.kube.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{})
 	if err != nil {

@@ -22,7 +22,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/testkit/memlimit"
 )
 
-// sources is the folder of the product.
+// sources returns the folder of the product.
 func sources(t *testing.T) string {
 	t.Helper()
 	_, file, _, ok := runtime.Caller(0)

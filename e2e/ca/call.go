@@ -45,10 +45,10 @@ func (c Call) String() string {
 // OK reports whether it succeeded.
 func (c Call) OK() bool { return c.Code == "OK" }
 
-// Failed reports whether it failed as calls should not: CA does without what a provider does not implement.
+// Failed reports whether it failed unexpectedly: CA works without the RPCs that a provider does not implement.
 func (c Call) Failed() bool { return !c.OK() && c.Code != "Unimplemented" }
 
-// decode reads the bytes of a call into the types of its method; what cannot be read is left nil.
+// decode reads the bytes of a call into the types of its method. An unreadable message stays nil.
 func decode(fullMethod string, request, response []byte) (method string, req, res any) {
 	method = fullMethod[strings.LastIndex(fullMethod, "/")+1:]
 	service := protos.File_cloudprovider_externalgrpc_protos_externalgrpc_proto.Services().ByName("CloudProvider")

@@ -11,8 +11,8 @@ import (
 	"google.golang.org/grpc/resolver/manual"
 )
 
-// Dial connects to whichever of the addresses (host:port) answers, as behind a Service: what is on the way when one
-// dies fails, and the next call goes to another. Their certificates have the first one's host.
+// Dial connects to any of the addresses (host:port) that answers, as behind a Service: when a server dies, its pending
+// calls fail, and the next call goes to another server. The servers' certificates have the host of the first address.
 func Dial(over credentials.TransportCredentials, addresses ...string) (*grpc.ClientConn, error) {
 	replicas := manual.NewBuilderWithScheme("replicas")
 	var state resolver.State

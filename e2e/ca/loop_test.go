@@ -64,7 +64,7 @@ func TestLoop(t *testing.T) {
 	require.NoError(t, err)
 	require.True(t, call.OK(), call)
 	require.EqualValues(t, 1, call.Request.(*protos.NodeGroupIncreaseSizeRequest).GetDelta())
-	require.Eventually(t, func() bool { // bound to the new node; nothing runs pods there
+	require.Eventually(t, func() bool { // bound to the new node, which runs no pods
 		pods, err := kube.CoreV1().Pods("default").List(ctx, metav1.ListOptions{FieldSelector: "spec.nodeName=plain-node-1"})
 		return err == nil && len(pods.Items) == 1
 	}, time.Minute, 200*time.Millisecond)
@@ -102,7 +102,7 @@ func deployment(replicas int32, cpu string) *appsv1.Deployment {
 	}
 }
 
-// plain is a provider with one group whose nodes are bare Node objects, Ready at once.
+// plain is a provider with one group whose nodes are bare Node objects, Ready immediately.
 type plain struct {
 	protos.UnimplementedCloudProviderServer
 	kube kubernetes.Interface
@@ -192,7 +192,7 @@ func (p *plain) NodeGroupIncreaseSize(ctx context.Context,
 		if err != nil {
 			return nil, err
 		}
-		if err := retry.RetryOnConflict(retry.DefaultRetry, func() error { // Kubernetes taints a new node meanwhile
+		if err := retry.RetryOnConflict(retry.DefaultRetry, func() error { // Kubernetes taints a new node concurrently
 			n, err := p.kube.CoreV1().Nodes().Get(ctx, n.Name, metav1.GetOptions{})
 			if err == nil {
 				n.Status = p.node("", "").Status

@@ -12,13 +12,13 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/e2e/proc"
 )
 
-// Options say how to run the loop.
+// Options configures the loop.
 type Options struct {
-	Binary     string // from Build
-	Kubeconfig string // of the consumer cluster
+	Binary     string // path from Build
+	Kubeconfig string // kubeconfig of the consumer cluster
 	// CloudConfig is the file that names the externalgrpc server, see `liqo-autoscaler config cloud-config`.
 	CloudConfig string
-	Dir         string // its log, cluster-autoscaler.log
+	Dir         string // folder of its log, cluster-autoscaler.log
 	// Flags come after DefaultFlags, so they override them.
 	Flags []string
 }

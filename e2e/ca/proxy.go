@@ -19,9 +19,9 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// Proxy is a gRPC server that passes every unary call on to another, byte by byte, and records it.
+// Proxy is a gRPC server that forwards every unary call to another server, byte by byte, and records it.
 type Proxy struct {
-	Address string // where it listens, host:port
+	Address string // its own host:port
 
 	server   *grpc.Server
 	upstream *grpc.ClientConn
@@ -34,13 +34,13 @@ type Proxy struct {
 	changed chan struct{} // closed and replaced with each call
 }
 
-// Transport is how callers speak to a Proxy, and how it speaks to its target. Nil is plaintext.
+// Transport holds the credentials of callers to a Proxy, and of the Proxy to its target. Nil means plaintext.
 type Transport struct {
 	Server, Client credentials.TransportCredentials
 }
 
-// NewProxy listens on a free port of loopback and passes calls on to whichever of the targets (host:port) answers; none
-// need run yet. Each call is a line of JSON in the file at path too.
+// NewProxy listens on a free port of loopback and forwards calls to any of the targets (host:port) that answers; the
+// targets need not run yet. Each call is also written as a line of JSON to the file at path.
 func NewProxy(targets []string, path string, over Transport) (*Proxy, error) {
 	if over.Server == nil {
 		over.Server = insecure.NewCredentials()
@@ -66,13 +66,13 @@ func NewProxy(targets []string, path string, over Transport) (*Proxy, error) {
 	return p, nil
 }
 
-// Close ends it; calls under way are cut off.
+// Close ends it and cuts off pending calls.
 func (p *Proxy) Close() error {
 	p.server.Stop()
 	return errors.Join(p.upstream.Close(), p.file.Close())
 }
 
-// Calls are the calls so far that keep says yes to, in order; nil keeps all.
+// Calls returns the calls so far for which keep is true, in order; nil keeps all.
 func (p *Proxy) Calls(keep func(Call) bool) []Call {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -85,17 +85,17 @@ func (p *Proxy) Calls(keep func(Call) bool) []Call {
 	return out
 }
 
-// UnderWay is how many calls have begun and are not in Calls yet.
+// UnderWay returns the number of calls that have begun and are not in Calls yet.
 func (p *Proxy) UnderWay() int { return int(p.underWay.Load()) }
 
-// Last is the sequence number of the newest call, 0 when there is none.
+// Last returns the sequence number of the newest call, or 0.
 func (p *Proxy) Last() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return len(p.calls)
 }
 
-// Await returns the first call after the one numbered since that want says yes to, as soon as there is one.
+// Await returns the first call after number since for which want is true. It waits for such a call.
 func (p *Proxy) Await(ctx context.Context, since int, want func(Call) bool) (Call, error) {
 	for next := since; ; {
 		p.mu.Lock()

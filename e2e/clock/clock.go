@@ -1,5 +1,5 @@
-// Package clock builds Go programs whose wall clock can be off: time.Now of each process adds what its environment
-// says. What measures durations does not change: monotonic readings, timers and deadlines.
+// Package clock builds Go programs whose wall clock can be off: time.Now of each process adds an offset from its
+// environment. Measured durations do not change: monotonic readings, timers and deadlines.
 package clock
 
 import (
@@ -12,16 +12,16 @@ import (
 	"time"
 )
 
-// variable is how a process learns how far its clock is off. Default: not at all.
+// variable sets the offset of a process's clock. Default: 0.
 const variable = "LIQO_AUTOSCALER_E2E_CLOCK_OFF"
 
-// Off is for the environment of a process: its clock is ahead by so much, in whole seconds, or behind.
+// Off returns an environment variable that sets a process's clock ahead by this time, in whole seconds, or behind.
 func Off(by time.Duration) string { return variable + "=" + by.String() }
 
-// reading is the one line of package time that time.Now reads the clock in.
+// reading is the line of package time in which time.Now reads the clock.
 const reading = "\tsec, nsec, mono := runtimeNow()\n"
 
-// added is a further file of package time.
+// added is an additional file of package time.
 const added = `package time
 
 import "syscall"
@@ -39,8 +39,8 @@ var clockOff = func() int64 {
 }()
 `
 
-// Overlay writes into a folder what go build must read in place of Go's own package time, and returns the flag that
-// says so. What it writes depends on the version of Go alone, so what is built with it stays in Go's cache.
+// Overlay writes modified files of Go's package time into a folder, and returns the flag with which go build reads
+// them. The files depend only on the version of Go, so programs that are built with them stay in Go's cache.
 func Overlay(dir string) (string, error) {
 	root, err := exec.Command("go", "env", "GOROOT").Output()
 	if err != nil {

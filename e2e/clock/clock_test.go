@@ -13,7 +13,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/e2e/clock"
 )
 
-// program says what time it is, and how long it has run by the difference of two readings, which ends with a timer.
+// program prints the time, and its running time by the difference of two readings. A timer ends it.
 const program = `package main
 
 import "time"

@@ -25,7 +25,7 @@ var (
 	old   = flag.String("old", "", "a commit to measure, too")
 )
 
-// rest is how long a hub at rest is watched.
+// rest is the time for which a hub at rest is observed.
 const rest = 2 * time.Minute
 
 func TestMain(m *testing.M) {
@@ -37,8 +37,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// TestHub prints BENCH <name> <value> <unit> <ratio> <against>, where the ratio is to a bound of docs/performance.md,
-// or 0 when there is none.
+// TestHub prints BENCH <name> <value> <unit> <ratio> <against>. The ratio compares with a bound of docs/performance.md,
+// and is 0 without a bound.
 func TestHub(t *testing.T) {
 	if *cells == "" {
 		t.Skip("make bench SUITE=hub runs it")
@@ -102,10 +102,10 @@ func checkout(t *testing.T, commit string) string {
 	return dir
 }
 
-// settles is how long a hub has until its first rounds and retries are over.
+// settles is the time after which a hub's first rounds and retries have ended.
 const settles = 75 * time.Second
 
-// growth is how many bytes the database of a server grows by in rest that nobody uses.
+// growth returns the number of bytes by which the database of an unused server grows in rest.
 func growth(t *testing.T, s *temporal.Small) int64 {
 	t.Helper()
 	pass(t, settles, func() error { return nil })

@@ -66,7 +66,7 @@ var billed = []string{"StartWorkflowExecution", "SignalWorkflowExecution", "Sign
 	"UpdateWorkflowExecution", "ExecuteMultiOperation", "RespondActivityTaskCompleted", "RespondActivityTaskFailed",
 	"RecordActivityTaskHeartbeat", "QueryWorkflow"}
 
-// sum adds up what has come since, of these operations or of all.
+// sum adds up the increase of these operations, or of all.
 func sum(before, after map[string]float64, of ...string) (n float64) {
 	for operation, count := range after {
 		if len(of) == 0 || strings.Contains(" "+strings.Join(of, " ")+" ", " "+operation+" ") {

@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// delayed returns the address of a proxy in front of a server, which adds rtt to each round trip: half of it in each
-// direction. It does not reduce the throughput.
+// delayed returns the address of a proxy to a server. The proxy adds rtt to each round trip, one half in each
+// direction, and does not reduce the throughput.
 func delayed(t *testing.T, server string, rtt time.Duration) string {
 	t.Helper()
 	if rtt == 0 {
@@ -37,13 +37,13 @@ func delayed(t *testing.T, server string, rtt time.Duration) string {
 	return listener.Addr().String()
 }
 
-// piece is what was read at once, and when it is to be written.
+// piece holds the bytes of one read, and the time at which they are to be written.
 type piece struct {
 	bytes []byte
 	due   time.Time
 }
 
-// later copies from one connection to the other, each byte so much later.
+// later copies from one connection to the other, and delays each byte.
 func later(to, from net.Conn, delay time.Duration) {
 	defer to.Close()
 	pieces := make(chan piece, 4096)

@@ -54,7 +54,7 @@ type stack struct {
 	client         protos.CloudProviderClient
 }
 
-// delays are those of the simulated backend: a peering takes 300 ms, a node 500 ms.
+// delays are the delays of the simulated backend: a peering takes 300 ms, a node 500 ms.
 var delays = sim.Delays{Peer: 300 * time.Millisecond, Join: 500 * time.Millisecond, Leave: 200 * time.Millisecond,
 	Unpeer: 200 * time.Millisecond}
 
@@ -164,7 +164,8 @@ func (s *stack) running(group int) (n int, err error) {
 	return n, err
 }
 
-// until waits until so many instances of a group run, and returns how long that took. CA's Refresh comes every second.
+// until waits until this number of instances of a group run, and returns the waiting time. CA's Refresh comes every
+// second.
 func (s *stack) until(limit time.Duration, group, want int) time.Duration {
 	s.t.Helper()
 	began, refreshed := time.Now(), time.Now()

@@ -1,4 +1,4 @@
-// Package journal reads what our workers have logged of instances and peerings.
+// Package journal reads the entries about instances and peerings in our workers' logs.
 package journal
 
 import (
@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// Entry is one line of a worker's log: how the phase of an instance or a peering changed, and why. It is what an
-// operator reads.
+// Entry is one line of a worker's log: a change of the phase of an instance or a peering, and its reason. Operators
+// read these lines.
 type Entry struct {
 	Message  string
 	Instance string
@@ -30,8 +30,8 @@ func (e Entry) String() string {
 		e.Event, e.Phase, e.Failure)
 }
 
-// Read returns the entries of all logs, oldest first: any worker may run the next task of a workflow. It includes those
-// of workers that were killed.
+// Read returns the entries of all logs, oldest first: any worker may run the next task of a workflow. It includes the
+// logs of workers that were killed.
 func Read(logs []string, keep func(Entry) bool) ([]Entry, error) {
 	var all []Entry
 	for _, path := range logs {
@@ -62,7 +62,8 @@ func read(path string, keep func(Entry) bool) ([]Entry, error) {
 	return kept, lines.Err()
 }
 
-// parse reports false for a line without a phase, or one that is not JSON: a panic's trace, or one not fully written.
+// parse returns false for a line without a phase, or for a line that is not JSON: a panic's trace, or a partly written
+// line.
 func parse(raw []byte) (Entry, bool) {
 	var line map[string]any // a struct would take the SDK's "Attempt" for our "attempt"
 	if json.Unmarshal(raw, &line) != nil {

@@ -14,11 +14,11 @@ import (
 	"time"
 )
 
-// EnvRights names a file to which every lab adds, when it goes down, by which rights of our accounts its API servers
-// have let requests in: one Request.Right in a line, sorted, each once. Default: none.
+// EnvRights names a file to which every lab appends, when it goes down, the permissions of our accounts that its API
+// servers used to admit requests: one Request.Right in a line, sorted, each once. Default: none.
 const EnvRights = "LIQO_AUTOSCALER_LAB_RIGHTS"
 
-// Request is what an audit event says of one (audit.k8s.io/v1 Event).
+// Request holds the fields of an audit event about one request (audit.k8s.io/v1 Event).
 type Request struct {
 	Verb        string
 	ObjectRef   struct{ APIGroup, Resource, Subresource, Namespace, Name string }
@@ -38,8 +38,8 @@ func (r Request) Allowed() bool { return r.Annotations["authorization.k8s.io/dec
 // by finds the role in the authorizer's reason (Kubernetes pkg/registry/rbac/validation/rule.go).
 var by = regexp.MustCompile(` of (ClusterRole|Role) "([^"]+)" to ServiceAccount `)
 
-// Right is the right that let the request in: the role, with its namespace if it has one, and Kind. "" when it was no
-// role that is bound to a ServiceAccount: what Kubernetes grants to everybody.
+// Right returns the permission that admitted the request: the role, with its namespace if it has one, and Kind. It is
+// "" when the role is not bound to a ServiceAccount: a permission that Kubernetes grants to every account.
 func (r Request) Right() string {
 	role := by.FindStringSubmatch(r.Annotations["authorization.k8s.io/reason"])
 	switch {
@@ -51,7 +51,8 @@ func (r Request) Right() string {
 	return role[1] + " " + role[2] + " " + r.Kind()
 }
 
-// Audited are the requests of ServiceAccounts to a cluster's API server, but those for no resource, as discovery is.
+// Audited returns the requests of ServiceAccounts to a cluster's API server, except requests without a resource, such
+// as discovery.
 func (l *Lab) Audited(cluster string) ([]Request, error) {
 	logs, err := filepath.Glob(filepath.Join(l.Root, cluster+"-audit*.log")) // with the one before, see keep
 	if err != nil {
@@ -73,7 +74,7 @@ func (l *Lab) Audited(cluster string) ([]Request, error) {
 	return requests, nil
 }
 
-// recordRights does what EnvRights says. One lab at a time may do so.
+// recordRights appends to the file of EnvRights. Only one lab at a time may do so.
 func (l *Lab) recordRights() error {
 	path := os.Getenv(EnvRights)
 	if path == "" {

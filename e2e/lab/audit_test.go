@@ -9,7 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// event is what Kubernetes 1.33 writes of a request, but for what is not read; granted follows "RBAC: allowed by ".
+// event returns Kubernetes 1.33's audit event of a request, with only the fields that are read; granted follows "RBAC:
+// allowed by ".
 func event(verb, object, granted string) string {
 	decision, reason := "forbid", ""
 	if granted != "" {
@@ -37,7 +38,7 @@ func TestRightsAreRecorded(t *testing.T) {
 		`{"verb":"de`
 	write("consumer-audit.log", audited)
 	write("a-audit.log", "")
-	write("b-audit-2026-11-23T04-50-21.000.log", audited) // one that was full
+	write("b-audit-2026-11-23T04-50-21.000.log", audited) // a full, rotated log
 	requests, err := l.Audited(Consumer)
 	require.NoError(t, err)
 	var kinds []string

@@ -16,19 +16,19 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/e2e/lab/internal/keep"
 )
 
-// part is some of the lab's binaries: built from one of our modules that requires theirs, or installed by version.
+// part is some of the lab's binaries: built from a module of ours that requires their module, or installed by version.
 type part struct {
 	source   string   // module@version they come from
 	module   string   // folder under modules; "" for installed ones
 	tree     string   // folder with the source itself, in place of module
 	packages []string // to build, or the one to install
-	names    []string // of the binaries
+	names    []string // names of the binaries
 	into     string   // folder under the binaries' folder
 	ldflags  string
-	env      []string // of the build, besides ours
+	env      []string // environment of the build, in addition to ours
 }
 
-// kubelet is the part that a lab with Options.Kubelet has in addition.
+// kubelet returns the additional part of a lab with Options.Kubelet.
 func kubelet(v versions) part {
 	return part{source: "k8s.io/kubernetes@" + v.kubernetes, module: "kubernetes/" + v.kubernetes,
 		packages: []string{"k8s.io/kubernetes/cmd/kubelet"}, names: []string{"kubelet"}, ldflags: v.stamp()}
@@ -75,7 +75,7 @@ func prefixed(prefix string, names []string) []string {
 	return out
 }
 
-// sourceDir is this package's folder.
+// sourceDir returns this package's folder.
 func sourceDir() (string, error) {
 	_, file, _, ok := runtime.Caller(0)
 	if !ok {
@@ -108,7 +108,7 @@ func build(ctx context.Context, sources string, v versions, log func(string, ...
 		return "", err
 	}
 	defer lock.Close()
-	if built(bin, v) { // meanwhile
+	if built(bin, v) { // built while this process waited for the lock
 		return bin, nil
 	}
 	log("lab: building Kubernetes %s, Liqo %s and what they need into %s (about 11 minutes from nothing)", v.kubernetes,
@@ -140,7 +140,7 @@ func (p part) build(ctx context.Context, sources, bin string, log func(string, .
 		return nil
 	}
 	began := time.Now()
-	fresh, err := os.MkdirTemp(bin, ".new-") // in the same file system: what is there is whole
+	fresh, err := os.MkdirTemp(bin, ".new-") // in the same file system: a rename makes each binary appear whole
 	if err != nil {
 		return fmt.Errorf("build lab binaries: %w", err)
 	}
@@ -174,8 +174,8 @@ func (p part) build(ctx context.Context, sources, bin string, log func(string, .
 	return nil
 }
 
-// borrow links a binary from the folder of another set of versions, when it was built from the same source. What is
-// built from a folder is not borrowed: no version says what the folder contained.
+// borrow links a binary from the folder of another set of versions, when it was built from the same source. A binary
+// that was built from a folder is not borrowed: no version identifies the folder's content.
 func (p part) borrow(bin, name string) bool {
 	if p.tree != "" {
 		return false
@@ -189,7 +189,7 @@ func (p part) borrow(bin, name string) bool {
 	return false
 }
 
-// made reports whether a binary comes from the part's source: Go writes the modules into what it builds.
+// made reports whether a binary was built from the part's source: Go records the modules in its binaries.
 func (p part) made(path string) bool {
 	info, err := buildinfo.ReadFile(path)
 	if err != nil {

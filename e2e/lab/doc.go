@@ -2,9 +2,10 @@
 //
 //	this process ── lab.Start ──> keeper ──> etcd, API server, controller manager, scheduler,     of each cluster
 //	   (owner)     pipe, lock       │        Liqo's webhook, controller manager, replicator, IPAM
-//	                                └─ stands in for the kubelets: runs virtual kubelets, and Liqo's gateways where
-//	                                   asked, as processes
+//	                                └─ replaces the kubelets: runs virtual kubelets, and optionally Liqo's gateways,
+//	                                   as processes
 //
-// It builds what is missing, allows one lab per slot on a machine, clears what an earlier run left, and leaves nothing
-// itself: the keeper ends the lab when its pipe closes, however the owner died, and what it started dies with it.
+// It builds missing binaries, allows one lab per slot on a machine, removes the remains of an earlier run, and leaves
+// nothing: the keeper ends the lab when its pipe closes, however the owner ended, and the keeper's processes die with
+// it.
 package lab

@@ -22,8 +22,9 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/e2e/lab"
 )
 
-// TestGateways walks a peering with a network through what can happen to it: connected, its wire cut and restored, its
-// gateways killed and back, removed; then the network alone, with the server on a NodePort of the consumer.
+// TestGateways runs a peering with a network through the possible events: connected, its wire cut and restored, its
+// gateways killed and restarted, removed. Then it runs the network alone, with the server on a NodePort of the
+// consumer.
 func TestGateways(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts Kubernetes and Liqo")
@@ -72,7 +73,7 @@ func TestGateways(t *testing.T) {
 	require.Equal(t, before, machine(t))
 }
 
-// killed kills one side's gateway: its processes come back, and tell what they see again.
+// killed kills one side's gateway: its processes are started again, and report the connection again.
 func killed(ctx context.Context, t *testing.T, l *lab.Lab, cluster, remote string) {
 	t.Helper()
 	process := cluster + "-" + lab.WireGuard(remote)
@@ -86,7 +87,7 @@ func killed(ctx context.Context, t *testing.T, l *lab.Lab, cluster, remote strin
 	}, 2*time.Minute, 50*time.Millisecond)
 	back := time.Now()
 	step(l, "killed-to-started", began)
-	// The status of a dead gateway stays; the time of the measured latency, in whole seconds, goes on.
+	// The status of a dead gateway stays; only the time of the measured latency, in whole seconds, advances.
 	require.Eventually(t, func() bool {
 		return latencyAt(ctx, t, l, cluster, remote).After(back) && latencyAt(ctx, t, l, remote, cluster).After(back)
 	}, time.Minute, 200*time.Millisecond)
@@ -124,7 +125,7 @@ func both(ctx context.Context, t *testing.T, l *lab.Lab, provider string, is fun
 	}, time.Minute, 100*time.Millisecond)
 }
 
-// latencyAt is when a cluster's gateway measured the latency of its tunnel last.
+// latencyAt returns the time at which a cluster's gateway measured the latency of its tunnel last.
 func latencyAt(ctx context.Context, t *testing.T, l *lab.Lab, cluster, remote string) time.Time {
 	t.Helper()
 	config, err := clientcmd.BuildConfigFromFlags("", l.Kubeconfig(cluster))
@@ -140,13 +141,13 @@ func latencyAt(ctx context.Context, t *testing.T, l *lab.Lab, cluster, remote st
 	return at
 }
 
-// swapped runs liqoctl as a user of the provider, for whom the consumer is the remote cluster.
+// swapped runs liqoctl as a user of the provider. The consumer is the remote cluster of that user.
 func swapped(ctx context.Context, t *testing.T, l *lab.Lab, args ...string) {
 	t.Helper()
 	liqoctlAt(ctx, t, l, l.Providers[0], append(args, "--remote-kubeconfig", l.Kubeconfig(lab.Consumer))...)
 }
 
-// gatewaySpaces are the network namespaces of the gateways of a peering, which must be two that are not ours.
+// gatewaySpaces returns the network namespaces of the gateways of a peering, which must be two and differ from ours.
 func gatewaySpaces(t *testing.T, l *lab.Lab, provider string) []string {
 	t.Helper()
 	own, err := os.Readlink("/proc/self/ns/net")
@@ -168,7 +169,7 @@ func gatewaySpaces(t *testing.T, l *lab.Lab, provider string) []string {
 	return out
 }
 
-// members is how many processes are in any of these network namespaces.
+// members returns the number of processes in any of these network namespaces.
 func members(t *testing.T, spaces []string) int {
 	t.Helper()
 	all, err := filepath.Glob("/proc/[0-9]*/ns/net")
@@ -182,7 +183,7 @@ func members(t *testing.T, spaces []string) int {
 	return n
 }
 
-// machine is what a lab might leave on the machine: interfaces and mounts.
+// machine returns the interfaces and mounts that a lab might leave on the machine.
 func machine(t *testing.T) (out []string) {
 	t.Helper()
 	links, err := os.ReadDir("/sys/class/net")
@@ -199,7 +200,7 @@ func step(l *lab.Lab, name string, began time.Time) {
 	fmt.Printf("STEP lab/liqo-%s/%s %.1f\n", l.LiqoVersion, name, time.Since(began).Seconds())
 }
 
-// balanced: a Service gets the address it asks for, or one of its own, unless the lab withholds addresses.
+// balanced checks that a Service gets its requested address, or a new one, unless the lab withholds addresses.
 func balanced(ctx context.Context, t *testing.T, l *lab.Lab, c kubernetes.Interface) {
 	t.Helper()
 	make := func(name, ip string) {

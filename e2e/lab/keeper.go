@@ -16,18 +16,18 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/e2e/lab/internal/keep"
 )
 
-// keeper is the process that keeps the lab. It lives as long as its standard input is open, which ends with us.
+// keeper is the process that keeps the lab. It lives as long as its standard input is open, which ends with the owner.
 type keeper struct {
 	cmd   *exec.Cmd
 	stdin io.WriteCloser
 	up    chan struct{} // closed once the lab is up
 	done  chan struct{} // closed once it has ended
 	said  string        // its error; valid once done is closed
-	err   error         // how it ended; likewise
+	err   error         // error of its end; valid once done is closed
 }
 
-// buildKeeper compiles the keeper from the sources beside this file; at once when nothing has changed. The caller holds
-// the slot's lock.
+// buildKeeper compiles the keeper from the sources next to this file; it returns immediately when nothing has changed.
+// The caller holds the slot's lock.
 func buildKeeper(ctx context.Context, sources string, slot int) (string, error) {
 	cache, err := os.UserCacheDir()
 	if err != nil {
@@ -42,7 +42,7 @@ func buildKeeper(ctx context.Context, sources string, slot int) (string, error) 
 	return out, nil
 }
 
-// startKeeper starts a lab. The keeper gets the lock's file beside us.
+// startKeeper starts a lab. The keeper inherits the lock's file.
 func startKeeper(path string, config keep.Config, l *lock, log func(string, ...any)) (*keeper, error) {
 	fail := func(err error) (*keeper, error) { return nil, fmt.Errorf("start lab keeper: %w", err) }
 	line, err := json.Marshal(config)
@@ -50,9 +50,9 @@ func startKeeper(path string, config keep.Config, l *lock, log func(string, ...a
 		return fail(err)
 	}
 	k := &keeper{cmd: exec.Command(path), up: make(chan struct{}), done: make(chan struct{})}
-	k.cmd.Stderr = os.Stderr // panics
+	k.cmd.Stderr = os.Stderr // for panics
 	k.cmd.ExtraFiles = []*os.File{l.file}
-	k.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // the terminal's Ctrl-C is for us to pass on
+	k.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // the owner passes the terminal's Ctrl-C on
 	if k.stdin, err = k.cmd.StdinPipe(); err != nil {
 		return fail(err)
 	}
@@ -70,7 +70,7 @@ func startKeeper(path string, config keep.Config, l *lock, log func(string, ...a
 	return k, nil
 }
 
-// listen follows what it says until it ends.
+// listen reads the keeper's output until it ends.
 func (k *keeper) listen(stdout io.Reader, log func(string, ...any)) {
 	lines := bufio.NewScanner(stdout)
 	lines.Buffer(nil, 1<<20)
@@ -105,8 +105,8 @@ func (k *keeper) await(ctx context.Context) error {
 	}
 }
 
-// end has it end the lab and waits for that. It returns an error when the keeper was not there to do so, or failed, or
-// took longer than patience.
+// end makes the keeper end the lab, and waits for that. It returns an error when the keeper was already gone, failed,
+// or took longer than patience.
 func (k *keeper) end(patience time.Duration) error {
 	early := isClosed(k.done)
 	_ = k.stdin.Close()

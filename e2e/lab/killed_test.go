@@ -60,7 +60,7 @@ func TestKilled(t *testing.T) {
 	require.DirExists(t, root)
 	require.Equal(t, before, machine(t))
 
-	l := lab.ForTest(ctx, t, lab.Options{Providers: 1}) // on what that one left
+	l := lab.ForTest(ctx, t, lab.Options{Providers: 1}) // on the remains of the killed lab
 	require.Equal(t, root, l.Root)
 	pid, err := l.Pid("keeper")
 	require.NoError(t, err)
@@ -68,8 +68,8 @@ func TestKilled(t *testing.T) {
 	require.NoError(t, l.Down())
 }
 
-// owned starts a lab that another process owns, connects its clusters, and returns that process, the lab's root and its
-// processes' pids by name.
+// owned starts a lab that another process owns, connects its clusters, and returns that process, the lab's root and the
+// pids of its processes by name.
 func owned(ctx context.Context, t *testing.T, run string) (owner *exec.Cmd, root string, processes map[string]int) {
 	t.Helper()
 	owner = exec.CommandContext(ctx, run, "-providers", "1", "-gateways", "sh", "-c", `cd "$LIQO_AUTOSCALER_LAB" &&
@@ -81,7 +81,7 @@ func owned(ctx context.Context, t *testing.T, run string) (owner *exec.Cmd, root
 	stdout, err := owner.StdoutPipe()
 	require.NoError(t, err)
 	require.NoError(t, owner.Start())
-	t.Cleanup(func() { _ = syscall.Kill(-owner.Process.Pid, syscall.SIGKILL); _ = owner.Wait() }) // its command too
+	t.Cleanup(func() { _ = syscall.Kill(-owner.Process.Pid, syscall.SIGKILL); _ = owner.Wait() }) // including its command
 	line, err := bufio.NewReader(stdout).ReadString('\n')
 	require.NoError(t, err, "%s", &stderr)
 	root = strings.TrimSpace(line)
@@ -99,7 +99,7 @@ func owned(ctx context.Context, t *testing.T, run string) (owner *exec.Cmd, root
 	return owner, root, processes
 }
 
-// namespaces are the network namespaces of these processes that are not ours.
+// namespaces returns the network namespaces of these processes that differ from ours.
 func namespaces(t *testing.T, processes map[string]int) (out []string) {
 	t.Helper()
 	own, err := os.Readlink("/proc/self/ns/net")
@@ -115,7 +115,7 @@ func namespaces(t *testing.T, processes map[string]int) (out []string) {
 	return out
 }
 
-// anyRuns reports whether one of them runs; a zombie, whose command line is empty, does not.
+// anyRuns reports whether one of the processes runs; a zombie, whose command line is empty, does not.
 func anyRuns(processes map[string]int) bool {
 	for _, pid := range processes {
 		if cmdline, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid)); len(cmdline) > 0 {

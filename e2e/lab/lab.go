@@ -16,31 +16,31 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/e2e/proc"
 )
 
-// Options say which lab to start.
+// Options describes the lab to start.
 type Options struct {
 	// Providers is the number of provider clusters. Default 1.
 	Providers int
-	// KubernetesVersion and LiqoVersion are of all clusters. They may be shortened: "v1.1" is the newest 1.1 that modules
-	// has. Default: the environment's EnvKubernetes and EnvLiqo, else DefaultKubernetes and DefaultLiqo.
+	// KubernetesVersion and LiqoVersion apply to all clusters. They may be shortened: "v1.1" means the newest 1.1 in
+	// modules. Default: the environment's EnvKubernetes and EnvLiqo, else DefaultKubernetes and DefaultLiqo.
 	KubernetesVersion string
 	LiqoVersion       string
-	// Slot lets a second lab run beside the first: one per slot, 0 to 9. Default: the environment's EnvSlot, else 0.
+	// Slot allows a second lab next to the first: one for each slot, 0 to 9. Default: the environment's EnvSlot, else 0.
 	Slot int
-	// Root is the folder of state, logs and kubeconfigs; it is removed by Down. Default: the folder "lab", or
-	// "lab-<slot>", in os.TempDir.
+	// Root is the folder of state, logs and kubeconfigs; Down removes it. Default: the folder "lab", or "lab-<slot>", in
+	// os.TempDir.
 	Root string
-	// Gateways has the gateways of Liqo's networking run, each pod's WireGuard in a network namespace of its own: two
-	// clusters with a network are Connected then, and can be parted with Cut. It takes CAP_SYS_ADMIN, CAP_NET_ADMIN and
-	// /dev/net/tun. Without it such pods are said to run, and no network is ever connected.
+	// Gateways makes the gateways of Liqo's networking run, each pod's WireGuard in its own network namespace: two
+	// clusters with a network are then Connected, and can be separated with Cut. It requires CAP_SYS_ADMIN, CAP_NET_ADMIN
+	// and /dev/net/tun. Without it such pods are only reported as running, and no network is ever connected.
 	Gateways bool
-	// PodStart is how long each pod takes from its node to its first process, what a kubelet spends on sandbox, network
-	// and image. Default: nothing.
+	// PodStart is the time from the assignment of a pod to a node to its first process, which a kubelet needs for sandbox,
+	// network and image. Default: 0.
 	PodStart time.Duration
 	// NoNetworking installs Liqo without its networking module, and with the check of the network disabled.
 	NoNetworking bool
 	// Kubelet adds the binary kubelet to Bin, for nodes that package node starts.
 	Kubelet bool
-	// Log gets a line now and then. Default: none.
+	// Log receives progress messages. Default: none.
 	Log func(format string, args ...any)
 }
 
@@ -63,10 +63,10 @@ type Lab struct {
 // Consumer is the name and Liqo cluster id of the consumer cluster.
 const Consumer = keep.Consumer
 
-// Start builds what is missing, waits for the machine's lab lock, clears what an earlier run left, starts the lab and
-// returns once all of it answers. The context bounds the start; it does not end the lab. The lab goes down with Down,
-// or by itself when this process ends, however it does. An error of the start says which process failed and how its log
-// ends.
+// Start builds the missing binaries, waits for the machine's lab lock, removes the remains of an earlier run, starts
+// the lab and returns once the whole lab answers. The context bounds the start; it does not end the lab. The lab ends
+// with Down, or automatically with this process, however it ends. An error of the start names the failed process and
+// contains the end of its log.
 func Start(ctx context.Context, o Options) (*Lab, error) {
 	if err := o.complete(); err != nil {
 		return nil, err
@@ -119,7 +119,7 @@ func (o *Options) build(ctx context.Context) (sources string, v versions, bin st
 	return sources, v, bin, err
 }
 
-// Built is the folder of the binaries of two versions, "" as in Options, and whether they are all there.
+// Built returns the folder of the binaries of two versions, "" as in Options, and whether it is complete.
 func Built(kubernetes, liqo string) (bin string, complete bool, err error) {
 	sources, err := sourceDir()
 	if err != nil {
@@ -135,7 +135,7 @@ func Built(kubernetes, liqo string) (bin string, complete bool, err error) {
 	return bin, built(bin, v), nil
 }
 
-// complete fills in what is not set.
+// complete sets the unset options to their defaults.
 func (o *Options) complete() error {
 	if o.Providers == 0 {
 		o.Providers = 1
@@ -159,7 +159,7 @@ func (o *Options) complete() error {
 	return nil
 }
 
-// possible fails, before anything is built, where gateways cannot run.
+// possible returns an error, before anything is built, where gateways cannot run.
 func (o *Options) possible() error {
 	switch {
 	case !o.Gateways:
@@ -175,7 +175,7 @@ func (l *Lab) start(ctx context.Context, sources string, config keep.Config, log
 	if err != nil {
 		return err
 	}
-	for _, root := range append(l.lock.leftovers(), l.Root) { // the ports are the same whatever the root
+	for _, root := range append(l.lock.leftovers(), l.Root) { // the ports do not depend on the root
 		if err := pids.Clear(root); err != nil {
 			return err
 		}
@@ -195,7 +195,7 @@ func (l *Lab) start(ctx context.Context, sources string, config keep.Config, log
 	return nil
 }
 
-// ForTest is Start with the test's end bringing the lab down, and the ends of its logs shown when the test failed.
+// ForTest starts a lab like Start. The end of the test ends the lab, and shows the ends of its logs if the test failed.
 func ForTest(ctx context.Context, t testing.TB, o Options) *Lab {
 	t.Helper()
 	if o.Log == nil {
@@ -217,7 +217,7 @@ func ForTest(ctx context.Context, t testing.TB, o Options) *Lab {
 }
 
 // Down ends every process of the lab, removes its root and frees the lock; see EnvRights too. The second call returns
-// what the first did.
+// the result of the first.
 func (l *Lab) Down() error {
 	l.down.Do(func() {
 		l.err = l.recordRights()
@@ -230,12 +230,12 @@ func (l *Lab) Down() error {
 	return l.err
 }
 
-// Kubeconfig is the path of a cluster's admin kubeconfig: Consumer or one of Providers.
+// Kubeconfig returns the path of a cluster's admin kubeconfig: Consumer or one of Providers.
 func (l *Lab) Kubeconfig(cluster string) string { return filepath.Join(l.Root, cluster+".kubeconfig") }
 
-// Tails shows the ends of all logs of the lab.
+// Tails returns the ends of all logs of the lab.
 func (l *Lab) Tails(lines int) string { return proc.Tails(filepath.Join(l.Root, "log"), lines) }
 
-// OneSlice reports whether a provider may carry one slice at most, because this Liqo, older than 1.2, loses the pods of
-// a second one's sibling (liqotech/liqo#3257).
+// OneSlice reports whether a provider may carry at most one slice, because this Liqo, older than 1.2, loses the pods of
+// a second slice's sibling (liqotech/liqo#3257).
 func (l *Lab) OneSlice() bool { return oneSlice(l.LiqoVersion) }

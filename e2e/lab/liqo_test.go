@@ -19,9 +19,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/e2e/lab"
 )
 
-// TestPeering walks bare Liqo through a virtual node's life with its own liqoctl: peer, a Ready node, its virtual
-// kubelet killed and back, a pod run on the provider, unpeer, node gone. It runs on the versions the environment asks
-// for.
+// TestPeering runs bare Liqo through a virtual node's life with its own liqoctl: peer, a Ready node, its virtual
+// kubelet killed and restarted, a pod on the provider, unpeer, node gone. It runs on the versions in the environment.
 func TestPeering(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts Kubernetes and Liqo")
@@ -83,13 +82,13 @@ func offloaded(ctx context.Context, t *testing.T, l *lab.Lab, consumer kubernete
 	}, time.Minute, 200*time.Millisecond)
 }
 
-// liqoctl runs the lab's own, of the version under test, and times it.
+// liqoctl runs the lab's liqoctl, of the version under test, and prints its duration.
 func liqoctl(ctx context.Context, t *testing.T, l *lab.Lab, args ...string) {
 	t.Helper()
 	liqoctlAt(ctx, t, l, lab.Consumer, args...)
 }
 
-// liqoctlAt runs it as a user of that cluster.
+// liqoctlAt runs liqoctl as a user of that cluster.
 func liqoctlAt(ctx context.Context, t *testing.T, l *lab.Lab, cluster string, args ...string) {
 	t.Helper()
 	began := time.Now()

@@ -27,7 +27,7 @@ func (l *Lab) Cut(a, b string) error {
 	return touch(keep.CutFile(l.Root, a, b))
 }
 
-// Restore repairs what Cut has cut.
+// Restore repairs the wire that Cut has cut.
 func (l *Lab) Restore(a, b string) error {
 	if err := l.known(a, b); err != nil {
 		return fmt.Errorf("restore wire: %w", err)
@@ -35,15 +35,15 @@ func (l *Lab) Restore(a, b string) error {
 	return remove(keep.CutFile(l.Root, a, b))
 }
 
-// WithholdAddresses has Services of type LoadBalancer that are made from now on wait for their address, as where no
-// controller gives them one, until ProvideAddresses. At first a lab provides them.
+// WithholdAddresses keeps new Services of type LoadBalancer without an address, as where no controller assigns one,
+// until ProvideAddresses. At first a lab provides addresses.
 func (l *Lab) WithholdAddresses() error { return touch(keep.NoAddressFile(l.Root)) }
 
-// ProvideAddresses gives Services of type LoadBalancer an address, also those that wait for one.
+// ProvideAddresses gives Services of type LoadBalancer an address, including Services that wait for one.
 func (l *Lab) ProvideAddresses() error { return remove(keep.NoAddressFile(l.Root)) }
 
-// KillGateway kills the processes of a cluster's gateway to another cluster, as a crash of its pod; they are started
-// again after a second. One that stays away is one that is stopped: Signal with SIGSTOP for Gateway and WireGuard.
+// KillGateway kills the processes of a cluster's gateway to another cluster, like a crash of its pod; they are started
+// again after a second. To keep a gateway away, stop it: Signal with SIGSTOP for Gateway and WireGuard.
 func (l *Lab) KillGateway(cluster, remote string) error {
 	return errors.Join(l.Signal(cluster, Gateway(remote), syscall.SIGKILL),
 		l.Signal(cluster, WireGuard(remote), syscall.SIGKILL))
@@ -56,8 +56,8 @@ const (
 	ConnectionError = "Error"
 )
 
-// Connection is the status that a cluster's gateway has written last on its connection with another cluster: one of the
-// values above, or "" when it has written none, or there is no Connection. That of a gateway that has died stays.
+// Connection returns the status that a cluster's gateway has written last for its connection with another cluster: one
+// of the values above, or "" without a status or without a Connection. A gateway that has died keeps its last status.
 func (l *Lab) Connection(ctx context.Context, cluster, remote string) (string, error) {
 	config, err := clientcmd.BuildConfigFromFlags("", l.Kubeconfig(cluster))
 	if err != nil {
@@ -80,7 +80,7 @@ func (l *Lab) Connection(ctx context.Context, cluster, remote string) (string, e
 	return value, err
 }
 
-// known fails unless these are clusters of the lab.
+// known returns an error unless these are clusters of the lab.
 func (l *Lab) known(clusters ...string) error {
 	have := append([]string{Consumer}, l.Providers...)
 	for _, c := range clusters {

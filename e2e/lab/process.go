@@ -29,14 +29,14 @@ func Gateway(remote string) string { return "gw-" + remote + "-gateway" }
 // WireGuard is the name of the process that is the tunnel.
 func WireGuard(remote string) string { return "gw-" + remote + "-wireguard" }
 
-// Pid is the process id of a process by its name in <root>/pids, the newest when it was started again.
+// Pid returns the id of a process by its name in <root>/pids: the newest process when it was started again.
 func (l *Lab) Pid(name string) (int, error) {
 	e, err := pids.Find(l.Root, name)
 	return e.PID, err
 }
 
 // Signal sends a signal to one process: SIGSTOP and SIGCONT freeze and thaw it, SIGKILL is a crash. The lab starts
-// Liqo's processes again, after a second and later if they end at once, but none of Kubernetes'.
+// Liqo's processes again, after a second, and later if they end immediately, but no process of Kubernetes.
 func (l *Lab) Signal(cluster, process string, s syscall.Signal) error {
 	e, err := pids.Find(l.Root, cluster+"-"+process)
 	if err != nil {

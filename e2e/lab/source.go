@@ -13,20 +13,20 @@ import (
 	"slices"
 )
 
-// EnvLiqoSource names a folder with Liqo's source, which is built in place of the version of Liqo. The version still
-// tells the lab which features this source has, such as several slices for each provider.
+// EnvLiqoSource names a folder with Liqo's source, which is built in place of the version of Liqo. From the version the
+// lab still derives the features of this source, such as several slices for each provider.
 const EnvLiqoSource = "LIQO_SOURCE"
 
 // liqoModule is the path of Liqo's Go module.
 const liqoModule = "github.com/liqotech/liqo"
 
-// builtFrom are the folders of Liqo's source that end in its binaries and its chart. A change elsewhere, such as in a
-// test suite or a document, builds nothing anew.
+// builtFrom lists the parts of Liqo's source that affect its binaries and its chart. A change in another part, such as
+// a test suite or a document, causes no new build.
 var builtFrom = []string{"apis", "cmd", "deployments/liqo", "internal", "pkg", "go.mod", "go.sum"}
 
 var declaresLiqo = regexp.MustCompile(`(?m)^module\s+` + regexp.QuoteMeta(liqoModule) + `\s*$`)
 
-// liqoSource returns the absolute path of a folder with Liqo's source, and a digest of what is built from it.
+// liqoSource returns the absolute path of a folder with Liqo's source, and a digest of the parts that are built.
 func liqoSource(dir string) (abs, digest string, err error) {
 	if abs, err = filepath.Abs(dir); err != nil {
 		return "", "", fmt.Errorf("find %s=%s: %w", EnvLiqoSource, dir, err)

@@ -8,8 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A folder with Liqo's source has one folder of binaries for each state of what is built, and none is borrowed from
-// another source.
+// A folder with Liqo's source has one folder of binaries for each state of the built parts, and no binary is borrowed
+// from another source.
 func TestLiqoFromASourceTree(t *testing.T) {
 	tree := t.TempDir()
 	write := func(name, text string) {

@@ -7,8 +7,8 @@ import (
 	"path/filepath"
 )
 
-// temporalServerVersion is the newest that the Go of our go.mod builds. The module is apart from the CLI's, whose dev
-// server is another version.
+// temporalServerVersion is the newest version that the Go of our go.mod builds. Its module is separate from the CLI's,
+// whose dev server has another version.
 const temporalServerVersion = "v1.32.0"
 
 // BuildTemporal makes sure that the Temporal server and its schema tool exist, and returns their folder, in the user's

@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/version"
 )
 
-// Versions that are built unless Options, or the environment, say otherwise. Each has a module of its own in the folder
+// Versions that are built unless Options, or the environment, set different ones. Each has its own module in the folder
 // modules; helm and temporal are installed by version.
 const (
 	DefaultKubernetes = "v1.33.1"
@@ -19,7 +19,7 @@ const (
 	etcdVersion     = "v3.5.21"
 	helmVersion     = "v3.17.0"
 	temporalVersion = "v1.5.1"
-	// what Liqo's modules require
+	// the version that Liqo's modules require
 	wireGuardVersion = "v0.0.0-20220904105730-b51010ba13f0"
 )
 
@@ -30,16 +30,16 @@ const (
 	EnvSlot       = "LAB_SLOT"
 )
 
-// versions are the versions of a lab's parts; kubelet adds Kubernetes' kubelet. source, unless it is empty, is a folder
-// with Liqo's source that is built in place of the version, and digest a digest of it.
+// versions holds the versions of a lab's parts; kubelet adds Kubernetes' kubelet. source, unless it is empty, is a
+// folder with Liqo's source that is built in place of the version, and digest is its digest.
 type versions struct {
 	kubernetes, liqo string
 	source, digest   string
 	kubelet          bool
 }
 
-// choose resolves the versions asked for, "" being the environment's and then the default, to ones there are modules
-// for. "v1.1" is the newest 1.1 there is; the leading v may be left out.
+// choose resolves the requested versions to versions with a module: "" means the environment's version, and then the
+// default. "v1.1" means the newest existing 1.1; the leading v may be left out.
 func choose(modules, kubernetes, liqo string) (v versions, err error) {
 	if v.kubernetes, err = pick(filepath.Join(modules, "kubernetes"), kubernetes, os.Getenv(EnvKubernetes),
 		DefaultKubernetes); err != nil {
@@ -87,7 +87,7 @@ func pick(dir string, asked ...string) (string, error) {
 	return "v" + newest.String(), nil
 }
 
-// dir is the folder of the binaries of a set of versions, in the user's cache.
+// dir returns the folder of the binaries of a set of versions, in the user's cache.
 func (v versions) dir() (string, error) {
 	cache, err := os.UserCacheDir()
 	if err != nil {
@@ -101,7 +101,7 @@ func (v versions) dir() (string, error) {
 		fmt.Sprintf("lab-kube-%s-liqo-%s-etcd-%s-temporal-%s", v.kubernetes, liqo, etcdVersion, temporalVersion)), nil
 }
 
-// stamp is the linker flags without which the Kubernetes binaries call themselves v0.0.0, which Liqo's clients refuse.
+// stamp returns the linker flags without which the Kubernetes binaries report v0.0.0, which Liqo's clients refuse.
 func (v versions) stamp() string {
 	parsed := version.MustParseSemantic(v.kubernetes) // pick has parsed it before
 	const base, client = "k8s.io/component-base/version.", "k8s.io/client-go/pkg/version."

@@ -51,7 +51,8 @@ func TestNewestOfAMinor(t *testing.T) {
 	}
 }
 
-// TestModulesAreWhatTheyAreCalled: a folder that requires another version would build that one.
+// TestModulesAreWhatTheyAreCalled checks the required versions: a folder that requires another version would build that
+// one.
 func TestModulesAreWhatTheyAreCalled(t *testing.T) {
 	requires := map[string]string{"etcd": "go.etcd.io/etcd/server/v3", "kubernetes": "k8s.io/kubernetes",
 		"liqo": "github.com/liqotech/liqo", "temporal": "go.temporal.io/server"}
@@ -68,7 +69,7 @@ func TestModulesAreWhatTheyAreCalled(t *testing.T) {
 	}
 }
 
-// TestDefaultFolder: another name would build everything again.
+// TestDefaultFolder checks the folder's name: another name would build everything again.
 func TestDefaultFolder(t *testing.T) {
 	t.Setenv("XDG_CACHE_HOME", "/cache")
 	dir, err := versions{kubernetes: "v1.33.1", liqo: "v1.2.0"}.dir()

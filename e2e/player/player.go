@@ -1,4 +1,4 @@
-// Package player plays Cluster Autoscaler for one group, where its own loop would hide what the group answers.
+// Package player plays Cluster Autoscaler for one group, where CA's own loop would hide the group's answers.
 package player
 
 import (
@@ -15,21 +15,21 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/testkit"
 )
 
-// timeout is CA's own for a call.
+// timeout is CA's own timeout for a call.
 const timeout = 5 * time.Second
 
-// Player plays CA for one group: in each loop it refreshes, reads, and asks for what is missing of its wish. It never
-// repeats a call by itself: what came of one whose answer was lost it sees in the next loop.
+// Player plays CA for one group: in each loop it refreshes, reads, and requests the nodes that are missing from its
+// wish. It never repeats a call on its own: the effect of a call whose answer was lost is visible in the next loop.
 type Player struct {
-	T      *testing.T // of the part of the test that plays now
+	T      *testing.T // the running part of the test
 	Wanted int
-	Grown  []time.Duration // how long IncreaseSize took, when it was answered
+	Grown  []time.Duration // durations of the answered IncreaseSize calls
 
 	group  string
 	client protos.CloudProviderClient
 }
 
-// New connects to whichever of the addresses answers.
+// New connects to any of the addresses that answers.
 func New(t *testing.T, group string, addresses ...string) *Player {
 	t.Helper()
 	conn, err := ca.Dial(insecure.NewCredentials(), addresses...)
@@ -38,19 +38,19 @@ func New(t *testing.T, group string, addresses ...string) *Player {
 	return Of(t, group, protos.NewCloudProviderClient(conn))
 }
 
-// Of plays over a connection that is there.
+// Of plays over an existing connection.
 func Of(t *testing.T, group string, client protos.CloudProviderClient) *Player {
 	return &Player{T: t, group: group, client: client}
 }
 
-// Group is the one that is played for.
+// Group returns the group for which it plays.
 func (a *Player) Group() string { return a.group }
 
-// Picture is what CA sees of its group.
+// Picture is the group as CA sees it.
 type Picture struct {
 	Target  int
-	Listed  []string        // instance ids that count
-	Running map[string]bool // of these
+	Listed  []string        // ids of the instances that count
+	Running map[string]bool // by these ids
 	Failed  []string
 }
 
@@ -91,7 +91,7 @@ func (a *Player) Look() (Picture, error) {
 	return p, nil
 }
 
-// Loop is one loop of CA. More than was wished for ends the test: something was done twice.
+// Loop runs one loop of CA. More nodes than wanted end the test: a step was done twice.
 func (a *Player) Loop() error {
 	seen, err := a.Look()
 	if err != nil {

@@ -5,8 +5,8 @@ import (
 	"net"
 )
 
-// FreePorts returns n addresses on loopback that nobody listened on a moment ago. They are distinct; somebody else may
-// still take one before it is used.
+// FreePorts returns n distinct addresses on loopback that were free a moment ago. Another process may still take one
+// before it is used.
 func FreePorts(n int) ([]string, error) {
 	out := make([]string, 0, n)
 	for range n {

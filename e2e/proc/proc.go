@@ -12,20 +12,20 @@ import (
 	"time"
 )
 
-// Spec says what to run.
+// Spec describes a process to run.
 type Spec struct {
 	Name string // for messages, and the name of the log file
 	Path string
 	Args []string
-	Env  []string // added to ours
+	Env  []string // added to the environment of this process
 	Dir  string
-	// LogDir gets <Name>.log; an existing file is appended to, so that a restarted process goes on in the same log.
+	// LogDir gets <Name>.log; an existing file is appended to, so that a restarted process continues the same log.
 	LogDir string
-	// Cloneflags are the namespaces that it gets of its own, CLONE_NEW* of clone(2). Default: none.
+	// Cloneflags are the namespaces in which the process is alone, CLONE_NEW* of clone(2). Default: none.
 	Cloneflags uintptr
 }
 
-// Process is a running, or ended, process. It dies with us (Linux: parent death signal).
+// Process is a running or ended process. It dies with this process (Linux: parent death signal).
 type Process struct {
 	Name string
 	Log  string // path of its log
@@ -35,7 +35,7 @@ type Process struct {
 	err  error // valid once done is closed
 }
 
-// Start starts it in the background.
+// Start starts a process in the background.
 func Start(s Spec) (*Process, error) {
 	if err := os.MkdirAll(s.LogDir, 0o755); err != nil {
 		return nil, fmt.Errorf("start %s: %w", s.Name, err)
@@ -45,7 +45,7 @@ func Start(s Spec) (*Process, error) {
 	if err != nil {
 		return nil, fmt.Errorf("start %s: %w", s.Name, err)
 	}
-	defer log.Close() // the child has its own
+	defer log.Close() // the child has its own copy
 	cmd := exec.Command(s.Path, s.Args...)
 	cmd.Stdout, cmd.Stderr, cmd.Dir = log, log, s.Dir
 	cmd.Env = append(os.Environ(), s.Env...)
@@ -61,13 +61,13 @@ func Start(s Spec) (*Process, error) {
 	return p, nil
 }
 
-// Pid is its process id.
+// Pid returns its process id.
 func (p *Process) Pid() int { return p.cmd.Process.Pid }
 
 // Done is closed once it has ended.
 func (p *Process) Done() <-chan struct{} { return p.done }
 
-// Signal sends a signal, to it alone.
+// Signal sends a signal to this process only.
 func (p *Process) Signal(s syscall.Signal) error {
 	if err := p.cmd.Process.Signal(s); err != nil {
 		return fmt.Errorf("signal %s: %w", p.Name, err)
@@ -81,7 +81,7 @@ func (p *Process) Kill() {
 	<-p.done
 }
 
-// Stop asks it to end and kills it after patience. It says how it ended, nil for exit code 0.
+// Stop sends it SIGTERM and kills it after patience. It returns the error of its end, nil for exit code 0.
 func (p *Process) Stop(patience time.Duration) error {
 	_ = p.cmd.Process.Signal(syscall.SIGTERM)
 	timer := time.NewTimer(patience)
@@ -94,11 +94,11 @@ func (p *Process) Stop(patience time.Duration) error {
 	return p.err
 }
 
-// ErrEnded is what Until returns when the process ended first.
+// ErrEnded is the error of Until when the process ended first.
 var ErrEnded = errors.New("process ended")
 
-// Until polls ready every 100 ms until it returns nil, the process ends, or the context does. The error carries ready's
-// last.
+// Until polls ready every 100 ms until it returns nil, the process ends, or the context ends. Its error contains the
+// last error of ready.
 func (p *Process) Until(ctx context.Context, ready func(context.Context) error) error {
 	tick := time.NewTicker(100 * time.Millisecond)
 	defer tick.Stop()

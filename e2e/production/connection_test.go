@@ -16,7 +16,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/testkit"
 )
 
-// connection is every command with what it may meet on the way to Temporal, by the environment alone.
+// connection runs every command with each possible connection to Temporal, configured only by the environment.
 func (s *stack) connection(t *testing.T) {
 	other := testkit.NewAuthority(t)
 	require.NoError(t, os.WriteFile(s.in("other-ca.crt"), other.PEM(), 0o600))
@@ -33,7 +33,7 @@ func (s *stack) connection(t *testing.T) {
 		change map[string]string
 		code   int
 		says   string
-		also   bool // by the worker and the gRPC server too
+		also   bool // for the worker and the gRPC server too
 	}{
 		{"all is well", nil, 0, "", false},
 		{"wrong authority", map[string]string{"TEMPORAL_TLS_SERVER_CA_CERT_PATH": s.in("other-ca.crt")}, 4,
@@ -55,7 +55,7 @@ func (s *stack) connection(t *testing.T) {
 		env := s.temporal.Environment(c.change)
 		for _, args := range commands {
 			t.Run(c.what+", "+args[0], func(t *testing.T) {
-				t.Parallel() // a worker and a gRPC server believe it after 15 s only
+				t.Parallel() // a worker and a gRPC server give up only after 15 s
 				out, code := s.cli(t, env, args...)
 				require.Equal(t, c.code, code, "%s", out)
 				require.Contains(t, string(out), c.says)
@@ -73,7 +73,7 @@ func (s *stack) connection(t *testing.T) {
 	require.Contains(t, string(out), "namespace "+temporal.Namespace+": is there")
 }
 
-// bareNamespace makes one without our search attributes.
+// bareNamespace makes a namespace without our search attributes.
 func (s *stack) bareNamespace(t *testing.T) {
 	c := s.dial(t, "bare")
 	_, err := c.WorkflowService().RegisterNamespace(s.ctx, &workflowservice.RegisterNamespaceRequest{Namespace: "bare",
@@ -81,7 +81,7 @@ func (s *stack) bareNamespace(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// dial is a client of the SDK's for a namespace.
+// dial returns a client of the SDK for a namespace.
 func (s *stack) dial(t *testing.T, namespace string) client.Client {
 	t.Helper()
 	target, err := s.flags(namespace).Open(quiet())

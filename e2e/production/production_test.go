@@ -43,7 +43,8 @@ func TestProduction(t *testing.T) {
 	}
 }
 
-// firstNode is a node and its end, as CA and an operator see it, whose commands know of Temporal from the environment.
+// firstNode makes a node and removes it, as CA and an operator see it. The operator's commands find Temporal by the
+// environment.
 func (s *stack) firstNode(t *testing.T) {
 	began := time.Now()
 	s.ca.Wanted = 1
@@ -67,10 +68,10 @@ func (s *stack) firstNode(t *testing.T) {
 	require.Zero(t, code, "%s", out)
 }
 
-// outage is how long what was killed stays away.
+// outage is the time for which killed processes stay away.
 const outage = 3 * time.Second
 
-// killed kills something in the middle of a scale-out. CA goes on looping meanwhile, and wants more.
+// killed kills processes in the middle of a scale-out. CA continues its loops during this time, and wants more.
 func (s *stack) killed(kill, start func()) {
 	s.t.Helper()
 	s.ca.Wanted = 4
@@ -123,7 +124,7 @@ func (s *stack) killed(kill, start func()) {
 	s.empty()
 }
 
-// sevenIsTooMany looks whether an instance was ever booked between those that run: their numbers have no gap.
+// sevenIsTooMany requires that no instance was booked between the six running ones: their numbers have no gap.
 func (s *stack) sevenIsTooMany(ids []string) {
 	s.t.Helper()
 	var numbers []int
@@ -136,7 +137,7 @@ func (s *stack) sevenIsTooMany(ids []string) {
 	require.Equal(s.t, 5, slices.Max(numbers)-slices.Min(numbers), "%v", ids)
 }
 
-// restored loads a backup that knows nothing of half of the nodes: they are found, and none is bought again.
+// restored loads a backup that does not contain half of the nodes: they are found, and none is bought again.
 func (s *stack) restored(t *testing.T) {
 	s.ca.Wanted = 2
 	s.ca.Until(2*time.Minute, "two nodes run", func() error { return errors.Join(s.ca.Loop(), s.whole(2)) })

@@ -23,7 +23,7 @@ func (s *stack) flags(namespace string) *connect.Flags {
 		Cert: s.temporal.Cert, Key: s.temporal.Key}
 }
 
-// sizing measures what nodes cost Temporal and its database.
+// sizing measures the costs of nodes in Temporal and its database.
 func (s *stack) sizing(t *testing.T) {
 	const nodes = 40
 	bytes, commits := s.database(t)
@@ -49,7 +49,7 @@ func (s *stack) sizing(t *testing.T) {
 	fmt.Printf("MEASURED memory of a gRPC server %d MiB\n", peak(t, s.servers[1].Pid()))
 }
 
-// database is the size of Temporal's databases and how many transactions they have committed.
+// database returns the size of Temporal's databases and the number of their committed transactions.
 func (s *stack) database(t *testing.T) (bytes, commits int) {
 	t.Helper()
 	read := func(sql string) int {
@@ -63,7 +63,7 @@ func (s *stack) database(t *testing.T) (bytes, commits int) {
 
 var highWater = regexp.MustCompile(`VmHWM:\s+(\d+) kB`)
 
-// peak is the most memory that a process had, in MiB.
+// peak returns the largest memory of a process, in MiB.
 func peak(t *testing.T, pid int) int {
 	t.Helper()
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))

@@ -35,25 +35,25 @@ func measure(what string, took time.Duration) {
 	fmt.Printf("MEASURED %s %.2f s\n", what, took.Seconds())
 }
 
-// stack is everything: Temporal, and two of each of our processes.
+// stack holds all processes: Temporal, and two of each of our processes.
 type stack struct {
 	t        *testing.T
 	ctx      context.Context
 	dir      string // logs and files
-	binary   string // ours
+	binary   string // our program
 	temporal *temporal.Server
 	world    *simworld.World
-	env      []string // what our processes know of Temporal
+	env      []string // how our processes reach Temporal
 	workers  [2]*member
 	servers  [2]*member
 	ca       *player.Player
 }
 
-// member is one of our processes, which may be killed and started again as it was.
+// member is one of our processes, which may be killed and started again in the same way.
 type member struct {
 	*proc.Process
 	spec    proc.Spec
-	address string // of a gRPC server
+	address string // address of a gRPC server
 }
 
 func (m *member) start(t *testing.T) {
@@ -71,7 +71,7 @@ nodeGroups:
   budgets: {peer: 60s, join: 60s, total: 8m, drain: 5s}
 `
 
-// newStack starts all of it, on a Temporal that it has prepared.
+// newStack starts the whole stack, on a Temporal that it has prepared.
 func newStack(t *testing.T) *stack {
 	t.Helper()
 	s := &stack{t: t, ctx: t.Context(), dir: filepath.Join(os.TempDir(), "liqo-autoscaler-e2e", "production")}
@@ -133,7 +133,8 @@ func (s *stack) cli(t *testing.T, env []string, args ...string) (out []byte, cod
 	return out, cmd.ProcessState.ExitCode()
 }
 
-// whole tells whether what CA sees and what exists are the same (I9): n instances run, and each has one of everything.
+// whole checks that CA's view equals the existing objects (I9): n instances run, and each has exactly one object of
+// each kind.
 func (s *stack) whole(n int) error {
 	seen, err := s.ca.Look()
 	if err != nil {
@@ -160,8 +161,8 @@ func (s *stack) whole(n int) error {
 	return nil
 }
 
-// empty deletes all and waits until nothing is left, peerings included. A provider whose entity was lost with the
-// database recovers, and then removes nothing for five minutes.
+// empty deletes all instances and waits until no object is left, peerings included. A provider whose entity was lost
+// with the database recovers, and then removes nothing for five minutes.
 func (s *stack) empty() {
 	s.t.Helper()
 	s.ca.Wanted = 0

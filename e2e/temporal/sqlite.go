@@ -15,7 +15,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/testkit"
 )
 
-// Small is the real server on a SQLite file, without TLS: what one machine runs.
+// Small is the real server on a SQLite file, without TLS, as on one machine.
 type Small struct {
 	*proc.Process
 	Address string // of the frontend, host:port
@@ -45,7 +45,7 @@ func NewSmall(t testing.TB, dir string) *Small {
 	return s
 }
 
-// dynamicOfSmall is as temporal-dev.sh has it: the server has one shard, and not one of hundreds.
+// dynamicOfSmall equals the settings of temporal-dev.sh: the server has one shard, and not hundreds.
 const dynamicOfSmall = `
 history.transferProcessorMaxPollRPS:
 - value: 1000

@@ -29,21 +29,21 @@ const (
 	Visibility = "temporal_visibility"
 )
 
-// Namespace is ours; `liqo-autoscaler temporal setup` makes it.
+// Namespace is our namespace; `liqo-autoscaler temporal setup` makes it.
 const Namespace = "autoscaling"
 
-// Server is the real server, all four services in one process, on a PostgreSQL of its own. Both may be killed and
-// started again. Not for concurrent use.
+// Server is the real server, all four services in one process, with its own PostgreSQL. Both may be killed and started
+// again. It is not safe for concurrent use.
 type Server struct {
 	Postgres *postgres.Server
 	Address  string               // of the frontend, host:port
-	CA       *testkit.Certificate // of the frontend's certificate and of its clients'
+	CA       *testkit.Certificate // authority of the frontend's certificate and of its clients'
 	// CAFile, Cert and Key are the files of a client.
 	CAFile, Cert, Key string
 
 	dir     string
 	spec    proc.Spec
-	process *proc.Process // nil: it is to be away
+	process *proc.Process // nil: it must stay away
 }
 
 // New starts a server that ends with the test; its files and its log are in dir. It takes minutes the first time.
@@ -94,7 +94,7 @@ func (s *Server) Start(t testing.TB) {
 	})
 }
 
-// listens fails while nothing accepts connections at an address.
+// listens fails the test while no process accepts connections at an address.
 func listens(t testing.TB, address string) error {
 	conn, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", address)
 	if err == nil {
@@ -121,7 +121,7 @@ func (s *Server) start(t testing.TB) {
 	s.process = p
 }
 
-// Revive starts it again where it ended by itself, as the kubelet would: it does while its database is away.
+// Revive starts it again if it has ended, as the kubelet would: it ends while its database is away.
 func (s *Server) Revive(t testing.TB) {
 	t.Helper()
 	if s.process == nil {
@@ -142,10 +142,10 @@ func (s *Server) Kill() {
 	}
 }
 
-// Pid is its process id.
+// Pid returns its process id.
 func (s *Server) Pid() int { return s.process.Pid() }
 
-// Contents are all rows of its databases, as they were stored.
+// Contents returns all rows of its databases, as they were stored.
 func (s *Server) Contents(t testing.TB) []byte {
 	t.Helper()
 	var out []byte
@@ -160,10 +160,10 @@ func (s *Server) Contents(t testing.TB) []byte {
 	return out
 }
 
-// bytea is how pg_dump writes bytes.
+// bytea matches bytes in the form in which pg_dump writes them.
 var bytea = regexp.MustCompile(`\\\\x(?:[0-9a-f]{2})*`)
 
-// Environment is what a process is told of it; change takes "" for a variable that is not to be set.
+// Environment returns the variables with which a process reaches it; in change, "" leaves a variable unset.
 func (s *Server) Environment(change map[string]string) []string {
 	all := map[string]string{"TEMPORAL_ADDRESS": s.Address, "TEMPORAL_NAMESPACE": Namespace,
 		"TEMPORAL_TLS_SERVER_CA_CERT_PATH": s.CAFile, "TEMPORAL_TLS_CLIENT_CERT_PATH": s.Cert,
@@ -194,7 +194,7 @@ func (s *Server) config(t testing.TB) string {
 	return s.in("temporal.yaml")
 }
 
-// configText is a production config but for the number of shards, which two cores are too few for: 512 are usual.
+// configText is a production config except for the number of shards, for which two cores are too few: 512 are usual.
 const configText = `
 log: {stdout: true, level: warn}
 persistence:
@@ -220,7 +220,7 @@ global:
       client: {serverName: localhost, rootCaFiles: [{{.CA}}]}
 `
 
-// servicesText is what both servers have in common.
+// servicesText is the common part of both servers' configs.
 const servicesText = `services:
   frontend: {rpc: {grpcPort: {{index .Ports 0}}, membershipPort: {{index .Ports 1}}, bindOnLocalHost: true,
     httpPort: {{index .Ports 8}}}}

@@ -18,10 +18,10 @@ const (
 	newBuild = "new"
 )
 
-// builds are the binaries.
+// builds holds the paths of the binaries.
 type builds struct{ older, newer string }
 
-// versions reports whether the old build knows of versioning.
+// versions reports whether the old build supports versioning.
 func (b builds) versions(t *testing.T) bool {
 	t.Helper()
 	out, err := exec.CommandContext(t.Context(), b.older, "worker", "--help").CombinedOutput()
@@ -29,7 +29,7 @@ func (b builds) versions(t *testing.T) bool {
 	return strings.Contains(string(out), "--deployment-name")
 }
 
-// build makes both binaries in a folder, the old one of an earlier commit where that may be.
+// build makes both binaries in a folder, the old one from an earlier commit if possible.
 func build(t *testing.T, dir string) builds {
 	t.Helper()
 	_, file, _, _ := runtime.Caller(0)
@@ -45,7 +45,7 @@ func build(t *testing.T, dir string) builds {
 	return b
 }
 
-// same makes the old binary from this build: another version, and so another build id.
+// same makes the old binary from this build, with another version and so another build id.
 func same(t *testing.T, dir string) string {
 	t.Helper()
 	_, file, _, _ := runtime.Caller(0)
@@ -63,7 +63,7 @@ func compile(t *testing.T, root, version, path string) {
 	require.NoError(t, err, "%s", out)
 }
 
-// checkout extracts the earlier commit; "" where this build has to stand in for it, with the reason.
+// checkout extracts the earlier commit; the path is "" where this build has to replace it, and from names the reason.
 func checkout(t *testing.T, root, dir string) (path, from string) {
 	t.Helper()
 	ref := os.Getenv("UPGRADE_FROM")

@@ -16,35 +16,35 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows"
 )
 
-// counts is what all histories say together.
+// counts holds the sums over all histories.
 type counts struct {
 	runs       int
 	tasks      map[string]int // workflow tasks by build
-	crossed    map[string]int // runs that more than one build had tasks of, by type
-	torn       []string       // those of a pinned type that both versions had tasks of
-	continued  int            // runs of entities that went on as new ones
+	crossed    map[string]int // runs with tasks of more than one build, by type
+	torn       []string       // runs of a pinned type with tasks of both versions
+	continued  int            // runs of entities that continued as new
 	terminated map[string]int // by type
 	wrong      []string
 }
 
-// pinnedTypes end with the version that began them; what began before versioning was turned on is pinned by the version
-// that goes on with it.
+// pinnedTypes end with the version that began them. A run that began before versioning was turned on is pinned by the
+// version that continues it.
 var pinnedTypes = []string{workflows.TypeScaleOut, workflows.TypePeering}
 
-// lasting may run although everything is empty.
+// lasting lists the workflows that may run in an empty world.
 var lasting = []string{workflows.TypeNodeGroup, workflows.TypeProvider, workflows.TypeHub}
 
-// harmless are the causes for which Temporal fails a workflow task that was done well.
+// harmless lists the causes for which Temporal fails a workflow task that was correct.
 var harmless = []enums.WorkflowTaskFailedCause{
 	enums.WORKFLOW_TASK_FAILED_CAUSE_UNHANDLED_COMMAND, enums.WORKFLOW_TASK_FAILED_CAUSE_FORCE_CLOSE_COMMAND,
 	enums.WORKFLOW_TASK_FAILED_CAUSE_RESET_STICKY_TASK_QUEUE, enums.WORKFLOW_TASK_FAILED_CAUSE_UNHANDLED_UPDATE,
 }
 
-// staleStream is how the SDK fails a task whose events the server did not hand out whole, as after an update whose
-// worker has died; the next try has them (temporalio/temporal issue 7741).
+// staleStream is the SDK's error for a task whose events the server delivered incompletely, as after an update whose
+// worker has died; the next try receives all events (temporalio/temporal issue 7741).
 const staleStream = "premature end of stream"
 
-// count reads every history. It fails while a workflow runs that must end.
+// count reads every history. It returns an error while a workflow runs that must end.
 func (s *stack) count() (counts, error) {
 	c := counts{tasks: map[string]int{}, crossed: map[string]int{}, terminated: map[string]int{}}
 	request := &workflowservice.ListWorkflowExecutionsRequest{PageSize: 200}
@@ -114,7 +114,7 @@ func (s *stack) add(c *counts, w *workflow.WorkflowExecutionInfo) error {
 	return nil
 }
 
-// builtBy is the build that did a task.
+// builtBy returns the build that did a task.
 func builtBy(e *history.WorkflowTaskCompletedEventAttributes) string {
 	if v := e.GetDeploymentVersion(); v.GetBuildId() != "" {
 		return v.GetBuildId()
@@ -122,7 +122,7 @@ func builtBy(e *history.WorkflowTaskCompletedEventAttributes) string {
 	return e.GetWorkerVersion().GetBuildId()
 }
 
-// judge holds the counts against what may be, and prints them.
+// judge checks the counts against the allowed values, and prints them.
 func (s *stack) judge(m mode, c counts) {
 	s.t.Helper()
 	builds := slices.Sorted(maps.Keys(c.tasks))

@@ -8,10 +8,10 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// mode is whether workers are versioned.
+// mode reports whether workers are versioned.
 type mode bool
 
-// TestUpgrade is the suite; both parts run at once, each on a Temporal of its own.
+// TestUpgrade is the suite; both parts run concurrently, each on its own Temporal.
 func TestUpgrade(t *testing.T) {
 	dir := filepath.Join(os.TempDir(), "liqo-autoscaler-e2e", "upgrade")
 	require.NoError(t, os.RemoveAll(dir))
@@ -31,7 +31,8 @@ func TestUpgrade(t *testing.T) {
 	})
 }
 
-// plain is what a Deployment does that replaces its Pods: both builds for a while, each in turn alone.
+// plain replaces the workers as a Deployment replaces its Pods: both builds run together for a while, and then each one
+// alone.
 func plain(s *stack) {
 	s.work(oldBuild, s.builds.older)
 	s.begin()
@@ -46,8 +47,8 @@ func plain(s *stack) {
 	s.end(false)
 }
 
-// pinned is the same with versioning, which is turned on on the way. Once the workers of a version die with what is
-// pinned to them.
+// pinned does the same with versioning, which is turned on during the run. In one wave the workers of a version die
+// while workflows are pinned to it.
 func pinned(s *stack) {
 	version := func(build string) []string { return []string{"--deployment-name", deployment, "--build-id", build} }
 	s.work("plain", s.builds.older)
@@ -61,7 +62,7 @@ func pinned(s *stack) {
 		s.work(newBuild, s.builds.newer, version(newBuild)...)
 		s.current(newBuild)
 	})
-	s.leave(oldBuild) // nothing is pinned to it
+	s.leave(oldBuild) // no workflow is pinned to it
 	s.wave("the new build alone", nil)
 	s.wave("back: the old one becomes current, and the new one dies at once", func() {
 		s.work(oldBuild, s.builds.older, version(oldBuild)...)

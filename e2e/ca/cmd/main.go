@@ -78,7 +78,7 @@ func run() error {
 	return nil
 }
 
-// drive is the end of main.run: one turn per scan interval, or as soon as the trigger says so.
+// drive is the end of main.run: one loop for each scan interval, or one as soon as the trigger fires.
 func drive(
 	ctx context.Context, a core.Autoscaler, trigger *loop.LoopTrigger, health *metrics.HealthCheck, frequent bool,
 	scan time.Duration,

@@ -15,7 +15,7 @@ import (
 	caconfig "k8s.io/autoscaler/cluster-autoscaler/config"
 )
 
-// status is what `kubectl get configmap cluster-autoscaler-status` shows of the last loop.
+// status returns the text that `kubectl get configmap cluster-autoscaler-status` shows of the last loop.
 func (w *world) status() string {
 	found, err := w.kube.CoreV1().ConfigMaps(w.options.ConfigNamespace).Get(w.ctx, w.options.StatusConfigMapName,
 		metav1.GetOptions{})
@@ -23,7 +23,7 @@ func (w *world) status() string {
 	return found.Data["status"]
 }
 
-// mutations are the calls since it was last asked that change something.
+// mutations returns the calls since its last use that change something.
 func (w *world) mutations() (out []string) {
 	for _, c := range w.proxy.Calls(func(c ca.Call) bool { return c.Seq > w.told }) {
 		text := ""
@@ -46,7 +46,7 @@ func (w *world) mutations() (out []string) {
 	return out
 }
 
-// targets are the target sizes of all groups that run and have any.
+// targets returns the target sizes of all running groups with a target above 0.
 func (w *world) targets() map[string]int {
 	w.groups.mu.Lock()
 	defer w.groups.mu.Unlock()
@@ -59,7 +59,7 @@ func (w *world) targets() map[string]int {
 	return out
 }
 
-// listed are the groups that CA was told of last.
+// listed returns the groups that the last answer to CA contained.
 func (w *world) listed() []string {
 	calls := w.proxy.Calls(func(c ca.Call) bool { return c.Method == "NodeGroups" && c.OK() })
 	require.NotEmpty(w.t, calls)

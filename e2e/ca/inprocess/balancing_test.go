@@ -21,7 +21,7 @@ func TestS31SimilarGroupsBalance(t *testing.T) {
 	for round, name := range []string{"one", "two", "three"} {
 		w.pods(name, 2)
 		require.ElementsMatch(t, []string{"aaa +1", "bbb +1"}, w.loops(2), "round %d", round)
-		w.pass(2 * time.Minute) // from when on CA takes a real node for its group's shape
+		w.pass(2 * time.Minute) // after this time CA takes a real node for its group's shape
 	}
 	require.Equal(t, map[string]int{"aaa": 3, "bbb": 3}, w.targets())
 	require.Zero(t, w.pending())
@@ -35,11 +35,12 @@ func TestS31GroupsOfAnotherValueDoNotBalance(t *testing.T) {
 	require.Contains(t, []map[string]int{{"aaa": 3, "bbb": 3}, {"ccc": 6}}, w.targets())
 }
 
-// CA's own comparison, with the labels to ignore that tell groups and providers apart: Nodes have none that tell
-// instances apart. The values need no list, and do not mind what Liqo adds to a real Node and a template lacks.
+// With CA's own comparison, the ignored labels are the labels that differ between groups and providers: Nodes have no
+// label that differs between instances. The shipped values need no such list, and are not affected by the labels that
+// Liqo adds to a real Node and a template lacks.
 func TestS31CAsOwnComparison(t *testing.T) {
 	for name, c := range map[string]struct {
-		first int // pods, before the two that are to be dealt out
+		first int // pods before the two that are to be distributed
 		want  int // groups that share them
 	}{
 		"no node yet":       {0, 2},

@@ -31,14 +31,14 @@ const (
 
 var liqoTaint = corev1.Taint{Key: "virtual-node.liqo.io/not-allowed", Value: "true", Effect: corev1.TaintEffectNoExecute}
 
-// machine is a node of the cluster itself.
+// machine returns a node of the cluster itself.
 func machine(name, cpu string, created time.Time) *corev1.Node {
 	return newNode(name, created, nil, corev1.ResourceList{"cpu": resource.MustParse(cpu),
 		"memory": resource.MustParse("4Gi"), "pods": resource.MustParse("110")})
 }
 
-// virtualNode is the Node that the worker and Liqo make of an instance (activities/backend/liqo/virtualnode.go, Liqo
-// pkg/virtualKubelet/liqoNodeProvider/setup.go): of its provider's labels it carries those that the group declares.
+// virtualNode returns the Node that the worker and Liqo make of an instance (activities/backend/liqo/virtualnode.go,
+// Liqo pkg/virtualKubelet/liqoNodeProvider/setup.go). It has the labels of its provider that the group declares.
 func virtualNode(e *fleet.Entry, provider string, created time.Time) *corev1.Node {
 	l := map[string]string{
 		"kubernetes.io/role": "agent", "liqo.io/type": "virtual-node", cluster: provider,
@@ -69,7 +69,7 @@ func (w *world) addNode(n *corev1.Node) {
 	require.NoError(w.t, err)
 }
 
-// removeNode removes a Node, if it is there; what ran there is pending again, as its Deployment makes it anew.
+// removeNode removes a Node if it exists. Its pods are pending again, as their Deployments make them again.
 func (w *world) removeNode(name string) {
 	w.clear(name)
 	if err := w.kube.CoreV1().Nodes().Delete(w.ctx, name, metav1.DeleteOptions{}); !apierrors.IsNotFound(err) {
@@ -86,7 +86,7 @@ func (w *world) clear(node string) {
 	}
 }
 
-// unready is what the node controller makes of a Node that no longer reports.
+// unready changes a Node as the node controller does when the Node no longer reports.
 func (w *world) unready(n *corev1.Node) {
 	n.Status.Conditions[0].Status = corev1.ConditionUnknown
 	n.Status.Conditions[0].LastTransitionTime = metav1.NewTime(w.now())
@@ -97,7 +97,7 @@ func (w *world) unready(n *corev1.Node) {
 	require.NoError(w.t, err)
 }
 
-// pods are n pending ones of a Deployment, which Liqo's webhook lets onto virtual nodes. Each fills a node.
+// pods makes n pending pods of a Deployment, which Liqo's webhook lets onto virtual nodes. Each fills a node.
 func (w *world) pods(name string, n int, change ...func(*corev1.PodSpec)) {
 	for i := range n {
 		p := newPod(fmt.Sprintf("%s-%d", name, i), "2", w.now())
@@ -128,7 +128,8 @@ func unschedulable() corev1.PodStatus {
 		{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable}}}
 }
 
-// selecting is what Liqo's webhook makes of a NamespaceOffloading with --selector key=value and strategy LocalAndRemote.
+// selecting changes a pod as Liqo's webhook does for a NamespaceOffloading with --selector key=value and the strategy
+// LocalAndRemote.
 func selecting(key, value string) func(*corev1.PodSpec) {
 	term := func(key string, operator corev1.NodeSelectorOperator, value string) corev1.NodeSelectorTerm {
 		return corev1.NodeSelectorTerm{MatchExpressions: []corev1.NodeSelectorRequirement{
@@ -141,7 +142,7 @@ func selecting(key, value string) func(*corev1.PodSpec) {
 	}
 }
 
-// small has a pod ask for little, so that many fit a node.
+// small gives a pod a small request, so that many fit on a node.
 func small(s *corev1.PodSpec) { s.Containers[0].Resources.Requests["cpu"] = resource.MustParse("100m") }
 
 func intolerant(s *corev1.PodSpec) { s.Tolerations = nil }
@@ -185,7 +186,7 @@ func (w *world) listNodes() (out []*corev1.Node) {
 	return out
 }
 
-// schedule binds what fits, as far as these scenarios need it.
+// schedule binds the pods that fit, as far as these scenarios need it.
 func (w *world) schedule() {
 	free, nodes, pods := map[string]int64{}, w.listNodes(), w.listPods()
 	for _, n := range nodes {
@@ -223,7 +224,7 @@ func admits(n *corev1.Node, p *corev1.Pod) bool {
 	})
 }
 
-// pending is how many pods wait.
+// pending returns the number of waiting pods.
 func (w *world) pending() (n int) {
 	for _, p := range w.listPods() {
 		if p.Spec.NodeName == "" {
@@ -233,7 +234,7 @@ func (w *world) pending() (n int) {
 	return n
 }
 
-// nodesOf is how many Nodes there are of a provider; isLeaving whether CA has marked one for deletion.
+// nodesOf returns the number of Nodes of a provider; isLeaving reports whether CA has marked one for deletion.
 func (w *world) nodesOf(provider string) (n int) {
 	for _, node := range w.listNodes() {
 		if node.Labels[cluster] == provider {

@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// What `per: any` cannot do: CA knows no label of a provider before the group has a node, so nothing is bought for
-// pods that select one, although a provider offers what they want.
+// A limit of `per: any`: CA knows no label of a provider before the group has a node, so it buys no node for pods that
+// select such a label, although a provider offers it.
 func TestPerAnyNeverScalesFromZeroForASelector(t *testing.T) {
 	w := newWorld(t, "- id: burst", offers(offer("milan", "north", 4, 1), offer("turin", "south", 4, 2)))
 	w.pods("south", 1, selecting(region, "south"))
@@ -18,8 +18,8 @@ func TestPerAnyNeverScalesFromZeroForASelector(t *testing.T) {
 	require.Empty(t, w.loops(4))
 }
 
-// What `per: any` must not be used for: CA takes the group's one node, on milan, for its shape, and buys again and
-// again what comes on turin.
+// A wrong use of `per: any`: CA takes the group's one node, on milan, for its shape, and buys nodes again and again
+// although they are created on turin.
 func TestPerAnyBuysAgainAndAgainForASelector(t *testing.T) {
 	w := newWorld(t, "- id: burst", offers(offer("milan", "north", 1, 1), offer("turin", "south", 9, 2)))
 	w.pods("first", 1)
@@ -51,7 +51,7 @@ func TestScaleFromZeroOnTheSelectedProvider(t *testing.T) {
 	}
 }
 
-// The sequence of TestPerAnyBuysAgainAndAgainForASelector: nobody has room in the north, so nothing is bought.
+// In the sequence of TestPerAnyBuysAgainAndAgainForASelector no provider has room in the north, so no node is bought.
 func TestPerProviderBuysNothingThatDoesNotHelp(t *testing.T) {
 	w := newWorld(t, "- {id: burst, per: provider}", offers(offer("milan", "north", 1, 1), offer("turin", "south", 9, 2)))
 	w.pods("fill", 1, selecting(cluster, "milan"))
@@ -74,7 +74,7 @@ func TestPerLabelScalesFromZeroForTheRegion(t *testing.T) {
 	require.Equal(t, 1, w.pending())
 }
 
-// An offer that begins while CA runs becomes a group; one that ends leaves CA a group that does not grow.
+// An offer that begins while CA runs becomes a group. An offer that ends leaves a group that does not grow.
 func TestOffersComeAndGo(t *testing.T) {
 	w := newWorld(t, "- {id: burst, per: provider}", offers(offer("milan", "north", 4, 1)))
 	w.pods("south", 1, selecting(region, "south"))
@@ -130,7 +130,7 @@ func TestAFlappingOfferChangesNothing(t *testing.T) {
 	require.Zero(t, w.pending())
 }
 
-// A provider that changes a label of its nodes gets another group, once the one that is there is empty.
+// A provider that changes a label of its nodes gets another group, once the existing group is empty.
 func TestAChangedLabelBeginsTheGroupAnew(t *testing.T) {
 	w := newWorld(t, "- {id: burst, per: provider}", offers(offer("milan", "north", 4, 1)))
 	w.pods("north", 1, selecting(region, "north"))

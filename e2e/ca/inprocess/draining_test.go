@@ -12,7 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// An idle node goes after CA's unneeded time, once.
+// An idle node is removed after CA's unneeded time, once.
 func TestS16AnIdleNodeIsReleasedOnce(t *testing.T) {
 	w := newWorld(t, "- id: burst", offers(offer("milan", "north", 4, 1)))
 	w.pods("web", 1)
@@ -25,7 +25,7 @@ func TestS16AnIdleNodeIsReleasedOnce(t *testing.T) {
 	require.Equal(t, 1, w.nodesOf("milan"))
 }
 
-// A removal that takes long gives its unit back at once, and once, however often CA asks.
+// A removal that takes long reduces the target size immediately and once, for any number of calls by CA.
 func TestS17ARemovalThatTakesLong(t *testing.T) {
 	w := newWorld(t, "- id: burst", offers(offer("milan", "north", 4, 1)))
 	w.pods("web", 1)
@@ -62,7 +62,7 @@ func TestS18TenIdleNodes(t *testing.T) {
 	require.Zero(t, w.nodesOf("milan"))
 }
 
-// Little-used nodes are drained by CA, and their pods find room on what stays.
+// Little-used nodes are drained by CA, and their pods find room on the remaining nodes.
 func TestPodsOfALittleUsedNodeMove(t *testing.T) {
 	w := newWorld(t, "- id: burst", offers(offer("milan", "north", 4, 1)))
 	w.pods("web", 2)
@@ -74,7 +74,7 @@ func TestPodsOfALittleUsedNodeMove(t *testing.T) {
 	require.Equal(t, map[string]int{"burst": 1}, w.targets())
 }
 
-// CA that starts again while a node goes away neither schedules onto it nor asks for it twice.
+// A CA that restarts while a node is being removed neither schedules pods onto it nor releases it twice.
 func TestS20RestartedWhileANodeGoes(t *testing.T) {
 	w := newWorld(t, "- id: burst", offers(offer("milan", "north", 4, 1)))
 	w.pods("web", 1)
@@ -89,7 +89,7 @@ func TestS20RestartedWhileANodeGoes(t *testing.T) {
 	require.Equal(t, map[string]int{"burst": 1}, w.targets())
 }
 
-// CA that ends changes nothing.
+// The end of CA changes nothing.
 func TestS37CleanupChangesNothing(t *testing.T) {
 	w := newWorld(t, "- id: burst", offers(offer("milan", "north", 4, 1)))
 	w.pods("web", 2)
@@ -99,9 +99,9 @@ func TestS37CleanupChangesNothing(t *testing.T) {
 	require.Equal(t, map[string]int{"burst": 2}, w.targets())
 }
 
-// CA compares no prices: pods stay on the dear provider that they fell back to, also when the cheaper one has room again
-// and for as long as their node is in use. A person drains the node: the pods get a node of the cheaper provider, and CA
-// releases the drained one.
+// CA compares no prices: pods stay on the expensive provider to which they fell back, even when the cheaper one has
+// room again, for as long as their node is in use. After a person has drained the node, the pods get a node of the
+// cheaper provider, and CA releases the drained one.
 func TestReturnFromADearProvider(t *testing.T) {
 	for _, per := range []string{"any", "provider"} {
 		t.Run(per, func(t *testing.T) {
@@ -132,7 +132,7 @@ func TestReturnFromADearProvider(t *testing.T) {
 	}
 }
 
-// drain is `kubectl drain`: the Node is cordoned, and its pods are made again by their Deployment.
+// drain does the same as `kubectl drain`: the Node is cordoned, and its pods are made again by their Deployment.
 func (w *world) drain(n *corev1.Node) {
 	n.Spec.Unschedulable = true
 	n.Spec.Taints = append(n.Spec.Taints, corev1.Taint{Key: corev1.TaintNodeUnschedulable,

@@ -29,8 +29,8 @@ func TestGRPCExpanderTakesTheCheapest(t *testing.T) {
 	require.Zero(t, w.pending())
 }
 
-// Of equally cheap providers the one that is peered with serves the next pod, whose place the least-waste expander
-// cannot tell from the others'.
+// Of equally cheap providers the one with a peering serves the next pod. The least-waste expander cannot distinguish
+// their places.
 func TestGRPCExpanderTakesAPeeringThatIsThere(t *testing.T) {
 	w := newWorld(t, "- {id: burst, per: provider}", offers(offer("milan", "north", 4, 0.2),
 		offer("rome", "centre", 4, 0.1), offer("turin", "south", 4, 0.2)), byGRPC)

@@ -36,7 +36,7 @@ func TestS8FailureMovesThePodToAnotherGroup(t *testing.T) {
 	require.Zero(t, w.pending())
 }
 
-// A failed instance at min is given back all the same, and each further try waits twice as long as the one before.
+// A failed instance at min is released all the same, and each further try waits twice as long as the try before.
 func TestS9S10S30FailuresAtMinBackOff(t *testing.T) {
 	w := newWorld(t, "- {id: aaa, min: 1}", offers(offer("milan", "north", 4, 1)), func(o *caconfig.AutoscalingOptions) {
 		o.InitialNodeGroupBackoffDuration, o.MaxNodeGroupBackoffDuration = 100*time.Millisecond, time.Minute
@@ -48,7 +48,7 @@ func TestS9S10S30FailuresAtMinBackOff(t *testing.T) {
 		for _, asked := range w.loops(1) {
 			require.Contains(t, []string{"aaa +1", "aaa releases 1"}, asked)
 			if asked == "aaa +1" {
-				grown = append(grown, time.Now()) // by which CA judges, after it has
+				grown = append(grown, time.Now()) // the clock that CA uses for backoff, after the call
 			}
 		}
 		require.LessOrEqual(t, w.targets()["aaa"], 1)
@@ -62,7 +62,7 @@ func TestS9S10S30FailuresAtMinBackOff(t *testing.T) {
 	}
 }
 
-// What hangs is released when CA's max-node-provision-time is over, and nothing of it comes later.
+// A hanging instance is released after CA's max-node-provision-time, and its node does not appear later.
 func TestS11WhatHangsIsReleased(t *testing.T) {
 	w := newWorld(t, "- id: aaa", offers(offer("milan", "north", 4, 1)))
 	w.hanging["aaa"] = true
@@ -75,7 +75,7 @@ func TestS11WhatHangsIsReleased(t *testing.T) {
 	require.Empty(t, w.loops(10))
 }
 
-// A moment without room costs half a minute, not five. (Whether it buys, CA decides by the wall clock.)
+// A moment without room costs half a minute, not five. (CA decides by the wall clock whether it buys.)
 func TestBackoffIsShort(t *testing.T) {
 	backedOff := func(change ...func(*caconfig.AutoscalingOptions)) (loops int) {
 		w := newWorld(t, "- id: aaa", offers(offer("milan", "north", 4, 1)), change...)
@@ -92,8 +92,8 @@ func TestBackoffIsShort(t *testing.T) {
 	require.Equal(t, 31, backedOff(asByDefault), "with CA's own")
 }
 
-// The provider with all virtual nodes dies: most of a small cluster is unready. CA goes on with the flags we ship; by
-// default it stops everything.
+// The provider of all virtual nodes dies: most of a small cluster is unready. With the shipped flags CA continues; with
+// its defaults it would stop completely.
 func TestS24DeadProviderDoesNotStopCA(t *testing.T) {
 	for _, c := range []struct {
 		name   string
@@ -116,8 +116,8 @@ func TestS24DeadProviderDoesNotStopCA(t *testing.T) {
 	}
 }
 
-// What was on the dead provider is lost after budgets.unready (5 min) and bought elsewhere, also by a CA that had
-// stopped because of so many unready nodes.
+// The instances on the dead provider are lost after budgets.unready (5 min) and bought on another provider, also by a
+// CA that had stopped because of too many unready nodes.
 func TestS24DeadProviderIsReplaced(t *testing.T) {
 	for name, change := range map[string]func(*caconfig.AutoscalingOptions){
 		"with the flags we ship": func(*caconfig.AutoscalingOptions) {}, "with CA's own": asByDefault,
@@ -141,8 +141,8 @@ func TestS24DeadProviderIsReplaced(t *testing.T) {
 	}
 }
 
-// One group over two providers, in a cluster with many machines of its own: the dead nodes do not make the group
-// unhealthy for longer than budgets.unready, nor do they fill its max.
+// A group has two providers, in a cluster with many machines of its own: the dead nodes make the group unhealthy for at
+// most budgets.unready, and do not use up its max.
 func TestS24DeadNodesOfAGroup(t *testing.T) {
 	for name, c := range map[string]struct {
 		group       string
@@ -157,7 +157,7 @@ func TestS24DeadNodesOfAGroup(t *testing.T) {
 		} {
 			t.Run(name+", "+flags, func(t *testing.T) {
 				w := newWorld(t, c.group, offers(offer("milan", "north", c.dead, 1), offer("turin", "south", 9, 2)), change)
-				w.machines(28) // and the two that are there
+				w.machines(28) // and the two existing machines
 				w.pods("web", c.dead+c.alive)
 				require.Len(t, w.loops(2), 1)
 				require.Equal(t, c.dead, w.nodesOf("milan"), "the cheapest")
@@ -173,7 +173,7 @@ func TestS24DeadNodesOfAGroup(t *testing.T) {
 	}
 }
 
-// A group whose workflow cannot take its config costs only itself.
+// A group whose workflow cannot apply its config affects only itself.
 func TestAGroupThatIsStuckStopsNoOther(t *testing.T) {
 	for name, edited := range map[string]string{
 		"a changed group": "- id: aaa\n- {id: bbb, max: 5}",
@@ -192,8 +192,8 @@ func TestAGroupThatIsStuckStopsNoOther(t *testing.T) {
 	}
 }
 
-// A group that cannot be read for hours is served as it was read last. CA gives up on its instance that does not come
-// and on its Node that is gone, which it is refused, and goes on with the other group all the while.
+// A group that cannot be read for hours is served from its last state. CA gives up its instance that does not appear
+// and its Node that is gone, which is refused, and continues with the other group all the time.
 func TestAStaleGroupStopsNoOther(t *testing.T) {
 	w := newWorld(t, "- {id: aaa, per: provider}", offers(offer("milan", "north", 4, 1), offer("turin", "south", 4, 1)))
 	w.pods("web", 2, selecting(cluster, "milan"))

@@ -14,7 +14,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// groups is the gRPC server's port over real ledgers, as the entities of Temporal serve it.
+// groups implements the gRPC server's port over real ledgers, as the entities of Temporal serve it.
 type groups struct {
 	now func() time.Time
 
@@ -23,7 +23,7 @@ type groups struct {
 	count  int
 	wedged string // the group whose workflow tasks fail
 	down   bool   // Temporal does not answer
-	silent string // the group that Temporal does not answer for
+	silent string // the group for which Temporal does not answer
 }
 
 func (g *groups) Configure(ctx context.Context, spec fleet.GroupSpec, notice fleet.GroupNotice,
@@ -66,7 +66,7 @@ func (g *groups) ReleaseEach(_ context.Context, id string, calls []fleet.Call,
 	return receipt.Position, receipt.Refused, err
 }
 
-// operation is a new one. The caller holds the lock.
+// operation returns a new operation. The caller holds the lock.
 func (g *groups) operation() fleet.Operation {
 	g.count++
 	return fleet.Operation{ID: strconv.Itoa(g.count), GiveUpAt: g.now().Add(time.Minute)}

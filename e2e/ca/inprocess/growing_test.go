@@ -29,8 +29,8 @@ func TestS25ScaleFromZeroNeedsAToleration(t *testing.T) {
 	require.Equal(t, []string{"burst +1"}, w.loops(4))
 }
 
-// Max is what can be had: the pods that fit get nodes at once, and the other one a node when there is room. Nothing fails,
-// so CA never backs off.
+// Max is the available size: the pods that fit get nodes immediately, and the remaining pod gets a node when there is
+// room. No call fails, so CA never backs off.
 func TestThreePodsWithRoomForTwo(t *testing.T) {
 	for _, per := range []string{", per: any", ", per: provider"} {
 		t.Run(per, func(t *testing.T) {
@@ -55,7 +55,7 @@ func TestThreePodsWithRoomForTwo(t *testing.T) {
 	}
 }
 
-// CA 1.33 that starts again in the middle of a scale-out sees what is on its way, and buys nothing twice.
+// A CA 1.33 that restarts in the middle of a scale-out sees the instances that are being created, and buys none twice.
 func TestS21RestartedWhileNodesAreOnTheirWay(t *testing.T) {
 	w := newWorld(t, "- id: burst", offers(offer("milan", "north", 9, 1)))
 	w.hanging["burst"] = true
@@ -66,13 +66,13 @@ func TestS21RestartedWhileNodesAreOnTheirWay(t *testing.T) {
 	require.Equal(t, map[string]int{"burst": 5}, w.targets())
 }
 
-// A taint that a person sets on one virtual node is the shape of its group for CA: the group grows no more until the
-// taint is gone. The taint of a cordon is not.
+// For CA a taint that a person sets on one virtual node is part of the shape of its group: the group does not grow
+// until the taint is removed. The taint of a cordon has no such effect.
 func TestATaintOnOneNodeStopsItsGroup(t *testing.T) {
 	w := newWorld(t, "- id: burst", offers(offer("milan", "north", 9, 1)))
 	w.pods("web", 1)
 	require.Equal(t, []string{"burst +1"}, w.loops(3))
-	w.pass(2 * time.Minute) // CA takes no young Node for a shape
+	w.pass(2 * time.Minute) // CA does not take a young Node for a shape
 	taint := func(taints ...corev1.Taint) {
 		for _, n := range w.listNodes() {
 			if n.Labels[cluster] == "milan" {
@@ -89,7 +89,7 @@ func TestATaintOnOneNodeStopsItsGroup(t *testing.T) {
 	require.Equal(t, []string{"burst +1"}, w.loops(3))
 }
 
-// A max below the target size buys nothing and takes nothing away.
+// A max below the target size neither buys nor removes a node.
 func TestMaxBelowTheTargetSize(t *testing.T) {
 	w := newWorld(t, "- id: burst", offers(offer("milan", "north", 9, 1)))
 	w.pods("web", 5)
@@ -100,7 +100,7 @@ func TestMaxBelowTheTargetSize(t *testing.T) {
 	require.Equal(t, map[string]int{"burst": 5}, w.targets())
 }
 
-// CA's own limits count virtual nodes together with all others: 1 CPU of the machine and 2 of each node.
+// CA's own limits count virtual nodes together with all other nodes: 1 CPU of the machine and 2 of each node.
 func TestCoresTotalCountsVirtualNodes(t *testing.T) {
 	for most, bought := range map[int64]int{4: 1, 5: 2} {
 		t.Run(fmt.Sprint(most), func(t *testing.T) {
@@ -112,7 +112,7 @@ func TestCoresTotalCountsVirtualNodes(t *testing.T) {
 	}
 }
 
-// Limits over all groups: CA is told no more than will not be refused, also when it splits a scale-out.
+// With limits over all groups CA receives only sizes that are not refused, also when it splits a scale-out.
 func TestLimitsAndBalancing(t *testing.T) {
 	w := newWorld(t, `- {id: aaa, labels: {liqo-autoscaler.io/balance: web}}
 - {id: bbb, labels: {liqo-autoscaler.io/balance: web}}

@@ -15,7 +15,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/testkit"
 )
 
-// The gRPC server is replaced right after an increase was acknowledged: the same instances, and nothing is bought twice.
+// The gRPC server is replaced right after an increase was acknowledged: the instances stay the same, and none is bought
+// twice.
 func TestS6S36ServerReplacedInAScaleOut(t *testing.T) {
 	const groups = "- {id: burst, per: provider}"
 	w := newWorld(t, groups, offers(offer("milan", "north", 4, 1)))
@@ -42,7 +43,7 @@ func TestS6S36ServerReplacedInAScaleOut(t *testing.T) {
 	require.False(t, slices.ContainsFunc(failed, func(c ca.Call) bool { return c.Method != ca.Refresh }), "%v", failed)
 }
 
-// While Temporal is away CA's loops fail at their beginning and change nothing; afterwards it goes on.
+// While Temporal is away CA's loops fail at their beginning and change nothing. Afterwards CA continues.
 func TestS7S34TemporalAway(t *testing.T) {
 	w := newWorld(t, "- id: burst", offers(offer("milan", "north", 4, 1)))
 	w.pods("web", 1)

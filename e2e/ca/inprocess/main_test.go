@@ -16,13 +16,13 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// shipped are CA's options with the values for its chart that we ship.
+// shipped holds CA's options with the values for its chart that we ship.
 var shipped config.AutoscalingOptions
 
 func TestMain(m *testing.M) {
 	logs := flag.NewFlagSet("klog", flag.ContinueOnError)
 	klog.InitFlags(logs)
-	_ = logs.Set("logtostderr", "false") // CA tells each loop; KLOG=4 shows it
+	_ = logs.Set("logtostderr", "false") // CA logs each loop; KLOG=4 shows it
 	_ = logs.Set("stderrthreshold", "FATAL")
 	if level := os.Getenv("KLOG"); level != "" {
 		_ = logs.Set("logtostderr", "true")
@@ -34,7 +34,7 @@ func TestMain(m *testing.M) {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
-	shipped = flags.AutoscalingOptions() // CA reads its flags once
+	shipped = flags.AutoscalingOptions() // CA reads its flags only once
 	os.Exit(m.Run())
 }
 
@@ -42,7 +42,7 @@ type nothing struct{}
 
 func (nothing) Write(b []byte) (int, error) { return len(b), nil }
 
-// ship sets CA's flags as the values file for CA's chart does, which cuts a suffix "_1" off.
+// ship sets CA's flags as the values file for CA's chart does, which cuts off a suffix "_1".
 func ship(values string) error {
 	raw, err := os.ReadFile(values)
 	if err != nil {

@@ -84,7 +84,7 @@ func TestARequestNeedsAToleration(t *testing.T) {
 	require.Equal(t, 4, w.nodesOf("milan"))
 }
 
-// A request for more than there is buys nothing, and one of the class that only checks never buys.
+// A request that exceeds the available room buys no node, and a request of the class that only checks never buys.
 func TestARequestIsServedWholeOrNotAtAll(t *testing.T) {
 	w := newWorld(t, "- {id: burst, max: 20}", offers(offer("milan", "north", 9, 1)))
 	w.request(bestEffort, 10)

@@ -11,8 +11,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet/comparison"
 )
 
-// compare is the observer's round of each minute, as far as it judges providers: what is on one that is silent is lost
-// after budgets.unready. w.groups.mu is held.
+// compare plays the observer's round of each minute, as far as it judges providers: instances on a silent provider are
+// lost after budgets.unready. w.groups.mu is held.
 func (w *world) compare() {
 	if w.now().Sub(w.outlook.At) < time.Minute {
 		return

@@ -14,8 +14,8 @@ import (
 	caconfig "k8s.io/autoscaler/cluster-autoscaler/config"
 )
 
-// sized is a ladder: the large size is four times the small one, which is the shape of all worlds, and costs factor
-// times as much; 0 is in proportion.
+// sized returns a ladder of sizes: the large size is four times the small one, which is the shape of all worlds, and
+// costs factor times as much; 0 means in proportion.
 func sized(factor float64, more string) string {
 	return fmt.Sprintf("- {id: burst%s, sizes: [{name: small}, {name: large, shape: {cpu: 8, memory: 16Gi}, "+
 		"priceFactor: %v}]}", more, factor)
@@ -25,7 +25,7 @@ func asks(cpu string) func(*corev1.PodSpec) {
 	return func(s *corev1.PodSpec) { s.Containers[0].Resources.Requests["cpu"] = resource.MustParse(cpu) }
 }
 
-// A pod that fits no other size buys exactly one large node from zero, whichever expander CA has.
+// A pod that fits only the large size buys exactly one large node from zero, with any of CA's expanders.
 func TestPodThatFitsTheLargeSizeAlone(t *testing.T) {
 	for name, change := range map[string]func(*caconfig.AutoscalingOptions){
 		"as shipped": func(*caconfig.AutoscalingOptions) {}, "price": byPrice, "grpc": byGRPC,
@@ -41,15 +41,15 @@ func TestPodThatFitsTheLargeSizeAlone(t *testing.T) {
 	}
 }
 
-// Of sizes that all fit, CA takes the one that its expander finds best for the pods that wait. That of the price
-// expander prefers nodes that go with the size of the cluster.
+// When several sizes fit, CA takes the size that its expander finds best for the waiting pods. The price expander
+// prefers nodes that fit the size of the cluster.
 func TestExpandersChooseTheSize(t *testing.T) {
 	asShipped := func(*caconfig.AutoscalingOptions) {}
 	for name, c := range map[string]struct {
 		change   func(*caconfig.AutoscalingOptions)
-		machines int     // the cluster has more than its first
-		factor   float64 // of the large size
-		pods     int     // of 2 CPU
+		machines int     // machines in addition to the first
+		factor   float64 // price factor of the large size
+		pods     int     // pods of 2 CPU
 		want     string
 	}{
 		"price, one pod":                       {byPrice, 0, 0, 1, "burst-small +1"},
@@ -81,7 +81,7 @@ func TestSizeOnTheSelectedProvider(t *testing.T) {
 	require.Equal(t, 1, w.nodesOf("turin"))
 }
 
-// The sizes share the room: CA is told at once what one of them leaves the other, and asks for no more.
+// The sizes share the room: CA immediately receives the room that one size leaves for the other, and requests no more.
 func TestSizesShareTheRoom(t *testing.T) {
 	w := newWorld(t, sized(0, ""), offers(offer("milan", "north", 6, 1)))
 	w.pods("large", 2, asks("7"))

@@ -34,12 +34,13 @@ func nodeThatIs(name string, ready corev1.ConditionStatus) *corev1.Node {
 	}
 }
 
-// notImplemented is HasInstance of gce; aws and azure return another error for a Node of somebody else's. Then CA does
-// not take the Node for deleted, and it counts as not Ready (CA clusterstate/clusterstate.go, hasCloudProviderInstance).
+// notImplemented is HasInstance of gce; aws and azure return another error for a Node of another owner. CA then does
+// not take the Node for deleted, and it counts as not Ready (CA clusterstate/clusterstate.go,
+// hasCloudProviderInstance).
 func notImplemented(string) (bool, error) { return true, cloudprovider.ErrNotImplemented }
 
-// The cluster's other Cluster Autoscaler runs beside virtual nodes whose providers have died. The command doctor
-// computes whether it stops, and Cluster Autoscaler's own registry decides.
+// The cluster's other Cluster Autoscaler runs next to virtual nodes whose providers have died. The doctor command
+// computes whether it stops, and the test compares that with Cluster Autoscaler's own registry.
 func TestDoctorKnowsWhenAnotherAutoscalerStops(t *testing.T) {
 	stops := 0
 	for _, c := range []struct {

@@ -11,8 +11,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet/choice"
 )
 
-// work carries out the ledgers' commands, as Temporal and the worker do, until there is none; then it has the pods
-// scheduled and the market published.
+// work carries out the ledgers' commands, as Temporal and the worker do, until none is due. Then it schedules the pods
+// and publishes the market.
 func (w *world) work() {
 	w.t.Helper()
 	w.groups.mu.Lock()
@@ -44,7 +44,7 @@ func (w *world) carryOut(l *fleet.Ledger, cmd fleet.Command) {
 			in.Views = w.scaleIn(e, cmd.Generation)
 		}
 	case fleet.CommandOrder:
-		if e != nil && cmd.Order.Deleted { // one that hangs is called off
+		if e != nil && cmd.Order.Deleted { // a hanging instance is cancelled
 			in.Views = []fleet.View{view(e, cmd.Order.Generation, fleet.Released)}
 		}
 	case fleet.CommandDescribe:
@@ -60,17 +60,17 @@ func (w *world) carryOut(l *fleet.Ledger, cmd fleet.Command) {
 	}
 	views := in.Views
 	in.Views = nil
-	l.Step(in, w.now()) // first that it was started, then what it tells
+	l.Step(in, w.now()) // the start first, then the views
 	l.Step(fleet.GroupInput{Views: views}, w.now())
 }
 
-// view is the only one, and the last, of a driver.
+// view returns the only, and so the last, view of a driver.
 func view(e *fleet.Entry, generation fleet.Generation, phase fleet.Phase) fleet.View {
 	return fleet.View{Instance: e.Name, Generation: generation, Sequence: 1, End: fleet.EndFinal, Phase: phase,
 		Attempt: e.Attempt, Offer: e.Offer, SpecHash: e.SpecHash, BookedAt: e.BookedAt}
 }
 
-// scaleOut is a whole scale-out: it ends Ready or Failed, or tells nothing when it hangs.
+// scaleOut runs a whole scale-out and returns its views: it ends Ready or Failed, or returns none when it hangs.
 func (w *world) scaleOut(e *fleet.Entry, generation fleet.Generation) []fleet.View {
 	if w.hanging[e.Spec.ID] {
 		return nil
@@ -110,7 +110,7 @@ func (w *world) scaleIn(e *fleet.Entry, generation fleet.Generation) []fleet.Vie
 	return []fleet.View{view(e, generation, fleet.Released)}
 }
 
-// found is what exists of a Ready instance: all of it.
+// found returns the objects of a Ready instance. Every object exists.
 func (w *world) found(e *fleet.Entry) []fleet.Found {
 	if e == nil || e.Phase != fleet.Ready {
 		return nil
@@ -119,7 +119,7 @@ func (w *world) found(e *fleet.Entry) []fleet.Found {
 		Ready: !w.dead[e.Provider()], Booking: &fleet.Booking{Spec: *e.Spec, BookedAt: e.BookedAt}}}
 }
 
-// market is what the offers have left.
+// market returns the remaining amounts of the offers.
 func (w *world) market() (m market.Market) {
 	for _, o := range w.offers {
 		c := o.Candidate()

@@ -45,11 +45,11 @@ import (
 	"k8s.io/autoscaler/cluster-autoscaler/expander"
 )
 
-// world is a cluster with Cluster Autoscaler, a gRPC server, and providers.
+// world holds a cluster with Cluster Autoscaler, a gRPC server, and providers.
 type world struct {
 	t    *testing.T
 	ctx  context.Context
-	pace time.Duration // from one loop to the next
+	pace time.Duration // time between two loops
 	time atomic.Pointer[time.Time]
 
 	kube     *fake.Clientset
@@ -59,29 +59,29 @@ type world struct {
 	ca       cacore.Autoscaler
 	requests *core.Requests // set with ProvisioningRequestEnabled
 	proxy    *ca.Proxy
-	told     int    // the last call that was told of
+	told     int    // the last call that was reported
 	fails    bool   // calls of CA may fail
-	address  string // of the gRPC server
+	address  string // address of the gRPC server
 	stop     func() // stops it
 	serving  grpcserver.ServeOptions
 
 	groups *groups
-	next   atomic.Pointer[config.Config] // what the next Refresh reads
-	// offers are what the providers have in all, holds what instances took of it.
+	next   atomic.Pointer[config.Config] // the config for the next Refresh
+	// offers holds the total amounts of the providers, holds the amounts that instances took.
 	offers    []market.Offer
 	holds     map[string]hold
 	published atomic.Pointer[market.Market]
 
-	failing  map[string]*fleet.Failure // groups whose scale-outs fail at once
+	failing  map[string]*fleet.Failure // groups whose scale-outs fail immediately
 	hanging  map[string]bool           // groups whose scale-outs never end
 	draining bool                      // scale-ins never end
 	dead     map[string]bool           // providers that are away
-	outlook  comparison.Outlook        // of the last round of the comparison
+	outlook  comparison.Outlook        // state of the comparison's last round
 	round    int64
-	standing map[string]fleet.Standing // what the comparison found wrong with providers
+	standing map[string]fleet.Standing // faults of providers by the comparison
 }
 
-// patience is how long what happens in the background may take on a busy machine.
+// patience bounds the time of background work on a busy machine.
 const patience = 2 * time.Minute
 
 type hold struct {
@@ -91,8 +91,8 @@ type hold struct {
 
 const shapes = "defaults: {max: 10, shape: {cpu: '2', memory: 4Gi, pods: '110', ephemeral-storage: 20Gi}}\nnodeGroups:\n"
 
-// newWorld has the node groups of a config's list, the offers, and one machine that is full. CA has the flags that we
-// ship, changed by change.
+// newWorld makes a world with the node groups of a config's list, the offers, and one full machine. CA has the shipped
+// flags, modified by change.
 func newWorld(t *testing.T, nodeGroups string, offers []market.Offer, change ...func(*caconfig.AutoscalingOptions)) *world {
 	w := &world{t: t, ctx: t.Context(), pace: 10 * time.Second, kube: fake.NewClientset(), offers: offers,
 		holds: map[string]hold{}, failing: map[string]*fleet.Failure{}, hanging: map[string]bool{}, dead: map[string]bool{},
@@ -118,13 +118,13 @@ func newWorld(t *testing.T, nodeGroups string, offers []market.Offer, change ...
 	return w
 }
 
-// asByDefault has CA's own bounds of failures instead of those we ship.
+// asByDefault sets CA's default bounds of failures instead of the shipped ones.
 func asByDefault(o *caconfig.AutoscalingOptions) {
 	o.OkTotalUnreadyCount = 3
 	o.InitialNodeGroupBackoffDuration, o.MaxNodeGroupBackoffDuration = 5*time.Minute, 30*time.Minute
 }
 
-// serve runs the gRPC server behind a proxy, and returns the file that leads CA to it.
+// serve runs the gRPC server behind a proxy, and returns the cloud config for CA.
 func (w *world) serve(nodeGroups string) (cloudConfig string) {
 	over := w.secure()
 	w.address = w.listen(w.parse(nodeGroups), "127.0.0.1:0")
@@ -141,7 +141,8 @@ func (w *world) serve(nodeGroups string) (cloudConfig string) {
 	return cloudConfig
 }
 
-// secure has the gRPC server serve the expander over mutual TLS, if CA asks it, and returns how the proxy reaches it.
+// secure makes the gRPC server serve the expander over mutual TLS, if CA uses it, and returns the proxy's transport to
+// it.
 func (w *world) secure() (over ca.Transport) {
 	w.serving.StopGrace = time.Millisecond
 	if !strings.Contains(w.options.ExpanderNames, expander.GRPCExpanderName) {
@@ -162,7 +163,7 @@ func (w *world) secure() (over ca.Transport) {
 	return over
 }
 
-// source is the config of a world, which a test changes while the server runs.
+// source provides the config of a world, which a test changes while the server runs.
 type source struct{ *world }
 
 // Changed implements derive.Source.
@@ -213,7 +214,7 @@ func (w *world) edit(nodeGroups string) {
 	w.next.Store(&settings)
 }
 
-// start starts CA, or starts it again: it has forgotten everything.
+// start starts CA, or starts it again without any memory.
 func (w *world) start() {
 	w.watching.Clear()
 	var err error
@@ -231,7 +232,8 @@ func (w *world) start() {
 	require.NoError(w.t, w.ca.Start())
 }
 
-// react makes the fake API server tell when a watch has begun, before which it loses events, and evict pods.
+// react makes the fake API server report when a watch has begun, because it loses earlier events, and makes it evict
+// pods.
 func (w *world) react() {
 	w.kube.PrependWatchReactor("*", func(a clienttesting.Action) (bool, watch.Interface, error) {
 		begun, err := w.kube.Tracker().Watch(a.GetResource(), a.GetNamespace())
@@ -260,7 +262,7 @@ func (w *world) machines(n int) {
 
 func (w *world) now() time.Time { return *w.time.Load() }
 
-// pass lets time go by; no time at all means that the wall clock holds.
+// pass lets time pass; with 0 the wall clock is used.
 func (w *world) pass(d time.Duration) {
 	now := w.now().Add(d)
 	if d == 0 {
@@ -269,7 +271,7 @@ func (w *world) pass(d time.Duration) {
 	w.time.Store(&now)
 }
 
-// current is the market as the server reads it.
+// current returns the market as the server reads it.
 func (w *world) current() (market.Market, bool) { return *w.published.Load(), true }
 
 func (w *world) publish() {
@@ -277,7 +279,7 @@ func (w *world) publish() {
 	w.published.Store(&m)
 }
 
-// offer has room for so many nodes of the shape.
+// offer returns an offer with room for n nodes of the shape.
 func offer(provider, at string, nodes int, price float64) market.Offer {
 	room := corev1.ResourceList{}
 	for name, each := range map[corev1.ResourceName]string{"cpu": "2", "memory": "4Gi", "pods": "110",
@@ -292,8 +294,8 @@ func offer(provider, at string, nodes int, price float64) market.Offer {
 
 func offers(o ...market.Offer) []market.Offer { return o }
 
-// loops has CA look n times, each time after the pace, and the worker work in between. It returns what CA asked for:
-// "burst +2", "burst -1", "burst releases 1", and what was refused with its code.
+// loops runs n loops of CA, each after the pace, and the worker's work in between. It returns CA's requests: "burst
+// +2", "burst -1", "burst releases 1", and refused requests with their code.
 func (w *world) loops(n int) (asked []string) {
 	w.t.Helper()
 	for range n {
@@ -309,7 +311,7 @@ func (w *world) loops(n int) (asked []string) {
 	return asked
 }
 
-// sync waits until CA's informers have seen what the API server has.
+// sync waits until CA's informers have received the state of the API server.
 func (w *world) sync() {
 	w.t.Helper()
 	testkit.Until(w.t, patience, "CA's informers", func() error {
@@ -331,7 +333,7 @@ func same[T interface{ GetName() string }](a, b []T) bool {
 	return equality.Semantic.DeepEqual(a, b)
 }
 
-// settle waits until CA has asked back what it has tainted: it deletes in the background.
+// settle waits until CA has released the nodes that it has tainted: it deletes in the background.
 func (w *world) settle() {
 	w.t.Helper()
 	testkit.Until(w.t, patience, "deletions", func() error {
@@ -340,14 +342,14 @@ func (w *world) settle() {
 				return fmt.Errorf("%s is tainted and not asked back", n.Name)
 			}
 		}
-		if n := w.proxy.UnderWay(); n > 0 { // what they did shows before they are recorded
+		if n := w.proxy.UnderWay(); n > 0 { // their effects are visible before they are recorded
 			return fmt.Errorf("%d calls are under way", n)
 		}
 		return nil
 	})
 }
 
-// instance is a copy of the entry of that id, nil when there is none.
+// instance returns a copy of the entry with that id, or nil.
 func (w *world) instance(id string) *fleet.Entry {
 	w.groups.mu.Lock()
 	defer w.groups.mu.Unlock()
@@ -362,7 +364,7 @@ func (w *world) instance(id string) *fleet.Entry {
 	return nil
 }
 
-// kill takes a provider away: its Nodes no longer report.
+// kill makes a provider silent: its Nodes no longer report.
 func (w *world) kill(provider string) {
 	w.dead[provider] = true
 	for _, n := range w.listNodes() {

@@ -23,8 +23,8 @@ func main() {
 		fmt.Fprintln(os.Stderr, keep.Contain(os.Args[2:]))
 		os.Exit(1)
 	}
-	signal.Ignore(syscall.SIGPIPE) // an owner that has died reads no more; there is still work to do
-	syscall.CloseOnExec(3)         // the owner's lab lock: held until we end, but not by what we start
+	signal.Ignore(syscall.SIGPIPE) // an owner that has died no longer reads, but work remains
+	syscall.CloseOnExec(3)         // the owner's lab lock: held until this process ends, but not by its children
 	say := speaker(os.Stdout)
 	if err := run(os.Stdin, say); err != nil {
 		say(keep.Said{Error: err.Error()})
@@ -53,7 +53,7 @@ func run(stdin io.Reader, say func(keep.Said)) error {
 		func(format string, args ...any) { say(keep.Said{Log: fmt.Sprintf(format, args...)}) })
 }
 
-// speaker writes lines of JSON. That nobody listens is no error.
+// speaker returns a function that writes a line of JSON. A missing reader is not an error.
 func speaker(w io.Writer) func(keep.Said) {
 	var mu sync.Mutex
 	encoder := json.NewEncoder(w)

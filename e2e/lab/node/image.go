@@ -18,8 +18,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
 )
 
-// Image is the image of each container: the program lab/box is /box in it, and there is nothing else. No registry has
-// it.
+// Image is the image of each container: it contains only the program lab/box as /box. No registry has it.
 const Image = "localhost/box:1"
 
 // EnvBox names the file of the program lab/box, built without cgo.

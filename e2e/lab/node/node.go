@@ -18,7 +18,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/e2e/proc"
 )
 
-// Options describe the node.
+// Options describes the node.
 type Options struct {
 	Name       string // of the Node
 	Kubeconfig string // of an administrator of its cluster

@@ -14,8 +14,8 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// kinds are those of Liqo's chart that a cluster gets, with their resources: asking the API server for them would cost
-// more than writing them down. The Deployments run as processes instead.
+// kinds lists the kinds of Liqo's chart that a cluster gets, with their resources: requests for them to the API server
+// would cost more than this list. The Deployments run as processes instead.
 var kinds = map[string]struct {
 	resource   string
 	namespaced bool
@@ -39,7 +39,7 @@ var kinds = map[string]struct {
 	"WgGatewayClientTemplate":        {"wggatewayclienttemplates", true},
 }
 
-// apply applies the chart's objects of some kinds, server side and side by side, and returns once all are there.
+// apply applies the chart's objects of some kinds, server side and concurrently, and returns once all exist.
 func (c *cluster) apply(ctx context.Context, ch chart, chosen ...string) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(8)

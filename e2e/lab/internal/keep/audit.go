@@ -6,12 +6,12 @@ import (
 	"path/filepath"
 )
 
-// audited is what API servers write down: each request of a ServiceAccount, without its content. Kubernetes and Liqo
-// are no ServiceAccounts here, so it is what a suite's own ones ask for.
+// audited is the audit policy of the API servers: they record each request of a ServiceAccount, without its content.
+// Kubernetes and Liqo do not use ServiceAccounts here, so the log contains the requests of a suite's own accounts.
 const audited = `{"apiVersion": "audit.k8s.io/v1", "kind": "Policy", "omitStages": ["RequestReceived"], "rules": [
   {"level": "Metadata", "userGroups": ["system:serviceaccounts"]}, {"level": "None"}]}`
 
-// audit writes the policy and returns the flags of the API server. Of the log there are at most two files of 512 MiB.
+// audit writes the policy and returns the flags of the API server. The log has at most two files of 512 MiB.
 func (c *cluster) audit() ([]string, error) {
 	policy := filepath.Join(c.Root, c.name+"-audit-policy.json")
 	if err := os.WriteFile(policy, []byte(audited), 0o600); err != nil {

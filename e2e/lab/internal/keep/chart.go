@@ -69,7 +69,8 @@ func parse(manifests []byte) (chart, error) {
 	}
 }
 
-// args are the arguments that the chart gives a Deployment's container, without those that begin as one of drop.
+// args returns the arguments that the chart gives a Deployment's container, without the arguments that begin with a
+// prefix in drop.
 func (ch chart) args(deployment, cluster string, drop ...string) ([]string, error) {
 	for _, d := range ch["Deployment"] {
 		if d.GetName() != deployment {

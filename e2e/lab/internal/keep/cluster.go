@@ -17,15 +17,15 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/e2e/proc"
 )
 
-// lab is what its clusters share.
+// lab holds the state that its clusters share.
 type lab struct {
 	Config
 	pki pki
 
 	mu          sync.Mutex
-	processes   []*proc.Process // all that were started
+	processes   []*proc.Process // all processes that were started
 	kubeletPort map[int]bool    // virtual kubelets' ports in use
-	kubelets    []*kubelet      // those that run
+	kubelets    []*kubelet      // the running ones
 }
 
 // cluster is one Kubernetes cluster with Liqo.
@@ -40,7 +40,7 @@ type cluster struct {
 	kube    kubernetes.Interface
 	objects dynamic.Interface
 
-	containers []container // Liqo's, which are started again when they end
+	containers []container // Liqo's processes, which are started again when they end
 }
 
 func (l *lab) cluster(name string, index int) (*cluster, error) {
@@ -54,7 +54,7 @@ func (l *lab) cluster(name string, index int) (*cluster, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read kubeconfig of %s: %w", name, err)
 	}
-	config.QPS = -1 // no limit here
+	config.QPS = -1 // without a rate limit
 	config.WarningHandler = rest.NoWarnings{}
 	if c.kube, err = kubernetes.NewForConfig(config); err != nil {
 		return nil, fmt.Errorf("make client of %s: %w", name, err)
@@ -65,7 +65,7 @@ func (l *lab) cluster(name string, index int) (*cluster, error) {
 	return c, nil
 }
 
-// writeKubeconfig writes the admin's, which holds its certificates itself.
+// writeKubeconfig writes the admin's kubeconfig, which contains its certificates.
 func (c *cluster) writeKubeconfig() error {
 	var inline [3][]byte
 	for i, path := range []string{c.pki.caCert, c.pki.adminCert, c.pki.adminKey} {
@@ -86,7 +86,7 @@ func (c *cluster) writeKubeconfig() error {
 	return nil
 }
 
-// start starts one process of the cluster, written down in the list of processes, with its log in <root>/log.
+// start starts one process of the cluster, recorded in the list of processes, with its log in <root>/log.
 func (c *cluster) start(name, path string, args, env []string) (*proc.Process, error) {
 	return c.startSpec(proc.Spec{Name: name, Path: path, Args: args, Env: env})
 }

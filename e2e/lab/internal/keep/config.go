@@ -1,5 +1,5 @@
-// Package keep is the inside of a lab: what the keeper process does. It starts the clusters, stands in for their
-// kubelets, and ends all of it when its owner goes. Everything listens on loopback on ports that follow from slot and
+// Package keep is the inside of a lab: the work of the keeper process. It starts the clusters, replaces their kubelets,
+// and ends the whole lab when its owner ends. Everything listens on loopback, on ports that follow from slot and
 // cluster.
 package keep
 
@@ -9,17 +9,17 @@ import (
 	"time"
 )
 
-// Config says which lab to keep. It travels as one line of JSON from the owner to the keeper.
+// Config describes the lab to keep. The owner sends it to the keeper as one line of JSON.
 type Config struct {
 	Root        string // folder of state, logs and kubeconfigs
 	Bin         string // folder of the binaries, with chart and liqo in it
-	LiqoVersion string // what Liqo's chart is rendered for
+	LiqoVersion string // Liqo's version for rendering its chart
 	Providers   int
-	Slot        int // a block of ports of its own
+	Slot        int // selects a separate block of ports
 
 	NoNetworking bool // Liqo without its networking module
 	Gateways     bool // Liqo's gateways run
-	// PodStart is how long a pod takes from its node to its first process.
+	// PodStart is the time from the assignment of a pod to a node to its first process.
 	PodStart time.Duration
 }
 
@@ -38,7 +38,7 @@ func (c Config) Clusters() []string {
 	return out
 }
 
-// ports are those of one cluster.
+// ports holds the ports of one cluster.
 type ports struct {
 	etcd, etcdPeer, api, kcm, scheduler int
 	webhook                             int
@@ -49,8 +49,8 @@ type ports struct {
 	ipam                                int
 }
 
-// block is the first of a slot's 400 ports: 20 for each cluster, from 200 on virtual kubelets'. All ten slots end below
-// Linux's ephemeral ports.
+// block returns the first of a slot's 400 ports: 20 for each cluster, and from 200 on the virtual kubelets' ports. All
+// ten slots end below Linux's ephemeral ports.
 func (c Config) block() int { return 16000 + 400*c.Slot }
 
 func (c Config) ports(cluster int) ports {
@@ -63,14 +63,14 @@ func (c Config) ports(cluster int) ports {
 	}
 }
 
-// kubeletPorts is the range virtual kubelets of all clusters listen in.
+// kubeletPorts returns the range of ports of the virtual kubelets of all clusters.
 func (c Config) kubeletPorts() (first, last int) { return c.block() + 200, c.block() + 399 }
 
 func loopback(port int) string { return fmt.Sprintf("127.0.0.1:%d", port) }
 
-// Said is one line of what the keeper says: exactly one field is set.
+// Said is one line of the keeper's output: exactly one field is set.
 type Said struct {
 	Log   string `json:",omitempty"`
-	Up    bool   `json:",omitempty"` // all of the lab answers
-	Error string `json:",omitempty"` // the start failed, or the end did
+	Up    bool   `json:",omitempty"` // the whole lab answers
+	Error string `json:",omitempty"` // the start or the end failed
 }

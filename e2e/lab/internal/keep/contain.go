@@ -13,11 +13,11 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/e2e/proc"
 )
 
-// ContainArg is the keeper's first argument when it is a container's first process, and Contain what it does then.
+// ContainArg is the keeper's first argument when it is a container's first process; Contain describes its work then.
 const ContainArg = "contain"
 
-// containFlags are the namespaces of each container, beside the network's. The end of its first process, even by the
-// keeper's, ends all others in there.
+// containFlags are the namespaces of each container, in addition to the network namespace. The end of its first
+// process, even by the keeper's end, ends all other processes in there.
 const containFlags = unix.CLONE_NEWNS | unix.CLONE_NEWPID
 
 // Contain gives the process that it runs in the files of a container and then becomes the container's program. args are
@@ -57,7 +57,7 @@ func (c *cluster) startInside(n *netns, name, overlay, path string, args, env []
 
 const tunDevice = "/dev/net/tun"
 
-// CheckGateways says what this machine lacks to run gateways, nil when it lacks nothing.
+// CheckGateways returns an error that names the features this machine lacks to run gateways, or nil.
 func CheckGateways() error {
 	n, err := newNetns()
 	if err != nil {
@@ -79,7 +79,7 @@ func lacks(what, remedy string, err error) error {
 	return fmt.Errorf("run Liqo's gateways: this machine lacks %s: %w; %s", what, err, remedy)
 }
 
-// openTUN makes a TUN device, which is gone again at once.
+// openTUN makes a TUN device, and removes it immediately.
 func openTUN() error {
 	fd, err := unix.Open(tunDevice, unix.O_RDWR|unix.O_CLOEXEC, 0)
 	if err != nil {

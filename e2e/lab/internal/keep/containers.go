@@ -16,34 +16,34 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/e2e/proc"
 )
 
-// containers is what the stand-in kubelet runs for one pod: the processes of a virtual kubelet or of a gateway, else
-// nothing.
+// containers holds the processes that the kubelet runs for one pod: the processes of a virtual kubelet or of a gateway,
+// and none for any other pod.
 type containers struct {
 	uid       string
 	admitted  time.Time
 	ip        string
 	processes map[string]*proc.Process // by container, the newest
-	restarts  map[string]int32         // likewise
-	port      int                      // a virtual kubelet's
-	sandbox   *sandbox                 // a gateway's
+	restarts  map[string]int32         // by container
+	port      int                      // of a virtual kubelet
+	sandbox   *sandbox                 // of a gateway
 }
 
 const virtualKubelet = "virtual-kubelet"
 
-// restartPause is how long a process that ended by itself stays away, and stopPatience the patience with one that is
-// asked to end.
+// restartPause is the pause before a process that ended without a signal is started again, and stopPatience the time in
+// which a process must end after its signal.
 const (
 	restartPause = time.Second
 	stopPatience = 5 * time.Second
 )
 
-// ensure starts what the pod needs and does not have; nil when its time to start is not over. A process that ended by
-// itself is started again after a pause.
+// ensure starts the missing processes of the pod. It returns nil while the pod's start time has not passed. A process
+// that ended is started again after a pause.
 func (k *kubelet) ensure(ctx context.Context, key string, pod *corev1.Pod) (*containers, error) {
 	k.mu.Lock()
 	ran := k.running[key]
 	k.mu.Unlock()
-	if ran != nil && ran.uid != string(pod.UID) { // the same name again
+	if ran != nil && ran.uid != string(pod.UID) { // another pod of the same name
 		k.end(key)
 		ran = nil
 	}
@@ -68,7 +68,7 @@ func (k *kubelet) ensure(ctx context.Context, key string, pod *corev1.Pod) (*con
 	return ran, nil
 }
 
-// real are the pod's containers that run as processes.
+// real returns the pod's containers that run as processes.
 func (k *kubelet) real(pod *corev1.Pod) []*corev1.Container {
 	var out []*corev1.Container
 	for i, c := range pod.Spec.Containers {
@@ -84,7 +84,7 @@ func isVirtualKubelet(c corev1.Container) bool {
 	return len(c.Command) > 0 && path.Base(c.Command[0]) == virtualKubelet
 }
 
-// admit makes what the pod's containers share.
+// admit makes the state that the pod's containers share.
 func (k *kubelet) admit(ctx context.Context, pod *corev1.Pod) (ran *containers, err error) {
 	ran = &containers{uid: string(pod.UID), admitted: time.Now(),
 		processes: map[string]*proc.Process{}, restarts: map[string]int32{}}
@@ -134,7 +134,7 @@ func (k *kubelet) startVirtualKubelet(node string, ran *containers, args, env []
 	return k.start("vk-"+node, k.liqo(virtualKubelet), args, env)
 }
 
-// end ends what runs for a pod, and returns once it has ended.
+// end ends the processes of a pod, and returns once they have ended.
 func (k *kubelet) end(key string) {
 	k.mu.Lock()
 	ran := k.running[key]
@@ -168,7 +168,7 @@ func ended(p *proc.Process) bool {
 	}
 }
 
-// environment is the container's, with the fields of the pod that Liqo asks for.
+// environment returns the container's environment, with the fields of the pod that Liqo refers to.
 func environment(pod *corev1.Pod, container *corev1.Container, ip string) map[string]string {
 	fields := map[string]string{
 		"status.podIP": ip, "metadata.name": pod.Name, "metadata.namespace": pod.Namespace,
@@ -184,7 +184,7 @@ func environment(pod *corev1.Pod, container *corev1.Container, ip string) map[st
 	return out
 }
 
-// expandArgs puts the container's environment in where its arguments name it.
+// expandArgs replaces the variables in the container's arguments by its environment.
 func expandArgs(args []string, env map[string]string) []string {
 	out := make([]string, 0, len(args)+2)
 	for _, a := range args {
@@ -205,7 +205,7 @@ func pairs(env map[string]string) []string {
 	return out
 }
 
-// nextIP is a pod's address: one that nobody has, or loopback for a process, which listens there.
+// nextIP returns a pod's address: an unused one, or loopback for a process, which listens there.
 func (k *kubelet) nextIP(process bool) string {
 	if process {
 		return "127.0.0.1"

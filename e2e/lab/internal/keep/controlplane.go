@@ -7,7 +7,8 @@ import (
 	"time"
 )
 
-// controlPlane starts the processes of Kubernetes and returns once the API server is ready; the others find their way.
+// controlPlane starts the processes of Kubernetes and returns once the API server is ready; the other processes connect
+// later.
 func (c *cluster) controlPlane(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
 	defer cancel()
@@ -26,7 +27,7 @@ func (c *cluster) controlPlane(ctx context.Context) error {
 	}
 	api, err := c.start("apiserver", c.bin("kube-apiserver"), append(audit, flags("--etcd-servers", client,
 		"--bind-address", "127.0.0.1", "--secure-port", strconv.Itoa(p.api), "--advertise-address", "127.0.0.1",
-		"--endpoint-reconciler-type", "none", // loopback is no valid endpoint
+		"--endpoint-reconciler-type", "none", // loopback is not a valid endpoint
 		"--service-cluster-ip-range", c.serviceCIDR(),
 		"--client-ca-file", c.pki.caCert, "--tls-cert-file", c.pki.serverCert, "--tls-private-key-file", c.pki.serverKey,
 		"--service-account-key-file", c.pki.saPub, "--service-account-signing-key-file", c.pki.saKey,

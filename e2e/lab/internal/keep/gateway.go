@@ -15,8 +15,9 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/e2e/proc"
 )
 
-// A gateway pod runs for real: its containers wireguard and gateway are processes in a network namespace of the pod's
-// own. The third, geneve, would connect it to nodes; there are none, and the kernel may not have what it needs.
+// A gateway pod really runs: its containers wireguard and gateway are processes in the pod's own network namespace. The
+// third container, geneve, would connect it to nodes, which do not exist here, and needs features that the kernel may
+// lack.
 const (
 	wireGuardContainer = "wireguard"
 	gatewayContainer   = "gateway"
@@ -26,7 +27,7 @@ const gatewayNameLabel = "networking.liqo.io/gateway-name"
 
 func isGateway(pod *corev1.Pod) bool { return pod.Labels["networking.liqo.io/component"] == "gateway" }
 
-// sandbox is what the containers of a gateway pod share.
+// sandbox holds the state that the containers of a gateway pod share.
 type sandbox struct {
 	ns   *netns
 	keys string // folder of the mounted Secret
@@ -69,7 +70,8 @@ func (s *sandbox) close() {
 	_ = os.RemoveAll(s.keys)
 }
 
-// endpointOf is where a client's WireGuard looks for its server. A name is found nowhere: there is no DNS.
+// endpointOf returns the address at which a client's WireGuard dials its server. A name is not resolved, because the
+// lab has no DNS.
 func endpointOf(pod *corev1.Pod) (netip.AddrPort, bool) {
 	i := slices.IndexFunc(pod.Spec.Containers, func(c corev1.Container) bool { return c.Name == wireGuardContainer })
 	if i < 0 {

@@ -18,9 +18,9 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/e2e/proc"
 )
 
-// Run starts the lab, calls up once all of it answers, keeps it until the context ends, and then ends every process and
-// removes the root. An error of the start says what failed and how that one's log ends. log gets what happens
-// meanwhile; it may be called by several goroutines.
+// Run starts the lab, calls up once the whole lab answers, keeps it until the context ends, and then ends every process
+// and removes the root. An error of the start names the failed process and contains the end of its log. log receives
+// progress messages; several goroutines may call it.
 func Run(ctx context.Context, config Config, up func(), log func(string, ...any)) error {
 	l := &lab{Config: config, kubeletPort: map[int]bool{}}
 	if err := os.MkdirAll(filepath.Join(l.Root, "log"), 0o755); err != nil {
@@ -34,7 +34,7 @@ func Run(ctx context.Context, config Config, up func(), log func(string, ...any)
 		return fmt.Errorf("make log of the keeper: %w", err)
 	}
 	defer file.Close()
-	// client-go's, which is of no use to the owner
+	// client-go's log, which the owner does not need
 	klog.SetLogger(textlogger.NewLogger(textlogger.NewConfig(textlogger.Output(file))))
 	say := log
 	log = func(format string, args ...any) {
@@ -52,7 +52,7 @@ func Run(ctx context.Context, config Config, up func(), log func(string, ...any)
 	return errors.Join(err, l.down(&tending, log))
 }
 
-// start starts all clusters side by side, and what tends them until the context ends.
+// start starts all clusters concurrently, and the goroutines that tend them until the context ends.
 func (l *lab) start(ctx context.Context, tending *sync.WaitGroup, log func(string, ...any)) (err error) {
 	if l.pki, err = newPKI(filepath.Join(l.Root, "pki")); err != nil {
 		return err
@@ -89,7 +89,7 @@ func (l *lab) start(ctx context.Context, tending *sync.WaitGroup, log func(strin
 	return l.whole()
 }
 
-// whole fails when a process has ended, as the ones nobody waits for may have.
+// whole returns an error when a process has ended: some of the processes are not waited for.
 func (l *lab) whole() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -120,7 +120,7 @@ func (c *cluster) up(ctx context.Context, reached func(string)) error {
 	return nil
 }
 
-// down kills the processes: nothing of them is kept, so none needs to end in order.
+// down kills the processes: their state is not kept, so none needs an orderly end.
 func (l *lab) down(tending *sync.WaitGroup, log func(string, ...any)) error {
 	began := time.Now()
 	l.mu.Lock()
@@ -129,11 +129,11 @@ func (l *lab) down(tending *sync.WaitGroup, log func(string, ...any)) error {
 	for _, p := range processes {
 		_ = p.Signal(syscall.SIGKILL)
 	}
-	tending.Wait() // what was starting a virtual kubelet just now
+	tending.Wait() // a goroutine may just be starting a virtual kubelet
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, p := range l.processes {
-		p.Kill() // waits for the end; returns at once when it has ended already
+		p.Kill() // waits for the end, or returns immediately
 	}
 	if err := os.RemoveAll(l.Root); err != nil {
 		return fmt.Errorf("remove lab root: %w", err)

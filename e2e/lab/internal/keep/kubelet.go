@@ -18,9 +18,9 @@ import (
 	"k8s.io/client-go/util/workqueue"
 )
 
-// kubelet stands in for the kubelet of a cluster's plain node, and for what leads packets to its pods. A pod of a
-// virtual kubelet runs as processes, and one of a gateway, in a lab that has them; any other is said to run. Deleted
-// pods go at once.
+// kubelet replaces the kubelet of a cluster's plain node, and the network to its pods. A pod of a virtual kubelet, and
+// in a lab with gateways a pod of a gateway, runs as processes; every other pod is only reported as running. Deleted
+// pods are removed immediately.
 type kubelet struct {
 	*cluster
 	log      func(string, ...any)
@@ -34,10 +34,11 @@ type kubelet struct {
 	lastBalancer int
 }
 
-// balancePeriod is how often Services are looked through for one without an address; they are in memory.
+// balancePeriod is the interval of the search for Services without an address; they are in memory.
 const balancePeriod = 200 * time.Millisecond
 
-// kubeletWorkers is how many pods of a cluster are worked on at a time; ending a virtual kubelet takes a while.
+// kubeletWorkers is the number of a cluster's pods that are handled concurrently; the end of a virtual kubelet takes a
+// while.
 const kubeletWorkers = 4
 
 // runKubelet runs it until the context ends.
@@ -47,7 +48,7 @@ func (c *cluster) runKubelet(ctx context.Context, log func(string, ...any)) {
 			o.FieldSelector = fields.OneTermEqualSelector("spec.nodeName", PlainNode).String()
 		}))
 	pods := factory.Core().V1().Pods()
-	// The other factory's selection is for pods.
+	// The other factory selects pods only.
 	all := informers.NewSharedInformerFactory(c.kube, 0)
 	limiter := workqueue.NewTypedItemExponentialFailureRateLimiter[string](100*time.Millisecond, 5*time.Second)
 	k := &kubelet{
@@ -100,7 +101,7 @@ func (k *kubelet) work(ctx context.Context) {
 	}
 }
 
-// sync brings one pod to where it should be.
+// sync brings one pod to its wanted state.
 func (k *kubelet) sync(ctx context.Context, key string) error {
 	namespace, name, err := cache.SplitMetaNamespaceKey(key)
 	if err != nil {
@@ -118,7 +119,7 @@ func (k *kubelet) sync(ctx context.Context, key string) error {
 		k.end(key)
 		err := k.kube.CoreV1().Pods(namespace).Delete(ctx, name, metav1.DeleteOptions{
 			GracePeriodSeconds: new(int64), Preconditions: &metav1.Preconditions{UID: &pod.UID}})
-		if apierrors.IsNotFound(err) || apierrors.IsConflict(err) { // gone, or another of its name
+		if apierrors.IsNotFound(err) || apierrors.IsConflict(err) { // gone, or replaced by another pod of its name
 			return nil
 		}
 		return err
@@ -137,7 +138,7 @@ func finished(pod *corev1.Pod) bool {
 	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
 }
 
-// report writes the pod's status, when it is another than the API server's: running and ready.
+// report writes the pod's status as running and ready, unless the API server already has it.
 func (k *kubelet) report(ctx context.Context, pod *corev1.Pod, ran *containers) error {
 	if pod.Status.Phase == corev1.PodRunning && maps.Equal(restarts(pod), ran.restarts) {
 		return nil
@@ -161,7 +162,7 @@ func (k *kubelet) report(ctx context.Context, pod *corev1.Pod, ran *containers) 
 	}
 	_, err := k.kube.CoreV1().Pods(pod.Namespace).UpdateStatus(ctx, changed, metav1.UpdateOptions{})
 	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
-		return nil // the change that was faster comes as an event of its own
+		return nil // the concurrent change comes as a separate event
 	}
 	if err != nil {
 		return fmt.Errorf("write status: %w", err)
@@ -169,7 +170,7 @@ func (k *kubelet) report(ctx context.Context, pod *corev1.Pod, ran *containers) 
 	return nil
 }
 
-// restarts are the containers' that were started again.
+// restarts returns the restart counts of containers that were started again.
 func restarts(pod *corev1.Pod) map[string]int32 {
 	out := map[string]int32{}
 	for _, c := range pod.Status.ContainerStatuses {

@@ -16,7 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// installLiqo brings Liqo's objects into the cluster, starts its processes, and returns once they answer.
+// installLiqo applies Liqo's objects to the cluster, starts its processes, and returns once they answer.
 func (c *cluster) installLiqo(ctx context.Context, ch chart) error {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
 	defer cancel()
@@ -50,7 +50,7 @@ func (c *cluster) installLiqo(ctx context.Context, ch chart) error {
 	return c.networksAssigned(ctx)
 }
 
-// env is what Liqo's processes find in their pods. TMPDIR is where the webhook looks for its certificate.
+// env returns the environment of Liqo's processes, as in their pods. The webhook reads its certificate below TMPDIR.
 func (c *cluster) env() []string {
 	return []string{
 		"KUBECONFIG=" + c.kubeconfig, "POD_NAMESPACE=" + liqoNamespace, "POD_NAME=" + c.name + "-pod", "CLUSTER_ID=" + c.name,
@@ -61,9 +61,9 @@ func (c *cluster) env() []string {
 
 func (c *cluster) tmp() string { return filepath.Join(c.Root, c.name+"-tmp") }
 
-// webhook starts Liqo's webhook server and, once it answers, has the API server call it: by URL, with our authority.
-// Without --secret-name it makes no certificate of its own; without --podcidr virtual kubelets panic once a namespace
-// is offloaded. Liqo 1.1 renders an empty --podcidr, 1.2 none.
+// webhook starts Liqo's webhook server and, once it answers, configures the API server to call it: by URL, with our
+// authority. Without --secret-name it makes no certificate of its own; without --podcidr virtual kubelets panic once a
+// namespace is offloaded. Liqo 1.1 renders an empty --podcidr, 1.2 none.
 func (c *cluster) webhook(ctx context.Context, ch chart) error {
 	args, err := ch.args("liqo-webhook", c.name, "--secret-name", "--webhook-port", "--podcidr")
 	if err != nil {
@@ -123,8 +123,8 @@ func byURL(o *unstructured.Unstructured, port int, ca []byte) error {
 
 const managerDeployment = "liqo-controller-manager"
 
-// applyManagerDeployment applies the Deployment for which a process stands in, without pods: Liqo reads from it that it
-// is not being uninstalled, users which version it has.
+// applyManagerDeployment applies the Deployment of the controller manager, which runs as a process, without pods: Liqo
+// reads from it that it is not being uninstalled, and users read its version.
 func (c *cluster) applyManagerDeployment(ctx context.Context, ch chart) error {
 	for _, d := range ch["Deployment"] {
 		if d.GetName() != managerDeployment {
@@ -173,11 +173,11 @@ func (c *cluster) startUntil(ctx context.Context, name, path string, args []stri
 	return p.Until(ctx, ready)
 }
 
-// probeTimeout bounds one look whether a process answers: one that has ended must be noticed even when another listens
-// on its port and says nothing.
+// probeTimeout bounds one check whether a process answers: an ended process must be noticed even when another one
+// listens on its port without answering.
 const probeTimeout = 3 * time.Second
 
-// answers is a condition for proc.Process.Until: GET gives 200.
+// answers returns a condition for proc.Process.Until: GET returns 200.
 func answers(port int, path string) func(context.Context) error {
 	return func(ctx context.Context) error {
 		ctx, cancel := context.WithTimeout(ctx, probeTimeout)

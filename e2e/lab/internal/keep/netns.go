@@ -11,8 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// netns is a network namespace with nothing in it but loopback. Nobody has to remove it: it is gone once it is closed
-// and no process is left inside, which the keeper's end brings about too.
+// netns is a network namespace with only loopback. It needs no removal: it is gone once it is closed and no process is
+// left inside, which the keeper's end causes too.
 type netns struct {
 	file *os.File
 
@@ -42,8 +42,8 @@ func newNetns() (*netns, error) {
 	return n, nil
 }
 
-// there runs f on a thread that enter takes to another network namespace, and brings the thread back. It must not end
-// instead: processes that were started from a thread die with it.
+// there runs f on a thread that enter moves to another network namespace, and moves the thread back. The thread must
+// not end instead: processes that were started from a thread die with it.
 func there(enter, f func() error) error {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -67,7 +67,7 @@ func (n *netns) do(f func() error) error {
 	return there(func() error { return unix.Setns(int(n.file.Fd()), unix.CLONE_NEWNET) }, f)
 }
 
-// keep closes c when the namespace is closed, or at once when it is.
+// keep closes c when the namespace is closed, or immediately if it already is.
 func (n *netns) keep(c io.Closer) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -88,7 +88,7 @@ func (n *netns) close() {
 	n.file.Close()
 }
 
-// own gives the namespace's loopback one more address.
+// own adds an address to the namespace's loopback.
 func (n *netns) own(ip netip.Addr) error {
 	const name = "lo:1"
 	set := func(addr netip.Addr) func(*unix.Ifreq) error {
@@ -106,7 +106,7 @@ func (n *netns) own(ip netip.Addr) error {
 	return nil
 }
 
-// configure does one request on a network interface.
+// configure sends one request to a network interface.
 func configure(name string, request uint, set func(*unix.Ifreq) error) error {
 	r, err := unix.NewIfreq(name)
 	if err != nil {

@@ -20,7 +20,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/e2e/proc"
 )
 
-// TestMain lets the test binary be what the keeper is: the first process of a container, and one that checks.
+// TestMain lets the test binary act as the keeper: as the first process of a container, and as a process that checks
+// the machine.
 func TestMain(m *testing.M) {
 	switch {
 	case len(os.Args) > 1 && os.Args[1] == ContainArg:
@@ -33,7 +34,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// TestMachineLacks: an error names what is missing and what to do, whichever it is.
+// TestMachineLacks checks that an error names the missing feature and the remedy.
 func TestMachineLacks(t *testing.T) {
 	require.NoError(t, CheckGateways(), "these tests make namespaces and TUN devices")
 	check := func(attr *syscall.SysProcAttr, shell string) string {
@@ -48,15 +49,15 @@ func TestMachineLacks(t *testing.T) {
 	require.Equal(t, "run Liqo's gateways: this machine lacks TUN: open /dev/net/tun: no such file or directory; "+
 		"load the module (modprobe tun); in a container, give it the device /dev/net/tun",
 		check(private, "mount -t tmpfs none /dev/net &&"))
-	// A user without rights, who may still run this binary.
+	// A user without permissions, with access to this binary.
 	unprivileged := &syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWUSER,
 		UidMappings: []syscall.SysProcIDMap{{ContainerID: 1000, HostID: os.Getuid(), Size: 1}}}
 	require.Equal(t, "run Liqo's gateways: this machine lacks network namespaces: make network namespace: "+
 		"operation not permitted; run as root, or with CAP_SYS_ADMIN and CAP_NET_ADMIN", check(unprivileged, ""))
 }
 
-// TestWire: what is sent to an endpoint arrives at the server that it leads to now, and the answers come back to who
-// sent last; nothing passes while it leads nowhere.
+// TestWire checks that packets to an endpoint arrive at its current server, and that the answers return to the last
+// sender. No packet passes while the endpoint leads nowhere.
 func TestWire(t *testing.T) {
 	home, err := os.Readlink(threadNetns)
 	require.NoError(t, err)
@@ -88,7 +89,7 @@ func TestWire(t *testing.T) {
 	require.Equal(t, home, now, "threads come back")
 }
 
-// TestAnswersAreCutToo: what the server sends by itself must not pass a wire that is cut.
+// TestAnswersAreCutToo checks that packets from the server, too, do not pass a wire that is cut.
 func TestAnswersAreCutToo(t *testing.T) {
 	client, server := namespace(t), namespace(t)
 	endpoint := netip.MustParseAddrPort("172.30.1.2:51840")
@@ -126,7 +127,7 @@ func TestAnswersAreCutToo(t *testing.T) {
 	require.Equal(t, "passes again", hear(c))
 }
 
-// TestRelayTCP: a namespace reaches one of our ports, and nothing else.
+// TestRelayTCP checks that a namespace reaches only the one relayed port outside.
 func TestRelayTCP(t *testing.T) {
 	listener, err := net.Listen("tcp4", "127.0.0.1:0")
 	require.NoError(t, err)
@@ -160,7 +161,7 @@ func TestRelayTCP(t *testing.T) {
 	require.Equal(t, "hello", string(said))
 }
 
-// TestContainer: its program sees files and processes of its own, and what it leaves behind ends with it.
+// TestContainer checks that its program sees its own files and processes, and that its remaining processes end with it.
 func TestContainer(t *testing.T) {
 	overlay := t.TempDir()
 	require.NoError(t, os.WriteFile(filepath.Join(overlay, "only-here"), []byte("#!/bin/sh\necho overlaid\n"), 0o755))
@@ -187,7 +188,7 @@ func TestContainer(t *testing.T) {
 	require.Eventually(t, func() bool { return members(t, "pid", space) == 0 }, 2*time.Minute, 10*time.Millisecond)
 }
 
-// members is how many processes are in a namespace.
+// members returns the number of processes in a namespace.
 func members(t *testing.T, kind, space string) int {
 	t.Helper()
 	all, err := filepath.Glob("/proc/[0-9]*/ns/" + kind)
@@ -246,7 +247,7 @@ func ask(c *net.UDPConn, what string) string {
 	return hear(c)
 }
 
-// hear is the next packet, "" when there is none.
+// hear returns the next packet, or "" after a short wait.
 func hear(c *net.UDPConn) string {
 	_ = c.SetReadDeadline(time.Now().Add(300 * time.Millisecond))
 	buffer := make([]byte, 1000)

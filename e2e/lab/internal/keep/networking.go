@@ -14,25 +14,27 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 )
 
-// Addresses of a cluster. Those of different clusters do not overlap, except the ones that Liqo chooses itself.
+// Addresses of a cluster. The addresses of different clusters do not overlap, except addresses that Liqo chooses
+// itself.
 func (c *cluster) podCIDR() string     { return fmt.Sprintf("10.%d.0.0/16", 100+c.index) }
 func (c *cluster) serviceCIDR() string { return fmt.Sprintf("10.%d.0.0/16", 90+c.index) }
 func (c *cluster) nodeIP() netip.Addr {
 	return netip.AddrFrom4([4]byte{192, 168, 200 + byte(c.index), 1})
 }
 
-// networkingValues are the chart's: WireGuard runs as a process, the kernel may have none.
+// networkingValues returns the chart's values: WireGuard runs as a process, because the kernel may have no support.
 func (c *cluster) networkingValues() map[string]any {
 	return map[string]any{"enabled": !c.NoNetworking,
 		"gatewayTemplates": map[string]any{"wireguard": map[string]any{"implementation": "userspace"}}}
 }
 
-// networking brings in what Liqo's networking module has besides its controllers, which are in the controller manager.
+// networking applies the parts of Liqo's networking module other than its controllers, which are in the controller
+// manager.
 func (c *cluster) networking(ctx context.Context, ch chart) error {
 	if c.NoNetworking {
 		return nil
 	}
-	// The controller manager ends when there is no Service of the proxy.
+	// The controller manager ends when the Service of the proxy is missing.
 	if err := c.apply(ctx, ch, "Service", "Network", "FirewallConfiguration", "WgGatewayServerTemplate",
 		"WgGatewayClientTemplate"); err != nil {
 		return err
@@ -45,8 +47,8 @@ func (c *cluster) networking(ctx context.Context, ch chart) error {
 		strconv.Itoa(c.ports.ipam))...), listens(c.ports.ipam))
 }
 
-// networksAssigned waits until Liqo has given the cluster's networks their addresses: until then it has no network to
-// offer, and a user who asks for one is refused.
+// networksAssigned waits until Liqo has given the cluster's networks their addresses: before that it has no network to
+// offer, and refuses a request for one.
 func (c *cluster) networksAssigned(ctx context.Context) error {
 	networks := schema.GroupVersionResource{Group: "ipam.liqo.io", Version: "v1alpha1", Resource: "networks"}
 	var missing string
@@ -70,7 +72,7 @@ func (c *cluster) networksAssigned(ctx context.Context) error {
 	return nil
 }
 
-// listens is a condition for proc.Process.Until: somebody listens on the port.
+// listens returns a condition for proc.Process.Until: a process listens on the port.
 func listens(port int) func(context.Context) error {
 	return func(ctx context.Context) error {
 		connection, err := (&net.Dialer{Timeout: probeTimeout}).DialContext(ctx, "tcp", loopback(port))

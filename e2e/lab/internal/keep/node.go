@@ -16,7 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 )
 
-// PlainNode is the name of each cluster's one node that is no virtual node.
+// PlainNode is the name of each cluster's one node that is not a virtual node.
 const PlainNode = "plain-0"
 
 const leasePeriod = 10 * time.Second
@@ -48,7 +48,8 @@ func (c *cluster) registerNode(ctx context.Context) error {
 	if _, err := nodes.Create(ctx, node, metav1.CreateOptions{}); err != nil {
 		return fmt.Errorf("register node of %s: %w", c.name, err)
 	}
-	// The API server taints every new node as not ready; the node lifecycle controller would take it away some time later.
+	// The API server taints every new node as not ready; the node lifecycle controller would remove that taint some time
+	// later.
 	_, err := nodes.Patch(ctx, PlainNode, types.MergePatchType, []byte(`{"spec":{"taints":null}}`), metav1.PatchOptions{})
 	if err != nil {
 		return fmt.Errorf("register node of %s: %w", c.name, err)
@@ -56,8 +57,9 @@ func (c *cluster) registerNode(ctx context.Context) error {
 	return nil
 }
 
-// renewLeases renews the plain node's lease until the context ends. A missed one does not matter; after several the
-// node lifecycle controller takes the node for dead, and as a kubelet does it says then that it is not.
+// renewLeases renews the plain node's lease until the context ends. A missed renewal does not matter; after several the
+// node lifecycle controller takes the node for dead, and this function reports the node as Ready again, as a kubelet
+// does.
 func (c *cluster) renewLeases(ctx context.Context, log func(string, ...any)) {
 	wait.UntilWithContext(ctx, func(ctx context.Context) {
 		if err := errors.Join(c.renewLease(ctx), c.staysReady(ctx)); err != nil && ctx.Err() == nil {
@@ -66,7 +68,7 @@ func (c *cluster) renewLeases(ctx context.Context, log func(string, ...any)) {
 	}, leasePeriod)
 }
 
-// staysReady sets the node's condition Ready where somebody has taken it away.
+// staysReady sets the node's condition Ready again after another party has changed it.
 func (c *cluster) staysReady(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, leasePeriod)
 	defer cancel()

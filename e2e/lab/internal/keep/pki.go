@@ -17,13 +17,13 @@ import (
 	"time"
 )
 
-// pki is the lab's certificates as files: one authority for all clusters, one server certificate for all that listen,
+// pki holds the lab's certificates as files: one authority for all clusters, one server certificate for all listeners,
 // one admin, and the key that signs service account tokens.
 type pki struct {
 	caCert, caKey, serverCert, serverKey, adminCert, adminKey, saKey, saPub string
 }
 
-// life is enough for any lab and short enough that a forgotten key is worthless soon.
+// life is long enough for any lab, and short enough that a forgotten key is soon worthless.
 const life = 30 * 24 * time.Hour
 
 func newPKI(dir string) (pki, error) {
@@ -64,7 +64,7 @@ func leaf(serial int64, name pkix.Name) *x509.Certificate {
 	}
 }
 
-// issue writes a certificate, signed by the parent or by itself, and its new key.
+// issue writes a certificate, signed by the parent or self-signed, and its new key.
 func issue(template, parent *x509.Certificate, signer crypto.Signer, certPath, keyPath string) (crypto.Signer, error) {
 	key, err := newKey(keyPath)
 	if err != nil {

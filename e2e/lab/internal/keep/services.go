@@ -12,19 +12,19 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 )
 
-// Files in the lab's root that act while they are there, so that any process can use them.
+// Files in the lab's root that have an effect while they exist, so that any process can use them.
 
-// CutFile is there while no packet passes between two clusters.
+// CutFile exists while no packet passes between two clusters.
 func CutFile(root, a, b string) string {
 	return filepath.Join(root, "network", "cut-"+min(a, b)+"-"+max(a, b))
 }
 
-// NoAddressFile is there while Services of type LoadBalancer get no address.
+// NoAddressFile exists while Services of type LoadBalancer get no address.
 func NoAddressFile(root string) string {
 	return filepath.Join(root, "network", "no-loadbalancer-address")
 }
 
-// balance does what a cloud's controller does: it gives each Service of type LoadBalancer an address.
+// balance gives each Service of type LoadBalancer an address, as a cloud's controller does.
 func (k *kubelet) balance(ctx context.Context) {
 	if exists(NoAddressFile(k.Root)) {
 		return
@@ -43,7 +43,7 @@ func (k *kubelet) balance(ctx context.Context) {
 	}
 }
 
-// balancerIP is the address that the Service asks for, or one that no Service had before.
+// balancerIP returns the address that the Service requests, or an address that no Service had before.
 func (k *kubelet) balancerIP(s *corev1.Service) string {
 	if s.Spec.LoadBalancerIP != "" {
 		return s.Spec.LoadBalancerIP
@@ -54,8 +54,8 @@ func (k *kubelet) balancerIP(s *corev1.Service) string {
 	return netip.AddrFrom4([4]byte{172, 30, byte(k.index), byte(k.lastBalancer%250 + 1)}).String()
 }
 
-// serverAt is the gateway that what is sent to an address arrives at when a cluster sends it: nowhere when there is
-// none, or the wire to its cluster is cut.
+// serverAt returns the gateway at which packets from a cluster to an address arrive: nowhere without a gateway, or when
+// the wire to its cluster is cut.
 func (l *lab) serverAt(from string, at netip.AddrPort) place {
 	l.mu.Lock()
 	kubelets := slices.Clone(l.kubelets)
@@ -68,7 +68,7 @@ func (l *lab) serverAt(from string, at netip.AddrPort) place {
 	return place{}
 }
 
-// behind does what kube-proxy and load balancers do: it finds the gateway pod behind an address of a Service.
+// behind finds the gateway pod behind an address of a Service, as kube-proxy and load balancers do.
 func (k *kubelet) behind(at netip.AddrPort) place {
 	services, _ := k.services.List(labels.Everything())
 	for _, s := range services {
@@ -90,7 +90,7 @@ func (k *kubelet) addresses(s *corev1.Service, port corev1.ServicePort, at netip
 		slices.ContainsFunc(s.Status.LoadBalancer.Ingress, func(i corev1.LoadBalancerIngress) bool { return i.IP == ip }))
 }
 
-// gatewayOf is the namespace of a gateway pod that the Service selects, nil when none runs.
+// gatewayOf returns the namespace of a gateway pod that the Service selects, or nil when none runs.
 func (k *kubelet) gatewayOf(s *corev1.Service) *netns {
 	pods, _ := k.pods.Pods(s.Namespace).List(labels.SelectorFromSet(s.Spec.Selector))
 	k.mu.Lock()

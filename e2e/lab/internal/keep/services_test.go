@@ -14,8 +14,8 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// TestWhereAddressesLead: each address of a gateway's Service leads to the pod that runs now, from a cluster whose wire
-// is whole.
+// TestWhereAddressesLead checks that each address of a gateway's Service leads to the running pod, from a cluster whose
+// wire is not cut.
 func TestWhereAddressesLead(t *testing.T) {
 	l := &lab{Config: Config{Root: t.TempDir()}}
 	byNamespace := cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc}

@@ -9,10 +9,10 @@ import (
 	"syscall"
 )
 
-// A namespace has no interface to the outside. What leads out of it, or from one to another, are sockets of the keeper
-// inside.
+// A namespace has no interface to the outside. Sockets of the keeper inside it carry its traffic to the outside, or to
+// another namespace.
 
-// relayTCP has a port on loopback inside lead to the same one outside.
+// relayTCP makes a port on loopback inside lead to the same port outside.
 func (n *netns) relayTCP(port int) error {
 	var listener net.Listener
 	if err := n.do(func() (err error) {
@@ -48,18 +48,18 @@ func join(inside net.Conn, address string) {
 	_, _ = io.Copy(inside, outside)
 }
 
-// place is where an address leads: a port on loopback of a namespace, or nowhere.
+// place is the destination of an address: a port on loopback of a namespace, or nowhere.
 type place struct {
 	ns   *netns
 	port int
 }
 
-// wire carries packets between what sends to an address inside a namespace and the place where that leads. It asks for
-// the place again with each packet, also for the answers: packets for nowhere are lost, as on a real wire that is cut.
+// wire carries packets between senders to an address inside a namespace and the place to which it leads. It determines
+// the place again for each packet, and for the answers: packets for nowhere are lost, as on a real wire that is cut.
 type wire struct {
 	front  *net.UDPConn
 	leads  func() place
-	client atomic.Pointer[netip.AddrPort] // who sent last
+	client atomic.Pointer[netip.AddrPort] // the last sender
 	back   *net.UDPConn                   // inside that place
 	at     place
 }
@@ -96,7 +96,7 @@ func (w *wire) forward() {
 	}
 }
 
-// reach returns a socket to the place, the one there is when the place is the same.
+// reach returns a socket to the place, and reuses the present socket when the place is the same.
 func (w *wire) reach(to place) *net.UDPConn {
 	if w.back != nil && w.at == to {
 		return w.back
@@ -111,7 +111,7 @@ func (w *wire) reach(to place) *net.UDPConn {
 	if err := to.ns.do(func() (err error) {
 		w.back, err = net.DialUDP("udp4", nil, &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1), Port: to.port})
 		return err
-	}); err != nil { // the namespace has been closed meanwhile
+	}); err != nil { // the namespace was closed concurrently
 		w.back = nil
 		return nil
 	}
@@ -126,7 +126,7 @@ func (w *wire) backward(back *net.UDPConn, from place) {
 	for {
 		size, err := back.Read(buffer)
 		switch {
-		case errors.Is(err, syscall.ECONNREFUSED): // nobody listens there yet
+		case errors.Is(err, syscall.ECONNREFUSED): // no process listens there yet
 			continue
 		case err != nil: // closed
 			return

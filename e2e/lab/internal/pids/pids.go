@@ -1,5 +1,5 @@
-// Package pids is the list of a lab's processes, the file <root>/pids with lines "pid name start-time". It is what lets
-// another process end a lab whose keeper has died.
+// Package pids manages the list of a lab's processes, the file <root>/pids with lines "pid name start-time". With it
+// another process can end a lab whose keeper has died.
 package pids
 
 import (
@@ -17,7 +17,8 @@ import (
 // Keeper is the name of the process that keeps the lab; it is ended first, so that it starts nothing new.
 const Keeper = "keeper"
 
-// Entry is one process. The start time, in clock ticks since boot, tells it from a later one with the same pid.
+// Entry is one process. The start time, in clock ticks since boot, distinguishes it from a later process with the same
+// pid.
 type Entry struct {
 	PID   int
 	Name  string
@@ -26,7 +27,7 @@ type Entry struct {
 
 func file(root string) string { return filepath.Join(root, "pids") }
 
-// Append writes a running process down.
+// Append records a running process.
 func Append(root, name string, pid int) error {
 	f, err := os.OpenFile(file(root), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
 	if err != nil {
@@ -40,7 +41,7 @@ func Append(root, name string, pid int) error {
 	return nil
 }
 
-// List is all processes that were ever written down, in that order; none when there is no file.
+// List returns all processes that were ever recorded, in that order; none without a file.
 func List(root string) ([]Entry, error) {
 	f, err := os.Open(file(root))
 	if errors.Is(err, os.ErrNotExist) {
@@ -54,7 +55,7 @@ func List(root string) ([]Entry, error) {
 	s := bufio.NewScanner(f)
 	for s.Scan() {
 		fields := strings.Fields(s.Text())
-		if len(fields) < 3 { // a process that ended before it was written down
+		if len(fields) < 3 { // a process that ended before it was recorded
 			continue
 		}
 		if pid, err := strconv.Atoi(fields[0]); err == nil {
@@ -64,7 +65,7 @@ func List(root string) ([]Entry, error) {
 	return out, s.Err()
 }
 
-// Find is the newest process of a name, running or not.
+// Find returns the newest process of a name, running or not.
 func Find(root, name string) (Entry, error) {
 	all, err := List(root)
 	if err != nil {
@@ -84,7 +85,7 @@ func (e Entry) Alive() bool {
 	return start == e.Start && start != "" && state != "Z"
 }
 
-// Clear kills what the list of a root names and still runs, waits for the end, and removes the root. A root without a
+// Clear kills the running processes in the list of a root, waits for their end, and removes the root. A root without a
 // list is left alone: it is not a lab's.
 func Clear(root string) error {
 	if _, err := os.Stat(file(root)); errors.Is(err, os.ErrNotExist) {
@@ -94,7 +95,7 @@ func Clear(root string) error {
 	if err != nil {
 		return err
 	}
-	// A keeper ends what it started when it dies, and nothing is started after it: first the keeper, then the others.
+	// A keeper that dies ends its processes, and starts no new ones: it is killed first, and then the other processes.
 	for _, keeper := range []bool{true, false} {
 		var chosen []Entry
 		for _, e := range all {
@@ -130,7 +131,7 @@ func kill(all []Entry, patience time.Duration) error {
 	}
 }
 
-// stat is a process's start time and state, both "" when there is none (proc_pid_stat(5), fields 22 and 3).
+// stat returns a process's start time and state, both "" for a missing process (proc_pid_stat(5), fields 22 and 3).
 func stat(pid int) (start, state string) {
 	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
