@@ -97,9 +97,9 @@ type Peerings interface {
 	// Establish returns nil once the peering works in the direction consumer -> provider. It uses a peering without our
 	// labels as it is, and never changes it. It makes the network that provider.Network describes first. It uses a network
 	// that another owner has made while this network is connected, and returns ErrConflict otherwise. While the provider
-	// refuses, it returns a *RefusingError and makes nothing. Administrators that have removed their part of our peering
-	// also count as a refusal. Errors: ErrUnreachable, ErrDenied, *StageError, which matches ErrNoRoom while a pod that it
-	// needs here finds no room.
+	// refuses, it returns a *RefusingError and makes nothing. The removal of their part of our peering by the provider's
+	// administrators also counts as a refusal. Errors: ErrUnreachable, ErrDenied, *StageError, which matches ErrNoRoom
+	// while a pod that it needs here finds no room.
 	Establish(ctx context.Context, provider fleet.Provider, progress Progress) error
 	// RemovePeering removes the objects that Establish made, and only these. It returns nil when no object owned by us is
 	// left on either side, or the peering is not owned by us. It returns ErrInUse and changes nothing while a fresh list
@@ -141,11 +141,11 @@ type Observation struct {
 // Nodes makes and removes the node of one attempt on an established peering.
 type Nodes interface {
 	// Join returns once the Node is Ready with exactly the spec's shape and takes pods, the virtual node is marked
-	// (AnnotationStamp) and, after that, the Node's providerID is the instance id. It may write both when the Node lacks
-	// nothing except that Kubernetes removes its taint not-ready. It neither marks nor stamps while another Node carries
-	// the instance id or another attempt's virtual node is marked. When another attempt has both and is not lost, that
-	// attempt is the instance, and Join returns ErrConflict. It has searched for such objects at most a second before the
-	// mark, and searches again between mark and stamp.
+	// (AnnotationStamp) and, after that, the Node's providerID is the instance id. It may write both as soon as the Node
+	// is complete except for Kubernetes' own taint not-ready. It neither marks nor stamps while another Node carries the
+	// instance id or another attempt's virtual node is marked. When another attempt has both and is not lost, that attempt
+	// is the instance, and Join returns ErrConflict. It has searched for such objects at most a second before the mark,
+	// and searches again between mark and stamp.
 	//
 	// Errors: ErrNotPeered (returned immediately, with nothing made), ErrDenied (a *RefusingError when the provider
 	// refuses this cluster as a whole), ErrShort (the grant is smaller than the request), ErrFull (the controller that

@@ -148,7 +148,7 @@ func (w *watch) tell(ctx context.Context, name string) bool {
 func (w *watch) forget(name string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if a := w.attempts[name]; a.gone() && a.told == a.fact() { // the queue of facts calls this one at a time for a name
+	if a := w.attempts[name]; a.gone() && a.told == a.fact() { // only this queue drops attempts, one name at a time
 		delete(w.attempts, name)
 	}
 }

@@ -48,7 +48,7 @@ type bills struct {
 	saved    savedBills
 	ended    money.Ended // as the hub published them last
 	read     bool        // the hub's bills were read by this leader
-	// absent is since when groups with a saved bill do not run.
+	// absent holds the time since which a group with a saved bill has not run.
 	absent map[string]time.Time
 	began  time.Time // the round that has saved last
 }

@@ -18,7 +18,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/shorten"
 )
 
-// The administrators of a provider refuse this cluster by its Tenant. A cordoned or drained Tenant stays on the
+// The administrators of a provider refuse this cluster through its Tenant. A cordoned or drained Tenant stays on the
 // provider and shows the refusal there, even to a hub that has lost its history. A deleted Tenant leaves no trace, so a
 // ConfigMap in the tenant namespace on the consumer records the refusal for a while.
 const (

@@ -198,7 +198,7 @@ func (a *attempt) releaseSlice(ctx context.Context, slice *authv1beta1.ResourceS
 
 // goneThere reports whether the provider has no slice of the attempt any longer. It waits some time for the certificate
 // to be gone, too. Without a peering there is nothing to check: a peering is only removed once the provider has none of
-// our slices. So an attempt that never made a slice can be returned when its provider is gone for good.
+// our slices. So an attempt that never made a slice can be returned when its provider is gone permanently.
 func (a *attempt) goneThere(ctx context.Context, secrets []corev1.Secret) (bool, string, error) {
 	if len(secrets) == 0 {
 		return true, "", nil

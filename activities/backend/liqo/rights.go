@@ -16,7 +16,7 @@ import (
 // installed.
 type TenantRights struct {
 	Role               string // a ClusterRole that the account may bind
-	Namespace, Account string // the account's own ServiceAccount
+	Namespace, Account string // its ServiceAccount
 }
 
 // binding returns a RoleBinding with a name of role and account, so that it differs from the binding of an earlier

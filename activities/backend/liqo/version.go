@@ -13,8 +13,9 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/liqoversion"
 )
 
-// compatible compares the versions of Liqo on both sides of a new peering. warning describes a minor problem. The error
-// ErrInvalid is a problem that only Config.AnyLiqo allows. A peering that has its Identity continues with any versions.
+// compatible compares the versions of Liqo on both sides of a new peering. warning describes a problem that does not
+// prevent the peering. The error ErrInvalid is a problem that only Config.AnyLiqo allows. A peering that has its
+// Identity continues with any versions.
 func (p *peering) compatible(ctx context.Context) (warning string, err error) {
 	if _, err := p.controlPlaneIdentity(ctx); !apierrors.IsNotFound(err) {
 		return "", err
