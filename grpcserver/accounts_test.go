@@ -19,7 +19,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/testkit"
 )
 
-// team is a spending of the account team.
+// team returns the spending limits of the account team.
 func team(hour, month float64) *money.Spending {
 	s := &money.Spending{Account: "team"}
 	if hour > 0 {
@@ -31,7 +31,7 @@ func team(hour, month float64) *money.Spending {
 	return s
 }
 
-// Groups that share an account share its limits: the nodes of one group, also those on their way, use the money of the
+// Groups of one account share its limits: the nodes of one group, including those in creation, use the money of the
 // other group.
 func TestGroupsShareAnAccount(t *testing.T) {
 	f, m := newFake(), &fakeMarket{}
@@ -53,7 +53,7 @@ func TestGroupsShareAnAccount(t *testing.T) {
 	require.NoError(t, c.increase("alone", 4))
 }
 
-// Calls for groups of one account that arrive together do not pass its limit together.
+// Concurrent calls for groups of one account do not exceed its limit together.
 func TestOneAccountGrowsInTurn(t *testing.T) {
 	f, m := newFake(), &fakeMarket{}
 	m.nodes("milan", 200, 1)
@@ -89,8 +89,8 @@ func TestUnknownGrowthHoldsUpItsAccount(t *testing.T) {
 	require.NoError(t, c.increase("alone", 1))
 }
 
-// What ended groups of the account cost this month counts: also when this server has closed the group itself and the hub
-// does not show it yet, when the hub cannot be read, and never twice.
+// The costs of the account's ended groups count this month: also when this server has closed the group and the hub does
+// not show it yet, when the hub cannot be read, and never twice.
 func TestEndedGroupsCountInTheirAccount(t *testing.T) {
 	f := newFake()
 	var rows []money.Spent
@@ -131,11 +131,11 @@ func TestEndedGroupsCountInTheirAccount(t *testing.T) {
 	require.NoError(t, c.increase("new", 1))
 }
 
-// gatedGroups books a growth when the test lets it.
+// gatedGroups books a growth when the test permits it.
 type gatedGroups struct {
 	*fakeGroups
 	arrived chan string   // receives the group of each growth
-	goOn    chan struct{} // is closed to let all calls book
+	goOn    chan struct{} // is closed to let every call book
 }
 
 func gated(f *fakeGroups) gatedGroups {
@@ -153,7 +153,7 @@ func (s gatedGroups) Grow(ctx context.Context, group string, delta int, priceCap
 	return s.fakeGroups.Grow(ctx, group, delta, priceCap, seen)
 }
 
-// A group whose own id is the account that another group names never grows at the same time as the other group.
+// A group whose own id is the account of another group never grows concurrently with the other group.
 func TestOwnerOfAnAccountGrowsInTurn(t *testing.T) {
 	f, m := newFake(), &fakeMarket{}
 	m.nodes("milan", 200, 1)
@@ -187,7 +187,7 @@ func (e *ended) readNow() {
 	e.next = time.Time{}
 }
 
-// A group that was removed from the config while no server ran, and that has no instances, has cost its account's month.
+// A group that was removed from the config while no server ran, and has no instances, counts in its account's month.
 func TestIdleGroupThatIsNotConfiguredCountsInItsAccount(t *testing.T) {
 	f := newFake()
 	first := newClient(t, loaded(t, f, spends("old", team(0, 10))))
@@ -211,7 +211,7 @@ func TestOwnUnknownGrowthHoldsUpItsAccount(t *testing.T) {
 	requireCode(t, codes.Unavailable, c.increase("cpu", 1))
 }
 
-// A slow booking of one account does not hold up another account.
+// A slow booking of one account does not delay another account.
 func TestAccountsDoNotWaitForEachOther(t *testing.T) {
 	slow := gated(newFake())
 	specs := []fleet.GroupSpec{}
@@ -263,8 +263,8 @@ func TestReadOfEndedHoldsNoCallUp(t *testing.T) {
 	all.Wait()
 }
 
-// However prices, failures, releases and renamed groups of an account fall, its nodes never cost more than the limit an
-// hour.
+// In any order of prices, failures, releases and renames in an account, its nodes never cost more an hour than the
+// limit.
 func TestAnAccountNeverPassesItsHour(t *testing.T) {
 	for r := range testkit.Cases(t) {
 		f, m := newFake(), &fakeMarket{}
@@ -287,7 +287,7 @@ func TestAnAccountNeverPassesItsHour(t *testing.T) {
 				_, _ = s.NodeGroupIncreaseSize(t.Context(), &protos.NodeGroupIncreaseSizeRequest{Id: name,
 					Delta: 1 + r.Int32N(3)}) // refused or booked: the sum below decides
 			case 2:
-				f.change(name, func(l *fleet.Ledger) { // one becomes Ready at its reserved price or less
+				f.change(name, func(l *fleet.Ledger) { // one instance becomes Ready at its reserved price or less
 					for _, e := range l.Entries {
 						if e.Phase == fleet.Pending {
 							e.Phase = fleet.Ready

@@ -45,7 +45,7 @@ func BenchmarkNodeGroupForNode(b *testing.B) {
 			return err
 		}
 	}
-	// The three take turns call by call, so that a busy machine slows them alike.
+	// The three benchmarks alternate call by call, so that a busy machine slows them equally.
 	var empty, foreigners, ours []time.Duration
 	i := 0
 	for b.Loop() {
@@ -60,7 +60,7 @@ func BenchmarkNodeGroupForNode(b *testing.B) {
 	report(b, "NodeGroupForNode-own-p50", ours, empty, 50)
 }
 
-// The largest answers: a group of 1000 instances.
+// The largest answers have a group of 1000 instances.
 func BenchmarkNodeGroupNodes(b *testing.B) {
 	c := overLoopback(b, loaded(b, newFake(), spec("cpu", 0, 1000)))
 	require.NoError(b, c.increase("cpu", 1000))
@@ -87,7 +87,8 @@ func timed(b *testing.B, i int, call func(i int) error) time.Duration {
 	return took
 }
 
-// report prints the line "make bench" collects: value, its ratio to an empty handler over the same connection.
+// report prints the line that "make bench" collects: the value, and its ratio to an empty handler on the same
+// connection.
 func report(b *testing.B, name string, took, against []time.Duration, percent int) {
 	value, base := percentile(took, percent), percentile(against, percent)
 	ratio := float64(value) / float64(base)

@@ -22,7 +22,7 @@ func TestBids(t *testing.T) {
 		bid{cost: 1, warm: 1, asked: 4, room: 4}.String())
 }
 
-// Figures that differ by less than a millionth are the same: they were added up in another order.
+// Sums that differ by less than a millionth are equal: they were added up in another order.
 func TestNearlyTheSame(t *testing.T) {
 	for _, size := range []float64{1e-6, 1, 1e6} {
 		require.Zero(t, order(size, size*(1+1e-7)), size)

@@ -11,8 +11,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// When the result of an operation cannot be read, the operation is booked all the same. CA's loop stops until a read
-// shows it.
+// When the result of an operation cannot be read, the operation is still booked. CA's loop stops until a read shows the
+// result.
 func TestResultThatCannotBeReadStopsTheLoop(t *testing.T) {
 	bubble(t, func(t *testing.T, d direct, f *fakeGroups) {
 		f.set(func(f *fakeGroups) {
@@ -26,8 +26,8 @@ func TestResultThatCannotBeReadStopsTheLoop(t *testing.T) {
 	})
 }
 
-// A memo that is older than the position that an operation returned does not show the operation: it is ignored, and CA's
-// loop stops until a newer one is there. A group whose workflow knows the position does not begin a new epoch.
+// A memo older than the position that an operation returned does not show the operation: it is ignored, and CA's loop
+// stops until a newer memo exists. A group whose workflow knows the position does not begin a new epoch.
 func TestMemoOlderThanTheOperationStopsTheLoop(t *testing.T) {
 	bubble(t, func(t *testing.T, d direct, f *fakeGroups) {
 		epoch := f.published("cpu").Epoch
@@ -48,7 +48,8 @@ func TestMemoOlderThanTheOperationStopsTheLoop(t *testing.T) {
 	})
 }
 
-// Every operation names the newest position that the server has seen, so that a group whose history went back notices.
+// Every operation carries the newest position that the server has seen, so that a group with a reverted history notices
+// it.
 func TestOperationsNameThePositionSeen(t *testing.T) {
 	bubble(t, func(t *testing.T, d direct, f *fakeGroups) {
 		var named []fleet.Position

@@ -65,7 +65,7 @@ func TestAnonymousCallersAreFew(t *testing.T) {
 	})
 }
 
-// A request of the size that is allowed, and of the worst form, costs little more memory than its bytes.
+// A request of the largest allowed size, and of the worst form, uses little more memory than its bytes.
 func TestRequestOfTheExpanderCostsItsBytes(t *testing.T) {
 	const size = 8 << 20
 	for name, o := range map[string][]byte{

@@ -19,7 +19,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/testkit"
 )
 
-// optionOf is a node group that helps pods of so many CPUs each; in the second wire generation too, if later.
+// optionOf returns a node group that helps pods of this many CPUs each; with later also in the second wire generation.
 func optionOf(t testing.TB, group string, nodes int32, later bool, cpus ...string) *protos.Option {
 	t.Helper()
 	o := &protos.Option{NodeGroupId: group, NodeCount: nodes}
@@ -123,7 +123,7 @@ func TestExpanderComparesWhatOptionsBring(t *testing.T) {
 	require.Equal(t, []string{"turin", "all"}, got, "as dear for each pod, and as full")
 }
 
-// An error has CA keep all options, which an empty answer would not.
+// An error makes CA keep all options, and an empty answer would not.
 func TestExpanderRefusesWhatItCannotRead(t *testing.T) {
 	m := &fakeMarket{}
 	m.nodes("milan", 5, 0.3)
@@ -138,7 +138,7 @@ func TestExpanderRefusesWhatItCannotRead(t *testing.T) {
 	}
 }
 
-// CA's client of the expander has no certificate: with TLS it gets to the expander and to nothing else.
+// CA's client of the expander has no certificate: with TLS it can use the expander and no other service.
 func TestExpanderOverTLS(t *testing.T) {
 	files, by := tlsFiles(t)
 	files.Anonymous = true

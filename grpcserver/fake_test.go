@@ -19,15 +19,15 @@ import (
 type fakeGroups struct {
 	mu     sync.Mutex
 	groups map[string]*fakeGroup
-	lives  map[string]int // how often each group was started
+	lives  map[string]int // the number of starts of each group
 
 	down       bool             // Temporal does not answer
 	failing    map[string]error // by group: the error of its reads and of Configure
-	hangs      string           // a group whose reads get no answer before their caller gives up
-	slow       time.Duration    // of each Configure
-	slowRead   time.Duration    // of each Snapshot, which is of when it began
+	hangs      string           // a group whose reads get no answer until their caller gives up
+	slow       time.Duration    // duration of each Configure
+	slowRead   time.Duration    // duration of each Snapshot, which shows the state at its begin
 	runningErr error
-	delay      time.Duration // of each mutation, before it commits
+	delay      time.Duration // duration of each mutation before it commits
 	lose       lose          // how the next mutation loses its answer
 	onGrow     func()
 	onBooked   func(fleet.Request) // called once, when the next mutation has run
@@ -37,14 +37,14 @@ type fakeGroups struct {
 	closed []string
 }
 
-// fakeGroup is a ledger and the memo that it has published.
+// fakeGroup is a ledger with its published memo.
 type fakeGroup struct {
 	ledger *fleet.Ledger
 	snap   fleet.Snapshot
 	exists []fleet.Found // the objects that its recovery finds
 	silent bool          // it publishes nothing
 
-	refused map[int]fleet.Refusal // by the last operation, of its calls
+	refused map[int]fleet.Refusal // the refused calls of the last operation
 }
 
 // lose describes how the next mutation loses its answer; the zero value loses nothing.
@@ -72,7 +72,7 @@ func (f *fakeGroups) called(verb string) int {
 	return f.calls[verb]
 }
 
-// published is the memo of a group.
+// published returns the memo of a group.
 func (f *fakeGroups) published(group string) fleet.Snapshot {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -113,7 +113,7 @@ func (f *fakeGroups) Configure(ctx context.Context, spec fleet.GroupSpec, notice
 		g := f.groups[spec.ID]
 		if g == nil {
 			g = &fakeGroup{ledger: fleet.NewLedger(spec.ID, time.Now())}
-			g.ledger.Epoch, g.ledger.Began = "t"+strconv.Itoa(f.lives[spec.ID]), time.Time{} // nothing is waited for
+			g.ledger.Epoch, g.ledger.Began = "t"+strconv.Itoa(f.lives[spec.ID]), time.Time{} // no wait is necessary
 			f.lives[spec.ID]++
 			f.groups[spec.ID] = g
 		}
@@ -193,7 +193,7 @@ func (f *fakeGroups) ReleaseEach(ctx context.Context, group string, calls []flee
 	return at, refused, err
 }
 
-// giveUpAt is when an operation counts as given up.
+// giveUpAt returns the time after which an operation counts as given up.
 func giveUpAt(ctx context.Context) time.Time {
 	if deadline, ok := ctx.Deadline(); ok {
 		return deadline.Add(-fleet.GiveUpBefore)
@@ -210,7 +210,7 @@ func (f *fakeGroups) mutate(ctx context.Context, verb fleet.Verb, group string, 
 	if delay > 0 {
 		select {
 		case <-time.After(delay):
-		case <-ctx.Done(): // it has expired by then
+		case <-ctx.Done(): // it has expired
 		}
 	}
 	return f.retry(ctx, func() (fleet.Position, error) { return f.once(ctx, verb, group, r) })
@@ -279,7 +279,7 @@ func (g *fakeGroup) operate(verb fleet.Verb, r fleet.Request) (fleet.Position, e
 	var err error
 	g.refused, err = g.ledger.OperateEach(verb, r, at)
 	for _, e := range g.ledger.Entries {
-		if e.BookedAt.Equal(at) { // only the name is of that second: no deadline has passed
+		if e.BookedAt.Equal(at) { // only the name is from that second: no deadline has passed
 			e.BookedAt, e.Since = now, now
 		}
 	}
@@ -319,7 +319,7 @@ func (g *fakeGroup) publish() {
 	}
 }
 
-// drop makes released instances vanish, as the ends of their drivers do.
+// drop removes released instances, as the ends of their drivers do.
 func (f *fakeGroups) drop(group string) {
 	f.change(group, func(l *fleet.Ledger) {
 		for _, e := range l.Entries {

@@ -22,7 +22,7 @@ import (
 
 var errUnreadable = errors.New("unreadable")
 
-// requests are one of each call of CA, in both wire generations where they differ.
+// requests returns one request of each call of CA, in both wire generations where they differ.
 func requests(f *testing.F) map[string][]proto.Message {
 	node := &protos.ExternalGrpcNode{Name: "n", ProviderID: "liqo://cpu/cpu-t0-1",
 		Labels: map[string]string{fleet.LabelGroup: "cpu"}}
@@ -81,7 +81,7 @@ func FuzzCalls(f *testing.F) {
 		groups.ready("cpu", 1)
 		method := methods[int(n)%len(methods)]
 		resp, err := method.Handler(s, t.Context(), func(in any) error {
-			if proto.Unmarshal(raw, in.(proto.Message)) != nil { // grpc itself refuses it
+			if proto.Unmarshal(raw, in.(proto.Message)) != nil { // grpc refuses it
 				return errUnreadable
 			}
 			return nil

@@ -24,7 +24,7 @@ type buyer struct {
 	specs  []fleet.GroupSpec
 
 	shapes bool // the groups' shapes differ
-	waits  bool // some instances choose only loops later
+	waits  bool // some instances choose some loops later
 	prices bool // the offers' prices differ
 
 	own            map[[2]string]int // nodes by group and provider
@@ -54,7 +54,8 @@ func newBuyer(t *testing.T, r *rand.Rand) *buyer {
 	return b
 }
 
-// loop is one of Cluster Autoscaler's: it grows a group up to max. Then instances choose, and some that failed go.
+// loop acts as one of Cluster Autoscaler's loops: it grows a group up to max. Then instances choose, and some failed
+// ones are removed.
 func (b *buyer) loop(c client) {
 	require.NoError(b, c.refresh())
 	g := b.specs[b.rand.IntN(len(b.specs))]
@@ -74,7 +75,7 @@ func (b *buyer) loop(c client) {
 	}
 }
 
-// take has an instance choose, and takes its node from the market.
+// take lets an instance choose, and takes its node from the market.
 func (b *buyer) take(g fleet.GroupSpec, e *fleet.Entry) {
 	now, _ := b.market.current()
 	candidates := now.Candidates()

@@ -40,7 +40,7 @@ func newServer(t testing.TB, f *fakeGroups, specs ...fleet.GroupSpec) *Server {
 	return s
 }
 
-// loaded is a server with a view, called directly.
+// loaded returns a server with a view, for direct calls.
 func loaded(t testing.TB, f *fakeGroups, specs ...fleet.GroupSpec) *Server {
 	t.Helper()
 	s := newServer(t, f, specs...)
@@ -73,7 +73,7 @@ func dialTo(t testing.TB, listener *bufconn.Listener) *grpc.ClientConn {
 	return conn
 }
 
-// client is CA's view: over the wire, with a deadline, or direct.
+// client is CA's view of the server: over the wire, with a deadline, or direct.
 type client struct {
 	t testing.TB
 	protos.CloudProviderClient
@@ -84,12 +84,12 @@ func newClient(t testing.TB, s *Server) client {
 	return client{t: t, CloudProviderClient: protos.NewCloudProviderClient(dial(t, s, ServeOptions{}))}
 }
 
-// newDirect is a client that calls s in this process: thousands of random cases need no wire.
+// newDirect returns a client that calls s in this process: thousands of random cases need no wire.
 func newDirect(t testing.TB, s *Server) client {
 	return client{t: t, CloudProviderClient: protos.NewCloudProviderClient(inProcess{s}), direct: true}
 }
 
-// inProcess is a connection of newDirect.
+// inProcess is the connection of newDirect.
 type inProcess struct{ *Server }
 
 func (c inProcess) Invoke(ctx context.Context, method string, request, response any, _ ...grpc.CallOption) error {
@@ -115,7 +115,7 @@ func (c client) ctx() context.Context {
 	if c.direct {
 		return context.Background()
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute) // it only bounds what hangs
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute) // only a limit for calls that hang
 	c.t.Cleanup(cancel)
 	return ctx
 }
@@ -193,5 +193,5 @@ func specs(ids ...string) []fleet.GroupSpec {
 	return out
 }
 
-// pass lets time go by. Only for synctest bubbles, where it takes none.
+// pass lets time pass. Only for synctest bubbles, where it takes no real time.
 func pass(d time.Duration) { time.Sleep(d) }

@@ -23,7 +23,7 @@ func limited(t *testing.T, f *fakeGroups, limits Limits, specs ...fleet.GroupSpe
 	return newClient(t, s), s
 }
 
-// spec is 4 cpu, 8Gi.
+// The shape of spec is 4 CPUs and 8 GiB.
 func TestLimitsBindAllGroups(t *testing.T) {
 	for _, test := range []struct {
 		name   string
@@ -89,7 +89,7 @@ func TestLimitsAreSharedByGroupsThatBalance(t *testing.T) {
 	require.Equal(t, "3 2 1 1", most(), "somebody gets the last one")
 }
 
-// Growing groups at the same time passes no limit.
+// Concurrent growth of several groups exceeds no limit.
 func TestLimitsHoldUnderConcurrency(t *testing.T) {
 	f := newFake()
 	ids := []string{"a", "b", "c", "d", "e", "f"}

@@ -25,7 +25,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// scrape returns what Prometheus would read of the server's own metrics, comments apart.
+// scrape returns the server's own metrics as Prometheus reads them, without comments.
 func scrape(t *testing.T, m *Metrics) []string {
 	t.Helper()
 	reg := prometheus.NewPedanticRegistry()
@@ -53,7 +53,7 @@ func has(t *testing.T, lines []string, want ...string) {
 	}
 }
 
-// names is the part of the lines that begins so.
+// names returns the lines with this prefix.
 func names(lines []string, prefix string) []string {
 	return slices.DeleteFunc(slices.Clone(lines), func(l string) bool { return !strings.HasPrefix(l, prefix) })
 }
@@ -113,7 +113,7 @@ func TestMetricsBeforeTheFirstSnapshot(t *testing.T) {
 	require.Empty(t, names(lines, "instances"))
 }
 
-// The age grows while a group cannot be read, and not while it is merely idle.
+// The age grows while a group cannot be read, and does not grow while the group is only idle.
 func TestSnapshotAge(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFake()
@@ -168,7 +168,7 @@ func TestMetricsTellOfTheConfig(t *testing.T) {
 	require.True(t, since().After(began))
 }
 
-// A max-node-provision-time that is too short for a group is one of that group.
+// A max-node-provision-time that is too short for a group sets the metric of this group.
 func TestMetricsTellOfAShortProvisionTime(t *testing.T) {
 	s := loaded(t, newFake(), specs("cpu", "gpu")...)
 	_, err := s.NodeGroupGetOptions(t.Context(), &protos.NodeGroupAutoscalingOptionsRequest{Id: "cpu",
@@ -228,7 +228,7 @@ func TestRPCsAreMeasured(t *testing.T) {
 	require.NotContains(t, strings.Join(lines, "\n"), `method="Check"`)
 }
 
-// Alive is about the loop, not about Temporal.
+// Alive reports on the server's loop, not on Temporal.
 func TestAlive(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFake()

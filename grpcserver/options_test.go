@@ -72,7 +72,7 @@ func TestProvisionTimeOfCA(t *testing.T) {
 	require.Zero(t, provisionTime(optionsOf(t, &durationpb.Duration{Seconds: math.MaxInt64})), "no duration is so long")
 }
 
-// broken has a length where a duration should be.
+// broken has a length in the place of a duration.
 func broken(t *testing.T) *protos.NodeGroupAutoscalingOptions {
 	t.Helper()
 	o := &protos.NodeGroupAutoscalingOptions{}

@@ -149,7 +149,7 @@ func TestPricesByResource(t *testing.T) {
 	require.InDelta(t, 2.24, dearest, 1e-9)
 }
 
-// Kubernetes takes such quantities. Neither is a price infinite, nor does it take minutes to add them up.
+// Kubernetes accepts such quantities. Their prices are finite, and the sum takes little time.
 func TestPriceOfAnAbsurdPod(t *testing.T) {
 	c := newClient(t, loaded(t, newFake(), specs("cpu")...))
 	container := func(cpu string) corev1.Container {

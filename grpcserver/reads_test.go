@@ -30,7 +30,7 @@ func TestDebugSaysHowAGroupIs(t *testing.T) {
 	}
 }
 
-// CA takes an error without a code for none.
+// CA treats an error without a code as success.
 func TestEveryErrorHasACode(t *testing.T) {
 	for _, f := range []*fleet.Failure{nil, {}, {Message: "words"}} {
 		info := toErrorInfo(f)

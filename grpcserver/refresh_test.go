@@ -36,7 +36,7 @@ func TestBeforeTheFirstLoad(t *testing.T) {
 		require.NoError(t, err)
 		require.Empty(t, resp.GetNodeGroup().GetId())
 
-		// A read that comes while the view is being loaded gets its answer.
+		// A read that arrives while the view is loaded gets an answer.
 		f.set(func(f *fakeGroups) { f.down = false })
 		target, listed := make(chan error, 1), make(chan int, 1)
 		go func() {
@@ -125,7 +125,8 @@ func TestRefreshConfigures(t *testing.T) {
 	require.EqualValues(t, 7, groups.GetNodeGroups()[1].GetMaxSize())
 }
 
-// A group is configured when it is known to run without the spec, or not at all; not because it could not be read.
+// A group is configured when it is known to run without the spec, or not to run; a failed read does not cause a
+// configuration.
 func TestRefreshConfiguresOnlyWhatItKnows(t *testing.T) {
 	for name, c := range map[string]struct {
 		err   error
@@ -193,8 +194,8 @@ func TestRefreshesThatOverlapShareReads(t *testing.T) {
 	})
 }
 
-// A read that does not end keeps a Refresh waiting no longer than its own reading may take, and the other groups from
-// nothing.
+// A read that does not end delays a Refresh no longer than the Refresh's own read may take, and does not delay the
+// other groups.
 func TestRefreshWaitsForAnothersReadNoLongerThanForItsOwn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFake()
@@ -211,7 +212,7 @@ func TestRefreshWaitsForAnothersReadNoLongerThanForItsOwn(t *testing.T) {
 	})
 }
 
-// configured is a port whose reads differ once Configure has returned.
+// configured is a port whose reads change after Configure has returned.
 type configured struct {
 	*fakeGroups
 	done atomic.Bool

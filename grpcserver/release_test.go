@@ -38,8 +38,8 @@ func idle(t *testing.T) (f *fakeGroups, s *Server, remove func(n int, within tim
 	}
 }
 
-// Cluster Autoscaler deletes ten idle nodes of a group by ten calls at the same time, each with five seconds. The calls
-// that wait for the first one are booked together.
+// Cluster Autoscaler deletes ten idle nodes of a group by ten concurrent calls with five seconds each. The calls that
+// wait for the first one are booked together.
 func TestTenDeletionsTakeTwoBookings(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f, _, remove := idle(t)
@@ -93,7 +93,7 @@ func TestDeletionsOfDifferentDeadlinesAreBookedApart(t *testing.T) {
 	})
 }
 
-// together makes calls one after the other. The first call is booked alone. All later calls are booked together.
+// together makes calls one after another. The first call is booked alone, and all later calls are booked together.
 func together(calls *sync.WaitGroup, each ...func()) {
 	for _, call := range each {
 		calls.Go(call)
@@ -128,7 +128,7 @@ func TestEachDeletionHasItsOwnOutcome(t *testing.T) {
 	})
 }
 
-// A caller that hangs up while its call is being booked does not affect the calls of other callers.
+// A caller that cancels its call during the booking does not affect the calls of other callers.
 func TestADeletionIsHungUpWhileItIsBooked(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f, s, remove := idle(t)

@@ -10,8 +10,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// A released instance is known for three minutes, through any number of later pictures, and not after that. One that
-// counts again, as an instance that was adopted, has not left.
+// A released instance is known for three minutes, through any number of later pictures, and then forgotten. An instance
+// that counts again, for example after an adoption, is not released.
 func TestReleasedNamesAreKnownForAWhile(t *testing.T) {
 	at := func(names ...string) *picture {
 		s := fleet.Snapshot{Group: "cpu"}

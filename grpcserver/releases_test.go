@@ -29,12 +29,12 @@ func (rawCodec) Unmarshal(data []byte, v any) error {
 }
 func (rawCodec) Name() string { return "proto" }
 
-// replay is a release of CA that is played from a file: its calls, byte for byte, against one server.
+// replay plays the calls of a release of CA from a file, byte for byte, against one server.
 type replay struct {
 	t      *testing.T
 	groups *fakeGroups
 	conn   *grpc.ClientConn
-	named  map[string][]byte // the bytes that a file calls by name
+	named  map[string][]byte // the bytes for each name in a file
 }
 
 // Each release of CA makes its calls in this order and in this wire generation. See testdata/releases/README.md.

@@ -44,7 +44,7 @@ func (c *fakeConfig) reload() (Settings, bool, error) {
 	return next, true, nil
 }
 
-// retired are the groups that are no longer configured and served until they are empty.
+// retired returns the groups that are no longer configured and served until they are empty.
 func retired(s *Server) (ids []string) {
 	for _, g := range s.roster.Load().list {
 		if g.terms.Load().retired {
@@ -69,7 +69,7 @@ func (c *fakeConfig) write(version string, specs ...fleet.GroupSpec) {
 	c.set(Settings{Specs: specs, Version: version}, nil)
 }
 
-// set has the next reload read these settings; with an error each one fails, until something else is set.
+// set makes the next reload read these settings; with an error every reload fails until the next set.
 func (c *fakeConfig) set(s Settings, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -173,7 +173,7 @@ func TestBrokenConfigChangesNothing(t *testing.T) {
 	require.Equal(t, "v3", s.config.Load().version)
 }
 
-// Shape, labels and taints do not change under one id once CA may have learnt them; all else does.
+// Shape, labels and taints do not change under one id after CA may have learnt them; all other fields do.
 func TestChangedTemplateIsKept(t *testing.T) {
 	for name, change := range map[string]func(*fleet.GroupSpec){
 		"nodes": func(s *fleet.GroupSpec) { s.Nodes = fleet.NodesMachine },
@@ -220,7 +220,7 @@ func TestChangedTemplateIsKept(t *testing.T) {
 	}
 }
 
-// The same holds when the config changed while no server looked.
+// The same holds when the config changed while no server ran.
 func TestChangedTemplateIsKeptOverARestart(t *testing.T) {
 	f := newFake()
 	c, _, _ := reloading(t, f, spec("cpu", 0, 5), spec("idle", 0, 5))
@@ -283,7 +283,7 @@ func TestRemovedGroupIsServedUntilItIsEmpty(t *testing.T) {
 	require.Equal(t, []string{"idle", "gpu"}, f.ended())
 	requireCode(t, codes.NotFound, c.increase("gpu", 1))
 
-	// Once gone, the id may come back with another shape: CA has forgotten it.
+	// After its removal the id may return with another shape: CA has forgotten the group.
 	gpu := spec("gpu", 0, 2)
 	gpu.Shape[corev1.ResourceCPU] = resource.MustParse("32")
 	config.write("v3", spec("cpu", 0, 5), gpu)
@@ -354,7 +354,8 @@ func TestRemovedGroupIsFoundAfterARestart(t *testing.T) {
 	require.Len(t, again.groups(), 1)
 }
 
-// One that cannot be read then is found once it can, also when it keeps as many peerings ready as it has nodes.
+// A removed group that cannot be read then is found when it can be read, also when it keeps as many peerings ready as
+// it has nodes.
 func TestRemovedGroupIsFoundLater(t *testing.T) {
 	f := newFake()
 	c, _, _ := reloading(t, f, specs("cpu", "gpu")...)
@@ -428,7 +429,7 @@ func TestEndedGroupHidesNoRemovedOne(t *testing.T) {
 	require.Equal(t, []string{"gpu"}, retired(s))
 }
 
-// The index may show a group late, also minutes after the server has begun: it is served then.
+// The index may show a group late, even minutes after the server has started: the group is served then.
 func TestRemovedGroupThatTheIndexShowsLate(t *testing.T) {
 	f := newFake()
 	c, _, _ := reloading(t, f, spec("cpu", 0, 5), spec("gpu", 0, 5))

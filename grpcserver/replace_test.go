@@ -8,7 +8,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// madeOfOffers are all groups but cpu.
+// madeOfOffers treats all groups except cpu as derived.
 type madeOfOffers struct{}
 
 func (madeOfOffers) Derives(group string) bool { return group != "cpu" }
@@ -17,7 +17,7 @@ func (madeOfOffers) Refused() map[string]string {
 	return map[string]string{"l-rome": "its id is taken"}
 }
 
-// deriving is reloading with groups that the offers make.
+// deriving is reloading with groups that are derived from offers.
 func deriving(t *testing.T, g Groups, specs ...fleet.GroupSpec) (client, *Server, *fakeConfig) {
 	t.Helper()
 	config := &fakeConfig{}
@@ -29,14 +29,14 @@ func deriving(t *testing.T, g Groups, specs ...fleet.GroupSpec) (client, *Server
 	return newClient(t, s), s, config
 }
 
-// labelled is the group of a provider with a label.
+// labelled returns the group of a provider with a label.
 func labelled(region string, most int) fleet.GroupSpec {
 	s := spec("l-milan", 0, most)
 	s.Labels = map[string]string{"region": region}
 	return s
 }
 
-// A changed label of a derived group's template retires the group. Once it is empty, another begins under its id.
+// A changed label of a derived group's template retires the group. When it is empty, a new group starts under its id.
 func TestChangedTemplateOfADerivedGroup(t *testing.T) {
 	f := newFake()
 	c, s, config := deriving(t, f, spec("cpu", 0, 5), labelled("north", 5))

@@ -28,7 +28,7 @@ func TestReplicaThatCADoesNotCallChangesNothing(t *testing.T) {
 	require.NoError(t, c.refresh())
 	require.Equal(t, []string{"gpu"}, f.ended())
 	configured := f.called("configure")
-	for range 3 { // what KeepWarm does
+	for range 3 { // the same calls as KeepWarm
 		require.NoError(t, other.refreshInTime(t.Context()))
 	}
 	require.Equal(t, changed.Hash(), f.published("cpu").SpecHash)
@@ -42,7 +42,8 @@ func TestReplicaThatCADoesNotCallChangesNothing(t *testing.T) {
 	require.Equal(t, changed.Hash(), f.published("cpu").SpecHash)
 }
 
-// A group that came and went in the config while CA did not talk to this replica is served until it is empty here, too.
+// A group that was added to the config and removed while CA did not call this replica is served until it is empty here,
+// too.
 func TestReplicaThatTakesOverFindsRemovedGroups(t *testing.T) {
 	f := newFake()
 	c, _, config := reloading(t, f, specs("cpu")...)

@@ -9,7 +9,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// An operation whose outcome is unknown may still book an instance, which would then belong to no group.
+// An operation with an unknown outcome may still book an instance, which would then belong to no group.
 func TestRemovedGroupStaysWhileAnOutcomeIsUnknown(t *testing.T) {
 	g := newGroup(&terms{spec: spec("cpu", 0, 10), retired: true})
 	require.NoError(t, g.put(fleet.Snapshot{Group: "cpu", Epoch: "t1", Revision: 1}, time.Now()))

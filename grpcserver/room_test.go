@@ -26,7 +26,7 @@ func (m *fakeMarket) set(change func()) {
 	change()
 }
 
-// nodes offers room for so many nodes of the shape of spec.
+// nodes offers room for n nodes of the shape of spec.
 func (m *fakeMarket) nodes(provider string, n int, price float64) {
 	room := times(int64(n), spec("any", 0, 1).Shape)
 	m.set(func() {
@@ -40,7 +40,7 @@ func (m *fakeMarket) current() (now market.Market, known bool) {
 	return now, known
 }
 
-// times is n times a shape.
+// times returns n times a shape.
 func times(n int64, shape corev1.ResourceList) corev1.ResourceList {
 	out := corev1.ResourceList{}
 	for name, quantity := range shape {
@@ -55,7 +55,7 @@ func onMarket(t *testing.T, f *fakeGroups, m *fakeMarket, specs ...fleet.GroupSp
 	return newClient(t, marketed(t, f, m, specs...))
 }
 
-// marketed is a server on a market, with a view.
+// marketed returns a server on a market, with a view.
 func marketed(t *testing.T, f *fakeGroups, m *fakeMarket, specs ...fleet.GroupSpec) *Server {
 	t.Helper()
 	s, err := New(Options{Groups: f, Specs: specs, Logger: quiet, Market: m.current})
@@ -163,7 +163,7 @@ func TestRoomOfEachShape(t *testing.T) {
 	require.Equal(t, []int{5, 1}, []int{c.max("small"), c.max("large")}, "3 small places are left, and no large one")
 }
 
-// What waits takes the cheapest places, as it will.
+// Waiting instances take the cheapest places, and the rest is shared.
 func TestRoomBesideWhatWaits(t *testing.T) {
 	f, m := newFake(), &fakeMarket{}
 	m.nodes("milan", 2, 1)
@@ -236,7 +236,7 @@ func TestUnreadGroupTakesNoPlace(t *testing.T) {
 	require.Equal(t, 2, c.max("cpu"))
 }
 
-// CA splits a scale-out between groups of one value that can grow.
+// CA splits a scale-out only between groups of one value that can grow.
 func TestGroupsThatCannotGrowShareNothing(t *testing.T) {
 	g := newGroup(&terms{spec: balancing("g", "a")})
 	for name, c := range map[string]struct {
@@ -291,12 +291,12 @@ func TestWhatIsLeftOfAnOffer(t *testing.T) {
 	}
 }
 
-// only is n times one resource of a shape.
+// only returns n times one resource of a shape.
 func only(n int64, shape corev1.ResourceList, name corev1.ResourceName) corev1.ResourceList {
 	return corev1.ResourceList{name: times(n, shape)[name]}
 }
 
-// Groups that use no offer in common take nothing from each other.
+// Groups without a common offer take nothing from each other.
 func TestRoomElsewhereIsNotShared(t *testing.T) {
 	f, m := newFake(), &fakeMarket{}
 	m.nodes("milan", 6, 1)

@@ -28,7 +28,7 @@ func TestS2GroupHasTheLastWord(t *testing.T) {
 	require.Equal(t, 3, f.target("cpu"))
 }
 
-// OK means booked, anything else means not booked, wherever the caller's patience ends.
+// OK means booked, and any error means not booked, whenever the caller gives up.
 func TestS3ImpatientCallers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFake()

@@ -177,7 +177,7 @@ func TestServeEndsWithItsListener(t *testing.T) {
 	}
 }
 
-// counting counts the RPCs that it sees.
+// counting counts the RPCs.
 type counting struct {
 	stats.Handler
 	begun atomic.Int64

@@ -72,7 +72,7 @@ func TestHourlyLimitShowsInMax(t *testing.T) {
 	require.Equal(t, 4, c.max("cpu"))
 }
 
-// An expensive provider that is full bounds nothing: no node is placed there.
+// An expensive provider that is full does not limit the nodes: no node is placed there.
 func TestAFullProviderBoundsNoSpending(t *testing.T) {
 	f, m := newFake(), &fakeMarket{}
 	m.nodes("cheap", 2, 1)
@@ -100,7 +100,7 @@ func TestTheGroupRefusesToSpend(t *testing.T) {
 	require.Equal(t, 1, c.target("cpu"))
 }
 
-// A month that has come to its limit leaves max at the target; the next one gives it back.
+// A month that has reached its limit leaves max at the target; the next month restores max.
 func TestMonthlyLimitShowsInMax(t *testing.T) {
 	f, m := newFake(), &fakeMarket{}
 	m.nodes("milan", 8, 1)
@@ -205,7 +205,7 @@ func TestWhatALimitLeavesRoomFor(t *testing.T) {
 	}
 }
 
-// The price of the dearest place that so many nodes need.
+// The price of the most expensive place that this many nodes need.
 func TestDearestPlaceNeeded(t *testing.T) {
 	f := figure{places: []places{{nodes: 2, price: 1}, {nodes: 0, price: 9}, {nodes: 1, price: 2}, {nodes: 3, price: 4}}}
 	for n, want := range []float64{0, 1, 1, 2, 4, 4, 4, 4} {

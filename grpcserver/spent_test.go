@@ -16,7 +16,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/testkit"
 )
 
-// choose has each instance of a group that waits choose among the offers, as a scale-out does.
+// choose lets each waiting instance of a group choose among the offers, as a scale-out does.
 func choose(f *fakeGroups, group string, offers []market.Offer, waits func(*fleet.Entry) bool) {
 	f.change(group, func(l *fleet.Ledger) {
 		for _, e := range l.Entries {
@@ -36,8 +36,8 @@ func choose(f *fakeGroups, group string, offers []market.Offer, waits func(*flee
 	})
 }
 
-// Of a limit of 1 an hour three nodes that are on their way for a third each leave a millionth. That bounds one node
-// more, and not two: a node with no bound could take any offer.
+// Three nodes in creation for a third each leave a millionth of a limit of 1 an hour. That bounds one more node, and
+// not two: a node without a bound could take any offer.
 func TestAMillionthLeftBoundsOneNode(t *testing.T) {
 	f, m := newFake(), &fakeMarket{}
 	m.nodes("cheap", 3, 0.3)
@@ -53,13 +53,13 @@ func TestAMillionthLeftBoundsOneNode(t *testing.T) {
 		"way up to 0.999999, and 2e-06 more is asked for", status.Convert(err).Message())
 	require.NoError(t, c.increase("cpu", 1))
 	all := func(*fleet.Entry) bool { return true }
-	m.set(func() { m.Offers = m.Offers[:2] }) // the offer without a price has gone before they choose
+	m.set(func() { m.Offers = m.Offers[:2] }) // the offer without a price disappears before they choose
 	choose(f, "cpu", m.Offers, all)
 	rate, _ := f.published("cpu").Cost.Rate()
 	require.Equal(t, 0.9, rate.Float())
 }
 
-// An offer that has a price is too small for a node now. It may become large enough before the instance chooses.
+// An offer with a price is too small for a node now. It may become large enough before the instance chooses.
 func TestAnOfferThatIsTooSmallNowBoundsWhatANodeMayCost(t *testing.T) {
 	f, m := newFake(), &fakeMarket{}
 	m.nodes("dear", 0, 5)
@@ -92,7 +92,7 @@ func newSpender(t *testing.T, r *rand.Rand, hard float64) *spender {
 	return s
 }
 
-// started is a server that has just started.
+// started returns a server that has just started.
 func (s *spender) started() client { return newDirect(s, marketed(s.T, s.groups, s.market, s.spec)) }
 
 // price returns the price of an offer. The first offer always has one: the limit does not apply on a market without any
@@ -117,7 +117,7 @@ func (s *spender) step(obeys bool) {
 		})
 	case 1:
 		require.NoError(s, c.refresh())
-	case 2: // a server starts again
+	case 2: // a server restarts
 		s.clients[s.rand.IntN(2)] = s.started()
 	case 3, 4:
 		delta := 1 + s.rand.IntN(5)

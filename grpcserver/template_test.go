@@ -46,7 +46,7 @@ func TestTemplate(t *testing.T) {
 	require.Equal(t, backend.LabelGroup, fleet.LabelGroup, "one word for the group label")
 }
 
-// The template shares nothing with the spec, nor do two calls for labels and taints.
+// The template shares no data with the spec, and two calls for labels and taints share none either.
 func TestNodeLabelsAndTaintsAreCopies(t *testing.T) {
 	s := spec("cpu", 0, 1)
 	s.Labels, s.Taints = map[string]string{"a": "b"}, []corev1.Taint{{Key: "a"}}
@@ -56,8 +56,8 @@ func TestNodeLabelsAndTaintsAreCopies(t *testing.T) {
 	require.Equal(t, "a", s.Taints[0].Key)
 }
 
-// On the wire the node is there twice, byte for byte the same: field 1 for CA up to 1.34.1, field 2 for CA from 1.34.2
-// on.
+// The wire encoding contains the node twice, byte for byte: in field 1 for CA up to 1.34.1, in field 2 for CA from
+// 1.34.2 on.
 func TestTemplateInBothWireGenerations(t *testing.T) {
 	s := loaded(t, newFake(), spec("cpu", 0, 5))
 	c := newClient(t, s)

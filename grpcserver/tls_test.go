@@ -122,7 +122,7 @@ func TestTLSAllowedNames(t *testing.T) {
 	}
 	for name, tc := range map[string]struct {
 		change func(*x509.Certificate)
-		why    string // in the log; "" when let in
+		why    string // in the log; "" when accepted
 	}{
 		"DNS name":    {change: func(c *x509.Certificate) { c.DNSNames = []string{"other", "cluster-autoscaler"} }},
 		"common name": {change: func(c *x509.Certificate) { c.Subject.CommonName = "cluster-autoscaler" }},
@@ -164,7 +164,8 @@ func TestTLSAllowedNames(t *testing.T) {
 	require.ErrorContains(t, err, "an allowed name is empty", "it would match certificates without a common name")
 }
 
-// The authority of clients rotates without a restart: with both in the file both are let in, then only the new one.
+// The authority of clients rotates without a restart: while the file has both authorities, the clients of both are
+// accepted, and then only the clients of the new one.
 func TestTLSRotatedClientAuthority(t *testing.T) {
 	dir := t.TempDir()
 	files := TLSFiles{Cert: filepath.Join(dir, "tls.crt"), Key: filepath.Join(dir, "tls.key"), ClientCA: filepath.Join(dir,

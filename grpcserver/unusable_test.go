@@ -14,7 +14,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// One group that cannot be read costs CA nothing but that group: it keeps its last picture, and its max is its target.
+// A group that cannot be read does not fail Refresh: it keeps its last picture, and its max is its target.
 func TestGroupThatCannotBeReadFailsNoRefresh(t *testing.T) {
 	f := newFake()
 	c := newClient(t, loaded(t, f, spec("cpu", 0, 5), spec("gpu", 3, 5)))
@@ -142,7 +142,7 @@ func TestTemporalDownFailsRefresh(t *testing.T) {
 	})
 }
 
-// A group that Temporal does not answer for leaves time to put the changed config of another in force.
+// A group for which Temporal does not answer leaves time to configure another group.
 func TestGroupThatHangsLeavesTimeToConfigure(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f, config := newFake(), &fakeConfig{}
@@ -160,8 +160,7 @@ func TestGroupThatHangsLeavesTimeToConfigure(t *testing.T) {
 	})
 }
 
-// The outcome of an operation may stay unknown because its group cannot be read: that stops CA for two minutes, no
-// longer.
+// The outcome of an operation may stay unknown because its group cannot be read: that stops CA for at most two minutes.
 func TestUnknownOutcomeFailsRefreshForTwoMinutes(t *testing.T) {
 	bubble(t, func(t *testing.T, d direct, f *fakeGroups) {
 		f.set(func(f *fakeGroups) {

@@ -42,7 +42,7 @@ func (d direct) target() int {
 	return int(resp.GetTargetSize())
 }
 
-// impatient is too short a time to look for a lost answer.
+// impatient is too short a time for finding a lost answer.
 const impatient = lookEvery + fleet.GiveUpBefore - time.Millisecond
 
 func bubble(t *testing.T, test func(t *testing.T, d direct, f *fakeGroups)) {
@@ -53,7 +53,7 @@ func bubble(t *testing.T, test func(t *testing.T, d direct, f *fakeGroups)) {
 	})
 }
 
-// The lost answer of an operation that has run turns into OK, as long as the caller waits long enough.
+// The lost answer of an operation that has run turns into OK when the caller waits long enough.
 func TestLostAnswerIsFoundAgain(t *testing.T) {
 	bubble(t, func(t *testing.T, d direct, f *fakeGroups) {
 		require.NoError(t, d.increase(5*time.Second, 1))
@@ -66,7 +66,7 @@ func TestLostAnswerIsFoundAgain(t *testing.T) {
 	})
 }
 
-// An impatient caller learns that nothing is known; until it is, Refresh alone fails.
+// An impatient caller gets an unknown outcome; until the outcome is known, only Refresh fails.
 func TestLostAnswerMakesTheGroupDirty(t *testing.T) {
 	bubble(t, func(t *testing.T, d direct, f *fakeGroups) {
 		f.set(func(f *fakeGroups) { f.lose = lose{active: true, booked: true} })
@@ -102,7 +102,7 @@ func TestLateOperationIsWaitedFor(t *testing.T) {
 	})
 }
 
-// A read that began before the last moment at which a lost operation may run does not prove its outcome, also when the
+// A read that began before the last moment at which a lost operation may run does not prove its outcome, even when the
 // read ends after that moment.
 func TestAReadThatBeganTooEarlyLeavesTheGroupDirty(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -118,7 +118,7 @@ func TestAReadThatBeganTooEarlyLeavesTheGroupDirty(t *testing.T) {
 	})
 }
 
-// A mutation between a lost one and its resolution is judged by the group, and does not make the group clean.
+// The group decides on a mutation between a lost one and its resolution; the mutation does not make the group clean.
 func TestMutationOfADirtyGroup(t *testing.T) {
 	bubble(t, func(t *testing.T, d direct, f *fakeGroups) {
 		require.NoError(t, d.increase(time.Second, 3))

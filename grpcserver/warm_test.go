@@ -44,7 +44,7 @@ func TestHowOftenTheViewIsRead(t *testing.T) {
 	})
 }
 
-// A server is fresh for a minute after its last good read, alive while its loop comes round, and a standby once CA has
+// A server is fresh for a minute after its last successful read, alive while its loop runs, and a standby when CA has
 // not called for two minutes.
 func TestHowLongAServerIsFreshAliveAndInUse(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -30,7 +30,7 @@ func TestWeight(t *testing.T) {
 	}
 }
 
-// withHugePages has all offers of the market lend them.
+// withHugePages adds huge pages to all offers of the market.
 func (m *fakeMarket) withHugePages(amount string) {
 	m.set(func() {
 		for _, o := range m.Offers {
@@ -40,7 +40,7 @@ func (m *fakeMarket) withHugePages(amount string) {
 	})
 }
 
-// A group with huge pages does not change what pods cost that need none.
+// A group with huge pages does not change the price of pods without huge pages.
 func TestHugePagesOfOneGroupDoNotMakeOtherPodsCheap(t *testing.T) {
 	price := func(specs ...fleet.GroupSpec) float64 {
 		f, m := newFake(), &fakeMarket{}

@@ -16,7 +16,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows"
 )
 
-// A group that is closed sends its bill to the hub. A group without costs sends nothing.
+// A closed group sends its bill to the hub. A group without costs sends nothing.
 func TestClosedGroupHandsItsBillOver(t *testing.T) {
 	for name, c := range map[string]struct {
 		cost money.Cost
@@ -56,7 +56,7 @@ func TestClosedGroupHandsItsBillOver(t *testing.T) {
 	}
 }
 
-// A group that hands its bill over books nothing any more: it would be lost.
+// A group that hands over its bill books nothing more: a booking would be lost.
 func TestClosingGroupBooksNothing(t *testing.T) {
 	l, now := group(t, 0)
 	l.Spec.Max = 5
@@ -81,7 +81,7 @@ func TestClosingGroupBooksNothing(t *testing.T) {
 	require.False(t, booked)
 }
 
-// The hub keeps the bills that it receives, settled and once each, also when it continues as new.
+// The hub stores each received bill once, settled, also across continue-as-new.
 func TestHubKeepsBills(t *testing.T) {
 	running := money.Bill{Group: "a", Account: "team", Cost: money.Cost{Currency: "EUR", Since: t0, At: t0.Add(time.Hour),
 		Month: money.Of(7), Providers: map[string]money.ProviderCost{"milan": {Rate: money.Of(2), Nodes: 1}}}}

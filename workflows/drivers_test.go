@@ -31,7 +31,7 @@ func checked(t *testing.T, l *fleet.Ledger, now time.Time, found func(instance s
 	l.Step(fleet.GroupInput{Result: &r}, now)
 }
 
-// driven is a group of n instances whose scale-outs have each named a provider, and are silent since.
+// driven returns a group of n instances whose scale-outs have each reported a provider and are silent since.
 func driven(t *testing.T, n int) (*fleet.Ledger, time.Time) {
 	t.Helper()
 	l, now := group(t, n)

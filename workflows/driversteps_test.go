@@ -41,8 +41,8 @@ func TestDriversRunTheirOwnStepsOnly(t *testing.T) {
 	}
 }
 
-// everyRun has a driver that begins in the phase go through every order of events, and shows each of its actions with
-// the events that have led there.
+// everyRun runs a driver that begins in the phase through every order of events, and calls show for each action with
+// the events before it.
 func everyRun(t *testing.T, phase fleet.Phase, show func(path []driver.Event, a driver.Action)) {
 	t.Helper()
 	seen, attempts := map[string]bool{}, 2
@@ -96,7 +96,7 @@ func stateOf(d *driver.Driver) string {
 		hidden.FieldByName("early").IsNil())
 }
 
-// eventsFor is all that can happen to the driver now.
+// eventsFor returns all events that are possible now.
 func eventsFor(d *driver.Driver) []driver.Event {
 	all := []driver.Event{{}, {Elapsed: true}, {Cancelled: true}, {Reset: true}}
 	for _, o := range []fleet.Order{{Stop: true}, {Deleted: true}, {Lost: true}, {Paused: true}, {Retry: true},

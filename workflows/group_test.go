@@ -10,7 +10,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet/driver"
 )
 
-// named has so many of the group's scale-outs name a provider.
+// named makes n scale-outs of the group report a provider.
 func named(l *fleet.Ledger, n int, now time.Time) {
 	var views []fleet.View
 	for _, e := range l.Entries[:n] {
@@ -29,7 +29,7 @@ func unstarted(l *fleet.Ledger) (waiting []*fleet.Entry) {
 	return waiting
 }
 
-// Those that wait for their start are started many together: when half of the 50 under way have named a provider.
+// Waiting scale-outs are started in batches: when half of the 50 running ones have reported a provider.
 func TestScaleOutsStartManyTogether(t *testing.T) {
 	l, now := group(t, 100)
 	settle(l, now)
@@ -97,7 +97,7 @@ func TestDriverThatClosedWithoutAWord(t *testing.T) {
 	}
 }
 
-// What happened to an instance is written down once for each change.
+// Each change of an instance is recorded once as a transition.
 func TestViewsAreTransitionsWhenTheyChangeSomething(t *testing.T) {
 	l, now := group(t, 1)
 	l.Transitions()

@@ -37,7 +37,7 @@ func TestRecordedHistories(t *testing.T) {
 			require.NoError(t, protojson.Unmarshal(text, &h))
 			types[h.GetEvents()[0].GetWorkflowExecutionStartedEventAttributes().GetWorkflowType().GetName()]++
 			replayer, err := worker.NewWorkflowReplayerWithOptions(worker.WorkflowReplayerOptions{
-				DisableDeadlockDetection: true}) // which takes a busy machine for one
+				DisableDeadlockDetection: true}) // the detector reports a busy machine
 			require.NoError(t, err)
 			for name, w := range registered {
 				replayer.RegisterWorkflowWithOptions(w, workflow.RegisterOptions{Name: name})

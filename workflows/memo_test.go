@@ -32,7 +32,7 @@ func TestMemoValuesAreReadableUpTo8KiB(t *testing.T) {
 	}
 }
 
-// People find out in the Temporal UI which signals and updates are for them.
+// The Temporal UI describes the signals and updates that are made for people.
 func TestSignalsAndUpdatesForPeopleAreDescribed(t *testing.T) {
 	for _, name := range []string{SignalRetry, SignalCordon, string(fleet.Pause)} {
 		require.Contains(t, description(name), "For operators")

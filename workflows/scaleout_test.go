@@ -33,7 +33,7 @@ func scaleOut(t *testing.T, choose func(activities.SelectInput) activities.Selec
 	return last
 }
 
-// message is a signal to the scale-out under test, so long after its begin.
+// message is a signal to the scale-out under test, with its delay after the begin.
 type message struct {
 	after time.Duration
 	name  string
@@ -42,8 +42,8 @@ type message struct {
 
 const underTest = "standard-e-1"
 
-// granted is the first provider's answer to an attempt. The clock runs as ours does while an activity runs: long enough,
-// so that a slow machine has chosen before.
+// granted returns the first provider's answer to an attempt. The test clock runs like the real clock while an activity
+// runs, so the delay is long enough for a slow machine to choose before.
 func granted(attempt int) message {
 	return message{time.Duration(attempt) * 5 * time.Minute, workflows.SignalAnswer,
 		fleet.Answer{Key: fleet.ObjectName(underTest, attempt), State: fleet.HoldGranted, Provider: "milan"}}
@@ -128,7 +128,7 @@ func TestClassIsAskedAndMayHaveNoRoom(t *testing.T) {
 	require.Len(t, last.Abandoned, 1, "what the attempt made is to be undone")
 }
 
-// An offer that is full now may soon have room: the instance waits for it, and does not fail.
+// An offer that is full now may soon have room: the instance waits and does not fail.
 func TestScaleOutWaitsForRoom(t *testing.T) {
 	looks, joined := 0, false
 	scaleOut(t, func(activities.SelectInput) activities.SelectOutput {
@@ -147,7 +147,7 @@ func TestScaleOutWaitsForRoom(t *testing.T) {
 
 func always(activities.SelectInput) (activities.SelectOutput, error) { return milan, nil }
 
-// noRoom is a provider's refusal.
+// noRoom returns a provider's refusal for lack of capacity.
 func noRoom() error {
 	f := fleet.NewFailure(fleet.CodeNoCapacity, "milan", "resources", "cpu 1 of 2")
 	return temporal.NewNonRetryableApplicationError(f.Message, string(f.Code), nil, f)
@@ -217,7 +217,7 @@ func TestProviderIsAskedAgain(t *testing.T) {
 	require.Equal(t, fleet.ObjectName(underTest, 1), all[0].Holds[0].Key)
 }
 
-// A scale-out that its group has stopped fails: only so its id can be used again.
+// A scale-out that its group has stopped fails, because only then can its id be used again.
 func TestStoppedScaleOutFails(t *testing.T) {
 	stop := message{granted(1).after - time.Second, workflows.SignalOrder, fleet.Order{Stop: true}}
 	_, err := ended(t, always, func(activities.JoinInput) error { return nil }, stop)

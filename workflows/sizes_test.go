@@ -32,7 +32,7 @@ func spec(most int) *fleet.GroupSpec {
 	}}}
 }
 
-// group is a configured ledger that has recovered from nothing, and grown.
+// group returns a configured ledger that has recovered without objects, and has n instances.
 func group(t *testing.T, n int) (*fleet.Ledger, time.Time) {
 	t.Helper()
 	l := fleet.NewLedger("standard", t0)
@@ -62,7 +62,7 @@ func settle(l *fleet.Ledger, now time.Time) {
 	}
 }
 
-// startsSize is how large an activity's input is that starts the drivers that are to be started now.
+// startsSize returns the size of the activity input that starts the waiting drivers.
 func startsSize(t *testing.T, l *fleet.Ledger) int {
 	t.Helper()
 	var batch []activities.Task
@@ -119,7 +119,7 @@ func TestLargestGroupFits(t *testing.T) {
 	now = now.Add(time.Minute) // every driver gets the order to repeat its request
 	l.Step(fleet.GroupInput{}, now)
 	require.GreaterOrEqual(t, len(l.Commands.Open), instances)
-	for day := range money.CostDays { // the last of which all nodes are on providers of their own
+	for day := range money.CostDays { // on the last day all nodes have providers of their own
 		d := money.CostDay{Date: now.AddDate(0, 0, day-money.CostDays).Format(time.DateOnly),
 			Providers: map[string]money.Money{}}
 		for _, id := range ids[:20] {
@@ -166,7 +166,8 @@ func TestLargestGroupFits(t *testing.T) {
 	require.Less(t, len(memo)+len(choices), 64<<10)
 }
 
-// The server reads a group's whole snapshot after each operation. That of a thousand Ready instances is small.
+// The server reads a group's whole snapshot after each operation, so the snapshot of a thousand Ready instances must be
+// small.
 func TestSnapshotOfReadyInstancesIsSmall(t *testing.T) {
 	l, now := group(t, 1000)
 	for n, e := range l.Entries {
@@ -180,8 +181,8 @@ func TestSnapshotOfReadyInstancesIsSmall(t *testing.T) {
 	require.Less(t, len(memo), 16<<10)
 }
 
-// A spec may be large, and each start carries it: the drivers are started in several deliveries, each of which Temporal
-// takes.
+// Each start carries its spec, which may be large: the drivers are started in several deliveries that fit into
+// Temporal's limit.
 func TestStartsOfALargeSpecFit(t *testing.T) {
 	const instances = 50
 	l, now := group(t, 0)

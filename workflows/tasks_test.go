@@ -112,7 +112,7 @@ func TestTasksOfAGroup(t *testing.T) {
 	ledger := fleet.NewLedger("a", now)
 	ledger.Entries = append(ledger.Entries, &fleet.Entry{Instance: fleet.Instance{Name: "a-t0-1"}},
 		&fleet.Entry{Instance: fleet.Instance{Name: "a-t0-2"}})
-	ledger.Entries[0].Driver.Kind = fleet.ScaleOut // the other one's has ended
+	ledger.Entries[0].Driver.Kind = fleet.ScaleOut // the other driver has ended
 	ledger.Entries[0].Trace = "trace"
 	ledger.Restore()
 	for kind, want := range map[fleet.CommandKind]*activities.Task{
@@ -125,7 +125,7 @@ func TestTasksOfAGroup(t *testing.T) {
 			Attributes: map[string]string{
 				AttributeGroup: "a", AttributeInstance: "a-t0-1", AttributeProvider: "milan"}}},
 		fleet.CommandHold: {}, fleet.CommandRecover: {},
-		fleet.CommandStart:   nil, // of an instance that has another driver by now
+		fleet.CommandStart:   nil, // for an instance with another driver now
 		fleet.CommandStandby: nil, // no question is open now
 		fleet.CommandAnswer:  nil, fleet.CommandPeering: nil, fleet.CommandUnpeering: nil, fleet.CommandCancel: nil,
 		fleet.CommandRefusal: nil,

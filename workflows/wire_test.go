@@ -17,15 +17,15 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows"
 )
 
-// onTheWire is what one build writes and another one may read: the state that continue-as-new carries, memos, the
-// inputs of workflows, updates, signals and activities, and what activities answer.
+// onTheWire are the types that one build writes and another one may read: the state in continue-as-new, memos, the
+// inputs of workflows, updates, signals and activities, and the results of activities.
 var onTheWire = map[string]any{
-	// state and memos, which fleet.Encode compresses, and what starts an entity
+	// state and memos, which fleet.Encode compresses, and the inputs of entities
 	"Ledger": fleet.Ledger{}, "ProviderState": provider.State{}, "Snapshot": fleet.Snapshot{},
 	"CostDay": money.CostDay{}, "Choice": fleet.Choice{},
 	"ProviderSnapshot": fleet.ProviderSnapshot{}, "EntityInput": workflows.EntityInput{},
 	"Executor": workflows.Executor{},
-	// other workflows' inputs
+	// inputs of the other workflows
 	"DriverInput": fleet.DriverInput{}, "UndoInput": fleet.UndoInput{}, "PeeringInput": fleet.PeeringInput{},
 	// updates and signals
 	"Request": fleet.Request{}, "Receipt": fleet.Receipt{}, "View": fleet.View{}, "Fact": fleet.Fact{},
@@ -43,7 +43,7 @@ var onTheWire = map[string]any{
 	"Beat":  activities.Beat{},
 	// the data in our objects
 	"Booking": fleet.Booking{},
-	// parts of many of these, so that a field of theirs changes one record
+	// parts of many of these types, so that a change of their fields changes one record
 	"GroupSpec": fleet.GroupSpec{}, "InstanceSpec": fleet.InstanceSpec{},
 }
 
@@ -66,7 +66,8 @@ func TestWire(t *testing.T) {
 	}
 }
 
-// packed is what fleet.Encode made of {"group":"red","epoch":"t0","nextSeq":3}: the compression is part of the wire.
+// packed is the output of fleet.Encode for {"group":"red","epoch":"t0","nextSeq":3}: the compression is part of the
+// wire format.
 const packed = "H4sIAAAAAAAA/6pWSi3IT85QslIqMVDSUUovyi8tULJSKkpNUdJRykutKAlOLVSyMq4FBAAA///9OmAOKAAAAA=="
 
 func TestPackedState(t *testing.T) {

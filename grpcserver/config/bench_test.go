@@ -10,7 +10,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// manyGroups is a config with one mistake, which all its groups inherit.
+// manyGroups returns a config with one mistake, which all its groups inherit.
 func manyGroups(n int) []byte {
 	var raw strings.Builder
 	raw.WriteString("defaults: {max: 0, min: 0, shape: {cpu: 1, memory: 1Gi, pods: 1}, labels: {a: b}, budgets: {peer: " +

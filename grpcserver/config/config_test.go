@@ -102,7 +102,8 @@ func TestNothingFollowsTheDocument(t *testing.T) {
 	}
 }
 
-// Aliases of one long text make GBs of a file that is not too large: a server that reads it again would be killed.
+// Aliases of one long text expand a small file to GBs, so a server that reads the file would be killed: such aliases
+// are refused.
 func TestAliasesThatSwell(t *testing.T) {
 	_, err := Parse([]byte("hub: &a " + strings.Repeat("a", 20_000) + "\nnodeGroups: [" + strings.Repeat("*a,", 2_000) +
 		"]\n"))

@@ -18,7 +18,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/testkit/golden"
 )
 
-// schemaID names the schema; nothing is served there.
+// schemaID is the id of the schema; no document is served there.
 const schemaID = "https://liqo-autoscaler.io/schemas/nodegroups.json"
 
 func TestSchemaIsUpToDate(t *testing.T) {
@@ -30,7 +30,7 @@ func TestSchemaIsUpToDate(t *testing.T) {
 	golden.Check(t, "schema.json", got.String())
 }
 
-// generateSchema makes the schema of the types.
+// generateSchema returns the schema of the types.
 func generateSchema() map[string]any {
 	s := schemaOf(reflect.TypeFor[Config](), "")
 	s["$schema"] = "https://json-schema.org/draft/2020-12/schema"
@@ -40,13 +40,13 @@ func generateSchema() map[string]any {
 	return s
 }
 
-// Patterns of scalars that YAML has as text, or as text or number.
+// Patterns of scalars that YAML decodes as text, or as text or number.
 const (
 	durationPattern = `^([0-9]+(\.[0-9]+)?(ns|us|µs|ms|s|m|h))+$`
 	namePattern     = `^[a-z0-9]([a-z0-9-]*[a-z0-9])?$`
 )
 
-// schemaOf describes a type; path is where it is used, list and map elements as "*".
+// schemaOf returns the schema of a type; path is the place where it is used, with "*" for list and map elements.
 func schemaOf(t reflect.Type, path string) map[string]any {
 	s := kindSchema(t, path)
 	if text := about[path]; text != "" {
@@ -66,7 +66,7 @@ func kindSchema(t reflect.Type, path string) map[string]any {
 	case reflect.TypeFor[corev1.TaintEffect]():
 		effects := []string{"NoSchedule", "PreferNoSchedule", "NoExecute"}
 		if strings.HasSuffix(path, ".groupTaint") {
-			effects = append(effects, "") // removes the one of the defaults
+			effects = append(effects, "") // "" removes the effect of the defaults
 		}
 		return oneOf(effects...)
 	case reflect.TypeFor[fleet.NodeKind]():
@@ -101,7 +101,7 @@ func objectSchema(t reflect.Type, path string) map[string]any {
 	for _, f := range reflect.VisibleFields(t) {
 		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
 		if f.Anonymous || f.Type == reflect.TypeFor[*metav1.Time]() {
-			continue // its fields follow, or Kubernetes alone sets it
+			continue // its fields follow, or only Kubernetes sets it
 		}
 		s := schemaOf(f.Type, strictyaml.Join(path, name))
 		constrain(s, f.Tag.Get("validate"))
@@ -114,7 +114,7 @@ func objectSchema(t reflect.Type, path string) map[string]any {
 	return s
 }
 
-// A validator ignores a keyword that is not of the value's kind.
+// A validator ignores a keyword that does not apply to the kind of the value.
 func TestLengthsOfTextAndOfLists(t *testing.T) {
 	properties := objectSchema(reflect.TypeFor[struct {
 		Text string   `json:"text" validate:"min=2,max=200"`
@@ -125,7 +125,7 @@ func TestLengthsOfTextAndOfLists(t *testing.T) {
 		"maxItems": 20}, properties["list"])
 }
 
-// requiredIn: everything else a group must have may come from the defaults.
+// requiredIn lists the required fields: the defaults may supply all other fields of a group.
 var requiredIn = map[string][]string{
 	"nodeGroups.*": {"id"}, "nodeGroups.*.sizes.*": {"name"},
 	"nodeGroups.*.taints.*": {"key", "effect"}, "defaults.taints.*": {"key", "effect"},

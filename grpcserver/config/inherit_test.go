@@ -111,7 +111,7 @@ func TestLimitsOfSizes(t *testing.T) {
 	require.ErrorContains(t, err, "limits.cpu: is 19, less than the min of all groups together (20)")
 }
 
-// What `config view` prints is the same configuration.
+// The output of `config view` parses to the same configuration.
 func TestViewRoundTrip(t *testing.T) {
 	for _, raw := range []string{good, "nodeGroups: [{id: a, max: 1, sizes: [{name: s, shape: {cpu: 1, memory: 1Gi, " +
 		"pods: 1}, priceFactor: 0.5}]}]", "defaults: {max: 3, groupTaint: NoSchedule}\nlimits: {cpu: 7500m}\nnodeGroups: " +

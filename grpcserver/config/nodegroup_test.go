@@ -25,7 +25,7 @@ func TestTranslationIsWhole(t *testing.T) {
 	require.Equal(t, full.Spending.Spending, *full.spec().Spending)
 }
 
-// A price for each node alone bounds nothing of what all cost together.
+// A price limit for each node does not limit the sum of all nodes.
 func TestSpendingOfEachNodeAlone(t *testing.T) {
 	g := NodeGroup{Defaults: Defaults{Spending: &Spending{PerNode: ptr.To(2.0)}}}
 	require.Nil(t, g.spec().Spending)

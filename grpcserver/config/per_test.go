@@ -23,7 +23,7 @@ func TestValidPer(t *testing.T) {
 	for per, valid := range map[string]bool{
 		"any": true, "provider": true, "label:topology.kubernetes.io/region": true, "label:": false, "label:a b": false,
 		"region": false, "": false, "label:region": true,
-		// nodes do not get these from their offer, so there would be no group, without a word
+		// nodes do not get these labels from their offer, so no group would result, and no error
 		"label:kubernetes.io/arch": false, "label:node.kubernetes.io/instance-type": false, "label:liqo.io/site": false,
 		"label:liqo-autoscaler.io/zone": false,
 	} {

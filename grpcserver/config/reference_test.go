@@ -21,7 +21,7 @@ func TestDocumentedConfigurationIsTheSchema(t *testing.T) {
 	golden.Check(t, page, got)
 }
 
-// reference is the schema as a Markdown table: a row per field, in the order of the paths.
+// reference returns the schema as a Markdown table: a row per field, in the order of the paths.
 func reference() string {
 	var b strings.Builder
 	b.WriteString("| field | kind | what it is for |\n|---|---|---|\n")

@@ -89,7 +89,7 @@ func TestBounds(t *testing.T) {
 	}
 }
 
-// A file of a MiB is read, and none that is larger.
+// A file of one MiB is read, and a larger one is refused.
 func TestLargestFile(t *testing.T) {
 	filled := good + "#" + strings.Repeat("x", 1<<20-len(good)-1)
 	_, err := Parse([]byte(filled))

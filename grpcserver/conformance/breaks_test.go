@@ -16,7 +16,7 @@ import (
 
 var errBroken = status.Error(codes.Internal, "broken")
 
-// on breaks the calls with one kind of request: instead of the right answer they give another.
+// on replaces the right answer to the calls with one kind of request by another answer.
 func on[Q, R any](answer func(s *site, req Q, right R) (R, error)) breaks {
 	return func(s *site, ctx context.Context, req any, handler grpc.UnaryHandler) (any, error) {
 		q, ok := req.(Q)
@@ -61,7 +61,7 @@ func templates(change func(first, second *corev1.Node) (*corev1.Node, *corev1.No
 	})
 }
 
-// template changes the Node in both fields alike.
+// template makes the same change to the Node in both fields.
 func template(change func(*corev1.Node)) breaks {
 	return templates(func(first, second *corev1.Node) (*corev1.Node, *corev1.Node) {
 		change(first)
@@ -91,7 +91,7 @@ func targetIs(change func(right int32) int32) breaks {
 	})
 }
 
-// groupOfNode changes which group a Node is in.
+// groupOfNode changes the group of a Node in the answer.
 func groupOfNode(change func(node *protos.ExternalGrpcNode, g *protos.NodeGroup) (*protos.NodeGroup, error)) breaks {
 	return on(func(_ *site, q *protos.NodeGroupForNodeRequest,
 		r *protos.NodeGroupForNodeResponse) (*protos.NodeGroupForNodeResponse, error) {
@@ -100,7 +100,7 @@ func groupOfNode(change func(node *protos.ExternalGrpcNode, g *protos.NodeGroup)
 	})
 }
 
-// options answers with options to CA before 1.35, or from then on.
+// options answers with options to CA before 1.35, or from 1.35 on.
 func options(later bool, o *protos.NodeGroupAutoscalingOptions) breaks {
 	return instead(func(_ *site, _ context.Context, q *protos.NodeGroupAutoscalingOptionsRequest,
 		_ grpc.UnaryHandler) (any, error) {
@@ -458,7 +458,7 @@ var unchecked = instead(func(s *site, _ context.Context, q *protos.NodeGroupIncr
 	return &protos.NodeGroupIncreaseSizeResponse{}, nil
 })
 
-// taking lets time go by with each call, by the clock of the rules.
+// taking lets time pass with each call, by the clock of the rules.
 func (b breaks) taking(d time.Duration) breaks {
 	return func(s *site, ctx context.Context, req any, right grpc.UnaryHandler) (any, error) {
 		s.passes(d)
@@ -484,7 +484,7 @@ func deleteOne(s *site, state protos.InstanceStatus_InstanceState) {
 	}
 }
 
-// ofState are the nodes of a request whose instances are in the state.
+// ofState returns the nodes of a request whose instances are in the state.
 func (m *memory) ofState(state protos.InstanceStatus_InstanceState, q *protos.NodeGroupDeleteNodesRequest) (ids []string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -16,7 +16,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/wire"
 )
 
-// memory is a right provider: two node groups of Nodes that never come. Safe for concurrent use.
+// memory is a correct provider: two node groups whose Nodes never register. Safe for concurrent use.
 type memory struct {
 	protos.UnimplementedCloudProviderServer
 
@@ -56,7 +56,7 @@ func (m *memory) add(group string, n int, state protos.InstanceStatus_InstanceSt
 	}
 }
 
-// counted are the group's instances that are not being deleted, the oldest first.
+// counted returns the group's instances that are not being deleted, the oldest first.
 func (m *memory) counted(group string) (out []*memoryInstance) {
 	for _, i := range m.list {
 		if i.group == group && i.state != deleting {

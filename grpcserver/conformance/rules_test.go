@@ -11,17 +11,17 @@ import (
 	"google.golang.org/grpc"
 )
 
-// site is a provider under test, whose break works while its rule is checked.
+// site is a provider under test, whose break is active while its rule is checked.
 type site struct {
 	*memory
 	clock atomic.Int64 // in nanoseconds
-	rule  atomic.Value // that is checked now
+	rule  atomic.Value // the rule under check
 }
 
 func (s *site) now() time.Time         { return time.Unix(0, s.clock.Load()) }
 func (s *site) passes(d time.Duration) { s.clock.Add(int64(d)) }
 
-// check runs all rules, the one named on a provider that breaks it.
+// check runs all rules, and the named rule on a provider that breaks it.
 func (s *site) check(t *testing.T, rule string, broken breaks) map[string]Result {
 	t.Helper()
 	s.rule.Store("")
@@ -55,7 +55,7 @@ func TestRightProvider(t *testing.T) {
 	require.Len(t, s.counted("gpu"), 2)
 }
 
-// Each rule fails on a provider that breaks it, and no other rule does.
+// Each rule fails on the provider that breaks it, and every other rule passes.
 func TestEveryRuleHasItsBreak(t *testing.T) {
 	for _, rule := range Rules() {
 		require.NotEmpty(t, broken[rule.ID], "rule %s has never been seen to fail", rule.ID)

@@ -16,7 +16,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// world is a market and a clock.
+// world is a market with a clock.
 type world struct {
 	market.Market
 	unknown bool
@@ -76,7 +76,7 @@ func TestOneGroupForEachValueOfALabel(t *testing.T) {
 	require.Empty(t, specs[2].Provider)
 }
 
-// An offer that comes and goes every five seconds changes nothing that CA can see.
+// An offer that disappears and returns every five seconds causes no change that CA can see.
 func TestAnOfferThatFlaps(t *testing.T) {
 	w := newWorld(offer("milan", "north", 2), offer("turin", "south", 1))
 	g, all := w.groups(), w.Offers
@@ -142,8 +142,8 @@ func TestTheCheapestByResourceAreKept(t *testing.T) {
 	}
 }
 
-// With fewer groups than there could be, each size keeps its cheapest providers: large nodes cost more, and small ones
-// do not replace them.
+// With more possible groups than the limit, each size keeps its cheapest providers: large nodes cost more, and small
+// ones do not replace them.
 func TestEachSizeKeepsItsCheapest(t *testing.T) {
 	g := newWorld(offer("dear", "north", 1.5), offer("cheap", "north", 1)).groups()
 	g.Max = 2

@@ -28,7 +28,7 @@ func learning() config.NodeGroup {
 	return spec
 }
 
-// Fifty-five cheap providers without a GPU, or without enough CPUs, take the place of none of the five that can have
+// Fifty-five cheap providers without a GPU, or without enough CPUs, do not displace the five providers that can have
 // nodes of the group.
 func TestProvidersThatCanHaveNoNodeDisplaceNoneThatCan(t *testing.T) {
 	var able []string
@@ -66,7 +66,7 @@ func TestAProviderThatIsTooFullForANodeLingers(t *testing.T) {
 	require.Len(t, listed(), 1)
 }
 
-// Holds leave less than a node of a provider that has enough for one: that is full, and no reason to have no group.
+// Holds leave less than a node of a sufficient provider: it is full, and its group still exists.
 func TestAProviderThatItsHoldsFillHasAGroup(t *testing.T) {
 	taken := withGPUs(offer("milan", "north", 2), "4")
 	taken.Free = corev1.ResourceList{}

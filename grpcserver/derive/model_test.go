@@ -17,7 +17,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/testkit"
 )
 
-// randomOffers come and go, are full, or are smaller than a node.
+// randomOffers returns offers that appear and disappear, are full, or are smaller than a node.
 func randomOffers(r *rand.Rand) (all []market.Offer) {
 	for n := range 8 {
 		o := offer(fmt.Sprint("p", n), "north", 1+r.Float64())
@@ -36,7 +36,7 @@ func randomOffers(r *rand.Rand) (all []market.Offer) {
 	return all
 }
 
-// derivation is the model: when each listed group was last offered, by id.
+// derivation is the model: for each listed group, by id, the last time it was offered.
 type derivation map[string]time.Time
 
 // follow repeats the work of Expand: it removes a group that was not offered for too long, keeps every other listed
@@ -84,7 +84,7 @@ func TestDerivedGroupsFollowTheModel(t *testing.T) {
 			for _, s := range specs {
 				require.Equal(t, s.ID, "l-"+s.Provider)
 			}
-			if r.IntN(5) == 0 { // another server begins, and their linger begins again
+			if r.IntN(5) == 0 { // another server starts, and their linger starts again
 				g = w.restarted(specs)
 				g.Max = most
 				w.unknown = true

@@ -62,7 +62,7 @@ func TestAnIDKeepsItsValueOverARestart(t *testing.T) {
 	require.Equal(t, "b-c", provider(w.restarted(first).Expand(configured)))
 }
 
-// A server that starts while an offer is away, or while the market cannot be read, still lists the offer's group.
+// A server that starts while an offer is missing, or while the market cannot be read, still lists the offer's group.
 func TestLingerOverARestart(t *testing.T) {
 	w := newWorld(offer("milan", "north", 2), offer("turin", "south", 1))
 	configured := []config.NodeGroup{base("l", config.PerProvider)}
@@ -104,7 +104,7 @@ func TestOnlyDerivedGroupsAreRestored(t *testing.T) {
 	require.Empty(t, w.restarted(specs).Expand([]config.NodeGroup{byLabel}))
 }
 
-// snapshots are groups that run: by id, what reading one returns.
+// snapshots are running groups: by id, the error of a read.
 type snapshots map[string]error
 
 func (s snapshots) Running(context.Context) (ids []string, err error) {

@@ -78,7 +78,7 @@ func TestPriceFactorOfASize(t *testing.T) {
 		"without a factor it is the offer's")
 }
 
-// CA splits a scale-out evenly between groups that balance, so groups of different sizes do not.
+// CA splits a scale-out evenly between groups that balance, so groups of different sizes must not balance.
 func TestSizesDoNotBalance(t *testing.T) {
 	l := ladder("b", "")
 	l.Labels = map[string]string{fleet.LabelBalance: "web"}
@@ -88,7 +88,7 @@ func TestSizesDoNotBalance(t *testing.T) {
 	require.Equal(t, "web", l.Labels[fleet.LabelBalance])
 }
 
-// An offer that comes and goes every five seconds changes no size's groups either.
+// An offer that disappears and returns every five seconds does not change the groups of any size.
 func TestAnOfferThatFlapsUnderSizes(t *testing.T) {
 	w := newWorld(offer("milan", "north", 2), offer("turin", "south", 1))
 	g, all, configured := w.groups(), w.Offers, []config.NodeGroup{ladder("b", config.PerProvider)}

@@ -11,7 +11,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/testkit"
 )
 
-// gpuSizes have three resources that weigh something: their sum depends on its order.
+// gpuSizes returns sizes with three resources that have a weight: their sum depends on its order.
 func gpuSizes() config.NodeGroup {
 	size := func(name, cpu, memory, gpus string) config.Size {
 		s := config.Size{Name: name, Shape: shape(cpu, memory)}
@@ -23,7 +23,7 @@ func gpuSizes() config.NodeGroup {
 		size("two", "24", "128Gi", "2"), size("four", "48", "192Gi", "4"), size("eight", "96", "384Gi", "8")}}
 }
 
-// The same sizes have the same price factors and hashes each time: another hash is another spec to put in force.
+// The same sizes always have the same price factors and hashes: another hash is another spec to configure.
 func TestSizesAreTheSameEachTime(t *testing.T) {
 	first := gpuSizes().Bases()
 	require.Equal(t, 1.0, first[0].PriceFactor)

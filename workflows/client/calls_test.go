@@ -28,7 +28,7 @@ type namespace struct {
 	calls     []call
 }
 
-// call is one call of a verb on a workflow.
+// call is one call to Temporal: its verb, its workflow and its arguments.
 type call struct {
 	verb, id string
 	args     []any
@@ -160,7 +160,7 @@ func requireEntity(t *testing.T, id string, o client.StartWorkflowOptions) {
 	require.Equal(t, enums.WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE, o.WorkflowIDReusePolicy)
 }
 
-// Each message goes to its entity under its signal's name; only a request for a hold starts one.
+// Each message is sent to its entity under its signal's name; only a request for a hold starts an entity.
 func TestMessagesReachTheirEntity(t *testing.T) {
 	n := &namespace{}
 	m := NewMessages(n, "", "")

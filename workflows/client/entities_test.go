@@ -112,7 +112,7 @@ func TestAReadThatWasGivenUpIsNotRemembered(t *testing.T) {
 	require.Equal(t, "milan", s.ID)
 }
 
-// ended lists runs that are closed.
+// ended lists closed runs.
 type ended struct {
 	Temporal
 	mu    sync.Mutex

@@ -15,7 +15,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows"
 )
 
-// runs are the histories of a group's runs, by run id; "" is the current one.
+// runs holds the histories of a group's runs, by run id; "" is the current run.
 type runs struct {
 	Temporal
 	events map[string][]*history.HistoryEvent
@@ -30,7 +30,7 @@ func (r runs) GetWorkflowHistory(_ context.Context, _, run string, waits bool,
 	return &iterator{left: r.events[run], end: r.end}
 }
 
-// iterator has events, and ends with an error, if any.
+// iterator returns its events, and then its error, if any.
 type iterator struct {
 	left []*history.HistoryEvent
 	end  error
@@ -66,7 +66,7 @@ func continued(run string) *history.HistoryEvent {
 	}}
 }
 
-// Each snapshot after the position that the caller knows, once, over continue-as-new, until the group is closed.
+// Follow returns each snapshot after the caller's position once, across continue-as-new, until the group is closed.
 func TestFollow(t *testing.T) {
 	old, epoch := "t0", "t1"
 	r := runs{events: map[string][]*history.HistoryEvent{

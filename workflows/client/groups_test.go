@@ -54,7 +54,7 @@ func TestUnknownGroupIsToldWhichRun(t *testing.T) {
 	}
 }
 
-// costly is a group whose query for past days is answered.
+// costly is a group that answers the query for past days.
 type costly struct {
 	described
 	days    []money.CostDay
@@ -69,7 +69,8 @@ func (c costly) QueryWorkflow(_ context.Context, id, run, query string, _ ...any
 	return client.NewValue(value), errors.Join(err, c.queried)
 }
 
-// The costs of past days are queried from the group, which needs a worker. Without one the state is read all the same.
+// The costs of past days come from a query to the group, which needs a worker. Without a worker the state is still
+// read.
 func TestCosts(t *testing.T) {
 	memo := map[string]*common.Payload{workflows.MemoSnapshot: packed(t, fleet.Snapshot{Group: "a"})}
 	c := costly{described: described{status: enums.WORKFLOW_EXECUTION_STATUS_RUNNING, memo: memo}}
@@ -176,7 +177,7 @@ func (b *beginner) UpdateWithStartWorkflow(ctx context.Context,
 	return b.UpdateWorkflow(ctx, o.UpdateOptions)
 }
 
-// Configure starts the group that it is for, and no other operation starts one.
+// Configure starts its group, and no other operation starts a group.
 func TestConfigureStartsTheGroup(t *testing.T) {
 	b, gpu := &beginner{}, fleet.GroupSpec{InstanceSpec: fleet.InstanceSpec{ID: "gpu"}}
 	c, err := NewGroups(b, "", "").Configure(t.Context(), gpu, fleet.GroupNotice{}, fleet.Position{})
@@ -191,7 +192,7 @@ func TestConfigureStartsTheGroup(t *testing.T) {
 	require.ErrorIs(t, err, fleet.ErrOutcomeUnknown)
 }
 
-// Calls that are booked together and then sent again keep their operation ids. The client sends them again when the
+// Calls that are booked together and then repeated keep their operation ids. The client repeats them when the
 // workflows' clock, which is ahead, made a waiting caller count as gone.
 func TestCallsThatComeAgainAreTheSame(t *testing.T) {
 	late := map[int]fleet.Refusal{1: {Kind: fleet.RefusedExpired, Message: "late"}}

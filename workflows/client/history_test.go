@@ -17,7 +17,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// archive has the histories of a driver's runs, by run id, and lists some of the runs.
+// archive holds the histories of a driver's runs, by run id, and lists some of the runs.
 type archive struct {
 	Temporal
 	listed []string // newest first
@@ -46,7 +46,8 @@ func (a *archive) GetWorkflowHistory(_ context.Context, id, run string, _ bool,
 	return &iterator{end: serviceerror.NewNotFound("workflow execution not found")}
 }
 
-// The histories of all runs that Temporal still has, oldest first; where it lists none yet, of the newest one.
+// DriverHistories returns the histories of all runs that Temporal still has, the oldest first; when Temporal lists no
+// run yet, it returns the newest one.
 func TestDriverHistories(t *testing.T) {
 	event := func(id int64) *history.HistoryEvent { return &history.HistoryEvent{EventId: id} }
 	one, two := []*history.HistoryEvent{event(1), event(2), event(3)}, []*history.HistoryEvent{event(4)}

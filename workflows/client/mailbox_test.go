@@ -59,7 +59,7 @@ func letters(t *testing.T, m *mailbox[int], target string, all ...[]int) <-chan 
 	return ends
 }
 
-// count changes with each letter that was put while another one is under way.
+// count returns a number that changes with each letter that is put while another one is being sent.
 func (m *mailbox[T]) count(target string) int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -117,7 +117,8 @@ func TestMailIsBounded(t *testing.T) {
 	require.Equal(t, []int{1, mailRows - 1, mailRows}, sizes, "a letter's rows travel together")
 }
 
-// Rows are bounded by their size as well: an offer may be 64 KiB, and Temporal refuses a signal of 2 MiB, again and again.
+// The size of the rows is bounded, too: an offer may have 64 KiB, and Temporal refuses a signal of 2 MiB at every
+// attempt.
 func TestMailIsBoundedBySize(t *testing.T) {
 	let, done := make(chan struct{}), make(chan error, 6)
 	var sent []int

@@ -9,7 +9,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// A namespace that was deleted is reported as that, and not as a Temporal that does not answer.
+// A deleted namespace is reported as deleted, not as a Temporal that does not answer.
 func TestDeletedNamespace(t *testing.T) {
 	missing := serviceerror.NewNamespaceNotFound("autoscaling")
 	_, err := NewGroups(described{err: missing}, "", "q").Snapshot(t.Context(), "a")

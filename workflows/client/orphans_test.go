@@ -16,7 +16,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// polled is a task queue with these builds polling, and one running workflow.
+// polled is a task queue with workers of these builds, and one running workflow.
 type polled struct {
 	Temporal
 	versioning *workflow.WorkflowExecutionVersioningInfo

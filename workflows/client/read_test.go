@@ -24,7 +24,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows"
 )
 
-// described answers DescribeWorkflow, and nothing else.
+// described answers only DescribeWorkflow.
 type described struct {
 	Temporal
 	status enums.WorkflowExecutionStatus
@@ -41,7 +41,7 @@ func (d described) DescribeWorkflow(context.Context, string, string) (*client.Wo
 	}}, nil
 }
 
-// packed is a snapshot as an entity publishes it.
+// packed encodes a snapshot as an entity publishes it.
 func packed(t *testing.T, snapshot any) *common.Payload {
 	t.Helper()
 	payload, err := converter.GetDefaultDataConverter().ToPayload(snapshot)

@@ -37,8 +37,8 @@ func (s *starter) ExecuteWorkflow(_ context.Context, o client.StartWorkflowOptio
 	return nil, s.err
 }
 
-// AlreadyStarted means that a driver runs, or that its last view is in the inbox: an id is free again only after a
-// failure. A peering's is free as soon as it is closed.
+// AlreadyStarted means that a driver runs, or that its last view is in the inbox: the id of a driver is free only after
+// a failure. The id of a peering is free as soon as the peering is closed.
 func TestStart(t *testing.T) {
 	started := serviceerror.NewWorkflowExecutionAlreadyStarted("it runs", "", "")
 	driver := activities.Start{Type: "ScaleOut", ID: "scale-out/a-t0-1", Queue: "q-drivers", Driver: &fleet.DriverInput{},
@@ -87,7 +87,7 @@ func TestStart(t *testing.T) {
 	}
 }
 
-// Temporal refuses a start with search attributes that the namespace does not have.
+// Temporal refuses a start with search attributes that are missing in the namespace.
 func TestStartSetsAttributesWhereTheyAreEnabled(t *testing.T) {
 	w := activities.Start{Type: "Undo", Undo: &fleet.UndoInput{}, Attributes: map[string]string{"LiqoGroup": "a",
 		"LiqoProvider": ""}}
@@ -101,12 +101,12 @@ func TestStartSetsAttributesWhereTheyAreEnabled(t *testing.T) {
 	}
 }
 
-// single answers every verb of a single workflow.
+// single answers the calls for a single workflow.
 type single struct {
 	Temporal
 	answer *workflowservice.DescribeWorkflowExecutionResponse
 	err    error
-	last   *history.HistoryEvent // of a closed run; nil: it cannot be read
+	last   *history.HistoryEvent // of a closed run; nil: the history cannot be read
 }
 
 func (s single) GetWorkflowHistory(context.Context, string, string, bool,
@@ -117,7 +117,7 @@ func (s single) GetWorkflowHistory(context.Context, string, string, bool,
 	return &iterator{left: []*history.HistoryEvent{s.last}}
 }
 
-// failedAs is the last event of a run that has failed with an error of this type.
+// failedAs returns the last event of a run that failed with an error of this type.
 func failedAs(kind string) *history.HistoryEvent {
 	return &history.HistoryEvent{Attributes: &history.HistoryEvent_WorkflowExecutionFailedEventAttributes{
 		WorkflowExecutionFailedEventAttributes: &history.WorkflowExecutionFailedEventAttributes{Failure: &failure.Failure{

@@ -40,7 +40,7 @@ func TestWhichSpansAreMade(t *testing.T) {
 	}
 }
 
-// A span goes through an entity as a text, and comes out as it was.
+// A span is sent through an entity as text, and is unchanged afterwards.
 func TestASpanAsText(t *testing.T) {
 	ctx, span := sdktrace.NewTracerProvider().Tracer("").Start(t.Context(), "a call")
 	defer span.End()

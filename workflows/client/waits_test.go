@@ -134,7 +134,7 @@ func TestWaitsForAPeeringThatCannotBeRead(t *testing.T) {
 	require.NoError(t, err, "nobody is asked")
 }
 
-// unread is a Temporal that knows of one workflow, and answers for no other.
+// unread is a Temporal that knows one workflow, and does not answer for any other.
 type unread struct {
 	Temporal
 	known string
