@@ -200,7 +200,7 @@ func takesValue(cmd *cobra.Command, word string) bool {
 
 // changing lists the commands that change something and print what there is afterwards.
 var changing = []string{"temporal setup", "pause", "resume", "cordon", "uncordon",
-	"offers add", "offers put", "offers delete", "offers repin", "provider-access renew", "demo"}
+	"offers add", "offers put", "offers delete", "offers repin", "provider-access renew", "setup", "demo"}
 
 // A document does not name a command that changes state as the way to read this state.
 func TestDocumentsReadWithCommandsThatChangeNothing(t *testing.T) {

@@ -38,7 +38,7 @@ var asking = []string{
 
 // notHere are the remaining commands: worker and grpcserver wait for Temporal at their start, and are in make e2e
 // SUITE=production; dev starts a Temporal of its own where none answers; the rest does not call Temporal.
-var notHere = []string{"worker", "grpcserver", "dev", "discovery", "config", "provider-access",
+var notHere = []string{"worker", "grpcserver", "dev", "discovery", "config", "setup", "provider-access",
 	"writers", "offers add", "offers put", "offers delete", "offers validate", "temporal codec", "completion", "help"}
 
 // frontendWithout is a frontend of Temporal's with mutual TLS that has no namespace at all.

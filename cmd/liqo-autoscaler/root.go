@@ -5,6 +5,7 @@ import (
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/cmd/liqo-autoscaler/dev"
 	"github.com/liqo-autoscaler/liqo-autoscaler/cmd/liqo-autoscaler/operate"
+	"github.com/liqo-autoscaler/liqo-autoscaler/cmd/liqo-autoscaler/pair"
 	"github.com/liqo-autoscaler/liqo-autoscaler/cmd/liqo-autoscaler/providers"
 	"github.com/liqo-autoscaler/liqo-autoscaler/cmd/liqo-autoscaler/serve"
 	"github.com/liqo-autoscaler/liqo-autoscaler/cmd/liqo-autoscaler/setup"
@@ -27,7 +28,7 @@ func newRoot() *cobra.Command {
 		operate.NewStatus(c), operate.NewReport(c), operate.NewExplain(c), operate.NewPause(c), operate.NewResume(c),
 		operate.NewCordon(c), operate.NewUncordon(c), operate.NewDoctor(c),
 		providers.NewOffers(c), providers.NewProviderAccess(), providers.NewWriters(),
-		setup.NewConfig(), setup.NewTemporal(c),
+		pair.NewSetup(c), setup.NewConfig(), setup.NewTemporal(c),
 		dev.NewDev(c), dev.NewDemo(c))
 	return root
 }

@@ -19,10 +19,13 @@ func (f *consumerFlags) register(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&f.id, "consumer-id", "", "Liqo cluster id of the consumer; required")
 }
 
-func (f *consumerFlags) check() error {
-	if !fleet.ValidProviderID(f.id) || len(f.id) > maxConsumerID {
+func (f *consumerFlags) check() error { return CheckConsumer(f.id) }
+
+// CheckConsumer returns an error for an id that no consumer can have.
+func CheckConsumer(id string) error {
+	if !fleet.ValidProviderID(id) || len(id) > maxConsumerID {
 		return fmt.Errorf("--consumer-id %q: give the consumer's Liqo cluster id (liqoctl info shows it), at most %d "+
-			"lower-case letters, digits and dashes", f.id, maxConsumerID)
+			"lower-case letters, digits and dashes", id, maxConsumerID)
 	}
 	return nil
 }

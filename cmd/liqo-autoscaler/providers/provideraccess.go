@@ -11,13 +11,52 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
+// Access are the flags of what a provider applies for a consumer.
+type Access struct {
+	// LiqoNamespace is the namespace of the provider's Liqo.
+	LiqoNamespace string
+	noPolicy      bool
+	podSecurity   string
+	networks      []string
+}
+
+// Register adds the flags, without the namespace of Liqo.
+func (a *Access) Register(cmd *cobra.Command) {
+	flags := cmd.Flags()
+	flags.BoolVar(&a.noPolicy, "no-policy", false,
+		"leave the admission policies out, for a provider with Kubernetes before 1.30")
+	flags.StringVar(&a.podSecurity, "pod-security", podBaseline, "which pods the consumer may run here: "+podBaseline+
+		", as the Pod Security Standard has it, or "+podPrivileged+", which leaves the policies of pods and Services out")
+	flags.StringSliceVar(&a.networks, "consumer-networks", nil, "the consumer's pod and external networks, such as "+
+		"10.1.0.0/16: its Configurations here may name these alone, exactly as written (default: any)")
+}
+
+// Manifest returns the YAML of the objects that the flags describe, and their policies.
+func (a *Access) Manifest(consumer string) (manifest string, policies provider.Policies, err error) {
+	if !fleet.ValidProviderID(a.LiqoNamespace) || a.LiqoNamespace == provider.Namespace {
+		return "", 0, fmt.Errorf("--liqo-namespace %q: give the name of a namespace, another than the accounts' %s",
+			a.LiqoNamespace, provider.Namespace)
+	}
+	known, err := prefixes(a.networks)
+	if err != nil {
+		return "", 0, err
+	}
+	policies = provider.PodPolicies
+	switch {
+	case a.podSecurity != podBaseline && a.podSecurity != podPrivileged:
+		return "", 0, fmt.Errorf("--pod-security %q: use %s or %s", a.podSecurity, podBaseline, podPrivileged)
+	case a.noPolicy:
+		policies = provider.NoPolicies
+	case a.podSecurity == podPrivileged:
+		policies = provider.AccessPolicies
+	}
+	return provider.Manifest(consumer, a.LiqoNamespace, policies, known...), policies, nil
+}
+
 // NewProviderAccess returns the command provider-access.
 func NewProviderAccess() *cobra.Command {
 	var f consumerFlags
-	var liqoNamespace string
-	var noPolicy bool
-	var podSecurity string
-	var networks []string
+	var access Access
 	cmd := &cobra.Command{
 		Use:   "provider-access",
 		Short: "Print what a provider applies to give a consumer access",
@@ -30,36 +69,18 @@ nodes. Apply it with the provider's kubectl; then create the account's kubeconfi
 		Args:    cobra.NoArgs,
 		PreRunE: func(*cobra.Command, []string) error { return f.check() },
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if !fleet.ValidProviderID(liqoNamespace) || liqoNamespace == provider.Namespace {
-				return fmt.Errorf("--liqo-namespace %q: give the name of a namespace, another than the accounts' %s",
-					liqoNamespace, provider.Namespace)
-			}
-			known, err := prefixes(networks)
+			manifest, policies, err := access.Manifest(f.id)
 			if err != nil {
 				return err
 			}
-			policies := provider.PodPolicies
-			switch {
-			case podSecurity != podBaseline && podSecurity != podPrivileged:
-				return fmt.Errorf("--pod-security %q: use %s or %s", podSecurity, podBaseline, podPrivileged)
-			case noPolicy:
-				policies = provider.NoPolicies
-			case podSecurity == podPrivileged:
-				policies = provider.AccessPolicies
-			}
-			fmt.Fprint(cmd.OutOrStdout(), provider.Manifest(f.id, liqoNamespace, policies, known...))
+			fmt.Fprint(cmd.OutOrStdout(), manifest)
 			explainAccess(cmd.ErrOrStderr(), f.id, policies)
 			return nil
 		},
 	}
 	f.register(cmd)
-	cmd.Flags().StringVar(&liqoNamespace, "liqo-namespace", "liqo", "namespace of the provider's Liqo")
-	cmd.Flags().BoolVar(&noPolicy, "no-policy", false,
-		"leave the admission policies out, for a provider with Kubernetes before 1.30")
-	cmd.Flags().StringVar(&podSecurity, "pod-security", podBaseline, "which pods the consumer may run here: "+podBaseline+
-		", as the Pod Security Standard has it, or "+podPrivileged+", which leaves the policies of pods and Services out")
-	cmd.Flags().StringSliceVar(&networks, "consumer-networks", nil, "the consumer's pod and external networks, such as "+
-		"10.1.0.0/16: its Configurations here may name these alone, exactly as written (default: any)")
+	cmd.Flags().StringVar(&access.LiqoNamespace, "liqo-namespace", "liqo", "namespace of the provider's Liqo")
+	access.Register(cmd)
 	cmd.AddCommand(newProviderKubeconfig(), newProviderRenew(), newProviderAccessList(), newProviderAccessRevoke())
 	return cmd
 }
@@ -85,6 +106,14 @@ const (
 )
 
 func explainAccess(out io.Writer, consumer string, policies provider.Policies) {
+	Warn(out, consumer, policies)
+	fmt.Fprintf(out, "When the provider has applied it, make the kubeconfig of the account there:\n"+
+		"  liqo-autoscaler provider-access kubeconfig --consumer-id %s --server https://API-SERVER > provider.kubeconfig\n",
+		consumer)
+}
+
+// Warn writes what a consumer can do without some of the policies.
+func Warn(out io.Writer, consumer string, policies provider.Policies) {
 	switch policies {
 	case provider.PodPolicies:
 	case provider.AccessPolicies:
@@ -95,7 +124,4 @@ func explainAccess(out io.Writer, consumer string, policies provider.Policies) {
 			"provider's cluster, and lift what its people say by the Tenant. Let in only whom you would make one.\n",
 			provider.Account(consumer))
 	}
-	fmt.Fprintf(out, "When the provider has applied it, make the kubeconfig of the account there:\n"+
-		"  liqo-autoscaler provider-access kubeconfig --consumer-id %s --server https://API-SERVER > provider.kubeconfig\n",
-		consumer)
 }

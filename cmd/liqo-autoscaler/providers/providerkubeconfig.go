@@ -23,7 +23,8 @@ import (
 // tokenLasts is the default life of a new token; an API server may allow less.
 const tokenLasts = 90 * 24 * time.Hour
 
-func registerDuration(cmd *cobra.Command, lasts *time.Duration) {
+// RegisterDuration adds the flag --duration.
+func RegisterDuration(cmd *cobra.Command, lasts *time.Duration) {
 	cmd.Flags().DurationVar(lasts, "duration", tokenLasts,
 		"how long the new token lasts, at least 10m; the API server may give less")
 }
@@ -68,7 +69,7 @@ provider-access renew replaces it while it is valid. Run this command as the pro
 	cmd.Flags().StringVar(&kubeconfig, "kubeconfig", "", "access to the provider's cluster (default: as kubectl finds it)")
 	cmd.Flags().StringVar(&server, "server", "",
 		"address of the provider's API server as the consumer reaches it; required")
-	registerDuration(cmd, &lasts)
+	RegisterDuration(cmd, &lasts)
 	return cmd
 }
 
@@ -84,16 +85,28 @@ func accountKubeconfig(ctx context.Context, admin *rest.Config, consumer, server
 	if err != nil {
 		return nil, end, err
 	}
+	token, end, err := newToken(ctx, kube, provider.Namespace, provider.Account(consumer), lasts)
+	if err != nil {
+		return nil, end, err
+	}
+	authority, err := Authority(ctx, kube, admin)
+	if err != nil {
+		return nil, end, err
+	}
+	text, err = Kubeconfig(server, authority, consumer, token)
+	return text, end, err
+}
+
+// Token requests a token of the account that a consumer has on a provider.
+func Token(ctx context.Context, kube kubernetes.Interface, consumer string, lasts time.Duration) (token string,
+	end time.Time, err error) {
+	return newToken(ctx, kube, provider.Namespace, provider.Account(consumer), lasts)
+}
+
+// Kubeconfig returns the kubeconfig of the account that a consumer has on a provider: the credentials of an offer.
+func Kubeconfig(server string, authority []byte, consumer, token string) ([]byte, error) {
 	account := provider.Account(consumer)
-	token, end, err := newToken(ctx, kube, provider.Namespace, account, lasts)
-	if err != nil {
-		return nil, end, err
-	}
-	authority, err := authorityOf(ctx, kube, admin)
-	if err != nil {
-		return nil, end, err
-	}
-	text, err = clientcmd.Write(clientcmdapi.Config{
+	return clientcmd.Write(clientcmdapi.Config{
 		CurrentContext: "provider",
 		Contexts:       map[string]*clientcmdapi.Context{"provider": {Cluster: "provider", AuthInfo: account}},
 		Clusters: map[string]*clientcmdapi.Cluster{
@@ -101,7 +114,6 @@ func accountKubeconfig(ctx context.Context, admin *rest.Config, consumer, server
 		},
 		AuthInfos: map[string]*clientcmdapi.AuthInfo{account: {Token: token}},
 	})
-	return text, end, err
 }
 
 // newToken requests a token for an account from the API server.
@@ -116,15 +128,17 @@ func newToken(ctx context.Context, kube kubernetes.Interface, namespace, account
 	return made.Status.Token, made.Status.ExpirationTimestamp.Time, nil
 }
 
-// authorityOf returns the certificate authority with which the cluster's own pods verify its API server, or else the
-// authority in the administrator's access.
-func authorityOf(ctx context.Context, kube kubernetes.Interface, admin *rest.Config) ([]byte, error) {
-	known, err := kube.CoreV1().ConfigMaps(provider.Namespace).Get(ctx, "kube-root-ca.crt", metav1.GetOptions{})
-	if err == nil && known.Data["ca.crt"] != "" {
-		return []byte(known.Data["ca.crt"]), nil
-	}
-	if err != nil && !apierrors.IsNotFound(err) {
-		return nil, fmt.Errorf("read the cluster's certificate authority: %w", err)
+// Authority returns the certificate authorities of a cluster's API server: those that its pods have, or else those of the
+// administrator's kubeconfig.
+func Authority(ctx context.Context, kube kubernetes.Interface, admin *rest.Config) ([]byte, error) {
+	for _, namespace := range []string{provider.Namespace, metav1.NamespaceSystem} {
+		known, err := kube.CoreV1().ConfigMaps(namespace).Get(ctx, "kube-root-ca.crt", metav1.GetOptions{})
+		if err == nil && known.Data["ca.crt"] != "" {
+			return []byte(known.Data["ca.crt"]), nil
+		}
+		if err != nil && !apierrors.IsNotFound(err) {
+			return nil, fmt.Errorf("read the cluster's certificate authority: %w", err)
+		}
 	}
 	admin = rest.CopyConfig(admin)
 	if err := rest.LoadTLSFiles(admin); err != nil {

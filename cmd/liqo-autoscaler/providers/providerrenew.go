@@ -68,7 +68,7 @@ token that is due could not be renewed; the other tokens are renewed.`,
 		"access to the consumer's cluster, for Secrets (default: as kubectl finds it)")
 	f.BoolVar(&r.due, "due", false,
 		"renew only tokens of which a third of the life has passed, and leave out what cannot be renewed")
-	registerDuration(cmd, &r.lasts)
+	RegisterDuration(cmd, &r.lasts)
 	return cmd
 }
 

@@ -35,6 +35,28 @@ func (c cloudConfig) Flags() []CAFlag {
 	return flags
 }
 
+// Paths in Cluster Autoscaler's container.
+const (
+	certPath = "/etc/liqo-autoscaler/tls/tls.crt"
+	keyPath  = "/etc/liqo-autoscaler/tls/tls.key"
+	caPath   = "/etc/liqo-autoscaler/tls/ca.crt"
+)
+
+// HelmValues writes the values of Cluster Autoscaler's own Helm chart for the gRPC server at the address.
+func HelmValues(out io.Writer, address, clusterName string, plaintext bool) error {
+	c := cloudConfig{Address: address, Cert: certPath, Key: keyPath, CACert: caPath, GRPCTimeout: grpcTimeout,
+		ClusterName: clusterName, MaxProvision: MinProvision}
+	if plaintext {
+		c.Cert, c.Key, c.CACert = "", "", ""
+	}
+	if err := c.adapt(""); err != nil {
+		return err
+	}
+	return c.print(out, "helm-values")
+}
+
+const grpcTimeout = 5 * time.Second
+
 func newCloudConfig() *cobra.Command {
 	c := cloudConfig{MaxProvision: MinProvision}
 	var plaintext bool
@@ -58,13 +80,13 @@ it. --config adapts the values to your node groups. Certificates are those of Cl
 	f := cmd.Flags()
 	f.StringVar(&c.Address, "address", "liqo-autoscaler.liqo-autoscaler.svc:8086",
 		"host:port of the gRPC server; the host must be in its certificate")
-	f.StringVar(&c.Cert, "cert", "/etc/liqo-autoscaler/tls/tls.crt",
+	f.StringVar(&c.Cert, "cert", certPath,
 		"path of the client's certificate in Cluster Autoscaler's container")
-	f.StringVar(&c.Key, "key", "/etc/liqo-autoscaler/tls/tls.key", "path of its key")
-	f.StringVar(&c.CACert, "cacert", "/etc/liqo-autoscaler/tls/ca.crt",
+	f.StringVar(&c.Key, "key", keyPath, "path of its key")
+	f.StringVar(&c.CACert, "cacert", caPath,
 		"path of the authority of the server's certificate")
 	f.BoolVar(&plaintext, "plaintext", false, "no TLS; only where nobody else can reach the server")
-	f.DurationVar(&c.GRPCTimeout, "grpc-timeout", 5*time.Second, "how long Cluster Autoscaler waits for an answer")
+	f.DurationVar(&c.GRPCTimeout, "grpc-timeout", grpcTimeout, "how long Cluster Autoscaler waits for an answer")
 	f.StringVar(&c.ClusterName, "cluster-name", "consumer", "name of the cluster, which the Helm chart asks for")
 	f.BoolVar(&c.GRPCExpander, "grpc-expander", false, "for -o helm-values: Cluster Autoscaler asks the gRPC server "+
 		"which node group to grow; give it --grpc-expander too")

@@ -1,0 +1,41 @@
+package pair
+
+import "strings"
+
+// maxDiff bounds the lines that are compared; longer files are only reported as different.
+const maxDiff = 2000
+
+// diff returns the lines by which two texts differ: "-" for lines of the file, "+" for lines that setup would write.
+func diff(file, wanted string) string {
+	a, b := strings.Split(strings.TrimSuffix(file, "\n"), "\n"), strings.Split(strings.TrimSuffix(wanted, "\n"), "\n")
+	if len(a) > maxDiff || len(b) > maxDiff {
+		return "  (the file is too long to be compared)\n"
+	}
+	common := make([][]int, len(a)+1) // the length of the longest common rest
+	for i := range common {
+		common[i] = make([]int, len(b)+1)
+	}
+	for i := len(a) - 1; i >= 0; i-- {
+		for j := len(b) - 1; j >= 0; j-- {
+			if a[i] == b[j] {
+				common[i][j] = common[i+1][j+1] + 1
+			} else {
+				common[i][j] = max(common[i+1][j], common[i][j+1])
+			}
+		}
+	}
+	var out strings.Builder
+	for i, j := 0, 0; i < len(a) || j < len(b); {
+		switch {
+		case i < len(a) && j < len(b) && a[i] == b[j]:
+			i, j = i+1, j+1
+		case j == len(b) || i < len(a) && common[i+1][j] >= common[i][j+1]:
+			out.WriteString("  - " + a[i] + "\n")
+			i++
+		default:
+			out.WriteString("  + " + b[j] + "\n")
+			j++
+		}
+	}
+	return out.String()
+}

@@ -1,0 +1,91 @@
+package pair
+
+import (
+	"bytes"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"strings"
+
+	"sigs.k8s.io/yaml"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/cmd/liqo-autoscaler/providers"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/account"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/strictyaml"
+)
+
+// document is the provider's half of a setup, for the consumer's half. It has a token: it is a secret.
+type document struct {
+	APIVersion string   `json:"apiVersion"`
+	Kind       string   `json:"kind"`
+	Consumer   string   `json:"consumer"`
+	Provider   identity `json:"provider"`
+	Access     access   `json:"access"`
+	Offer      offer    `json:"offer"`
+}
+
+// access are the parts of a kubeconfig that the provider gives.
+type access struct {
+	Server    string `json:"server"`
+	Authority string `json:"certificateAuthority"`
+	Token     string `json:"token"`
+}
+
+const (
+	documentVersion = "liqo-autoscaler.io/v1"
+	documentKind    = "ProviderAccess"
+	maxDocument     = 1 << 20
+)
+
+// kubeconfig returns the credentials of the offer. They contain no other fields, so no program and no file of the
+// consumer is named by the provider.
+func (d document) kubeconfig() ([]byte, error) {
+	return providers.Kubeconfig(d.Access.Server, []byte(d.Access.Authority), d.Consumer, d.Access.Token)
+}
+
+// write returns the document as YAML.
+func (d document) write() ([]byte, error) {
+	d.APIVersion, d.Kind = documentVersion, documentKind
+	raw, err := yaml.Marshal(d)
+	if err != nil {
+		return nil, err
+	}
+	return append([]byte("# Made by liqo-autoscaler setup provider. It has a token: keep it secret, and delete it after use.\n"),
+		raw...), nil
+}
+
+// readDocument reads and checks a document. Errors quote nothing of it.
+func readDocument(raw []byte) (d document, err error) {
+	if len(raw) > maxDocument {
+		return d, errors.New("--from: the document has more than 1 MiB: give the output of setup provider")
+	}
+	tree, _, err := strictyaml.Read(raw)
+	if err != nil || tree["kind"] != documentKind || tree["apiVersion"] != documentVersion {
+		return d, fmt.Errorf("--from: this is no %s of %s: give the output of setup provider", documentKind, documentVersion)
+	}
+	if faults := strictyaml.Decode(tree, &d); len(faults) > 0 {
+		var paths []string
+		for _, fault := range faults {
+			paths = append(paths, fault.Path)
+		}
+		return d, fmt.Errorf("--from: the document has wrong fields (%s): make it again by setup provider",
+			strings.Join(paths, ", "))
+	}
+	return d, d.check()
+}
+
+func (d document) check() error {
+	if err := checkServer("--from: access.server", d.Access.Server); err != nil {
+		return err
+	}
+	if block, _ := pem.Decode(bytes.TrimSpace([]byte(d.Access.Authority))); d.Access.Authority != "" && block == nil {
+		return errors.New("--from: access.certificateAuthority is not PEM: make the document again by setup provider")
+	}
+	if _, _, err := account.Of(d.Access.Token); err != nil {
+		return errors.New("--from: access.token is not a token of a ServiceAccount: make the document again by setup provider")
+	}
+	if d.Offer.Provider != d.Provider.ID {
+		return fmt.Errorf("--from: offer.provider is not provider.id: make the document again by setup provider")
+	}
+	return nil
+}

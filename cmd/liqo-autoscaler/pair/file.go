@@ -1,0 +1,61 @@
+package pair
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+)
+
+// file is a file that setup writes, or would write.
+type file struct {
+	path    string
+	content string
+	has     string // the content that the path has
+	exists  bool
+}
+
+// read reads the present content. It returns an error for a path that cannot be written.
+func (f *file) read() error {
+	raw, err := os.ReadFile(f.path)
+	switch {
+	case err == nil:
+		f.has, f.exists = string(raw), true
+		return nil
+	case !errors.Is(err, fs.ErrNotExist):
+		return err
+	}
+	if folder, err := os.Stat(filepath.Dir(f.path)); err != nil || !folder.IsDir() {
+		return fmt.Errorf("%s cannot be written: create the folder %s", f.path, filepath.Dir(f.path))
+	}
+	return nil
+}
+
+// write writes a new file, and of one that exists the difference to out. It never changes a file that exists.
+func (f *file) write(out io.Writer, mode fs.FileMode, dry bool) error {
+	switch {
+	case f.exists && f.has == f.content:
+		fmt.Fprintf(out, "%s: unchanged\n", f.path)
+		return nil
+	case f.exists:
+		fmt.Fprintf(out, "%s: exists and is left as it is; setup would write (- the file, + setup):\n%s", f.path,
+			diff(f.has, f.content))
+		return nil
+	case dry:
+		fmt.Fprintf(out, "%s: would be written\n", f.path)
+		return nil
+	}
+	to, err := os.OpenFile(f.path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
+	if err != nil {
+		return err
+	}
+	_, err = to.WriteString(f.content)
+	if err = errors.Join(err, to.Close()); err != nil {
+		_ = os.Remove(f.path)
+		return err
+	}
+	fmt.Fprintf(out, "%s: written\n", f.path)
+	return nil
+}

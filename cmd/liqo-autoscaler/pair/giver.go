@@ -1,0 +1,80 @@
+package pair
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/version"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/cmd/liqo-autoscaler/providers"
+	"github.com/liqo-autoscaler/liqo-autoscaler/deploy/provider"
+)
+
+// giver is the provider's half: what it gives to one consumer.
+type giver struct {
+	*cluster
+	id       identity
+	consumer string
+	server   string
+	wants    []wanted
+	policies provider.Policies
+}
+
+// giver reads and checks the provider. It changes nothing.
+func (o *options) giver(ctx context.Context, c *cluster, id identity, consumer string) (*giver, error) {
+	server, err := serverOf(o.server, c.admin.Host)
+	if err != nil {
+		return nil, err
+	}
+	g := &giver{cluster: c, id: id, consumer: consumer, server: server}
+	o.access.LiqoNamespace = id.liqoNamespace
+	manifest, policies, err := o.access.Manifest(consumer)
+	if err != nil {
+		return nil, err
+	}
+	g.policies = policies
+	has, err := version.ParseGeneric(id.Kubernetes)
+	if policies != provider.NoPolicies && err == nil && has.LessThan(withPolicies) {
+		return nil, fmt.Errorf("%s: Kubernetes %s has no ValidatingAdmissionPolicies, without which the consumer can make "+
+			"itself an administrator there: upgrade it to %s, or accept that with --no-policy", c, id.Kubernetes, withPolicies)
+	}
+	if g.wants, err = parse(manifest, c.objects); err != nil {
+		return nil, err
+	}
+	if err := compare(ctx, g.wants, consumer); err != nil {
+		return nil, fmt.Errorf("%s: %w", c, err)
+	}
+	return g, nil
+}
+
+// withPolicies is the first version of Kubernetes with admission policies.
+var withPolicies = version.MustParseGeneric("1.30")
+
+// offer returns the offer of the flags, measured or with the amounts that the consumer has already.
+func (o *options) offer(ctx context.Context, g *giver, measured bool) (made offer, err error) {
+	made.Provider = g.id.ID
+	if measured {
+		if made, err = g.measure(ctx, g.id, g.consumer, o.bound); err != nil {
+			return made, err
+		}
+	}
+	made.Price, made.Currency = o.price, o.currency
+	made.Network, err = network(o.network)
+	return made, err
+}
+
+// document requests a token, and returns the document for the consumer.
+func (g *giver) document(ctx context.Context, o offer, lasts time.Duration) (d document, end time.Time, err error) {
+	d = document{Consumer: g.consumer, Provider: g.id, Offer: o}
+	authority, err := providers.Authority(ctx, g.kube, g.admin)
+	if err != nil {
+		return d, end, fmt.Errorf("%s: %w", g, err)
+	}
+	token, end, err := providers.Token(ctx, g.kube, g.consumer, lasts)
+	if err != nil {
+		return d, end, fmt.Errorf("%s: %w", g, err)
+	}
+	d.Access = access{Server: g.server, Authority: string(authority), Token: token}
+	return d, end, nil
+}

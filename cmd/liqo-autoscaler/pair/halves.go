@@ -1,0 +1,109 @@
+package pair
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/cli"
+)
+
+// give is the provider's half. It writes the document to the file of --output, or to stdout.
+func (r *run) give(ctx context.Context, stdout io.Writer) error {
+	if r.output == "" && !r.dryRun && cli.IsTerminal(stdout) {
+		return errors.New("the document has a token, and is not shown on a terminal: give --output FILE, or redirect the output")
+	}
+	to := &file{path: r.output}
+	if r.output != "" {
+		if err := to.read(); err != nil {
+			return err
+		}
+		if to.exists {
+			return fmt.Errorf("--output %s: the file exists: delete it, or give another name", r.output)
+		}
+	}
+	c, id, err := r.side(ctx, "provider", r.providerContext)
+	if err != nil {
+		return err
+	}
+	if id.ID == r.consumerID {
+		return fmt.Errorf("--consumer-id %s: this is the id of the provider itself: give the consumer's, which liqoctl info "+
+			"prints there", r.consumerID)
+	}
+	g, err := r.giver(ctx, c, id, r.consumerID)
+	if err != nil {
+		return err
+	}
+	made, err := r.offer(ctx, g, true)
+	if err != nil {
+		return err
+	}
+	if err := r.grant(ctx, g); err != nil {
+		return err
+	}
+	if r.dryRun {
+		fmt.Fprintln(r.out, "dry run: nothing is changed, no token is requested")
+		return nil
+	}
+	d, end, err := g.document(ctx, made, r.lasts)
+	if err != nil {
+		return err
+	}
+	raw, err := d.write()
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(r.out, "token: issued, ends on %s. Each run issues one; earlier tokens stay valid until they end\n",
+		end.UTC().Format(time.RFC3339))
+	if r.output == "" {
+		_, err = stdout.Write(raw)
+	} else {
+		to.content = string(raw)
+		err = to.write(r.out, 0o600, false)
+	}
+	fmt.Fprintf(r.out, "next, for the owner of %s:\n  liqo-autoscaler setup consumer --context CONTEXT --from FILE\n", r.consumerID)
+	return err
+}
+
+// take is the consumer's half. raw is the document.
+func (r *run) take(ctx context.Context, raw []byte) error {
+	d, err := readDocument(raw)
+	if err != nil {
+		return err
+	}
+	if d.Access.Server, err = serverOf(r.server, d.Access.Server); err != nil {
+		return err
+	}
+	c, id, err := r.side(ctx, "consumer", r.consumerContext)
+	if err != nil {
+		return err
+	}
+	if err := r.judge(id, d.Provider); err != nil {
+		return err
+	}
+	if d.Consumer != id.ID {
+		return fmt.Errorf("--from: the document is for consumer %s, and context %s leads to %s: request one by setup provider "+
+			"--consumer-id %s", d.Consumer, r.consumerContext, id.ID, id.ID)
+	}
+	t, err := r.taker(ctx, c, id, d.Provider.ID)
+	if err != nil {
+		return err
+	}
+	kubeconfig, err := d.kubeconfig()
+	if err != nil {
+		return err
+	}
+	data, err := t.secret.data(kubeconfig, d.Offer)
+	if err != nil {
+		return err
+	}
+	if err := t.secret.check(data); err != nil {
+		return err
+	}
+	if err := r.shaped(t, d.Offer); err != nil {
+		return err
+	}
+	return r.finish(ctx, t, d.Offer, data)
+}

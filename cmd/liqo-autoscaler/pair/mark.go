@@ -1,0 +1,56 @@
+package pair
+
+import (
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+)
+
+// labelSetup is the mark: it is on each object that setup makes, and setup changes and removes no other object. Its
+// value is the id of the other side.
+const labelSetup = "liqo-autoscaler.io/setup"
+
+// differs returns the path of the first field of want that the object does not have, or "". Fields that want does not
+// name, as defaults of the API server, make no difference.
+func differs(object, want any, path string) string {
+	switch want := want.(type) {
+	case map[string]any:
+		has, ok := object.(map[string]any)
+		if !ok {
+			return path
+		}
+		for _, key := range slices.Sorted(maps.Keys(want)) {
+			if at := differs(has[key], want[key], path+"."+key); at != "" {
+				return at
+			}
+		}
+		return ""
+	case []any:
+		has, ok := object.([]any)
+		if !ok || len(has) != len(want) {
+			return path
+		}
+		for i := range want {
+			if at := differs(has[i], want[i], fmt.Sprintf("%s[%d]", path, i)); at != "" {
+				return at
+			}
+		}
+		return ""
+	}
+	if !reflect.DeepEqual(object, want) {
+		return path
+	}
+	return ""
+}
+
+// merged returns the object with the labels and all other top-level fields of want.
+func merged(object, want map[string]any) map[string]any {
+	out := maps.Clone(object)
+	for key, value := range want {
+		if key != "metadata" {
+			out[key] = value
+		}
+	}
+	return out
+}

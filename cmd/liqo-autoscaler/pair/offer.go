@@ -1,0 +1,119 @@
+package pair
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"sigs.k8s.io/yaml"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/discovery"
+	"github.com/liqo-autoscaler/liqo-autoscaler/discovery/agent"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/strictyaml"
+)
+
+// offer are the keys of a Secret's info that setup writes; a key without a value stays as it is.
+type offer struct {
+	Provider     string                 `json:"provider"`
+	Resources    corev1.ResourceList    `json:"resources,omitempty"`
+	LargestNodes []corev1.ResourceList  `json:"largestNodes,omitempty"`
+	Price        float64                `json:"price,omitempty"`
+	Currency     string                 `json:"currency,omitempty"`
+	Network      *discovery.NetworkSpec `json:"network,omitempty"`
+}
+
+// measure returns the amounts that the provider can offer to the consumer now: what is free, at most the bound.
+func (c *cluster) measure(ctx context.Context, id identity, consumer string, bound corev1.ResourceList) (o offer,
+	err error) {
+	world, err := agent.Look(ctx, c.kube, c.objects)
+	if err != nil {
+		return o, fmt.Errorf("%s: read its capacity: %w", c, err)
+	}
+	config := agent.Config{Provider: id.ID}
+	posted := config.Measure(world, agent.OfferConfig{Consumer: consumer, Hub: fleet.DefaultHub, Cap: bound})
+	o = offer{Provider: id.ID, Resources: posted.Lendable, LargestNodes: posted.LargestNodes}
+	for _, name := range []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory, corev1.ResourcePods} {
+		if amount := o.Resources[name]; amount.Sign() <= 0 {
+			return o, fmt.Errorf("%s: it has no free %s on Nodes that are Ready and without taints, so there is nothing to "+
+				"offer: add a Node, or free one", c, name)
+		}
+	}
+	return o, nil
+}
+
+// amounts reads a flag such as cpu=16,memory=32Gi.
+func amounts(flag string, text map[string]string) (corev1.ResourceList, error) {
+	list := corev1.ResourceList{}
+	for name, amount := range text {
+		quantity, err := strictyaml.Quantity(amount)
+		if err != nil || quantity.Sign() <= 0 {
+			return nil, fmt.Errorf("--%s %s=%s: give positive amounts of resources, such as cpu=16,memory=32Gi", flag, name,
+				amount)
+		}
+		list[corev1.ResourceName(name)] = quantity
+	}
+	return list, nil
+}
+
+// network reads the flag --network.
+func network(text string) (*discovery.NetworkSpec, error) {
+	if text == "" {
+		return nil, nil //nolint:nilnil // absent is a value
+	}
+	n := &discovery.NetworkSpec{}
+	if err := yaml.UnmarshalStrict([]byte(text), n); err != nil {
+		return nil, fmt.Errorf("--network %q: give the network of an offer, such as {mode: gateway, serviceType: NodePort}: "+
+			"docs/offers.md", text)
+	}
+	return n, nil
+}
+
+// unfit returns why no node of the shape fits the offer, or "".
+func (o offer) unfit(shape corev1.ResourceList) string {
+	if lack := lacking(o.Resources, shape); lack != "" {
+		return "the offer has " + lack
+	}
+	if len(o.LargestNodes) > 0 && !slices.ContainsFunc(o.LargestNodes, func(node corev1.ResourceList) bool {
+		return lacking(node, shape) == ""
+	}) {
+		return "no Node of the provider is so large"
+	}
+	return ""
+}
+
+// lacking returns the first amount that is too small, or "". A resource that is not named is not bounded if it is
+// ephemeral storage, as for the worker.
+func lacking(has, shape corev1.ResourceList) string {
+	for _, name := range sorted(shape) {
+		amount, ok := has[name]
+		if !ok && name == corev1.ResourceEphemeralStorage {
+			continue
+		}
+		if want := shape[name]; amount.Cmp(want) < 0 {
+			return fmt.Sprintf("%s %s", name, amount.String())
+		}
+	}
+	return ""
+}
+
+// text returns the amounts as a flag has them.
+func text(list corev1.ResourceList) string {
+	var parts []string
+	for _, name := range sorted(list) {
+		amount := list[name]
+		parts = append(parts, fmt.Sprintf("%s=%s", name, amount.String()))
+	}
+	return strings.Join(parts, ",")
+}
+
+func sorted(list map[corev1.ResourceName]resource.Quantity) (names []corev1.ResourceName) {
+	for name := range list {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return names
+}

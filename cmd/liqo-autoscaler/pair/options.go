@@ -1,0 +1,113 @@
+package pair
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/cmd/liqo-autoscaler/providers"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
+)
+
+// options are the flags of the three commands.
+type options struct {
+	open opener
+
+	kubeconfig                       string
+	consumerContext, providerContext string
+	consumerID, providerID           string
+	dryRun, undo                     bool
+
+	server   string
+	access   providers.Access
+	lasts    time.Duration
+	lendable map[string]string
+	price    float64
+	currency string
+	network  string
+	measure  bool
+
+	name, namespace string
+	values          values
+	shape           map[string]string
+	files           [2]string // our chart's values, Cluster Autoscaler's values
+	from, output    string
+	bound           corev1.ResourceList
+	changedAmounts  bool // --measure or --lendable was given
+}
+
+func (o *options) registerBoth(cmd *cobra.Command) {
+	f := cmd.Flags()
+	f.StringVar(&o.kubeconfig, "kubeconfig", "", "the file with the contexts (default: as kubectl finds it)")
+	f.BoolVar(&o.dryRun, "dry-run", false, "read and check everything, request no token, and change nothing")
+	f.BoolVar(&o.undo, "undo", false, "remove the objects with the mark of setup; refused while nodes or a peering exist")
+}
+
+func (o *options) registerProvider(cmd *cobra.Command) {
+	f := cmd.Flags()
+	f.StringVar(&o.server, "provider-server", "", "address of the provider's API server as the consumer reaches it, "+
+		"https://host:port (default: the kubeconfig's, unless it is a loopback address)")
+	f.StringToStringVar(&o.lendable, "lendable", nil, "the most that is offered, such as cpu=16,memory=32Gi (default: "+
+		"what is free now)")
+	f.Float64Var(&o.price, "price", 0, "price of the offer per node and hour (default: none, which counts as free)")
+	f.StringVar(&o.currency, "currency", "", "currency of the price (default: that of the node groups)")
+	f.StringVar(&o.network, "network", "", "network of the peering, such as '{mode: gateway, serviceType: NodePort}' "+
+		"(default: a pair of gateways)")
+	o.access.Register(cmd)
+	providers.RegisterDuration(cmd, &o.lasts)
+}
+
+func (o *options) registerConsumer(cmd *cobra.Command) {
+	f := cmd.Flags()
+	f.StringVar(&o.name, "name", "", "name of the offer and of its Secret (default: the provider's id)")
+	f.StringVarP(&o.namespace, "namespace", "n", release, "namespace of the Secret and of the chart's release")
+	f.StringVar(&o.files[0], "values", "values.yaml", "file to write the values of the liqo-autoscaler chart to")
+	f.StringVar(&o.files[1], "ca-values", "ca-values.yaml", "file to write the values of Cluster Autoscaler's chart to")
+	f.StringVar(&o.values.image, "image", "", "repository of the image in the values (default: the chart's)")
+	f.StringVar(&o.values.tlsSecret, "tls-secret", "", "Secret with the gRPC server's certificates, in the values (default: "+
+		"cert-manager makes them)")
+	f.BoolVar(&o.values.plaintext, "plaintext", false, "values without TLS between Cluster Autoscaler and the gRPC server; "+
+		"for trials alone")
+	f.StringVar(&o.values.group, "group", "standard", "id of the node group in the values")
+	f.IntVar(&o.values.maxNodes, "max-nodes", 4, "the most nodes of that group")
+	f.StringToStringVar(&o.shape, "shape", map[string]string{"cpu": "2", "memory": "4Gi", "pods": "30",
+		"ephemeral-storage": "10Gi"}, "amounts of each node of that group")
+}
+
+// check completes the options, and returns an error for those that fit no cluster.
+func (o *options) check(cmd *cobra.Command) (err error) {
+	if !fleet.ValidProviderID(o.namespace) {
+		return fmt.Errorf("--namespace %q: give the name of a namespace", o.namespace)
+	}
+	if o.values.plaintext && o.values.tlsSecret != "" {
+		return errors.New("give --plaintext or --tls-secret, not both")
+	}
+	if o.price < 0 {
+		return fmt.Errorf("--price %g: give a price of zero or more", o.price)
+	}
+	if o.lasts < minToken && cmd.Flags().Lookup("duration") != nil {
+		return fmt.Errorf("--duration %s: give at least %s", o.lasts, minToken)
+	}
+	if o.server != "" {
+		if err := checkServer("--provider-server", o.server); err != nil {
+			return err
+		}
+	}
+	if o.bound, err = amounts("lendable", o.lendable); err != nil {
+		return err
+	}
+	if o.values.shape, err = amounts("shape", o.shape); err != nil {
+		return err
+	}
+	if _, err = network(o.network); err != nil {
+		return err
+	}
+	o.changedAmounts = o.measure || len(o.lendable) > 0
+	return nil
+}
+
+// minToken is the shortest life of a token that Kubernetes issues.
+const minToken = 10 * time.Minute

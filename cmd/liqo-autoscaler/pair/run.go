@@ -1,0 +1,170 @@
+package pair
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/cmd/liqo-autoscaler/providers"
+)
+
+// run is one run of a command.
+type run struct {
+	*options
+	out io.Writer // the report
+	now func() time.Time
+}
+
+// side opens a cluster and reports its identity.
+func (r *run) side(ctx context.Context, side, context string) (c *cluster, id identity, err error) {
+	if c, err = r.open(side, r.kubeconfig, context); err != nil {
+		return nil, id, err
+	}
+	if id, err = c.identify(ctx); err != nil {
+		return nil, id, err
+	}
+	fmt.Fprintf(r.out, "%s %s: context %s, Kubernetes %s, Liqo %s in namespace %s\n", side, id.ID, context, id.Kubernetes,
+		id.Liqo, id.liqoNamespace)
+	if !id.ready {
+		r.warn("Liqo's controllers are not ready in the %s %s: see kubectl --context %s -n %s get pods", side, id.ID, context,
+			id.liqoNamespace)
+	}
+	return c, id, nil
+}
+
+func (r *run) warn(format string, args ...any) { fmt.Fprintf(r.out, "WARNING: "+format+"\n", args...) }
+
+// both sets up the two sides.
+func (r *run) both(ctx context.Context) error {
+	consumer, here, err := r.side(ctx, "consumer", r.consumerContext)
+	if err != nil {
+		return err
+	}
+	provider, there, err := r.side(ctx, "provider", r.providerContext)
+	if err != nil {
+		return err
+	}
+	if err := r.judge(here, there); err != nil {
+		return err
+	}
+	t, err := r.taker(ctx, consumer, here, there.ID)
+	if err != nil {
+		return err
+	}
+	g, err := r.giver(ctx, provider, there, here.ID)
+	if err != nil {
+		return err
+	}
+	made, err := r.offer(ctx, g, t.secret.live == nil || r.changedAmounts)
+	if err != nil {
+		return err
+	}
+	if err := r.shaped(t, made); err != nil {
+		return err
+	}
+	kubeconfig, err := r.kept(ctx, g, t)
+	if err != nil {
+		return err
+	}
+	return r.exchange(ctx, g, t, made, kubeconfig)
+}
+
+// judge returns an error for two clusters that cannot be a pair.
+func (r *run) judge(here, there identity) error {
+	warning, err := together(here, there)
+	if warning != "" {
+		r.warn("%s", warning)
+	}
+	return err
+}
+
+// shaped returns an error, or warns, when no node fits the offer.
+func (r *run) shaped(t *taker, made offer) error {
+	warning, err := r.fits(t, made)
+	if warning != "" {
+		r.warn("%s", warning)
+	}
+	return err
+}
+
+// kept returns the credentials that the consumer has, if they stay.
+func (r *run) kept(ctx context.Context, g *giver, t *taker) ([]byte, error) {
+	kubeconfig := t.secret.kubeconfig()
+	if kubeconfig == nil {
+		return nil, nil
+	}
+	valid, err := g.valid(ctx, kubeconfig, g.consumer, g.server, r.now())
+	if err != nil || !valid {
+		return nil, err
+	}
+	return kubeconfig, nil
+}
+
+// exchange applies the provider's access and stores the offer. Without credentials that stay it requests a token.
+func (r *run) exchange(ctx context.Context, g *giver, t *taker, made offer, kubeconfig []byte) error {
+	probe := kubeconfig
+	var err error
+	if probe == nil {
+		if probe, err = providers.Kubeconfig(g.server, nil, g.consumer, "none"); err != nil {
+			return err
+		}
+	}
+	data, err := t.secret.data(probe, made)
+	if err != nil {
+		return err
+	}
+	if err := t.secret.check(data); err != nil {
+		return err
+	}
+	if err := r.grant(ctx, g); err != nil {
+		return err
+	}
+	switch {
+	case kubeconfig != nil:
+		fmt.Fprintln(r.out, "token: unchanged")
+	case r.dryRun:
+		fmt.Fprintln(r.out, "token: would be requested")
+	default:
+		d, end, err := g.document(ctx, made, r.lasts)
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(r.out, "token: issued, ends on %s; the chart renews it\n", end.UTC().Format(time.RFC3339))
+		if kubeconfig, err = d.kubeconfig(); err != nil {
+			return err
+		}
+		if data, err = t.secret.data(kubeconfig, made); err != nil {
+			return err
+		}
+	}
+	return r.finish(ctx, t, made, data)
+}
+
+// grant applies the provider's access.
+func (r *run) grant(ctx context.Context, g *giver) error {
+	done, err := apply(ctx, g.wants, g.consumer, r.dryRun)
+	if err != nil {
+		return fmt.Errorf("%s: %w", g, err)
+	}
+	fmt.Fprintf(r.out, "access of %s to %s: objects %s\n", g.consumer, g.id.ID, done)
+	providers.Warn(r.out, g.consumer, g.policies)
+	return nil
+}
+
+// finish stores the offer and prints the next command.
+func (r *run) finish(ctx context.Context, t *taker, made offer, data map[string][]byte) error {
+	if len(made.Resources) > 0 {
+		fmt.Fprintf(r.out, "offer: %s, free now. The provider's agent would keep the amounts current: docs/discovery.md\n",
+			text(made.Resources))
+	}
+	if err := t.store(ctx, r.out, data, r.dryRun); err != nil {
+		return err
+	}
+	if r.dryRun {
+		fmt.Fprintln(r.out, "dry run: nothing is changed")
+		return nil
+	}
+	t.next(r.out)
+	return nil
+}

@@ -1,0 +1,92 @@
+package pair
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/cmd/liqo-autoscaler/providers"
+)
+
+// taker is the consumer's half: where it stores the offer, and the values of its charts.
+type taker struct {
+	*cluster
+	id     identity
+	secret *stored
+	files  []*file
+}
+
+// taker reads and checks the consumer. It changes nothing.
+func (o *options) taker(ctx context.Context, c *cluster, id identity, provider string) (*taker, error) {
+	if err := providers.CheckConsumer(id.ID); err != nil {
+		return nil, fmt.Errorf("%s: its Liqo cluster id is too long for a tenant namespace: %w", c, err)
+	}
+	t := &taker{cluster: c, id: id, secret: &stored{kube: c.kube, namespace: o.namespace,
+		name: cmp.Or(o.name, provider), provider: provider}}
+	if err := t.secret.read(ctx); err != nil {
+		return nil, fmt.Errorf("%s: %w", c, err)
+	}
+	certManager, err := c.certManager(ctx)
+	if err != nil {
+		return nil, err
+	}
+	ours, err := o.values.chart(id, certManager)
+	if err != nil {
+		return nil, err
+	}
+	theirs, err := o.values.autoscaler(id.ID, o.namespace)
+	if err != nil {
+		return nil, err
+	}
+	for i, content := range []string{ours, theirs} {
+		f := &file{path: o.files[i], content: content}
+		if err := f.read(); err != nil {
+			return nil, err
+		}
+		t.files = append(t.files, f)
+	}
+	return t, nil
+}
+
+// fits returns an error when the values are written now and no node of their group fits the offer, and otherwise a warning.
+func (o *options) fits(t *taker, made offer) (warning string, err error) {
+	why := ""
+	if len(made.Resources) > 0 {
+		why = made.unfit(o.values.shape)
+	}
+	switch {
+	case why == "":
+		return "", nil
+	case t.files[0].exists:
+		return fmt.Sprintf("no node of the shape %s fits the offer: %s. A node group with another shape can use it",
+			text(o.values.shape), why), nil
+	}
+	return "", fmt.Errorf("no node of the shape %s fits the offer of provider %s: %s. Give a smaller --shape", text(o.values.shape),
+		made.Provider, why)
+}
+
+// store stores the offer, and writes the files.
+func (t *taker) store(ctx context.Context, out io.Writer, data map[string][]byte, dry bool) error {
+	fmt.Fprintf(out, "%s: %s\n", t.secret, t.secret.change(data))
+	if !dry {
+		if err := ensureNamespace(ctx, t.kube, t.secret.namespace); err != nil {
+			return fmt.Errorf("%s: %w", t, err)
+		}
+		if err := t.secret.put(ctx, data); err != nil {
+			return fmt.Errorf("%s: %w", t, err)
+		}
+	}
+	for _, f := range t.files {
+		if err := f.write(out, 0o644, dry); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// next prints the next command.
+func (t *taker) next(out io.Writer) {
+	fmt.Fprintf(out, "next:\n  helm --kube-context %s upgrade --install %s deploy/helm/liqo-autoscaler -n %s -f %s\n", t.context,
+		release, t.secret.namespace, t.files[0].path)
+}
