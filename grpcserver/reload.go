@@ -18,8 +18,8 @@ type configState struct {
 }
 
 // reread puts a new version of the config into force. A broken version leaves the old one in force and fails nothing.
-// Only CA's own Refresh, a standby, and a group that only the new version may have call it, because CA relies on
-// constant min, max and groups within one of its loops.
+// It runs for a Refresh by CA, in a standby, and for an unknown group id. At other times the config must not change,
+// because CA relies on constant min, max and groups within one of its loops.
 func (s *Server) reread() {
 	if s.reload == nil {
 		return

@@ -6,7 +6,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// isDerived reports whether the group is derived from the offers, so that no one can give it another id.
+// isDerived reports whether the group is derived from the offers, so that its id cannot be changed in the config.
 func (s *Server) isDerived(g *group) bool { return s.derived != nil && s.derived.Derives(g.id) }
 
 // replace retires a derived group that runs another template than the wanted one, because CA must see its nodes as they

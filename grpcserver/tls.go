@@ -91,7 +91,7 @@ func allow(names []string) func(tls.ConnectionState) error {
 		return nil
 	}
 	return func(c tls.ConnectionState) error {
-		if len(c.PeerCertificates) == 0 { // only where ClientAuth allows it; see certified
+		if len(c.PeerCertificates) == 0 { // only where ClientAuth allows it; see door.admit
 			return nil
 		}
 		came := namesOf(c.PeerCertificates[0])

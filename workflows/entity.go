@@ -72,7 +72,7 @@ type entity struct {
 	local bool
 }
 
-// batchMax and batchBytes bound the targets of one activity. batches bounds the concurrent activities of a kind.
+// batchMax and batchBytes bound the targets of one batch, and batches the concurrent batches.
 const (
 	batchMax   = 100
 	batchBytes = 256 << 10 // an eighth of Temporal's limit; a start carries its group's spec, which may be large

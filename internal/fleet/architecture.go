@@ -7,7 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// DefaultArchitecture is the architecture that Liqo writes on every virtual node, whatever the provider's nodes have
+// DefaultArchitecture is the architecture that Liqo writes on every virtual node, independent of the provider's nodes
 // (Liqo pkg/virtualKubelet/liqoNodeProvider/setup.go). A label of the VirtualNode replaces it.
 const DefaultArchitecture = "amd64"
 

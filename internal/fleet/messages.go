@@ -106,7 +106,7 @@ const (
 	HoldAcquire  HoldRequestKind = "acquire"  // book a hold, or return the state of the booked hold
 	HoldRelease  HoldRequestKind = "release"  // release it, granted or not
 	HoldBroken   HoldRequestKind = "broken"   // a step found that the peering of a granted hold is gone
-	HoldRefusing HoldRequestKind = "refusing" // a step or a round found that the provider refuses us
+	HoldRefusing HoldRequestKind = "refusing" // a step found that the provider refuses us
 	HoldLeftover HoldRequestKind = "leftover" // a sweep found leftovers of a peering without any booking
 	HoldNoRoom   HoldRequestKind = "noRoom"   // this cluster lacks capacity for a peering being made
 )

@@ -48,7 +48,8 @@ type PeeringMove struct {
 type PeeringRow struct {
 	Phase PeeringPhase
 	Runs  CommandKind // starts the phase's workflow; empty: no workflow runs
-	// Grants makes an acquire be granted immediately, Waits makes it wait. With neither it is refused immediately.
+	// Grants and Waits decide about an acquire: it is granted immediately, or it waits. With neither it is refused
+	// immediately.
 	Grants, Waits bool
 	Moves         map[PeeringEvent]PeeringMove // any event without a move is ignored
 }

@@ -130,7 +130,7 @@ func (l *Ledger) replace(e *Entry, s DriverStatus, now time.Time) {
 	l.moved(e, from, "replaced", nil)
 }
 
-// becomes makes a finished node the instance's node, which makes the instance Ready.
+// becomes sets the instance to Ready with a finished node.
 func (e *Entry) becomes(f Found, now time.Time) {
 	e.Attempt, e.Offer, e.Failure = f.Attempt.Number, f.Offer(), nil
 	e.ready(f.Ready, now)

@@ -29,7 +29,7 @@ type Driver struct {
 	FullSince           time.Time
 	// First is copied from DriverInput.
 	First bool
-	// Ahead and Taken are copied from DriverInput. They apply to the first Select only.
+	// Ahead and Taken are copied from DriverInput. They apply to the first search for a provider only.
 	Ahead int
 	Taken map[string]int
 	// Failures is copied from DriverInput.

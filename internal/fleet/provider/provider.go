@@ -29,7 +29,8 @@ type State struct {
 	// Started holds the newest run for which Temporal started a new workflow.
 	Started  int   `json:"started,omitempty"`
 	Revision int64 `json:"revision"`
-	// KeepUntil forbids the removal of the peering before this time. A recovery sets it, and a failed removal.
+	// KeepUntil forbids the removal of the peering before this time. A recovery sets it, and a removal that failed or
+	// found the peering in use.
 	KeepUntil  time.Time      `json:"keepUntil,omitzero"`
 	Failures   int            `json:"failures,omitempty"` // consecutive; lengthens CoolOff
 	Recovering bool           `json:"recovering,omitempty"`

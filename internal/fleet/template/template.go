@@ -10,9 +10,9 @@ import (
 )
 
 // These are the labels and taints that Liqo adds to every virtual node (Liqo
-// pkg/virtualKubelet/liqoNodeProvider/setup.go). The architecture is fixed there too. Left out, because they differ
-// between the providers of a group: liqo.io/remote-cluster-id and storage.liqo.io/available (true only where the
-// provider offers storage classes, reconciler.go).
+// pkg/virtualKubelet/liqoNodeProvider/setup.go). For the architecture see fleet.DefaultArchitecture. Left out, because
+// they differ between the providers of a group: liqo.io/remote-cluster-id and storage.liqo.io/available (true only
+// where the provider offers storage classes, reconciler.go).
 const (
 	liqoTaint       = "virtual-node.liqo.io/not-allowed"
 	liqoTypeLabel   = "liqo.io/type"
