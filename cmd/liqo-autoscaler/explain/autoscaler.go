@@ -8,8 +8,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// caGroup is what Cluster Autoscaler (1.30 and later) says of a node group in its status ConfigMap
-// (CA clusterstate/api/types.go).
+// caGroup is the state of a node group in the status ConfigMap of Cluster Autoscaler (1.30 and later) (CA
+// clusterstate/api/types.go).
 type caGroup struct {
 	Name   string `json:"name"`
 	Health struct {
@@ -24,7 +24,7 @@ type caGroup struct {
 	} `json:"scaleUp"`
 }
 
-// backoff is why CA leaves the group alone now; empty when it does not.
+// backoff returns the reason why CA backs off from the group; empty when it does not.
 func (g caGroup) backoff() string {
 	if g.ScaleUp.Status != "Backoff" {
 		return ""
@@ -36,7 +36,7 @@ func (g caGroup) backoff() string {
 	return why
 }
 
-// readStatus reads CA's status ConfigMap; no text is no status.
+// readStatus parses CA's status ConfigMap. It returns no groups for an empty text.
 func readStatus(text string) (map[string]caGroup, error) {
 	var status struct {
 		NodeGroups []caGroup `json:"nodeGroups"`
@@ -51,7 +51,7 @@ func readStatus(text string) (map[string]caGroup, error) {
 	return groups, nil
 }
 
-// lastWord is what CA said last of the pod in its events.
+// lastWord returns the reason and message of CA's newest event about the pod.
 func lastWord(events []corev1.Event) string {
 	var last *corev1.Event
 	for n := range events {

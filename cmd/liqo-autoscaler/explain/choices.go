@@ -8,15 +8,15 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// Choices are the last decisions of a node group, oldest first.
+// Choices contains the last decisions of a node group, oldest first.
 type Choices struct {
 	Group string `json:"group"`
-	// Since is when the first of them was made; zero when there is none.
+	// Since is the time of the first decision; zero without decisions.
 	Since   time.Time      `json:"since,omitzero"`
 	Choices []fleet.Choice `json:"choices"`
 }
 
-// OfGroup is what a group published of its decisions.
+// OfGroup returns the decisions that a group has published.
 func OfGroup(group string, choices []fleet.Choice) Choices {
 	c := Choices{Group: group, Choices: choices}
 	if len(choices) > 0 {
@@ -25,7 +25,7 @@ func OfGroup(group string, choices []fleet.Choice) Choices {
 	return c
 }
 
-// Text prints it for people.
+// Text prints the decisions for people.
 func (c Choices) Text(out io.Writer) error {
 	var t page
 	if len(c.Choices) == 0 {

@@ -12,8 +12,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet/template"
 )
 
-// differing returns the Nodes of a group that are not as its template. Cluster Autoscaler takes a group's shape from a
-// Node while one exists, so such a Node keeps away a pod that fits the template and not the Node: misfit names the
+// differing returns the Nodes of a group that differ from its template. While a Node exists, Cluster Autoscaler uses it
+// as the group's shape. A pod that fits the template and not the Node therefore receives no node: misfit names the
 // first of these Nodes.
 func (w World) differing(spec fleet.GroupSpec) (nodes []string, misfit string) {
 	for n := range w.Nodes {

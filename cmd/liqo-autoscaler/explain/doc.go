@@ -1,3 +1,3 @@
-// Package explain says why a pending pod gets no node, and what became of an instance. It decides by what others have
-// read, and does no I/O.
+// Package explain explains why a pending pod has no node, and the state of an instance. Its input is read by its
+// callers; it does no I/O.
 package explain

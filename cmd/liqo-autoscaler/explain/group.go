@@ -17,35 +17,35 @@ import (
 // liqoTaint is on every virtual node (Liqo pkg/consts).
 const liqoTaint = "virtual-node.liqo.io/not-allowed"
 
-// Group is what one node group could do for the pod.
+// Group describes how one node group could serve the pod.
 type Group struct {
 	Name    string `json:"name"`
 	Reason  Reason `json:"reason"`
 	Message string `json:"message"`
 	Target  int    `json:"target"`
 	Max     int    `json:"max"`
-	// MaxKnownToCA is max as Cluster Autoscaler saw it last.
+	// MaxKnownToCA is the group's max as Cluster Autoscaler last received it.
 	MaxKnownToCA *int `json:"maxKnownToCA,omitempty"`
-	// Misfits are why the pod does not fit on a node of the group.
+	// Misfits are the reasons why the pod does not fit on a node of the group.
 	Misfits []fit.Misfit `json:"misfits,omitempty"`
-	// Differing are the group's Nodes that are not as its template.
+	// Differing are the group's Nodes that differ from its template.
 	Differing []string `json:"differing,omitempty"`
-	// OnTheirWay are nodes that are being made.
+	// OnTheirWay are the nodes that are being created.
 	OnTheirWay []Coming `json:"onTheirWay,omitempty"`
-	// Failed are instances that Cluster Autoscaler has not deleted yet, the newest last.
+	// Failed are the failed instances that Cluster Autoscaler has not deleted yet, the newest last.
 	Failed []string `json:"failed,omitempty"`
-	// Offers are what the group thinks of each offer, when the market could be read.
+	// Offers are the group's assessments of each offer, when the market could be read.
 	Offers []choice.Assessment `json:"offers,omitempty"`
-	// codes are those of the failures that are shown.
+	// codes are the codes of the printed failures.
 	codes []fleet.Code
 }
 
-// Coming is an instance that is on its way.
+// Coming is an instance that is being created.
 type Coming struct {
 	Instance string      `json:"instance"`
 	Phase    fleet.Phase `json:"phase"`
 	Provider string      `json:"provider,omitempty"`
-	// Waits is the stage that it waits for, where that can be told.
+	// Waits is the stage for which the instance waits, if known.
 	Waits string `json:"waits,omitempty"`
 }
 
@@ -81,7 +81,7 @@ func (w World) group(s fleet.Snapshot, ca caGroup) Group {
 
 const volumesField = "spec.volumes"
 
-// volumes returns the claims whose volumes no node of the group can have.
+// volumes returns the claims whose volumes cannot be used on any node of the group.
 func (w World) volumes(spec fleet.GroupSpec) (misfits []fit.Misfit) {
 	node := template.Of(spec.InstanceSpec)
 	if spec.Provider != "" {
@@ -124,7 +124,8 @@ func (g *Group) instances(w World, s fleet.Snapshot) {
 	}
 }
 
-// offers fills in what the group thinks of each offer, and returns how many nodes have room; -1 when that is unknown.
+// offers sets the group's assessments of each offer. It returns the number of nodes that the offers can hold, -1 when
+// that is unknown.
 func (w World) offers(g *Group, s fleet.Snapshot) int {
 	if w.Market == nil {
 		return -1
@@ -166,7 +167,7 @@ func (g *Group) judge(s fleet.Snapshot, ca caGroup, room int, b money.Balance) (
 	return NotRequestedYet, "it fits and may grow; Cluster Autoscaler has not asked for a node yet"
 }
 
-// hint says what to do where a label is asked for that offers have and the group's nodes do not promise.
+// hint returns a remedy for a pod that selects a label of the offers that the group's nodes do not promise.
 func (w World) hint(misfits []fit.Misfit, spec fleet.GroupSpec) string {
 	switch {
 	case strings.Contains(misfits[0].Reason, liqoTaint) && w.Planned != nil:
@@ -186,7 +187,7 @@ func (w World) hint(misfits []fit.Misfit, spec fleet.GroupSpec) string {
 }
 
 // whole replaces the group's verdict for pods that Cluster Autoscaler provisions all together or not at all. room is
-// the number of nodes for which the offers have room; -1 when the number is unknown.
+// the number of nodes that the offers can hold; -1 when it is unknown.
 func (g *Group) whole(w World, s fleet.Snapshot, room int) {
 	if w.Planned == nil || w.Planned.Together <= 1 || g.Reason != NotRequestedYet {
 		return

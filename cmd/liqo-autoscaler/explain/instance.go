@@ -9,7 +9,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// Instance is where an instance is, and how it came there.
+// Instance describes the state of an instance and its history.
 type Instance struct {
 	Name  string `json:"name"`
 	Group string `json:"group,omitempty"`
@@ -22,20 +22,20 @@ type Instance struct {
 	Failure  *fleet.Failure `json:"failure,omitempty"`
 	Stuck    string         `json:"stuck,omitempty"`
 	NotReady bool           `json:"notReady,omitempty"`
-	// Waits is what the step under way waits for.
+	// Waits is the event for which the present step waits.
 	Waits string `json:"waits,omitempty"`
-	// TriggeredBy has pods for which Cluster Autoscaler requested the instance. MoreTriggers counts the omitted pods.
+	// TriggeredBy contains pods for which Cluster Autoscaler requested the instance. MoreTriggers counts the omitted pods.
 	TriggeredBy  []Trigger `json:"triggeredBy,omitempty"`
 	MoreTriggers int       `json:"moreTriggers,omitempty"`
-	// Notes are what could not be read, and so was not considered.
+	// Notes name the inputs that could not be read, and so were not considered.
 	Notes []string `json:"notes,omitempty"`
-	// DataFrom is when the oldest record is of; Temporal forgets the histories of closed workflows in time.
+	// DataFrom is the time of the oldest record. Temporal deletes the histories of closed workflows after the retention.
 	DataFrom time.Time `json:"dataFrom,omitzero"`
 	Records  []Record  `json:"records"`
 }
 
-// OfInstance puts together what a group shows of an instance and what its workflows have recorded. A nil view is of one
-// that no group lists any longer.
+// OfInstance combines the group's view of an instance with the records of its workflows. A nil view means that no group
+// lists the instance any longer.
 func OfInstance(name, group string, view *fleet.InstanceView, waits string, records []Record) Instance {
 	i := Instance{Name: name, Group: group, Phase: fleet.Released, Waits: waits, Records: slices.Clone(records)}
 	if v := view; v != nil {
@@ -56,7 +56,7 @@ func OfInstance(name, group string, view *fleet.InstanceView, waits string, reco
 	return i
 }
 
-// state is the instance in a sentence.
+// state describes the instance in a sentence.
 func (i Instance) state() string {
 	text := string(i.Phase)
 	if i.Provider != "" {

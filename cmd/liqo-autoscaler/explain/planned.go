@@ -11,8 +11,8 @@ import (
 // LiqoToleration is the toleration that Liqo's webhook adds to the pods of an offloaded namespace.
 var LiqoToleration = corev1.Toleration{Key: liqoTaint, Operator: corev1.TolerationOpExists}
 
-// consumes has the annotations of pods that use the capacity of a ProvisioningRequest, the newer annotation first
-// (CA processors/provreq/pods_filter.go).
+// consumes lists the annotations of pods that use the capacity of a ProvisioningRequest, the newer annotation first (CA
+// processors/provreq/pods_filter.go).
 var consumes = []string{"autoscaling.x-k8s.io/consume-provisioning-request",
 	"cluster-autoscaler.kubernetes.io/consume-provisioning-request"}
 

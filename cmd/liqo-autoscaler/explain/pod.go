@@ -10,17 +10,18 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// What Liqo marks namespaces with that it offloads (Liqo pkg/consts/namespace_mapping.go).
+// offloadedLabel and offloadedValue mark the namespaces that Liqo offloads (Liqo pkg/consts/namespace_mapping.go).
 const offloadedLabel, offloadedValue = "liqo.io/scheduling-enabled", "true"
 
-// Pod is why a pod has no node, or why it does not run on the node that it has.
+// Pod explains why a pod has no node, or why it does not run on its node.
 type Pod struct {
 	Pod string `json:"pod"`
-	// Object is the object of a manifest that the pod is from.
+	// Object names the object of a manifest that contains the pod.
 	Object  string `json:"object,omitempty"`
 	Reason  Reason `json:"reason"`
 	Message string `json:"message"`
-	// WithToleration is the verdict if the pod had the toleration of virtual nodes, for a pod that lacks only that.
+	// WithToleration is the verdict if the pod had the toleration of virtual nodes. It is set for a pod that lacks only
+	// that.
 	WithToleration string `json:"withToleration,omitempty"`
 	// Assumed is a condition on which the verdict depends, and which was not checked.
 	Assumed string `json:"assumed,omitempty"`
@@ -28,17 +29,17 @@ type Pod struct {
 	Node     string `json:"node,omitempty"`
 	Instance string `json:"instance,omitempty"`
 	Provider string `json:"provider,omitempty"`
-	// Scheduler and ClusterAutoscaler are their newest messages about the pod. LastEvent is the newest event that the
-	// provider's cluster has written about its pod.
+	// Scheduler and ClusterAutoscaler are the newest messages of these components about the pod. LastEvent is the newest
+	// event that the provider's cluster has written about its pod.
 	Scheduler         string  `json:"scheduler,omitempty"`
 	ClusterAutoscaler string  `json:"clusterAutoscaler,omitempty"`
 	LastEvent         string  `json:"lastEvent,omitempty"`
 	Groups            []Group `json:"groups,omitempty"`
-	// Notes are what could not be read, and so was not considered.
+	// Notes name the inputs that could not be read, and so were not considered.
 	Notes []string `json:"notes,omitempty"`
 }
 
-// OfPod judges why the pod has no node, or why it does not run on the node that it has.
+// OfPod decides why the pod has no node, or why it does not run on its node.
 func OfPod(w World) Pod {
 	p := Pod{Pod: w.Pod.Namespace + "/" + w.Pod.Name, ClusterAutoscaler: lastWord(w.Events), Notes: w.Notes}
 	if w.Planned != nil {
@@ -72,7 +73,8 @@ func OfPod(w World) Pod {
 	return p
 }
 
-// bound judges a pod that has a node. Liqo copies the condition PodScheduled of the provider's pod into its status.
+// bound decides about a pod that has a node. Liqo copies the condition PodScheduled of the provider's pod into its
+// status.
 func (p *Pod) bound(w World) {
 	pod := w.Pod
 	p.Node, p.LastEvent = pod.Spec.NodeName, boundpod.LastRemote(w.Events)
@@ -99,7 +101,7 @@ func (p *Pod) bound(w World) {
 	}
 }
 
-// before is what keeps the pod from node groups at all.
+// before returns the reason why node groups are not considered for the pod at all; empty without such a reason.
 func before(w World, condition *corev1.PodCondition) (Reason, string) {
 	switch pod := w.Pod; {
 	case pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed:
@@ -120,7 +122,7 @@ func before(w World, condition *corev1.PodCondition) (Reason, string) {
 	return "", ""
 }
 
-// notOffloaded is about a pod in a namespace that Liqo does not offload.
+// notOffloaded explains a pod in a namespace that Liqo does not offload.
 func notOffloaded(pod *corev1.Pod) string {
 	text := fmt.Sprintf("namespace %s is not offloaded (it has no label %s=%s), ", pod.Namespace, offloadedLabel,
 		offloadedValue)
@@ -132,7 +134,7 @@ func notOffloaded(pod *corev1.Pod) string {
 		", and then create the pod again"
 }
 
-// after is the best that the groups have to say.
+// after returns the best verdict of the groups.
 func after(groups []Group) (Reason, string) {
 	for _, v := range order {
 		for _, g := range groups {
@@ -157,7 +159,7 @@ func scheduledCondition(pod *corev1.Pod) *corev1.PodCondition {
 	return nil
 }
 
-// withoutWebhook explains a pod that fits nowhere for lack of the toleration alone.
+// withoutWebhook explains a pod that fits nowhere only because it lacks the toleration.
 func (p *Pod) withoutWebhook(w World) {
 	if w.Planned == nil || w.Planned.Way == Created || p.Reason != NoGroupFits || ToleratesVirtualNodes(w.Pod) {
 		return

@@ -15,21 +15,21 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows"
 )
 
-// Record is one thing that happened to an instance, from the history of the workflow that drove it.
+// Record is one event of an instance, from the history of the workflow that drove it.
 type Record struct {
 	At       time.Time `json:"at"`
 	Workflow string    `json:"workflow"`
-	// Attempt and Provider are those that it is about; 0 and empty before the first choice.
+	// Attempt and Provider identify the attempt of the event; 0 and empty before the first choice.
 	Attempt  int    `json:"attempt,omitempty"`
 	Provider string `json:"provider,omitempty"`
-	// What happened, in a few words; Failure is why, if something failed.
+	// What describes the event in a few words; Failure is set after a failure.
 	What    string         `json:"what"`
 	Failure *fleet.Failure `json:"failure,omitempty"`
-	// Offers are what a choice thought of each offer.
+	// Offers are the assessments of each offer in a choice.
 	Offers []choice.Assessment `json:"offers,omitempty"`
 }
 
-// reader goes through one history. What it cannot decode it leaves out: it is of another version.
+// reader reads one history. It omits payloads that it cannot decode, because another version has written them.
 type reader struct {
 	workflow string
 	attempt  int
@@ -38,7 +38,7 @@ type reader struct {
 	records  []Record
 }
 
-// Records are the records of one run of a scale-out or scale-in.
+// Records returns the records of one run of a scale-out or scale-in.
 func Records(workflow string, events []*history.HistoryEvent) []Record {
 	r := &reader{workflow: workflow, steps: map[int64]string{}}
 	for _, e := range events {
@@ -80,14 +80,14 @@ func (r *reader) read(e *history.HistoryEvent) {
 	}
 }
 
-// done are the ends of the steps that say something.
+// done contains the steps whose completion is recorded, with its text.
 var done = map[string]string{
 	activities.NameJoin:   "the node is Ready",
 	activities.NameDrain:  "the node is drained",
 	activities.NameReturn: "the slice is returned",
 }
 
-// ends are the ends of a run.
+// ends contains the events that end a run, with their texts.
 var ends = map[enums.EventType]string{
 	enums.EVENT_TYPE_WORKFLOW_EXECUTION_CANCEL_REQUESTED: "an operator cancels it",
 	enums.EVENT_TYPE_WORKFLOW_EXECUTION_COMPLETED:        "is over",
@@ -97,7 +97,7 @@ var ends = map[enums.EventType]string{
 	enums.EVENT_TYPE_WORKFLOW_EXECUTION_TIMED_OUT:        "was forgotten, and ended",
 }
 
-// chosen reads what Select, a local activity, has decided.
+// chosen reads the decision of Select, a local activity.
 func (r *reader) chosen(e *history.HistoryEvent) {
 	var out activities.SelectOutput
 	if !decode(e.GetMarkerRecordedEventAttributes().GetDetails()["result"], &out) || out.Decision.Considered == 0 &&
@@ -156,7 +156,7 @@ func (r *reader) add(e *history.HistoryEvent, what string, f *fleet.Failure) {
 		Provider: r.provider, What: what, Failure: f})
 }
 
-// decode reads the first of the payloads; false when it is not such a thing.
+// decode decodes the first payload into out, and reports whether that succeeded.
 func decode(from *common.Payloads, out any) bool {
 	payloads := from.GetPayloads()
 	return len(payloads) > 0 && converter.GetDefaultDataConverter().FromPayload(payloads[0], out) == nil

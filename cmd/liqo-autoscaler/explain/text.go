@@ -12,7 +12,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/shorten"
 )
 
-// page collects lines; what providers and pods wrote cannot break the terminal.
+// page collects lines. Texts of providers and pods cannot control the terminal.
 type page struct{ strings.Builder }
 
 func (p *page) line(depth int, format string, args ...any) {
@@ -31,12 +31,12 @@ func (p *page) notes(all []string) {
 	}
 }
 
-// codes explains each code once, and prints what to do about it.
+// codes explains each code once, with its remedy.
 func (p *page) codes(all []fleet.Code) {
 	for n, code := range all {
 		row := code.Row()
 		if row.Code != code || slices.Contains(all[:n], code) {
-			continue // a code of another version, or one that is explained above
+			continue // a code of another version, or a repeated code
 		}
 		p.line(0, "code %s: %s", code, row.Means)
 		remedy := row.Remedy
@@ -47,7 +47,7 @@ func (p *page) codes(all []fleet.Code) {
 	}
 }
 
-// Text prints it for people.
+// Text prints the explanation for people.
 func (p Pod) Text(out io.Writer) error {
 	var t page
 	t.line(0, "%s: %s", cmp.Or(p.Object, "pod "+p.Pod), p.Reason)
@@ -102,7 +102,7 @@ func (p Pod) wordsOfOthers(t *page) {
 	}
 }
 
-// Text prints it for people.
+// Text prints the explanation for people.
 func (i Instance) Text(out io.Writer) error {
 	var t page
 	t.line(0, "instance %s: %s", i.Name, i.state())
@@ -150,10 +150,10 @@ func (i Instance) requestedFor(t *page) {
 	}
 }
 
-// Pods are the pods of a file.
+// Pods contains the explanations for the pods of a file.
 type Pods []Pod
 
-// Text prints them for people.
+// Text prints the explanations for people.
 func (p Pods) Text(out io.Writer) error {
 	for n, pod := range p {
 		if n > 0 {

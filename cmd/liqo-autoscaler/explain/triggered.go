@@ -15,19 +15,18 @@ import (
 // requested the nodes (CA processors/status/eventing_scale_up_processor.go).
 const ReasonTriggered = "TriggeredScaleUp"
 
-// An event belongs to an instance if Cluster Autoscaler wrote it this much before or after the booking. Their clocks
-// may differ, and Cluster Autoscaler requests nodes of several groups before it writes events.
+// These constants bound the time between an event of Cluster Autoscaler and the booking of its instance. The clocks may
+// differ, and Cluster Autoscaler requests nodes of several groups before it writes events.
 const (
 	triggeredBefore = 30 * time.Second
 	triggeredAfter  = 90 * time.Second
 )
 
-// maxTriggers is how many pods are listed.
+// maxTriggers bounds the listed pods.
 const maxTriggers = 5
 
 // Triggered adds the pods for which Cluster Autoscaler requested nodes of the group when it requested the instance. An
-// event names the groups, and not the instances, so the pods of two requests that followed each other are listed for
-// both.
+// event names the groups and not the instances, so the pods of two consecutive requests are listed for both.
 func (i *Instance) Triggered(events []corev1.Event) {
 	group, booked, ok := booking(i.Name)
 	if !ok {
@@ -50,7 +49,7 @@ func (i *Instance) Triggered(events []corev1.Event) {
 	i.TriggeredBy, i.MoreTriggers = all[:min(len(all), maxTriggers)], max(len(all)-maxTriggers, 0)
 }
 
-// booking returns the node group of an instance and when it was booked, from its name.
+// booking returns the node group and the booking time of an instance, from its name.
 func booking(instance string) (group string, at time.Time, ok bool) {
 	group = fleet.GroupOfKey(instance)
 	epoch, _, ok := fleet.ParseInstanceName(group, instance)
@@ -61,7 +60,7 @@ func booking(instance string) (group string, at time.Time, ok bool) {
 	return group, at, ok
 }
 
-// times returns when an event happened first and last.
+// times returns the first and the last time of an event.
 func times(e *corev1.Event) (first, last time.Time) {
 	first, last = e.FirstTimestamp.Time, e.LastTimestamp.Time
 	if last.IsZero() {

@@ -10,82 +10,83 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet/money"
 )
 
-// World is what is known of a pod's chances. Groups alone are required besides the pod.
+// World is the input of an explanation. Only the pod and Groups are required.
 type World struct {
 	Pod *corev1.Pod
 	// Planned is set for a pod of a manifest.
 	Planned   *Planned
 	Namespace *corev1.Namespace
 	Groups    []fleet.Snapshot
-	// Ended are the costs of groups that have ended this month; limits of spending count them.
+	// Ended contains the costs of groups that have ended this month; spending limits count them.
 	Ended []money.Spent
-	// Claims are the pod's claims whose volumes are bound to places.
+	// Claims are the pod's claims whose volumes are bound to a location.
 	Claims []Claim
 	// Nodes are the Nodes of all groups; nil when they could not be read.
 	Nodes []corev1.Node
-	// Market is what the providers offer now; nil when that could not be read.
+	// Market contains the present offers of the providers; nil when it could not be read.
 	Market *market.Market
-	// Status is the text of Cluster Autoscaler's status ConfigMap, Events are those of the pod.
+	// Status is the text of Cluster Autoscaler's status ConfigMap. Events are the pod's events.
 	Status string
 	Events []corev1.Event
-	// Waits says what an instance waits for.
+	// Waits returns the event for which an instance waits.
 	Waits func(group string, i fleet.InstanceView) string
-	// Notes are what could not be read.
+	// Notes name the inputs that could not be read.
 	Notes []string
 	Now   time.Time
 }
 
-// Claim is a claim of the pod, by name, with its volume.
+// Claim names a claim of the pod, with its volume.
 type Claim struct {
 	Name   string
 	Volume *corev1.PersistentVolume
 }
 
-// Reason is why a pod has no node, or what a group does about it, in one word.
+// Reason names why a pod has no node, or the state of a group for the pod.
 type Reason string
 
-// The reasons of a pod without a node; those from OnItsWay on are of node groups, too, best first. The reasons of a pod
-// that has a node are the verdicts of package boundpod.
+// These are the reasons of a pod without a node. The reasons from OnItsWay on also apply to node groups, best first.
+// The reasons of a pod that has a node are the verdicts of package boundpod.
 const (
-	Scheduled       Reason = "Scheduled"              // it has a node, and package boundpod finds nothing wrong there
+	Scheduled       Reason = "Scheduled"              // it has a node, and package boundpod finds no fault
 	Finished        Reason = "Finished"               // it has ended
 	Gated           Reason = "Gated"                  // a scheduling gate holds it
 	NeverRequested  Reason = "NeverRequested"         // Cluster Autoscaler requests no node for pods of its kind
 	NotSeen         Reason = "NotSeen"                // the scheduler has not found it unschedulable yet
-	NotOffloaded    Reason = "NotOffloaded"           // Liqo offloads nothing of its namespace
+	NotOffloaded    Reason = "NotOffloaded"           // Liqo does not offload its namespace
 	NoGroups        Reason = "NoGroups"               // no node group runs
-	OnItsWay        Reason = "OnItsWay"               // a node that fits is being made
-	NotRequestedYet Reason = "NotRequestedYet"        // a group could grow, and Cluster Autoscaler has not asked for that
-	BackingOff      Reason = "BackingOff"             // Cluster Autoscaler leaves the group alone after a failure
-	NodesDiffer     Reason = "NodesDiffer"            // a Node by which Cluster Autoscaler judges the group is not alike
+	OnItsWay        Reason = "OnItsWay"               // a node that fits is being created
+	NotRequestedYet Reason = "NotRequestedYet"        // a group could grow, and Cluster Autoscaler has not requested it
+	BackingOff      Reason = "BackingOff"             // Cluster Autoscaler backs off from the group after a failure
+	NodesDiffer     Reason = "NodesDiffer"            // a Node that Cluster Autoscaler uses as the group's shape differs
 	NoOffer         Reason = "NoOffer"                // no provider has room for a node of the group now
-	AtMax           Reason = fleet.BlockAtMax         // max or the limits of all groups
+	AtMax           Reason = fleet.BlockAtMax         // max, or the limits of all groups, are reached
 	SpendingLimit   Reason = fleet.BlockSpendingLimit // a node would cost more than the group may spend
-	Paused          Reason = fleet.BlockPaused        // an operator paused the group
+	Paused          Reason = fleet.BlockPaused        // an operator has paused the group
 	NoGroupFits     Reason = "NoGroupFits"            // the pod does not fit on a node of the group
 	NotConfigured   Reason = "NotConfigured"          // the group has no spec yet
 )
 
-// order are the reasons of groups, best first.
+// order lists the reasons of groups, best first.
 var order = []Reason{OnItsWay, NotRequestedYet, BackingOff, NoOffer, NodesDiffer, SpendingLimit, AtMax, Paused,
 	NoGroupFits, NotConfigured}
 
 // Planned is a pod that a manifest describes. It need not exist.
 type Planned struct {
 	Pod *corev1.Pod
-	// Object names the object that the pod is from, as in "Deployment shop/web".
+	// Object names the object that contains the pod, as in "Deployment shop/web".
 	Object string
 	Way    Way
-	// Together is how many such pods Cluster Autoscaler provisions whole or not at all; 0 when it considers each alone.
+	// Together is the number of such pods that Cluster Autoscaler provisions together or not at all; 0 when it considers
+	// each pod alone.
 	Together int
-	// Never is why Cluster Autoscaler requests no node for such pods; empty when it does.
+	// Never is the reason why Cluster Autoscaler requests no node for such pods; empty when it does.
 	Never string
 }
 
-// Way is where Cluster Autoscaler has the pod from, which decides whether the pod passes Liqo's webhook.
+// Way is the origin of Cluster Autoscaler's pod, which decides whether the pod passes Liqo's webhook.
 type Way string
 
-// The ways.
+// These are the ways.
 const (
 	Created  Way = "created"  // from the API server, which calls the webhook
 	InMemory Way = "inMemory" // Cluster Autoscaler makes it in its memory

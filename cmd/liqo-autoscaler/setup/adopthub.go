@@ -15,7 +15,7 @@ import (
 	flow "github.com/liqo-autoscaler/liqo-autoscaler/workflows/client"
 )
 
-// newAdoptHub makes the command temporal adopt-hub.
+// newAdoptHub returns the command temporal adopt-hub.
 func newAdoptHub(c *connect.Common) *cobra.Command {
 	var kubeconfig string
 	cmd := &cobra.Command{

@@ -11,17 +11,17 @@ import (
 // MinProvision is CA's default for --max-node-provision-time.
 const MinProvision = 15 * time.Minute
 
-// CAFlag is a flag of Cluster Autoscaler (1.30 and later) that goes with liqo-autoscaler.
+// CAFlag is a flag of Cluster Autoscaler (1.30 and later) that liqo-autoscaler needs or recommends.
 type CAFlag struct {
-	// Name has a suffix "_1" where CA takes a flag several times; CA's chart cuts it off.
+	// Name has a suffix "_1" where CA accepts a flag several times; CA's chart removes the suffix.
 	Name, Value string
-	// Why is for the reader of the values.
+	// Why explains the flag to readers of the values.
 	Why []string
 }
 
-// CAFlags are the one source of CA's settings: `config cloud-config -o helm-values` prints them, deploy/ca/values.yaml
-// and the notes of our chart are made from them by `make update`. Reasons with file and line:
-// docs/cluster-autoscaler.md.
+// CAFlags returns CA's settings. It is their only source: `config cloud-config -o helm-values` prints them, and `make
+// update` writes them into deploy/ca/values.yaml and the notes of our chart. docs/cluster-autoscaler.md contains the
+// reasons with file and line.
 func CAFlags(provision time.Duration) []CAFlag {
 	minutes := strings.TrimSuffix(provision.String(), "0s")
 	return []CAFlag{
@@ -57,8 +57,8 @@ func CAFlags(provision time.Duration) []CAFlag {
 	}
 }
 
-// askingUs are the flags with CA's --expander=grpc in place of its own choice: CA asks the gRPC server at address, of
-// which authority signed the certificate.
+// askingUs returns the flags with CA's --expander=grpc in place of its own choice: CA requests the choice from the gRPC
+// server at address. authority is the CA certificate that verifies the server.
 func askingUs(flags []CAFlag, address, authority string) (out []CAFlag) {
 	for _, f := range flags {
 		if f.Name != "expander" {
@@ -73,7 +73,7 @@ func askingUs(flags []CAFlag, address, authority string) (out []CAFlag) {
 	return out
 }
 
-// YAML is the value in YAML: text in quotes unless it is plain.
+// YAML returns the value in YAML: text in quotes unless it is plain.
 func (f CAFlag) YAML() string {
 	if _, err := strconv.ParseBool(f.Value); err == nil {
 		return f.Value

@@ -13,20 +13,22 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/grpcserver/config"
 )
 
-// cloudConfig is what Cluster Autoscaler must know of us: its --cloud-config file, and the values of its Helm chart.
+// cloudConfig holds Cluster Autoscaler's settings for our server: its --cloud-config file, and the values of its Helm
+// chart.
 type cloudConfig struct {
-	// The keys of CA's file (CA cloudprovider/externalgrpc/README.md). TLS needs all three files; without Cert it is off.
+	// These are the keys of CA's file (CA cloudprovider/externalgrpc/README.md). TLS needs all three files; without Cert
+	// it is off.
 	Address, Cert, Key, CACert string
 	GRPCTimeout                time.Duration
-	// ClusterName is for the chart alone, which renders nothing without it.
+	// ClusterName is only for the chart, which renders nothing without it.
 	ClusterName string
-	// MaxProvision comes from the node groups.
+	// MaxProvision follows from the budgets of the node groups.
 	MaxProvision time.Duration
-	// GRPCExpander has CA ask the gRPC server which node group to grow.
+	// GRPCExpander makes CA request from the gRPC server which node group to grow.
 	GRPCExpander bool
 }
 
-// Flags are CA's flags.
+// Flags returns CA's flags.
 func (c cloudConfig) Flags() []CAFlag {
 	flags := CAFlags(c.MaxProvision)
 	if c.GRPCExpander {
@@ -95,7 +97,7 @@ it. --config adapts the values to your node groups. Certificates are those of Cl
 	return cmd
 }
 
-// adapt checks the input and takes from the node groups what concerns CA.
+// adapt validates the input and reads CA's settings from the node groups.
 func (c *cloudConfig) adapt(groups string) error {
 	if _, _, err := net.SplitHostPort(c.Address); err != nil {
 		return fmt.Errorf("--address: %w", err)
@@ -118,7 +120,7 @@ func (c *cloudConfig) adapt(groups string) error {
 		return err
 	}
 	for _, g := range cfg.NodeGroups {
-		// CA must not give up before we do: our own deadline and two of its loops.
+		// CA must not give up before we do: the value covers our own deadline and two of CA's loops.
 		c.MaxProvision = max(c.MaxProvision, (g.Budgets.Total.Duration + 3*time.Minute).Round(time.Minute))
 	}
 	return nil
@@ -184,8 +186,8 @@ extraArgs:
 {{- end }}
 ` + CAPod
 
-// CAPod are the values of CA's chart for CA's pod: two replicas, what Pod Security's level restricted demands, and an
-// affinity that keeps CA off the virtual nodes, which CA itself removes. The chart sets none of these.
+// CAPod contains the values of CA's chart for CA's pod: two replicas, the settings of Pod Security's level restricted,
+// and an affinity that keeps CA off the virtual nodes, which CA itself removes. The chart sets none of these.
 const CAPod = `# One is active at a time; the other waits for its lease.
 replicaCount: 2
 # Pod Security's level restricted admits the pod with these.

@@ -13,7 +13,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/cli/output"
 )
 
-// NewConfig makes the command config.
+// NewConfig returns the command config.
 func NewConfig() *cobra.Command {
 	cmd := cli.Parent("config", "Check and show the node-group config, and generate Cluster Autoscaler's",
 		newConfigValidate(), newConfigView(), newConfigSchema(), newCloudConfig())
@@ -38,7 +38,7 @@ func newConfigValidate() *cobra.Command {
 	}
 }
 
-// summarise says in a few lines what a good config comes to.
+// summarise prints a short summary of a valid config.
 func summarise(out io.Writer, cfg config.Config) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "ok: hub %s, %d node groups, limits %s\n", cfg.Hub, len(cfg.NodeGroups), limitsText(cfg))
@@ -51,7 +51,7 @@ func summarise(out io.Writer, cfg config.Config) error {
 	return err
 }
 
-// summariseGroup writes a line of a group, or of those that offers will make of it.
+// summariseGroup prints a line for a group, or for the groups that will be derived from offers.
 func summariseGroup(b *strings.Builder, g config.Base) {
 	each := ""
 	if key, byLabel := g.Per.Label(); byLabel {

@@ -1,2 +1,3 @@
-// Package setup is the commands that prepare an installation: its config, Cluster Autoscaler's, and Temporal.
+// Package setup implements the commands that prepare an installation: its config, Cluster Autoscaler's config, and
+// Temporal.
 package setup

@@ -17,7 +17,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows"
 )
 
-// NewTemporal makes the command temporal.
+// NewTemporal returns the command temporal.
 func NewTemporal(c *connect.Common) *cobra.Command {
 	return cli.Parent("temporal", "Prepare a Temporal service for liqo-autoscaler", newTemporalSetup(c),
 		newAdoptHub(c), newCodec(c))
@@ -78,7 +78,7 @@ func setup(ctx context.Context, c *connect.Common, f setupFlags, out, errOut io.
 	return nil
 }
 
-// reached waits until Temporal answers anything.
+// reached waits until Temporal responds.
 func reached(ctx context.Context, t client.Client, target *connect.Target, limit time.Duration,
 	errOut io.Writer) error {
 	return cli.Patiently(ctx, limit, errOut, func() (again bool, err error) {

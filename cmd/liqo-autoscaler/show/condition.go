@@ -8,7 +8,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// Condition is what is wrong with a provider, as the observer has found it.
+// Condition is a fault of a provider that the observer has found.
 type Condition struct {
 	Provider string    `json:"provider"`
 	Name     string    `json:"name"`
@@ -16,7 +16,7 @@ type Condition struct {
 	Since    time.Time `json:"since"`
 }
 
-// conditionOf is nil while all is well.
+// conditionOf returns the provider's condition, or nil while the provider is healthy.
 func conditionOf(p fleet.ProviderSnapshot) *Condition {
 	if p.Standing.Good() {
 		return nil
@@ -25,10 +25,10 @@ func conditionOf(p fleet.ProviderSnapshot) *Condition {
 		Since: p.Standing.Since.UTC()}
 }
 
-// conditionCordoned is of providers that an operator has cordoned.
+// conditionCordoned applies to providers that an operator has cordoned.
 const conditionCordoned = "Cordoned"
 
-// cordonOf is nil when nobody has cordoned the provider.
+// cordonOf returns the condition of a cordoned provider, or nil.
 func cordonOf(p fleet.ProviderSnapshot) *Condition {
 	if p.Cordoned.IsZero() {
 		return nil
@@ -37,14 +37,14 @@ func cordonOf(p fleet.ProviderSnapshot) *Condition {
 		Message: "by an operator: nothing new is made there (liqo-autoscaler uncordon provider " + p.ID + ")"}
 }
 
-// conditionPods is of a provider on which pods have not run for the budgets.podStart of their group.
+// conditionPods applies to a provider on which pods have not run for the budgets.podStart of their group.
 const conditionPods = "PodsDoNotStart"
 
-// conditionVolumes is of a provider one of whose nodes stays for volumes.
+// conditionVolumes applies to a provider with a node that stays because of volumes.
 const conditionVolumes = "HoldsVolumes"
 
-// Found adds the findings of the worker. Overdue pods are a condition of their provider, and so are volumes for which a
-// node stays.
+// Found adds the findings of the worker. Overdue pods become a condition of their provider, as do volumes that keep a
+// node.
 func (s Status) Found(f market.Findings) Status {
 	s.Findings = f
 	for _, k := range f.Kept {

@@ -12,23 +12,23 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/natural"
 )
 
-// Cost is what a group's nodes cost, in units of the currency, as of At.
+// Cost contains the costs of a group's nodes, in units of the currency, as of At.
 type Cost struct {
 	Currency string `json:"currency"`
-	// Account is the account that the costs belong to, when it is not the group's own.
+	// Account is the account of the costs, when it is not the group's own account.
 	Account string    `json:"account,omitempty"`
-	Since   time.Time `json:"since"` // the sums begin here
+	Since   time.Time `json:"since"` // start of the sums
 	At      time.Time `json:"at"`
-	// PerHour is without the Unpriced nodes, whose price nobody knows.
+	// PerHour excludes the Unpriced nodes, whose price is unknown.
 	PerHour   float64        `json:"perHour"`
 	Unpriced  int            `json:"unpriced,omitempty"`
 	ThisMonth float64        `json:"thisMonth"` // in UTC
 	Providers []ProviderCost `json:"providers,omitempty"`
-	// Limits are judged by what all groups of the account cost.
+	// Limits compare the limits with the costs of all groups of the account.
 	Limits []money.Reach `json:"limits,omitempty"`
 }
 
-// ProviderCost is what a group's nodes on one provider cost.
+// ProviderCost contains the costs of a group's nodes on one provider.
 type ProviderCost struct {
 	Provider string  `json:"provider"`
 	PerHour  float64 `json:"perHour"`
@@ -37,8 +37,8 @@ type ProviderCost struct {
 	SoFar    float64 `json:"soFar"` // since Cost.Since
 }
 
-// costOf returns the cost as it is in the snapshot, with the limits by the balance of the account; nil when the
-// snapshot has no cost.
+// costOf returns the cost in the snapshot, with the limits by the balance of the account; nil when the snapshot has no
+// cost.
 func costOf(s fleet.Snapshot, b money.Balance) *Cost {
 	if s.Cost.Since.IsZero() {
 		return nil
@@ -60,7 +60,7 @@ func costOf(s fleet.Snapshot, b money.Balance) *Cost {
 	return c
 }
 
-// cells are the cost per hour, that of the month, and the limits that are reached.
+// cells returns the cost per hour, the cost of the month, and the limits that are reached.
 func (c *Cost) cells() []string {
 	if c == nil {
 		return []string{"", "", ""}
@@ -75,7 +75,7 @@ func (c *Cost) cells() []string {
 		strings.Join(reached, ",")}
 }
 
-// perHour says what is unknown, which is not nothing.
+// perHour renders the rate, and the number of nodes with an unknown price.
 func perHour(rate float64, unpriced int, currency string) string {
 	if unpriced > 0 && rate != 0 {
 		return fmt.Sprintf("%s and %d unknown", inCurrency(rate, currency), unpriced)
@@ -83,7 +83,7 @@ func perHour(rate float64, unpriced int, currency string) string {
 	return sum(rate, unpriced, currency)
 }
 
-// sum is an amount that is not known to be nothing as long as there are unpriced nodes.
+// sum renders an amount. 0 is "unknown" while nodes without a price exist.
 func sum(amount float64, unpriced int, currency string) string {
 	if amount == 0 && unpriced > 0 {
 		return "unknown"

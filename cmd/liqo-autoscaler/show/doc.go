@@ -1,3 +1,3 @@
-// Package show is how the fleet is shown to people and programs: the documents that `status` and `offers` print with
-// -o json or yaml, and the tables made of them. The documents are stable: fields are only ever added.
+// Package show renders the fleet for people and programs: the documents that `status` and `offers` print with -o json
+// or yaml, and their tables. The documents are stable: fields may only be added.
 package show

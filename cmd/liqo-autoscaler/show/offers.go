@@ -17,51 +17,51 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/natural"
 )
 
-// Offers is what `offers` prints: one entry per provider, by the offers' names.
+// Offers is the document of `offers`: one entry per provider, by the offers' names.
 type Offers struct {
 	Offers []Offer `json:"offers"`
-	// Problems are offers that their source had to leave out, and why; only when a source was asked.
+	// Problems are the offers that their source had to omit, with the reasons; only when a source was read.
 	Problems []string `json:"problems,omitempty"`
 }
 
-// Offer is what one provider offers, and what is held of it. Where the access to it lies is left out.
+// Offer contains the offer of one provider, and its held amounts. It omits the credentials.
 type Offer struct {
-	// Name is the offer's name in its source; the provider's id when no offer is known.
+	// Name is the offer's name in its source, or the provider's id when no offer is known.
 	Name string `json:"name"`
 	// Provider is the Liqo cluster id.
 	Provider string `json:"provider"`
-	// Current reports whether a source has the offer now; null when no source was asked.
+	// Current reports whether a source has the offer now; null when no source was read.
 	Current  *bool               `json:"current,omitempty"`
 	Lendable corev1.ResourceList `json:"lendable,omitempty"`
 	MaxNodes int                 `json:"maxNodes,omitempty"`
-	// LargestNodes are the provider's largest nodes: no node is made that is larger than each of them.
+	// LargestNodes are the provider's largest nodes. Every node that we create fits into at least one entry.
 	LargestNodes []corev1.ResourceList `json:"largestNodes,omitempty"`
 	Labels       map[string]string     `json:"labels,omitempty"`
-	// Price is per node and hour; 0 leaves it to Prices.
+	// Price is the price per node and hour; 0 leaves it to Prices.
 	Price float64 `json:"price"`
 	// Prices are per hour and CPU, GiB, or unit of any other resource.
 	Prices map[corev1.ResourceName]float64 `json:"prices,omitempty"`
-	// Currency is that of both; empty means the node groups'.
+	// Currency is the currency of Price and Prices; empty means the node groups' currency.
 	Currency string `json:"currency,omitempty"`
-	// Unused is why no node group uses the offer, whatever it has.
+	// Unused is the reason why no node group can use the offer, independent of its amounts.
 	Unused  string     `json:"unused,omitempty"`
 	Expires *time.Time `json:"expires,omitempty"`
-	// Held sums the holds that wait or are granted; HeldNodes is their number.
+	// Held is the sum of the waiting and granted holds; HeldNodes is their number.
 	Held      corev1.ResourceList `json:"held,omitempty"`
 	HeldNodes int                 `json:"heldNodes"`
 	Holds     []Hold              `json:"holds,omitempty"`
-	// Peering is the phase of the peering with the provider, Since when it entered it.
+	// Peering is the phase of the peering with the provider. Since is the time when it entered the phase.
 	Peering fleet.PeeringPhase `json:"peering"`
 	Since   time.Time          `json:"since,omitzero"`
-	// Refusing is the provider's no to this cluster, while it is in force.
+	// Refusing is the provider's refusal of this cluster, while it is in effect.
 	Refusing *fleet.ProviderRefusal `json:"refusing,omitempty"`
-	// Cordoned is since when an operator wants nothing new there; null: nobody does.
+	// Cordoned is the time at which an operator cordoned the provider; null when it is not cordoned.
 	Cordoned *time.Time `json:"cordoned,omitempty"`
-	// Failure is why the peering last failed.
+	// Failure is the last failure of the peering.
 	Failure *fleet.Failure `json:"failure,omitempty"`
-	// Condition is what the observer has found wrong with the provider.
+	// Condition is the fault of the provider that the observer has found.
 	Condition *Condition `json:"condition,omitempty"`
-	// Waits is the reason why the removal of the peering waits; empty when none is under way.
+	// Waits is the reason why the removal of the peering waits; empty without a removal.
 	Waits string `json:"waits,omitempty"`
 }
 
@@ -71,8 +71,8 @@ type Hold struct {
 	State fleet.HoldState `json:"state"`
 }
 
-// OffersOf joins the providers that are known with what a source offers now; offered is nil when no source was asked.
-// group is any node group, which tells the currency of all; nil when none runs.
+// OffersOf joins the known providers with the present offers of a source; offered is nil when no source was read. group
+// is any node group, because all groups have the same currency; nil when none runs.
 func OffersOf(providers []fleet.ProviderSnapshot, offered []fleet.Offer, group *fleet.GroupSpec) Offers {
 	byProvider := map[string]Offer{}
 	for _, p := range providers {
@@ -171,7 +171,7 @@ func (o Offers) Table(out io.Writer, style output.Style) error {
 	}), "AGE", "HELD")
 }
 
-// nodes is how many nodes are held, of how many at most when there is such a bound.
+// nodes renders the number of held nodes, and their maximum if the offer has one.
 func (o Offer) nodes() string {
 	if o.MaxNodes == 0 {
 		return strconv.Itoa(o.HeldNodes)
@@ -179,7 +179,7 @@ func (o Offer) nodes() string {
 	return strconv.Itoa(o.HeldNodes) + "/" + strconv.Itoa(o.MaxNodes)
 }
 
-// price is that of a node, or, where there is none, those by resource.
+// price renders the price of a node or, without a price of a node, the prices by resource.
 func (o Offer) price() string {
 	number := func(f float64) string { return strconv.FormatFloat(f, 'f', -1, 64) }
 	if o.Price > 0 || len(o.Prices) == 0 {
@@ -192,7 +192,7 @@ func (o Offer) price() string {
 	return strings.TrimSpace(strings.Join(parts, ",") + " " + o.Currency)
 }
 
-// peering is its phase, as kubectl shows cordoned nodes.
+// peering renders the phase of the peering. It marks a cordoned provider as kubectl marks cordoned nodes.
 func (o Offer) peering() string {
 	if o.Cordoned != nil {
 		return string(o.Peering) + "," + conditionCordoned

@@ -18,10 +18,10 @@ import (
 // ReportFormats are the values of -o of the report.
 var ReportFormats = []string{"text", "csv", "opencost-csv"}
 
-// others stands for the providers of a day that a group does not keep apart.
+// others is the name for the providers that a group's bill of a day combines.
 const others = "(others)"
 
-// Report is what nodes have cost on the days From to Until, both included, in UTC.
+// Report contains the costs of nodes on the days From to Until, both included, in UTC.
 type Report struct {
 	From, Until time.Time
 	Groups      []ReportGroup
@@ -30,26 +30,26 @@ type Report struct {
 	rows map[ReportRow]int // the index of each row, by the row without its amount
 }
 
-// ReportGroup has the costs of a node group over all its lives.
+// ReportGroup contains the costs of a node group over all its lives.
 type ReportGroup struct {
 	Name, Account string
-	// Cost is the present cost; of a group that has ended, the last one.
+	// Cost is the present cost, or the last cost of a group that has ended.
 	Cost money.Cost
-	// Since is from when it has sums; Unpriced how long nodes ran in the time of the report whose price nobody knows.
+	// Since is the start of its sums. Unpriced is how long nodes without a known price ran in the time of the report.
 	Since    time.Time
 	Unpriced time.Duration
-	// Ended: it does not run any more.
+	// Ended is true when the group no longer runs.
 	Ended bool
 }
 
-// ReportRow is what a group's nodes on a provider have cost on a day.
+// ReportRow contains the costs of a group's nodes on a provider on one day.
 type ReportRow struct {
 	Date, Group, Account, Provider, Currency string
 	Cost                                     float64
 }
 
-// ReportOf adds up the bills of running groups until now, and the bills of ended groups. It counts a life once that is
-// in both lists.
+// ReportOf adds up the bills of running groups until now, and the bills of ended groups. It counts a life that is in
+// both lists once.
 func ReportOf(from, now time.Time, running, ended []money.Bill) Report {
 	r := Report{From: from.UTC().Truncate(24 * time.Hour), Until: now.UTC().Truncate(24 * time.Hour),
 		rows: map[ReportRow]int{}}
@@ -91,7 +91,7 @@ func (r *Report) add(b money.Bill, now time.Time, ended bool) {
 	r.addGroup(of)
 }
 
-// since returns from when the days of a bill are known.
+// since returns the first day for which a bill has data.
 func (r *Report) since(b money.Bill) time.Time {
 	since := b.Cost.Since
 	if kept := r.Until.AddDate(0, 0, -money.CostDays); !since.IsZero() && since.Before(kept) {
@@ -103,7 +103,7 @@ func (r *Report) since(b money.Bill) time.Time {
 	return since
 }
 
-// addGroup adds a group, or another life of a group that the report has.
+// addGroup adds a group, or another life of a group in the report.
 func (r *Report) addGroup(of ReportGroup) {
 	n := slices.IndexFunc(r.Groups, func(g ReportGroup) bool {
 		return g.Name == of.Name && g.Cost.Currency == of.Cost.Currency
@@ -137,7 +137,7 @@ func (r *Report) addRow(row ReportRow) {
 // CSV prints the rows, amounts to the millionth.
 func (r Report) CSV(out io.Writer) error {
 	w := csv.NewWriter(out)
-	_ = w.Write([]string{"date", "group", "account", "provider", "currency", "cost"}) // w.Error has the error
+	_ = w.Write([]string{"date", "group", "account", "provider", "currency", "cost"}) // w.Error reports errors
 	for _, row := range r.Rows {
 		_ = w.Write([]string{row.Date, row.Group, row.Account, row.Provider, row.Currency,
 			strconv.FormatFloat(row.Cost, 'f', 6, 64)})
@@ -146,7 +146,7 @@ func (r Report) CSV(out io.Writer) error {
 	return w.Error()
 }
 
-// Text prints sums by group and provider, and what is not in them.
+// Text prints sums by group and provider, and the costs that the sums exclude.
 func (r Report) Text(out io.Writer) error {
 	if len(r.Groups) == 0 {
 		_, err := fmt.Fprintln(out, "No node groups run, and none has cost anything.")
@@ -175,7 +175,7 @@ func (r Report) Text(out io.Writer) error {
 	return err
 }
 
-// sums are the rows of the text: each group's providers, and all of a currency.
+// sums returns the rows of the text: each group's providers, and the total of each currency.
 func (r Report) sums() (rows [][]string) {
 	totals, rates, unpriced, order := map[string]float64{}, map[string]float64{}, map[string]int{}, []string{}
 	for _, g := range r.Groups {

@@ -13,24 +13,24 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/natural"
 )
 
-// Status is what `status` prints: the node groups by name, and their instances, oldest first within a group.
+// Status is the document of `status`: the node groups by name, and their instances, oldest first within a group.
 type Status struct {
 	Groups    []Group    `json:"groups"`
 	Instances []Instance `json:"instances"`
 	// Standby are the peerings that groups keep ready.
 	Standby []Standby `json:"standby,omitempty"`
-	// Conditions are what is wrong with providers.
+	// Conditions are the faults of providers.
 	Conditions []Condition `json:"conditions,omitempty"`
 	// Refusing are the providers that refuse this cluster, by id.
 	Refusing []Refusing `json:"refusing,omitempty"`
-	// Findings are the Nodes that differ, and our objects that are left on providers, where the market was read.
+	// Findings are the Nodes that differ, and our objects that remain on providers, when the market was read.
 	Findings market.Findings `json:"findings,omitzero"`
 
 	// selected is true when groups without a selected instance were left out.
 	selected bool
 }
 
-// Standby is a peering that a group keeps ready: waiting is one that is being made.
+// Standby is a peering that a group keeps ready. Its State is waiting while the peering is being created.
 type Standby struct {
 	Provider string          `json:"provider"`
 	Group    string          `json:"group"`
@@ -45,7 +45,7 @@ type Refusing struct {
 	fleet.ProviderRefusal
 }
 
-// RefusingOf picks the providers that refuse.
+// RefusingOf returns the providers that refuse this cluster.
 func RefusingOf(providers []fleet.ProviderSnapshot) (refusing []Refusing) {
 	for _, p := range providers {
 		if p.Refusing != nil {
@@ -61,27 +61,27 @@ type Group struct {
 	Name string `json:"name"`
 	Min  int    `json:"min"`
 	Max  int    `json:"max"`
-	// Target is the number of instances that count; CA sees it as the group's size.
+	// Target is the number of instances that count. CA receives it as the group's size.
 	Target int `json:"target"`
-	// Ready, Creating, Deleting and Failed count instances; with those whose node is not ready they are all.
+	// Ready, NotReady, Creating, Deleting and Failed count the instances. Each instance is counted once.
 	Ready    int  `json:"ready"`
 	NotReady int  `json:"notReady"`
 	Creating int  `json:"creating"`
 	Deleting int  `json:"deleting"`
 	Failed   int  `json:"failed"`
 	Paused   bool `json:"paused"`
-	// Spec is the hash of the spec in force, Shape what each node has by it.
+	// Spec is the hash of the effective spec. Shape contains the resources of each node in it.
 	Spec  string              `json:"spec"`
 	Shape corev1.ResourceList `json:"shape,omitempty"`
-	// Epoch and Revision say which snapshot this is, AsOf when the group took it.
+	// Epoch and Revision identify the snapshot. AsOf is its time.
 	Epoch    string    `json:"epoch"`
 	Revision int64     `json:"revision"`
 	AsOf     time.Time `json:"asOf"`
-	// Started is when the group's first run began, zero when that cannot be told.
+	// Started is the start of the group's first run, zero when it is unknown.
 	Started time.Time `json:"started,omitzero"`
-	// Cost is what its nodes cost; nil before it is configured.
+	// Cost contains the costs of its nodes; nil before it is configured.
 	Cost *Cost `json:"cost,omitempty"`
-	// Conditions are what keeps it from growing, or from being as it is configured.
+	// Conditions are the reasons why it cannot grow, or differs from its configuration.
 	Conditions []fleet.GroupNotice `json:"conditions,omitempty"`
 }
 
@@ -90,12 +90,12 @@ type Instance struct {
 	Name  string `json:"name"`
 	ID    string `json:"id"` // the Node's spec.providerID
 	Group string `json:"group"`
-	// Phase is where it is, State what CA sees: creating, running or deleting.
+	// Phase is its position. State is the state that CA receives: creating, running or deleting.
 	Phase fleet.Phase `json:"phase"`
 	State fleet.State `json:"state,omitempty"`
 	// Counts reports whether it is part of the target.
 	Counts bool `json:"counts"`
-	// Provider is the Liqo cluster id of the current attempt, Node the name its Node has or will have.
+	// Provider is the Liqo cluster id of the current attempt. Node is the name that its Node has or will have.
 	Provider   string         `json:"provider,omitempty"`
 	Attempt    int            `json:"attempt"`
 	Node       string         `json:"node,omitempty"`
@@ -104,16 +104,16 @@ type Instance struct {
 	NotReady   bool           `json:"notReady"`
 	Stuck      string         `json:"stuck,omitempty"`
 	Failure    *fleet.Failure `json:"failure,omitempty"`
-	// Waits is what the step under way waits for, where it has said so.
+	// Waits is the event for which the present step waits, if the step has reported it.
 	Waits string `json:"waits,omitempty"`
-	// Condition is what is wrong with its provider, if anything.
+	// Condition is the name of its provider's fault, if any.
 	Condition string `json:"condition,omitempty"`
 	// PerHour is its price, while the provider has its slice; 0 when the offer had no price.
 	PerHour float64 `json:"perHour,omitempty"`
 }
 
-// StatusOf makes the status of snapshots, in the order of their groups' names. Limits of spending are judged by what
-// these groups and the ended ones of their accounts cost.
+// StatusOf returns the status of snapshots, in the order of their groups' names. Spending limits are compared with the
+// costs of these groups and the ended groups of their accounts.
 func StatusOf(ended []money.Spent, snapshots ...fleet.Snapshot) Status {
 	snapshots = slices.Clone(snapshots)
 	slices.SortFunc(snapshots, func(a, b fleet.Snapshot) int { return natural.Compare(a.Group, b.Group) })
@@ -135,7 +135,7 @@ func StatusOf(ended []money.Spent, snapshots ...fleet.Snapshot) Status {
 	return out
 }
 
-// With adds what is wrong with providers, and says it of the instances whose Node is not ready for it.
+// With adds the faults of providers, also to the instances on them.
 func (s Status) With(providers []fleet.ProviderSnapshot) Status {
 	for _, p := range providers {
 		if c := cordonOf(p); c != nil {
@@ -155,8 +155,8 @@ func (s Status) With(providers []fleet.ProviderSnapshot) Status {
 	return s
 }
 
-// Priced adds which groups may not pay for a node of the cheapest offer. Without offers only a limit that nothing is
-// left of is known to be reached.
+// Priced adds a condition to the groups that may not pay for a node of the cheapest offer. Without offers it marks only
+// groups whose limit is used up.
 func (s Status) Priced(snapshots []fleet.Snapshot, ended []money.Spent, offers []choice.Candidate,
 	now time.Time) Status {
 	for _, snapshot := range snapshots {
@@ -202,7 +202,7 @@ func groupOf(s fleet.Snapshot, b money.Balance) Group {
 	return g
 }
 
-// InstanceOf shows one instance of a group.
+// InstanceOf renders one instance of a group.
 func InstanceOf(group string, v fleet.InstanceView) Instance {
 	i := Instance{
 		Name: v.Name, ID: v.ID(group), Group: group, Phase: v.Phase, State: v.State, Counts: v.Counts, Provider: v.Provider,
@@ -233,7 +233,7 @@ func (i Instance) whyNotReady() string {
 	return "node is not ready"
 }
 
-// Why says in a few words what is the matter with the instance; "" when nothing is.
+// Why describes the fault of the instance in a few words; "" without a fault.
 func (i Instance) Why() string {
 	switch {
 	case i.Stuck != "":

@@ -15,7 +15,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/shorten"
 )
 
-// Table prints the groups, then what is wrong with them and with providers, then the instances.
+// Table prints the groups, then their faults and the faults of providers, then the instances.
 func (s Status) Table(out io.Writer, style output.Style) error {
 	if len(s.Groups) == 0 {
 		text := "No node groups run."
@@ -58,14 +58,14 @@ func (s Status) Table(out io.Writer, style output.Style) error {
 	return nil
 }
 
-// section is a table that is left out when it has no rows.
+// section is a table that is omitted when it has no rows.
 type section struct {
 	header []string
 	rows   [][]string
 }
 
-// sections are the tables below that of the groups. The text of a group's condition is not cut: its end says what to
-// do.
+// sections returns the tables below the table of the groups. The text of a group's condition is not cut, because it
+// ends with the remedy.
 func (s Status) sections(style output.Style) []section {
 	return []section{
 		{[]string{"NODE GROUP", "CONDITION", "WHY"}, s.groupConditions()},
@@ -101,7 +101,7 @@ func (s Status) sections(style output.Style) []section {
 	}
 }
 
-// observer is the row of how the observer's rounds go.
+// observer returns the row for the observer's rounds.
 func (s Status) observer(style output.Style) [][]string {
 	o := s.Findings.Observer
 	if o == nil {
@@ -117,7 +117,7 @@ func (s Status) observer(style output.Style) [][]string {
 	return [][]string{{state, style.Age(o.Complete), strconv.Itoa(o.Unread), style.Cut(o.Failed)}}
 }
 
-// groupConditions are the rows of all groups' conditions.
+// groupConditions returns the rows of all groups' conditions.
 func (s Status) groupConditions() (rows [][]string) {
 	for _, g := range s.Groups {
 		for _, c := range g.Conditions {
@@ -127,7 +127,7 @@ func (s Status) groupConditions() (rows [][]string) {
 	return rows
 }
 
-// costs are what each group's nodes cost on each provider, for a wide table.
+// costs returns the costs of each group's nodes on each provider, for a wide table.
 func (s Status) costs(style output.Style) (rows [][]string) {
 	for _, g := range s.Groups {
 		if g.Cost == nil || !style.Wide {
@@ -142,7 +142,8 @@ func (s Status) costs(style output.Style) (rows [][]string) {
 	return rows
 }
 
-// keptFor is the claim for whose volume a node of the group stays on the provider, and costs; "" where none does.
+// keptFor returns the claim whose volume keeps a node of the group on the provider, and so causes costs; "" without
+// such a claim.
 func (s Status) keptFor(group, provider string) string {
 	for _, k := range s.Findings.Kept {
 		if k.Group == group && k.Provider == provider {
@@ -152,7 +153,7 @@ func (s Status) keptFor(group, provider string) string {
 	return ""
 }
 
-// andMore adds to rows how many were left out.
+// andMore adds the number of omitted rows.
 func andMore(more int, rows [][]string) [][]string {
 	if more == 0 || len(rows) == 0 {
 		return rows
@@ -180,8 +181,8 @@ func (s Status) instances(style output.Style) section {
 	})}
 }
 
-// Change is one line of `status --watch -o json`: an instance that has changed, or appeared, or is gone (phase
-// Released); or, without an instance's name, a group that has other conditions than before.
+// Change is one line of `status --watch -o json`: an instance that has changed, appeared or disappeared (phase
+// Released), or, without an instance's name, a group whose conditions have changed.
 type Change struct {
 	At         time.Time           `json:"at"`
 	Target     int                 `json:"target"` // of the group, after the change
@@ -189,7 +190,7 @@ type Change struct {
 	Instance
 }
 
-// what is the instance that has changed, or the group.
+// what returns the name of the instance that has changed, or of the group.
 func (c Change) what() string {
 	if c.Name == "" {
 		return "group " + c.Group
@@ -218,11 +219,11 @@ func (c Change) attempt() string {
 	return strconv.Itoa(c.Attempt)
 }
 
-// Changes are printed one by one, so their columns have fixed widths, which longer texts push.
+// The formats of changes have fixed widths, because changes are printed one by one. Longer texts shift the columns.
 const (
 	changeFormat = "%-19s  %-26s  %-11s  %6s  %-12s  %7s  %s\n"
 	changeTime   = time.DateTime
-	// A narrow terminal has the text below its line.
+	// On a narrow terminal the text is below its line.
 	narrowFormat = "%-14s  %-24s  %s\n"
 	narrowTime   = "01-02 15:04:05"
 	narrowWidth  = 110

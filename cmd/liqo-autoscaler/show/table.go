@@ -15,10 +15,10 @@ import (
 // shown are the resources in tables, when not Wide.
 var shown = []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory}
 
-// Resources is all of a list on one line.
+// Resources renders all resources of a list on one line.
 func Resources(list corev1.ResourceList) string { return resources(output.Style{Wide: true}, list) }
 
-// resources is a short text of a list: cpu=8,memory=16Gi, then what is special about it.
+// resources renders a list shortly: cpu=8,memory=16Gi, then the less usual resources.
 func resources(style output.Style, list corev1.ResourceList) string {
 	var parts []string
 	seen := map[corev1.ResourceName]bool{}

@@ -9,8 +9,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/cmd/liqo-autoscaler/explain"
 )
 
-// provisioningRequest is what decides about nodes in Cluster Autoscaler's object of that name
-// (CA apis/provisioningrequest/autoscaling.x-k8s.io/v1/types.go; v1beta1 has the same fields).
+// provisioningRequest has the fields of Cluster Autoscaler's ProvisioningRequest that decide about nodes (CA
+// apis/provisioningrequest/autoscaling.x-k8s.io/v1/types.go; v1beta1 has the same fields).
 type provisioningRequest struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata"`
@@ -25,7 +25,8 @@ type provisioningRequest struct {
 	} `json:"spec"`
 }
 
-// capacityBuffer is the same of a CapacityBuffer (CA apis/capacitybuffer/autoscaling.x-k8s.io/v1beta1/types.go).
+// capacityBuffer has the same fields of a CapacityBuffer (CA
+// apis/capacitybuffer/autoscaling.x-k8s.io/v1beta1/types.go).
 type capacityBuffer struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata"`
@@ -47,13 +48,14 @@ type reference struct {
 	Name     string `json:"name"`
 }
 
-// Classes of a ProvisioningRequest that Cluster Autoscaler supports (CA provisioningrequest/supported_classes.go).
+// These are the classes of a ProvisioningRequest that Cluster Autoscaler supports (CA
+// provisioningrequest/supported_classes.go).
 const (
 	classAtomic = "best-effort-atomic-scale-up.autoscaling.x-k8s.io"
 	classCheck  = "check-capacity.autoscaling.x-k8s.io"
 )
 
-// pods returns a pod of each set of the request.
+// pods returns one pod for each pod set of the request.
 func (r *provisioningRequest) pods(of key, all []object, used map[key]bool) (pods []explain.Planned, err error) {
 	if len(r.Spec.PodSets) == 0 {
 		return nil, fmt.Errorf("spec.podSets is empty: give podTemplateRef and count")
@@ -90,7 +92,7 @@ func never(class string) string {
 	return fmt.Sprintf("Cluster Autoscaler does not know the spec.provisioningClassName %q: use %s", class, classAtomic)
 }
 
-// pods returns the pod of which the buffer has several.
+// pods returns the pod that the buffer reserves several times.
 func (b *capacityBuffer) pods(of key, all []object, used map[key]bool) ([]explain.Planned, error) {
 	field, target := "spec.podTemplateRef", key{kindPodTemplate, of.namespace, ""}
 	switch template, scalable := b.Spec.PodTemplateRef, b.Spec.ScalableRef; {
@@ -112,7 +114,7 @@ func (b *capacityBuffer) pods(of key, all []object, used map[key]bool) ([]explai
 	return []explain.Planned{pod}, err
 }
 
-// find returns the object of the file with that key, which has pods.
+// find returns the object in the file with that key. The object must have pods.
 func find(all []object, wanted key) (object, error) {
 	for _, o := range all {
 		if o.key == wanted && o.template() != nil {

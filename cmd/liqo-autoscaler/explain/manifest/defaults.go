@@ -5,8 +5,8 @@ import (
 	"k8s.io/component-helpers/resource"
 )
 
-// setDefaults makes requests of limits, as the API server does when a pod is created, and Cluster Autoscaler with a pod
-// that it makes itself (Kubernetes pkg/apis/core/v1/defaults.go, SetDefaults_Pod).
+// setDefaults sets missing requests to the limits, as the API server does at the creation of a pod, and as Cluster
+// Autoscaler does for a pod that it makes itself (Kubernetes pkg/apis/core/v1/defaults.go, SetDefaults_Pod).
 func setDefaults(pod *corev1.Pod) {
 	for _, containers := range [][]corev1.Container{pod.Spec.InitContainers, pod.Spec.Containers} {
 		for n := range containers {

@@ -21,7 +21,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/strictyaml"
 )
 
-// Bounds of a file.
+// These constants bound a file.
 const (
 	maxBytes   = 1 << 20
 	maxObjects = 200
@@ -86,7 +86,7 @@ func objects(text []byte) (all []object, err error) {
 			return nil, fmt.Errorf("document %d: %w", n, err)
 		}
 		if tree == nil {
-			continue // comments alone
+			continue // only comments
 		}
 		if all, err = decode(all, tree); err != nil {
 			return nil, fmt.Errorf("document %d: %w", n, err)
@@ -133,7 +133,7 @@ func decode(all []object, tree map[string]any) ([]object, error) {
 	return append(all, o), nil
 }
 
-// kinds are the kinds that are judged, for people.
+// kinds lists the supported kinds for a message.
 func kinds() string {
 	var all []string
 	for name := range maps.Keys(known) {
@@ -143,7 +143,7 @@ func kinds() string {
 	return strings.Join(slices.Compact(all), ", ")
 }
 
-// known makes an empty object of each kind, by apiVersion and kind.
+// known contains functions that return an empty object of each kind, by apiVersion and kind.
 var known = map[string]func() metav1.Object{
 	"v1 Pod":                   func() metav1.Object { return &corev1.Pod{} },
 	"v1 PodTemplate":           func() metav1.Object { return &corev1.PodTemplate{} },
