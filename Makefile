@@ -9,6 +9,7 @@ VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 GOLANGCI_LINT := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 WORKFLOWCHECK := go.temporal.io/sdk/contrib/tools/workflowcheck@v0.6.0
 HELM := helm.sh/helm/v3/cmd/helm@v3.17.0
+HELM4 := helm.sh/helm/v4/cmd/helm@v4.1.4
 GOTESTSUM := gotest.tools/gotestsum@v1.13.0
 GORELEASER := github.com/goreleaser/goreleaser/v2@v2.15.1
 KO := github.com/google/ko@v0.19.1
@@ -118,9 +119,9 @@ chaos: temporal ## kill, hang, cut off and overload everything, and check what m
 	$(if $(filter short crash soak,$(SUITE)),,go test ./worker -run '$(OVERLOAD_in_process)' -count=1 -v -timeout 10m)
 
 .PHONY: deploy-check
-deploy-check: build $(BIN)/helm ## the Helm chart and manifests, against the binary and, if `make e2e` has built one, a real API server
+deploy-check: build $(BIN)/helm $(BIN)/4/helm ## the Helm chart and manifests, against the binary and, if `make e2e` has built one, a real API server
 	@kube=$$(go -C e2e run ./lab/run -built); [ -n "$$kube" ] || { echo "no kube-apiserver here: what needs one is skipped; make e2e builds it"; }; \
-	HELM=$(BIN)/helm LIQO_AUTOSCALER=$(BIN)/liqo-autoscaler LIQO_AUTOSCALER_AGENT=$(BIN)/liqo-autoscaler-agent KUBE_BIN=$$kube go test -count=1 ./deploy/...
+	HELM=$(BIN)/helm HELM4=$(BIN)/4/helm LIQO_AUTOSCALER=$(BIN)/liqo-autoscaler LIQO_AUTOSCALER_AGENT=$(BIN)/liqo-autoscaler-agent KUBE_BIN=$$kube go test -count=1 ./deploy/...
 
 .PHONY: bench
 SHAPES ?=
@@ -224,3 +225,6 @@ histories: temporal ## record workflows' histories anew, which after a release m
 # golangci-lint is what GOLANGCI_LINT names, and so on.
 $(addprefix $(BIN)/,golangci-lint workflowcheck helm gotestsum goreleaser ko cosign actionlint govulncheck):
 	GOBIN=$(BIN) go install $($(shell tr a-z- A-Z_ <<<$(@F)))
+
+$(BIN)/4/helm: # Helm 4, whose program has the name of Helm 3's
+	GOBIN=$(@D) go install $(HELM4)
