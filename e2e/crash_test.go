@@ -54,7 +54,7 @@ offers:
   network: {mode: $NETWORK}
 `
 
-// lifeLimit bounds the way to a Node, and the way back: the test looks only for convergence. A peering whose last slice
+// lifeLimit bounds the way to a Node, and its removal: the test checks only convergence. A peering whose last slice
 // Liqo has not yet removed at the time of its removal counts as in use, and stays for five minutes.
 const lifeLimit = 12 * time.Minute
 

@@ -55,7 +55,7 @@ func peeredByHand(ctx context.Context, t *testing.T, s *stack) {
 	})
 }
 
-// peeredTheOtherWay has the provider use our cluster as well. Its own peering stays unchanged; ours shares namespaces
+// peeredTheOtherWay makes the provider use our cluster as well. Its own peering stays unchanged; ours shares namespaces
 // with it, so ours stays too until the other one is gone.
 func peeredTheOtherWay(ctx context.Context, t *testing.T, s *stack) {
 	r := newRun(t, s)

@@ -29,8 +29,8 @@ func (s *stack) takeBack(ctx context.Context, n *corev1.Node) {
 	require.NoError(s.t, err)
 }
 
-// gone waits until nothing owned by us is left, nothing is listed, and the first provider's peering counts as removed: it
-// would else be the last choice of the next part.
+// gone waits until no object of ours is left, no instance is listed, and the first provider's peering counts as
+// removed: otherwise it would be the last choice of the next part.
 func (r *run) gone(ctx context.Context, bound time.Duration) {
 	r.t.Helper()
 	r.until(ctx, "nothing left", bound, r.empty)

@@ -48,8 +48,8 @@ func (r repeats) Establish(ctx context.Context, p fleet.Provider, progress backe
 	return r.Backend.Establish(ctx, p, progress)
 }
 
-// TestDatabaseHoldsNoSecrets reads Temporal's whole database after the life of an instance. The database has no secret.
-// With a codec it has none of the payloads either, unless one has the keys.
+// TestDatabaseHoldsNoSecrets reads Temporal's whole database after the life of an instance. The database contains no
+// secret. With a codec the payloads can be read only with the keys.
 func TestDatabaseHoldsNoSecrets(t *testing.T) {
 	for _, encrypts := range []bool{false, true} {
 		t.Run(fmt.Sprint("codec=", encrypts), func(t *testing.T) {

@@ -73,8 +73,8 @@ func pipelined(metrics string) attack {
 	}}
 }
 
-// longChain is a client certificate with a hundred authorities of one name, none of which has signed it: a server that
-// looks for its issuer tries a hundred signatures.
+// longChain returns a client certificate with a hundred authorities of one name. No authority has signed it: a server
+// that searches for its issuer tries a hundred signatures.
 func longChain(t *testing.T) *tls.Certificate {
 	t.Helper()
 	key := func() *ecdsa.PrivateKey {
@@ -101,7 +101,7 @@ func longChain(t *testing.T) *tls.Certificate {
 	return chain
 }
 
-// bad is an HTTP client of an attacker, with a client certificate if there is one.
+// bad returns an HTTP client of an attacker, with a client certificate unless it is nil.
 func bad(certificate *tls.Certificate, anew bool) *http.Client {
 	config := &tls.Config{InsecureSkipVerify: true} //nolint:gosec // an attacker does not care who answers
 	if certificate != nil {

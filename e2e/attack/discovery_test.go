@@ -99,7 +99,7 @@ func TestDiscovery(t *testing.T) {
 		pipelined(server.metrics))
 }
 
-// offer is the body of an offer of a provider, filled up to a size with labels.
+// offer returns the body of a provider's offer, filled up to a size with labels.
 func offer(name string, size int) []byte {
 	provider, _, _ := strings.Cut(name, "-")
 	var labels strings.Builder

@@ -56,7 +56,7 @@ const (
 	measured = 4 * time.Second
 )
 
-// measure lets each honest client send requests for a while, one request after the other, and returns how long they waited. Each
+// measure makes each honest client send requests for a while, one after the other, and returns their durations. Each
 // request must be answered.
 func measure(t *testing.T, clients []honest, for_ time.Duration) (took map[string][]time.Duration) {
 	t.Helper()
@@ -108,7 +108,7 @@ func quantile(of []time.Duration, q float64) time.Duration {
 	return of[int(q*float64(len(of)-1))]
 }
 
-// attack is what attackers do again and again. One call of once does it one time, and counts its requests.
+// attack is an attack that is repeated. One call of once runs it one time, and counts its requests.
 type attack struct {
 	name    string
 	hands   int // that do it at the same time; 0 for one
@@ -116,8 +116,8 @@ type attack struct {
 	between time.Duration // that each hand waits after it
 }
 
-// under measures the honest clients, first alone and then while the attack runs, and prints the figures. No request of
-// an honest client may fail, and no member may end.
+// under measures the honest clients, first alone and then during the attacks, and prints the figures. No request of an
+// honest client may fail, and no member may end.
 func under(t *testing.T, target *member, members []*member, clients []honest, attacks ...attack) {
 	t.Helper()
 	for _, a := range attacks {

@@ -27,7 +27,7 @@ nodeGroups:
   budgets: {peer: 60s, join: 60s, total: 8m, drain: 5s}
 `
 
-// hub is a hub with one server and one worker, on a simulated world with one provider.
+// hub holds one server and one worker, on a simulated world with one provider.
 type hub struct {
 	*stack
 	server, worker *member
@@ -84,7 +84,7 @@ func (h *hub) kept(ip string, known bool) *grpc.ClientConn {
 	return conn
 }
 
-// calls are the calls of each loop of CA over a connection that CA keeps, and a call over a new connection.
+// calls returns the calls of each loop of CA over a connection that CA keeps, and a call over a new connection.
 func (h *hub) calls() []honest {
 	ca := protos.NewCloudProviderClient(h.kept("127.0.0.1", true))
 	return []honest{
@@ -104,7 +104,7 @@ func (h *hub) calls() []honest {
 	}
 }
 
-// node has CA make a node and give it back.
+// node makes CA create a node and release it.
 func (h *hub) node() honest {
 	ca := protos.NewCloudProviderClient(h.kept("127.0.0.1", true))
 	running := func(ctx context.Context, want int) func(context.Context) error {

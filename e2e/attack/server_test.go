@@ -54,7 +54,7 @@ func TestServer(t *testing.T) {
 
 const bestOptions = "/grpcplugin.Expander/BestOptions"
 
-// rawCodec sends messages that are encoded, and keeps answers so.
+// rawCodec sends encoded messages, and returns answers undecoded.
 type rawCodec struct{}
 
 func (rawCodec) Name() string { return "proto" }
@@ -76,10 +76,10 @@ func raw(ctx context.Context, conn *grpc.ClientConn, method string, message []by
 	return answer, err
 }
 
-// emptyPods is a request of the expander of just under 16 MiB with as many pods as fit, of two bytes each.
+// emptyPods returns a request of the expander of just under 16 MiB with as many pods as fit, of two bytes each.
 func emptyPods() []byte { return optionWith(bytes.Repeat([]byte{0x22, 0x00}, 8<<20-64)) }
 
-// farExponents is a request of the expander with pods whose amounts take Kubernetes' parser minutes.
+// farExponents returns a request of the expander with pods whose amounts take Kubernetes' parser minutes.
 func farExponents() []byte {
 	field := func(number protowire.Number, value []byte) []byte {
 		return protowire.AppendBytes(protowire.AppendTag(nil, number, protowire.BytesType), value)
@@ -93,7 +93,7 @@ func farExponents() []byte {
 	return optionWith(pods)
 }
 
-// optionWith is a request with one option that has these pods.
+// optionWith returns a request with one option that has these pods.
 func optionWith(pods []byte) []byte {
 	option, err := proto.Marshal(&expander.Option{NodeGroupId: "std", NodeCount: 1})
 	if err != nil {

@@ -30,7 +30,7 @@ func sources(t *testing.T) string {
 	return filepath.Join(filepath.Dir(file), "..", "..")
 }
 
-// stack has the files that the programs share.
+// stack holds the files that the programs share.
 type stack struct {
 	t       *testing.T
 	dir     string
@@ -75,7 +75,7 @@ func newStack(t *testing.T) *stack {
 
 func (s *stack) in(name string) string { return filepath.Join(s.dir, name) }
 
-// member is a program within its limit.
+// member is a program within its memory limit.
 type member struct {
 	*proc.Process
 	t               *testing.T

@@ -38,7 +38,7 @@ func TestWorker(t *testing.T) {
 	h := newHub(s, "--discovery-url", server.URL, "--discovery-ca", s.in("ca.crt"), "--discovery-token-file",
 		s.in("token"), "--discovery-secret-namespaces", "lend")
 
-	// answering lets the discovery server answer so while the attack runs.
+	// answering returns an attack during which the discovery server gives this answer.
 	answering := func(name string, with func(*http.Request) []byte) attack {
 		return attack{name: name, once: func(ctx context.Context, requests *atomic.Int64) {
 			counted.Store(requests)
@@ -62,7 +62,8 @@ func TestWorker(t *testing.T) {
 		pipelined(h.worker.metrics))
 }
 
-// providersOf answers with pages without end, each with many offers of that size, each offer of another provider.
+// providersOf returns a function that answers with endless pages, each with many offers of that size, and each offer of
+// another provider.
 func providersOf(many, size int) func(*http.Request) []byte {
 	var next atomic.Int64
 	return func(*http.Request) []byte {

@@ -36,7 +36,7 @@ func measured(what string, value float64, unit string) {
 	fmt.Printf("MEASURED %s %.1f %s\n", what, value, unit)
 }
 
-// stack is a pod, with its simulated world and its Cluster Autoscaler.
+// stack holds a pod, with its simulated world and its Cluster Autoscaler.
 type stack struct {
 	*pod
 	t      *testing.T
@@ -95,7 +95,7 @@ func (s *stack) grows(n int) {
 	})
 }
 
-// nodes are the Nodes there are, with the time at which each was made.
+// nodes returns the existing Nodes, with the time of their creation.
 func (s *stack) nodes() map[string]string {
 	s.t.Helper()
 	w, err := s.world.Snapshot()
@@ -107,7 +107,7 @@ func (s *stack) nodes() map[string]string {
 	return out
 }
 
-// TestBundled is the suite; its parts follow each other on one pod.
+// TestBundled runs the suite; its parts run one after another on one pod.
 func TestBundled(t *testing.T) {
 	s := newStack(t, "bundled")
 	for _, part := range []struct {
@@ -125,7 +125,7 @@ func TestBundled(t *testing.T) {
 	}
 }
 
-// starts begins with an empty volume and no step before.
+// starts begins with an empty volume and no earlier step.
 func (s *stack) starts(t *testing.T) {
 	began := time.Now()
 	s.becomesReady(t)
@@ -139,7 +139,7 @@ func (s *stack) starts(t *testing.T) {
 	s.memory("at rest")
 }
 
-// burst is fifty nodes in one call.
+// burst requests fifty nodes in one call.
 func (s *stack) burst(*testing.T) {
 	began := time.Now()
 	s.grows(51)
@@ -178,7 +178,7 @@ func (s *stack) temporalKilled(t *testing.T) {
 	}
 }
 
-// intact checks copies of both files, with what their journals have.
+// intact checks copies of both files, including their journals.
 func (s *stack) intact(as string) {
 	s.t.Helper()
 	dir := filepath.Join(s.dir, "copy "+as)
@@ -209,7 +209,7 @@ func (s *stack) second(t *testing.T) {
 	require.NoError(t, s.whole(s.ca.Wanted))
 }
 
-// stopped ends all as the kubelet does, in time, and starts it again.
+// stopped ends all processes in time, as the kubelet does, and starts them again.
 func (s *stack) stopped(t *testing.T) {
 	before := s.nodes()
 	began := time.Now()
@@ -227,7 +227,7 @@ func (s *stack) stopped(t *testing.T) {
 	require.Equal(t, before, s.nodes())
 }
 
-// podKilled ends all by SIGKILL, with two hundred scale-outs under way.
+// podKilled ends all processes by SIGKILL, during two hundred scale-outs.
 func (s *stack) podKilled(t *testing.T) {
 	s.ca.Wanted += 200
 	s.ca.Until(time.Minute, "two hundred more are booked", s.ca.Loop)
@@ -249,7 +249,7 @@ func (s *stack) podKilled(t *testing.T) {
 	s.disk(fmt.Sprintf("with %d nodes", s.ca.Wanted))
 }
 
-// anotherSchema begins with files of another schema on the volume, which for this version is a lost volume.
+// anotherSchema begins with files of another schema on the volume, which this version treats as a lost volume.
 func (s *stack) anotherSchema(t *testing.T) {
 	before := s.nodes()
 	s.kill()

@@ -25,13 +25,13 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/testkit"
 )
 
-// Folders of the pod, as the chart has them.
+// Folders of the pod, as in the chart.
 const (
 	dataInPod   = "/var/lib/temporal"
 	configInPod = "/etc/temporal-dynamic"
 )
 
-// pod is the StatefulSet's pod. Not for concurrent use.
+// pod runs the StatefulSet's pod. It is not safe for concurrent use.
 type pod struct {
 	dir, data string
 	address   string            // of Temporal
@@ -90,7 +90,7 @@ func newPod(t *testing.T, dir, binary string, world ...string) *pod {
 	return p
 }
 
-// rendered are the StatefulSet and the ConfigMap of its Temporal.
+// rendered returns the StatefulSet and the ConfigMap of its Temporal.
 func rendered(t *testing.T) (set appsv1.StatefulSet, config corev1.ConfigMap) {
 	t.Helper()
 	helm := os.Getenv("HELM")
@@ -121,7 +121,7 @@ func rendered(t *testing.T) (set appsv1.StatefulSet, config corev1.ConfigMap) {
 	return set, config
 }
 
-// portsOfTemporal has the server listen elsewhere than in a pod, whose ports are all free.
+// portsOfTemporal makes the server listen on other ports than in a pod, where all ports are free.
 func portsOfTemporal(t *testing.T, addresses []string) (env []string) {
 	t.Helper()
 	for n, name := range []string{"FRONTEND_GRPC", "FRONTEND_HTTP", "FRONTEND_MEMBERSHIP", "MATCHING_GRPC",
@@ -133,7 +133,7 @@ func portsOfTemporal(t *testing.T, addresses []string) (env []string) {
 	return env
 }
 
-// ours are the arguments of one of our containers, on a simulated world.
+// ours returns the arguments of one of our containers, on a simulated world.
 func ours(c corev1.Container, address string, ports, world []string) (args []string) {
 	next := 10
 	for _, arg := range c.Args {
@@ -183,7 +183,7 @@ func (p *pod) start(t *testing.T) {
 	}
 }
 
-// kill ends all as a power cut of the node would.
+// kill ends all processes as a power cut of the node would.
 func (p *pod) kill() {
 	for _, process := range p.processes {
 		process.Kill()

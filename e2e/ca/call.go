@@ -13,7 +13,7 @@ import (
 	"k8s.io/autoscaler/cluster-autoscaler/cloudprovider/externalgrpc/protos"
 )
 
-// The RPCs of externalgrpc that suites look at, as Call.Method has them.
+// The RPCs of externalgrpc that suites read, with the names of Call.Method.
 const (
 	Refresh            = "Refresh"
 	TargetSize         = "NodeGroupTargetSize"

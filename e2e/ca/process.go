@@ -23,7 +23,7 @@ type Options struct {
 	Flags []string
 }
 
-// DefaultFlags are Cluster Autoscaler's flags in the suites: its defaults with shorter times.
+// DefaultFlags returns Cluster Autoscaler's flags in the suites: its defaults with shorter times.
 func DefaultFlags() []string {
 	return []string{
 		"--leader-elect=false",

@@ -71,7 +71,7 @@ func parse(t *testing.T, text, rtt string) cell {
 	return cell{groups: numbers[0], offers: numbers[1], rtt: time.Duration(numbers[2]) * time.Millisecond}
 }
 
-// root is the folder of the main module.
+// root returns the folder of the main module.
 func root() string {
 	_, file, _, _ := runtime.Caller(0)
 	return filepath.Join(filepath.Dir(file), "..", "..")

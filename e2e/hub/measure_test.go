@@ -45,7 +45,7 @@ func scrape(t *testing.T, url, name string) (all []sample) {
 
 var label = regexp.MustCompile(`(\w+)="([^"]*)"`)
 
-// requests are the requests that Temporal's frontend has had of our namespace, by operation.
+// requests returns the requests to Temporal's frontend in our namespace, by operation.
 func requests(t *testing.T, s *temporal.Small) map[string]float64 {
 	t.Helper()
 	out := map[string]float64{}
@@ -61,7 +61,7 @@ func requests(t *testing.T, s *temporal.Small) map[string]float64 {
 	return out
 }
 
-// billed are the operations that Temporal Cloud bills, as far as a worker at rest may have any.
+// billed lists the operations that Temporal Cloud bills, as far as a worker at rest may use them.
 var billed = []string{"StartWorkflowExecution", "SignalWorkflowExecution", "SignalWithStartWorkflowExecution",
 	"UpdateWorkflowExecution", "ExecuteMultiOperation", "RespondActivityTaskCompleted", "RespondActivityTaskFailed",
 	"RecordActivityTaskHeartbeat", "QueryWorkflow"}
@@ -76,7 +76,7 @@ func sum(before, after map[string]float64, of ...string) (n float64) {
 	return n
 }
 
-// used is how many bytes of the database are in use.
+// used returns the number of used bytes of the database.
 func used(t *testing.T, file string) (bytes int64) {
 	t.Helper()
 	db, err := sql.Open("sqlite", "file:"+file+"?mode=ro&_pragma=busy_timeout(10000)")

@@ -21,7 +21,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/testkit"
 )
 
-// cell is one hub that is measured.
+// cell describes one hub that is measured.
 type cell struct {
 	groups, offers int
 	rtt            time.Duration
@@ -31,7 +31,7 @@ func (c cell) String() string {
 	return fmt.Sprintf("%dx%d-rtt%d", c.groups, c.offers, c.rtt.Milliseconds())
 }
 
-// peered is how many providers get nodes.
+// peered returns the number of providers that get nodes.
 func (c cell) peered() int {
 	switch {
 	case c.offers <= 20:
@@ -125,7 +125,7 @@ func (s *stack) files(c cell) {
 	s.world = w
 }
 
-// call has a time limit as CA's calls have.
+// call runs do with the time limit of CA's calls.
 func (s *stack) call(do func(ctx context.Context) error) error {
 	ctx, cancel := context.WithTimeout(s.t.Context(), 10*time.Second)
 	defer cancel()

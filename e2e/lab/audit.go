@@ -26,13 +26,13 @@ type Request struct {
 	At          time.Time `json:"requestReceivedTimestamp"`
 }
 
-// Kind is verb and resource, "list /pods" or "create /pods/eviction".
+// Kind returns verb and resource, "list /pods" or "create /pods/eviction".
 func (r Request) Kind() string {
 	return strings.TrimSuffix(fmt.Sprintf("%s %s/%s/%s", r.Verb, r.ObjectRef.APIGroup, r.ObjectRef.Resource,
 		r.ObjectRef.Subresource), "/")
 }
 
-// Allowed reports whether the API server's authorizer let it in.
+// Allowed reports whether the API server's authorizer admitted the request.
 func (r Request) Allowed() bool { return r.Annotations["authorization.k8s.io/decision"] == "allow" }
 
 // by finds the role in the authorizer's reason (Kubernetes pkg/registry/rbac/validation/rule.go).

@@ -19,14 +19,14 @@ const (
 	LiqoIPAM           = "ipam"
 )
 
-// VirtualKubelet is the name of the process behind a virtual node.
+// VirtualKubelet returns the name of the process behind a virtual node.
 func VirtualKubelet(node string) string { return "vk-" + node }
 
-// Gateway is the name of the process of a cluster's gateway to another cluster that pings through the tunnel and writes
-// the Connection's status.
+// Gateway returns the name of the process of a cluster's gateway to another cluster that pings through the tunnel and
+// writes the Connection's status.
 func Gateway(remote string) string { return "gw-" + remote + "-gateway" }
 
-// WireGuard is the name of the process that is the tunnel.
+// WireGuard returns the name of the process of the tunnel.
 func WireGuard(remote string) string { return "gw-" + remote + "-wireguard" }
 
 // Pid returns the id of a process by its name in <root>/pids: the newest process when it was started again.

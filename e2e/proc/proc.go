@@ -64,7 +64,7 @@ func Start(s Spec) (*Process, error) {
 // Pid returns its process id.
 func (p *Process) Pid() int { return p.cmd.Process.Pid }
 
-// Done is closed once it has ended.
+// Done returns a channel that is closed once the process has ended.
 func (p *Process) Done() <-chan struct{} { return p.done }
 
 // Signal sends a signal to this process only.

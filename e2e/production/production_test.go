@@ -15,7 +15,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/e2e/temporal"
 )
 
-// TestProduction is the suite; its parts follow each other on one stack, and each ends with nothing left.
+// TestProduction runs the suite; its parts run one after another on one stack, and each ends with an empty world.
 func TestProduction(t *testing.T) {
 	s := newStack(t)
 	part := func(name string, run func(*testing.T)) {

@@ -254,7 +254,7 @@ func (d *driver) read(ctx context.Context, n int, states map[string]listing) (ma
 				return nil, err
 			}
 			if want := map[bool]string{true: id, false: ""}[l.counts]; node.GetNodeGroup().GetId() != want {
-				// it may have changed between the two calls; look then detects that
+				// it may have changed between the two calls, which look detects
 				if again, err := d.states(ctx, n); err == nil && again[id].seq == v.seq && again[id].epoch == v.epoch {
 					return nil, fmt.Errorf("I5: %s counts: %t, its group is %q", name, l.counts, node.GetNodeGroup().GetId())
 				}

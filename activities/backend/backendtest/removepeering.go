@@ -74,7 +74,7 @@ func (s *suite) testUnpeerWhileCut(t *testing.T) {
 	require.Empty(t, s.objects(t, p))
 }
 
-// At the end nothing owned by us is left anywhere (I9).
+// At the end no object of ours is left anywhere (I9).
 func (s *suite) testAtRest(t *testing.T) {
 	for _, p := range s.Providers {
 		s.unpeered(t, p)

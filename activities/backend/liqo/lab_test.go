@@ -132,7 +132,7 @@ func (l *lab) provider(n int) fleet.Provider {
 		Network: &fleet.Network{Mode: fleet.NetworkNone}}
 }
 
-// requireNothing fails unless nothing owned by us is left on either side.
+// requireNothing fails unless no object of ours is left on either side.
 func (l *lab) requireNothing(t *testing.T) {
 	t.Helper()
 	found, err := l.objects(t.Context())

@@ -95,7 +95,7 @@ func TestLabOneSlice(t *testing.T) {
 	l.requireNothing(t)
 }
 
-// A drained Tenant takes away even the permission to request a slice. It is reported as a denial all the same.
+// A drained Tenant removes even the permission to request a slice. It is reported as a denial all the same.
 func TestLabDrained(t *testing.T) {
 	l := theLab(t)
 	b, p := l.backend(t), l.provider(2)

@@ -31,9 +31,9 @@ import (
 	"k8s.io/autoscaler/cluster-autoscaler/simulator/scheduling"
 )
 
-// New is buildAutoscaler of cluster-autoscaler's main.go, with informers that are synced. The cloud provider is made
-// inside NewAutoscaler, by externalgrpc.BuildExternalGrpc from --cloud-config. requests are required by
-// --enable-provisioning-requests alone.
+// New builds the autoscaler like buildAutoscaler of cluster-autoscaler's main.go, with synced informers. NewAutoscaler
+// makes the cloud provider, by externalgrpc.BuildExternalGrpc from --cloud-config. Only --enable-provisioning-requests
+// requires requests.
 func New(ctx context.Context, opts config.AutoscalingOptions, client kubernetes.Interface,
 	snapshotter debuggingsnapshot.DebuggingSnapshotter, requests *Requests) (
 	core.Autoscaler, informers.SharedInformerFactory, error) {

@@ -29,7 +29,7 @@ const WireGuardGo = "wireguard-go"
 // Consumer is the name and Liqo cluster id of the consumer cluster.
 const Consumer = "consumer"
 
-// Clusters are the names of all clusters, and their Liqo cluster ids: the consumer first.
+// Clusters returns the names of all clusters, which are also their Liqo cluster ids: the consumer first.
 func (c Config) Clusters() []string {
 	out := []string{Consumer}
 	for i := range c.Providers {

@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestMain is the program that Run calls.
+// TestMain runs the program that Run starts.
 func TestMain(m *testing.M) {
 	if len(os.Args) > 2 && os.Args[1] == InsideArg {
 		code, err := Inside(os.Args[2:])
@@ -80,7 +80,7 @@ func TestAKilledRoomIsCleared(t *testing.T) {
 	require.Empty(t, groups(t))
 }
 
-// TestARoomForAnother is the room that is killed.
+// TestARoomForAnother makes the room that is killed.
 func TestARoomForAnother(t *testing.T) {
 	if os.Getenv("ROOM_TEST_HOLD") == "" {
 		t.Skip("for TestAKilledRoomIsCleared")
@@ -88,7 +88,7 @@ func TestARoomForAnother(t *testing.T) {
 	require.NoError(t, Run(t.Context(), []string{"bash", "-c", everything + "echo inside now; sleep 1000"}))
 }
 
-// groups are the cgroups of rooms.
+// groups returns the cgroups of rooms.
 func groups(t *testing.T) (found []string) {
 	t.Helper()
 	all, err := hierarchies()
