@@ -81,7 +81,7 @@ func TestAgentChart(t *testing.T) {
 	}
 }
 
-// agentRights is all that the agent may do: look, and hold its Lease.
+// agentRights are all rights of the agent: it reads objects and holds its Lease.
 var agentRights = map[string][]right{
 	"cluster": and(on("cluster", "list", slice, tenant, "/nodes", "/pods"),
 		on("cluster", "watch", slice, tenant, "/nodes", "/pods")),
@@ -95,7 +95,7 @@ var agentRights = map[string][]right{
 // grantRights are the additional rights for answering slices.
 var grantRights = on("cluster", "update", slice+"/status")
 
-// recordRights are those for the record of grants, in Liqo's namespace.
+// recordRights are the rights on the record of grants, in Liqo's namespace.
 var recordRights = and(on("record", "create", "/configmaps"), named("record", "get", "/configmaps", agent.RecordName),
 	named("record", "update", "/configmaps", agent.RecordName))
 

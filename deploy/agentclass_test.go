@@ -13,7 +13,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/discovery/agent"
 )
 
-// incoming is a consumer's slice as crd-replicator makes it.
+// incoming returns a consumer's slice as crd-replicator creates it.
 func incoming(consumer, name, class string) *unstructured.Unstructured {
 	spec := map[string]any{"consumerClusterID": consumer, "resources": map[string]any{"cpu": "1"}}
 	if class != "" {
@@ -44,7 +44,7 @@ func (c *cluster) deniesDefaultClass(t *testing.T, objects dynamic.Interface) {
 		}
 	}
 	elsewhere := incoming("elsewhere", "stranger", "default")
-	elsewhere.SetNamespace("liqo-tenant-munich") // where Liqo leaves it alone
+	elsewhere.SetNamespace("liqo-tenant-munich") // where Liqo does not change it
 	elsewhere.SetLabels(nil)
 	_, err := slices("munich").Create(t.Context(), elsewhere, metav1.CreateOptions{})
 	require.NoError(t, err)

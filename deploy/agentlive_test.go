@@ -83,7 +83,8 @@ func TestAgentOnARealCluster(t *testing.T) {
 	c.publishesToConsumers(t, deployment)
 }
 
-// publishesToConsumers: without a discovery server the offers go to the consumers' tenant namespaces.
+// publishesToConsumers checks that without a discovery server the offers are written into the consumers' tenant
+// namespaces.
 func (c *cluster) publishesToConsumers(t *testing.T, d *appsv1.Deployment) {
 	t.Helper()
 	published := func(want string) func() error {
@@ -148,7 +149,7 @@ func (c *cluster) addNode(t *testing.T, has corev1.ResourceList) {
 	nodes := c.kube.CoreV1().Nodes()
 	node, err := nodes.Create(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n"}}, metav1.CreateOptions{})
 	require.NoError(t, err)
-	node.Spec.Taints = nil // that it is not ready, by admission
+	node.Spec.Taints = nil // admission adds the taint not-ready
 	node, err = nodes.Update(t.Context(), node, metav1.UpdateOptions{})
 	require.NoError(t, err)
 	node.Status.Allocatable, node.Status.Capacity = has, has
@@ -193,7 +194,7 @@ clusters: [{name: c, cluster: {server: %q, certificate-authority: %q}}]
 users: [{name: u, user: {token: %q}}]
 `, c.config.Host, c.config.CAFile, account))
 	authority := string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: web.Certificate().Raw}))
-	args := append(d.Spec.Template.Spec.Containers[0].Args, // the last one of a flag counts
+	args := append(d.Spec.Template.Spec.Containers[0].Args, // the last value of a flag counts
 		"--config="+file("agent.yaml", config.Data["agent.yaml"]), "--kubeconfig="+kubeconfig, "--discovery-url="+web.URL,
 		"--discovery-token-file="+file("token", token), "--discovery-ca="+file("ca.crt", authority),
 		"--health-listen=", "--metrics-listen=")

@@ -81,7 +81,7 @@ func answers(t *testing.T, objects dynamic.Interface) (count map[string]int, n i
 	count = map[string]int{}
 	for _, slice := range list.Items {
 		conditions, _, _ := unstructured.NestedSlice(slice.Object, "status", "conditions")
-		if len(conditions) > 1 { // Liqo's own is the first
+		if len(conditions) > 1 { // Liqo's own condition is the first
 			answer := conditions[1].(map[string]any)
 			count[fmt.Sprint(answer["status"], " ", answer["reason"])]++
 			n++
@@ -110,7 +110,7 @@ func (c *cluster) ask(t *testing.T, objects dynamic.Interface, consumer, name st
 			return err
 		}
 		made.SetAnnotations(map[string]string{"touched": time.Now().String()})
-		_, _ = slices.Update(t.Context(), made, metav1.UpdateOptions{}) // a conflict is as good
+		_, _ = slices.Update(t.Context(), made, metav1.UpdateOptions{}) // a conflict is equally valid
 	}
 	return nil
 }

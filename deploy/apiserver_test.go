@@ -22,10 +22,10 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/testkit/memlimit"
 )
 
-// cluster is an etcd and a kube-apiserver, without controllers: enough to validate, admit, store and authorize.
+// cluster is an etcd and a kube-apiserver without controllers, which validate, admit, store and authorize.
 type cluster struct {
-	bin        string // the folder of etcd, kube-apiserver and kubectl
-	kubeconfig string // of its administrator
+	bin        string // the folder with etcd, kube-apiserver and kubectl
+	kubeconfig string // of the administrator
 	config     *rest.Config
 	kube       kubernetes.Interface
 	removed    map[validation]bool    // see removeEach; nil in a lab
@@ -33,7 +33,7 @@ type cluster struct {
 	limit      *memlimit.Group        // of the agent's memory, if any
 }
 
-// startCluster starts both on free ports with keys made for this test; they end with it, by pid.
+// startCluster starts both processes on free ports with keys of this test; they end with it, by pid.
 func startCluster(t *testing.T) *cluster {
 	t.Helper()
 	c := &cluster{bin: tool(t, "KUBE_BIN"), removed: map[validation]bool{},
@@ -90,12 +90,12 @@ users: [{name: u, user: {client-certificate: %s, client-key: %s}}]
 	return c
 }
 
-// start starts a process that ends with the test, or closes ended before.
+// start starts a process that ends with the test, or closes ended if it ends before.
 func (c *cluster) start(t *testing.T, name string, args ...string) (ended <-chan struct{}) {
 	t.Helper()
 	log, err := os.Create(filepath.Join(t.TempDir(), name+".log"))
 	require.NoError(t, err)
-	defer log.Close() // the process has its own
+	defer log.Close() // the process has its own copy
 	cmd := exec.Command(filepath.Join(c.bin, name), args...)
 	cmd.Stdout, cmd.Stderr = log, log
 	require.NoError(t, cmd.Start())

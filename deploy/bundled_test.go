@@ -19,13 +19,13 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// bundled are the values of a Temporal in the pod, with everything that the pod can have, and further ones.
+// bundled returns the values of a Temporal in the pod with every option, and further values.
 func bundled(further ...string) []string {
 	return []string{"--set", strings.Join(append([]string{"temporal.address=", "temporal.bundled.enabled=true",
 		"networkPolicy.enabled=true", "temporal.codec.secretName=codec"}, further...), ",")}
 }
 
-// container is the one of that name.
+// container returns the container with that name.
 func container(t *testing.T, pod corev1.PodSpec, name string) corev1.Container {
 	t.Helper()
 	n := slices.IndexFunc(pod.Containers, func(c corev1.Container) bool { return c.Name == name })
@@ -33,7 +33,7 @@ func container(t *testing.T, pod corev1.PodSpec, name string) corev1.Container {
 	return pod.Containers[n]
 }
 
-// TestBundledIsOnePod checks that the pod is the only one, and is all that Services and policies select.
+// TestBundledIsOnePod checks that the release has one pod, and that Services and policies select only this pod.
 func TestBundledIsOnePod(t *testing.T) {
 	objects := render(t, "plaintext", bundled("temporal.bundled.ui.enabled=true")...)
 	require.Empty(t, all[appsv1.Deployment](objects))
@@ -42,7 +42,7 @@ func TestBundledIsOnePod(t *testing.T) {
 	require.Equal(t, int32(1), *set.Spec.Replicas)
 	one[corev1.Service](t, objects, namespace, set.Spec.ServiceName)
 	pod := set.Spec.Template.Spec
-	ports := map[string]string{} // the containers by the names of their ports
+	ports := map[string]string{} // container names by the names of their ports
 	numbers := map[int32]bool{}
 	for _, c := range pod.Containers {
 		for _, p := range c.Ports {
@@ -74,8 +74,8 @@ func TestBundledIsOnePod(t *testing.T) {
 	selected(policies[0].Spec.PodSelector.MatchLabels)
 }
 
-// TestBundledArguments checks that our binary takes the arguments of its two containers, which reach Temporal in the pod,
-// and that each probe, file and volume exists.
+// TestBundledArguments checks that our binary accepts the arguments of its two containers, which connect to Temporal in
+// the pod, and that each probe, file and volume exists.
 func TestBundledArguments(t *testing.T) {
 	objects := render(t, "plaintext", bundled("temporal.bundled.ui.enabled=true")...)
 	pod := one[appsv1.StatefulSet](t, objects, namespace, release).Spec.Template.Spec
@@ -106,8 +106,8 @@ func TestBundledArguments(t *testing.T) {
 	require.Contains(t, container(t, pod, "worker").Args, "--bundled-temporal", "it prepares Temporal, and looks at it")
 }
 
-// TestBundledPodIsModest checks that every container passes Pod Security's level restricted, and that the token of the
-// account is in our two alone.
+// TestBundledPodIsModest checks that Pod Security's level restricted admits every container, and that only our two
+// containers have the token of the account.
 func TestBundledPodIsModest(t *testing.T) {
 	objects := render(t, "plaintext", bundled("temporal.bundled.ui.enabled=true")...)
 	pod := one[appsv1.StatefulSet](t, objects, namespace, release).Spec.Template.Spec
@@ -165,8 +165,8 @@ func TestBundledTemporal(t *testing.T) {
 	require.GreaterOrEqual(t, c.Resources.Limits.Memory().Value(), int64(1<<30))
 }
 
-// TestBundledUI checks that the web UI listens in the pod alone, and answers no other page of a browser. Its command was
-// run with the UI server 2.42.1, whose folder of configs is relative to its root.
+// TestBundledUI checks that the web UI listens only in the pod, and answers requests of no other page in a browser. Its
+// command was run with the UI server 2.42.1, whose folder of configs is relative to its root.
 func TestBundledUI(t *testing.T) {
 	objects := render(t, "plaintext", bundled("temporal.bundled.ui.enabled=true")...)
 	c := container(t, one[appsv1.StatefulSet](t, objects, namespace, release).Spec.Template.Spec, "ui")
@@ -185,7 +185,7 @@ func TestBundledUI(t *testing.T) {
 		release+"-temporal").Data, "ui.yaml")
 }
 
-// TestBundledVolume checks the claim, and that an emptyDir takes its place.
+// TestBundledVolume checks the volume claim, and the emptyDir that can replace it.
 func TestBundledVolume(t *testing.T) {
 	set := one[appsv1.StatefulSet](t, render(t, "plaintext",
 		bundled("temporal.bundled.persistence.storageClassName=fast")...), namespace, release)
@@ -202,7 +202,7 @@ func TestBundledVolume(t *testing.T) {
 		func(v corev1.Volume) bool { return v.Name == "data" && v.EmptyDir != nil }))
 }
 
-// TestBundledIsScraped checks that Prometheus reads both programs.
+// TestBundledIsScraped checks that Prometheus scrapes both programs.
 func TestBundledIsScraped(t *testing.T) {
 	objects := render(t, "plaintext", bundled("metrics.serviceMonitor.enabled=true")...)
 	var served, read []string
@@ -216,7 +216,8 @@ func TestBundledIsScraped(t *testing.T) {
 	require.Equal(t, served, read)
 }
 
-// TestBundledAlert checks that the rules of the release have the one of its volume, and only with a bundled Temporal.
+// TestBundledAlert checks that the rules of the release include the volume's rule with a bundled Temporal, and only
+// then.
 func TestBundledAlert(t *testing.T) {
 	monitored := "metrics.prometheusRule.enabled=true"
 	rule := one[prometheusRule](t, render(t, "plaintext", bundled(monitored)...), namespace, release)
@@ -227,8 +228,8 @@ func TestBundledAlert(t *testing.T) {
 	require.Len(t, one[prometheusRule](t, render(t, "plaintext", "--set", monitored), namespace, release).Spec.Groups, 1)
 }
 
-// TestBundledCount checks the number of objects that docs/install.md promises, with all policies, of the cluster and of
-// the network.
+// TestBundledCount checks the number of objects that docs/install.md promises, including all policies of the cluster
+// and of the network.
 func TestBundledCount(t *testing.T) {
 	n := len(render(t, "plaintext", bundled()...))
 	t.Logf("OBJECTS bundled %d, with a Temporal elsewhere %d, each without network policies %d and %d", n,
@@ -262,8 +263,8 @@ func TestBundledRefused(t *testing.T) {
 	}
 }
 
-// bundledInstalls checks on a real API server that all is accepted, that the pod is admitted by Pod Security's strictest
-// level, and that the one account has the rights of both programs.
+// bundledInstalls checks that a real API server accepts all objects, that Pod Security's strictest level admits the
+// pod, and that the one account has the rights of both programs.
 func bundledInstalls(t *testing.T, c *cluster) {
 	args := append([]string{"--values", valuesFile("plaintext")}, bundled("temporal.bundled.ui.enabled=true")...)
 	notes, err := c.run(t, tool(t, "HELM"), nil, append([]string{"install", release, chart, "-n", namespace}, args...)...)

@@ -9,8 +9,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// The agent and the worker bring a certificate from a Secret in place of a token, and the server has the authorities
-// that sign them: whole folders of Secrets, which change with them, and of each Secret no more than is needed.
+// The agent and the worker present a certificate from a Secret instead of a token, and the server has the authorities
+// that sign these certificates. Secrets are mounted as whole folders, so that they change with the Secret, with only
+// the needed keys of each Secret.
 func TestClientCertificates(t *testing.T) {
 	out, err := templateAgent(t, "--values", agentValues("full"), "--set",
 		"discovery.token.secretName=,discovery.certificate.secretName=agent-client")

@@ -19,7 +19,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/grpcserver/config"
 )
 
-// The files in the ConfigMaps are read by the code that reads them in the pods.
+// The files in the ConfigMaps are parsed by the code that parses them in the pods.
 func TestConfigFiles(t *testing.T) {
 	for _, set := range valueSets {
 		t.Run(set, func(t *testing.T) {
@@ -67,7 +67,7 @@ func readCloudConfig(t *testing.T, objects []object, set string) (c cloudConfig)
 	return c
 }
 
-// CA's file leads to the Service, by a name that is in the server's certificate.
+// CA's file points to the Service, by a name in the server's certificate.
 func TestCloudConfig(t *testing.T) {
 	for _, set := range valueSets {
 		t.Run(set, func(t *testing.T) {
@@ -86,7 +86,7 @@ func TestCloudConfig(t *testing.T) {
 	}
 }
 
-// The names that the server lets in are in the certificate that cert-manager makes for CA.
+// The names that the server allows are in the certificate that cert-manager issues for CA.
 func TestAllowedNames(t *testing.T) {
 	for set, want := range map[string]string{"certmanager": "cluster-autoscaler", "existing": "ca.example.com,other",
 		"plaintext": ""} {
@@ -123,7 +123,7 @@ func TestCertificates(t *testing.T) {
 	require.Equal(t, "x", one[certificate](t, other, "kube-system", "lender-client-tls").Spec.IssuerRef.Name)
 }
 
-// The values for CA's chart go with our release that has its default name.
+// The values for CA's chart fit a release of ours with the default name.
 func TestValuesForCA(t *testing.T) {
 	raw, err := os.ReadFile("ca/values.yaml")
 	require.NoError(t, err)
@@ -175,7 +175,7 @@ func TestValuesForCA(t *testing.T) {
 
 	flags := flagsOfCA(t)
 	for name := range values.ExtraArgs {
-		name, _, _ = strings.Cut(name, "_") // the chart cuts it off, so that a flag can be given twice
+		name, _, _ = strings.Cut(name, "_") // the chart removes the suffix, so that a flag can be given twice
 		require.Contains(t, flags, fmt.Sprintf("%q", name), "CA has no flag --%s", name)
 	}
 }
@@ -206,7 +206,7 @@ func TestCloudConfigCommand(t *testing.T) {
 		printed["extraArgs"].(map[string]any)["cloud-config"])
 }
 
-// flagsOfCA is the source of CA's flags, of the version in our go.mod.
+// flagsOfCA returns the source of CA's flags, in the version of our go.mod.
 func flagsOfCA(t *testing.T) string {
 	t.Helper()
 	dir, err := exec.CommandContext(t.Context(), "go", "list", "-m", "-f", "{{.Dir}}",

@@ -100,14 +100,14 @@ func installs(t *testing.T, c *cluster, set string) {
 		workerDenies(t, c, e)
 		c.eachWasRemoved(t)
 	})
-	if set == "certmanager" { // nothing runs here, and the account has its rights
+	if set == "certmanager" { // no process runs here, and the account has its rights
 		require.Equal(t, []string{"autoscaler-missing", "certificate-unreadable", "liqo-missing", "not-offloaded",
 			"server-not-ready", "temporal-unreachable", "worker-not-ready"}, doctorFinds(t, c))
 	}
 	ownsVirtualNode(t, c, account)
 }
 
-// ownsVirtualNode makes a slice and a VirtualNode that blocks its deletion, as the worker, with Liqo's own CRDs.
+// ownsVirtualNode creates a slice and a VirtualNode that blocks its deletion, as the worker, with Liqo's own CRDs.
 func ownsVirtualNode(t *testing.T, c *cluster, account string) {
 	config := rest.CopyConfig(c.config)
 	config.Impersonate.UserName = "system:serviceaccount:" + namespace + ":" + account
@@ -129,7 +129,7 @@ func ownsVirtualNode(t *testing.T, c *cluster, account string) {
 	yes := true
 	reference := metav1.OwnerReference{APIVersion: "authentication.liqo.io/v1beta1", Kind: "ResourceSlice", Name: "x",
 		UID: owner.GetUID(), Controller: &yes, BlockOwnerDeletion: &yes}
-	require.Eventually(t, func() bool { // admission learns of a new CRD a little later
+	require.Eventually(t, func() bool { // a new CRD reaches admission a little later
 		_, err = virtuals.Create(t.Context(), forge("VirtualNode", "offloading.liqo.io", map[string]any{"clusterID": "p"},
 			reference), metav1.CreateOptions{})
 		return err == nil
@@ -165,14 +165,14 @@ func checkNotes(t *testing.T, set, notes string) {
 	}
 }
 
-// mayAll: the account has each right of the table, in each of the namespaces that stand for the place.
+// mayAll checks that the account has each right of the table, in each of the namespaces of the place.
 func mayAll(t *testing.T, c *cluster, account string, places map[string][]string) {
 	t.Helper()
 	for place, namespaces := range places {
 		for _, r := range needed(place) {
 			r.name = strings.ReplaceAll(r.name, "lender", strings.TrimSuffix(account, "-worker"))
 			for _, in := range namespaces {
-				if !may(t, c, account, in, r.verb, r.resource, r.name) { // the authorizer learns of new roles a little later
+				if !may(t, c, account, in, r.verb, r.resource, r.name) { // new roles reach the authorizer a little later
 					require.Eventually(t, func() bool { return may(t, c, account, in, r.verb, r.resource, r.name) },
 						time.Minute, 100*time.Millisecond, "%s may not %s %s %q in namespace %q", account, r.verb, r.resource, r.name,
 						in)

@@ -73,7 +73,7 @@ func (c *cluster) onlyInventory(t *testing.T, account, rows string, namespaces .
 	for resource := range resources {
 		path := resource
 		if group, _, _ := strings.Cut(resource, "/"); !strings.Contains(group, ".") {
-			path = "/" + resource // of the core group
+			path = "/" + resource // in the core group
 		}
 		own := strings.Split(documented[rows][resource], ", ")
 		for _, verb := range []string{"create", "update", "patch", "delete", "deletecollection"} {

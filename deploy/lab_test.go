@@ -35,7 +35,7 @@ func TestLabPolicies(t *testing.T) {
 			"templates/renewal.yaml")
 		require.NoError(t, err, "%s", manifest)
 		c.kubectl(t, manifest, "apply", "--server-side", "-f", "-")
-		c.undoes = func(what string) bool { // of VirtualNodes
+		c.undoes = func(what string) bool { // changes of VirtualNodes
 			with, isNew := strings.CutPrefix(what, "create with ")
 			return isNew && !slices.Contains(besideTemplate, with) || strings.HasSuffix(what, " by argument") || unknown(what)
 		}
@@ -76,7 +76,7 @@ func TestLabPolicies(t *testing.T) {
 	})
 }
 
-// besideTemplate are the virtualNodeChanges that do not change the template, which Liqo's webhook does not undo.
+// besideTemplate are the virtualNodeChanges outside the template, which Liqo's webhook does not undo.
 var besideTemplate = []string{"another kubeconfig", "no check by Liqo", "a finalizer", "an owner that is not there"}
 
 // writesTemplates checks that Liqo's webhook replaces the template of each new VirtualNode by the same one.

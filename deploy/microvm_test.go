@@ -12,8 +12,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// machinesAlone: with hosts of microVMs the worker's account changes and removes the Nodes of machines alone, and
-// writes no Secret anywhere.
+// machinesAlone checks that with hosts of microVMs the worker's account changes and removes only the Nodes of machines,
+// and writes no Secret anywhere.
 func machinesAlone(t *testing.T, c *cluster) {
 	c.kubectl(t, nil, "create", "namespace", "machines")
 	out, err := c.run(t, tool(t, "HELM"), nil, "install", release, chart, "-n", namespace, "--values",

@@ -6,8 +6,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// With openshift: true no pod names a user or a group, which the SCC restricted-v2 would refuse, and each keeps the rest
-// of its security context.
+// With openshift: true no pod names a user or a group, which the SCC restricted-v2 would refuse, and each pod keeps the
+// rest of its security context.
 func TestChartsForOpenShift(t *testing.T) {
 	for name, rendered := range map[string]func(*testing.T, ...string) ([]byte, error){
 		"server and worker": func(t *testing.T, args ...string) ([]byte, error) {

@@ -113,7 +113,7 @@ func ports(rules []networkingv1.NetworkPolicyEgressRule) (found []string) {
 	return slices.Compact(found)
 }
 
-// TestEgress checks that all pods of a release, its Jobs included, reach the ports that the values name and no other.
+// TestEgress checks that all pods of a release, including its Jobs, reach the ports in the values and no other ports.
 func TestEgress(t *testing.T) {
 	policy := func(args ...string) *networkingv1.NetworkPolicy {
 		t.Helper()
@@ -160,8 +160,8 @@ func TestExtraObjects(t *testing.T) {
 	one[corev1.ConfigMap](t, objects, namespace, "b")
 }
 
-// TestPreflight checks that the pod of `helm test` is a hook, that our program takes its arguments, and that there is no
-// such pod with a bundled Temporal, which it could not reach.
+// TestPreflight checks that the pod of `helm test` is a hook, that our program accepts its arguments, and that a
+// release with a bundled Temporal has no such pod, because the pod could not reach it.
 func TestPreflight(t *testing.T) {
 	pods := all[corev1.Pod](render(t, "plaintext"))
 	require.Len(t, pods, 1)

@@ -31,7 +31,7 @@ func eachContainer(t *testing.T, test func(t *testing.T, objects []object, pod c
 	}
 }
 
-// The binary itself takes the arguments of every container: with --help it parses all flags and runs nothing.
+// The binary itself parses the arguments of every container: with --help it parses all flags and runs nothing.
 func TestFlags(t *testing.T) {
 	binary := tool(t, "LIQO_AUTOSCALER")
 	eachContainer(t, func(t *testing.T, _ []object, _ corev1.PodSpec, c corev1.Container) {
@@ -83,7 +83,7 @@ func TestPorts(t *testing.T) {
 			require.Greater(t, probe.TimeoutSeconds, int32(1), "a look takes up to 0.9 s")
 		}
 
-		led := map[string]int{} // services by the port they lead to
+		led := map[string]int{} // services by their target port
 		for _, service := range all[corev1.Service](objects) {
 			if component := service.Spec.Selector["app.kubernetes.io/component"]; component == "" || component == c.Name {
 				require.Contains(t, ports, service.Spec.Ports[0].TargetPort.StrVal)
@@ -95,7 +95,7 @@ func TestPorts(t *testing.T) {
 	})
 }
 
-// Prometheus finds the Service of the metrics, and nothing else.
+// The ServiceMonitor selects the Service of the metrics only.
 func TestServiceMonitor(t *testing.T) {
 	objects := render(t, "certmanager")
 	monitor := one[serviceMonitor](t, objects, namespace, release)
@@ -109,7 +109,7 @@ func TestServiceMonitor(t *testing.T) {
 		monitor.Spec.Endpoints[0].Port)
 }
 
-// The rules and the dashboard are the files that deploy/alerts holds against Prometheus, the rules with the selectors of
+// The rules and the dashboard are the files that deploy/alerts tests with Prometheus; the rules have the selectors of
 // the release.
 func TestAlertsAndDashboard(t *testing.T) {
 	objects := render(t, "certmanager")
@@ -132,7 +132,7 @@ func TestAlertsAndDashboard(t *testing.T) {
 	require.Empty(t, all[prometheusRule](render(t, "plaintext")), "off by default")
 }
 
-// Every file named in a flag is in a volume that is mounted, and every volume is mounted and exists.
+// Every file in a flag is in a mounted volume, and every volume is mounted and exists.
 func TestVolumes(t *testing.T) {
 	eachContainer(t, func(t *testing.T, objects []object, pod corev1.PodSpec, c corev1.Container) {
 		var mounted []string
@@ -158,7 +158,7 @@ func TestVolumes(t *testing.T) {
 	})
 }
 
-// The pods need nothing from the node and write nothing into their image.
+// The pods need no access to the node and do not write into their image.
 func TestPodsAreModest(t *testing.T) {
 	eachContainer(t, func(t *testing.T, _ []object, pod corev1.PodSpec, c corev1.Container) {
 		require.True(t, *pod.SecurityContext.RunAsNonRoot)
@@ -217,7 +217,7 @@ func TestSelectors(t *testing.T) {
 	}
 }
 
-// New node groups and new offers restart nothing: both files are read again.
+// New node groups and new offers restart no pod: both files are read again.
 func TestWhatRestarts(t *testing.T) {
 	deployments := func(args ...string) []*appsv1.Deployment {
 		return all[appsv1.Deployment](render(t, "plaintext", args...))

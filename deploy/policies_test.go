@@ -69,7 +69,7 @@ func TestOldClusterNeedsPoliciesSwitchedOff(t *testing.T) {
 	}
 }
 
-// doctor looks for policies of exactly the kinds that the chart has policies for.
+// doctor expects policies of exactly the kinds in the chart.
 func TestDoctorKnowsThePolicies(t *testing.T) {
 	kinds := map[string]bool{}
 	for _, p := range all[admissionv1.ValidatingAdmissionPolicy](render(t, "plaintext")) {

@@ -138,14 +138,14 @@ func tokenOf(account string) func(*corev1.Secret) {
 
 func annotated(s *corev1.Secret) { s.Annotations[corev1.ServiceAccountNameKey] = "default" }
 
-// attempt is one thing that an account tries.
+// attempt is one request that an account makes.
 type attempt struct {
 	what   string
-	denied string // in what refuses it, a policy or a missing right; "" when it is allowed
+	denied string // part of the refusal, by a policy or a missing right; "" when it is allowed
 	try    func(ctx context.Context) error
 }
 
-// judge repeats the first attempt until it is denied, because a new policy takes a moment to be in force. It then makes
+// judge repeats the first attempt until it is denied, because a new policy takes a moment to take effect. It then makes
 // all attempts, and calls removeEach with them.
 func (c *cluster) judge(t *testing.T, attempts []attempt) {
 	t.Helper()
@@ -201,7 +201,7 @@ func (c *cluster) applyCRDs(t *testing.T, names ...string) {
 	c.crdsServed(t)
 }
 
-// renews: the account's kubeconfig gets a new token by `provider-access renew`, and for no other account.
+// renews checks that `provider-access renew` gives the account's kubeconfig a new token, and no other account.
 func renews(t *testing.T, c *cluster, kubeconfig []byte) {
 	file := filepath.Join(t.TempDir(), "kubeconfig")
 	require.NoError(t, os.WriteFile(file, kubeconfig, 0o600))
@@ -214,7 +214,7 @@ func renews(t *testing.T, c *cluster, kubeconfig []byte) {
 	who := c.kubectl(t, nil, "--kubeconfig", file, "auth", "whoami", "-o", "jsonpath={.status.userInfo.username}")
 	require.Equal(t, "system:serviceaccount:liqo-autoscaler:consumer-rome", who)
 
-	// The Secret of an offer, in the same cluster for want of another.
+	// The Secret of an offer, in the same cluster, because the test has only one.
 	c.kubectl(t, nil, "-n", "providers", "create", "secret", "generic", "rome", "--from-file=kubeconfig="+file)
 	out, err = c.run(t, tool(t, "LIQO_AUTOSCALER"), nil, "provider-access", "renew", "--secret", "providers/rome")
 	require.NoError(t, err, "%s", out)

@@ -51,7 +51,7 @@ func consumerIdentities(t *testing.T, c *cluster) map[string]holder {
 	}
 }
 
-// consumerToken checks that a token with which the account replaces its own ends within 90 days.
+// consumerToken checks that a token with which the account replaces its own expires within 90 days.
 func consumerToken(t *testing.T, c *cluster, h holder) {
 	days := func(n int64) func(context.Context) error {
 		seconds := n * 24 * 3600
@@ -64,7 +64,7 @@ func consumerToken(t *testing.T, c *cluster, h holder) {
 	c.judge(t, []attempt{{"91 days", "ends within 90 days", days(91)}, {"90 days", "", days(90)}})
 }
 
-// consumerSecrets checks that the account writes its nonce alone, and that no identity gives Liqo a kubeconfig to load.
+// consumerSecrets checks that the account writes only its nonce, and that no identity gives Liqo a kubeconfig to load.
 func consumerSecrets(t *testing.T, c *cluster, h holder) {
 	secret := func(name string, changes ...func(*corev1.Secret)) func(context.Context) error {
 		return func(ctx context.Context) error { return h.createSecret(ctx, consumerNamespace, name, changes...) }
@@ -122,7 +122,7 @@ func consumerSecrets(t *testing.T, c *cluster, h holder) {
 // identityType is the label by which Liqo finds its kubeconfigs.
 const identityType = "liqo.io/identity-type"
 
-// consumerTenant checks that the consumer writes its own Tenant, and nothing by which the provider refuses it.
+// consumerTenant checks that the consumer writes its own Tenant, without the fields by which the provider refuses it.
 func consumerTenant(t *testing.T, c *cluster, h holder) {
 	forge := func(name string, spec map[string]any,
 		changes ...func(*unstructured.Unstructured)) *unstructured.Unstructured {
@@ -167,7 +167,7 @@ func consumerTenant(t *testing.T, c *cluster, h holder) {
 		{"Tenant with its key", "", create(requests("rome", "liqo.io"))},
 		{"of several organizations", oneOrganization, create(requests("rome", "liqo.io", "a"))},
 	})
-	// One at a time, because Liqo lets a namespace have one Tenant.
+	// One Tenant at a time, because Liqo allows one Tenant in a namespace.
 	tenant := func(condition string, attempts []attempt, changes ...func(*unstructured.Unstructured)) {
 		c.withTenant(t, forge("rome", map[string]any{"tenantCondition": condition}, changes...), attempts)
 	}
@@ -204,7 +204,7 @@ func consumerTenant(t *testing.T, c *cluster, h holder) {
 	})
 }
 
-// withTenant makes the attempts while there is this Tenant.
+// withTenant makes the attempts while this Tenant exists.
 func (c *cluster) withTenant(t *testing.T, tenant *unstructured.Unstructured, attempts []attempt) {
 	t.Helper()
 	c.createServed(t, tenants, tenant)
@@ -227,7 +227,7 @@ func (c *cluster) withTenant(t *testing.T, tenant *unstructured.Unstructured, at
 
 var errStillThere = errors.New("it is still there")
 
-// Labels of Liqo's.
+// Labels of Liqo.
 const (
 	remoteID    = "liqo.io/remote-cluster-id"
 	webhookSkip = "liqo.io/webhook-skip"

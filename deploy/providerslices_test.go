@@ -42,7 +42,7 @@ func newKey(t *testing.T) consumerKey {
 	return consumerKey{key}
 }
 
-// encoded returns the PEM of a block, as an API server has it in a field of bytes.
+// encoded returns the PEM of a block, as an API server stores it in a field of bytes.
 func encoded(kind string, der []byte) string {
 	return base64.StdEncoding.EncodeToString(pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der}))
 }
@@ -54,7 +54,7 @@ func (k consumerKey) public(t *testing.T) string {
 	return encoded("PUBLIC KEY", der)
 }
 
-// request returns a certificate request as Liqo makes it (Liqo pkg/liqo-controller-manager/authentication/csr.go).
+// request returns a certificate request as Liqo creates it (Liqo pkg/liqo-controller-manager/authentication/csr.go).
 func (k consumerKey) request(t *testing.T, cn string, organizations ...string) string {
 	t.Helper()
 	subject, err := asn1.Marshal(pkix.Name{CommonName: cn, Organization: organizations}.ToRDNSequence())
@@ -64,12 +64,12 @@ func (k consumerKey) request(t *testing.T, cn string, organizations ...string) s
 	return encoded("CERTIFICATE REQUEST", der)
 }
 
-// sliceName is the name in the certificate of a slice of rome.
+// sliceName returns the name in the certificate of a slice of rome.
 func sliceName(slice string) string {
 	return fmt.Sprintf("%s-%x", slice, sha256.New().Sum(nil)[:6])
 }
 
-// replicated gives an object of rome's the labels that its crd-replicator gives it on a provider.
+// replicated gives an object of rome the labels that its crd-replicator sets on a provider.
 func replicated(u *unstructured.Unstructured) *unstructured.Unstructured {
 	u.SetLabels(map[string]string{originID: "rome", "liqo.io/replicated": "true", "liqo.io/replication": "false",
 		"liqo.io/remoteID": "milan", remoteID: "rome"})

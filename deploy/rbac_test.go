@@ -16,8 +16,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/worker/observer"
 )
 
-// Every use of a client in the code has its rights in the table, and nothing is in the table that the code does not
-// use.
+// Every use of a client in the code has its rights in the table, and the table has no unused row.
 func TestEveryUseOfAClientIsKnown(t *testing.T) {
 	for dir, known := range map[string]map[string][]right{"../activities/backend/liqo": needs,
 		"../discovery/secrets": needsOfOffers, "../discovery/market": needsOfMarket,
@@ -111,7 +110,7 @@ func TestWorkerRights(t *testing.T) {
 	require.Equal(t, offers, credentials("providers"), "offer Secrets are watched there")
 }
 
-// With hosts of microVMs it has the rights that these take, and none of Liqo's.
+// With hosts of microVMs the worker has the rights for these, and none of Liqo's rights.
 func TestWorkerRightsForMachines(t *testing.T) {
 	o := render(t, "existing", "--set", "microvm.enabled=true,microvm.namespace=machines")
 	uses := []map[string][]right{needsOfMachines, needsOfNodes}
@@ -174,8 +173,8 @@ func TestHubRights(t *testing.T) {
 	}
 }
 
-// Each role is bound to the worker, but the market's reader to the server, and the renewal's to itself; discovery has no
-// rights and no token.
+// Each role is bound to the worker, except the market reader's role, which is bound to the server, and the renewal's
+// role, which is bound to the renewal; discovery has no rights and no token.
 func TestBindings(t *testing.T) {
 	for _, set := range valueSets {
 		t.Run(set, func(t *testing.T) {

@@ -25,7 +25,7 @@ func ruleOf(v admissionv1.Validation) validation { return validation{v.Expressio
 var denial = regexp.MustCompile(`ValidatingAdmissionPolicy '([^']+)' with binding '[^']+' denied request: (.*)`)
 
 // removeEach removes each validation that refuses one of the attempts from its policy, one at a time, and checks that
-// the attempt then gets another answer. It puts the validations back.
+// the attempt then gets another answer. It restores the validations.
 func (c *cluster) removeEach(t *testing.T, attempts []attempt) {
 	t.Helper()
 	for _, a := range attempts {
@@ -47,7 +47,7 @@ func (c *cluster) removeEach(t *testing.T, attempts []attempt) {
 			continue
 		}
 		without := slices.Clone(all)
-		without[n] = admissionv1.Validation{Expression: "true"} // a policy has at least one
+		without[n] = admissionv1.Validation{Expression: "true"} // a policy needs at least one
 		c.validate(t, policy.Name, without)
 		testkit.Until(t, time.Minute, fmt.Sprintf("%s: refused without its validation", a.what), func() error {
 			if err := a.try(t.Context()); refused(err, a.denied) {
@@ -60,7 +60,7 @@ func (c *cluster) removeEach(t *testing.T, attempts []attempt) {
 	}
 }
 
-// validate gives a policy these validations.
+// validate replaces the validations of a policy.
 func (c *cluster) validate(t *testing.T, policy string, rules []admissionv1.Validation) {
 	t.Helper()
 	policies := c.kube.AdmissionregistrationV1().ValidatingAdmissionPolicies()

@@ -29,7 +29,7 @@ const (
 	chart     = "helm/liqo-autoscaler"
 	release   = "liqo-autoscaler"
 	namespace = "liqo-autoscaler"
-	kube      = "v1.33.1" // helm built from source takes itself to be on 1.20
+	kube      = "v1.33.1" // helm built from source assumes 1.20
 )
 
 // valueSets are the files ci/<set>-values.yaml of the chart.
@@ -43,7 +43,7 @@ func TestValueSetsAreAll(t *testing.T) {
 	require.Len(t, files, len(valueSets))
 }
 
-// tool is the path in the environment variable; without it the test is skipped.
+// tool returns the path in the environment variable; without it the test is skipped.
 func tool(t *testing.T, variable string) string {
 	t.Helper()
 	path := os.Getenv(variable)
@@ -53,7 +53,7 @@ func tool(t *testing.T, variable string) string {
 	return path
 }
 
-// helm runs helm; stderr is in the error.
+// helm runs helm; the error contains stderr.
 func helm(t *testing.T, args ...string) ([]byte, error) {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), tool(t, "HELM"), args...)
@@ -72,7 +72,7 @@ func template(t *testing.T, args ...string) ([]byte, error) {
 		args...)...)
 }
 
-// render is the chart with a value set, every object decoded strictly into its type.
+// render renders the chart with a value set, and decodes every object strictly into its type.
 func render(t *testing.T, set string, args ...string) []object {
 	t.Helper()
 	out, err := template(t, append([]string{"--values", valuesFile(set)}, args...)...)
@@ -111,7 +111,7 @@ func kinds() map[string]metav1.Object {
 	}
 }
 
-// decode reads a stream of YAML documents strictly: an unknown key, or one there twice, fails the test.
+// decode decodes a stream of YAML documents strictly: an unknown or duplicate key fails the test.
 func decode(t *testing.T, stream []byte) (objects []object) {
 	t.Helper()
 	for _, document := range bytes.Split(append([]byte("\n"), stream...), []byte("\n---")) {
@@ -134,7 +134,7 @@ func decode(t *testing.T, stream []byte) (objects []object) {
 	return objects
 }
 
-// all are the objects of one type.
+// all returns the objects of one type.
 func all[T any](objects []object) (found []*T) {
 	for _, o := range objects {
 		if typed, ok := o.typed.(any).(*T); ok {
@@ -144,7 +144,7 @@ func all[T any](objects []object) (found []*T) {
 	return found
 }
 
-// one is the object of that type, namespace and name.
+// one returns the object of that type, namespace and name.
 func one[T any](t *testing.T, objects []object, namespace, name string) *T {
 	t.Helper()
 	for _, o := range objects {

@@ -39,8 +39,7 @@ func TestRenewal(t *testing.T) {
 	}
 }
 
-// renewalDenies checks that the account of the CronJob writes a kubeconfig into a Secret that has one, and nothing
-// else.
+// renewalDenies checks that the account of the CronJob can only replace the kubeconfig in a Secret that has one.
 func (c *cluster) renewalDenies(t *testing.T, set string) {
 	account := "system:serviceaccount:" + namespace + ":" + nameOf(set) + "-renewal"
 	h := c.identity(t, account, "system:serviceaccounts")

@@ -19,18 +19,18 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/testkit"
 )
 
-// renewalEnv is how long TestRenewalGoesOn lasts.
+// renewalEnv is the duration of TestRenewalGoesOn.
 const renewalEnv = "RENEWAL"
 
 // TestRenewalGoesOn runs the CronJob's command each minute, with the account and the permissions that the chart gives
-// it, on tokens of ten minutes. The kubeconfig works all the time, also while the provider refuses one renewal. The
-// Secret of another program keeps its token, each run reports it, and its token is late before it ends.
+// it, on tokens of ten minutes. The kubeconfig works throughout, even while the provider refuses one renewal. The
+// Secret of another program keeps its token, each run reports it, and its token is late before it expires.
 func TestRenewalGoesOn(t *testing.T) {
 	lasts, err := time.ParseDuration(os.Getenv(renewalEnv))
 	if err != nil {
 		t.Skip("takes an hour: make e2e SUITE=renewal")
 	}
-	c := startCluster(t) // of both, for want of another
+	c := startCluster(t) // for both roles, because the test has only one
 	binary := tool(t, "LIQO_AUTOSCALER")
 	for _, name := range []string{namespace, "liqo"} {
 		c.kubectl(t, nil, "create", "namespace", name)
@@ -104,7 +104,7 @@ func TestRenewalGoesOn(t *testing.T) {
 	require.True(t, time.Now().After(other.End), "and has ended")
 }
 
-// allowTokens lets the provider's account have new tokens, or not.
+// allowTokens permits or forbids new tokens for the provider's account.
 func (c *cluster) allowTokens(t *testing.T, allow bool) {
 	t.Helper()
 	const name = "liqo-autoscaler-consumer-rome"

@@ -13,8 +13,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/testkit"
 )
 
-// revokes checks that the provider's administrator sees a consumer's access, and ends it: the kubeconfig in file, with
-// its account's token, is void afterwards.
+// revokes checks that the provider's administrator sees a consumer's access, and revokes it: the kubeconfig in file,
+// with its account's token, is invalid afterwards.
 func revokes(t *testing.T, c *cluster, file string) {
 	access := func(args ...string) (string, error) {
 		return c.run(t, tool(t, "LIQO_AUTOSCALER"), nil, append([]string{"provider-access"}, args...)...)

@@ -5,7 +5,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/worker/observer"
 )
 
-// A right is one verb on one resource in one place.
+// right is one verb on one resource in one place.
 type right struct {
 	// consumer: "cluster", "here" (its tenant namespaces), "liqo", "credentials", "offers", "events" (of Nodes), "writer"
 	// and "reader" (of the market);
@@ -23,12 +23,12 @@ func on(where, verb string, resources ...string) (rights []right) {
 	return rights
 }
 
-// both is a right on this cluster and in the tenant namespace of a provider.
+// both returns a right on this cluster and in the tenant namespace of a provider.
 func both(verb string, resources ...string) []right {
 	return and(on("cluster", verb, resources...), on("tenant", verb, resources...))
 }
 
-// named is a right to objects of one name.
+// named returns a right to objects with one name.
 func named(where, verb, resource, name string) []right {
 	return []right{{where: where, verb: verb, resource: resource, name: name}}
 }
@@ -40,7 +40,7 @@ func and(sets ...[]right) (rights []right) {
 	return rights
 }
 
-// Resources, short.
+// Short names of resources.
 const (
 	slice   = "authentication.liqo.io/resourceslices"
 	ident   = "authentication.liqo.io/identities"
@@ -53,21 +53,20 @@ const (
 	conf       = "networking.liqo.io/configurations"
 	gwServer   = "networking.liqo.io/gatewayservers"
 	gwClient   = "networking.liqo.io/gatewayclients"
-	gwKey      = "networking.liqo.io/publickeies" // so they are spelled
+	gwKey      = "networking.liqo.io/publickeies" // this is the real spelling
 	connection = "networking.liqo.io/connections"
 	addresses  = "ipam.liqo.io/networks"
 
 	kubeletOptions = "offloading.liqo.io/vkoptionstemplates"
 	networkless    = "liqo-autoscaler-no-network" // activities/backend/liqo/kubeletoptions.go
 
-	// tenantRole is the one of the release lender, see nameOf.
+	// tenantRole is the role of the release lender, see nameOf.
 	tenantRole  = "lender-worker-tenant"
 	signedNonce = "liqo-signed-nonce"       // activities/backend/liqo/nonce.go
 	refusedNote = "liqo-autoscaler-refused" // activities/backend/liqo/refusal.go
 )
 
-// needsOfMarket are the rights on the ConfigMap of the market, which is written by the worker and read by
-// the server.
+// needsOfMarket are the rights on the ConfigMap of the market, which the worker writes and the server reads.
 var needsOfMarket = map[string][]right{
 	"configmap.go Load c.Client.CoreV1().ConfigMaps(c.Namespace).Get": {
 		{where: "reader", verb: "get", resource: "/configmaps", name: marketName},
@@ -78,7 +77,7 @@ var needsOfMarket = map[string][]right{
 	},
 }
 
-// needsOfLease is what client-go's leaderelection does.
+// needsOfLease are the rights that client-go's leaderelection uses.
 var needsOfLease = map[string][]right{"leaderelection": {
 	{where: "hub", verb: "create", resource: "coordination.k8s.io/leases"},
 	{where: "hub", verb: "get", resource: "coordination.k8s.io/leases", name: hubName},
@@ -102,16 +101,16 @@ var needsOfHub = map[string][]right{
 		{where: "hub", verb: "update", resource: "/configmaps", name: hubName},
 		{where: "hub", verb: "update", resource: "/configmaps", name: costsName},
 	},
-	"round.go round o.Backend.List": nil, // the backend's own
+	"round.go round o.Backend.List": nil, // the backend's List
 }
 
-// needsOfEvents is what client-go's recorder does for worker/events.
+// needsOfEvents are the rights that client-go's recorder uses for worker/events.
 var needsOfEvents = map[string][]right{
 	"about a node":     on("events", "create", "/events"),
 	"about the market": and(on("writer", "create", "/events"), on("writer", "patch", "/events")),
 }
 
-// needsOfRenewal is what `liqo-autoscaler provider-access renew` does.
+// needsOfRenewal are the rights that `liqo-autoscaler provider-access renew` uses.
 var needsOfRenewal = map[string][]right{"renewal": {
 	{where: "account", verb: "create", resource: "/serviceaccounts/token", name: "consumer-munich"},
 }}
@@ -145,7 +144,7 @@ var needs = map[string][]right{
 
 	"events.go heard provider.List": on("tenant", "list", "/events"),
 
-	// In Liqo's namespace first; elsewhere only if it is not there.
+	// First in Liqo's namespace; elsewhere only if the object is missing there.
 	"identify.go identify cluster.List": and(on("liqo", "list", "/configmaps"), on("provider liqo", "list",
 		"/configmaps")),
 
@@ -197,7 +196,7 @@ var needs = map[string][]right{
 	"reachable.go apiServerStatus p.local.Get":    on("cluster", "get", foreign),
 	"reachable.go reachable p.local.Get":          on("cluster", "get", renew),
 
-	// The network: made, read and removed on both sides alike.
+	// The network: created, read and removed in the same way on both sides.
 	"netobjects.go listOf cluster.List": and(both("list", conf, gwServer, gwClient, gwKey, connection),
 		on("liqo", "list", addresses), on("provider liqo", "list", addresses)),
 	"netaddresses.go addressesOfNodes cluster.List": on("cluster", "list", "/nodes"),
@@ -211,16 +210,16 @@ var needs = map[string][]right{
 	"netgateways.go noRoomHere p.local.List":        on("cluster", "list", "/pods"),
 	"netremove.go serves p.local.List":              on("cluster", "list", ident),
 
-	// Only before one of our tenant namespaces is removed, and rbac.yaml's is not ours.
+	// Only before one of our tenant namespaces is removed; the namespace of rbac.yaml does not belong to us.
 	"occupied.go occupied cluster.List": and(on("here", "list", "/secrets"), on("cluster", "list", slice, ident, tenant,
 		virtual, nsMap, conf, gwClient, gwServer)),
 
-	// The note that a provider has thrown us out.
+	// The note that a provider has refused us.
 	"refusal.go note p.local.Get":        named("here", "get", "/configmaps", refusedNote),
 	"refusal.go remember p.local.Create": on("here", "create", "/configmaps"),
 	"refusal.go remember MergePatch":     named("here", "patch", "/configmaps", refusedNote),
 	"refusal.go forgotten DeleteThis":    named("here", "delete", "/configmaps", refusedNote),
-	// Our namespace there, which rbac.yaml makes, is not ours to mark.
+	// rbac.yaml creates our namespace there, so we do not mark it.
 	"refusal.go keep MergePatch": and(on("tenant", "patch", tenant),
 		[]right{{where: "tenant", verb: "patch", resource: "/secrets", name: "liqo-nonce"}}),
 
@@ -251,7 +250,8 @@ var needs = map[string][]right{
 	"tenant.go createTenant provider.Create": on("tenant", "create", tenant),
 	"tenant.go refreshTenant patchIfChanged": on("tenant", "patch", tenant),
 
-	// A provider's account may not list or make namespaces: it gets its own, which rbac.yaml makes, by name.
+	// A provider's account may not list or create namespaces: it reads its own namespace, which rbac.yaml creates, by
+	// name.
 	"tenantns.go tenantNamespace cluster.List": on("cluster", "list", "/namespaces"),
 	"tenantns.go tenantNamespace cluster.Get": {{where: "itself", verb: "get", resource: "/namespaces",
 		name: "liqo-tenant-munich"}},
@@ -282,13 +282,13 @@ var needs = map[string][]right{
 		on("cluster", "update", "authentication.liqo.io/resourceslices/finalizers")), // blockOwnerDeletion, see the chart
 	"virtualnode.go createVirtualNode j.local.Get":      on("cluster", "get", ident),
 	"virtualnode.go kubeletTrouble j.local.List":        on("cluster", "list", "/pods"),
-	"virtualnode.go forgeVirtualNode MutateVirtualNode": nil, // reads a VkOptionsTemplate only if one is named
+	"virtualnode.go forgeVirtualNode MutateVirtualNode": nil, // reads a VkOptionsTemplate only by its name
 
 	"watch.go listerWatcher cluster.List":  on("cluster", "list", slice, virtual, "/nodes", ident),
 	"watch.go listerWatcher cluster.Watch": on("cluster", "watch", slice, virtual, "/nodes", ident),
 }
 
-// needsOfNodes is the same of activities/backend/nodes, which all backends use.
+// needsOfNodes holds the rights for activities/backend/nodes, which all backends use.
 var needsOfNodes = map[string][]right{
 	"objects.go MergePatch cluster.Patch":                     nil,
 	"objects.go DeleteThis cluster.Delete":                    nil,
@@ -298,7 +298,7 @@ var needsOfNodes = map[string][]right{
 	"pods.go Remove cluster.SubResource(\"eviction\").Create": on("cluster", "create", "/pods/eviction"),
 }
 
-// needsOfMachines is the same of activities/backend/microvm, where "machines" is the namespace of its records.
+// needsOfMachines holds the rights for activities/backend/microvm, where "machines" is the namespace of its records.
 var needsOfMachines = map[string][]right{
 	"access.go open b.local.Get":          on("credentials", "get", "/secrets"),
 	"backend.go tag b.local.Get":          named("cluster", "get", "/namespaces", "kube-system"),
@@ -318,7 +318,7 @@ var needsOfMachines = map[string][]right{
 		on("machines", "delete", "/configmaps")),
 }
 
-// needsOfOffers is the same of discovery/secrets.
+// needsOfOffers holds the rights for discovery/secrets.
 var needsOfOffers = map[string][]right{
 	"secrets.go New secrets.List":  on("offers", "list", "/secrets"),
 	"secrets.go New secrets.Watch": on("offers", "watch", "/secrets"),

@@ -73,7 +73,7 @@ func TestSchemaIsClosed(t *testing.T) {
 		if !ok || s.Properties == nil || len(given) == 0 { // optional altogether
 			return
 		}
-		// helm's own
+		// helm's own values
 		want := slices.DeleteFunc(slices.Sorted(maps.Keys(s.Properties)), func(key string) bool { return key == "global" })
 		require.Equal(t, want, slices.Sorted(maps.Keys(given)), "keys of values.yaml at %s", path)
 		for key := range given {
@@ -83,7 +83,7 @@ func TestSchemaIsClosed(t *testing.T) {
 	compare("", values, root)
 }
 
-// The schema knows the keys of node groups and offers that the code knows.
+// The schema has the same keys of node groups and offers as the code.
 func TestSchemaFollowsTheCode(t *testing.T) {
 	root := readSchema(t)
 	for name, of := range map[string]reflect.Type{

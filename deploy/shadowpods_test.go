@@ -14,8 +14,8 @@ import (
 
 var shadowPods = liqoKind("offloading", "shadowpods")
 
-// shadowPod returns a ShadowPod as a virtual kubelet makes it (Liqo pkg/virtualKubelet/forge/pods.go), with the fields
-// of the JSON added to its pod, or to its first container.
+// shadowPod returns a ShadowPod as a virtual kubelet creates it (Liqo pkg/virtualKubelet/forge/pods.go), with the
+// fields of the JSON added to its pod, or to its first container.
 func shadowPod(t *testing.T, name, pod, container string) *unstructured.Unstructured {
 	t.Helper()
 	spec := map[string]any{"automountServiceAccountToken": false, "restartPolicy": "Always"}
@@ -43,7 +43,7 @@ func privilegedPod(t *testing.T) *unstructured.Unstructured {
 // identity that creates them, and that an existing pod may be updated.
 func consumerPods(t *testing.T, c *cluster) {
 	kubelet := c.identity(t, "group-00000-1a2b3c4d5e6f", "rome")
-	if c.removed != nil { // in a lab it is made before the policies are
+	if c.removed != nil { // in a lab it exists before the policies
 		c.createServed(t, shadowPods, privilegedPod(t))
 	}
 	make := func(h holder, pod, container string, annotations ...string) func(context.Context) error {

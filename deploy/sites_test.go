@@ -21,8 +21,8 @@ var (
 		"MutateVirtualNode"}
 )
 
-// callSites are the places in a package's code where a Kubernetes client is used, each as "file function callee": what
-// must be in the table of rights.go.
+// callSites returns the uses of Kubernetes clients in a package's code, each as "file function callee": the table in
+// rights.go must have exactly these rows.
 func callSites(t *testing.T, dir string) []string {
 	t.Helper()
 	var sites []string
@@ -54,8 +54,8 @@ func callSites(t *testing.T, dir string) []string {
 	return slices.Compact(sites)
 }
 
-// clientCall is the callee when a client is used, else "". A method with the name of a verb and a context for its first
-// argument is taken to be a client's.
+// clientCall returns the callee of a client call, or "". A method with the name of a verb and a context as its first
+// argument counts as a client call.
 func clientCall(call *ast.CallExpr) string {
 	switch callee := call.Fun.(type) {
 	case *ast.Ident:

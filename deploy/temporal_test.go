@@ -11,7 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// secured are values for a Temporal with mutual TLS and an API key, whose Secrets have keys of their own.
+// secured are the values for a Temporal with mutual TLS and an API key, whose Secrets have their own key names.
 var secured = []string{"--set", "temporal.namespace=edge,temporal.tls.ca.secretName=authority," +
 	"temporal.tls.ca.key=root.pem," +
 	"temporal.tls.clientCertificate.secretName=client,temporal.apiKey.secretName=cloud,temporal.codec.secretName=codec," +
@@ -65,8 +65,8 @@ func TestTemporalSetupJob(t *testing.T) {
 	require.Contains(t, string(out), "liqo-autoscaler temporal setup")
 }
 
-// With versioning each image has workers of its own, under a name that stays when it becomes the one before. Without it
-// there is one Deployment of workers.
+// With versioning each image has its own workers, under a name that stays when the version becomes the previous one.
+// Without versioning there is one Deployment of workers.
 func TestVersionsOfWorkers(t *testing.T) {
 	const before, versioning = "registry.example.com/la:0.1.0", "worker.versioning.deploymentName=la"
 	workers := func(objects []object) map[string]string {

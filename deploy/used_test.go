@@ -23,7 +23,7 @@ const (
 	envRightsUsed = "RIGHTS_USED"
 )
 
-// byTest is the reason of the CronJob's rights.
+// byTest is the reason for the CronJob's rights.
 const byTest = "the CronJob runs in no suite: TestInstall/*/renewal"
 
 // unseen are the rights that no record has, each with the reason.
@@ -59,7 +59,7 @@ var usedAtTimes = map[string]string{
 // Every right that the charts and provider-access grant was used by a suite on real API servers, and every right that
 // was used is granted.
 func TestRightsAreUsed(t *testing.T) {
-	// As the suites have it, whose consumer is the cluster "consumer".
+	// The values of the suites, whose consumer is the cluster "consumer".
 	objects := render(t, "plaintext", "--set", "offerSecrets.enabled=true,"+
 		"offers[0].credentials.secretRef.namespace=default")
 	agent, err := templateAgent(t, "--values", agentValues("least"), "--set", "grantSlices=true")

@@ -11,7 +11,7 @@ import (
 
 var virtualNodes = liqoKind("offloading", "virtualnodes")
 
-// virtualNode is a VirtualNode in parts that a test may change.
+// virtualNode is a VirtualNode, divided into parts that a test may change.
 type virtualNode struct {
 	metadata, spec, deployment, pod, container map[string]any
 }
@@ -50,7 +50,7 @@ func (v virtualNode) object() *unstructured.Unstructured {
 		"kind": "VirtualNode", "metadata": v.metadata, "spec": v.spec}}
 }
 
-// optionsNamed is a reference to a VkOptionsTemplate.
+// optionsNamed returns a reference to a VkOptionsTemplate.
 func optionsNamed(namespace, name string) map[string]any {
 	return map[string]any{"namespace": namespace, "name": name}
 }
@@ -122,7 +122,7 @@ var virtualNodeChanges = []struct {
 // the worker may change the rest of a VirtualNode whose template another client has written.
 func virtualNodesDeny(t *testing.T, c *cluster, e escalation) {
 	const tenancy = "liqo-tenant-x"
-	later := completed("later", "virtual-kubelet:0") // of another version of Liqo's
+	later := completed("later", "virtual-kubelet:0") // of another version of Liqo
 	later.pod["priorityClassName"] = "later"
 	for _, v := range []virtualNode{completed("before", "virtual-kubelet:0"), later} {
 		made, err := json.Marshal(v.object())

@@ -20,8 +20,8 @@ type escalation struct {
 	liqo, hub     string // the namespace of Liqo, and the worker's hub
 }
 
-// admitted binds the worker to its role in a tenant namespace, as it does itself, and sees that it has the rights there
-// and nowhere else.
+// admitted binds the worker to its role in a tenant namespace, as the worker does, and checks that it has the rights
+// there and nowhere else.
 func (c *cluster) admitted(t *testing.T, e escalation) {
 	require.Eventually(t, func() bool {
 		err := e.bind("liqo-tenant-x", e.role, metav1.CreateOptions{})(t.Context())
@@ -58,7 +58,7 @@ func (c *cluster) prepare(t *testing.T) {
 	c.kubectl(t, nil, "create", "namespace", "liqo-tenant-x")
 	c.kubectl(t, nil, "create", "namespace", "liqo-tenant-theirs")
 	c.kubectl(t, nil, "create", "namespace", "liqo-tenant-z")
-	if c.removed != nil { // no controller makes it
+	if c.removed != nil { // no controller creates it
 		c.kubectl(t, nil, "create", "serviceaccount", "default", "-n", "kube-system")
 	}
 	for _, namespace := range []string{"kube-system", "liqo-tenant-x"} {
@@ -161,7 +161,7 @@ func workerDenies(t *testing.T, c *cluster, e escalation) {
 			return e.kube.CoreV1().Pods("kube-system").Delete(ctx, name, dryDelete)
 		}
 	}
-	powerful := e // the account with more permissions than it has
+	powerful := e // the account with additional permissions
 	powerful.holder = c.identity(t, "system:serviceaccount:"+namespace+":"+e.account)
 	const alone, kubeconfig = "the Secret liqo-signed-nonce alone", "could take for a kubeconfig"
 	c.judge(t, []attempt{

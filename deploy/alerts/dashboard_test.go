@@ -44,7 +44,7 @@ func TestDashboard(t *testing.T) {
 	}
 }
 
-// ofOneInstallation checks that each selector of a panel has the variables with which the dashboard selects one
+// ofOneInstallation checks that each selector of a panel has the variables by which the dashboard selects one
 // installation.
 func ofOneInstallation(t *testing.T, title, expr string) {
 	t.Helper()

@@ -21,7 +21,7 @@ const ruleFile = "../helm/liqo-autoscaler/files/alerts.yaml"
 
 var promql = parser.NewParser(parser.Options{})
 
-// alertRules are the chart's.
+// alertRules returns the chart's alert rules.
 func alertRules(t *testing.T) (all []rulefmt.Rule) {
 	t.Helper()
 	groups, errs := rulefmt.ParseFile(ruleFile, false, model.UTF8Validation, promql, slog.New(slog.DiscardHandler))
@@ -35,8 +35,8 @@ func alertRules(t *testing.T) (all []rulefmt.Rule) {
 // fired is a firing alert with its summary.
 type fired struct{ name, summary string }
 
-// firing returns what of a file of rules fires so many minutes after processes have begun to serve those samples, one
-// a minute. Nothing fires before.
+// firing returns the alerts of a rules file that fire this many minutes after processes have started to serve these
+// samples, one a minute. No alert fires before.
 func firing(t *testing.T, file string, served map[string][]string, minutes int) (all []fired) {
 	t.Helper()
 	load := "load 1m\n"
@@ -66,7 +66,7 @@ func firing(t *testing.T, file string, served map[string][]string, minutes int) 
 	return all
 }
 
-// active returns the alerts of a group that fire.
+// active returns the firing alerts of a group of rules.
 func active(t *testing.T, g *rules.Group) (all []fired) {
 	t.Helper()
 	for _, r := range g.AlertingRules() {
@@ -80,7 +80,7 @@ func active(t *testing.T, g *rules.Group) (all []fired) {
 	return all
 }
 
-// read is a file of the repository.
+// read returns a file of the repository.
 func read(t *testing.T, path ...string) string {
 	t.Helper()
 	content, err := os.ReadFile(filepath.Join(append([]string{"../.."}, path...)...))

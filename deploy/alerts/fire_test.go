@@ -9,10 +9,10 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// day is in minutes, as the samples below are.
+// day is a day in minutes, the unit of the samples below.
 const day = 24 * 60
 
-// The begin of series that the Temporal SDK serves about the workflows and the steps of a hub.
+// The common part of the Temporal SDK's series about the workflows and the steps of a hub.
 const (
 	drivers = `{namespace="la", task_queue="liqo-autoscaler-drivers", `
 	making  = `{namespace="la", task_queue="liqo-autoscaler-making", activity_type="Join", `
@@ -130,8 +130,8 @@ var scenes = map[string]struct {
 		"liqo_autoscaler_group_offered_max_size": {`{namespace="la", group="large"} 2x3000`}}, day, "large has been paused"},
 }
 
-// Each alert fires where it should, not before, and no other one does, although the neighbours are well. It does not fire
-// where only the neighbours have its trouble.
+// Each alert fires in its scene, not earlier, and alone, while the neighbours are healthy. It does not fire when only
+// the neighbours have the fault.
 func TestAlertsFire(t *testing.T) {
 	var alerts []string
 	for _, r := range alertRules(t) {

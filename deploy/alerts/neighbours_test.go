@@ -19,23 +19,23 @@ const (
 // selected are the labels of our installation, as the chart writes them. Metrics of the discovery server have no hub.
 const selected = `namespace="la", job="la-metrics", hub=~"(default)?"`
 
-// application is one of several whose metrics are in the same Prometheus.
+// application is one of several applications with metrics in the same Prometheus.
 type application struct {
 	target, queue string
-	foreign       bool // it is another Temporal application: only the metrics of the SDK are alike
+	foreign       bool // another Temporal application: only the SDK's metrics are alike
 }
 
 var (
 	ours    = application{target: `namespace="la", job="la-metrics", hub="default"`, queue: "liqo-autoscaler"}
 	billing = application{target: `namespace="la", job="billing"`, queue: "billing", foreign: true}
-	// west is an installation in another namespace, south one in the same, with a hub of its own, and near another one
-	// that is scraped by the same job.
+	// west is an installation in another namespace, south one in the same namespace with a hub of its own, and near
+	// another one that the same job scrapes.
 	west  = application{target: `namespace="west", job="la-metrics", hub="default"`, queue: "liqo-autoscaler"}
 	south = application{target: `namespace="la", job="south-metrics", hub="south"`, queue: "liqo-autoscaler-south"}
 	near  = application{target: `namespace="la", job="la-metrics", hub="near"`, queue: "liqo-autoscaler-near"}
 )
 
-// serves returns samples of ours as that application has them.
+// serves returns our samples with the labels of that application.
 func (a application) serves(samples map[string][]string) map[string][]string {
 	as := strings.NewReplacer(`namespace="la"`, a.target, `task_queue="liqo-autoscaler`, `task_queue="`+a.queue)
 	served := map[string][]string{}

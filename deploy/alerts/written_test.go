@@ -62,7 +62,7 @@ func selectors(t *testing.T, expr string) (all []*parser.VectorSelector) {
 	return all
 }
 
-// documented wants each metric of an expression to stand in docs/metrics.md.
+// documented requires that docs/metrics.md contains each metric of an expression.
 func documented(t *testing.T, metrics, expr string) {
 	t.Helper()
 	for _, s := range selectors(t, expr) {

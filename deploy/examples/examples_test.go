@@ -23,7 +23,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet/choice"
 )
 
-// Each file is read by the code that reads a user's.
+// Each file is parsed by the code that parses a user's file.
 func TestEveryFileParses(t *testing.T) {
 	parsers := map[string]func(*testing.T, []byte) error{
 		"nodegroups.yaml": func(_ *testing.T, raw []byte) error { _, err := config.Parse(raw); return err },
@@ -54,7 +54,7 @@ func TestEveryFileParses(t *testing.T) {
 	require.Empty(t, parsers, "parsers without a file")
 }
 
-// listSecret has the Secrets source read the Secret, as the API server would hand it out.
+// listSecret lets the Secrets source read the Secret, as the API server would return it.
 func listSecret(t *testing.T, raw []byte) ([]fleet.Offer, []discovery.Problem) {
 	t.Helper()
 	var secret corev1.Secret
@@ -76,7 +76,8 @@ func listSecret(t *testing.T, raw []byte) ([]fleet.Offer, []discovery.Problem) {
 	return offers, problems
 }
 
-// The samples belong together: the discovery server takes every offer, and every group finds a provider among them.
+// The samples fit together: the discovery server accepts every offer, and every group finds a provider among the
+// samples.
 func TestSamplesFit(t *testing.T) {
 	groups, err := config.Parse(examples.NodeGroups)
 	require.NoError(t, err)

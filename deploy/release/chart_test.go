@@ -28,7 +28,7 @@ func (r *release) charts(t *testing.T) {
 	}
 }
 
-// The workflows are correct as far as GitHub's syntax, expressions and the inputs of well-known actions go.
+// The workflows are valid according to GitHub's syntax, expressions and the inputs of well-known actions.
 func TestWorkflows(t *testing.T) {
 	files, err := filepath.Glob("../../.github/workflows/*.yaml")
 	require.NoError(t, err)

@@ -103,7 +103,7 @@ func check(t *testing.T, image v1.Image, arch string) []byte {
 	return files[binary]
 }
 
-// sbom checks that the image's SBOM names each module of its binary, with version, and is the one with the archives.
+// sbom checks that the image's SBOM names each module of its binary with its version, and is the SBOM in the archives.
 func (r *release) sbom(t *testing.T, arch string, digest v1.Hash, program []byte) {
 	t.Helper()
 	built, err := buildinfo.Read(bytes.NewReader(program))
@@ -139,7 +139,7 @@ func (r *release) signed(t *testing.T, ref string) {
 	require.Error(t, verify(r.otherPublic), "another key: %s", ref)
 }
 
-// tarball is how the quickstart gets an image without a registry.
+// tarball checks the image file with which the quickstart gets an image without a registry.
 func (r *release) tarball(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "image.tar")
 	r.run(t, r.folder, "make", "image", "TAR="+file, "VERSION="+version, "IMAGE="+r.image())

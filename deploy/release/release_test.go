@@ -19,7 +19,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// version is the version that is released here.
+// version is the version that this test releases.
 const version = "0.1.0-check.1"
 
 var platforms = []string{"linux_amd64", "linux_arm64", "darwin_arm64"}
@@ -30,7 +30,8 @@ type release struct {
 	env                                              []string
 }
 
-// What `make release` does, without GitHub: image, charts, SBOMs and binaries, all signed, and a second time the same bytes.
+// `make release` without GitHub makes the image, the charts, the SBOMs and the binaries, all signed, and the same bytes
+// on a second run.
 func TestRelease(t *testing.T) {
 	server := httptest.NewServer(registry.New(registry.Logger(log.New(io.Discard, "", 0))))
 	t.Cleanup(server.Close)
@@ -53,12 +54,12 @@ func TestRelease(t *testing.T) {
 
 func (r *release) image() string { return r.registry + "/liqo-autoscaler" }
 
-// archiveOf is the file of the archive for a platform, such as linux_amd64.
+// archiveOf returns the file name of the archive for a platform, such as linux_amd64.
 func (r *release) archiveOf(platform string) string {
 	return filepath.Join(r.dist, "liqo-autoscaler_"+version+"_"+platform+".tar.gz")
 }
 
-// makeKeys makes a key to sign with, and another one.
+// makeKeys makes a signing key, and another key.
 func (r *release) makeKeys(t *testing.T) {
 	own, other := t.TempDir(), t.TempDir()
 	r.env = []string{"COSIGN_PASSWORD="}
@@ -82,7 +83,7 @@ func (r *release) copyOf(t *testing.T) string {
 	return folder
 }
 
-// archive runs goreleaser in a copy; all that it leaves out is GitHub.
+// archive runs goreleaser in a copy, without the steps on GitHub.
 func (r *release) archive(t *testing.T, folder string) {
 	t.Helper()
 	r.run(t, folder, "bin/goreleaser", "release", "--skip=publish", "--clean", "--parallelism", "1",
@@ -124,7 +125,7 @@ func (r *release) archives(t *testing.T) {
 	require.FileExists(t, filepath.Join(folder, "LICENSE"))
 }
 
-// reproducible makes the archives a second time, in another folder.
+// reproducible makes the archives again in another folder.
 func (r *release) reproducible(t *testing.T) {
 	again := r.copyOf(t)
 	require.NoError(t, os.CopyFS(filepath.Join(again, ".run/sbom"), os.DirFS(filepath.Join(r.folder, ".run/sbom"))))
@@ -138,7 +139,7 @@ func (r *release) reproducible(t *testing.T) {
 	require.Equal(t, read(t, filepath.Join(r.folder, sums)), read(t, filepath.Join(again, sums)), "archives and SBOMs")
 }
 
-// binaries are the files of the binaries, seen from the copy.
+// binaries returns the files of the binaries, relative to the copy.
 func (r *release) binaries(t *testing.T) (all []string) {
 	t.Helper()
 	var artifacts []struct{ Path, Type string }
