@@ -60,7 +60,7 @@ func TestDevAndDemo(t *testing.T) {
 				}
 				return nil
 			})
-			for _, series := range []string{ // by task queue, as the alerts and the dashboard select them
+			for _, series := range []string{ // by task queue, as in the alerts and the dashboard
 				`temporal_num_pollers{[^}]*task_queue="liqo-autoscaler"`,
 				`temporal_activity_schedule_to_start_latency_seconds_bucket{[^}]*task_queue="liqo-autoscaler-making"`,
 				`temporal_workflow_endtoend_latency_seconds_bucket{[^}]*task_queue="liqo-autoscaler-drivers"`,
@@ -69,7 +69,7 @@ func TestDevAndDemo(t *testing.T) {
 			}
 			require.NotRegexp(t, `="[^"]*`+group+`-[0-9a-z]+-[0-9]+`, metrics, "an instance is a label")
 			keepAndReturn(ctx, t, f, group)
-			if group == "gpu" { // which has one provider
+			if group == "gpu" { // gpu has one provider
 				failAndReturn(ctx, t, f, group, provider)
 			}
 			require.Contains(t, stop(), "stopped; work in progress continues")
@@ -147,7 +147,7 @@ func failAndReturn(ctx context.Context, t *testing.T, f devRun, group, provider 
 	require.NoError(t, err)
 }
 
-// startDev returns the banner once all is up, and what stops it again and returns its whole output.
+// startDev returns the banner when all parts run, and a function that stops dev and returns its whole output.
 func startDev(ctx context.Context, t *testing.T, f devRun) (banner string, stop func() string) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(ctx)

@@ -10,7 +10,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend/sim"
 )
 
-// Each mishap befalls the one provider that is named, in place of the one before, and heal takes it back.
+// Each mishap affects only the named provider and replaces the earlier mishap; heal removes it.
 func TestMishaps(t *testing.T) {
 	dir := t.TempDir()
 	world, err := sim.Open(filepath.Join(dir, "world.json"))

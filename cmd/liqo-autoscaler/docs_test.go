@@ -76,7 +76,7 @@ func commands(text string) (lines []string) {
 	return lines
 }
 
-// programs are ours.
+// programs are our programs.
 var programs = map[string]func() *cobra.Command{"liqo-autoscaler": newRoot, "liqo-autoscaler-agent": agent.New,
 	"externalgrpc-conformance": conformance.New}
 
@@ -86,7 +86,7 @@ func TestDocumentedCommands(t *testing.T) {
 	for _, path := range documents(t) {
 		for _, line := range commands(document(t, path)) {
 			if strings.HasPrefix(line, "liqo-autoscaler is up after") {
-				continue // what dev prints
+				continue // output of dev
 			}
 			words := strings.Fields(ends.ReplaceAllString(anything.ReplaceAllString(line, "x"), ""))
 			cmd, _, err := programs[words[0]]().Find(words[1:])
@@ -126,7 +126,7 @@ func TestDocumentedLinks(t *testing.T) {
 	require.Greater(t, found, 100)
 }
 
-// Every test that a document names exists; with a star, one whose name begins so.
+// Every test that a document names exists; with a star, a test with this prefix exists.
 func TestDocumentedTests(t *testing.T) {
 	var names []string
 	require.NoError(t, filepath.WalkDir("../..", func(path string, entry fs.DirEntry, err error) error {
@@ -172,7 +172,7 @@ func TestDocumentedOffers(t *testing.T) {
 	}
 }
 
-// Each row of a table whose last column is for tests names one.
+// Each row of a table whose last column lists tests names a test.
 func TestDocumentedRowsHaveTests(t *testing.T) {
 	found := 0
 	for _, path := range documents(t) {
@@ -194,7 +194,7 @@ func TestDocumentedRowsHaveTests(t *testing.T) {
 	require.Greater(t, found, 10)
 }
 
-// anchor is what GitHub makes of a heading.
+// anchor returns GitHub's anchor of a heading.
 func anchor(heading string) string {
 	return strings.ReplaceAll(noAnchor.ReplaceAllString(strings.ToLower(heading), ""), " ", "-")
 }

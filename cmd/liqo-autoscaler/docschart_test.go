@@ -22,7 +22,7 @@ type chartSchema struct {
 	Definitions map[string]*chartSchema `json:"definitions"`
 }
 
-// refuses reports whether the schema has no such key. A key that the schema leaves open has every key below it.
+// refuses reports whether the schema lacks a key. A key that the schema leaves open has every key below it.
 func (s *chartSchema) refuses(root *chartSchema, path []string) bool {
 	if s.Ref != "" {
 		s = root.Definitions[strings.TrimPrefix(s.Ref, "#/definitions/")]
@@ -116,7 +116,7 @@ func TestDocumentedAgentPermissions(t *testing.T) {
 	}
 }
 
-// The schema refuses a key below an array, a definition or an object only if that has no such key.
+// The schema refuses a key below an array, a definition or an object only if these lack the key.
 func TestChartSchemasRefuse(t *testing.T) {
 	s := readChartSchemas(t)[0]
 	for key, refused := range map[string]bool{

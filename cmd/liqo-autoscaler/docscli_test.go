@@ -18,7 +18,7 @@ const cliIntro = `# Command line
 Generated from the commands by ` + "`make update`" + `. Each command also prints this text with ` + "`--help`" + `.
 `
 
-// docs/reference/cli.md has every command and flag of our programs.
+// docs/reference/cli.md lists every command and flag of our programs.
 func TestDocumentedCommandLine(t *testing.T) {
 	var b strings.Builder
 	b.WriteString(cliIntro)
@@ -28,7 +28,7 @@ func TestDocumentedCommandLine(t *testing.T) {
 	golden.Check(t, "../../docs/reference/cli.md", b.String())
 }
 
-// writeCommand writes a section for the command, and one for each of its visible subcommands.
+// writeCommand writes a section for the command, and a section for each of its visible subcommands.
 func writeCommand(b *strings.Builder, cmd *cobra.Command) {
 	level := "##"
 	if cmd.HasParent() {
@@ -51,7 +51,7 @@ func writeCommand(b *strings.Builder, cmd *cobra.Command) {
 	}
 }
 
-// writeFlags writes a table of the command's own flags, which those of the program's root follow in each command.
+// writeFlags writes a table of the command's own flags, without the inherited ones.
 func writeFlags(b *strings.Builder, cmd *cobra.Command) {
 	var rows []string
 	cmd.LocalFlags().VisitAll(func(f *pflag.Flag) {
@@ -84,7 +84,7 @@ func inCell(text string) string {
 	return strings.NewReplacer("|", `\|`, "<", "&lt;", "\n", " ").Replace(text)
 }
 
-// asText returns the text of a command so that Markdown shows it as it is: words in angle brackets are no HTML.
+// asText escapes the text of a command for Markdown, so that words in angle brackets are not HTML.
 func asText(text string) string {
 	return strings.ReplaceAll(strings.TrimSpace(text), "<", "&lt;")
 }

@@ -127,7 +127,7 @@ func eachSource(t *testing.T, do func(path string, file *ast.File)) {
 	}))
 }
 
-// joined returns the text of a string constant, or of a sum that has one.
+// joined returns the text of a string constant, or of a concatenation that contains one.
 func joined(e ast.Expr) (text string, constant bool) {
 	switch e := e.(type) {
 	case *ast.BasicLit:
@@ -150,9 +150,9 @@ var (
 	placeholder = regexp.MustCompile(`^(x|[A-Z][A-Z/_-]*|\S*[/.:\d]\S*)$`)
 )
 
-// commandLine returns the command line at the begin of a text. Of a sentence it takes the words of a command, the flags
-// with their values, and the arguments that cannot be other words of the sentence. It returns nil if the text does not
-// begin with a command.
+// commandLine returns the command line at the start of a text. From a sentence it takes the words of a command, the
+// flags with their values, and the arguments that cannot be other words of the sentence. It returns nil when the text
+// does not start with a command.
 func commandLine(text string, whole bool) (words []string) {
 	all := strings.Fields(formatted.ReplaceAllString(text, "x"))
 	for i, word := range all {
@@ -198,7 +198,7 @@ func takesValue(cmd *cobra.Command, word string) bool {
 	return flag != nil && flag.NoOptDefVal == ""
 }
 
-// changing lists the commands that change something and print what there is afterwards.
+// changing lists the commands that change something and print the resulting state.
 var changing = []string{"temporal setup", "pause", "resume", "cordon", "uncordon",
 	"offers add", "offers put", "offers delete", "offers repin", "provider-access renew", "setup", "demo"}
 

@@ -28,10 +28,10 @@ func firstColumn(t *testing.T, path, head string) (names []string) {
 	return names
 }
 
-// docs/labels.md has every label, annotation and finalizer under our domain, and no other.
+// docs/labels.md has exactly the labels, annotations and finalizers in our domain.
 func TestDocumentedLabels(t *testing.T) {
 	key := regexp.MustCompile(`^liqo-autoscaler\.io/[a-z-]+$`)
-	keys := []string{"liqo-autoscaler.io/worker-image"} // of the chart
+	keys := []string{"liqo-autoscaler.io/worker-image"} // from the chart
 	require.Contains(t, document(t, charts[0]+"/templates/worker.yaml"), keys[0])
 	eachSource(t, func(_ string, file *ast.File) {
 		ast.Inspect(file, func(n ast.Node) bool {
@@ -97,7 +97,7 @@ func TestDocumentedSuites(t *testing.T) {
 	require.Greater(t, found, 10)
 }
 
-// docs/reference/workflows.md has every signal, query and update, and no other message.
+// docs/reference/workflows.md has exactly the existing signals, queries and updates.
 func TestDocumentedMessages(t *testing.T) {
 	names := []string{workflows.SignalPauseObserver, workflows.SignalBills, workflows.QueryBills}
 	constant := regexp.MustCompile(`(?m)^\s(?:Signal|Query)\w+\s*= "([a-z-]+)"`)

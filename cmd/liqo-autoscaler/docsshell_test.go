@@ -13,7 +13,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/testkit"
 )
 
-// command is a shell in the copy of the repository, in a process group of its own.
+// command returns a shell in the copy of the repository, in a process group of its own.
 func (g *guide) command(ctx context.Context, text string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, "bash", "-euo", "pipefail", "-c", text)
 	cmd.Dir = g.folder
@@ -27,7 +27,7 @@ func (g *guide) command(ctx context.Context, text string) *exec.Cmd {
 	return cmd
 }
 
-// shell runs commands to their end, within the time that a first build takes.
+// shell runs commands to their end, within the time of a first build.
 func (g *guide) shell(text string) {
 	ctx, cancel := context.WithTimeout(g.t.Context(), 30*time.Minute)
 	defer cancel()
@@ -42,7 +42,7 @@ func (g *guide) background(text string) {
 	cmd := g.command(ctx, text)
 	require.NoError(g.t, cmd.Start())
 	ended := make(chan struct{})
-	go func() { _ = cmd.Wait(); close(ended) }() // it is interrupted
+	go func() { _ = cmd.Wait(); close(ended) }() // the command is interrupted
 	g.t.Cleanup(func() {
 		cancel()
 		<-ended

@@ -70,7 +70,7 @@ func steps(text string) (found []step) {
 	return found
 }
 
-// Every step of a guide has a mark, and each file in it can be read.
+// Every step of a guide has a mark, and each file in it can be parsed.
 func TestStepsHaveMarks(t *testing.T) {
 	found := 0
 	for _, path := range guides {
@@ -101,7 +101,7 @@ func validate(t *testing.T, where, text string) {
 	}
 }
 
-// TestShapes: numbers, names and times vary from run to run, words do not.
+// TestShapes checks that numbers, names and times may vary between runs, and words may not.
 func TestShapes(t *testing.T) {
 	printed := "x\n   0.02s  NodeGroupTargetSize(standard) = 0\n  standard-a1-1  Ready\n"
 	names := map[string]string{}
@@ -144,7 +144,7 @@ func missing(shape, printed string, names map[string]string) string {
 	return ""
 }
 
-// TestGuides runs the guides in a copy of the repository without anything built but the tools that are pinned.
+// TestGuides runs the guides in a copy of the repository, with only the pinned tools built.
 func TestGuides(t *testing.T) {
 	if !*docsCheck {
 		t.Skip("make docs-check runs it")
@@ -212,7 +212,7 @@ func (g *guide) expect(shape string, limit time.Duration) {
 	})
 }
 
-// asHere is a command of the guide with the names of this run, as of the instance that was made.
+// asHere returns a command of the guide with the names of this run, such as the name of the created instance.
 func (g *guide) asHere(command string) string {
 	words := strings.Split(command, " ")
 	for i, word := range words {

@@ -41,7 +41,7 @@ var asking = []string{
 var notHere = []string{"worker", "grpcserver", "dev", "discovery", "config", "setup", "provider-access",
 	"writers", "offers add", "offers put", "offers delete", "offers validate", "temporal codec", "completion", "help"}
 
-// frontendWithout is a frontend of Temporal's with mutual TLS that has no namespace at all.
+// frontendWithout starts a Temporal frontend with mutual TLS and without namespaces.
 func frontendWithout(t *testing.T, ca *testkit.Certificate) (address string) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -59,7 +59,8 @@ func frontendWithout(t *testing.T, ca *testkit.Certificate) (address string) {
 	return l.Addr().String()
 }
 
-// clusterWithAPod is a kubeconfig for an API server that has one pod and an id of Liqo's, and otherwise empty lists.
+// clusterWithAPod returns a kubeconfig for an API server that has one pod and a Liqo cluster id, and otherwise empty
+// lists.
 func clusterWithAPod(t *testing.T) (kubeconfig string) {
 	t.Helper()
 	has := map[string]string{
@@ -106,7 +107,7 @@ func TestEveryCommandSaysWhatIsWrongWithTemporal(t *testing.T) {
 		for _, line := range asking {
 			args := strings.Fields(strings.ReplaceAll(line, "KUBECONFIG", kubeconfig))
 			out, _, err := command(t.Context(), args...)
-			if args[0] == "doctor" { // its line is one of a report
+			if args[0] == "doctor" { // its line is part of a report
 				require.ErrorContains(t, err, "this installation has errors")
 				require.Contains(t, out, c.says)
 				continue

@@ -25,7 +25,7 @@ func TestMisspeltConfigCommandFails(t *testing.T) {
 	require.Contains(t, out, "validate")
 }
 
-// A flag that has no use here is still wrong when its value is.
+// A flag without effect is refused when its value is wrong.
 func TestUselessFlagsAreChecked(t *testing.T) {
 	for _, args := range [][]string{
 		{"status", "--log-level", "loud"}, {"status", "--log-format", "loud"}, {"offers", "--log-level", "loud"}, {"offers",
@@ -83,7 +83,7 @@ func readFrom(pipe string) {
 	main()
 }
 
-// untilRead returns the pipe's other end when its reader has taken a byte, and waits for more.
+// untilRead returns the other end of the pipe when its reader has read a byte and waits for more.
 func untilRead(t *testing.T, pipe string) *os.File {
 	t.Helper()
 	var in *os.File

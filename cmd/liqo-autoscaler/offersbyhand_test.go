@@ -28,7 +28,7 @@ func run(t *testing.T, args ...string) (string, error) {
 	return out.String(), err
 }
 
-// An offer is checked, published, and deleted by hand; a faulty one is not sent.
+// An offer is checked, published, and deleted by hand; an invalid one is not sent.
 func TestOffersByHand(t *testing.T) {
 	dir := t.TempDir()
 	there := offerserver.New(t)

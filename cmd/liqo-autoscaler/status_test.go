@@ -46,7 +46,7 @@ func command(ctx context.Context, args ...string) (stdout, stderr string, err er
 	return out.String(), errOut.String(), err
 }
 
-// stage is everything on this machine, as `make run` has it, with CA's part played by the test.
+// stage is a whole installation on this machine, as in `make run`; the test plays CA.
 type stage struct {
 	t     *testing.T
 	ctx   context.Context
@@ -79,7 +79,7 @@ func (s *stage) cli(args ...string) string {
 	return out
 }
 
-// try is cli where a command may fail for a while.
+// try is cli for a command that may fail for a while.
 func (s *stage) try(args ...string) (string, error) {
 	out, errOut, err := command(s.ctx, append(args, "--hub", "edge", "--temporal-address", s.flags.temporal)...)
 	if err == nil && errOut != "" {
@@ -95,7 +95,7 @@ func (s *stage) status(args ...string) show.Status {
 	return out
 }
 
-// tryStatus is status before all groups have begun.
+// tryStatus is status for the time before all groups have started.
 func (s *stage) tryStatus(args ...string) (status show.Status, err error) {
 	out, err := s.try(append([]string{"status", "-o", "json"}, args...)...)
 	if err == nil {
@@ -137,7 +137,7 @@ func (s *stage) configure(text string) {
 	require.NoError(s.t, os.WriteFile(filepath.Join(s.flags.dir, "nodegroups.yaml"), []byte(text), 0o600))
 }
 
-// until waits for the status to be as wanted.
+// until waits until the status is as wanted.
 func (s *stage) until(want func(show.Status) bool) show.Status {
 	s.t.Helper()
 	var last show.Status
@@ -158,7 +158,7 @@ defaults: {max: 3, shape: {cpu: 2, memory: 4Gi, pods: 110}}
 nodeGroups: [{id: one}, {id: two, groupTaint: NoSchedule}]
 `
 
-// An operator's day: look, watch, change the config while all runs, and while nothing does.
+// An operator reads the state, watches changes, and changes the config, with running and with stopped processes.
 func TestStatusOffersAndReload(t *testing.T) {
 	testkit.Slow(t)
 	s := newStage(t)
@@ -267,7 +267,7 @@ func TestStatusOffersAndReload(t *testing.T) {
 	require.NotContains(t, s.groups(), "two")
 	s.until(func(st show.Status) bool { return len(st.Groups) == 1 })
 
-	// It comes back with another shape while all runs; one version of the file is broken.
+	// The group returns with another shape while all processes run; one version of the file is broken.
 	s.configure("nodeGroups: [{}]")
 	s.refresh()
 	require.Len(t, s.groups(), 1)
@@ -303,7 +303,7 @@ func TestStatusOffersAndReload(t *testing.T) {
 		s.cli("explain", "instance", is, "--kubeconfig", filepath.Join(t.TempDir(), "none")))
 	require.Equal(t, is, s.status().Instances[0].Name)
 
-	// The watcher has seen every phase that the group publishes of the first instance, over all of this.
+	// The watch has printed every published phase of the first instance throughout these steps.
 	for _, phase := range []fleet.Phase{fleet.Discovering, fleet.Peering, fleet.Ready, fleet.Draining, fleet.Released} {
 		require.Contains(t, watched(), phase)
 	}

@@ -57,7 +57,7 @@ func TestTemporalSetup(t *testing.T) {
 	require.Contains(t, errOut, "waiting: nobody listens")
 }
 
-// Dev simulates nodes, so it must not get into a Temporal that only the environment names.
+// Dev simulates nodes, so it must not use a Temporal that only the environment names.
 func TestDevKeepsAwayFromOtherTemporals(t *testing.T) {
 	t.Setenv("TEMPORAL_ADDRESS", "temporal.example.com:7233")
 	_, _, err := command(t.Context(), "dev", "--dir", t.TempDir(), "--listen", "127.0.0.1:0", "--metrics-listen", "",

@@ -39,8 +39,8 @@ func TestLifeEnds(t *testing.T) {
 	}
 }
 
-// Credentials are due after a third of their life, and late when a third is left, but no earlier than 14 days before
-// their end.
+// Credentials are due for renewal after a third of their life. They are late when a third is left, but not earlier than
+// 14 days before their expiry.
 func TestDueAndLate(t *testing.T) {
 	const day = 24 * time.Hour
 	begin := time.Unix(1_800_000_000, 0)

@@ -11,7 +11,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/testkit"
 )
 
-// A reflector of one command may still log while another command makes its logger: run with -race.
+// A reflector of one command may still log while another command creates its logger: run with -race.
 func TestLibrariesLogWhereTheProcessLogs(t *testing.T) {
 	before := slog.Default()
 	t.Cleanup(func() { slog.SetDefault(before) })

@@ -23,7 +23,7 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// line makes a key, and returns its line.
+// line creates a key, and returns its line.
 func line(name string) string {
 	key := make([]byte, keyBytes)
 	_, _ = rand.Read(key)
@@ -98,7 +98,7 @@ func TestRotation(t *testing.T) {
 	require.ErrorContains(t, err, `"old"`)
 }
 
-// TestNewKeysNeedNoRestart replaces the file, by another one and by a broken one.
+// TestNewKeysNeedNoRestart replaces the file with a valid and with a broken one.
 func TestNewKeysNeedNoRestart(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "keys")
 	write := func(text string) { require.NoError(t, os.WriteFile(path, []byte(text), 0o600)) }
@@ -144,7 +144,7 @@ func TestBadKeyFiles(t *testing.T) {
 	require.ErrorContains(t, err, "no such file")
 }
 
-// TestFailures hides the texts of a failure and its causes, once.
+// TestFailures checks that the texts of a failure and its causes are encoded once, and decoded again.
 func TestFailures(t *testing.T) {
 	f := &failure.Failure{Message: "milan at 10.1.2.3 refuses", StackTrace: "main.go:1"}
 	require.NoError(t, hide(nil, f))
@@ -191,7 +191,8 @@ func TestHandler(t *testing.T) {
 	}
 }
 
-// TestRequestsStayAsTheyAre changes a copy of a request, so that the SDK can send it again.
+// TestRequestsStayAsTheyAre checks that the codec changes a copy of a request, so that the SDK can send the original
+// again.
 func TestRequestsStayAsTheyAre(t *testing.T) {
 	request := &common.Payloads{Payloads: []*common.Payload{payload("1")}}
 	err := copied(t.Context(), "", request, nil, nil, func(_ context.Context, _ string, sent, _ any, _ *grpc.ClientConn,

@@ -86,7 +86,7 @@ func TestRefusedByTemporalItself(t *testing.T) {
 	require.ErrorContains(t, err, "Request unauthorized.: check the client certificate or the API key")
 }
 
-// The file's profile is the weakest, then the environment, then flags.
+// The flags have precedence over the environment, and the environment over the file's profile.
 func TestPrecedence(t *testing.T) {
 	p, dir := newPKI(t), t.TempDir()
 	f := serve(t, p.server(t))
@@ -115,7 +115,7 @@ func TestPrecedence(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, []string{"flag:1", "file"}, []string{target.Address, target.Namespace})
 
-	// The environment alone is enough.
+	// The environment alone is sufficient.
 	t.Setenv("TEMPORAL_CONFIG_FILE", "")
 	t.Setenv("TEMPORAL_PROFILE", "")
 	t.Setenv("TEMPORAL_TLS_SERVER_CA_CERT_PATH", p.caFile)
@@ -169,7 +169,7 @@ func TestFilesAreReadAgain(t *testing.T) {
 		require.NoError(t, err)
 		require.NoError(t, os.WriteFile(to, content, 0o600))
 	}
-	// The same credentials, as a connection that was lost would use them.
+	// The same credentials, as after a lost connection.
 	creds := target.Handshake()
 	conn, err := net.Dial("tcp", next.address)
 	require.NoError(t, err)
@@ -178,7 +178,7 @@ func TestFilesAreReadAgain(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// A refusal that stays ends the wait, a Temporal that is away does not.
+// A permanent refusal ends the wait, and an unreachable Temporal does not.
 func TestAwait(t *testing.T) {
 	p := newPKI(t)
 	f := serve(t, p.server(t))

@@ -15,8 +15,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/testkit"
 )
 
-// While we call Temporal, on a connection that stays and on new ones, our certificate and both authorities are
-// exchanged: no call fails.
+// Our certificate and both authorities are exchanged during calls to Temporal, on an existing connection and on new
+// ones: no call fails.
 func TestRotationUnderLoad(t *testing.T) {
 	was, will := newPKI(t), newPKI(t)
 	ours := testkit.NewMount(t, was.ca.Issue(t).Secret(t, was.ca))

@@ -71,7 +71,7 @@ func (f *frontend) DescribeNamespace(ctx context.Context,
 	return &workflowservice.DescribeNamespaceResponse{}, nil
 }
 
-// serve starts one, with TLS unless config is nil.
+// serve starts a frontend, with TLS unless config is nil.
 func serve(t *testing.T, config *tls.Config) *frontend {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -87,7 +87,7 @@ func serve(t *testing.T, config *tls.Config) *frontend {
 	return f
 }
 
-// pki is an authority with a server's and a client's certificate, in files.
+// pki is an authority with the certificates of a server and of a client, in files.
 type pki struct {
 	ca                    *testkit.Certificate
 	caFile, cert, keyFile string
@@ -103,7 +103,7 @@ func newPKI(t *testing.T) pki {
 	return p
 }
 
-// server is the config of a frontend that wants client certificates.
+// server returns the config of a frontend that requires client certificates.
 func (p pki) server(t *testing.T, change ...func(*x509.Certificate)) *tls.Config {
 	t.Helper()
 	return &tls.Config{Certificates: []tls.Certificate{p.ca.Issue(t, change...).TLS()}, ClientCAs: p.ca.Pool(),

@@ -12,7 +12,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/connlimit"
 )
 
-// place is a listener with a bound, on loopback, where clients have the addresses 127.0.0.x.
+// place is a listener with a limit, on loopback, where clients have the addresses 127.0.0.x.
 type place struct {
 	t        *testing.T
 	listener net.Listener
@@ -37,7 +37,7 @@ func open(t *testing.T, most int) *place {
 	return p
 }
 
-// pair is both ends of a connection.
+// pair holds both ends of a connection.
 type pair struct{ client, server net.Conn }
 
 func (p *place) dial(from string) net.Conn {
@@ -75,7 +75,8 @@ func gone(t *testing.T, client net.Conn, why string) {
 	require.False(t, ok && timeout.Timeout(), why)
 }
 
-// TestAStrangerTakesItsOwnPlaces checks that an address with many connections loses its own, the oldest first.
+// TestAStrangerTakesItsOwnPlaces checks that an address with many connections loses its own connections, the oldest
+// first.
 func TestAStrangerTakesItsOwnPlaces(t *testing.T) {
 	p := open(t, 4)
 	quiet := p.enter("127.0.0.2")

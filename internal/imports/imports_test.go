@@ -13,9 +13,9 @@ import (
 
 const module = "github.com/liqo-autoscaler/liqo-autoscaler/"
 
-// mayImport has a row for each folder of packages, and the other rows that it may import, lowest first: no row names a row
-// below it. Each folder may also import packages of its own row and the helpers of row internal. Rows of cmd and internal/serve/parts
-// wire everything.
+// mayImport has a row for each folder of packages with the rows that it may import, lowest first: no row names a row
+// below it. Each folder may also import packages of its own row and the helpers of row internal. The rows of cmd and
+// internal/serve/parts connect all parts.
 var mayImport = map[string][]string{
 	"internal":                  {},
 	"internal/fleet/money":      {},
@@ -54,14 +54,14 @@ var mayImport = map[string][]string{
 		"worker", "deploy", "internal/cli", "internal/connect", "internal/serve", "internal/serve/parts"},
 }
 
-// forPrograms are what programs are made of: only programs and each other import them.
+// forPrograms are the building blocks of programs: only programs and these packages import them.
 var forPrograms = []string{"internal/cli", "internal/connect", "internal/serve"}
 
-// kits are imported by tests and by other kits alone.
+// kits are imported only by tests and by other kits.
 var kits = []string{"internal/testkit", "internal/test", "activities/backend/backendtest", "discovery/store/storetest",
 	"worker/workertest"}
 
-// adapters are imported by their own row, by programs, by what these are made of, and by kits alone.
+// adapters are imported only by their own row, by programs, by the building blocks of programs, and by kits.
 var adapters = []string{"activities/backend/liqo", "activities/backend/microvm", "activities/backend/sim",
 	"discovery/agent", "discovery/client", "discovery/file", "discovery/secrets", "discovery/server", "discovery/store"}
 
@@ -78,7 +78,7 @@ func list(t *testing.T, args ...string) (lines [][]string) {
 	return lines
 }
 
-// room is the longest row of the table that a package belongs to.
+// room returns the longest row of the table that contains a package.
 func room(of string) (name string) {
 	for row := range mayImport {
 		if (of == row || strings.HasPrefix(of, row+"/")) && len(row) > len(name) {
@@ -139,7 +139,7 @@ func TestRowsFormNoCircle(t *testing.T) {
 	}
 }
 
-// The agent, which providers install, is small: no Temporal, no database, none of Liqo's controllers.
+// The agent, which providers install, stays small: it has no Temporal, no database, and no controllers of Liqo.
 func TestAgentReachesNoTemporalDatabaseOrLiqo(t *testing.T) {
 	packages := list(t, "-deps", "./cmd/liqo-autoscaler-agent")
 	require.Contains(t, packages, []string{module + "discovery/agent"})
@@ -162,11 +162,11 @@ func TestWorkflowsReachNoCluster(t *testing.T) {
 	}
 }
 
-// maxFiles bounds the production files of a package; more are packages.
+// maxFiles is the maximum number of production files in a package; a larger package must be split.
 const maxFiles = 30
 
-// A package is small enough to be read as a whole. The Liqo backend is the one exception: docs/contributing/decisions.md,
-// "The Liqo backend is one package".
+// A package is small enough to be read completely. The Liqo backend is the one exception:
+// docs/contributing/decisions.md, "The Liqo backend is one package".
 func TestPackagesAreSmall(t *testing.T) {
 	for _, p := range list(t, "-f", "{{.ImportPath}} {{len .GoFiles}}", "./...") {
 		files, err := strconv.Atoi(p[1])

@@ -14,7 +14,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/reload"
 )
 
-// rig follows two files whose value is their joined text; "bad" anywhere in it is an error.
+// rig follows two files and joins their texts to a value; "bad" in a text is an error.
 type rig struct {
 	t      *testing.T
 	a, b   string
@@ -84,7 +84,7 @@ func TestFilesAreFollowed(t *testing.T) {
 	require.Equal(t, second, version)
 }
 
-// What moves from one file to the next is another version.
+// A text that moves from one file to the next makes another version.
 func TestVersionTellsFilesApart(t *testing.T) {
 	r := newRig(t)
 	r.write(r.a, "xy")
@@ -130,7 +130,7 @@ func TestExchangedWhileTheyAreRead(t *testing.T) {
 	r.write(r.b, "one")
 	f, err := reload.Open(func(contents [][]byte) (string, error) {
 		if string(contents[0]) != string(contents[1]) {
-			r.write(r.b, string(contents[0])) // now the second one is the new one, too
+			r.write(r.b, string(contents[0])) // now the second file has the new text, too
 			return "", errors.New("no pair")
 		}
 		return string(contents[0]), nil

@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// stuck is a client that does not read its answer before the end.
+// stuck is a client that does not read its answer until the end.
 type stuck struct {
 	*httptest.ResponseRecorder
 	end <-chan struct{}

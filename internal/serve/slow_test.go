@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// pipes is a listener whose connections are pipes, so that it works in a bubble.
+// pipes is a listener whose connections are pipes, so that it works in a synctest bubble.
 type pipes struct {
 	next chan net.Conn
 	done chan struct{}

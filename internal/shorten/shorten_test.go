@@ -32,7 +32,7 @@ func TestTextOfOthersControlsNoTerminal(t *testing.T) {
 	require.Equal(t, "größer 😀", OneLine("größer 😀"))
 }
 
-// A provider that quotes our token in its answer does not have it printed.
+// A token of ours that a provider quotes in its answer is not printed.
 func TestTokensAreNotRepeated(t *testing.T) {
 	const token = "eyJhbGciOiJSUzI1NiJ9.eyJzdWIiOiJhIn0.c2lnbmF0dXJl-_"
 	for text, want := range map[string]string{

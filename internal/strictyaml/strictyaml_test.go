@@ -143,7 +143,7 @@ func TestUnmarshalRefusesSeveralDocuments(t *testing.T) {
 	}
 }
 
-// Aliases of one long text make GBs of a file of one MB: one such Secret would kill the worker.
+// Aliases of one long text expand a file of one MB to GBs: one such Secret would kill the worker.
 func TestAliasesThatSwell(t *testing.T) {
 	swelling := "name: &a " + strings.Repeat("a", 20_000) + "\nlabels: {b: [" + strings.Repeat("*a,", 2_000) + "]}\n"
 	nested := "a: &a [x,x,x,x,x,x,x,x,x,x]\n"
@@ -164,7 +164,7 @@ func TestAliasesThatSwell(t *testing.T) {
 	}
 }
 
-// The paths of all nodes of a document would be much larger than the document.
+// The paths of all nodes of a document would be much larger than the document, so they are not all kept.
 func TestLongPathsDoNotFillTheMemory(t *testing.T) {
 	key := strings.Repeat("k", 400)
 	doc := strings.Repeat(`{"`+key+`":`, 30) + "[" + strings.Repeat("1,", 15_000) + "1]" + strings.Repeat("}", 30)
@@ -184,7 +184,7 @@ func TestNumbersThatJSONDoesNotHave(t *testing.T) {
 			"line 3: labels[\"example.com/a\"]: got +Inf, want a finite number")
 }
 
-// YAML 1.1 does not know this escape, which many JSON encoders write.
+// YAML 1.1 does not have this escape, which many JSON encoders write.
 func TestUnmarshalReadsJSONWithEscapedSlashes(t *testing.T) {
 	var got outer
 	require.NoError(t, unmarshal(`{"name":"a\\\/b\\/c","amount":{"nvidia.com\/gpu":"1"}}`, &got))
@@ -192,7 +192,7 @@ func TestUnmarshalReadsJSONWithEscapedSlashes(t *testing.T) {
 	require.Contains(t, got.Amount, corev1.ResourceName("nvidia.com/gpu"))
 }
 
-// Computing with such an amount takes seconds to minutes, and hundreds of MB.
+// Arithmetic on such an amount takes seconds to minutes, and hundreds of MB.
 func TestAmountsOfManyDigits(t *testing.T) {
 	for _, amount := range []string{"1e300000", `"1E-300000"`, `" 1e300000"`, `"1234567890123456789012e300000"`, `"` + strings.Repeat("9", 60000) + `"`} {
 		err := unmarshal(`{"amount":{"cpu":`+amount+`}}`, &outer{})
@@ -216,7 +216,7 @@ func TestLaterFaultsDoNotRepeat(t *testing.T) {
 	require.Equal(t, []string{"a.bc", "a", "", "d", "f"}, paths)
 }
 
-// Errors enter histories, whose payloads are bounded.
+// Errors enter histories, whose payloads are bounded, so the errors are bounded, too.
 func TestFaultsAreBounded(t *testing.T) {
 	var faults strictyaml.Faults
 	for range 100 {

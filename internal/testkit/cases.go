@@ -11,13 +11,13 @@ import (
 
 // Environment variables of the tests of random cases.
 const (
-	// EnvSeed is another seed than 1, such as 7, or one case of a seed, such as 7/4711.
+	// EnvSeed sets another seed than 1, such as 7, or one case of a seed, such as 7/4711.
 	EnvSeed = "LIQO_AUTOSCALER_TEST_SEED"
-	// EnvCases is another number of cases than shortCases and allCases. `make test-all` sets it to 10000.
+	// EnvCases sets another number of cases than shortCases and allCases. `make test-all` sets it to 10000.
 	EnvCases = "LIQO_AUTOSCALER_TEST_CASES"
 )
 
-// How many cases a test of random cases tries, with -short and without.
+// The number of cases of a test with random cases, with -short and without.
 const (
 	shortCases = 100
 	allCases   = 1000

@@ -17,7 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Certificate is a certificate with its key, valid for some hours, also by a clock that is an hour off.
+// Certificate is a certificate with its key. It is valid for some hours, also by a clock with an error of an hour.
 type Certificate struct {
 	Cert *x509.Certificate
 	Key  *ecdsa.PrivateKey
@@ -32,7 +32,7 @@ func NewAuthority(t testing.TB, change ...func(*x509.Certificate)) *Certificate 
 	return sign(t, template, nil, change)
 }
 
-// Issue makes a certificate for a server on localhost and for clients, signed by this one.
+// Issue returns a certificate for a server on localhost and for clients, signed by this one.
 func (c *Certificate) Issue(t testing.TB, change ...func(*x509.Certificate)) *Certificate {
 	t.Helper()
 	template := newTemplate(t, "test")
@@ -69,12 +69,12 @@ func sign(t testing.TB, template *x509.Certificate, by *Certificate, change []fu
 	return &Certificate{Cert: cert, Key: key}
 }
 
-// PEM is the certificate, without its key.
+// PEM returns the certificate, without its key.
 func (c *Certificate) PEM() []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: c.Cert.Raw})
 }
 
-// KeyPEM is its private key.
+// KeyPEM returns the private key.
 func (c *Certificate) KeyPEM(t testing.TB) []byte {
 	t.Helper()
 	der, err := x509.MarshalPKCS8PrivateKey(c.Key)
@@ -82,19 +82,19 @@ func (c *Certificate) KeyPEM(t testing.TB) []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der})
 }
 
-// Pool trusts what this certificate has signed.
+// Pool returns a pool that trusts the certificates signed by this one.
 func (c *Certificate) Pool() *x509.CertPool {
 	pool := x509.NewCertPool()
 	pool.AddCert(c.Cert)
 	return pool
 }
 
-// TLS is the certificate as crypto/tls takes it.
+// TLS returns the certificate in the form of crypto/tls.
 func (c *Certificate) TLS() tls.Certificate {
 	return tls.Certificate{Certificate: [][]byte{c.Cert.Raw}, PrivateKey: c.Key}
 }
 
-// Write writes certificate and key into files.
+// Write writes the certificate and the key into files.
 func (c *Certificate) Write(t testing.TB, certFile, keyFile string) {
 	t.Helper()
 	require.NoError(t, os.WriteFile(certFile, c.PEM(), 0o600))

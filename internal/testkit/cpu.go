@@ -10,13 +10,13 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// CPU is the time that a process has used in user and system mode. The kernel counts in hundredths of a second,
+// CPU returns the time that a process has used in user and system mode. The kernel counts in hundredths of a second,
 // proc(5).
 func CPU(t testing.TB, pid int) time.Duration {
 	t.Helper()
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	require.NoError(t, err)
-	fields := strings.Fields(string(text[strings.LastIndexByte(string(text), ')')+1:])) // from the third on
+	fields := strings.Fields(string(text[strings.LastIndexByte(string(text), ')')+1:])) // the fields from the third one on
 	var user, system int64
 	_, err = fmt.Sscan(fields[11]+" "+fields[12], &user, &system)
 	require.NoError(t, err)

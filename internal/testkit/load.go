@@ -10,9 +10,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Load has callers call, each again and again, until end or the test's end. back waits until each has ended two calls
-// more, the second of which began after it; end waits until all are done. The first error of a call ends its caller,
-// and fails the test in back or end. The context of a call ends with the test.
+// Load makes callers repeat call until end or the test's end. back waits until each caller has completed two more
+// calls, the second of which began after back; end waits until all callers have ended. The first error of a call ends
+// its caller, and fails the test in back or end. The context of a call ends with the test.
 func Load(t testing.TB, callers int, call func(ctx context.Context) error) (back, end func()) {
 	t.Helper()
 	var all sync.WaitGroup

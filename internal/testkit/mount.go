@@ -21,7 +21,7 @@ type Mount struct {
 	version int
 }
 
-// NewMount puts the files into a folder that goes with the test.
+// NewMount writes the files into a folder that is removed with the test.
 func NewMount(t testing.TB, files map[string][]byte) *Mount {
 	t.Helper()
 	m := &Mount{t: t, dir: t.TempDir()}
@@ -32,10 +32,10 @@ func NewMount(t testing.TB, files map[string][]byte) *Mount {
 	return m
 }
 
-// File is the path of a file, the same in all versions.
+// File returns the path of a file, which is the same in all versions.
 func (m *Mount) File(name string) string { return filepath.Join(m.dir, name) }
 
-// Write exchanges the files.
+// Write exchanges the files atomically.
 func (m *Mount) Write(files map[string][]byte) {
 	m.t.Helper()
 	m.mu.Lock()

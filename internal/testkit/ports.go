@@ -21,7 +21,7 @@ func FreePorts(t testing.TB, n int) []string {
 			continue
 		}
 		require.NoError(t, err)
-		defer l.Close() // all at the end, so that they differ
+		defer l.Close() // closed at the end, so that the ports differ
 		addresses = append(addresses, l.Addr().String())
 	}
 	return addresses

@@ -8,7 +8,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/wait"
 )
 
-// tick is how often conditions are checked.
+// tick is the interval of the checks.
 const tick = 20 * time.Millisecond
 
 // Until waits for a condition, which returns nil when it holds. When it does not hold within the limit, the test ends

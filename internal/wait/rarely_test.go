@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestHealthIsLookedAtOnceASecond makes many concurrent health checks, which cause one call a second.
+// TestHealthIsLookedAtOnceASecond makes many concurrent health checks, which cause only one call a second.
 func TestHealthIsLookedAtOnceASecond(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		looks, wrong := 0, errors.New("away")

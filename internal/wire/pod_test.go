@@ -16,7 +16,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/wire"
 )
 
-// random is a pod with init containers, sidecars, overhead and amounts of the pod as a whole.
+// random returns a pod with init containers, sidecars, overhead and resources of the pod as a whole.
 func random(rng *rand.Rand) *corev1.Pod {
 	list := func() corev1.ResourceList {
 		l := corev1.ResourceList{}
@@ -65,7 +65,7 @@ func TestPodResourcesAreThoseOfTheWholePod(t *testing.T) {
 	}
 }
 
-// TestFarExponents reads quantities with which Kubernetes' parser computes for minutes.
+// TestFarExponents parses quantities that take Kubernetes' parser minutes.
 func TestFarExponents(t *testing.T) {
 	field := func(number byte, value string) string { return string([]byte{number<<3 | 2, byte(len(value))}) + value }
 	for text, want := range map[string]string{"10e2547483646": "1e18", "1e2147483647": "1e18", "-1E+999": "-1e18",

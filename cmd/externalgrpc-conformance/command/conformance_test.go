@@ -20,7 +20,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/testkit"
 )
 
-// emptyProvider is right, and has no node groups.
+// emptyProvider is a correct provider without node groups.
 type emptyProvider struct {
 	protos.UnimplementedCloudProviderServer
 }
@@ -104,7 +104,7 @@ func TestConformanceOfAnAddress(t *testing.T) {
 	require.Contains(t, text, "fix:  answer Refresh from what is known")
 }
 
-// It connects as CA does: by mutual TLS, with the name in the address.
+// The command connects as CA does: by mutual TLS, with the name in the address.
 func TestConformanceOverTLS(t *testing.T) {
 	dir, by := t.TempDir(), testkit.NewAuthority(t)
 	cert, key, ca := filepath.Join(dir, "tls.crt"), filepath.Join(dir, "tls.key"), filepath.Join(dir, "ca.crt")

@@ -12,7 +12,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/testkit/golden"
 )
 
-// checked is a provider of which a rule has each of the verdicts.
+// checked returns the result for a provider with a rule for each of the verdicts.
 func checked(group string, verdicts ...conformance.Outcome) judged {
 	c := judged{Address: "127.0.0.1:8086", Group: group}
 	for i, v := range verdicts {

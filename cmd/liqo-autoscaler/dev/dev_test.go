@@ -43,7 +43,7 @@ func TestDevFilesAtFault(t *testing.T) {
 	}
 }
 
-// Groups and offers of one's own are simulated, also an offer that comes while it runs.
+// A user's own groups and offers are simulated, including an offer that appears while dev runs.
 func TestDevOwnFiles(t *testing.T) {
 	dir := t.TempDir()
 	offers := filepath.Join(dir, "mine.yaml")
@@ -88,7 +88,7 @@ func TestDevSaysWhyTemporalDoesNotStart(t *testing.T) {
 	require.ErrorContains(t, err, "8233: bind: address already in use")
 }
 
-// What dev proposes to run next finds what dev runs.
+// The commands that dev proposes work with the running dev.
 func TestDevNamesCommandsThatWork(t *testing.T) {
 	t.Chdir("../../..")
 	usual := devFlags{dir: defaultDir, listen: defaultListen}
@@ -129,7 +129,7 @@ func TestBuildingTheCLISaysSo(t *testing.T) {
 		out.String())
 }
 
-// The script is found from the repository, and from elsewhere by where the program is.
+// The script is found from within the repository, and elsewhere through the program's path.
 func TestDevFindsItsScript(t *testing.T) {
 	dir := t.TempDir()
 	here, repository := filepath.Join(dir, "here"), filepath.Join(dir, "repository")

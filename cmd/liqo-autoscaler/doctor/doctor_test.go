@@ -242,14 +242,14 @@ func TestNoFalseAlarm(t *testing.T) {
 	main(s.autoscaler).Command = []string{"./cluster-autoscaler", "--cloud-provider", "externalgrpc", "--v"}
 	main(s.autoscaler).Args = []string{"--cloud-config", "/config/cloud-config.yaml", "--ok-total-unready-count=1000"}
 	s.kubernetes, s.in.Providers[0].ConsumerID = "unknown", ""
-	s.node.Spec.ProviderID, s.node.Status.Allocatable = "std/x", nil // not one of ours
+	s.node.Spec.ProviderID, s.node.Status.Allocatable = "std/x", nil // another provider's node
 	s.forbidden["provider/tenants"] = true
 	r := s.examine(t)
 	require.Empty(t, r.Findings)
 	require.Len(t, r.NotExamined, 2)
 }
 
-// nodesOf makes Nodes with these labels. An id gets a number.
+// nodesOf returns Nodes with these labels. An id gets a number.
 func nodesOf(n int, id string, labels map[string]string) (nodes []runtime.Object) {
 	for i := range n {
 		node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("%d-%.3s", i, id), Labels: labels}}
@@ -261,8 +261,8 @@ func nodesOf(n int, id string, labels map[string]string) (nodes []runtime.Object
 	return nodes
 }
 
-// TestOtherAutoscalers checks clouds whose Cluster Autoscaler refuses our Nodes, whose newer versions do not, and whose
-// Cluster Autoscaler is not seen.
+// TestOtherAutoscalers checks clouds whose Cluster Autoscaler refuses our Nodes, clouds whose newer versions accept
+// them, and clouds whose Cluster Autoscaler is not visible.
 func TestOtherAutoscalers(t *testing.T) {
 	for name, tc := range map[string]struct {
 		image, provider, id string

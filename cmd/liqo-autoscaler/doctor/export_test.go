@@ -1,6 +1,6 @@
 package doctor
 
-// Known are the ids of all findings.
+// Known returns the ids of all findings.
 func Known() (ids []ID) {
 	for id := range known {
 		ids = append(ids, id)

@@ -25,7 +25,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/testkit"
 )
 
-// setup is an installation as the chart makes it, before it is examined.
+// setup is an installation by the chart, before its examination.
 type setup struct {
 	in                             doctor.Installation
 	server, worker, autoscaler     *appsv1.Deployment
@@ -36,16 +36,16 @@ type setup struct {
 	node                           *corev1.Node
 	kubernetes                     string
 	apis                           []string
-	forbidden                      map[string]bool // resources
+	forbidden                      map[string]bool // the forbidden resources
 	provider                       *fake.Clientset
 	serverNames                    []string
 	clientNames                    []string
 	serverLasts, clientLasts       time.Duration
 	otherAuthority                 bool
 	caLoop                         time.Duration                // from now, when Cluster Autoscaler's last loop ended
-	policed                        []string                     // kinds with a policy of the worker's account
-	enforced                       admissionv1.ValidationAction // of its binding
-	consumer                       string                       // that has an account here, and no policies
+	policed                        []string                     // kinds with a policy for the worker's account
+	enforced                       admissionv1.ValidationAction // actions of its binding
+	consumer                       string                       // has an account here, and no policies
 }
 
 func deployment(name, image string, args ...string) *appsv1.Deployment {
@@ -66,7 +66,8 @@ func deployment(name, image string, args ...string) *appsv1.Deployment {
 	}
 }
 
-// bundle moves the server and the worker into one StatefulSet, as temporal.bundled does; more has it and its claim.
+// bundle moves the server and the worker into one StatefulSet, as temporal.bundled does; more has the StatefulSet and
+// its claim.
 func (s *setup) bundle() {
 	class := "fast"
 	set := &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Namespace: "la", Name: "la"},
@@ -164,7 +165,7 @@ func (s *setup) examine(t *testing.T) *doctor.Report {
 	}
 	objects = append(objects, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceSystem,
 		Name: "cluster-autoscaler-status", Annotations: map[string]string{"cluster-autoscaler.kubernetes.io/last-updated":
-		// as Cluster Autoscaler writes it
+		// in Cluster Autoscaler's format
 		s.in.Now.Add(s.caLoop).UTC().String()}}})
 	s.in.Kube = s.cluster(append(objects, s.serverTLS, s.clientTLS, s.caConfig, s.node)...)
 	if s.provider == nil {
@@ -205,7 +206,7 @@ func (s *setup) cluster(objects ...runtime.Object) *fake.Clientset {
 	return kube
 }
 
-// failing is a cluster whose API server answers with an error.
+// failing returns a cluster whose API server answers with an error.
 func failing(err error) *fake.Clientset {
 	kube := fake.NewClientset()
 	kube.PrependReactor("*", "*", func(ktesting.Action) (bool, runtime.Object, error) { return true, nil, err })

@@ -15,7 +15,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// recorded is the history of a workflow that a Temporal dev server recorded, see `make histories`.
+// recorded returns the history of a workflow that a Temporal dev server recorded, see `make histories`.
 func recorded(t *testing.T, file string) []*history.HistoryEvent {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("..", "..", "..", "workflows", "testdata", "histories", file))
@@ -42,7 +42,7 @@ func sayings(records []explain.Record) (all []said) {
 	return all
 }
 
-// A provider refuses the node, and the next one makes it.
+// A provider refuses the node, and the next one creates it.
 func TestRecordsOfAFailover(t *testing.T) {
 	records := explain.Records("scale-out/x", recorded(t, "refused/ScaleOut-1.json"))
 	var first, second string

@@ -14,7 +14,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// planned returns world with its pod from a manifest. Cluster Autoscaler gets the pod in the given way.
+// planned returns world with its pod from a manifest. Cluster Autoscaler receives the pod in the given way.
 func planned(way explain.Way, together int) explain.World {
 	w := world()
 	w.Namespace, w.Pod.Status.Conditions[0].Message = nil, ""
@@ -22,8 +22,8 @@ func planned(way explain.Way, together int) explain.World {
 	return w
 }
 
-// A pod that Cluster Autoscaler makes in its memory lacks Liqo's toleration. The page names the reason, the toleration
-// to write, and the verdict with this toleration.
+// A pod that Cluster Autoscaler creates only in its memory lacks Liqo's toleration. The page names the reason, the
+// toleration to add, and the verdict with this toleration.
 func TestAPodThatPassesNoWebhook(t *testing.T) {
 	w := planned(explain.InMemory, 0)
 	w.Pod.Spec.Tolerations = nil
@@ -64,7 +64,7 @@ func TestAPodThatPassesTheWebhook(t *testing.T) {
 		"toleration of virtual nodes to the pod\n")
 }
 
-// Cluster Autoscaler provisions the pods of a request whole or not at all: 2 pods of 1 CPU fit on a node of 2.
+// Cluster Autoscaler provisions all pods of a request or none: 2 pods of 1 CPU fit on a node of 2.
 func TestARequestIsProvisionedWhole(t *testing.T) {
 	const may = "the group may grow by "
 	for says, tc := range map[string]struct {

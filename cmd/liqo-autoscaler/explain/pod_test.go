@@ -25,7 +25,7 @@ func list(cpu, memory string) corev1.ResourceList {
 		"pods": resource.MustParse("110")}
 }
 
-// world has one pod that fits, in an offloaded namespace, one group "std" with room for nodes on milan.
+// world returns one pod that fits, in an offloaded namespace, and one group "std" with room for nodes on milan.
 func world() explain.World {
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web-0"},
@@ -204,7 +204,7 @@ not considered: namespace shop: forbidden
 `, text.String())
 }
 
-// The codes of all failures that are shown are explained, each once, and no code that CA alone knows.
+// The code of each shown failure is explained once, without the codes that only CA knows.
 func TestThePodsPageExplainsEachCodeOnce(t *testing.T) {
 	failed := func(code fleet.Code) fleet.InstanceView {
 		return fleet.InstanceView{Name: "std-a-1", Phase: fleet.Failed, Failure: fleet.NewFailure(code, "", "", "no")}
@@ -238,8 +238,8 @@ func TestWhatSpeaksForAnOffer(t *testing.T) {
 		"offer of milan: fits at price 0 USD, score 2.5: latency 0.5, price 1, spread 0.5, warm 0.5\n")
 }
 
-// A pod that has a virtual node and does not run there: the verdict, the node's provider, and the provider's last event.
-// The condition PodScheduled in its status is the provider's.
+// A pod that has a virtual node and does not run there: the page shows the verdict, the node's provider, and the
+// provider's last event. The condition PodScheduled in the pod's status comes from the provider.
 func TestWhyAPodDoesNotRunOnItsNode(t *testing.T) {
 	w := world()
 	w.Groups[0].Instances = []fleet.InstanceView{{Name: "std-a-1", Phase: fleet.Ready, Attempt: 2, Provider: "milan"}}

@@ -46,7 +46,7 @@ func TestTheEventsOfScaleUpsAreRead(t *testing.T) {
 	require.True(t, apierrors.IsForbidden(err))
 }
 
-// Without access to a cluster the instance is explained all the same.
+// Without access to a cluster the instance is still explained.
 func TestNoClusterIsANote(t *testing.T) {
 	i := explain.Instance{Name: "burst-towb8j-1"}
 	triggered(t.Context(), filepath.Join(t.TempDir(), "none"), &i)

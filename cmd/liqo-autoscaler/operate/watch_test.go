@@ -16,15 +16,14 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/testkit"
 )
 
-// publishedAs is the n-th snapshot of the group "standard", which has one instance.
+// publishedAs returns the n-th snapshot of the group "standard", which has one instance.
 func publishedAs(n int64, phase fleet.Phase) fleet.Snapshot {
 	return fleet.Snapshot{Group: "standard", Epoch: "toozs0", Revision: n, Max: 4, Target: 1,
 		At: time.Date(2026, 11, 20, 12, 0, int(n), 0, time.UTC), Instances: []fleet.InstanceView{
 			{Name: "standard-toozs0-1", Phase: phase, Counts: true, Attempt: 1, Provider: "milan"}}}
 }
 
-// A watch prints each change, and one line when Temporal goes away and one when
-// it is back.
+// A watch prints each change, one line when Temporal becomes unreachable, and one when it is reachable again.
 func TestStreamSurvivesAnOutage(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	var out, errOut testkit.Buffer
@@ -37,7 +36,7 @@ func TestStreamSurvivesAnOutage(t *testing.T) {
 	w.heard <- hearing{"standard", errors.New("watch standard: unavailable")}
 	w.heard <- hearing{err: away}
 	w.heard <- hearing{}
-	w.snapshots <- publishedAs(1, fleet.Peering) // as it was before
+	w.snapshots <- publishedAs(1, fleet.Peering) // the same as before
 	w.snapshots <- publishedAs(2, fleet.Ready)
 	stop()
 	require.NoError(t, <-done)
@@ -49,7 +48,7 @@ func TestStreamSurvivesAnOutage(t *testing.T) {
 	require.Contains(t, lines[1], "Ready")
 }
 
-// A watch whose first reading fails does not report an empty hub. It goes on when a part could be read.
+// A watch whose first read fails does not report an empty hub. It continues when a part could be read.
 func TestAWatchWhoseFirstReadingFails(t *testing.T) {
 	begin := func(r reading, err error) (out, errOut string, failed error) {
 		var o, e testkit.Buffer
@@ -78,7 +77,7 @@ func TestAWatchWhoseFirstReadingFails(t *testing.T) {
 	require.Empty(t, errOut)
 }
 
-// A watch judges limits as status does: by all groups of the account, and the ended ones.
+// A watch evaluates limits in the same way as status: with all groups of the account, including the ended ones.
 func TestAWatchKnowsTheAccount(t *testing.T) {
 	spec := func(id string) *fleet.GroupSpec {
 		return &fleet.GroupSpec{InstanceSpec: fleet.InstanceSpec{ID: id, Currency: "USD"},

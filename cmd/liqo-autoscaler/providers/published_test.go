@@ -17,7 +17,7 @@ func TestNotesOfTheMarket(t *testing.T) {
 	from := serve.Published{File: filepath.Join(t.TempDir(), "market.json")}
 	for _, c := range []struct {
 		published market.Market
-		says      []string // line by line
+		says      []string // one for each line
 	}{
 		{says: []string{"no market has been published"}},
 		{published: market.Market{At: time.Now()}},

@@ -51,7 +51,7 @@ type testSite struct {
 	client client.Options
 }
 
-// put puts the sample offers.
+// put publishes the sample offers.
 func (s testSite) put(ctx context.Context, c *client.Client) error {
 	samples, err := discovery.Parse(examples.Offers)
 	for _, spec := range samples.Offers {

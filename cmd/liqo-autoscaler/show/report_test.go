@@ -41,7 +41,8 @@ func published() []money.Bill {
 	}
 }
 
-// ended are a group that was renamed to standard, an earlier life of standard, and the bill of a life that still runs.
+// ended returns a group that was renamed to standard, an earlier life of standard, and the bill of a life that still
+// runs.
 func ended() []money.Bill {
 	return []money.Bill{
 		{Group: "basic", Account: "team", From: "2026-11-12", Cost: money.Cost{Currency: "EUR",
@@ -87,7 +88,7 @@ func TestReportOfSeveralCurrencies(t *testing.T) {
 	require.Regexp(t, `all +- +- +27.00 USD`, out.String())
 }
 
-// OpenCost finds the price of each node by its providerID. A node without a price has no row.
+// OpenCost looks up the price of each node by its providerID. A node without a price has no row.
 func TestOpenCostCSV(t *testing.T) {
 	var out bytes.Buffer
 	require.NoError(t, show.OpenCostCSV(&out, now, []fleet.Snapshot{

@@ -14,7 +14,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet/money"
 )
 
-// many are 200 idle groups, of which one grows, one has a failed instance, and one has a node that is not ready.
+// many returns 200 idle groups, except three: one grows, one has a failed instance, and one has a node that is not
+// ready.
 func many() show.Status {
 	var all []fleet.Snapshot
 	for n := range 200 {
@@ -32,7 +33,7 @@ func many() show.Status {
 	return show.StatusOf(nil, all...)
 }
 
-// names are the first groups of the status, and the first instances.
+// names returns the names of the first groups of the status, and of the first instances.
 func names(s show.Status, most int) (groups, instances []string) {
 	for _, g := range s.Groups[:min(most, len(s.Groups))] {
 		groups = append(groups, g.Name)
@@ -43,7 +44,7 @@ func names(s show.Status, most int) (groups, instances []string) {
 	return groups, instances
 }
 
-// In a large hub an operator sees first the groups that are active.
+// In a large hub an operator sees the active groups first.
 func TestOrders(t *testing.T) {
 	for order, want := range map[string][][]string{
 		"activity": {{"team-170", "team-190", "team-150", "team-0"}, {"team-170-a-1", "team-190-a-1", "team-150-a-1", "team-0-a-1"}},
@@ -107,7 +108,7 @@ func TestSelectionsThatAreWrong(t *testing.T) {
 	require.ErrorContains(t, (&show.Selection{Providers: []string{"[-]"}}).Check(), `--provider "[-]": syntax error`)
 }
 
-// A watch goes on for days, and runs in narrow terminals.
+// The lines of a watch have dates, because it runs for days, and fit into narrow terminals.
 func TestChangesHaveDates(t *testing.T) {
 	c := show.Changes(fleet.Snapshot{}, snapshots()[0], alone)[5]
 	c.At = time.Date(2026, 11, 20, 12, 0, 0, 0, time.Local)

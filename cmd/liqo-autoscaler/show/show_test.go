@@ -34,7 +34,7 @@ func list(cpu, memory, gpu string) corev1.ResourceList {
 	return l
 }
 
-// snapshots show every phase and everything that can be the matter.
+// snapshots show every phase and every kind of problem.
 func snapshots() []fleet.Snapshot {
 	epoch := fleet.NewEpoch(ago(50 * time.Hour))
 	name := func(group string, seq int) string { return fleet.InstanceName(group, epoch, seq) }
@@ -68,7 +68,7 @@ func snapshots() []fleet.Snapshot {
 			SpecHash: "ffffeeeedddd", Spec: &gpu, Paused: true, At: ago(time.Minute), Standby: []fleet.Standby{
 				{Provider: "milan", Key: "standby/gpu-10/t-1", State: fleet.HoldGranted, Since: ago(2 * time.Hour)},
 				{Provider: "turin", Key: "standby/gpu-10/t-2", State: fleet.HoldWaiting, Since: ago(3 * time.Second)}}},
-		{Group: "gpu-9", Epoch: fleet.NewEpoch(ago(time.Minute)), Revision: 1, At: ago(time.Minute)}, // not configured yet
+		{Group: "gpu-9", Epoch: fleet.NewEpoch(ago(time.Minute)), Revision: 1, At: ago(time.Minute)}, // without a config yet
 	}
 }
 
@@ -103,22 +103,22 @@ func offers() ([]fleet.ProviderSnapshot, []fleet.Offer) {
 	}, []fleet.Offer{milan, turin}
 }
 
-// unreachable is a provider of the snapshots that does not answer.
+// unreachable returns a provider of the snapshots that does not answer.
 func unreachable() fleet.ProviderSnapshot {
 	return fleet.ProviderSnapshot{ID: "milan", Standing: fleet.Standing{Access: fleet.AccessSilent,
 		Since:   ago(7 * time.Minute),
 		Message: "observe provider milan: cannot look: connection refused"}}
 }
 
-// cordoned is unreachable, and an operator has cordoned it.
+// cordoned returns unreachable with a cordon by an operator.
 func cordoned() fleet.ProviderSnapshot {
 	p := unreachable()
 	p.Phase, p.Cordoned = fleet.Established, ago(time.Hour)
 	return p
 }
 
-// differing is a group one of whose nodes differs and whose pods do not run, and a provider that still has an object of
-// ours.
+// differing returns a group with a node that differs and with pods that do not run, and a provider that still has an
+// object of ours.
 func differing() show.Status {
 	s := show.StatusOf(nil, snapshots()[1])
 	return s.Found(market.Findings{
@@ -136,7 +136,7 @@ func differing() show.Status {
 	})
 }
 
-// costly are groups with nodes whose price is known, is not, or reaches limits.
+// costly returns groups with nodes whose price is known, unknown, or at a limit.
 func costly() show.Status {
 	groups := snapshots()
 	hour, month := 1.5, 1000.
@@ -154,7 +154,7 @@ func costly() show.Status {
 		{Provider: "paris", Group: "gpu-10", Node: "lca-gpu-10-abc-1-1", Claims: 1, Claim: "ml/model"}}})
 }
 
-// blocked are groups that do not grow, or not as they are configured, each for another reason.
+// blocked returns groups that cannot grow, or not with their config, each for another reason.
 func blocked() show.Status {
 	hour, month := 0.3, 10.
 	group := func(name string, change func(*fleet.Snapshot)) fleet.Snapshot {
@@ -252,7 +252,7 @@ func TestJSONRoundTrip(t *testing.T) {
 	require.Equal(t, len(status.Groups), len(again.Groups))
 }
 
-// alone is the balance of a group that shares its account with no other group.
+// alone returns the balance of a group that shares its account with no other group.
 func alone(s fleet.Snapshot) money.Balance { return s.Balance([]fleet.Snapshot{s}, nil, s.At) }
 
 func TestChanges(t *testing.T) {
@@ -264,7 +264,7 @@ func TestChanges(t *testing.T) {
 	after.At, after.Target = now, 5
 	after.Instances = append([]fleet.InstanceView{}, before.Instances...)
 	after.Instances[0].Phase = fleet.Discovering
-	after.Instances[3].Since = now // nothing that is shown
+	after.Instances[3].Since = now // not shown
 	after.Instances[5].Failure = fleet.NewFailure(fleet.CodeTimeout, "turin", "", "another reason")
 	after.Instances = after.Instances[:7]
 	changes := show.Changes(before, after, alone)
@@ -307,7 +307,7 @@ func TestChangedConditions(t *testing.T) {
 	require.Regexp(t, `  group standard +- +6  - +-  no condition any more\n$`, line(over[0]))
 }
 
-// The limit of an account is reached by what all its groups cost, also the ended ones.
+// The costs of all groups of an account reach its limit together, including the ended groups.
 func TestChangesOfASharedAccount(t *testing.T) {
 	month := 10.
 	before := snapshots()[0]

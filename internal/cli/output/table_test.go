@@ -11,7 +11,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/cli/output"
 )
 
-// printed is a table with a text of 90 characters, at a width.
+// printed renders a table with a text of 90 characters, at a width.
 func printed(t *testing.T, width int) string {
 	t.Helper()
 	style := output.Style{Width: width}
@@ -22,7 +22,7 @@ func printed(t *testing.T, width int) string {
 	return out.String()
 }
 
-// A terminal that is too narrow loses the columns that say least, and never a text.
+// A terminal that is too narrow loses the least important columns, and never a text.
 func TestANarrowTerminalKeepsTheText(t *testing.T) {
 	for width, want := range map[int]struct {
 		columns []string
@@ -50,7 +50,7 @@ func TestANarrowTerminalKeepsTheText(t *testing.T) {
 	}
 }
 
-// A word that is longer than its column is broken, and a wide table is left to the terminal.
+// A word longer than its column is broken, and a wide table exceeds the terminal's width.
 func TestLongWordsAndWideTables(t *testing.T) {
 	var out bytes.Buffer
 	word := strings.Repeat("x", 70)
@@ -61,7 +61,7 @@ func TestLongWordsAndWideTables(t *testing.T) {
 	require.Equal(t, "A   WHY\na   "+word+"\n", out.String())
 }
 
-// Only a terminal has a width: programs that read a table get whole texts.
+// Only a terminal shortens texts: programs that read a table get whole texts.
 func TestOnlyATerminalShortensTexts(t *testing.T) {
 	long := strings.Repeat("long ", 40)
 	require.Equal(t, long, output.Style{}.Cut(long))

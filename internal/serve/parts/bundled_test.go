@@ -37,7 +37,7 @@ func TestBundledTemporalIsPrepared(t *testing.T) {
 	require.ErrorContains(t, BundledFlags{Enabled: true, Retention: time.Hour}.Check(), "use 24h or more")
 }
 
-// disk is a Temporal that reads, and writes only while it is not full.
+// disk is a Temporal that reads, and writes only while its disk is not full.
 type disk struct {
 	workflowservice.WorkflowServiceClient
 	full   error
@@ -84,7 +84,7 @@ func TestStoresReadsWhatItWrote(t *testing.T) {
 	require.ErrorContains(t, stores(loses{&disk{}}, "default")(t.Context()), `read: "", where "`)
 }
 
-// loses accepts writes and forgets them.
+// loses accepts writes and drops them.
 type loses struct{ *disk }
 
 func (l loses) UpdateNamespace(context.Context, *workflowservice.UpdateNamespaceRequest,

@@ -12,7 +12,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/account"
 )
 
-// expiringBackend is a backend that knows when its credentials end, and nothing else.
+// expiringBackend is a backend that only reports the expiry of its credentials.
 type expiringBackend struct {
 	backend.Backend
 	lives map[string]account.Life

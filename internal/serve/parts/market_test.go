@@ -15,12 +15,12 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/grpcserver/config"
 )
 
-// noGroups is a hub in which no node group runs.
+// noGroups is a hub without running node groups.
 type noGroups struct{ grpcserver.Groups }
 
 func (noGroups) Running(context.Context) ([]string, error) { return nil, nil }
 
-// optionsOf are the options of a server with the config and the flags, and the ids of its groups.
+// optionsOf returns the options of a server with the config and the flags, and the ids of its groups.
 func optionsOf(t *testing.T, text string, flags MarketFlags) (o grpcserver.Options, ids []string, err error) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "nodegroups.yaml")

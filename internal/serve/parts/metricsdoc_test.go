@@ -81,7 +81,7 @@ func TestDocumentedMetricsAreTheOnesServed(t *testing.T) {
 	golden.Check(t, page, got)
 }
 
-// metricRows are all our metrics, each of which has been given a value.
+// metricRows returns the rows of all our metrics, each of which has a value.
 func metricRows(t *testing.T) []string {
 	t.Helper()
 	of := map[string]string{}

@@ -29,7 +29,7 @@ import (
 
 var quiet = slog.New(slog.DiscardHandler)
 
-// served serves an observer until the test ends, or stop is called.
+// served serves an observer until the test ends or stop is called.
 func served(t *testing.T, prepare func(*Observer)) (o *Observer, stop func()) {
 	t.Helper()
 	o, err := Open(serve.ObserveFlags{Metrics: "127.0.0.1:0", Health: "127.0.0.1:0"}, quiet)
@@ -73,7 +73,7 @@ func (f *fakeTemporal) CheckHealth(ctx context.Context, _ *client.CheckHealthReq
 	switch {
 	case err == nil:
 		return &client.CheckHealthResponse{}, nil
-	case *err == nil: // hangs
+	case *err == nil: // the check hangs
 		<-ctx.Done()
 		return nil, ctx.Err()
 	default:
@@ -120,7 +120,7 @@ func TestWorkerIsReadyWhilePollingAndTemporalAnswers(t *testing.T) {
 	require.Error(t, err)
 }
 
-// groups is a fleet that either answers or does not.
+// groups is a fleet that answers, or does not while down is set.
 type groups struct{ down atomic.Bool }
 
 func (g *groups) Snapshot(_ context.Context, group string) (fleet.Snapshot, error) {
@@ -218,8 +218,7 @@ func (closedStore) Now(context.Context) (time.Time, error) {
 	return time.Time{}, errors.New("database is closed")
 }
 
-// Everything that a process of all parts shows passes Prometheus' own lint, the SDK's metrics apart, which have no
-// help.
+// The metrics of a process with all parts pass Prometheus' own lint, except the SDK's metrics, which have no help.
 func TestMetricsPassTheLint(t *testing.T) {
 	s, err := grpcserver.New(grpcserver.Options{Groups: &groups{},
 		Specs:  []fleet.GroupSpec{{InstanceSpec: fleet.InstanceSpec{ID: "cpu"}, Max: 4}},

@@ -41,7 +41,7 @@ func TestSourcesCheck(t *testing.T) {
 	require.ErrorIs(t, err, os.ErrNotExist)
 }
 
-// bySecret takes a Secret's name for the provider's id.
+// bySecret uses a Secret's name as the provider's id.
 type bySecret struct{ backend.Backend }
 
 func (bySecret) Peers(context.Context) ([]fleet.Provider, error) { return nil, nil }
@@ -70,7 +70,7 @@ func offersText(t *testing.T, name, text string, values ...any) string {
 	return path
 }
 
-// consumerWith answers a list of Secrets in namespace lend, and watches on which nothing happens.
+// consumerWith answers a list of Secrets in namespace lend, and watches without events.
 func consumerWith(t *testing.T, secrets ...corev1.Secret) *rest.Config {
 	t.Helper()
 	mux := http.NewServeMux()

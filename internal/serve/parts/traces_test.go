@@ -53,7 +53,7 @@ func TestTracesAreAskedFor(t *testing.T) {
 	}
 }
 
-// A collector may take gRPC alone.
+// A collector may accept only gRPC.
 func TestTracesOverGRPC(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
@@ -73,7 +73,8 @@ func TestTracesOverGRPC(t *testing.T) {
 	require.Equal(t, []string{"over gRPC"}, c.Lineages())
 }
 
-// A collector that takes nothing costs its traces, and one line of the log, however often it is tried.
+// A collector that refuses everything causes the loss of its traces and one line in the log, regardless of the number
+// of attempts.
 func TestCollectorThatTakesNothing(t *testing.T) {
 	var asked atomic.Int32
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {

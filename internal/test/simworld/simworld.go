@@ -24,7 +24,7 @@ type World struct {
 // "price: 1".
 type Provider struct{ Name, Offer string }
 
-// New makes a world with these providers in a folder, such as t.TempDir().
+// New creates a world with these providers in a folder, such as t.TempDir().
 func New(t testing.TB, dir string, delays sim.Delays, providers ...Provider) *World {
 	t.Helper()
 	w, err := sim.Open(filepath.Join(dir, "world.json"))
@@ -42,10 +42,10 @@ func New(t testing.TB, dir string, delays sim.Delays, providers ...Provider) *Wo
 	return out
 }
 
-// Offers is the path of the offers file.
+// Offers returns the path of the offers file.
 func (w *World) Offers() string { return filepath.Join(w.Dir, "offers.yaml") }
 
-// Provider is one of the providers as the backend takes it.
+// Provider returns one of the providers in the form that the backend takes.
 func (w *World) Provider(name string) fleet.Provider {
 	return fleet.Provider{ID: name, Credentials: fleet.Credentials{KubeconfigFile: w.credentials(name)}}
 }

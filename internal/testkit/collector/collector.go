@@ -16,7 +16,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/testkit"
 )
 
-// Traces are the spans that an OTLP collector was sent, over HTTP or gRPC.
+// Traces holds the spans that an OTLP collector has received, over HTTP or gRPC.
 type Traces struct {
 	otlp.UnimplementedTraceServiceServer
 	mu    sync.Mutex
@@ -57,7 +57,7 @@ func (c *Traces) Lineages() []string {
 	return testkit.Lineages(c.spans)
 }
 
-// Collect has this process export traces to a collector by nothing but the standard variable.
+// Collect makes this process export traces to a collector through the standard variable alone.
 func Collect(t *testing.T) *Traces {
 	t.Helper()
 	c := &Traces{}

@@ -1,5 +1,5 @@
-// Package defect makes deliberate mistakes, one at a time and without changing a file, for tests that have to find
-// them.
+// Package defect makes deliberate mistakes in the code, one at a time and without changing a file, for tests that must
+// find them.
 package defect
 
 import (
@@ -23,7 +23,7 @@ type Defect struct {
 	old, new string
 }
 
-// Load reads the defects of a folder; root is where the paths in them begin.
+// Load loads the defects of a folder; the paths in them are relative to root.
 func Load(t testing.TB, dir, root string) (all []Defect) {
 	t.Helper()
 	paths, err := filepath.Glob(filepath.Join(dir, "*.txt"))
@@ -50,7 +50,8 @@ func Load(t testing.TB, dir, root string) (all []Defect) {
 	return all
 }
 
-// Fits checks that the code has the lines to remove, once. A change of these lines needs a change of the defect, too.
+// Fits checks that the code contains the lines to remove exactly once. A change of these lines requires a change of the
+// defect, too.
 func (d Defect) Fits(t testing.TB) {
 	t.Helper()
 	source, err := os.ReadFile(d.File)

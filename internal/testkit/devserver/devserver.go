@@ -88,7 +88,7 @@ func Dial(t testing.TB, address string) client.Client {
 	return c
 }
 
-// forgetLimit bounds how long Temporal may take to list and to delete, which it does in the background.
+// forgetLimit is the time limit for Temporal's list and deletion, which run in the background.
 const forgetLimit = 2 * time.Minute
 
 // Forget deletes the histories of a workflow after it is closed, as Temporal does after their retention.
@@ -103,7 +103,7 @@ func Forget(t testing.TB, c client.Client, id string) {
 	}
 	testkit.Until(t, forgetLimit, id+" is listed as closed", func() error {
 		err := list()
-		if err == nil && (len(runs) == 0 || runs[0].GetCloseTime() == nil) { // the newest
+		if err == nil && (len(runs) == 0 || runs[0].GetCloseTime() == nil) { // the newest run
 			err = fmt.Errorf("%v", runs)
 		}
 		return err
@@ -123,5 +123,5 @@ func Forget(t testing.TB, c client.Client, id string) {
 	})
 }
 
-// Quiet is a logger of the Temporal SDK that logs nothing.
+// Quiet returns a logger of the Temporal SDK that logs nothing.
 func Quiet() log.Logger { return log.NewStructuredLogger(slog.New(slog.DiscardHandler)) }

@@ -13,12 +13,12 @@ import (
 
 // Point is a side effect of a kind of life, and whether the process dies before or after it.
 type Point struct {
-	Kind   string // of the life
+	Kind   string // the kind of life
 	Effect string // with its number among effects of this name in its life: "create nodes #1"
 	After  bool   // it is done, and its process has not received the result
 }
 
-// String reads as in "plain: create nodes #1, after".
+// String returns a text such as "plain: create nodes #1, after".
 func (p Point) String() string {
 	side := "before"
 	if p.After {
@@ -27,7 +27,7 @@ func (p Point) String() string {
 	return fmt.Sprintf("%s: %s, %s", p.Kind, p.Effect, side)
 }
 
-// tries is in how many lives a point is waited for: with timing the numbers of effects differ.
+// tries is the number of lives in which a point is expected: with timing the numbers of effects differ.
 const tries = 3
 
 // Matrix holds all points of some kinds of lives. Its methods, and the methods of its lives, are safe for concurrent
@@ -35,7 +35,7 @@ const tries = 3
 type Matrix struct {
 	mu     sync.Mutex
 	rng    *rand.Rand
-	wanted int             // kills
+	wanted int             // the minimum number of kills
 	state  map[Point]*fate // of each point
 	kills  int
 }
@@ -48,7 +48,7 @@ func New(seed uint64, wanted int) *Matrix {
 	return &Matrix{rng: rand.New(rand.NewPCG(seed, 3)), wanted: wanted, state: map[Point]*fate{}}
 }
 
-// Derive makes the points of a kind of life: of each effect that all of these lives had.
+// Derive creates the points of a kind of life, for each effect that all these lives have had.
 func (m *Matrix) Derive(kind string, lives ...*Life) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -65,9 +65,9 @@ func (m *Matrix) Derive(kind string, lives ...*Life) {
 // Undisturbed returns a life without kills.
 func Undisturbed() *Life { return &Life{seen: map[string]int{}} }
 
-// Deal gives a life of the kind its points, at most n, those first at which fewest were killed. It returns nil when all
-// points have had their kill, or their tries, and there were as many kills as wanted, or when none of the kind can be
-// reached.
+// Deal returns a life of the kind with at most n of its points, the points with the fewest kills first. It returns nil
+// when all points have had a kill or their tries and the wanted number of kills is reached, or when the kind has no
+// reachable point.
 func (m *Matrix) Deal(kind string, n int) *Life {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -128,7 +128,7 @@ func (m *Matrix) Unreached() []string {
 	return all
 }
 
-// Life is one life: the effects it has had, over all its processes, and where one of these is to be killed.
+// Life is one life: its effects over all its processes, and the points at which one of these must be killed.
 type Life struct {
 	kind   string
 	matrix *Matrix

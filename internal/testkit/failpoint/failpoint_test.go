@@ -22,7 +22,7 @@ func live(l *failpoint.Life, names ...string) (killed []string) {
 	return killed
 }
 
-// Each effect that all undisturbed lives had is a place for a kill on both of its sides.
+// Each effect that all undisturbed lives have had gives a point for a kill on both of its sides.
 func TestEachPointGetsItsKill(t *testing.T) {
 	m := failpoint.New(1, 0)
 	one, two := failpoint.Undisturbed(), failpoint.Undisturbed()

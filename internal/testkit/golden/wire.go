@@ -94,7 +94,7 @@ func (r *records) check(of reflect.Type, text []byte) error {
 	return nil
 }
 
-// write makes text the newest record where the records do not fit the type. It changes none that is released.
+// write makes text the newest record when the records do not fit the type. It changes no released record.
 func (r *records) write(of reflect.Type, text []byte) error {
 	if r.check(of, text) == nil {
 		return nil
@@ -121,7 +121,7 @@ func atTag(tag, file string) (text []byte, ok bool) {
 	return text, err == nil
 }
 
-// keeps fails unless a type reads all of the text, and writes it again as it was.
+// keeps fails unless a type decodes all of the text, and encodes it unchanged.
 func keeps(of reflect.Type, text []byte) error {
 	value := reflect.New(of)
 	strict := json.NewDecoder(bytes.NewReader(text))
@@ -140,7 +140,7 @@ func keeps(of reflect.Type, text []byte) error {
 	return within(was, is, "")
 }
 
-// within fails at the first value of was that is has not.
+// within fails at the first value of was that is lacks.
 func within(was, is any, at string) error {
 	switch w := was.(type) {
 	case map[string]any:
@@ -194,10 +194,10 @@ func generic(text []byte) (out any) {
 	return out
 }
 
-// deepest bounds types that contain themselves.
+// deepest bounds the depth of types that contain themselves.
 const deepest = 12
 
-// Filled returns a T whose every exported field has a value that is not its zero, down to a depth of 12.
+// Filled returns a T in which every exported field has a nonzero value, down to a depth of 12.
 func Filled[T any](t *testing.T) (full T) {
 	t.Helper()
 	fill(t, reflect.ValueOf(&full).Elem(), "full", nil, 0)

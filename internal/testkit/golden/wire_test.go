@@ -21,7 +21,7 @@ type today struct {
 	Later *inner           `json:"later,omitempty"`
 }
 
-// A text of an earlier version must be read whole, and the newest must have all fields.
+// A text of an earlier version must decode completely, and the newest record must have all fields.
 func TestWhatIsKept(t *testing.T) {
 	for text, bad := range map[string]string{
 		`{"name":"a"}`:                       "",
@@ -54,8 +54,8 @@ func TestWhatIsKept(t *testing.T) {
 	}
 }
 
-// A type that changes rewrites its record until a release has that; from then on the record stays, and the next change
-// gets one of its own.
+// A changed type rewrites its record until a release contains this record; from then on the record stays, and the next
+// change adds a record.
 func TestRecordOfAReleaseStays(t *testing.T) {
 	t.Chdir(t.TempDir())
 	git := func(args ...string) {
@@ -65,7 +65,7 @@ func TestRecordOfAReleaseStays(t *testing.T) {
 		require.NoError(t, err, string(out))
 	}
 	of := reflect.TypeFor[today]()
-	changes := func(text string) { // what today's type would write
+	changes := func(text string) { // the encoding of the current type
 		t.Helper()
 		r, err := readRecords(".", "Today")
 		require.NoError(t, err)
@@ -102,7 +102,7 @@ func TestRecordOfAReleaseStays(t *testing.T) {
 	require.ErrorContains(t, err, "Today.1.json is released and has changed", "it is gone")
 }
 
-// A record is read whole, and has every field.
+// A record decodes completely, and has every field.
 func TestRecordThatDoesNotFit(t *testing.T) {
 	of, text := reflect.TypeFor[today](), []byte(`{"name":"a","later":{"kept":"b"}}`)
 	for _, c := range []struct {

@@ -28,8 +28,8 @@ type Group struct {
 	files
 }
 
-// New makes a cgroup in which all processes have so many bytes together. Without memory cgroups, or the right to make
-// them, the test fails with the reason.
+// New creates a cgroup in which all processes together have this many bytes. Without memory cgroups, or without the
+// right to create them, the test fails with the reason.
 func New(t testing.TB, bytes int64) *Group {
 	t.Helper()
 	root, kind, err := mounted("/proc/self/mounts")
@@ -46,8 +46,8 @@ func New(t testing.TB, bytes int64) *Group {
 	return g
 }
 
-// mounted returns where memory cgroups are mounted, and the type of that file system. Version 1 comes first: where both
-// are mounted, it has the memory controller.
+// mounted returns the mount point of memory cgroups, and the type of that file system. Version 1 comes first: where
+// both are mounted, version 1 has the memory controller.
 func mounted(table string) (root, kind string, err error) {
 	text, err := os.ReadFile(table)
 	if err != nil {
@@ -77,7 +77,7 @@ func (g *Group) Command(path string, args ...string) (shell string, its []string
 	return "/bin/sh", append([]string{"-c", `echo $$ >"$0" && exec "$@"`, g.in("cgroup.procs"), path}, args...)
 }
 
-// Peak returns how many bytes the group has had at most.
+// Peak returns the highest memory use of the group in bytes.
 func (g *Group) Peak(t testing.TB) int64 {
 	t.Helper()
 	text, err := os.ReadFile(g.in(g.peak))

@@ -26,7 +26,7 @@ func TestMounted(t *testing.T) {
 	}
 }
 
-// The kernel ends a program that takes more than its group has, and the group counts it.
+// The kernel ends a program that exceeds its group's limit, and the group counts it.
 func TestGroup(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("needs root")

@@ -23,7 +23,7 @@ import (
 
 const token = "0123456789abcdef0123456789abcdef"
 
-// New serves until the test ends, and returns how its one writer reaches the server.
+// New serves until the test ends, and returns the options with which its one writer connects to the server.
 func New(t *testing.T) client.Options {
 	t.Helper()
 	dir, by := t.TempDir(), testkit.NewAuthority(t)
@@ -52,7 +52,7 @@ func New(t *testing.T) client.Options {
 		SecretNamespaces: []string{"liqo-autoscaler"}}
 }
 
-// PutSamples puts the example's offers.
+// PutSamples publishes the example's offers.
 func PutSamples(t *testing.T, to client.Options) {
 	t.Helper()
 	c, err := client.New(to)

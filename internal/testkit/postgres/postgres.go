@@ -32,15 +32,15 @@ const User = "test"
 // errAbsent contains the command that installs PostgreSQL.
 var errAbsent = errors.New("these tests need PostgreSQL: run apt-get install postgresql")
 
-// debian is where Debian puts the versions.
+// debian is the folder of Debian's versions.
 const debian = "/usr/lib/postgresql"
 
-// Bin is the folder of PostgreSQL's binaries.
+// Bin returns the folder of PostgreSQL's binaries.
 func Bin() (string, error) { return find(debian) }
 
 func find(debian string) (string, error) {
 	if path, err := exec.LookPath("postgres"); err == nil {
-		if path, err = filepath.EvalSymlinks(path); err == nil { // Debian links from there into its folder
+		if path, err = filepath.EvalSymlinks(path); err == nil { // Debian links from PATH into its folder
 			if _, err := os.Stat(filepath.Join(filepath.Dir(path), "initdb")); err == nil {
 				return filepath.Dir(path), nil
 			}
@@ -54,7 +54,7 @@ func find(debian string) (string, error) {
 	return filepath.Dir(newest), nil
 }
 
-// version is the major version in <debian>/<version>/bin/initdb.
+// version returns the major version in <debian>/<version>/bin/initdb.
 func version(initdb string) int {
 	n, _ := strconv.Atoi(filepath.Base(filepath.Dir(filepath.Dir(initdb))))
 	return n
@@ -63,15 +63,15 @@ func version(initdb string) int {
 // Server is a PostgreSQL server.
 type Server struct {
 	Address string // host:port on loopback
-	Dir     string // its data and its log
+	Dir     string // its data and its log file
 
 	bin   string
-	as    *syscall.Credential // nil: us
+	as    *syscall.Credential // nil: the current user
 	cmd   *exec.Cmd
 	ended chan struct{}
 }
 
-// New starts a server that ends with the test, and its data with it.
+// New starts a server that ends with the test and is removed with its data.
 func New(t testing.TB) *Server {
 	t.Helper()
 	bin, err := Bin()
@@ -94,7 +94,7 @@ func New(t testing.TB) *Server {
 
 func (s *Server) data() string { return filepath.Join(s.Dir, "data") }
 
-// Log is the path of the server's log.
+// Log returns the path of the server's log.
 func (s *Server) Log() string { return filepath.Join(s.Dir, "log") }
 
 // unprivileged returns the user that runs PostgreSQL when the test runs as root.
@@ -135,18 +135,18 @@ func (s *Server) Run(t testing.TB, name string, args ...string) string {
 	return string(out)
 }
 
-// Client are the arguments by which its programs find the server.
+// Client returns the arguments with which PostgreSQL's programs connect to the server.
 func (s *Server) Client() []string {
 	host, port, _ := net.SplitHostPort(s.Address)
 	return []string{"--host", host, "--port", port, "--username", User}
 }
 
-// DSN is where a program finds a database.
+// DSN returns the address of a database for a program.
 func (s *Server) DSN(database string) string {
 	return fmt.Sprintf("postgres://%s@%s/%s?sslmode=disable", User, s.Address, database)
 }
 
-// CreateDatabase makes an empty database.
+// CreateDatabase creates an empty database.
 func (s *Server) CreateDatabase(t testing.TB, name string) {
 	t.Helper()
 	s.Run(t, "createdb", append(s.Client(), name)...)
@@ -159,11 +159,11 @@ func (s *Server) Query(t testing.TB, database, sql string) string {
 		database, "--command", sql)...))
 }
 
-// Start starts it, also after Kill, and returns once it takes queries: after Kill it recovers first.
+// Start starts the server, also after Kill, and returns when it accepts queries: after Kill it recovers first.
 func (s *Server) Start(t testing.TB) {
 	t.Helper()
 	testkit.Until(t, time.Minute, "PostgreSQL starts", func() error {
-		if s.cmd == nil || s.hasEnded() { // what Kill left may hold its memory for a moment
+		if s.cmd == nil || s.hasEnded() { // killed processes may hold its memory for a moment
 			if err := s.start(); err != nil {
 				return err
 			}
@@ -202,7 +202,7 @@ func (s *Server) hasEnded() bool {
 	}
 }
 
-// Kill ends all of its processes as a power cut would.
+// Kill ends all processes of the server, as a power cut would.
 func (s *Server) Kill() {
 	if s.cmd == nil {
 		return

@@ -12,7 +12,7 @@ import (
 
 // Committed data survives a power cut.
 func TestKill(t *testing.T) {
-	testkit.Slow(t) // the fast tests need nothing that a machine with Go, gcc, git and make lacks
+	testkit.Slow(t) // the fast tests need only Go, gcc, git and make
 	s := New(t)
 	s.CreateDatabase(t, "kept")
 	s.Query(t, "kept", "create table t as select 7 as n")

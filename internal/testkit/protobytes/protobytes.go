@@ -18,12 +18,12 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// Field is one field of a message; of the values, one is meant.
+// Field is one field of a message; exactly one of its values is set.
 type Field struct {
 	Number protowire.Number
 	Absent bool
 
-	raw      string // as it was written
+	raw      string // as in the text
 	kind     protowire.Type
 	varint   uint64
 	fixed    uint64
@@ -151,7 +151,7 @@ func Match(want []Field, raw []byte) error {
 	return nil
 }
 
-// value is one field as it came.
+// value is one field of the message under comparison.
 type value struct {
 	kind  protowire.Type
 	bits  uint64

@@ -28,7 +28,8 @@ func TestArrows(t *testing.T) {
 	require.Equal(t, "files=4 arrows=4 a_file=1.00 backwards=1", a.String())
 }
 
-// The fewest arrows run backwards in the best order: one of two circles that share an arrow, one of each that share none.
+// The fewest arrows run backwards in the best order: one for two circles that share an arrow, and one for each of two
+// separate circles.
 func TestBackwards(t *testing.T) {
 	to := func(names ...string) map[string]bool {
 		all := map[string]bool{}
@@ -48,7 +49,7 @@ func TestBackwards(t *testing.T) {
 	}
 }
 
-// Of the arrows between the files of a package in cmd and workflows at most a tenth run backwards: each package can be
+// At most a tenth of the arrows between the files of a package in cmd and workflows run backwards: each package can be
 // read from top to bottom.
 func TestFilesOfCommandsAndWorkflowsAreReadOneWay(t *testing.T) {
 	if testing.Short() {

@@ -16,7 +16,7 @@ import (
 	"strings"
 )
 
-// leftOut are folders without product code, by their last names.
+// leftOut are folders without product code, by their last path elements.
 var leftOut = []string{"e2e", "bin", "testdata", "testkit", "test", "tools", "backendtest", "workertest", "storetest"}
 
 func main() {
@@ -91,7 +91,7 @@ func countAll(root string) (map[string]int, error) {
 	return packages, err
 }
 
-// count returns how many lines of a source file hold code. Blank lines of a raw string are blank.
+// count returns the number of lines with code in a source file. Blank lines of a raw string count as blank.
 func count(source []byte) int {
 	var s scanner.Scanner
 	file := token.NewFileSet().AddFile("", -1, len(source))

@@ -112,7 +112,7 @@ func run(ctx context.Context, o options) error {
 //go:embed survivors.txt
 var known string
 
-// reason is why a change may survive, or empty.
+// reason returns the reason for which a change may survive, or "".
 func reason(s site) string {
 	for line := range strings.Lines(known) {
 		if why, ok := strings.CutPrefix(line, s.file+": "+s.what+": "); ok {
@@ -183,7 +183,7 @@ func (d *draw) put(s site, res result) {
 	case survived:
 		d.survivors = append(d.survivors, s)
 		fmt.Println("survived", s)
-	case unbuilt: // drawn again
+	case unbuilt: // another site is drawn
 	}
 	d.ended.Broadcast()
 }

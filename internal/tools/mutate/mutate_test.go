@@ -55,7 +55,7 @@ func TestSites(t *testing.T) {
 	}, got)
 }
 
-// A module with one function whose boundary is tested and whose other branch is not.
+// The module has one function with a boundary that is tested and another branch that is not.
 func TestKilledSurvivedAndUnbuilt(t *testing.T) {
 	t.Chdir(t.TempDir())
 	for name, content := range map[string]string{
@@ -103,7 +103,7 @@ func TestDrawEndsWithTheFirstThatCompile(t *testing.T) {
 	require.False(t, ok)
 }
 
-// A reason holds for one change of one file, wherever its line has gone.
+// A reason applies to one change in one file, even when its line has moved.
 func TestReasons(t *testing.T) {
 	t.Cleanup(func(was string) func() { return func() { known = was } }(known))
 	known = "p/p.go: `3` becomes `4`: nobody counts\n"

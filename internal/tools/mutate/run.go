@@ -94,7 +94,7 @@ type runner struct {
 	tests   map[string][]string
 }
 
-// apply returns the source with the change made.
+// apply returns the source with the change.
 func (s site) apply(source []byte) []byte {
 	return slices.Concat(source[:s.from], []byte(s.with), source[s.to:])
 }
@@ -135,13 +135,13 @@ func (r *runner) test(ctx context.Context, overlay, folder string) (result, stri
 	// go test ends tests at their own limit; this limit ends processes that hang outside a test.
 	ctx, cancel := context.WithTimeout(ctx, r.timeout+5*time.Minute)
 	defer cancel()
-	// Without its tables for debuggers a test is linked in half the time.
+	// Without tables for debuggers a test is linked in half the time.
 	args := []string{"test", "-count=1", "-failfast", "-vet=off", "-ldflags=-s -w", "-timeout", r.timeout.String()}
 	if overlay != "" {
 		args = append(args, "-overlay", overlay)
 	}
 	cmd := exec.CommandContext(ctx, "go", append(args, "./"+folder)...)
-	// Temporal's own limit of a second for a piece of a workflow is not what notices a change, but a busy machine.
+	// Temporal's limit of a second for a piece of a workflow would detect a busy machine, and not the change.
 	cmd.Env = append(os.Environ(), "TEMPORAL_DEBUG=1")
 	cmd.WaitDelay = 10 * time.Second
 	out, err := cmd.CombinedOutput()

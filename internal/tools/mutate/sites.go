@@ -14,13 +14,13 @@ import (
 type site struct {
 	file       string
 	line       int
-	from, to   int // the bytes of the file that are replaced
+	from, to   int // the replaced bytes of the file
 	with, what string
 }
 
 func (s site) String() string { return fmt.Sprintf("%s:%d: %s", s.file, s.line, s.what) }
 
-// swaps are the operators that are exchanged for each other.
+// swaps are pairs of operators that replace each other.
 var swaps = map[token.Token]token.Token{
 	token.LSS: token.LEQ, token.LEQ: token.LSS, token.GTR: token.GEQ, token.GEQ: token.GTR,
 	token.EQL: token.NEQ, token.NEQ: token.EQL, token.LAND: token.LOR, token.LOR: token.LAND,
@@ -30,7 +30,7 @@ var swaps = map[token.Token]token.Token{
 // enums maps a package's name and a constant's to the next constant of the same group, the last one to the first.
 type enums map[string]map[string]string
 
-// add takes the groups of constants of a file.
+// add adds the groups of constants in a file.
 func (e enums) add(f *ast.File) {
 	for _, d := range f.Decls {
 		group, ok := d.(*ast.GenDecl)
@@ -86,7 +86,7 @@ func sitesOf(path string, source []byte, e enums) ([]site, error) {
 			if d.Body != nil {
 				find.walk(d.Body, d.Type)
 			}
-		case *ast.GenDecl: // tables
+		case *ast.GenDecl: // tables of constants and variables
 			if d.Tok == token.VAR || d.Tok == token.CONST {
 				for _, s := range d.Specs {
 					for _, v := range s.(*ast.ValueSpec).Values {
@@ -168,7 +168,7 @@ func (f *finder) swapName(n *ast.Ident, other string) {
 	}
 }
 
-// swallow makes a returned error nil.
+// swallow replaces a returned error by nil.
 func (f *finder) swallow(n *ast.ReturnStmt, within *ast.FuncType) {
 	if within == nil || within.Results == nil || len(n.Results) != within.Results.NumFields() {
 		return
@@ -180,7 +180,7 @@ func (f *finder) swallow(n *ast.ReturnStmt, within *ast.FuncType) {
 	}
 }
 
-// remove takes single statements out; declarations, returns and log lines stay.
+// remove removes single statements; declarations, returns and log lines stay.
 func (f *finder) remove(list []ast.Stmt) {
 	for _, s := range list {
 		switch s := s.(type) {
@@ -200,7 +200,7 @@ func (f *finder) remove(list []ast.Stmt) {
 	}
 }
 
-// isLog reports whether a function, named as it is called, writes a line of the log: log.Info, GetLogger(ctx).Warn.
+// isLog reports whether a function, by its name in the call, writes a log line: log.Info, GetLogger(ctx).Warn.
 func isLog(callee string) bool {
 	callee = strings.ToLower(callee)
 	return strings.Contains(callee, "log.") || strings.Contains(callee, "logger.") || strings.Contains(callee, "logger(")
@@ -220,7 +220,7 @@ func (f *finder) put(from, to token.Pos, with string) {
 		with: with, what: what})
 }
 
-// short is a text on one line, its middle left out when it is long.
+// short returns a text on one line, without its middle when it is long.
 func short(text string) string {
 	text = strings.Join(strings.Fields(text), " ")
 	if r := []rune(text); len(r) > 60 {
@@ -229,7 +229,7 @@ func short(text string) string {
 	return text
 }
 
-// readable reports whether a file of a folder is a source that may be changed.
+// readable reports whether a file in a folder is a source that may be changed.
 func readable(path string) bool {
 	name := filepath.Base(path)
 	return strings.HasSuffix(name, ".go") && !strings.HasSuffix(name, "_test.go") && name != "doc.go"

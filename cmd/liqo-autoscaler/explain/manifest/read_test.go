@@ -14,7 +14,7 @@ import (
 
 const podSpec = "{containers: [{name: w, image: w, resources: {limits: {cpu: 900m}, requests: {memory: 1Gi}}}]}"
 
-// template is a PodTemplate of namespace demo.
+// template returns a PodTemplate of namespace demo.
 func template(name string) string {
 	return "---\napiVersion: v1\nkind: PodTemplate\nmetadata: {name: " + name + ", namespace: demo}\ntemplate: {spec: " +
 		podSpec + "}\n"
@@ -32,8 +32,8 @@ func buffer(spec string) string {
 
 const atomic = "best-effort-atomic-scale-up.autoscaling.x-k8s.io"
 
-// The pods of each kind come to Cluster Autoscaler in its way: only a created pod has Liqo's toleration. Each has the
-// requests that the API server makes of its limits.
+// The pods of each kind reach Cluster Autoscaler in their own way: only a created pod has Liqo's toleration. Each has
+// the requests that the API server derives from its limits.
 func TestEachKindInItsWay(t *testing.T) {
 	workload := func(version, kind string) string {
 		return "apiVersion: " + version + "\nkind: " + kind + "\nmetadata: {name: a, namespace: demo}\nspec: {template: {" +
@@ -91,7 +91,7 @@ func TestEachKindInItsWay(t *testing.T) {
 	}
 }
 
-// A buffer of a workload and the workload are two: the workload's own pods pass Liqo's webhook.
+// A buffer of a workload is separate from the workload: the workload's own pods pass Liqo's webhook.
 func TestABufferOfAWorkload(t *testing.T) {
 	all, err := manifest.Read([]byte("apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web, namespace: demo}\n" +
 		"spec: {template: {spec: " + podSpec + "}}\n" +
@@ -103,7 +103,7 @@ func TestABufferOfAWorkload(t *testing.T) {
 	require.Equal(t, explain.DryRun, all[1].Way)
 }
 
-// Limits of the whole pod become its requests where no container requests the resource.
+// Limits of the whole pod become its requests when no container requests the resource.
 func TestLimitsOfThePodBecomeRequests(t *testing.T) {
 	all, err := manifest.Read([]byte("apiVersion: v1\nkind: Pod\nmetadata: {name: a}\nspec: {resources: {limits: {" +
 		"cpu: 2, memory: 2Gi}}, containers: [{name: w, resources: {requests: {cpu: 1}}}]}"))
@@ -114,7 +114,7 @@ func TestLimitsOfThePodBecomeRequests(t *testing.T) {
 	require.Equal(t, "2Gi", memory.String())
 }
 
-// A file that cannot be judged is refused with the place and what to do.
+// A file that cannot be judged is refused with the position and the remedy.
 func TestWhatIsRefused(t *testing.T) {
 	for text, says := range map[string]string{
 		"": "it has no object: want one of CapacityBuffer, CronJob, DaemonSet, Deployment, Job, Pod, PodTemplate, " +
@@ -161,7 +161,7 @@ func TestAFileHasABound(t *testing.T) {
 	require.ErrorContains(t, err, path+": document 1")
 }
 
-// No text panics.
+// Read does not panic for any text.
 func FuzzRead(f *testing.F) {
 	f.Add([]byte(request("v1", atomic, "{podTemplateRef: {name: t}, count: 4}") + template("t")))
 	f.Add([]byte(buffer("podTemplateRef: {name: t}") + template("t")))
