@@ -87,7 +87,7 @@ func (w *watch) report(name string, a attempt, log *slog.Logger) {
 		return
 	}
 	text := strings.Join(fresh, "; ")
-	log.Warn("a node differs from what Cluster Autoscaler was told", "node", name, "differences", text)
+	log.Warn("a node differs from Cluster Autoscaler's template", "node", name, "differences", text)
 	if w.Events != nil {
 		w.Events.Record(activities.Event{Reason: activities.ReasonNodeDiffers, Node: name,
 			Message: "it is not what Cluster Autoscaler was told: " + text})

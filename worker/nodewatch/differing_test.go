@@ -47,7 +47,7 @@ type differing struct {
 }
 
 func (d *differing) warnings() int {
-	return strings.Count(d.log.String(), `level=WARN msg="a node differs from what Cluster Autoscaler was told"`)
+	return strings.Count(d.log.String(), `level=WARN msg="a node differs from Cluster Autoscaler's template"`)
 }
 
 func newDiffering(t *testing.T) *differing {
