@@ -29,7 +29,7 @@ type demoFlags struct {
 	timeout               time.Duration
 }
 
-// NewDemo makes the command demo.
+// NewDemo returns the command demo.
 func NewDemo(c *connect.Common) *cobra.Command {
 	var f demoFlags
 	cmd := &cobra.Command{
@@ -98,8 +98,8 @@ type demonstration struct {
 	out    io.Writer
 	began  time.Time
 	shown  map[string]fleet.Phase
-	before map[string]fleet.Phase // instances that were there before
-	after  fleet.Position         // of the last snapshot shown
+	before map[string]fleet.Phase // instances that existed before the demo
+	after  fleet.Position         // position of the last printed snapshot
 }
 
 func (d *demonstration) say(format string, args ...any) {
@@ -107,7 +107,7 @@ func (d *demonstration) say(format string, args ...any) {
 	fmt.Fprintln(d.out, strings.TrimRight(line, " "))
 }
 
-// begin notes what is there.
+// begin records the present instances of the group.
 func (d *demonstration) begin(ctx context.Context) error {
 	if _, err := d.ca.Refresh(ctx, &protos.RefreshRequest{}); err != nil {
 		return fmt.Errorf("refresh: %w (is \"make run\" up?)", err)
@@ -147,7 +147,7 @@ func (d *demonstration) scaleIn(ctx context.Context) error {
 	return d.follow(ctx, fleet.Released)
 }
 
-// giveBack releases what is Ready or Failed, one instance after another.
+// giveBack releases the instances that are Ready or Failed, one after another.
 func (d *demonstration) giveBack(ctx context.Context, world string) error {
 	for _, name := range slices.Sorted(maps.Keys(d.before)) {
 		phase := d.before[name]
@@ -163,7 +163,7 @@ func (d *demonstration) giveBack(ctx context.Context, world string) error {
 	return d.clean(ctx, world)
 }
 
-// follow shows each phase as the group publishes it, until the demo's instance is in the wanted one.
+// follow prints each phase as the group publishes it, until the demo's instance reaches the wanted phase.
 func (d *demonstration) follow(ctx context.Context, want fleet.Phase) error {
 	reached := errors.New("reached")
 	err := d.groups.Follow(ctx, d.group, d.after, func(s fleet.Snapshot) error {
@@ -204,7 +204,7 @@ func (d *demonstration) follow(ctx context.Context, want fleet.Phase) error {
 	return err
 }
 
-// clean checks that nothing is left of what the demo made.
+// clean checks that nothing remains of the demo's instances.
 func (d *demonstration) clean(ctx context.Context, world string) error {
 	if _, err := d.ca.Refresh(ctx, &protos.RefreshRequest{}); err != nil {
 		return fmt.Errorf("refresh: %w", err)

@@ -29,7 +29,7 @@ import (
 	flow "github.com/liqo-autoscaler/liqo-autoscaler/workflows/client"
 )
 
-// NewDev makes the command dev.
+// NewDev returns the command dev.
 func NewDev(c *connect.Common) *cobra.Command {
 	var f devFlags
 	cmd := &cobra.Command{
@@ -129,7 +129,7 @@ In another terminal, "%s" asks for a node and releases it, and "%s" shows what h
 	return nil
 }
 
-// devParts are what a dev run is made of besides Temporal.
+// devParts holds the components of a dev run, except Temporal.
 type devParts struct {
 	configPath, offersPath string
 	config                 *config.File
@@ -162,11 +162,11 @@ func openDev(ctx context.Context, f devFlags) (p devParts, err error) {
 	p.backend = sim.New(world, sim.Options{Hub: p.settings.Hub})
 	offers := &simulated{Source: source, world: world, known: map[string]bool{}}
 	p.offers = discovery.Resolve(offers, p.backend, discovery.Options{})
-	_, _, err = offers.List(ctx) // so that the providers are there from the start
+	_, _, err = offers.List(ctx) // creates the simulated providers
 	return p, err
 }
 
-// serveDev runs a worker and the gRPC server until ctx ends; up is called once the last one serves.
+// serveDev runs a worker and the gRPC server until ctx ends; it calls up once both serve.
 func serveDev(
 	ctx context.Context, c *connect.Common, f devFlags, p devParts, logger *slog.Logger, ca net.Listener,
 	seen *parts.Observer, up func(),
@@ -211,7 +211,7 @@ func serveDev(
 		})
 	})
 	g.Go(func() error {
-		select { // a task that meets no worker is handed out seconds later
+		select { // Temporal would delay a task for which no worker polls
 		case <-working:
 			return grpcserver.Serve(run, ca, server, transport)
 		case <-run.Done():
@@ -232,7 +232,7 @@ func serveDev(
 	})
 	err = g.Wait()
 	if ctx.Err() != nil {
-		return nil // stopped as asked
+		return nil // ended on request
 	}
 	return err
 }

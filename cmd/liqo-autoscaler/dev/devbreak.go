@@ -14,7 +14,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend/sim"
 )
 
-// mishap is what may happen to a simulated provider.
+// mishap is a fault for a simulated provider.
 type mishap struct {
 	verb, short, said string
 	knobs             sim.Knobs
@@ -38,7 +38,7 @@ var mishaps = []mishap{
 	{verb: "heal", short: "Repair a simulated provider", said: "is well again"},
 }
 
-// newMishap makes one of the commands under dev.
+// newMishap returns a command for the mishap.
 func newMishap(m mishap) *cobra.Command {
 	var dir string
 	cmd := &cobra.Command{
@@ -76,7 +76,7 @@ reverts it. A provider has the name of its offer.`,
 	return cmd
 }
 
-// room is what the provider grants in all; nil is no bound.
+// room returns the total capacity that the provider grants; nil means no bound.
 func (m mishap) room() corev1.ResourceList {
 	if !m.full {
 		return nil

@@ -8,11 +8,11 @@ type devFlags struct {
 	observe                                             serve.ObserveFlags
 }
 
-// marketFile is where dev publishes the offers, in its directory.
+// marketFile is the file in dev's directory to which dev publishes the offers.
 const marketFile = "market.json"
 
-// defaultDir is that directory.
+// defaultDir is dev's default directory.
 const defaultDir = ".run"
 
-// defaultListen is where the other commands look for the server.
+// defaultListen is the address at which the other commands expect the server.
 const defaultListen = "127.0.0.1:8086"

@@ -13,8 +13,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// devFile is the file that a flag names, or else the one of that name in the directory, where the sample is put first
-// when there is none.
+// devFile returns the file in a flag, or else the file with that name in the directory. It writes the sample there if
+// the file does not exist.
 func devFile(given, dir, name string, sample []byte) (string, error) {
 	if given != "" {
 		return given, nil
@@ -28,8 +28,8 @@ func devFile(given, dir, name string, sample []byte) (string, error) {
 	return path, nil
 }
 
-// simulated is a source of offers whose providers are simulated: each offer's provider has the offer's name, whatever
-// its credentials are, and is put into the world when the offer first shows.
+// simulated is a source of offers with simulated providers. Each offer's provider has the offer's name, and ignores the
+// offer's credentials. It is added to the world when the offer first appears.
 type simulated struct {
 	discovery.Source
 	world *sim.World

@@ -20,17 +20,18 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/connect"
 )
 
-// devTemporal is the Temporal dev server beside this process; without cmd it is one that was running before, and stays.
+// devTemporal is the Temporal dev server that this process has started. Without cmd it is a server that ran before, and
+// keeps running.
 type devTemporal struct {
 	cmd   *exec.Cmd
-	ended context.Context // ends with cmd
+	ended context.Context // ends when cmd ends
 }
 
-// temporalScript runs a Temporal dev server; it is in the repository's root.
+// temporalScript is the script in the repository's root that runs a Temporal dev server.
 const temporalScript = "temporal-dev.sh"
 
-// startTemporal runs the script in a process group of its own, so that Ctrl-C reaches us first, and waits until it
-// answers. A Temporal that answers at the address already is used as it is.
+// startTemporal runs the script in its own process group, so that Ctrl-C reaches this process first, and waits until
+// Temporal responds. It uses a Temporal that already responds at the address.
 func startTemporal(ctx context.Context, target *connect.Target, f devFlags, out io.Writer) (*devTemporal, error) {
 	if answers(ctx, target) == nil {
 		return &devTemporal{ended: context.Background()}, nil
@@ -77,7 +78,7 @@ func startTemporal(ctx context.Context, target *connect.Target, f devFlags, out 
 	return d, nil
 }
 
-// installTemporal returns the script, once there is a Temporal CLI for it; it says so on out when it builds one.
+// installTemporal returns the script, after it has built a missing Temporal CLI. It reports a build on out.
 func installTemporal(ctx context.Context, out io.Writer) (string, error) {
 	program, err := os.Executable()
 	if err != nil {
@@ -95,7 +96,8 @@ func installTemporal(ctx context.Context, out io.Writer) (string, error) {
 	return script, nil
 }
 
-// findScript finds the script in the working directory, or in the repository whose ./bin this program is in.
+// findScript returns the path of the script in the working directory, or in the repository whose ./bin contains this
+// program.
 func findScript(folders ...string) (string, error) {
 	for _, folder := range folders {
 		path := filepath.Join(folder, temporalScript)
@@ -108,7 +110,7 @@ func findScript(folders ...string) (string, error) {
 		temporalScript, strings.Join(folders, " or "))
 }
 
-// note says that Ctrl-C will leave the server alone, which people do not expect of one that an earlier run left behind.
+// note returns a hint that Ctrl-C does not stop the server, because users do not expect a server from an earlier run.
 func (d *devTemporal) note() string {
 	if d.cmd == nil {
 		return ", which was running before and stays"
@@ -116,7 +118,7 @@ func (d *devTemporal) note() string {
 	return ""
 }
 
-// mourn says so when the server ends by itself; all else waits for one to come back.
+// mourn prints a message when the server ends before ctx. Everything else waits for a new server.
 func (d *devTemporal) mourn(ctx context.Context, out io.Writer) {
 	select {
 	case <-d.ended.Done():
@@ -126,7 +128,7 @@ func (d *devTemporal) mourn(ctx context.Context, out io.Writer) {
 	}
 }
 
-// lastLine is the last line of a log, which says why the process ended.
+// lastLine returns the last line of a log, which contains the reason why the process ended.
 func lastLine(path string) string {
 	raw, err := os.ReadFile(path)
 	if err != nil {
@@ -136,8 +138,8 @@ func lastLine(path string) string {
 	return lines[len(lines)-1] + " (" + path + ")"
 }
 
-// localTemporal refuses a Temporal on another machine that only the environment or a profile names: what is simulated
-// here would get into the work of whoever uses it.
+// localTemporal refuses a Temporal on another machine that only the environment or a profile names: simulated instances
+// would mix with the work of its users.
 func localTemporal(c *connect.Common, log *slog.Logger) (*connect.Target, error) {
 	target, err := c.Temporal.Open(log)
 	if err != nil {
@@ -150,11 +152,11 @@ func localTemporal(c *connect.Common, log *slog.Logger) (*connect.Target, error)
 	return target, nil
 }
 
-// answers reports whether Temporal serves our namespace.
+// answers returns an error unless Temporal serves our namespace.
 func answers(ctx context.Context, target *connect.Target) error {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()
-	if err := target.Reach(ctx); err != nil { // at once, where the SDK would retry
+	if err := target.Reach(ctx); err != nil { // fails immediately, while the SDK would retry
 		return err
 	}
 	t, err := client.DialContext(ctx, target.Options())
@@ -166,7 +168,7 @@ func answers(ctx context.Context, target *connect.Target) error {
 	return err
 }
 
-// stop ends the server as Ctrl-C would, and kills it when it does not.
+// stop ends the server as Ctrl-C would, and kills it if it does not end.
 func (d *devTemporal) stop() {
 	if d.cmd == nil || d.ended.Err() != nil {
 		return

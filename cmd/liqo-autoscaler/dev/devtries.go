@@ -9,7 +9,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows"
 )
 
-// tries are the commands to go on with: make's in the repository, unless something is elsewhere than make expects it.
+// tries returns the next commands to run: make's in the repository, unless a path or address differs from make's
+// defaults.
 func (f devFlags) tries(temporal string, hub workflows.Hub) (demo, watch string) {
 	_, err := os.Stat(temporalScript)
 	here := hub.Name() == fleet.DefaultHub && temporal == connect.DefaultAddress

@@ -12,10 +12,10 @@ import (
 	flow "github.com/liqo-autoscaler/liqo-autoscaler/workflows/client"
 )
 
-// completionBound bounds how long a shell waits for names.
+// completionBound bounds the time that a shell waits for names.
 const completionBound = 2 * time.Second
 
-// completion is the type of a completion in cobra.
+// completion is cobra's type of a completion function.
 type completion = func(cmd *cobra.Command, args []string, text string) ([]string, cobra.ShellCompDirective)
 
 // names reads the names of one kind of object from Temporal.
@@ -43,7 +43,7 @@ func instanceNames(ctx context.Context, c *connect.Common, t client.Client) (ins
 	return instances, err
 }
 
-// completes returns the completion of an argument or a flag: the names that Temporal has. When Temporal does not answer
+// completes returns the completion of an argument or a flag with the names in Temporal. When Temporal does not respond
 // in time, it offers no names.
 func completes(c *connect.Common, read names) completion {
 	return func(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
@@ -62,7 +62,7 @@ func completes(c *connect.Common, read names) completion {
 	}
 }
 
-// completesSecond completes the first argument by fixed words, and the second by the names that follow each word.
+// completesSecond completes the first argument with fixed words, and the second with the names for the first argument.
 func completesSecond(c *connect.Common, words map[string]names) completion {
 	return func(cmd *cobra.Command, args []string, text string) ([]string, cobra.ShellCompDirective) {
 		if len(args) == 0 {

@@ -14,7 +14,7 @@ import (
 	flow "github.com/liqo-autoscaler/liqo-autoscaler/workflows/client"
 )
 
-// NewCordon makes the command cordon.
+// NewCordon returns the command cordon.
 func NewCordon(c *connect.Common) *cobra.Command {
 	return cordonCommand(c, true, &cobra.Command{
 		Use:   "cordon provider NAME",
@@ -29,7 +29,7 @@ refused; --unknown cordons a provider before its first offer.`,
 	})
 }
 
-// NewUncordon makes the command uncordon.
+// NewUncordon returns the command uncordon.
 func NewUncordon(c *connect.Common) *cobra.Command {
 	return cordonCommand(c, false, &cobra.Command{
 		Use:   "uncordon provider NAME",

@@ -1,2 +1,2 @@
-// Package operate is the commands of those who operate a hub.
+// Package operate implements the commands for operators of a hub.
 package operate

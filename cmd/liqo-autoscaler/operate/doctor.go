@@ -27,7 +27,7 @@ import (
 	flow "github.com/liqo-autoscaler/liqo-autoscaler/workflows/client"
 )
 
-// doctorFlags say where to look.
+// doctorFlags locates the parts of the installation.
 type doctorFlags struct {
 	kubeconfig, output string
 	market             serve.Published
@@ -35,7 +35,7 @@ type doctorFlags struct {
 	providers          []string // kubeconfigs
 }
 
-// NewDoctor makes the command doctor.
+// NewDoctor returns the command doctor.
 func NewDoctor(c *connect.Common) *cobra.Command {
 	var f doctorFlags
 	cmd := &cobra.Command{
@@ -72,7 +72,7 @@ exits with 1 if it finds an error; warnings alone exit with 0.`,
 	return cmd
 }
 
-// read opens what is to be examined.
+// read opens the parts of the installation.
 func (f *doctorFlags) read(ctx context.Context, c *connect.Common) (in doctor.Installation, err error) {
 	in = doctor.Installation{Now: time.Now(), Flags: doctorsFlags}
 	if !f.noCluster {
@@ -105,7 +105,7 @@ func (f *doctorFlags) read(ctx context.Context, c *connect.Common) (in doctor.In
 	return in, nil
 }
 
-// doctorsFlags are Cluster Autoscaler's flags for the doctor.
+// doctorsFlags returns Cluster Autoscaler's flags for the doctor.
 func doctorsFlags(provision time.Duration) (flags []doctor.Flag) {
 	for _, f := range setup.CAFlags(provision) {
 		flags = append(flags, doctor.Flag{Name: f.Name, Value: f.Value, Why: strings.Join(f.Why, " ")})
@@ -113,7 +113,7 @@ func doctorsFlags(provision time.Duration) (flags []doctor.Flag) {
 	return flags
 }
 
-// skew is how far an API server's clock is ahead of this machine's, to the second.
+// skew returns how far an API server's clock is ahead of this machine's clock, to the second.
 func skew(ctx context.Context, access *rest.Config) (time.Duration, error) {
 	web, err := rest.HTTPClientFor(access)
 	if err != nil {
@@ -135,7 +135,7 @@ func skew(ctx context.Context, access *rest.Config) (time.Duration, error) {
 	if there, err := http.ParseTime(answer.Header.Get("Date")); err == nil {
 		return time.Until(there), nil
 	}
-	return 0, nil // a gateway that says no date says nothing about clocks
+	return 0, nil // without a date (as from a gateway) the skew is unknown
 }
 
 func aProvider(path string) (p doctor.Provider, err error) {
@@ -154,7 +154,7 @@ func aProvider(path string) (p doctor.Provider, err error) {
 	return p, err
 }
 
-// readTemporal reads what the doctor wants to know of Temporal.
+// readTemporal reads the doctor's input from Temporal.
 func readTemporal(ctx context.Context, c *connect.Common, t client.Client, namespace string,
 	found *doctor.Temporal) error {
 	info, err := t.WorkflowService().GetSystemInfo(ctx, &workflowservice.GetSystemInfoRequest{})

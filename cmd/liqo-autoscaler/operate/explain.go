@@ -21,7 +21,7 @@ import (
 	flow "github.com/liqo-autoscaler/liqo-autoscaler/workflows/client"
 )
 
-// NewExplain makes the command explain.
+// NewExplain returns the command explain.
 func NewExplain(c *connect.Common) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "explain",
@@ -78,7 +78,7 @@ PodTemplates, ProvisioningRequests and CapacityBuffers, which Liqo's webhook nev
 	return cmd
 }
 
-// addGroups reads the node groups, and what their instances wait for, into each world.
+// addGroups reads the node groups, and the events for which their instances wait, into each world.
 func addGroups(ctx context.Context, c *connect.Common, t client.Client, worlds []explain.World) error {
 	groups := flow.NewGroups(t, c.Hub, c.TaskQueue)
 	snapshots, err := flow.NewEntities(t, c.Hub, c.TaskQueue).Groups(ctx)
@@ -142,7 +142,7 @@ but no worker and no cluster.`,
 	})
 }
 
-// explains makes a command that reads from Temporal alone what it explains: of one name, its argument.
+// explains returns a command that explains the object with the name in its argument. It reads only Temporal.
 func explains(c *connect.Common, cmd *cobra.Command,
 	read func(ctx context.Context, t client.Client, name string) (explained, error)) *cobra.Command {
 	var output string
@@ -157,7 +157,7 @@ func explains(c *connect.Common, cmd *cobra.Command,
 	})
 }
 
-// explainInstance reads what its group shows and what its workflows have recorded.
+// explainInstance reads the group's view of the instance and the histories of its workflows.
 func explainInstance(ctx context.Context, c *connect.Common, t client.Client, name string) (explain.Instance, error) {
 	snapshots, err := flow.NewEntities(t, c.Hub, c.TaskQueue).Groups(ctx)
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/cli/output"
 )
 
-// explained is what the commands print.
+// explained is the output of the commands.
 type explained interface{ Text(out io.Writer) error }
 
 func printExplained(out io.Writer, format string, e explained) error {
@@ -30,7 +30,7 @@ func registerExplained(cmd *cobra.Command, format *string) {
 	}
 }
 
-// explained judges the pods: of a file all as a list, else the one.
+// explained explains the pods: a list for the pods of a file, else a single explanation.
 func (f explainPodFlags) explained(worlds []explain.World) explained {
 	if f.file == "" {
 		return explain.OfPod(worlds[0])

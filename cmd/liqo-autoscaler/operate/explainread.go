@@ -19,11 +19,11 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/serve"
 )
 
-// explainPodFlags say where the parts of the answer are read.
+// explainPodFlags locates the inputs of the explanation.
 type explainPodFlags struct {
 	market                                    serve.Published
 	kubeconfig, caNamespace, caStatus, output string
-	file                                      string // a manifest in place of a pod of the cluster
+	file                                      string // a manifest instead of a pod of the cluster
 }
 
 func (f *explainPodFlags) register(cmd *cobra.Command) {
@@ -38,7 +38,7 @@ func (f *explainPodFlags) register(cmd *cobra.Command) {
 	registerExplained(cmd, &f.output)
 }
 
-// worlds reads what there is to know of each pod apart from the node groups.
+// worlds reads the inputs for each pod, except the node groups.
 func (f explainPodFlags) worlds(ctx context.Context, hub string, args []string) ([]explain.World, error) {
 	if f.file != "" {
 		return f.fromFile(ctx, hub)
@@ -56,7 +56,7 @@ func (f explainPodFlags) worlds(ctx context.Context, hub string, args []string) 
 	return []explain.World{w}, err
 }
 
-// fromFile reads the pods of a file of manifests. Of the cluster it reads at most the market.
+// fromFile reads the pods of a file of manifests. It reads at most the market from the cluster.
 func (f explainPodFlags) fromFile(ctx context.Context, hub string) (worlds []explain.World, err error) {
 	planned, err := manifest.File(f.file)
 	if err != nil {
@@ -76,7 +76,7 @@ func (f explainPodFlags) fromFile(ctx context.Context, hub string) (worlds []exp
 	return worlds, nil
 }
 
-// read reads what the cluster knows of a pod. Only the pod itself is required; the rest becomes a note.
+// read reads the cluster's objects for a pod. Only the pod itself is required; any other failure becomes a note.
 func (f explainPodFlags) read(ctx context.Context, kube kubernetes.Interface, hub, namespace,
 	name string) (w explain.World, err error) {
 	w.Pod, err = kube.CoreV1().Pods(namespace).Get(ctx, name, metav1.GetOptions{})
@@ -119,7 +119,7 @@ func claimsOf(ctx context.Context, kube kubernetes.Interface, pod *corev1.Pod) (
 		case v.PersistentVolumeClaim != nil:
 			name = v.PersistentVolumeClaim.ClaimName
 		case v.Ephemeral != nil:
-			name = pod.Name + "-" + v.Name // of the claim that Kubernetes makes
+			name = pod.Name + "-" + v.Name // name of the claim that Kubernetes creates
 		default:
 			continue
 		}
@@ -162,7 +162,7 @@ func eventsOf(ctx context.Context, kube kubernetes.Interface, pod *corev1.Pod) (
 	return of, nil
 }
 
-// status is the text of Cluster Autoscaler's status.
+// status returns the text of Cluster Autoscaler's status.
 func (f explainPodFlags) status(ctx context.Context, kube kubernetes.Interface) (string, error) {
 	namespaces := []string{f.caNamespace}
 	if f.caNamespace == "" {

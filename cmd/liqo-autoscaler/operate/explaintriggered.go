@@ -14,15 +14,16 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/serve"
 )
 
-// Bounds of the requests for events. When the cluster does not answer, the command continues without the events.
+// These constants bound the requests for events. When the cluster does not respond, the command continues without
+// events.
 const (
 	eventsTimeout = 5 * time.Second
 	eventsAtOnce  = 500
 	eventsMost    = 20 * eventsAtOnce
 )
 
-// triggered adds the pods for which Cluster Autoscaler requested the instance, with the user's own permissions. An
-// error of the requests becomes a note.
+// triggered adds the pods for which Cluster Autoscaler requested the instance, with the user's own permissions. A
+// failed request becomes a note.
 func triggered(ctx context.Context, kubeconfig string, i *explain.Instance) {
 	events, err := func() ([]corev1.Event, error) {
 		access, err := serve.Personal(kubeconfig)

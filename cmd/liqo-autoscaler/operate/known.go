@@ -11,7 +11,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// statuses reads a provider's entity. Errors: fleet.ErrNotRunning when it does not run.
+// statuses reads a provider's workflow. Errors: fleet.ErrNotRunning when it does not run.
 type statuses interface {
 	Status(ctx context.Context, provider string) (fleet.ProviderSnapshot, error)
 }
@@ -20,8 +20,8 @@ type statuses interface {
 const namedInError = 10
 
 // providerOf returns the id of the provider with this id, or of the offer with this name. It fails for a name that no
-// offer has and no running entity, unless unknown is true: an operator may cordon a provider before its first offer.
-// Offers are nil when they could not be read.
+// offer and no running workflow has, unless unknown is true: an operator may cordon a provider before its first offer.
+// offers is nil when the offers could not be read.
 func providerOf(ctx context.Context, name string, offers []fleet.Offer, entities statuses,
 	unknown bool) (string, error) {
 	for _, o := range offers {

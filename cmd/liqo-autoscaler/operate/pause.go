@@ -13,7 +13,7 @@ import (
 	flow "github.com/liqo-autoscaler/liqo-autoscaler/workflows/client"
 )
 
-// NewPause makes the command pause.
+// NewPause returns the command pause.
 func NewPause(c *connect.Common) *cobra.Command {
 	return pauseCommand(c, true, &cobra.Command{
 		Use:   "pause group ID | observer",
@@ -28,7 +28,7 @@ and no dead provider is noticed, until it is resumed.`,
 	})
 }
 
-// NewResume makes the command resume.
+// NewResume returns the command resume.
 func NewResume(c *connect.Common) *cobra.Command {
 	return pauseCommand(c, false, &cobra.Command{
 		Use:     "resume group ID | observer",

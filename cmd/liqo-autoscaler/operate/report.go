@@ -21,7 +21,7 @@ import (
 	flow "github.com/liqo-autoscaler/liqo-autoscaler/workflows/client"
 )
 
-// NewReport makes the command report.
+// NewReport returns the command report.
 func NewReport(c *connect.Common) *cobra.Command {
 	var f statusFlags
 	var since string
@@ -72,8 +72,8 @@ cluster.`,
 	return cmd
 }
 
-// report reads the bills of the groups in f, or of all groups that run or have ended. With an error it returns the part
-// that it could read.
+// report reads the bills of the groups in f, or of all groups that run or have ended. With an error it returns the
+// bills that it could read.
 func (f statusFlags) report(ctx context.Context, groups *flow.Groups, hub *flow.Hub, from,
 	now time.Time) (show.Report, error) {
 	ended, errEnded := hub.Bills(ctx)
@@ -87,7 +87,7 @@ func (f statusFlags) report(ctx context.Context, groups *flow.Groups, hub *flow.
 		b := s.Bill()
 		b.Days = days
 		if _, known := ended.Latest(name); known && errors.Is(err, fleet.ErrNotRunning) {
-			return money.Bill{}, nil // it has ended
+			return money.Bill{}, nil // the group has ended
 		}
 		return b, f.known(ctx, groups, name, err)
 	})
@@ -104,7 +104,7 @@ func (f statusFlags) openCost(ctx context.Context, groups *flow.Groups, now time
 	return errors.Join(show.OpenCostCSV(out, now, snapshots), err)
 }
 
-// sinceDay is the first day that is meant.
+// sinceDay returns the first day of the report for the value of --since.
 func sinceDay(text string, now time.Time) (time.Time, error) {
 	today := now.UTC().Truncate(24 * time.Hour)
 	from, err := time.Parse(time.DateOnly, text)

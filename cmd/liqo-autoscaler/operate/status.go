@@ -17,7 +17,7 @@ import (
 	flow "github.com/liqo-autoscaler/liqo-autoscaler/workflows/client"
 )
 
-// NewStatus makes the command status.
+// NewStatus returns the command status.
 func NewStatus(c *connect.Common) *cobra.Command {
 	var f statusFlags
 	cmd := &cobra.Command{
@@ -60,7 +60,7 @@ line.`,
 	return cmd
 }
 
-// printStatus prints what can be read; what cannot is the error.
+// printStatus prints the readable part of the status, and returns an error for the unreadable part.
 func printStatus(ctx context.Context, from reader, f statusFlags, m *market.Market, out io.Writer) error {
 	r, err := f.read(ctx, from, m)
 	if len(r.snapshots) == 0 && err != nil {

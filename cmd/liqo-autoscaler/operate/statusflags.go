@@ -9,7 +9,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/connect"
 )
 
-// register adds the flags that select and order.
+// register adds the flags for selection and order.
 func (f *statusFlags) register(c *connect.Common, cmd *cobra.Command) {
 	registerGroups(c, cmd, &f.Groups)
 	flags := cmd.Flags()

@@ -21,7 +21,7 @@ import (
 type statusFlags struct {
 	show.Selection
 	output     string
-	sort       string // empty: the default of the output
+	sort       string // "" selects the default of the output
 	watch      bool
 	kubeconfig string
 	market     serve.Published
@@ -46,7 +46,7 @@ type reader struct {
 	hub      *flow.Hub
 }
 
-// reading is a status, and what a watch compares later snapshots with.
+// reading is a status with the state to which a watch compares later snapshots.
 type reading struct {
 	show.Status
 	snapshots []fleet.Snapshot // of the selected groups
@@ -54,15 +54,16 @@ type reading struct {
 	accounts  accounts
 }
 
-// accounts are the costs that count for limits besides those of the selected groups.
+// accounts contains the costs outside the selected groups that count for spending limits.
 type accounts struct {
 	ended  []money.Spent
-	shared []fleet.Snapshot // other groups, when a selected group shares its account
+	shared []fleet.Snapshot // further groups, when a selected group shares its account
 }
 
-// read reads what can be read, but not what the instances wait for; what cannot is the error. The market may be nil.
+// read reads the status, without the events for which instances wait. It returns the readable part with the error. m
+// may be nil.
 func (f statusFlags) read(ctx context.Context, from reader, m *market.Market) (r reading, err error) {
-	var known market.Market // what Temporal's index has lost is read all the same
+	var known market.Market // its names are read even if Temporal's index lacks them
 	if m != nil {
 		known = *m
 	}
@@ -92,7 +93,7 @@ func (f statusFlags) read(ctx context.Context, from reader, m *market.Market) (r
 	return r, errors.Join(err, unread)
 }
 
-// shown returns the status as it is printed.
+// shown returns the status in its printed form: the selected phases, sorted.
 func (f statusFlags) shown(s show.Status) show.Status {
 	return s.Of(show.Selection{Phases: f.Phases}).Sorted(show.OrderOf(f.sort, f.output))
 }
@@ -108,7 +109,7 @@ func (f statusFlags) offered(providers []fleet.ProviderSnapshot) []string {
 	return selected
 }
 
-// snapshots reads the groups that were asked for, or all that run. It returns what it could read with the error.
+// snapshots reads the selected groups, or all running groups. It returns the readable snapshots with the error.
 func (f statusFlags) snapshots(ctx context.Context, groups *flow.Groups, more ...string) ([]fleet.Snapshot, error) {
 	names, err := f.names(ctx, groups)
 	if err != nil {
@@ -127,11 +128,11 @@ func (f statusFlags) snapshots(ctx context.Context, groups *flow.Groups, more ..
 		})
 }
 
-// sharing returns the snapshots of the groups in f. When one of these groups shares its account, it adds all groups
-// that run.
+// sharing returns the snapshots of the groups in f. When one of these groups shares its account, it adds all running
+// groups.
 func (f statusFlags) sharing(ctx context.Context, groups *flow.Groups,
 	asked []fleet.Snapshot) ([]fleet.Snapshot, error) {
-	// Another group may name the id of one with limits as its account.
+	// Another group may use the id of a group with limits as its account.
 	limited := func(s fleet.Snapshot) bool { return s.Spec != nil && s.Spec.Spending != nil }
 	if len(f.Groups) == 0 || !slices.ContainsFunc(asked, limited) {
 		return asked, nil
@@ -151,7 +152,7 @@ func (f statusFlags) sharing(ctx context.Context, groups *flow.Groups,
 	return slices.Concat(asked, more), err
 }
 
-// known adds the groups that run to the error about a group that does not run.
+// known adds the running groups to the error for a group that does not run.
 func (f statusFlags) known(ctx context.Context, groups *flow.Groups, name string, err error) error {
 	if !slices.Contains(f.Groups, name) {
 		return err
@@ -159,13 +160,13 @@ func (f statusFlags) known(ctx context.Context, groups *flow.Groups, name string
 	return groups.Unknown(ctx, name, err)
 }
 
-// exact reports whether the groups are selected by their names alone. A group that does not run is then an error.
+// exact reports whether the groups are selected only by their names. A group that does not run is then an error.
 func (f statusFlags) exact() bool {
 	return len(f.Groups) > 0 && !slices.ContainsFunc(f.Groups, show.IsPattern)
 }
 
-// names returns the names in f.Groups, and those of running groups that match its patterns. Errors: a pattern matches
-// no running group.
+// names returns the names in f.Groups, and the running groups that match its patterns. Errors: a pattern matches no
+// running group.
 func (f statusFlags) names(ctx context.Context, groups *flow.Groups) ([]string, error) {
 	if f.exact() {
 		return slices.Compact(slices.Sorted(slices.Values(f.Groups))), nil

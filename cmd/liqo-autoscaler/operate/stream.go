@@ -13,20 +13,20 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/shorten"
 )
 
-// stream prints a line for each change. Its methods are called one at a time.
+// stream prints a line for each change. Its methods must not be called concurrently.
 type stream struct {
 	output      string // one of output.Formats
 	selected    show.Selection
 	out, errOut io.Writer
 }
 
-// failed prints why nothing can be read, once, and recovered that it can be read again.
+// failed prints the reason of an outage when it begins. recovered prints its end.
 func (v stream) failed(err error) {
 	fmt.Fprintln(v.errOut, "error:", shorten.Lines(err.Error()), "(trying again)")
 }
 func (v stream) recovered() { fmt.Fprintln(v.errOut, "the node groups can be read again") }
 
-// changed prints what a group published; before is the zero snapshot the first time.
+// changed prints the changes that a group has published; before is the zero snapshot the first time.
 func (v stream) changed(before, after fleet.Snapshot, balance func(fleet.Snapshot) money.Balance) error {
 	var errs []error
 	style := output.StyleFor(v.out)

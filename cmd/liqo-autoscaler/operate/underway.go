@@ -11,7 +11,7 @@ import (
 	flow "github.com/liqo-autoscaler/liqo-autoscaler/workflows/client"
 )
 
-// waits fills in what instances have under way.
+// waits sets the events for which the instances wait.
 func waits(ctx context.Context, groups *flow.Groups, instances []show.Instance) {
 	workqueue.ParallelizeUntil(context.Background(), stepsAtOnce, len(instances), func(n int) {
 		i := &instances[n]
@@ -22,11 +22,11 @@ func waits(ctx context.Context, groups *flow.Groups, instances []show.Instance) 
 	})
 }
 
-// stepsAtOnce is how many instances are asked at a time what they have under way.
+// stepsAtOnce bounds the concurrent reads of instances' steps.
 const stepsAtOnce = 20
 
-// underWay is where an instance is by the step that it has under way, and what that waits for, as far as it can be
-// told: steps come and go. A group does not publish Joining.
+// underWay returns the phase of an instance by its present step, and the event for which the step waits. It returns
+// only the published phase if the step is unknown, because steps are short. A group does not publish Joining.
 func underWay(ctx context.Context, groups *flow.Groups, i fleet.InstanceView) (fleet.Phase, string) {
 	w, err := groups.Waits(ctx, i)
 	switch {

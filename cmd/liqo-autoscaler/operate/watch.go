@@ -20,11 +20,11 @@ import (
 	flow "github.com/liqo-autoscaler/liqo-autoscaler/workflows/client"
 )
 
-// Times of watching.
+// These are the times of a watch.
 const (
-	watchNewGroups = 2 * time.Second // how often new groups are looked for
+	watchNewGroups = 2 * time.Second // time between two searches for new groups
 	watchEnded     = time.Minute     // how often the costs of ended groups are read
-	watchAgain     = time.Second     // before a group that could not be followed is tried again
+	watchAgain     = time.Second     // time before a group is followed again after a failure
 )
 
 // streamStatus prints the status and then each change, until ctx ends.
@@ -41,12 +41,12 @@ func streamStatus(ctx context.Context, r reader, f statusFlags, m *market.Market
 		return err
 	}
 	if f.output == "json" {
-		first.snapshots = nil // each instance is then a first line
+		first.snapshots = nil // each instance then has a first line
 	}
 	return watchStatus(ctx, r, f, v, first)
 }
 
-// begin prints the first reading. It returns the error when there is nothing that can be followed.
+// begin prints the first reading. It returns the error when no group can be followed.
 func (v stream) begin(f statusFlags, first reading, err error) error {
 	if err != nil {
 		if len(first.snapshots) == 0 && !fleet.IsRefused(err, fleet.RefusedNotInitialised) {
@@ -68,8 +68,8 @@ func (v stream) begin(f statusFlags, first reading, err error) error {
 	return show.ChangeHeader(v.out, style)
 }
 
-// watchStatus follows the groups and has v print each change, none left out, until ctx ends. What cannot be followed
-// for a while is tried again.
+// watchStatus follows the groups, and prints every change with v, until ctx ends. It retries a group that cannot be
+// followed.
 func watchStatus(ctx context.Context, r reader, f statusFlags, v stream, first reading) error {
 	w := &watcher{
 		groups: r.groups, flags: f, snapshots: make(chan fleet.Snapshot), heard: make(chan hearing),
@@ -100,20 +100,20 @@ type watcher struct {
 	mu       sync.Mutex
 	followed map[string]bool
 
-	last map[string]fleet.Snapshot // what was told last, by group
+	last map[string]fleet.Snapshot // the snapshot that was printed last, by group
 
 	accounts    accounts
 	endedGroups func(context.Context) (money.Ended, error)
 	ended       chan money.Ended
 }
 
-// hearing is whether a group can be followed, or, without a name, the groups listed; nil: it can.
+// hearing is the result of following a group or, without a group, of listing the groups; err is nil after a success.
 type hearing struct {
 	group string
 	err   error
 }
 
-// findGroups follows every group that is asked for, also those that start later.
+// findGroups follows every selected group, including groups that start later.
 func (w *watcher) findGroups(ctx context.Context) error {
 	for {
 		names, err := w.flags.names(ctx, w.groups)
@@ -139,7 +139,7 @@ func (w *watcher) isNew(name string) bool {
 	return is
 }
 
-// follow passes on the group's snapshot and each later one, for as long as ctx lasts or the group runs.
+// follow sends the group's snapshot and each later snapshot, until ctx ends or the group closes.
 func (w *watcher) follow(ctx context.Context, name string) {
 	defer func() {
 		w.mu.Lock()
@@ -150,7 +150,7 @@ func (w *watcher) follow(ctx context.Context, name string) {
 		first, err := w.groups.Snapshot(ctx, name)
 		if errors.Is(err, fleet.ErrNotRunning) && !w.flags.exact() {
 			send(ctx, w.heard, hearing{group: name})
-			return // should it start again, it is found again
+			return // if it starts again, findGroups finds it
 		}
 		if err == nil && send(ctx, w.snapshots, first) {
 			err = w.groups.Follow(ctx, name, first.Position(), func(s fleet.Snapshot) error {
@@ -169,15 +169,15 @@ func (w *watcher) follow(ctx context.Context, name string) {
 	}
 }
 
-// notYet reports whether a group does not run, or rebuilds its state: both may end by themselves.
+// notYet reports whether a group does not run, or rebuilds its state: both may end without an action.
 func notYet(err error) bool {
 	return errors.Is(err, fleet.ErrNotRunning) || fleet.IsRefused(err, fleet.RefusedNotInitialised)
 }
 
-// outage is what cannot be read now, by hearing.group.
+// outage is the set of groups that cannot be read now, by hearing.group.
 type outage map[string]bool
 
-// hear tells v when the first fails and when the last is back: once, not each second.
+// hear calls v once when an outage begins, and once when it ends.
 func (o outage) hear(h hearing, v stream) {
 	was := len(o) > 0
 	if delete(o, h.group); h.err != nil {
@@ -191,7 +191,7 @@ func (o outage) hear(h hearing, v stream) {
 	}
 }
 
-// tell is the only one who calls v.
+// tell prints all changes. It is the only caller of v's methods.
 func (w *watcher) tell(ctx context.Context, v stream) error {
 	failing := outage{}
 	for {
@@ -216,7 +216,7 @@ func (w *watcher) tell(ctx context.Context, v stream) error {
 	}
 }
 
-// send gives v to whoever reads the channel; false when ctx ended first.
+// send sends v to the channel; false when ctx ended first.
 func send[T any](ctx context.Context, to chan<- T, v T) bool {
 	select {
 	case to <- v:

@@ -8,8 +8,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/wait"
 )
 
-// readEnded reads the costs of ended groups again and again. The last ones that were read stay in use while they cannot
-// be read.
+// readEnded reads the costs of ended groups repeatedly. After a failed read the last costs stay in use.
 func (w *watcher) readEnded(ctx context.Context) error {
 	for wait.For(ctx, watchEnded) {
 		if ended, err := w.endedGroups(ctx); err == nil {

@@ -18,7 +18,7 @@ func (c counts) String() string {
 	return fmt.Sprintf("%d created, %d changed, %d unchanged", c.created, c.changed, c.kept)
 }
 
-// apply creates the objects that are missing and changes those that have the mark and differ. With dry it only counts.
+// apply creates missing objects, and changes objects that have the mark and differ. With dry it only counts.
 func apply(ctx context.Context, all []wanted, consumer string, dry bool) (done counts, err error) {
 	for _, w := range all {
 		switch {

@@ -54,7 +54,7 @@ func (d document) write() ([]byte, error) {
 		raw...), nil
 }
 
-// readDocument reads and checks a document. Errors quote nothing of it.
+// readDocument reads and checks a document. Errors do not quote its content.
 func readDocument(raw []byte) (d document, err error) {
 	if len(raw) > maxDocument {
 		return d, errors.New("--from: the document has more than 1 MiB: give the output of setup provider")

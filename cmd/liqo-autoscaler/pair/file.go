@@ -33,7 +33,7 @@ func (f *file) read() error {
 	return nil
 }
 
-// write writes a new file, and of one that exists the difference to out. It never changes a file that exists.
+// write writes a new file. For an existing file it writes the differences to out, and never changes the file.
 func (f *file) write(out io.Writer, mode fs.FileMode, dry bool) error {
 	switch {
 	case f.exists && f.has == f.content:

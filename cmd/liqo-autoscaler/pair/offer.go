@@ -26,7 +26,7 @@ type offer struct {
 	Network      *discovery.NetworkSpec `json:"network,omitempty"`
 }
 
-// measure returns the amounts that the provider can offer to the consumer now: what is free, at most the bound.
+// measure returns the amounts that the provider can offer to the consumer now: the free amounts, at most the bound.
 func (c *cluster) measure(ctx context.Context, id identity, consumer string, bound corev1.ResourceList) (o offer,
 	err error) {
 	world, err := agent.Look(ctx, c.kube, c.objects)

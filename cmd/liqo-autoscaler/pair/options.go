@@ -77,7 +77,7 @@ func (o *options) registerConsumer(cmd *cobra.Command) {
 		"ephemeral-storage": "10Gi"}, "amounts of each node of that group")
 }
 
-// check completes the options, and returns an error for those that fit no cluster.
+// check completes the options, and returns an error for options that fit no cluster.
 func (o *options) check(cmd *cobra.Command) (err error) {
 	if !fleet.ValidProviderID(o.namespace) {
 		return fmt.Errorf("--namespace %q: give the name of a namespace", o.namespace)

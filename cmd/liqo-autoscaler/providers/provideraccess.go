@@ -11,7 +11,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// Access are the flags of what a provider applies for a consumer.
+// Access holds the flags for the manifests that a provider applies for a consumer.
 type Access struct {
 	// LiqoNamespace is the namespace of the provider's Liqo.
 	LiqoNamespace string
@@ -112,7 +112,7 @@ func explainAccess(out io.Writer, consumer string, policies provider.Policies) {
 		consumer)
 }
 
-// Warn writes what a consumer can do without some of the policies.
+// Warn prints the possible actions of a consumer if some of the policies are missing.
 func Warn(out io.Writer, consumer string, policies provider.Policies) {
 	switch policies {
 	case provider.PodPolicies:

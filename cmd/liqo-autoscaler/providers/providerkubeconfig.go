@@ -128,8 +128,8 @@ func newToken(ctx context.Context, kube kubernetes.Interface, namespace, account
 	return made.Status.Token, made.Status.ExpirationTimestamp.Time, nil
 }
 
-// Authority returns the certificate authorities of a cluster's API server: those that its pods have, or else those of the
-// administrator's kubeconfig.
+// Authority returns the certificate authorities of a cluster's API server: the authorities that its pods have, or else
+// the authorities in the administrator's kubeconfig.
 func Authority(ctx context.Context, kube kubernetes.Interface, admin *rest.Config) ([]byte, error) {
 	for _, namespace := range []string{provider.Namespace, metav1.NamespaceSystem} {
 		known, err := kube.CoreV1().ConfigMaps(namespace).Get(ctx, "kube-root-ca.crt", metav1.GetOptions{})

@@ -44,7 +44,7 @@ func (s *Selection) Check() error {
 // IsPattern reports whether the text may match several names.
 func IsPattern(text string) bool { return strings.ContainsAny(text, `*?[\`) }
 
-// Matches reports whether a name is selected by names and patterns; every name is when there are none.
+// Matches reports whether names and patterns select a name. An empty list selects every name.
 func Matches(patterns []string, name string) bool {
 	return len(patterns) == 0 || slices.ContainsFunc(patterns, func(pattern string) bool {
 		ok, err := path.Match(pattern, name)
@@ -81,7 +81,7 @@ func (s Status) Of(sel Selection) Status {
 	return s
 }
 
-// Finding reports whether a finding about a group or a provider is selected. The one that is not known is empty.
+// Finding reports whether a finding about a group or a provider is selected. An unknown group or provider is "".
 func (s Selection) Finding(group, provider string) bool {
 	return (group == "" || Matches(s.Groups, group)) && (provider == "" || Matches(s.Providers, provider))
 }

@@ -243,7 +243,7 @@ func ChangeHeader(out io.Writer, style output.Style) (err error) {
 	return err
 }
 
-// Row prints one change, with its date: a watch goes on for days.
+// Row prints one change, with its date, because a watch may run for days.
 func (c Change) Row(out io.Writer, style output.Style) (err error) {
 	at, why := c.At.Local(), shorten.OneLine(cmp.Or(style.Cut(c.why()), output.None))
 	phase := cmp.Or(c.Shown(), output.None)
