@@ -30,7 +30,7 @@ import (
 // asking are the commands that call Temporal, as this test runs them; KUBECONFIG is a cluster with one pod.
 var asking = []string{
 	"status", "report", "offers", "offers repin milan --kubeconfig KUBECONFIG", "demo",
-	"explain instance std-1-1", "explain group std", "explain pod shop/web-0 --kubeconfig KUBECONFIG",
+	"explain instance std-1-1", "explain group std", "explain std", "explain pod shop/web-0 --kubeconfig KUBECONFIG",
 	"doctor --no-cluster", "pause group std", "resume group std", "pause observer",
 	"cordon provider milan", "uncordon provider milan",
 	"temporal setup", "temporal adopt-hub --kubeconfig KUBECONFIG",

@@ -114,10 +114,9 @@ func TestExplainMisuse(t *testing.T) {
 	want := `want the pod as NAMESPACE/NAME, as in "liqo-autoscaler explain pod default/web-0"`
 	nowhere := filepath.Join(t.TempDir(), "kubeconfig")
 	for says, all := range map[string][][]string{
-		want:                                  {{"pod"}, {"pod", "web"}, {"pod", "a/"}, {"pod", "/b"}, {"pod", "a/b", "c"}},
-		"want pod NAMESPACE/NAME":             {{}},
+		want:                                  {{"pod"}, {"pod", "a/"}, {"pod", "/b"}, {"pod", "a/b", "c"}},
+		"want pod NAMESPACE/NAME":             {{}, {"node", "x"}},
 		`unknown command "shop/web"`:          {{"pod", "--file", "pod.yaml", "shop/web"}},
-		`unknown command "node"`:              {{"node", "x"}},
 		`--output "yaml": use text or json`:   {{"pod", "a/b", "-o", "yaml"}, {"instance", "a", "-o", "yaml"}, {"group", "a", "-o", "yaml"}},
 		"accepts 1 arg(s), received 0":        {{"instance"}, {"group"}},
 		"access to the consumer cluster (--k": {{"pod", "a/b", "--kubeconfig", nowhere}},

@@ -198,7 +198,13 @@ func TestStatusOffersAndReload(t *testing.T) {
 	explained := s.cli("explain", "instance", ready.Instances[0].Name)
 	require.Contains(t, explained, "instance "+ready.Instances[0].Name+": Ready, attempt 1 on ")
 	require.Contains(t, explained, ": the node is Ready\n")
+	for _, name := range []string{ready.Instances[0].Name, ready.Instances[0].Node, ready.Instances[0].ID} {
+		require.Equal(t, explained, s.cli("explain", "instance", name))
+		require.Equal(t, explained, s.cli("explain", name), "the command finds out what is named")
+	}
 	decided := s.cli("explain", "group", "two")
+	require.Equal(t, decided, s.cli("explain", "two"))
+	require.Contains(t, s.cli("explain", "two", "-o", "json"), `"choices": [`)
 	require.Regexp(t, `^node group two: the last \d+ decisions, since \S+Z\n`, decided)
 	require.Regexp(t, `(?m)^  \S+Z  `+ready.Instances[0].Name+`, attempt 1: \S+: fits at price \S+ USD$`, decided)
 	require.Contains(t, s.cli("explain", "group", "two", "-o", "json"), `"choices": [`)

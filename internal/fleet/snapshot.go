@@ -200,6 +200,17 @@ func (s Snapshot) Conditions(b money.Balance, more money.Money) (all []GroupNoti
 	return all
 }
 
+// Stopped returns the first condition that keeps the group from growing; the zero value when no condition does. A
+// change that is not in force does not.
+func (s Snapshot) Stopped(b money.Balance, more money.Money) GroupNotice {
+	for _, n := range s.Conditions(b, more) {
+		if n.Name != BlockChangeNotInForce {
+			return n
+		}
+	}
+	return GroupNotice{}
+}
+
 // Blocked returns why the group starts no instance that costs more an hour, by the balance of its account; the zero
 // value when it may. It does not know offers and limits of all groups.
 func (s Snapshot) Blocked(b money.Balance, more money.Money) GroupNotice {

@@ -147,12 +147,12 @@ func (w World) offers(g *Group, s fleet.Snapshot) int {
 }
 
 func (g *Group) judge(s fleet.Snapshot, ca caGroup, room int, b money.Balance) (Reason, string) {
-	blocked := s.Blocked(b, choice.Cheapest(g.Offers))
+	stopped := s.Stopped(b, choice.Cheapest(g.Offers))
 	switch {
 	case len(g.OnTheirWay) > 0 && !s.Paused:
 		return OnItsWay, g.OnTheirWay[0].String()
-	case blocked.Name != "":
-		return Reason(blocked.Name), blocked.Message
+	case stopped.Name != "":
+		return Reason(stopped.Name), stopped.Message
 	case ca.backoff() != "":
 		g.codes = append(g.codes, fleet.Code(ca.ScaleUp.BackoffInfo.ErrorCode))
 		return BackingOff, "Cluster Autoscaler leaves it alone for a while: " + ca.backoff()

@@ -57,6 +57,25 @@ func status(scaleUp string, max int) string {
 		"  health: {status: Healthy, maxSize: %d}\n  scaleUp: %s\n", max, scaleUp)
 }
 
+// status and explain know the same reasons for which a group does not grow.
+func TestEveryConditionOfAGroupStopsIt(t *testing.T) {
+	for reason, change := range map[explain.Reason]func(*fleet.Snapshot){
+		explain.Retired: func(s *fleet.Snapshot) {
+			s.Notice = fleet.GroupNotice{Name: fleet.BlockRetired, Message: "it only shrinks"}
+		},
+		explain.BuildFails: func(s *fleet.Snapshot) { s.Condition = "many drivers fail" },
+		explain.Paused:     func(s *fleet.Snapshot) { s.Paused = true },
+		explain.AtMax:      func(s *fleet.Snapshot) { s.Target = 5 },
+		explain.NotRequestedYet: func(s *fleet.Snapshot) {
+			s.Notice = fleet.GroupNotice{Name: fleet.BlockChangeNotInForce, Message: "shape changed"}
+		},
+	} {
+		w := world()
+		change(&w.Groups[0])
+		require.Equal(t, reason, explain.OfPod(w).Reason)
+	}
+}
+
 func TestWhyAPodGetsNoNode(t *testing.T) {
 	growing := func(phase fleet.Phase) fleet.InstanceView {
 		return fleet.InstanceView{Name: "std-a-2", Phase: phase, Provider: "milan", Counts: true, Attempt: 1}

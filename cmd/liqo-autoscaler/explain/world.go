@@ -62,13 +62,15 @@ const (
 	AtMax           Reason = fleet.BlockAtMax         // max, or the limits of all groups, are reached
 	SpendingLimit   Reason = fleet.BlockSpendingLimit // a node would cost more than the group may spend
 	Paused          Reason = fleet.BlockPaused        // an operator has paused the group
+	Retired         Reason = fleet.BlockRetired       // the group is not configured any more
+	BuildFails      Reason = fleet.BlockBuildFails    // the workers cannot continue the group's workflows
 	NoGroupFits     Reason = "NoGroupFits"            // the pod does not fit on a node of the group
 	NotConfigured   Reason = "NotConfigured"          // the group has no spec yet
 )
 
 // order lists the reasons of groups, best first.
 var order = []Reason{OnItsWay, NotRequestedYet, BackingOff, NoOffer, NodesDiffer, SpendingLimit, AtMax, Paused,
-	NoGroupFits, NotConfigured}
+	BuildFails, Retired, NoGroupFits, NotConfigured}
 
 // Planned is a pod that a manifest describes. It need not exist.
 type Planned struct {

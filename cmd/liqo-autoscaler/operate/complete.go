@@ -45,14 +45,20 @@ func instanceNames(ctx context.Context, c *connect.Common, t client.Client) (ins
 
 // completes returns the completion of an argument or a flag with the names in Temporal. When Temporal does not respond
 // in time, it offers no names.
-func completes(c *connect.Common, read names) completion {
+func completes(c *connect.Common, reads ...names) completion {
 	return func(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
 		ctx, cancel := context.WithTimeout(cmd.Context(), completionBound)
 		defer cancel()
 		var found []string
-		err := c.Run(ctx, func(t client.Client) (err error) {
-			found, err = read(ctx, c, t)
-			return err
+		err := c.Run(ctx, func(t client.Client) error {
+			for _, read := range reads {
+				more, err := read(ctx, c, t)
+				if err != nil {
+					return err
+				}
+				found = append(found, more...)
+			}
+			return nil
 		})
 		if err != nil {
 			return nil, cobra.ShellCompDirectiveNoFileComp

@@ -5,11 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	"go.temporal.io/sdk/client"
 	"k8s.io/client-go/util/workqueue"
 
@@ -23,27 +24,75 @@ import (
 
 // NewExplain returns the command explain.
 func NewExplain(c *connect.Common) *cobra.Command {
+	pod, instance, group := newExplainPod(c), newExplainInstance(c), newExplainGroup(c)
 	cmd := &cobra.Command{
-		Use:   "explain",
+		Use:   "explain NAME",
 		Short: "Explain why a pending pod gets no node, what happened to an instance, or what a node group decided",
-		Args:  cobra.NoArgs,
-		RunE: func(*cobra.Command, []string) error {
-			return errors.New("want pod NAMESPACE/NAME, instance NAME, or group NAME")
+		Long: `Explain why a pending pod gets no node, what happened to an instance, or what a node group decided. NAME is a pod as
+NAMESPACE/NAME, the name of a Node, an instance by its name or its id in Cluster Autoscaler's log, or the name of a node
+group. The commands below have more flags.`,
+		Example: "  liqo-autoscaler explain shop/web-0\n  liqo-autoscaler explain lca-standard-towb8j-1-1\n" +
+			"  liqo-autoscaler explain liqo://standard/standard-towb8j-1\n  liqo-autoscaler explain standard",
+		ValidArgsFunction: completes(c, instanceNames, groupNames),
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) != 1 {
+				return errors.New("want pod NAMESPACE/NAME, instance NAME, or group NAME, or only the name")
+			}
+			return nil
 		},
 	}
-	cmd.AddCommand(newExplainPod(c), newExplainInstance(c), newExplainGroup(c))
+	of := func(args []string) (*cobra.Command, error) {
+		if isPod(args[0]) {
+			return pod, nil
+		}
+		is := instance
+		return is, c.Run(cmd.Context(), func(t client.Client) error {
+			running, err := flow.NewGroups(t, c.Hub, c.TaskQueue).Running(cmd.Context())
+			if slices.Contains(running, args[0]) {
+				is = group
+			}
+			return err
+		})
+	}
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		is, err := of(args)
+		if err != nil {
+			return err
+		}
+		return runAs(is, cmd, args)
+	}
+	var kubeconfig, output string
+	serve.RegisterKubeconfig(cmd, &kubeconfig)
+	registerExplained(cmd, &output)
+	c.RegisterHub(cmd)
+	cmd.AddCommand(pod, instance, group)
 	return cmd
+}
+
+// runAs runs a command in place of its parent, with the parent's flags that the command has, too.
+func runAs(is, parent *cobra.Command, args []string) (err error) {
+	parent.LocalNonPersistentFlags().VisitAll(func(f *pflag.Flag) {
+		if own := is.Flags().Lookup(f.Name); own != nil && f.Changed {
+			err = errors.Join(err, own.Value.Set(f.Value.String()))
+		}
+	})
+	if err != nil {
+		return err
+	}
+	is.SetContext(parent.Context())
+	return is.RunE(is, args)
 }
 
 func newExplainPod(c *connect.Common) *cobra.Command {
 	var f explainPodFlags
 	cmd := &cobra.Command{
-		Use:   "pod NAMESPACE/NAME | pod --file FILE",
+		Use:   "pod NAMESPACE/NAME | pod NAME | pod --file FILE",
 		Short: "Explain why a pending pod gets no node",
 		Long: `Explain why a pending pod gets no node: why it does not fit each node group's nodes, or why that group does not grow.
 It reads the pod, its namespace and events, the groups' Nodes, Cluster Autoscaler's status and the published market
 with your kubeconfig, and the node groups from Temporal. It lists what it may not read. It does not judge what depends
-on other pods, such as anti-affinity. It exits with 0 for every reason, and with 1 if the pod does not exist.
+on other pods, such as anti-affinity. It exits with 0 for every reason, and with 1 if the pod does not exist. A NAME
+alone is a pod in the namespace of your kubeconfig's context.
 
 With --file it says what the node groups would do with pods that need not exist, and needs no cluster: those of Pods and
 workloads, taken to be in an offloaded namespace, and those that Cluster Autoscaler makes in its memory for
@@ -54,12 +103,10 @@ PodTemplates, ProvisioningRequests and CapacityBuffers, which Liqo's webhook nev
 			if f.file != "" {
 				return cobra.NoArgs(cmd, args)
 			}
-			if len(args) == 1 {
-				if namespace, name, ok := strings.Cut(args[0], "/"); ok && namespace != "" && name != "" {
-					return nil
-				}
+			if len(args) != 1 {
+				return errPodName
 			}
-			return errors.New("want the pod as NAMESPACE/NAME, as in \"liqo-autoscaler explain pod default/web-0\"")
+			return nil
 		},
 		RunE: cli.Brief(func(ctx context.Context, cmd *cobra.Command, args []string) error {
 			worlds, err := f.worlds(ctx, string(c.Hub), args)
@@ -107,18 +154,19 @@ func addGroups(ctx context.Context, c *connect.Common, t client.Client, worlds [
 func newExplainInstance(c *connect.Common) *cobra.Command {
 	var kubeconfig string
 	cmd := &cobra.Command{
-		Use:   "instance NAME",
+		Use:   "instance NAME | instance NODE | instance ID",
 		Short: "Show where an instance is, and what happened in each attempt",
 		Long: `Show where an instance is, and what happened in each attempt: what was chosen and why not another, what the
 providers answered, and how it ended. The records are those of its workflows, as long as Temporal keeps them. With your
 kubeconfig it also shows up to five pods for which Cluster Autoscaler requested the instance, as long as the API server
-keeps its events. Needs Temporal, but no worker and no cluster. It exits with 1 when nothing is known of the instance.`,
+keeps its events. Needs Temporal, but no worker and no cluster. It exits with 1 when nothing is known of the instance.
+The name of its Node and its id in Cluster Autoscaler's log mean the instance, too.`,
 		Example:           "  liqo-autoscaler explain instance standard-towb8j-1",
 		ValidArgsFunction: completes(c, instanceNames),
 	}
 	serve.RegisterKubeconfig(cmd, &kubeconfig)
 	return explains(c, cmd, func(ctx context.Context, t client.Client, name string) (explained, error) {
-		i, err := explainInstance(ctx, c, t, name)
+		i, err := explainInstance(ctx, c, t, instanceNamed(name))
 		if err == nil {
 			triggered(ctx, kubeconfig, &i)
 		}

@@ -43,6 +43,10 @@ func (f explainPodFlags) worlds(ctx context.Context, hub string, args []string) 
 	if f.file != "" {
 		return f.fromFile(ctx, hub)
 	}
+	namespace, name, err := podNamed(args[0], f.kubeconfig)
+	if errors.Is(err, errPodName) {
+		return nil, err
+	}
 	access, err := serve.Personal(f.kubeconfig)
 	if err != nil {
 		return nil, fmt.Errorf("%w; without a cluster: --file, or liqo-autoscaler explain instance NAME", err)
@@ -51,7 +55,6 @@ func (f explainPodFlags) worlds(ctx context.Context, hub string, args []string) 
 	if err != nil {
 		return nil, fmt.Errorf("open the cluster: %w", err)
 	}
-	namespace, name, _ := strings.Cut(args[0], "/")
 	w, err := f.read(ctx, kube, hub, namespace, name)
 	return []explain.World{w}, err
 }

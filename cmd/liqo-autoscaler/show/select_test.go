@@ -47,9 +47,11 @@ func names(s show.Status, most int) (groups, instances []string) {
 // In a large hub an operator sees the active groups first.
 func TestOrders(t *testing.T) {
 	for order, want := range map[string][][]string{
-		"activity": {{"team-170", "team-190", "team-150", "team-0"}, {"team-170-a-1", "team-190-a-1", "team-150-a-1", "team-0-a-1"}},
-		"name":     {{"team-0", "team-1", "team-2", "team-3"}, {"team-0-a-1", "team-1-a-1", "team-2-a-1", "team-3-a-1"}},
-		"phase":    {{"team-170", "team-190", "team-150", "team-0"}, {"team-150-a-1", "team-0-a-1", "team-1-a-1", "team-2-a-1"}},
+		"activity": {{"team-170", "team-190", "team-150", "team-0"}, {"team-170-a-1", "team-190-a-1", "team-150-a-1",
+			"team-0-a-1"}},
+		"name": {{"team-0", "team-1", "team-2", "team-3"}, {"team-0-a-1", "team-1-a-1", "team-2-a-1", "team-3-a-1"}},
+		"phase": {{"team-170", "team-190", "team-150", "team-0"}, {"team-150-a-1", "team-0-a-1", "team-1-a-1",
+			"team-2-a-1"}},
 		"age": {{"team-199", "team-198", "team-197", "team-196"}, {"team-199-a-1", "team-198-a-1", "team-197-a-1",
 			"team-196-a-1"}},
 		"provider": {{"team-0", "team-1", "team-2", "team-3"}, {"team-0-a-1", "team-4-a-1", "team-8-a-1", "team-12-a-1"}},
@@ -120,4 +122,11 @@ func TestChangesHaveDates(t *testing.T) {
 	require.Regexp(t, `^2026-11-20 12:00:00  standard-\S+-6 +Failed +6  turin +2  Unreachable: .*the network\n$`,
 		printed(output.Style{}))
 	require.Regexp(t, `^11-20 12:00:00  standard-\S+-6 +Failed turin\n    Unreachable: .*…\n$`, printed(output.Style{Width: 60}))
+}
+
+// A group that only shrinks has its target as its max, as Cluster Autoscaler sees it.
+func TestMaxOfARetiredGroup(t *testing.T) {
+	s := snapshots()[0]
+	s.Notice = fleet.GroupNotice{Name: fleet.BlockRetired, Message: "it only shrinks"}
+	require.Equal(t, 6, show.StatusOf(nil, s).Groups[0].Max)
 }

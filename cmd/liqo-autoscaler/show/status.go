@@ -181,6 +181,9 @@ func groupOf(s fleet.Snapshot, b money.Balance) Group {
 		Epoch: s.Epoch, Revision: s.Revision, AsOf: s.At.UTC(), Cost: costOf(s, b),
 		Conditions: s.Conditions(b, 0),
 	}
+	if s.Notice.Name == fleet.BlockRetired {
+		g.Max = s.Target
+	}
 	g.Started, _ = fleet.EpochTime(s.Epoch)
 	if s.Spec != nil {
 		g.Shape = s.Spec.Shape
