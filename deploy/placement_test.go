@@ -54,7 +54,7 @@ func mayRunOn(t *testing.T, pod corev1.PodSpec, node corev1.Node) bool {
 	return ok
 }
 
-// TestOffVirtualNodes checks that no pod of the chart may run on a virtual node, whatever affinity the values have, and
+// TestOffVirtualNodes checks that no pod of the chart may run on a virtual node, with any affinity in the values, and
 // that the value keepOffVirtualNodes turns this off.
 func TestOffVirtualNodes(t *testing.T) {
 	for _, set := range valueSets {

@@ -75,7 +75,7 @@ func liqoKind(group, name string) apischema.GroupVersionResource {
 	return apischema.GroupVersionResource{Group: group + ".liqo.io", Version: "v1beta1", Resource: name}
 }
 
-// createSecret creates a Secret. An existing Secret with this name is no error, because admission runs first.
+// createSecret creates a Secret. An existing Secret with this name does not fail it, because admission runs first.
 func (h holder) createSecret(ctx context.Context, namespace, name string, changes ...func(*corev1.Secret)) error {
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: name, Annotations: map[string]string{},
 		Labels: map[string]string{}}}

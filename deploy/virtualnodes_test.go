@@ -55,7 +55,7 @@ func optionsNamed(namespace, name string) map[string]any {
 	return map[string]any{"namespace": namespace, "name": name}
 }
 
-// virtualNodeChanges are changes after which the virtual kubelet differs from the one that Liqo's webhook makes.
+// virtualNodeChanges are changes after which the virtual kubelet differs from the result of Liqo's webhook.
 var virtualNodeChanges = []struct {
 	what, denied string
 	change       func(v virtualNode)

@@ -22,7 +22,7 @@ func expired(c *x509.Certificate) { c.NotAfter = time.Now().Add(-time.Minute) }
 
 // Every fault of the connection is one line with the address and the remedy, and an exit code.
 func TestWhatIsWrong(t *testing.T) {
-	const nowhere = "temporal..nowhere:7233" // no name, so that Go asks no resolver: this test needs no network
+	const nowhere = "temporal..nowhere:7233" // not a valid name, so Go uses no resolver: no network is needed
 	good, other := newPKI(t), newPKI(t)
 	mutual, plain := serve(t, good.server(t)), serve(t, nil)
 	nobody := testkit.FreePorts(t, 1)[0]

@@ -207,7 +207,7 @@ func (x *explorer) harm() {
 	}
 }
 
-// unpeer acts as a person who removes an unused peering.
+// unpeer removes an unused peering, as a person might by hand.
 func (x *explorer) unpeer() {
 	for _, c := range x.clusters {
 		r := x.runs["provider/"+c.id]

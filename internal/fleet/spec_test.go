@@ -161,7 +161,8 @@ func TestNamesAreReadBack(t *testing.T) {
 	require.Equal(t, []any{1, true}, []any{attempt, ok})
 }
 
-// A Node has more labels than its group sets; the spec's own labels do not change.
+// NodeLabels adds the labels of the group and the type to a copy of the spec's labels. The group's label replaces a
+// given one, a given type stays, and a machine has no type. The spec's own labels do not change.
 func TestNodeLabels(t *testing.T) {
 	s := fleet.InstanceSpec{ID: "a", Labels: map[string]string{"disk": "ssd", fleet.LabelGroup: "b"}}
 	require.Equal(t, map[string]string{"disk": "ssd", fleet.LabelGroup: "a", fleet.LabelType: fleet.TypeVirtualNode},

@@ -130,7 +130,7 @@ func TestEntitiesOfAHub(t *testing.T) {
 	}
 }
 
-// A provider that does not run is started; one that runs, or has just been started, is left alone.
+// A provider that does not run is started; a provider that runs, or has just been started, is left alone.
 func TestEnsureStartsWhatDoesNotRun(t *testing.T) {
 	n := &namespace{published: map[string]*common.Payload{"provider/milan": nil}}
 	e := NewEntities(n, "", "")

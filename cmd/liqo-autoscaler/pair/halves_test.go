@@ -15,7 +15,8 @@ func (p *place) version(v string) {
 	p.kube.Discovery().(*fakediscovery.FakeDiscovery).FakedServerVersion = &version.Info{GitVersion: v}
 }
 
-// Two owners: the document goes from one half to the other, and the token is in the document alone.
+// With two owners the document carries the token from one half of the setup to the other, and no other output contains
+// it.
 func TestTwoOwners(t *testing.T) {
 	w := newWorld(t)
 	path := w.path("milan.yaml")
@@ -45,7 +46,7 @@ func TestTwoOwners(t *testing.T) {
 	w.tellsNoToken()
 }
 
-// stdout that is no terminal takes the document.
+// A stdout that is not a terminal receives the document.
 func TestDocumentOnStdout(t *testing.T) {
 	w := newWorld(t)
 	out, _, err := w.split("provider", "--context", "milan", "--consumer-id", "munich")
@@ -61,7 +62,7 @@ func TestDocumentOnStdout(t *testing.T) {
 	require.Len(t, w.places["milan"].tokens, 1)
 }
 
-// A document that is wrong, or for another consumer, is refused, and quoted nowhere.
+// An invalid document, or a document for another consumer, is refused, and no error quotes it.
 func TestWrongDocuments(t *testing.T) {
 	w := newWorld(t)
 	good, _, err := w.split("provider", "--context", "milan", "--consumer-id", "munich")
@@ -95,7 +96,7 @@ func TestWrongDocuments(t *testing.T) {
 	w.tellsNoToken()
 }
 
-// While a node or the peering exists nothing is removed.
+// The undo removes nothing while a node or the peering exists.
 func TestUndoWhileInUse(t *testing.T) {
 	for side, all := range relations {
 		for _, r := range all {
@@ -115,12 +116,12 @@ func TestUndoWhileInUse(t *testing.T) {
 			for id, p := range w.places {
 				require.Empty(t, p.writes(), id)
 			}
-			at.exists(t, r, "x2", "another") // of another pair: no reason
+			at.exists(t, r, "x2", "another") // another pair does not keep them
 		}
 	}
 }
 
-// The undo removes all that setup has made on both sides, and nothing else.
+// The undo removes exactly the objects that setup has made on both sides.
 func TestUndo(t *testing.T) {
 	w := newWorld(t)
 	_, err := w.run()

@@ -18,7 +18,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/discovery/secrets"
 )
 
-// The first run makes everything; the second one changes nothing, also where the provider has become fuller.
+// The first run makes all objects; the second one changes nothing, even when the provider has less free capacity.
 func TestFirstAndSecondRun(t *testing.T) {
 	w := newWorld(t)
 	out, err := w.run("--price", "0.08", "--image", "registry.example.com/la")
@@ -70,7 +70,7 @@ func TestFirstAndSecondRun(t *testing.T) {
 	w.tellsNoToken()
 }
 
-// A token that the provider has made void is replaced; --measure replaces the amounts, and what an operator wrote stays.
+// A revoked token is replaced; --lendable and --price replace their values, and the fields that an operator added stay.
 func TestChangedOffers(t *testing.T) {
 	w := newWorld(t)
 	_, err := w.run()
@@ -109,7 +109,7 @@ func TestDryRun(t *testing.T) {
 	require.Empty(t, files)
 }
 
-// What cannot work is refused before anything changes.
+// A setup that cannot work is refused before anything changes.
 func TestRefusals(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(w *world)
@@ -168,7 +168,7 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// The address that --provider-server gives is the one in the credentials, also if it is a loopback address.
+// The credentials contain the address in --provider-server, even a loopback address.
 func TestProviderServer(t *testing.T) {
 	w := newWorld(t)
 	w.places["milan"].host = "https://127.0.0.1:41234"
@@ -177,7 +177,7 @@ func TestProviderServer(t *testing.T) {
 	require.Contains(t, string(w.secret("milan").Data["kubeconfig"]), "server: https://milan-control-plane:6443")
 }
 
-// A file that exists is never changed; the difference is printed.
+// An existing file is never changed; the difference is printed.
 func TestExistingValues(t *testing.T) {
 	w := newWorld(t)
 	require.NoError(t, os.WriteFile(w.path("values.yaml"), []byte("mine: 1\nofferSecrets: {enabled: true}\n"), 0o600))
@@ -190,7 +190,7 @@ func TestExistingValues(t *testing.T) {
 	require.Equal(t, "mine: 1\nofferSecrets: {enabled: true}\n", w.file("values.yaml"))
 }
 
-// Objects without the mark that are as the manifest wants them are left as they are.
+// Objects without the mark that match the manifest stay unchanged.
 func TestAccessThatSomebodyElseApplied(t *testing.T) {
 	w := newWorld(t)
 	p := w.places["milan"]
@@ -210,7 +210,7 @@ func TestAccessThatSomebodyElseApplied(t *testing.T) {
 	require.Empty(t, p.writes(), "they are not of setup")
 }
 
-// An object with the mark that differs is changed back, and its other fields stay.
+// A marked object that differs is restored, and its other fields stay.
 func TestChangedAccess(t *testing.T) {
 	w := newWorld(t)
 	_, err := w.run()
@@ -231,7 +231,7 @@ func TestChangedAccess(t *testing.T) {
 	require.Equal(t, map[string]string{"a": "b"}, role.GetAnnotations())
 }
 
-// A hundred providers have a hundred Secrets, and change no values.
+// A hundred providers have a hundred Secrets, and do not change the values.
 func TestHundredProviders(t *testing.T) {
 	w := newWorld(t)
 	for n := range 100 {

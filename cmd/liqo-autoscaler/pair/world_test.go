@@ -30,21 +30,21 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/testkit"
 )
 
-// place is a cluster that is not there.
+// place is a simulated cluster.
 type place struct {
 	kube    *fake.Clientset
 	objects *dynamicfake.FakeDynamicClient
 	host    string
-	tokens  []string        // that it has issued
-	void    map[string]bool // of them
+	tokens  []string        // all issued tokens
+	void    map[string]bool // the revoked tokens
 }
 
-// world has the clusters by their contexts, and a folder for the files.
+// world holds the clusters by their contexts, and a folder for the files.
 type world struct {
 	t      *testing.T
 	places map[string]*place
 	folder string
-	said   strings.Builder // all that has been printed
+	said   strings.Builder // the whole output
 }
 
 // newWorld returns the consumer munich and the provider milan.
@@ -107,7 +107,7 @@ func (p *place) review(a clienttesting.Action) (bool, runtime.Object, error) {
 	return true, r, nil
 }
 
-// writes returns the requests that change something, and forgets all.
+// writes returns the requests that change something, and clears the record of requests.
 func (p *place) writes() (all []string) {
 	for _, a := range append(p.kube.Actions(), p.objects.Actions()...) {
 		if v := a.GetVerb(); v != "get" && v != "list" && a.GetResource().Resource != "tokenreviews" {
@@ -126,7 +126,7 @@ func (w *world) run(args ...string) (out string, err error) {
 	return out + report, err
 }
 
-// split runs the command with these arguments alone.
+// split runs the command with exactly these arguments.
 func (w *world) split(args ...string) (out, report string, err error) {
 	w.t.Helper()
 	var stdout, stderr testkit.Buffer
@@ -167,7 +167,7 @@ func (w *world) file(name string) string {
 	return string(raw)
 }
 
-// tellsNoToken checks that no issued token is in anything that was printed.
+// tellsNoToken checks that no output contains an issued token.
 func (w *world) tellsNoToken() {
 	w.t.Helper()
 	for id, p := range w.places {

@@ -105,8 +105,8 @@ func TestGroupDiffers(t *testing.T) {
 	}
 }
 
-// A hold matches the objects that exist, a Ready instance at this provider, and every attempt that a driver of an
-// instance may still request.
+// A hold is in use by objects that exist, by a Ready instance at this provider, or by an instance whose driver may
+// still request it.
 func TestProviderDiffers(t *testing.T) {
 	const key = "lca-a-t0-1-1"
 	booked := func(phase fleet.Phase, provider string, attempt int) []fleet.InstanceView {
@@ -148,7 +148,8 @@ func TestProviderDiffers(t *testing.T) {
 	}
 }
 
-// A peering without an entity is a leftover; a missing peering of a standby must be established again.
+// A peering of a provider in Absent is a leftover; a missing peering of an established provider with a standby must be
+// established again.
 func TestPeeringsThatDiffer(t *testing.T) {
 	standby := map[string]fleet.HoldState{fleet.StandbyKey("g", "e", 1): fleet.HoldGranted}
 	for _, row := range fleet.PeeringMachine {

@@ -12,8 +12,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet/provider"
 )
 
-// A fault of the consumer cluster is published immediately. It refuses new holds only when a namespace is affected, and
-// ends with the peering or with the next round that finds no fault.
+// A fault of the consumer cluster is published immediately, by a step or by one round. A lack of room does not stop new
+// holds, and a divided namespace does. The fault ends with the first round that does not find it.
 func TestFaultsOfOurOwn(t *testing.T) {
 	now := time.Unix(2_000_000, 0)
 	p := provider.New("milan", now)

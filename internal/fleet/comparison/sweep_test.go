@@ -191,8 +191,8 @@ func TestSweepAsksEachOnce(t *testing.T) {
 	}
 }
 
-// The sweep recognizes the longest names that we create, and ignores all other names. It removes at most twenty slices
-// in one pass.
+// The sweep keeps objects with UIDs and names of at most our longest ones, and ignores longer ones, which a provider
+// may invent. It removes at most twenty slices in one pass.
 func TestSweepKnowsItsOwnNames(t *testing.T) {
 	now := time.Unix(2_000_000, 0)
 	for _, c := range []struct{ uid, instance, kept int }{{64, 10, 1}, {65, 10, 0}, {10, 57, 1}, {10, 58, 0}} {
