@@ -33,7 +33,8 @@ func TestHelm4(t *testing.T) {
 		out, err := helm(t, "lint", chart, "--strict", "--quiet", "--kube-version", kube, "--values", valuesFile(set))
 		require.NoError(t, err, "%s", out)
 	}
-	for _, change := range []string{"limits.pods=7", "temporal.address=temporal", "tls.plaintext=false", "nodeGroups=null"} {
+	for _, change := range []string{"limits.pods=7", "temporal.address=temporal", "tls.plaintext=false",
+		"nodeGroups=null"} {
 		_, err := template(t, "--values", valuesFile("plaintext"), "--set", change)
 		require.Error(t, err, change)
 	}

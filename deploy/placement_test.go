@@ -98,7 +98,8 @@ func TestSpread(t *testing.T) {
 		require.Equal(t, d.Spec.Selector.MatchLabels, spread[0].LabelSelector.MatchLabels)
 	}
 	for _, d := range all[appsv1.Deployment](render(t, "plaintext", "--set-json", "worker.topologySpreadConstraints=[]")) {
-		require.Len(t, d.Spec.Template.Spec.TopologySpreadConstraints, map[bool]int{true: 0, false: 1}[d.Name == release+"-worker"])
+		turnedOff := d.Name == release+"-worker"
+		require.Equal(t, turnedOff, len(d.Spec.Template.Spec.TopologySpreadConstraints) == 0, d.Name)
 	}
 }
 

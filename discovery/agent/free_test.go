@@ -198,7 +198,8 @@ func TestArchitectureIsMeasured(t *testing.T) {
 		return Config{Provider: "milan"}.Measure(World{Nodes: nodes}, offer).Labels
 	}
 	arm, amd := node("a", has, is("arm64")), node("b", has, is("amd64"))
-	require.Equal(t, map[string]string{corev1.LabelArchStable: "arm64"}, offered(nil, arm, node("c", has, is("amd64"), cordoned)))
+	require.Equal(t, map[string]string{corev1.LabelArchStable: "arm64"},
+		offered(nil, arm, node("c", has, is("amd64"), cordoned)))
 	require.Empty(t, offered(nil, arm, amd))
 	require.Empty(t, offered(nil, node("c", has), arm))
 	require.Empty(t, offered(nil))

@@ -15,7 +15,8 @@ import (
 
 // scaleOutSeconds bounds the buckets of scale-outs. A node takes from a second with a warm peering to the quarter of an
 // hour that Cluster Autoscaler waits; neighbours differ by a third, so that a quantile is off by as much at most.
-var scaleOutSeconds = []float64{1, 2, 4, 6, 8, 10, 13, 17, 22, 30, 40, 55, 75, 100, 130, 170, 225, 300, 400, 530, 700, 900}
+var scaleOutSeconds = []float64{1, 2, 4, 6, 8, 10, 13, 17, 22, 30, 40, 55, 75, 100, 130, 170, 225, 300, 400, 530, 700,
+	900}
 
 // ScaleOuts measures the time from the booking of an instance until its scale-out ends, by the outcome: Ready, or the
 // failure code. Both times are of the workflow's clock. A scale-out that its group stopped or that was reset has no
@@ -50,7 +51,8 @@ type timed struct {
 // ExecuteWorkflow implements interceptor.WorkflowInboundInterceptor. A replay measures nothing.
 func (t *timed) ExecuteWorkflow(ctx workflow.Context, in *interceptor.ExecuteWorkflowInput) (any, error) {
 	result, err := t.Next.ExecuteWorkflow(ctx, in)
-	if workflow.GetInfo(ctx).WorkflowType.Name != workflows.TypeScaleOut || workflow.IsReplaying(ctx) || len(in.Args) == 0 {
+	kind := workflow.GetInfo(ctx).WorkflowType.Name
+	if kind != workflows.TypeScaleOut || workflow.IsReplaying(ctx) || len(in.Args) == 0 {
 		return result, err
 	}
 	started, ok := in.Args[0].(fleet.DriverInput)

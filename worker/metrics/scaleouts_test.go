@@ -50,7 +50,8 @@ func TestScaleOutDuration(t *testing.T) {
 				}
 				return c.out, c.err
 			}, workflow.RegisterOptions{Name: c.workflow})
-			env.ExecuteWorkflow(c.workflow, fleet.DriverInput{Instance: fleet.Instance{BookedAt: env.Now().Add(-3 * time.Second)}})
+			booked := fleet.Instance{BookedAt: env.Now().Add(-3 * time.Second)}
+			env.ExecuteWorkflow(c.workflow, fleet.DriverInput{Instance: booked})
 			require.True(t, env.IsWorkflowCompleted())
 			if c.want == "" {
 				require.Zero(t, series(t, reg, "liqo_autoscaler_scale_out_duration_seconds"))

@@ -126,19 +126,28 @@ func (q *question) reason(c *Candidate, filter Filter) string {
 	case FilterArchitecture:
 		return fmt.Sprintf("its nodes are %s, and the group's are %s: set the label %s of the group", o.Architecture(),
 			q.spec.Architecture(), corev1.LabelArchStable)
-	case FilterCurrency:
-		return Incomparable(q.spec, o)
-	case FilterSpending:
-		return fmt.Sprintf("a node costs %.6g %s an hour there, and spending allows %.6g", Price(q.spec, o),
-			q.spec.CurrencyOrDefault(), q.spec.MaxPrice)
-	case FilterNode:
-		return "no single node of the provider has what the shape requests"
-	case FilterFit:
-		return fleet.Lacks(q.spec.Shape, o.Lendable, c.free())
-	case FilterMaxNodes:
-		return fmt.Sprintf("its maxNodes is %d, %d taken", o.MaxNodes, c.Nodes)
+	case FilterCurrency, FilterSpending, FilterNode, FilterFit, FilterMaxNodes:
+		return q.short(c, filter)
 	}
 	return fmt.Sprintf("fits at price %.6g %s%s", Price(q.spec, o), q.spec.CurrencyOrDefault(), c.whyLast(q.now))
+}
+
+// short returns the text of a filter on the offer's price or capacity.
+func (q *question) short(c *Candidate, filter Filter) string {
+	o := c.Offer
+	switch {
+	case filter == FilterCurrency:
+		return Incomparable(q.spec, o)
+	case filter == FilterSpending:
+		return fmt.Sprintf("a node costs %.6g %s an hour there, and spending allows %.6g", Price(q.spec, o),
+			q.spec.CurrencyOrDefault(), q.spec.MaxPrice)
+	case filter == FilterNode:
+		return "no single node of the provider has what the shape requests"
+	case filter == FilterFit:
+		return fleet.Lacks(q.spec.Shape, o.Lendable, c.free())
+	default:
+		return fmt.Sprintf("its maxNodes is %d, %d taken", o.MaxNodes, c.Nodes)
+	}
 }
 
 // mismatch returns the text for an offer that the group's selector does not match.

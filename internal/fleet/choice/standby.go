@@ -68,8 +68,8 @@ func standbyRow(q fleet.StandbyQuestion, j judgement, state fleet.ProviderSnapsh
 // "".
 func (f Filter) excludes() Filter {
 	switch f {
-	case FilterProvider, FilterRefusing, FilterCordoned, FilterSelector, FilterCurrency, FilterSpending,
-		FilterNode:
+	case FilterProvider, FilterRefusing, FilterCordoned, FilterSelector, FilterArchitecture, FilterCurrency,
+		FilterSpending, FilterNode:
 		return f
 	case FilterExpired, FilterRefused, FilterFit, FilterMaxNodes:
 	}

@@ -98,6 +98,9 @@ func TestHoldsThatMayNotBe(t *testing.T) {
 		"taken": {change: func(c *choice.Candidate) { c.Offer.MaxNodes, c.Nodes = 1, 1 },
 			want: fleet.StandbyRow{Offers: true}},
 		"provider": {spec: func(s *fleet.InstanceSpec) { s.Provider = "q" }, want: out(choice.FilterProvider)},
+		"architecture": {change: func(c *choice.Candidate) {
+			c.Offer.Labels = map[string]string{"country": "it", "kubernetes.io/arch": "arm64"}
+		}, want: out(choice.FilterArchitecture)},
 		"refusing": {change: func(c *choice.Candidate) { c.Refusing = "no" }, want: out(choice.FilterRefusing)},
 		"cordoned": {change: func(c *choice.Candidate) { c.Cordoned = true }, want: out(choice.FilterCordoned)},
 		"selector": {change: func(c *choice.Candidate) { c.Offer.Labels = nil }, want: out(choice.FilterSelector)},
