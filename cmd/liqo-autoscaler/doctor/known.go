@@ -106,7 +106,7 @@ var known = map[ID]illness{
 	"group-without-offer": {Warning, "raise lendable, add a provider, or correct the group's selector and shape"},
 
 	"no-market":          {Warning, "see that a worker runs and may write the ConfigMap; groups with per need it"},
-	"no-offers":          {Error, "configure offers: docs/install.md, step 4"},
+	"no-offers":          {Error, "configure offers: docs/install.md, step 2"},
 	"provider-condition": {Warning, "docs/operations.md says what each condition means and what becomes of its nodes"},
 
 	"node-differs": {Warning, "find out who changes virtual nodes: Cluster Autoscaler plans with the template"},

@@ -46,28 +46,28 @@ func (c *cluster) measure(ctx context.Context, id identity, consumer string, bou
 }
 
 // amounts reads a flag such as cpu=16,memory=32Gi.
-func amounts(flag string, text map[string]string) (corev1.ResourceList, error) {
+func amounts(flag, text string) (corev1.ResourceList, error) {
 	list := corev1.ResourceList{}
-	for name, amount := range text {
+	for _, part := range strings.FieldsFunc(text, func(r rune) bool { return r == ',' }) {
+		name, amount, _ := strings.Cut(part, "=")
 		quantity, err := strictyaml.Quantity(amount)
-		if err != nil || quantity.Sign() <= 0 {
-			return nil, fmt.Errorf("--%s %s=%s: give positive amounts of resources, such as cpu=16,memory=32Gi", flag, name,
-				amount)
+		if err != nil || quantity.Sign() <= 0 || name == "" {
+			return nil, fmt.Errorf("--%s %s: give positive amounts of resources, such as cpu=16,memory=32Gi", flag, part)
 		}
 		list[corev1.ResourceName(name)] = quantity
 	}
 	return list, nil
 }
 
-// network reads the flag --network.
+// network reads a flag such as mode=gateway,serviceType=NodePort.
 func network(text string) (*discovery.NetworkSpec, error) {
 	if text == "" {
 		return nil, nil //nolint:nilnil // absent is a value
 	}
 	n := &discovery.NetworkSpec{}
-	if err := yaml.UnmarshalStrict([]byte(text), n); err != nil {
-		return nil, fmt.Errorf("--network %q: give the network of an offer, such as {mode: gateway, serviceType: NodePort}: "+
-			"docs/offers.md", text)
+	if err := yaml.UnmarshalStrict([]byte("{"+strings.NewReplacer("=", ": ", ",", ", ").Replace(text)+"}"), n); err != nil {
+		return nil, fmt.Errorf("--network %q: give fields of an offer's network, such as mode=gateway,serviceType=NodePort: "+
+			"docs/liqo.md", text)
 	}
 	return n, nil
 }

@@ -24,7 +24,7 @@ type options struct {
 	server   string
 	access   providers.Access
 	lasts    time.Duration
-	lendable map[string]string
+	lendable string
 	price    float64
 	currency string
 	network  string
@@ -32,7 +32,7 @@ type options struct {
 
 	name, namespace string
 	values          values
-	shape           map[string]string
+	shape           string
 	files           [2]string // our chart's values, Cluster Autoscaler's values
 	from, output    string
 	bound           corev1.ResourceList
@@ -50,11 +50,11 @@ func (o *options) registerProvider(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.StringVar(&o.server, "provider-server", "", "address of the provider's API server as the consumer reaches it, "+
 		"https://host:port (default: the kubeconfig's, unless it is a loopback address)")
-	f.StringToStringVar(&o.lendable, "lendable", nil, "the most that is offered, such as cpu=16,memory=32Gi (default: "+
+	f.StringVar(&o.lendable, "lendable", "", "the most that is offered, such as cpu=16,memory=32Gi (default: "+
 		"what is free now)")
 	f.Float64Var(&o.price, "price", 0, "price of the offer per node and hour (default: none, which counts as free)")
 	f.StringVar(&o.currency, "currency", "", "currency of the price (default: that of the node groups)")
-	f.StringVar(&o.network, "network", "", "network of the peering, such as '{mode: gateway, serviceType: NodePort}' "+
+	f.StringVar(&o.network, "network", "", "network of the peering, such as mode=gateway,serviceType=NodePort "+
 		"(default: a pair of gateways)")
 	o.access.Register(cmd)
 	providers.RegisterDuration(cmd, &o.lasts)
@@ -73,8 +73,7 @@ func (o *options) registerConsumer(cmd *cobra.Command) {
 		"for trials alone")
 	f.StringVar(&o.values.group, "group", "standard", "id of the node group in the values")
 	f.IntVar(&o.values.maxNodes, "max-nodes", 4, "the most nodes of that group")
-	f.StringToStringVar(&o.shape, "shape", map[string]string{"cpu": "2", "memory": "4Gi", "pods": "30",
-		"ephemeral-storage": "10Gi"}, "amounts of each node of that group")
+	f.StringVar(&o.shape, "shape", "cpu=2,memory=4Gi,pods=30,ephemeral-storage=10Gi", "amounts of each node of that group")
 }
 
 // check completes the options, and returns an error for options that fit no cluster.
@@ -105,7 +104,7 @@ func (o *options) check(cmd *cobra.Command) (err error) {
 	if _, err = network(o.network); err != nil {
 		return err
 	}
-	o.changedAmounts = o.measure || len(o.lendable) > 0
+	o.changedAmounts = o.measure || o.lendable != ""
 	return nil
 }
 
