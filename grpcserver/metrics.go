@@ -63,7 +63,7 @@ var (
 	descMin     = desc("group_min_size", "Minimum size in the node group's config.", "group")
 	descMax     = desc("group_max_size", "Maximum size in the node group's config.", "group")
 	descOffered = desc("group_offered_max_size",
-		"Maximum size that Cluster Autoscaler is told: lower than the config's if the limits or the offers allow less.",
+		"Maximum size that Cluster Autoscaler receives: lower than the config's if the limits or the offers allow less.",
 		"group")
 	descTarget    = desc("group_target_size", "Target size: the instances that count.", "group")
 	descInstances = desc("instances", "Instances by phase, and by their state as Cluster Autoscaler sees it.", "group",
@@ -85,16 +85,16 @@ var (
 		"1 when the node group is no longer configured, or waits for a new template, and is served until it is empty.",
 		"group")
 	descKept = desc("group_template_kept",
-		"1 when the configured shape, labels or taints are not in force; status says why.", "group")
+		"1 when the configured shape, labels or taints are not in force; liqo-autoscaler status shows the reason.", "group")
 	descUnavailable = desc("group_unavailable",
 		"1 when the node group could not be read, or did not accept its config, at the last refresh: Cluster Autoscaler "+
-			"sees its last known state, and it neither grows nor shrinks; the log says why.", "group")
+			"sees its last known state, and it neither grows nor shrinks; the log has the reason.", "group")
 	descGivenUp = desc("group_provision_time_short",
 		"1 when Cluster Autoscaler's max-node-provision-time is too short for the node group's budgets.total.", "group")
 	descFresh = desc("view_fresh",
 		"1 while the server is ready: its node groups were read within the last minute, and a worker polls their task queue.")
 	descPolls = desc("worker_polls",
-		"1 while a worker polls the task queue of this hub, as Temporal says; 0 when none has for some seconds.")
+		"1 while a worker polls the task queue of this hub, as Temporal reports; 0 when no worker has polled it for some seconds.")
 	descNotDerived = desc("groups_not_derived",
 		"Node groups that are not derived from the offers, because their id is taken or --max-derived-groups is reached.")
 	descForeign = desc("offers_in_another_currency",
@@ -213,11 +213,11 @@ func bit(b bool) float64 {
 func seconds(t time.Time) float64 { return float64(t.UnixNano()) / 1e9 }
 
 var (
-	descCostRate = desc("cost_per_hour", "What the instances cost per hour now, of those whose price is known.", "group",
+	descCostRate = desc("cost_per_hour", "Cost of the instances per hour now; instances without a known price are left out.", "group",
 		"provider", "currency")
-	descCostTotal = desc("cost", "What the instances have cost since the sums began. A node group that is read late "+
+	descCostTotal = desc("cost", "Cost of the instances since the sums began. A node group that is read late "+
 		"corrects it downwards: use delta(), not increase().", "group", "provider", "currency")
-	descCostMonth = desc("cost_month", "What the instances have cost in this calendar month (UTC).", "group", "currency")
+	descCostMonth = desc("cost_month", "Cost of the instances in this calendar month (UTC).", "group", "currency")
 	descUnpriced  = desc("instances_unpriced", "Instances that cost an unknown amount: their offer had no price.", "group",
 		"provider")
 	descSpending = desc("spending_limit", "Limit of the node group's spending.", "group", "period", "level",

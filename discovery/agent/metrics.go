@@ -32,8 +32,8 @@ func NewMetrics(namespace string, registry prometheus.Registerer) *Metrics {
 		}, []string{"reason"}),
 		offered: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Namespace: namespace, Name: "agent_offered",
-			Help: "The measured capacity of an offer, including what the consumer already holds; also while the offer cannot " +
-				"be published.",
+			Help: "The measured capacity of an offer, including the consumer's holds. It is also exported while the offer " +
+				"cannot be published.",
 		}, []string{"offer", "resource"}),
 		granted: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Namespace: namespace, Name: "agent_granted",

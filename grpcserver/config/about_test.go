@@ -31,13 +31,13 @@ var about = withDefaultsToo(map[string]string{
 	"nodeGroups.*.sizes.*.shape":   "As the shape of a group; missing keys come from the defaults.",
 	"nodeGroups.*.sizes.*.shape.*": "A quantity, such as 4, 500m or 8Gi.",
 	"nodeGroups.*.sizes.*.priceFactor": "Factor on an offer's price per node for a node of this size. Default: 1 for " +
-		"the first size, and for the others in proportion to their shapes (0.03 per CPU, 0.004 per GiB, 1 per GPU). It " +
+		"the first size, and for every other size in proportion to its shape (0.03 per CPU, 0.004 per GiB, 1 per GPU). It " +
 		"does not apply to an offer's prices by resource.",
 	"nodeGroups.*.priceFactor": "Factor on an offer's price per node for a node of the group. Default: 1. It does not " +
 		"apply to an offer's prices by resource, which already follow the shape.",
 	"nodeGroups.*.currency": "The currency of all prices, an ISO 4217 code, the same for all groups: give it in the " +
 		"defaults. Offers that name another one are not used. Default: USD.",
-	"nodeGroups.*.nodes": "What its nodes are: `virtual`, Liqo's (the default), or `machine`, of workers with --backend " +
+	"nodeGroups.*.nodes": "The kind of the nodes: `virtual`, Liqo's (the default), or `machine`, of workers with --backend " +
 		"microvm. All groups of an installation are of one kind.",
 	"nodeGroups.*.labels":          "Labels of every node of the group.",
 	"nodeGroups.*.labels.*":        "A label value.",
@@ -45,12 +45,12 @@ var about = withDefaultsToo(map[string]string{
 	"nodeGroups.*.taints.*":        "A taint.",
 	"nodeGroups.*.taints.*.key":    "The taint's key.",
 	"nodeGroups.*.taints.*.value":  "The taint's value.",
-	"nodeGroups.*.taints.*.effect": "What the taint does to pods that do not tolerate it.",
+	"nodeGroups.*.taints.*.effect": "The effect of the taint on pods that do not tolerate it.",
 	"nodeGroups.*.groupTaint": "Effect of an additional taint, liqo-autoscaler.io/group=<id>, which keeps away pods " +
 		"that do not tolerate it. Empty for none.",
 	"nodeGroups.*.provider": "The only provider of the group, by its Liqo cluster id.",
 	"nodeGroups.*.per": "`any` (the default): one group over all providers that match. `provider`: one group for each " +
-		"of them. `label:<key>`: one for each value of that label of the offers.",
+		"matching provider. `label:<key>`: one group for each value of this label in the offers.",
 	"nodeGroups.*.minPerGroup": "The minimum of each group that `per` or `sizes` create.",
 	"nodeGroups.*.selector": "Which offers may serve the group, by their labels. " +
 		"Default: all.",
@@ -58,11 +58,11 @@ var about = withDefaultsToo(map[string]string{
 		"because Liqo deletes them with the last node. `delete`: the group's nodes do not stay for volumes.",
 	"nodeGroups.*.standby": "How many providers are kept peered without a node of the group there, so that the next " +
 		"node there needs a slice only. Default: 0.",
-	"nodeGroups.*.selection": "What decides among the offers that fit: each part is between 0 and 1, times its weight, " +
-		"and the highest sum wins. Left out, the price alone decides.",
+	"nodeGroups.*.selection": "The weights that choose among the offers that fit. Each part is between 0 and 1 and is " +
+		"multiplied by its weight. The offer with the highest sum wins. Without weights the price alone decides.",
 	"nodeGroups.*.selection.price": "Weight of the cheaper node: the lowest price of all that fit, divided by " +
 		"the offer's.",
-	"nodeGroups.*.selection.warm":    "Weight of a peering that is there: 1, else 0.",
+	"nodeGroups.*.selection.warm":    "Weight of an existing peering: 1 if the provider is peered, else 0.",
 	"nodeGroups.*.selection.latency": "Weight of the closer provider: 1 at 0 ms, 0.5 at 50 ms, 0 for an offer without `latencyMilliseconds`.",
 	"nodeGroups.*.selection.spread": "Weight of the provider with fewer nodes of the group: 1 with none, 1/2 with one, " +
 		"1/3 with two.",
@@ -71,20 +71,20 @@ var about = withDefaultsToo(map[string]string{
 	"nodeGroups.*.selection.failures": "Weight of the provider that failed the group less: 1 without a failure, " +
 		"1/2 right after one. A failure counts half as much every 30 minutes.",
 	"nodeGroups.*.spending": "Limits of what the group's nodes may cost, in its currency; each group that `per` or `sizes` " +
-		"create has its own. No limit removes what runs. A node whose offer has no price counts as free.",
+		"create has its own. No limit removes a running node. A node whose offer has no price counts as free.",
 	"nodeGroups.*.spending.account": "The account that the group's costs belong to. Groups may share an account. " +
 		"The limits of such a group apply to the costs of all groups of the account, and a group that replaces another " +
 		"group continues with its month. Default: the group's id.",
 	"nodeGroups.*.spending.perNode": "The maximum price of a node per hour; " +
-		"offers that ask more are not used.",
-	"nodeGroups.*.spending.hourly": "Limits of what all nodes together cost per hour, " +
-		"those being created included.",
+		"more expensive offers are not used.",
+	"nodeGroups.*.spending.hourly": "Limits of the cost of all nodes together per hour, " +
+		"including the nodes that are being created.",
 	"nodeGroups.*.spending.hourly.soft":  "From here on there is a warning.",
 	"nodeGroups.*.spending.hourly.hard":  "An increase that might exceed it is refused.",
-	"nodeGroups.*.spending.monthly":      "Limits of what is spent in a calendar month, in UTC.",
+	"nodeGroups.*.spending.monthly":      "Limits of the spending in a calendar month, in UTC.",
 	"nodeGroups.*.spending.monthly.soft": "From here on there is a warning.",
 	"nodeGroups.*.spending.monthly.hard": "From here on the group does not grow until the next month. " +
-		"What runs goes on and costs.",
+		"Running nodes stay and keep costing.",
 	"nodeGroups.*.selector.matchLabels":                 "Labels an offer must have.",
 	"nodeGroups.*.selector.matchLabels.*":               "The label's value.",
 	"nodeGroups.*.selector.matchExpressions":            "Conditions an offer must meet.",
@@ -101,17 +101,17 @@ var about = withDefaultsToo(map[string]string{
 	"nodeGroups.*.budgets.join": "The maximum time for one attempt until its virtual node is " +
 		"Ready. Default 2m.",
 	"nodeGroups.*.budgets.total": "How long after its booking an instance looks for a provider; an attempt that has " +
-		"begun goes on within peer, network and join. Keep it below Cluster Autoscaler's " +
+		"begun may still use its budgets peer, network and join. Keep it below Cluster Autoscaler's " +
 		"--max-node-provision-time. Default 12m.",
-	"nodeGroups.*.budgets.drain": "The maximum time to evict pods; those left are deleted with the node. Default 10m.",
+	"nodeGroups.*.budgets.drain": "The maximum time to evict pods; pods that remain are deleted with the node. Default 10m.",
 	"nodeGroups.*.budgets.selectWait": "How long an instance waits for room when every provider that fits is full. " +
 		"Default 20s.",
 	"nodeGroups.*.budgets.unready": "How long a node may be not ready while its provider does not answer, before its " +
 		"instance is lost: its pods are deleted, and Cluster Autoscaler may request another. 0 means never. Default 5m.",
-	"nodeGroups.*.budgets.isolated": "How long no instance is lost while no provider at all answers: the cause is then " +
-		"probably this cluster's own network. 0 means for ever. Default 30m.",
-	"nodeGroups.*.budgets.podStart": "How long a pod may take on its virtual node to its first container; then `status`, " +
-		"a metric and an alert report it. Give more than it takes a provider to add a node. Default 10m.",
+	"nodeGroups.*.budgets.isolated": "How long no instance is declared lost while no provider answers, because the cause is " +
+		"then probably this cluster's own network. 0 means without limit. Default 30m.",
+	"nodeGroups.*.budgets.podStart": "How long a pod on its virtual node may take to start its first container. After this " +
+		"time `status`, a metric and an alert report the pod. Allow more than a provider needs to add a node. Default 10m.",
 	"nodeGroups.*.budgets.failedTTL": "How long a failed instance that Cluster Autoscaler does not delete stays listed. " +
 		"Default 1h.",
 })

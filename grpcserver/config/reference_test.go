@@ -15,8 +15,8 @@ import (
 func TestDocumentedConfigurationIsTheSchema(t *testing.T) {
 	const page = "../../docs/configuration.md"
 	got := "# Configuration of node groups\n\nGenerated from the types by `make update`.\n\n" + reference() +
-		"\nUnknown fields are refused. `liqo-autoscaler config validate FILE` says everything that is wrong at once,\n" +
-		"`config view` shows the file with its defaults applied, `config schema` prints the JSON Schema.\n\n" +
+		"\nUnknown fields are refused. `liqo-autoscaler config validate FILE` reports all errors in one run,\n" +
+		"`config view` shows the file with its defaults applied, and `config schema` prints the JSON Schema.\n\n" +
 		"The groups of `make run`:\n\n```yaml\n" + string(examples.NodeGroups) + "```\n"
 	golden.Check(t, page, got)
 }
@@ -24,7 +24,7 @@ func TestDocumentedConfigurationIsTheSchema(t *testing.T) {
 // reference returns the schema as a Markdown table: a row per field, in the order of the paths.
 func reference() string {
 	var b strings.Builder
-	b.WriteString("| field | kind | what it is for |\n|---|---|---|\n")
+	b.WriteString("| field | kind | purpose |\n|---|---|---|\n")
 	rows(&b, generateSchema(), "")
 	return b.String()
 }

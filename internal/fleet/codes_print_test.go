@@ -9,27 +9,28 @@ const codesIntro = `# Failure codes
 
 Generated from the table in ` + "`internal/fleet/failure.go`" + ` by ` + "`make update`" + `.
 
-What fails has one of these codes: an instance, an attempt, a peering, a step. ` + "`liqo-autoscaler status` and `explain`" + ` show it, Events
-of the cluster begin with it, metrics have it as the label ` + "`code`" + `, and Cluster Autoscaler shows it as the error code of an instance
-and counts by it in ` + "`failed_scale_ups_total`" + `.
+A failed instance, attempt, peering or step has one of these codes. ` + "`liqo-autoscaler status` and `explain`" + ` show the code, Events
+of the cluster begin with it, and metrics have it as the label ` + "`code`" + `. Cluster Autoscaler shows it as the error code of an instance, and
+as the label ` + "`reason`" + ` of its metric ` + "`failed_scale_ups_total`" + `.
 
 | code | means | what to do |
 |---|---|---|
 `
 
 const codesJudged = `
-## How each is judged
+## How each code is handled
 
-- *Error class*: Cluster Autoscaler's. It changes texts there, and no decision.
-- *A step that meets it* ends, because the provider said no; or it is tried again until its budget is used up.
-- *A hold refused with it*: the instance may ask the same provider again, or asks it no more.
-- *Counts against the provider*: in a node group that weighs ` + "[`selection.failures`](cluster-autoscaler.md#which-provider-a-scale-out-takes)" + `.
-- *The provider rests* for 15 seconds to 10 minutes, if a peering failed with it.
-- *Text*: of the stage alone, or with the error that ended the wait.
+- *Error class*: the class in Cluster Autoscaler. It changes texts in Cluster Autoscaler, and no decision.
+- *A step that fails with it* ends, because the provider refused, or is retried until its budget is used up.
+- *The instance and the provider that refused a hold with it*: the instance may request a hold from this provider again, or tries other
+  providers only.
+- *Counts against the provider*: the failure counts in a node group that weighs ` + "[`selection.failures`](cluster-autoscaler.md#which-provider-a-scale-out-takes)" + `.
+- *The provider rests*: after a peering failed with the code, the provider gets no new peering for 15 seconds to 10 minutes.
+- *Text*: the message names the stage alone, or the stage and the error that ended the wait.
 
-A judgement matters only where its code can occur; no step, for instance, meets ` + "`Paused`" + `.
+A column matters only where the code can occur. For example, no step fails with ` + "`Paused`" + `.
 
-| code | error class | a step that meets it | a hold refused with it | counts against the provider | the provider rests | text |
+| code | error class | a step that fails with it | after a refused hold, the provider | counts against the provider | the provider rests | text |
 |---|---|---|---|---|---|---|
 `
 
@@ -47,7 +48,7 @@ func CodesPage() string {
 	b.WriteString(codesJudged)
 	for _, r := range CodeTable {
 		fmt.Fprintf(&b, "| `%s` | %s | %s | %s | %s | %s | %s |\n", r.Code, r.Class,
-			either(r.Final, "ends", "is tried again"), either(r.Again, "may ask again", "asks no more"),
+			either(r.Final, "ends", "is retried"), either(r.Again, "may be tried again", "is not tried again"),
 			either(r.Blames, "yes", "no"), either(r.Rests, "yes", "no"), either(r.OfStage, "stage", "with error"))
 	}
 	return b.String()

@@ -61,7 +61,7 @@ type CodeRow struct {
 // tests all read it. A new code needs its constant, its row, and the place that produces it.
 var CodeTable = []CodeRow{
 	{Code: CodeNoOffer, Class: OutOfResources, Rests: true,
-		Means: "No offer fits the node group, or none is left to try.",
+		Means: "No offer fits the node group, or the instance has tried every offer that fits.",
 		Remedy: "See the reason for each offer in `liqo-autoscaler explain instance NAME`, then correct the selector or " +
 			"add a provider."},
 	{Code: CodeNoCapacity, Class: OutOfResources, Final: true, Again: true, Rests: true,
@@ -77,30 +77,30 @@ var CodeTable = []CodeRow{
 		Page:   "operations.md#a-provider-dies-closes-or-refuses-our-credentials"},
 	{Code: CodeTimeout, Class: OtherError, Blames: true, Rests: true, OfStage: true,
 		Means:  "A step used up its budget before it had reached the stage that the message names.",
-		Remedy: "Find out why the stage is not reached; the instance goes on to the next provider by itself.",
+		Remedy: "Find out why the stage is not reached; the instance tries the next provider automatically.",
 		Page:   "operations.md#an-instance-does-not-become-ready"},
 	{Code: CodeCancelled, Class: OtherError, Rests: true,
-		Means:  "An operator cancelled it.",
+		Means:  "An operator cancelled the workflow.",
 		Remedy: "Nothing needs to be done: Cluster Autoscaler requests another node if pods still need one."},
 	{Code: CodeSpending, Class: OutOfResources, Rests: true,
-		Means:  "What has room costs more than the node group's `spending` leaves for a node.",
+		Means:  "Every offer with room costs more than the rest of the node group's `spending` limit.",
 		Remedy: "Wait, or raise the limit.",
 		Page:   "cost.md"},
 	{Code: CodePaused, Class: OtherError, Rests: true,
 		Means:  "An operator paused the node group before a provider had granted the instance.",
 		Remedy: "Run `liqo-autoscaler resume group ID`, unless the node group is meant to stay paused."},
 	{Code: CodeNoRoom, Class: OtherError, OfStage: true,
-		Means:  "This cluster has no room for its own end of a peering: its gateway, or a virtual kubelet.",
+		Means:  "This cluster has no room for its own pods of a peering: its gateway, or a virtual kubelet.",
 		Remedy: "Reserve room for the pod that the message names, or give it a priority class.",
 		Page:   "liqo.md#what-a-peering-is"},
 	{Code: CodeLost, Class: OtherError, Rests: true,
 		Means: "The node is lost: its objects were deleted, or its provider is gone.",
-		Remedy: "Read the condition of the provider in `liqo-autoscaler offers`; if it has none, find out who deletes " +
-			"ResourceSlices or VirtualNodes.",
+		Remedy: "Read the condition of the provider in `liqo-autoscaler offers`; if the provider has no condition, find " +
+			"out what deletes ResourceSlices or VirtualNodes.",
 		Page: "operations.md#a-provider-dies-closes-or-refuses-our-credentials"},
 	{Code: CodeInternal, Class: OtherError, Rests: true,
 		Means:  "The failure is a defect, or an error in Temporal.",
-		Remedy: "See the worker's log, and report it."},
+		Remedy: "Read the worker's log, and report the defect."},
 }
 
 // Codes lists every code in the order of the table, for metrics.

@@ -24,6 +24,6 @@ func byGroup(reg prometheus.Registerer, name, help string, of func() map[string]
 // worker counts all Nodes.
 func NewDiffering(reg prometheus.Registerer, of func() map[string]int) error {
 	return byGroup(reg, "_nodes_different",
-		"Ready Nodes whose labels, taints or size differ from the template that Cluster Autoscaler was given. Each worker "+
-			"counts all of them; absent for a group without Nodes.", of)
+		"Ready Nodes whose labels, taints or size differ from the template that Cluster Autoscaler received. Each worker "+
+			"counts all these Nodes; absent for a group without Nodes.", of)
 }

@@ -48,9 +48,9 @@ Generated from the code by ` + "`make update`" + `. Every process serves ` + "`/
 | grpcserver | its refresh loop hangs | no worker polls its task queue, or not all groups were read within the last minute; also on the gRPC health protocol |
 | worker | - | it does not poll yet, or Temporal does not answer |
 | discovery | - | its database does not answer |
-| agent | - | it has not listed its cluster yet, or cannot advertise what it measures |
+| agent | - | it has not listed its cluster yet, or cannot advertise its measurements |
 
-The body of a failure says why. Labels have bounded sets of values, so no label names an instance; for a single instance see the
+The body of a failed check names the reason. Labels have bounded sets of values, so no label names an instance; for a single instance see the
 log (key ` + "`instance`" + `), ` + "`liqo-autoscaler status`" + ` and the Temporal UI.
 
 | metric | type | labels | of | what |
@@ -59,18 +59,18 @@ log (key ` + "`instance`" + `), ` + "`liqo-autoscaler status`" + ` and the Tempo
 
 const metricsEnd = `
 Prometheus adds the labels ` + "`namespace`" + `, the Kubernetes namespace, and ` + "`job`" + `. With them the [alerts](alerts.md) select one installation. Every
-application of Temporal exports ` + "`temporal_*`" + `: those of workers have the label ` + "`task_queue`" + `, and ` + "`temporal_request*`" + ` have none. The Temporal namespace
-is the label ` + "`exported_namespace`" + `, or ` + "`namespace`" + ` where Prometheus adds no such label. The
+application of Temporal exports metrics ` + "`temporal_*`" + `: the metrics of workers have the label ` + "`task_queue`" + `, and ` + "`temporal_request*`" + ` have no such
+label. The Temporal namespace is the label ` + "`exported_namespace`" + `, or ` + "`namespace`" + ` where Prometheus does not add a label of this name. The
 server and the worker add the label ` + "`hub`" + ` to each metric.
 
 Every process also exports metrics of the Go runtime and the process (` + "`go_*`, `process_*`" + `), and of the Temporal SDK (` + "`temporal_*`" + `), of which
 these deserve a graph:
 
-| metric | what it tells |
+| metric | meaning |
 |---|---|
 | ` + "`temporal_request_failure_total{operation,status_code}`" + ` | calls to Temporal that failed |
 | ` + "`temporal_workflow_endtoend_latency_seconds{workflow_type=\"ScaleOut\"}`" + ` | a scale-out from its start to Ready or Failed |
-| ` + "`temporal_activity_schedule_to_start_latency_seconds`" + ` | steps wait for a worker: there are too few |
+| ` + "`temporal_activity_schedule_to_start_latency_seconds`" + ` | how long a step waits for a worker; if it grows, add workers |
 | ` + "`temporal_workflow_task_execution_failed_total`" + ` | a defect: workflows cannot continue with this version |
 | ` + "`temporal_num_pollers`" + ` | 0: this worker polls nothing |
 `
