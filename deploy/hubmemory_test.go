@@ -11,7 +11,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
-	"github.com/liqo-autoscaler/liqo-autoscaler/internal/lead"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/leader"
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/serve/parts"
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/testkit"
 	"github.com/liqo-autoscaler/liqo-autoscaler/worker/observer"
@@ -55,7 +55,7 @@ func leadsHub(t *testing.T, c *cluster, account, server, hub string) {
 	ctx, stop := context.WithTimeout(t.Context(), time.Minute)
 	defer stop()
 	led := false
-	lead.Run(ctx, as(account), observer.Namespace, observer.Name(hub), slog.New(slog.DiscardHandler),
+	leader.Run(ctx, as(account), observer.Namespace, observer.Name(hub), slog.New(slog.DiscardHandler),
 		func(context.Context) { led = true; stop() })
 	require.True(t, led)
 	for _, who := range []string{account, server} {

@@ -16,8 +16,8 @@ import (
 	"google.golang.org/grpc/credentials"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/connlimit"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/logonce"
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/reload"
-	"github.com/liqo-autoscaler/liqo-autoscaler/internal/told"
 )
 
 // TLSFiles names the PEM files of mutual TLS. CA supports only plaintext and mutual TLS (CA
@@ -56,7 +56,7 @@ func TLS(files TLSFiles, allowed []string, log *slog.Logger) (credentials.Transp
 	}
 	outer := latest().Clone()
 	outer.GetConfigForClient = func(*tls.ClientHelloInfo) (*tls.Config, error) { return latest(), nil }
-	return doorman{credentials.NewTLS(outer), log, &told.EachSecond{}}, nil
+	return doorman{credentials.NewTLS(outer), log, &logonce.EachSecond{}}, nil
 }
 
 func (f TLSFiles) config(cert, key, clientCA []byte, allowed []string) (*tls.Config, error) {
@@ -124,7 +124,7 @@ func list(names []string) string { return "[" + strings.Join(names, ", ") + "]" 
 type doorman struct {
 	credentials.TransportCredentials
 	log     *slog.Logger
-	refused *told.EachSecond
+	refused *logonce.EachSecond
 }
 
 // ServerHandshake runs the TLS handshake. It logs a failure and marks a connection with a verified certificate.

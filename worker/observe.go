@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities"
-	"github.com/liqo-autoscaler/liqo-autoscaler/internal/lead"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/leader"
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/wait"
 	"github.com/liqo-autoscaler/liqo-autoscaler/worker/observer"
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows"
@@ -84,7 +84,7 @@ func observe(ctx context.Context, o Options, a *activities.Activities, messages 
 		o.Lead(ctx, work)
 		return
 	}
-	for work(ctx); wait.For(ctx, lead.Rest); {
+	for work(ctx); wait.For(ctx, leader.Rest); {
 		work(ctx)
 	}
 }

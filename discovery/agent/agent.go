@@ -13,7 +13,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/discovery/api"
-	"github.com/liqo-autoscaler/liqo-autoscaler/internal/lead"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/leader"
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/reload"
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/wait"
 )
@@ -75,7 +75,7 @@ func New(options Options) (*Agent, error) {
 func (a *Agent) Run(ctx context.Context) {
 	var watching sync.WaitGroup
 	watching.Go(func() { a.cluster.Run(ctx) })
-	lead.Run(ctx, a.options.Kube, a.options.Namespace, Lease, a.options.Log, a.Work)
+	leader.Run(ctx, a.options.Kube, a.options.Namespace, Lease, a.options.Log, a.Work)
 	watching.Wait()
 }
 

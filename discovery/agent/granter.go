@@ -17,7 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 
-	"github.com/liqo-autoscaler/liqo-autoscaler/internal/told"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/logonce"
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/wait"
 )
 
@@ -56,13 +56,13 @@ func newGranter(g granter) *granter {
 
 // run answers slices until ctx ends. waits has a value when a slice may wait.
 func (g *granter) run(ctx context.Context, waits <-chan struct{}) {
-	var told told.Once
+	var logged logonce.LastError
 	for ctx.Err() == nil {
 		again, err := g.round(ctx)
 		if ctx.Err() != nil {
 			return
 		}
-		if told.IsNew(err) {
+		if logged.IsNew(err) {
 			g.log.Warn("ResourceSlices cannot be answered", "error", err)
 		}
 		if err != nil {

@@ -13,7 +13,7 @@ import (
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/discovery"
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
-	"github.com/liqo-autoscaler/liqo-autoscaler/internal/told"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/logonce"
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/wait"
 )
 
@@ -56,13 +56,13 @@ type Publisher struct {
 // Run publishes until ctx ends. It logs failures and retries.
 func (p Publisher) Run(ctx context.Context) {
 	var last Market
-	var told told.Once
+	var logged logonce.LastError
 	for ok := true; ok; ok = wait.For(ctx, lookEvery) {
 		next, err := p.publish(ctx, last)
 		if ctx.Err() != nil {
 			return
 		}
-		if told.IsNew(err) {
+		if logged.IsNew(err) {
 			p.Logger.Warn("the market cannot be published", "error", err)
 		}
 		last = next

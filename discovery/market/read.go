@@ -7,7 +7,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/liqo-autoscaler/liqo-autoscaler/internal/told"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/logonce"
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/wait"
 )
 
@@ -37,13 +37,13 @@ func NewReader(store Store, log *slog.Logger) *Reader { return &Reader{store: st
 
 // Run reads until ctx ends.
 func (r *Reader) Run(ctx context.Context) {
-	var told told.Once
+	var logged logonce.LastError
 	for ok := true; ok; ok = wait.For(ctx, readEvery) {
 		err := r.Read(ctx)
 		if ctx.Err() != nil {
 			return
 		}
-		if told.IsNew(err) {
+		if logged.IsNew(err) {
 			r.log.Warn("the market cannot be read: each node group appears to have room for one more node", "error", err)
 		}
 	}

@@ -15,7 +15,7 @@ import (
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/discovery/api"
 	"github.com/liqo-autoscaler/liqo-autoscaler/discovery/store"
-	"github.com/liqo-autoscaler/liqo-autoscaler/internal/told"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/logonce"
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/wait"
 )
 
@@ -41,7 +41,7 @@ type Server struct {
 	options           Options
 	mux               *http.ServeMux
 	limits, strangers limits
-	refused           told.EachSecond // counts requests of strangers and requests beyond a limit
+	refused           logonce.EachSecond // counts requests of strangers and requests beyond a limit
 	ready             func(context.Context) error
 	verified          certificates
 	answered          *prometheus.HistogramVec

@@ -6,7 +6,7 @@ import (
 	"io"
 	"time"
 
-	"github.com/liqo-autoscaler/liqo-autoscaler/internal/told"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/logonce"
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/wait"
 )
 
@@ -14,13 +14,13 @@ import (
 // new reason for waiting to errOut once.
 func Patiently(ctx context.Context, limit time.Duration, errOut io.Writer, try func() (again bool, err error)) error {
 	end := time.Now().Add(limit)
-	var told told.Once
+	var logged logonce.LastError
 	for {
 		again, err := try()
 		if err == nil || !again || !time.Now().Before(end) {
 			return err
 		}
-		if told.IsNew(err) {
+		if logged.IsNew(err) {
 			fmt.Fprintln(errOut, "waiting:", err)
 		}
 		if !wait.For(ctx, time.Second) {

@@ -9,7 +9,7 @@ import (
 	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/client"
 
-	"github.com/liqo-autoscaler/liqo-autoscaler/internal/told"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/logonce"
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/wait"
 )
 
@@ -39,7 +39,7 @@ func (t *Target) Await(ctx context.Context, c client.Client, log *slog.Logger) e
 }
 
 func (t *Target) await(ctx context.Context, c client.Client, log *slog.Logger, patience time.Duration) error {
-	var told told.Once
+	var logged logonce.LastError
 	var refused time.Time // start of the refusal
 	for ctx.Err() == nil {
 		err := t.Check(ctx, c)
@@ -55,7 +55,7 @@ func (t *Target) await(ctx context.Context, c client.Client, log *slog.Logger, p
 		case time.Since(refused) >= patience:
 			return err
 		}
-		if told.IsNew(err) && ctx.Err() == nil {
+		if logged.IsNew(err) && ctx.Err() == nil {
 			log.Warn("waiting for Temporal", "address", t.Address, "namespace", t.Namespace, "error", err)
 		}
 		wait.For(ctx, askEvery)

@@ -16,7 +16,7 @@ import (
 	"os"
 	"sync"
 
-	"github.com/liqo-autoscaler/liqo-autoscaler/internal/told"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/logonce"
 )
 
 const maxBytes = 4 << 20
@@ -31,7 +31,7 @@ type Files[T any] struct {
 	version string // of value
 	read    string // the version of the last read, valid or not; "" after a failed read
 	err     error
-	logged  told.Once
+	logged  logonce.LastError
 }
 
 // Open reads the files for the first time; they must be valid. parse receives their contents in the order of the paths.

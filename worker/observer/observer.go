@@ -12,7 +12,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
 	"github.com/liqo-autoscaler/liqo-autoscaler/discovery"
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
-	"github.com/liqo-autoscaler/liqo-autoscaler/internal/told"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/logonce"
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows"
 )
 
@@ -86,7 +86,7 @@ type Observer struct {
 	progress progress
 	bills    bills
 	seen     podsSeen
-	hears    told.Once
+	logged   logonce.LastError
 }
 
 // errSuperseded means that another observer has a higher term.
@@ -116,7 +116,7 @@ func (o *Observer) Run(ctx context.Context) {
 		if err != nil {
 			s.Round.Number++ // the rounds before and after a failed one are not two in a row
 		}
-		if o.hears.IsNew(err) {
+		if o.logged.IsNew(err) {
 			o.Logger.Warn("a round of the observer failed; the next one begins anew", "error", err)
 		}
 		o.answer(err)

@@ -13,8 +13,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/boundpod"
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/logonce"
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/shorten"
-	"github.com/liqo-autoscaler/liqo-autoscaler/internal/told"
 )
 
 // Bounds of the pods that do not run.
@@ -73,9 +73,9 @@ func (p *Pods) Waiting(now time.Time) (rows []PodsWaiting, known bool) {
 // podsSeen holds the data of earlier rounds about pods that do not run.
 type podsSeen struct {
 	since map[types.UID]time.Time // when a pod was first seen so
-	fails told.Once
+	fails logonce.LastError
 	// volumes is the last error of their list.
-	volumes told.Once
+	volumes logonce.LastError
 }
 
 // virtualNode is the node of an instance.

@@ -12,7 +12,7 @@ import (
 	"log/slog"
 	"time"
 
-	"github.com/liqo-autoscaler/liqo-autoscaler/internal/told"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/logonce"
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/wait"
 )
 
@@ -35,7 +35,7 @@ type Options struct {
 // the check.
 func Await(ctx context.Context, o Options) error {
 	namespace := cmp.Or(o.Namespace, "default")
-	var logged told.Once
+	var logged logonce.LastError
 	for {
 		found, err := look(ctx, o.Temporal, namespace)
 		switch {

@@ -5,7 +5,7 @@ import (
 	"log/slog"
 	"time"
 
-	"github.com/liqo-autoscaler/liqo-autoscaler/internal/lead"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/leader"
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/wait"
 )
 
@@ -26,7 +26,7 @@ func (w *World) Lead(ctx context.Context, work func(ctx context.Context)) {
 		}
 		work(ctx)
 		_ = f.Close() // releases the lock
-		wait.For(ctx, lead.Rest)
+		wait.For(ctx, leader.Rest)
 	}
 }
 

@@ -9,7 +9,7 @@ import (
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet/money"
-	"github.com/liqo-autoscaler/liqo-autoscaler/internal/natural"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/natsort"
 )
 
 // Cost contains the costs of a group's nodes, in units of the currency, as of At.
@@ -46,7 +46,7 @@ func costOf(s fleet.Snapshot, b money.Balance) *Cost {
 	rate, unpriced := s.Cost.Rate()
 	c := &Cost{Currency: s.Cost.Currency, Since: s.Cost.Since.UTC(), At: s.Cost.At.UTC(), PerHour: rate.Float(),
 		Unpriced: unpriced, ThisMonth: s.Cost.ThisMonth().Float()}
-	for _, id := range slices.SortedFunc(maps.Keys(s.Cost.Providers), natural.Compare) {
+	for _, id := range slices.SortedFunc(maps.Keys(s.Cost.Providers), natsort.Compare) {
 		p := s.Cost.Providers[id]
 		c.Providers = append(c.Providers, ProviderCost{Provider: id, PerHour: p.Rate.Float(), Unpriced: p.Unpriced,
 			Today: p.Today.Float(), SoFar: p.Total.Float()})

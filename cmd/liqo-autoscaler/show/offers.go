@@ -14,7 +14,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/cli/output"
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet/choice"
-	"github.com/liqo-autoscaler/liqo-autoscaler/internal/natural"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/natsort"
 )
 
 // Offers is the document of `offers`: one entry per provider, by the offers' names.
@@ -95,7 +95,7 @@ func OffersOf(providers []fleet.ProviderSnapshot, offered []fleet.Offer, group *
 		byProvider[offer.Provider] = o
 	}
 	all := slices.SortedFunc(maps.Values(byProvider), func(a, b Offer) int {
-		return cmp.Or(natural.Compare(a.Name, b.Name), natural.Compare(a.Provider, b.Provider))
+		return cmp.Or(natsort.Compare(a.Name, b.Name), natsort.Compare(a.Provider, b.Provider))
 	})
 	if all == nil {
 		all = []Offer{}

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
-	"github.com/liqo-autoscaler/liqo-autoscaler/internal/natural"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/natsort"
 )
 
 // openCostHeader are the columns of OpenCost's CSV of prices (opencost/opencost, configs/pricing_schema.csv).
@@ -21,7 +21,7 @@ var openCostHeader = []string{"EndTimestamp", "InstanceID", "Region", "AssetClas
 // Region stays empty: with one row that has a region, OpenCost would read the region of each Node.
 func OpenCostCSV(out io.Writer, now time.Time, groups []fleet.Snapshot) error {
 	groups = slices.Clone(groups)
-	slices.SortFunc(groups, func(a, b fleet.Snapshot) int { return natural.Compare(a.Group, b.Group) })
+	slices.SortFunc(groups, func(a, b fleet.Snapshot) int { return natsort.Compare(a.Group, b.Group) })
 	w := csv.NewWriter(out)
 	_ = w.Write(openCostHeader) // w.Error returns the error of each write
 	for _, g := range groups {

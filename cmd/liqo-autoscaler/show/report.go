@@ -12,7 +12,7 @@ import (
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/cli/output"
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet/money"
-	"github.com/liqo-autoscaler/liqo-autoscaler/internal/natural"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/natsort"
 )
 
 // ReportFormats are the values of -o of the report.
@@ -62,9 +62,9 @@ func ReportOf(from, now time.Time, running, ended []money.Bill) Report {
 			r.add(b, now, true)
 		}
 	}
-	slices.SortFunc(r.Groups, func(a, b ReportGroup) int { return natural.Compare(a.Name, b.Name) })
+	slices.SortFunc(r.Groups, func(a, b ReportGroup) int { return natsort.Compare(a.Name, b.Name) })
 	slices.SortFunc(r.Rows, func(a, b ReportRow) int {
-		return natural.Compare(a.Date+"/"+a.Group+"/"+a.Provider, b.Date+"/"+b.Group+"/"+b.Provider)
+		return natsort.Compare(a.Date+"/"+a.Group+"/"+a.Provider, b.Date+"/"+b.Group+"/"+b.Provider)
 	})
 	return r
 }
@@ -192,7 +192,7 @@ func (r Report) sums() (rows [][]string) {
 		if !slices.Contains(order, currency) && len(spent) > 0 {
 			order = append(order, currency)
 		}
-		for _, provider := range slices.SortedFunc(maps.Keys(spent), natural.Compare) {
+		for _, provider := range slices.SortedFunc(maps.Keys(spent), natsort.Compare) {
 			now := g.Cost.Providers[provider]
 			rows = append(rows, []string{g.Name, g.Account, provider, sum(spent[provider], now.Unpriced, currency),
 				perHour(now.Rate.Float(), now.Unpriced, currency)})

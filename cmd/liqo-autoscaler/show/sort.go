@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/liqo-autoscaler/liqo-autoscaler/internal/natural"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/natsort"
 )
 
 // byActivity is the order of tables: first the groups and instances that are not simply Ready.
@@ -36,12 +36,12 @@ func (s Status) Sorted(order string) Status {
 	instances := map[string]func(a, b Instance) int{
 		byActivity: func(a, b Instance) int { return cmp.Compare(rank(a), rank(b)) },
 		// The instances of a group are in the order of their booking.
-		"name": func(a, b Instance) int { return natural.Compare(a.Group, b.Group) },
+		"name": func(a, b Instance) int { return natsort.Compare(a.Group, b.Group) },
 		"phase": func(a, b Instance) int {
 			return cmp.Compare(slices.Index(Phases, a.Shown()), slices.Index(Phases, b.Shown()))
 		},
 		"age":      func(a, b Instance) int { return a.Since.Compare(b.Since) },
-		"provider": func(a, b Instance) int { return natural.Compare(a.Provider, b.Provider) },
+		"provider": func(a, b Instance) int { return natsort.Compare(a.Provider, b.Provider) },
 		"cost":     func(a, b Instance) int { return cmp.Compare(b.PerHour, a.PerHour) },
 	}[order]
 	if instances != nil {

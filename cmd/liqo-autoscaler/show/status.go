@@ -10,7 +10,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet/choice"
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet/money"
-	"github.com/liqo-autoscaler/liqo-autoscaler/internal/natural"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/natsort"
 )
 
 // Status is the document of `status`: the node groups by name, and their instances, oldest first within a group.
@@ -52,7 +52,7 @@ func RefusingOf(providers []fleet.ProviderSnapshot) (refusing []Refusing) {
 			refusing = append(refusing, Refusing{Provider: p.ID, Since: p.Since.UTC(), ProviderRefusal: *p.Refusing})
 		}
 	}
-	slices.SortFunc(refusing, func(a, b Refusing) int { return natural.Compare(a.Provider, b.Provider) })
+	slices.SortFunc(refusing, func(a, b Refusing) int { return natsort.Compare(a.Provider, b.Provider) })
 	return refusing
 }
 
@@ -116,7 +116,7 @@ type Instance struct {
 // costs of these groups and the ended groups of their accounts.
 func StatusOf(ended []money.Spent, snapshots ...fleet.Snapshot) Status {
 	snapshots = slices.Clone(snapshots)
-	slices.SortFunc(snapshots, func(a, b fleet.Snapshot) int { return natural.Compare(a.Group, b.Group) })
+	slices.SortFunc(snapshots, func(a, b fleet.Snapshot) int { return natsort.Compare(a.Group, b.Group) })
 	out := Status{Groups: []Group{}, Instances: []Instance{}}
 	var at time.Time
 	for _, s := range snapshots {

@@ -12,7 +12,7 @@ import (
 	"go.temporal.io/sdk/client"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/connect"
-	"github.com/liqo-autoscaler/liqo-autoscaler/internal/told"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/logonce"
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/wait"
 	"github.com/liqo-autoscaler/liqo-autoscaler/worker/searchattr"
 )
@@ -47,7 +47,7 @@ func (f BundledFlags) Prepare(ctx context.Context, t client.Client, target *conn
 	if !f.Enabled {
 		return
 	}
-	var told told.Once
+	var logged logonce.LastError
 	for {
 		kept, created, err := target.EnsureNamespace(ctx, t, f.Retention)
 		if err == nil {
@@ -60,7 +60,7 @@ func (f BundledFlags) Prepare(ctx context.Context, t client.Client, target *conn
 			}
 		}
 		waits(err)
-		if told.IsNew(err) && ctx.Err() == nil {
+		if logged.IsNew(err) && ctx.Err() == nil {
 			log.Warn("waiting for the Temporal of this pod", "address", target.Address, "error", err)
 		}
 		if !wait.For(ctx, time.Second) {

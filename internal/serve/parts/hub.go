@@ -12,9 +12,9 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend/sim"
-	"github.com/liqo-autoscaler/liqo-autoscaler/internal/lead"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/leader"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/logonce"
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/serve"
-	"github.com/liqo-autoscaler/liqo-autoscaler/internal/told"
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/wait"
 	"github.com/liqo-autoscaler/liqo-autoscaler/worker/metrics"
 	"github.com/liqo-autoscaler/liqo-autoscaler/worker/observer"
@@ -60,14 +60,14 @@ func (f BackendFlags) ConsumerOf(hub workflows.Hub, access *rest.Config, clocks 
 	return Consumer{Memory: observer.ConfigMap{Client: client, Name: name, Ahead: ahead},
 		Costs: observer.ConfigMap{Client: client, Name: observer.CostsName(hub.Name())},
 		Lead: func(ctx context.Context, work func(context.Context)) {
-			lead.Run(ctx, client, observer.Namespace, name, log, work)
+			leader.Run(ctx, client, observer.Namespace, name, log, work)
 		},
 		UID: func(ctx context.Context) (string, error) { return awaitUID(ctx, client, log) }}, nil
 }
 
 // awaitUID retries until the cluster responds, or ctx ends. It logs each new error.
 func awaitUID(ctx context.Context, client kubernetes.Interface, log *slog.Logger) (string, error) {
-	var hears told.Once
+	var hears logonce.LastError
 	for {
 		uid, err := ClusterUID(ctx, client)
 		if err == nil {
@@ -108,7 +108,7 @@ func (f MarketFlags) OwnsHub(ctx context.Context, hub *flow.Hub, log *slog.Logge
 	if err != nil {
 		return fmt.Errorf("open consumer cluster: %w", err)
 	}
-	var hears told.Once
+	var hears logonce.LastError
 	for pause := ownsAgain; ; {
 		uid, err := ClusterUID(ctx, client)
 		if err == nil {

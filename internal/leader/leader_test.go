@@ -1,4 +1,4 @@
-package lead_test
+package leader_test
 
 import (
 	"context"
@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"k8s.io/client-go/kubernetes/fake"
 
-	"github.com/liqo-autoscaler/liqo-autoscaler/internal/lead"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/leader"
 )
 
 // A process completes its last work, such as the withdrawal of a published offer, before the next one begins. The next
@@ -25,7 +25,7 @@ func TestNobodyBeginsBeforeTheLastOneHasEnded(t *testing.T) {
 		first, end := context.WithCancel(ctx)
 		var both sync.WaitGroup
 		both.Go(func() {
-			lead.Run(first, client, "ns", "lease", log, func(ctx context.Context) {
+			leader.Run(first, client, "ns", "lease", log, func(ctx context.Context) {
 				began <- time.Now()
 				<-ctx.Done()
 				<-time.After(5 * time.Second)
@@ -34,7 +34,7 @@ func TestNobodyBeginsBeforeTheLastOneHasEnded(t *testing.T) {
 		})
 		<-began
 		both.Go(func() {
-			lead.Run(ctx, client, "ns", "lease", log, func(ctx context.Context) {
+			leader.Run(ctx, client, "ns", "lease", log, func(ctx context.Context) {
 				began <- time.Now()
 				<-ctx.Done()
 			})
@@ -60,11 +60,11 @@ func TestWorkThatReturnsLetsAnotherProcessLead(t *testing.T) {
 		began := make(chan string, 10)
 		var both sync.WaitGroup
 		both.Go(func() {
-			lead.Run(ctx, client, "ns", "lease", log, func(context.Context) { began <- "first" })
+			leader.Run(ctx, client, "ns", "lease", log, func(context.Context) { began <- "first" })
 		})
 		require.Equal(t, "first", <-began)
 		both.Go(func() {
-			lead.Run(ctx, client, "ns", "lease", log, func(ctx context.Context) {
+			leader.Run(ctx, client, "ns", "lease", log, func(ctx context.Context) {
 				began <- "second"
 				<-ctx.Done()
 			})
@@ -85,7 +85,7 @@ func TestWorkThatReturnsIsCalledAgain(t *testing.T) {
 		began := make(chan time.Time, 10)
 		var running sync.WaitGroup
 		running.Go(func() {
-			lead.Run(ctx, fake.NewClientset(), "ns", "lease", slog.New(slog.DiscardHandler),
+			leader.Run(ctx, fake.NewClientset(), "ns", "lease", slog.New(slog.DiscardHandler),
 				func(context.Context) { began <- time.Now() })
 		})
 		first, second := <-began, <-began

@@ -1,5 +1,5 @@
-// Package lead elects the one process of several that works, by a Lease in the cluster.
-package lead
+// Package leader elects the one process of several that works, by a Lease in the cluster.
+package leader
 
 import (
 	"context"

@@ -1,4 +1,4 @@
-package told
+package logonce
 
 import (
 	"sync"
@@ -19,7 +19,7 @@ type EachSecond struct {
 
 // Next reports whether the caller may log a fault now, and the number of faults that were not logged since the last
 // logged one.
-func (e *EachSecond) Next() (untold int, tell bool) {
+func (e *EachSecond) Next() (skipped int, log bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.limiter == nil {
@@ -29,6 +29,6 @@ func (e *EachSecond) Next() (untold int, tell bool) {
 		e.since++
 		return 0, false
 	}
-	untold, e.since = e.since, 0
-	return untold, true
+	skipped, e.since = e.since, 0
+	return skipped, true
 }

@@ -1,4 +1,4 @@
-package natural_test
+package natsort_test
 
 import (
 	"math/rand/v2"
@@ -7,7 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/liqo-autoscaler/liqo-autoscaler/internal/natural"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/natsort"
 )
 
 func TestCompare(t *testing.T) {
@@ -15,6 +15,6 @@ func TestCompare(t *testing.T) {
 		"gpu[10].a"}
 	got := slices.Clone(want)
 	rand.Shuffle(len(got), func(i, j int) { got[i], got[j] = got[j], got[i] })
-	slices.SortFunc(got, natural.Compare)
+	slices.SortFunc(got, natsort.Compare)
 	require.Equal(t, want, got)
 }

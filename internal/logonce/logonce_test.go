@@ -1,4 +1,4 @@
-package told_test
+package logonce_test
 
 import (
 	"errors"
@@ -6,11 +6,11 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/liqo-autoscaler/liqo-autoscaler/internal/told"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/logonce"
 )
 
 func TestOnce(t *testing.T) {
-	var o told.Once
+	var o logonce.LastError
 	for i, c := range []struct {
 		err   error
 		isNew bool

@@ -1,5 +1,5 @@
-// Package natural sorts texts in natural order.
-package natural
+// Package natsort sorts texts in natural order.
+package natsort
 
 import (
 	"cmp"

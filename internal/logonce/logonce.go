@@ -1,12 +1,12 @@
-// Package told limits how often the same fault is logged.
-package told
+// Package logonce limits how often the same fault is logged.
+package logonce
 
-// Once remembers the last error. The zero value has none.
-type Once struct{ last string }
+// LastError remembers the last error. The zero value has none.
+type LastError struct{ last string }
 
 // IsNew reports whether the error's text differs from the last error's text, and remembers it. nil is not new, and
 // makes the next error new.
-func (o *Once) IsNew(err error) bool {
+func (o *LastError) IsNew(err error) bool {
 	text := ""
 	if err != nil {
 		text = err.Error()
