@@ -16,7 +16,7 @@ import (
 func TestTemporalValues(t *testing.T) {
 	folder := tool(t, "TEMPORAL_CHART")
 	out, err := helm(t, "template", "temporal", folder, "--namespace", "temporal", "--kube-version", kube,
-		"--values", "examples/temporal-values.yaml")
+		"--values", "temporal/values.yaml")
 	require.NoError(t, err, "%s", out)
 	objects, test := 0, 0
 	var pods []object
