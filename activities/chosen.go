@@ -63,10 +63,10 @@ func (c *chosen) keep(provider string, keeps func(chosenAmount) bool) {
 	}
 }
 
-// takeFrom subtracts from a candidate the choices that its provider's state, as it was read at time read, does not
+// subtractFrom subtracts from a candidate the choices that its provider's state, as it was read at time read, does not
 // show. It returns how many of these choices belong to the group. It drops the choices that the state shows or would
 // show by now.
-func (c *chosen) takeFrom(from *choice.Candidate, state fleet.ProviderSnapshot, group string,
+func (c *chosen) subtractFrom(from *choice.Candidate, state fleet.ProviderSnapshot, group string,
 	read, now time.Time) (own int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -190,7 +190,7 @@ type flows struct {
 	calls  []string
 }
 
-func (f *flows) note(verb, id string) (activities.Status, error) {
+func (f *flows) record(verb, id string) (activities.Status, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.calls = append(f.calls, verb+" "+id)
@@ -198,12 +198,12 @@ func (f *flows) note(verb, id string) (activities.Status, error) {
 }
 
 func (f *flows) Start(_ context.Context, s activities.Start) (bool, error) {
-	status, err := f.note("start", s.ID)
+	status, err := f.record("start", s.ID)
 	return status.Running || status.Completed, err
 }
 
 func (f *flows) Signal(_ context.Context, s activities.Signal) error {
-	status, err := f.note("signal", s.ID)
+	status, err := f.record("signal", s.ID)
 	if err == nil && !status.Running {
 		return fmt.Errorf("%s %w: %w", s.ID, fleet.ErrNotRunning, fleet.ErrUnavailable)
 	}
@@ -211,16 +211,16 @@ func (f *flows) Signal(_ context.Context, s activities.Signal) error {
 }
 
 func (f *flows) Status(_ context.Context, id string) (activities.Status, error) {
-	return f.note("status", id)
+	return f.record("status", id)
 }
 
 func (f *flows) Cancel(_ context.Context, id string) error {
-	_, err := f.note("cancel", id)
+	_, err := f.record("cancel", id)
 	return err
 }
 
 func (f *flows) Terminate(_ context.Context, id, _ string) error {
-	is, err := f.note("terminate", id)
+	is, err := f.record("terminate", id)
 	if is.Orphaned {
 		f.mu.Lock()
 		defer f.mu.Unlock()

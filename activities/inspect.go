@@ -38,7 +38,7 @@ func (a *Activities) Inspect(ctx context.Context, t Task) ([]fleet.Result, error
 	case t.Kind == fleet.CommandStandby:
 		r.Standby, err = a.rankStandby(ctx, *t.Standby)
 	case t.Kind == fleet.CommandRefusal:
-		a.ask(ctx, *t.Peer, &r)
+		a.checkRefusal(ctx, *t.Peer, &r)
 	}
 	if err != nil {
 		return nil, toApplicationError(ctx, t.Provider, fmt.Errorf("%s: %w", t.Kind, err))
@@ -46,9 +46,9 @@ func (a *Activities) Inspect(ctx context.Context, t Task) ([]fleet.Result, error
 	return []fleet.Result{r}, nil
 }
 
-// ask checks whether a provider still refuses this hub. When the provider does not answer, its entity decides when to
-// check again.
-func (a *Activities) ask(ctx context.Context, p fleet.Provider, r *fleet.Result) {
+// checkRefusal checks whether a provider still refuses this hub. When the provider does not answer, its entity decides
+// when to check again.
+func (a *Activities) checkRefusal(ctx context.Context, p fleet.Provider, r *fleet.Result) {
 	bounded, cancel := context.WithTimeout(ctx, PassBound)
 	defer cancel()
 	refusing, err := a.Backend.Refusal(bounded, a.current(bounded, p))

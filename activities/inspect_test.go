@@ -15,7 +15,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-func look(t *testing.T, a *activities.Activities, task activities.Task) (fleet.Result, error) {
+func inspect(t *testing.T, a *activities.Activities, task activities.Task) (fleet.Result, error) {
 	t.Helper()
 	task.ID = 7
 	results, err := run[[]fleet.Result](t, a.Inspect, task)
@@ -33,25 +33,25 @@ func TestLookAtGroups(t *testing.T) {
 	other.Group = "b"
 	w := &world{found: []fleet.Found{whole(attempt("a-t0-1")), whole(attempt("a-t0-2")), whole(other)}}
 	a := &activities.Activities{Backend: w}
-	all, err := look(t, a, activities.Task{Kind: fleet.CommandRecover, Group: "a"})
+	all, err := inspect(t, a, activities.Task{Kind: fleet.CommandRecover, Group: "a"})
 	require.NoError(t, err)
 	require.Equal(t, fleet.Founds(w.found[:2]), all.Found)
-	one, err := look(t, a, activities.Task{Kind: fleet.CommandInspect, Group: "a", Instances: []string{"a-t0-2",
+	one, err := inspect(t, a, activities.Task{Kind: fleet.CommandInspect, Group: "a", Instances: []string{"a-t0-2",
 		"a-t0-9"}})
 	require.NoError(t, err)
 	require.Equal(t, fleet.Founds(w.found[1:2]), one.Found)
 	require.False(t, one.Empty)
 	for group, empty := range map[string]bool{"a": false, "b": false, "c": true} {
-		none, err := look(t, a, activities.Task{Kind: fleet.CommandInspect, Group: group, Instances: []string{"c-t0-1"}})
+		none, err := inspect(t, a, activities.Task{Kind: fleet.CommandInspect, Group: group, Instances: []string{"c-t0-1"}})
 		require.NoError(t, err)
 		require.Empty(t, none.Found)
 		require.Equal(t, empty, none.Empty, "of the whole group %s", group)
 	}
 
 	w.err = errors.New("the API server does not answer")
-	_, err = look(t, a, activities.Task{Kind: fleet.CommandRecover, Group: "a"})
+	_, err = inspect(t, a, activities.Task{Kind: fleet.CommandRecover, Group: "a"})
 	require.ErrorContains(t, err, "recover: the API server does not answer")
-	_, err = look(t, a, activities.Task{Kind: fleet.CommandInspect, Group: "a"})
+	_, err = inspect(t, a, activities.Task{Kind: fleet.CommandInspect, Group: "a"})
 	require.ErrorContains(t, err, "inspect: list objects of group a: the API server does not answer")
 }
 
@@ -81,7 +81,7 @@ func TestLookWithoutAList(t *testing.T) {
 			recover},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, err := look(t, c.a, c.task)
+			_, err := inspect(t, c.a, c.task)
 			require.Error(t, err)
 		})
 	}
@@ -97,7 +97,7 @@ func (listless) List(context.Context, string) ([]fleet.Found, error) {
 // A single closed driver is reported with the objects that it left, like many drivers.
 func TestCheckOfOneDriver(t *testing.T) {
 	w := &world{found: []fleet.Found{whole(attempt("a-t0-1"))}}
-	got, err := look(t, &activities.Activities{Backend: w, Workflows: &flows{}},
+	got, err := inspect(t, &activities.Activities{Backend: w, Workflows: &flows{}},
 		activities.Task{Kind: fleet.CommandDescribe, Group: "a", Drivers: names(1)})
 	require.NoError(t, err)
 	require.Equal(t, []fleet.DriverStatus{{Instance: "a-t0-1", Found: &w.found[0]}}, got.Drivers)
@@ -123,7 +123,7 @@ func TestARecoveredProviderHasItsOffersPolicy(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			a := &activities.Activities{Backend: w, Catalog: c.catalog, Entities: &entities{}}
-			got, err := look(t, a, activities.Task{Kind: fleet.CommandRecover, Provider: "milan"})
+			got, err := inspect(t, a, activities.Task{Kind: fleet.CommandRecover, Provider: "milan"})
 			require.NoError(t, err)
 			require.Equal(t, &w.peers[1], got.Peering)
 			require.Equal(t, fleet.Founds(w.found[:1]), got.Found)
@@ -152,7 +152,7 @@ func TestARecoveryWaitsForTheRemovalToEnd(t *testing.T) {
 	w := &world{peers: []fleet.Provider{{ID: "milan"}}}
 	e := &ending{looks: 4}
 	a := &activities.Activities{Backend: w, Workflows: e, Catalog: offering{}, Entities: &entities{}}
-	got, err := look(t, a, task)
+	got, err := inspect(t, a, task)
 	require.NoError(t, err)
 	require.Zero(t, e.looks)
 	require.NotNil(t, got.Peering)
@@ -160,12 +160,12 @@ func TestARecoveryWaitsForTheRemovalToEnd(t *testing.T) {
 	e.looks = 1 << 30
 	var now atomic.Int64
 	a.Now = func() time.Time { return time.Unix(now.Add(7), 0) }
-	got, err = look(t, a, task)
+	got, err = inspect(t, a, task)
 	require.NoError(t, err)
 	require.NotNil(t, got.Peering)
 
 	e.fails = map[string]error{task.After: errors.New("Temporal does not answer")}
-	_, err = look(t, a, task)
+	_, err = inspect(t, a, task)
 	require.ErrorContains(t, err, "wait for the end of unpeering/milan: Temporal does not answer")
 
 	e.fails, a.Now = nil, nil
@@ -196,7 +196,7 @@ func TestCheckOfDrivers(t *testing.T) {
 			Running: true}, "scale-out/a-t0-3": {Completed: true}, "scale-out/a-t0-4": {Running: true, Failing: true},
 	}}
 	a := &activities.Activities{Backend: w, Workflows: f}
-	got, err := look(t, a, activities.Task{Kind: fleet.CommandDescribe, Group: "a", Drivers: names(4)})
+	got, err := inspect(t, a, activities.Task{Kind: fleet.CommandDescribe, Group: "a", Drivers: names(4)})
 	require.NoError(t, err)
 	require.Equal(t, []fleet.DriverStatus{
 		{Instance: "a-t0-1", Running: true},
@@ -208,7 +208,7 @@ func TestCheckOfDrivers(t *testing.T) {
 	require.NotContains(t, f.calls, "terminate scale-out/a-t0-1")
 
 	f.fails = map[string]error{"scale-out/a-t0-2": errors.New("Temporal does not answer")}
-	_, err = look(t, a, activities.Task{Kind: fleet.CommandDescribe, Group: "a", Drivers: names(4)})
+	_, err = inspect(t, a, activities.Task{Kind: fleet.CommandDescribe, Group: "a", Drivers: names(4)})
 	require.ErrorContains(t, err, "Temporal does not answer", "who cannot be asked is not closed")
 }
 
@@ -219,7 +219,7 @@ func TestCheckWhenTheBuildFails(t *testing.T) {
 		f.status[d.WorkflowID] = activities.Status{Running: true, Failing: true}
 	}
 	a := &activities.Activities{Backend: &world{}, Workflows: f}
-	_, err := look(t, a, activities.Task{Kind: fleet.CommandDescribe, Group: "a", Drivers: names(4)})
+	_, err := inspect(t, a, activities.Task{Kind: fleet.CommandDescribe, Group: "a", Drivers: names(4)})
 	require.NoError(t, err)
 	for _, call := range f.calls {
 		require.NotContains(t, call, "terminate")
@@ -239,7 +239,7 @@ func TestCheckReplacesOrphans(t *testing.T) {
 		want = append(want, fleet.DriverStatus{Instance: d.Instance, Found: &node})
 	}
 	a := &activities.Activities{Backend: w, Workflows: f}
-	got, err := look(t, a, activities.Task{Kind: fleet.CommandDescribe, Group: "a", Drivers: names(5)})
+	got, err := inspect(t, a, activities.Task{Kind: fleet.CommandDescribe, Group: "a", Drivers: names(5)})
 	require.NoError(t, err)
 	require.Equal(t, want, got.Drivers)
 }
@@ -257,7 +257,7 @@ func TestLookAtAProvidersLastLife(t *testing.T) {
 		"cannot be read": {&entities{err: errors.New("no answer")}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r, err := look(t, &activities.Activities{Backend: &world{}, Catalog: offering{}, Entities: c.before}, task)
+			r, err := inspect(t, &activities.Activities{Backend: &world{}, Catalog: offering{}, Entities: c.before}, task)
 			require.NoError(t, err)
 			require.Equal(t, c.want, r.Cordoned)
 		})

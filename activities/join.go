@@ -41,7 +41,7 @@ func (a *Activities) Join(ctx context.Context, in JoinInput) error {
 func (a *Activities) join(parent context.Context, in JoinInput) error {
 	at := in.Node.Attempt
 	provider := at.Provider.ID
-	release, err := a.Making.Take(provider)
+	release, err := a.Making.Acquire(provider)
 	if err != nil {
 		return err
 	}
@@ -69,7 +69,7 @@ func (a *Activities) join(parent context.Context, in JoinInput) error {
 	case code(err).Row().Final:
 		return refused(failureOf(provider, err), err)
 	default:
-		c.judge(parent, errors.Is(err, backend.ErrUnreachable))
+		c.pauseDuringFault(parent, errors.Is(err, backend.ErrUnreachable))
 		return c.againWithin(parent, budget, failureOf(provider, err))
 	}
 	ready := in.View.Joined()
@@ -88,8 +88,8 @@ func (a *Activities) notPeered(ctx context.Context, c *clock, budget time.Durati
 // againWithin returns a retryable error while budget remains, and the final error of the step when the budget is used
 // up.
 func (c *clock) againWithin(ctx context.Context, budget time.Duration, f *fleet.Failure) error {
-	if c.over(budget) {
-		return gaveUp(f, budget)
+	if c.exceeded(budget) {
+		return budgetExceeded(f, budget)
 	}
 	return c.again(ctx, f, soonAgain)
 }

@@ -111,7 +111,7 @@ func TestJoinEnds(t *testing.T) {
 			err := ended(t, a.Join, joining(), spent(c.spent).env)
 			require.Equal(t, c.views, m.views)
 			require.Equal(t, c.holds, m.holds)
-			_, taken := a.Making.Take("milan")
+			_, taken := a.Making.Acquire("milan")
 			require.NoError(t, taken, "its place is given back")
 			if c.views != nil {
 				require.NoError(t, err)

@@ -26,9 +26,9 @@ type places struct {
 // NewLimiter returns a Limiter with most places for each provider.
 func NewLimiter(most int) *Limiter { return &Limiter{most: most, taken: map[string]*places{}} }
 
-// Take takes a place; the caller returns the place with release. When no place is free, Take returns a retryable error
-// of TypeBusy, which carries the delay before the next try. It does not block.
-func (l *Limiter) Take(provider string) (release func(), err error) {
+// Acquire acquires a place; the caller returns the place with release. When no place is free, Acquire returns a
+// retryable error of TypeBusy, which carries the delay before the next try. It does not block.
+func (l *Limiter) Acquire(provider string) (release func(), err error) {
 	if l == nil {
 		return func() {}, nil
 	}

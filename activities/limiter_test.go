@@ -17,21 +17,21 @@ import (
 
 func TestLimiter(t *testing.T) {
 	l := activities.NewLimiter(2)
-	first, err := l.Take("milan")
+	first, err := l.Acquire("milan")
 	require.NoError(t, err)
-	_, err = l.Take("milan")
+	_, err = l.Acquire("milan")
 	require.NoError(t, err)
-	_, err = l.Take("milan")
+	_, err = l.Acquire("milan")
 	require.Error(t, err)
-	_, err = l.Take("rome")
+	_, err = l.Acquire("rome")
 	require.NoError(t, err, "one provider's places are not another's")
 	first()
-	_, err = l.Take("milan")
+	_, err = l.Acquire("milan")
 	require.NoError(t, err)
 
 	var none *activities.Limiter
 	for range 100 {
-		release, err := none.Take("milan")
+		release, err := none.Acquire("milan")
 		require.NoError(t, err)
 		release()
 	}
@@ -45,7 +45,7 @@ func TestAStepWithoutAPlace(t *testing.T) {
 
 func testAStepWithoutAPlace(t *testing.T) {
 	l := activities.NewLimiter(1)
-	_, err := l.Take("milan")
+	_, err := l.Acquire("milan")
 	require.NoError(t, err)
 	at := attempt("a-t0-1")
 	a := &activities.Activities{Making: l, Removing: l, Entities: running()} // without backend: a call would panic
@@ -84,7 +84,7 @@ func TestWaitingStepsDoNotStorm(t *testing.T) {
 		var healthy, asked, done atomic.Int64
 		step := func() {
 			for {
-				release, err := l.Take("milan")
+				release, err := l.Acquire("milan")
 				if err == nil {
 					for healthy.Load() == 0 {
 						time.Sleep(time.Second)
@@ -133,7 +133,7 @@ func TestHowFarWaitingStepsAreApart(t *testing.T) {
 				l := activities.NewLimiter(c.most)
 				var releases []func()
 				take := func() {
-					release, err := l.Take("milan")
+					release, err := l.Acquire("milan")
 					require.NoError(t, err)
 					releases = append(releases, release)
 				}
@@ -152,7 +152,7 @@ func TestHowFarWaitingStepsAreApart(t *testing.T) {
 					take()
 				}
 				for n := range 2000 {
-					_, err := l.Take("milan")
+					_, err := l.Acquire("milan")
 					var app *temporal.ApplicationError
 					require.ErrorAs(t, err, &app)
 					require.Equal(t, min(time.Second+time.Duration(n)*c.apart, 30*time.Second), app.NextRetryDelay(), "step %d", n)

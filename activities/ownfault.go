@@ -42,9 +42,9 @@ type fault struct {
 	since  time.Time // time of the first check in the present series that showed the fault
 }
 
-// note saves the result of a check. The caller holds the lock. A gap of more than a minute between two checks ends a
+// record saves the result of a check. The caller holds the lock. A gap of more than a minute between two checks ends a
 // series.
-func (f *fault) note(now time.Time, is bool) {
+func (f *fault) record(now time.Time, is bool) {
 	if !is || !f.is || now.Sub(f.at) > time.Minute {
 		f.since = now
 	}
@@ -55,9 +55,9 @@ func (f *fault) note(now time.Time, is bool) {
 // not answer; or the provider is silent, and no other provider answers either. It returns "" when neither is true.
 func (a *Activities) ownFault(ctx context.Context, provider string, silent bool) string {
 	switch {
-	case a.own.here.ask(ctx, a.now, hereBound, func(ctx context.Context) bool { return a.hereAnswers(ctx) != nil }):
+	case a.own.here.check(ctx, a.now, hereBound, func(ctx context.Context) bool { return a.hereAnswers(ctx) != nil }):
 		return standsHere
-	case silent && a.own.isolated.ask(ctx, a.now, othersBound, func(ctx context.Context) bool {
+	case silent && a.own.isolated.check(ctx, a.now, othersBound, func(ctx context.Context) bool {
 		answers, others, err := Witness{a.Backend, a.Catalog, a.Probe}.Answers(ctx, []string{provider})
 		return err == nil && others && !answers
 	}) && !a.own.isolated.longerThan(fleet.IsolatedBound): // after that time providers are given up, as their nodes are
@@ -84,9 +84,9 @@ func (f *fault) longerThan(d time.Duration) bool {
 	return f.at.Sub(f.since) >= d
 }
 
-// ask reports whether the fault exists, by a result of the last faultLasts or by a new check; false when the context
+// check reports whether the fault exists, by a result of the last faultLasts or by a new check; false when the context
 // ends first.
-func (f *fault) ask(ctx context.Context, now func() time.Time, bound time.Duration,
+func (f *fault) check(ctx context.Context, now func() time.Time, bound time.Duration,
 	look func(context.Context) bool) bool {
 	f.mu.Lock()
 	is, fresh := f.is, now().Sub(f.at) < faultLasts
@@ -107,7 +107,7 @@ func (f *fault) ask(ctx context.Context, now func() time.Time, bound time.Durati
 		is := look(bounded)
 		f.mu.Lock()
 		defer f.mu.Unlock()
-		f.note(now(), is)
+		f.record(now(), is)
 		return is, nil
 	})
 	select {

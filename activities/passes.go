@@ -79,7 +79,7 @@ func (a *Activities) startClock(parent context.Context, most time.Duration, prov
 		if activity.GetHeartbeatDetails(parent, &last) == nil {
 			now := c.beat.At
 			c.beat = last
-			c.beat.goOn(now)
+			c.beat.advance(now)
 		}
 	}
 	c.ctx, c.end = context.WithCancelCause(backend.WithBegun(parent, activity.GetInfo(parent).ScheduledTime))
@@ -127,14 +127,14 @@ func (c *clock) watch(parent context.Context) {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
-			c.judge(ctx, false)
+			c.pauseDuringFault(ctx, false)
 		}
 	}
 }
 
-// judge pauses the clock during a fault of our own, and resumes it afterwards. The time since the last check without a
-// fault does not count. silent means that the provider does not answer.
-func (c *clock) judge(ctx context.Context, silent bool) {
+// pauseDuringFault pauses the clock during a fault of our own, and resumes it afterwards. The time since the last check
+// without a fault does not count. silent means that the provider does not answer.
+func (c *clock) pauseDuringFault(ctx context.Context, silent bool) {
 	if c.fault == nil {
 		return
 	}
@@ -149,7 +149,7 @@ func (c *clock) judge(ctx context.Context, silent bool) {
 	if ctx.Err() != nil {
 		return
 	}
-	c.beat.goOn(c.now())
+	c.beat.advance(c.now())
 	if why != "" {
 		c.beat.Spent, c.beat.Network = c.well.Spent, c.well.Network
 	}
@@ -191,8 +191,8 @@ func (c *clock) left(most time.Duration) time.Duration {
 	return time.Until(c.since.Add(most))
 }
 
-// goOn adds the time since the last beat to the present stage, unless the clock is paused.
-func (b *Beat) goOn(now time.Time) {
+// advance adds the time since the last beat to the present stage, unless the clock is paused.
+func (b *Beat) advance(now time.Time) {
 	gone := min(max(now.Sub(b.At), 0), maxGap)
 	if b.PausedBecause != "" {
 		gone = 0
@@ -208,7 +208,7 @@ func (b *Beat) goOn(now time.Time) {
 func (c *clock) record(ctx context.Context) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.beat.goOn(c.now())
+	c.beat.advance(c.now())
 	activity.RecordHeartbeat(ctx, c.beat)
 }
 
@@ -216,7 +216,7 @@ func (c *clock) record(ctx context.Context) {
 func (c *clock) progress(stage backend.Stage, message string) {
 	c.mu.Lock()
 	if now := c.now(); backend.Stage(c.beat.Stage).OfNetwork() != stage.OfNetwork() {
-		c.beat.goOn(now)
+		c.beat.advance(now)
 	}
 	if c.stage != stage {
 		c.stage, c.since = stage, time.Now()
@@ -237,12 +237,12 @@ func (c *clock) spentOn() (without, network time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	now := c.beat
-	now.goOn(c.now())
+	now.advance(c.now())
 	return now.Spent - now.Network, now.Network
 }
 
-// over reports whether the budget is used up; false while the clock is paused.
-func (c *clock) over(budget time.Duration) bool {
+// exceeded reports whether the budget is used up; false while the clock is paused.
+func (c *clock) exceeded(budget time.Duration) bool {
 	c.mu.Lock()
 	stands := c.beat.PausedBecause != ""
 	c.mu.Unlock()
@@ -256,8 +256,8 @@ func (c *clock) stop() {
 	c.end(nil)
 }
 
-// gaveUp returns the final error of a step whose budget is used up.
-func gaveUp(f *fleet.Failure, budget time.Duration) error {
+// budgetExceeded returns the final error of a step whose budget is used up.
+func budgetExceeded(f *fleet.Failure, budget time.Duration) error {
 	f = fleet.NewFailure(f.Code, f.Provider, f.Stage, fmt.Sprintf("not done within %s: %s", budget, f.Message))
 	return temporal.NewApplicationErrorWithOptions(f.Message, string(f.Code), temporal.ApplicationErrorOptions{
 		NonRetryable: true, Details: []any{f, TypeGaveUp},

@@ -81,7 +81,7 @@ func (s *search) rank(remembered time.Duration) ([]choice.Candidate, map[string]
 		}
 		c := choice.CandidateOf(o, state)
 		own := held(state, s.in.Spec.ID)
-		own += s.a.chosen.takeFrom(&c, state, s.in.Spec.ID, s.now.Add(-age), s.now)
+		own += s.a.chosen.subtractFrom(&c, state, s.in.Spec.ID, s.now.Add(-age), s.now)
 		rank.Ahead -= max(0, own-taken)
 		c.Take(taken-own, s.in.Spec.Shape)
 		c.Own, c.Failures = max(own, taken), choice.Weight(s.in.Failures[o.Provider], s.now)

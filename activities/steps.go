@@ -88,10 +88,10 @@ func (a *Activities) Establish(ctx context.Context, in fleet.PeeringInput) error
 		budget:  cmp.Or(in.Budget.Duration, fleet.EstablishBound),
 		network: cmp.Or(in.NetworkBudget.Duration, fleet.NetworkBound),
 	}
-	if over, err := a.over(ctx, in); err != nil || over {
+	if over, err := a.superseded(ctx, in); err != nil || over {
 		return err
 	}
-	release, err := a.Making.Take(in.Provider.ID)
+	release, err := a.Making.Acquire(in.Provider.ID)
 	if err != nil {
 		return err // before the clock starts: the provider does not cause this wait
 	}
@@ -105,7 +105,7 @@ func (a *Activities) Establish(ctx context.Context, in fleet.PeeringInput) error
 		return err
 	})
 	if lacks != "" {
-		a.tellNoRoom(ctx, in.Provider.ID, lacks)
+		a.reportNoRoom(ctx, in.Provider.ID, lacks)
 	}
 	if err != nil {
 		return err
@@ -118,10 +118,10 @@ func (a *Activities) Establish(ctx context.Context, in fleet.PeeringInput) error
 	return err
 }
 
-// tellNoRoom reports to the provider's entity that a pass lacked room on this cluster, unless the entity publishes that
-// already. The report arrives seconds after a pod could not be placed, while the rounds of the observer are a minute
-// apart.
-func (a *Activities) tellNoRoom(ctx context.Context, provider, lacks string) {
+// reportNoRoom reports to the provider's entity that a pass lacked room on this cluster, unless the entity publishes
+// that already. The report arrives seconds after a pod could not be placed, while the rounds of the observer are a
+// minute apart.
+func (a *Activities) reportNoRoom(ctx context.Context, provider, lacks string) {
 	s, err := a.Entities.Provider(ctx, provider)
 	if err == nil && s.Standing.Fault == "" {
 		err = a.Messages.Holds(ctx, provider, fleet.HoldRequest{Kind: fleet.HoldNoRoom, Message: lacks})
@@ -136,7 +136,7 @@ func (a *Activities) tellNoRoom(ctx context.Context, provider, lacks string) {
 // and the objects that it had to leave because the provider refuses. Only the workflow unpeering/<provider> runs it. It
 // never gives up.
 func (a *Activities) RemovePeering(ctx context.Context, in fleet.PeeringInput) error {
-	if over, err := a.over(ctx, in); err != nil || over {
+	if over, err := a.superseded(ctx, in); err != nil || over {
 		return err
 	}
 	event, refusing := fleet.PeeringDone, (*fleet.ProviderRefusal)(nil)
@@ -163,11 +163,11 @@ func (a *Activities) RemovePeering(ctx context.Context, in fleet.PeeringInput) e
 	return err
 }
 
-// over reports whether the provider entity has moved on since it started this run: a run that is executed late, or
-// repeated, must not undo later decisions. It reads the state now, because a remembered state may describe an entity
+// superseded reports whether the provider entity has moved on since it started this run: a run that is executed late,
+// or repeated, must not undo later decisions. It reads the state now, because a remembered state may describe an entity
 // that was not running yet, though the entity has since been started and has started this run. An entity that does not
 // run inspects the existing objects when it is started again.
-func (a *Activities) over(ctx context.Context, in fleet.PeeringInput) (bool, error) {
+func (a *Activities) superseded(ctx context.Context, in fleet.PeeringInput) (bool, error) {
 	s, err := a.Entities.Status(ctx, in.Provider.ID)
 	switch {
 	case errors.Is(err, fleet.ErrNotRunning):
@@ -192,7 +192,7 @@ func (a *Activities) current(ctx context.Context, p fleet.Provider) fleet.Provid
 // leave slots to other providers.
 func (a *Activities) removal(ctx context.Context, provider string, budget time.Duration, do func(context.Context,
 	backend.Progress) error) error {
-	release, err := a.Removing.Take(provider)
+	release, err := a.Removing.Acquire(provider)
 	if err != nil {
 		return err
 	}
@@ -209,7 +209,7 @@ type limit struct {
 // usedUp returns the budget that is used up, and whether one is.
 func (l limit) usedUp(c *clock) (budget time.Duration, over bool) {
 	switch without, network := c.spentOn(); {
-	case !c.over(0):
+	case !c.exceeded(0):
 		return 0, false
 	case l.network > 0 && network >= l.network:
 		return l.network, true
@@ -246,9 +246,9 @@ func (a *Activities) pass(parent context.Context, provider string, limit limit, 
 	if f.Code.Row().Final {
 		return refused(f, err)
 	}
-	c.judge(parent, errors.Is(err, backend.ErrUnreachable))
+	c.pauseDuringFault(parent, errors.Is(err, backend.ErrUnreachable))
 	if budget, over := limit.usedUp(c); over {
-		return gaveUp(f, budget)
+		return budgetExceeded(f, budget)
 	}
 	return c.again(parent, f, soonAgain)
 }

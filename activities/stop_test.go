@@ -34,8 +34,8 @@ func (s *slowly) List(ctx context.Context, _ string) ([]fleet.Found, error) {
 	}
 }
 
-// begins waits until the activity has called the list. An activity that ends without the call fails the test.
-func (s *slowly) begins(t *testing.T, end <-chan error) {
+// awaitCall waits until the activity has called the list. An activity that ends without the call fails the test.
+func (s *slowly) awaitCall(t *testing.T, end <-chan error) {
 	t.Helper()
 	select {
 	case <-s.began:
@@ -72,7 +72,7 @@ func TestListsHeartbeat(t *testing.T) {
 			end := make(chan error, 1)
 			do, arg := call(&activities.Activities{Backend: b, Catalog: offering{}, Entities: running()})
 			go func() { end <- ended(t, do, arg, listen) }()
-			b.begins(t, end)
+			b.awaitCall(t, end)
 			select {
 			case <-beaten:
 			case <-time.After(30 * time.Second):
@@ -124,7 +124,7 @@ func TestActivitiesEndWithTheirWorker(t *testing.T) {
 				go func() {
 					end <- ended(t, do, arg, func(env *testsuite.TestActivityEnvironment) { env.SetWorkerStopChannel(stop) })
 				}()
-				b.begins(t, end)
+				b.awaitCall(t, end)
 				close(stop)
 				err := <-end
 				var app *temporal.ApplicationError

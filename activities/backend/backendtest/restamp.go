@@ -20,10 +20,10 @@ func (s *suite) testRestampDeletedNode(t *testing.T) {
 	w.until(t, a, "joined", whole)
 	before := s.node(t, a)
 	s.deleteNode(t, a)
-	n := len(w.told(a))
+	n := len(w.reported(a))
 	require.NoError(t, s.Backend.Restamp(s.prompt(t), a), "the Node is missing: it is called back, and not waited for")
 	w.until(t, a, "registered again", func(f fleet.Found) bool {
-		return f.Node && len(w.told(a)) > n && s.node(t, a) != nil
+		return f.Node && len(w.reported(a)) > n && s.node(t, a) != nil
 	})
 	s.restamped(t, a)
 	after := s.node(t, a)

@@ -61,7 +61,7 @@ func (s *suite) testWatchFollows(t *testing.T) {
 	s.joined(t, a)
 	w.until(t, a, "joined again", whole)
 	n := 0
-	for _, f := range w.told(a) {
+	for _, f := range w.reported(a) {
 		if gone(f) {
 			n++
 		}
@@ -146,8 +146,8 @@ func (w *watched) add(f fleet.Found) {
 	w.more = make(chan struct{})
 }
 
-// told returns all reports of the attempt, in order.
-func (w *watched) told(a fleet.Attempt) []fleet.Found {
+// reported returns all reports of the attempt, in order.
+func (w *watched) reported(a fleet.Attempt) []fleet.Found {
 	list, _ := w.since(a)
 	return list
 }

@@ -33,7 +33,7 @@ func newProviderClient(config *rest.Config) (client.Client, error) {
 		return nil, err
 	}
 	return discerning(provider, func(code int32) error {
-		return say(backend.ErrUnreachable,
+		return errorf(backend.ErrUnreachable,
 			"the provider's address answers with HTTP status %d, and not as a Kubernetes API server does", code)
 	}), nil
 }

@@ -47,7 +47,7 @@ func (b bounded) RoundTrip(request *http.Request) (*http.Response, error) {
 	if !ok {
 		most = maxAnswer
 	}
-	response, err := b.RoundTripper.RoundTrip(asksJSON(request))
+	response, err := b.RoundTripper.RoundTrip(withoutProtobuf(request))
 	if err != nil {
 		return nil, err
 	}
@@ -61,9 +61,9 @@ func (b bounded) RoundTrip(request *http.Request) (*http.Response, error) {
 	return response, nil
 }
 
-// asksJSON returns a copy of the request that accepts no protobuf, which is not decoded. client-go's lists of metadata
-// alone prefer protobuf with every config (client-go metadata/metadata.go).
-func asksJSON(request *http.Request) *http.Request {
+// withoutProtobuf returns a copy of the request that accepts no protobuf, which is not decoded. client-go's lists of
+// metadata alone prefer protobuf with every config (client-go metadata/metadata.go).
+func withoutProtobuf(request *http.Request) *http.Request {
 	var takes []string
 	for kind := range strings.SplitSeq(request.Header.Get("Accept"), ",") {
 		if !strings.Contains(kind, "protobuf") {
@@ -111,7 +111,7 @@ type guardedBody struct {
 func (g *guardedBody) Read(into []byte) (int, error) {
 	n, err := g.json.Read(into)
 	if errors.Is(err, jsonguard.ErrTooMuch) {
-		err = say(backend.ErrInvalid, "the provider's answer %v, and is not read to its end", err)
+		err = errorf(backend.ErrInvalid, "the provider's answer %v, and is not read to its end", err)
 	}
 	return n, err
 }
@@ -123,7 +123,7 @@ type boundedBody struct{ io.ReadCloser }
 func (b boundedBody) Read(into []byte) (int, error) {
 	n, err := b.ReadCloser.Read(into)
 	if large := (*http.MaxBytesError)(nil); errors.As(err, &large) {
-		err = say(backend.ErrInvalid, "the provider's answer is larger than %d MiB and is not read to its end",
+		err = errorf(backend.ErrInvalid, "the provider's answer is larger than %d MiB and is not read to its end",
 			large.Limit>>20)
 	}
 	return n, err

@@ -13,8 +13,8 @@ type changes struct {
 	watching atomic.Int64             // number of Watches that see all changes
 }
 
-// begin registers a Watch, until end is called.
-func (c *changes) begin() (end func()) {
+// register counts a Watch, until end is called.
+func (c *changes) register() (end func()) {
 	c.watching.Add(1)
 	return func() { c.watching.Add(-1) }
 }
@@ -38,8 +38,8 @@ func (c *changes) follow(name string) (changed <-chan struct{}, stop func()) {
 	}
 }
 
-// tell wakes the waiters for the name. It does not block.
-func (c *changes) tell(name string) {
+// notify wakes the waiters for the name. It does not block.
+func (c *changes) notify(name string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for token, of := range c.waiting {

@@ -22,20 +22,20 @@ func TestUntilIsWokenByAChange(t *testing.T) {
 		began, looks := time.Now(), 0
 		err := (&waiter{changed: changed}).until(t.Context(), backend.StageNode, func(context.Context) (bool, string, error) {
 			looks++
-			all.tell("lca-g-abc-1-1")
+			all.notify("lca-g-abc-1-1")
 			return looks > 20, "", nil
 		})
 		require.NoError(t, err)
 		require.Zero(t, time.Since(began), "no pause was taken")
 
-		all.tell("lca-g-abc-1-1")
-		all.tell("lca-g-abc-1-1") // does not block
+		all.notify("lca-g-abc-1-1")
+		all.notify("lca-g-abc-1-1") // does not block
 		require.Len(t, changed, 1)
 		<-changed
-		all.tell("lca-g-abc-1-11")
+		all.notify("lca-g-abc-1-11")
 		require.Empty(t, changed, "another object's change")
 		stop()
-		all.tell("lca-g-abc-1-1")
+		all.notify("lca-g-abc-1-1")
 		require.Empty(t, changed, "nobody follows")
 	})
 }

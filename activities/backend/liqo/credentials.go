@@ -29,17 +29,17 @@ func (b *Backend) openCredentials(ctx context.Context, credentials fleet.Credent
 	case credentials.KubeconfigFile == "" && credentials.SecretRef != nil:
 		config, err = b.secretConfig(ctx, *credentials.SecretRef)
 	default:
-		return nil, say(backend.ErrInvalid, "credentials need exactly one of kubeconfigFile and secretRef")
+		return nil, errorf(backend.ErrInvalid, "credentials need exactly one of kubeconfigFile and secretRef")
 	}
 	if err != nil {
 		return nil, err
 	}
 	if why := account.Unverified(config); why != "" {
-		return nil, say(backend.ErrInvalid, "the provider's kubeconfig %s", why)
+		return nil, errorf(backend.ErrInvalid, "the provider's kubeconfig %s", why)
 	}
 	provider, err := newProviderClient(config)
 	if err != nil {
-		return nil, say(backend.ErrInvalid,
+		return nil, errorf(backend.ErrInvalid,
 			"the provider's kubeconfig cannot be used: its certificate, key or address is malformed")
 	}
 	return pinned{provider, authoritiesOf(config), account.LifeOf(config)}, nil
@@ -47,7 +47,7 @@ func (b *Backend) openCredentials(ctx context.Context, credentials fleet.Credent
 
 func fileConfig(path string) (*rest.Config, error) {
 	if _, err := os.Stat(path); err != nil {
-		return nil, say(backend.ErrInvalid, "kubeconfig file: %v", err)
+		return nil, errorf(backend.ErrInvalid, "kubeconfig file: %v", err)
 	}
 	// Not by clientcmd.BuildConfigFromFlags: in a pod, it takes an empty file as a request to use the pod's own account.
 	loaded, err := clientcmd.LoadFromFile(path)
@@ -55,16 +55,17 @@ func fileConfig(path string) (*rest.Config, error) {
 		err = clientcmd.ResolveLocalPaths(loaded)
 	}
 	if err != nil {
-		return nil, say(backend.ErrInvalid, "kubeconfig file %s cannot be read as a kubeconfig", path)
+		return nil, errorf(backend.ErrInvalid, "kubeconfig file %s cannot be read as a kubeconfig", path)
 	}
 	config, err := clientcmd.NewDefaultClientConfig(*loaded, &clientcmd.ConfigOverrides{}).ClientConfig()
 	if err != nil {
-		return nil, say(backend.ErrInvalid, "kubeconfig file %s cannot be read as a kubeconfig with a current context", path)
+		return nil, errorf(backend.ErrInvalid, "kubeconfig file %s cannot be read as a kubeconfig with a current context",
+			path)
 	}
 	// The named files are read now: client-go would watch certificate files, with goroutines that never end and with
 	// connections that outlive a rotation by minutes.
 	if err := rest.LoadTLSFiles(config); err != nil {
-		return nil, say(backend.ErrInvalid, "kubeconfig file %s: %v", path, err)
+		return nil, errorf(backend.ErrInvalid, "kubeconfig file %s: %v", path, err)
 	}
 	return config, nil
 }
@@ -77,11 +78,11 @@ func (b *Backend) secretConfig(ctx context.Context, ref fleet.SecretRef) (*rest.
 		return nil, err
 	}
 	if err != nil || len(secret.Data[key]) == 0 {
-		return nil, say(backend.ErrInvalid, "there is no Secret %s/%s with a key %s", ref.Namespace, ref.Name, key)
+		return nil, errorf(backend.ErrInvalid, "there is no Secret %s/%s with a key %s", ref.Namespace, ref.Name, key)
 	}
 	config, err := inlineConfig(secret.Data[key])
 	if err != nil {
-		return nil, say(backend.ErrInvalid, "key %s of Secret %s/%s %v", key, ref.Namespace, ref.Name, err)
+		return nil, errorf(backend.ErrInvalid, "key %s of Secret %s/%s %v", key, ref.Namespace, ref.Name, err)
 	}
 	return config, nil
 }

@@ -23,9 +23,9 @@ type noted struct {
 	at   time.Time
 }
 
-// note remembers the validity of the credentials that a client was opened with. It forgets the provider if its
+// remember keeps the validity of the credentials that a client was opened with. It forgets the provider if its
 // credentials have no end.
-func (e *ends) note(provider string, cluster client.Client, now time.Time) {
+func (e *ends) remember(provider string, cluster client.Client, now time.Time) {
 	p, ok := cluster.(pinned)
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -20,7 +20,7 @@ func (j *join) undivided(ctx context.Context, there []offloadingv1beta1.VirtualN
 	virtual *offloadingv1beta1.VirtualNode) error {
 	message, err := j.divided(ctx, append(there, *virtual))
 	if err == nil && message != "" {
-		err = say(backend.ErrConflict, "%s", message)
+		err = errorf(backend.ErrConflict, "%s", message)
 	}
 	return err
 }

@@ -60,7 +60,7 @@ func (a *attempt) unlabelEndedPods(ctx context.Context) (bool, string, error) {
 		return false, "", err
 	}
 	for i := range pods {
-		if _, waited := pods[i].Labels[consts.LocalPodLabelKey]; !waited || !nodes.Over(pods[i]) {
+		if _, waited := pods[i].Labels[consts.LocalPodLabelKey]; !waited || !nodes.HeldByFinalizer(pods[i]) {
 			continue
 		}
 		err := nodes.MergePatch(ctx, a.local, &pods[i], map[string]any{

@@ -19,7 +19,7 @@ func (b *Backend) Establish(ctx context.Context, provider fleet.Provider, progre
 	var foreign bool
 	var warning string
 	err := w.until(ctx, backend.StageAPIServer, func(ctx context.Context) (bool, string, error) {
-		if message, err := p.begin(ctx); err != nil || message != "" {
+		if message, err := p.prepare(ctx); err != nil || message != "" {
 			return false, message, err
 		}
 		var err error
@@ -49,14 +49,14 @@ func (b *Backend) Establish(ctx context.Context, provider fleet.Provider, progre
 	return nil
 }
 
-// begin identifies this cluster and gives us our permissions there. message is the reason to wait before the peering
+// prepare identifies this cluster and gives us our permissions there. message is the reason to wait before the peering
 // can begin.
-func (p *peering) begin(ctx context.Context) (message string, err error) {
+func (p *peering) prepare(ctx context.Context) (message string, err error) {
 	if err := p.locate(ctx); err != nil {
 		return "", err
 	}
 	if p.self.id == p.provider.ID {
-		return "", say(backend.ErrInvalid, "cluster %s cannot be its own provider", p.provider.ID)
+		return "", errorf(backend.ErrInvalid, "cluster %s cannot be its own provider", p.provider.ID)
 	}
 	if p.going {
 		return fmt.Sprintf("namespace %s of an earlier peering is being removed", p.localNS), nil

@@ -10,11 +10,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// heard returns the last complaint of the provider's Liqo about our Tenant, in Liqo's own words, or "". A failed
+// lastWarning returns the last complaint of the provider's Liqo about our Tenant, in Liqo's own words, or "". A failed
 // handshake appears in no condition, only in events such as NonceNotFound or SignatureVerificationFailed (Liqo
 // pkg/liqo-controller-manager/authentication/tenant-controller). With credentials that may not read events it returns
 // "".
-func (p *peering) heard(ctx context.Context, tenant *authv1beta1.Tenant) string {
+func (p *peering) lastWarning(ctx context.Context, tenant *authv1beta1.Tenant) string {
 	var events corev1.EventList
 	err := p.remote.do(ctx, "read events", func(provider client.Client) error {
 		return provider.List(ctx, &events, client.InNamespace(tenant.Namespace),

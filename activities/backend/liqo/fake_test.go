@@ -68,7 +68,7 @@ func newClusters(t *testing.T, here, there []client.Object) *clusters {
 	c.open = func(context.Context, fleet.Credentials) (client.Client, error) {
 		c.opens++
 		if c.down {
-			return nil, say(backend.ErrUnreachable, "connection refused")
+			return nil, errorf(backend.ErrUnreachable, "connection refused")
 		}
 		return c.there, nil
 	}

@@ -201,7 +201,7 @@ func TestTenantWithOddRequest(t *testing.T) {
 func TestUntilPanicsToItsCaller(t *testing.T) {
 	t.Parallel()
 	outOfRange := func(string) (int, error) { panic("out of range") }
-	for name, look := range map[string]look{
+	for name, look := range map[string]poll{
 		"the look": func(context.Context) (bool, string, error) {
 			_, err := outOfRange("")
 			return false, "", err

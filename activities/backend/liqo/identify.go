@@ -50,7 +50,7 @@ func notLetIn(err error) bool { return apierrors.IsUnauthorized(err) || apierror
 // error.
 func refused(err error) error {
 	if notLetIn(err) {
-		return say(backend.ErrInvalid, "the provider answers, but the credentials may not read its cluster id: %v", err)
+		return errorf(backend.ErrInvalid, "the provider answers, but the credentials may not read its cluster id: %v", err)
 	}
 	return access("read its cluster id", err)
 }
@@ -69,18 +69,18 @@ func (b *Backend) identify(ctx context.Context, cluster client.Client) (identity
 		}
 	}
 	if len(found.Items) != 1 {
-		return identity{}, say(backend.ErrInvalid,
+		return identity{}, errorf(backend.ErrInvalid,
 			"found %d ConfigMaps labelled %s=%s where Liqo keeps its cluster id: is Liqo installed there?",
 			len(found.Items), consts.K8sAppNameKey, consts.ClusterIDConfigMapNameLabelValue)
 	}
 	cm := found.Items[0]
 	id := cm.Data[consts.ClusterIDConfigMapKey]
 	if id == "" {
-		return identity{}, say(backend.ErrInvalid, "ConfigMap %s/%s has no %s", cm.Namespace, cm.Name,
+		return identity{}, errorf(backend.ErrInvalid, "ConfigMap %s/%s has no %s", cm.Namespace, cm.Name,
 			consts.ClusterIDConfigMapKey)
 	}
 	if !fleet.ValidProviderID(id) {
-		return identity{}, say(backend.ErrInvalid, "ConfigMap %s/%s has a %s that is no cluster id of Liqo's, a DNS-1123 "+
+		return identity{}, errorf(backend.ErrInvalid, "ConfigMap %s/%s has a %s that is no cluster id of Liqo's, a DNS-1123 "+
 			"label: %.80q", cm.Namespace, cm.Name, consts.ClusterIDConfigMapKey, id)
 	}
 	return identity{id: id, namespace: cm.Namespace}, nil

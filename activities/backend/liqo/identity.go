@@ -35,13 +35,14 @@ func (p *peering) ensureIdentity(ctx context.Context, tenant *authv1beta1.Tenant
 		return false, fmt.Sprintf("Identity %s/%s of an earlier peering is being removed", identity.Namespace, identity.Name),
 			nil
 	case !p.mine(identity):
-		return false, "", say(backend.ErrConflict, "somebody else is making this peering now: Identity %s/%s has appeared",
+		return false, "", errorf(backend.ErrConflict, "somebody else is making this peering now: Identity %s/%s has appeared",
 			identity.Namespace, identity.Name)
 	}
 	if identity.Annotations[annotationPin] != "" && !bytes.Equal(identity.Spec.AuthParams.CA,
 		tenant.Status.AuthParams.CA) {
-		return false, "", say(backend.ErrInvalid, "provider %s answers our Tenant with another certificate authority than "+
-			"Identity %s/%s has: if it has a new one, run liqo-autoscaler offers repin %s", p.provider.ID, identity.Namespace,
+		return false, "", errorf(backend.ErrInvalid,
+			"provider %s answers our Tenant with another certificate authority than "+
+				"Identity %s/%s has: if it has a new one, run liqo-autoscaler offers repin %s", p.provider.ID, identity.Namespace,
 			identity.Name, p.provider.ID)
 	}
 	before := identity.DeepCopy()

@@ -23,7 +23,7 @@ func (p *peering) inUse(ctx context.Context) error {
 		return fmt.Errorf("list slices on %s: %w", p.provider.ID, err)
 	}
 	if n := len(slices.Items); n > 0 {
-		return say(backend.ErrInUse, "%d ResourceSlice(s) on %s exist, such as %s/%s", n, p.provider.ID,
+		return errorf(backend.ErrInUse, "%d ResourceSlice(s) on %s exist, such as %s/%s", n, p.provider.ID,
 			slices.Items[0].Namespace, slices.Items[0].Name)
 	}
 	var nodes offloadingv1beta1.VirtualNodeList
@@ -31,7 +31,7 @@ func (p *peering) inUse(ctx context.Context) error {
 		return fmt.Errorf("list virtual nodes on %s: %w", p.provider.ID, err)
 	}
 	if n := len(nodes.Items); n > 0 {
-		return say(backend.ErrInUse, "%d VirtualNode(s) on %s exist, such as %s/%s", n, p.provider.ID,
+		return errorf(backend.ErrInUse, "%d VirtualNode(s) on %s exist, such as %s/%s", n, p.provider.ID,
 			nodes.Items[0].Namespace, nodes.Items[0].Name)
 	}
 	var tenants authv1beta1.TenantList
@@ -39,7 +39,7 @@ func (p *peering) inUse(ctx context.Context) error {
 		return fmt.Errorf("list Tenants of %s: %w", p.provider.ID, err)
 	}
 	if len(tenants.Items) > 0 {
-		return say(backend.ErrInUse, "the peering with %s also serves the other direction: Tenant %s/%s exists",
+		return errorf(backend.ErrInUse, "the peering with %s also serves the other direction: Tenant %s/%s exists",
 			p.provider.ID, tenants.Items[0].Namespace, tenants.Items[0].Name)
 	}
 	return nil
@@ -74,7 +74,7 @@ func (p *peering) inUseRemotely(ctx context.Context) (left int, err error) {
 		left = len(slices.Items)
 		for i := range slices.Items {
 			if !p.mine(&slices.Items[i]) || p.cloned(&slices.Items[i]) {
-				return say(backend.ErrInUse, "ResourceSlice %s/%s on %s is not ours", p.remoteNS, slices.Items[i].Name,
+				return errorf(backend.ErrInUse, "ResourceSlice %s/%s on %s is not ours", p.remoteNS, slices.Items[i].Name,
 					p.provider.ID)
 			}
 		}

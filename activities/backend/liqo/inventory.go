@@ -227,7 +227,7 @@ func (b *Backend) addReminders(ctx context.Context, self identity, found peers, 
 	if p.going {
 		return nil
 	}
-	note, err := p.note(ctx)
+	note, err := p.refusalRecord(ctx)
 	if b.unadmitted(err) {
 		if p.ownNS { // the permissions were removed: the next call has them
 			return errors.Join(err, p.admit(ctx, p.localNS))
@@ -239,7 +239,7 @@ func (b *Backend) addReminders(ctx context.Context, self identity, found peers, 
 	}
 	if err == nil {
 		found.add(note)
-		if noted := notedIn(note); noted != nil && !noted.Over(time.Now()) {
+		if noted := refusalIn(note); noted != nil && !noted.Over(time.Now()) {
 			peer := found.byID[p.provider.ID]
 			peer.Refusing = noted
 			found.byID[p.provider.ID] = peer

@@ -82,7 +82,7 @@ func (j *join) peered(ctx context.Context) (bool, string, error) {
 		return false, "", err
 	}
 	if len(secrets) == 0 {
-		return false, "", say(backend.ErrNotPeered, "there is no peering with %s: it has to be established first",
+		return false, "", errorf(backend.ErrNotPeered, "there is no peering with %s: it has to be established first",
 			j.Provider.ID)
 	}
 	return true, "", nil
@@ -92,7 +92,7 @@ func (j *join) peered(ctx context.Context) (bool, string, error) {
 func (j *join) registered(ctx context.Context) (bool, string, error) {
 	err := j.readNode(ctx)
 	if apierrors.IsNotFound(err) {
-		j.lookAhead(ctx)
+		j.searchAhead(ctx)
 		message := fmt.Sprintf("the virtual kubelet has not registered Node %s yet", j.name())
 		if j.starting.longerThan(wonderAfter) {
 			if trouble := j.kubeletTrouble(ctx); trouble != "" {
@@ -124,7 +124,7 @@ func (j *join) readNode(ctx context.Context) error {
 		return err
 	}
 	if err != nil || virtual.DeletionTimestamp != nil {
-		return say(backend.ErrConflict, "VirtualNode %s was removed by somebody", j.name())
+		return errorf(backend.ErrConflict, "VirtualNode %s was removed by somebody", j.name())
 	}
 	if missing != nil {
 		return missing

@@ -36,7 +36,8 @@ func (j *join) kubeletOptions(ctx context.Context) (*corev1.ObjectReference, err
 	err = j.local.Get(ctx, key, named)
 	switch {
 	case apierrors.IsNotFound(err) && options.VirtualKubelet != standardOptions:
-		return nil, say(backend.ErrInvalid, "there is no VkOptionsTemplate %s, which the offer names as virtualKubelet", key)
+		return nil, errorf(backend.ErrInvalid, "there is no VkOptionsTemplate %s, which the offer names as virtualKubelet",
+			key)
 	case err != nil:
 		return nil, fmt.Errorf("read VkOptionsTemplate %s, which Liqo's chart installs: %w", key, err)
 	case j.network == fleet.NetworkNone:

@@ -145,7 +145,7 @@ func (p *peering) standsHere(ctx context.Context) (bool, error) {
 	}
 	secrets, err := p.controlPlaneSecrets(ctx)
 	if err == nil && len(secrets) == 0 {
-		begun, err := p.begunHere(ctx)
+		begun, err := p.startedHere(ctx)
 		return begun, err
 	}
 	if p.unadmitted(err) {

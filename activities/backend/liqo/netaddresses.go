@@ -34,8 +34,9 @@ type used struct {
 func unchanged(configuration *unstructured.Unstructured, remote map[string]any) error {
 	was, ok := configuration.GetAnnotations()[annotationNetworks]
 	if now := networksOf(remote); ok && now != was {
-		return say(backend.ErrInvalid, "AddressesChanged: the provider now has the networks %s, and had %s when its network "+
-			"with this cluster was made: remove the peering, so that it is made anew with these", now, was)
+		return errorf(backend.ErrInvalid,
+			"AddressesChanged: the provider now has the networks %s, and had %s when its network "+
+				"with this cluster was made: remove the peering, so that it is made anew with these", now, was)
 	}
 	return nil
 }
@@ -60,7 +61,8 @@ func (n *network) separate(ctx context.Context, configuration *unstructured.Unst
 		for _, cidr := range texts(configuration, "status", "remote", "cidr", kind) {
 			prefix, err := netip.ParsePrefix(cidr)
 			if err != nil {
-				return say(backend.ErrInvalid, "InvalidAddresses: Liqo sees the provider's %s network at %q, which is none", kind,
+				return errorf(backend.ErrInvalid, "InvalidAddresses: Liqo sees the provider's %s network at %q, which is none",
+					kind,
 					cidr)
 			}
 			remapped = append(remapped, prefix)
@@ -73,7 +75,7 @@ func (n *network) separate(ctx context.Context, configuration *unstructured.Unst
 	for _, prefix := range remapped {
 		for _, u := range inUse {
 			if prefix.Overlaps(u.prefix) {
-				return say(backend.ErrInvalid, "AddressesOverlap: Liqo would route %s to the provider on every node of this "+
+				return errorf(backend.ErrInvalid, "AddressesOverlap: Liqo would route %s to the provider on every node of this "+
 					"cluster, which overlaps with %s, %s. No gateway was made. Add %s to ipam.reservedSubnets of this cluster's "+
 					"Liqo, so that it gives the provider other addresses, and remove the peering", prefix, u.prefix, u.what, u.prefix)
 			}
@@ -97,7 +99,7 @@ func (n *network) mayDial(ctx context.Context, gateway, server *unstructured.Uns
 	const refused = "GatewayAddress: the provider's GatewayServer says that it is at %.80s, %s. This cluster's gateway " +
 		"does not dial it. Correct the Service of that gateway, or write network.clientAddress into the offer"
 	if len(addresses) > maxAddresses {
-		return say(backend.ErrInvalid, refused, addresses[0], fmt.Sprintf("and at %d more addresses", len(addresses)-1))
+		return errorf(backend.ErrInvalid, refused, addresses[0], fmt.Sprintf("and at %d more addresses", len(addresses)-1))
 	}
 	for _, address := range addresses {
 		ip, err := netip.ParseAddr(address)
@@ -105,11 +107,11 @@ func (n *network) mayDial(ctx context.Context, gateway, server *unstructured.Uns
 			continue
 		}
 		if !ip.Unmap().IsGlobalUnicast() {
-			return say(backend.ErrInvalid, refused, address, "which is no address of a host in a network")
+			return errorf(backend.ErrInvalid, refused, address, "which is no address of a host in a network")
 		}
 		for _, u := range inUse {
 			if u.prefix.Contains(ip.Unmap()) {
-				return say(backend.ErrInvalid, refused, address, "which lies in "+u.prefix.String()+", "+u.what)
+				return errorf(backend.ErrInvalid, refused, address, "which lies in "+u.prefix.String()+", "+u.what)
 			}
 		}
 	}

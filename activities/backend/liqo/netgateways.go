@@ -207,7 +207,7 @@ func (n *network) connected(ctx context.Context) (bool, string, error) {
 	}
 	for _, h := range []*half{n.here, n.there} {
 		if !h.connected() {
-			return false, n.here.says() + "; " + n.there.says(), nil
+			return false, n.here.describe() + "; " + n.there.describe(), nil
 		}
 	}
 	return true, "", nil
@@ -220,7 +220,7 @@ func (n *network) fresh(ctx context.Context) error {
 	}
 	for _, h := range []*half{n.here, n.there} {
 		if h.foreign != "" {
-			return say(backend.ErrConflict, "somebody else is making this network now: %s has appeared", h.foreign)
+			return errorf(backend.ErrConflict, "somebody else is making this network now: %s has appeared", h.foreign)
 		}
 	}
 	return nil
@@ -270,7 +270,7 @@ func (h *half) running(ctx context.Context, gateway client.Object) (message stri
 	if err == nil && message != "" && h.where == hereName {
 		trouble, noRoom := h.p.gatewayTrouble(ctx)
 		if message += trouble; noRoom {
-			return "", say(backend.ErrNoRoom, "%s", message)
+			return "", errorf(backend.ErrNoRoom, "%s", message)
 		}
 	}
 	return message, err

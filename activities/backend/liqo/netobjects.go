@@ -93,7 +93,7 @@ func (h *half) read(ctx context.Context) error {
 				return fmt.Errorf("list %ss: %w", kind, errs[n])
 			}
 			for i := range found[n] {
-				h.note(kind, &found[n][i])
+				h.record(kind, &found[n][i])
 			}
 		}
 		return nil
@@ -119,7 +119,7 @@ func atOnce[T, A any](all []T, ask func(T) (A, error)) (answers []A, errs []erro
 	return answers, errs
 }
 
-func (h *half) note(kind string, object *unstructured.Unstructured) {
+func (h *half) record(kind string, object *unstructured.Unstructured) {
 	switch {
 	case kind == kindConnection: // owned by Liqo
 		h.connection = text(object, "status", "value")
@@ -143,8 +143,8 @@ func (h *half) owns() bool {
 
 func (h *half) connected() bool { return h.connection == "Connected" }
 
-// says describes the state of the half's Connection for messages.
-func (h *half) says() string {
+// describe describes the state of the half's Connection for messages.
+func (h *half) describe() string {
 	switch {
 	case h.objects[kindConnection] == nil:
 		return "there is no Connection on " + h.where

@@ -43,20 +43,20 @@ type netOptions struct {
 func readNetwork(network *fleet.Network) (mode fleet.NetworkMode, o netOptions, err error) {
 	mode = network.ModeOrDefault()
 	if !slices.Contains([]fleet.NetworkMode{fleet.NetworkGateway, fleet.NetworkExisting, fleet.NetworkNone}, mode) {
-		return mode, o, say(backend.ErrInvalid, "the offer's network.mode is %.40q: write gateway, existing or none", mode)
+		return mode, o, errorf(backend.ErrInvalid, "the offer's network.mode is %.40q: write gateway, existing or none", mode)
 	}
 	if network != nil && len(network.Options) > 0 {
 		if len(network.Options) > fleet.MaxNetworkOptions {
-			return mode, o, say(backend.ErrInvalid, "the offer's network has more than %d bytes", fleet.MaxNetworkOptions)
+			return mode, o, errorf(backend.ErrInvalid, "the offer's network has more than %d bytes", fleet.MaxNetworkOptions)
 		}
 		decoder := json.NewDecoder(bytes.NewReader(network.Options))
 		decoder.DisallowUnknownFields()
 		if err := decoder.Decode(&o); err != nil {
-			return mode, o, say(backend.ErrInvalid, "the offer's network cannot be read: %.200v", err)
+			return mode, o, errorf(backend.ErrInvalid, "the offer's network cannot be read: %.200v", err)
 		}
 	}
 	if wrong := o.wrong(); wrong != "" {
-		return mode, o, say(backend.ErrInvalid, "the offer's network.%s", wrong)
+		return mode, o, errorf(backend.ErrInvalid, "the offer's network.%s", wrong)
 	}
 	o.ServerLocation = cmp.Or(o.ServerLocation, atProvider)
 	o.ServiceType = cmp.Or(o.ServiceType, corev1.ServiceTypeLoadBalancer)

@@ -90,7 +90,8 @@ func (p *peering) serves(ctx context.Context) error {
 	}
 	for i := range identities.Items {
 		if !p.mine(&identities.Items[i]) {
-			return say(backend.ErrInUse, "the network with %s is ours and serves others: Identity %s/%s exists", p.provider.ID,
+			return errorf(backend.ErrInUse, "the network with %s is ours and serves others: Identity %s/%s exists",
+				p.provider.ID,
 				identities.Items[i].Namespace, identities.Items[i].Name)
 		}
 	}
@@ -99,7 +100,7 @@ func (p *peering) serves(ctx context.Context) error {
 		return err
 	}
 	if err == nil && !p.mine(tenant) {
-		return say(backend.ErrInUse, "the network with %s is ours and serves others: Tenant %s/%s exists there",
+		return errorf(backend.ErrInUse, "the network with %s is ours and serves others: Tenant %s/%s exists there",
 			p.provider.ID, tenant.Namespace, tenant.Name)
 	}
 	return nil

@@ -28,7 +28,7 @@ func (p *peering) connect(ctx context.Context, w *waiter, foreign bool) error {
 	n := &network{peering: p}
 	var err error
 	if n.mode, n.options, err = readNetwork(p.provider.Network); err != nil {
-		return verdictOf(backend.StageNetworkConfig, sightOf("", err))
+		return stageError(backend.StageNetworkConfig, sightOf("", err))
 	}
 	settled := false
 	err = w.until(ctx, backend.StageNetworkConfig, func(ctx context.Context) (bool, string, error) {
@@ -91,9 +91,10 @@ func (n *network) survey(ctx context.Context) error {
 
 // notConnected returns the error of a network that is not connected and that we may not change.
 func (n *network) notConnected(why string, args ...any) error {
-	return say(backend.ErrConflict, "ForeignNetworkNotConnected: %s, and is not connected: %s; %s. Connect it by liqoctl "+
-		"network connect, remove it by liqoctl network reset, or write network: {mode: none} in the offer",
-		fmt.Sprintf(why, args...), n.here.says(), n.there.says())
+	return errorf(backend.ErrConflict,
+		"ForeignNetworkNotConnected: %s, and is not connected: %s; %s. Connect it by liqoctl "+
+			"network connect, remove it by liqoctl network reset, or write network: {mode: none} in the offer",
+		fmt.Sprintf(why, args...), n.here.describe(), n.there.describe())
 }
 
 // configured reports done when each cluster knows the addresses by which it sees the other. Our own tenant namespace
@@ -174,8 +175,9 @@ func (h *half) addresses(ctx context.Context) (cidr map[string]any, err error) {
 	case err != nil:
 		return nil, err
 	case none:
-		return nil, say(backend.ErrInvalid, "NetworkingNotInstalled: Liqo on %s has no networking module: install it there "+
-			"(networking.enabled of Liqo's chart), or write network: {mode: none} in the offer", h.where)
+		return nil, errorf(backend.ErrInvalid,
+			"NetworkingNotInstalled: Liqo on %s has no networking module: install it there "+
+				"(networking.enabled of Liqo's chart), or write network: {mode: none} in the offer", h.where)
 	case cidr["pod"] == nil:
 		return nil, fmt.Errorf("Liqo's IPAM on %s has given the pods' Network no addresses yet", h.where)
 	}

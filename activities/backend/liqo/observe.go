@@ -95,7 +95,7 @@ func (p *peering) observed(ctx context.Context, provider client.Client, here []s
 		return seen, err
 	}
 	if found.id != p.provider.ID {
-		return seen, say(backend.ErrInvalid, "the credentials lead to cluster %s", found.id)
+		return seen, errorf(backend.ErrInvalid, "the credentials lead to cluster %s", found.id)
 	}
 	if err := p.sameProvider(ctx, provider); err != nil {
 		return seen, err
@@ -147,11 +147,12 @@ func (p *peering) networkSeen(ctx context.Context, provider client.Client, names
 	if !here.connected() || !there.connected() {
 		return p.notConnected(ctx, here, there, seen)
 	}
-	return heard(ctx, seen, here, there)
+	return recordMeasurements(ctx, seen, here, there)
 }
 
-// heard records the last measurement of each end, and the time after which an end without a new one counts as dead.
-func heard(ctx context.Context, seen *backend.Observation, ends ...*half) error {
+// recordMeasurements records the last measurement of each end, and the time after which an end without a new one counts
+// as dead.
+func recordMeasurements(ctx context.Context, seen *backend.Observation, ends ...*half) error {
 	for _, h := range ends {
 		heard := text(h.objects[kindConnection], "status", "latency", "timestamp")
 		seen.Heard = append(seen.Heard, shorten.Words(heard, maxWords))
@@ -166,7 +167,7 @@ func heard(ctx context.Context, seen *backend.Observation, ends ...*half) error 
 
 // notConnected records why a network is not connected, and whether our own gateway is the cause.
 func (p *peering) notConnected(ctx context.Context, here, there *half, seen *backend.Observation) error {
-	seen.Network = here.says() + "; " + there.says()
+	seen.Network = here.describe() + "; " + there.describe()
 	if gateway := cmp.Or(here.objects[kindServer], here.objects[kindClient]); gateway != nil {
 		trouble, err := here.running(ctx, gateway)
 		if errors.Is(err, backend.ErrNoRoom) {

@@ -234,7 +234,7 @@ func testUntilRefusedForAWholePass(t *testing.T) {
 	configMaps := schema.GroupResource{Resource: "configmaps"}
 	no := apierrors.NewForbidden(configMaps, "", errors.New(`RBAC: role "ours" not found`))
 	over := errors.New("the pass is over")
-	until := func(begun time.Time, look look) error {
+	until := func(begun time.Time, look poll) error {
 		ctx, cancel := context.WithCancelCause(t.Context()) // as activities end a pass
 		defer time.AfterFunc(onePass, func() { cancel(over) }).Stop()
 		return (&waiter{begun: begun, refusal: time.Minute}).until(ctx, backend.StageAPIServer, look)

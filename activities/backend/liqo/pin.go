@@ -89,9 +89,10 @@ func (p *peering) sameProvider(ctx context.Context, cluster client.Client) error
 		return ownSide{fmt.Errorf("read what is pinned of provider %s: %w", p.provider.ID, err)}
 	}
 	if have := authoritiesOfClient(cluster); pin != "" && have != "" && pin != have {
-		return say(backend.ErrInvalid, "a cluster that calls itself %s has another certificate authority than the one that "+
-			"we are peered with: if the provider was rebuilt or has a new authority, run liqo-autoscaler offers repin %s; "+
-			"else its credentials lead to somebody else", p.provider.ID, p.provider.ID)
+		return errorf(backend.ErrInvalid,
+			"a cluster that calls itself %s has another certificate authority than the one that "+
+				"we are peered with: if the provider was rebuilt or has a new authority, run liqo-autoscaler offers repin %s; "+
+				"else its credentials lead to somebody else", p.provider.ID, p.provider.ID)
 	}
 	return nil
 }

@@ -34,7 +34,8 @@ func (b *Backend) Published(ctx context.Context, credentials fleet.Credentials, 
 	}
 	document, ok := found.Data[key]
 	if !ok {
-		return "", say(backend.ErrInvalid, "ConfigMap %s/%s on the provider has no key %q: does its agent offer to this hub?",
+		return "", errorf(backend.ErrInvalid,
+			"ConfigMap %s/%s on the provider has no key %q: does its agent offer to this hub?",
 			namespace.Name, name, key)
 	}
 	return document, nil
@@ -45,9 +46,9 @@ func published(namespace, name string, err error) error {
 	what := fmt.Sprintf("ConfigMap %s/%s on the provider", namespace, name)
 	switch {
 	case apierrors.IsNotFound(err):
-		return say(backend.ErrInvalid, "there is no %s: is its agent running, without a discovery server?", what)
+		return errorf(backend.ErrInvalid, "there is no %s: is its agent running, without a discovery server?", what)
 	case notLetIn(err):
-		return say(backend.ErrInvalid, "%s may not be read: apply what liqo-autoscaler provider-access prints there: %v",
+		return errorf(backend.ErrInvalid, "%s may not be read: apply what liqo-autoscaler provider-access prints there: %v",
 			what, err)
 	default:
 		return access("read "+what, err)

@@ -28,7 +28,7 @@ const (
 
 // refuse returns the error of a refusing provider.
 func refuse(r fleet.ProviderRefusal) error {
-	return &verdict{Kind: &backend.RefusingError{ProviderRefusal: r}, Message: shorten.Words(r.Reason, maxWords)}
+	return &kindError{Kind: &backend.RefusingError{ProviderRefusal: r}, Message: shorten.Words(r.Reason, maxWords)}
 }
 
 // Refusal reads whether the provider refuses this cluster now.
@@ -86,18 +86,18 @@ func refusingOf(tenant *authv1beta1.Tenant) *fleet.ProviderRefusal {
 
 // remembered returns the refusal that the consumer has recorded, until it expires.
 func (p *peering) remembered(ctx context.Context) (*fleet.ProviderRefusal, error) {
-	note, err := p.note(ctx)
+	note, err := p.refusalRecord(ctx)
 	if err != nil {
 		return nil, client.IgnoreNotFound(err)
 	}
-	if found := notedIn(note); found != nil && !found.Over(time.Now()) {
+	if found := refusalIn(note); found != nil && !found.Over(time.Now()) {
 		return found, nil
 	}
 	return nil, nil
 }
 
-// note returns the ConfigMap that records a refusal; NotFound when we have not made one.
-func (p *peering) note(ctx context.Context) (*corev1.ConfigMap, error) {
+// refusalRecord returns the ConfigMap that records a refusal; NotFound when we have not made one.
+func (p *peering) refusalRecord(ctx context.Context) (*corev1.ConfigMap, error) {
 	var note corev1.ConfigMap
 	absent := apierrors.NewNotFound(corev1.Resource("configmaps"), refusedName)
 	if p.localNS == "" || p.going {
@@ -113,8 +113,8 @@ func (p *peering) note(ctx context.Context) (*corev1.ConfigMap, error) {
 	return &note, nil
 }
 
-// notedIn returns the refusal that such a ConfigMap records; nil when it cannot be read.
-func notedIn(note *corev1.ConfigMap) *fleet.ProviderRefusal {
+// refusalIn returns the refusal that such a ConfigMap records; nil when it cannot be read.
+func refusalIn(note *corev1.ConfigMap) *fleet.ProviderRefusal {
 	until, err := time.Parse(time.RFC3339, note.Data[refusedUntil])
 	if err != nil {
 		return nil
@@ -141,12 +141,12 @@ func (p *peering) remember(ctx context.Context, until time.Time) (*fleet.Provide
 	if err != nil {
 		return nil, fmt.Errorf("note the refusal of %s: %w", p.provider.ID, err)
 	}
-	return notedIn(note), nil
+	return refusalIn(note), nil
 }
 
 // forgotten removes the record of an expired refusal.
 func (p *peering) forgotten(ctx context.Context) error {
-	note, err := p.note(ctx)
+	note, err := p.refusalRecord(ctx)
 	if err != nil {
 		return client.IgnoreNotFound(err)
 	}

@@ -54,13 +54,14 @@ func (r *remote) dial(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	r.b.ends.note(r.provider.ID, provider, time.Now())
+	r.b.ends.remember(r.provider.ID, provider, time.Now())
 	found, err := r.b.identify(modest(ctx), provider)
 	if err != nil {
 		return access("read the provider's cluster id", err)
 	}
 	if found.id != r.provider.ID {
-		return say(backend.ErrInvalid, "the credentials of provider %s lead to cluster %s: fix the offer or its kubeconfig",
+		return errorf(backend.ErrInvalid,
+			"the credentials of provider %s lead to cluster %s: fix the offer or its kubeconfig",
 			r.provider.ID, found.id)
 	}
 	if err := r.same(ctx, provider); err != nil {
@@ -74,7 +75,7 @@ func (r *remote) dial(ctx context.Context) error {
 // ErrDenied, and any other error unchanged.
 func access(what string, err error) error {
 	var status apierrors.APIStatus
-	var known *verdict
+	var known *kindError
 	switch {
 	case err == nil:
 		return nil
@@ -82,13 +83,13 @@ func access(what string, err error) error {
 		return err
 	case apierrors.IsForbidden(err): // the API server's RBAC, or a webhook of Liqo
 		said := shorten.Words(fmt.Sprintf("cannot %s: %v", what, err), maxWords)
-		return &verdict{Kind: backend.ErrDenied, Message: said, Forbidden: true}
+		return &kindError{Kind: backend.ErrDenied, Message: said, Forbidden: true}
 	case apierrors.IsUnauthorized(err):
-		return say(backend.ErrUnreachable, "cannot %s: the provider does not accept our credentials", what)
+		return errorf(backend.ErrUnreachable, "cannot %s: the provider does not accept our credentials", what)
 	case errors.As(err, &status) && !isOverloaded(err), meta.IsNoMatchError(err):
 		return fmt.Errorf("%s: %w", what, cutStatus(err))
 	default:
-		return say(backend.ErrUnreachable, "cannot %s: %v", what, err)
+		return errorf(backend.ErrUnreachable, "cannot %s: %v", what, err)
 	}
 }
 

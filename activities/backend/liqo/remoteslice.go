@@ -21,18 +21,19 @@ import (
 // the provider's credentials.
 func (a *attempt) remoteSliceGone(ctx context.Context, secrets []corev1.Secret) (bool, string, error) {
 	for i := range secrets {
-		if gone, message, err := a.askAsLiqo(ctx, &secrets[i]); err == nil {
+		if gone, message, err := a.removeAsLiqo(ctx, &secrets[i]); err == nil {
 			return gone, message, nil
 		}
 	}
 	if err := a.reach(ctx); err != nil {
 		return false, "", err
 	}
-	return a.askOverCredentials(ctx)
+	return a.removeOverCredentials(ctx)
 }
 
-// askOverCredentials checks and removes the copy with the provider's credentials, once the provider has been reached.
-func (a *attempt) askOverCredentials(ctx context.Context) (gone bool, message string, err error) {
+// removeOverCredentials checks and removes the copy with the provider's credentials, once the provider has been
+// reached.
+func (a *attempt) removeOverCredentials(ctx context.Context) (gone bool, message string, err error) {
 	if a.remoteNS == "" {
 		return true, "", nil
 	}
@@ -43,8 +44,8 @@ func (a *attempt) askOverCredentials(ctx context.Context) (gone bool, message st
 	return gone, message, err
 }
 
-// askAsLiqo checks and removes the copy with the kubeconfig that Liqo made for the peering.
-func (a *attempt) askAsLiqo(ctx context.Context, secret *corev1.Secret) (bool, string, error) {
+// removeAsLiqo checks and removes the copy with the kubeconfig that Liqo made for the peering.
+func (a *attempt) removeAsLiqo(ctx context.Context, secret *corev1.Secret) (bool, string, error) {
 	namespace := secret.Annotations[consts.RemoteTenantNamespaceAnnotKey]
 	if namespace == "" {
 		return false, "", fmt.Errorf("Secret %s names no remote namespace", secret.Name)

@@ -134,7 +134,7 @@ func (p *peering) identityGone(ctx context.Context) (bool, string, error) {
 	if err != nil || len(rest) == 0 {
 		return err == nil, "", err
 	}
-	ours, err := p.begunHere(ctx)
+	ours, err := p.startedHere(ctx)
 	if err != nil {
 		return false, "", err
 	}
@@ -154,7 +154,7 @@ func (p *peering) identityGone(ctx context.Context) (bool, string, error) {
 
 func (p *peering) deleteIdentity(ctx context.Context, identity *authv1beta1.Identity) error {
 	if !p.mine(identity) {
-		return say(backend.ErrConflict, "Identity %s/%s is not ours any longer", identity.Namespace, identity.Name)
+		return errorf(backend.ErrConflict, "Identity %s/%s is not ours any longer", identity.Namespace, identity.Name)
 	}
 	if identity.DeletionTimestamp != nil {
 		return nil

@@ -27,7 +27,7 @@ type asked struct {
 	all []string
 }
 
-func (a *asked) note(verb string, object any) {
+func (a *asked) record(verb string, object any) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	kind := reflect.TypeOf(object).Elem().Name()
@@ -46,22 +46,22 @@ func (a *asked) of(cluster client.WithWatch, made func(client.Object)) client.Cl
 	return interceptor.NewClient(cluster, interceptor.Funcs{
 		Get: func(ctx context.Context, w client.WithWatch, k client.ObjectKey, o client.Object,
 			opts ...client.GetOption) error {
-			a.note("get", o)
+			a.record("get", o)
 			return w.Get(ctx, k, o, opts...)
 		},
 		List: func(ctx context.Context, w client.WithWatch, l client.ObjectList, opts ...client.ListOption) error {
-			a.note("list", l)
+			a.record("list", l)
 			return w.List(ctx, l, opts...)
 		},
 		Create: func(ctx context.Context, w client.WithWatch, o client.Object, opts ...client.CreateOption) error {
-			a.note("create", o)
+			a.record("create", o)
 			err := w.Create(ctx, o, opts...)
 			made(o)
 			return err
 		},
 		Patch: func(ctx context.Context, w client.WithWatch, o client.Object, p client.Patch,
 			opts ...client.PatchOption) error {
-			a.note("patch", o)
+			a.record("patch", o)
 			return w.Patch(ctx, o, p, opts...)
 		},
 	})
@@ -75,7 +75,7 @@ func inTime(t *testing.T, c *clusters, started func(*corev1.Node) error) (made f
 			if err := do(); err != nil {
 				t.Error(err)
 			}
-			c.changes.tell("lca-g-abc-1-1")
+			c.changes.notify("lca-g-abc-1-1")
 		})
 	}
 	touched := func() { // changes of finalizers and conditions that Join does not wait for
@@ -124,7 +124,7 @@ func newNode() *corev1.Node {
 func joining(t *testing.T, started func(*clusters, *asked, *corev1.Node) error) *asked {
 	c, a := newClusters(t, peered(), nil), &asked{}
 	c.graces = defaultGraces()
-	defer c.changes.begin()()
+	defer c.changes.register()()
 	c.local = a.of(c.watch, inTime(t, c, func(node *corev1.Node) error { return started(c, a, node) }))
 	_, err := c.Join(prompt(t), spec(), nil)
 	require.NoError(t, err)

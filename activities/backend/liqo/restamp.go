@@ -57,10 +57,10 @@ func (a *attempt) restamp(ctx context.Context) error {
 	case node.Spec.ProviderID == a.InstanceID():
 		return a.restoreTags(ctx, node)
 	case node.Spec.ProviderID != "":
-		return taken(node)
+		return foreignProviderID(node)
 	}
 	if lacks := nodes.Unsettled(node, promised(virtual)); lacks != "" {
-		return say(backend.ErrNotYet, "%s", lacks)
+		return errorf(backend.ErrNotYet, "%s", lacks)
 	}
 	return a.stampOnce(ctx, node)
 }
@@ -128,7 +128,7 @@ func (a *attempt) isStamped(ctx context.Context, node *corev1.Node) (bool, error
 		case nodes.Items[i].Name == node.Name:
 			return true, nil
 		default:
-			return false, say(backend.ErrConflict, "Node %s carries the instance id already", nodes.Items[i].Name)
+			return false, errorf(backend.ErrConflict, "Node %s carries the instance id already", nodes.Items[i].Name)
 		}
 	}
 	return false, nil

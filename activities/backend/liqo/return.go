@@ -145,7 +145,7 @@ func (a *attempt) sliceGone(ctx context.Context) (bool, string, error) {
 		return false, "", err
 	}
 	if err != nil {
-		return a.goneThere(ctx, secrets)
+		return a.absentOnProvider(ctx, secrets)
 	}
 	if deleted, message, err := a.deleteSlice(ctx, slice, secrets); !deleted || err != nil {
 		return false, message, err
@@ -190,16 +190,16 @@ func (a *attempt) releaseSlice(ctx context.Context, slice *authv1beta1.ResourceS
 	if revoked, err := a.revoked(ctx); err != nil || !revoked {
 		return err
 	}
-	if gone, _, err := a.askOverCredentials(ctx); err != nil || !gone {
+	if gone, _, err := a.removeOverCredentials(ctx); err != nil || !gone {
 		return err
 	}
 	return a.release(ctx, slice)
 }
 
-// goneThere reports whether the provider has no slice of the attempt any longer. It waits some time for the certificate
-// to be gone, too. Without a peering there is nothing to check: a peering is only removed once the provider has none of
-// our slices. So an attempt that never made a slice can be returned when its provider is gone permanently.
-func (a *attempt) goneThere(ctx context.Context, secrets []corev1.Secret) (bool, string, error) {
+// absentOnProvider reports whether the provider has no slice of the attempt any longer. It waits some time for the
+// certificate to be gone, too. Without a peering there is nothing to check: a peering is only removed once the provider
+// has none of our slices. So an attempt that never made a slice can be returned when its provider is gone permanently.
+func (a *attempt) absentOnProvider(ctx context.Context, secrets []corev1.Secret) (bool, string, error) {
 	if len(secrets) == 0 {
 		return true, "", nil
 	}

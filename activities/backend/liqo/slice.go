@@ -25,7 +25,7 @@ import (
 func (j *join) ensureSlice(ctx context.Context) (*authv1beta1.ResourceSlice, error) {
 	slice, err := j.slice(ctx)
 	if apierrors.IsNotFound(err) && j.sliced {
-		return nil, say(backend.ErrConflict, "ResourceSlice %s was removed by somebody", j.name())
+		return nil, errorf(backend.ErrConflict, "ResourceSlice %s was removed by somebody", j.name())
 	}
 	if apierrors.IsNotFound(err) {
 		return j.createSlice(ctx)
@@ -35,10 +35,10 @@ func (j *join) ensureSlice(ctx context.Context) (*authv1beta1.ResourceSlice, err
 	}
 	j.sliced = true
 	if slice.DeletionTimestamp != nil {
-		return nil, say(backend.ErrConflict, "ResourceSlice %s/%s is being removed", slice.Namespace, slice.Name)
+		return nil, errorf(backend.ErrConflict, "ResourceSlice %s/%s is being removed", slice.Namespace, slice.Name)
 	}
 	if slice.Labels[consts.ReplicationDestinationLabel] != j.Provider.ID {
-		return nil, say(backend.ErrConflict, "ResourceSlice %s/%s is on provider %s", slice.Namespace, slice.Name,
+		return nil, errorf(backend.ErrConflict, "ResourceSlice %s/%s is on provider %s", slice.Namespace, slice.Name,
 			slice.Labels[consts.ReplicationDestinationLabel])
 	}
 	return slice, nil
@@ -69,7 +69,7 @@ func (j *join) createSlice(ctx context.Context) (*authv1beta1.ResourceSlice, err
 		if late, err := j.slice(ctx); !apierrors.IsNotFound(err) {
 			return late, err // of an earlier Join, whose request came late, or of another worker
 		}
-		return nil, say(backend.ErrConflict, "a ResourceSlice %s exists and is not this attempt's", slice.Name)
+		return nil, errorf(backend.ErrConflict, "a ResourceSlice %s exists and is not this attempt's", slice.Name)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("create slice %s: %w", slice.Name, err)
@@ -119,7 +119,7 @@ func (j *join) unanswered(ctx context.Context, slice *authv1beta1.ResourceSlice)
 		return false, "", err
 	}
 	if status == liqov1beta1.ConditionStatusError {
-		return false, "", say(backend.ErrUnreachable, "ResourceSlice %s/%s has no answer: %s", slice.Namespace, slice.Name,
+		return false, "", errorf(backend.ErrUnreachable, "ResourceSlice %s/%s has no answer: %s", slice.Namespace, slice.Name,
 			message)
 	}
 	if j.waiting.longerThan(j.graces.answer) {
@@ -174,7 +174,7 @@ func (j *join) refused(ctx context.Context, words string) error {
 	if err := j.closed(ctx); err != nil {
 		return err
 	}
-	return say(backend.ErrDenied, "%s", words)
+	return errorf(backend.ErrDenied, "%s", words)
 }
 
 // grantStep reports done when the provider has accepted all the resources.
@@ -192,12 +192,13 @@ func (j *join) grantStep(ctx context.Context) (bool, string, error) {
 	case condition == nil:
 		return j.unanswered(ctx, slice)
 	case condition.Reason == string(fleet.CodeNoCapacity) && condition.Status == authv1beta1.ResourceSliceConditionDenied:
-		return false, "", say(backend.ErrFull, "%s", denial(slice, condition))
+		return false, "", errorf(backend.ErrFull, "%s", denial(slice, condition))
 	case condition.Status != authv1beta1.ResourceSliceConditionAccepted:
 		return false, "", j.refused(ctx, denial(slice, condition))
 	}
 	if short := nodes.Missing(j.spec.Shape, slice.Status.Resources); short != "" {
-		return false, "", say(backend.ErrShort, "ResourceSlice %s/%s was granted less than it asked for: %s", slice.Namespace,
+		return false, "", errorf(backend.ErrShort, "ResourceSlice %s/%s was granted less than it asked for: %s",
+			slice.Namespace,
 			slice.Name, short)
 	}
 	j.granting = slice

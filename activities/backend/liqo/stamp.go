@@ -29,7 +29,7 @@ func (j *join) stampStep(ctx context.Context) (bool, string, error) {
 		j.settled = true
 	}
 	if id := j.node.Spec.ProviderID; id != "" && id != j.InstanceID() {
-		return false, "", taken(j.node)
+		return false, "", foreignProviderID(j.node)
 	}
 	lacks := nodes.Unfinished(j.node, j.spec)
 	if lacks == "" && j.node.Spec.ProviderID == "" {
@@ -60,9 +60,9 @@ func (j *join) settle(ctx context.Context) (waits string, err error) {
 	}
 }
 
-// lookAhead searches for other attempts while Join waits anyway, so that the mark need not wait for the search. The
+// searchAhead searches for other attempts while Join waits anyway, so that the mark need not wait for the search. The
 // result is used only while it is recent.
-func (j *join) lookAhead(ctx context.Context) {
+func (j *join) searchAhead(ctx context.Context) {
 	if began := time.Now(); began.Sub(j.soleAt) > allowedFor/2 {
 		if waits, err := j.otherAttempt(ctx); err == nil && waits == "" {
 			j.soleAt = began
@@ -80,7 +80,7 @@ func (a *attempt) stamp(ctx context.Context, node *corev1.Node) error {
 	if apierrors.IsInvalid(err) {
 		err = a.local.Get(ctx, client.ObjectKeyFromObject(node), node)
 		if err == nil && node.Spec.ProviderID != a.InstanceID() {
-			return taken(node)
+			return foreignProviderID(node)
 		}
 	}
 	if err != nil {
@@ -89,8 +89,8 @@ func (a *attempt) stamp(ctx context.Context, node *corev1.Node) error {
 	return nil
 }
 
-func taken(node *corev1.Node) error {
-	return say(backend.ErrConflict,
+func foreignProviderID(node *corev1.Node) error {
+	return errorf(backend.ErrConflict,
 		"somebody has set providerID %q on Node %s: is a cloud controller manager at work on virtual nodes?",
 		node.Spec.ProviderID, node.Name)
 }
@@ -126,7 +126,7 @@ func (j *join) otherAttempt(ctx context.Context) (waits string, err error) {
 		switch node := &all.Items[i]; {
 		case node.Name == j.name() || node.Spec.ProviderID != j.InstanceID():
 		case alive[node.Name] && node.DeletionTimestamp == nil:
-			return "", say(backend.ErrConflict, "Node %s of another attempt is the instance %s: it is stamped and not lost",
+			return "", errorf(backend.ErrConflict, "Node %s of another attempt is the instance %s: it is stamped and not lost",
 				node.Name, j.InstanceID())
 		default:
 			waits = fmt.Sprintf("Node %s of another attempt still carries the instance id", node.Name)

@@ -33,7 +33,7 @@ func (s *survey) done(ctx context.Context) (bool, string, error) {
 	}
 	found := err == nil
 	if found && !s.mine(identity) {
-		return s.others(ctx)
+		return s.ofAnotherOwner(ctx)
 	}
 	if err := s.inUse(ctx); err != nil {
 		return false, "", err
@@ -50,27 +50,28 @@ func (s *survey) done(ctx context.Context) (bool, string, error) {
 		_, err := s.refusal(ctx) // records a refusal while the Identity still proves it
 		return err == nil, "", err
 	}
-	return s.begun(ctx)
+	return s.withoutIdentity(ctx)
 }
 
-// begun decides on a peering without our Identity.
-func (s *survey) begun(ctx context.Context) (bool, string, error) {
+// withoutIdentity decides on a peering without our Identity.
+func (s *survey) withoutIdentity(ctx context.Context) (bool, string, error) {
 	byOthers, err := s.byOthers(ctx)
 	if err != nil || !byOthers {
 		return err == nil, "", err
 	}
-	return s.others(ctx)
+	return s.ofAnotherOwner(ctx)
 }
 
-// others decides on a peering of another owner: there is nothing to remove, unless its network is ours, which stays
-// while the peering uses it.
-func (s *survey) others(ctx context.Context) (bool, string, error) {
+// ofAnotherOwner decides on a peering of another owner: there is nothing to remove, unless its network is ours, which
+// stays while the peering uses it.
+func (s *survey) ofAnotherOwner(ctx context.Context) (bool, string, error) {
 	ours, err := s.connectedHere(ctx)
 	if err != nil {
 		return false, "", err
 	}
 	if ours {
-		return false, "", say(backend.ErrInUse, "others made the peering with %s, and it uses a network of this installation",
+		return false, "", errorf(backend.ErrInUse,
+			"others made the peering with %s, and it uses a network of this installation",
 			s.provider.ID)
 	}
 	s.nothing = true
@@ -105,7 +106,7 @@ func (s *survey) unreached(ctx context.Context, found bool, cause error) (bool, 
 	if found || !s.lasts(s.config.UnreachableAfter) {
 		return false, "", cause
 	}
-	ours, err := s.begunHere(ctx)
+	ours, err := s.startedHere(ctx)
 	if err != nil {
 		return false, "", err
 	}
@@ -116,8 +117,8 @@ func (s *survey) unreached(ctx context.Context, found bool, cause error) (bool, 
 	return true, "", nil
 }
 
-// begunHere reports whether Establish has left an object on the consumer that outlasts the Identity.
-func (p *peering) begunHere(ctx context.Context) (bool, error) {
+// startedHere reports whether Establish has left an object on the consumer that outlasts the Identity.
+func (p *peering) startedHere(ctx context.Context) (bool, error) {
 	if p.ownNS {
 		return true, nil
 	}

@@ -39,7 +39,7 @@ func (p *peering) ensureTenant(ctx context.Context, h handshake) (tenant *authv1
 		return nil, fmt.Sprintf("Tenant %s of an earlier peering is being removed: the provider's liqo-controller-manager "+
 			"has to let it go", name), nil
 	case !p.mine(tenant):
-		return nil, "", say(backend.ErrConflict, "somebody else is making this peering now: Tenant %s has appeared", name)
+		return nil, "", errorf(backend.ErrConflict, "somebody else is making this peering now: Tenant %s has appeared", name)
 	}
 	if err := p.refreshTenant(ctx, tenant, h); err != nil {
 		return nil, "", err
@@ -48,7 +48,7 @@ func (p *peering) ensureTenant(ctx context.Context, h handshake) (tenant *authv1
 		return tenant, "", nil
 	}
 	message = fmt.Sprintf("the provider has not answered Tenant %s yet", name)
-	if heard := p.heard(ctx, tenant); heard != "" {
+	if heard := p.lastWarning(ctx, tenant); heard != "" {
 		message += ": " + heard
 	}
 	return nil, message, nil

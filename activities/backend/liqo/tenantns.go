@@ -40,7 +40,7 @@ func tenantNamespace(ctx context.Context, cluster client.Client, peer string) (*
 	case 1:
 		return &found.Items[0], nil
 	default:
-		return nil, say(backend.ErrInvalid, "namespaces %s and %s both claim to be the tenant namespace of %s: remove one",
+		return nil, errorf(backend.ErrInvalid, "namespaces %s and %s both claim to be the tenant namespace of %s: remove one",
 			found.Items[0].Name, found.Items[1].Name, peer)
 	}
 }

@@ -34,7 +34,7 @@ func (p *peering) compatible(ctx context.Context) (warning string, err error) {
 	}
 	problem, refused := liqoversion.Judge(here, there)
 	if refused && !p.config.AnyLiqo {
-		return "", say(backend.ErrInvalid, "%s (a worker with --any-liqo-version peers all the same)", problem)
+		return "", errorf(backend.ErrInvalid, "%s (a worker with --any-liqo-version peers all the same)", problem)
 	}
 	return problem, nil
 }
@@ -70,7 +70,7 @@ func (j *join) aloneThere(ctx context.Context) error {
 	}
 	for i := range slices.Items {
 		if other := &slices.Items[i]; other.Name != j.name() {
-			return say(backend.ErrFull, "provider %s has ResourceSlice %s/%s already, and with Liqo %s here a second node "+
+			return errorf(backend.ErrFull, "provider %s has ResourceSlice %s/%s already, and with Liqo %s here a second node "+
 				"there would lose the pods of the first (Liqo #3257): upgrade Liqo to 1.2, or set maxNodes: 1 on the offer",
 				j.Provider.ID, other.Namespace, other.Name, here)
 		}

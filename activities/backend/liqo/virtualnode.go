@@ -39,7 +39,7 @@ func (j *join) virtualNodeStep(ctx context.Context) (bool, string, error) {
 		return false, "", err
 	}
 	if virtual.DeletionTimestamp != nil {
-		return false, "", say(backend.ErrConflict, "VirtualNode %s/%s is being removed", virtual.Namespace, virtual.Name)
+		return false, "", errorf(backend.ErrConflict, "VirtualNode %s/%s is being removed", virtual.Namespace, virtual.Name)
 	}
 	for _, condition := range virtual.Status.Conditions {
 		if condition.Type == offloadingv1beta1.VirtualKubeletConditionType &&
@@ -88,7 +88,8 @@ func (j *join) createVirtualNode(ctx context.Context) (bool, string, error) {
 		if _, err := j.virtualNode(ctx); !apierrors.IsNotFound(err) {
 			return false, "", err // of an earlier Join, whose request came late
 		}
-		return false, "", say(backend.ErrConflict, "a VirtualNode or Node %s exists and is not this attempt's", virtual.Name)
+		return false, "", errorf(backend.ErrConflict, "a VirtualNode or Node %s exists and is not this attempt's",
+			virtual.Name)
 	}
 	if err != nil {
 		return false, "", fmt.Errorf("create virtual node %s: %w", virtual.Name, err)
@@ -146,7 +147,7 @@ func (j *join) contradicted(slice *authv1beta1.ResourceSlice) error {
 			continue
 		}
 		if theirs, ok := slice.Status.NodeLabels[key]; ok && theirs != j.spec.Labels[key] {
-			return say(backend.ErrDenied, "the group's nodes have the label %s=%s, and those of provider %s have %s=%.63s: "+
+			return errorf(backend.ErrDenied, "the group's nodes have the label %s=%s, and those of provider %s have %s=%.63s: "+
 				"select another provider, or declare no such label", key, j.spec.Labels[key], j.Provider.ID, key, theirs)
 		}
 	}
@@ -170,7 +171,7 @@ func (j *join) forgeVirtualNode(ctx context.Context, slice *authv1beta1.Resource
 	virtual.Labels = with(virtual.Labels, j.labels(), map[string]string{consts.ResourceSliceNameLabelKey: slice.Name})
 	booking, err := json.Marshal(j.spec.Booking)
 	if err != nil {
-		return nil, say(backend.ErrInvalid, "the booking of %s cannot be written: %v", j.Instance, err)
+		return nil, errorf(backend.ErrInvalid, "the booking of %s cannot be written: %v", j.Instance, err)
 	}
 	virtual.Annotations = with(virtual.Annotations, j.annotations(),
 		map[string]string{backend.AnnotationBooking: string(booking)})

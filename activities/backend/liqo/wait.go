@@ -28,8 +28,8 @@ const noAnswer = time.Second
 // beginning is the message of a stage that has not been polled yet.
 const beginning = "looking"
 
-// look takes a step towards a stage. An error is retried unless it is final.
-type look = backend.Poll
+// poll takes a step towards a stage. An error is retried unless it is final.
+type poll = backend.Poll
 
 // waiter waits for the stages of one verb.
 type waiter struct {
@@ -58,19 +58,21 @@ func (b *Backend) making(ctx context.Context, progress backend.Progress) *waiter
 	}
 }
 
-type verdict = backend.KindError
+type kindError = backend.KindError
 
-func say(kind error, format string, args ...any) error { return backend.Errorf(kind, format, args...) }
+func errorf(kind error, format string, args ...any) error {
+	return backend.Errorf(kind, format, args...)
+}
 
 // until polls until the stage is reached, an error is final, or the context ends. It then returns a
 // *backend.StageError.
-func (w *waiter) until(ctx context.Context, stage backend.Stage, look look) error {
+func (w *waiter) until(ctx context.Context, stage backend.Stage, look poll) error {
 	var seen sight // the last poll that the context's end did not interrupt
 	past := history{onlyRefused: true}
 	w.progress.Report(stage, beginning)
 	for delay := cmp.Or(w.first, firstLook); ; delay = min(delay*3/2, cmp.Or(w.longest, seldomLook)) {
 		asked := time.Now()
-		reached, message, err := look.Take(ctx, w.progress, stage, cmp.Or(seen.message, beginning))
+		reached, message, err := look.Run(ctx, w.progress, stage, cmp.Or(seen.message, beginning))
 		if reached {
 			return nil
 		}
@@ -82,7 +84,7 @@ func (w *waiter) until(ctx context.Context, stage backend.Stage, look look) erro
 			return w.ended(ctx, stage, seen, past.onlyRefused)
 		}
 		past.add(now.err)
-		if err := w.givesUp(stage, now, &past); err != nil {
+		if err := w.finalError(stage, now, &past); err != nil {
 			return err
 		}
 		if now.message != seen.message {
@@ -125,10 +127,10 @@ func (s *streak) add(holds bool) {
 	}
 }
 
-// givesUp returns the error that ends the stage now, if waiting longer cannot help or has lasted too long.
-func (w *waiter) givesUp(stage backend.Stage, now sight, past *history) error {
+// finalError returns the error that ends the stage now, if waiting longer cannot help or has lasted too long.
+func (w *waiter) finalError(stage backend.Stage, now sight, past *history) error {
 	if now.err != nil && w.final(now.err) && (!forbidden(now.err) || past.refused.lasts >= w.refusal) {
-		return verdictOf(stage, now)
+		return stageError(stage, now)
 	}
 	if !w.stubborn && past.unreachable.lasts > w.patience {
 		return &backend.StageError{Stage: stage, Message: now.message, Err: backend.ErrUnreachable}
@@ -140,16 +142,16 @@ func (w *waiter) givesUp(stage backend.Stage, now sight, past *history) error {
 // pass met nothing else, otherwise backend.Stopped.
 func (w *waiter) ended(ctx context.Context, stage backend.Stage, seen sight, onlyRefused bool) error {
 	if onlyRefused && seen.err != nil && w.final(seen.err) && time.Since(w.begun) >= w.refusal {
-		return verdictOf(stage, seen)
+		return stageError(stage, seen)
 	}
 	var met error
-	if v := (*verdict)(nil); errors.As(seen.err, &v) && (w.stubborn || !v.Forbidden) { // else it would count as final
+	if v := (*kindError)(nil); errors.As(seen.err, &v) && (w.stubborn || !v.Forbidden) { // else it would count as final
 		met = v.Kind
 	}
 	return backend.Stopped(ctx, stage, seen.message, met)
 }
 
-func verdictOf(stage backend.Stage, seen sight) error {
+func stageError(stage backend.Stage, seen sight) error {
 	_, kind := backend.SplitError(seen.err)
 	return &backend.StageError{Stage: stage, Message: seen.message, Err: kind}
 }
@@ -195,6 +197,6 @@ func (w *waiter) final(err error) bool {
 
 // forbidden reports whether an API server refused a request for lack of permission.
 func forbidden(err error) bool {
-	var v *verdict
+	var v *kindError
 	return apierrors.IsForbidden(err) || errors.As(err, &v) && v.Forbidden
 }

@@ -19,7 +19,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
 )
 
-func waitingFor(message string, err error) look {
+func waitingFor(message string, err error) poll {
 	return func(context.Context) (bool, string, error) { return false, message, err }
 }
 
@@ -75,13 +75,13 @@ func TestUntilVerdicts(t *testing.T) {
 func testUntilVerdicts(t *testing.T) {
 	for _, kind := range []error{backend.ErrDenied, backend.ErrInvalid, backend.ErrShort, backend.ErrConflict,
 		backend.ErrNotPeered, backend.ErrInUse} {
-		err := (&waiter{}).until(prompt(t), backend.StageTenant, waitingFor("", say(kind, "because of %s", "reasons")))
+		err := (&waiter{}).until(prompt(t), backend.StageTenant, waitingFor("", errorf(kind, "because of %s", "reasons")))
 		var stage *backend.StageError
 		require.ErrorAs(t, err, &stage)
 		require.ErrorIs(t, err, kind)
 		require.Equal(t, "waiting for tenant: because of reasons: "+kind.Error(), err.Error(), "each thing is said once")
 
-		err = (&waiter{stubborn: true}).until(soon(t), backend.StageTenantGone, waitingFor("", say(kind, "because")))
+		err = (&waiter{stubborn: true}).until(soon(t), backend.StageTenantGone, waitingFor("", errorf(kind, "because")))
 		require.ErrorIs(t, err, kind)
 		require.Equal(t, kind != backend.ErrInUse, errors.Is(err, context.DeadlineExceeded),
 			"taking back gives up only on ErrInUse: %v", err)
@@ -94,7 +94,7 @@ func TestUntilUnreachable(t *testing.T) {
 }
 
 func testUntilUnreachable(t *testing.T) {
-	unreachable := say(backend.ErrUnreachable, "connection refused")
+	unreachable := errorf(backend.ErrUnreachable, "connection refused")
 	began := time.Now()
 	err := (&waiter{patience: 100 * time.Millisecond}).until(prompt(t), backend.StageAPIServer,
 		waitingFor("", unreachable))

@@ -27,7 +27,7 @@ func (b *Backend) Watch(ctx context.Context, handle func(fleet.Found)) error {
 	if err != nil {
 		return err
 	}
-	w := newWatching(b.watch, b.ours(self.id), b.changes.tell)
+	w := newWatching(b.watch, b.ours(self.id), b.changes.notify)
 	defer context.AfterFunc(ctx, w.dirty.ShutDown)()
 	done := make(chan struct{}, len(w.informers))
 	for _, informer := range w.informers {
@@ -46,7 +46,7 @@ func (b *Backend) Watch(ctx context.Context, handle func(fleet.Found)) error {
 			return ctx.Err()
 		}
 	}
-	defer b.changes.begin()()
+	defer b.changes.register()()
 	for {
 		name, over := w.dirty.Get()
 		if over || ctx.Err() != nil {

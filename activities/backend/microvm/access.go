@@ -50,7 +50,7 @@ func (b *Backend) open(ctx context.Context, credentials fleet.Credentials) (*hos
 	case credentials.KubeconfigFile != "" && ref == nil:
 		content, err := os.ReadFile(credentials.KubeconfigFile)
 		if err != nil {
-			return nil, say(backend.ErrInvalid, "credentials: %v", err)
+			return nil, errorf(backend.ErrInvalid, "credentials: %v", err)
 		}
 		where, document = credentials.KubeconfigFile, content
 	case credentials.KubeconfigFile == "" && ref != nil:
@@ -61,15 +61,15 @@ func (b *Backend) open(ctx context.Context, credentials fleet.Credentials) (*hos
 		}
 		where, document = "Secret "+ref.Namespace+"/"+ref.Name+" key "+ref.Key, secret.Data[ref.Key]
 	default:
-		return nil, say(backend.ErrInvalid, "credentials need exactly one of kubeconfigFile and secretRef")
+		return nil, errorf(backend.ErrInvalid, "credentials need exactly one of kubeconfigFile and secretRef")
 	}
 	var a access
 	if strictyaml.CheckAliases(document) != nil || yaml.UnmarshalStrict(document, &a) != nil {
-		return nil, say(backend.ErrInvalid, "%s cannot be read as the access to a host", where)
+		return nil, errorf(backend.ErrInvalid, "%s cannot be read as the access to a host", where)
 	}
 	h, wrong := a.host()
 	if wrong != "" {
-		return nil, say(backend.ErrInvalid, "%s: %s", where, wrong)
+		return nil, errorf(backend.ErrInvalid, "%s: %s", where, wrong)
 	}
 	return h, nil
 }

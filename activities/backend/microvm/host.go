@@ -59,26 +59,26 @@ type machine struct {
 	attempt string // its attempt, by its tag
 }
 
-// ask sends one request and returns the HTTP status; with an error the status is 0.
-func (h *host) ask(ctx context.Context, method string, in, out any, most int64, path ...string) (status int,
+// request sends one request and returns the HTTP status; with an error the status is 0.
+func (h *host) request(ctx context.Context, method string, in, out any, most int64, path ...string) (status int,
 	err error) {
 	var body io.Reader
 	if in != nil {
 		content, err := json.Marshal(in)
 		if err != nil {
-			return 0, say(backend.ErrInvalid, "write request: %v", err)
+			return 0, errorf(backend.ErrInvalid, "write request: %v", err)
 		}
 		body = bytes.NewReader(content)
 	}
 	request, err := http.NewRequestWithContext(ctx, method, h.at.JoinPath(path...).String(), body)
 	if err != nil {
-		return 0, say(backend.ErrInvalid, "url is not one")
+		return 0, errorf(backend.ErrInvalid, "url is not one")
 	}
 	request.Header.Set("Authorization", "Bearer "+h.Token)
 	request.Header.Set("Content-Type", "application/json")
 	response, err := h.web.Do(request)
 	if err != nil {
-		return 0, say(backend.ErrUnreachable, "host %s does not answer: %v", h.at.Host, errors.Unwrap(err))
+		return 0, errorf(backend.ErrUnreachable, "host %s does not answer: %v", h.at.Host, errors.Unwrap(err))
 	}
 	defer response.Body.Close()
 	answer, err := h.answer(response, most)
@@ -86,9 +86,9 @@ func (h *host) ask(ctx context.Context, method string, in, out any, most int64, 
 	case err != nil:
 		return 0, err
 	case response.StatusCode == http.StatusUnauthorized, response.StatusCode == http.StatusForbidden:
-		return 0, say(errCredentials, "host %s does not accept the token: HTTP status %d", h.at.Host, response.StatusCode)
+		return 0, errorf(errCredentials, "host %s does not accept the token: HTTP status %d", h.at.Host, response.StatusCode)
 	case response.StatusCode/100 == 2 && out != nil && json.Unmarshal(answer, out) != nil:
-		return 0, say(backend.ErrUnreachable, "host %s answers, and not as the API of microVMs does", h.at.Host)
+		return 0, errorf(backend.ErrUnreachable, "host %s answers, and not as the API of microVMs does", h.at.Host)
 	}
 	return response.StatusCode, nil
 }
@@ -100,18 +100,18 @@ func (h *host) answer(response *http.Response, most int64) (answer []byte, err e
 	}
 	switch {
 	case response.ContentLength > most || int64(len(answer)) > most:
-		return nil, say(backend.ErrInvalid, "the answer of host %s is larger than %d bytes", h.at.Host, most)
+		return nil, errorf(backend.ErrInvalid, "the answer of host %s is larger than %d bytes", h.at.Host, most)
 	case err != nil:
-		return nil, say(backend.ErrUnreachable, "host %s ends its answer early", h.at.Host)
+		return nil, errorf(backend.ErrUnreachable, "host %s ends its answer early", h.at.Host)
 	}
 	return answer, nil
 }
 
 // read sends a GET request that must succeed.
 func (h *host) read(ctx context.Context, out any, most int64, path ...string) error {
-	status, err := h.ask(ctx, http.MethodGet, nil, out, most, path...)
+	status, err := h.request(ctx, http.MethodGet, nil, out, most, path...)
 	if err == nil && status != http.StatusOK {
-		err = say(backend.ErrUnreachable, "host %s answers with HTTP status %d", h.at.Host, status)
+		err = errorf(backend.ErrUnreachable, "host %s answers with HTTP status %d", h.at.Host, status)
 	}
 	return err
 }
@@ -159,7 +159,7 @@ func (h *host) machines(ctx context.Context, tag, of string) (found []machine, e
 	}
 	for _, m := range found {
 		if len(validation.IsDNS1123Subdomain(m.Hostname)) > 0 { // the name becomes part of a path
-			return nil, say(backend.ErrInvalid, "host %s has one of our machines with a name that is none: %.80q", h.at.Host,
+			return nil, errorf(backend.ErrInvalid, "host %s has one of our machines with a name that is none: %.80q", h.at.Host,
 				m.Hostname)
 		}
 	}
@@ -169,24 +169,25 @@ func (h *host) machines(ctx context.Context, tag, of string) (found []machine, e
 
 // create requests a machine. It does not repeat the host's reason for a refusal, which may quote the user data.
 func (h *host) create(ctx context.Context, m machine) error {
-	status, err := h.ask(ctx, http.MethodPost, m, nil, maxAnswer, "hostgroup", h.HostGroup, "nodes")
+	status, err := h.request(ctx, http.MethodPost, m, nil, maxAnswer, "hostgroup", h.HostGroup, "nodes")
 	switch {
 	case err != nil, status/100 == 2:
 		return err
 	case status == http.StatusTooManyRequests, status == http.StatusInsufficientStorage:
-		return say(backend.ErrFull, "host %s has no room for a machine: HTTP status %d", h.at.Host, status)
+		return errorf(backend.ErrFull, "host %s has no room for a machine: HTTP status %d", h.at.Host, status)
 	case status/100 == 4:
-		return say(backend.ErrDenied, "host %s makes no machine: HTTP status %d, its log says why", h.at.Host, status)
+		return errorf(backend.ErrDenied, "host %s makes no machine: HTTP status %d, its log says why", h.at.Host, status)
 	default:
-		return say(backend.ErrUnreachable, "host %s answers with HTTP status %d", h.at.Host, status)
+		return errorf(backend.ErrUnreachable, "host %s answers with HTTP status %d", h.at.Host, status)
 	}
 }
 
 // remove requests the removal of a machine; an absent machine is success.
 func (h *host) remove(ctx context.Context, hostname string) error {
-	status, err := h.ask(ctx, http.MethodDelete, nil, nil, maxAnswer, "hostgroup", h.HostGroup, "nodes", hostname)
+	status, err := h.request(ctx, http.MethodDelete, nil, nil, maxAnswer, "hostgroup", h.HostGroup, "nodes", hostname)
 	if err == nil && status/100 != 2 && status != http.StatusNotFound {
-		err = say(backend.ErrUnreachable, "host %s does not remove machine %s: HTTP status %d", h.at.Host, hostname, status)
+		err = errorf(backend.ErrUnreachable, "host %s does not remove machine %s: HTTP status %d", h.at.Host, hostname,
+			status)
 	}
 	return err
 }

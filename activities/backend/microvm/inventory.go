@@ -91,7 +91,7 @@ func (b *Backend) Peers(ctx context.Context) (peers []fleet.Provider, err error)
 	for i := range records {
 		if id := records[i].Labels[fleet.LabelMachineProvider]; records[i].Name == peeringName(id) {
 			peers = append(peers, fleet.Provider{ID: id, Credentials: backend.CredentialsOf(records[i].Annotations),
-				Refusing: notedIn(&records[i])})
+				Refusing: refusalIn(&records[i])})
 		}
 	}
 	slices.SortFunc(peers, func(a, b fleet.Provider) int { return cmp.Compare(a.ID, b.ID) })
@@ -140,12 +140,12 @@ func (b *Backend) Restamp(ctx context.Context, a fleet.Attempt) error {
 		return err
 	}
 	if len(carriers) > 0 {
-		return say(backend.ErrConflict, "Node %s carries the instance id already", carriers[0].Name)
+		return errorf(backend.ErrConflict, "Node %s carries the instance id already", carriers[0].Name)
 	}
 	if err := unsettled(node); err != nil {
 		return err
 	}
-	if err := b.tell(ctx, node, a, priceOf(record)); err != nil {
+	if err := b.annotateAttempt(ctx, node, a, priceOf(record)); err != nil {
 		return err
 	}
 	return b.stamp(ctx, node, a.InstanceID())
@@ -166,5 +166,5 @@ func unsettled(node *corev1.Node) error {
 	if lacks == "" || node.Spec.ProviderID != "" {
 		return nil
 	}
-	return say(backend.ErrNotYet, "%s", lacks)
+	return errorf(backend.ErrNotYet, "%s", lacks)
 }

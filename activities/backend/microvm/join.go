@@ -54,7 +54,7 @@ func (j *join) peered(ctx context.Context) (done bool, _ string, err error) {
 		return false, "", err
 	}
 	if j.peering == nil || j.peering.Labels[backend.LabelRefused] != "" {
-		return false, "", say(backend.ErrNotPeered, "host group %s was not looked at yet", j.Provider.ID)
+		return false, "", errorf(backend.ErrNotPeered, "host group %s was not looked at yet", j.Provider.ID)
 	}
 	return true, "", nil
 }
@@ -101,7 +101,7 @@ func (j *join) ensureRecord(ctx context.Context) error {
 		return err
 	}
 	if err == nil && !isOf(&node, j.Attempt) {
-		return say(backend.ErrConflict, "a Node %s exists that is not this attempt's: it has not its labels %s and %s",
+		return errorf(backend.ErrConflict, "a Node %s exists that is not this attempt's: it has not its labels %s and %s",
 			node.Name, fleet.LabelGroup, fleet.LabelMachineProvider)
 	}
 	record, err := j.record(ctx, attemptName(j.Attempt))
@@ -111,12 +111,12 @@ func (j *join) ensureRecord(ctx context.Context) error {
 	case record == nil:
 		booking, err := json.Marshal(j.spec.Booking)
 		if err != nil {
-			return say(backend.ErrInvalid, "the booking cannot be written: %v", err)
+			return errorf(backend.ErrInvalid, "the booking cannot be written: %v", err)
 		}
 		return j.newRecord(ctx, attemptName(j.Attempt), j.Provider, j.tags(j.Attempt),
 			map[string]string{backend.AnnotationBooking: string(booking)}, finalizer)
 	case !backend.Carries(record.Labels, j.tags(j.Attempt)) || record.DeletionTimestamp != nil:
-		return say(backend.ErrConflict, "ConfigMap %s/%s is not this attempt's, or is being removed", record.Namespace,
+		return errorf(backend.ErrConflict, "ConfigMap %s/%s is not this attempt's, or is being removed", record.Namespace,
 			record.Name)
 	}
 	return nil
@@ -143,7 +143,7 @@ func (j *join) machine(ctx context.Context) (machine, error) {
 	}
 	var userData strings.Builder
 	if j.host.userData.Execute(&userData, told) != nil {
-		return machine{}, say(backend.ErrInvalid, "userData is a Go template that cannot be executed")
+		return machine{}, errorf(backend.ErrInvalid, "userData is a Go template that cannot be executed")
 	}
 	tag, err := j.tag(ctx)
 	return machine{CPUs: size(corev1.ResourceCPU), RAM: size(corev1.ResourceMemory), Tags: []string{tag + j.ObjectName()},
@@ -156,7 +156,7 @@ func (j *join) fits(ctx context.Context, want machine) error {
 		return err
 	}
 	if group.CPUs > 0 && group.CPUs < want.CPUs || group.RAM > 0 && group.RAM < want.RAM {
-		return say(backend.ErrShort, "a machine of host group %s has at most %d CPUs and %d bytes; asked: %d and %d",
+		return errorf(backend.ErrShort, "a machine of host group %s has at most %d CPUs and %d bytes; asked: %d and %d",
 			group.Name, group.CPUs, group.RAM, want.CPUs, want.RAM)
 	}
 	return nil
@@ -168,11 +168,12 @@ func (j *join) registered(ctx context.Context) (bool, string, error) {
 	if err != nil || node == nil {
 		return false, fmt.Sprintf("the machine has not registered Node %s yet", j.ObjectName()), err
 	}
-	return true, "", j.tell(ctx, node, j.Attempt, j.spec.Price())
+	return true, "", j.annotateAttempt(ctx, node, j.Attempt, j.spec.Price())
 }
 
-// tell writes the attempt, and further annotations, into the Node's annotations.
-func (b *Backend) tell(ctx context.Context, node *corev1.Node, a fleet.Attempt, more map[string]string) error {
+// annotateAttempt writes the attempt, and further annotations, into the Node's annotations.
+func (b *Backend) annotateAttempt(ctx context.Context, node *corev1.Node, a fleet.Attempt,
+	more map[string]string) error {
 	tags := b.tags(a)
 	maps.Copy(tags, more)
 	if backend.Carries(node.Annotations, tags) {
@@ -207,7 +208,8 @@ func (j *join) stampStep(ctx context.Context) (bool, string, error) {
 	for { // repeated after the mark: of two attempts that mark concurrently, each sees the other
 		record, err := j.attemptRecord(ctx, j.Attempt)
 		if err != nil || record == nil || record.DeletionTimestamp != nil {
-			return false, "", cmp.Or(err, say(backend.ErrConflict, "the record of %s was removed by somebody", j.ObjectName()))
+			return false, "", cmp.Or(err, errorf(backend.ErrConflict, "the record of %s was removed by somebody",
+				j.ObjectName()))
 		}
 		if waits, err := j.otherAttempt(ctx); err != nil || waits != "" {
 			return false, waits, err
@@ -236,13 +238,14 @@ func (b *Backend) stamp(ctx context.Context, node *corev1.Node, id string) error
 		return nil
 	case "":
 	default:
-		return say(backend.ErrConflict, "somebody has set providerID %q on Node %s: is a cloud controller manager at work?",
+		return errorf(backend.ErrConflict,
+			"somebody has set providerID %q on Node %s: is a cloud controller manager at work?",
 			node.Spec.ProviderID, node.Name)
 	}
 	err := nodes.MergePatch(ctx, b.local, node, map[string]any{"metadata": map[string]any{"uid": node.UID},
 		"spec": map[string]any{"providerID": id}})
 	if apierrors.IsInvalid(err) {
-		return say(backend.ErrConflict, "somebody has set the providerID of Node %s", node.Name)
+		return errorf(backend.ErrConflict, "somebody has set the providerID of Node %s", node.Name)
 	}
 	return err
 }
@@ -266,7 +269,7 @@ func (j *join) otherAttempt(ctx context.Context) (waits string, err error) {
 	carriers, err := j.carriers(ctx, j.Attempt)
 	for _, node := range carriers {
 		if alive[node.Name] && node.DeletionTimestamp == nil {
-			return "", say(backend.ErrConflict, "Node %s is the instance %s: it is stamped and not lost", node.Name,
+			return "", errorf(backend.ErrConflict, "Node %s is the instance %s: it is stamped and not lost", node.Name,
 				j.InstanceID())
 		}
 		waits = fmt.Sprintf("Node %s of another attempt still carries the instance id", node.Name)

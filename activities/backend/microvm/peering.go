@@ -30,7 +30,7 @@ func (b *Backend) Identify(ctx context.Context, credentials fleet.Credentials) (
 	case err != nil:
 		return "", err
 	case group == nil:
-		return "", say(backend.ErrInvalid, "host %s has no host group %s", h.at.Host, h.HostGroup)
+		return "", errorf(backend.ErrInvalid, "host %s has no host group %s", h.at.Host, h.HostGroup)
 	}
 	return group.Name, nil
 }
@@ -40,7 +40,7 @@ func (b *Backend) Establish(ctx context.Context, p fleet.Provider, progress back
 	w := waiter{progress: progress, patience: b.config.UnreachableAfter}
 	return w.until(ctx, backend.StageAPIServer, func(ctx context.Context) (bool, string, error) {
 		if p.Network != nil {
-			return false, "", say(backend.ErrInvalid, "a host has no network of its own: remove network from the offer")
+			return false, "", errorf(backend.ErrInvalid, "a host has no network of its own: remove network from the offer")
 		}
 		h, record, err := b.known(ctx, p)
 		if err != nil {
@@ -77,10 +77,11 @@ func (b *Backend) known(ctx context.Context, p fleet.Provider) (*host, *corev1.C
 	}
 	switch {
 	case h.HostGroup != p.ID:
-		return nil, nil, say(backend.ErrInvalid, "the credentials lead to %s instead of %s", h.HostGroup, p.ID)
+		return nil, nil, errorf(backend.ErrInvalid, "the credentials lead to %s instead of %s", h.HostGroup, p.ID)
 	case record != nil && record.Annotations[annotationPin] != "" && record.Annotations[annotationPin] != h.pin:
-		return nil, nil, say(backend.ErrInvalid, "provider %s is known with another url or caData; if it is the same host, "+
-			"run liqo-autoscaler offers repin %s", p.ID, p.ID)
+		return nil, nil, errorf(backend.ErrInvalid,
+			"provider %s is known with another url or caData; if it is the same host, "+
+				"run liqo-autoscaler offers repin %s", p.ID, p.ID)
 	}
 	return h, record, nil
 }
@@ -97,7 +98,7 @@ func (b *Backend) Repin(ctx context.Context, provider string) (bool, error) {
 // refusal returns the present refusal of the host. A missing host group with an existing record means that the group
 // was removed; refusal notes that in the record.
 func (b *Backend) refusal(ctx context.Context, h *host, record *corev1.ConfigMap) (*fleet.ProviderRefusal, error) {
-	if noted := notedIn(record); noted != nil {
+	if noted := refusalIn(record); noted != nil {
 		return noted, nil
 	}
 	group, err := h.group(ctx, maxAnswer)
@@ -118,8 +119,8 @@ func (b *Backend) refusal(ctx context.Context, h *host, record *corev1.ConfigMap
 	return noted, err
 }
 
-// notedIn returns the refusal in the record, until it expires.
-func notedIn(record *corev1.ConfigMap) *fleet.ProviderRefusal {
+// refusalIn returns the refusal in the record, until it expires.
+func refusalIn(record *corev1.ConfigMap) *fleet.ProviderRefusal {
 	var noted fleet.ProviderRefusal
 	if record == nil || json.Unmarshal([]byte(record.Annotations[annotationRefusal]), &noted) != nil ||
 		noted.Over(time.Now()) {
@@ -220,11 +221,11 @@ func (b *Backend) unused(ctx context.Context, p fleet.Provider, record *corev1.C
 	}
 	for i := range records {
 		if _, ok := attemptIn(records[i].Name); ok {
-			return nil, say(backend.ErrInUse, "ConfigMap %s/%s exists", b.config.Namespace, records[i].Name)
+			return nil, errorf(backend.ErrInUse, "ConfigMap %s/%s exists", b.config.Namespace, records[i].Name)
 		}
 	}
 	if record.Labels[backend.LabelRefused] != "" {
-		return notedIn(record), nil
+		return refusalIn(record), nil
 	}
 	h, _, err := b.known(ctx, p)
 	if err != nil {
@@ -236,7 +237,7 @@ func (b *Backend) unused(ctx context.Context, p fleet.Provider, record *corev1.C
 	}
 	machines, err := b.machines(ctx, h, "")
 	if err == nil && len(machines) > 0 {
-		err = say(backend.ErrInUse, "machine %s is ours and nothing here knows of it: if nobody needs it, remove it on "+
+		err = errorf(backend.ErrInUse, "machine %s is ours and nothing here knows of it: if nobody needs it, remove it on "+
 			"the host", machines[0].Hostname)
 	}
 	return refusal, err

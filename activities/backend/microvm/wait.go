@@ -28,7 +28,9 @@ type waiter struct {
 // errCredentials is the refusal of our token by a host.
 var errCredentials = fmt.Errorf("%w: %w", backend.ErrDenied, backend.ErrCredentials)
 
-func say(kind error, format string, args ...any) error { return backend.Errorf(kind, format, args...) }
+func errorf(kind error, format string, args ...any) error {
+	return backend.Errorf(kind, format, args...)
+}
 
 // outcome holds the result of the last poll that the context's end did not interrupt.
 type outcome struct {
@@ -37,7 +39,7 @@ type outcome struct {
 	silent  time.Time // time since which the host does not answer; zero while it does
 }
 
-func (s *outcome) take(asked time.Time, message string, err error) {
+func (s *outcome) record(asked time.Time, message string, err error) {
 	s.message, s.err = message, err
 	if err != nil {
 		s.message, s.err = backend.SplitError(err)
@@ -59,14 +61,14 @@ func (w waiter) until(ctx context.Context, stage backend.Stage, look backend.Pol
 			return backend.Stopped(ctx, stage, seen.message, seen.err)
 		}
 		asked := time.Now()
-		reached, message, err := look.Take(ctx, w.progress, stage, seen.message)
+		reached, message, err := look.Run(ctx, w.progress, stage, seen.message)
 		if reached {
 			return nil
 		}
 		if ctx.Err() != nil && (!errors.Is(err, backend.ErrUnreachable) || time.Since(asked) < noAnswer) {
 			return backend.Stopped(ctx, stage, seen.message, seen.err)
 		}
-		seen.take(asked, message, err)
+		seen.record(asked, message, err)
 		if w.final(seen) {
 			return &backend.StageError{Stage: stage, Message: seen.message, Err: seen.err}
 		}

@@ -48,7 +48,7 @@ func Pods(ctx context.Context, cluster client.Client, node string) ([]corev1.Pod
 // pod is left. message lists what some of the pods wait for.
 func Empty(ctx context.Context, cluster client.Client, node string, force bool) (none bool, message string, err error) {
 	pods, err := Pods(ctx, cluster, node)
-	pods = slices.DeleteFunc(pods, func(pod corev1.Pod) bool { return Stays(pod) || Over(pod) })
+	pods = slices.DeleteFunc(pods, func(pod corev1.Pod) bool { return Stays(pod) || HeldByFinalizer(pod) })
 	if err != nil || len(pods) == 0 {
 		return err == nil, "", err
 	}
@@ -73,9 +73,9 @@ func Stays(pod corev1.Pod) bool {
 	return mirror || owner != nil && owner.Kind == "DaemonSet"
 }
 
-// Over reports whether the pod's deletion is final and only a finalizer keeps it listed: it runs nowhere, and without
-// the finalizer it would be gone by now.
-func Over(pod corev1.Pod) bool {
+// HeldByFinalizer reports whether the pod's deletion is final and only a finalizer keeps it listed: it runs nowhere,
+// and without the finalizer it would be gone by now.
+func HeldByFinalizer(pod corev1.Pod) bool {
 	return pod.DeletionTimestamp != nil && ptr.Deref(pod.DeletionGracePeriodSeconds, 1) == 0 && len(pod.Finalizers) > 0
 }
 

@@ -32,7 +32,7 @@ func (b *Backend) drain(s *State, a fleet.Attempt, force bool) *waiting {
 		backend.TaintAsDeleted(node, time.Now())
 	}
 	if p := s.providerOr(a.Provider.ID); p.Knobs.Hang == backend.StageDrain && !force {
-		return &waiting{stage: backend.StageDrain, message: p.said("pods do not terminate")}
+		return &waiting{stage: backend.StageDrain, message: p.describe("pods do not terminate")}
 	}
 	guarded := s.evict(name, force)
 	if len(guarded) == 0 {

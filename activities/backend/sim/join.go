@@ -111,7 +111,7 @@ func (b *Backend) stamp(s *State, p *Provider, a fleet.Attempt, now time.Time) (
 		return w, err
 	}
 	if p.Knobs.Hang == backend.StageStamp {
-		return &waiting{stage: backend.StageStamp, message: p.said("held back")}, nil
+		return &waiting{stage: backend.StageStamp, message: p.describe("held back")}, nil
 	}
 	if virtual.Annotations[backend.AnnotationStamp] != a.InstanceID() {
 		if virtual.Annotations == nil {

@@ -38,9 +38,9 @@ func (b *Backend) observe(s *State, p *Provider, id string) (seen backend.Observ
 	case s.Consumer.Peerings[p.ID] == nil:
 		return seen, nil
 	case p.Tenant == nil:
-		seen.Tenant, seen.Message = fleet.RefusingRemoved, p.said("our Tenant is gone there")
+		seen.Tenant, seen.Message = fleet.RefusingRemoved, p.describe("our Tenant is gone there")
 	case p.Condition != "":
-		seen.Tenant, seen.Message = p.Condition, p.said(fmt.Sprintf("our Tenant is %s", p.Condition))
+		seen.Tenant, seen.Message = p.Condition, p.describe(fmt.Sprintf("our Tenant is %s", p.Condition))
 	}
 	for _, name := range slices.Sorted(maps.Keys(s.Consumer.Slices)) {
 		slice := s.Consumer.Slices[name]

@@ -25,17 +25,17 @@ func (w *World) changed(
 	if w.woken == nil {
 		w.woken = make(chan struct{})
 		since := w.version
-		time.AfterFunc(poll, func() { w.look(poll, since, idleLooks) })
+		time.AfterFunc(poll, func() { w.poll(poll, since, idleLooks) })
 	}
 	return w.version, yes, w.woken, nil
 }
 
-func (w *World) look(poll time.Duration, since int64, left int) {
+func (w *World) poll(poll time.Duration, since int64, left int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.failed = w.refresh()
 	if w.failed == nil && w.version == since && left > 0 {
-		time.AfterFunc(poll, func() { w.look(poll, since, left-1) })
+		time.AfterFunc(poll, func() { w.poll(poll, since, left-1) })
 		return
 	}
 	close(w.woken)

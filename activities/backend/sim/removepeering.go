@@ -78,7 +78,7 @@ func (peering *Peering) dissolve(p *Provider, delay time.Duration, now time.Time
 		if peering == nil || peering.at(unpeerStages, stage) {
 			continue
 		}
-		if w := peering.begin(p, stage, delay, now); w != nil {
+		if w := peering.start(p, stage, delay, now); w != nil {
 			return w
 		}
 		if w := p.holds(stage, peering.Since.Add(delay), now); w != nil {

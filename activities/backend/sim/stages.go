@@ -46,15 +46,15 @@ func (t *Track) pass(
 	if p.Knobs.Unreachable {
 		return nil, unreachable(stage, p.ID)
 	}
-	if w := t.begin(p, stage, delay, now); w != nil {
+	if w := t.start(p, stage, delay, now); w != nil {
 		return w, nil
 	}
 	return t.advance(p, delay, now)
 }
 
-// begin starts a stage, unless it has begun already, and returns the wait for it. Each stage begins in its own change
+// start starts a stage, unless it has begun already, and returns the wait for it. Each stage begins in its own change
 // of the world, even without a delay, so that other processes see it and a killed process stops there.
-func (t *Track) begin(p *Provider, stage backend.Stage, delay time.Duration, now time.Time) *waiting {
+func (t *Track) start(p *Provider, stage backend.Stage, delay time.Duration, now time.Time) *waiting {
 	if t.Stage == stage {
 		return nil
 	}
@@ -69,7 +69,7 @@ func (t *Track) advance(p *Provider, delay time.Duration, now time.Time) (*waiti
 	}
 	closed := p.Condition != "" && (t.Stage == backend.StageTenant || t.Stage == backend.StageResources)
 	if closed || p.Knobs.Refuse == t.Stage {
-		return nil, &backend.StageError{Stage: t.Stage, Message: p.said("refused"), Err: backend.ErrDenied}
+		return nil, &backend.StageError{Stage: t.Stage, Message: p.describe("refused"), Err: backend.ErrDenied}
 	}
 	if w := p.holds(t.Stage, t.Since.Add(delay), now); w != nil {
 		return w, nil
@@ -82,7 +82,7 @@ func (t *Track) advance(p *Provider, delay time.Duration, now time.Time) (*waiti
 func (p *Provider) holds(stage backend.Stage, due, now time.Time) *waiting {
 	switch {
 	case p.Knobs.Hang == stage:
-		return &waiting{stage: stage, message: p.said("no answer yet")}
+		return &waiting{stage: stage, message: p.describe("no answer yet")}
 	case now.Before(due):
 		return &waiting{stage: stage, message: fmt.Sprintf("provider %s is at it", p.ID), due: due}
 	default:
@@ -90,8 +90,8 @@ func (p *Provider) holds(stage backend.Stage, due, now time.Time) *waiting {
 	}
 }
 
-// said returns the provider's configured message, or the given text.
-func (p *Provider) said(otherwise string) string {
+// describe returns the provider's configured message, or the given text.
+func (p *Provider) describe(otherwise string) string {
 	if p.Knobs.Message != "" {
 		return fmt.Sprintf("provider %s says: %s", p.ID, p.Knobs.Message)
 	}

@@ -27,10 +27,10 @@ func (p Progress) Report(stage Stage, message string) {
 // message describes the reason for the wait.
 type Poll func(ctx context.Context) (reached bool, message string, err error)
 
-// Take polls once, in a separate goroutine, so that progress is reported each second while a request hangs. It returns
+// Run polls once, in a separate goroutine, so that progress is reported each second while a request hangs. It returns
 // only after the poll has returned. It raises a panic of the poll again in this goroutine, where the verb's caller can
 // recover it.
-func (look Poll) Take(ctx context.Context, progress Progress, stage Stage, waits string) (reached bool, message string,
+func (look Poll) Run(ctx context.Context, progress Progress, stage Stage, waits string) (reached bool, message string,
 	err error) {
 	done := make(chan struct{})
 	var fault error
