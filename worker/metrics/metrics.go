@@ -28,8 +28,8 @@ func (c collector) Describe(out chan<- *prometheus.Desc) {
 // Collect implements prometheus.Collector.
 func (c collector) Collect(out chan<- prometheus.Metric) { c.collect(out) }
 
-// toldApart returns the first MaxProviders of the providers, in order.
-func toldApart[T any](of map[string]T) []string {
+// limited returns the first MaxProviders of the providers, in order.
+func limited[T any](of map[string]T) []string {
 	providers := slices.Sorted(maps.Keys(of))
 	return providers[:min(len(providers), MaxProviders)]
 }

@@ -35,7 +35,7 @@ func NewPods(reg prometheus.Registerer, of func(now time.Time) ([]observer.PodsW
 			sum.Count, sum.Overdue = sum.Count+row.Count, sum.Overdue+row.Overdue
 			by[row.Provider][row.Verdict] = sum
 		}
-		for _, provider := range toldApart(by) {
+		for _, provider := range limited(by) {
 			for _, verdict := range boundpod.Verdicts {
 				n := by[provider][verdict]
 				out <- prometheus.MustNewConstMetric(descPods, prometheus.GaugeValue, float64(n.Count), provider, string(verdict))

@@ -33,7 +33,7 @@ func NewConditions(reg prometheus.Registerer, of func(now time.Time) map[string]
 		if conditions != nil {
 			collectLeft(out, left(now))
 		}
-		for _, provider := range toldApart(conditions) {
+		for _, provider := range limited(conditions) {
 			for _, condition := range fleet.Conditions {
 				value := 0.0
 				if conditions[provider] == condition {
@@ -75,7 +75,7 @@ var descLate = prometheus.NewDesc(registry.Namespace+"_provider_credentials_late
 func NewExpiry(reg prometheus.Registerer, of func() map[string]account.Life) error {
 	return reg.Register(collector{[]*prometheus.Desc{descExpiry, descLate}, func(out chan<- prometheus.Metric) {
 		lives := of()
-		for _, provider := range toldApart(lives) {
+		for _, provider := range limited(lives) {
 			gauge := func(desc *prometheus.Desc, at time.Time) {
 				out <- prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, float64(at.Unix()), provider)
 			}

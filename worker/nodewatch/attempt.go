@@ -30,8 +30,8 @@ type attempt struct {
 	reported []string
 }
 
-// note saves the found objects, and reports whether they differ from the last ones.
-func (a *attempt) note(found fleet.Found, now time.Time) bool {
+// update saves the found objects, and reports whether they differ from the last ones.
+func (a *attempt) update(found fleet.Found, now time.Time) bool {
 	if !a.seen.IsZero() && reflect.DeepEqual(a.found, found) {
 		return false
 	}

@@ -72,7 +72,7 @@ func Run(ctx context.Context, o Options) {
 	var group sync.WaitGroup
 	for range o.Parallel {
 		group.Go(func() { attend(ctx, w.repairing, w.repair) })
-		group.Go(func() { attend(ctx, w.telling, w.tell) })
+		group.Go(func() { attend(ctx, w.telling, w.send) })
 	}
 	w.follow(ctx)
 	w.repairing.ShutDown()
@@ -105,7 +105,7 @@ func (w *watch) follow(ctx context.Context) {
 	pause := w.RetryFirst
 	for {
 		began := w.Clock()
-		err := w.Watcher.Watch(ctx, w.note)
+		err := w.Watcher.Watch(ctx, w.update)
 		if ctx.Err() != nil {
 			return
 		}
@@ -120,8 +120,8 @@ func (w *watch) follow(ctx context.Context) {
 	}
 }
 
-// note saves the backend's report, and never blocks: one slow attempt must not delay other attempts.
-func (w *watch) note(found fleet.Found) {
+// update saves the backend's report, and never blocks: one slow attempt must not delay other attempts.
+func (w *watch) update(found fleet.Found) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	name := found.Attempt.ObjectName()
@@ -130,7 +130,7 @@ func (w *watch) note(found fleet.Found) {
 		a = &attempt{}
 		w.attempts[name] = a
 	}
-	news := a.note(found, w.Clock())
+	news := a.update(found, w.Clock())
 	a.news = a.news || news
 	if news || w.repairing.NumRequeues(name) == 0 { // a retry without news waits for its turn
 		w.repairing.Add(name)

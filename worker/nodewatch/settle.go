@@ -104,9 +104,9 @@ func (w *watch) restamp(ctx context.Context, a attempt) error {
 	return w.Watcher.Restamp(ctx, a.found.Attempt)
 }
 
-// tell sends the attempt's current fact to the group, unless it was the last one sent. It returns false when that
+// send sends the attempt's current fact to the group, unless it was the last one sent. It returns false when that
 // failed and must be retried.
-func (w *watch) tell(ctx context.Context, name string) bool {
+func (w *watch) send(ctx context.Context, name string) bool {
 	a, ok := w.read(name)
 	if !ok {
 		return true

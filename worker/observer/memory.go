@@ -55,8 +55,8 @@ type state struct {
 	soon     bool // the next round must come soon
 }
 
-// begin returns the state of a new leader: the saved state, without evidence that is too old.
-func (o *Observer) begin(ctx context.Context) state {
+// restore returns the state of a new leader: the saved state, without evidence that is too old.
+func (o *Observer) restore(ctx context.Context) state {
 	o.progress.lead()
 	s := state{first: true}
 	if o.Memory == nil {

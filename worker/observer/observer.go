@@ -95,7 +95,7 @@ var errSuperseded = errors.New("another process has observed with a higher term"
 // Run runs rounds until ctx ends, until another process has taken over, or until no round was complete for giveUpAfter.
 // The caller must hold the hub's Lease during the call, and release it when Run returns.
 func (o *Observer) Run(ctx context.Context) {
-	s := o.begin(ctx)
+	s := o.restore(ctx)
 	defer o.progress.end()
 	complete := time.Now()
 	for ctx.Err() == nil {

@@ -24,7 +24,7 @@ func Register(ctx context.Context, t Temporal, namespace string) (made []string,
 	ctx, cancel := context.WithTimeout(ctx, settleTimeout)
 	defer cancel()
 	for {
-		found, err := look(ctx, t, namespace)
+		found, err := findMissing(ctx, t, namespace)
 		switch {
 		case err != nil && codeOf(err) != codes.NotFound: // NotFound: a new namespace
 			return made, err

@@ -37,7 +37,7 @@ func Await(ctx context.Context, o Options) error {
 	namespace := cmp.Or(o.Namespace, "default")
 	var logged logonce.LastError
 	for {
-		found, err := look(ctx, o.Temporal, namespace)
+		found, err := findMissing(ctx, o.Temporal, namespace)
 		switch {
 		case err == nil && found.complete():
 			return nil

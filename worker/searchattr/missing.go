@@ -49,10 +49,10 @@ func (f finding) command(namespace string) string {
 		" --type Keyword --name ") + " --type Keyword"
 }
 
-// look compares the namespace's attributes with the attributes that we set. Some managed services do not allow an
-// account to list search attributes. Then look counts workflows, which every worker may do: a query with an unknown
-// attribute is refused.
-func look(ctx context.Context, t Temporal, namespace string) (finding, error) {
+// findMissing compares the namespace's attributes with the attributes that we set. Some managed services do not allow
+// an account to list search attributes. Then findMissing counts workflows, which every worker may do: a query with an
+// unknown attribute is refused.
+func findMissing(ctx context.Context, t Temporal, namespace string) (finding, error) {
 	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
 	defer cancel()
 	has, err := t.OperatorService().ListSearchAttributes(ctx,
@@ -107,6 +107,6 @@ func codeOf(err error) codes.Code { return serviceerror.ToStatus(err).Code() }
 
 // Missing lists the search attributes that the namespace does not have, or not as Keywords.
 func Missing(ctx context.Context, t Temporal, namespace string) ([]string, error) {
-	f, err := look(ctx, t, namespace)
+	f, err := findMissing(ctx, t, namespace)
 	return slices.Concat(f.missing, f.wrong), err
 }
