@@ -53,17 +53,17 @@ func (d *door) admit(ctx context.Context, call *tap.Info) (context.Context, erro
 	expander := strings.HasPrefix(call.FullMethodName, "/"+expanderService+"/")
 	switch {
 	case anonymous && expander:
-		return d.take(ctx, p.Addr)
+		return d.reserve(ctx, p.Addr)
 	case anonymous && secure:
 		return ctx, status.Error(codes.Unauthenticated, "without a client certificate only the expander answers")
 	}
 	return ctx, nil
 }
 
-// take counts the request until it has ended or its time has expired. gRPC ends the context of a call before it sends
-// the answer (grpc internal/transport/http2_server.go, finishStream), so the place is free for the request after the
-// answer.
-func (d *door) take(ctx context.Context, of net.Addr) (context.Context, error) {
+// reserve counts the request until it has ended or its time has expired. gRPC ends the context of a call before it
+// sends the answer (grpc internal/transport/http2_server.go, finishStream), so the place is free for the request after
+// the answer.
+func (d *door) reserve(ctx context.Context, of net.Addr) (context.Context, error) {
 	address := of.String()
 	if host, _, err := net.SplitHostPort(address); err == nil {
 		address = host

@@ -73,7 +73,7 @@ func (m mutation) shows(before, after *picture) bool {
 func (s *Server) mutate(ctx context.Context, id string, m mutation) error {
 	ctx, cancel := context.WithTimeout(ctx, mutationTimeout)
 	defer cancel()
-	g, _, err := s.look(ctx, id)
+	g, _, err := s.pictureOf(ctx, id)
 	if err != nil {
 		return err
 	}

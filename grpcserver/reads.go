@@ -54,7 +54,7 @@ func (s *Server) NodeGroupForNode(_ context.Context,
 // NodeGroupTargetSize returns the number of instances that count (I1).
 func (s *Server) NodeGroupTargetSize(ctx context.Context,
 	req *protos.NodeGroupTargetSizeRequest) (*protos.NodeGroupTargetSizeResponse, error) {
-	_, p, err := s.look(ctx, req.GetId())
+	_, p, err := s.pictureOf(ctx, req.GetId())
 	if err != nil {
 		return nil, err
 	}
@@ -64,7 +64,7 @@ func (s *Server) NodeGroupTargetSize(ctx context.Context,
 // NodeGroupNodes lists the instances, including placeholders, with their instance ids.
 func (s *Server) NodeGroupNodes(ctx context.Context, req *protos.NodeGroupNodesRequest) (*protos.NodeGroupNodesResponse,
 	error) {
-	_, p, err := s.look(ctx, req.GetId())
+	_, p, err := s.pictureOf(ctx, req.GetId())
 	if err != nil {
 		return nil, err
 	}
@@ -102,8 +102,8 @@ func (s *Server) Cleanup(context.Context, *protos.CleanupRequest) (*protos.Clean
 	return &protos.CleanupResponse{}, nil
 }
 
-// look returns a group and its picture. It returns Unavailable only before the group's first snapshot.
-func (s *Server) look(ctx context.Context, id string) (*group, *picture, error) {
+// pictureOf returns a group and its picture. It returns Unavailable only before the group's first snapshot.
+func (s *Server) pictureOf(ctx context.Context, id string) (*group, *picture, error) {
 	g, err := s.group(id)
 	if err != nil {
 		return nil, nil, err

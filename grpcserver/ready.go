@@ -33,9 +33,9 @@ func (s *Server) Ready() error {
 	return nil
 }
 
-// lookForWorkers updates whether a worker polls. An error of Temporal changes nothing, because it does not show that
+// checkWorkers updates whether a worker polls. An error of Temporal changes nothing, because it does not show that
 // the worker is missing.
-func (s *Server) lookForWorkers(ctx context.Context) {
+func (s *Server) checkWorkers(ctx context.Context) {
 	if s.polled == nil {
 		return
 	}

@@ -69,7 +69,7 @@ func (s *Server) refresh(ctx context.Context, byCA bool) error {
 	s.putInForce(ctx, list, configure, errs, byCA)
 	away := !slices.ContainsFunc(errs, func(err error) bool { return !errors.Is(err, fleet.ErrTemporal) })
 	for i, g := range list {
-		errs[i] = s.judge(g, errs[i], away)
+		errs[i] = s.recordProblem(g, errs[i], away)
 	}
 	s.readEnded(ctx)
 	s.measure()
@@ -175,9 +175,9 @@ func (g *group) needsConfig(snapshot fleet.Snapshot, mayReplace bool) (bool, err
 	return false, nil
 }
 
-// judge returns the problem of a group if it fails Refresh, and records any other problem for the group alone. away
-// reports that Temporal has answered for no group, which does not count against a single group.
-func (s *Server) judge(g *group, err error, away bool) error {
+// recordProblem returns the problem of a group if it fails Refresh, and records any other problem for the group alone.
+// away reports that Temporal has answered for no group, which does not count against a single group.
+func (s *Server) recordProblem(g *group, err error, away bool) error {
 	if away || s.loading(g, err) {
 		return err
 	}

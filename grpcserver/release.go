@@ -51,7 +51,7 @@ const sameDeadline = time.Second
 func (s *Server) release(ctx context.Context, id string, names []string) error {
 	ctx, cancel := context.WithTimeout(ctx, mutationTimeout)
 	defer cancel()
-	g, _, err := s.look(ctx, id)
+	g, _, err := s.pictureOf(ctx, id)
 	if err != nil {
 		return err
 	}
@@ -80,7 +80,7 @@ func (s *Server) release(ctx context.Context, id string, names []string) error {
 func (s *Server) releaseWaiting(parent context.Context, g *group) {
 	for {
 		err := g.turn.Acquire(parent, 1) // parent never ends
-		batch, more := g.takeDeletions()
+		batch, more := g.nextDeletions()
 		if err == nil && len(batch) > 0 {
 			err = s.releaseTogether(parent, g, batch)
 		}
@@ -126,9 +126,9 @@ func (d *deletion) outcome(err error, g *group) error {
 	return err
 }
 
-// takeDeletions returns the deletions to book next, and drops deletions whose caller has stopped waiting. more reports
+// nextDeletions returns the deletions to book next, and drops deletions whose caller has stopped waiting. more reports
 // whether deletions are left. Until none is left, a new deletion does not start another releaseWaiting.
-func (g *group) takeDeletions() (batch []*deletion, more bool) {
+func (g *group) nextDeletions() (batch []*deletion, more bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	var until time.Time

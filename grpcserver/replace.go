@@ -48,8 +48,8 @@ func (s *Server) caughtUp(g *group, snapshot fleet.Snapshot) {
 	}
 }
 
-// beginAnew starts to serve a group again that has ended because its template changed, from the next Refresh on.
-func (s *Server) beginAnew(t *terms) {
+// serveAgain starts to serve a group again that has ended because its template changed, from the next Refresh on.
+func (s *Server) serveAgain(t *terms) {
 	if t == nil {
 		return
 	}

@@ -26,16 +26,16 @@ func (s *Server) retire(g *group) {
 
 // dropEmpty stops serving the retired groups that are empty.
 func (s *Server) dropEmpty(ctx context.Context) {
-	for _, g := range s.takeEmpty() {
+	for _, g := range s.removeEmpty() {
 		s.log.Info("removed node group is empty and is no longer served", "group", g.id)
 		if err := s.groups.Close(ctx, g.id); err != nil {
 			s.log.Warn("the workflow of a removed node group cannot be closed; this does no harm", "group", g.id, "error", err)
 		}
-		s.beginAnew(g.terms.Load().next)
+		s.serveAgain(g.terms.Load().next)
 	}
 }
 
-func (s *Server) takeEmpty() []*group {
+func (s *Server) removeEmpty() []*group {
 	if s.market != nil {
 		if _, known := s.market(); !known {
 			return nil // without a market a derived group looks as if it had been removed

@@ -89,13 +89,13 @@ func Serve(ctx context.Context, listener net.Listener, s *Server, o ServeOptions
 	}
 	status := health.NewServer()
 	healthpb.RegisterHealthServer(server, status)
-	tell(status, s.Ready() == nil)
+	setHealth(status, s.Ready() == nil)
 
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var background sync.WaitGroup
 	defer background.Wait()
-	background.Go(func() { s.KeepWarm(ctx, func() { tell(status, s.Ready() == nil) }) })
+	background.Go(func() { s.KeepWarm(ctx, func() { setHealth(status, s.Ready() == nil) }) })
 	background.Go(func() {
 		<-ctx.Done()
 		status.Shutdown() // load balancers stop sending requests first
@@ -111,8 +111,8 @@ func Serve(ctx context.Context, listener net.Listener, s *Server, o ServeOptions
 	return nil
 }
 
-// tell sets the health of the whole server and of CA's service.
-func tell(status *health.Server, ready bool) {
+// setHealth sets the health of the whole server and of CA's service.
+func setHealth(status *health.Server, ready bool) {
 	verdict := healthpb.HealthCheckResponse_NOT_SERVING
 	if ready {
 		verdict = healthpb.HealthCheckResponse_SERVING

@@ -45,13 +45,13 @@ func (l Limits) Over(now Use, n int, shape corev1.ResourceList) string {
 	if l.Nodes != nil && now.Nodes+more.Nodes > *l.Nodes {
 		return fmt.Sprintf("limits.nodes is %d, %d are counted and %d more asked for", *l.Nodes, now.Nodes, more.Nodes)
 	}
-	if why := over("cpu", l.CPU, now.CPU, more.CPU); why != "" {
+	if why := exceeded("cpu", l.CPU, now.CPU, more.CPU); why != "" {
 		return why
 	}
-	return over("memory", l.Memory, now.Memory, more.Memory)
+	return exceeded("memory", l.Memory, now.Memory, more.Memory)
 }
 
-func over(name string, limit *resource.Quantity, now, more resource.Quantity) string {
+func exceeded(name string, limit *resource.Quantity, now, more resource.Quantity) string {
 	if limit == nil {
 		return ""
 	}

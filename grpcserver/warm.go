@@ -50,7 +50,7 @@ func (s *Server) KeepWarm(ctx context.Context, after func()) {
 			failing = &problem{err}
 		}
 		s.failing.Store(failing)
-		s.lookForWorkers(ctx)
+		s.checkWorkers(ctx)
 		s.beat()
 		if after != nil {
 			after()
