@@ -39,7 +39,8 @@ func TestSetupGuides(t *testing.T) {
 	require.Contains(t, string(install), "| 29 by `setup`")
 	checkGuide(t, consumer)
 	charts := func() int {
-		manifest, err := inGuide(t, pair, t.TempDir(), "helm --kube-context munich -n liqo-autoscaler get manifest liqo-autoscaler")
+		manifest, err := inGuide(t, pair, t.TempDir(), "helm --kube-context munich -n liqo-autoscaler get "+
+			"manifest liqo-autoscaler")
 		require.NoError(t, err, manifest)
 		return strings.Count("\n"+manifest, "\nkind: ")
 	}
@@ -82,7 +83,8 @@ func TestSetupGuides(t *testing.T) {
 	require.Contains(t, out, "28 objects removed")
 	_, err = consumer.kube.CoreV1().Secrets("liqo-autoscaler").Get(t.Context(), "milan", metav1.GetOptions{})
 	require.Error(t, err)
-	require.Empty(t, strings.TrimSpace(lender.kubectl(t, nil, "get", "clusterrole,validatingadmissionpolicy,clusterrolebinding",
+	require.Empty(t, strings.TrimSpace(lender.kubectl(t, nil, "get",
+		"clusterrole,validatingadmissionpolicy,clusterrolebinding",
 		"-l", "liqo-autoscaler.io/setup", "-o", "name")))
 }
 
@@ -192,7 +194,8 @@ func followGuide(t *testing.T, kubeconfig, path, server string) (printed string)
 func inGuide(t *testing.T, kubeconfig, folder, text string) (string, error) {
 	t.Helper()
 	var path []string
-	for _, program := range []string{tool(t, "LIQO_AUTOSCALER"), tool(t, "HELM"), filepath.Join(tool(t, "KUBE_BIN"), "kubectl")} {
+	for _, program := range []string{tool(t, "LIQO_AUTOSCALER"), tool(t, "HELM"),
+		filepath.Join(tool(t, "KUBE_BIN"), "kubectl")} {
 		full, err := filepath.Abs(program)
 		require.NoError(t, err)
 		path = append(path, filepath.Dir(full))
@@ -224,7 +227,7 @@ func actsAsConsumer(t *testing.T, lender *cluster, secret *corev1.Secret) {
 	require.NoError(t, err)
 	require.Equal(t, "https://milan-control-plane:6443", access.Host)
 	out, err := lender.run(t, filepath.Join(lender.bin, "kubectl"), nil, "--kubeconfig", os.DevNull, "--server",
-		lender.config.Host, "--insecure-skip-tls-verify", "--token", access.BearerToken, "-n", "liqo-tenant-munich", "auth", "can-i",
-		"create", "tenants.authentication.liqo.io")
+		lender.config.Host, "--insecure-skip-tls-verify", "--token", access.BearerToken, "-n", "liqo-tenant-munich",
+		"auth", "can-i", "create", "tenants.authentication.liqo.io")
 	require.NoError(t, err, out)
 }

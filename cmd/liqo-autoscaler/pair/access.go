@@ -91,7 +91,8 @@ func read(ctx context.Context, all []wanted) error {
 	return nil
 }
 
-// compare reads the cluster's objects, and returns an error for an object without the mark that differs from the manifest.
+// compare reads the cluster's objects. It returns an error for an object without the mark that differs from the
+// manifest.
 func compare(ctx context.Context, all []wanted, consumer string) error {
 	if err := read(ctx, all); err != nil {
 		return err

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// serverOf returns the address at which the consumer reaches the provider's API server: the flag, or else the address in
-// the provider's kubeconfig. It refuses an address that only this machine has.
+// serverOf returns the address at which the consumer reaches the provider's API server: the flag, or else the address
+// in the provider's kubeconfig. It refuses an address that only this machine has.
 func serverOf(flag, inKubeconfig string) (string, error) {
 	if flag != "" {
 		return flag, checkServer("--provider-server", flag)

@@ -55,8 +55,10 @@ provider's owner runs setup provider, and the consumer's owner runs setup consum
 			return o.run(cmd, cmd.OutOrStdout(), (*run).both, (*run).undoBoth)
 		},
 	}
-	cmd.Flags().StringVar(&o.consumerContext, "consumer-context", "", "context of the consumer in the kubeconfig; required")
-	cmd.Flags().StringVar(&o.providerContext, "provider-context", "", "context of the provider in the kubeconfig; required")
+	cmd.Flags().StringVar(&o.consumerContext, "consumer-context", "",
+		"context of the consumer in the kubeconfig; required")
+	cmd.Flags().StringVar(&o.providerContext, "provider-context", "",
+		"context of the provider in the kubeconfig; required")
 	cmd.Flags().BoolVar(&o.measure, "measure", false, "measure the provider again, and replace the amounts of the offer")
 	o.registerBoth(cmd)
 	o.registerProvider(cmd)
@@ -134,8 +136,8 @@ Secret, writes the values of both charts, and prints the next command.`,
 	cmd.Flags().StringVar(&o.consumerContext, "context", "", "context of the consumer in the kubeconfig; required")
 	cmd.Flags().StringVar(&o.from, "from", "", "file with the output of setup provider; - is stdin")
 	cmd.Flags().StringVar(&o.providerID, "provider-id", "", "Liqo cluster id of the provider, for --undo")
-	cmd.Flags().StringVar(&o.server, "provider-server", "", "address of the provider's API server as this cluster reaches it, "+
-		"in place of the document's")
+	cmd.Flags().StringVar(&o.server, "provider-server", "",
+		"address of the provider's API server as this cluster reaches it, in place of the document's")
 	o.registerBoth(cmd)
 	o.registerConsumer(cmd)
 	return cmd

@@ -11,19 +11,7 @@ func diff(file, wanted string) string {
 	if len(a) > maxDiff || len(b) > maxDiff {
 		return "  (the file is too long to be compared)\n"
 	}
-	common := make([][]int, len(a)+1) // the length of the longest common rest
-	for i := range common {
-		common[i] = make([]int, len(b)+1)
-	}
-	for i := len(a) - 1; i >= 0; i-- {
-		for j := len(b) - 1; j >= 0; j-- {
-			if a[i] == b[j] {
-				common[i][j] = common[i+1][j+1] + 1
-			} else {
-				common[i][j] = max(common[i+1][j], common[i][j+1])
-			}
-		}
-	}
+	common := commonRests(a, b)
 	var out strings.Builder
 	for i, j := 0, 0; i < len(a) || j < len(b); {
 		switch {
@@ -38,4 +26,22 @@ func diff(file, wanted string) string {
 		}
 	}
 	return out.String()
+}
+
+// commonRests returns the length of the longest common rest of a from line i and b from line j.
+func commonRests(a, b []string) [][]int {
+	common := make([][]int, len(a)+1)
+	for i := range common {
+		common[i] = make([]int, len(b)+1)
+	}
+	for i := len(a) - 1; i >= 0; i-- {
+		for j := len(b) - 1; j >= 0; j-- {
+			if a[i] == b[j] {
+				common[i][j] = common[i+1][j+1] + 1
+			} else {
+				common[i][j] = max(common[i+1][j], common[i][j+1])
+			}
+		}
+	}
+	return common
 }

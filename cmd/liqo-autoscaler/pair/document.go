@@ -50,7 +50,7 @@ func (d document) write() ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return append([]byte("# Made by liqo-autoscaler setup provider. It has a token: keep it secret, and delete it after use.\n"),
+	return append([]byte("# By liqo-autoscaler setup provider. It has a token: keep it secret, delete it after use.\n"),
 		raw...), nil
 }
 
@@ -82,7 +82,8 @@ func (d document) check() error {
 		return errors.New("--from: access.certificateAuthority is not PEM: make the document again by setup provider")
 	}
 	if _, _, err := account.Of(d.Access.Token); err != nil {
-		return errors.New("--from: access.token is not a token of a ServiceAccount: make the document again by setup provider")
+		return errors.New("--from: access.token is not a token of a ServiceAccount: make the document again by setup " +
+			"provider")
 	}
 	if d.Offer.Provider != d.Provider.ID {
 		return fmt.Errorf("--from: offer.provider is not provider.id: make the document again by setup provider")

@@ -12,17 +12,8 @@ import (
 
 // give is the provider's half. It writes the document to the file of --output, or to stdout.
 func (r *run) give(ctx context.Context, stdout io.Writer) error {
-	if r.output == "" && !r.dryRun && cli.IsTerminal(stdout) {
-		return errors.New("the document has a token, and is not shown on a terminal: give --output FILE, or redirect the output")
-	}
-	to := &file{path: r.output}
-	if r.output != "" {
-		if err := to.read(); err != nil {
-			return err
-		}
-		if to.exists {
-			return fmt.Errorf("--output %s: the file exists: delete it, or give another name", r.output)
-		}
+	if err := r.mayWrite(stdout); err != nil {
+		return err
 	}
 	c, id, err := r.side(ctx, "provider", r.providerContext)
 	if err != nil {
@@ -47,6 +38,30 @@ func (r *run) give(ctx context.Context, stdout io.Writer) error {
 		fmt.Fprintln(r.out, "dry run: nothing is changed, no token is requested")
 		return nil
 	}
+	return r.deliver(ctx, g, made, stdout)
+}
+
+// mayWrite returns an error when the document cannot be written: to a terminal, or to a file that exists.
+func (r *run) mayWrite(stdout io.Writer) error {
+	if r.output == "" {
+		if !r.dryRun && cli.IsTerminal(stdout) {
+			return errors.New("the document has a token, and is not shown on a terminal: give --output FILE, or redirect " +
+				"the output")
+		}
+		return nil
+	}
+	to := &file{path: r.output}
+	if err := to.read(); err != nil {
+		return err
+	}
+	if to.exists {
+		return fmt.Errorf("--output %s: the file exists: delete it, or give another name", r.output)
+	}
+	return nil
+}
+
+// deliver requests a token, and writes the document.
+func (r *run) deliver(ctx context.Context, g *giver, made offer, stdout io.Writer) error {
 	d, end, err := g.document(ctx, made, r.lasts)
 	if err != nil {
 		return err
@@ -60,11 +75,14 @@ func (r *run) give(ctx context.Context, stdout io.Writer) error {
 	if r.output == "" {
 		_, err = stdout.Write(raw)
 	} else {
-		to.content = string(raw)
-		err = to.write(r.out, 0o600, false)
+		err = (&file{path: r.output, content: string(raw)}).write(r.out, 0o600, false)
 	}
-	fmt.Fprintf(r.out, "next, for the owner of %s:\n  liqo-autoscaler setup consumer --context CONTEXT --from FILE\n", r.consumerID)
-	return err
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(r.out, "next, for the owner of %s:\n  liqo-autoscaler setup consumer --context CONTEXT --from FILE\n",
+		r.consumerID)
+	return nil
 }
 
 // take is the consumer's half. raw is the document.
@@ -84,8 +102,8 @@ func (r *run) take(ctx context.Context, raw []byte) error {
 		return err
 	}
 	if d.Consumer != id.ID {
-		return fmt.Errorf("--from: the document is for consumer %s, and context %s leads to %s: request one by setup provider "+
-			"--consumer-id %s", d.Consumer, r.consumerContext, id.ID, id.ID)
+		return fmt.Errorf("--from: the document is for consumer %s, and context %s leads to %s: request one by setup "+
+			"provider --consumer-id %s", d.Consumer, r.consumerContext, id.ID, id.ID)
 	}
 	t, err := r.taker(ctx, c, id, d.Provider.ID)
 	if err != nil {

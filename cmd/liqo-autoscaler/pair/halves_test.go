@@ -20,7 +20,8 @@ func (p *place) version(v string) {
 func TestTwoOwners(t *testing.T) {
 	w := newWorld(t)
 	path := w.path("milan.yaml")
-	out, report, err := w.split("provider", "--context", "milan", "--consumer-id", "munich", "--output", path, "--price", "0.1")
+	out, report, err := w.split("provider", "--context", "milan", "--consumer-id", "munich", "--output", path, "--price",
+		"0.1")
 	require.NoError(t, err)
 	require.Empty(t, out)
 	require.Contains(t, report, "objects 29 created")
@@ -71,12 +72,13 @@ func TestWrongDocuments(t *testing.T) {
 		require.Contains(t, good, old)
 		return strings.Replace(good, old, with, 1)
 	}
+	renamed := strings.ReplaceAll(change("provider: milan", "provider: munich"), "id: milan", "id: munich")
 	for says, text := range map[string]string{
 		"is for consumer rome":                   change("consumer: munich", "consumer: rome"),
 		"this is no ProviderAccess":              "kind: Secret",
 		"wrong fields (extra)":                   good + "extra: 1\n",
 		"are the same cluster":                   change("uid: uid-milan", "uid: uid-munich"),
-		"have the same Liqo cluster id":          strings.ReplaceAll(strings.Replace(good, "provider: milan", "provider: munich", 1), "id: milan", "id: munich"),
+		"have the same Liqo cluster id":          renamed,
 		"different minor versions":               change("liqo: 1.2.0", "liqo: 1.1.0"),
 		"with --provider-server":                 change("https://milan.example.com:6443", "https://127.0.0.1:1"),
 		"https://host:port":                      change("https://milan.example.com:6443", "http://milan"),

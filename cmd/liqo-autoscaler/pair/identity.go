@@ -68,12 +68,13 @@ func (c *cluster) identify(ctx context.Context) (id identity, err error) {
 // errNoLiqo is the error for a cluster without Liqo.
 var errNoLiqo = errors.New("Liqo is not installed")
 
-// together returns an error for two identities that cannot be a consumer and its provider, and a warning for two versions
-// that are not tested together.
+// together returns an error for two identities that cannot be a consumer and its provider, and a warning for two
+// versions that are not tested together.
 func together(consumer, provider identity) (warning string, err error) {
 	switch {
 	case consumer.UID == provider.UID:
-		return "", fmt.Errorf("consumer and provider are the same cluster, %s (kube-system has the UID %s): name two clusters",
+		return "", fmt.Errorf("consumer and provider are the same cluster, %s (kube-system has the UID %s): name two "+
+			"clusters",
 			consumer.ID, consumer.UID)
 	case consumer.ID == provider.ID:
 		return "", fmt.Errorf("consumer and provider have the same Liqo cluster id, %s: install Liqo in one of them with "+

@@ -65,7 +65,8 @@ func network(text string) (*discovery.NetworkSpec, error) {
 		return nil, nil //nolint:nilnil // absent is a value
 	}
 	n := &discovery.NetworkSpec{}
-	if err := yaml.UnmarshalStrict([]byte("{"+strings.NewReplacer("=", ": ", ",", ", ").Replace(text)+"}"), n); err != nil {
+	fields := "{" + strings.NewReplacer("=", ": ", ",", ", ").Replace(text) + "}"
+	if err := yaml.UnmarshalStrict([]byte(fields), n); err != nil {
 		return nil, fmt.Errorf("--network %q: give fields of an offer's network, such as mode=gateway,serviceType=NodePort: "+
 			"docs/liqo.md", text)
 	}

@@ -67,10 +67,10 @@ func (o *options) registerConsumer(cmd *cobra.Command) {
 	f.StringVar(&o.files[0], "values", "values.yaml", "file to write the values of the liqo-autoscaler chart to")
 	f.StringVar(&o.files[1], "ca-values", "ca-values.yaml", "file to write the values of Cluster Autoscaler's chart to")
 	f.StringVar(&o.values.image, "image", "", "repository of the image in the values (default: the chart's)")
-	f.StringVar(&o.values.tlsSecret, "tls-secret", "", "Secret with the gRPC server's certificates, in the values (default: "+
-		"cert-manager makes them)")
-	f.BoolVar(&o.values.plaintext, "plaintext", false, "values without TLS between Cluster Autoscaler and the gRPC server; "+
-		"for trials alone")
+	f.StringVar(&o.values.tlsSecret, "tls-secret", "",
+		"Secret with the gRPC server's certificates, in the values (default: cert-manager makes them)")
+	f.BoolVar(&o.values.plaintext, "plaintext", false,
+		"values without TLS between Cluster Autoscaler and the gRPC server; for trials alone")
 	f.StringVar(&o.values.group, "group", "standard", "id of the node group in the values")
 	f.IntVar(&o.values.maxNodes, "max-nodes", 4, "the most nodes of that group")
 	f.StringVar(&o.shape, "shape", "cpu=2,memory=4Gi,pods=30,ephemeral-storage=10Gi", "amounts of each node of that group")
@@ -90,6 +90,12 @@ func (o *options) check(cmd *cobra.Command) (err error) {
 	if o.lasts < minToken && cmd.Flags().Lookup("duration") != nil {
 		return fmt.Errorf("--duration %s: give at least %s", o.lasts, minToken)
 	}
+	o.changedAmounts = o.measure || o.lendable != ""
+	return o.parse()
+}
+
+// parse reads the flags that have a form of their own.
+func (o *options) parse() (err error) {
 	if o.server != "" {
 		if err := checkServer("--provider-server", o.server); err != nil {
 			return err
@@ -101,11 +107,8 @@ func (o *options) check(cmd *cobra.Command) (err error) {
 	if o.values.shape, err = amounts("shape", o.shape); err != nil {
 		return err
 	}
-	if _, err = network(o.network); err != nil {
-		return err
-	}
-	o.changedAmounts = o.measure || o.lendable != ""
-	return nil
+	_, err = network(o.network)
+	return err
 }
 
 // minToken is the shortest life of a token that Kubernetes issues.

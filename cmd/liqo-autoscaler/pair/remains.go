@@ -11,7 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// relation is a kind of objects that exist while a consumer uses a provider, and the field with the id of the other side.
+// relation is a kind of objects that exist while a consumer uses a provider, and the field with the id of the other
+// side.
 type relation struct {
 	kind     string
 	resource schema.GroupVersionResource
@@ -60,8 +61,8 @@ func (c *cluster) unused(ctx context.Context, other string) error {
 	if len(remains) == 0 {
 		return nil
 	}
-	return fmt.Errorf("%s: it is in use with %s: %s. Nothing is removed. First cordon the provider, remove the pods on its "+
-		"nodes, and wait until the nodes and the peering are gone", c, other, strings.Join(remains, ", "))
+	return fmt.Errorf("%s: it is in use with %s: %s. Nothing is removed. First cordon the provider, remove the pods on "+
+		"its nodes, and wait until the nodes and the peering are gone", c, other, strings.Join(remains, ", "))
 }
 
 // find returns the names of the objects of the relation with the other side.

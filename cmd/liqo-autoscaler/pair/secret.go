@@ -39,7 +39,8 @@ func (s *stored) read(ctx context.Context) error {
 		return fmt.Errorf("%s exists without the label %s: setup does not change it; give the offer another name with --name",
 			s, labelSetup)
 	case live.Labels[labelSetup] != s.provider:
-		return fmt.Errorf("%s is the offer of provider %s: give the offer another name with --name", s, live.Labels[labelSetup])
+		return fmt.Errorf("%s is the offer of provider %s: give the offer another name with --name", s,
+			live.Labels[labelSetup])
 	default:
 		s.live = live
 	}
@@ -65,7 +66,8 @@ func (s *stored) kubeconfig() []byte {
 	return s.live.Data[discovery.DefaultKey]
 }
 
-// data returns the Secret's data with the credentials and the offer. Keys of the info that the offer does not have stay.
+// data returns the Secret's data with the credentials and the offer. Keys of the info that the offer does not have
+// stay.
 func (s *stored) data(kubeconfig []byte, o offer) (map[string][]byte, error) {
 	info := map[string]any{}
 	var data map[string][]byte

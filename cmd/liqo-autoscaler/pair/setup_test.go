@@ -10,7 +10,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/yaml"
 
@@ -96,7 +95,8 @@ func TestDryRun(t *testing.T) {
 	w := newWorld(t)
 	out, err := w.run("--dry-run")
 	require.NoError(t, err)
-	for _, line := range []string{"objects 29 created", "token: would be requested", "Secret liqo-autoscaler/milan: created",
+	for _, line := range []string{"objects 29 created", "token: would be requested",
+		"Secret liqo-autoscaler/milan: created",
 		"values.yaml: would be written", "dry run: nothing is changed"} {
 		require.Contains(t, out, line)
 	}
@@ -118,10 +118,10 @@ func TestRefusals(t *testing.T) {
 	}{
 		"the same id":    {func(w *world) { w.rename("milan", "munich") }, nil, "have the same Liqo cluster id, munich"},
 		"the same UID":   {func(w *world) { w.places["milan"] = w.places["munich"] }, nil, "are the same cluster, munich"},
-		"loopback":       {func(w *world) { w.places["milan"].host = "https://127.0.0.1:41234" }, nil, "with --provider-server"},
-		"loopback, IPv6": {func(w *world) { w.places["milan"].host = "https://[::1]:6443" }, nil, "with --provider-server"},
-		"localhost":      {func(w *world) { w.places["milan"].host = "https://localhost:6443" }, nil, "with --provider-server"},
-		"Rancher":        {func(w *world) { w.places["milan"].host = "https://0.0.0.0:6443" }, nil, "with --provider-server"},
+		"loopback":       {at("https://127.0.0.1:41234"), nil, "with --provider-server"},
+		"loopback, IPv6": {at("https://[::1]:6443"), nil, "with --provider-server"},
+		"localhost":      {at("https://localhost:6443"), nil, "with --provider-server"},
+		"Rancher":        {at("https://0.0.0.0:6443"), nil, "with --provider-server"},
 		"no https":       {func(*world) {}, []string{"--provider-server", "milan:6443"}, "https://host:port"},
 		"old Liqo":       {func(w *world) { w.add("milan", "0.10.0") }, nil, "versions before 1.0.2 are not supported"},
 		"other Liqo":     {func(w *world) { w.add("milan", "1.1.0") }, nil, "different minor versions"},
@@ -248,6 +248,9 @@ func TestHundredProviders(t *testing.T) {
 	w.tellsNoToken()
 }
 
+// at returns the change that gives the provider this address.
+func at(host string) func(*world) { return func(w *world) { w.places["milan"].host = host } }
+
 func (w *world) rename(place, id string) {
 	maps := w.places[place].kube.CoreV1().ConfigMaps("liqo")
 	cm, err := maps.Get(w.t.Context(), "liqo-clusterid-configmap", metav1.GetOptions{})
@@ -266,7 +269,7 @@ func (w *world) makeSecret(name string, labels map[string]string) {
 func (w *world) makeRole() {
 	o := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "rbac.authorization.k8s.io/v1",
 		"kind": "ClusterRole", "metadata": map[string]any{"name": "liqo-autoscaler-consumer-munich"}, "rules": []any{}}}
-	_, err := w.places["milan"].objects.Resource(schema.GroupVersionResource(kinds["ClusterRole"])).Create(w.t.Context(), o,
+	_, err := w.places["milan"].objects.Resource(kinds["ClusterRole"]).Create(w.t.Context(), o,
 		metav1.CreateOptions{})
 	require.NoError(w.t, err)
 }

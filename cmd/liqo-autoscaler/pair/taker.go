@@ -49,7 +49,8 @@ func (o *options) taker(ctx context.Context, c *cluster, id identity, provider s
 	return t, nil
 }
 
-// fits returns an error when the values are written now and no node of their group fits the offer, and otherwise a warning.
+// fits returns an error when the values are written now and no node of their group fits the offer. When the file
+// exists it returns a warning instead.
 func (o *options) fits(t *taker, made offer) (warning string, err error) {
 	why := ""
 	if len(made.Resources) > 0 {
@@ -62,8 +63,8 @@ func (o *options) fits(t *taker, made offer) (warning string, err error) {
 		return fmt.Sprintf("no node of the shape %s fits the offer: %s. A node group with another shape can use it",
 			text(o.values.shape), why), nil
 	}
-	return "", fmt.Errorf("no node of the shape %s fits the offer of provider %s: %s. Give a smaller --shape", text(o.values.shape),
-		made.Provider, why)
+	return "", fmt.Errorf("no node of the shape %s fits the offer of provider %s: %s. Give a smaller --shape",
+		text(o.values.shape), made.Provider, why)
 }
 
 // store stores the offer, and writes the files.
@@ -87,6 +88,6 @@ func (t *taker) store(ctx context.Context, out io.Writer, data map[string][]byte
 
 // next prints the next command.
 func (t *taker) next(out io.Writer) {
-	fmt.Fprintf(out, "next:\n  helm --kube-context %s upgrade --install %s deploy/helm/liqo-autoscaler -n %s -f %s\n", t.context,
-		release, t.secret.namespace, t.files[0].path)
+	fmt.Fprintf(out, "next:\n  helm --kube-context %s upgrade --install %s deploy/helm/liqo-autoscaler -n %s -f %s\n",
+		t.context, release, t.secret.namespace, t.files[0].path)
 }

@@ -97,7 +97,8 @@ func (r *run) withdraw(ctx context.Context, c *cluster, id identity, consumer st
 	if err != nil {
 		return fmt.Errorf("%s: %w", c, err)
 	}
-	fmt.Fprintf(r.out, "access of %s to %s: %d objects %s; namespace liqo-autoscaler stays\n", consumer, id.ID, n, r.removed())
+	fmt.Fprintf(r.out, "access of %s to %s: %d objects %s; namespace liqo-autoscaler stays\n", consumer, id.ID, n,
+		r.removed())
 	return nil
 }
 

@@ -32,8 +32,8 @@ const release = "liqo-autoscaler"
 func (v values) chart(consumer identity, certManager bool) (string, error) {
 	var b strings.Builder
 	line := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
-	line("# Values of the liqo-autoscaler chart for consumer %s, by liqo-autoscaler setup. Offers are Secrets: a further\n"+
-		"# provider changes no values. All values: deploy/helm/liqo-autoscaler/README.md", consumer.ID)
+	line("# Values of the liqo-autoscaler chart for consumer %s, by liqo-autoscaler setup. Offers are Secrets, so a\n"+
+		"# further provider changes no values. All values: deploy/helm/liqo-autoscaler/README.md", consumer.ID)
 	if v.image != "" {
 		line("image: {repository: %q}", v.image)
 	}
@@ -53,8 +53,8 @@ func (v values) chart(consumer identity, certManager bool) (string, error) {
 	case certManager:
 		line("tls: {certManager: {enabled: true}}")
 	default:
-		return "", errors.New("the consumer has no cert-manager, which makes the certificates of the gRPC server and of Cluster " +
-			"Autoscaler: install it, or give --tls-secret NAME with your own, or --plaintext for a trial")
+		return "", errors.New("the consumer has no cert-manager, which makes the certificates of the gRPC server and of " +
+			"Cluster Autoscaler: install it, or give --tls-secret NAME with your own, or --plaintext for a trial")
 	}
 	line("offerSecrets: {enabled: true}")
 	groups := fmt.Sprintf("nodeGroups:\n- id: %s\n  max: %d\n  shape: {%s}\n", v.group, v.maxNodes, flow(v.shape))

@@ -73,9 +73,11 @@ func (w *world) add(id, liqo string) *place {
 	p.kube.Discovery().(*fakediscovery.FakeDiscovery).FakedServerVersion = &version.Info{GitVersion: "v1.33.1"}
 	p.objects = dynamicfake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(),
 		map[schema.GroupVersionResource]string{
-			liqoKind("authentication", "resourceslices"): "ResourceSliceList", liqoKind("authentication", "tenants"): "TenantList",
-			liqoKind("offloading", "virtualnodes"): "VirtualNodeList", liqoKind("core", "foreignclusters"): "ForeignClusterList",
-			{Version: "v1", Resource: "nodes"}: "NodeList"})
+			liqoKind("authentication", "resourceslices"): "ResourceSliceList",
+			liqoKind("authentication", "tenants"):        "TenantList",
+			liqoKind("offloading", "virtualnodes"):       "VirtualNodeList",
+			liqoKind("core", "foreignclusters"):          "ForeignClusterList",
+			{Version: "v1", Resource: "nodes"}:           "NodeList"})
 	p.kube.PrependReactor("create", "serviceaccounts", p.issue)
 	p.kube.PrependReactor("create", "tokenreviews", p.review)
 	w.places[id] = p
@@ -122,7 +124,8 @@ func (p *place) writes() (all []string) {
 // run runs setup with the arguments, and returns its standard output and report.
 func (w *world) run(args ...string) (out string, err error) {
 	w.t.Helper()
-	out, report, err := w.split(append([]string{"--consumer-context", "munich", "--provider-context", "milan"}, args...)...)
+	out, report, err := w.split(append([]string{"--consumer-context", "munich", "--provider-context", "milan"},
+		args...)...)
 	return out + report, err
 }
 
@@ -189,7 +192,8 @@ func (w *world) secret(name string) *corev1.Secret {
 // exists creates an object with that field.
 func (p *place) exists(t *testing.T, r relation, name, other string) {
 	t.Helper()
-	o := &unstructured.Unstructured{Object: map[string]any{"apiVersion": r.resource.GroupVersion().String(), "kind": r.kind,
+	o := &unstructured.Unstructured{Object: map[string]any{"apiVersion": r.resource.GroupVersion().String(),
+		"kind":     r.kind,
 		"metadata": map[string]any{"name": name, "namespace": "x"}}}
 	require.NoError(t, unstructured.SetNestedField(o.Object, other, r.field...))
 	_, err := p.objects.Resource(r.resource).Namespace("x").Create(t.Context(), o, metav1.CreateOptions{})
