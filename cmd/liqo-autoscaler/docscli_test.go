@@ -65,7 +65,7 @@ func writeFlags(b *strings.Builder, cmd *cobra.Command) {
 		}
 		standard := ""
 		if !slices.Contains([]string{"", "[]", "false", "0", "0s"}, f.DefValue) {
-			standard = "`" + f.DefValue + "`"
+			standard = "`" + sorted(f) + "`"
 		}
 		rows = append(rows, fmt.Sprintf("| `%s` | %s | %s |\n", strings.TrimSpace(name+" "+kind), standard,
 			inCell(usage)))
@@ -77,6 +77,16 @@ func writeFlags(b *strings.Builder, cmd *cobra.Command) {
 	for _, row := range rows {
 		b.WriteString(row)
 	}
+}
+
+// sorted returns the default of a flag, with the entries of a map sorted: pflag prints a map in random order.
+func sorted(f *pflag.Flag) string {
+	if f.Value.Type() != "stringToString" {
+		return f.DefValue
+	}
+	entries := strings.Split(strings.Trim(f.DefValue, "[]"), ",")
+	slices.Sort(entries)
+	return "[" + strings.Join(entries, ",") + "]"
 }
 
 // inCell returns the text as the cell of a table.

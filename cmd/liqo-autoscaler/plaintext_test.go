@@ -20,7 +20,7 @@ func TestServerRefusesPlaintextByDefault(t *testing.T) {
 	root := newRoot()
 	root.SetArgs([]string{"grpcserver", "--config", groups, "--listen", "127.0.0.1:0", "--metrics-listen", "",
 		"--health-listen", ""})
-	require.ErrorContains(t, root.ExecuteContext(t.Context()), "--insecure-plaintext to let anybody who reaches the port")
+	require.ErrorContains(t, root.ExecuteContext(t.Context()), "--insecure-plaintext to let every client of the port")
 }
 
 // An empty list of names, for example from an unset variable, must not admit every client.

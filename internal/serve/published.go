@@ -28,8 +28,9 @@ type Published struct{ Namespace, File string }
 // Register adds the flags.
 func (p *Published) Register(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&p.Namespace, "market-namespace", DefaultNamespace,
-		"namespace of the ConfigMap "+market.ConfigMapName("HUB")+", where the worker publishes what is offered now")
-	cmd.Flags().StringVar(&p.File, "market-file", "", "file for the same, where all processes run on one machine")
+		"namespace of the ConfigMap "+market.ConfigMapName("HUB")+", in which the worker publishes the current offers")
+	cmd.Flags().StringVar(&p.File, "market-file", "", "file with the published market, instead of "+
+		"--market-namespace; for processes on one machine")
 }
 
 // Ask reads the market with the access of the user that runs the command. If the market cannot be read, it writes the

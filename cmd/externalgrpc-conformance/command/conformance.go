@@ -43,15 +43,15 @@ func New() *cobra.Command {
 		SilenceUsage:  true,
 		SilenceErrors: true,
 		Short:         "Check any externalgrpc provider against what Cluster Autoscaler assumes",
-		Long: `Check an externalgrpc provider, this one or any other, against what Cluster Autoscaler assumes and does not check. Print
-one rule a line, and for each failure what was seen, where Cluster Autoscaler relies on it, and what to do. It calls the
-gRPC server as Cluster Autoscaler does and needs nothing else.
+		Long: `Check an externalgrpc provider, this one or any other, against the unchecked assumptions of Cluster Autoscaler. Print
+one rule a line, and for each failure the observation, the place where Cluster Autoscaler relies on the rule, and the
+fix. It calls the gRPC server as Cluster Autoscaler does and needs nothing else.
 
-Without --change it only reads. With --change it requests new nodes in the node group --group and releases them at
-once, some twenty times: use a group with room for 3 to 20 nodes and no pending instances, and stop the Cluster
+Without --change it only reads. With --change it requests new nodes in the node group --group and releases them
+immediately, some twenty times: use a group with room for 3 to 20 nodes and no pending instances, and stop the Cluster
 Autoscaler that uses it. With room for 10 it deletes as many nodes at the same time as Cluster Autoscaler does. One rule
 requests all the room of --group and then a node in --second, without a Refresh between: name a group that uses the same
-machines. A provider that breaks a rule may keep nodes; the last line says so.
+machines. A provider that breaks a rule may keep nodes; the last line reports them.
 
 It exits with 0 when no rule fails, and with 1 when one does or the provider cannot be reached.`,
 		Example: "  externalgrpc-conformance 127.0.0.1:8086\n" +

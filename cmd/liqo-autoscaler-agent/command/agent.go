@@ -44,13 +44,13 @@ with --grant-slices, the answers to slices and the record of grants. All its fil
 		RunE:          func(cmd *cobra.Command, _ []string) error { return runAgent(cmd.Context(), &log, f) },
 	}
 	log.Register(cmd)
-	cmd.Flags().StringVar(&f.config, "config", "", "YAML file: what to offer to whom (required)")
+	cmd.Flags().StringVar(&f.config, "config", "", "YAML file with the offers, and the consumer of each (required)")
 	cmd.Flags().StringVar(&f.kubeconfig, "kubeconfig", "", "access to the provider cluster (default: in-cluster)")
 	cmd.Flags().StringVar(&f.namespace, "lease-namespace", "liqo-autoscaler",
 		"namespace of the Lease "+agent.Lease+" that elects one of several agents")
 	serve.RegisterDiscovery(cmd, &f.server, "the discovery server, https://host:port (default: none, see above)")
 	cmd.Flags().BoolVar(&f.grants, "grant-slices", false, "answer Liqo's ResourceSlices of class "+agent.Class+
-		": each is granted while what it asks for is free, else denied")
+		": a slice is granted if its request is free, else denied")
 	cmd.Flags().StringVar(&f.liqoNamespace, "liqo-namespace", "liqo",
 		"namespace of the cluster's Liqo; with --grant-slices it has ConfigMap "+agent.RecordName+", the record of grants")
 	_ = cmd.MarkFlagRequired("config")

@@ -37,8 +37,8 @@ func NewDemo(c *connect.Common) *cobra.Command {
 		Short: "Drive one scale-out and one scale-in through the gRPC API, as Cluster Autoscaler would",
 		Long: `Drive one scale-out and one scale-in through the gRPC API, as Cluster Autoscaler would, and show each phase as the node
 group publishes it. Fails unless the node group, and the simulated world with --world, end as empty as they began.
-With --keep it ends after the scale-out, so that you can inspect the node. --return releases what is Ready, and what
-failed, as Cluster Autoscaler would.`,
+With --keep it ends after the scale-out, so that you can inspect the node. --return releases Ready and failed instances,
+as Cluster Autoscaler would.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			ctx, cancel := context.WithTimeout(cmd.Context(), f.timeout)

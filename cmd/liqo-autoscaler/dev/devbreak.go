@@ -44,8 +44,8 @@ func newMishap(m mishap) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   m.verb + " PROVIDER",
 		Short: m.short,
-		Long: m.short + `. It changes the simulated world of a running liqo-autoscaler dev in --dir at once; heal
-reverts it. A provider has the name of its offer.`,
+		Long: m.short + `. It immediately changes the simulated world of the liqo-autoscaler dev that runs
+in --dir; heal reverts the change. A provider has the name of its offer.`,
 		Example: "  liqo-autoscaler dev " + m.verb + " milan",
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) != 1 || args[0] == "" {

@@ -27,8 +27,8 @@ func NewExplain(c *connect.Common) *cobra.Command {
 	pod, instance, group := newExplainPod(c), newExplainInstance(c), newExplainGroup(c)
 	cmd := &cobra.Command{
 		Use:   "explain NAME",
-		Short: "Explain why a pending pod gets no node, what happened to an instance, or what a node group decided",
-		Long: `Explain why a pending pod gets no node, what happened to an instance, or what a node group decided. NAME is a pod as
+		Short: "Explain why a pending pod gets no node, the history of an instance, or the decisions of a node group",
+		Long: `Explain why a pending pod gets no node, the history of an instance, or the decisions of a node group. NAME is a pod as
 NAMESPACE/NAME, the name of a Node, an instance by its name or its id in Cluster Autoscaler's log, or the name of a node
 group. The commands below have more flags.`,
 		Example: "  liqo-autoscaler explain shop/web-0\n  liqo-autoscaler explain lca-standard-towb8j-1-1\n" +
@@ -90,13 +90,14 @@ func newExplainPod(c *connect.Common) *cobra.Command {
 		Short: "Explain why a pending pod gets no node",
 		Long: `Explain why a pending pod gets no node: why it does not fit each node group's nodes, or why that group does not grow.
 It reads the pod, its namespace and events, the groups' Nodes, Cluster Autoscaler's status and the published market
-with your kubeconfig, and the node groups from Temporal. It lists what it may not read. It does not judge what depends
-on other pods, such as anti-affinity. It exits with 0 for every reason, and with 1 if the pod does not exist. A NAME
-alone is a pod in the namespace of your kubeconfig's context.
+with your kubeconfig, and the node groups from Temporal. It lists the objects that it may not read. It does not
+judge rules that depend on other pods, such as anti-affinity. It exits with 0 for every reason, and with 1 if the pod
+does not exist. A NAME alone is a pod in the namespace of your kubeconfig's context.
 
-With --file it says what the node groups would do with pods that need not exist, and needs no cluster: those of Pods and
-workloads, taken to be in an offloaded namespace, and those that Cluster Autoscaler makes in its memory for
-PodTemplates, ProvisioningRequests and CapacityBuffers, which Liqo's webhook never sees. As json it prints a list.`,
+With --file it explains how the node groups would serve pods that need not exist, and needs no cluster. The file has
+Pods and workloads, which are assumed to be in an offloaded namespace, or PodTemplates, ProvisioningRequests and
+CapacityBuffers. Cluster Autoscaler makes the pods of the last three kinds in its memory, so Liqo's webhook never sees
+these pods. With -o json it prints a list.`,
 		Example: "  liqo-autoscaler explain pod default/web-0\n  liqo-autoscaler explain pod default/web-0 -o json\n" +
 			"  liqo-autoscaler explain pod --file pod.yaml --market-file .run/market.json",
 		Args: func(cmd *cobra.Command, args []string) error {
@@ -155,11 +156,11 @@ func newExplainInstance(c *connect.Common) *cobra.Command {
 	var kubeconfig string
 	cmd := &cobra.Command{
 		Use:   "instance NAME | instance NODE | instance ID",
-		Short: "Show where an instance is, and what happened in each attempt",
-		Long: `Show where an instance is, and what happened in each attempt: what was chosen and why not another, what the
-providers answered, and how it ended. The records are those of its workflows, as long as Temporal keeps them. With your
-kubeconfig it also shows up to five pods for which Cluster Autoscaler requested the instance, as long as the API server
-keeps its events. Needs Temporal, but no worker and no cluster. It exits with 1 when nothing is known of the instance.
+		Short: "Show the phase of an instance, and the history of each attempt",
+		Long: `Show the phase of an instance, and the history of each attempt: the chosen provider and the reasons against the other
+providers, their answers, and the outcome. It reads the histories of the workflows, as long as Temporal keeps them.
+With your kubeconfig it also shows up to five pods for which Cluster Autoscaler requested the instance, as long as the
+API server keeps its events. Needs Temporal, but no worker and no cluster. It exits with 1 when nothing is known of the instance.
 The name of its Node and its id in Cluster Autoscaler's log mean the instance, too.`,
 		Example:           "  liqo-autoscaler explain instance standard-towb8j-1",
 		ValidArgsFunction: completes(c, instanceNames),
@@ -178,9 +179,9 @@ func newExplainGroup(c *connect.Common) *cobra.Command {
 	return explains(c, &cobra.Command{
 		Use:   "group NAME",
 		Short: "Show the last decisions of a node group",
-		Long: `Show the last ` + strconv.Itoa(fleet.Choices) + ` decisions of a node group: which provider each attempt of an instance asked and why, and
-why instances failed. The group keeps them, so they outlive the histories that "explain instance" reads. Needs Temporal,
-but no worker and no cluster.`,
+		Long: `Show the last ` + strconv.Itoa(fleet.Choices) + ` decisions of a node group: the provider of each attempt with the reason, and the
+reason of each failure. The group keeps its decisions, so they outlive the histories that "explain instance" reads.
+Needs Temporal, but no worker and no cluster.`,
 		Example:           "  liqo-autoscaler explain group standard",
 		ValidArgsFunction: completes(c, groupNames),
 	}, func(ctx context.Context, t client.Client, name string) (explained, error) {

@@ -18,12 +18,12 @@ func NewPause(c *connect.Common) *cobra.Command {
 	return pauseCommand(c, true, &cobra.Command{
 		Use:   "pause group ID | observer",
 		Short: "Stop a node group from starting instances, or stop the observer",
-		Long: `Stop a node group from starting instances until it is resumed, also across restarts. Instances without a grant fail at
-once; instances with a grant continue, and so does scale-in. Cluster Autoscaler is told that the group cannot grow, and
-uses others. Pausing a paused group changes nothing.
+		Long: `Stop a node group from starting instances until it is resumed, also across restarts. Instances without a grant fail
+immediately. Instances with a grant continue, and so does scale-in. Cluster Autoscaler sees that the group cannot grow,
+and uses other groups. Pausing a paused group changes nothing.
 
-With observer, stop the observer, which then leaves everything as it is: nothing is healed, no leftovers are removed,
-and no dead provider is noticed, until it is resumed.`,
+With observer, stop the observer. Until it is resumed it repairs nothing, removes no leftovers and detects no dead
+provider.`,
 		Example: "  liqo-autoscaler pause group standard\n  liqo-autoscaler pause observer",
 	})
 }
@@ -33,7 +33,7 @@ func NewResume(c *connect.Common) *cobra.Command {
 	return pauseCommand(c, false, &cobra.Command{
 		Use:     "resume group ID | observer",
 		Short:   "Resume a paused node group, or the observer",
-		Long:    `Resume a paused node group, or the observer. Resuming what is not paused changes nothing.`,
+		Long:    `Resume a paused node group, or the observer. It changes nothing if that is not paused.`,
 		Example: "  liqo-autoscaler resume group standard\n  liqo-autoscaler resume observer",
 	})
 }

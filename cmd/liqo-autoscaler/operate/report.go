@@ -27,11 +27,11 @@ func NewReport(c *connect.Common) *cobra.Command {
 	var since string
 	cmd := &cobra.Command{
 		Use:   "report",
-		Short: "Show what the nodes have cost, by day, node group and provider",
-		Long: `Show what the nodes have cost: sums by node group and provider as text, or each day's as CSV. A node costs what
-its provider's offer said when it was chosen, from Ready until its slice is returned. Days begin at midnight UTC. A
-group keeps ` + strconv.Itoa(money.CostDays) + ` days, and so does the hub for groups that have ended; the text says since when there is data.
-With -o opencost-csv it prints what each node costs in an hour now, for OpenCost. Needs Temporal and a worker, but no
+		Short: "Show the cost of the nodes, by day, node group and provider",
+		Long: `Show the cost of the nodes: sums by node group and provider as text, or the sums of each day as CSV. A node costs the
+price that its provider's offer had when it was chosen, from Ready until its slice is returned. Days begin at midnight
+UTC. A group keeps ` + strconv.Itoa(money.CostDays) + ` days, and so does the hub for groups that have ended; the text shows the first day with data.
+With -o opencost-csv it prints the current hourly cost of each node, for OpenCost. Needs Temporal and a worker, but no
 cluster.`,
 		Example: "  liqo-autoscaler report --since 7d\n  liqo-autoscaler report --since 2026-11-01 -o csv",
 		Args:    cobra.NoArgs,

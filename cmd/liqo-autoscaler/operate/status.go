@@ -25,8 +25,8 @@ func NewStatus(c *connect.Common) *cobra.Command {
 		Short: "Show the node groups and their instances",
 		Long: `Show the node groups and their instances as the groups last published them, which groups do not grow or are not as
 they are configured, and the conditions of providers. It needs Temporal, but no worker and no cluster. With access to
-the cluster it also knows what the next node would cost, for limits of spending, and shows what the worker found: nodes
-that differ from what Cluster Autoscaler was told, and objects that are left on providers. -o wide has more columns and
+the cluster it also uses the price of the next node for the limits of spending, and shows the findings of the worker:
+nodes that differ from their group's template, and objects that are left on providers. -o wide has more columns and
 does not shorten WHY.
 
 With --watch it prints the status and then a line for each change, until it is interrupted; with -o json an object per
@@ -56,7 +56,7 @@ line.`,
 	cmd.Flags().StringVarP(&f.output, "output", "o", "table", "what to print: "+strings.Join(output.Formats, ", "))
 	serve.RegisterKubeconfig(cmd, &f.kubeconfig)
 	f.market.Register(cmd)
-	cmd.Flags().BoolVarP(&f.watch, "watch", "w", false, "go on showing what changes")
+	cmd.Flags().BoolVarP(&f.watch, "watch", "w", false, "continue, and show each change")
 	return cmd
 }
 

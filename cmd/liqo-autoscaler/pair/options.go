@@ -50,10 +50,10 @@ func (o *options) registerProvider(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.StringVar(&o.server, "provider-server", "", "address of the provider's API server as the consumer reaches it, "+
 		"https://host:port (default: the kubeconfig's, unless it is a loopback address)")
-	f.StringVar(&o.lendable, "lendable", "", "the most that is offered, such as cpu=16,memory=32Gi (default: "+
-		"what is free now)")
+	f.StringVar(&o.lendable, "lendable", "", "the maximum to offer, such as cpu=16,memory=32Gi (default: "+
+		"the capacity that is free now)")
 	f.Float64Var(&o.price, "price", 0, "price of the offer per node and hour (default: none, which counts as free)")
-	f.StringVar(&o.currency, "currency", "", "currency of the price (default: that of the node groups)")
+	f.StringVar(&o.currency, "currency", "", "currency of the price (default: the currency of the node groups)")
 	f.StringVar(&o.network, "network", "", "network of the peering, such as mode=gateway,serviceType=NodePort "+
 		"(default: a pair of gateways)")
 	o.access.Register(cmd)

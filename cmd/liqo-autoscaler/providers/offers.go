@@ -31,11 +31,11 @@ func NewOffers(c *connect.Common) *cobra.Command {
 	var format string
 	cmd := &cobra.Command{
 		Use:   "offers",
-		Short: "Show the offers, what is held of them, and the peerings",
-		Long: `Show the offers, what is held of them, and the peerings. It reads what the worker has published, with your kubeconfig;
-CURRENT says whether an offer exists now. If that cannot be read it shows the providers that have been used so far, each
-with its offer at that time, which needs only Temporal. With the worker's flags for sources of offers it queries these
-instead, as the worker does.`,
+		Short: "Show the offers, their holds, and the peerings",
+		Long: `Show the offers, their holds, and the peerings. It reads the market that the worker publishes, with your kubeconfig.
+CURRENT shows whether an offer exists now. If the market cannot be read, it shows the providers that have been used so
+far, each with its offer at that time; this needs only Temporal. With the worker's flags for sources of offers it
+queries these sources instead, as the worker does.`,
 		Example: "  liqo-autoscaler offers\n  liqo-autoscaler offers --offers offers.yaml --kubeconfig consumer.kubeconfig " +
 			"-o wide",
 		Args: cobra.NoArgs,

@@ -40,7 +40,7 @@ func newOffersPut() *cobra.Command {
 func newOffersDelete() *cobra.Command {
 	return onServer(&cobra.Command{
 		Use:   "delete NAME",
-		Short: "Remove your offer from the discovery server; one that is not there is no error",
+		Short: "Remove your offer from the discovery server; succeeds if the server has no such offer",
 		Example: "  liqo-autoscaler offers delete milan --discovery-url https://offers.example:9010 " +
 			"--discovery-token-file token",
 	}, func(ctx context.Context, to *client.Client, name string) (string, error) {
@@ -119,9 +119,9 @@ func newOffersAdd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "add NAME",
 		Short: "Store a provider's kubeconfig in Secret NAME of the consumer's cluster, for an offer to refer to",
-		Long: `Store a provider's kubeconfig in Secret NAME of the consumer's cluster. With --info the Secret is an offer by itself, of
-workers with --offer-secrets-namespace; without it an offer elsewhere refers to it. A Secret of that name that somebody
-else made is left as it is.`,
+		Long: `Store a provider's kubeconfig in Secret NAME of the consumer's cluster. With --info the Secret is an offer of its own,
+for workers with --offer-secrets-namespace. Without --info an offer from another source refers to it. A Secret of this
+name that another program or person created is not changed.`,
 		Example: "  liqo-autoscaler offers add milan --provider-kubeconfig milan.kubeconfig",
 		Args:    cobra.ExactArgs(1),
 		RunE: cli.Brief(func(ctx context.Context, cmd *cobra.Command, args []string) error {
@@ -153,7 +153,7 @@ else made is left as it is.`,
 	f := cmd.Flags()
 	f.StringVar(&access, "provider-kubeconfig", "",
 		"file with access to the provider, as provider-access made it (required)")
-	f.StringVar(&info, "info", "", "YAML file with what the Secret offers (default: nothing)")
+	f.StringVar(&info, "info", "", "YAML file with the offer of the Secret (default: no offer)")
 	f.StringVarP(&namespace, "namespace", "n", "liqo-autoscaler", "the Secret's namespace")
 	f.StringVar(&kubeconfig, "kubeconfig", "", "access to the consumer's cluster (default: as kubectl finds it)")
 	_ = cmd.MarkFlagRequired("provider-kubeconfig")

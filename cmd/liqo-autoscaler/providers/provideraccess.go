@@ -59,10 +59,11 @@ func NewProviderAccess() *cobra.Command {
 	var access Access
 	cmd := &cobra.Command{
 		Use:   "provider-access",
-		Short: "Print what a provider applies to give a consumer access",
-		Long: `Print what a provider applies to give a consumer access that is limited to its own tenant namespace: namespaces, account,
+		Short: "Print manifests that give a consumer access to this provider",
+		Long: `Print manifests that give a consumer access to this provider, limited to its own tenant namespace: namespaces, account,
 roles, and the admission policies that keep the account from gaining more permissions and its pods from gaining the
-nodes. Apply it with the provider's kubectl; then create the account's kubeconfig, the credentials of an offer.`,
+nodes. Apply the output with the provider's kubectl. Then create the kubeconfig of the account: the credentials of an
+offer.`,
 		Example: "  liqo-autoscaler provider-access --consumer-id munich | kubectl apply -f -\n" +
 			"  liqo-autoscaler provider-access kubeconfig --consumer-id munich --server https://milan.example.com:6443 > " +
 			"milan.kubeconfig",

@@ -63,8 +63,8 @@ func newProviderAccessList() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "list",
 		Short: "List the consumers that have access to this provider",
-		Long: `List the consumers that have access to this provider: those with an account of provider-access, and those with
-a Tenant that others have made. A row shows the age of the account, the condition of the Tenant, the granted
+		Long: `List the consumers that have access to this provider: consumers with an account of provider-access, and consumers
+whose Tenant was created by other means. A row shows the age of the account, the condition of the Tenant, the granted
 ResourceSlices with their amounts, and the admission policies of provider-access that are missing. Kubernetes keeps no
 list of the tokens of an account: docs/security.md has the query for the audit log. Run this command as the provider's
 administrator.`,

@@ -30,9 +30,9 @@ func newProviderRenew() *cobra.Command {
 	var r renewals
 	cmd := &cobra.Command{
 		Use:   "renew",
-		Short: "Give kubeconfigs of providers a new token",
+		Short: "Renew the tokens in kubeconfigs of providers",
 		Long: `Request a new token with a provider's kubeconfig, and write it back to the file or Secret that holds it; the worker uses
-it at once. The old token stays valid until it expires. After that only the provider can issue another one, with
+it immediately. The old token stays valid until it expires. After that only the provider can issue another one, with
 provider-access kubeconfig.
 
 The chart's CronJob runs this command with --due: it renews each token of which a third of its life has passed, and
@@ -67,7 +67,7 @@ token that is due could not be renewed; the other tokens are renewed.`,
 	f.StringVar(&r.kubeconfig, "kubeconfig", "",
 		"access to the consumer's cluster, for Secrets (default: as kubectl finds it)")
 	f.BoolVar(&r.due, "due", false,
-		"renew only tokens of which a third of the life has passed, and leave out what cannot be renewed")
+		"renew only tokens of which a third of the life has passed, and skip Secrets that cannot be renewed")
 	RegisterDuration(cmd, &r.lasts)
 	return cmd
 }

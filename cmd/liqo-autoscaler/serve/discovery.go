@@ -78,13 +78,14 @@ func NewDiscovery(c *connect.Common) *cobra.Command {
 	cmd.Flags().StringVar(&files.clientCA, "tls-client-ca", "",
 		"file with the authorities, PEM, that may sign clients' certificates (default: clients have tokens only)")
 	cmd.Flags().StringVar(&files.writers, "writers", "",
-		"YAML file with those who may come in, and the hashes of their tokens or the URIs of their certificates (required)")
+		"YAML file of the accepted clients, with their token hashes or certificate URIs (required)")
 	cmd.Flags().StringVar(&files.store, "store", "",
-		"what keeps the offers: sqlite:FILE, made when missing, or postgres, for several servers (required)")
+		"where offers are stored: sqlite:FILE, created when missing, or postgres, for several servers (required)")
 	cmd.Flags().StringVar(&files.dsn, "postgres-dsn-file", "",
-		"file with PostgreSQL's connection string; without it PGHOST, PGPASSWORD and the others of libpq say where it is")
+		"file with PostgreSQL's connection string; without it libpq's variables, such as PGHOST and PGPASSWORD, locate it")
 	cmd.Flags().Float64Var(&files.rate, "rate", 50,
-		"requests a second that each token may make, and each address without one, ten times as many at once; 0 for no bound")
+		"requests per second for each token, and for each address without a token, with bursts of ten times as many; "+
+			"0 for no limit")
 	for _, name := range []string{"tls-cert", "tls-key", "writers", "store"} {
 		_ = cmd.MarkFlagRequired(name)
 	}

@@ -45,17 +45,18 @@ func NewWorker(c *connect.Common) *cobra.Command {
 	c.RegisterHub(cmd)
 	parts.RegisterSearchAttributes(cmd, &f.searchAttributes)
 	cmd.Flags().IntVar(&f.slots, "slots", 200,
-		"how many nodes and peerings this worker creates at once; at most 20, and half of them, for one provider")
+		"how many nodes and peerings this worker creates concurrently; at most 20, and at most half, for one provider")
 	cmd.Flags().IntVar(&f.driverSlots, "driver-slots", 4,
-		"how many scale-outs and scale-ins take a step at once; more asks more of Temporal, and slows the answers to "+
-			"Cluster Autoscaler")
+		"how many scale-outs and scale-ins take a step concurrently; a higher number adds load on Temporal, and slows the "+
+			"answers to Cluster Autoscaler")
 	cmd.Flags().DurationVar(&f.observeEvery, "observe-every", observer.Every,
-		"how often what exists is compared with what is booked, and each provider in use is looked at")
+		"how often the existing objects are compared with the booked instances, and each provider in use is checked")
 	f.version.Register(cmd)
 	f.bundled.Register(cmd)
 	f.market.RegisterStore(cmd)
 	cmd.Flags().StringVar(&f.probeURL, "probe-url", "",
-		"URL outside that tells, by any answer, that it is not this cluster that is cut off when its only provider is silent")
+		"URL outside the cluster that is requested when the only provider does not answer; any response shows that this "+
+			"cluster's own network works")
 	f.observe.Register(cmd, "")
 	return cmd
 }

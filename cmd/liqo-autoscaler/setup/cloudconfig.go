@@ -67,7 +67,7 @@ func newCloudConfig() *cobra.Command {
 		Use:   "cloud-config",
 		Short: "Print Cluster Autoscaler's --cloud-config file, or the values of its Helm chart",
 		Long: `Print the file for Cluster Autoscaler's --cloud-config, or with -o helm-values the values of its Helm chart that go with
-it. --config adapts the values to your node groups. Certificates are those of Cluster Autoscaler as the client.`,
+it. --config adapts the values to your node groups. The certificate is Cluster Autoscaler's own, as the client.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if plaintext {
@@ -87,11 +87,11 @@ it. --config adapts the values to your node groups. Certificates are those of Cl
 	f.StringVar(&c.Key, "key", keyPath, "path of its key")
 	f.StringVar(&c.CACert, "cacert", caPath,
 		"path of the authority of the server's certificate")
-	f.BoolVar(&plaintext, "plaintext", false, "no TLS; only where nobody else can reach the server")
+	f.BoolVar(&plaintext, "plaintext", false, "no TLS; only where no other client can reach the server")
 	f.DurationVar(&c.GRPCTimeout, "grpc-timeout", grpcTimeout, "how long Cluster Autoscaler waits for an answer")
-	f.StringVar(&c.ClusterName, "cluster-name", "consumer", "name of the cluster, which the Helm chart asks for")
-	f.BoolVar(&c.GRPCExpander, "grpc-expander", false, "for -o helm-values: Cluster Autoscaler asks the gRPC server "+
-		"which node group to grow; give it --grpc-expander too")
+	f.StringVar(&c.ClusterName, "cluster-name", "consumer", "name of the cluster, which the Helm chart requires")
+	f.BoolVar(&c.GRPCExpander, "grpc-expander", false, "for -o helm-values: Cluster Autoscaler lets the gRPC server "+
+		"choose the node group to grow; start the server with --grpc-expander too")
 	f.StringVar(&groups, "config", "", "YAML file with the node groups")
 	f.StringVarP(&output, "output", "o", "file", "what to print: file or helm-values")
 	return cmd

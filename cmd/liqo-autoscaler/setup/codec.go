@@ -50,7 +50,7 @@ interrupted.`,
 	}
 	cmd.Flags().StringVar(&listen, "listen", "127.0.0.1:8234", "loopback address to serve on")
 	cmd.Flags().StringSliceVar(&origins, "ui-origin", []string{"http://127.0.0.1:8233", "http://localhost:8233"},
-		"origins of Temporal UIs whose pages may ask")
+		"origins of Temporal UIs whose pages may use the codec")
 	return cmd
 }
 

@@ -30,8 +30,8 @@ func newTemporalSetup(c *connect.Common) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "setup",
 		Short: "Create the namespace and the search attributes, where they are missing",
-		Long: `Create the namespace and the search attributes, where they are missing. It does not change what exists, so you
-can run it again at any time.`,
+		Long: `Create the namespace and the search attributes, where they are missing. It does not change an existing namespace or
+attribute, so you can run it again at any time.`,
 		Example: "  liqo-autoscaler temporal setup --temporal-address temporal:7233 --temporal-namespace autoscaling " +
 			"--retention 168h",
 		Args: cobra.NoArgs,

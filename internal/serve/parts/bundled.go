@@ -26,8 +26,8 @@ type BundledFlags struct {
 // Register adds the flags.
 func (f *BundledFlags) Register(cmd *cobra.Command) {
 	cmd.Flags().BoolVar(&f.Enabled, "bundled-temporal", false,
-		"Temporal runs in this pod: create its namespace and search attributes, and be ready only while it stores what it "+
-			"accepts")
+		"Temporal runs in this pod: create its namespace and search attributes, and be ready only while it stores the "+
+			"writes that it accepts")
 	cmd.Flags().DurationVar(&f.Retention, "bundled-temporal-retention", 72*time.Hour,
 		"how long a new namespace of --bundled-temporal keeps workflows that have ended; at least 24h")
 }

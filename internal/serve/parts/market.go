@@ -37,22 +37,23 @@ func (f *MarketFlags) Register(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&f.kubeconfig, "kubeconfig", "",
 		"access to the consumer cluster, for --market-namespace (default: in-cluster)")
 	cmd.Flags().IntVar(&f.maxDerived, "max-derived-groups", derive.DefaultMax,
-		"how many node groups are derived from the market at most, the cheapest")
+		"maximum number of node groups that are derived from the market; the cheapest are kept")
 }
 
 // RegisterStore adds the flags that name the store.
 func (f *MarketFlags) RegisterStore(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&f.namespace, "market-namespace", "",
 		"namespace of the consumer cluster with the ConfigMap "+market.ConfigMapName("HUB")+
-			", where the worker publishes what is offered now")
-	cmd.Flags().StringVar(&f.file, "market-file", "", "file for the same, where all processes run on one machine")
+			", in which the worker publishes the current offers")
+	cmd.Flags().StringVar(&f.file, "market-file", "",
+		"file with the published market, instead of --market-namespace; for processes on one machine")
 }
 
 // open returns nil when no store is named. consumer is called only for a ConfigMap.
 func (f MarketFlags) open(hub string, consumer func() (*rest.Config, error)) (market.Store, error) {
 	switch {
 	case f.file != "" && f.namespace != "":
-		return nil, errors.New("--market-file and --market-namespace: give one of them")
+		return nil, errors.New("--market-file and --market-namespace: give only one")
 	case f.file != "":
 		return market.File(f.file), nil
 	case f.namespace == "":

@@ -31,8 +31,8 @@ func (s *ServerTLS) Register(cmd *cobra.Command) {
 		"file with the authorities, PEM, that may sign Cluster Autoscaler's certificate")
 	f.StringSliceVar(&s.allowed, "tls-allowed-names", nil, "names, of which Cluster Autoscaler's certificate must have "+
 		"one as a SAN or as its common name (default: any certificate of --tls-client-ca)")
-	f.BoolVar(&s.expander, "grpc-expander", false, "also serve Cluster Autoscaler's --expander=grpc on the same port; it "+
-		"brings no certificate there, so anybody who reaches the port may ask which node group is the best, and nothing else")
+	f.BoolVar(&s.expander, "grpc-expander", false, "also serve Cluster Autoscaler's --expander=grpc on the same port; "+
+		"these calls need no client certificate: every client of the port may request the best node group, and nothing else")
 	s.named = func() bool { return f.Changed("tls-allowed-names") }
 	RegisterPlaintext(cmd, &s.plaintext)
 }
@@ -40,7 +40,7 @@ func (s *ServerTLS) Register(cmd *cobra.Command) {
 // RegisterPlaintext adds the flag that permits plaintext.
 func RegisterPlaintext(cmd *cobra.Command, plaintext *bool) {
 	cmd.Flags().BoolVar(plaintext, "insecure-plaintext", false,
-		"serve without TLS: anybody who reaches the port can add and remove nodes")
+		"serve without TLS: every client of the port can add and remove nodes")
 }
 
 // Options fails when neither or both of TLS and plaintext are set, when some of the files are not set, or when a file
@@ -50,8 +50,8 @@ func (s *ServerTLS) Options(log *slog.Logger) (o grpcserver.ServeOptions, err er
 	o.Expander = s.expander
 	switch {
 	case s.named != nil && s.named() && len(s.allowed) == 0:
-		return o, errors.New("--tls-allowed-names is empty: name who may come in, or leave the flag out to let in every " +
-			"certificate of --tls-client-ca")
+		return o, errors.New("--tls-allowed-names is empty: name the accepted clients, or leave the flag out to accept " +
+			"every certificate of --tls-client-ca")
 	case none && len(s.allowed) > 0:
 		return o, errors.New("--tls-allowed-names needs mutual TLS: give --tls-cert, --tls-key and --tls-client-ca")
 	case none && s.plaintext:
@@ -59,7 +59,7 @@ func (s *ServerTLS) Options(log *slog.Logger) (o grpcserver.ServeOptions, err er
 		return o, nil
 	case none:
 		return o, errors.New("no TLS: give --tls-cert, --tls-key and --tls-client-ca, or --insecure-plaintext to let " +
-			"anybody who reaches the port add and remove nodes")
+			"every client of the port add and remove nodes")
 	case s.plaintext:
 		return o, errors.New("--insecure-plaintext and --tls-* exclude each other")
 	}

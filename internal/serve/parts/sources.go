@@ -36,7 +36,7 @@ func (s *Sources) Register(cmd *cobra.Command) {
 	f.StringSliceVar(&s.Server.SecretNamespaces, "discovery-secret-namespaces", nil,
 		"namespaces of the consumer cluster whose Secrets offers of the discovery server may refer to")
 	f.StringSliceVar(&s.Server.NetworkCIDRs, "discovery-network-cidrs", nil,
-		"where addresses must lie that offers of the discovery server name for their network (default: they may name none)")
+		"CIDRs allowed for the network addresses in offers of the discovery server (default: no address is allowed)")
 }
 
 // Given reports whether any source is set.
