@@ -94,7 +94,8 @@ var (
 	descFresh = desc("view_fresh",
 		"1 while the server is ready: its node groups were read within the last minute, and a worker polls their task queue.")
 	descPolls = desc("worker_polls",
-		"1 while a worker polls the task queue of this hub, as Temporal reports; 0 when no worker has polled it for some seconds.")
+		"1 while a worker polls the task queue of this hub, as Temporal reports; 0 when no worker has polled it for "+
+			"some seconds.")
 	descNotDerived = desc("groups_not_derived",
 		"Node groups that are not derived from the offers, because their id is taken or --max-derived-groups is reached.")
 	descForeign = desc("offers_in_another_currency",
@@ -213,8 +214,8 @@ func bit(b bool) float64 {
 func seconds(t time.Time) float64 { return float64(t.UnixNano()) / 1e9 }
 
 var (
-	descCostRate = desc("cost_per_hour", "Cost of the instances per hour now; instances without a known price are left out.", "group",
-		"provider", "currency")
+	descCostRate = desc("cost_per_hour", "Cost of the instances per hour now; instances without a known price are left "+
+		"out.", "group", "provider", "currency")
 	descCostTotal = desc("cost", "Cost of the instances since the sums began. A node group that is read late "+
 		"corrects it downwards: use delta(), not increase().", "group", "provider", "currency")
 	descCostMonth = desc("cost_month", "Cost of the instances in this calendar month (UTC).", "group", "currency")

@@ -103,15 +103,16 @@ var about = withDefaultsToo(map[string]string{
 	"nodeGroups.*.budgets.total": "How long after its booking an instance looks for a provider; an attempt that has " +
 		"begun may still use its budgets peer, network and join. Keep it below Cluster Autoscaler's " +
 		"--max-node-provision-time. Default 12m.",
-	"nodeGroups.*.budgets.drain": "The maximum time to evict pods; pods that remain are deleted with the node. Default 10m.",
+	"nodeGroups.*.budgets.drain": "The maximum time to evict pods; pods that remain are deleted with the node. " +
+		"Default 10m.",
 	"nodeGroups.*.budgets.selectWait": "How long an instance waits for room when every provider that fits is full. " +
 		"Default 20s.",
 	"nodeGroups.*.budgets.unready": "How long a node may be not ready while its provider does not answer, before its " +
 		"instance is lost: its pods are deleted, and Cluster Autoscaler may request another. 0 means never. Default 5m.",
-	"nodeGroups.*.budgets.isolated": "How long no instance is declared lost while no provider answers, because the cause is " +
-		"then probably this cluster's own network. 0 means without limit. Default 30m.",
-	"nodeGroups.*.budgets.podStart": "How long a pod on its virtual node may take to start its first container. After this " +
-		"time `status`, a metric and an alert report the pod. Allow more than a provider needs to add a node. Default 10m.",
+	"nodeGroups.*.budgets.isolated": "How long no instance is declared lost while no provider answers, because the " +
+		"cause is then probably this cluster's own network. 0 means without limit. Default 30m.",
+	"nodeGroups.*.budgets.podStart": "How long a pod on its virtual node may take to start its first container. After " +
+		"this time `status`, a metric and an alert report the pod. Allow more than a provider needs to add a node. Default 10m.",
 	"nodeGroups.*.budgets.failedTTL": "How long a failed instance that Cluster Autoscaler does not delete stays listed. " +
 		"Default 1h.",
 })

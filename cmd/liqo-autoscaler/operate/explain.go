@@ -160,8 +160,8 @@ func newExplainInstance(c *connect.Common) *cobra.Command {
 		Long: `Show the phase of an instance, and the history of each attempt: the chosen provider and the reasons against the other
 providers, their answers, and the outcome. It reads the histories of the workflows, as long as Temporal keeps them.
 With your kubeconfig it also shows up to five pods for which Cluster Autoscaler requested the instance, as long as the
-API server keeps its events. Needs Temporal, but no worker and no cluster. It exits with 1 when nothing is known of the instance.
-The name of its Node and its id in Cluster Autoscaler's log mean the instance, too.`,
+API server keeps its events. Needs Temporal, but no worker and no cluster. It exits with 1 when the instance is
+unknown. NAME may also be the name of its Node, or its id in Cluster Autoscaler's log.`,
 		Example:           "  liqo-autoscaler explain instance standard-towb8j-1",
 		ValidArgsFunction: completes(c, instanceNames),
 	}
