@@ -218,7 +218,7 @@ node group std: NotRequestedYet, target size 1 of 5
   failed: std-a-1: Timeout: it took too long
   offer of milan: fits at price 0 USD
 code Timeout: A step used up its budget before it had reached the stage that the message names.
-  what to do: Find out why the stage is not reached; the instance goes on to the next provider by itself. See docs/operations.md#an-instance-does-not-become-ready
+  what to do: Find out why the stage is not reached; the instance tries the next provider automatically. See docs/operations.md#an-instance-does-not-become-ready
 not considered: namespace shop: forbidden
 `, text.String())
 }
