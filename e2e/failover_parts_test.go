@@ -38,7 +38,7 @@ func cancelledBehindFinalizer(ctx context.Context, t *testing.T, s *stack) {
 		if err != nil {
 			return err
 		}
-		return names(words, string(backend.StageTenantGone), "has not let go of Tenant")
+		return names(words, string(backend.StageTenantGone), "has not released Tenant")
 	})
 	require.NoError(t, first.count(ctx, tenants, 1))
 	r.thaw(first.name, lab.LiqoManager)

@@ -67,7 +67,7 @@ func (o *Observer) round(ctx context.Context, s state) (state, error) {
 	o.cordon(ctx, j.Cordons(b.groups, w.found))
 	kept, known := o.keepVolumes(ctx, b.groups, w)
 	if err := ctx.Err(); err != nil {
-		return s, fmt.Errorf("the round took longer than %s, so nobody is told: %w", roundBound, err)
+		return s, fmt.Errorf("the round took longer than %s, so no result is sent: %w", roundBound, err)
 	}
 	s.complete++
 	s.Differed = o.notify(ctx, s, b, w, j,

@@ -124,7 +124,7 @@ func (j *join) readNode(ctx context.Context) error {
 		return err
 	}
 	if err != nil || virtual.DeletionTimestamp != nil {
-		return errorf(backend.ErrConflict, "VirtualNode %s was removed by somebody", j.name())
+		return errorf(backend.ErrConflict, "VirtualNode %s was removed by another program or person", j.name())
 	}
 	if missing != nil {
 		return missing

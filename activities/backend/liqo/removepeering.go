@@ -149,7 +149,7 @@ func (p *peering) identityGone(ctx context.Context) (bool, string, error) {
 			return false, "", err
 		}
 	}
-	return false, fmt.Sprintf("crd-replicator has not let go of %s/%s yet", rest[0].GetNamespace(), rest[0].GetName()), nil
+	return false, fmt.Sprintf("crd-replicator has not released %s/%s yet", rest[0].GetNamespace(), rest[0].GetName()), nil
 }
 
 func (p *peering) deleteIdentity(ctx context.Context, identity *authv1beta1.Identity) error {
@@ -212,7 +212,7 @@ func (s *survey) tenantGone(ctx context.Context) (bool, string, error) {
 			return false, "", err
 		}
 	}
-	return false, fmt.Sprintf("the provider's liqo-controller-manager has not let go of Tenant %s/%s yet",
+	return false, fmt.Sprintf("the provider's liqo-controller-manager has not released Tenant %s/%s yet",
 		tenant.Namespace, tenant.Name), nil
 }
 

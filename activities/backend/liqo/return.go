@@ -155,7 +155,7 @@ func (a *attempt) sliceGone(ctx context.Context) (bool, string, error) {
 			return false, "", err
 		}
 	}
-	message := fmt.Sprintf("crd-replicator has not let go of ResourceSlice %s/%s yet", slice.Namespace, slice.Name)
+	message := fmt.Sprintf("crd-replicator has not released ResourceSlice %s/%s yet", slice.Namespace, slice.Name)
 	if _, status, err := a.apiServerStatus(ctx); err == nil {
 		message += "; " + status
 	}

@@ -25,7 +25,7 @@ import (
 func (j *join) ensureSlice(ctx context.Context) (*authv1beta1.ResourceSlice, error) {
 	slice, err := j.slice(ctx)
 	if apierrors.IsNotFound(err) && j.sliced {
-		return nil, errorf(backend.ErrConflict, "ResourceSlice %s was removed by somebody", j.name())
+		return nil, errorf(backend.ErrConflict, "ResourceSlice %s was removed by another program or person", j.name())
 	}
 	if apierrors.IsNotFound(err) {
 		return j.createSlice(ctx)
