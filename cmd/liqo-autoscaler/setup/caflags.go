@@ -37,7 +37,7 @@ func CAFlags(provision time.Duration) []CAFlag {
 			"nothing, and room may be back soon."}},
 		{"max-node-group-backoff-duration", "3m", nil},
 		{"ok-total-unready-count", "1000", []string{
-			"Unready nodes of one provider do not stop CA for the whole cluster (by default, more than 3 of them and 45 %)."}},
+			"Unready nodes of one provider do not stop CA for the whole cluster (by default, more than 3 nodes and 45 %)."}},
 		{"skip-nodes-with-local-storage", "false", []string{
 			"Pods with an emptyDir and pods of kube-system run on most virtual nodes, which CA would then never release."}},
 		{"skip-nodes-with-system-pods", "false", nil},
@@ -51,7 +51,7 @@ func CAFlags(provision time.Duration) []CAFlag {
 			"CA splits a scale-out between node groups to which you gave the same value of this label."}},
 		{"balancing-label_1", fleet.LabelBalance, nil},
 		{"expander", "least-waste", []string{
-			"Of several node groups that fit, CA takes the one that leaves the least room unused."}},
+			"Of several node groups that fit, CA takes the group that leaves the least room unused."}},
 		{"write-status-configmap", "true", []string{
 			"`kubectl get configmap cluster-autoscaler-status` shows the node groups as CA sees them."}},
 	}
