@@ -158,7 +158,7 @@ func pairConfig(t *testing.T, consumer, lender *cluster) string {
 	return path
 }
 
-// followGuide writes the files of a guide, runs its commands, and returns what they print. API servers of tests have
+// followGuide writes the files of a guide, runs its commands, and returns their output. API servers of tests have
 // loopback addresses, so setup gets --provider-server where the guide has none.
 func followGuide(t *testing.T, kubeconfig, path, server string) (printed string) {
 	t.Helper()
@@ -220,7 +220,7 @@ func checkGuide(t *testing.T, c *cluster) {
 	c.kubectl(t, nil, "-n", "shop", "get", "namespaceoffloadings.offloading.liqo.io", "offloading")
 }
 
-// actsAsConsumer checks that the credentials in the Secret are those of the consumer's account, with its permissions.
+// actsAsConsumer checks that the credentials in the Secret belong to the consumer's account, with its permissions.
 func actsAsConsumer(t *testing.T, lender *cluster, secret *corev1.Secret) {
 	t.Helper()
 	access, err := clientcmd.RESTConfigFromKubeConfig(secret.Data["kubeconfig"])

@@ -28,8 +28,8 @@ type application struct {
 var (
 	ours    = application{target: `namespace="la", job="la-metrics", hub="default"`, queue: "liqo-autoscaler"}
 	billing = application{target: `namespace="la", job="billing"`, queue: "billing", foreign: true}
-	// west is an installation in another namespace, south one in the same namespace with a hub of its own, and near
-	// another one that the same job scrapes.
+	// west is an installation in another namespace, south is in the same namespace with a hub of its own, and near
+	// is a further installation that the same job scrapes.
 	west  = application{target: `namespace="west", job="la-metrics", hub="default"`, queue: "liqo-autoscaler"}
 	south = application{target: `namespace="la", job="south-metrics", hub="south"`, queue: "liqo-autoscaler-south"}
 	near  = application{target: `namespace="la", job="la-metrics", hub="near"`, queue: "liqo-autoscaler-near"}

@@ -103,7 +103,7 @@ func longChain(t *testing.T) *tls.Certificate {
 
 // bad returns an HTTP client of an attacker, with a client certificate unless it is nil.
 func bad(certificate *tls.Certificate, anew bool) *http.Client {
-	config := &tls.Config{InsecureSkipVerify: true} //nolint:gosec // an attacker does not care who answers
+	config := &tls.Config{InsecureSkipVerify: true} //nolint:gosec // an attacker accepts every server
 	if certificate != nil {
 		config.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return certificate, nil }
 	}

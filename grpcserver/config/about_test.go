@@ -70,7 +70,7 @@ var about = withDefaultsToo(map[string]string{
 		"2/3 with two.",
 	"nodeGroups.*.selection.failures": "Weight of the provider that failed the group less: 1 without a failure, " +
 		"1/2 right after one. A failure counts half as much every 30 minutes.",
-	"nodeGroups.*.spending": "Limits of what the group's nodes may cost, in its currency; each group that `per` or `sizes` " +
+	"nodeGroups.*.spending": "Limits of the costs of the group's nodes, in its currency; each group that `per` or `sizes` " +
 		"create has its own. No limit removes a running node. A node whose offer has no price counts as free.",
 	"nodeGroups.*.spending.account": "The account that the group's costs belong to. Groups may share an account. " +
 		"The limits of such a group apply to the costs of all groups of the account, and a group that replaces another " +

@@ -20,7 +20,7 @@ peering have conditions, and the first condition that holds decides:
 |---|---|
 | ` + "`refusing`" + ` | the provider refuses this cluster; each move with this condition also refuses the waiting holds |
 | ` + "`no hold`" + ` | the peering has no hold, so no node and no standby needs it |
-| ` + "`removable`" + ` | the peering has no hold, and its offer does not say ` + "`unpeer: never`" + ` |
+| ` + "`removable`" + ` | the peering has no hold, and its offer does not have ` + "`unpeer: never`" + ` |
 
 ## Instance
 

@@ -92,7 +92,7 @@ var CodeTable = []CodeRow{
 	{Code: CodeNoRoom, Class: OtherError, OfStage: true,
 		Means:  "This cluster has no room for its own pods of a peering: its gateway, or a virtual kubelet.",
 		Remedy: "Reserve room for the pod that the message names, or give it a priority class.",
-		Page:   "liqo.md#what-a-peering-is"},
+		Page:   "liqo.md#parts-of-a-peering"},
 	{Code: CodeLost, Class: OtherError, Rests: true,
 		Means: "The node is lost: its objects were deleted, or its provider is gone.",
 		Remedy: "Read the condition of the provider in `liqo-autoscaler offers`; if the provider has no condition, find " +

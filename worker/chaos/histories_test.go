@@ -105,7 +105,7 @@ func (r *run) forget(ctx context.Context) (ended int) {
 
 // triedAll reports whether a scale-out has ended without a node for a reason outside the product: the providers were
 // full for its whole budget, or its message names each provider with the reason why it could not be used. The monkey
-// makes providers refuse, hang and vanish, so all of them can fail one instance. A message that leaves a provider out
+// makes providers refuse, hang and vanish, so all providers can fail for one instance. A message that leaves a provider out
 // is a defect: the scale-out has ended although a provider was not tried.
 func triedAll(kind, message string, providers []string) bool {
 	code, reasons, _ := strings.Cut(message, ": ")

@@ -232,7 +232,7 @@ func (b *Backend) unused(ctx context.Context, p fleet.Provider, record *corev1.C
 		return nil, err
 	}
 	refusal, err := b.refusal(ctx, h, record)
-	if err != nil || refusal != nil && !refusal.Until.IsZero() { // without a host group there are no machines
+	if err != nil || refusal != nil && !refusal.Until.IsZero() { // without a host group no machines exist
 		return refusal, err
 	}
 	machines, err := b.machines(ctx, h, "")

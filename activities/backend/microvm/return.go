@@ -105,7 +105,7 @@ func (b *Backend) machineGone(ctx context.Context, a fleet.Attempt) (bool, strin
 	if err != nil {
 		return false, "", err
 	}
-	if group != nil { // without the group there are no machines
+	if group != nil { // without the group no machines exist
 		machines, err := b.machines(ctx, h, a.ObjectName())
 		if err != nil {
 			return false, "", err
