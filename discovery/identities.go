@@ -95,7 +95,7 @@ func (i *identities) of(ctx context.Context, credentials fleet.Credentials) (str
 	}
 }
 
-// remembered returns the last answer for this version, zero if there was none, and whether the answer is still valid.
+// remembered returns the last answer for this version, or zero without one, and whether the answer is still valid.
 func (i *identities) remembered(reference, version string) (last identity, fresh bool) {
 	found, _ := i.known.Get(reference)
 	last, _ = found.(identity)

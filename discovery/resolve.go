@@ -120,7 +120,8 @@ func (r *Resolved) list(ctx context.Context) ([]fleet.Offer, []Problem, error) {
 	return offers, slices.Concat(l.problems, late), l.err
 }
 
-// ask lists the source. It continues when its first caller has gone, because the result also serves the next call.
+// ask lists the source. The call continues after its first caller has left, because its result also serves the next
+// call.
 func (r *Resolved) ask(ctx context.Context) *listing {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), sharedFor)
 	defer cancel()

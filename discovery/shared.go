@@ -68,7 +68,7 @@ func (r recent) Offers(ctx context.Context) ([]fleet.Offer, []Problem, error) {
 	return offers, slices.Clone(a.problems), a.err
 }
 
-// ask queries the catalog. It continues when its first caller has gone, because other callers wait for the same answer.
+// ask queries the catalog. The call continues after its first caller has left, because other callers share its answer.
 func (s *Shared) ask(ctx context.Context) answer {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), sharedFor)
 	defer cancel()

@@ -160,8 +160,8 @@ func (w World) allocatable() (all corev1.ResourceList, each map[string]corev1.Re
 	return all, each
 }
 
-// architecture returns the value of the label kubernetes.io/arch that all usable nodes have; empty when they differ,
-// when one has no such label, and when there is no usable node.
+// architecture returns the common value of the label kubernetes.io/arch of all usable nodes. It is empty without usable
+// nodes, when the values differ, and when a node lacks the label.
 func (w World) architecture() (name string) {
 	first := true
 	for _, node := range w.Nodes {

@@ -11,8 +11,8 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
-// Look lists the state of the cluster once, for commands. It does not read the record of grants: a slice counts with
-// the amounts in its status.
+// Look lists the present state of the cluster once, for commands. It does not read the record of grants: a slice counts
+// with the amounts in its status.
 func Look(ctx context.Context, kube kubernetes.Interface, objects dynamic.Interface) (w World, err error) {
 	_, err = lister(func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
 		return kube.CoreV1().Nodes().List(ctx, o)

@@ -11,7 +11,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/deploy/provider"
 )
 
-// giver is the provider's half: the access and the offer for one consumer.
+// giver is the provider's half: the objects in the provider's cluster for one consumer.
 type giver struct {
 	*cluster
 	id       identity
