@@ -15,6 +15,7 @@ GORELEASER := github.com/goreleaser/goreleaser/v2@v2.15.1
 KO := github.com/google/ko@v0.19.1
 COSIGN := github.com/sigstore/cosign/v2/cmd/cosign@v2.6.5
 ACTIONLINT := github.com/rhysd/actionlint/cmd/actionlint@v1.7.12
+VALE := github.com/vale-cli/vale/v3/cmd/vale@v3.22.0
 GOVULNCHECK := golang.org/x/vuln/cmd/govulncheck@v1.9.0
 
 .PHONY: help
@@ -81,8 +82,13 @@ everything: check verify test-all defects chaos deploy-check e2e-all ## checks, 
 	@$(MAKE) chaos SUITE=crash
 	@$(MAKE) chaos SUITE=soak
 
+.PHONY: language
+language: $(BIN)/vale ## the language of comments, documents and charts, by the style in .vale
+	$(BIN)/vale --output line $$(git ls-files '*.go' '*.md' '*.yaml' | grep -v testdata)
+	VALE=$(BIN)/vale go test -count=1 ./internal/tools/language
+
 .PHONY: check
-check: build $(BIN)/golangci-lint $(BIN)/workflowcheck $(BIN)/helm ## formatting, vet, lint, determinism, tidy modules, the chart
+check: build language $(BIN)/golangci-lint $(BIN)/workflowcheck $(BIN)/helm ## formatting, vet, lint, determinism, tidy modules, the chart
 	@test -z "$$(gofmt -l $$(git ls-files '*.go'))" || { echo "not gofmt'ed:"; gofmt -l $$(git ls-files '*.go'); exit 1; }
 	go vet ./...
 	$(BIN)/workflowcheck -config workflowcheck.yaml ./workflows/...
@@ -223,7 +229,7 @@ histories: temporal ## record workflows' histories anew, which after a release m
 	go test ./worker -count=1 -timeout 30m -record
 
 # golangci-lint is what GOLANGCI_LINT names, and so on.
-$(addprefix $(BIN)/,golangci-lint workflowcheck helm gotestsum goreleaser ko cosign actionlint govulncheck):
+$(addprefix $(BIN)/,vale golangci-lint workflowcheck helm gotestsum goreleaser ko cosign actionlint govulncheck):
 	GOBIN=$(BIN) go install $($(shell tr a-z- A-Z_ <<<$(@F)))
 
 $(BIN)/4/helm: # Helm 4, whose program has the name of Helm 3's
