@@ -243,6 +243,10 @@ func TestStatusOffersAndReload(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, want+":4\n", out, "%s, without names of files", line)
 	}
+	out, _, err := command(s.ctx, "__complete", "dev", "heal", "--dir", s.flags.dir, "")
+	require.NoError(t, err)
+	require.Equal(t, "genoa\nmilan\nturin\n:4\n", out)
+	require.Regexp(t, `(?m) CURRENT$[^$]*`+held+` .* unknown$`, s.cli("offers"))
 	require.Equal(t, "provider "+held+" is cordoned, 3 held, peering Established\n", s.cli("cordon", "provider", held))
 	require.Contains(t, s.cli("offers"), "Established,Cordoned")
 	require.Regexp(t, held+` +Cordoned +\d+s +by an operator`, s.cli("status"))

@@ -37,8 +37,9 @@ func NewDev(c *connect.Common) *cobra.Command {
 		Short: "Run everything on this machine, with simulated Liqo",
 		Long: `Run everything on this machine: a Temporal dev server, a worker with simulated Liqo, and the gRPC server. State is kept
 in --dir and outlives the process; remove the directory to start from scratch. Edit nodegroups.yaml and offers.yaml
-there, or pass your own files: they are read again when they change. Each offer is one simulated provider with the
-offer's name; its credentials are ignored.`,
+there, or pass your own files: they are read again when they change, within 10 seconds. Each offer is one simulated
+provider with the offer's name; its credentials are ignored. Where no Temporal answers, dev starts one with
+temporal-dev.sh of the repository, or with the Temporal CLI next to this program or on PATH.`,
 		Example: "  liqo-autoscaler dev\n  liqo-autoscaler dev --config nodegroups.yaml --offers offers.yaml",
 		Args:    cobra.NoArgs,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return run(cmd.Context(), c, f, cmd.OutOrStdout()) },
@@ -66,6 +67,11 @@ func run(ctx context.Context, c *connect.Common, f devFlags, out io.Writer) erro
 	if err := os.MkdirAll(f.dir, 0o750); err != nil {
 		return fmt.Errorf("make --dir: %w", err)
 	}
+	unlock, err := lockDir(f.dir)
+	if err != nil {
+		return err
+	}
+	defer unlock()
 	logPath := filepath.Join(f.dir, "liqo-autoscaler.log")
 	logFile, err := os.OpenFile(logPath, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
@@ -122,6 +128,8 @@ In another terminal, "%s" asks for a node and releases it, and "%s" shows what h
 `, time.Since(began).Seconds(), ca.Addr(), target.Address, target.Namespace, temporal.note(), f.uiPort,
 			seen.MetricsURL(), seen.HealthURL(), p.configPath, p.offersPath, f.dir, logPath, tryDemo, tryWatch)
 		go temporal.mourn(serving, out)
+		go reportTemporal(serving, caInterval, func(ctx context.Context) error { return answers(ctx, target) },
+			filepath.Join(f.dir, "temporal.log"), out)
 	}); err != nil {
 		return err
 	}
@@ -218,6 +226,7 @@ func serveDev(
 			return nil
 		}
 	})
+	g.Go(func() error { refresh(run, server, caInterval, logger); return nil })
 	g.Go(func() error {
 		if err := cli.WaitFor(run, 2*time.Minute, func() error {
 			if !server.Fresh() {

@@ -123,7 +123,7 @@ func TestBuildingTheCLISaysSo(t *testing.T) {
 	t.Chdir(folder)
 	t.Setenv("PATH", tools)
 	var out testkit.Buffer
-	_, err = installTemporal(t.Context(), &out)
+	_, err = installTemporal(t.Context(), filepath.Join(folder, "bin", "program"), &out)
 	require.ErrorContains(t, err, "install the Temporal CLI by "+temporalScript)
 	require.Regexp(t, `^building the Temporal CLI with its dev server and UI, ./bin/temporal v\S+: under 4 minutes, once\ncompiling\n$`,
 		out.String())

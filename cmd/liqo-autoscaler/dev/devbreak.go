@@ -3,8 +3,10 @@ package dev
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
@@ -72,8 +74,28 @@ in --dir; heal reverts the change. A provider has the name of its offer.`,
 			return nil
 		},
 	}
+	cmd.ValidArgsFunction = func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+		return simulatedIn(dir, len(args)), cobra.ShellCompDirectiveNoFileComp
+	}
 	cmd.Flags().StringVar(&dir, "dir", ".run", "directory of the liqo-autoscaler dev that runs")
 	return cmd
+}
+
+// simulatedIn returns the providers of the simulated world in the directory, for the first argument.
+func simulatedIn(dir string, args int) []string {
+	path := filepath.Join(dir, "world.json")
+	if _, err := os.Stat(path); err != nil || args > 0 {
+		return nil
+	}
+	world, err := sim.Open(path)
+	if err != nil {
+		return nil
+	}
+	state, err := world.Snapshot()
+	if err != nil {
+		return nil
+	}
+	return slices.Sorted(maps.Keys(state.Providers))
 }
 
 // room returns the total capacity that the provider grants; nil means no bound.

@@ -2,6 +2,7 @@ package dev
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -27,6 +28,9 @@ type devTemporal struct {
 	ended context.Context // ends when cmd ends
 }
 
+// errNoScript is the error when the script is not found.
+var errNoScript = errors.New("no program temporal on PATH")
+
 // temporalScript is the script in the repository's root that runs a Temporal dev server.
 const temporalScript = "temporal-dev.sh"
 
@@ -40,15 +44,13 @@ func startTemporal(ctx context.Context, target *connect.Target, f devFlags, out 
 	if err != nil {
 		return nil, fmt.Errorf("--temporal-address: %w", err)
 	}
-	script := f.temporalScript
-	if script == "" {
-		if script, err = installTemporal(ctx, out); err != nil {
-			return nil, err
-		}
+	if listens(ctx, target.Address) {
+		return taken(ctx, target, out)
 	}
-	cmd := exec.Command("bash", script)
-	cmd.Env = append(os.Environ(), "TEMPORAL_IP="+host, "TEMPORAL_PORT="+port, "TEMPORAL_UI_PORT="+f.uiPort,
-		"TEMPORAL_DB="+filepath.Join(f.dir, "temporal.db"))
+	cmd, err := f.server(ctx, host, port, out)
+	if err != nil {
+		return nil, err
+	}
 	logFile, err := os.OpenFile(filepath.Join(f.dir, "temporal.log"), os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("open log: %w", err)
@@ -78,12 +80,54 @@ func startTemporal(ctx context.Context, target *connect.Target, f devFlags, out 
 	return d, nil
 }
 
-// installTemporal returns the script, after it has built a missing Temporal CLI. It reports a build on out.
-func installTemporal(ctx context.Context, out io.Writer) (string, error) {
-	program, err := os.Executable()
-	if err != nil {
-		return "", err
+// server returns the command that runs a dev server: the script, or the Temporal CLI where there is no script.
+func (f devFlags) server(ctx context.Context, host, port string, out io.Writer) (*exec.Cmd, error) {
+	db, script := filepath.Join(f.dir, "temporal.db"), f.temporalScript
+	if script == "" {
+		program, err := os.Executable()
+		if err != nil {
+			return nil, err
+		}
+		script, err = installTemporal(ctx, program, out)
+		if cli := findCLI(program); errors.Is(err, errNoScript) && cli != "" {
+			return exec.Command(cli, serverArgs(host, port, f.uiPort, db)...), nil
+		}
+		if err != nil {
+			return nil, err
+		}
 	}
+	cmd := exec.Command("bash", script)
+	cmd.Env = append(os.Environ(), "TEMPORAL_IP="+host, "TEMPORAL_PORT="+port, "TEMPORAL_UI_PORT="+f.uiPort,
+		"TEMPORAL_DB="+db)
+	return cmd, nil
+}
+
+// takenWait bounds how long dev waits for a program that listens at Temporal's address and does not answer.
+var takenWait = 20 * time.Second
+
+// listens reports whether a program accepts connections at the address.
+func listens(ctx context.Context, address string) bool {
+	conn, err := (&net.Dialer{Timeout: time.Second}).DialContext(ctx, "tcp", address)
+	if err != nil {
+		return false
+	}
+	_ = conn.Close()
+	return true
+}
+
+// taken waits for the program at Temporal's address, which may be a Temporal that starts or is overloaded.
+func taken(ctx context.Context, target *connect.Target, out io.Writer) (*devTemporal, error) {
+	fmt.Fprintf(out, "a program listens at %s, but does not answer as Temporal: waiting up to %s\n", target.Address,
+		takenWait)
+	if err := cli.WaitFor(ctx, takenWait, func() error { return answers(ctx, target) }); err != nil {
+		return nil, fmt.Errorf("the program at %s does not answer as Temporal: stop it, or use another "+
+			"--temporal-address: %w", target.Address, err)
+	}
+	return &devTemporal{ended: context.Background()}, nil
+}
+
+// installTemporal returns the script, after it has built a missing Temporal CLI. It reports a build on out.
+func installTemporal(ctx context.Context, program string, out io.Writer) (string, error) {
 	script, err := findScript(".", filepath.Join(filepath.Dir(program), ".."))
 	if err != nil {
 		return "", err
@@ -105,8 +149,8 @@ func findScript(folders ...string) (string, error) {
 			return path, nil
 		}
 	}
-	return "", fmt.Errorf("no Temporal answers, and %s, which starts one, is not in %s: run the program from the "+
-		"repository's ./bin, name the script with --temporal-script, or start Temporal yourself (temporal server start-dev)",
+	return "", fmt.Errorf("no Temporal answers, and there is %w: install the Temporal CLI (https://docs.temporal.io/cli), "+
+		"name a script with --temporal-script, or start Temporal yourself (%s, which starts one, is not in %s)", errNoScript,
 		temporalScript, strings.Join(folders, " or "))
 }
 
@@ -122,7 +166,7 @@ func (d *devTemporal) note() string {
 func (d *devTemporal) mourn(ctx context.Context, out io.Writer) {
 	select {
 	case <-d.ended.Done():
-		fmt.Fprintln(out, "\nTemporal has ended; start it again with ./temporal-dev.sh, or everything with make run: "+
+		fmt.Fprintln(out, "\nTemporal has ended; stop this command with Ctrl-C and run it again: "+
 			"work in progress continues then")
 	case <-ctx.Done():
 	}

@@ -25,10 +25,14 @@ func groupNames(ctx context.Context, c *connect.Common, t client.Client) ([]stri
 	return flow.NewGroups(t, c.Hub, c.TaskQueue).Running(ctx)
 }
 
+// providerNames reads the ids of providers, and the names of their offers.
 func providerNames(ctx context.Context, c *connect.Common, t client.Client) (ids []string, err error) {
 	providers, err := flow.NewEntities(t, c.Hub, c.TaskQueue).Providers(ctx)
 	for _, p := range providers {
 		ids = append(ids, p.ID)
+		if p.Offer != nil && p.Offer.Name != p.ID {
+			ids = append(ids, p.Offer.Name)
+		}
 	}
 	return ids, err
 }

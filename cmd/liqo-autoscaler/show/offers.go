@@ -150,25 +150,26 @@ func (o Offers) Table(out io.Writer, style output.Style) error {
 		_, err := io.WriteString(out, "No provider is known.\n")
 		return err
 	}
-	header := []string{"NAME", "PROVIDER", "LENDABLE", "NODES", "HELD", "PRICE", "PEERING", "AGE"}
-	asked := o.Offers[0].Current != nil
-	if asked {
-		header = append(header, "CURRENT")
-	}
+	header := []string{"NAME", "PROVIDER", "LENDABLE", "NODES", "HELD", "PRICE", "PEERING", "AGE", "CURRENT"}
 	if style.Wide {
 		header = append(header, "EXPIRES", "LABELS", "WHY")
 	}
 	return style.Table(out, header, output.Rows(o.Offers, func(p Offer) []string {
 		row := []string{p.Name, p.Provider, resources(style, p.Lendable), p.nodes(), resources(style, p.Held),
-			p.price(), p.peering(), style.Age(p.Since)}
-		if asked {
-			row = append(row, strconv.FormatBool(*p.Current))
-		}
+			p.price(), p.peering(), style.Age(p.Since), p.current()}
 		if style.Wide {
 			row = append(row, p.expires(style), labels(p.Labels), p.why())
 		}
 		return row
 	}), "AGE", "HELD")
+}
+
+// current reports whether the offer exists now. A provider that was used stays listed after its offer is removed.
+func (o Offer) current() string {
+	if o.Current == nil {
+		return "unknown"
+	}
+	return strconv.FormatBool(*o.Current)
 }
 
 // nodes renders the number of held nodes, and their maximum if the offer has one.
