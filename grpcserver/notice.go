@@ -6,17 +6,21 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
+// Messages of groups that only shrink.
+const (
+	noticeReplaced = "its template changed: it only shrinks, and begins anew with the new one when it is empty"
+	noticeRetired  = "it is no longer in the config: it only shrinks, and ends when it is empty"
+)
+
 // notice returns the message about the terms, which the group's status shows.
 func (t *terms) notice() fleet.GroupNotice {
 	switch {
 	case t.kept != "":
 		return fleet.GroupNotice{Name: fleet.BlockChangeNotInForce, Message: t.kept}
 	case t.next != nil:
-		return fleet.GroupNotice{Name: fleet.BlockRetired,
-			Message: "its template changed: it only shrinks, and begins anew with the new one when it is empty"}
+		return fleet.GroupNotice{Name: fleet.BlockRetired, Message: noticeReplaced}
 	case t.retired:
-		return fleet.GroupNotice{Name: fleet.BlockRetired,
-			Message: "it is no longer in the config: it only shrinks, and ends when it is empty"}
+		return fleet.GroupNotice{Name: fleet.BlockRetired, Message: noticeRetired}
 	}
 	return fleet.GroupNotice{}
 }

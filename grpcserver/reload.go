@@ -83,7 +83,7 @@ func (s *Server) renew(g *group, t *terms) error {
 	if p := g.picture.Load(); p != nil && p.Spec != nil { // another replica may have changed it
 		inForce = *p.Spec
 	}
-	changed := !inForce.SameTemplate(t.spec) && g.known()
+	changed := changesTemplate(inForce, t.spec, g.known())
 	if changed && s.isDerived(g) {
 		return s.replace(g, inForce, t)
 	}
@@ -125,7 +125,7 @@ func advice(from, to fleet.GroupSpec) string {
 // unknown.
 func (g *group) known() bool {
 	p := g.picture.Load()
-	return p == nil || p.Booked > 0 || len(p.Instances) > 0 || g.isDirty()
+	return p == nil || hadNodes(p.Snapshot) || g.isDirty()
 }
 
 // keepTemplate does the work of renew for a config that changed while no server ran: the group runs with another
@@ -134,7 +134,7 @@ func (s *Server) keepTemplate(g *group, first fleet.Snapshot) {
 	s.reloading.Lock()
 	defer s.reloading.Unlock()
 	configured := g.terms.Load()
-	if first.Spec == nil || configured.retired || !g.known() || first.Spec.SameTemplate(configured.spec) {
+	if first.Spec == nil || configured.retired || !changesTemplate(*first.Spec, configured.spec, g.known()) {
 		return
 	}
 	if s.isDerived(g) {

@@ -28,7 +28,7 @@ func newRoot() *cobra.Command {
 		operate.NewStatus(c), operate.NewReport(c), operate.NewExplain(c), operate.NewPause(c), operate.NewResume(c),
 		operate.NewCordon(c), operate.NewUncordon(c), operate.NewDoctor(c),
 		providers.NewOffers(c), providers.NewProviderAccess(), providers.NewWriters(),
-		pair.NewSetup(c), setup.NewConfig(), setup.NewTemporal(c),
+		pair.NewSetup(c), setup.NewConfig(c), setup.NewTemporal(c),
 		dev.NewDev(c), dev.NewDemo(c))
 	return root
 }

@@ -16,7 +16,9 @@ func TestDocumentedConfigurationIsTheSchema(t *testing.T) {
 	const page = "../../docs/configuration.md"
 	got := "# Configuration of node groups\n\nGenerated from the types by `make update`.\n\n" + reference() +
 		"\nUnknown fields are refused. `liqo-autoscaler config validate FILE` reports all errors in one run,\n" +
-		"`config view` shows the file with its defaults applied, and `config schema` prints the JSON Schema.\n\n" +
+		"`config view` shows the file with its defaults applied, and `config schema` prints the JSON Schema.\n" +
+		"`config diff FILE` shows the effect of a changed file on the running groups. It exits with 1\n" +
+		"if a value has no effect.\n\n" +
 		"The groups of `make run`:\n\n```yaml\n" + string(examples.NodeGroups) + "```\n"
 	golden.Check(t, page, got)
 }

@@ -11,12 +11,13 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/grpcserver/config"
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/cli"
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/cli/output"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/connect"
 )
 
 // NewConfig returns the command config.
-func NewConfig() *cobra.Command {
+func NewConfig(c *connect.Common) *cobra.Command {
 	cmd := cli.Parent("config", "Check and show the node-group config, and generate Cluster Autoscaler's",
-		newConfigValidate(), newConfigView(), newConfigSchema(), newCloudConfig())
+		newConfigValidate(), newConfigDiff(c), newConfigView(), newConfigSchema(), newCloudConfig())
 	cmd.PersistentPreRun = cli.EndAtOnce
 	return cmd
 }

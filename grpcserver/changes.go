@@ -1,0 +1,114 @@
+package grpcserver
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/natural"
+)
+
+// Effect is the effect of a config on one node group.
+type Effect string
+
+// The effects.
+const (
+	EffectAdded      Effect = "Added"                             // the group starts
+	EffectChanged    Effect = "Changed"                           // the changed values come into force
+	EffectNotInForce Effect = Effect(fleet.BlockChangeNotInForce) // values of the template have no effect
+	EffectReplaced   Effect = "Replaced"                          // a derived group starts again when it is empty
+	EffectRetired    Effect = Effect(fleet.BlockRetired)          // the group only shrinks, and then ends
+)
+
+// Change is a difference between a config and the running groups.
+type Change struct {
+	Group  string `json:"group"`
+	Effect Effect `json:"effect"`
+	// Message lists the values, or the action to take.
+	Message string `json:"message"`
+}
+
+// Changes returns what the server would do with the specs of a config, in the order of the groups' names. derived
+// reports whether a group is derived from offers.
+func Changes(running []fleet.Snapshot, configured []fleet.GroupSpec, derived func(id string) bool) (all []Change) {
+	now, wanted := map[string]fleet.Snapshot{}, map[string]bool{}
+	for _, s := range running {
+		now[s.Group] = s
+	}
+	for _, spec := range configured {
+		wanted[spec.ID] = true
+		s, runs := now[spec.ID]
+		switch {
+		case !runs:
+			all = append(all, Change{spec.ID, EffectAdded, fmt.Sprintf("%d to %d nodes", spec.Min, spec.Max)})
+			continue
+		case s.Spec == nil:
+			continue // the server that has started it configures it with its next Refresh
+		case changesTemplate(*s.Spec, spec, hadNodes(s)) && derived(spec.ID):
+			all = append(all, Change{spec.ID, EffectReplaced, noticeReplaced})
+			continue
+		case changesTemplate(*s.Spec, spec, hadNodes(s)):
+			all = append(all, Change{spec.ID, EffectNotInForce, advice(*s.Spec, spec)})
+			spec = spec.WithTemplateOf(*s.Spec)
+		}
+		if what := differences(*s.Spec, spec); what != "" {
+			all = append(all, Change{spec.ID, EffectChanged, what})
+		} else if s.Notice.Name == fleet.BlockRetired {
+			all = append(all, Change{spec.ID, EffectChanged, "it is in the config again, and grows again"})
+		}
+	}
+	for _, s := range running {
+		if !wanted[s.Group] {
+			all = append(all, Change{s.Group, EffectRetired, fmt.Sprintf("%s; it has %d instances", noticeRetired,
+				len(s.Instances))})
+		}
+	}
+	slices.SortStableFunc(all, func(a, b Change) int { return natural.Compare(a.Group, b.Group) })
+	return all
+}
+
+// changesTemplate reports whether the configured template of a group differs from the one in force, which had nodes or
+// may have had nodes. Such a change is not put in force.
+func changesTemplate(inForce, configured fleet.GroupSpec, had bool) bool {
+	return had && !inForce.SameTemplate(configured)
+}
+
+// hadNodes reports whether the group has or had instances.
+func hadNodes(s fleet.Snapshot) bool { return s.Booked > 0 || len(s.Instances) > 0 }
+
+// differences lists the fields that differ, as "max: 4 -> 6".
+func differences(from, to fleet.GroupSpec) string {
+	before, after := fieldsOf(from), fieldsOf(to)
+	names := maps.Clone(before)
+	maps.Copy(names, after)
+	var what []string
+	for _, name := range slices.Sorted(maps.Keys(names)) {
+		if !bytes.Equal(before[name], after[name]) {
+			what = append(what, fmt.Sprintf("%s: %s -> %s", name, valueOr(before[name]), valueOr(after[name])))
+		}
+	}
+	return strings.Join(what, ", ")
+}
+
+func valueOr(value json.RawMessage) string {
+	if value == nil {
+		return "(not set)"
+	}
+	return string(value)
+}
+
+// fieldsOf returns the fields of a spec as JSON.
+func fieldsOf(spec fleet.GroupSpec) (fields map[string]json.RawMessage) {
+	text, err := json.Marshal(spec)
+	if err == nil {
+		err = json.Unmarshal(text, &fields)
+	}
+	if err != nil { // every part of a spec can be marshalled
+		panic(fmt.Sprintf("marshal spec: %v", err))
+	}
+	return fields
+}
