@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
-	"github.com/liqo-autoscaler/liqo-autoscaler/internal/natural"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/natsort"
 )
 
 // Effect is the effect of a config on one node group.
@@ -67,7 +67,7 @@ func Changes(running []fleet.Snapshot, configured []fleet.GroupSpec, derived fun
 				len(s.Instances))})
 		}
 	}
-	slices.SortStableFunc(all, func(a, b Change) int { return natural.Compare(a.Group, b.Group) })
+	slices.SortStableFunc(all, func(a, b Change) int { return natsort.Compare(a.Group, b.Group) })
 	return all
 }
 

@@ -149,9 +149,9 @@ func findScript(folders ...string) (string, error) {
 			return path, nil
 		}
 	}
-	return "", fmt.Errorf("no Temporal answers, and there is %w: install the Temporal CLI (https://docs.temporal.io/cli), "+
-		"name a script with --temporal-script, or start Temporal yourself (%s, which starts one, is not in %s)", errNoScript,
-		temporalScript, strings.Join(folders, " or "))
+	return "", fmt.Errorf("no Temporal answers, and there is %w: install the Temporal CLI "+
+		"(https://docs.temporal.io/cli), name a script with --temporal-script, or start Temporal yourself "+
+		"(%s, which starts one, is not in %s)", errNoScript, temporalScript, strings.Join(folders, " or "))
 }
 
 // note returns a hint that Ctrl-C does not stop the server, because users do not expect a server from an earlier run.

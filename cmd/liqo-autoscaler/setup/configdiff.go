@@ -63,7 +63,7 @@ func newConfigDiff(c *connect.Common) *cobra.Command {
 		Long: `Show the effect of a node-group config on the running groups of its hub, judged as the gRPC server judges it: groups that
 are added, retired or changed, and values that would have no effect (ChangeNotInForce), because a group with nodes keeps
 its template. Limits of all groups are not compared, because the groups do not publish them. Groups with per are derived
-from the published offers, with your kubeconfig or --market-file; without them, only running derived groups are compared.
+from the published offers, with your kubeconfig or --market-file; without them, only running derived groups count.
 It needs Temporal, but no worker, and changes nothing. It exits with 0 when every value takes effect, and with 1 when a
 value would have no effect, or on an error.`,
 		Example: "  liqo-autoscaler config diff nodegroups.yaml\n  liqo-autoscaler config diff nodegroups.yaml -o json",

@@ -1,7 +1,6 @@
 package output
 
 import (
-	"fmt"
 	"io"
 	"slices"
 	"strings"
@@ -16,11 +15,7 @@ const (
 
 // narrowed prints rows, the first of which is the header, in lines of at most width characters where possible.
 func narrowed(out io.Writer, width int, rows [][]string, drop []string) error {
-	for _, name := range drop {
-		if n := slices.Index(rows[0], name); n >= 0 && fixed(rows)+min(leastText, widest(rows, len(rows[0])-1)) > width {
-			rows = without(rows, n)
-		}
-	}
+	rows = dropped(rows, width, drop)
 	last := len(rows[0]) - 1
 	room, text := width-fixed(rows), widest(rows, last)
 	if room >= text || text <= leastText {
@@ -39,26 +34,32 @@ func narrowed(out io.Writer, width int, rows [][]string, drop []string) error {
 		for i, width := range widths {
 			line += row[i] + strings.Repeat(" ", width-utf8.RuneCountInString(row[i]))
 		}
-		indent := strings.Repeat(" ", utf8.RuneCountInString(line))
-		text := wrapped(row[last], max(room, 1))
+		indent, lines := strings.Repeat(" ", utf8.RuneCountInString(line)), wrapped(row[last], max(room, 1))
 		if below {
-			indent = strings.Repeat(" ", textBelow)
-			text = append([]string{""}, text...)
-			if n == 0 || row[last] == None {
-				text = text[:1]
-			}
+			indent, lines = strings.Repeat(" ", textBelow), append([]string{""}, lines...)
 		}
-		line += text[0]
-		if _, err := fmt.Fprintln(out, strings.TrimRight(line, " ")); err != nil {
+		if below && (n == 0 || row[last] == None) {
+			lines = lines[:1]
+		}
+		text := strings.TrimRight(line+lines[0], " ") + "\n"
+		for _, more := range lines[1:] {
+			text += indent + more + "\n"
+		}
+		if _, err := io.WriteString(out, text); err != nil {
 			return err
-		}
-		for _, more := range text[1:] {
-			if _, err := fmt.Fprintln(out, indent+more); err != nil {
-				return err
-			}
 		}
 	}
 	return nil
+}
+
+// dropped returns the rows without the columns in drop that a terminal of this width has no room for.
+func dropped(rows [][]string, width int, drop []string) [][]string {
+	for _, name := range drop {
+		if n := slices.Index(rows[0], name); n >= 0 && fixed(rows)+min(leastText, widest(rows, len(rows[0])-1)) > width {
+			rows = without(rows, n)
+		}
+	}
+	return rows
 }
 
 // fixed returns the width of all columns but the last.
