@@ -36,6 +36,7 @@ func TestInstall(t *testing.T) {
 
 	c.prepare(t)
 
+	t.Run("mirror", func(t *testing.T) { mirrorWrites(t, c) })
 	for _, set := range valueSets {
 		t.Run(set, func(t *testing.T) { installs(t, c, set) })
 	}

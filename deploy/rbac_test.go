@@ -20,7 +20,7 @@ import (
 func TestEveryUseOfAClientIsKnown(t *testing.T) {
 	for dir, known := range map[string]map[string][]right{"../activities/backend/liqo": needs,
 		"../discovery/secrets": needsOfOffers, "../discovery/market": needsOfMarket,
-		"../worker/observer":          needsOfHub,
+		"../worker/observer": needsOfHub, "../worker/mirror": needsOfMirror,
 		"../activities/backend/nodes": needsOfNodes, "../activities/backend/microvm": needsOfMachines} {
 		sites := callSites(t, dir)
 		var unknown, gone []string
@@ -42,7 +42,7 @@ func TestEveryUseOfAClientIsKnown(t *testing.T) {
 
 func needed(where ...string) []right {
 	return neededOf([]map[string][]right{needs, needsOfOffers, needsOfMarket, needsOfHub, needsOfLease, needsOfEvents,
-		needsOfRenewal, needsOfNodes}, where...)
+		needsOfRenewal, needsOfNodes, needsOfMirror}, where...)
 }
 
 func neededOf(tables []map[string][]right, where ...string) []right {
@@ -150,6 +150,9 @@ func TestMarketRights(t *testing.T) {
 		require.Equal(t, needed(role), granted(t, role, one[rbacv1.Role](t, o, namespace,
 			"liqo-autoscaler-market-"+role).Rules))
 	}
+	o = render(t, "plaintext", "--set", "mirror.enabled=false")
+	require.Equal(t, neededOf([]map[string][]right{needsOfMarket, needsOfEvents}, "writer"), granted(t, "writer",
+		one[rbacv1.Role](t, o, namespace, "liqo-autoscaler-market-writer").Rules))
 	o = render(t, "plaintext", "--set", "market.enabled=false")
 	for _, role := range all[rbacv1.Role](o) {
 		require.NotContains(t, role.Name, "market")

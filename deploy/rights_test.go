@@ -77,6 +77,21 @@ var needsOfMarket = map[string][]right{
 	},
 }
 
+// Resources of the mirror.
+const (
+	mirrorGroups = "liqo-autoscaler.io/liqonodegroups"
+	mirrorOffers = "liqo-autoscaler.io/liqooffers"
+)
+
+// needsOfMirror are the rights on the objects that show groups and offers in `kubectl get`.
+var needsOfMirror = map[string][]right{
+	"objects.go List objects.List":     on("writer", "list", mirrorGroups, mirrorOffers),
+	"objects.go Apply objects.Create":  on("writer", "create", mirrorGroups, mirrorOffers),
+	"objects.go Apply objects.Update":  on("writer", "update", mirrorGroups+"/status", mirrorOffers+"/status"),
+	"objects.go Delete objects.Delete": on("writer", "delete", mirrorGroups, mirrorOffers),
+	"mirror.go write w.objects.Delete": nil, // the same request, through the port
+}
+
 // needsOfLease are the rights that client-go's leaderelection uses.
 var needsOfLease = map[string][]right{"leaderelection": {
 	{where: "hub", verb: "create", resource: "coordination.k8s.io/leases"},

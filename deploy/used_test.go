@@ -26,6 +26,9 @@ const (
 // byTest is the reason for the CronJob's rights.
 const byTest = "the CronJob runs in no suite: TestInstall/*/renewal"
 
+// byMirror is the reason of the mirror's rights, which the record is older than.
+const byMirror = "no suite has the CRDs: TestInstall/mirror"
+
 // unseen are the rights that no record has, each with the reason.
 var unseen = map[string]string{
 	"ClusterRole liqo-autoscaler-agent create /configmaps": "no request of its own: asked for when a ConfigMap that is " +
@@ -36,11 +39,19 @@ var unseen = map[string]string{
 		"when the RoleBinding is created, see admitted in policy_test.go",
 	"ClusterRole liqo-autoscaler-worker update authentication.liqo.io/resourceslices/finalizers": "no request of its " +
 		"own: asked for on OpenShift when the VirtualNode is created, see ownsVirtualNode",
-	"Role default/liqo-autoscaler-renewal get /secrets":           byTest,
-	"Role default/liqo-autoscaler-renewal patch /secrets":         byTest,
-	"Role liqo-autoscaler/liqo-autoscaler-renewal get /secrets":   byTest,
-	"Role liqo-autoscaler/liqo-autoscaler-renewal list /secrets":  byTest,
-	"Role liqo-autoscaler/liqo-autoscaler-renewal patch /secrets": byTest,
+	"Role liqo-autoscaler/liqo-autoscaler-market-writer list liqo-autoscaler.io/liqonodegroups":          byMirror,
+	"Role liqo-autoscaler/liqo-autoscaler-market-writer list liqo-autoscaler.io/liqooffers":              byMirror,
+	"Role liqo-autoscaler/liqo-autoscaler-market-writer create liqo-autoscaler.io/liqonodegroups":        byMirror,
+	"Role liqo-autoscaler/liqo-autoscaler-market-writer create liqo-autoscaler.io/liqooffers":            byMirror,
+	"Role liqo-autoscaler/liqo-autoscaler-market-writer delete liqo-autoscaler.io/liqonodegroups":        byMirror,
+	"Role liqo-autoscaler/liqo-autoscaler-market-writer delete liqo-autoscaler.io/liqooffers":            byMirror,
+	"Role liqo-autoscaler/liqo-autoscaler-market-writer update liqo-autoscaler.io/liqonodegroups/status": byMirror,
+	"Role liqo-autoscaler/liqo-autoscaler-market-writer update liqo-autoscaler.io/liqooffers/status":     byMirror,
+	"Role default/liqo-autoscaler-renewal get /secrets":                                                  byTest,
+	"Role default/liqo-autoscaler-renewal patch /secrets":                                                byTest,
+	"Role liqo-autoscaler/liqo-autoscaler-renewal get /secrets":                                          byTest,
+	"Role liqo-autoscaler/liqo-autoscaler-renewal list /secrets":                                         byTest,
+	"Role liqo-autoscaler/liqo-autoscaler-renewal patch /secrets":                                        byTest,
 	"Role liqo-tenant-consumer/liqo-autoscaler-consumer-consumer get /configmaps": "no suite has an offer that is " +
 		"measured: TestPublished in activities/backend/liqo",
 }

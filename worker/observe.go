@@ -42,7 +42,7 @@ func claim(ctx context.Context, o Options, logger *slog.Logger) error {
 	return nil
 }
 
-// observe runs the observer, and publishes the market, whenever this process leads the hub.
+// observe runs the observer, publishes the market and writes the mirror, whenever this process leads the hub.
 func observe(ctx context.Context, o Options, a *activities.Activities, messages *flow.Messages,
 	entities *flow.Entities, logger *slog.Logger) {
 	run := o.Observer
@@ -77,6 +77,9 @@ func observe(ctx context.Context, o Options, a *activities.Activities, messages 
 		defer end()
 		if o.Publish != nil {
 			publishing.Go(func() { o.Publish(ctx, entities, observed{run, a}) })
+		}
+		if run.Mirror != nil {
+			publishing.Go(func() { run.Mirror.Run(ctx) })
 		}
 		run.Run(ctx)
 	}

@@ -2,7 +2,9 @@
 package imports
 
 import (
+	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -158,6 +160,26 @@ func TestWorkflowsReachNoCluster(t *testing.T) {
 	for _, p := range packages {
 		for _, client := range []string{"k8s.io/client-go", "sigs.k8s.io/controller-runtime", "github.com/liqotech"} {
 			require.False(t, strings.HasPrefix(p[0], client), "workflows reaches %s", p[0])
+		}
+	}
+}
+
+// TestMirrorIsNotRead checks that the objects of the mirror are for people: only the worker's wiring reaches the package, and no other package names a
+// resource of the mirror.
+func TestMirrorIsNotRead(t *testing.T) {
+	var importers []string
+	for _, line := range list(t, "-f", `{{.ImportPath}} {{join .Imports " "}}`, "./...") {
+		if slices.Contains(line[1:], module+"worker/mirror") {
+			importers = append(importers, strings.TrimPrefix(line[0], module))
+		}
+	}
+	require.Equal(t, []string{"internal/serve/parts"}, importers)
+	for _, line := range list(t, "-f", `{{.Dir}} {{join .GoFiles " "}}`, "./...") {
+		for _, name := range line[1:] {
+			source, err := os.ReadFile(filepath.Join(line[0], name))
+			require.NoError(t, err)
+			named := strings.Contains(string(source), "liqonodegroups") || strings.Contains(string(source), "liqooffers")
+			require.Equal(t, strings.HasSuffix(line[0], "worker/mirror") && name == "objects.go", named, "%s/%s", line[0], name)
 		}
 	}
 }

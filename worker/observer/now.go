@@ -2,6 +2,7 @@ package observer
 
 import (
 	"context"
+	"strings"
 	"sync"
 	"time"
 
@@ -157,4 +158,18 @@ func (p *progress) expected() []chan error {
 	all := p.waiting
 	p.waiting = nil
 	return all
+}
+
+// mirror passes the groups of a round to the Mirror.
+func (o *Observer) mirror(b booked) {
+	if o.Mirror == nil {
+		return
+	}
+	var unread []string
+	for id := range b.unread {
+		if name, group := strings.CutPrefix(id, groupID("")); group {
+			unread = append(unread, name)
+		}
+	}
+	o.Mirror.Groups(b.groups, unread, o.bills.ended.Rows)
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
 	"github.com/liqo-autoscaler/liqo-autoscaler/discovery"
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet/money"
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/logonce"
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows"
 )
@@ -54,6 +55,15 @@ type Backend interface {
 	Cordon(ctx context.Context, attempt fleet.Attempt, cordoned bool) error
 }
 
+// Mirror shows the groups in the cluster, for people.
+type Mirror interface {
+	// Groups replaces the groups. It does not block. Groups that the round could not read are unread, and ended has the
+	// costs of ended groups.
+	Groups(groups []fleet.Snapshot, unread []string, ended []money.Spent)
+	// Run writes the groups to the cluster until ctx ends.
+	Run(ctx context.Context)
+}
+
 // Observer runs the rounds of one hub. At most one process runs them at a time, see Run.
 type Observer struct {
 	Entities Entities
@@ -77,6 +87,8 @@ type Observer struct {
 	// Kept, if any, receives the Nodes that are kept for volumes.
 	Kept   *Kept
 	Events activities.EventRecorder
+	// Mirror, if any, shows the groups in the cluster.
+	Mirror Mirror
 	Logger *slog.Logger
 	// Every is the time between the beginnings of two rounds; 0 means the constant Every.
 	Every time.Duration

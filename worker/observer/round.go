@@ -44,6 +44,7 @@ func (o *Observer) round(ctx context.Context, s state) (state, error) {
 		o.Logger.Info("offers cannot be read; the round goes on without them", "error", err)
 	}
 	b := o.read(ctx, &s, offers)
+	o.mirror(b)
 	if o.progress.read(b); paused { // the market is still published
 		return s, nil
 	}

@@ -22,6 +22,7 @@ type workerFlags struct {
 	parts.BackendFlags
 	probeURL           string
 	market             parts.MarketFlags
+	mirror             parts.MirrorFlags
 	observe            serve.ObserveFlags
 	searchAttributes   bool
 	slots, driverSlots int
@@ -54,6 +55,7 @@ func NewWorker(c *connect.Common) *cobra.Command {
 	f.version.Register(cmd)
 	f.bundled.Register(cmd)
 	f.market.RegisterStore(cmd)
+	f.mirror.Register(cmd)
 	cmd.Flags().StringVar(&f.probeURL, "probe-url", "",
 		"URL outside the cluster that is requested when the only provider does not answer; any response shows that this "+
 			"cluster's own network works")
@@ -101,6 +103,10 @@ func runWorker(ctx context.Context, c *connect.Common, f workerFlags) error {
 	if err != nil {
 		return err
 	}
+	shows, store, err := f.mirror.Open(store, c.Hub, consumer, logger)
+	if err != nil {
+		return err
+	}
 	seen, err := parts.Open(f.observe, logger)
 	if err != nil {
 		return err
@@ -121,6 +127,9 @@ func runWorker(ctx context.Context, c *connect.Common, f workerFlags) error {
 	}
 	defer t.Close()
 	seen.Rounds.Memory, seen.Rounds.Costs, seen.Rounds.Every = cluster.Memory, cluster.Costs, f.observeEvery
+	if shows != nil {
+		seen.Rounds.Mirror = shows
+	}
 	polls, waits := seen.ObserveWorker(t)
 	f.bundled.ReadyWhileItStores(seen, t, temporal.Namespace)
 	logger.Info("worker started", "backend", f.Kind, "offers", f.Sources.Files, "offerSecretsNamespace",

@@ -31,6 +31,9 @@
   - --driver-slots={{ int .Values.worker.driverSlots }}
   {{- if .Values.market.enabled }}
   - --market-namespace={{ .Release.Namespace }}
+  {{- if .Values.mirror.enabled }}
+  - --mirror-namespace={{ .Release.Namespace }}
+  {{- end }}
   {{- end }}
   {{- with .Values.worker.versioning.deploymentName }}
   - --deployment-name={{ . }}
