@@ -157,7 +157,7 @@ var needs = map[string][]right{
 
 	"drain.go unlabelEndedPods MergePatch": on("cluster", "patch", "/pods"),
 
-	"events.go heard provider.List": on("tenant", "list", "/events"),
+	"events.go lastWarning provider.List": on("tenant", "list", "/events"),
 
 	// First in Liqo's namespace; elsewhere only if the object is missing there.
 	"identify.go identify cluster.List": and(on("liqo", "list", "/configmaps"), on("provider liqo", "list",
@@ -230,10 +230,10 @@ var needs = map[string][]right{
 		virtual, nsMap, conf, gwClient, gwServer)),
 
 	// The note that a provider has refused us.
-	"refusal.go note p.local.Get":        named("here", "get", "/configmaps", refusedNote),
-	"refusal.go remember p.local.Create": on("here", "create", "/configmaps"),
-	"refusal.go remember MergePatch":     named("here", "patch", "/configmaps", refusedNote),
-	"refusal.go forgotten DeleteThis":    named("here", "delete", "/configmaps", refusedNote),
+	"refusal.go refusalRecord p.local.Get": named("here", "get", "/configmaps", refusedNote),
+	"refusal.go remember p.local.Create":   on("here", "create", "/configmaps"),
+	"refusal.go remember MergePatch":       named("here", "patch", "/configmaps", refusedNote),
+	"refusal.go forgotten DeleteThis":      named("here", "delete", "/configmaps", refusedNote),
 	// rbac.yaml creates our namespace there, so we do not mark it.
 	"refusal.go keep MergePatch": and(on("tenant", "patch", tenant),
 		[]right{{where: "tenant", verb: "patch", resource: "/secrets", name: "liqo-nonce"}}),
