@@ -58,7 +58,7 @@ type sighting struct {
 	document string
 	at       time.Time
 	offer    Published
-	// err is the error of the last read. asked is the time of that read.
+	// err is the error of the last read.
 	err   error
 	asked time.Time
 }

@@ -129,7 +129,7 @@ func defaultClassDenied(ctx context.Context, t *testing.T, s *stack) {
 	})
 	assert.NoError(t, r.named(ids[0], "waiting for "+string(backend.StageSliceAuth)+":"))
 	require.NoError(t, logged(filepath.Join(s.lab.Root, "log", lab.Consumer+"-crd-replicator.log"),
-		"the agent of this cluster decides what is granted; request class liqo-autoscaler"))
+		"the agent of this cluster decides on grants; request class liqo-autoscaler"))
 	r.until(ctx, "node from the second", 2*time.Minute, func(ctx context.Context) error {
 		_, err := s.consumer.node(ctx, ids[0])
 		return err

@@ -32,7 +32,7 @@ type Change struct {
 	Message string `json:"message"`
 }
 
-// Changes returns what the server would do with the specs of a config, in the order of the groups' names. derived
+// Changes returns the effects that the specs of a config would have in the server, in the order of the groups' names. derived
 // reports whether a group is derived from offers.
 func Changes(running []fleet.Snapshot, configured []fleet.GroupSpec, derived func(id string) bool) (all []Change) {
 	now, wanted := map[string]fleet.Snapshot{}, map[string]bool{}

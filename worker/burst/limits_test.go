@@ -158,7 +158,7 @@ func (c *count) printLimits(name string) {
 	bench("failed-tasks-"+name, float64(n), "tasks", float64(n), "task")
 }
 
-// largestPayload calls tell with the size of every payload in the message.
+// largestPayload calls the function with the size of every payload in the message.
 func largestPayload(m protoreflect.Message, tell func(int)) {
 	if p, ok := m.Interface().(*commonpb.Payload); ok {
 		tell(len(p.GetData()))

@@ -396,8 +396,10 @@ func TestDefinitions(t *testing.T) {
 		short   string
 		columns []string
 	}{
-		"liqonodegroups": {mirror.KindGroup, "lng", []string{"Target", "Ready", "Pending", "Min", "Max", "Cost/h", "Why", "Age"}},
-		"liqooffers":     {mirror.KindOffer, "lo", []string{"Provider", "Nodes", "CPU", "Memory", "Price", "Condition", "Age"}},
+		"liqonodegroups": {mirror.KindGroup, "lng", []string{
+			"Target", "Ready", "Pending", "Min", "Max", "Cost/h", "Why", "Age"}},
+		"liqooffers": {mirror.KindOffer, "lo", []string{
+			"Provider", "Nodes", "CPU", "Memory", "Price", "Condition", "Age"}},
 	} {
 		d := definitionOf(t, resource)
 		require.Equal(t, resource, want.kind.Resource())

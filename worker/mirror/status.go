@@ -61,7 +61,7 @@ const (
 	conditionCanGrow   = "CanGrow"       // of a group: a scale-out may begin
 	conditionInForce   = "ConfigInForce" // of a group: the nodes have the configured shape, labels and taints
 	conditionDegraded  = "Degraded"      // of a group: its builds fail
-	conditionAvailable = "Available"     // of an offer: a node may be made of it
+	conditionAvailable = "Available"     // of an offer: it serves new nodes
 	conditionCordoned  = "Cordoned"      // of an offer: an operator permits no new nodes
 	conditionPeered    = "Peered"        // of an offer: a peering with the provider exists
 )
@@ -166,8 +166,8 @@ func why(g fleet.Snapshot, balance money.Balance) string {
 
 // statusOfOffer returns the content for an offer.
 func statusOfOffer(o market.Offer, now time.Time) offerStatus {
-	s := offerStatus{Offer: o.Name, Provider: o.Provider, Nodes: o.Nodes, MaxNodes: o.MaxNodes, Lendable: amountsOf(o.Lendable),
-		Free: amountsOf(o.Free), Price: priceOf(o), Currency: o.Currency, Peered: o.Peered}
+	s := offerStatus{Offer: o.Name, Provider: o.Provider, Nodes: o.Nodes, MaxNodes: o.MaxNodes,
+		Lendable: amountsOf(o.Lendable), Free: amountsOf(o.Free), Price: priceOf(o), Currency: o.Currency, Peered: o.Peered}
 	if o.Expires != nil {
 		s.Expires = &metav1.Time{Time: o.Expires.UTC().Truncate(time.Second)}
 	}

@@ -63,7 +63,7 @@ func wantedOf(s seen, now time.Time) (wanted, error) {
 	return w, nil
 }
 
-// hashed returns a valid name for the object of an offer whose own name is no name of an object, or has been taken by
+// hashed returns a valid name for the object of an offer whose own name is not valid for an object, or has been taken by
 // the offer of another provider.
 func hashed(o market.Offer) string {
 	sum := sha256.Sum256([]byte(o.Provider + "/" + o.Name))

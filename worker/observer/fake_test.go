@@ -27,7 +27,7 @@ type hub struct {
 	groups    map[string]fleet.Snapshot
 	providers map[string]fleet.ProviderSnapshot
 	unlisted  bool             // Temporal's index lists nothing
-	fails     map[string]error // by request: "group/a", "list", "peers", "offers", "index", "tell group/a"
+	fails     map[string]error // by request, such as "group/a", "list", "peers", "offers" or "index"
 	trip      time.Duration    // duration of each request to Temporal
 	slow      time.Duration    // duration of a list of objects
 

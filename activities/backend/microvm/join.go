@@ -208,8 +208,8 @@ func (j *join) stampStep(ctx context.Context) (bool, string, error) {
 	for { // repeated after the mark: of two attempts that mark concurrently, each sees the other
 		record, err := j.attemptRecord(ctx, j.Attempt)
 		if err != nil || record == nil || record.DeletionTimestamp != nil {
-			return false, "", cmp.Or(err, errorf(backend.ErrConflict, "the record of %s was removed by another program or person",
-				j.ObjectName()))
+			return false, "", cmp.Or(err, errorf(backend.ErrConflict,
+				"the record of %s was removed by another program or person", j.ObjectName()))
 		}
 		if waits, err := j.otherAttempt(ctx); err != nil || waits != "" {
 			return false, waits, err

@@ -8,7 +8,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows"
 )
 
-// findCLI returns the Temporal CLI next to this program, or the one on PATH; empty when there is no CLI.
+// findCLI returns the Temporal CLI next to this program, or the one on PATH; empty without a CLI.
 func findCLI(program string) string {
 	beside := filepath.Join(filepath.Dir(program), "temporal")
 	if info, err := os.Stat(beside); err == nil && info.Mode()&0o111 != 0 {

@@ -80,7 +80,7 @@ func startTemporal(ctx context.Context, target *connect.Target, f devFlags, out 
 	return d, nil
 }
 
-// server returns the command that runs a dev server: the script, or the Temporal CLI where there is no script.
+// server returns the command that runs a dev server: the script, or the Temporal CLI where the script is missing.
 func (f devFlags) server(ctx context.Context, host, port string, out io.Writer) (*exec.Cmd, error) {
 	db, script := filepath.Join(f.dir, "temporal.db"), f.temporalScript
 	if script == "" {

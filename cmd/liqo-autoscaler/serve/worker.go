@@ -3,19 +3,24 @@ package serve
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"os"
 	"time"
 
 	"github.com/spf13/cobra"
 	sdkworker "go.temporal.io/sdk/worker"
 	"golang.org/x/sync/errgroup"
+	"k8s.io/client-go/rest"
 
+	"github.com/liqo-autoscaler/liqo-autoscaler/activities"
 	"github.com/liqo-autoscaler/liqo-autoscaler/discovery"
+	"github.com/liqo-autoscaler/liqo-autoscaler/discovery/market"
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/connect"
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/serve"
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/serve/parts"
 	"github.com/liqo-autoscaler/liqo-autoscaler/worker"
 	"github.com/liqo-autoscaler/liqo-autoscaler/worker/observer"
+	"github.com/liqo-autoscaler/liqo-autoscaler/workflows"
 )
 
 type workerFlags struct {
@@ -81,6 +86,17 @@ func runFor(ctx context.Context, cluster parts.Consumer, o worker.Options) (err 
 	return worker.Run(ctx, o)
 }
 
+// publishes opens the outputs of the worker for people: the market, its Events, and the mirror.
+func (f workerFlags) publishes(ctx context.Context, hub workflows.Hub, consumer *rest.Config,
+	log *slog.Logger) (market.Store, activities.EventRecorder, observer.Mirror, error) {
+	store, events, err := f.market.Publishes(ctx, hub, consumer)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	shows, store, err := f.mirror.Open(store, hub, consumer, log)
+	return store, events, shows, err
+}
+
 func runWorker(ctx context.Context, c *connect.Common, f workerFlags) error {
 	logger, err := c.Logger(os.Stderr)
 	if err != nil {
@@ -99,11 +115,7 @@ func runWorker(ctx context.Context, c *connect.Common, f workerFlags) error {
 		return err
 	}
 	shared := discovery.Share(offers)
-	store, shown, err := f.market.Publishes(ctx, c.Hub, consumer)
-	if err != nil {
-		return err
-	}
-	shows, store, err := f.mirror.Open(store, c.Hub, consumer, logger)
+	store, shown, shows, err := f.publishes(ctx, c.Hub, consumer, logger)
 	if err != nil {
 		return err
 	}
@@ -127,9 +139,7 @@ func runWorker(ctx context.Context, c *connect.Common, f workerFlags) error {
 	}
 	defer t.Close()
 	seen.Rounds.Memory, seen.Rounds.Costs, seen.Rounds.Every = cluster.Memory, cluster.Costs, f.observeEvery
-	if shows != nil {
-		seen.Rounds.Mirror = shows
-	}
+	seen.Rounds.Mirror = shows
 	polls, waits := seen.ObserveWorker(t)
 	f.bundled.ReadyWhileItStores(seen, t, temporal.Namespace)
 	logger.Info("worker started", "backend", f.Kind, "offers", f.Sources.Files, "offerSecretsNamespace",

@@ -35,7 +35,7 @@ nodeGroups:
 - {id: each, per: provider, shape: {cpu: 1, memory: 4Gi, pods: 110}}
 `
 
-// A pull request shows what a changed config does, and which values would have no effect.
+// A pull request shows the effect of a changed config, and the values that would have none.
 func TestWhatAConfigChanges(t *testing.T) {
 	parse := func(text string) config.Config {
 		cfg, err := config.Parse([]byte(text))

@@ -25,15 +25,8 @@ func narrowed(out io.Writer, width int, rows [][]string, drop []string) error {
 	if below {
 		room = width - textBelow
 	}
-	widths := make([]int, last)
-	for i := range widths {
-		widths[i] = widest(rows, i) + columnGap
-	}
 	for n, row := range rows {
-		line := ""
-		for i, width := range widths {
-			line += row[i] + strings.Repeat(" ", width-utf8.RuneCountInString(row[i]))
-		}
+		line := padded(rows, row)
 		indent, lines := strings.Repeat(" ", utf8.RuneCountInString(line)), wrapped(row[last], max(room, 1))
 		if below {
 			indent, lines = strings.Repeat(" ", textBelow), append([]string{""}, lines...)
@@ -50,6 +43,14 @@ func narrowed(out io.Writer, width int, rows [][]string, drop []string) error {
 		}
 	}
 	return nil
+}
+
+// padded returns all columns of the row but the last, each as wide as its widest text.
+func padded(rows [][]string, row []string) (line string) {
+	for i := range len(rows[0]) - 1 {
+		line += row[i] + strings.Repeat(" ", widest(rows, i)+columnGap-utf8.RuneCountInString(row[i]))
+	}
+	return line
 }
 
 // dropped returns the rows without the columns in drop that a terminal of this width has no room for.

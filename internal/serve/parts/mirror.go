@@ -12,6 +12,7 @@ import (
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/discovery/market"
 	"github.com/liqo-autoscaler/liqo-autoscaler/worker/mirror"
+	"github.com/liqo-autoscaler/liqo-autoscaler/worker/observer"
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows"
 )
 
@@ -27,7 +28,7 @@ func (f *MirrorFlags) Register(cmd *cobra.Command) {
 // Open returns the mirror, and the store of a market whose offers the mirror also receives. Without the flag it returns
 // nil and the given store.
 func (f MirrorFlags) Open(store market.Store, hub workflows.Hub, consumer *rest.Config,
-	log *slog.Logger) (*mirror.Mirror, market.Store, error) {
+	log *slog.Logger) (observer.Mirror, market.Store, error) {
 	if f.namespace == "" {
 		return nil, store, nil
 	}

@@ -24,7 +24,7 @@ func TestStyleFindsBrokenText(t *testing.T) {
 		"comment.go":  "package x\n\n// Grant is what the provider gives.\nvar Grant int\n\nvar x = \"what the\"\n",
 		"page.md":     "# Title\n\nThe worker tells the group about its node.\n\n`what is` in code is not checked.\n",
 		"values.yaml": "# Nobody reads this value.\nkey: value\n",
-		"second.go":   "package x\n\n// Free returns the amount beside the holds.\nfunc Free() {}\n\n// It goes well.\nvar y int\n",
+		"second.go":   "package x\n\n// Free returns the amount beside the holds.\nfunc Free() {}\n",
 		"second.md":   "The budget is over after a minute.\n",
 	} {
 		require.NoError(t, os.WriteFile(filepath.Join(folder, name), []byte(text), 0o600))
