@@ -158,7 +158,7 @@ func consumerTenant(t *testing.T, c *cluster, h holder) {
 	c.judge(t, []attempt{
 		{"cordoned from the start", "a new Tenant is Active", create(map[string]any{"tenantCondition": "Cordoned"})},
 		{"without keys", "authzPolicy is KeysExchange", create(map[string]any{"authzPolicy": "TolerateNoHandshake"})},
-		{"of another cluster", "the Tenant is that of cluster rome", create(map[string]any{}, foreign)},
+		{"of another cluster", "the Tenant belongs to cluster rome", create(map[string]any{}, foreign)},
 		{"unchecked by Liqo", "webhook-skip", create(map[string]any{}, label(webhookSkip, "true"))},
 		{"under another cluster's label", "remote-cluster-id of the Tenant", create(map[string]any{},
 			label(remoteID, "milan"))},

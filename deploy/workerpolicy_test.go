@@ -206,7 +206,7 @@ func workerDenies(t *testing.T, c *cluster, e escalation) {
 		{"remove a node of others", "virtual nodes alone", removeNode("real")},
 		{"virtual node", "", patchNode("virtual")},
 		{"remove a virtual node", "", removeNode("virtual")},
-		{"image of a pod", "what a pod runs", patchPod("lent", `{"spec": {"containers": [{"name": "c", "image": "mine"}]}}`)},
+		{"image of a pod", "the spec of a pod", patchPod("lent", `{"spec": {"containers": [{"name": "c", "image": "mine"}]}}`)},
 		{"label of a pod", "", patchPod("lent", `{"metadata": {"labels": {"a": "b"}}}`)},
 		{"remove a pod", "", removePod("lent")},
 		{"label of a pod of others", "on its own virtual nodes alone", patchPod("system",

@@ -20,7 +20,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/testkit"
 )
 
-// refusals lists the kinds of requests that the server refuses. Some of them use a connection of their own for each request.
+// refusals lists the kinds of requests that the server refuses. Some kinds use a new connection for each request.
 var refusals = []struct {
 	name    string
 	request func(*http.Request)
