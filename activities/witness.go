@@ -28,8 +28,8 @@ type Witness struct {
 }
 
 // Answers reports whether any peer except the named providers can be reached from here: another provider that is
-// offered or peered with; or the probe, when the named provider is the only one. The second result reports whether there
-// is any such peer to contact.
+// offered or peered with; or the probe, when the named provider is the only one. The second result reports whether
+// there is any such peer to contact.
 func (w Witness) Answers(ctx context.Context, silent []string) (answers, others bool, err error) {
 	peers, err := w.Backend.Peers(ctx)
 	if err != nil {

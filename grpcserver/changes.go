@@ -32,8 +32,8 @@ type Change struct {
 	Message string `json:"message"`
 }
 
-// Changes returns the effects that the specs of a config would have in the server, in the order of the groups' names. derived
-// reports whether a group is derived from offers.
+// Changes returns the effects that the specs of a config would have in the server, in the order of the groups' names.
+// derived reports whether a group is derived from offers.
 func Changes(running []fleet.Snapshot, configured []fleet.GroupSpec, derived func(id string) bool) (all []Change) {
 	now, wanted := map[string]fleet.Snapshot{}, map[string]bool{}
 	for _, s := range running {

@@ -63,8 +63,8 @@ func wantedOf(s seen, now time.Time) (wanted, error) {
 	return w, nil
 }
 
-// hashed returns a valid name for the object of an offer whose own name is not valid for an object, or has been taken by
-// the offer of another provider.
+// hashed returns a valid name for the object of an offer whose own name is not valid for an object, or has been taken
+// by the offer of another provider.
 func hashed(o market.Offer) string {
 	sum := sha256.Sum256([]byte(o.Provider + "/" + o.Name))
 	return "offer-" + hex.EncodeToString(sum[:8])

@@ -78,8 +78,8 @@ func (s *scene) ready(instance string) fleet.Found {
 	}
 }
 
-// script runs a nodewatch that receives only the arguments of the returned function, which returns after each argument was
-// processed.
+// script runs a nodewatch that receives only the arguments of the returned function, which returns after each argument
+// was processed.
 func (s *scene) script(change ...func(*nodewatch.Options)) (tell func(...fleet.Found)) {
 	found, n := make(chan fleet.Found), 0
 	first := func(o *nodewatch.Options) { o.Watcher, o.Parallel = scripted{s.backend, found}, 1 }

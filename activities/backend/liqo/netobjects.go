@@ -100,8 +100,9 @@ func (h *half) read(ctx context.Context) error {
 	})
 }
 
-// atOnce calls the function for all elements concurrently: a pass is short, and a cluster may be far away. A caller that reads
-// the answers in order gets the same result as from sequential calls. A panic is raised again here, as in backend.Poll.
+// atOnce calls the function for all elements concurrently: a pass is short, and a cluster may be far away. A caller
+// that reads the answers in order gets the same result as from sequential calls. A panic is raised again here, as in
+// backend.Poll.
 func atOnce[T, A any](all []T, ask func(T) (A, error)) (answers []A, errs []error) {
 	answers, errs = make([]A, len(all)), make([]error, len(all))
 	faults := make([]error, len(all))
