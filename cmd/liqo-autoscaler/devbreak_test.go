@@ -29,7 +29,7 @@ func TestMishaps(t *testing.T) {
 			cpu, bound := p.Capacity["cpu"]
 			return bound && cpu.IsZero() && p.Knobs == sim.Knobs{}
 		}},
-		{"heal", "milan is well again", func(p *sim.Provider) bool { return p.Capacity == nil && p.Knobs == sim.Knobs{} }},
+		{"heal", "milan is healthy again", func(p *sim.Provider) bool { return p.Capacity == nil && p.Knobs == sim.Knobs{} }},
 	} {
 		out, _, err := command(t.Context(), "dev", step.verb, "milan", "--dir", dir)
 		require.NoError(t, err)

@@ -30,14 +30,14 @@ var mishaps = []mishap{
 		knobs: sim.Knobs{Unreachable: true}},
 	{verb: "slow", short: "Make a simulated provider hang: it accepts requests for a peering and never answers",
 		said: "hangs: its next peering does not come about, and instances that wait for it move on after budgets.peer, or " +
-			"at once by temporal workflow cancel -w peering/%[1]s",
+			"immediately by temporal workflow cancel -w peering/%[1]s",
 		knobs: sim.Knobs{Hang: backend.StageTenant}},
 	{verb: "refuse", short: "Make a simulated provider refuse every node",
-		said:  "refuses: an instance that chooses it moves on at once",
+		said:  "refuses: an instance that chooses it moves on immediately",
 		knobs: sim.Knobs{Refuse: backend.StageResources, Message: "refused by dev refuse"}},
 	{verb: "fill", short: "Fill a simulated provider: it has no room for a new node, although it offers some",
 		said: "has no room: it grants nothing new", full: true},
-	{verb: "heal", short: "Repair a simulated provider", said: "is well again"},
+	{verb: "heal", short: "Repair a simulated provider", said: "is healthy again"},
 }
 
 // newMishap returns a command for the mishap.
