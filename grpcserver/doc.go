@@ -4,8 +4,8 @@
 // they return. CA treats every failing read except Refresh as a loss of state: it drops timers, forgets scale-ups or
 // empties its lists. Therefore only Refresh fails when Temporal does not answer.
 //
-//	CA ──rpc──> reads.go ────> view.go <──newer snapshots, and changes based on the newest position ─────┐
-//	     └────> mutations.go ──> Groups (NodeGroup workflows) ──change───────────────────────────────────┤
+//	CA ──rpc──> reads.go ────> view.go <──snapshots, the newest wins ────────────────────────────────────┐
+//	     └────> mutations.go ──> Groups (NodeGroup workflows) ──position, then the snapshot──────────────┤
 //	     └────> refresh.go ────> Groups.Snapshot, Groups.Configure ──────────────────────────────────────┘
 //
 // A mutation whose answer was lost makes its group dirty: reads keep the last picture, and Refresh fails for at most

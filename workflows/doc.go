@@ -22,7 +22,7 @@
 //	                        provider/<id> ◀────────report──── peering/<id>, unpeering/<id>
 //	                             └─────────starts, cancels───────▶
 //
-//	             compare (every minute) ──differences──▶ nodegroup/<group>, provider/<id>
+//	             the observer (every minute) ──differences──▶ nodegroup/<group>, provider/<id>
 //
 // # One pending pod
 //

@@ -13,13 +13,13 @@
 // A node group: ledger.go holds its state, step.go processes events, and operations.go serves Cluster Autoscaler.
 // views.go processes the views of drivers, results.go the results of commands, and compare.go the findings of the
 // observer, inspections and watchers. standby.go selects the peerings that are kept ready, pause.go fails instances
-// during a pause, memory.go records choices and failures, meter.go counts the costs, and snapshot.go builds the
-// published state.
+// during a pause, failover.go defines the moves to the next provider, memory.go records choices and failures, meter.go
+// counts the costs, and snapshot.go builds the published state.
 //
 // The shared types: messages.go holds the messages between entities and drivers, commands.go the commands of entities
-// and the list of open ones. spec.go and node.go describe a group, offer.go and amounts.go an offer. attempt.go
-// describes a provider, an attempt and its objects. provider.go and standing.go describe the state of a provider, and
-// failure.go failures and refusals. names.go builds names, codec.go packs states.
+// and the list of open ones. spec.go and node.go describe a group; offer.go, amounts.go and architecture.go an offer;
+// accounts.go the bills. attempt.go describes a provider, an attempt and its objects. provider.go and standing.go
+// describe the state of a provider, and failure.go failures and refusals. names.go builds names, codec.go packs states.
 //
 // The packages driver and provider hold the other two state machines. Package choice selects among offers. Package
 // comparison evaluates all groups and providers of a hub. Both read the state that the machines publish, and a machine
