@@ -158,8 +158,8 @@ func pairConfig(t *testing.T, consumer, lender *cluster) string {
 	return path
 }
 
-// followGuide writes the files of a guide, runs its commands, and returns their output. API servers of tests have
-// loopback addresses, so setup gets --provider-server where the guide has none.
+// followGuide writes the files of a guide, runs its commands, and returns their output. The API servers of the tests
+// have loopback addresses, so the test adds --provider-server to the guide's command.
 func followGuide(t *testing.T, kubeconfig, path, server string) (printed string) {
 	t.Helper()
 	text, err := os.ReadFile(path)

@@ -210,7 +210,8 @@ func (r *roster) sharers(g *group) int {
 	return n
 }
 
-// balance reports whether CA splits a scale-out of one group between both.
+// balance reports whether CA splits a scale-out of g between g and other: both have the same balance label, and other
+// can grow.
 func balance(g, other *group) bool {
 	value := g.terms.Load().spec.Labels[fleet.LabelBalance]
 	return value != "" && value == other.terms.Load().spec.Labels[fleet.LabelBalance] && other.growable()

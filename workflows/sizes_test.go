@@ -32,7 +32,7 @@ func spec(most int) *fleet.GroupSpec {
 	}}}
 }
 
-// group returns a configured ledger that has recovered without objects, and has n instances.
+// group returns a configured ledger with n booked instances, whose first recovery found no objects.
 func group(t *testing.T, n int) (*fleet.Ledger, time.Time) {
 	t.Helper()
 	l := fleet.NewLedger("standard", t0)

@@ -22,7 +22,7 @@ const selected = `namespace="la", job="la-metrics", hub=~"(default)?"`
 // application is one of several applications with metrics in the same Prometheus.
 type application struct {
 	target, queue string
-	foreign       bool // another Temporal application: only the SDK's metrics are alike
+	foreign       bool // another Temporal application: it has only the SDK's metrics (temporal_*) in common with us
 }
 
 var (

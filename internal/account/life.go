@@ -12,7 +12,7 @@ import (
 // without an end.
 type Life struct{ Begin, End time.Time }
 
-// warnBefore is the longest time before the end of credentials at which a warning begins.
+// warnBefore is the longest time between the first warning and the end of credentials.
 const warnBefore = 14 * 24 * time.Hour
 
 // LifeOf returns the life of an access: of its token or its client certificate, the credential that expires first.

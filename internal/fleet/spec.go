@@ -202,7 +202,7 @@ func (s Selection) Empty() bool { return s == Selection{} }
 // Hash returns a short fingerprint of the spec. Equal specs have equal hashes, in any order of their maps.
 func (s GroupSpec) Hash() string { return hash(s) }
 
-// Hash returns the fingerprint of the instance's part.
+// Hash returns a short fingerprint of the fields that are fixed for an instance, like GroupSpec.Hash.
 func (s InstanceSpec) Hash() string { return hash(s) }
 
 func hash(spec any) string {

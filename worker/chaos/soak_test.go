@@ -42,7 +42,7 @@ const (
 const deployment = "soak"
 
 // TestSoak runs a day with failures, reloads and upgrades: workflows use a calendar on which each hour takes some
-// seconds. Every answer to CA stays true, and no size grows with the hours.
+// seconds. Every answer to CA stays true, and neither memory, histories nor memos grow from hour to hour.
 func TestSoak(t *testing.T) {
 	if *soaked <= 0 {
 		t.Skip("run make chaos SUITE=soak")

@@ -84,8 +84,8 @@ func (m *Mirror) newest() (seen, int) {
 	return m.seen, m.version
 }
 
-// Run writes until ctx ends. Only one process of a hub may run it at a time. It then forgets the data, because the next
-// leader may change the groups.
+// Run writes until ctx ends. It then forgets the data, because the next leader may change the groups. Only one process
+// of a hub may run it at a time.
 func (m *Mirror) Run(ctx context.Context) {
 	defer m.replace(func(s *seen) { *s = seen{} })
 	w := writer{Mirror: m, limit: rate.NewLimiter(writesEachSecond, 1), refused: map[Key]bool{}, noted: map[Key]bool{}}

@@ -49,7 +49,7 @@ type hub struct {
 	holds   []fleet.HoldRequest
 	events  []string
 	pods    []*corev1.Pod       // pods that Liqo offloads
-	claims  map[string][]string // claims with volumes on a provider
+	claims  map[string][]string // by provider: the claims whose volume is there
 }
 
 // errHang is the error of a provider that accepts connections and never answers.

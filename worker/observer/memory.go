@@ -46,8 +46,8 @@ type state struct {
 	Cordoned []string          `json:"cordoned,omitempty"`
 	// Listed is the time at which the last complete round of any leader listed the objects; zero when that is not known.
 	Listed time.Time `json:"listed,omitzero"`
-	// At is the time of the save, by the clock of the worker that saved. All times in the state are read as ages before
-	// At.
+	// At is the time of the save, by the clock of the worker that saved. At is the time of the save, by the clock of the
+	// worker that saved. The reader takes every other time as an age before At.
 	At time.Time `json:"at,omitzero"`
 
 	first    bool // no round of this leader has read anything yet

@@ -113,7 +113,7 @@ func (p *peering) refusalRecord(ctx context.Context) (*corev1.ConfigMap, error) 
 	return &note, nil
 }
 
-// refusalIn returns the refusal that such a ConfigMap records; nil when it cannot be read.
+// refusalIn parses a ConfigMap from refusalRecord, and returns its refusal; nil when its end time cannot be parsed.
 func refusalIn(note *corev1.ConfigMap) *fleet.ProviderRefusal {
 	until, err := time.Parse(time.RFC3339, note.Data[refusedUntil])
 	if err != nil {

@@ -52,7 +52,8 @@ func versionOf(ctx context.Context, cluster client.Client, namespace string) (st
 // aloneThere returns ErrFull when the provider has another slice of this cluster, of any owner, and this cluster's Liqo
 // would lose the pods of one of two nodes. Join calls it before it makes the slice. Join calls it again before it makes
 // the virtual node, because another attempt may have checked at the same time: of two attempts that have made a slice,
-// each sees the other. With a Liqo that supports several nodes only the first call reads the version.
+// each sees the other. If this cluster's Liqo supports several nodes on a provider, only the first call reads the
+// version.
 func (j *join) aloneThere(ctx context.Context) error {
 	if j.config.AnyLiqo {
 		return nil

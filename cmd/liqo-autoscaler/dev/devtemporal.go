@@ -162,7 +162,8 @@ func (d *devTemporal) note() string {
 	return ""
 }
 
-// mourn prints a message when the server ends before ctx. Everything else waits for a new server.
+// mourn prints a message when the server ends before ctx. The other parts of dev keep running, and continue when a
+// Temporal server answers again.
 func (d *devTemporal) mourn(ctx context.Context, out io.Writer) {
 	select {
 	case <-d.ended.Done():

@@ -66,8 +66,8 @@ func deployment(name, image string, args ...string) *appsv1.Deployment {
 	}
 }
 
-// bundle moves the server and the worker into one StatefulSet, as temporal.bundled does; more has the StatefulSet and
-// its claim.
+// bundle moves the server and the worker into one StatefulSet, as temporal.bundled does. It puts the StatefulSet and
+// its PersistentVolumeClaim into s.more.
 func (s *setup) bundle() {
 	class := "fast"
 	set := &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Namespace: "la", Name: "la"},

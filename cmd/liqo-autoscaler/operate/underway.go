@@ -25,8 +25,9 @@ func waits(ctx context.Context, groups *flow.Groups, instances []show.Instance) 
 // stepsAtOnce bounds the concurrent reads of instances' steps.
 const stepsAtOnce = 20
 
-// underWay returns the phase of an instance by its present step, and the event for which the step waits. It returns
-// only the published phase if the step is unknown, because steps are short. A group does not publish Joining.
+// underWay returns the phase of an instance, and the event for which its present step waits. A group publishes Peering
+// even while its driver joins; underWay then returns Joining. It returns only the published phase if the step is
+// unknown, because steps are short. A group does not publish Joining.
 func underWay(ctx context.Context, groups *flow.Groups, i fleet.InstanceView) (fleet.Phase, string) {
 	w, err := groups.Waits(ctx, i)
 	switch {

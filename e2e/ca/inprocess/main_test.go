@@ -16,7 +16,7 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// shipped holds CA's options with the values for its chart that we ship.
+// shipped holds CA's options as deploy/ca/values.yaml sets them, the values that we ship for CA's chart.
 var shipped config.AutoscalingOptions
 
 func TestMain(m *testing.M) {

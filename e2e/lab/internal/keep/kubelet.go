@@ -41,7 +41,7 @@ const balancePeriod = 200 * time.Millisecond
 // while.
 const kubeletWorkers = 4
 
-// runKubelet runs it until the context ends.
+// runKubelet runs the stand-in kubelet of the cluster's plain node until the context ends.
 func (c *cluster) runKubelet(ctx context.Context, log func(string, ...any)) {
 	factory := informers.NewSharedInformerFactoryWithOptions(c.kube, 0,
 		informers.WithTweakListOptions(func(o *metav1.ListOptions) {

@@ -42,8 +42,8 @@ func newNetns() (*netns, error) {
 	return n, nil
 }
 
-// there runs f on a thread that enter moves to another network namespace, and moves the thread back. The thread must
-// not end instead: processes that were started from a thread die with it.
+// there locks the thread, lets enter move it to another network namespace, calls f on it, and moves it back. The thread
+// must not end instead: processes that were started from a thread die with it.
 func there(enter, f func() error) error {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
