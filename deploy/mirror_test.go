@@ -23,7 +23,8 @@ import (
 )
 
 // mirrorWrites lets the worker's account, with its rights alone, show groups and offers by the CRDs of the chart. kubectl
-// prints the documented columns, the API server drops no field, and the mirror deletes the objects of removed groups and offers.
+// prints the documented columns, the API server drops no field, and the mirror deletes the objects of removed groups
+// and offers.
 func mirrorWrites(t *testing.T, c *cluster) {
 	manifest, err := template(t, "--values", valuesFile("plaintext"), "--show-only", "templates/serviceaccounts.yaml",
 		"--show-only", "templates/market-rbac.yaml")

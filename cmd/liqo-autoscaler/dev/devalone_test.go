@@ -71,7 +71,7 @@ func TestDevWithoutACheckout(t *testing.T) {
 	t.Setenv("PATH", tools)
 	f := devFlags{dir: "state", uiPort: "2"}
 	_, err := f.server(t.Context(), "127.0.0.1", "1", io.Discard)
-	require.ErrorIs(t, err, errNoScript)
+	require.ErrorIs(t, err, errNoServer)
 	require.ErrorContains(t, err, "install the Temporal CLI")
 	onPath := writeCLI(t, tools)
 	cmd, err := f.server(t.Context(), "127.0.0.1", "1", io.Discard)

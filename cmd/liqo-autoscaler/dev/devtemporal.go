@@ -28,8 +28,8 @@ type devTemporal struct {
 	ended context.Context // ends when cmd ends
 }
 
-// errNoScript is the error when the script is not found.
-var errNoScript = errors.New("no program temporal on PATH")
+// errNoServer is the error when the script is missing: without a Temporal CLI, dev then cannot start a server.
+var errNoServer = errors.New("no program temporal on PATH")
 
 // temporalScript is the script in the repository's root that runs a Temporal dev server.
 const temporalScript = "temporal-dev.sh"
@@ -89,7 +89,7 @@ func (f devFlags) server(ctx context.Context, host, port string, out io.Writer) 
 			return nil, err
 		}
 		script, err = installTemporal(ctx, program, out)
-		if cli := findCLI(program); errors.Is(err, errNoScript) && cli != "" {
+		if cli := findCLI(program); errors.Is(err, errNoServer) && cli != "" {
 			return exec.Command(cli, serverArgs(host, port, f.uiPort, db)...), nil
 		}
 		if err != nil {
@@ -151,7 +151,7 @@ func findScript(folders ...string) (string, error) {
 	}
 	return "", fmt.Errorf("no Temporal answers, and there is %w: install the Temporal CLI "+
 		"(https://docs.temporal.io/cli), name a script with --temporal-script, or start Temporal yourself "+
-		"(%s, which starts one, is not in %s)", errNoScript, temporalScript, strings.Join(folders, " or "))
+		"(%s, which starts one, is not in %s)", errNoServer, temporalScript, strings.Join(folders, " or "))
 }
 
 // note returns a hint that Ctrl-C does not stop the server, because users do not expect a server from an earlier run.

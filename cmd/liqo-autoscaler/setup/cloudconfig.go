@@ -201,7 +201,7 @@ containerSecurityContext:
   allowPrivilegeEscalation: false
   readOnlyRootFilesystem: true
   capabilities: {drop: [ALL]}
-# CA holds all pods and nodes of the cluster in memory: raise these with the cluster.
+# As in the examples of CA's own repository. CA holds all pods and nodes in memory: raise these with the cluster.
 resources:
   requests: {cpu: 100m, memory: 300Mi}
 # Not on Liqo's virtual nodes, which come and go by CA.

@@ -1,0 +1,4 @@
+package x
+
+// Free returns the amount beside the holds.
+func Free() {}
