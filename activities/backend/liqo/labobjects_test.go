@@ -3,11 +3,14 @@ package liqo_test
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend/backendtest"
@@ -40,25 +43,51 @@ func watched() []schema.GroupVersionResource {
 }
 
 // objects is World.Objects: it returns the objects that carry our labels, and the objects that Liqo has derived from
-// them under a name that contains ours.
+// them under a name that contains ours. It waits up to five seconds for the garbage collector of a busy cluster to
+// remove the objects whose owner is gone. Liqo's Identity of a slice owns a Secret, which outlives both for a moment.
 func (l *lab) objects(ctx context.Context) (found []backendtest.Object, err error) {
+	patient, end := context.WithTimeout(ctx, 5*time.Second)
+	defer end()
+	waited := poll(patient, func(ctx context.Context) (collected bool, err error) {
+		found, collected, err = l.listed(ctx)
+		return collected, err
+	})
+	if waited != nil && patient.Err() != nil && ctx.Err() == nil {
+		found, _, err = l.listed(ctx) // an object that nothing collects is left over
+		return found, err
+	}
+	return found, waited
+}
+
+// listed lists the objects once, and reports whether the owners of each object exist.
+func (l *lab) listed(ctx context.Context) (found []backendtest.Object, collected bool, err error) {
+	collected = true
 	for _, c := range l.clusters {
 		if c.cut {
 			continue
 		}
+		var mine []unstructured.Unstructured
+		kinds, exist := map[string]bool{}, map[types.UID]bool{}
 		for _, kind := range watched() {
 			list, err := c.any.Resource(kind).List(ctx, metav1.ListOptions{})
 			if err != nil {
-				return nil, fmt.Errorf("list %s of %s: %w", kind.Resource, c.name, err)
+				return nil, false, fmt.Errorf("list %s of %s: %w", kind.Resource, c.name, err)
 			}
-			for i := range list.Items {
-				if ours(&list.Items[i]) {
-					found = append(found, c.object(&list.Items[i]))
+			kinds[strings.TrimSuffix(list.GetKind(), "List")] = true
+			for _, object := range list.Items {
+				exist[object.GetUID()] = true
+				if ours(&object) {
+					mine = append(mine, object)
+					found = append(found, c.object(&object))
 				}
 			}
 		}
+		gone := func(o metav1.OwnerReference) bool { return kinds[o.Kind] && !exist[o.UID] }
+		for _, object := range mine {
+			collected = collected && !slices.ContainsFunc(object.GetOwnerReferences(), gone)
+		}
 	}
-	return found, nil
+	return found, collected, nil
 }
 
 func ours(o *unstructured.Unstructured) bool {
