@@ -76,7 +76,8 @@ func (o *Observer) saveBills(ctx context.Context, s state, b booked, w world) er
 	}
 	if kept.document == nil || !bytes.Equal(document, kept.document) { // another process has saved
 		if kept.saved, err = readBills(document); err != nil {
-			o.Logger.Warn("the saved costs cannot be read; they begin with what runs", "error", err)
+			kept.document = nil // they are kept as they are until a person has decided about them
+			return err
 		}
 		kept.document = append([]byte{}, document...)
 	}
@@ -96,12 +97,15 @@ func (o *Observer) saveBills(ctx context.Context, s state, b booked, w world) er
 	return failed
 }
 
+// readBills decodes the saved bills; no document means no bills. A document that cannot be decoded returns an error that
+// states the two remedies.
 func readBills(document []byte) (s savedBills, err error) {
 	if len(document) == 0 {
 		return s, nil
 	}
 	if err = json.Unmarshal(document, &s); err != nil {
-		return savedBills{}, fmt.Errorf("read the saved costs: %w", err)
+		return savedBills{}, fmt.Errorf("the saved costs are not the JSON that this program writes (%w): restore the ConfigMap "+
+			"liqo-autoscaler-costs-<hub> in kube-system from a copy, or delete it; then the sums start with the groups that run", err)
 	}
 	return s, nil
 }

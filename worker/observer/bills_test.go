@@ -200,6 +200,25 @@ func TestSavedCostsAreNotReplacedByLess(t *testing.T) {
 	})
 }
 
+// An observer that cannot decode the saved bills leaves them as they are. It saves again once they are deleted.
+func TestUnreadableSavedCostsAreKept(t *testing.T) {
+	billing(t, func(t *testing.T, a *accounts, costs *saves, rounds func(n int)) {
+		a.groups["a"] = billed("a", 7, 5)
+		rounds(2)
+		for _, broken := range []string{"{", `{"running": 7}`} {
+			require.NoError(t, os.WriteFile(string(costs.File), []byte(broken), 0o600))
+			rounds(3)
+			after, err := os.ReadFile(string(costs.File))
+			require.NoError(t, err)
+			require.Equal(t, broken, string(after))
+		}
+		require.NoError(t, os.Remove(string(costs.File)))
+		rounds(2)
+		_, known := savedBill(t, costs, "a")
+		require.True(t, known)
+	})
+}
+
 // An observer that leads again does not replace the bills that another leader has saved in between.
 func TestLeaderAgainReadsTheSavedBills(t *testing.T) {
 	path := t.TempDir() + "/costs"
