@@ -38,7 +38,7 @@ func (s *scaleOut) discover(ctx workflow.Context, d *driver.Driver, _ fleet.View
 func (s *scaleOut) choose(ctx workflow.Context, d *driver.Driver, view fleet.View, ev *fleet.Event) error {
 	var out activities.SelectOutput
 	in := activities.SelectInput{Spec: d.Spec, Found: s.found, Refused: slices.Clone(d.Instance.Refused), View: view}
-	if err := workflow.ExecuteLocalActivity(local(ctx), activities.NameSelect, in).Get(ctx, &out); err != nil {
+	if err := workflow.ExecuteLocalActivity(choosing(ctx), activities.NameSelect, in).Get(ctx, &out); err != nil {
 		return err
 	}
 	ev.Offer, ev.Failure = out.Offer, out.Failure

@@ -2,6 +2,7 @@ package workflows_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"testing"
@@ -162,6 +163,19 @@ func TestChoiceThatFailsFailsTheInstance(t *testing.T) {
 	last := all[len(all)-1].View
 	require.Equal(t, fleet.Failed, last.Phase)
 	require.Equal(t, "the selector cannot be read", last.Failure.Message)
+}
+
+// A choice that fails for longer than the bound of one attempt, such as while Temporal is slow, is tried again.
+func TestSlowChoiceIsTriedAgain(t *testing.T) {
+	tries, joined := 0, false
+	told(t, func(activities.SelectInput) (activities.SelectOutput, error) {
+		if tries++; tries <= 7 { // pauses of 0.2 s that double: 25 s
+			return activities.SelectOutput{}, errors.New("Temporal does not answer")
+		}
+		return milan, nil
+	}, func(activities.JoinInput) error { joined = true; return nil })
+	require.Equal(t, 8, tries)
+	require.True(t, joined)
 }
 
 // When the offers cannot be read, the instance fails at its deadline, with that reason.

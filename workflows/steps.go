@@ -18,6 +18,9 @@ const (
 	WorkflowTaskTimeout = fleet.TaskTimeout
 	// shortTimeout bounds an activity that calls Temporal, or chooses an offer.
 	shortTimeout = 5 * time.Second
+	// choiceTimeout bounds all attempts to choose an offer. The workflow's task is extended meanwhile, every few seconds by
+	// three events.
+	choiceTimeout = 10 * time.Minute
 	// passTimeout bounds one pass of establishing or removing, see activities.PassBound.
 	passTimeout = 15 * time.Second
 	// listTimeout bounds lists of all existing objects.
@@ -56,10 +59,22 @@ const (
 	quickTries = 6
 )
 
-// local returns the options of a short activity that runs within the workflow's task.
-func local(ctx workflow.Context) workflow.Context {
+// choosing returns the options of the local activity that chooses an offer. On a busy worker or with a slow Temporal an
+// attempt may need all of its time, so all attempts together have choiceTimeout. Without a choice by then the instance
+// fails.
+func choosing(ctx workflow.Context) workflow.Context { return localFor(ctx, choiceTimeout) }
+
+// local returns the options of a short local activity, which runs within the workflow's task. All its attempts together
+// take at most shortTimeout.
+func local(ctx workflow.Context) workflow.Context { return localFor(ctx, shortTimeout) }
+
+// localFor returns the options of a local activity whose attempts together take at most most. The worker judges this by
+// its own clock alone. If ScheduleToClose is 0, the SDK takes StartToClose for it (SDK 1.50,
+// internal/internal_activity.go:211).
+func localFor(ctx workflow.Context, most time.Duration) workflow.Context {
 	return workflow.WithLocalActivityOptions(ctx, workflow.LocalActivityOptions{
-		StartToCloseTimeout: shortTimeout, RetryPolicy: retry(200*time.Millisecond, 10*time.Second),
+		StartToCloseTimeout: shortTimeout, ScheduleToCloseTimeout: most,
+		RetryPolicy: retry(200*time.Millisecond, shortAgain),
 	})
 }
 
