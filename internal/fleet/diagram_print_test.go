@@ -8,23 +8,24 @@ import (
 
 const machinePage = `# The machines
 
-Every phase change of an instance and of a peering, generated from the tables in ` + "`internal/fleet`" + ` by ` + "`make update`" + `.
-The comments of ` + "`machine.go`" + ` and ` + "`providertable.go`" + ` there define the events, and
+This page shows every phase change of an instance and of a peering. ` + "`make update`" + ` generates it from the tables in ` + "`internal/fleet`" + `.
+The comments of ` + "`machine.go`" + ` and ` + "`providertable.go`" + ` in that package define the events.
 [architecture.md](architecture.md#the-machine) describes how the code applies the tables.
 
-A word on an arrow is an event, and brackets after the event contain a condition: ` + "`done [no hold]`" + ` is the move for the event
-` + "`done`" + ` while the condition ` + "`no hold`" + ` holds, and ` + "`done`" + ` alone is the move while none of its conditions holds. Only moves of a
-peering have conditions, and the first condition that holds decides:
+Each arrow is a move to another phase. Its label is the event, with a condition in brackets. For example, the arrow ` + "`done [no hold]`" + `
+is the move for the event ` + "`done`" + ` while the condition ` + "`no hold`" + ` is true. The arrow ` + "`done`" + ` without brackets is the move while no
+condition of that event is true. Only moves of a peering have conditions. If several are true, the first one in the phase's row
+below decides:
 
-| condition | holds while |
+| condition | true while |
 |---|---|
-| ` + "`refusing`" + ` | the provider refuses this cluster; each move with this condition also refuses the waiting holds |
+| ` + "`refusing`" + ` | the provider refuses this cluster. Each move with this condition also refuses the waiting holds |
 | ` + "`no hold`" + ` | the peering has no hold, so no node and no standby needs it |
 | ` + "`removable`" + ` | the peering has no hold, and its offer does not have ` + "`unpeer: never`" + ` |
 
 ## Instance
 
-The main path: Cluster Autoscaler requests a node, the first provider makes it, and Cluster Autoscaler deletes it.
+The main path: Cluster Autoscaler requests a node, the first selected provider supplies it, and later Cluster Autoscaler deletes it.
 
 %s
 All moves:
@@ -32,7 +33,7 @@ All moves:
 %s
 ## Peering
 
-The main path: the first hold starts the peering. After the last hold is released the peering waits for its linger time, and then it is
+The main path: the first hold starts the peering. After the release of the last hold the peering stays for its linger time. Then it is
 removed.
 
 %s
@@ -41,8 +42,9 @@ All moves:
 %s
 ## Every phase and event
 
-Each column is an event, and each cell is the next phase, with its condition in brackets before it. The words after a semicolon are effects
-of the move. *stays* means that only the effects apply. A dash means that the event is ignored in this phase.
+Each row is a phase, and each column after the first ones is an event. A cell names the next phase, after its condition in brackets, and
+then the effects of the move, after a semicolon. *stays* means that the phase does not change and only the effects apply. A dash means
+that this phase ignores the event.
 
 `
 
