@@ -9,9 +9,9 @@ const codesIntro = `# Failure codes
 
 Generated from the table in ` + "`internal/fleet/failure.go`" + ` by ` + "`make update`" + `.
 
-A failed instance, attempt, peering or step has one of these codes. ` + "`liqo-autoscaler status` and `explain`" + ` show the code, Events
-of the cluster begin with it, and metrics have it as the label ` + "`code`" + `. Cluster Autoscaler shows it as the error code of an instance, and
-as the label ` + "`reason`" + ` of its metric ` + "`failed_scale_ups_total`" + `.
+A failed instance, attempt, peering or step has one of these codes. ` + "`liqo-autoscaler status`" + ` and ` + "`explain`" + ` show the code, messages of
+Kubernetes Events begin with it, and metrics have it as the label ` + "`code`" + `. Cluster Autoscaler shows it as the error code of an instance,
+and as the label ` + "`reason`" + ` of its metric ` + "`failed_scale_ups_total`" + `.
 
 | code | means | what to do |
 |---|---|---|
@@ -20,15 +20,15 @@ as the label ` + "`reason`" + ` of its metric ` + "`failed_scale_ups_total`" + `
 const codesJudged = `
 ## How each code is handled
 
-- *Error class*: the class in Cluster Autoscaler. It changes texts in Cluster Autoscaler, and no decision.
-- *A step that fails with it* ends, because the provider refused, or is retried until its budget is used up.
-- *The instance and the provider that refused a hold with it*: the instance may request a hold from this provider again, or tries other
-  providers only.
-- *Counts against the provider*: the failure counts in a node group that weighs ` + "[`selection.failures`](cluster-autoscaler.md#which-provider-a-scale-out-takes)" + `.
-- *The provider rests*: after a peering failed with the code, the provider gets no new peering for 15 seconds to 10 minutes.
+- *Error class*: the class that Cluster Autoscaler receives with the error. It changes only texts of Cluster Autoscaler, not its decisions.
+- *A step that fails with it*: the step either ends, because the provider refused, or is retried until its budget is used up.
+- *After a refused hold, the provider*: after a provider has refused a hold with the code, the instance either may request a hold there
+  again, or tries only other providers.
+- *Counts against the provider*: the failure lowers the rank of the provider in a node group that weighs [` + "`selection.failures`" + `](cluster-autoscaler.md#which-provider-a-scale-out-takes).
+- *The provider rests*: after a failed peering with the code, the worker creates no peering with the provider for 15 seconds to 10 minutes.
 - *Text*: the message names the stage alone, or the stage and the error that ended the wait.
 
-A column matters only where the code can occur. For example, no step fails with ` + "`Paused`" + `.
+Each row has a value in each column, even where the code cannot occur. For example, no step fails with ` + "`Paused`" + `.
 
 | code | error class | a step that fails with it | after a refused hold, the provider | counts against the provider | the provider rests | text |
 |---|---|---|---|---|---|---|

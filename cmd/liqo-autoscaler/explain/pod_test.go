@@ -217,8 +217,8 @@ node group std: NotRequestedYet, target size 1 of 5
   it fits and may grow; Cluster Autoscaler has not asked for a node yet
   failed: std-a-1: Timeout: it took too long
   offer of milan: fits at price 0 USD
-code Timeout: A step used up its budget before it had reached the stage that the message names.
-  what to do: Find out why the stage is not reached; the instance tries the next provider automatically. See docs/operations.md#an-instance-does-not-become-ready
+code Timeout: A step did not reach the stage that the message names within its budget.
+  what to do: Find out why the step does not reach the stage; the instance tries the next provider automatically. See docs/operations.md#an-instance-does-not-become-ready
 not considered: namespace shop: forbidden
 `, text.String())
 }
