@@ -41,38 +41,39 @@ import (
 
 const metricsIntro = `# Metrics and health
 
-Generated from the code by ` + "`make update`" + `. Every process serves ` + "`/metrics`" + ` on ` + "`--metrics-listen`" + ` (:9090), and on ` + "`--health-listen`" + ` (:8081):
+` + "`make update`" + ` generates this page from the code. Every process serves ` + "`/metrics`" + ` at the address ` + "`--metrics-listen`" + ` (:9090), and two health checks at the address ` + "`--health-listen`" + ` (:8081):
 
-| | /healthz fails when only a restart helps | /readyz fails when |
+| process | /healthz fails (only a restart helps) when | /readyz fails when |
 |---|---|---|
-| grpcserver | its refresh loop hangs | no worker polls its task queue, or not all groups were read within the last minute; also on the gRPC health protocol |
+| grpcserver | its refresh loop hangs | no worker polls its task queue, or it has not read all groups within the last minute. The gRPC health protocol reports the same |
 | worker | - | it does not poll yet, or Temporal does not answer |
 | discovery | - | its database does not answer |
-| agent | - | it has not listed its cluster yet, or cannot advertise its measurements |
+| agent | - | it has not listed its cluster yet, or cannot publish its offers |
 
-The body of a failed check names the reason. Labels have bounded sets of values, so no label names an instance; for a single instance see the
-log (key ` + "`instance`" + `), ` + "`liqo-autoscaler status`" + ` and the Temporal UI.
+The body of a failed check contains the reason. Each label has a limited number of values, so no label names an instance. For a single
+instance see the log (key ` + "`instance`" + `), ` + "`liqo-autoscaler status`" + ` and the Temporal UI.
 
-| metric | type | labels | of | what |
+| metric | type | labels | process | meaning |
 |---|---|---|---|---|
 `
 
 const metricsEnd = `
-Prometheus adds the labels ` + "`namespace`" + `, the Kubernetes namespace, and ` + "`job`" + `. With them the [alerts](alerts.md) select one installation. Every
-application of Temporal exports metrics ` + "`temporal_*`" + `: the metrics of workers have the label ` + "`task_queue`" + `, and ` + "`temporal_request*`" + ` have no such
-label. The Temporal namespace is the label ` + "`exported_namespace`" + `, or ` + "`namespace`" + ` where Prometheus does not add a label of this name. The
-server and the worker add the label ` + "`hub`" + ` to each metric.
+Prometheus adds the labels ` + "`namespace`" + ` (the Kubernetes namespace) and ` + "`job`" + `, by which the [alerts](alerts.md) select one installation. The
+gRPC server and the worker add the label ` + "`hub`" + ` to each metric.
 
-Every process also exports metrics of the Go runtime and the process (` + "`go_*`, `process_*`" + `), and of the Temporal SDK (` + "`temporal_*`" + `), of which
-these deserve a graph:
+Every process also exports metrics of the Go runtime and the process (` + "`go_*`" + `, ` + "`process_*`" + `), and of the Temporal SDK (` + "`temporal_*`" + `). Other
+applications of Temporal export the same ` + "`temporal_*`" + ` metrics. Those of workers have the label ` + "`task_queue`" + `; ` + "`temporal_request*`" + ` do not have
+it. The label ` + "`exported_namespace`" + ` has the Temporal namespace (or the label ` + "`namespace`" + `, if Prometheus does not add a label of that name).
+
+These metrics of the SDK are useful in a dashboard:
 
 | metric | meaning |
 |---|---|
 | ` + "`temporal_request_failure_total{operation,status_code}`" + ` | calls to Temporal that failed |
 | ` + "`temporal_workflow_endtoend_latency_seconds{workflow_type=\"ScaleOut\"}`" + ` | a scale-out from its start to Ready or Failed |
-| ` + "`temporal_activity_schedule_to_start_latency_seconds`" + ` | how long a step waits for a worker; if it grows, add workers |
-| ` + "`temporal_workflow_task_execution_failed_total`" + ` | a defect: workflows cannot continue with this version |
-| ` + "`temporal_num_pollers`" + ` | 0: this worker polls nothing |
+| ` + "`temporal_activity_schedule_to_start_latency_seconds`" + ` | the time for which a step waits for a worker; if it grows, add workers |
+| ` + "`temporal_workflow_task_execution_failed_total`" + ` | more than 0 means a defect: workflows cannot continue with this version |
+| ` + "`temporal_num_pollers`" + ` | 0 means that the worker does not poll |
 `
 
 func TestDocumentedMetricsAreTheOnesServed(t *testing.T) {
