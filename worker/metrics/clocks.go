@@ -17,9 +17,9 @@ const (
 )
 
 var descClock = prometheus.NewDesc(registry.Namespace+"_clock_ahead_seconds",
-	"How far this worker's clock is ahead of another clock, as last measured; absent until it is measured. Temporal's "+
-		"clock is measured with each activity and includes the way to the worker; the API server's clock is measured by the "+
-		"worker that leads.", []string{"of"}, nil)
+	"How far this worker's clock is ahead of another clock, as last measured; absent before the first measurement. Each " +
+		"activity measures Temporal's clock, including the latency to the worker. Only the worker that leads measures the " +
+		"API server's clock.", []string{"of"}, nil)
 
 // Clocks holds the differences between this process's clock and other clocks. It is informational only. The zero value
 // is empty, and safe for concurrent use.

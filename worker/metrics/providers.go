@@ -16,9 +16,9 @@ var descCondition = prometheus.NewDesc(registry.Namespace+"_provider_condition",
 	[]string{"provider", "condition"}, nil)
 
 var descLeft = prometheus.NewDesc(registry.Namespace+"_provider_leftovers",
-	"Objects of this cluster on the provider that have no counterpart here, by kind: slices and peerings, which are "+
-		"removed after ten minutes, and foreign ones, made by another cluster with this one's Liqo id, which are not. "+
-		"Exported by the worker that ran the last round of the observer.",
+	"Objects of this cluster on the provider that have no counterpart in this cluster, by kind. The worker removes " +
+		"slices and peerings after ten minutes. It keeps foreign objects, which another cluster with the same Liqo id " +
+		"made. Exported by the worker that ran the last round of the observer.",
 	[]string{"provider", "kind"}, nil)
 
 // NewConditions registers the metrics of the conditions of providers and of the leftovers there. of returns the
@@ -64,11 +64,11 @@ func collectLeft(out chan<- prometheus.Metric, left []fleet.Orphan) {
 }
 
 var descExpiry = prometheus.NewDesc(registry.Namespace+"_provider_credentials_expiry_timestamp_seconds",
-	"When the token or client certificate expires with which this worker has reached the provider within the last hour; "+
-		"absent when they name no expiry.", []string{"provider"}, nil)
+	"When the token or client certificate expires that this worker has used for the provider within the last hour; " +
+		"absent if it has no expiry.", []string{"provider"}, nil)
 
 var descLate = prometheus.NewDesc(registry.Namespace+"_provider_credentials_late_timestamp_seconds",
-	"From when on these credentials should have been renewed: a third of their life, or 14 days, before they expire.",
+	"When the token or client certificate should have been renewed: a third of its life, or 14 days, before it expires.",
 	[]string{"provider"}, nil)
 
 // NewExpiry registers the metrics of the expiry of the providers' credentials.
