@@ -216,7 +216,7 @@ func seconds(t time.Time) float64 { return float64(t.UnixNano()) / 1e9 }
 var (
 	descCostRate = desc("cost_per_hour", "Cost of the instances per hour now; instances without a known price are left "+
 		"out.", "group", "provider", "currency")
-	descCostTotal = desc("cost", "Cost of the instances since the count began. The value falls when a node group was " +
+	descCostTotal = desc("cost", "Cost of the instances since the count began. The value falls when a node group was "+
 		"read late: use delta(), not increase().", "group", "provider", "currency")
 	descCostMonth = desc("cost_month", "Cost of the instances in this calendar month (UTC).", "group", "currency")
 	descUnpriced  = desc("instances_unpriced", "Instances that cost an unknown amount: their offer had no price.", "group",

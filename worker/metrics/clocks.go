@@ -17,8 +17,8 @@ const (
 )
 
 var descClock = prometheus.NewDesc(registry.Namespace+"_clock_ahead_seconds",
-	"How far this worker's clock is ahead of another clock, as last measured; absent before the first measurement. Each " +
-		"activity measures Temporal's clock, including the latency to the worker. Only the worker that leads measures the " +
+	"How far this worker's clock is ahead of another clock, as last measured; absent before the first measurement. Each "+
+		"activity measures Temporal's clock, including the latency to the worker. Only the worker that leads measures the "+
 		"API server's clock.", []string{"of"}, nil)
 
 // Clocks holds the differences between this process's clock and other clocks. It is informational only. The zero value

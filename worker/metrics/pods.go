@@ -12,11 +12,11 @@ import (
 
 var (
 	descPods = prometheus.NewDesc(registry.Namespace+"_pods_not_running",
-		"Pods on a virtual node of the provider that have not run for a minute, by verdict: RefusedByProvider, " +
-			"HoldsNoQuota, PendingOnProvider, NotStarting, Restarting. Exported by the worker that ran the last round of the " +
+		"Pods on a virtual node of the provider that have not run for a minute, by verdict: RefusedByProvider, "+
+			"HoldsNoQuota, PendingOnProvider, NotStarting, Restarting. Exported by the worker that ran the last round of the "+
 			"observer.", []string{"provider", "verdict"}, nil)
 	descOverdue = prometheus.NewDesc(registry.Namespace+"_pods_overdue",
-		"Pods on a virtual node of the provider that have not run for the budgets.podStart of their node group, by " +
+		"Pods on a virtual node of the provider that have not run for the budgets.podStart of their node group, by "+
 			"verdict.", []string{"provider", "verdict"}, nil)
 )
 

@@ -16,8 +16,8 @@ var descCondition = prometheus.NewDesc(registry.Namespace+"_provider_condition",
 	[]string{"provider", "condition"}, nil)
 
 var descLeft = prometheus.NewDesc(registry.Namespace+"_provider_leftovers",
-	"Objects of this cluster on the provider that have no counterpart in this cluster, by kind. The worker removes " +
-		"slices and peerings after ten minutes. It keeps foreign objects, which another cluster with the same Liqo id " +
+	"Objects of this cluster on the provider that have no counterpart in this cluster, by kind. The worker removes "+
+		"slices and peerings after ten minutes. It keeps foreign objects, which another cluster with the same Liqo id "+
 		"made. Exported by the worker that ran the last round of the observer.",
 	[]string{"provider", "kind"}, nil)
 
@@ -64,7 +64,7 @@ func collectLeft(out chan<- prometheus.Metric, left []fleet.Orphan) {
 }
 
 var descExpiry = prometheus.NewDesc(registry.Namespace+"_provider_credentials_expiry_timestamp_seconds",
-	"When the token or client certificate expires that this worker has used for the provider within the last hour; " +
+	"When the token or client certificate expires that this worker has used for the provider within the last hour; "+
 		"absent if it has no expiry.", []string{"provider"}, nil)
 
 var descLate = prometheus.NewDesc(registry.Namespace+"_provider_credentials_late_timestamp_seconds",
