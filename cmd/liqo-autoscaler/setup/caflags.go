@@ -26,34 +26,38 @@ func CAFlags(provision time.Duration) []CAFlag {
 	minutes := strings.TrimSuffix(provision.String(), "0s")
 	return []CAFlag{
 		{"cloud-config", "/etc/liqo-autoscaler/config/cloud-config.yaml", []string{
-			"The value cloudConfigPath of CA's chart has no effect for this provider.",
-			"With HTTPS_PROXY in CA's pod, add .svc to NO_PROXY (extraEnv): otherwise CA's gRPC calls go to the proxy."}},
+			"The value cloudConfigPath of CA's chart has no effect with externalgrpc.",
+			"If CA's pod has HTTPS_PROXY, add .svc to NO_PROXY (extraEnv). Otherwise CA sends its gRPC calls to the proxy."}},
 		{"max-node-provision-time", minutes, []string{
-			"Above budgets.total of all node groups by three minutes: CA would give up on instances that still come.",
-			"From CA 1.35 on, set max-node-startup-time to the same value."}},
-		{"enforce-node-group-min-size", "true", []string{"Otherwise min of a node group is only a floor for scale-in."}},
+			"Three minutes more than the largest budgets.total of the node groups. With less, CA deletes nodes that are",
+			"still being created. From CA 1.35 on, set max-node-startup-time to the same value."}},
+		{"enforce-node-group-min-size", "true", []string{
+			"Without this flag CA does not scale out to the min of a node group, and min limits only the scale-in."}},
 		{"initial-node-group-backoff-duration", "30s", []string{
-			"How long CA leaves a node group alone after a failure (5m to 30m by default). Here a failure has bought",
-			"nothing, and room may be back soon."}},
+			"How long CA backs off a node group after a failure (by default 5m to 30m). Here a failed scale-out has cost",
+			"nothing, and capacity may be free again soon."}},
 		{"max-node-group-backoff-duration", "3m", nil},
 		{"ok-total-unready-count", "1000", []string{
-			"Unready nodes of one provider do not stop CA for the whole cluster (by default, more than 3 nodes and 45 %)."}},
+			"By default CA stops scaling when more than 3 nodes and 45 % are unready. With this value the unready nodes of",
+			"one provider do not stop CA."}},
 		{"skip-nodes-with-local-storage", "false", []string{
-			"Pods with an emptyDir and pods of kube-system run on most virtual nodes, which CA would then never release."}},
+			"By default CA never removes a node with pods of kube-system or with an emptyDir. Most virtual nodes have such",
+			"pods."}},
 		{"skip-nodes-with-system-pods", "false", nil},
 		{"ignore-daemonsets-utilization", "true", []string{
-			"DaemonSets that tolerate everything are bound to virtual nodes and never run there."}},
+			"Pods of DaemonSets that tolerate every taint are bound to virtual nodes but never run there, so CA must not",
+			"count them as load."}},
 		{"node-info-cache-expire-time", "10m", []string{
-			"CA takes a node group's first Node for its shape for this long; by default for ten years."}},
+			"For this time CA assumes that all nodes of a group are like its first Node; by default for ten years."}},
 		{"node-deletion-batcher-interval", "1s", []string{
-			"CA then deletes the idle nodes of a group by one call, and not by ten calls at the same time."}},
+			"With this interval CA deletes all idle nodes of a group by one call, not by up to ten concurrent calls."}},
 		{"balance-similar-node-groups", "true", []string{
 			"CA splits a scale-out between node groups to which you gave the same value of this label."}},
 		{"balancing-label_1", fleet.LabelBalance, nil},
 		{"expander", "least-waste", []string{
-			"Of several node groups that fit, CA takes the group that leaves the least room unused."}},
+			"If several node groups fit, CA chooses the group in which the least capacity stays unused."}},
 		{"write-status-configmap", "true", []string{
-			"`kubectl get configmap cluster-autoscaler-status` shows the node groups as CA sees them."}},
+			"`kubectl get configmap cluster-autoscaler-status` shows the state of the node groups in CA."}},
 	}
 }
 
@@ -66,8 +70,8 @@ func askingUs(flags []CAFlag, address, authority string) (out []CAFlag) {
 			continue
 		}
 		out = append(out, CAFlag{"expander", "grpc,least-waste", []string{
-			"Of several node groups that fit, the gRPC server (--grpc-expander) chooses by what the offers cost now, then by",
-			"the peerings that are there, then by the room left unused. While it does not answer, CA chooses by itself."}},
+			"If several node groups fit, the gRPC server (--grpc-expander) chooses by the current prices, then by existing",
+			"peerings, then by the unused capacity. While it does not answer, CA chooses itself."}},
 			CAFlag{"grpc-expander-url", address, nil}, CAFlag{"grpc-expander-cert", authority, nil})
 	}
 	return out

@@ -154,19 +154,19 @@ cacert: {{ printf "%q" .CACert }}
 grpc_timeout: {{ .GRPCTimeout }}
 `
 
-const helmValues = `# Values of Cluster Autoscaler's own Helm chart that go with liqo-autoscaler.
+const helmValues = `# Values for Cluster Autoscaler's own Helm chart, for use with liqo-autoscaler.
 #
 #   helm upgrade --install cluster-autoscaler <CA's chart> -n liqo-autoscaler -f <this file>
 #
-# Our chart makes the two Secrets below. Without it:
+# The chart of liqo-autoscaler creates the two Secrets below. Without this chart, create the first Secret by:
 #   liqo-autoscaler config cloud-config > cloud-config.yaml   # with the same flags as for these values
 #   kubectl create secret generic liqo-autoscaler-cloud-config --from-file=cloud-config.yaml
 {{- if .Cert }}
-# and a Secret liqo-autoscaler-client-tls with the files of {{ dir .Cert }}, such as cert-manager makes.
+# and the second Secret with the files of {{ dir .Cert }}, for example by cert-manager.
 {{- end }}
 cloudProvider: externalgrpc
 autoDiscovery:
-  # Not used by this provider, but the chart renders no Deployment without it.
+  # externalgrpc does not use it, but CA's chart renders no Deployment without it.
   clusterName: {{ printf "%q" .ClusterName }}
 extraVolumeSecrets:
   liqo-autoscaler-cloud-config:
@@ -188,9 +188,9 @@ extraArgs:
 
 // CAPod contains the values of CA's chart for CA's pod: two replicas, the settings of Pod Security's level restricted,
 // and an affinity that keeps CA off the virtual nodes, which CA itself removes. The chart sets none of these.
-const CAPod = `# One is active at a time; the other waits for its lease.
+const CAPod = `# Only one replica is active. The other replica waits for its Lease.
 replicaCount: 2
-# Pod Security's level restricted admits the pod with these.
+# With these security contexts Pod Security's level restricted admits the pod.
 securityContext:
   runAsNonRoot: true
   runAsUser: 65534
@@ -201,10 +201,10 @@ containerSecurityContext:
   allowPrivilegeEscalation: false
   readOnlyRootFilesystem: true
   capabilities: {drop: [ALL]}
-# As in the examples of CA's own repository. CA holds all pods and nodes in memory: raise these with the cluster.
+# The same as in the examples of CA's repository. CA keeps all pods and nodes in memory: raise them for a large cluster.
 resources:
   requests: {cpu: 100m, memory: 300Mi}
-# Not on Liqo's virtual nodes, which come and go by CA.
+# Keeps CA's pods away from Liqo's virtual nodes, which CA itself adds and removes.
 affinity:
   nodeAffinity:
     requiredDuringSchedulingIgnoredDuringExecution:
