@@ -162,7 +162,7 @@ func checkNotes(t *testing.T, set, notes string) {
 		require.Len(t, volumes, 1)
 		require.Contains(t, notes, "WARNING: tls.plaintext is set")
 	default:
-		require.Contains(t, notes, "CLIENT-SECRET is yours to make in namespace kube-system")
+		require.Contains(t, notes, "Create CLIENT-SECRET in namespace kube-system")
 	}
 }
 

@@ -2,7 +2,7 @@
 {{- default .Chart.Name .Values.nameOverride | trunc 40 | trimSuffix "-" -}}
 {{- end -}}
 
-{{/* The release's name, unless it says the chart's already. */}}
+{{/* The release's name with the chart's name, unless it already contains the chart's name. */}}
 {{- define "agent.fullname" -}}
 {{- if .Values.fullnameOverride -}}
 {{- .Values.fullnameOverride | trunc 40 | trimSuffix "-" -}}

@@ -1,4 +1,4 @@
-{{/* The Secret with the authorities of the discovery server's certificate, "" for the system's. */}}
+{{/* The Secret with the certificate authorities of the discovery server; "" means the system's authorities. */}}
 {{- define "la.discoveryCASecret" -}}
 {{- $own := and .Values.offerServer.enabled (not .Values.offerServer.url) -}}
 {{- .Values.offerServer.ca.secretName | default (ternary (include "la.discoverySecret" .) "" $own) -}}

@@ -2,7 +2,7 @@
 {{- default .Chart.Name .Values.nameOverride | trunc 40 | trimSuffix "-" -}}
 {{- end -}}
 
-{{/* The release's name, unless it says the chart's already. */}}
+{{/* The release's name with the chart's name, unless it already contains the chart's name. */}}
 {{- define "la.fullname" -}}
 {{- if .Values.fullnameOverride -}}
 {{- .Values.fullnameOverride | trunc 40 | trimSuffix "-" -}}
@@ -13,7 +13,7 @@
 {{- end -}}
 {{- end -}}
 
-{{/* Labels: (list $ "component"); "" for what belongs to no component. */}}
+{{/* Labels: (list $ "component"); "" for an object that belongs to no component. */}}
 {{- define "la.labels" -}}
 {{- $root := index . 0 -}}
 helm.sh/chart: {{ printf "%s-%s" $root.Chart.Name $root.Chart.Version | replace "+" "_" }}
@@ -31,7 +31,7 @@ app.kubernetes.io/component: {{ include "la.component" (list $root .) }}
 {{- end }}
 {{- end -}}
 
-{{/* The component of the pod in which something runs: with temporal.bundled one pod has everything. */}}
+{{/* The component of the pod in which a program runs: with temporal.bundled one pod has all programs. */}}
 {{- define "la.component" -}}
 {{- $component := index . 1 -}}
 {{- if and (index . 0).Values.temporal.bundled.enabled (has $component (list "worker" "grpcserver")) -}}
@@ -40,7 +40,7 @@ app.kubernetes.io/component: {{ include "la.component" (list $root .) }}
 {{- $component -}}
 {{- end -}}
 
-{{/* How many workers there are: a null of the values is two of them. */}}
+{{/* The number of workers: null in the values means two. */}}
 {{- define "la.workers" -}}
 {{- if kindIs "invalid" .Values.worker.replicaCount }}2{{ else }}{{ .Values.worker.replicaCount }}{{ end -}}
 {{- end -}}
@@ -69,7 +69,7 @@ app.kubernetes.io/component: {{ include "la.component" (list $root .) }}
 {{- end -}}
 {{- end -}}
 
-{{/* Where CA finds the gRPC server. CA checks the certificate against exactly this name. */}}
+{{/* The host name of the gRPC server for CA. CA checks the server's certificate against exactly this name. */}}
 {{- define "la.grpcHost" -}}
 {{ include "la.fullname" . }}.{{ .Release.Namespace }}.svc
 {{- end -}}
@@ -98,12 +98,12 @@ kind: Issuer
 {{- end -}}
 {{- end -}}
 
-{{/* What the ports of a container have behind their names: the gRPC server in the worker's pod has other ports. */}}
+{{/* The suffix of a container's port names. In the worker's pod the gRPC server needs other names and ports. */}}
 {{- define "la.portSuffix" -}}
 {{- if and (index . 0).Values.temporal.bundled.enabled (eq (index . 1) "grpcserver") }}-server{{ end -}}
 {{- end -}}
 
-{{/* Flags that every command has: (list $ "component"). */}}
+{{/* The flags of every command: (list $ "component"). */}}
 {{- define "la.commonArgs" -}}
 {{- $other := include "la.portSuffix" . -}}
 {{- with index . 0 -}}
@@ -114,7 +114,7 @@ kind: Issuer
 {{- end -}}
 {{- end -}}
 
-{{/* Ports that every container has: (list $ "component"). */}}
+{{/* The ports of every container: (list $ "component"). */}}
 {{- define "la.ports" -}}
 {{- $other := include "la.portSuffix" . -}}
 - {name: health{{ $other }}, containerPort: {{ ternary 8082 8081 (ne $other "") }}, protocol: TCP}
@@ -123,7 +123,7 @@ kind: Issuer
 {{- end }}
 {{- end -}}
 
-{{/* Probes: alive while the process's loop comes round, ready while it is worth sending work to: (list $ "component"). */}}
+{{/* The probes: alive while the process's loop runs, ready while the process can work: (list $ "component"). */}}
 {{- define "la.probes" -}}
 {{- $port := printf "health%s" (include "la.portSuffix" .) -}}
 livenessProbe:
@@ -137,7 +137,7 @@ readinessProbe:
   timeoutSeconds: 2
 {{- end -}}
 
-{{/* Who may sign in with a certificate: cert-manager makes CA's under this name. */}}
+{{/* The allowed names in client certificates. The default with cert-manager is the name in CA's certificate. */}}
 {{- define "la.allowedNames" -}}
 {{- $names := .Values.tls.allowedNames -}}
 {{- if and .Values.tls.certManager.enabled (not $names) -}}
@@ -185,7 +185,7 @@ readinessProbe:
 {{- end }}
 {{- end -}}
 
-{{/* The Secrets that la.temporalArgs names files of: whole folders, because single files of a volume never change. */}}
+{{/* The Secrets whose files la.temporalArgs names. Whole folders are mounted, because a single mounted file never changes. */}}
 {{- define "la.temporalMounts" -}}
 {{- range $name, $secret := include "la.temporalSecrets" . | fromYaml }}
 - {name: {{ $name }}, mountPath: /etc/liqo-autoscaler/{{ $name }}, readOnly: true}
@@ -219,14 +219,14 @@ temporal-codec: {name: {{ .secretName }}, keys: [{{ .key }}]}
 {{- end }}{{ end }}
 {{- end -}}
 
-{{/* The token of the pod's account where the pod itself mounts none: the bundled Temporal's container has none. */}}
+{{/* A volume with the token of the pod's account, for a pod that mounts no token itself, so that the bundled Temporal gets none. */}}
 {{- define "la.tokenMount" -}}
 {{- if .Values.temporal.bundled.enabled -}}
 - {name: token, mountPath: /var/run/secrets/kubernetes.io/serviceaccount, readOnly: true}
 {{- end -}}
 {{- end -}}
 
-{{/* What all pods share besides their containers: (list $ "component"), or (list $ "component" "account"). */}}
+{{/* The common parts of all pods, without their containers: (list $ "component"), or (list $ "component" "account"). */}}
 {{- define "la.podSpec" -}}
 {{- $root := index . 0 -}}
 {{- $component := index . 1 -}}
@@ -289,7 +289,7 @@ topologySpreadConstraints:
 {{- if $affinity }}{{ toYaml $affinity }}{{ end -}}
 {{- end -}}
 
-{{/* The rules of egress that all pods of the release share. */}}
+{{/* The egress rules of all pods of the release. */}}
 {{- define "la.egress" -}}
 {{- $e := .Values.networkPolicy.egress -}}
 - ports: # DNS
@@ -345,7 +345,7 @@ topologySpreadConstraints:
 {{- $port | default (index . 1) -}}
 {{- end -}}
 
-{{/* What all containers share: (list $ "component"), or (list $ "component" "image"). */}}
+{{/* The common parts of all containers: (list $ "component"), or (list $ "component" "image"). */}}
 {{- define "la.container" -}}
 {{- $root := index . 0 -}}
 {{- $v := index $root.Values (index . 1) -}}
@@ -361,7 +361,7 @@ env:
 {{- end }}
 {{- end -}}
 
-{{/* What a schema cannot say. */}}
+{{/* Checks of the values that the schema cannot express. */}}
 {{- define "la.check" -}}
 {{- include "la.checkTemporal" . -}}
 {{- $tls := .Values.tls -}}
@@ -376,7 +376,7 @@ env:
 {{- fail (printf "nodeGroups[%d].%s is missing, and nodeGroupDefaults has none" $i $key) -}}
 {{- end -}}
 {{- end -}}
-{{- $both := dict -}}{{/* not by merge: it writes into what it merges, and takes 0 for missing */}}
+{{- $both := dict -}}{{/* merge is not used: it changes its arguments, and treats 0 as missing */}}
 {{- range $key := list "min" "max" }}{{ $_ := set $both $key (int (ternary (get $group $key) (get $.Values.nodeGroupDefaults $key) (hasKey $group $key))) }}{{ end -}}
 {{- if gt $both.min $both.max -}}
 {{- fail (printf "nodeGroups[%d].min is %d, above max, which is %d" $i $both.min $both.max) -}}
@@ -435,7 +435,7 @@ template` knows nothing of it.
 {{- and .Values.rbac.create .Values.rbac.policies -}}
 {{- end -}}
 
-{{/* "true" where there are kubeconfigs whose tokens may be renewed. */}}
+{{/* "true" if there are kubeconfigs whose tokens may be renewed. */}}
 {{- define "la.renewal" -}}
 {{- $referred := false -}}
 {{- range .Values.offers }}{{ with .credentials.secretRef }}{{ $referred = true }}{{ end }}{{ end -}}

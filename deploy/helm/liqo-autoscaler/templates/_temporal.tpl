@@ -1,9 +1,9 @@
-{{/* An image of others: (dict repository tag digest). */}}
+{{/* The name of an image of another project: (dict repository tag digest). */}}
 {{- define "la.imageOf" -}}
 {{- if .digest }}{{ .repository }}@{{ .digest }}{{ else }}{{ .repository }}:{{ .tag }}{{ end -}}
 {{- end -}}
 
-{{/* What the schema cannot say of temporal. */}}
+{{/* Checks of the values of temporal that the schema cannot express. */}}
 {{- define "la.checkTemporal" -}}
 {{- $t := .Values.temporal -}}
 {{- if $t.bundled.enabled -}}
