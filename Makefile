@@ -210,10 +210,10 @@ lines: ## count the lines of code, without tests, and in workflows and cmd the a
 	@go run ./internal/tools/lines
 
 .PHONY: update
-update: ## rewrite what is generated: golden files, deploy/ca/values.yaml, docs/machine.md, docs/failure-codes.md, docs/configuration.md, docs/metrics.md, docs/reference/cli.md
+update: ## rewrite what is generated: golden files, deploy/ca/values.yaml, docs/machine.md, docs/failure-codes.md, docs/configuration.md, docs/metrics.md, docs/reference/cli.md, docs/reference/values.md
 	go test -count=1 ./internal/fleet ./grpcserver/config ./cmd/liqo-autoscaler/show -update
 	go test -count=1 ./internal/serve/parts -run TestDocumentedMetrics -update
-	go test -count=1 ./cmd/liqo-autoscaler -run 'TestSettingsOfCA|TestDocumentedCommandLine' -update
+	go test -count=1 ./cmd/liqo-autoscaler -run 'TestSettingsOfCA|TestDocumentedCommandLine|TestDocumentedValues' -update
 
 .PHONY: verify
 verify: ## fail if `make update` would change anything; runs it in a copy
