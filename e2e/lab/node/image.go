@@ -6,10 +6,12 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 
 	"github.com/google/go-containerregistry/pkg/name"
 	v1 "github.com/google/go-containerregistry/pkg/v1"
@@ -18,54 +20,66 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
 )
 
-// Image is the image of each container: it contains only the program lab/box as /box. No registry has it.
+// Image is the image of the suite's own pods, and of each pod's first process: it contains only the program lab/box as /box. No registry has it.
 const Image = "localhost/box:1"
 
 // EnvBox names the file of the program lab/box, built without cgo.
 const EnvBox = "LIQO_AUTOSCALER_LAB_BOX"
 
-// importImage makes the image and gives it to containerd.
-func importImage(ctx context.Context) error {
-	program, err := os.ReadFile(os.Getenv(EnvBox))
-	if err != nil {
-		return fmt.Errorf("make image (%s is the program lab/box): %w", EnvBox, err)
+// importBox makes the image of lab/box and gives it to containerd.
+func importBox(ctx context.Context) error {
+	program := os.Getenv(EnvBox)
+	if program == "" {
+		return fmt.Errorf("make image: %s is not the program lab/box", EnvBox)
 	}
-	image, err := imageOf(program)
+	return Import(ctx, Image, map[string]string{"box": program}, v1.Config{Entrypoint: []string{"/box"},
+		Cmd: []string{"pause"}, Env: []string{"PATH=/"}})
+}
+
+// Import makes an image of one layer and gives it to containerd, as the tar file of an image is imported on a node without
+// a registry. files maps the path of each file in the image to an executable file of the machine.
+func Import(ctx context.Context, image string, files map[string]string, config v1.Config) error {
+	tag, err := name.NewTag(image)
 	if err != nil {
 		return fmt.Errorf("make image: %w", err)
 	}
-	tag, err := name.NewTag(Image)
+	made, err := imageOf(files, config)
 	if err != nil {
-		return fmt.Errorf("make image: %w", err)
+		return fmt.Errorf("make image %s: %w", image, err)
 	}
-	path := filepath.Join("/run", "box.tar")
-	if err := tarball.WriteToFile(path, tag, image); err != nil {
-		return fmt.Errorf("make image: %w", err)
+	path := filepath.Join("/run", "image.tar")
+	if err := tarball.WriteToFile(path, tag, made); err != nil {
+		return fmt.Errorf("make image %s: %w", image, err)
 	}
 	defer func() { _ = os.Remove(path) }()
 	out, err := exec.CommandContext(ctx, "ctr", "-n", "k8s.io", "images", "import", path).CombinedOutput()
 	if err != nil {
-		return fmt.Errorf("import image: %w: %s", err, out)
+		return fmt.Errorf("import image %s: %w: %s", image, err, out)
 	}
 	return nil
 }
 
-// imageOf returns an image of one layer with the program, which is the first process of pods unless a container
-// has arguments.
-func imageOf(program []byte) (v1.Image, error) {
-	var files bytes.Buffer
-	w := tar.NewWriter(&files)
-	if err := w.WriteHeader(&tar.Header{Name: "box", Mode: 0o755, Size: int64(len(program))}); err != nil {
-		return nil, err
-	}
-	if _, err := w.Write(program); err != nil {
-		return nil, err
+// imageOf returns an image of one layer with the files.
+func imageOf(files map[string]string, config v1.Config) (v1.Image, error) {
+	var content bytes.Buffer
+	w := tar.NewWriter(&content)
+	for _, path := range slices.Sorted(maps.Keys(files)) {
+		program, err := os.ReadFile(files[path])
+		if err != nil {
+			return nil, err
+		}
+		if err := w.WriteHeader(&tar.Header{Name: path, Mode: 0o755, Size: int64(len(program))}); err != nil {
+			return nil, err
+		}
+		if _, err := w.Write(program); err != nil {
+			return nil, err
+		}
 	}
 	if err := w.Close(); err != nil {
 		return nil, err
 	}
 	layer, err := tarball.LayerFromOpener(func() (io.ReadCloser, error) {
-		return io.NopCloser(bytes.NewReader(files.Bytes())), nil
+		return io.NopCloser(bytes.NewReader(content.Bytes())), nil
 	})
 	if err != nil {
 		return nil, err
@@ -79,7 +93,6 @@ func imageOf(program []byte) (v1.Image, error) {
 		return nil, err
 	}
 	file = file.DeepCopy()
-	file.Architecture, file.OS = runtime.GOARCH, "linux"
-	file.Config = v1.Config{Entrypoint: []string{"/box"}, Cmd: []string{"pause"}, Env: []string{"PATH=/"}}
+	file.Architecture, file.OS, file.Config = runtime.GOARCH, "linux", config
 	return mutate.ConfigFile(image, file)
 }

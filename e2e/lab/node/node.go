@@ -70,7 +70,7 @@ func Start(ctx context.Context, o Options) (*Node, error) {
 	if err := n.containerd.Until(waiting, answers); err != nil {
 		return nil, err
 	}
-	if err := importImage(ctx); err != nil {
+	if err := importBox(ctx); err != nil {
 		return nil, err
 	}
 	n.kubelet, err = proc.Start(proc.Spec{Name: "kubelet", Path: filepath.Join(o.Bin, "kubelet"), LogDir: o.Logs,

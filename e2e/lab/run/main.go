@@ -6,7 +6,7 @@
 // LIQO_AUTOSCALER_LAB_LIQO and LIQO_AUTOSCALER_LAB_KUBERNETES (the versions, in full), and LAB_GATEWAYS, which is set
 // when gateways run. Run exits with the exit code of the command, which may be a shell. With -built it starts nothing
 // and prints the folder of the binaries, or nothing when they are not built. With -build it builds them first; -kubelet
-// adds Kubernetes' kubelet.
+// adds Kubernetes' kubelet, and -temporal the official Temporal server, whose folder is the second line.
 package main
 
 import (
@@ -32,16 +32,15 @@ func main() {
 	flag.BoolVar(&o.Gateways, "gateways", false, "run the gateways of Liqo's networking; takes root and /dev/net/tun")
 	flag.BoolVar(&o.NoNetworking, "no-networking", false, "install Liqo without its networking module")
 	flag.BoolVar(&o.Kubelet, "kubelet", false, "build the kubelet too")
+	temporal := flag.Bool("temporal", false, "with -build: build the official Temporal server, too")
 	build := flag.Bool("build", false, "build the binaries, print their folder, and end")
 	built := flag.Bool("built", false, "print the folder of the binaries when they are built, and end")
 	flag.Parse()
 	if *build {
-		bin, err := lab.Build(context.Background(), o)
-		if err != nil {
+		if err := buildAll(context.Background(), o, *temporal); err != nil {
 			fmt.Fprintln(os.Stderr, "error:", err)
 			os.Exit(1)
 		}
-		fmt.Println(bin)
 		return
 	}
 	if *built {
@@ -90,4 +89,21 @@ func run(ctx context.Context, o lab.Options, args []string) (err error) {
 		return fmt.Errorf("run %s: %w", args[0], err)
 	}
 	return nil
+}
+
+// buildAll builds the binaries of a lab and, with temporal, the official Temporal server. It prints their folders.
+func buildAll(ctx context.Context, o lab.Options, temporal bool) error {
+	bin, err := lab.Build(ctx, o)
+	if err != nil {
+		return err
+	}
+	fmt.Println(bin)
+	if !temporal {
+		return nil
+	}
+	server, err := lab.BuildTemporal(ctx, o.Log)
+	if err == nil {
+		fmt.Println(server)
+	}
+	return err
 }

@@ -54,7 +54,7 @@ func Run(ctx context.Context, config Config, up func(), log func(string, ...any)
 
 // start starts all clusters concurrently, and the goroutines that tend them until the context ends.
 func (l *lab) start(ctx context.Context, tending *sync.WaitGroup, log func(string, ...any)) (err error) {
-	if l.pki, err = newPKI(filepath.Join(l.Root, "pki")); err != nil {
+	if l.pki, err = newPKI(filepath.Join(l.Root, "pki"), l.addresses()...); err != nil {
 		return err
 	}
 	var clusters []*cluster

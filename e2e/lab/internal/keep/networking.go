@@ -22,6 +22,16 @@ func (c *cluster) nodeIP() netip.Addr {
 	return netip.AddrFrom4([4]byte{192, 168, 200 + byte(c.index), 1})
 }
 
+// addresses returns the addresses at which containers reach API servers: of each cluster the one of the Service kubernetes,
+// and of a node in a room. Nothing listens there unless a test does.
+func (c Config) addresses() []net.IP {
+	all := []net.IP{net.IPv4(192, 168, 201, 2)}
+	for index := range c.Clusters() {
+		all = append(all, net.IPv4(10, 90+byte(index), 0, 1))
+	}
+	return all
+}
+
 // networkingValues returns the chart's values: WireGuard runs as a process, because the kernel may have no support.
 func (c *cluster) networkingValues() map[string]any {
 	return map[string]any{"enabled": !c.NoNetworking,

@@ -26,16 +26,17 @@ type pki struct {
 // life is long enough for any lab, and short enough that a forgotten key is soon worthless.
 const life = 30 * 24 * time.Hour
 
-func newPKI(dir string) (pki, error) {
+// newPKI writes the certificates into a folder. Servers are valid for loopback and for the addresses.
+func newPKI(dir string, addresses ...net.IP) (pki, error) {
 	at := func(name string) string { return filepath.Join(dir, name) }
 	p := pki{
 		caCert: at("ca.crt"), caKey: at("ca.key"), serverCert: at("server.crt"), serverKey: at("server.key"),
 		adminCert: at("admin.crt"), adminKey: at("admin.key"), saKey: at("sa.key"), saPub: at("sa.pub"),
 	}
-	return p, p.write(dir)
+	return p, p.write(dir, addresses)
 }
 
-func (p pki) write(dir string) error {
+func (p pki) write(dir string, addresses []net.IP) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return fmt.Errorf("make lab certificates: %w", err)
 	}
@@ -48,7 +49,7 @@ func (p pki) write(dir string) error {
 		return err
 	}
 	server := leaf(2, pkix.Name{CommonName: "lab-server"})
-	server.IPAddresses = []net.IP{net.IPv4(127, 0, 0, 1)}
+	server.IPAddresses = append([]net.IP{net.IPv4(127, 0, 0, 1)}, addresses...)
 	server.DNSNames = []string{"localhost", "kubernetes.default.svc"}
 	_, errServer := issue(server, authority, caKey, p.serverCert, p.serverKey)
 	admin := leaf(3, pkix.Name{CommonName: "admin", Organization: []string{"system:masters"}})

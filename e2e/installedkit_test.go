@@ -1,0 +1,150 @@
+package e2e_test
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"net"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/liqo-autoscaler/liqo-autoscaler/e2e/lab"
+)
+
+// address returns host:port of a cluster's API server.
+func (i *installation) address(cluster string) string {
+	i.t.Helper()
+	u, err := url.Parse(restConfig(i.t, i.lab.Kubeconfig(cluster)).Host)
+	require.NoError(i.t, err)
+	return u.Host
+}
+
+// providerURL returns the URL at which containers reach the provider's API server.
+func (i *installation) providerURL() string {
+	_, port, err := net.SplitHostPort(i.address(i.lab.Providers[0]))
+	require.NoError(i.t, err)
+	return "https://" + net.JoinHostPort(roomNodeIP, port)
+}
+
+// forward accepts connections at one address until the test ends, and connects them with another address.
+func (i *installation) forward(from, to string) {
+	i.t.Helper()
+	listener, err := (&net.ListenConfig{}).Listen(i.t.Context(), "tcp", from)
+	require.NoError(i.t, err)
+	i.t.Cleanup(func() { _ = listener.Close() })
+	go func() {
+		for {
+			in, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			go func() {
+				defer in.Close()
+				out, err := (&net.Dialer{}).DialContext(i.t.Context(), "tcp", to)
+				if err != nil {
+					return
+				}
+				defer out.Close()
+				go func() { _, _ = io.Copy(out, in); _ = out.(*net.TCPConn).CloseWrite() }()
+				_, _ = io.Copy(in, out)
+			}()
+		}
+	}()
+}
+
+// volume makes a local volume for Temporal's claim, in place of a cluster's storage.
+func (i *installation) volume(ctx context.Context) {
+	i.t.Helper()
+	path := filepath.Join("/var", "temporal-volume")
+	require.NoError(i.t, os.MkdirAll(path, 0o755))
+	_, err := i.consumer.kube.CoreV1().PersistentVolumes().Create(ctx, manifest[corev1.PersistentVolume](i.t, `
+metadata: {name: temporal}
+spec:
+  capacity: {storage: 2Gi}
+  accessModes: [ReadWriteOncePod]
+  local: {path: `+path+`}
+  nodeAffinity:
+    required: {nodeSelectorTerms: [{matchExpressions: [{key: kubernetes.io/hostname, operator: In, values: [`+realNode+`]}]}]}
+`), metav1.CreateOptions{})
+	require.NoError(i.t, err)
+}
+
+// prepareCommands makes the folder and the environment of the guide's commands: the files that the guide shows, and the
+// contexts munich and milan.
+func (i *installation) prepareCommands(ctx context.Context) {
+	i.t.Helper()
+	both, err := clientcmd.LoadFromFile(i.lab.Kubeconfig(lab.Consumer))
+	require.NoError(i.t, err)
+	other, err := clientcmd.LoadFromFile(i.lab.Kubeconfig(i.lab.Providers[0]))
+	require.NoError(i.t, err)
+	both.Contexts["munich"] = both.Contexts[both.CurrentContext]
+	milan := other.Contexts[other.CurrentContext]
+	both.Clusters["milan"], both.AuthInfos["milan"] = other.Clusters[milan.Cluster], other.AuthInfos[milan.AuthInfo]
+	milan.Cluster, milan.AuthInfo = "milan", "milan"
+	both.Contexts["milan"], both.CurrentContext = milan, "munich"
+	path := filepath.Join(i.dir, "kubeconfig")
+	require.NoError(i.t, clientcmd.WriteToFile(*both, path))
+	require.NoError(i.t, os.Symlink(filepath.Join(sources(i.t), "deploy"), filepath.Join(i.dir, "deploy")))
+	for name, text := range guideFiles(i.t) {
+		require.NoError(i.t, os.WriteFile(filepath.Join(i.dir, name), []byte(text), 0o600))
+	}
+	i.env = append(os.Environ(), "KUBECONFIG="+path, "HELM_CACHE_HOME="+i.dir, "HELM_CONFIG_HOME="+i.dir,
+		"HELM_DATA_HOME="+i.dir, "PATH="+strings.Join([]string{os.Getenv(envImages), i.lab.Bin, os.Getenv("PATH")}, ":"))
+}
+
+// withLibraries adds the shared libraries of the programs sh and flock, at the paths at which their loader finds them.
+func withLibraries(ctx context.Context, t *testing.T, files map[string]string) map[string]string {
+	t.Helper()
+	out, err := exec.CommandContext(ctx, "ldd", files["bin/sh"], files["bin/flock"]).Output()
+	require.NoError(t, err)
+	for _, m := range regexp.MustCompile(`(/\S+) \(0x`).FindAllStringSubmatch(string(out), -1) {
+		files[m[1][1:]] = m[1]
+	}
+	return files
+}
+
+// guided matches the commands of the guide that make deploy-check runs, and its files.
+var guided = regexp.MustCompile("(?s)<!-- (?:ran here: make (deploy-check)|rendered and validated: (\\S+)) -->\n\n   " +
+	"```[a-z]*\n(.*?)\n   ```")
+
+// guide returns the guide's commands.
+func guide(t *testing.T) (commands []string) {
+	t.Helper()
+	for _, m := range installGuide(t) {
+		if m[1] != "" {
+			commands = append(commands, indented(m[3]))
+		}
+	}
+	return commands
+}
+
+// guideFiles returns the files of the guide by name, without values.yaml, which setup writes.
+func guideFiles(t *testing.T) map[string]string {
+	t.Helper()
+	files := map[string]string{}
+	for _, m := range installGuide(t) {
+		if m[2] != "" && m[2] != "values.yaml" {
+			files[m[2]] = indented(m[3])
+		}
+	}
+	return files
+}
+
+func installGuide(t *testing.T) [][]string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(sources(t), "docs", "install.md"))
+	require.NoError(t, err)
+	return guided.FindAllStringSubmatch(string(bytes.TrimSpace(text)), -1)
+}
+
+func indented(block string) string { return strings.ReplaceAll("\n"+block, "\n   ", "\n") }
