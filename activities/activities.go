@@ -1,10 +1,11 @@
-// Package activities holds the calls that workflows make to the outside world: the steps of the machine, and the
-// deliveries between workflows. Each activity may run twice or be interrupted anywhere, and reports a failure as
-// fleet.Failure (errors.go).
+// Package activities implements the Temporal activities: the steps of an instance's state machine, and the delivery of
+// messages between workflows. Temporal may run an activity twice or interrupt it at any point. Each activity reports a
+// failure as fleet.Failure (errors.go).
 //
-// The activity that learns a fact delivers it: Select sends the view and the acquire, Join and Return send the last
-// view, Establish and RemovePeering send their report. Long work runs in short passes (passes.go), so no slot is
-// occupied by a step that waits for another workflow. Only Join holds its slot for its budget.
+// The activity that learns a fact sends it to the workflows that need it. Select sends the driver's view to the group,
+// and the request for a hold to the provider. Join and Return send the driver's last view. Establish and RemovePeering
+// send a report to the provider. Long work runs in short passes (passes.go), so a step that waits for another workflow
+// does not occupy a slot of the worker. Only Join occupies its slot for its whole budget.
 package activities
 
 import (
@@ -19,7 +20,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet/money"
 )
 
-// Names under which the activities are registered. They are in histories: never rename one.
+// These names identify the registered activities. Workflow histories contain them: never rename an activity.
 const (
 	NameDeliver       = "Deliver"
 	NameInspect       = "Inspect"
@@ -33,15 +34,15 @@ const (
 	NameRemovePeering = "RemovePeering"
 )
 
-// Catalog lists the offers as read a moment ago (discovery.Recent), so a burst does not query the sources for each
-// instance. It blocks while the sources are read, and reports the skipped offers as problems.
+// Catalog lists the offers from a short-lived cache (discovery.Recent), so a burst of scale-outs does not query the
+// sources for each instance. It blocks while the sources are read, and returns the skipped offers as problems.
 type Catalog interface {
 	Offers(ctx context.Context) ([]fleet.Offer, []discovery.Problem, error)
 }
 
-// Messages delivers to entities. Every method returns once the message is durable, and is idempotent. Concurrent
-// callers of one process share a message. A method for a group returns fleet.ErrNotRunning when the group does not run;
-// a provider that does not run is started.
+// Messages sends messages to the entities: the NodeGroup and Provider workflows. Every method blocks until Temporal has
+// stored the message, and is idempotent. Concurrent calls in one process share a message. View returns
+// fleet.ErrNotRunning when the group does not run. Holds and Report start a provider that does not run.
 type Messages interface {
 	View(ctx context.Context, group string, v fleet.View) error
 	Holds(ctx context.Context, provider string, requests ...fleet.HoldRequest) error
@@ -50,8 +51,8 @@ type Messages interface {
 
 // Entities reads the state that the entities publish, without a worker.
 type Entities interface {
-	// Remembered returns a provider as it was last read, and the age of that read. For a provider that was never read it
-	// returns zero and an age of more than a year. It reads nothing.
+	// Remembered returns a provider as it was last read, and the age of that read. For a provider that was never read
+	// it returns zero and an age of more than a year. It does not call Temporal.
 	Remembered(provider string) (s fleet.ProviderSnapshot, age time.Duration)
 	// Provider returns a provider's state, at most half a second old. Status reads the state now. Both return
 	// fleet.ErrNotRunning when the provider does not run.
@@ -90,7 +91,7 @@ type Workflows interface {
 type Status struct {
 	Running   bool
 	Completed bool
-	// Failing reports that the workflow task has failed at least five times, for ten minutes.
+	// Failing reports that the workflow task has failed at least five times and has been failing for ten minutes.
 	Failing bool
 	// Orphaned reports that the workflow runs and may be continued only by a version of the workers that has had no worker
 	// for five minutes.
@@ -111,8 +112,8 @@ type Activities struct {
 	// Starting bounds the workflow starts that run concurrently in this worker, except starts of peerings; nil means no
 	// bound.
 	Starting *semaphore.Weighted
-	// Probe succeeds when a host outside answers that does not belong to a provider; nil means that no such host is
-	// configured.
+	// Probe requests a host that is outside this cluster and belongs to no provider. It returns nil when the host
+	// answers. A nil Probe means that no such host is configured.
 	Probe func(ctx context.Context) error
 	// Events records what steps do as Kubernetes Events; nil records nothing.
 	Events EventRecorder

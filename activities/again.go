@@ -11,7 +11,7 @@ import (
 )
 
 // This file decides when the next pass of a step runs: after a pass that did not finish, and after a pass that found no
-// free place.
+// free place in its Limiter.
 
 // Longest waits between two passes of a step: soonAgain when a workflow waits for the result; laterAgain for a removal;
 // seldomAgain for a removal whose provider has been unreachable for about four minutes; hardlyAgain for one whose
@@ -26,8 +26,8 @@ const (
 )
 
 // again returns the retryable error of a pass that did not finish: the step frees its slot, and its next pass runs
-// after a delay of at most most. A removal that has made many passes sends no heartbeat here, because it has no budget
-// that the heartbeat would keep.
+// after a delay of at most most. A removal that has made many passes records no heartbeat, because a removal has no
+// budget whose elapsed time a heartbeat would preserve.
 func (c *clock) again(ctx context.Context, f *fleet.Failure, most time.Duration) error {
 	passes := activity.GetInfo(ctx).Attempt
 	if most <= soonAgain || passes <= seldomAfter {

@@ -1,8 +1,8 @@
-// Package backend is the port to the system that makes nodes from the capacity of other clusters. It knows peerings,
-// attempts and nodes, and nothing of Liqo. backend/liqo and backend/microvm are real implementations, backend/sim is
-// the simulated one; all pass the contract suite in backendtest. Some words come from Liqo's world, and other backends
-// have objects that play the same part: the slice is the capacity that the provider grants, the virtual node is the
-// object that carries the mark, and the Node results from both.
+// Package backend is the port to the system that makes nodes from the capacity of other clusters. It describes
+// peerings, attempts and nodes, and does not depend on Liqo. backend/liqo and backend/microvm are real implementations,
+// backend/sim is the simulated one; all pass the contract suite in backendtest. Some words come from Liqo's world, and
+// other backends have objects that play the same part: the slice is the capacity that the provider grants, the virtual
+// node is the object that carries the mark (AnnotationStamp), and the Node results from both.
 //
 // Promises of every verb:
 //   - It is idempotent: called again, even by another process after a crash at any point, it adopts the objects that it
@@ -39,7 +39,7 @@ const (
 	LabelGroup     = "liqo-autoscaler.io/group"
 	LabelInstance  = "liqo-autoscaler.io/instance"
 	LabelAttempt   = "liqo-autoscaler.io/attempt"
-	// LabelRefused is on the objects that record a provider's refusal. They stay when its peering is removed.
+	// LabelRefused marks the objects that record a provider's refusal. They stay when its peering is removed.
 	LabelRefused = "liqo-autoscaler.io/refused"
 
 	AnnotationBooking = "liqo-autoscaler.io/booking" // JSON of Booking
@@ -95,17 +95,17 @@ type Peerings interface {
 	// credentials, not a provider).
 	Identify(ctx context.Context, credentials fleet.Credentials) (id string, err error)
 	// Establish returns nil once the peering works in the direction consumer -> provider. It uses a peering without our
-	// labels as it is, and never changes it. It makes the network that provider.Network describes first. It uses a network
-	// that another owner has made while this network is connected, and returns ErrConflict otherwise. While the provider
-	// refuses, it returns a *RefusingError and makes nothing. The removal of their part of our peering by the provider's
-	// administrators also counts as a refusal. Errors: ErrUnreachable, ErrDenied, *StageError, which matches ErrNoRoom
-	// while a pod that it needs here finds no room.
+	// labels as it is, and never changes it. It makes the network that provider.Network describes first. It uses a
+	// connected network of another owner, and returns ErrConflict when such a network is not connected. While the
+	// provider refuses this cluster, it returns a *RefusingError and makes nothing. It also reports a refusal when the
+	// provider's administrators have removed their part of our peering. Errors: ErrUnreachable, ErrDenied, *StageError.
+	// The *StageError matches ErrNoRoom while a pod that the peering needs on the consumer cannot be scheduled.
 	Establish(ctx context.Context, provider fleet.Provider, progress Progress) error
-	// RemovePeering removes the objects that Establish made, and only these. It returns nil when no object owned by us is
-	// left on either side, or the peering is not owned by us. It returns ErrInUse and changes nothing while a fresh list
-	// shows a slice of any owner for that provider (I11), or the peering also serves the other direction. The objects that
-	// record a present refusal stay, with LabelRefused; then it returns a *RefusingError once all other objects are
-	// removed. While the provider is unreachable it keeps trying until the context ends.
+	// RemovePeering removes the objects that Establish made, and only these. It returns nil when no object owned by us
+	// is left on either side, or the peering is not owned by us. It returns ErrInUse and changes nothing while a fresh
+	// list shows a slice of any owner for that provider (I11), or the peering also serves the other direction. The
+	// objects that record a present refusal stay, with LabelRefused. In this case it returns a *RefusingError once all
+	// other objects are removed. While the provider is unreachable it keeps trying until the context ends.
 	RemovePeering(ctx context.Context, provider fleet.Provider, progress Progress) error
 	// Refusal reads whether the provider refuses this cluster now, and returns nil when it does not. It does not wait.
 	// Errors: ErrUnreachable, ErrInvalid, ErrDenied (the credentials may not read it).
@@ -120,7 +120,7 @@ type Peerings interface {
 // Observation describes how a provider treats this cluster. Every field was read successfully.
 type Observation struct {
 	Tenant fleet.RefusingKind
-	// Absent lists the attempts, by object name, with a slice on the consumer and without a slice on the provider.
+	// Absent lists the attempts, by object name, whose slice exists on the consumer but not on the provider.
 	Absent []string
 	// Network describes the fault of the network in words; "" when it has no fault or does not exist. NetworkHere means
 	// that the consumer's own end does not run.
@@ -129,28 +129,29 @@ type Observation struct {
 	// Fault is the fault of the peering on the consumer, with a remedy. It is reported even while the peering is being
 	// made.
 	Fault fleet.Fault
-	// Heard holds for each end of the network the last time, by its own clock, at which it measured that it reaches the
-	// other end; "" for an end that does not measure. An end without a new measurement for Quiet is dead; Quiet is 0 when
-	// that bound is unknown.
+	// Heard contains, for each end of the network, the time at which that end last measured that it reaches the other
+	// end, by its own clock. It is "" for an end that does not measure. An end without a new measurement for Quiet is
+	// dead; Quiet is 0 when that bound is unknown.
 	Heard []string
 	Quiet time.Duration
-	// Message holds details, if there are any.
+	// Message contains details, if there are any.
 	Message string
 }
 
 // Nodes makes and removes the node of one attempt on an established peering.
 type Nodes interface {
-	// Join returns once the Node is Ready with exactly the spec's shape and takes pods, the virtual node is marked
-	// (AnnotationStamp) and, after that, the Node's providerID is the instance id. It may write both as soon as the Node
-	// is complete except for Kubernetes' own taint not-ready. It neither marks nor stamps while another Node carries the
-	// instance id or another attempt's virtual node is marked. When another attempt has both and is not lost, that attempt
-	// is the instance, and Join returns ErrConflict. It has searched for such objects at most a second before the mark,
-	// and searches again between mark and stamp.
+	// Join creates the node of one attempt. It returns once the Node is Ready with exactly the spec's shape, accepts
+	// pods, and is stamped. Join first marks the virtual node (AnnotationStamp). It then stamps the Node: it sets the
+	// Node's providerID to the instance id. It may do both as soon as the Node is complete except for Kubernetes' own
+	// taint not-ready. It neither marks nor stamps while another Node carries the instance id or another attempt's
+	// virtual node is marked. When another attempt is marked and stamped and is not lost, that attempt is the instance,
+	// and Join returns ErrConflict. Join searches for such objects at most a second before it marks, and again between
+	// mark and stamp.
 	//
 	// Errors: ErrNotPeered (returned immediately, with nothing made), ErrDenied (a *RefusingError when the provider
 	// refuses this cluster as a whole), ErrShort (the grant is smaller than the request), ErrFull (the controller that
-	// decides for Class has no room), ErrInvalid (another kind of nodes), ErrConflict (also when the name or providerID is
-	// taken), ErrUnreachable, *StageError.
+	// decides for Class has no room), ErrInvalid (another kind of nodes), ErrConflict (also when the name or providerID
+	// is taken), ErrUnreachable, *StageError.
 	Join(ctx context.Context, spec NodeSpec, progress Progress) (Node, error)
 	// Drain removes the mark, cordons the Node and evicts its pods (except DaemonSet and mirror pods), honouring
 	// disruption budgets, until no pod is left. With force it first puts TaintToBeDeleted on the Node, and then deletes
@@ -162,10 +163,11 @@ type Nodes interface {
 	Return(ctx context.Context, attempt fleet.Attempt, progress Progress) error
 }
 
-// Cordons keeps new pods off the Nodes of a provider that takes no new pods.
+// Cordons keeps new pods off the Nodes of a provider that accepts no new pods.
 type Cordons interface {
-	// Cordon cordons the attempt's Node and records on the Node that it did so. Without cordoned it undoes its own cordon
-	// only: a Node that another actor has cordoned, or that CA is deleting, stays as it is. A missing Node is success.
+	// Cordon cordons the attempt's Node and records on the Node that it did so. If cordoned is false, it removes only a
+	// cordon that it has set itself: a Node that another actor has cordoned, or that CA is deleting, stays as it is. A
+	// missing Node is success.
 	Cordon(ctx context.Context, attempt fleet.Attempt, cordoned bool) error
 }
 
@@ -194,18 +196,20 @@ type Node struct {
 	UID  string `json:"uid,omitempty"`
 }
 
-// Watcher reports changes of our objects on the consumer, and repairs the one defect that only we can repair.
+// Watcher reports changes of our objects on the consumer, and restores the instance id of a Node that has lost it.
 type Watcher interface {
-	// Watch calls handle with the Found of an attempt whenever it may have changed, and with the Found of every attempt at
-	// the start and after each gap. It reports an attempt whose last object is gone once, with everything false. Calls
-	// come one at a time. It hides broken watches and blocks until ctx ends, whose error it returns.
+	// Watch calls handle with the Found of an attempt whenever it may have changed, and with the Found of every attempt
+	// at the start and after each gap. It reports an attempt whose last object is gone once, with every field of Found
+	// false. It makes one call at a time. It restarts a broken watch without an error. It blocks until ctx ends, and
+	// returns the error of ctx.
 	Watch(ctx context.Context, handle func(fleet.Found)) error
-	// Restamp puts the instance id back on a Node that has none, for example after a user deleted the Node and its kubelet
-	// registered it again. It does so only if the attempt's virtual node is marked. If the Node is missing, Restamp may
-	// make the virtual kubelet register it sooner than the kubelet would on its own; it does not wait for that. It leaves
-	// an attempt alone that is not marked, is stamped already or has no objects, and returns nil. It returns ErrConflict
-	// when the Node carries another providerID, or another Node carries the instance id. It returns ErrNotYet while Join
-	// would not stamp the Node yet, unless the Node is settled as not ready; Watch reports the next change.
+	// Restamp sets the instance id again on a Node without a providerID, for example after a user deleted the Node and
+	// its kubelet registered it again. It does so only if the attempt's virtual node is marked. If the Node is missing,
+	// Restamp may make the virtual kubelet register it sooner than the kubelet would on its own, and does not wait for
+	// the Node. It returns nil and changes nothing for an attempt that is not marked, is already stamped or has no
+	// objects. It returns ErrConflict when the Node carries another providerID, or another Node carries the instance
+	// id. It returns ErrNotYet while Join would not stamp the Node yet, unless its kubelet and Kubernetes agree that
+	// the Node is not ready. Watch then reports the next change.
 	Restamp(ctx context.Context, attempt fleet.Attempt) error
 }
 

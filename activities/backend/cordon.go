@@ -6,8 +6,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// SetCordon changes the Node as Cordons.Cordon describes, and reports whether it has changed the Node. It leaves a Node
-// alone that another actor has cordoned before.
+// SetCordon changes the Node as Cordons.Cordon describes, and reports whether it has changed the Node. It does not
+// change a Node that another actor has already cordoned.
 func SetCordon(node *corev1.Node, cordoned bool) bool {
 	_, ours := node.Annotations[AnnotationCordoned]
 	switch {

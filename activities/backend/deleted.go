@@ -8,7 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// TaintToBeDeleted is the taint by which the Cluster Autoscaler counts a Node as deleted, and not as unready (CA
+// TaintToBeDeleted is the taint that makes the Cluster Autoscaler count a Node as deleted instead of unready (CA
 // utils/taints).
 const TaintToBeDeleted = "ToBeDeletedByClusterAutoscaler"
 

@@ -9,8 +9,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// The kinds of errors that callers receive. Match them with errors.Is. Each is wrapped with the fault, its place and a
-// remedy.
+// These are the kinds of errors that callers receive. Match them with errors.Is. Each error also describes the fault,
+// its place and a remedy.
 var (
 	ErrUnreachable = errors.New("provider unreachable")
 	ErrCredentials = errors.New("credentials refused") // always with ErrUnreachable or ErrDenied
@@ -20,7 +20,7 @@ var (
 	ErrShort       = errors.New("granted less than asked")
 	ErrFull        = errors.New("no room at the provider") // no capacity is held for us
 	ErrConflict    = errors.New("conflict")
-	ErrNoRoom      = errors.New("no room on this cluster") // for our own end of a peering
+	ErrNoRoom      = errors.New("no room on this cluster") // no room for our own pods of a peering
 	ErrNotPeered   = errors.New("not peered")              // Join without a peering: call Establish first
 	ErrNotYet      = errors.New("not yet")                 // from Restamp: the Node is not finished; retry when it changes
 )
@@ -36,13 +36,13 @@ func (e *RefusingError) Error() string {
 	return text
 }
 
-// Unwrap returns ErrDenied.
+// Unwrap returns ErrDenied, so that errors.Is matches it.
 func (e *RefusingError) Unwrap() error { return ErrDenied }
 
 // Stage names a visible point of progress. Stages are reached in the order below.
 type Stage string
 
-// The stages of Establish, Join, and of their removal.
+// These are the stages of Establish and Join, and of the removal of their objects.
 const (
 	StageAPIServer      Stage = "api-server"      // the provider's API server answers with our credentials
 	StageNetworkConfig  Stage = "network-config"  // both clusters know each other's addresses
@@ -53,7 +53,7 @@ const (
 	StageNonce          Stage = "nonce"           // the provider has filled the nonce
 	StageSignedNonce    Stage = "signed-nonce"    // our cluster has signed it
 	StageTenant         Stage = "tenant"          // the provider has answered the Tenant with credentials
-	StageIdentity       Stage = "identity"        // our cluster has made a kubeconfig from these
+	StageIdentity       Stage = "identity"        // our cluster has made a kubeconfig from these credentials
 	StageReachable      Stage = "reachable"       // our cluster (not only this worker) reaches the provider
 	StageSliceAuth      Stage = "slice-auth"      // the slice is authenticated
 	StageResources      Stage = "resources"       // the slice's resources are accepted
@@ -79,8 +79,8 @@ func (s Stage) OfNetwork() bool {
 // StageError names the stage that was not reached, and the reason as far as it is known.
 type StageError struct {
 	Stage   Stage
-	Message string // the other side's own words, if there are any
-	Err     error  // the cause: a sentinel above or the context's error
+	Message string // the message of the other cluster or component, if there is any
+	Err     error  // the cause: one of the errors above or the context's error
 }
 
 func (e *StageError) Error() string {

@@ -15,11 +15,11 @@ const (
 	AnnotationKept      = "liqo-autoscaler.io/kept-for-volumes"
 )
 
-// Volumes finds the volumes on providers, and keeps a Node for them: with the last virtual node of a provider Liqo
-// deletes the remote namespaces, and the volumes in them. It is optional: a backend without virtual nodes need not
-// implement it.
+// Volumes finds the volumes on providers, and keeps a Node for them. When the last virtual node of a provider is
+// removed, Liqo deletes the remote namespaces and the volumes in them. The interface is optional: a backend without
+// virtual nodes need not implement it.
 type Volumes interface {
-	// Volumes returns the bound claims, as namespace/name, whose volumes are on each provider, by its id.
+	// Volumes returns the bound claims, as namespace/name, by the id of the provider that has their volumes.
 	Volumes(ctx context.Context) (map[string][]string, error)
 	// Keep sets or removes the annotations on the attempt's Node. An annotation that another actor has set stays. A
 	// missing Node is success.
@@ -45,7 +45,7 @@ func SetKept(node *corev1.Node, kept bool) bool {
 	return true
 }
 
-// IsKept reports whether CA leaves the Node alone because of our annotation, or because of another actor's annotation.
+// IsKept reports whether CA keeps the Node because of our annotation, or because of another actor's annotation.
 func IsKept(node *corev1.Node) (byUs, byOthers bool) {
 	_, ours := node.Annotations[AnnotationKept]
 	kept := node.Annotations[AnnotationScaleDown] == "true"

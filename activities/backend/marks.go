@@ -41,11 +41,11 @@ func Carries(have, want map[string]string) bool {
 
 // CredentialsText returns the value of AnnotationCredentials.
 func CredentialsText(credentials fleet.Credentials) string {
-	text, _ := json.Marshal(credentials) // the struct has only strings: it cannot fail
+	text, _ := json.Marshal(credentials) // the struct contains only strings, so this cannot fail
 	return string(text)
 }
 
-// CredentialsOf reads AnnotationCredentials; zero when it is missing or unreadable.
+// CredentialsOf reads AnnotationCredentials. It returns zero when the annotation is missing or unreadable.
 func CredentialsOf(annotations map[string]string) (credentials fleet.Credentials) {
 	if json.Unmarshal([]byte(annotations[AnnotationCredentials]), &credentials) != nil {
 		return fleet.Credentials{}
@@ -53,7 +53,7 @@ func CredentialsOf(annotations map[string]string) (credentials fleet.Credentials
 	return credentials
 }
 
-// BookingOf reads AnnotationBooking; nil when it is missing or unreadable.
+// BookingOf reads AnnotationBooking. It returns nil when the annotation is missing or unreadable.
 func BookingOf(annotations map[string]string) *fleet.Booking {
 	var booking fleet.Booking
 	if json.Unmarshal([]byte(annotations[AnnotationBooking]), &booking) != nil {

@@ -13,7 +13,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/shorten"
 )
 
-// Progress receives the stage that a verb waits for, and a sentence about the wait.
+// Progress receives the stage that a verb waits for, and a sentence that describes the wait.
 type Progress func(stage Stage, message string)
 
 // Report calls p, unless p is nil.
@@ -23,11 +23,11 @@ func (p Progress) Report(stage Stage, message string) {
 	}
 }
 
-// Poll takes the next step towards a stage, if one is due, and reports whether the stage is reached. If it is not,
-// message describes the reason for the wait.
+// Poll takes the next step towards a stage, if a step is due, and reports whether the stage is reached. If it is not
+// reached, message describes the reason for the wait.
 type Poll func(ctx context.Context) (reached bool, message string, err error)
 
-// Run polls once, in a separate goroutine, so that progress is reported each second while a request hangs. It returns
+// Run polls once, in a separate goroutine, so that it can report progress each second while a request hangs. It returns
 // only after the poll has returned. It raises a panic of the poll again in this goroutine, where the verb's caller can
 // recover it.
 func (look Poll) Run(ctx context.Context, progress Progress, stage Stage, waits string) (reached bool, message string,
@@ -58,13 +58,13 @@ func (look Poll) Run(ctx context.Context, progress Progress, stage Stage, waits 
 	}
 }
 
-// Step holds a stage and the poll that leads to it.
+// Step is a stage with the poll that reaches it.
 type Step struct {
 	Stage Stage
 	Poll  Poll
 }
 
-// Through takes the steps one after another, each with until, and stops at the first error.
+// Through executes the steps one after another, each with until, and stops at the first error.
 func Through(ctx context.Context, until func(context.Context, Stage, Poll) error, steps []Step) error {
 	for _, step := range steps {
 		if err := until(ctx, step.Stage, step.Poll); err != nil {
@@ -74,10 +74,10 @@ func Through(ctx context.Context, until func(context.Context, Stage, Poll) error
 	return nil
 }
 
-// maxWords bounds the foreign text that a KindError repeats, in characters.
+// maxWords bounds the text of other components that a KindError repeats, in characters.
 const maxWords = 500
 
-// KindError is an error of one of the port's kinds, with its own message.
+// KindError is an error of one of this package's kinds, with its own message.
 type KindError struct {
 	Kind      error
 	Message   string
@@ -89,7 +89,7 @@ func (v *KindError) Error() string { return v.Message + ": " + v.Kind.Error() }
 // Unwrap returns the kind.
 func (v *KindError) Unwrap() error { return v.Kind }
 
-// Errorf returns a KindError with a message of bounded length. The kind is one of the sentinels.
+// Errorf returns a KindError with a message of bounded length. kind is one of the error variables of this package.
 func Errorf(kind error, format string, args ...any) error {
 	return &KindError{Kind: kind, Message: shorten.Words(fmt.Sprintf(format, args...), maxWords)}
 }
@@ -103,14 +103,14 @@ func SplitError(err error) (message string, kind error) {
 	return shorten.Words(err.Error(), maxWords), err
 }
 
-// IsFinal reports whether an error is final: waiting longer cannot help.
+// IsFinal reports whether an error is final, because longer waiting cannot help.
 func IsFinal(err error) bool {
 	return slices.ContainsFunc([]error{ErrInUse, ErrDenied, ErrInvalid, ErrShort, ErrFull, ErrConflict, ErrNotPeered},
 		func(kind error) bool { return errors.Is(err, kind) })
 }
 
 // Stopped returns the error of a stage that was interrupted by the end of the context. It matches the context's error,
-// the cause, and met, the last error before the end, if there was one. An interrupted request also reports the cause as
+// its cause, and met, the last error before the end, if one occurred. An interrupted request also reports the cause as
 // its own error; Stopped removes this repetition from the message.
 func Stopped(ctx context.Context, stage Stage, message string, met error) error {
 	err, cause := ctx.Err(), context.Cause(ctx)

@@ -7,9 +7,9 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet/money"
 )
 
-// Command is an entity's request for work outside the entity. It is data, and one activity executes many commands. It
-// stays in the entity's state, also across continue-as-new, until its result arrives. Executing a command twice is
-// harmless.
+// Command is an entity's request for work outside the entity. It is plain data, and one activity executes many
+// commands. A command stays in the entity's state, also across continue-as-new, until its result arrives. Executing a
+// command twice is harmless.
 type Command struct {
 	ID   int64       `json:"id"`
 	Kind CommandKind `json:"kind"`
@@ -25,7 +25,7 @@ type Command struct {
 	Driver DriverKind `json:"driver,omitempty"`
 	// Instances lists the instances of a describe or an inspect.
 	Instances []string `json:"instances,omitempty"`
-	// Provider and Hold hold the request to a provider.
+	// Provider and Hold are the request to a provider.
 	Provider string       `json:"provider,omitempty"`
 	Hold     *HoldRequest `json:"hold,omitempty"`
 	// NotBefore delays the execution; zero means immediately.
@@ -39,7 +39,7 @@ type CommandKind string
 const (
 	CommandStart     CommandKind = "start"     // start an instance's driver
 	CommandUndo      CommandKind = "undo"      // start undo/<name>-<attempt>
-	CommandOrder     CommandKind = "order"     // send an order to a driver
+	CommandOrder     CommandKind = "order"     // send an Order to a driver
 	CommandAnswer    CommandKind = "answer"    // send a hold's state to its driver
 	CommandDescribe  CommandKind = "describe"  // describe drivers, and list the objects of the closed ones
 	CommandInspect   CommandKind = "inspect"   // list the objects of instances
@@ -69,7 +69,7 @@ type Result struct {
 	// Paused, in a group's recover, reports whether the group was paused when the observer last saved it; nil when the
 	// observer has saved nothing about it.
 	Paused *bool `json:"paused,omitempty"`
-	// Bill, in a group's recover, holds the group's last bill that the observer saved; nil when it has saved none.
+	// Bill, in a group's recover, is the group's last bill that the observer saved; nil when it has saved none.
 	Bill *money.Bill `json:"bill,omitempty"`
 	// Cordoned reports that the provider was cordoned when its previous workflow ended.
 	Cordoned bool `json:"cordoned,omitempty"`
@@ -104,7 +104,7 @@ type DriverStatus struct {
 	Found *Found `json:"found,omitempty"`
 }
 
-// Commands holds the commands of an entity whose results have not arrived, oldest first.
+// Commands lists the commands of an entity whose results have not arrived, oldest first.
 type Commands struct {
 	Last int64     `json:"last,omitempty"`
 	Open []Command `json:"open,omitempty"`

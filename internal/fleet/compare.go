@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// These bounds make the comparison of bookings and objects tolerant.
+// These bounds prevent the comparison of bookings and objects from acting too early.
 const (
 	// missingTwice is the number of consecutive listings without the slice or the VirtualNode that make an instance lost.
 	missingTwice = 2
@@ -36,7 +36,7 @@ func (l *Ledger) compared(d Differences, now time.Time) {
 	}
 	l.Round.Last, l.Round.Unbooked = d.Round, nil
 	l.keep(d)
-	turn := int(d.Round.Number*maxOrphans) % max(len(d.Found), 1) // rotates: stuck orphans must not block
+	turn := int(d.Round.Number*maxOrphans) % max(len(d.Found), 1) // the start rotates, so that stuck orphans do not block others
 	l.unbooked(slices.Concat(d.Found[turn:], d.Found[:turn]), before, now)
 	if !l.believes(d, now) {
 		return
@@ -81,7 +81,7 @@ func (l *Ledger) keep(d Differences) {
 // newTerm discards the findings of the previous observer, and publishes the term.
 func (l *Ledger) newTerm() {
 	for _, e := range l.Entries {
-		e.Missing, e.NodeMissing = 0, nil // e.Gone stays: the previous observer may be the last that saw the instance
+		e.Missing, e.NodeMissing = 0, nil // e.Gone stays: perhaps only the previous observer found the instance
 	}
 	l.changed()
 }
@@ -117,8 +117,8 @@ func (l *Ledger) wentBack(f Found) bool {
 }
 
 // books reports whether the attempt belongs to its instance. A higher attempt belongs to a growing instance, because
-// the view that reports it is on its way. For any other instance it comes from a scale-out that the group has
-// forgotten.
+// the view that reports it is on its way. For any other instance a higher attempt was made by a scale-out that the
+// group has forgotten.
 func (l *Ledger) books(f Found) bool {
 	e := l.Find(f.Attempt.Instance)
 	switch {
@@ -175,7 +175,7 @@ func (l *Ledger) remember(e *Entry, f Found, now time.Time) {
 	l.moved(e, from, "found", nil)
 }
 
-// believes reports whether the round's lists can be trusted: not while they are completely empty, see EmptyGrace.
+// believes reports whether the round's lists can be trusted. Completely empty lists are not trusted for EmptyGrace.
 func (l *Ledger) believes(d Differences, now time.Time) bool {
 	switch {
 	case !d.Empty:
@@ -221,7 +221,7 @@ func (l *Ledger) judge(e *Entry, f Found, had, now time.Time) {
 	e.Gone = missingSince(f.Slice, e.Gone, had)
 	e.NodeMissing = missingSince(f.Node, e.NodeMissing, now)
 	switch {
-	case e.Missing >= missingTwice && stands: // only a drain removes the mark: a drain that a reverted history forgot
+	case e.Missing >= missingTwice && stands: // only a drain removes the mark: the history with that drain was reverted
 		l.apply(e, Event{Kind: Deleted}, now)
 	case e.Missing >= missingTwice:
 		l.refund(e)
@@ -243,8 +243,8 @@ func missingSince(there bool, known *time.Time, at time.Time) *time.Time {
 	return known
 }
 
-// readiness applies the Node's readiness that a round found. A single inspection does not use it, because a fact that
-// arrived during the inspection is newer.
+// readiness applies the Node's readiness that a round found. An inspection does not apply it, because a watcher's fact
+// that arrived during the inspection is newer.
 func (l *Ledger) readiness(e *Entry, f Found, now time.Time) {
 	switch {
 	case e.Phase != Ready || !f.Node:
@@ -260,7 +260,7 @@ func (l *Ledger) lose(e *Entry, why string, now time.Time) {
 	l.apply(e, Event{Kind: Lost, Failure: NewFailure(CodeLost, e.Provider(), "", why)}, now)
 }
 
-// sentenced applies the losses of a round that are still valid.
+// sentenced applies the losses that a round has decided, as far as they are still valid.
 func (l *Ledger) sentenced(d Differences, now time.Time) {
 	for _, v := range d.Lost {
 		e := l.Find(v.Instance)

@@ -48,8 +48,8 @@ type CodeRow struct {
 	Blames bool
 	// Rests makes a provider pause after a peering that failed with the code.
 	Rests bool
-	// OfStage reduces the text to the stage, "waiting for <stage>: ...", because the way in which our wait ended explains
-	// nothing.
+	// OfStage reduces the failure's text to the stage, "waiting for <stage>: ...", because the error that ended the
+	// wait explains nothing.
 	OfStage bool
 	// Means and Remedy are texts for people: the meaning of the code, and the action to take. Each is one sentence.
 	Means, Remedy string

@@ -8,7 +8,7 @@ import (
 )
 
 // Instance is one unit of a group's target size, from booking to release. The group's ledger and the instance's driver
-// each hold a copy. Only the driver applies the table between Pending and the next phase at rest, and it reports its
+// each have a copy. Only the driver applies the table between Pending and the next phase at rest, and it reports its
 // copy in Views.
 type Instance struct {
 	Name string `json:"name"`
@@ -114,7 +114,7 @@ func (i *Instance) Apply(ev Event, now time.Time) (Move, error) {
 
 func (i *Instance) enter(phase Phase, now time.Time) {
 	i.Phase, i.Since = phase, now
-	if !phase.Growing() { // no attempt follows: only the failure is kept
+	if !phase.Growing() { // no attempt follows, so only the failure is kept
 		i.Refused = nil
 	}
 	i.Registered = phase == Ready

@@ -62,7 +62,7 @@ func (s *suite) testDrainForce(t *testing.T) {
 	rec := &recorder{}
 	rec.each = func(stage backend.Stage) {
 		if rec.count(stage) > 1 {
-			stop() // reported again: the drain waits for the budget
+			stop() // reported again: the drain waits for the disruption budget
 		}
 	}
 	stage := requireStopped(t, s.Backend.Drain(ctx, a, false, rec.progress))

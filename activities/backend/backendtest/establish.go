@@ -19,14 +19,15 @@ func (s *suite) testEstablishCancelled(t *testing.T) {
 	require.NotEmpty(t, rec.stages, "progress was never called")
 	requireOrder(t, establishOrder, append(rec.stages, stage))
 
-	// Another process continues from there.
+	// Another process continues at the stage that the cancelled call reached.
 	rec = &recorder{}
 	require.NoError(t, s.Other.Establish(s.ctx(t), p, rec.progress))
 	requireOrder(t, establishOrder, rec.stages)
 	require.NotEmpty(t, s.objects(t, p))
 }
 
-// An Establish that is cut at a stage of the network is either continued by another process or undone.
+// testEstablishCutInNetwork interrupts Establish at each stage of the network. Another process then either continues
+// the work or undoes it.
 func (s *suite) testEstablishCutInNetwork(t *testing.T) {
 	p := s.second()
 	s.unpeered(t, p)
@@ -81,7 +82,8 @@ func (s *suite) testPeers(t *testing.T) {
 	require.Equal(t, 1, n, "%s is in %v", s.first().ID, peers)
 }
 
-// A peering made by hand is used as it is and never removed.
+// testForeignPeering checks that Establish uses a peering that was made by hand as it is, and that RemovePeering keeps
+// it.
 func (s *suite) testForeignPeering(t *testing.T) {
 	p := s.second()
 	s.unpeered(t, p)

@@ -9,8 +9,9 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// An instance's second attempt, on another provider, leaves a stamped first attempt alone. The second attempt stamps
-// its Node once the first is drained and its Node is gone: two Nodes never carry one instance id.
+// testSecondAttempt checks that an instance's second attempt, on another provider, leaves a stamped first attempt
+// alone. The second attempt stamps its Node after the first one is drained and its Node is gone: two Nodes never carry
+// one instance id.
 func (s *suite) testSecondAttempt(t *testing.T) {
 	one, two := s.attempt(instSecond, 1, s.first()), s.attempt(instSecond, 2, s.second())
 	s.joined(t, one)
@@ -45,7 +46,8 @@ func (s *suite) testSecondAttempt(t *testing.T) {
 	require.Empty(t, s.objects(t, two.Provider))
 }
 
-// A first attempt that was never stamped does not hold up the second attempt, even while the first Node still exists.
+// testSecondAttemptBesideFirst checks that a first attempt that was never stamped does not delay the second attempt,
+// even while the first Node still exists.
 func (s *suite) testSecondAttemptBesideFirst(t *testing.T) {
 	one, two := s.attempt(instBeside, 1, s.first()), s.attempt(instBeside, 2, s.second())
 	s.established(t, one.Provider)

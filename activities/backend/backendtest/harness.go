@@ -11,16 +11,16 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// Harness holds everything that the suite needs in addition to the port. The two providers belong to the suite while it
-// runs. They must carry none of our objects when the suite starts, and carry none when it has passed.
+// Harness contains everything that the suite needs in addition to the port. The two providers belong to the suite while
+// it runs. They must have none of our objects when the suite starts, and have none after it has passed.
 type Harness struct {
 	// Backend may implement backend.Leftovers too; otherwise the subtests of that interface are skipped.
 	Backend backend.Backend
-	// Other is a second backend on the same clusters, like another process after a crash. Default: Backend.
+	// Other is a second backend on the same clusters. It acts as another process after a crash. Default: Backend.
 	Other backend.Backend
 	// Providers are two provider clusters with their true ids and working credentials.
 	Providers [2]fleet.Provider
-	// Shape is the size of one node. Each provider has room for at least three.
+	// Shape is the size of one node. Each provider has capacity for at least three nodes.
 	Shape corev1.ResourceList
 	// Group names the suite's objects; it lets two suites share a consumer. Default "contract".
 	Group string
@@ -38,11 +38,11 @@ type Harness struct {
 	Bound time.Duration
 	// Prompt bounds answers that need no waiting, such as the removal of an absent object. Default 10s.
 	Prompt time.Duration
-	// Pass is the length of one call where a verb is called again and again: long enough for some progress, and shorter
-	// than the time for which the backend waits for another party. Default 1s.
+	// Pass is the timeout of each call when the suite repeats a verb: long enough for some progress, and shorter than
+	// the time for which the backend waits for another party. Default 1s.
 	Pass time.Duration
-	// RefusedFor is the time for which the backends leave a provider alone that has removed our Tenant. It is longer than
-	// the removal of a peering takes. With 0 the subtests that wait for its end are skipped.
+	// RefusedFor is the time for which the backends do not use a provider that has removed our Tenant. It is longer
+	// than the removal of a peering takes. With 0 the subtests that wait for its end are skipped.
 	RefusedFor time.Duration
 	World      World
 }
@@ -50,9 +50,9 @@ type Harness struct {
 // World reads and changes the clusters like a person with a shell on both sides. Objects and Node are required, the
 // other functions are optional.
 type World struct {
-	// Objects lists every object that carries our labels, on the consumer and on both providers, and every object that
-	// other controllers derive from them there (with Liqo: slices, certificates, quotas, tenants). An object that stays by
-	// design after RemovePeering (a namespace that existed before us) is not listed.
+	// Objects lists every object that carries our labels, on the consumer and on both providers. It also lists every
+	// object that other controllers derive from them there (with Liqo: slices, certificates, quotas, tenants). It omits
+	// an object that stays by design after RemovePeering (a namespace that existed before us).
 	Objects func(ctx context.Context) ([]Object, error)
 	// Node reads a Node of the consumer. For a missing Node apierrors.IsNotFound is true of the error.
 	Node func(ctx context.Context, name string) (*corev1.Node, error)
@@ -66,11 +66,11 @@ type World struct {
 	PutNode func(ctx context.Context, name string) (undo Undo, err error)
 	// PutPeering makes a working peering by hand, without our labels.
 	PutPeering func(ctx context.Context, provider fleet.Provider) (undo Undo, err error)
-	// DeleteNode, DeleteVirtualNode and DeleteSlice delete that object of an attempt, as kubectl delete does, and return
-	// without waiting for what follows: a deleted Node is registered again by its kubelet, a deleted virtual node takes
-	// its Node with it, a deleted slice takes both and its other side.
+	// DeleteNode, DeleteVirtualNode and DeleteSlice delete that object of an attempt, as kubectl delete does, and do
+	// not wait for the consequences: the kubelet registers a deleted Node again; Liqo removes the Node of a deleted
+	// virtual node; Liqo removes the virtual node, the Node and the provider's slice of a deleted slice.
 	DeleteNode, DeleteVirtualNode, DeleteSlice func(ctx context.Context, a fleet.Attempt) error
-	// SliceThere reads the annotations of the attempt's slice on its provider.
+	// SliceThere reads the annotations of the attempt's slice on the provider.
 	SliceThere func(ctx context.Context, a fleet.Attempt) (annotations map[string]string, err error)
 	// SetProviderID sets the providerID of a Node that has none, as a cloud controller manager does.
 	SetProviderID func(ctx context.Context, node, providerID string) error
@@ -89,11 +89,11 @@ type World struct {
 	Close func(ctx context.Context, provider fleet.Provider, kind fleet.RefusingKind) (undo Undo, err error)
 	// Shrink makes the provider grant less than Shape.
 	Shrink func(ctx context.Context, provider fleet.Provider) (undo Undo, err error)
-	// Forget removes all objects that the consumer has of a provider, by force. The provider's side stays, as after a
-	// peering that was removed by force while the provider was away. nil: it is not certain which objects such a removal
-	// leaves.
+	// Forget removes all objects of a provider from the consumer, by force. The provider's side stays, as after a
+	// peering that was removed by force while the provider was unreachable. It is nil where it is not certain which
+	// objects such a removal leaves.
 	Forget func(ctx context.Context, provider fleet.Provider) error
-	// Fill leaves less room than Shape at the provider, as seen by the controller that decides for Class there.
+	// Fill leaves less room than Shape at the provider, according to the controller that decides for Class there.
 	Fill func(ctx context.Context, provider fleet.Provider) (undo Undo, err error)
 }
 
@@ -106,7 +106,7 @@ type Object struct {
 	Provider string // the provider of the object's peering or attempt, on either side
 	Kind     string
 	Name     string // contains the attempt's name, also for objects that are derived from ours
-	UID      string // may be empty; a changed UID shows the suite that an object was made again
+	UID      string // may be empty; a changed UID shows the suite that an object was deleted and made again
 	// Refusal reports whether the object records a provider's refusal (LabelRefused), and so stays when the peering is
 	// removed.
 	Refusal bool

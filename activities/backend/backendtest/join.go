@@ -25,7 +25,8 @@ func (s *suite) testJoinWithoutPeering(t *testing.T) {
 	require.Empty(t, s.objectsOf(t, a))
 }
 
-// A Join of another kind of nodes is refused: pods would meet a Node that differs from the template that CA has.
+// testJoinOtherKind checks that Join refuses another kind of nodes: pods would be placed on a Node that differs from
+// CA's template.
 func (s *suite) testJoinOtherKind(t *testing.T) {
 	a := s.attempt(instAbsent, 1, s.first())
 	s.established(t, a.Provider)
@@ -38,7 +39,8 @@ func (s *suite) testJoinOtherKind(t *testing.T) {
 	require.Empty(t, s.objectsOf(t, a))
 }
 
-// A cancelled Join names the first unmet stage. It can be undone, and it can be resumed.
+// testJoinCancelled checks that a cancelled Join names the first unmet stage, and that the attempt can be undone or
+// resumed.
 func (s *suite) testJoinCancelled(t *testing.T) {
 	a := s.attempt(instPartial, 1, s.first())
 	s.established(t, a.Provider)
@@ -52,7 +54,7 @@ func (s *suite) testJoinCancelled(t *testing.T) {
 		_, err := s.Backend.Join(ctx, s.spec(a), rec.progress)
 		stage := requireStopped(t, err)
 		requireOrder(t, joinOrder, append(rec.stages, stage))
-		if i == 0 { // perhaps before any object was made
+		if i == 0 { // the cancellation may have happened before any object was made
 			s.left(t, a)
 			require.Empty(t, s.objectsOf(t, a))
 			continue
@@ -114,8 +116,9 @@ func (s *suite) testJoinMakesNode(t *testing.T) {
 	}
 }
 
-// requireLooks fails unless the labels of the node are exactly the labels of its group's template and the labels that
-// the backend and Kubernetes set automatically: CA compares them. The node has the spec's taints, and may have more.
+// requireLooks fails unless the node's labels are exactly those labels that CA compares: the labels of the group's
+// template, and the labels that the backend and Kubernetes set automatically. The node must have the spec's taints, and
+// may have more.
 func requireLooks(t *testing.T, spec backend.NodeSpec, node *corev1.Node) {
 	t.Helper()
 	labels := maps.Clone(node.Labels)
@@ -160,7 +163,7 @@ func (s *suite) testJoinTwice(t *testing.T) {
 	require.Equal(t, objects, s.objects(t, a.Provider))
 }
 
-// Someone else's Node of the name is neither adopted nor touched.
+// testJoinConflict checks that Join neither adopts nor changes another owner's Node of the attempt's name.
 func (s *suite) testJoinConflict(t *testing.T) {
 	if s.World.PutNode == nil {
 		t.Skip("this harness has no World.PutNode")

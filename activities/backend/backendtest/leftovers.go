@@ -8,8 +8,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
 )
 
-// Leftovers returns the objects that exist only on the provider, the slice before the peering. It returns neither an
-// object whose consumer part still exists nor an object twice.
+// testLeftovers checks that Leftovers lists the objects that exist only on the provider: the slice, then the peering.
+// It lists no object whose consumer part still exists, and no object twice.
 func (s *suite) testLeftovers(t *testing.T) {
 	sweeps, ok := s.Backend.(backend.Leftovers)
 	if !ok || s.World.Forget == nil {

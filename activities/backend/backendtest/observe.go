@@ -9,7 +9,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// Without a peering Observe returns nothing, once the provider has answered.
+// testObserveUnpeered checks that Observe returns the zero Observation for a provider without a peering, after the
+// provider has answered.
 func (s *suite) testObserveUnpeered(t *testing.T) {
 	seen, err := s.Backend.Observe(s.ctx(t), s.first())
 	require.NoError(t, err)
@@ -53,8 +54,8 @@ func (s *suite) testObserveWhileCut(t *testing.T) {
 	require.Zero(t, seen)
 }
 
-// A Node that we have cordoned is known as cordoned by us, also to another process, and can be uncordoned. A missing
-// Node is not an error.
+// testCordon checks that every process recognizes a Node that Cordon has cordoned, and can uncordon it. A missing Node
+// is not an error.
 func (s *suite) testCordon(t *testing.T) {
 	a := s.attempt(instFirst, 1, s.first())
 	s.joined(t, a)

@@ -13,8 +13,8 @@ import (
 // verb makes one call of a verb on one of the backends.
 type verb func(ctx context.Context, on backend.Backend) error
 
-// inPasses calls the verb for Pass, then again on the other backend, as activities do, until it succeeds or enough
-// reports that it has come as far as it can. Every state that the verb waits for must survive the pass and the process.
+// inPasses calls the verb for Pass, then again on the other backend, as activities do, until the verb succeeds or
+// enough returns true. Every state that the verb waits for must survive the pass and the process.
 func (s *suite) inPasses(t *testing.T, what string, do verb, enough func() bool) {
 	t.Helper()
 	all := backend.WithBegun(s.ctx(t), time.Now())
@@ -34,7 +34,7 @@ func (s *suite) inPasses(t *testing.T, what string, do verb, enough func() bool)
 	}
 }
 
-// Every verb but Join ends in passes, also with pods that do not leave without force.
+// testPasses checks that every verb except Join succeeds in passes, even when pods leave only with force.
 func (s *suite) testPasses(t *testing.T) {
 	p := s.second()
 	s.unpeered(t, p)
@@ -69,8 +69,8 @@ func (s *suite) testPasses(t *testing.T) {
 	require.Empty(t, s.objects(t, p))
 }
 
-// While the provider is cut off, the Node is removed in passes, even with pods that only the provider could end. The
-// remaining objects follow when the provider is back.
+// testPassesWhileCut checks that Return removes the Node in passes while the provider is cut off, even with pods that
+// only the provider could end. Return removes the remaining objects after the provider is reachable again.
 func (s *suite) testPassesWhileCut(t *testing.T) {
 	p := s.second()
 	a := s.attempt(instPasses, 2, p)

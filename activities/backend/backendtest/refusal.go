@@ -13,8 +13,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/testkit"
 )
 
-// A refusal by a provider that cordons or drains us stays in effect until the provider lifts it: neither our removals
-// nor another process reset it.
+// testRefusalKept checks that a refusal by a provider that cordons or drains our Tenant stays in effect until the
+// provider lifts it: neither our removals nor another process reset it.
 func (s *suite) testRefusalKept(t *testing.T) {
 	for _, kind := range []fleet.RefusingKind{fleet.RefusingCordoned, fleet.RefusingDrained} {
 		t.Run(string(kind), func(t *testing.T) {
@@ -46,7 +46,8 @@ func (s *suite) testRefusalKept(t *testing.T) {
 	}
 }
 
-// A refusal by the provider while a node is on its way is reported as a refusal, and the attempt can be undone.
+// testRefusedJoin checks that Join reports a refusal that begins after the peering was established, and that the
+// attempt can be undone.
 func (s *suite) testRefusedJoin(t *testing.T) {
 	p := s.second()
 	s.unpeered(t, p)
@@ -60,7 +61,8 @@ func (s *suite) testRefusedJoin(t *testing.T) {
 	s.unpeered(t, p)
 }
 
-// A provider that removes its part of our peering is left alone for a while. The consumer remembers the removal.
+// testRemovedRefuses checks that a provider that has removed its part of our peering is not used for RefusedFor. The
+// consumer stores the removal.
 func (s *suite) testRemovedRefuses(t *testing.T) {
 	p := s.second()
 	s.unpeered(t, p)

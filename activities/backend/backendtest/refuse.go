@@ -43,7 +43,7 @@ func (s *suite) testJoinShort(t *testing.T) {
 	require.Empty(t, s.objectsOf(t, a))
 }
 
-// Class is the class that the suite requests where a controller of the provider has to decide.
+// Class is the class that the suite requests when a controller of the provider must decide.
 const Class = "gold"
 
 func (s *suite) testJoinFull(t *testing.T) {

@@ -18,7 +18,7 @@ func (s *suite) testUnpeerInUse(t *testing.T) {
 	require.True(t, isReady(s.node(t, a)))
 }
 
-// Someone else's slice keeps our peering (I11).
+// testUnpeerForeignSlice checks that another owner's slice keeps our peering (I11).
 func (s *suite) testUnpeerForeignSlice(t *testing.T) {
 	if s.World.PutSlice == nil {
 		t.Skip("this harness has no World.PutSlice")
@@ -26,8 +26,8 @@ func (s *suite) testUnpeerForeignSlice(t *testing.T) {
 	p := s.first()
 	s.unpeered(t, p)
 	s.established(t, p)
-	// The name contains the group too: two processes that begin within a second have one epoch. It has no dash after the
-	// group, because a lab recognizes objects derived from the suite's own objects by that dash.
+	// The name contains the group too, because two processes that start in the same second have the same epoch. It has
+	// no dash after the group, because a lab recognizes objects derived from the suite's own objects by that dash.
 	undo, err := s.World.PutSlice(s.ctx(t), p, "someone-else-"+s.Group+s.epoch)
 	require.NoError(t, err)
 	s.undoLater(t, "PutSlice", undo)
@@ -53,7 +53,8 @@ func (s *suite) testUnpeer(t *testing.T) {
 	}
 }
 
-// While the provider is cut off, RemovePeering keeps trying; another process finishes it.
+// testUnpeerWhileCut checks that RemovePeering keeps trying while the provider is cut off, and that another process
+// completes it.
 func (s *suite) testUnpeerWhileCut(t *testing.T) {
 	p := s.second()
 	s.established(t, p)
@@ -74,7 +75,7 @@ func (s *suite) testUnpeerWhileCut(t *testing.T) {
 	require.Empty(t, s.objects(t, p))
 }
 
-// At the end no object of ours is left anywhere (I9).
+// testAtRest checks that no object owned by us exists on any cluster at the end (I9).
 func (s *suite) testAtRest(t *testing.T) {
 	for _, p := range s.Providers {
 		s.unpeered(t, p)

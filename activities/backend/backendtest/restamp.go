@@ -12,7 +12,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/wait"
 )
 
-// A Node is deleted by hand: its kubelet registers it again, and Restamp sets the instance id again.
+// testRestampDeletedNode deletes a Node by hand. Its kubelet registers it again, and Restamp sets the instance id
+// again.
 func (s *suite) testRestampDeletedNode(t *testing.T) {
 	a := s.attempt(instWatched, 1, s.first())
 	w := s.watch(t)
@@ -34,7 +35,7 @@ func (s *suite) testRestampDeletedNode(t *testing.T) {
 	requireLooks(t, s.spec(a), s.node(t, a))
 }
 
-// restamped ensures that the attempt's Node is stamped, once it is finished.
+// restamped calls Restamp until the attempt's Node is stamped.
 func (s *suite) restamped(t *testing.T, a fleet.Attempt) {
 	t.Helper()
 	ctx := s.prompt(t)
@@ -49,7 +50,8 @@ func (s *suite) restamped(t *testing.T, a fleet.Attempt) {
 	}
 }
 
-// Restamp leaves a Node alone that needs no stamp, or that carries another provider id.
+// testRestampLeavesAlone checks that Restamp does not change a Node that needs no stamp, or that carries another
+// providerID.
 func (s *suite) testRestampLeavesAlone(t *testing.T) {
 	absent := s.attempt(instAbsent, 1, s.first())
 	require.NoError(t, s.Backend.Restamp(s.prompt(t), absent), "absent")
@@ -76,7 +78,7 @@ func (s *suite) testRestampLeavesAlone(t *testing.T) {
 	if s.World.SetProviderID != nil {
 		const other = "example://somebody"
 		require.NoError(t, s.World.SetProviderID(s.prompt(t), a.ObjectName(), other))
-		_, err := s.Backend.Join(s.ctx(t), s.spec(a), nil) // which marks it
+		_, err := s.Backend.Join(s.ctx(t), s.spec(a), nil) // Join marks the virtual node again
 		require.ErrorIs(t, err, backend.ErrConflict)
 		require.ErrorIs(t, s.Backend.Restamp(s.prompt(t), a), backend.ErrConflict)
 		require.Equal(t, other, s.node(t, a).Spec.ProviderID)
@@ -86,7 +88,7 @@ func (s *suite) testRestampLeavesAlone(t *testing.T) {
 	require.Empty(t, s.objectsOf(t, a))
 }
 
-// Someone else's Node of the attempt's name is not stamped.
+// testRestampForeignNode checks that Restamp does not stamp another owner's Node of the attempt's name.
 func (s *suite) testRestampForeignNode(t *testing.T) {
 	if s.World.PutNode == nil {
 		t.Skip("this harness has no World.PutNode")

@@ -20,8 +20,8 @@ func (s *suite) testRemoveAbsent(t *testing.T) {
 	}
 }
 
-// Leave removes everything of the attempt on both sides, a pod under a disruption budget included; on the way List
-// shows it leaving.
+// testLeave checks that Return removes every object of the attempt on both sides, and a pod under a disruption budget.
+// During the removal List reports the attempt as terminating.
 func (s *suite) testLeave(t *testing.T) {
 	a := s.attempt(instFirst, 1, s.first())
 	s.joined(t, a)
@@ -44,7 +44,8 @@ func (s *suite) testLeave(t *testing.T) {
 	require.NotEmpty(t, s.objects(t, a.Provider), "the peering stays")
 }
 
-// A pod that only a dead finalizer keeps holds up neither a drain nor a return. The pod itself stays.
+// testLeaveHeldPod checks that a pod that exists only because of a dead finalizer delays neither a drain nor a return.
+// The pod itself stays.
 func (s *suite) testLeaveHeldPod(t *testing.T) {
 	s.needPods(t)
 	a := s.attempt(instFirst, 1, s.first())
@@ -65,7 +66,8 @@ func (s *suite) testLeaveTwice(t *testing.T) {
 	require.NoError(t, s.Other.Drain(s.prompt(t), a, false, nil), "drain of a missing node")
 }
 
-// While the provider is cut off, the Node is removed immediately; the slice is removed when the provider is back.
+// testLeaveWhileCut checks that Return removes the Node while the provider is cut off, and the slice after the provider
+// is reachable again.
 func (s *suite) testLeaveWhileCut(t *testing.T) {
 	a := s.attempt(instCut, 1, s.first())
 	s.joined(t, a)

@@ -78,7 +78,7 @@ func Run(t *testing.T, h Harness) {
 	t.Run("AtRest", s.testAtRest)
 }
 
-// clear removes the objects that a failed or filtered run left, as far as the backend can.
+// clear removes the objects that a failed or filtered run has left, as far as the backend can.
 func (s *suite) clear(t *testing.T) {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*s.Bound)
 	defer cancel()

@@ -11,7 +11,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
 )
 
-// The orders in which stages are reached.
+// These lists contain the stages of each verb in the order in which the verb reaches them.
 var (
 	establishOrder = []backend.Stage{
 		backend.StageAPIServer, backend.StageNetworkConfig, backend.StageGatewayServer, backend.StageGatewayClient,

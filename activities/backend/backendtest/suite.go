@@ -19,8 +19,8 @@ import (
 
 // The suite's instances. An instance's number is its sequence number in its name.
 const (
-	instFirst    = 1 // most subtests
-	instSecond   = 2 // next to the first on the same peering; its second attempt goes to the other provider
+	instFirst    = 1 // used by most subtests
+	instSecond   = 2 // on the first instance's peering; its second attempt uses the other provider
 	instPartial  = 3 // cancelled halfway
 	instConflict = 4
 	instDenied   = 5
@@ -29,7 +29,7 @@ const (
 	instForeign  = 8 // on a peering made by hand
 	instAbsent   = 9 // never made
 	instWatched  = 10
-	instBeside   = 11 // its second attempt goes to the other provider while the first is half made
+	instBeside   = 11 // its second attempt uses the other provider while the first attempt is half made
 	instPasses   = 12
 	instRefused  = 13
 	instFull     = 14
@@ -81,7 +81,7 @@ func (s *suite) established(t *testing.T, p fleet.Provider) {
 	require.NoError(t, s.Backend.Establish(s.ctx(t), p, nil), "establish %s", p.ID)
 }
 
-// joined ensures the attempt's node, peering included.
+// joined ensures the attempt's node and its peering.
 func (s *suite) joined(t *testing.T, a fleet.Attempt) backend.Node {
 	t.Helper()
 	s.established(t, a.Provider)
@@ -90,7 +90,7 @@ func (s *suite) joined(t *testing.T, a fleet.Attempt) backend.Node {
 	return node
 }
 
-// left ensures that no object of the attempt is left.
+// left ensures that the attempt has no objects.
 func (s *suite) left(t *testing.T, a fleet.Attempt) {
 	t.Helper()
 	require.NoError(t, s.Backend.Return(s.ctx(t), a, nil), "leave %s", a.ObjectName())
@@ -109,7 +109,7 @@ func (s *suite) unpeered(t *testing.T, p fleet.Provider) {
 	require.NoError(t, s.Backend.RemovePeering(s.ctx(t), p, nil), "unpeer %s", p.ID)
 }
 
-// objects lists our objects around the provider, sorted.
+// objects lists our objects on the provider, and our objects elsewhere that belong to it, sorted.
 func (s *suite) objects(t *testing.T, p fleet.Provider) []Object {
 	t.Helper()
 	all, err := s.World.Objects(s.prompt(t))
@@ -133,7 +133,7 @@ func sorted(objects []Object) []Object {
 
 func (o Object) key() string { return o.Where + "\x00" + o.Kind + "\x00" + o.Name }
 
-// node reads the attempt's Node; nil means it is missing.
+// node reads the attempt's Node. It returns nil for a missing Node.
 func (s *suite) node(t *testing.T, a fleet.Attempt) *corev1.Node {
 	t.Helper()
 	node, err := s.World.Node(s.prompt(t), a.ObjectName())
@@ -144,7 +144,7 @@ func (s *suite) node(t *testing.T, a fleet.Attempt) *corev1.Node {
 	return node
 }
 
-// found returns the attempt from List; nil means that it is not listed.
+// found returns the attempt's row of List, or nil when List does not contain the attempt.
 func (s *suite) found(t *testing.T, a fleet.Attempt) *fleet.Found {
 	t.Helper()
 	list, err := s.Other.List(s.prompt(t), a.Group)
@@ -157,7 +157,7 @@ func (s *suite) found(t *testing.T, a fleet.Attempt) *fleet.Found {
 	return nil
 }
 
-// with runs a function of World on the provider and reverts it at the end of the subtest, at the latest.
+// with runs a function of World on the provider and reverts it no later than the end of the subtest.
 func (s *suite) with(
 	t *testing.T, p fleet.Provider, name string, do func(context.Context, fleet.Provider) (Undo, error),
 ) Undo {

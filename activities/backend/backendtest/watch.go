@@ -11,7 +11,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// Watch reports every existing node at its start, and returns the context's error soon after the context ends.
+// testWatchTellsAll checks that Watch reports every existing node at its start, and returns the context's error soon
+// after the context ends.
 func (s *suite) testWatchTellsAll(t *testing.T) {
 	a := s.attempt(instFirst, 1, s.first())
 	s.joined(t, a)
@@ -44,7 +45,8 @@ func (s *suite) testWatchTellsAll(t *testing.T) {
 	}
 }
 
-// Watch reports a node's whole life to a watcher that learns of the node only by watching. It reports the end once.
+// testWatchFollows checks that Watch reports a node's whole life to a watcher that was started before the node existed.
+// Watch reports the end once.
 func (s *suite) testWatchFollows(t *testing.T) {
 	a := s.attempt(instWatched, 1, s.first())
 	s.established(t, a.Provider)
@@ -69,7 +71,8 @@ func (s *suite) testWatchFollows(t *testing.T) {
 	require.Equal(t, 1, n, "times told that the last object is gone")
 }
 
-// A virtual node that is deleted by hand is reported missing. Its Node goes too, and the slice stays.
+// testWatchVirtualNodeDeleted checks that Watch reports a virtual node that was deleted by hand. Liqo also removes its
+// Node, and the slice stays.
 func (s *suite) testWatchVirtualNodeDeleted(t *testing.T) {
 	if s.World.DeleteVirtualNode == nil {
 		t.Skip("this harness has no World.DeleteVirtualNode")
@@ -85,7 +88,7 @@ func (s *suite) testWatchVirtualNodeDeleted(t *testing.T) {
 	w.until(t, a, "gone", gone)
 }
 
-// The deletion of a slice by hand removes every object of the attempt, on both sides.
+// testWatchSliceDeleted checks that the deletion of a slice by hand removes every object of the attempt, on both sides.
 func (s *suite) testWatchSliceDeleted(t *testing.T) {
 	if s.World.DeleteSlice == nil {
 		t.Skip("this harness has no World.DeleteSlice")
@@ -100,7 +103,7 @@ func (s *suite) testWatchSliceDeleted(t *testing.T) {
 	require.Empty(t, s.objectsOf(t, a))
 }
 
-// whole reports whether the node is as Join leaves it.
+// whole reports whether the node is complete: the state in which Join returns.
 func whole(f fleet.Found) bool {
 	return f.Slice && f.Virtual && f.Marked && f.Node && f.Stamped && f.Ready && !f.Terminating
 }

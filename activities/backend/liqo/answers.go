@@ -18,7 +18,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
 )
 
-// newProviderClient makes a client of a provider; see discerning and bounded.
+// newProviderClient makes a client of a provider. See discerning and bounded for its limits.
 func newProviderClient(config *rest.Config) (client.Client, error) {
 	config = rest.CopyConfig(config)
 	config.DisableCompression = true
@@ -26,7 +26,8 @@ func newProviderClient(config *rest.Config) (client.Client, error) {
 	config.WarningHandler = rest.NoWarnings{} // otherwise warnings of any length would be logged
 	config.Wrap(func(web http.RoundTripper) http.RoundTripper { return bounded{web} })
 	provider, err := newClient(config, cmp.Or(config.Timeout, providerTimeout), func(web *http.Client) {
-		// Redirects are not followed, so that a provider cannot make this client send requests to an address of its choice.
+		// The client does not follow redirects, so that a provider cannot make it send requests to an address of its
+		// choice.
 		web.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	})
 	if err != nil {
@@ -38,7 +39,7 @@ func newProviderClient(config *rest.Config) (client.Client, error) {
 	}), nil
 }
 
-// taming returns a copy of a configuration of this cluster that limits the answers; see tamed.
+// taming returns a copy of this cluster's configuration that limits the size of the answers; see tamed.
 func taming(config *rest.Config) *rest.Config {
 	config = rest.CopyConfig(config)
 	config.Wrap(func(web http.RoundTripper) http.RoundTripper { return tamed{web} })
@@ -57,9 +58,9 @@ func newConsumerClient(config *rest.Config) (client.Client, error) {
 }
 
 // discerning distinguishes the answers of a cluster's API server from the answers of an intermediate server. A load
-// balancer, or a cluster manager's proxy that has lost the cluster, answers 404 or 403 in its own name. Taken for an
-// answer of the cluster, it would make every object there appear gone, or denied. foreign returns the error for such an
-// answer.
+// balancer, or a cluster manager's proxy that has lost the cluster, answers 404 or 403 in its own name. If its answer
+// were treated as an answer of the cluster, every object there would appear to be deleted, or denied. foreign returns
+// the error for such an answer.
 func discerning(cluster client.WithWatch, foreign func(code int32) error) client.Client {
 	genuine := func(ctx context.Context, c client.Client, err error) error {
 		if answered(ctx, c, err) {
@@ -94,9 +95,9 @@ func discerning(cluster client.WithWatch, foreign func(code int32) error) client
 }
 
 // answered reports whether an API server has written the error. The text of any other error must not be repeated,
-// because it is a page of an unknown server. An API server writes a Status, except that it answers 404 in plain text
-// for a kind that is not installed. In that case answered requests an object that every API server knows. It also
-// returns true for 401 and 403 of any server, which access handles.
+// because it is a page of an unknown server. An API server always writes a Status, with one exception: for a kind that
+// is not installed it answers 404 in plain text. After such a 404, answered requests an object that every API server
+// has. It also returns true for 401 and 403 of any server, because access handles them.
 func answered(ctx context.Context, cluster client.Client, err error) bool {
 	if !apierrors.IsUnexpectedServerError(err) || apierrors.IsUnauthorized(err) {
 		return true

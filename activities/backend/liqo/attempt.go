@@ -16,7 +16,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// attempt holds one attempt's objects while one verb works on them.
+// attempt contains one attempt's objects while one verb works on them.
 type attempt struct {
 	*peering
 	fleet.Attempt
@@ -32,7 +32,7 @@ func (a *attempt) labels() map[string]string { return backend.TagsOf(a.Attempt, 
 
 func (a *attempt) mine(object client.Object) bool { return backend.Carries(tags(object), a.labels()) }
 
-// slice finds this attempt's slice in any namespace; NotFound when it does not exist.
+// slice finds this attempt's slice in any namespace. It returns NotFound when the slice does not exist.
 func (a *attempt) slice(ctx context.Context) (*authv1beta1.ResourceSlice, error) {
 	var found authv1beta1.ResourceSliceList
 	if err := a.local.List(ctx, &found, client.MatchingLabels(a.labels())); err != nil {
@@ -46,7 +46,8 @@ func (a *attempt) slice(ctx context.Context) (*authv1beta1.ResourceSlice, error)
 	return nil, apierrors.NewNotFound(authv1beta1.ResourceSliceGroupResource, a.name())
 }
 
-// virtualNode finds this attempt's virtual node in any namespace; NotFound when it does not exist.
+// virtualNode finds this attempt's virtual node in any namespace. It returns NotFound when the virtual node does not
+// exist.
 func (a *attempt) virtualNode(ctx context.Context) (*offloadingv1beta1.VirtualNode, error) {
 	var found offloadingv1beta1.VirtualNodeList
 	if err := a.local.List(ctx, &found, client.MatchingLabels(a.labels())); err != nil {
@@ -60,9 +61,9 @@ func (a *attempt) virtualNode(ctx context.Context) (*offloadingv1beta1.VirtualNo
 	return nil, apierrors.NewNotFound(offloadingv1beta1.VirtualNodeGroupVersionResource.GroupResource(), a.name())
 }
 
-// node finds this attempt's Node; NotFound when it does not exist, or when the Node of that name is not ours. Liqo up
-// to 1.1 makes the Node first and labels it afterwards. So the Node is also recognized by the virtual node that it
-// comes from, and by the instance id, which cannot be removed.
+// node finds this attempt's Node. It returns NotFound when the Node does not exist, or when the Node of that name is
+// not ours. Liqo up to 1.1 makes the Node first and labels it afterwards. Therefore node also recognizes the Node by
+// its virtual node, and by the instance id, which cannot be removed.
 func (a *attempt) node(ctx context.Context, from *offloadingv1beta1.VirtualNode) (*corev1.Node, error) {
 	var found corev1.Node
 	if err := a.local.Get(ctx, client.ObjectKey{Name: a.name()}, &found); err != nil {

@@ -16,32 +16,32 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// Config holds the settings of New. Only Consumer is required.
+// Config contains the settings of New. Only Consumer is required.
 type Config struct {
-	// Consumer is the access to the cluster that lacks room, which CA scales.
+	// Consumer is the configuration for the consumer: the cluster that lacks room, which CA scales.
 	Consumer *rest.Config
 	// Hub distinguishes the installations on one cluster; it must be a label value. Default "default".
 	Hub string
 	// LiqoNamespace is the namespace in which Liqo is searched for first, on every cluster. Default "liqo".
 	LiqoNamespace string
-	// UnreachableAfter is the time that a provider may be silent without interruption before Establish and Join give up
-	// with ErrUnreachable. Default 10s.
+	// UnreachableAfter is the time for which a provider may be silent without interruption before Establish and Join
+	// fail with ErrUnreachable. Default 10s.
 	UnreachableAfter time.Duration
-	// ForceAfter is the time after Return was begun in which pods may terminate on their own. Afterwards Return deletes
-	// them with grace period 0. It must be short, because Liqo removes virtual nodes one at a time and waits for the pods
-	// of each. Default 5s.
+	// ForceAfter is the time after the start of Return during which pods may terminate on their own. Afterwards Return
+	// deletes them with grace period 0. It must be short, because Liqo removes virtual nodes one at a time and waits
+	// for the pods of each. Default 5s.
 	ForceAfter time.Duration
-	// DenyAfter is the time in which a denied authentication of a slice may still become accepted. Liqo also reports
-	// Denied while the signer is slow, for which it waits 30 s (remoteresourceslice_controller.go,
+	// DenyAfter is the time in which a denied authentication of a slice may still become accepted. Liqo waits 30 s for
+	// the certificate's signer, and also reports Denied while the signer is slow (remoteresourceslice_controller.go,
 	// certificateIdentityProvider.go). Default 35s.
 	DenyAfter time.Duration
-	// TenantRights, if any, lists the permissions that the worker's account has to grant itself before it may read Secrets
-	// in a tenant namespace.
+	// TenantRights, if set, lists the permissions that the worker's account must grant itself before it may read
+	// Secrets in a tenant namespace.
 	TenantRights *TenantRights
 	// AnyLiqo allows peerings between clusters whose versions of Liqo are incompatible or newer than this release. It also
 	// allows several nodes on a provider with a version of Liqo that loses pods in that case.
 	AnyLiqo bool
-	// RefusedFor is the time for which a provider is left alone that has removed our Tenant. Default 30m.
+	// RefusedFor is the time for which this backend does not use a provider that has removed our Tenant. Default 30m.
 	RefusedFor time.Duration
 }
 
@@ -55,17 +55,17 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-// Backend implements backend.Backend. It holds no state except its clients and is safe for concurrent use, even by
-// several processes. Two verbs for one provider's peering, or for one attempt, must not run concurrently.
+// Backend implements backend.Backend. It has no state except its clients and caches, and is safe for concurrent use,
+// even by several processes. Two verbs for one provider's peering, or for one attempt, must not run concurrently.
 type Backend struct {
 	config  Config
 	local   client.Client // the consumer
 	watch   client.WithWatch
-	open    opener // clients of providers
+	open    opener // opens clients of providers
 	graces  graces
-	ends    ends // of credentials
+	ends    ends // the validity of credentials in use
 	changes changes
-	self    atomic.Pointer[identity] // this cluster's own, read once; nil before the first read
+	self    atomic.Pointer[identity] // this cluster's own identity, read once; nil before the first read
 }
 
 var (

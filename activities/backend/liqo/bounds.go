@@ -15,16 +15,17 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/shorten"
 )
 
-// Bounds of an answer of a provider, in bytes, and of the part of its text that is repeated, in characters. A provider
-// that floods harms only its own nodes.
+// These constants bound an answer of a provider, in bytes, and the part of its text that errors repeat, in characters.
+// A provider that sends too much data harms only its own nodes.
 const (
 	maxAnswer   = 16 << 20
-	maxIdentity = 4 << 20 // for a request of its identity only
+	maxIdentity = 4 << 20 // for a request of the provider's identity only
 	maxWords    = 500
 )
 
-// Bounds of the elements and fields in a provider's answer for each MiB of its bound. A slice has some ten elements and
-// two hundred fields in 4 KiB. Without these bounds, 4 MiB of empty objects take more than 1 GiB of memory.
+// These constants bound the elements and fields in a provider's answer for each MiB of its bound. A slice has some ten
+// elements and two hundred fields in 4 KiB. Without these bounds, 4 MiB of empty objects take more than 1 GiB of
+// memory.
 const (
 	elementsPerMiB = 3 << 10
 	fieldsPerMiB   = 64 << 10
@@ -53,7 +54,7 @@ func (b bounded) RoundTrip(request *http.Request) (*http.Response, error) {
 	}
 	response.Body = boundedBody{http.MaxBytesReader(nil, response.Body, most)}
 	if !isJSON(response) {
-		response.Header.Set("Content-Type", "text/plain") // no decoder takes it: YAML expands, too
+		response.Header.Set("Content-Type", "text/plain") // no decoder accepts plain text: YAML could expand, too
 		return response, nil
 	}
 	mib := int(most >> 20)
@@ -61,8 +62,8 @@ func (b bounded) RoundTrip(request *http.Request) (*http.Response, error) {
 	return response, nil
 }
 
-// withoutProtobuf returns a copy of the request that accepts no protobuf, which is not decoded. client-go's lists of
-// metadata alone prefer protobuf with every config (client-go metadata/metadata.go).
+// withoutProtobuf returns a copy of the request that does not accept protobuf, because this client does not decode it.
+// client-go's metadata-only lists prefer protobuf with every config (client-go metadata/metadata.go).
 func withoutProtobuf(request *http.Request) *http.Request {
 	var takes []string
 	for kind := range strings.SplitSeq(request.Header.Get("Accept"), ",") {
@@ -116,7 +117,7 @@ func (g *guardedBody) Read(into []byte) (int, error) {
 	return n, err
 }
 
-// boundedBody replaces the error of a http.MaxBytesReader at its bound by our own error.
+// boundedBody replaces the error that a http.MaxBytesReader returns at its bound by our own error.
 type boundedBody struct{ io.ReadCloser }
 
 // Read implements io.Reader.

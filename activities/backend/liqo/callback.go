@@ -11,7 +11,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend/nodes"
 )
 
-// annotationCalled is on a virtual node: the time at which the kubelet was last made to register its missing Node.
+// annotationCalled is an annotation of a virtual node: the time at which callBack last made its kubelet register the
+// missing Node.
 const annotationCalled = "liqo-autoscaler.io/called-back"
 
 // callBack makes the virtual kubelet register its missing Node now. On its own the kubelet would notice the loss when

@@ -10,19 +10,19 @@ import (
 type changes struct {
 	mu       sync.Mutex
 	waiting  map[chan struct{}]string // waiter -> name of the objects
-	watching atomic.Int64             // number of Watches that see all changes
+	watching atomic.Int64             // number of Watch calls that report all changes
 }
 
-// register counts a Watch, until end is called.
+// register counts one running Watch until end is called.
 func (c *changes) register() (end func()) {
 	c.watching.Add(1)
 	return func() { c.watching.Add(-1) }
 }
 
-// watched reports whether a Watch reports changes, so that polling only has to find the changes that it misses.
+// watched reports whether a Watch is running. Waiters then poll only for changes that the Watch has missed.
 func (c *changes) watched() bool { return c.watching.Load() > 0 }
 
-// follow returns a channel that holds a token once an object of that name has changed, until stop is called.
+// follow returns a channel that receives a token when an object of that name has changed, until stop is called.
 func (c *changes) follow(name string) (changed <-chan struct{}, stop func()) {
 	token := make(chan struct{}, 1)
 	c.mu.Lock()

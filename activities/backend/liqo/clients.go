@@ -21,24 +21,24 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/traced"
 )
 
-// Timeouts of one request. A cluster that accepts connections and never answers must not block a verb, because the
-// verb's caller expects progress every few seconds.
+// These are the timeouts of one request. A cluster that accepts connections and never answers must not block a verb,
+// because the verb's caller expects progress every few seconds.
 const (
 	consumerTimeout = 10 * time.Second
 	providerTimeout = 5 * time.Second
 	watchTimeout    = 0 // a watch is one long request
 )
 
-// Requests a second of this worker to one cluster, unless its access sets another limit. All steps on the consumer
-// share the limit, up to three hundred concurrently: with 50, the steps of a large batch made no progress from one pass
-// to the next.
+// These constants limit the requests per second of this worker to one cluster, unless the cluster's configuration sets
+// another limit. All steps on the consumer share the limit, up to three hundred concurrently. With a limit of 50, the
+// steps of a large batch made no progress from one pass to the next.
 const (
 	maxQPS   = 500
 	maxBurst = 1000
 )
 
-// newClient makes an uncached client that sends no request of its own before its first use: it knows the kinds, so it
-// needs no discovery, which each verb on a provider would otherwise pay for.
+// newClient makes an uncached client that sends no request before its first use. Its mapper contains all kinds, so it
+// needs no discovery, which would cost each verb on a provider additional requests.
 func newClient(config *rest.Config, timeout time.Duration, changes ...func(*http.Client)) (client.WithWatch, error) {
 	config = rest.CopyConfig(config)
 	config.Timeout = timeout
@@ -99,7 +99,7 @@ func newScheme() (*runtime.Scheme, error) {
 	return scheme, builder.AddToScheme(scheme)
 }
 
-// newMapper knows exactly the kinds this package touches.
+// newMapper returns a mapper of exactly the kinds that this package uses.
 func newMapper() meta.RESTMapper {
 	mapper := meta.NewDefaultRESTMapper(nil)
 	add := func(gv schema.GroupVersion, scope meta.RESTScope, kinds ...string) {

@@ -49,7 +49,8 @@ func fileConfig(path string) (*rest.Config, error) {
 	if _, err := os.Stat(path); err != nil {
 		return nil, errorf(backend.ErrInvalid, "kubeconfig file: %v", err)
 	}
-	// Not by clientcmd.BuildConfigFromFlags: in a pod, it takes an empty file as a request to use the pod's own account.
+	// This code does not use clientcmd.BuildConfigFromFlags: in a pod, that function treats an empty file as a request
+	// to use the pod's own account.
 	loaded, err := clientcmd.LoadFromFile(path)
 	if err == nil {
 		err = clientcmd.ResolveLocalPaths(loaded)
@@ -88,7 +89,7 @@ func (b *Backend) secretConfig(ctx context.Context, ref fleet.SecretRef) (*rest.
 }
 
 // inlineConfig reads a kubeconfig from a Secret. The kubeconfig must not name programs or files, and its expanded size
-// is bounded, so that permission to write the Secret gives no power over the worker.
+// is bounded. Permission to write the Secret must not allow a user to control the worker.
 func inlineConfig(kubeconfig []byte) (*rest.Config, error) {
 	if strictyaml.CheckAliases(kubeconfig) != nil {
 		return nil, errAliases

@@ -9,7 +9,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/account"
 )
 
-// endKept is the time for which the end of credentials is reported after their last use in this process.
+// endKept is the time for which the end of credentials is still reported after their last use in this process.
 const endKept = time.Hour
 
 // ends remembers the validity of the credentials that this process uses. The zero value is ready for use.
@@ -23,7 +23,7 @@ type noted struct {
 	at   time.Time
 }
 
-// remember keeps the validity of the credentials that a client was opened with. It forgets the provider if its
+// remember stores the validity of the credentials that a client was opened with. It removes the provider's entry if the
 // credentials have no end.
 func (e *ends) remember(provider string, cluster client.Client, now time.Time) {
 	p, ok := cluster.(pinned)
@@ -53,6 +53,6 @@ func (e *ends) all(now time.Time) map[string]account.Life {
 	return told
 }
 
-// CredentialsLife returns the validity of the credentials by provider. The map has the credentials that this process
-// has used within an hour and that have an end: tokens with an expiry, and client certificates.
+// CredentialsLife returns the validity of the credentials by provider. The map contains the credentials that this
+// process has used within an hour and that have an end: tokens with an expiry, and client certificates.
 func (b *Backend) CredentialsLife() map[string]account.Life { return b.ends.all(time.Now()) }

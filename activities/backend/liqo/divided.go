@@ -14,8 +14,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
 )
 
-// undivided returns ErrConflict if a clusterSelector selects only one of the new virtual node and an existing virtual
-// node on the provider.
+// undivided returns ErrConflict if a clusterSelector would select the new virtual node without an existing virtual node
+// on the provider, or the reverse.
 func (j *join) undivided(ctx context.Context, there []offloadingv1beta1.VirtualNode,
 	virtual *offloadingv1beta1.VirtualNode) error {
 	message, err := j.divided(ctx, append(there, *virtual))
@@ -25,9 +25,10 @@ func (j *join) undivided(ctx context.Context, there []offloadingv1beta1.VirtualN
 	return err
 }
 
-// divided describes a clusterSelector that selects some of the provider's virtual nodes, but not all; "" when there is
-// no such selector. Liqo maps a namespace onto a provider, or removes the mapping, separately for each virtual node
-// (Liqo namespaceoffloading-controller/clusterselector.go): it would remove the remote namespace with all its objects.
+// divided describes a clusterSelector that selects some of the provider's virtual nodes, but not all. It returns ""
+// when no such selector exists. Liqo maps a namespace onto a provider, or removes the mapping, separately for each
+// virtual node (Liqo namespaceoffloading-controller/clusterselector.go). With such a selector Liqo would remove the
+// remote namespace with all its objects.
 func (p *peering) divided(ctx context.Context, there []offloadingv1beta1.VirtualNode) (string, error) {
 	if len(there) < 2 {
 		return "", nil
@@ -54,7 +55,8 @@ func (p *peering) divided(ctx context.Context, there []offloadingv1beta1.Virtual
 	return "", nil
 }
 
-// selectable returns the Node with which Liqo represents a virtual node in selectors (Liqo pkg/utils/virtualnode).
+// selectable returns the Node that represents a virtual node when Liqo evaluates a selector (Liqo
+// pkg/utils/virtualnode).
 func selectable(virtual *offloadingv1beta1.VirtualNode) *corev1.Node {
 	return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: virtual.Name, Labels: with(virtual.Spec.Labels,
 		map[string]string{

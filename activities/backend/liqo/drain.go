@@ -26,7 +26,7 @@ func (b *Backend) Drain(ctx context.Context, of fleet.Attempt, force bool, progr
 	return nil
 }
 
-// drainStep takes one step of a drain: it removes the mark, cordons the Node and removes the remaining pods.
+// drainStep runs one step of a drain: it removes the mark, cordons the Node and removes the remaining pods.
 func (a *attempt) drainStep(ctx context.Context, force bool) (bool, string, error) {
 	if err := a.locate(ctx); err != nil {
 		return false, "", err
@@ -50,10 +50,10 @@ func (a *attempt) drainStep(ctx context.Context, force bool) (bool, string, erro
 	return nodes.Empty(ctx, a.local, a.name(), force)
 }
 
-// unlabelEndedPods removes Liqo's own label from the pods that a finalizer keeps after their deletion. Liqo finds the
-// pods that it waits for by that label, one virtual node after another and without a timeout, so one dead finalizer
-// would keep every virtual node of the cluster (Liqo virtualnode-controller/drain.go). A virtual kubelet does not label
-// a terminating pod again.
+// unlabelEndedPods removes Liqo's own label from the pods that a finalizer keeps after their deletion. Liqo uses that
+// label to find the pods that it waits for. It waits for one virtual node after another and without a timeout, so one
+// dead finalizer would keep every virtual node of the cluster (Liqo virtualnode-controller/drain.go). A virtual kubelet
+// does not label a terminating pod again.
 func (a *attempt) unlabelEndedPods(ctx context.Context) (bool, string, error) {
 	pods, err := nodes.Pods(ctx, a.local, a.name())
 	if err != nil {

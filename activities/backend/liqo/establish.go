@@ -29,7 +29,7 @@ func (b *Backend) Establish(ctx context.Context, provider fleet.Provider, progre
 	if warning != "" {
 		progress.Report(backend.StageAPIServer, warning)
 	}
-	// The network first: a node on a peering that gets a network later is not Ready until then.
+	// The network is made first: a node on a peering that receives a network later is not Ready until then.
 	if err == nil {
 		err = p.connect(ctx, w, foreign)
 	}
@@ -49,8 +49,8 @@ func (b *Backend) Establish(ctx context.Context, provider fleet.Provider, progre
 	return nil
 }
 
-// prepare identifies this cluster and gives us our permissions there. message is the reason to wait before the peering
-// can begin.
+// prepare identifies this cluster and grants us the permissions that we need on it. message is the reason to wait
+// before the peering can begin.
 func (p *peering) prepare(ctx context.Context) (message string, err error) {
 	if err := p.locate(ctx); err != nil {
 		return "", err
@@ -92,7 +92,8 @@ func (p *peering) make(ctx context.Context, w *waiter) error {
 			if err := p.forgotten(ctx); err != nil {
 				return false, "", err
 			}
-			// Our own namespace first: after a crash at any point, the consumer still remembers the provider.
+			// Our own namespace is made first: after a crash at any point, the consumer still has a record of the
+			// provider.
 			if message, err = p.ensureOwnNamespace(ctx); err != nil || message != "" {
 				return false, message, err
 			}

@@ -10,10 +10,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// lastWarning returns the last complaint of the provider's Liqo about our Tenant, in Liqo's own words, or "". A failed
+// lastWarning returns the last warning of the provider's Liqo about our Tenant, in Liqo's own words, or "". A failed
 // handshake appears in no condition, only in events such as NonceNotFound or SignatureVerificationFailed (Liqo
-// pkg/liqo-controller-manager/authentication/tenant-controller). With credentials that may not read events it returns
-// "".
+// pkg/liqo-controller-manager/authentication/tenant-controller). It returns "" when the credentials may not read
+// events.
 func (p *peering) lastWarning(ctx context.Context, tenant *authv1beta1.Tenant) string {
 	var events corev1.EventList
 	err := p.remote.do(ctx, "read events", func(provider client.Client) error {

@@ -2,11 +2,12 @@ package liqo
 
 import "time"
 
-// graces holds the times that Liqo has for its own work before this package intervenes.
+// graces contains the times for which this package waits for Liqo's own work before it intervenes.
 type graces struct {
-	// answer is the time for the answer to a slice. Afterwards the provider's Tenant is read for the reason of the delay.
+	// answer is the time for the provider to answer a slice. Afterwards Join reads the provider's Tenant to find the
+	// reason for the delay.
 	answer time.Duration
-	// renew is the time for Liqo 1.2 to make the Renew of a new Identity. A Liqo that makes none is older.
+	// renew is the time for Liqo 1.2 to make the Renew of a new Identity. Earlier versions of Liqo never make one.
 	renew time.Duration
 	// register is the time for a virtual kubelet to register its Node before its virtual node is deleted. When the Node is
 	// registered during the deletion, Liqo's controller dereferences nil and crashes (1.2.0,
@@ -17,15 +18,16 @@ type graces struct {
 	kubelet time.Duration
 	// namespaceMap is the time for the removal of a NamespaceMap that no virtual node needs any longer.
 	namespaceMap time.Duration
-	// release is the time for crd-replicator to release an object on its own. Afterwards the provider is checked for the
-	// reason.
+	// release is the time for crd-replicator to release an object on its own. Afterwards this package checks the
+	// provider for the reason.
 	release time.Duration
-	// refusal is the time for a newly started API server to read its roles. Before that, its answer that we lack a
-	// permission is not believed.
+	// refusal is the time for a newly started API server to read its roles. During this time an answer that we lack a
+	// permission is not final.
 	refusal time.Duration
-	// identify is the same time for the first use of credentials, where a user waits for the answer.
+	// identify is the same time for the first use of credentials. It is shorter, because a user waits for the answer.
 	identify time.Duration
-	// certificate is the time for an unreachable provider to return, so that the certificate that it keeps can be deleted.
+	// certificate is the time for which Return waits for an unreachable provider, so that it can delete the certificate
+	// on that provider.
 	certificate time.Duration
 }
 

@@ -15,11 +15,11 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/wait"
 )
 
-// identity holds a cluster's Liqo id and the namespace of its Liqo.
+// identity contains a cluster's Liqo id and the namespace of its Liqo.
 type identity struct {
 	id        string
 	namespace string
-	uid       string // of kube-system; distinguishes a clone with the same id; set for the consumer only
+	uid       string // the UID of kube-system, which differs in a clone; set for the consumer only
 }
 
 // Identify reads the provider's cluster id with its credentials. It returns within two request timeouts plus
@@ -46,8 +46,8 @@ func (b *Backend) Identify(ctx context.Context, credentials fleet.Credentials) (
 
 func notLetIn(err error) bool { return apierrors.IsUnauthorized(err) || apierrors.IsForbidden(err) }
 
-// refused works as access, but returns 401 and 403 as ErrInvalid: on first use bad credentials are a configuration
-// error.
+// refused converts an error as access does, but returns ErrInvalid for 401 and 403: on first use bad credentials are a
+// configuration error.
 func refused(err error) error {
 	if notLetIn(err) {
 		return errorf(backend.ErrInvalid, "the provider answers, but the credentials may not read its cluster id: %v", err)
@@ -91,7 +91,7 @@ func (b *Backend) consumer(ctx context.Context) (identity, error) {
 	if known := b.self.Load(); known != nil {
 		return *known, nil
 	}
-	self, err := b.identify(ctx, b.local) // not under a lock: no call waits for another call's request
+	self, err := b.identify(ctx, b.local) // without a lock: no call waits for another call's request
 	if err != nil {
 		return identity{}, fmt.Errorf("read this cluster's Liqo id: %w", err)
 	}

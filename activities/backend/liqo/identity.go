@@ -16,7 +16,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
 )
 
-// ensureIdentity passes the Tenant's answer to our own Liqo and reports done once Liqo has made a kubeconfig from it.
+// ensureIdentity passes the Tenant's answer to our own Liqo. It reports done once Liqo has made a kubeconfig from the
+// answer.
 func (p *peering) ensureIdentity(ctx context.Context, tenant *authv1beta1.Tenant,
 	h handshake) (done bool, message string, err error) {
 	annotations := p.annotations()

@@ -16,7 +16,8 @@ import (
 
 // inUse returns ErrInUse while an object of any owner needs the peering: a slice or a virtual node on the provider, or
 // the other direction of a two-way peering, which shares namespaces with ours. It reads the API server and never a
-// cache (I11). It does not read the ForeignCluster either, whose role may be hours old (reachable.go).
+// cache (I11). It does not read the ForeignCluster either, because the ForeignCluster may be hours out of date
+// (reachable.go).
 func (p *peering) inUse(ctx context.Context) error {
 	var slices authv1beta1.ResourceSliceList
 	if err := p.local.List(ctx, &slices, outgoing(p.provider.ID)); err != nil {
@@ -54,9 +55,9 @@ func outgoing(provider string) client.MatchingLabels {
 	}
 }
 
-// inUseRemotely lists the slices on the provider that came from here and have no counterpart here any longer. It
-// removes our slices, and returns ErrInUse for a slice of another owner. With credentials that may not read slices it
-// finds none.
+// inUseRemotely lists the slices on the provider that were replicated from this cluster and no longer exist here. It
+// deletes our slices, and returns ErrInUse for a slice of another owner. With credentials that may not read slices it
+// returns 0.
 func (p *peering) inUseRemotely(ctx context.Context) (left int, err error) {
 	if p.remoteNS == "" {
 		return 0, nil

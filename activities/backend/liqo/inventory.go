@@ -91,7 +91,7 @@ func (b *Backend) findNodes(ctx context.Context, self identity, found findings) 
 	return nil
 }
 
-// findCredentials adds the credentials of the peering to attempts that have no virtual node yet, or no longer.
+// findCredentials adds the credentials of the peering to attempts without a virtual node.
 func (b *Backend) findCredentials(ctx context.Context, self identity, found findings) error {
 	var identities authv1beta1.IdentityList
 	listed := false
@@ -161,7 +161,7 @@ func (f findings) sorted() []fleet.Found {
 
 // Peers finds our peerings by their objects on the consumer, including peerings that are half made or half removed. It
 // ignores objects outside the tenant namespace of their peer: permission to write Secrets in another namespace must not
-// allow choosing a peering's credentials.
+// allow a user to choose a peering's credentials.
 func (b *Backend) Peers(ctx context.Context) ([]fleet.Provider, error) {
 	self, err := b.consumer(ctx)
 	if err != nil {
@@ -176,7 +176,7 @@ func (b *Backend) Peers(ctx context.Context) ([]fleet.Provider, error) {
 	if err != nil {
 		return nil, fmt.Errorf("list peerings: %w", err)
 	}
-	// Listed last, so that the namespace of a peering that is being made exists already.
+	// Namespaces are listed last, so that the list contains the namespace of a peering that is being made.
 	if err := b.local.List(ctx, &namespaces, client.HasLabels{consts.TenantNamespaceLabel}); err != nil {
 		return nil, fmt.Errorf("list peerings: %w", err)
 	}
@@ -195,7 +195,7 @@ func (b *Backend) Peers(ctx context.Context) ([]fleet.Provider, error) {
 			return nil, fmt.Errorf("list peerings: %w", err)
 		}
 	}
-	for i := range identities.Items { // last: an Identity is refreshed whenever the reference changes
+	for i := range identities.Items { // last: Establish updates an Identity whenever the reference changes
 		found.add(&identities.Items[i])
 	}
 	return found.sorted(), nil
@@ -218,8 +218,8 @@ func (p peers) add(object client.Object) {
 		Credentials: cmp.Or(backend.CredentialsOf(object.GetAnnotations()), p.byID[id].Credentials)}
 }
 
-// addReminders adds the other records in a tenant namespace: that the provider has removed our Tenant, and, in a
-// namespace that is not ours, a peering that was only begun.
+// addReminders adds providers by the other records in a tenant namespace: the record that a provider has removed our
+// Tenant, and, in a namespace that is not ours, the nonces of a peering that was only begun.
 func (b *Backend) addReminders(ctx context.Context, self identity, found peers, namespace *corev1.Namespace) error {
 	p := b.peering(fleet.Provider{ID: found.tenants[namespace.Name]})
 	p.self, p.localNS, p.ownNS = self, namespace.Name, b.isOurs(self.id, namespace)
@@ -229,7 +229,7 @@ func (b *Backend) addReminders(ctx context.Context, self identity, found peers, 
 	}
 	note, err := p.refusalRecord(ctx)
 	if b.unadmitted(err) {
-		if p.ownNS { // the permissions were removed: the next call has them
+		if p.ownNS { // the permissions were removed: admit grants them for the next call
 			return errors.Join(err, p.admit(ctx, p.localNS))
 		}
 		return nil

@@ -16,7 +16,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// join holds the state of one running Join.
+// join contains the state of one running Join.
 type join struct {
 	*attempt
 	spec    backend.NodeSpec
@@ -24,23 +24,23 @@ type join struct {
 	absent  bool                           // the last read found no virtual node
 	virtual *offloadingv1beta1.VirtualNode // as last read
 	node    *corev1.Node
-	fresh   bool      // the previous stage has just read them
-	soleAt  time.Time // when no other attempt was last seen in the way
-	settled bool      // the virtual node is marked, and no other attempt was in the way since
+	fresh   bool      // the previous stage has just read virtual and node
+	soleAt  time.Time // when the last check found no conflicting attempt
+	settled bool      // the virtual node is marked, and no conflicting attempt was found since
 
 	several   bool                       // this cluster's Liqo supports several nodes on a provider
 	granting  *authv1beta1.ResourceSlice // as last read
-	allowedAt time.Time                  // when a check last allowed to make a virtual node from it
-	network   fleet.NetworkMode          // of the virtual node; gateway means any network
+	allowedAt time.Time                  // when a check last allowed a virtual node from granting
+	network   fleet.NetworkMode          // of the virtual node; gateway stands for every mode with a network
 
-	starting stopwatch // the virtual kubelet has not registered the Node
-	waiting  stopwatch // the slice has no answer
-	reminded bool      // crd-replicator was reminded of the slice
-	denied   stopwatch // its authentication is denied
+	starting stopwatch // time without a registered Node
+	waiting  stopwatch // time without an answer to the slice
+	reminded bool      // Join has made crd-replicator process the slice again
+	denied   stopwatch // time since the slice's authentication was denied
 }
 
-// wonderAfter is the time that Join waits for another component before it looks for the reason of the delay. On a warm
-// cluster the wait is mostly shorter, and the search would load the API server.
+// wonderAfter is the time for which Join waits for another component before it searches for the reason of the delay. On
+// a warm cluster the wait is mostly shorter, and the search would load the API server.
 const wonderAfter = time.Second
 
 // Join makes the attempt's slice, virtual node and Node, or adopts existing ones, and stamps the Node last.
@@ -68,8 +68,8 @@ func (b *Backend) Join(ctx context.Context, spec backend.NodeSpec, progress back
 	return backend.Node{Name: j.node.Name, UID: string(j.node.UID)}, nil
 }
 
-// peered reports done when there is a peering to join on. Without a peering it returns ErrNotPeered, because waiting
-// would not help.
+// peered reports done when the peering exists. Without a peering it returns ErrNotPeered, because waiting would not
+// help.
 func (j *join) peered(ctx context.Context) (bool, string, error) {
 	if err := j.spec.Kind(fleet.NodesVirtual); err != nil {
 		return false, "", err

@@ -16,8 +16,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// The VkOptionsTemplate that Liqo's chart installs, our own one in a provider's tenant namespace, and the argument that
-// our own one adds (Liqo cmd/virtual-kubelet/root/flag.go).
+// These constants name the VkOptionsTemplate that Liqo's chart installs, our own template in a provider's tenant
+// namespace, and the argument that our template adds (Liqo cmd/virtual-kubelet/root/flag.go).
 const (
 	standardOptions     = "virtual-kubelet-default"
 	networklessOptions  = "liqo-autoscaler-no-network"
@@ -60,8 +60,8 @@ func referenceTo(options *unstructured.Unstructured) *corev1.ObjectReference {
 }
 
 // ensureNetworklessOptions returns the VkOptionsTemplate for nodes without a network: the present standard template,
-// which a Liqo upgrade changes, plus one argument. With it pods on the node have no address here, so that no pod enters
-// a Service to which it does not answer. Installations on the same cluster share the template.
+// which a Liqo upgrade changes, plus one argument. With this argument pods on the node have no address on the consumer,
+// so no Service sends traffic to a pod that it cannot reach. Installations on the same cluster share the template.
 func (j *join) ensureNetworklessOptions(ctx context.Context,
 	standard *unstructured.Unstructured) (*corev1.ObjectReference, error) {
 	found := newOptions()
@@ -107,8 +107,8 @@ func withoutNetwork(standard *unstructured.Unstructured, namespace string) (*uns
 }
 
 // dropNetworklessOptions removes our VkOptionsTemplate from a tenant namespace that stays, once no virtual node names
-// it. Liqo's webhook refuses each update of a virtual node whose template is gone, and so its removal (Liqo
-// pkg/webhooks/virtualnode).
+// it. Liqo's webhook refuses each update of a virtual node whose template is missing, and therefore also its removal
+// (Liqo pkg/webhooks/virtualnode).
 func (p *peering) dropNetworklessOptions(ctx context.Context) error {
 	var nodes offloadingv1beta1.VirtualNodeList
 	if err := p.local.List(ctx, &nodes, client.InNamespace(p.localNS)); err != nil {

@@ -14,8 +14,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// Leftovers finds slices on the provider that came from here and no longer exist here, and the remains of a peering
-// that has no object here.
+// Leftovers finds slices on the provider that were replicated from this cluster and no longer exist here. It also finds
+// the remaining objects of a peering that has no object on the consumer.
 func (b *Backend) Leftovers(ctx context.Context, provider fleet.Provider) (left []fleet.Orphan, err error) {
 	p := b.peering(provider)
 	err = p.locateBoth(ctx)
@@ -34,7 +34,8 @@ func (b *Backend) Leftovers(ctx context.Context, provider fleet.Provider) (left 
 	return left, nil
 }
 
-// maxLeft bounds the slices of one provider that one call looks up on the consumer: a provider may list any number.
+// maxLeft bounds the slices of one provider that one call reads by name on the consumer, because a provider may list
+// any number of slices.
 const maxLeft = 50
 
 // leftSlices lists the provider's slices without a counterpart here.
@@ -87,7 +88,8 @@ func (p *peering) allHere(ctx context.Context) (map[string]bool, error) {
 	return names, nil
 }
 
-// sliceHere reads the slice by name: a list by labels would miss a slice that has lost its labels.
+// sliceHere reports whether the slice exists on the consumer. It reads the slice by name, because a list by labels
+// would miss a slice that has lost its labels.
 func (p *peering) sliceHere(ctx context.Context, name string) (bool, error) {
 	namespace := cmp.Or(p.localNS, tenantNamespaceName(p.provider.ID))
 	err := p.local.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, &authv1beta1.ResourceSlice{})
@@ -97,7 +99,7 @@ func (p *peering) sliceHere(ctx context.Context, name string) (bool, error) {
 	return err == nil, nil
 }
 
-// signedByUs reports whether an object on the provider carries the UID of this very cluster.
+// signedByUs reports whether an object on the provider carries the UID of this cluster.
 func (p *peering) signedByUs(object client.Object) bool {
 	return object.GetLabels()[labelConsumerUID] == p.self.uid
 }
@@ -154,8 +156,8 @@ func (p *peering) standsHere(ctx context.Context) (bool, error) {
 	return len(secrets) > 0, err
 }
 
-// partsThere lists the objects that Establish makes on the provider. An account that may not read a network is older
-// than networks, and has not made one either.
+// partsThere lists the objects that Establish makes on the provider. An account without permission to read networks is
+// from a release without networks, and has made no network.
 func (p *peering) partsThere(ctx context.Context) (objects []client.Object, err error) {
 	tenant, err := p.tenant(ctx)
 	if client.IgnoreNotFound(err) != nil {
@@ -220,8 +222,8 @@ func (b *Backend) RemoveLeftover(ctx context.Context, orphan fleet.Orphan) error
 	return nil
 }
 
-// abandoned reports whether a slice on the provider belongs to this attempt, was made by this very cluster, and is not
-// being deleted.
+// abandoned reports whether a slice on the provider belongs to this attempt, was made by this cluster and not by a
+// clone, and is not being deleted.
 func (a *attempt) abandoned(slice *authv1beta1.ResourceSlice) bool {
 	return slice.DeletionTimestamp == nil && a.mine(slice) && a.signedByUs(slice) &&
 		slice.Labels[consts.ReplicationOriginLabel] == a.self.id

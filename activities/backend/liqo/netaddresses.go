@@ -16,7 +16,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
 )
 
-// annotationNetworks holds, on our Configuration, the provider's addresses at the creation of the network.
+// annotationNetworks is an annotation of our Configuration: the provider's addresses at the creation of the network.
 const annotationNetworks = "liqo-autoscaler.io/pinned-networks"
 
 // maxAddresses bounds the addresses of one gateway.
@@ -29,8 +29,8 @@ type used struct {
 }
 
 // unchanged returns an error when the provider's addresses differ from the addresses at the creation of the network:
-// Liqo would add routes for them on every node of this cluster. Configurations without the annotation, of earlier
-// builds, pass.
+// Liqo would add routes for the new addresses on every node of this cluster. A Configuration of an earlier build,
+// without the annotation, is accepted.
 func unchanged(configuration *unstructured.Unstructured, remote map[string]any) error {
 	was, ok := configuration.GetAnnotations()[annotationNetworks]
 	if now := networksOf(remote); ok && now != was {
@@ -50,11 +50,11 @@ func networksOf(remote map[string]any) string {
 	return string(encoded)
 }
 
-// separate returns an error when the addresses by which this cluster sees the provider overlap with addresses that are
-// in use here. Liqo routes them on every node, before the main table, so an overlap cuts nodes off, or sends their
-// traffic to the provider. What counts are the addresses after Liqo has remapped them
-// (Configuration.status.remote.cidr): default pod networks of many clusters are the same. Blocks for reads of the API
-// server.
+// separate returns an error when the provider's addresses, as this cluster sees them, overlap with addresses that are
+// in use here. Liqo routes them on every node, before the main routing table, so an overlap cuts nodes off, or sends
+// their traffic to the provider. separate compares the addresses after Liqo has remapped them
+// (Configuration.status.remote.cidr), because many clusters have the same default pod network. It blocks for reads of
+// the API server.
 func (n *network) separate(ctx context.Context, configuration *unstructured.Unstructured) error {
 	var remapped []netip.Prefix
 	for _, kind := range []string{"pod", "external"} {
@@ -84,9 +84,9 @@ func (n *network) separate(ctx context.Context, configuration *unstructured.Unst
 	return nil
 }
 
-// mayDial returns an error when our gateway is about to dial an address that the provider gives and that belongs to
-// this cluster, or to the host of the gateway itself. DNS names pass, because the gateway resolves them at each dial.
-// mayDial reads the API server, unless the gateway has these addresses already.
+// mayDial returns an error when our gateway is about to connect to an address from the provider that belongs to this
+// cluster, or to the host of the gateway itself. DNS names pass, because the gateway resolves them at each connection.
+// mayDial reads the API server, unless the gateway already has these addresses.
 func (n *network) mayDial(ctx context.Context, gateway, server *unstructured.Unstructured) error {
 	addresses := texts(server, "status", "endpoint", "addresses")
 	if gateway != nil && slices.Equal(addresses, texts(gateway, "spec", "endpoint", "addresses")) {
@@ -118,8 +118,8 @@ func (n *network) mayDial(ctx context.Context, gateway, server *unstructured.Uns
 	return nil
 }
 
-// addressesInUse returns the addresses of this cluster's nodes, API server, pods and Services, and the addresses by
-// which it sees other providers.
+// addressesInUse returns the addresses of this cluster's nodes, API server, pods and Services, and the addresses under
+// which this cluster sees other providers.
 func (n *network) addressesInUse(ctx context.Context) (all []used, err error) {
 	err = n.here.do(ctx, "read the addresses in use", func(cluster client.Client) error {
 		if all, err = addressesOfNodes(ctx, cluster); err != nil {
@@ -175,7 +175,7 @@ func addressesOfNodes(ctx context.Context, cluster client.Client) (all []used, e
 	return all, nil
 }
 
-// hostOf returns the range of one address; nil for a name.
+// hostOf returns the range of one address. It returns nil for a DNS name.
 func hostOf(address, what string) []used {
 	if ip, err := netip.ParseAddr(address); err == nil {
 		return []used{{netip.PrefixFrom(ip, ip.BitLen()), what}}
@@ -183,7 +183,7 @@ func hostOf(address, what string) []used {
 	return nil
 }
 
-// rangeOf parses a range; nil for any other text.
+// rangeOf parses a range. It returns nil for any other text.
 func rangeOf(cidr, what string) []used {
 	if prefix, err := netip.ParsePrefix(cidr); err == nil {
 		return []used{{prefix, what}}

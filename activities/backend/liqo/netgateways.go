@@ -25,8 +25,8 @@ import (
 // gatewayPods selects the pods of gateways in a tenant namespace.
 var gatewayPods = client.MatchingLabels{"networking.liqo.io/component": "gateway"}
 
-// sides returns the half with the gateway that listens, and the half with the gateway that dials. Existing gateways
-// decide; without them the offer decides, which may have changed since.
+// sides returns the half with the gateway that listens, and the half with the gateway that connects to it. Existing
+// gateways decide the direction. Without gateways the offer decides, which may have changed since the network was made.
 func (n *network) sides() (server, client *half) {
 	h, t := n.here.objects, n.there.objects
 	switch {
@@ -39,7 +39,7 @@ func (n *network) sides() (server, client *half) {
 	}
 }
 
-// served reports done when the server's gateway runs and has an address.
+// served reports done when the listening gateway runs and has an address.
 func (n *network) served(ctx context.Context) (bool, string, error) {
 	if err := n.fresh(ctx); err != nil {
 		return false, "", err
@@ -102,8 +102,8 @@ func (n *network) dialing(ctx context.Context) (bool, string, error) {
 	return err == nil && message == "", message, err
 }
 
-// dialed returns the endpoint that the client dials: the server's own endpoint, or the one in the offer. A field that
-// the client must not have is nil.
+// dialed returns the endpoint to which the client connects: the server's own endpoint, or the endpoint in the offer. A
+// field that the client must not have is nil.
 func (n *network) dialed(server *unstructured.Unstructured) (map[string]any, error) {
 	addresses := texts(server, "status", "endpoint", "addresses")
 	if server == nil || len(addresses) == 0 {
@@ -137,7 +137,7 @@ func portsOf(server *unstructured.Unstructured) (port int64, ports []any) {
 	return port, ports
 }
 
-// keysShared reports done when each side has the other's public key. It replaces rotated keys.
+// keysShared reports done when each side has the other side's public key. It replaces rotated keys.
 func (n *network) keysShared(ctx context.Context) (bool, string, error) {
 	if err := n.fresh(ctx); err != nil {
 		return false, "", err
@@ -152,8 +152,8 @@ func (n *network) keysShared(ctx context.Context) (bool, string, error) {
 	return err == nil && message == "", message, err
 }
 
-// shareKey makes the half's PublicKey from the key of the other half's gateway. The half's own gateway owns it. message
-// is "" once it exists.
+// shareKey makes the half's PublicKey from the key of the other half's gateway. The half's own gateway is the owner of
+// the PublicKey. message is "" once the PublicKey exists.
 func (h *half) shareKey(ctx context.Context, own string, other *half,
 	gateway *unstructured.Unstructured) (message string, err error) {
 	owner := h.objects[own]
@@ -183,7 +183,7 @@ func (h *half) shareKey(ctx context.Context, own string, other *half,
 	return "", nil
 }
 
-// publicKey reads a gateway's public key, which is stored only together with the private key. It finds the Secret by
+// publicKey reads a gateway's public key from the Secret that also contains the private key. It finds the Secret by
 // label, so that permission to list Secrets in the namespace suffices.
 func (h *half) publicKey(ctx context.Context, name string) (key []byte, err error) {
 	err = h.do(ctx, "read the gateway's public key", func(cluster client.Client) error {
@@ -213,7 +213,7 @@ func (n *network) connected(ctx context.Context) (bool, string, error) {
 	return true, "", nil
 }
 
-// fresh reads both halves again. It returns ErrConflict when another owner has made objects of the network too.
+// fresh reads both halves again. It returns ErrConflict when another owner has also made objects of the network.
 func (n *network) fresh(ctx context.Context) error {
 	if err := n.survey(ctx); err != nil {
 		return err
@@ -255,7 +255,7 @@ func (h *half) interval(ctx context.Context) (every time.Duration, err error) {
 	return every, err
 }
 
-// running returns the reason why a gateway has no ready pod; "" when it has one.
+// running returns the reason why a gateway has no ready pod, or "" when it has a ready pod.
 func (h *half) running(ctx context.Context, gateway client.Object) (message string, err error) {
 	name := gatewayName(gateway.GetName())
 	err = h.do(ctx, "look at the gateway", func(cluster client.Client) error {
@@ -276,8 +276,8 @@ func (h *half) running(ctx context.Context, gateway client.Object) (message stri
 	return message, err
 }
 
-// gatewayTrouble returns the reason why this cluster's gateway pods do not run, or "". The most frequent reason is that
-// the cluster, which lacks room, has no room for them either; then noRoom is true.
+// gatewayTrouble returns the reason why this cluster's gateway pods do not run, or "". noRoom reports the most frequent
+// reason: the cluster has no room for these pods either.
 func (p *peering) gatewayTrouble(ctx context.Context) (trouble string, noRoom bool) {
 	var pods corev1.PodList
 	if p.local.List(ctx, &pods, client.InNamespace(p.localNS), gatewayPods) != nil {
@@ -294,8 +294,8 @@ func (p *peering) gatewayTrouble(ctx context.Context) (trouble string, noRoom bo
 	return trouble, false
 }
 
-// noRoomFor describes a pod that finds no room on this cluster: its requests, the scheduler's message and a remedy. It
-// returns "" for a pod that is not unschedulable.
+// noRoomFor describes a pod that cannot be scheduled on this cluster: its requests, the scheduler's message and a
+// remedy. It returns "" for any other pod.
 func noRoomFor(pod *corev1.Pod) string {
 	trouble := podTrouble(pod)
 	if !strings.HasPrefix(trouble, corev1.PodReasonUnschedulable) {
@@ -307,8 +307,8 @@ func noRoomFor(pod *corev1.Pod) string {
 		trouble)
 }
 
-// noRoomHere describes a pod of the peering on this cluster that finds no room, a gateway's or a virtual kubelet's; ""
-// when all pods have room.
+// noRoomHere describes a pod of the peering, a gateway's or a virtual kubelet's, that cannot be scheduled on this
+// cluster. It returns "" when all pods are scheduled.
 func (p *peering) noRoomHere(ctx context.Context) (string, error) {
 	var pods corev1.PodList
 	if p.localNS == "" {

@@ -12,8 +12,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// The network in an offer counts only for a peering without virtual nodes. While virtual nodes are on the provider, a
-// changed offer changes nothing: present and new nodes have the network with which the first node was made.
+// The network in an offer applies only to a peering without virtual nodes. While virtual nodes are on the provider, a
+// changed offer has no effect: existing and new nodes have the network with which the first node was made.
 
 // virtualThere lists the virtual nodes on the provider, of any owner.
 func (p *peering) virtualThere(ctx context.Context) ([]offloadingv1beta1.VirtualNode, error) {
@@ -24,8 +24,8 @@ func (p *peering) virtualThere(ctx context.Context) ([]offloadingv1beta1.Virtual
 	return there.Items, nil
 }
 
-// networkHeld returns the network with which our virtual nodes on the provider were made, except the node of the name
-// but; gateway means any network. held is false without such nodes.
+// networkHeld returns the network with which our virtual nodes on the provider were made. It ignores the node whose
+// name is but. The mode gateway stands for any network. held is false without such nodes.
 func (p *peering) networkHeld(there []offloadingv1beta1.VirtualNode, but string) (mode fleet.NetworkMode, held bool) {
 	for i := range there {
 		switch virtual := &there[i]; {
@@ -39,21 +39,21 @@ func (p *peering) networkHeld(there []offloadingv1beta1.VirtualNode, but string)
 	return mode, held
 }
 
-// needless reports whether the peering needs no network: the offer wants none, and no node was made with one.
+// needless reports whether the peering needs no network: the offer requests none, and no node was made with a network.
 func (n *network) needless(ctx context.Context) (bool, error) {
 	there, err := n.virtualThere(ctx)
 	n.held = n.networkNeeded(there)
 	return n.mode == fleet.NetworkNone && !n.held, err
 }
 
-// heldWithout reports whether the nodes on the provider never had a network: their pods run without a network, and a
-// half-made one would make the nodes not ready.
+// heldWithout reports whether the nodes on the provider never had a network. Their pods run without a network, and a
+// half-made network would make the nodes not ready.
 func (n *network) heldWithout(ctx context.Context) (bool, error) {
 	there, err := n.virtualThere(ctx)
 	return len(there) > 0 && !n.networkNeeded(there), err
 }
 
-// networkNeeded reports whether nodes of ours were made with a network, which a user may have removed since.
+// networkNeeded reports whether nodes owned by us were made with a network, which a user may have removed since.
 func (p *peering) networkNeeded(there []offloadingv1beta1.VirtualNode) bool {
 	mode, _ := p.networkHeld(there, "")
 	return mode == fleet.NetworkGateway

@@ -20,9 +20,9 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/wait"
 )
 
-// The kinds of a network that users or this package make; Liqo makes all other kinds, Connections included. They are
-// read and written without their Go types, which would add many unneeded dependencies. Liqo 1.2 has newer types than
-// this module.
+// These are the kinds of a network that users or this package make. Liqo makes all other kinds, including Connections.
+// This package reads and writes them without their Go types, which would add many unneeded dependencies and are older
+// than the types of Liqo 1.2.
 const (
 	kindConfiguration = "Configuration"
 	kindServer        = "GatewayServer"
@@ -39,7 +39,7 @@ var (
 // made lists the kinds in the order of their creation. They are removed in the opposite order.
 var made = []string{kindConfiguration, kindServer, kindClient, kindKey}
 
-// half holds one cluster's part of the network. All its objects are named after the other cluster and labelled with
+// half contains one cluster's part of the network. All its objects are named after the other cluster and labelled with
 // that cluster's id.
 type half struct {
 	p     *peering
@@ -47,7 +47,7 @@ type half struct {
 	peer  string // the other cluster's id
 	ns    string // the tenant namespace; "" before it exists
 	liqo  string // the namespace of Liqo
-	// do runs one action on the cluster.
+	// do calls action with a client of the cluster.
 	do func(ctx context.Context, what string, action func(cluster client.Client) error) error
 	// annotations are set on the objects that we make there.
 	annotations map[string]string
@@ -75,8 +75,8 @@ func (p *peering) halves() (here, there *half) {
 	return here, there
 }
 
-// read reads the objects of the half, one of each kind. An object of another owner replaces our own object, because it
-// decides.
+// read reads the objects of the half, one of each kind. An object of another owner is recorded in foreign and not in
+// objects, because its owner decides about the network.
 func (h *half) read(ctx context.Context) error {
 	h.objects, h.foreign, h.connection = map[string]*unstructured.Unstructured{}, "", ""
 	if h.ns == "" {
@@ -100,9 +100,9 @@ func (h *half) read(ctx context.Context) error {
 	})
 }
 
-// atOnce calls the function for all elements concurrently: a pass is short, and a cluster may be far away. A caller
-// that reads the answers in order gets the same result as from sequential calls. A panic is raised again here, as in
-// backend.Poll.
+// atOnce calls the function for all elements concurrently, because a pass is short and a cluster may have a high
+// latency. A caller that reads the answers in order gets the same result as from sequential calls. atOnce raises a
+// panic of the function again, as backend.Poll does.
 func atOnce[T, A any](all []T, ask func(T) (A, error)) (answers []A, errs []error) {
 	answers, errs = make([]A, len(all)), make([]error, len(all))
 	faults := make([]error, len(all))
@@ -134,10 +134,10 @@ func (h *half) record(kind string, object *unstructured.Unstructured) {
 	h.objects[kind] = object
 }
 
-// has reports whether any object of the network exists that Liqo has not made on its own.
+// has reports whether any object of the network exists that Liqo has not made on its own initiative.
 func (h *half) has() bool { return h.foreign != "" || h.owns() }
 
-// owns reports whether any object of the network exists that is ours.
+// owns reports whether any object of the network is owned by us.
 func (h *half) owns() bool {
 	return slices.ContainsFunc(made, func(kind string) bool { return h.objects[kind] != nil })
 }
@@ -156,7 +156,7 @@ func (h *half) describe() string {
 	}
 }
 
-// listOf lists objects of a kind; a kind that is not installed has none.
+// listOf lists objects of a kind. It returns nil for a kind that is not installed.
 func listOf(ctx context.Context, cluster client.Client, kind schema.GroupVersionKind,
 	which ...client.ListOption) ([]unstructured.Unstructured, error) {
 	var found unstructured.UnstructuredList
@@ -215,7 +215,7 @@ func contains(have, want map[string]any) bool {
 	return true
 }
 
-// text returns a field, or "".
+// text returns a string field, or "".
 func text(object *unstructured.Unstructured, path ...string) string {
 	if object == nil {
 		return ""

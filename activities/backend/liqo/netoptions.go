@@ -15,7 +15,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// Defaults of `liqoctl network connect` (Liqo pkg/liqo-controller-manager/networking/forge).
+// These are the defaults of `liqoctl network connect` (Liqo pkg/liqo-controller-manager/networking/forge).
 const (
 	defaultGatewayPort = 51840
 	defaultMTU         = 1340
@@ -25,7 +25,7 @@ const (
 )
 
 // netOptions decodes fleet.Network.Options: how the two gateways find each other, and how the nodes' virtual kubelets
-// run. The templates of the gateways are always the templates that Liqo's chart installs.
+// run. The gateways always use the templates that Liqo's chart installs.
 type netOptions struct {
 	ServerLocation string             `json:"serverLocation,omitempty"`
 	ServiceType    corev1.ServiceType `json:"serviceType,omitempty"`
@@ -39,7 +39,8 @@ type netOptions struct {
 	VirtualKubelet string `json:"virtualKubelet,omitempty"`
 }
 
-// readNetwork checks the network of an offer and fills in defaults. An invalid network is ErrInvalid with a remedy.
+// readNetwork checks the network of an offer and fills in defaults. For an invalid network it returns ErrInvalid with a
+// remedy.
 func readNetwork(network *fleet.Network) (mode fleet.NetworkMode, o netOptions, err error) {
 	mode = network.ModeOrDefault()
 	if !slices.Contains([]fleet.NetworkMode{fleet.NetworkGateway, fleet.NetworkExisting, fleet.NetworkNone}, mode) {
@@ -66,7 +67,7 @@ func readNetwork(network *fleet.Network) (mode fleet.NetworkMode, o netOptions, 
 	return mode, o, nil
 }
 
-// wrong describes the first fault, beginning with its field; "" when the options are valid.
+// wrong describes the first fault, beginning with the name of its field. It returns "" when the options are valid.
 func (o netOptions) wrong() string {
 	port := func(p int64) bool { return p >= 0 && p <= 65535 }
 	types := []corev1.ServiceType{"", corev1.ServiceTypeLoadBalancer, corev1.ServiceTypeNodePort,

@@ -13,8 +13,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend/nodes"
 )
 
-// networkGone removes our objects of the network. It reports done when they and all dependent objects are gone. Our
-// Configuration is removed last, because it reminds recovery of the network.
+// networkGone removes our objects of the network. It reports done when these objects and all dependent objects are
+// gone. It removes our Configuration last, because recovery finds the network by the Configuration.
 func (p *peering) networkGone(ctx context.Context) (bool, string, error) {
 	n := &network{peering: p}
 	err := p.locateBoth(ctx)
@@ -53,8 +53,8 @@ func (n *network) remove(ctx context.Context) (bool, string, error) {
 	return true, "", nil
 }
 
-// left returns a remaining object of the gateways, or nil. A Connection is removed with its gateway, so it does not
-// count while a gateway of another owner exists.
+// left returns a remaining object of the gateways, or nil. Liqo removes a Connection with its gateway, so left ignores
+// the Connection while a gateway of another owner exists.
 func (h *half) left() *unstructured.Unstructured {
 	kinds := []string{kindClient, kindServer, kindKey}
 	if h.foreign == "" {
@@ -106,7 +106,7 @@ func (p *peering) serves(ctx context.Context) error {
 	return nil
 }
 
-// connectedHere reports whether any of this cluster's half of the network is ours.
+// connectedHere reports whether any object of this cluster's half of the network is ours.
 func (p *peering) connectedHere(ctx context.Context) (bool, error) {
 	here, _ := p.halves()
 	err := here.read(ctx)

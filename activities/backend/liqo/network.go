@@ -21,9 +21,9 @@ type network struct {
 	here, there *half
 }
 
-// connect makes the network that the offer of the peering requests. foreign means that the peering belongs to another
-// owner. A network of another owner is used when it is connected, and neither changed nor completed: a working network
-// may serve other peerings too, and a broken one is its owner's to repair.
+// connect makes the network that the peering's offer requests. foreign means that the peering belongs to another owner.
+// connect uses a connected network of another owner, and never changes or completes it: a working network may also
+// serve other peerings, and only its owner may repair a broken one.
 func (p *peering) connect(ctx context.Context, w *waiter, foreign bool) error {
 	n := &network{peering: p}
 	var err error
@@ -48,8 +48,8 @@ func (p *peering) connect(ctx context.Context, w *waiter, foreign bool) error {
 	})
 }
 
-// settled reports whether the network needs no work: it is connected, or none is wanted. It returns an error for a
-// network that is not connected and that we may not change.
+// settled reports whether the network needs no work, because it is connected or none is requested. It returns an error
+// for a network that is not connected and that we may not change.
 func (n *network) settled(ctx context.Context, foreign bool) (bool, error) {
 	if needless, err := n.needless(ctx); err != nil || needless {
 		return err == nil, err
@@ -97,8 +97,9 @@ func (n *network) notConnected(why string, args ...any) error {
 		fmt.Sprintf(why, args...), n.here.describe(), n.there.describe())
 }
 
-// configured reports done when each cluster knows the addresses by which it sees the other. Our own tenant namespace
-// comes first, and then our Configuration: after a crash at any point, the consumer still remembers the provider.
+// configured reports done when each cluster has the addresses under which it sees the other cluster. It makes our own
+// tenant namespace first, and then our Configuration: after a crash at any point, the consumer still has a record of
+// the provider.
 func (n *network) configured(ctx context.Context) (bool, string, error) {
 	if message, err := n.namespaces(ctx); err != nil || message != "" {
 		return false, message, err
@@ -145,8 +146,8 @@ func (n *network) namespaces(ctx context.Context) (message string, err error) {
 	return message, err
 }
 
-// addresses returns the content of the other cluster's Configuration for this one: its pod addresses and external
-// addresses, as Liqo's IPAM has them.
+// addresses returns the content of the other cluster's Configuration for this cluster: the pod addresses and external
+// addresses that Liqo's IPAM has assigned.
 func (h *half) addresses(ctx context.Context) (cidr map[string]any, err error) {
 	cidr = map[string]any{}
 	none := true

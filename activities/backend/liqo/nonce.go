@@ -16,13 +16,14 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend/nodes"
 )
 
-// Names and labels of the two Secrets (Liqo pkg/liqo-controller-manager/authentication/forge/{nonce,signednonce}.go).
+// These are the names of the two Secrets (Liqo
+// pkg/liqo-controller-manager/authentication/forge/{nonce,signednonce}.go).
 const (
 	nonceName       = "liqo-nonce"
 	signedNonceName = "liqo-signed-nonce"
 )
 
-// handshake holds the proof of this cluster's identity.
+// handshake contains the proof of this cluster's identity.
 type handshake struct {
 	key       crypto.PrivateKey
 	publicDER []byte // PKIX
@@ -31,8 +32,8 @@ type handshake struct {
 	signature []byte
 }
 
-// readKeys reads the key pair that Liqo keeps for this cluster. The certificate request needs it. It stays in memory
-// for the length of one verb.
+// readKeys reads the key pair that Liqo keeps for this cluster. The certificate request needs it. The key pair stays in
+// memory while one verb runs.
 func (p *peering) readKeys(ctx context.Context) (h handshake, err error) {
 	if h.key, h.publicDER, err = authentication.GetClusterKeys(ctx, p.local, p.self.namespace); err != nil {
 		return h, fmt.Errorf("read this cluster's Liqo keys: %w", err)
@@ -43,7 +44,8 @@ func (p *peering) readKeys(ctx context.Context) (h handshake, err error) {
 	return h, nil
 }
 
-// ensureNonce requests a nonce from the provider and returns it once the provider's Liqo has filled it in, nil before.
+// ensureNonce requests a nonce from the provider. It returns the nonce once the provider's Liqo has filled it in, and
+// nil before.
 func (p *peering) ensureNonce(ctx context.Context) (nonce []byte, message string, err error) {
 	err = p.remote.do(ctx, "ask for a nonce", func(provider client.Client) error {
 		var err error
@@ -68,8 +70,8 @@ func (p *peering) ensureNonce(ctx context.Context) (nonce []byte, message string
 	return nonce, message, err
 }
 
-// ensureSignedNonce makes our own Liqo sign the nonce and returns the signature once it verifies, nil before. A Secret
-// of an earlier peering holds another nonce, which Liqo would keep forever (Liqo
+// ensureSignedNonce makes our own Liqo sign the nonce. It returns the signature once it is valid, and nil before. A
+// Secret of an earlier peering contains another nonce, which Liqo would keep forever (Liqo
 // pkg/liqo-controller-manager/authentication/utils/nonce.go). ensureSignedNonce overwrites the nonce, and Liqo signs
 // again.
 func (p *peering) ensureSignedNonce(ctx context.Context, h handshake) (signature []byte, message string, err error) {

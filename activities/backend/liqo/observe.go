@@ -19,8 +19,9 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/shorten"
 )
 
-// Observe reads our Tenant and our slices on the provider. It lists the consumer's slices first: a slice that is
-// returned during the call is then terminating here before it is gone there.
+// Observe reads our Tenant and our slices on the provider. It lists the consumer's slices before the provider's, so
+// that it does not report a slice made between the two lists as absent. It may report a slice that is returned between
+// the lists; one round alone does not lose an instance.
 func (b *Backend) Observe(ctx context.Context, provider fleet.Provider) (seen backend.Observation, err error) {
 	p := b.peering(provider)
 	if err := p.locate(ctx); err != nil {
@@ -39,7 +40,7 @@ func (b *Backend) Observe(ctx context.Context, provider fleet.Provider) (seen ba
 	if err != nil {
 		return seen, fmt.Errorf("observe provider %s: %w", provider.ID, err)
 	}
-	there, err := b.open(ctx, provider.Credentials) // an error here is ours, or of the credentials
+	there, err := b.open(ctx, provider.Credentials) // this error is ours, or caused by the credentials
 	if err != nil {
 		return seen, fmt.Errorf("observe provider %s: %w", provider.ID, err)
 	}
@@ -52,7 +53,7 @@ func (b *Backend) Observe(ctx context.Context, provider fleet.Provider) (seen ba
 		return seen, fmt.Errorf("observe provider %s: %w", provider.ID, err)
 	}
 	seen, err = p.observed(ctx, there, here, p.networkNeeded(made))
-	if err != nil || len(secrets) == 0 { // our Liqo does not act there, and no Tenant is expected
+	if err != nil || len(secrets) == 0 { // our Liqo does not act on the provider, so no Tenant is expected
 		seen = backend.Observation{}
 	}
 	seen.Fault = fault
@@ -150,8 +151,8 @@ func (p *peering) networkSeen(ctx context.Context, provider client.Client, names
 	return recordMeasurements(ctx, seen, here, there)
 }
 
-// recordMeasurements records the last measurement of each end, and the time after which an end without a new one counts
-// as dead.
+// recordMeasurements records the last measurement of each end, and the time after which an end without a new
+// measurement counts as dead.
 func recordMeasurements(ctx context.Context, seen *backend.Observation, ends ...*half) error {
 	for _, h := range ends {
 		heard := text(h.objects[kindConnection], "status", "latency", "timestamp")
@@ -265,12 +266,12 @@ func observing(provider string, err error) error {
 	}
 }
 
-// Cordon cordons the attempt's Node on our behalf, or undoes that.
+// Cordon cordons the attempt's Node on our behalf, or removes our cordon.
 func (b *Backend) Cordon(ctx context.Context, of fleet.Attempt, cordoned bool) error {
 	return b.mark(ctx, of, "cordon", func(node *corev1.Node) bool { return backend.SetCordon(node, cordoned) })
 }
 
-// mark changes the attempt's Node; a missing Node is success.
+// mark changes the attempt's Node. A missing Node is success.
 func (b *Backend) mark(ctx context.Context, of fleet.Attempt, what string, change func(*corev1.Node) bool) error {
 	a := b.attempt(of)
 	if err := a.locate(ctx); err != nil {
@@ -287,7 +288,7 @@ func (b *Backend) mark(ctx context.Context, of fleet.Attempt, what string, chang
 	if !change(node) {
 		return nil
 	}
-	// The patch fails when CA has tainted the Node since; the next round sees the taint.
+	// The patch fails when CA has tainted the Node since it was read; the next round reads the taint.
 	patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
 	if err := client.IgnoreNotFound(a.local.Patch(ctx, node, patch)); err != nil {
 		return fmt.Errorf("%s node %s: %w", what, of.ObjectName(), err)

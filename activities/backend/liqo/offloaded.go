@@ -17,7 +17,7 @@ var (
 	_ backend.Volumes       = (*Backend)(nil)
 )
 
-// podsPerPage bounds the pods of one answer: a pod may have a hundred kilobytes.
+// podsPerPage bounds the pods of one answer, because a pod may have a hundred kilobytes.
 const podsPerPage = 250
 
 // OffloadedPods implements backend.OffloadedPods.

@@ -9,13 +9,13 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
 )
 
-// labelConsumer holds the Liqo id of the cluster whose hub made the object. A cluster may offer capacity to one cluster
-// and use the capacity of another, and crd-replicator copies a slice's labels to the provider: without this label, two
-// hubs of the same name would mistake each other's objects for their own.
+// labelConsumer is the label with the Liqo id of the cluster whose hub made the object. A cluster may offer capacity to
+// one cluster and use the capacity of another, and crd-replicator copies a slice's labels to the provider: without this
+// label, two hubs with the same name would treat each other's objects as their own.
 const labelConsumer = "liqo-autoscaler.io/consumer"
 
-// labelConsumerUID is on objects on a provider: the UID of the consumer's namespace kube-system. A consumer that was
-// cloned, or restored elsewhere, has the same Liqo id and another UID.
+// labelConsumerUID is a label of objects on a provider: the UID of the consumer's namespace kube-system. A consumer
+// that was cloned, or restored elsewhere, has the same Liqo id and another UID.
 const labelConsumerUID = "liqo-autoscaler.io/consumer-uid"
 
 // ours returns the labels that make an object ours, on any cluster.
@@ -25,7 +25,7 @@ func (b *Backend) ours(self string) client.MatchingLabels {
 	return labels
 }
 
-// isOurs reports whether a peering's object is ours.
+// isOurs reports whether a peering's object is owned by this hub.
 func (b *Backend) isOurs(self string, object client.Object) bool {
 	return backend.Carries(tags(object), b.ours(self))
 }
@@ -39,7 +39,8 @@ func tags(object client.Object) map[string]string {
 	return object.GetLabels()
 }
 
-// nodesOf selects Nodes by the one label that we give them: the Nodes of a group, or with "" of all groups of any hub.
+// nodesOf selects Nodes by the one label that we set on them. It selects the Nodes of a group, or with "" the Nodes of
+// all groups of any hub.
 func nodesOf(group string) client.ListOption {
 	if group == "" {
 		return client.HasLabels{backend.LabelGroup}

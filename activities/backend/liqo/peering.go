@@ -16,7 +16,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// peering holds the relation with one provider while one verb works on it.
+// peering contains the relation with one provider while one verb works on it.
 type peering struct {
 	*Backend
 	provider fleet.Provider
@@ -36,13 +36,13 @@ func (b *Backend) peering(provider fleet.Provider) *peering {
 	return p
 }
 
-// lasts reports whether the verb was first called longer ago than the given time.
+// lasts reports whether more time than longer has passed since the verb was first called.
 func (p *peering) lasts(longer time.Duration) bool { return time.Since(p.begun) > longer }
 
 // labels returns the labels of each object that we make for the peering, on both sides.
 func (p *peering) labels() map[string]string { return p.ours(p.self.id) }
 
-// signed returns the labels of our objects on the provider.
+// signed returns the labels of our objects on the provider, which include the consumer's UID.
 func (p *peering) signed() map[string]string {
 	return with(p.labels(), map[string]string{labelConsumerUID: p.self.uid})
 }
@@ -71,7 +71,7 @@ func (p *peering) locate(ctx context.Context) (err error) {
 	return nil
 }
 
-// reach proves that our credentials open the right cluster, and finds our tenant namespace there.
+// reach checks that our credentials open the right cluster, and finds our tenant namespace there.
 func (p *peering) reach(ctx context.Context) error {
 	p.remoteNS = ""
 	return p.remote.do(ctx, "find our tenant namespace", func(provider client.Client) error {
@@ -91,7 +91,8 @@ func (p *peering) locateBoth(ctx context.Context) error {
 	return p.reach(ctx)
 }
 
-// controlPlaneIdentity returns the Identity by which our Liqo acts on the provider; NotFound when it does not exist.
+// controlPlaneIdentity returns the Identity with which our Liqo acts on the provider. It returns NotFound when the
+// Identity does not exist.
 func (p *peering) controlPlaneIdentity(ctx context.Context) (*authv1beta1.Identity, error) {
 	var found authv1beta1.Identity
 	if p.localNS == "" {
@@ -119,7 +120,7 @@ func (p *peering) controlPlaneSecrets(ctx context.Context) ([]corev1.Secret, err
 	return found.Items, nil
 }
 
-// tenant returns the provider's Tenant for this cluster; NotFound when it does not exist.
+// tenant returns the provider's Tenant for this cluster. It returns NotFound when the Tenant does not exist.
 func (p *peering) tenant(ctx context.Context) (*authv1beta1.Tenant, error) {
 	var found authv1beta1.TenantList
 	absent := apierrors.NewNotFound(authv1beta1.TenantGroupResource, p.self.id)
@@ -139,7 +140,7 @@ func (p *peering) tenant(ctx context.Context) (*authv1beta1.Tenant, error) {
 	return &found.Items[0], nil
 }
 
-// byOthers reports whether another owner made this peering: then we must not write any part of the peering.
+// byOthers reports whether another owner made this peering. We must not write any part of such a peering.
 func (p *peering) byOthers(ctx context.Context) (bool, error) {
 	identity, err := p.controlPlaneIdentity(ctx)
 	if client.IgnoreNotFound(err) != nil {

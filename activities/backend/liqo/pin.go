@@ -20,13 +20,14 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/account"
 )
 
-// annotationPin holds the certificate authorities of the API server over which our peering was made, on the Identity of
-// the peering. A provider itself reports its id, so a cluster could take the place of another one. Therefore a cluster
-// with a known id and other authorities is refused, and nothing is read or removed there, until an operator confirms
-// that it is the same provider (Repin).
+// annotationPin is an annotation of the peering's Identity: the certificate authorities of the API server over which
+// our peering was made. A provider reports its own id, so a cluster could claim the id of another one. Therefore this
+// package refuses a cluster with a known id and other authorities, and neither reads nor removes anything there, until
+// an operator confirms that it is the same provider (Repin).
 const annotationPin = "liqo-autoscaler.io/pinned-authorities"
 
-// noAuthorities is the pin of a kubeconfig without its own authorities: the authorities of the worker's system apply.
+// noAuthorities is the pin of a kubeconfig without its own authorities. The authorities of the worker's system then
+// apply.
 const noAuthorities = "system"
 
 // pinned is a provider's client with the authorities of its configuration and the validity of its credentials.
@@ -36,8 +37,7 @@ type pinned struct {
 	life        account.Life
 }
 
-// authoritiesOf returns a fingerprint of the authorities of a configuration that does not depend on their order and
-// layout.
+// authoritiesOf returns a fingerprint of the configuration's authorities. It does not depend on their order and layout.
 func authoritiesOf(config *rest.Config) string {
 	var all []string
 	for rest := config.CAData; ; {
@@ -56,7 +56,7 @@ func authoritiesOf(config *rest.Config) string {
 	return hex.EncodeToString(sum[:16])
 }
 
-// authoritiesOfClient returns the fingerprint of an opened client; "" for a client without one.
+// authoritiesOfClient returns the fingerprint of an opened client, or "" for a client without a fingerprint.
 func authoritiesOfClient(cluster client.Client) string {
 	if p, ok := cluster.(pinned); ok {
 		return p.authorities
@@ -64,7 +64,7 @@ func authoritiesOfClient(cluster client.Client) string {
 	return ""
 }
 
-// pin returns the pin on our Identity; "" without an Identity of ours.
+// pin returns the pin on our Identity, or "" when we have no Identity.
 func (p *peering) pin(ctx context.Context) (string, error) {
 	identity, err := p.controlPlaneIdentity(ctx)
 	if err != nil {
@@ -97,8 +97,8 @@ func (p *peering) sameProvider(ctx context.Context, cluster client.Client) error
 	return nil
 }
 
-// Repin removes the pinned authorities of a provider. The next Establish pins the authorities that it finds, and makes
-// the Tenant again that a rebuilt provider does not have. Repin reports whether anything was pinned.
+// Repin removes the pinned authorities of a provider. The next Establish pins the authorities that it finds. It also
+// makes the Tenant again, which a rebuilt provider does not have. Repin reports whether any authorities were pinned.
 func (b *Backend) Repin(ctx context.Context, provider string) (bool, error) {
 	self, err := b.consumer(ctx)
 	if err != nil {

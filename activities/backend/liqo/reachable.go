@@ -11,18 +11,17 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// reachable reports done when Liqo itself reaches the provider, at the address that the provider advertises, not at the
-// address in our credentials. Liqo's ForeignCluster shows this, but may be out of date: when an Identity is deleted
-// before its kubeconfig, Liqo keeps the old status until its next resync, hours later (Liqo
-// foreigncluster-controller/status.go). The Renew proves the present state, because its answer has come from the
-// provider.
+// reachable reports done when Liqo itself reaches the provider at the address that the provider advertises, which may
+// differ from the address in our credentials. Liqo's ForeignCluster shows this, but may be out of date: when an
+// Identity is deleted before its kubeconfig, Liqo keeps the old status until its next resync, hours later (Liqo
+// foreigncluster-controller/status.go). A Renew proves the present state, because the provider has answered it.
 func (p *peering) reachable(ctx context.Context) (bool, string, error) {
 	status, message, err := p.apiServerStatus(ctx)
 	if err != nil || status != liqov1beta1.ConditionStatusEstablished {
 		return false, message, err
 	}
 	identity, err := p.controlPlaneIdentity(ctx)
-	if err != nil { // a peering by a Secret made by hand has no Identity
+	if err != nil { // a peering that was made by hand with a Secret has no Identity
 		return apierrors.IsNotFound(err), "", client.IgnoreNotFound(err)
 	}
 	var renew authv1beta1.Renew
@@ -39,8 +38,8 @@ func (p *peering) reachable(ctx context.Context) (bool, string, error) {
 	return true, "", nil
 }
 
-// settled reports done when the kubeconfig is older than graces.renew: a Liqo that makes Renews would have made one by
-// then.
+// settled reports done when the kubeconfig is older than graces.renew: a version of Liqo that makes Renews would have
+// made one by then.
 func (p *peering) settled(ctx context.Context) (bool, string, error) {
 	secrets, err := p.controlPlaneSecrets(ctx)
 	if err != nil {

@@ -19,8 +19,8 @@ import (
 )
 
 // The administrators of a provider refuse this cluster through its Tenant. A cordoned or drained Tenant stays on the
-// provider and shows the refusal there, even to a hub that has lost its history. A deleted Tenant leaves no trace, so a
-// ConfigMap in the tenant namespace on the consumer records the refusal for a while.
+// provider, so even a hub that has lost its history finds the refusal there. A deleted Tenant leaves no trace, so a
+// ConfigMap in the tenant namespace on the consumer records the refusal for RefusedFor.
 const (
 	refusedName  = "liqo-autoscaler-refused"
 	refusedUntil = "until" // RFC 3339
@@ -45,8 +45,9 @@ func (b *Backend) Refusal(ctx context.Context, provider fleet.Provider) (*fleet.
 	return found, nil
 }
 
-// refusal returns the provider's present refusal, or nil. It needs locate and reach. A Tenant that is missing while our
-// Identity exists was deleted on the provider, because we delete the Identity first: refusal records that.
+// refusal returns the provider's present refusal, or nil. The caller must have called locate and reach. If the Tenant
+// is missing while our Identity exists, the provider deleted the Tenant, because we delete the Identity first. refusal
+// then records the deletion.
 func (p *peering) refusal(ctx context.Context) (*fleet.ProviderRefusal, error) {
 	found, err := p.remembered(ctx)
 	if found != nil || err != nil {
@@ -96,7 +97,7 @@ func (p *peering) remembered(ctx context.Context) (*fleet.ProviderRefusal, error
 	return nil, nil
 }
 
-// refusalRecord returns the ConfigMap that records a refusal; NotFound when we have not made one.
+// refusalRecord returns the ConfigMap that records a refusal. It returns NotFound when we have not made one.
 func (p *peering) refusalRecord(ctx context.Context) (*corev1.ConfigMap, error) {
 	var note corev1.ConfigMap
 	absent := apierrors.NewNotFound(corev1.Resource("configmaps"), refusedName)
@@ -135,7 +136,7 @@ func (p *peering) remember(ctx context.Context, until time.Time) (*fleet.Provide
 		Data: map[string]string{refusedUntil: until.UTC().Format(time.RFC3339)},
 	}
 	err := p.local.Create(ctx, note)
-	if apierrors.IsAlreadyExists(err) { // of an earlier, expired refusal
+	if apierrors.IsAlreadyExists(err) { // the ConfigMap of an earlier, expired refusal exists
 		err = nodes.MergePatch(ctx, p.local, note, map[string]any{"data": note.Data})
 	}
 	if err != nil {
@@ -177,8 +178,8 @@ func (p *peering) keep(ctx context.Context, object client.Object, kind fleet.Ref
 	return client.IgnoreNotFound(err)
 }
 
-// keepHandshake marks the nonce and the namespace of a Tenant that stays, because Liqo verifies the Tenant by that
-// nonce repeatedly. An empty kind removes the marks.
+// keepHandshake marks the nonce and the namespace of a Tenant that stays, because Liqo verifies the Tenant repeatedly
+// with that nonce. An empty kind removes the marks.
 func (p *peering) keepHandshake(ctx context.Context, kind fleet.RefusingKind) error {
 	var objects []client.Object
 	err := p.remote.do(ctx, "find our nonce", func(provider client.Client) error {

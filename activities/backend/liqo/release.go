@@ -14,13 +14,13 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend/nodes"
 )
 
-// replicatorFinalizers is the prefix of crd-replicator's finalizers, which hold the replicated objects and the
+// replicatorFinalizers is the prefix of crd-replicator's finalizers, which protect the replicated objects, and the
 // kubeconfigs for the replication (Liqo internal/crdReplicator).
 const replicatorFinalizers = "crdreplicator.liqo.io/"
 
 // revoked reports whether our Liqo has no permissions on the provider any longer: the Tenant is missing, because the
-// provider's administrators removed it or a user ran `liqoctl unauthenticate`, or the Tenant is drained. Liqo may then
-// do nothing there, not even remove its replicas, and crd-replicator retries the removal forever (Liqo
+// provider's administrators removed it or a user ran `liqoctl unauthenticate`, or the Tenant is drained. Liqo then has
+// no permissions there, not even to remove its replicas, and crd-replicator retries the removal forever (Liqo
 // internal/crdReplicator/reflection/handler.go).
 func (p *peering) revoked(ctx context.Context) (bool, error) {
 	tenant, err := p.tenant(ctx)
@@ -42,8 +42,9 @@ func (p *peering) releaseRevoked(ctx context.Context, object client.Object) erro
 	return p.release(ctx, object)
 }
 
-// release removes crd-replicator's finalizers from an object that is being deleted, because crd-replicator cannot. Call
-// it only after revoked, and only when the provider has no copy of the object that we could remove.
+// release removes crd-replicator's finalizers from an object that is being deleted, because crd-replicator cannot do
+// it. Call it only after revoked has returned true, and only when the provider has no copy of the object that we could
+// remove.
 func (p *peering) release(ctx context.Context, object client.Object) error {
 	kept := slices.DeleteFunc(slices.Clone(object.GetFinalizers()), func(finalizer string) bool {
 		return strings.HasPrefix(finalizer, replicatorFinalizers)
@@ -67,7 +68,7 @@ func terminating(object client.Object, longer time.Duration) bool {
 	return at != nil && time.Since(at.Time) > longer
 }
 
-// stopwatch measures the time since its first use. It is for verbs that are not called in passes.
+// stopwatch measures the time since its first use. It is used only by verbs that are not called in passes.
 type stopwatch struct{ began time.Time }
 
 func (s *stopwatch) longerThan(d time.Duration) bool {

@@ -23,19 +23,19 @@ var (
 	errNamesFiles    = errors.New("is a kubeconfig that names files, which is refused for one kept in a cluster")
 )
 
-// remote holds the connection of one verb to one provider cluster. It opens its client on first use, which proves that
-// the client reaches the right cluster, and again after each failure of access.
+// remote is the connection of one verb to one provider cluster. It opens its client on first use, and again after each
+// failure of access. Whenever it opens a client, it checks that the client reaches the right cluster.
 type remote struct {
 	b        *Backend
 	provider fleet.Provider
 	// same checks that an opened client leads to the provider that we are peered with.
 	same        func(ctx context.Context, cluster client.Client) error
 	client      client.Client
-	authorities string // of the client
-	namespace   string // the namespace of its Liqo
+	authorities string // the fingerprint of client's authorities
+	namespace   string // the namespace of Liqo on the provider
 }
 
-// do runs one action on the provider. The argument what completes "cannot ..." in the error.
+// do runs one action on the provider. In an error, what completes the text "cannot ...".
 func (r *remote) do(ctx context.Context, what string, action func(provider client.Client) error) error {
 	if r.client == nil {
 		if err := r.dial(ctx); err != nil {

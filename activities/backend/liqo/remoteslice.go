@@ -15,10 +15,10 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend/nodes"
 )
 
-// remoteSliceGone checks the provider itself, because a restarted crd-replicator that cannot reach the provider
-// releases a slice here and leaves its copy there (Liqo internal/crdReplicator/reflection/handler.go). It deletes such
-// a copy. It first uses our Liqo's own identity, by the given kubeconfigs, which always have the permission, and then
-// the provider's credentials.
+// remoteSliceGone checks the provider directly, because a restarted crd-replicator that cannot reach the provider
+// releases a slice on the consumer and leaves its copy on the provider (Liqo
+// internal/crdReplicator/reflection/handler.go). It deletes such a copy. It first uses the given kubeconfigs of our own
+// Liqo, which always have the permission, and then the credentials of the provider's offer.
 func (a *attempt) remoteSliceGone(ctx context.Context, secrets []corev1.Secret) (bool, string, error) {
 	for i := range secrets {
 		if gone, message, err := a.removeAsLiqo(ctx, &secrets[i]); err == nil {
@@ -31,8 +31,8 @@ func (a *attempt) remoteSliceGone(ctx context.Context, secrets []corev1.Secret) 
 	return a.removeOverCredentials(ctx)
 }
 
-// removeOverCredentials checks and removes the copy with the provider's credentials, once the provider has been
-// reached.
+// removeOverCredentials checks and removes the copy with the credentials of the provider's offer. The caller must have
+// called reach.
 func (a *attempt) removeOverCredentials(ctx context.Context) (gone bool, message string, err error) {
 	if a.remoteNS == "" {
 		return true, "", nil
@@ -71,7 +71,7 @@ func (a *attempt) removeRemote(ctx context.Context, provider client.Client, name
 		return false, "", err
 	}
 	if !a.mine(&slice) || slice.Labels[consts.ReplicationOriginLabel] != a.self.id {
-		return true, "", nil // another owner's, with the same name by chance
+		return true, "", nil // another owner's slice, with the same name by chance
 	}
 	if slice.DeletionTimestamp == nil {
 		if err := nodes.DeleteThis(ctx, provider, &slice); err != nil {
@@ -83,7 +83,7 @@ func (a *attempt) removeRemote(ctx context.Context, provider client.Client, name
 }
 
 // certificateGone deletes the provider's copy of the slice's certificate. A failure does no harm: slice names are never
-// used again, the permissions of the certificate are gone, and the certificate is removed with the tenant namespace.
+// used again, the certificate has no permissions any longer, and it is removed with the tenant namespace.
 func (a *attempt) certificateGone(ctx context.Context) error {
 	if err := a.reach(ctx); err != nil || a.remoteNS == "" {
 		return err
@@ -102,8 +102,8 @@ func deleteCertificate(ctx context.Context, provider client.Client, namespace, s
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: certificatePrefix + slice}}))
 }
 
-// deleteCertificates deletes the certificates of all slices, once no slice is left: Liqo may have made a certificate
-// again while its slice was being deleted.
+// deleteCertificates deletes the certificates of all slices after the last slice is gone, because Liqo may have made a
+// certificate again while its slice was being deleted.
 func deleteCertificates(ctx context.Context, provider client.Client, namespace string) error {
 	var secrets corev1.SecretList
 	if err := provider.List(ctx, &secrets, client.InNamespace(namespace)); err != nil {

@@ -19,8 +19,8 @@ import (
 )
 
 // RemovePeering removes the objects that Establish made. It continues wherever Establish or an earlier RemovePeering
-// was interrupted. Liqo dictates the order: a Tenant that is removed while objects are still replicated, or together
-// with its Identity, leaves finalizers that cannot be cleared.
+// was interrupted. Liqo requires this order: if the Tenant is removed while objects are still replicated, or together
+// with its Identity, finalizers remain that no component can clear.
 func (b *Backend) RemovePeering(ctx context.Context, provider fleet.Provider, progress backend.Progress) error {
 	p := b.peering(provider)
 	p.begun = backend.Begun(ctx)
@@ -58,8 +58,8 @@ func (p *peering) unpeer(ctx context.Context, w *waiter) error {
 }
 
 // replicatedGone reports done when nothing is replicated to the provider any longer, except objects that depend on the
-// Identity itself. Liqo deletes the NamespaceMap with a provider's last virtual node. Its single worker can miss that
-// when two virtual nodes are deleted concurrently, so replicatedGone deletes an unneeded NamespaceMap.
+// Identity itself. Liqo deletes the NamespaceMap with a provider's last virtual node. Liqo's single worker can miss
+// this event when two virtual nodes are deleted concurrently, so replicatedGone deletes an unneeded NamespaceMap.
 func (p *peering) replicatedGone(ctx context.Context) (bool, string, error) {
 	if err := p.inUse(ctx); err != nil {
 		return false, "", err
@@ -72,14 +72,15 @@ func (p *peering) replicatedGone(ctx context.Context) (bool, string, error) {
 		return false, "", err
 	}
 	if len(maps) > 0 && !slices.ContainsFunc(maps, unowned) {
-		return true, "", nil // they are removed with their owner, see mapsGone
+		return true, "", nil // Liqo removes them with their owner, see mapsGone
 	}
 	owned := func(m offloadingv1beta1.NamespaceMap) bool { return !unowned(m) }
 	return p.removeMaps(ctx, slices.DeleteFunc(maps, owned))
 }
 
-// mapsGone reports done when no NamespaceMap is left. In a later Liqo the NamespaceMap belongs to the Secret of the
-// Identity, is made again while that Secret exists, and is removed with it (liqotech/liqo#3265).
+// mapsGone reports done when no NamespaceMap is left. In a later version of Liqo the Secret of the Identity owns the
+// NamespaceMap (liqotech/liqo#3265). That version makes the NamespaceMap again while the Secret exists, and removes
+// both together.
 func (p *peering) mapsGone(ctx context.Context) (bool, string, error) {
 	maps, err := p.namespaceMaps(ctx)
 	if err != nil {
@@ -119,8 +120,8 @@ func (p *peering) removeMap(ctx context.Context, unneeded *offloadingv1beta1.Nam
 	return p.releaseRevoked(ctx, unneeded)
 }
 
-// identityGone deletes the Identity and reports done when its kubeconfig and its Renew are gone too. crd-replicator
-// holds both by finalizers, which it can only clear while the Tenant exists.
+// identityGone deletes the Identity and reports done when its kubeconfig and its Renew are gone too. Both have
+// finalizers of crd-replicator, which can only clear them while the Tenant exists.
 func (p *peering) identityGone(ctx context.Context) (bool, string, error) {
 	identity, err := p.controlPlaneIdentity(ctx)
 	if client.IgnoreNotFound(err) != nil {
@@ -159,7 +160,7 @@ func (p *peering) deleteIdentity(ctx context.Context, identity *authv1beta1.Iden
 	if identity.DeletionTimestamp != nil {
 		return nil
 	}
-	if err := p.inUse(ctx); err != nil { // once more, right before the first step that cannot be undone
+	if err := p.inUse(ctx); err != nil { // checked once more, right before the first step that cannot be undone
 		return err
 	}
 	if err := nodes.DeleteThis(ctx, p.local, identity); err != nil {
@@ -189,7 +190,7 @@ func (p *peering) identityRest(ctx context.Context) (rest []client.Object, err e
 	return rest, nil
 }
 
-// tenantGone deletes the Tenant, which the provider's Liqo holds by a finalizer while it withdraws our permissions. A
+// tenantGone deletes the Tenant, which a finalizer of the provider's Liqo keeps while Liqo withdraws our permissions. A
 // cordoned or drained Tenant stays, because it expresses the provider's refusal.
 func (s *survey) tenantGone(ctx context.Context) (bool, string, error) {
 	tenant, err := s.tenant(ctx)
@@ -217,9 +218,9 @@ func (s *survey) tenantGone(ctx context.Context) (bool, string, error) {
 }
 
 // leftoversGone removes the nonces and tenant namespaces on both sides in one step, because Kubernetes starts the
-// removal of a namespace only after five seconds. The provider's objects come first, because ours remind recovery of
-// the peering. Objects that a refusal needs stay: the nonce of a cordoned or drained Tenant, and the namespace of a
-// recorded refusal.
+// removal of a namespace only after five seconds. It removes the provider's objects first, because recovery finds the
+// peering by the objects on the consumer. It keeps the objects that record a refusal: the nonce of a cordoned or
+// drained Tenant, and the namespace of a recorded refusal.
 func (s *survey) leftoversGone(ctx context.Context) (bool, string, error) {
 	if err := s.locate(ctx); err != nil {
 		return false, "", err
@@ -264,7 +265,7 @@ func (p *peering) leftoverGone(ctx context.Context, cluster client.Client, peer,
 	if err != nil {
 		return apierrors.IsNotFound(err), "", client.IgnoreNotFound(err)
 	}
-	if namespace.DeletionTimestamp != nil && p.mine(namespace) { // with its objects, and with our permissions there
+	if namespace.DeletionTimestamp != nil && p.mine(namespace) { // Kubernetes removes its objects too, and our permissions in it
 		return false, fmt.Sprintf("namespace %s is being removed", namespace.Name), nil
 	}
 	nonce, err := nonceSecret(ctx, cluster, namespace.Name, label, name, peer)
@@ -285,7 +286,7 @@ func (p *peering) leftoverGone(ctx context.Context, cluster client.Client, peer,
 func (p *peering) namespaceGone(ctx context.Context, cluster client.Client,
 	namespace *corev1.Namespace) (gone bool, message string, err error) {
 	if by, err := p.occupied(ctx, cluster, namespace.Name); err != nil || by != "" {
-		return err == nil, "", err // it serves another owner now, and belongs to that owner
+		return err == nil, "", err // the namespace now serves another owner, and belongs to that owner
 	}
 	if err := nodes.DeleteThis(ctx, cluster, namespace); err != nil {
 		return false, "", fmt.Errorf("delete namespace: %w", err)
@@ -293,8 +294,8 @@ func (p *peering) namespaceGone(ctx context.Context, cluster client.Client,
 	return false, fmt.Sprintf("namespace %s is being removed", namespace.Name), nil
 }
 
-// deleteAsRead deletes exactly the version that was read. If the object has changed since, for example because a
-// provider expressed a refusal by it, the deletion fails and the next poll decides again.
+// deleteAsRead deletes exactly the version that was read. If the object has changed since, for example because the
+// provider has set a refusal in it, the deletion fails and the next poll decides again.
 func deleteAsRead(ctx context.Context, cluster client.Client, object client.Object) error {
 	uid, version := object.GetUID(), object.GetResourceVersion()
 	return client.IgnoreNotFound(cluster.Delete(ctx, object, client.Preconditions{UID: &uid, ResourceVersion: &version}))

@@ -14,14 +14,14 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// Restamp puts the instance id back on the Node of a marked virtual node: a virtual kubelet registers a deleted Node
-// again without it (Liqo cmd/virtual-kubelet/root/root.go). It reads and writes once. Like Join it does not stamp a
-// Node that can still get the taint unreachable, see stampStep: ErrNotYet.
+// Restamp sets the instance id again on the Node of a marked virtual node: when a virtual kubelet registers a deleted
+// Node again, the Node has no instance id (Liqo cmd/virtual-kubelet/root/root.go). It reads and writes once. Like Join
+// it does not stamp a Node that can still get the taint unreachable, and returns ErrNotYet (see stampStep).
 //
-// Until then CA sees an instance without a Node, and a Node without an instance. It counts the instance as still
-// starting and buys no other, and deletes it after its max-node-provision-time. So a Node that is never stamped is
-// removed like a Node that never registers. Or its group gives it up earlier, because the group checks whether the Node
-// is Ready and not its instance id.
+// Until the Node is stamped, CA sees an instance without a Node, and a Node without an instance. CA counts the instance
+// as still starting and does not request another one. It deletes the instance after its max-node-provision-time, so CA
+// removes a Node that is never stamped like a Node that never registers. The group may lose the instance earlier,
+// because the group checks whether the Node is Ready and not its instance id.
 func (b *Backend) Restamp(ctx context.Context, of fleet.Attempt) error {
 	if err := b.attempt(of).restamp(ctx); err != nil {
 		return fmt.Errorf("restamp node %s: %w", of.ObjectName(), err)
@@ -65,8 +65,8 @@ func (a *attempt) restamp(ctx context.Context) error {
 	return a.stampOnce(ctx, node)
 }
 
-// restoreTags restores our removed keys on the Node: the label by which it is found, and the annotations that identify
-// its owner.
+// restoreTags restores our removed keys on the Node: the label by which List finds it, and the annotations that
+// identify its owner.
 func (a *attempt) restoreTags(ctx context.Context, node *corev1.Node) error {
 	if a.mine(node) && node.Labels[backend.LabelGroup] == a.Group {
 		return nil
@@ -94,7 +94,7 @@ func (a *attempt) stampOnce(ctx context.Context, node *corev1.Node) error {
 }
 
 // retag moves the tags of a Node of an earlier release from labels to annotations. It changes the virtual node, and
-// Liqo changes its Node: a label that is removed from the Node alone would be restored (Liqo
+// Liqo then changes the Node. Liqo would restore a label that was removed from the Node alone (Liqo
 // pkg/virtualKubelet/liqoNodeProvider/utils.go).
 func (a *attempt) retag(ctx context.Context, virtual *offloadingv1beta1.VirtualNode) error {
 	off := map[string]any{}
@@ -116,7 +116,7 @@ func (a *attempt) retag(ctx context.Context, virtual *offloadingv1beta1.VirtualN
 }
 
 // isStamped lists the group's Nodes and reports whether the Node carries the instance id by now, because Join or
-// another worker was faster. When another Node carries it the error is ErrConflict.
+// another worker was faster. It returns ErrConflict when another Node carries the instance id.
 func (a *attempt) isStamped(ctx context.Context, node *corev1.Node) (bool, error) {
 	var nodes corev1.NodeList
 	if err := a.local.List(ctx, &nodes, nodesOf(a.Group)); err != nil {

@@ -32,9 +32,9 @@ func (b *Backend) Return(ctx context.Context, of fleet.Attempt, progress backend
 	return nil
 }
 
-// emptied drains the Node until no pod is left; after ForceAfter it deletes the pods. Liqo's only worker drains virtual
-// nodes one after another, waits for their pods without a timeout and polls every ten seconds (Liqo
-// virtualnode-controller/{deletion-routine,drain}.go), so it must not find any pod.
+// emptied drains the Node until no pod is left; after ForceAfter it deletes the pods. Liqo must not find any pod
+// afterwards: its only worker drains virtual nodes one after another, waits for their pods without a timeout and polls
+// every ten seconds (Liqo virtualnode-controller/{deletion-routine,drain}.go).
 func (a *attempt) emptied(ctx context.Context) (bool, string, error) {
 	if done, message, err := a.drainStep(ctx, a.lasts(a.config.ForceAfter)); !done || err != nil {
 		return false, message, err
@@ -42,8 +42,9 @@ func (a *attempt) emptied(ctx context.Context) (bool, string, error) {
 	return a.unlabelEndedPods(ctx)
 }
 
-// nodeGoneStep deletes the virtual node and reports done when it and its Node are gone. Liqo removes the Node with the
-// virtual kubelet; a Node that was registered again is deleted once no virtual kubelet can register it another time.
+// nodeGoneStep deletes the virtual node. It reports done when the virtual node and its Node are gone. Liqo removes the
+// Node with the virtual kubelet. nodeGoneStep itself deletes a Node that was registered again, once no virtual kubelet
+// can register it another time.
 func (a *attempt) nodeGoneStep(ctx context.Context) (bool, string, error) {
 	if err := a.locate(ctx); err != nil {
 		return false, "", err
@@ -86,8 +87,8 @@ func (a *attempt) removeLeftNode(ctx context.Context, node *corev1.Node) (bool, 
 	return false, fmt.Sprintf("Node %s is still there", node.Name), nil
 }
 
-// kubelet returns the pod of the attempt's virtual kubelet that may still run, as namespace/name, or "". A pod that
-// should have ended a while ago has lost its own node and no longer runs.
+// kubelet returns the pod of the attempt's virtual kubelet that may still run, as namespace/name, or "". A pod that has
+// been terminating for longer than graces.kubelet has lost its own node and no longer runs.
 func (a *attempt) kubelet(ctx context.Context) (string, error) {
 	var pods corev1.PodList
 	if err := a.local.List(ctx, &pods, client.MatchingLabels{consts.VirtualNodeLabel: a.name()}); err != nil {
@@ -103,8 +104,9 @@ func (a *attempt) kubelet(ctx context.Context) (string, error) {
 	return "", nil
 }
 
-// removeVirtualNode deletes the virtual node, and then the pods that Liqo waits for: those created since the Node was
-// emptied, and DaemonSet pods, which Liqo up to 1.1 evicts too and its virtual kubelet never releases.
+// removeVirtualNode deletes the virtual node, and then the pods that Liqo waits for. These are the pods that were
+// created since the Node was emptied, and DaemonSet pods: Liqo up to 1.1 also evicts DaemonSet pods, and its virtual
+// kubelet never releases them.
 func (a *attempt) removeVirtualNode(ctx context.Context, virtual *offloadingv1beta1.VirtualNode) error {
 	if err := a.unmark(ctx, virtual); err != nil {
 		return err
@@ -163,7 +165,8 @@ func (a *attempt) sliceGone(ctx context.Context) (bool, string, error) {
 }
 
 // deleteSlice deletes the slice on the consumer. Without secrets crd-replicator no longer removes the provider's copy,
-// and the slice is the only record of the copy. Then the copy has to be gone first, and message describes the rest.
+// and the slice is the only record of the copy. In this case deleteSlice waits until the copy is gone, and message
+// describes the wait.
 func (a *attempt) deleteSlice(
 	ctx context.Context, slice *authv1beta1.ResourceSlice, secrets []corev1.Secret,
 ) (deleted bool, message string, err error) {
@@ -197,8 +200,9 @@ func (a *attempt) releaseSlice(ctx context.Context, slice *authv1beta1.ResourceS
 }
 
 // absentOnProvider reports whether the provider has no slice of the attempt any longer. It waits some time for the
-// certificate to be gone, too. Without a peering there is nothing to check: a peering is only removed once the provider
-// has none of our slices. So an attempt that never made a slice can be returned when its provider is gone permanently.
+// certificate to be gone, too. Without a peering it checks nothing, because a peering is only removed after the
+// provider has none of our slices. Therefore an attempt that never made a slice can be returned when its provider is
+// gone permanently.
 func (a *attempt) absentOnProvider(ctx context.Context, secrets []corev1.Secret) (bool, string, error) {
 	if len(secrets) == 0 {
 		return true, "", nil

@@ -11,16 +11,16 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// TenantRights describes the permissions that the account of Config.Consumer gives itself in each tenant namespace on
-// the consumer. It has no permission to read Secrets elsewhere: the namespaces do not exist when its permissions are
-// installed.
+// TenantRights describes the permissions that the account of Config.Consumer grants itself in each tenant namespace on
+// the consumer. The account has no permission to read Secrets elsewhere. The tenant namespaces do not exist when its
+// other permissions are installed.
 type TenantRights struct {
 	Role               string // a ClusterRole that the account may bind
-	Namespace, Account string // its ServiceAccount
+	Namespace, Account string // the account's ServiceAccount
 }
 
-// binding returns a RoleBinding with a name of role and account, so that it differs from the binding of an earlier
-// installation.
+// binding returns a RoleBinding whose name contains the role and the account, so that it differs from the binding of an
+// earlier installation.
 func (r *TenantRights) binding(namespace string, labels map[string]string) *rbacv1.RoleBinding {
 	return &rbacv1.RoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Labels: labels,
@@ -30,8 +30,8 @@ func (r *TenantRights) binding(namespace string, labels map[string]string) *rbac
 	}
 }
 
-// admit gives our account its permissions in a tenant namespace. They take effect a moment later; until then callers
-// tolerate refusals. In a namespace that is being removed permissions cannot be given, and admit returns nil.
+// admit grants our account its permissions in a tenant namespace. They take effect a moment later; until then callers
+// tolerate refusals. Kubernetes grants nothing in a namespace that is being removed; admit then returns nil.
 func (p *peering) admit(ctx context.Context, namespace string) error {
 	rights := p.config.TenantRights
 	if rights == nil || namespace == "" {
@@ -77,8 +77,8 @@ func (p *peering) dismiss(ctx context.Context) error {
 	return nil
 }
 
-// unadmitted reports whether an error means that our account has no permissions in a tenant namespace: then it has no
-// objects of ours.
+// unadmitted reports whether an error means that our account has no permissions in a tenant namespace. Such a namespace
+// has no objects of ours.
 func (b *Backend) unadmitted(err error) bool {
 	return b.config.TenantRights != nil && apierrors.IsForbidden(err)
 }

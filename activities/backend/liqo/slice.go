@@ -20,8 +20,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// ensureSlice finds the attempt's slice or makes it. It intentionally leaves out the annotation by which Liqo would
-// make the virtual node itself: Join makes it, with labels and taints.
+// ensureSlice finds the attempt's slice or makes it. The slice intentionally lacks the annotation that makes Liqo
+// create the virtual node: Join creates the virtual node, with labels and taints.
 func (j *join) ensureSlice(ctx context.Context) (*authv1beta1.ResourceSlice, error) {
 	slice, err := j.slice(ctx)
 	if apierrors.IsNotFound(err) && j.sliced {
@@ -45,7 +45,8 @@ func (j *join) ensureSlice(ctx context.Context) (*authv1beta1.ResourceSlice, err
 }
 
 // createSlice makes the slice with only the data that the provider needs, because crd-replicator copies labels and
-// annotations there (Liqo internal/crdReplicator/reflection/handler.go). The data for recovery is on the virtual node.
+// annotations to the provider (Liqo internal/crdReplicator/reflection/handler.go). The data for recovery is on the
+// virtual node.
 func (j *join) createSlice(ctx context.Context) (*authv1beta1.ResourceSlice, error) {
 	if err := j.aloneThere(ctx); err != nil {
 		return nil, err
@@ -67,7 +68,7 @@ func (j *join) createSlice(ctx context.Context) (*authv1beta1.ResourceSlice, err
 	err := j.local.Create(ctx, slice)
 	if nameTaken(err) {
 		if late, err := j.slice(ctx); !apierrors.IsNotFound(err) {
-			return late, err // of an earlier Join, whose request came late, or of another worker
+			return late, err // the slice of an earlier Join, whose request arrived late, or of another worker
 		}
 		return nil, errorf(backend.ErrConflict, "a ResourceSlice %s exists and is not this attempt's", slice.Name)
 	}
@@ -84,8 +85,8 @@ func nameTaken(err error) bool {
 }
 
 // authenticated reports done when the provider has authenticated the slice. Liqo reports Denied for an invalid request,
-// which is final, and while its signer is slow, which is not (Liqo remoteresourceslice_controller.go): only a denial
-// that lasts for DenyAfter counts.
+// which is final, and while its signer is slow, which is not (Liqo remoteresourceslice_controller.go): authenticated
+// treats a denial as final only after DenyAfter.
 func (j *join) authenticated(ctx context.Context) (bool, string, error) {
 	slice, err := j.ensureSlice(ctx)
 	if err != nil {
@@ -108,7 +109,7 @@ func (j *join) authenticated(ctx context.Context) (bool, string, error) {
 	}
 }
 
-// unanswered explains why the provider has not answered a slice, once that has taken longer than usual.
+// unanswered returns the reason why the provider has not answered a slice, once the answer is overdue.
 func (j *join) unanswered(ctx context.Context, slice *authv1beta1.ResourceSlice) (bool, string, error) {
 	unanswered := fmt.Sprintf("the provider has not answered ResourceSlice %s/%s yet", slice.Namespace, slice.Name)
 	if !j.waiting.longerThan(min(wonderAfter, j.graces.answer)) {
@@ -133,12 +134,12 @@ func (j *join) unanswered(ctx context.Context, slice *authv1beta1.ResourceSlice)
 	return false, unanswered, nil
 }
 
-// annotationReminded is on a slice: the time at which crd-replicator was last reminded of the slice.
+// annotationReminded is an annotation of a slice: the time at which remind last made crd-replicator process it.
 const annotationReminded = "liqo-autoscaler.io/reminded"
 
-// remind makes crd-replicator process the slice again, by a change of a meaningless annotation, once in a Join. When
-// the provider had no Tenant made by us and refused a change, crd-replicator dropped the change and does not retry
-// until the object changes (Liqo internal/crdReplicator/reflection/handler.go).
+// remind makes crd-replicator process the slice again, by a change of a meaningless annotation, at most once in each
+// Join. When the provider had no Tenant made by us and refused a change, crd-replicator dropped the change and does not
+// retry until the object changes (Liqo internal/crdReplicator/reflection/handler.go).
 func (j *join) remind(ctx context.Context, slice *authv1beta1.ResourceSlice) error {
 	if j.reminded || !j.waiting.longerThan(j.graces.answer) {
 		return nil
@@ -155,9 +156,9 @@ func (j *join) remind(ctx context.Context, slice *authv1beta1.ResourceSlice) err
 	return nil
 }
 
-// closed returns a refusal when the provider's administrators have closed our Tenant or removed it. Both withdraw the
-// permission to send requests, so that the slice never gets an answer. If the state cannot be read, closed returns nil,
-// and the slice's own answer decides.
+// closed returns a refusal when the provider's administrators have closed our Tenant or removed it. Both withdraw our
+// Liqo's permissions, so the slice never receives an answer. If the state cannot be read, closed returns nil, and the
+// slice's own answer decides.
 func (j *join) closed(ctx context.Context) error {
 	if j.reach(ctx) != nil {
 		return nil
@@ -168,8 +169,8 @@ func (j *join) closed(ctx context.Context) error {
 	return nil
 }
 
-// refused returns the error of a slice that the provider has denied: a refusal, if the provider refuses this hub as a
-// whole.
+// refused returns the error of a slice that the provider has denied. It returns a refusal if the provider refuses this
+// hub as a whole.
 func (j *join) refused(ctx context.Context, words string) error {
 	if err := j.closed(ctx); err != nil {
 		return err
@@ -177,7 +178,7 @@ func (j *join) refused(ctx context.Context, words string) error {
 	return errorf(backend.ErrDenied, "%s", words)
 }
 
-// grantStep reports done when the provider has accepted all the resources.
+// grantStep reports done when the provider has granted all the requested resources.
 func (j *join) grantStep(ctx context.Context) (bool, string, error) {
 	slice, err := j.granting, error(nil)
 	if !j.fresh {

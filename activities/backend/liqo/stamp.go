@@ -14,10 +14,10 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend/nodes"
 )
 
-// stampStep marks the virtual node and, as the last step, writes the instance id into the Node. It may mark while
-// Kubernetes still has to remove its taint not-ready from the Node, and stamps once the taint is gone. A new Node's
-// condition is Unknown at first, so Kubernetes may still replace the taint by unreachable. With that taint CA considers
-// a Ready Node full and buys another one.
+// stampStep marks the virtual node and, as the last step, writes the instance id into the Node. It may mark the virtual
+// node while the Node still has Kubernetes' taint not-ready, and stamps the Node once the taint is gone. A new Node's
+// condition is Unknown at first, so Kubernetes may still replace the taint by unreachable. CA considers a Ready Node
+// with the taint unreachable full, and buys another Node.
 func (j *join) stampStep(ctx context.Context) (bool, string, error) {
 	if err := j.readNode(ctx); err != nil {
 		return false, "", err
@@ -41,7 +41,7 @@ func (j *join) stampStep(ctx context.Context) (bool, string, error) {
 	return lacks == "", lacks, nil
 }
 
-// settle makes this attempt's Node the instance. waits names another attempt that must be removed first.
+// settle makes this attempt's Node the instance. waits names another attempt that must be removed first, or is "".
 func (j *join) settle(ctx context.Context) (waits string, err error) {
 	for { // repeated after the mark: of two attempts that mark concurrently, each sees the other
 		marked := j.marks(j.virtual)
@@ -60,8 +60,8 @@ func (j *join) settle(ctx context.Context) (waits string, err error) {
 	}
 }
 
-// searchAhead searches for other attempts while Join waits anyway, so that the mark need not wait for the search. The
-// result is used only while it is recent.
+// searchAhead searches for other attempts while Join waits for another reason, so that the mark need not wait for the
+// search. The result is used only while it is recent.
 func (j *join) searchAhead(ctx context.Context) {
 	if began := time.Now(); began.Sub(j.soleAt) > allowedFor/2 {
 		if waits, err := j.otherAttempt(ctx); err == nil && waits == "" {
@@ -71,7 +71,8 @@ func (j *join) searchAhead(ctx context.Context) {
 }
 
 // stamp writes the instance id into a Node that has none. The API server allows a providerID to be set once, and
-// refuses the change on a Node that was replaced since it was read. If a rival was faster, stamp returns ErrConflict.
+// refuses the change on a Node that was replaced since it was read. If another actor was faster, stamp returns
+// ErrConflict.
 func (a *attempt) stamp(ctx context.Context, node *corev1.Node) error {
 	err := nodes.MergePatch(ctx, a.local, node, map[string]any{
 		"metadata": map[string]any{"uid": node.UID},
@@ -100,10 +101,10 @@ func (a *attempt) marks(virtual *offloadingv1beta1.VirtualNode) bool {
 	return virtual.Annotations[backend.AnnotationStamp] == a.InstanceID()
 }
 
-// otherAttempt names the other attempt of the instance that the stamp has to wait for: an attempt whose Node carries
-// the instance id, or whose virtual node is marked, so that its Node will carry it. "" means no wait. If an attempt has
-// both, it is the instance, and the error is ErrConflict. Two Nodes with one providerID would make CA count one
-// instance twice.
+// otherAttempt names the other attempt of the instance that the stamp must wait for: an attempt whose Node carries the
+// instance id, or whose virtual node is marked, so that its Node will carry the id. It returns "" when no such attempt
+// exists. If another attempt is both marked and stamped, that attempt is the instance, and otherAttempt returns
+// ErrConflict. Two Nodes with one providerID would make CA count one instance twice.
 func (j *join) otherAttempt(ctx context.Context) (waits string, err error) {
 	siblings := j.ours(j.self.id)
 	siblings[backend.LabelInstance] = j.Instance
@@ -111,7 +112,7 @@ func (j *join) otherAttempt(ctx context.Context) (waits string, err error) {
 	if err := j.local.List(ctx, &virtuals, siblings); err != nil {
 		return "", fmt.Errorf("list virtual nodes of instance %s: %w", j.Instance, err)
 	}
-	var all corev1.NodeList // after the marks: an attempt that has lost its mark since keeps the id on its Node
+	var all corev1.NodeList // listed after the marks: an attempt that has lost its mark since keeps the id on its Node
 	if err := j.local.List(ctx, &all, nodesOf(j.Group)); err != nil {
 		return "", fmt.Errorf("list nodes of group %s: %w", j.Group, err)
 	}

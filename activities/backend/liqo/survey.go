@@ -11,11 +11,11 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// survey is the first step of a RemovePeering: it finds the existing objects, and decides whether any are to be
+// survey is the first step of a RemovePeering. It finds the existing objects, and decides whether any of them must be
 // removed.
 type survey struct {
 	*peering
-	nothing bool // nothing is to be removed
+	nothing bool // no object must be removed
 	// kept is the present refusal, whose record stays.
 	kept *fleet.ProviderRefusal
 }
@@ -62,8 +62,8 @@ func (s *survey) withoutIdentity(ctx context.Context) (bool, string, error) {
 	return s.ofAnotherOwner(ctx)
 }
 
-// ofAnotherOwner decides on a peering of another owner: there is nothing to remove, unless its network is ours, which
-// stays while the peering uses it.
+// ofAnotherOwner decides on a peering of another owner. Only its network may be ours, and such a network stays while
+// the peering uses it.
 func (s *survey) ofAnotherOwner(ctx context.Context) (bool, string, error) {
 	ours, err := s.connectedHere(ctx)
 	if err != nil {
@@ -78,8 +78,8 @@ func (s *survey) ofAnotherOwner(ctx context.Context) (bool, string, error) {
 	return true, "", nil
 }
 
-// onlyNoted reports whether only the record of a present refusal is left. Then the provider is not needed: its objects
-// were removed before the signed nonce.
+// onlyNoted reports whether the record of a present refusal is the only remaining object. Then RemovePeering does not
+// need the provider, because it removed the provider's objects before the signed nonce.
 func (s *survey) onlyNoted(ctx context.Context) (bool, error) {
 	noted, err := s.remembered(ctx)
 	if noted == nil || err != nil {
@@ -100,8 +100,9 @@ func (s *survey) onlyNoted(ctx context.Context) (bool, error) {
 	return s.nothing, nil
 }
 
-// unreached decides on a RemovePeering whose provider cannot be used. Establish begins on the consumer, so without an
-// object of ours here nothing was begun there. Then a provider that is gone permanently must not block the removal.
+// unreached decides on a RemovePeering whose provider cannot be used. Establish makes its first objects on the
+// consumer. Without such an object nothing was made on the provider, and a provider that is gone permanently must not
+// block the removal.
 func (s *survey) unreached(ctx context.Context, found bool, cause error) (bool, string, error) {
 	if found || !s.lasts(s.config.UnreachableAfter) {
 		return false, "", cause

@@ -18,9 +18,9 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
 )
 
-// ensureTenant makes our Tenant on the provider and returns it once it holds credentials for our key, nil before. In an
-// existing Tenant it writes only our own fields: never tenantCondition, by which the provider's administrators refuse
-// us.
+// ensureTenant makes our Tenant on the provider. It returns the Tenant once the Tenant contains credentials for our
+// key, and nil before. In an existing Tenant it writes only our own fields: never tenantCondition, with which the
+// provider's administrators refuse us.
 func (p *peering) ensureTenant(ctx context.Context, h handshake) (tenant *authv1beta1.Tenant, message string,
 	err error) {
 	tenant, err = p.tenant(ctx)
@@ -109,8 +109,9 @@ func (p *peering) refreshTenant(ctx context.Context, tenant *authv1beta1.Tenant,
 	})
 }
 
-// requested reports whether a certificate request is ours. Liqo's check panics on a request without organization (Liqo
-// pkg/liqo-controller-manager/authentication/csr.go), and the provider's administrators may write any content there.
+// requested reports whether a certificate request was made for our key. It checks the organization first, because
+// Liqo's check panics on a request without organization (Liqo pkg/liqo-controller-manager/authentication/csr.go), and
+// the provider's administrators may write any content there.
 func (p *peering) requested(csr, publicDER []byte) bool {
 	block, _ := pem.Decode(csr)
 	if block == nil {
@@ -121,13 +122,13 @@ func (p *peering) requested(csr, publicDER []byte) bool {
 		authentication.CheckCSRForControlPlane(csr, publicDER, liqov1beta1.ClusterID(p.self.id)) == nil
 }
 
-// publicPEM returns the encoding that Liqo accepts since 1.0.2.
+// publicPEM returns the PEM encoding that Liqo has accepted since 1.0.2.
 func publicPEM(der []byte) []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der})
 }
 
-// certifies reports whether the parameters answer our key: parameters for an earlier key stay in a Tenant's status
-// until Liqo has signed again. Providers on AWS answer without a certificate.
+// certifies reports whether the parameters were issued for our key. Parameters for an earlier key stay in a Tenant's
+// status until Liqo has signed again. Providers on AWS answer without a certificate.
 func certifies(params *authv1beta1.AuthParams, publicDER []byte) bool {
 	if params == nil {
 		return false

@@ -13,8 +13,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
 )
 
-// tenantNamespace finds the namespace that a cluster keeps for a peer. It finds the namespace by labels, because users
-// may choose the name; only an account that may not list namespaces gets it by its usual name (Liqo
+// tenantNamespace finds the namespace that a cluster has for a peer. It finds the namespace by labels, because users
+// may choose the name. An account that may not list namespaces reads it by its usual name (Liqo
 // pkg/tenantNamespace/namespaceManager.go). Errors: NotFound without such a namespace, ErrInvalid with two.
 func tenantNamespace(ctx context.Context, cluster client.Client, peer string) (*corev1.Namespace, error) {
 	var found corev1.NamespaceList

@@ -14,8 +14,8 @@ import (
 )
 
 // compatible compares the versions of Liqo on both sides of a new peering. warning describes a problem that does not
-// prevent the peering. The error ErrInvalid is a problem that only Config.AnyLiqo allows. A peering that has its
-// Identity continues with any versions.
+// prevent the peering. compatible returns ErrInvalid for a problem that only Config.AnyLiqo allows. It does not check a
+// peering that already has its Identity.
 func (p *peering) compatible(ctx context.Context) (warning string, err error) {
 	if _, err := p.controlPlaneIdentity(ctx); !apierrors.IsNotFound(err) {
 		return "", err
@@ -39,7 +39,7 @@ func (p *peering) compatible(ctx context.Context) (warning string, err error) {
 	return problem, nil
 }
 
-// versionOf returns the version of a cluster's Liqo; "" when it cannot be found or may not be read.
+// versionOf returns the version of a cluster's Liqo, or "" when the version cannot be found or may not be read.
 func versionOf(ctx context.Context, cluster client.Client, namespace string) (string, error) {
 	var manager appsv1.Deployment
 	err := cluster.Get(ctx, client.ObjectKey{Namespace: namespace, Name: liqoversion.Deployment}, &manager)
@@ -49,11 +49,11 @@ func versionOf(ctx context.Context, cluster client.Client, namespace string) (st
 	return liqoversion.Of(&manager), err
 }
 
-// aloneThere returns ErrFull when the provider has another slice of this cluster, of any owner, and this cluster's Liqo
-// would lose the pods of one of two nodes. Join calls it before it makes the slice. Join calls it again before it makes
-// the virtual node, because another attempt may have checked at the same time: of two attempts that have made a slice,
-// each sees the other. If this cluster's Liqo supports several nodes on a provider, only the first call reads the
-// version.
+// aloneThere returns ErrFull when the provider has another slice of this cluster, of any owner, and the version of Liqo
+// on this cluster loses the pods of one of two nodes. Join calls it before it makes the slice. Join calls it again
+// before it makes the virtual node, because another attempt may have checked at the same time: once both attempts have
+// made a slice, each finds the slice of the other. If this cluster's Liqo supports several nodes on a provider, only
+// the first call reads the version.
 func (j *join) aloneThere(ctx context.Context) error {
 	if j.config.AnyLiqo {
 		return nil

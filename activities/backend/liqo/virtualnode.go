@@ -78,7 +78,7 @@ func (j *join) createVirtualNode(ctx context.Context) (bool, string, error) {
 	if err != nil {
 		return false, "", err
 	}
-	// After MutateVirtualNode, which panics on a fresh virtual node that names a template.
+	// This call must follow MutateVirtualNode, which panics on a new virtual node that names a template.
 	if virtual.Spec.VkOptionsTemplateRef, err = j.kubeletOptions(ctx); err != nil {
 		return false, "", err
 	}
@@ -86,7 +86,7 @@ func (j *join) createVirtualNode(ctx context.Context) (bool, string, error) {
 	j.absent = false
 	if nameTaken(err) {
 		if _, err := j.virtualNode(ctx); !apierrors.IsNotFound(err) {
-			return false, "", err // of an earlier Join, whose request came late
+			return false, "", err // the virtual node of an earlier Join, whose request arrived late
 		}
 		return false, "", errorf(backend.ErrConflict, "a VirtualNode or Node %s exists and is not this attempt's",
 			virtual.Name)
@@ -97,11 +97,12 @@ func (j *join) createVirtualNode(ctx context.Context) (bool, string, error) {
 	return false, fmt.Sprintf("VirtualNode %s/%s was made", virtual.Namespace, virtual.Name), nil
 }
 
-// allowedFor is the time for which a result of allow holds. Slice and kubeconfig mostly follow each other faster.
+// allowedFor is the time for which a result of allow is valid. The slice and its kubeconfig mostly arrive sooner one
+// after the other.
 const allowedFor = time.Second
 
 // allow checks that a virtual node may be made from the slice, which has just been read. Join calls it while it waits
-// for the provider, so that the check is done when the answer has come.
+// for the provider, so that the check is complete when the answer arrives.
 func (j *join) allow(ctx context.Context, slice *authv1beta1.ResourceSlice) error {
 	began := time.Now()
 	there, err := j.virtualThere(ctx)
@@ -139,7 +140,7 @@ func (j *join) allowAgain(ctx context.Context) error {
 	return j.allow(ctx, slice)
 }
 
-// contradicted returns ErrDenied when the provider's nodes have another value of a label than the group declares. It
+// contradicted returns ErrDenied when the provider's nodes have a label with another value than the group declares. It
 // does not compare type=virtual-node, which every virtual node has.
 func (j *join) contradicted(slice *authv1beta1.ResourceSlice) error {
 	for _, key := range slices.Sorted(maps.Keys(j.spec.Labels)) {
@@ -155,9 +156,9 @@ func (j *join) contradicted(slice *authv1beta1.ResourceSlice) error {
 }
 
 // forgeVirtualNode returns the virtual node that Liqo's own creator would make from a slice (Liqo
-// virtualnodecreator_controller.go), plus taints, and with the group's labels in place of the provider's: with labels
-// of its choice a provider could attract pods, and its nodes would differ from the group's template. Annotations
-// identify the owner of the Node. Its size is the shape itself, because a provider may grant kinds of resources that
+// virtualnodecreator_controller.go), plus taints. It has the group's labels instead of the provider's: with labels of
+// its choice a provider could attract pods, and its nodes would differ from the group's template. Annotations identify
+// the owner of the Node. The size of the Node is the shape itself, because a provider may grant kinds of resources that
 // were not requested.
 func (j *join) forgeVirtualNode(ctx context.Context, slice *authv1beta1.ResourceSlice,
 	kubeconfig string) (*offloadingv1beta1.VirtualNode, error) {
@@ -188,7 +189,7 @@ func (j *join) forgeVirtualNode(ctx context.Context, slice *authv1beta1.Resource
 }
 
 // kubeletTrouble returns the reason why the virtual kubelet's pods do not run, or "". The most frequent reason is that
-// the cluster, which lacks room, has no room for them either.
+// the cluster has no room for these pods either.
 func (j *join) kubeletTrouble(ctx context.Context) string {
 	var pods corev1.PodList
 	err := j.local.List(ctx, &pods, client.InNamespace(j.localNS),

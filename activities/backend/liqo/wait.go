@@ -12,7 +12,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/shorten"
 )
 
-// Pauses between two polls of a stage: short at first, because Liqo mostly takes well under a second, and then longer.
+// These are the pauses between two polls of a stage: short at first, because Liqo mostly takes well under a second, and
+// then longer.
 const (
 	firstLook  = 50 * time.Millisecond
 	seldomLook = 750 * time.Millisecond
@@ -22,36 +23,37 @@ const (
 	toldSeldomLook = 2 * time.Second
 )
 
-// noAnswer is the minimum time of a request that the context's end interrupts to count as unanswered.
+// noAnswer is a minimum duration. A request that the context's end interrupts counts as unanswered only if it has run
+// for at least noAnswer.
 const noAnswer = time.Second
 
 // beginning is the message of a stage that has not been polled yet.
 const beginning = "looking"
 
-// poll takes a step towards a stage. An error is retried unless it is final.
+// poll checks a stage, and takes the next step towards it. An error is retried unless it is final.
 type poll = backend.Poll
 
 // waiter waits for the stages of one verb.
 type waiter struct {
 	progress backend.Progress
-	changed  <-chan struct{} // if any, ends a pause between two polls
+	changed  <-chan struct{} // if not nil, ends a pause between two polls
 	first    time.Duration   // the first pause; 0 means firstLook
 	longest  time.Duration   // the longest pause; 0 means seldomLook
 	begun    time.Time       // when the verb was first called, see backend.Begun
 	// patience is the time for which ErrUnreachable is tolerated without interruption. It has no effect on a stubborn
-	// waiter. The error of a pass that ends earlier matches ErrUnreachable too, and the caller measures the time over all
-	// passes.
+	// waiter. The error of a pass that ends earlier also matches ErrUnreachable, and the caller measures the time over
+	// all passes.
 	patience time.Duration
 	// refusal is the time for which a missing permission is tolerated without interruption: an API server that has just
-	// started refuses every request until it has read its roles. For a verb that began longer ago, one whole pass of
-	// refusals is enough.
+	// started refuses every request until it has read its roles. If the verb was first called longer ago, one whole
+	// pass of refusals suffices.
 	refusal time.Duration
 	// stubborn makes the waiter retry every error except ErrInUse until the context ends: a removal never gives up on its
 	// own.
 	stubborn bool
 }
 
-// making returns the waiter of Establish and Join, which may give up before the context ends.
+// making returns the waiter of Establish and Join, which may fail before the context ends.
 func (b *Backend) making(ctx context.Context, progress backend.Progress) *waiter {
 	return &waiter{
 		progress: progress, begun: backend.Begun(ctx), patience: b.config.UnreachableAfter, refusal: b.graces.refusal,
@@ -64,8 +66,8 @@ func errorf(kind error, format string, args ...any) error {
 	return backend.Errorf(kind, format, args...)
 }
 
-// until polls until the stage is reached, an error is final, or the context ends. It then returns a
-// *backend.StageError.
+// until polls until the stage is reached, and then returns nil. It returns a *backend.StageError when an error is final
+// or the context ends.
 func (w *waiter) until(ctx context.Context, stage backend.Stage, look poll) error {
 	var seen sight // the last poll that the context's end did not interrupt
 	past := history{onlyRefused: true}
@@ -97,7 +99,7 @@ func (w *waiter) until(ctx context.Context, stage backend.Stage, look poll) erro
 	}
 }
 
-// history summarizes the polls of one stage so far.
+// history summarizes the polls of one stage.
 type history struct {
 	onlyRefused          bool // every poll so far was refused
 	unreachable, refused streak
@@ -110,7 +112,7 @@ func (h *history) add(err error) {
 	h.unreachable.add(errors.Is(err, backend.ErrUnreachable))
 }
 
-// streak measures how long a condition has held without interruption.
+// streak measures for how long a condition has been true without interruption.
 type streak struct {
 	began time.Time
 	lasts time.Duration
@@ -127,7 +129,8 @@ func (s *streak) add(holds bool) {
 	}
 }
 
-// finalError returns the error that ends the stage now, if waiting longer cannot help or has lasted too long.
+// finalError returns the error that ends the stage now, because longer waiting cannot help, or has lasted too long. It
+// returns nil otherwise.
 func (w *waiter) finalError(stage backend.Stage, now sight, past *history) error {
 	if now.err != nil && w.final(now.err) && (!forbidden(now.err) || past.refused.lasts >= w.refusal) {
 		return stageError(stage, now)
@@ -138,14 +141,14 @@ func (w *waiter) finalError(stage backend.Stage, now sight, past *history) error
 	return nil
 }
 
-// ended returns the error of a stage that was interrupted by the context's end: the refusal if the polls of a whole
-// pass met nothing else, otherwise backend.Stopped.
+// ended returns the error of a stage that was interrupted by the context's end. It returns the refusal if every poll of
+// a whole pass was refused, and otherwise backend.Stopped.
 func (w *waiter) ended(ctx context.Context, stage backend.Stage, seen sight, onlyRefused bool) error {
 	if onlyRefused && seen.err != nil && w.final(seen.err) && time.Since(w.begun) >= w.refusal {
 		return stageError(stage, seen)
 	}
 	var met error
-	if v := (*kindError)(nil); errors.As(seen.err, &v) && (w.stubborn || !v.Forbidden) { // else it would count as final
+	if v := (*kindError)(nil); errors.As(seen.err, &v) && (w.stubborn || !v.Forbidden) { // otherwise the caller would treat it as final
 		met = v.Kind
 	}
 	return backend.Stopped(ctx, stage, seen.message, met)
@@ -169,7 +172,7 @@ func sightOf(message string, err error) sight {
 	return sight{message: shorten.Words(message, maxWords), err: err}
 }
 
-// pause waits between two polls, or until something has changed; it returns false when the context ends.
+// pause waits until the delay has passed or a change is reported. It returns false when the context ends.
 func (w *waiter) pause(ctx context.Context, delay time.Duration, stage backend.Stage, message string) bool {
 	timer := time.NewTimer(delay)
 	defer timer.Stop()
@@ -187,7 +190,7 @@ func (w *waiter) pause(ctx context.Context, delay time.Duration, stage backend.S
 	return true
 }
 
-// final reports whether waiting longer cannot help.
+// final reports whether longer waiting cannot help.
 func (w *waiter) final(err error) bool {
 	if w.stubborn {
 		return errors.Is(err, backend.ErrInUse)

@@ -20,8 +20,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/wait"
 )
 
-// Watch follows our slices, virtual nodes and Nodes on the consumer. Several changes that come while handle runs are
-// reported in one call.
+// Watch follows our slices, virtual nodes and Nodes on the consumer. It reports several changes that arrive while
+// handle runs in one call.
 func (b *Backend) Watch(ctx context.Context, handle func(fleet.Found)) error {
 	self, err := b.consumerEventually(ctx)
 	if err != nil {
@@ -72,18 +72,18 @@ func (b *Backend) consumerEventually(ctx context.Context) (identity, error) {
 	}
 }
 
-// watching holds the state of one running Watch.
+// watching is the state of one running Watch.
 type watching struct {
 	informers []cache.Controller
 	stores    []cache.Indexer          // in the order that findings needs
 	dirty     *workqueue.Typed[string] // names of objects that may have changed
 	which     client.MatchingLabels    // tags of our objects
-	known     map[string]fleet.Attempt // reported, and not reported as gone since
+	known     map[string]fleet.Attempt // attempts that were reported, and not reported as gone since
 }
 
 const byName = "name"
 
-// newWatching makes a watching that also wakes the waiters for the names of slices, virtual nodes, Nodes, and
+// newWatching makes a watching that also calls wake with the names of changed slices, virtual nodes, Nodes, and
 // Identities of slices.
 func newWatching(cluster client.WithWatch, which client.MatchingLabels, wake func(name string)) *watching {
 	w := &watching{dirty: workqueue.NewTyped[string](), which: which, known: map[string]fleet.Attempt{}}

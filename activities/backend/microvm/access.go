@@ -26,17 +26,17 @@ import (
 // requestTimeout bounds one request, to a host or to the consumer.
 const requestTimeout = 10 * time.Second
 
-// access is the document that credentials refer to. It is read again for each verb, and no error or log repeats its
-// content.
+// access is the document that credentials refer to. Each verb reads it again, and no error or log repeats its content.
 type access struct {
-	// URL is the address of the host: https, or http for this machine only.
+	// URL is the address of the host: https, or http for a host on this machine.
 	URL   string `json:"url"`
 	Token string `json:"token"`
-	// CAData holds the authorities for the host's certificate, PEM; empty means the system's authorities.
+	// CAData contains the authorities for the host's certificate, in PEM; empty means the system's authorities.
 	CAData string `json:"caData,omitempty"`
 	// HostGroup is the provider's id: a DNS-1123 label, unique among all hosts.
 	HostGroup string `json:"hostGroup"`
-	// Overhead is added to the shape for each machine: the resources that its Node cannot give to pods.
+	// Overhead is added to the shape to get the size of a machine: it covers the resources that the Node cannot give to
+	// pods.
 	Overhead corev1.ResourceList `json:"overhead,omitempty"`
 	// UserData is the boot configuration of a machine: a Go template with the function join and the fields .Name, .Labels
 	// and .Taints. The last two are lists in the form of the kubelet's flags.
@@ -111,10 +111,10 @@ func (a access) host() (h *host, wrong string) {
 	sum := sha256.Sum256([]byte(a.URL + "\n" + a.CAData))
 	return &host{access: a, at: at, userData: userData, pin: hex.EncodeToString(sum[:]), web: &http.Client{
 		Timeout: requestTimeout,
-		// Answers are not decompressed, so that a few bytes on the wire cannot become many in memory.
+		// The client does not decompress answers, so that a few bytes on the wire cannot become many in memory.
 		Transport: &http.Transport{Proxy: http.ProxyFromEnvironment, TLSClientConfig: trust, DisableCompression: true,
 			IdleConnTimeout: requestTimeout},
-		// Redirects are not followed, so that a host cannot make this client send the user data elsewhere.
+		// The client does not follow redirects, so that a host cannot make it send the user data elsewhere.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}}, ""
 }

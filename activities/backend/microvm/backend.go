@@ -19,24 +19,24 @@ import (
 
 // Config holds the settings of New. Consumer and Namespace are required.
 type Config struct {
-	// Consumer is the access to the cluster that lacks room.
+	// Consumer is the configuration for the cluster that lacks room, which CA scales.
 	Consumer *rest.Config
-	// Namespace holds our ConfigMaps in the consumer. It must exist.
+	// Namespace is the namespace of our ConfigMaps on the consumer. It must exist.
 	Namespace string
 	// Hub distinguishes the installations on one cluster; it must be a label value. Default "default".
 	Hub string
-	// UnreachableAfter is the time that a host may be silent without interruption before Establish and Join give up.
+	// UnreachableAfter is the time for which a host may be silent without interruption before Establish and Join fail.
 	// Default 10s.
 	UnreachableAfter time.Duration
-	// ForceAfter is the time after Return was begun in which pods may terminate on their own. Default 5s.
+	// ForceAfter is the time after the start of Return during which pods may terminate on their own. Default 5s.
 	ForceAfter time.Duration
-	// RefusedFor is the time for which a host is left alone that has removed its host group. Default 30m.
+	// RefusedFor is the time for which this backend does not use a host that has removed its host group. Default 30m.
 	RefusedFor time.Duration
 	// Poll is the interval between two lists of Watch. Default 2s.
 	Poll time.Duration
 }
 
-// Backend implements backend.Backend. It holds no state and is safe for concurrent use, even by several processes. Two
+// Backend implements backend.Backend. It has no state and is safe for concurrent use, even by several processes. Two
 // verbs for one provider's peering, or for one attempt, must not run concurrently.
 type Backend struct {
 	config Config
@@ -86,8 +86,8 @@ func (b *Backend) tag(ctx context.Context) (string, error) {
 	return fmt.Sprintf("liqo-autoscaler.io/%s/%s/", system.UID, b.config.Hub), nil
 }
 
-// machines lists our machines on the host that belong to the attempt of that object name, or to any attempt if it is
-// "".
+// machines lists our machines on the host that belong to the attempt with the object name of. If of is "" it lists our
+// machines of all attempts.
 func (b *Backend) machines(ctx context.Context, h *host, of string) ([]machine, error) {
 	tag, err := b.tag(ctx)
 	if err != nil {

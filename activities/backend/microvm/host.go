@@ -20,14 +20,15 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/shorten"
 )
 
-// Bounds of an answer of a host, in bytes, and of the part of its text that is repeated, in characters.
+// These constants bound an answer of a host, in bytes, and the part of its text that errors repeat, in characters.
 const (
 	maxAnswer   = 16 << 20
-	maxIdentity = 4 << 20 // for a request of its identity only
+	maxIdentity = 4 << 20 // for a request of the host's identity only
 	maxWords    = 500
 )
 
-// host is a client of one host group. Text of the host is repeated only from answers to requests without user data.
+// host is a client of one host group. Errors repeat text of the host only from answers to requests that contained no
+// user data.
 type host struct {
 	access
 	at       *url.URL
@@ -56,10 +57,10 @@ type machine struct {
 	Tags     []string `json:"tags"`
 	UserData string   `json:"userdata,omitempty"`
 
-	attempt string // its attempt, by its tag
+	attempt string // the attempt that its tag names
 }
 
-// request sends one request and returns the HTTP status; with an error the status is 0.
+// request sends one request and returns the HTTP status. With an error the status is 0.
 func (h *host) request(ctx context.Context, method string, in, out any, most int64, path ...string) (status int,
 	err error) {
 	var body io.Reader
@@ -130,7 +131,7 @@ func (h *host) group(ctx context.Context, most int64) (*hostGroup, error) {
 	return nil, nil
 }
 
-// plain reduces the host group's text to the part that may be repeated.
+// plain shortens the host group's texts to the part that errors may repeat.
 func (g hostGroup) plain(token string) *hostGroup {
 	switch words := strings.ReplaceAll(strings.ToValidUTF8(g.Reason, "?"), token, "…"); g.Refuses {
 	case fleet.RefusingCordoned, fleet.RefusingDrained:
@@ -141,8 +142,8 @@ func (g hostGroup) plain(token string) *hostGroup {
 	return &g
 }
 
-// machines lists the machines with a tag that consists of the prefix tag and the attempt name of, or any attempt name,
-// in the order of their host names. It does not rely on the host's own filter.
+// machines lists the machines in the order of their host names. It returns the machines with a tag that consists of the
+// prefix tag and the attempt's name of, or any attempt's name if of is "". It does not rely on the host's own filter.
 func (h *host) machines(ctx context.Context, tag, of string) (found []machine, err error) {
 	var all []machine
 	if err := h.read(ctx, &all, maxAnswer, "hostgroup", h.HostGroup, "nodes"); err != nil {
@@ -182,7 +183,7 @@ func (h *host) create(ctx context.Context, m machine) error {
 	}
 }
 
-// remove requests the removal of a machine; an absent machine is success.
+// remove requests the removal of a machine. An absent machine is success.
 func (h *host) remove(ctx context.Context, hostname string) error {
 	status, err := h.request(ctx, http.MethodDelete, nil, nil, maxAnswer, "hostgroup", h.HostGroup, "nodes", hostname)
 	if err == nil && status/100 != 2 && status != http.StatusNotFound {

@@ -18,14 +18,14 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/wait"
 )
 
-// sight holds the existing objects of an attempt. The Node's UID distinguishes a Node from its successor of the same
+// sight contains the existing objects of an attempt. The Node's UID distinguishes a Node from its successor of the same
 // name.
 type sight struct {
 	fleet.Found
 	node types.UID
 }
 
-// List finds the attempts by their records, and Nodes without a record by their annotations.
+// List finds the attempts by their records. It also finds Nodes without a record, by their annotations.
 func (b *Backend) List(ctx context.Context, group string) ([]fleet.Found, error) {
 	found, err := b.find(ctx, group)
 	all := make([]fleet.Found, 0, len(found))
@@ -40,7 +40,7 @@ func (b *Backend) find(ctx context.Context, group string) (map[string]sight, err
 	if group != "" {
 		which[backend.LabelGroup], ofNodes = group, client.MatchingLabels{fleet.LabelGroup: group}
 	}
-	var all corev1.NodeList // Nodes first: each was recorded before it came
+	var all corev1.NodeList // listed first: each Node was recorded before it was registered
 	if err := b.local.List(ctx, &all, ofNodes); err != nil {
 		return nil, fmt.Errorf("list nodes: %w", err)
 	}
@@ -85,7 +85,7 @@ func (b *Backend) addNode(found map[string]sight, node *corev1.Node) {
 	found[node.Name] = f
 }
 
-// Peers lists the established hosts, and the hosts whose refusal is remembered.
+// Peers lists the established hosts, and the hosts with a recorded refusal that has not expired.
 func (b *Backend) Peers(ctx context.Context) (peers []fleet.Provider, err error) {
 	records, err := b.records(ctx, b.ours())
 	for i := range records {
@@ -98,7 +98,8 @@ func (b *Backend) Peers(ctx context.Context) (peers []fleet.Provider, err error)
 	return peers, err
 }
 
-// Watch lists every Poll and reports the differences. A failed list is a gap: after it, everything is reported again.
+// Watch lists every Poll and reports the differences. A failed list is a gap: after it, Watch reports every attempt
+// again.
 func (b *Backend) Watch(ctx context.Context, handle func(fleet.Found)) error {
 	told, gap := map[string]sight{}, true
 	for {
@@ -123,8 +124,8 @@ func (b *Backend) Watch(ctx context.Context, handle func(fleet.Found)) error {
 	}
 }
 
-// Restamp puts annotations and instance id back on the Node of a marked attempt. A missing Node is registered again
-// when the machine's kubelet is restarted.
+// Restamp sets the annotations and the instance id again on the Node of a marked attempt. For a missing Node it does
+// nothing: the machine's kubelet registers the Node again when it is restarted.
 func (b *Backend) Restamp(ctx context.Context, a fleet.Attempt) error {
 	record, err := b.attemptRecord(ctx, a)
 	if err != nil || record == nil || record.DeletionTimestamp != nil ||
@@ -151,7 +152,7 @@ func (b *Backend) Restamp(ctx context.Context, a fleet.Attempt) error {
 	return b.stamp(ctx, node, a.InstanceID())
 }
 
-// priceOf returns the annotations with the price of a record's Node.
+// priceOf returns the price annotations of the Node that a record describes.
 func priceOf(record *corev1.ConfigMap) map[string]string {
 	booking := backend.BookingOf(record.Annotations)
 	if booking == nil {

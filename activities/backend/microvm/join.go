@@ -18,7 +18,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// join holds the state of one running Join.
+// join is the state of one running Join.
 type join struct {
 	*Backend
 	fleet.Attempt
@@ -29,7 +29,7 @@ type join struct {
 	seen    *corev1.Node
 }
 
-// Join records the attempt, has its host make the machine, and finally stamps the Node that the machine registers.
+// Join records the attempt, requests a machine from its host, and finally stamps the Node that the machine registers.
 func (b *Backend) Join(ctx context.Context, spec backend.NodeSpec, progress backend.Progress) (backend.Node, error) {
 	j := &join{Backend: b, Attempt: spec.Attempt, spec: spec}
 	w := waiter{progress: progress, patience: b.config.UnreachableAfter}
@@ -122,7 +122,7 @@ func (j *join) ensureRecord(ctx context.Context) error {
 	return nil
 }
 
-// machine returns the request for the machine: the shape plus the overhead, in whole CPUs.
+// machine returns the machine to request from the host: the shape plus the overhead, in whole CPUs.
 func (j *join) machine(ctx context.Context) (machine, error) {
 	size := func(name corev1.ResourceName) int64 {
 		all := j.spec.Shape[name]
@@ -162,7 +162,8 @@ func (j *join) fits(ctx context.Context, want machine) error {
 	return nil
 }
 
-// registered reports done when the machine's kubelet has registered the Node, and the Node carries the attempt.
+// registered reports done when the machine's kubelet has registered the Node and the Node carries the attempt's
+// annotations.
 func (j *join) registered(ctx context.Context) (bool, string, error) {
 	node, err := j.readNode(ctx)
 	if err != nil || node == nil {
@@ -203,7 +204,8 @@ func (j *join) ready(ctx context.Context) (done bool, _ string, err error) {
 	return lacks == "", lacks, nil
 }
 
-// stampStep marks the record and, as the last step, writes the instance id into the Node: from then on CA counts it.
+// stampStep marks the record and, as the last step, writes the instance id into the Node. CA counts the Node from then
+// on.
 func (j *join) stampStep(ctx context.Context) (bool, string, error) {
 	for { // repeated after the mark: of two attempts that mark concurrently, each sees the other
 		record, err := j.attemptRecord(ctx, j.Attempt)
@@ -250,8 +252,8 @@ func (b *Backend) stamp(ctx context.Context, node *corev1.Node, id string) error
 	return err
 }
 
-// otherAttempt names the other attempt of the instance that the stamp has to wait for; "" means no wait. If another
-// attempt is stamped, marked and not being removed, that attempt is the instance, and the error is ErrConflict.
+// otherAttempt names the other attempt of the instance that the stamp must wait for, or returns "". If another attempt
+// is stamped, marked and not being removed, that attempt is the instance, and otherAttempt returns ErrConflict.
 func (j *join) otherAttempt(ctx context.Context) (waits string, err error) {
 	siblings := j.ours()
 	siblings[backend.LabelInstance] = j.Instance

@@ -49,7 +49,7 @@ func (b *Backend) Establish(ctx context.Context, p fleet.Provider, progress back
 		if refusal, err := b.refusal(ctx, h, record); err != nil || refusal != nil {
 			return false, "", cmp.Or(err, refused(refusal))
 		}
-		if _, err := b.machines(ctx, h, ""); err != nil { // the host must answer this, too
+		if _, err := b.machines(ctx, h, ""); err != nil { // the host must also answer this request
 			return false, "", err
 		}
 		switch {
@@ -65,7 +65,8 @@ func (b *Backend) Establish(ctx context.Context, p fleet.Provider, progress back
 	})
 }
 
-// known opens the provider's host and reads the peering's record, which pins it.
+// known opens the provider's host and reads the peering's record. It returns ErrInvalid when the host differs from the
+// host that the record pins.
 func (b *Backend) known(ctx context.Context, p fleet.Provider) (*host, *corev1.ConfigMap, error) {
 	record, err := b.record(ctx, peeringName(p.ID))
 	if err != nil {
@@ -86,7 +87,8 @@ func (b *Backend) known(ctx context.Context, p fleet.Provider) (*host, *corev1.C
 	return h, record, nil
 }
 
-// Repin accepts the host that the provider's credentials lead to now. It returns false when no host is pinned.
+// Repin removes the pinned host of a provider, so that the next Establish accepts the host that the credentials name.
+// It returns false when no host is pinned.
 func (b *Backend) Repin(ctx context.Context, provider string) (bool, error) {
 	record, err := b.record(ctx, peeringName(provider))
 	if err != nil || record == nil || !b.isOurs(record) || record.Annotations[annotationPin] == "" {
@@ -96,7 +98,7 @@ func (b *Backend) Repin(ctx context.Context, provider string) (bool, error) {
 }
 
 // refusal returns the present refusal of the host. A missing host group with an existing record means that the group
-// was removed; refusal notes that in the record.
+// was removed. refusal records this in the record.
 func (b *Backend) refusal(ctx context.Context, h *host, record *corev1.ConfigMap) (*fleet.ProviderRefusal, error) {
 	if noted := refusalIn(record); noted != nil {
 		return noted, nil
@@ -178,7 +180,7 @@ func (b *Backend) Observe(ctx context.Context, p fleet.Provider) (seen backend.O
 	return seen, nil
 }
 
-// RemovePeering removes the record, once the host has none of our machines.
+// RemovePeering removes the record after the host has none of our machines.
 func (b *Backend) RemovePeering(ctx context.Context, p fleet.Provider, progress backend.Progress) error {
 	var refuses error
 	err := waiter{progress: progress}.until(ctx, backend.StageTenantGone, func(ctx context.Context) (bool, string, error) {
@@ -186,7 +188,7 @@ func (b *Backend) RemovePeering(ctx context.Context, p fleet.Provider, progress 
 		if err != nil {
 			return false, "", err
 		}
-		if record == nil { // a refusing host may be queried, and need not answer
+		if record == nil { // a host that refuses may be queried, and need not answer
 			if refusal, err := b.Refusal(ctx, p); err == nil {
 				refuses = refused(refusal)
 			}

@@ -25,7 +25,7 @@ const (
 func peeringName(provider string) string       { return "provider." + provider }
 func attemptName(attempt fleet.Attempt) string { return "node." + attempt.ObjectName() }
 
-// attemptIn returns the attempt's object name in the name of its record.
+// attemptIn returns the attempt's object name that the name of its record contains.
 func attemptIn(record string) (string, bool) { return strings.CutPrefix(record, "node.") }
 
 // ours returns the labels of this hub's records.
@@ -38,14 +38,15 @@ func (b *Backend) isOurs(record *corev1.ConfigMap) bool {
 // tags returns the labels of an attempt's record, which are also the annotations of its Node.
 func (b *Backend) tags(a fleet.Attempt) map[string]string { return backend.TagsOf(a, b.ours()) }
 
-// attemptOf returns the attempt of an object with these tags and this name. ok is false unless it belongs to this hub.
+// attemptOf returns the attempt of an object with these tags and this name. ok is false unless the attempt belongs to
+// this hub.
 func (b *Backend) attemptOf(tags map[string]string, name, provider string) (a fleet.Attempt, ok bool) {
 	a, ok = backend.AttemptOf(tags)
 	a.Provider.ID = provider
 	return a, ok && backend.Carries(tags, b.ours()) && name == a.ObjectName()
 }
 
-// record reads a record, and returns nil when it does not exist.
+// record reads a record. It returns nil when the record does not exist.
 func (b *Backend) record(ctx context.Context, name string) (*corev1.ConfigMap, error) {
 	var found corev1.ConfigMap
 	err := b.local.Get(ctx, client.ObjectKey{Namespace: b.config.Namespace, Name: name}, &found)
@@ -55,7 +56,7 @@ func (b *Backend) record(ctx context.Context, name string) (*corev1.ConfigMap, e
 	return &found, err
 }
 
-// attemptRecord reads the attempt's own record, and returns nil when it does not exist.
+// attemptRecord reads the attempt's own record. It returns nil when the record does not exist.
 func (b *Backend) attemptRecord(ctx context.Context, a fleet.Attempt) (*corev1.ConfigMap, error) {
 	record, err := b.record(ctx, attemptName(a))
 	if err != nil || record == nil || !backend.Carries(record.Labels, b.tags(a)) {
@@ -64,7 +65,7 @@ func (b *Backend) attemptRecord(ctx context.Context, a fleet.Attempt) (*corev1.C
 	return record, nil
 }
 
-// records lists the records of all hubs that carry the labels.
+// records lists the records that carry the labels, of all hubs.
 func (b *Backend) records(ctx context.Context, labels client.ListOption) ([]corev1.ConfigMap, error) {
 	var found corev1.ConfigMapList
 	if err := b.local.List(ctx, &found, client.InNamespace(b.config.Namespace), labels); err != nil {
@@ -82,11 +83,11 @@ func (b *Backend) newRecord(ctx context.Context, name string, about fleet.Provid
 		Labels: labels, Annotations: annotations, Finalizers: finalizers}})
 }
 
-// annotate sets annotations and labels of an object; the value nil removes a key. It fails when the object was
+// annotate sets annotations and labels of an object. The value nil removes a key. It fails when the object was
 // replaced.
 func (b *Backend) annotate(ctx context.Context, object client.Object, annotations, labels map[string]any) error {
 	metadata := map[string]any{"uid": object.GetUID()}
-	if annotations != nil { // null would remove all annotations
+	if annotations != nil { // JSON null would remove all annotations
 		metadata["annotations"] = annotations
 	}
 	if labels != nil {

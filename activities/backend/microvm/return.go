@@ -41,7 +41,7 @@ func (b *Backend) drainStep(ctx context.Context, a fleet.Attempt, force bool) (b
 	return nodes.Empty(ctx, b.local, node.Name, force)
 }
 
-// Cordon keeps new pods off the attempt's Node, or undoes its own earlier cordon.
+// Cordon keeps new pods off the attempt's Node, or removes its own earlier cordon.
 func (b *Backend) Cordon(ctx context.Context, a fleet.Attempt, cordoned bool) error {
 	node, err := b.node(ctx, a)
 	if err != nil || node == nil {
@@ -74,7 +74,7 @@ func (b *Backend) Return(ctx context.Context, a fleet.Attempt, progress backend.
 	return nil
 }
 
-// nodeGoneStep marks the record as being removed, and removes the Node.
+// nodeGoneStep deletes the record, which its finalizer keeps as terminating, and removes the Node.
 func (b *Backend) nodeGoneStep(ctx context.Context, a fleet.Attempt) (bool, string, error) {
 	record, err := b.attemptRecord(ctx, a)
 	if err == nil && record != nil && record.DeletionTimestamp == nil { // its finalizer keeps the record

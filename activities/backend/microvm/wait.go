@@ -10,33 +10,33 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/wait"
 )
 
-// firstLook and seldomLook are the first and the longest interval between two polls of a stage. noAnswer is the minimum
-// time of a request that the context's end interrupts to count as unanswered.
+// firstLook and seldomLook are the first and the longest interval between two polls of a stage. A request that the
+// context's end interrupts counts as unanswered only if it has run for at least noAnswer.
 const (
 	firstLook  = 50 * time.Millisecond
 	seldomLook = 750 * time.Millisecond
 	noAnswer   = time.Second
 )
 
-// waiter waits for the stages of one verb. patience is the time that a host may be silent. With 0 the wait ends only
-// with the context, or with backend.ErrInUse.
+// waiter waits for the stages of one verb. patience is the time for which a host may be silent. With patience 0 the
+// wait ends only with the context, or with backend.ErrInUse.
 type waiter struct {
 	progress backend.Progress
 	patience time.Duration
 }
 
-// errCredentials is the refusal of our token by a host.
+// errCredentials is the error of a host that does not accept our token.
 var errCredentials = fmt.Errorf("%w: %w", backend.ErrDenied, backend.ErrCredentials)
 
 func errorf(kind error, format string, args ...any) error {
 	return backend.Errorf(kind, format, args...)
 }
 
-// outcome holds the result of the last poll that the context's end did not interrupt.
+// outcome is the result of the last poll that the context's end did not interrupt.
 type outcome struct {
 	message string
 	err     error
-	silent  time.Time // time since which the host does not answer; zero while it does
+	silent  time.Time // time since which the host has not answered; zero while it answers
 }
 
 func (s *outcome) record(asked time.Time, message string, err error) {
@@ -51,8 +51,8 @@ func (s *outcome) record(asked time.Time, message string, err error) {
 	}
 }
 
-// until polls until the stage is reached, an error is final, or the context ends. It then returns a
-// *backend.StageError.
+// until polls until the stage is reached, and then returns nil. It returns a *backend.StageError when an error is final
+// or the context ends.
 func (w waiter) until(ctx context.Context, stage backend.Stage, look backend.Poll) error {
 	seen := outcome{message: "looking"}
 	for delay := firstLook; ; delay = min(delay*3/2, seldomLook) {
@@ -78,7 +78,8 @@ func (w waiter) until(ctx context.Context, stage backend.Stage, look backend.Pol
 	}
 }
 
-// final reports whether the wait has to end: waiting longer cannot help, or the host has been silent for too long.
+// final reports whether the wait must end, because longer waiting cannot help, or the host has been silent for too
+// long.
 func (w waiter) final(seen outcome) bool {
 	if w.patience <= 0 {
 		return errors.Is(seen.err, backend.ErrInUse)

@@ -1,3 +1,3 @@
-// Package nodes holds the operations of backends on a Node, its pods and their own objects that need only an API
-// server. They work for a Node of any origin.
+// Package nodes contains the operations of backends that need only an API server: operations on a Node, its pods and
+// the backends' own objects. They work for a Node of any origin.
 package nodes

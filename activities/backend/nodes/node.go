@@ -25,7 +25,8 @@ func Describe(found *fleet.Found, node *corev1.Node) {
 	template.Compare(found, node)
 }
 
-// Unfinished describes the first missing part of the result of Join; "" when the Node is complete and takes pods.
+// Unfinished describes the first property that a Node lacks before Join can return. It returns "" when the Node is
+// complete and accepts pods.
 func Unfinished(node *corev1.Node, spec backend.NodeSpec) string {
 	lacks := Incomplete(node, spec)
 	if lacks == "" && Starting(node) {
@@ -34,10 +35,10 @@ func Unfinished(node *corev1.Node, spec backend.NodeSpec) string {
 	return lacks
 }
 
-// Unsettled describes the first missing part of a Node that is to be stamped again. It returns "" in two cases: the
-// Node is finished; or its kubelet and Kubernetes agree that it is not ready, and CA sees the same. Kubernetes puts the
-// evicting taint on a Node only once it has seen the condition, and does not replace it by another taint when the
-// condition changes. The taint that each Node has at first does not prove this.
+// Unsettled describes the first property that a Node lacks before it can be stamped again. It returns "" in two cases:
+// the Node is finished; or its kubelet and Kubernetes agree that it is not ready, and CA sees the same. The NoExecute
+// taint not-ready proves this agreement: Kubernetes sets it only after it has read the condition, and does not replace
+// it when the condition changes. The NoSchedule taint that each new Node has does not prove it.
 func Unsettled(node *corev1.Node, spec backend.NodeSpec) string {
 	if condition(node).Status == corev1.ConditionFalse && !tainted(node, corev1.TaintNodeUnreachable) &&
 		slices.ContainsFunc(node.Spec.Taints, func(have corev1.Taint) bool {
@@ -48,9 +49,9 @@ func Unsettled(node *corev1.Node, spec backend.NodeSpec) string {
 	return Unfinished(node, spec)
 }
 
-// Starting reports whether the Node has the taint that Kubernetes puts on each new Node, and removes only after the
-// condition Ready has turned. CA considers such a Node not started (CA utils/kubernetes/ready.go and clusterstate): it
-// plans the pods that the Node was bought for on a coming Node, and leaves this one alone.
+// Starting reports whether the Node has the taint that Kubernetes sets on each new Node, and removes only after the
+// condition Ready is true. CA considers such a Node not started (CA utils/kubernetes/ready.go and clusterstate): it
+// plans the pending pods on an upcoming Node, and does not use this Node.
 func Starting(node *corev1.Node) bool { return tainted(node, corev1.TaintNodeNotReady) }
 
 // Incomplete describes the first property that the Node lacks before CA may count it. It returns "" when the Node is
@@ -59,8 +60,8 @@ func Incomplete(node *corev1.Node, spec backend.NodeSpec) string {
 	if ready, why := Ready(node); !ready {
 		return fmt.Sprintf("Node %s is not Ready: %s", node.Name, why)
 	}
-	// CA considers a Node with the first of these taints Ready: it would seem to have no room for the pod it was bought
-	// for.
+	// CA considers a Node with the first of these taints Ready: the Node would seem to have no room for the pod that it
+	// was bought for.
 	for _, key := range []string{corev1.TaintNodeUnreachable, corev1.TaintNodeNetworkUnavailable} {
 		if tainted(node, key) {
 			return fmt.Sprintf("Node %s has the taint %s still", node.Name, key)
@@ -107,7 +108,8 @@ func condition(node *corev1.Node) (ready corev1.NodeCondition) {
 	return ready
 }
 
-// Missing lists the resources that were granted less than requested, as "cpu 1 of 2"; "" when all were granted.
+// Missing lists the resources that were granted less than requested, as "cpu 1 of 2". It returns "" when all were
+// granted.
 func Missing(ask, grant corev1.ResourceList) string {
 	var short []string
 	for name, want := range ask {

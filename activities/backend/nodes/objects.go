@@ -17,7 +17,7 @@ func MergePatch(ctx context.Context, cluster client.Client, object client.Object
 	return cluster.Patch(ctx, object, client.RawPatch(types.MergePatchType, data))
 }
 
-// DeleteThis deletes exactly the object that was read, and never an object that has taken its name since.
+// DeleteThis deletes exactly the object that was read, and never a later object of the same name.
 func DeleteThis(ctx context.Context, cluster client.Client, object client.Object) error {
 	uid := object.GetUID()
 	return client.IgnoreNotFound(cluster.Delete(ctx, object, client.Preconditions{UID: &uid}))

@@ -26,7 +26,7 @@ func Cordon(ctx context.Context, cluster client.Client, node *corev1.Node, force
 		return nil
 	}
 	patch := client.MergeFrom(before)
-	if tainted { // a merge patch replaces all taints: if a taint was added since, it fails and the next poll retries
+	if tainted { // a merge patch replaces all taints: it fails if a taint was added since, and the next poll retries
 		patch = client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
 	}
 	if err := client.IgnoreNotFound(cluster.Patch(ctx, node, patch)); err != nil {
@@ -44,8 +44,8 @@ func Pods(ctx context.Context, cluster client.Client, node string) ([]corev1.Pod
 	return found.Items, nil
 }
 
-// Empty starts the removal of the pods that a drain concerns, without waiting for the end, and reports whether no such
-// pod is left. message lists what some of the pods wait for.
+// Empty starts the removal of the pods that a drain must remove, and does not wait for its end. none reports that no
+// such pod is left. message lists the reasons why some of the pods remain.
 func Empty(ctx context.Context, cluster client.Client, node string, force bool) (none bool, message string, err error) {
 	pods, err := Pods(ctx, cluster, node)
 	pods = slices.DeleteFunc(pods, func(pod corev1.Pod) bool { return Stays(pod) || HeldByFinalizer(pod) })
@@ -66,20 +66,20 @@ func Empty(ctx context.Context, cluster client.Client, node string, force bool) 
 	return false, fmt.Sprintf("%d pod(s) left: %s", len(pods), Few(reasons)), nil
 }
 
-// Stays reports whether a drain leaves the pod alone: a DaemonSet pod, which would be created again, or a mirror pod.
+// Stays reports whether a drain leaves the pod on the Node: a DaemonSet pod, which would be created again, or a mirror
+// pod.
 func Stays(pod corev1.Pod) bool {
 	_, mirror := pod.Annotations[corev1.MirrorPodAnnotationKey]
 	owner := metav1.GetControllerOf(&pod)
 	return mirror || owner != nil && owner.Kind == "DaemonSet"
 }
 
-// HeldByFinalizer reports whether the pod's deletion is final and only a finalizer keeps it listed: it runs nowhere,
-// and without the finalizer it would be gone by now.
+// HeldByFinalizer reports whether only a finalizer keeps the pod: its deletion is final and it no longer runs.
 func HeldByFinalizer(pod corev1.Pod) bool {
 	return pod.DeletionTimestamp != nil && ptr.Deref(pod.DeletionGracePeriodSeconds, 1) == 0 && len(pod.Finalizers) > 0
 }
 
-// Remove evicts one pod, or deletes it immediately when force is set, and returns the reason for the remaining wait.
+// Remove evicts one pod, or deletes it immediately when force is set. waits describes why the pod still exists.
 func Remove(ctx context.Context, cluster client.Client, pod *corev1.Pod, force bool) (waits string, err error) {
 	switch {
 	case force:
@@ -110,7 +110,7 @@ func Unanswered(err error) bool {
 	return err != nil && apierrors.ReasonForError(err) == metav1.StatusReasonUnknown
 }
 
-// Few joins a list for display, cut after three words.
+// Few joins a list for display, and cuts it after three words.
 func Few(words []string) string {
 	if len(words) > 3 {
 		return strings.Join(words[:3], ", ") + ", ..."

@@ -8,8 +8,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
 )
 
-// DeleteNode removes a Node object of any owner, as a user or a cloud controller would, and the pods on it. The virtual
-// kubelet of a node that was Ready registers it again after the delay Register, with a new UID and without the instance
+// DeleteNode removes a Node object of any owner, as a user or a cloud controller would, and the pods on it. If the Node
+// was Ready, its virtual kubelet registers it again after the delay Register, with a new UID and without the instance
 // id.
 func (w *World) DeleteNode(ctx context.Context, name string) error {
 	return w.Edit(ctx, func(s *State) error {
@@ -31,8 +31,8 @@ func (w *World) DeleteVirtualNode(ctx context.Context, name string) error {
 }
 
 // DeleteSlice immediately removes a slice on both sides, with its virtual node, as a user would. While the provider is
-// unreachable the slice stays terminating, and its virtual node stays as it is, because Kubernetes collects it only
-// after its owner. An absent slice is success.
+// unreachable, the slice is only marked as terminating. Its virtual node then stays as it is, because Kubernetes
+// removes an object only after its owner. An absent slice is success.
 func (w *World) DeleteSlice(ctx context.Context, name string) error {
 	return w.Edit(ctx, func(s *State) error {
 		slice := s.Consumer.Slices[name]
@@ -51,13 +51,13 @@ func (w *World) DeleteSlice(ctx context.Context, name string) error {
 	})
 }
 
-// KillKubelet stops the virtual kubelet of a virtual node. All objects stay, and its Node turns Unknown immediately,
-// not after its lease of 40 s as in a real cluster.
+// KillKubelet stops the virtual kubelet of a virtual node. All objects stay. Its Node becomes Unknown immediately, and
+// not after 40 s as in a real cluster.
 func (w *World) KillKubelet(ctx context.Context, virtualNode string) error {
 	return w.setDead(ctx, virtualNode, true)
 }
 
-// ReviveKubelet starts the virtual kubelet of a virtual node again. Its Node turns Ready if the provider can be
+// ReviveKubelet starts the virtual kubelet of a virtual node again. Its Node becomes Ready if the provider can be
 // reached.
 func (w *World) ReviveKubelet(ctx context.Context, virtualNode string) error {
 	return w.setDead(ctx, virtualNode, false)
@@ -75,8 +75,8 @@ func (w *World) setDead(ctx context.Context, name string, dead bool) error {
 	})
 }
 
-// heartbeat updates the Ready condition of a virtual node's Node, if the Node ever was Ready, by the state of its
-// kubelet.
+// heartbeat updates the Ready condition of a virtual node's Node to the state of its kubelet, if the Node was ever
+// Ready.
 func (s *State) heartbeat(name string, now time.Time) {
 	node, slice := s.Consumer.Nodes[name], s.Consumer.Slices[name]
 	if node != nil && slice != nil && slice.at(joinStages, backend.StageReady) {

@@ -4,7 +4,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
 )
 
-// Counts holds the numbers of objects owned by us. At rest Slices, RemoteSlices, VirtualNodes, Nodes and Stamped are
+// Counts contains the numbers of objects owned by us. At rest Slices, RemoteSlices, VirtualNodes, Nodes and Stamped are
 // equal (I9), and so are Peerings and Tenants.
 type Counts struct {
 	Peerings     int `json:"peerings"`
@@ -16,11 +16,11 @@ type Counts struct {
 	Ready        int `json:"ready"`
 	Stamped      int `json:"stamped"`
 	Pods         int `json:"pods"` // on our nodes
-	// Refusals counts the records of refusing providers, which do not count as Tenants.
+	// Refusals is the number of records of refusing providers, which are not included in Tenants.
 	Refusals int `json:"refusals,omitempty"`
 }
 
-// Counts counts our objects in the world, of every hub.
+// Counts returns the numbers of our objects in the world, of every hub.
 func (s *State) Counts() Counts {
 	var c Counts
 	add := func(n *int, labels map[string]string) bool {

@@ -16,8 +16,9 @@ type kubeconfig struct {
 	SimulatedProvider string `json:"simulatedProvider"`
 }
 
-// Identify returns the provider that the credentials file, or the Secret's name, names. It returns ErrInvalid when the
-// file is missing or has other content, and ErrUnreachable when the provider is unreachable or missing in the world.
+// Identify returns the provider that the credentials name: in the file, or as the Secret's name. It returns ErrInvalid
+// when the file is missing or has other content, and ErrUnreachable when the provider is unreachable or missing in the
+// world.
 func (b *Backend) Identify(_ context.Context, credentials fleet.Credentials) (string, error) {
 	id, err := read(credentials)
 	if err != nil {
@@ -62,7 +63,7 @@ func read(credentials fleet.Credentials) (id string, err error) {
 	return k.SimulatedProvider, nil
 }
 
-// where describes the place of the credentials for error messages.
+// where returns the location of the credentials for error messages.
 func where(credentials fleet.Credentials) string {
 	if ref := credentials.SecretRef; ref != nil {
 		return fmt.Sprintf("Secret %s/%s", ref.Namespace, ref.Name)

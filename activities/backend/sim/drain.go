@@ -10,14 +10,14 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// Drain empties the attempt's node, see backend.Nodes.
+// Drain removes the pods from the attempt's node, see backend.Nodes.
 func (b *Backend) Drain(ctx context.Context, a fleet.Attempt, force bool, progress backend.Progress) error {
 	return b.drive(ctx, attemptKeys(a), backend.StageDrain, progress, func(s *State, _ time.Time) (*waiting, error) {
 		return b.drain(s, a, force), nil
 	})
 }
 
-// drain removes the mark, cordons the node and evicts its pods, in one change of the world.
+// drain removes the mark, cordons the node and evicts its pods, all in one change of the world.
 func (b *Backend) drain(s *State, a fleet.Attempt, force bool) *waiting {
 	name := a.ObjectName()
 	if virtual := s.Consumer.Virtuals[name]; virtual != nil && b.of(virtual.Labels, a) {
@@ -54,7 +54,7 @@ func (s *State) evict(node string, force bool) (guarded []string) {
 		case pod.Protected && !force:
 			left = append(left, pod)
 			guarded = append(guarded, pod.Name)
-		case pod.Held: // evicted, but a finalizer keeps the object
+		case pod.Held: // the pod is evicted, but a finalizer keeps the object
 			left = append(left, pod)
 		}
 	}

@@ -9,17 +9,20 @@ import (
 	"os"
 )
 
-// record is one line of the world file: one change. Only the first line has World, and sets all objects.
+// record is one line of the world file, which describes one change. Only the first line has World, and it sets all
+// objects.
 type record struct {
-	World    string                     `json:"world,omitempty"` // random, made with the world
+	World    string                     `json:"world,omitempty"` // a random id, made with the world
 	Revision int64                      `json:"revision"`        // rises by one with each change
-	Set      map[string]json.RawMessage `json:"set"`             // null: the object is removed
+	Set      map[string]json.RawMessage `json:"set"`             // the value null removes the object
 }
 
-// compactBeyond is the size, in bytes beyond four times its first line, at which a world file is rewritten.
+// compactBeyond determines when a world file is rewritten: when it is larger than four times its first line plus
+// compactBeyond bytes.
 const compactBeyond = 4 << 20
 
-// refresh reads the changes of all handles since the last read. A missing file is os.ErrNotExist. The caller holds mu.
+// refresh reads the changes that any process has written since the last read. It returns os.ErrNotExist for a missing
+// file. The caller must have locked mu.
 func (w *World) refresh() error {
 	info, err := os.Stat(w.path)
 	if err != nil {
@@ -31,8 +34,8 @@ func (w *World) refresh() error {
 	return w.readOn(info.Size())
 }
 
-// reopen reads the file from its beginning. It keeps the file open, so that no other file gets the same inode, by which
-// refresh recognizes the file.
+// reopen reads the file from its beginning. It keeps the file open, so that no other file gets the same inode: refresh
+// recognizes the file by its inode.
 func (w *World) reopen() error {
 	if w.file != nil {
 		_ = w.file.Close()
@@ -61,8 +64,8 @@ func (w *World) reopen() error {
 	return err
 }
 
-// readOn applies the lines up to the file's size. It ignores a last line without its end: the line is being written, or
-// its writer was killed.
+// readOn applies the lines up to the file's size. It ignores a last line without a line end: the line is being written,
+// or its writer was killed.
 func (w *World) readOn(size int64) error {
 	if size <= w.read {
 		return nil
@@ -122,8 +125,8 @@ func (w *World) apply(line []byte) error {
 }
 
 // write adds a line to the file. It overwrites an incomplete line of a killed writer, and from time to time rewrites
-// the whole file. The caller holds the lock and mu. It does not call fsync: the world survives its processes, not a
-// crash of the machine.
+// the whole file. The caller must have taken the file lock and locked mu. It does not call fsync: the world survives
+// its processes, not a crash of the machine.
 func (w *World) write(set map[string]json.RawMessage) error {
 	line, err := json.Marshal(record{Revision: w.state.Revision + 1, Set: set})
 	if err == nil {
@@ -141,8 +144,9 @@ func (w *World) write(set map[string]json.RawMessage) error {
 	return w.replace(w.state)
 }
 
-// replace rewrites the file in one step: a reader sees the old file or the new one. A killed writer leaves the old file
-// and at most a temporary file, which the next writer overwrites. The caller holds the lock and mu.
+// replace rewrites the file in one step: a reader sees either the old file or the new one. A killed writer leaves the
+// old file and at most a temporary file, which the next writer overwrites. The caller must have taken the file lock and
+// locked mu.
 func (w *World) replace(s *State) error {
 	r := record{World: s.World, Revision: s.Revision, Set: map[string]json.RawMessage{}}
 	for _, key := range allKeys(s) {

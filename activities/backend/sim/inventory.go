@@ -87,7 +87,7 @@ func (b *Backend) Peers(context.Context) ([]fleet.Provider, error) {
 	return peers, err
 }
 
-// provider returns the provider, with the credentials of its peering if this is ours.
+// provider returns the provider. It includes the credentials if a peering with the provider exists.
 func (s *State) provider(id string) fleet.Provider {
 	p := fleet.Provider{ID: id}
 	if peering := s.Consumer.Peerings[id]; peering != nil {

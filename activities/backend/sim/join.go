@@ -30,7 +30,7 @@ func (b *Backend) Join(ctx context.Context, spec backend.NodeSpec, progress back
 	return node, nil
 }
 
-// join takes the attempt through the stages of a join, as far as possible now.
+// join moves the attempt through the stages of a join, as far as possible now.
 func (b *Backend) join(s *State, now time.Time, spec backend.NodeSpec) (*waiting, error) {
 	a, id := spec.Attempt, spec.Attempt.Provider.ID
 	p := s.Providers[id]
@@ -60,7 +60,7 @@ func (b *Backend) join(s *State, now time.Time, spec backend.NodeSpec) (*waiting
 	return b.stamp(s, p, a, now)
 }
 
-// refuses returns the error of a slice that the provider does not grant, because it refuses the consumer as a whole.
+// refuses returns an error when the provider does not grant the slice because it refuses the consumer as a whole.
 func (b *Backend) refuses(s *State, p *Provider, a fleet.Attempt, stage backend.Stage, now time.Time) error {
 	if stage != backend.StageResources || p.Knobs.Unreachable || s.RemoteSlices[remoteKey(p.ID, a.ObjectName())] != nil {
 		return nil
@@ -68,7 +68,7 @@ func (b *Backend) refuses(s *State, p *Provider, a fleet.Attempt, stage backend.
 	return b.admits(s, p, stage, now)
 }
 
-// reach makes the objects of a reached stage.
+// reach makes the objects of a stage that was reached.
 func (b *Backend) reach(s *State, p *Provider, spec backend.NodeSpec, stage backend.Stage, now time.Time) error {
 	name := spec.Attempt.ObjectName()
 	switch stage {
@@ -90,13 +90,13 @@ func (b *Backend) reach(s *State, p *Provider, spec backend.NodeSpec, stage back
 		}
 	case backend.StageReady:
 		setReady(s.Consumer.Nodes[name], s.works(name, p), now)
-	default: // the other stages make nothing
+	default: // the other stages make no objects
 	}
 	return nil
 }
 
 // stamp marks the virtual node and then stamps the Node, in two changes of the world. It waits until the Node is Ready
-// and no other attempt is the instance or is about to be.
+// and no other attempt is, or is about to become, the instance.
 func (b *Backend) stamp(s *State, p *Provider, a fleet.Attempt, now time.Time) (*waiting, error) {
 	name := a.ObjectName()
 	node, virtual := s.Consumer.Nodes[name], s.Consumer.Virtuals[name]
@@ -128,8 +128,8 @@ func (b *Backend) stamp(s *State, p *Provider, a fleet.Attempt, now time.Time) (
 }
 
 // otherAttempt returns the reason why the attempt must not be stamped yet: another attempt whose Node carries the
-// instance id or whose virtual node is marked. If an attempt has both, it is the instance, and the error is
-// ErrConflict.
+// instance id or whose virtual node is marked. If another attempt is both marked and stamped, that attempt is the
+// instance, and otherAttempt returns ErrConflict.
 func (b *Backend) otherAttempt(s *State, a fleet.Attempt) (*waiting, error) {
 	name, id := a.ObjectName(), a.InstanceID()
 	wait := func(format, kind, other string) (*waiting, error) {

@@ -17,13 +17,14 @@ type Evidence struct {
 	Absent []string `json:"absent,omitempty"`
 	// Network describes the fault of the network; "" means no fault.
 	Network string `json:"network,omitempty"`
-	// Heard holds the time at which each end of the network last measured that it reaches the other end, or "" for an end
-	// that does not reach it. These times are only compared with each other, never with our clock. HeardAt holds the time
-	// of the round that first read each value, and Quiet the longest time for which a value may stay unchanged.
+	// Heard contains the time at which each end of the network last measured that it reaches the other end, or "" for
+	// an end that does not reach it. These times are only compared with each other, never with our clock. HeardAt
+	// contains the time of the round that first read each value. Quiet is the longest time for which a value may stay
+	// unchanged.
 	Heard   []string      `json:"heard,omitempty"`
 	HeardAt []time.Time   `json:"heardAt,omitempty"`
 	Quiet   time.Duration `json:"quiet,omitempty"`
-	// Broken holds the time since which consecutive rounds have found that the network does not work, or zero while it
+	// Broken is the time since which consecutive rounds have found that the network does not work, or zero while it
 	// works. Here reports that our own gateway does not run, so that no provider is to blame.
 	Broken time.Time `json:"broken,omitzero"`
 	Here   bool      `json:"here,omitempty"`
@@ -140,8 +141,9 @@ func (o Outlook) After(last Outlook, unread func(provider string) bool) Outlook 
 	return o
 }
 
-// network carries over from the previous round since when the network does not work. The provider may report a working
-// network although the end that would report the fault is dead; such an end measures nothing any longer.
+// network sets Broken, the time since which the network has not worked, from this round and the previous one. A
+// provider may report a working network although the end that would report the fault is dead. Such an end no longer
+// updates its measurements.
 func (e *Evidence) network(before Evidence, now time.Time) {
 	e.HeardAt, e.Broken = nil, time.Time{}
 	for n, at := range e.Heard {
@@ -182,9 +184,8 @@ func (o Outlook) network(provider string) (s fleet.Standing, known bool) {
 	}
 }
 
-// standing returns the fault of a provider that this round and the one before agree on. known is false while they
-// disagree; the fault that was published before then remains. A provider that is silent while this cluster is isolated
-// is not blamed.
+// standing returns the fault of a provider when this round and the previous one agree. known is false while they
+// disagree; the published fault then remains. A provider that is silent while this cluster is isolated is not blamed.
 func (o Outlook) standing(provider string, last Outlook) (s fleet.Standing, known bool) {
 	e, before := o.Of(provider), last.Of(provider)
 	switch {

@@ -52,8 +52,8 @@ func Judge(last, now Outlook, groups []fleet.Snapshot, providers []fleet.Provide
 	return j
 }
 
-// Standing returns the fault of a provider as this round found it, or as the provider published it while the round is
-// undecided. changed reports that the result differs from the published fault.
+// Standing returns the fault of a provider as this round found it. While the round is undecided, it returns the fault
+// that the provider has published. changed reports that the result differs from the published fault.
 func (j Judgement) Standing(p fleet.ProviderSnapshot) (s fleet.Standing, changed bool) {
 	s, known := j.Now.standing(p.ID, j.last)
 	if !known {

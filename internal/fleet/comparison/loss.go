@@ -21,7 +21,7 @@ const (
 // losses returns, by group, the instances that two consecutive rounds show to be lost. Instances without a slice at the
 // provider or with a closed Tenant come first. At most a third of all instances, rounded up, is lost in a minute.
 func losses(groups []fleet.Snapshot, last, now Outlook) map[string][]fleet.Loss {
-	again := now.At.Sub(now.Sentenced) < sentenceEvery // then only losses that the groups have refused
+	again := now.At.Sub(now.Sentenced) < sentenceEvery // then only losses that the groups have refused are repeated
 	if again && !allStay(groups, now.Lost) {
 		return nil
 	}
@@ -58,8 +58,8 @@ func losses(groups []fleet.Snapshot, last, now Outlook) map[string][]fleet.Loss 
 	return out
 }
 
-// allStay reports whether none of these instances is lost, because their groups have refused the losses. It returns
-// false if an instance is not found: it may be lost, or its group was not read.
+// allStay reports whether all these instances still run, because their groups have refused the losses. It returns false
+// if an instance is not found: it may be lost, or its group was not read.
 func allStay(groups []fleet.Snapshot, names []string) bool {
 	stays := map[string]bool{}
 	for _, g := range groups {

@@ -22,7 +22,7 @@ const (
 	maxSwept   = 50
 	maxRemoved = 20
 	maxListed  = 100
-	// maxUID and maxObject are longer than any UID and than any name of an attempt's objects.
+	// maxUID and maxObject bound the length of a UID and of an object's name. No genuine value is longer.
 	maxUID    = 64
 	maxObject = 63
 	maxWhat   = 300
@@ -145,8 +145,8 @@ func fairly(all []fleet.Orphan, most int) []fleet.Orphan {
 	return cut
 }
 
-// kept returns the reason for which an orphan is not removed now, or "". An orphan of unknown origin is left for a
-// person to decide.
+// kept returns the reason for which an orphan is not removed now, or "". An orphan of unknown origin is never removed
+// automatically.
 func (s Sweep) kept(o fleet.Orphan, of Swept) string {
 	switch {
 	case o.Foreign:
@@ -228,7 +228,7 @@ func (s Sweep) Removable(provider string) (attempts []fleet.Orphan, peering *fle
 	return attempts, peering
 }
 
-// Forget removes an orphan from the list after its deletion.
+// Forget removes a deleted orphan from the list.
 func (s *Sweep) Forget(o fleet.Orphan) {
 	s.Orphans = slices.DeleteFunc(s.Orphans, func(other fleet.Orphan) bool { return other.UID == o.UID })
 }

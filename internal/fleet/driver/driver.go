@@ -23,8 +23,8 @@ type Driver struct {
 	Left []fleet.Attempt
 	// Running names the step in progress, or StepNone.
 	Running fleet.Step
-	// Resends holds the number of the group's last order to repeat the request. Unanswered counts the consecutive requests
-	// without an answer. FullSince holds the time since which no provider has had enough free capacity.
+	// Resends is the number of the group's last order to repeat the request. Unanswered counts the consecutive requests
+	// without an answer. FullSince is the time since which no provider has had enough free capacity.
 	Resends, Unanswered int
 	FullSince           time.Time
 	// First is copied from DriverInput.
@@ -50,7 +50,7 @@ func New(in fleet.DriverInput, now time.Time) *Driver {
 	}
 	d.Instance.Spec = &d.Spec
 	if d.Instance.Phase == fleet.Pending {
-		_, _ = d.Instance.Apply(fleet.Event{Kind: fleet.Done, Attempt: d.Instance.Attempt}, now) // Pending defines Done
+		_, _ = d.Instance.Apply(fleet.Event{Kind: fleet.Done, Attempt: d.Instance.Attempt}, now) // the table has this move
 	}
 	return d
 }

@@ -15,7 +15,7 @@ import (
 // released by the undo.
 func (d *Driver) answered(a fleet.Answer, early bool, now time.Time) []Action {
 	at := d.Instance.AttemptRef()
-	if a.State == fleet.HoldWaiting { // the group repeats the request, and the provider is not silent
+	if a.State == fleet.HoldWaiting { // the group decides when to repeat; the answer proves the provider is not silent
 		if a.Key == at.ObjectName() {
 			d.Unanswered = 0
 		}

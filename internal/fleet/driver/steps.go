@@ -40,7 +40,7 @@ func (d *Driver) concluded(ev fleet.Event, now time.Time) []Action {
 		return d.end(now)
 	}
 	if ev.Kind == fleet.Again && ev.Step == fleet.StepSelect {
-		d.Ahead, d.Taken = 0, nil // the next Select finds them published or released
+		d.Ahead, d.Taken = 0, nil // the next Select finds their holds published or released
 		return []Action{{Timer: lookFor}}
 	}
 	return d.next(now)
@@ -86,11 +86,11 @@ func (d *Driver) next(now time.Time) []Action {
 		}
 		d.apply(fleet.Event{Kind: fleet.Deadline, Failure: d.late()}, now)
 		return d.tellEnd(fleet.EndFinal)
-	case fleet.Peering: // Select sent view and acquire; the group orders when to repeat it
+	case fleet.Peering: // Select has sent the view and the request for a hold; the group orders a repetition
 		return nil
 	case fleet.Joining, fleet.Draining, fleet.Unpeering:
 		return d.run()
-	case fleet.Ready, fleet.Released: // Join and Return delivered the view
+	case fleet.Ready, fleet.Released: // Join or Return has delivered the view
 		return []Action{{End: fleet.EndFinal}}
 	default:
 		return d.tellEnd(fleet.EndFinal)
