@@ -14,21 +14,22 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet/money"
 )
 
-// TypeUnconfirmed is the error type of a Join whose group does not confirm the instance. It records no Event and does
-// not count as a failure of the provider. The group stops the driver of an instance that it does not know.
+// TypeUnconfirmed is the error type of a Join whose group does not confirm the instance. Such an error records no Event
+// and does not count as a failure of the provider. The group stops the driver of an instance that is not booked.
 const TypeUnconfirmed = "Unconfirmed"
 
 // unconfirmedAgain is the delay before Join queries its group again.
 const unconfirmedAgain = 2 * time.Second
 
-// stillBooked returns no error when the instance's group books it. A restored backup resumes scale-outs whose instances
-// CA has deleted since, and an instance id is never used twice (I2). So Join needs the group's confirmation before it
-// creates objects: a published row of the instance, in a history that is not behind the observer's record. A group
-// without such a row receives the driver's view, and answers it with a stop. done is true when an earlier run of Join
-// has reported the instance as Ready to the group, and its Node still is Ready.
+// stillBooked returns nil when the instance's group books the instance. A restored backup resumes scale-outs whose
+// instances CA has deleted since, and an instance id is never used twice (I2). Therefore Join needs the group's
+// confirmation before it creates objects: the group publishes a row of the instance, and the group's history is not
+// behind the observer's record. If the row is missing, stillBooked sends the driver's view to the group, which answers
+// with a stop. done is true when an earlier run of Join has already reported the instance as Ready to the group, and
+// its Node is still Ready.
 func (a *Activities) stillBooked(ctx context.Context, in JoinInput) (done bool, err error) {
 	at := in.Node.Attempt
-	record, _, err := a.record(ctx, at.Group) // read before the group, which then cannot seem to be behind
+	record, _, err := a.record(ctx, at.Group) // read before the group, so that the group cannot seem to be behind a newer record
 	if err != nil {
 		return false, unconfirmed(err.Error())
 	}
@@ -43,7 +44,7 @@ func (a *Activities) stillBooked(ctx context.Context, in JoinInput) (done bool, 
 	row := slices.IndexFunc(s.Instances, func(row fleet.InstanceView) bool {
 		return row.Name == at.Instance && row.State != fleet.StateDeleting
 	})
-	// A busy group has a row in phase Pending: it has not yet read that a provider was chosen.
+	// A busy group still has the row in phase Pending: it has not yet processed the view with the chosen provider.
 	if row >= 0 && (s.Instances[row].Phase == fleet.Pending || s.Instances[row].Phase.Growing()) {
 		return false, nil
 	}
@@ -51,7 +52,7 @@ func (a *Activities) stillBooked(ctx context.Context, in JoinInput) (done bool, 
 		return true, nil
 	}
 	view := in.View
-	view.Sequence-- // in.View's sequence belongs to view Ready, which a group that books the instance again needs
+	view.Sequence-- // in.View's sequence belongs to the view Ready, which a group that books the instance again needs
 	err = a.Messages.View(ctx, at.Group, view)
 	return false, unconfirmed(errors.Join(fmt.Errorf("node group %s does not book instance %s", at.Group, at.Instance),
 		err).Error())
@@ -62,7 +63,8 @@ func unconfirmed(text string) error {
 		temporal.ApplicationErrorOptions{NextRetryDelay: unconfirmedAgain})
 }
 
-// record returns the record that the observer has saved of a group; known is false when it has saved nothing.
+// record returns the record that the observer has saved about a group. known is false when the observer has saved
+// nothing.
 func (a *Activities) record(ctx context.Context, group string) (r fleet.GroupRecord, known bool, err error) {
 	if a.Records == nil {
 		return r, false, nil
@@ -73,7 +75,8 @@ func (a *Activities) record(ctx context.Context, group string) (r fleet.GroupRec
 	return r, known, err
 }
 
-// pausedBefore returns whether a group was paused when the observer last saved it; nil when that is not known.
+// pausedBefore reports whether a group was paused when the observer last saved it. It returns nil when the observer has
+// saved nothing.
 func (a *Activities) pausedBefore(ctx context.Context, group string) *bool {
 	r, known, err := a.record(ctx, group)
 	if err != nil {
@@ -86,7 +89,7 @@ func (a *Activities) pausedBefore(ctx context.Context, group string) *bool {
 	return &r.Paused
 }
 
-// billBefore returns the bill of a group that the observer saved last; nil when it is unknown.
+// billBefore returns the last bill of a group that the observer saved, or nil when it has saved none.
 func (a *Activities) billBefore(ctx context.Context, group string) *money.Bill {
 	if a.Records == nil {
 		return nil

@@ -11,11 +11,13 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet/choice"
 )
 
-// shownWithin is the time after a scale-out's choice in which the provider shows the hold or has refused it.
+// shownWithin is the longest time between a scale-out's choice and the provider's answer, after which the provider
+// publishes the hold or has refused it.
 const shownWithin = 5 * time.Second
 
-// chosen holds the amounts that scale-outs of this worker have chosen on providers and that no provider shows yet. With
-// them, a scale-out that chooses a moment later does not choose the same capacity. The zero value is ready for use.
+// chosen records the amounts that scale-outs of this worker have chosen on providers and that the providers have not
+// published yet. Scale-outs that choose shortly afterwards subtract these amounts, so that they do not choose the same
+// capacity. The zero value is ready for use.
 type chosen struct {
 	mu sync.Mutex
 	of map[string][]chosenAmount // by provider
@@ -37,7 +39,7 @@ func (c *chosen) add(provider string, at fleet.Attempt, shape corev1.ResourceLis
 	c.of[provider] = append(c.of[provider], chosenAmount{at, shape, now})
 }
 
-// Chose reports whether a scale-out of this worker has chosen the provider a moment ago.
+// Chose reports whether a scale-out of this worker has chosen the provider in the last minute.
 func (a *Activities) Chose(provider string) bool {
 	a.chosen.mu.Lock()
 	defer a.chosen.mu.Unlock()
@@ -46,7 +48,7 @@ func (a *Activities) Chose(provider string) bool {
 	})
 }
 
-// forget drops the choices of an instance that chooses again.
+// forget removes the choices of an instance that chooses again.
 func (c *chosen) forget(instance string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -55,7 +57,7 @@ func (c *chosen) forget(instance string) {
 	}
 }
 
-// keep drops the other choices of a provider. The caller holds the lock.
+// keep removes the choices of a provider for which keeps returns false. The caller must have locked mu.
 func (c *chosen) keep(provider string, keeps func(chosenAmount) bool) {
 	c.of[provider] = slices.DeleteFunc(c.of[provider], func(a chosenAmount) bool { return !keeps(a) })
 	if len(c.of[provider]) == 0 {
@@ -63,9 +65,9 @@ func (c *chosen) keep(provider string, keeps func(chosenAmount) bool) {
 	}
 }
 
-// subtractFrom subtracts from a candidate the choices that its provider's state, as it was read at time read, does not
-// show. It returns how many of these choices belong to the group. It drops the choices that the state shows or would
-// show by now.
+// subtractFrom subtracts from a candidate the choices that are missing in its provider's state, which was read at the
+// time read. It returns how many of these choices belong to the group. It also removes old choices, and choices that
+// the state already contains.
 func (c *chosen) subtractFrom(from *choice.Candidate, state fleet.ProviderSnapshot, group string,
 	read, now time.Time) (own int) {
 	c.mu.Lock()

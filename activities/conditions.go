@@ -9,8 +9,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// Conditions keeps the faults of providers that the last observer round in this worker found. The zero value is ready
-// for use, and nil keeps nothing.
+// Conditions stores the faults of providers that the last observer round in this worker found. The zero value is ready
+// for use. A nil Conditions stores nothing.
 type Conditions struct {
 	mu sync.Mutex
 	at time.Time
@@ -19,13 +19,15 @@ type Conditions struct {
 	orphans []fleet.Orphan
 }
 
-// orphansLast is the age up to which a list of orphans is published, though other workers have run the rounds since.
+// orphansLast is the age up to which a list of orphans is published, although other workers may have run the later
+// rounds.
 const orphansLast = 15 * time.Minute
 
-// conditionsLast is the age up to which a round is published: the next round may run in another worker.
+// conditionsLast is the age up to which the result of a round is published. The next round may run in another worker.
 const conditionsLast = 2 * time.Minute
 
-// Of returns the conditions by provider, "" for a healthy provider; nil when this worker ran none of the last rounds.
+// Of returns the condition of each provider, "" for a healthy provider. It returns nil when this worker has not run one
+// of the last rounds.
 func (c *Conditions) Of(now time.Time) map[string]string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -35,8 +37,8 @@ func (c *Conditions) Of(now time.Time) map[string]string {
 	return maps.Clone(c.of)
 }
 
-// Orphans returns the orphans that the last sweep found on providers; nil when this worker has run no round for a
-// while.
+// Orphans returns the orphans that the last sweep found on providers. It returns nil when this worker's last round is
+// older than orphansLast.
 func (c *Conditions) Orphans(now time.Time) []fleet.Orphan {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -46,7 +48,7 @@ func (c *Conditions) Orphans(now time.Time) []fleet.Orphan {
 	return slices.Clone(c.orphans)
 }
 
-// Set remembers a round; on nil it does nothing.
+// Set stores the results of a round. On a nil Conditions it does nothing.
 func (c *Conditions) Set(of map[string]string, orphans []fleet.Orphan, now time.Time) {
 	if c == nil {
 		return

@@ -17,17 +17,19 @@ type DiscoverInput struct {
 	Spec     fleet.InstanceSpec `json:"spec"`
 	Refused  []string           `json:"refused,omitempty"`
 	Rank     choice.Rank        `json:"rank"`
-	// Taken counts the instances of the group on each provider, as the group counted them when it started this instance.
+	// Taken contains the number of the group's instances on each provider, at the time when the group started this
+	// instance.
 	Taken map[string]int `json:"taken,omitempty"`
-	// Failures lists by provider the times at which instances of the group failed before this instance was started.
+	// Failures lists, by provider, the times at which instances of the group failed before the group started this
+	// instance.
 	Failures map[string][]time.Time `json:"failures,omitempty"`
 }
 
-// DiscoverOutput is the shortlist, the chosen candidate first. It enters the history: at most choice.MaxCandidates
-// candidates.
+// DiscoverOutput is the shortlist, with the best candidate first. It has at most choice.MaxCandidates candidates,
+// because it enters the workflow history.
 type DiscoverOutput struct {
 	Candidates []choice.Candidate `json:"candidates,omitempty"`
-	// Counts holds the number of offers that each filter excluded, candidates beyond the shortlist included.
+	// Counts contains the number of offers that each filter excluded. It includes candidates beyond the shortlist.
 	Counts map[string]int `json:"counts,omitempty"`
 	// Problems names the unusable offers, with the reasons in words.
 	Problems []string `json:"problems,omitempty"`
@@ -35,9 +37,9 @@ type DiscoverOutput struct {
 
 // Discover reads all offers from the catalog, subtracts the capacity of existing holds, and returns the shortlist.
 // Without any offer it returns an empty list and no error: Select reports the failure. It ranks the offers by the
-// provider states that this worker remembers, and reads only the first providers of the shortlist again (design rule:
-// the cost of a scale-out does not depend on the number of offers). The capacity of an unread provider may be taken
-// already: the provider decides when it receives the request. It blocks while the catalog reads its sources, and for up
+// provider states in this worker's memory, and reads only the first providers of the shortlist again, so the cost of a
+// scale-out does not depend on the number of offers. The capacity of a provider that it does not read may already be
+// taken: the provider decides when it receives the request. It blocks while the catalog reads its sources, and for up
 // to four round trips to Temporal.
 func (a *Activities) Discover(ctx context.Context, in DiscoverInput) (DiscoverOutput, error) {
 	offers, problems, err := a.Catalog.Offers(ctx)
@@ -47,7 +49,7 @@ func (a *Activities) Discover(ctx context.Context, in DiscoverInput) (DiscoverOu
 	a.chosen.forget(in.Instance)
 	s := search{a: a, in: in, offers: offers, now: a.now(), read: map[string]bool{}}
 	short, counts := s.shortlist(ctx, rememberedFor)
-	if !s.fits(short) { // a provider that is remembered as full may have room again
+	if !s.fits(short) { // a provider that was full when it was last read may have room again
 		short, counts = s.shortlist(ctx, recheckedAfter)
 	}
 	out := DiscoverOutput{Candidates: short, Counts: counts}
@@ -71,7 +73,7 @@ func held(state fleet.ProviderSnapshot, group string) (n int) {
 	return n
 }
 
-// SelectInput holds the candidates that Select chooses from.
+// SelectInput contains the candidates from which Select chooses.
 type SelectInput struct {
 	Spec    fleet.InstanceSpec `json:"spec"`
 	Found   DiscoverOutput     `json:"found"`
@@ -80,7 +82,7 @@ type SelectInput struct {
 	View fleet.View `json:"view"`
 }
 
-// SelectOutput is the choice. Offer is nil when no candidate fits, and Failure then holds the reason.
+// SelectOutput is the choice. Offer is nil when no candidate fits; Failure then contains the reason.
 type SelectOutput struct {
 	Offer    *fleet.Offer    `json:"offer,omitempty"`
 	Failure  *fleet.Failure  `json:"failure,omitempty"`
@@ -88,8 +90,8 @@ type SelectOutput struct {
 }
 
 // Select chooses the provider of the next attempt, sends the choice to the group and requests a hold from the provider.
-// It is an activity so that the scoring may change without breaking the replay of running workflows, and a local
-// activity because it is short.
+// It is an activity, so that a change of the scoring does not break the replay of running workflows. It is a local
+// activity, because it is short.
 func (a *Activities) Select(ctx context.Context, in SelectInput) (SelectOutput, error) {
 	a.showLast(in.View)
 	decision := choice.Keep(in.Spec, in.Found.Candidates, in.Refused, a.now())

@@ -16,7 +16,7 @@ import (
 // TypeGaveUp is the second detail of the error of a step that used up its budget.
 const TypeGaveUp = "GaveUp"
 
-// failureOf converts a backend's error into the failure that people and CA see.
+// failureOf converts a backend's error into the failure that users and CA see.
 func failureOf(provider string, err error) *fleet.Failure {
 	c, stage, text := code(err), "", err.Error()
 	var at *backend.StageError
@@ -64,8 +64,8 @@ func refusalIn(err error) *fleet.ProviderRefusal {
 	return &refusing.ProviderRefusal
 }
 
-// RefusalOf reads the refusal of this hub as a whole from a failed activity's error, for workflows; nil when there was
-// no such refusal.
+// RefusalOf reads the provider's refusal of this hub as a whole from a failed activity's error, for workflows. It
+// returns nil when the error contains no such refusal.
 func RefusalOf(err error) *fleet.ProviderRefusal {
 	var app *temporal.ApplicationError
 	var f fleet.Failure
@@ -77,17 +77,18 @@ func RefusalOf(err error) *fleet.ProviderRefusal {
 	return refusing
 }
 
-// toApplicationError returns the error of an activity that is retried until it succeeds.
+// toApplicationError converts an error of an activity that Temporal retries until it succeeds.
 func toApplicationError(ctx context.Context, provider string, err error) error {
 	if err == nil || stopping(ctx) {
-		return err // this worker ends, or an operator paused the activity: it will run again, nothing failed
+		return err // the worker stops, or an operator paused the activity: it runs again, and nothing has failed
 	}
 	f := failureOf(provider, err)
 	return temporal.NewApplicationErrorWithOptions(f.Message, string(f.Code),
 		temporal.ApplicationErrorOptions{Details: []any{f}})
 }
 
-// stopping reports whether the activity ends for a reason that has nothing to do with its work.
+// stopping reports whether the activity ends for a reason outside its own work: the worker stops, or an operator has
+// paused or reset the activity.
 func stopping(ctx context.Context) bool {
 	if errors.Is(context.Cause(ctx), activity.ErrActivityPaused) || errors.Is(context.Cause(ctx),
 		activity.ErrActivityReset) {
@@ -101,8 +102,8 @@ func stopping(ctx context.Context) bool {
 	}
 }
 
-// CalledOff reports whether an activity ended because its workflow cancelled it. A pass that ended before it received
-// the cancellation, and would have been retried, is not retried either: Temporal returns it as an error with the state
+// CalledOff reports whether an activity ended because its workflow cancelled it. It also returns true for a pass that
+// ended before it received the cancellation: Temporal does not retry such a pass, and returns its error with the state
 // of a requested cancellation.
 func CalledOff(err error) bool {
 	var of *temporal.ActivityError
@@ -110,9 +111,9 @@ func CalledOff(err error) bool {
 		errors.As(err, &of) && of.RetryState() == enums.RETRY_STATE_CANCEL_REQUESTED
 }
 
-// VerdictOf classifies the end of an activity for drivers: Cancelled; Refused, when the activity returned a final
-// failure; or GaveUp, when the step's budget is used up. Any other error counts as GaveUp of this system's own
-// machinery.
+// VerdictOf classifies the end of an activity for drivers. It returns Cancelled; Refused, when the activity returned a
+// final failure; or GaveUp, when the step's budget is used up. It also returns GaveUp for any other error, which this
+// system itself causes.
 func VerdictOf(err error, provider string) (fleet.EventKind, *fleet.Failure) {
 	f := FailureOf(err, provider)
 	if CalledOff(err) {
@@ -130,7 +131,7 @@ func VerdictOf(err error, provider string) (fleet.EventKind, *fleet.Failure) {
 	return fleet.Refused, f
 }
 
-// FailureOf reads the fleet.Failure out of a failed activity's error, for workflows. It never returns nil.
+// FailureOf reads the fleet.Failure from a failed activity's error, for workflows. It never returns nil.
 func FailureOf(err error, provider string) *fleet.Failure {
 	var f fleet.Failure
 	var app *temporal.ApplicationError

@@ -15,43 +15,44 @@ import (
 // Event describes a step to the users of the cluster, as a Kubernetes Event.
 type Event struct {
 	Reason Reason
-	// Node is the name of the attempt's Node, which may not exist yet or no longer. "" when the Event concerns no attempt.
+	// Node is the name of the attempt's Node, which may not exist yet or may be deleted already. It is "" when the
+	// Event concerns no attempt.
 	Node    string
 	Message string
 }
 
 // EventRecorder records Events. Record neither blocks nor fails: an Event that cannot be written is lost. It is safe
-// for concurrent use. A second Event with the same reason about a node changes nothing.
+// for concurrent use. A second Event with the same reason about the same node has no effect.
 type EventRecorder interface{ Record(n Event) }
 
 // Reason names the kind of an Event. Users and alerts select by it, so the set is small and fixed.
 type Reason string
 
-// The reasons about a node, in the order of its life.
+// These are the reasons of Events about a node, in the order of the node's life.
 const (
 	ReasonProviderSelected Reason = "ProviderSelected" // the attempt requests a hold from this provider
-	ReasonJoining          Reason = "Joining"          // granted: slice and virtual node are being made
+	ReasonJoining          Reason = "Joining"          // the hold is granted: slice and virtual node are being made
 	ReasonNodeReady        Reason = "NodeReady"
-	ReasonNodeDiffers      Reason = "NodeDiffers"      // from the template that Cluster Autoscaler received
+	ReasonNodeDiffers      Reason = "NodeDiffers"      // it differs from the template that Cluster Autoscaler received
 	ReasonAttemptFailed    Reason = "AttemptFailed"    // the message begins with the failure's code
-	ReasonAttemptCancelled Reason = "AttemptCancelled" // the instance is not wanted any longer
-	ReasonAttemptUndone    Reason = "AttemptUndone"    // its objects are deleted on both sides
+	ReasonAttemptCancelled Reason = "AttemptCancelled" // the instance is no longer needed
+	ReasonAttemptUndone    Reason = "AttemptUndone"    // the attempt's objects are deleted on both sides
 	ReasonDraining         Reason = "Draining"
-	ReasonLost             Reason = "Lost" // its pods are deleted without waiting
+	ReasonLost             Reason = "Lost" // the node's pods are deleted without waiting
 	ReasonDrained          Reason = "Drained"
-	ReasonDrainFailed      Reason = "DrainFailed" // the pods that are left are deleted
+	ReasonDrainFailed      Reason = "DrainFailed" // the remaining pods are deleted
 	ReasonReleased         Reason = "Released"
-	ReasonEndedPodRemoved  Reason = "EndedPodRemoved" // a Job's, whose quota kept other pods from starting
+	ReasonEndedPodRemoved  Reason = "EndedPodRemoved" // the pod of a Job, whose quota kept other pods from starting
 )
 
-// The reasons that concern no node.
+// These are the reasons of Events that concern no node.
 const (
 	ReasonInstanceFailed     Reason = "InstanceFailed" // the message begins with the failure's code
-	ReasonInstanceStuck      Reason = "InstanceStuck"  // its scale-in was cancelled by an operator
+	ReasonInstanceStuck      Reason = "InstanceStuck"  // an operator cancelled its scale-in
 	ReasonPeeringEstablished Reason = "PeeringEstablished"
 	ReasonPeeringFailed      Reason = "PeeringFailed" // the message begins with the failure's code
 	ReasonPeeringRemoved     Reason = "PeeringRemoved"
-	ReasonLeftoverRemoved    Reason = "LeftoverRemoved" // from a provider: no object here belonged to it
+	ReasonLeftoverRemoved    Reason = "LeftoverRemoved" // an object on a provider without a counterpart here
 )
 
 // Warns reports whether the Event is a warning, which may need an operator's action.
@@ -73,19 +74,19 @@ func (a *Activities) show(reason Reason, node, format string, args ...any) {
 	}
 }
 
-// showFirst records an Event in the first run of the activity only.
+// showFirst records an Event only in the first run of the activity.
 func (a *Activities) showFirst(ctx context.Context, reason Reason, node, format string, args ...any) {
 	if activity.GetInfo(ctx).Attempt == 1 {
 		a.show(reason, node, format, args...)
 	}
 }
 
-// showFailure records a failure as an Event, with the code first.
+// showFailure records a failure as an Event whose message begins with the failure's code.
 func (a *Activities) showFailure(reason Reason, node, what string, f *fleet.Failure) {
 	a.show(reason, node, "%s: %s: %s", f.Code, what, f.Message)
 }
 
-// showEnd records the failure that ended a step of an attempt. It records nothing for a step that is retried.
+// showEnd records the failure that ended a step of an attempt. It records nothing for a step that Temporal retries.
 func (a *Activities) showEnd(at fleet.Attempt, failed Reason, what string, err error) {
 	var app *temporal.ApplicationError
 	if errors.As(err, &app) && app.NonRetryable() {
@@ -94,20 +95,20 @@ func (a *Activities) showEnd(at fleet.Attempt, failed Reason, what string, err e
 }
 
 // failureIn returns the failure in an error of the running activity. The details of the SDK's errors can be read only
-// in the form that is sent, so it converts the error first.
+// after conversion to the wire format, so failureIn converts the error first.
 func failureIn(err error, provider string) *fleet.Failure {
 	wire := temporal.GetDefaultFailureConverter()
 	return FailureOf(wire.FailureToError(wire.ErrorToFailure(err)), provider)
 }
 
-// showLast records the failure of the attempt before the attempt that is being selected now.
+// showLast records the failure of the attempt that precedes the attempt of the present selection.
 func (a *Activities) showLast(v fleet.View) {
 	if f := v.Failure; f != nil && v.Attempt > 0 && v.Offer != nil && v.Offer.Provider == f.Provider {
 		a.showFailure(ReasonAttemptFailed, fleet.ObjectName(v.Instance, v.Attempt), "provider "+f.Provider, f)
 	}
 }
 
-// recordReported records the Events that no step records: that an instance or a peering failed.
+// recordReported records the Events that no step records: the failure of an instance or of a peering.
 func (a *Activities) recordReported(in ReportInput) {
 	if v := in.View; v != nil && v.Phase == fleet.Failed && v.Failure != nil {
 		a.showFailure(ReasonInstanceFailed, "", "instance "+v.Instance, v.Failure)

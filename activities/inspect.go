@@ -15,9 +15,9 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/wait"
 )
 
-// Inspect reads the existing objects of an entity: all objects when the entity recovers, single instances, or the
-// objects of closed drivers. It also checks whether a provider still refuses this hub, and ranks the providers that a
-// group could keep peered.
+// Inspect reads the existing objects for an entity: all objects when the entity recovers, the objects of single
+// instances, or the objects of closed drivers. It also checks whether a provider still refuses this hub, and ranks the
+// providers that a group could keep peered.
 func (a *Activities) Inspect(ctx context.Context, t Task) ([]fleet.Result, error) {
 	ctx, stop := beating(ctx)
 	defer stop()
@@ -149,13 +149,13 @@ func newest(found []fleet.Found, instance string, running bool) (best *fleet.Fou
 	return best
 }
 
-// closedBound is the time that a recovery waits for the end of a cancelled removal. It is longer than one pass of the
-// removal, and longer than the time until a dead worker is noticed. A removal that lasts longer cannot end, and must
-// not keep the provider from recovering.
+// closedBound is the time for which a recovery waits for the end of a cancelled removal. It is longer than one pass of
+// the removal, and longer than the time until Temporal notices a dead worker. A removal that lasts longer cannot end,
+// and must not keep the provider from recovering.
 const closedBound = 25 * time.Second
 
-// closedFirst waits until a workflow is closed, so that it does not remove objects that are made after the recovery. An
-// empty id means that there is nothing to wait for. It gives up after closedBound.
+// closedFirst waits until the workflow of a removal is closed, so that the removal does not delete objects that are
+// made after the recovery. An empty id means no wait. It gives up after closedBound.
 func (a *Activities) closedFirst(ctx context.Context, id string) error {
 	if id == "" {
 		return nil
@@ -179,8 +179,8 @@ func (a *Activities) closedFirst(ctx context.Context, id string) error {
 	}
 }
 
-// recoverProvider lists the existing objects on one provider, from which an entity whose history is lost rebuilds its
-// holds.
+// recoverProvider lists the existing objects on one provider, from which an entity that has lost its history rebuilds
+// its holds.
 func (a *Activities) recoverProvider(ctx context.Context, id string, r *fleet.Result) error {
 	peers, err := a.Backend.Peers(ctx)
 	if err != nil {
@@ -219,7 +219,8 @@ func (a *Activities) recoverProvider(ctx context.Context, id string, r *fleet.Re
 // catalogBound limits optional lookups in the catalog.
 const catalogBound = 2 * time.Second
 
-// offerOf returns the provider's present offer; nil when the provider offers nothing or the catalog cannot be read.
+// offerOf returns the provider's present offer. It returns nil when the provider has no offer or the catalog cannot be
+// read.
 func (a *Activities) offerOf(ctx context.Context, id string) *fleet.Offer {
 	bounded, cancel := context.WithTimeout(ctx, catalogBound)
 	defer cancel()

@@ -20,8 +20,8 @@ type JoinInput struct {
 }
 
 // Join makes the attempt's slice and VirtualNode, waits until the Node is Ready and stamped, and sends the view Ready
-// to the group. It may hold its slot for the group's budget. Its clock keeps the used part of the budget across
-// workers.
+// to the group. It may occupy its slot for the group's whole budget. Its clock preserves the used part of the budget
+// when another worker continues it.
 func (a *Activities) Join(ctx context.Context, in JoinInput) error {
 	at := in.Node.Attempt
 	name, provider := at.ObjectName(), "provider "+at.Provider.ID
@@ -59,7 +59,7 @@ func (a *Activities) join(parent context.Context, in JoinInput) error {
 	case err == nil:
 	case stopping(parent):
 		return err
-	case a.readyAfterAll(parent, at): // ready in time, with any error
+	case a.readyAfterAll(parent, at): // the Node was ready in time, despite the error
 	case parent.Err() != nil:
 		return temporal.NewCanceledError(failureOf(provider, err))
 	case errors.Is(err, backend.ErrNotPeered):
@@ -76,8 +76,8 @@ func (a *Activities) join(parent context.Context, in JoinInput) error {
 	return a.Messages.View(context.WithoutCancel(parent), at.Group, ready)
 }
 
-// notPeered reports to the provider entity that the peering of a granted hold has disappeared, because a person removed
-// it by hand. The entity repairs the peering, and the step is retried within its budget.
+// notPeered reports to the provider entity that the peering of a granted hold is missing, because a person removed it
+// by hand. The entity repairs the peering, and Temporal retries the step within its budget.
 func (a *Activities) notPeered(ctx context.Context, c *clock, budget time.Duration, at fleet.Attempt, err error) error {
 	tell := a.Messages.Holds(ctx, at.Provider.ID, fleet.HoldRequest{Kind: fleet.HoldBroken, Key: at.ObjectName()})
 	f := failureOf(at.Provider.ID, errors.Join(err, tell))
@@ -94,7 +94,7 @@ func (c *clock) againWithin(ctx context.Context, budget time.Duration, f *fleet.
 	return c.again(ctx, f, soonAgain)
 }
 
-// refusing reports to the provider entity that the provider refuses this hub as a whole, so that no other step sends
+// refusing reports to the provider entity that the provider refuses this hub as a whole, so that other steps send no
 // requests to the provider.
 func (a *Activities) refusing(ctx context.Context, c *clock, budget time.Duration, at fleet.Attempt, err error) error {
 	f := failureOf(at.Provider.ID, err)
@@ -107,10 +107,10 @@ func (a *Activities) refusing(ctx context.Context, c *clock, budget time.Duratio
 	return refused(f, err)
 }
 
-// readyAfterAll lists the attempt's objects once more and reports whether the attempt is done: its Node is on the
-// chosen provider, is stamped and takes pods. A Node of the same name on another provider belongs to an earlier run of
-// this attempt, which a restored backup has forgotten. The group books that Node when it compares its books with the
-// objects.
+// readyAfterAll lists the attempt's objects once more and reports whether the attempt is complete: its Node is on the
+// chosen provider, is stamped and accepts pods. A Node of the same name on another provider belongs to an earlier run
+// of this attempt, which a restored backup does not contain. The group books that Node when it compares its ledger with
+// the objects.
 func (a *Activities) readyAfterAll(ctx context.Context, at fleet.Attempt) bool {
 	look, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 	defer cancel()

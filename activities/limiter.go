@@ -7,8 +7,8 @@ import (
 	"go.temporal.io/sdk/temporal"
 )
 
-// Limiter bounds the concurrent work for one provider in this worker, so that a slow or dead provider does not take all
-// slots.
+// Limiter bounds the concurrent work for one provider in this worker, so that a slow or dead provider does not occupy
+// all slots.
 type Limiter struct {
 	mu    sync.Mutex
 	most  int
@@ -18,15 +18,15 @@ type Limiter struct {
 // places counts the taken places of one provider.
 type places struct {
 	taken   int
-	held    time.Duration // how long the last released place had been taken
+	held    time.Duration // the time for which the last released place was taken
 	changed time.Time     // when a place was last taken or released
-	next    time.Time     // when the last waiting step is retried
+	next    time.Time     // when the most recently rejected step tries again
 }
 
 // NewLimiter returns a Limiter with most places for each provider.
 func NewLimiter(most int) *Limiter { return &Limiter{most: most, taken: map[string]*places{}} }
 
-// Acquire acquires a place; the caller returns the place with release. When no place is free, Acquire returns a
+// Acquire takes a place, which the caller must give back with release. When no place is free, Acquire returns a
 // retryable error of TypeBusy, which carries the delay before the next try. It does not block.
 func (l *Limiter) Acquire(provider string) (release func(), err error) {
 	if l == nil {

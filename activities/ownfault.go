@@ -13,27 +13,27 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// Reasons for which a step's clock is paused, shown to users.
+// These are the reasons for which a step's clock is paused. Users see them.
 const (
 	standsHere     = "this cluster's API server does not answer"
 	standsIsolated = "no provider answers this cluster"
 )
 
-// faultLasts is how long a result holds for all steps of this worker. hereBound and othersBound limit the time of one
-// check. Together they are less than the remaining time of a pass.
+// faultLasts is the time for which the result of a check is valid for all steps of this worker. hereBound and
+// othersBound limit the time of one check. Their sum is less than the remaining time of a pass.
 const (
 	faultLasts  = 2 * time.Second
 	hereBound   = 2 * time.Second
 	othersBound = 4 * time.Second
 )
 
-// ownFaults holds the latest results of this worker's checks for faults of its own cluster. The zero value is ready for
-// use.
+// ownFaults stores the latest results of this worker's checks for faults of its own cluster. The zero value is ready
+// for use.
 type ownFaults struct {
 	here, isolated fault
 }
 
-// fault is the state of one kind of fault. Many steps query it, and one step at a time checks it.
+// fault is the state of one kind of fault. Many steps read it, and only one step at a time runs the check.
 type fault struct {
 	asking singleflight.Group
 	mu     sync.Mutex
@@ -42,8 +42,8 @@ type fault struct {
 	since  time.Time // time of the first check in the present series that showed the fault
 }
 
-// record saves the result of a check. The caller holds the lock. A gap of more than a minute between two checks ends a
-// series.
+// record saves the result of a check. The caller must have locked mu. A gap of more than a minute between two checks
+// ends a series.
 func (f *fault) record(now time.Time, is bool) {
 	if !is || !f.is || now.Sub(f.at) > time.Minute {
 		f.since = now
@@ -51,8 +51,8 @@ func (f *fault) record(now time.Time, is bool) {
 	f.at, f.is = now, is
 }
 
-// ownFault returns the reason why the provider cannot be blamed for the wait of a step: this cluster's API server does
-// not answer; or the provider is silent, and no other provider answers either. It returns "" when neither is true.
+// ownFault returns the reason why the provider cannot be blamed for the wait of a step, or "". The reason is that this
+// cluster's API server does not answer, or that the provider is silent and no other provider answers either.
 func (a *Activities) ownFault(ctx context.Context, provider string, silent bool) string {
 	switch {
 	case a.own.here.check(ctx, a.now, hereBound, func(ctx context.Context) bool { return a.hereAnswers(ctx) != nil }):
@@ -60,15 +60,15 @@ func (a *Activities) ownFault(ctx context.Context, provider string, silent bool)
 	case silent && a.own.isolated.check(ctx, a.now, othersBound, func(ctx context.Context) bool {
 		answers, others, err := Witness{a.Backend, a.Catalog, a.Probe}.Answers(ctx, []string{provider})
 		return err == nil && others && !answers
-	}) && !a.own.isolated.longerThan(fleet.IsolatedBound): // after that time providers are given up, as their nodes are
+	}) && !a.own.isolated.longerThan(fleet.IsolatedBound): // after that time instances on silent providers are lost, so steps fail as well
 		return standsIsolated
 	default:
 		return ""
 	}
 }
 
-// hereAnswers sends the cheapest request of the backend to this cluster's API server. Listing all peerings takes longer
-// than hereBound where there are many peerings.
+// hereAnswers sends the cheapest request of the backend to this cluster's API server. A list of many peerings would
+// take longer than hereBound.
 func (a *Activities) hereAnswers(ctx context.Context) error {
 	if b, ok := a.Backend.(backend.Alive); ok {
 		return b.Alive(ctx)
@@ -84,8 +84,8 @@ func (f *fault) longerThan(d time.Duration) bool {
 	return f.at.Sub(f.since) >= d
 }
 
-// check reports whether the fault exists, by a result of the last faultLasts or by a new check; false when the context
-// ends first.
+// check reports whether the fault exists. It uses a result that is younger than faultLasts, or runs a new check. It
+// returns false when the context ends first.
 func (f *fault) check(ctx context.Context, now func() time.Time, bound time.Duration,
 	look func(context.Context) bool) bool {
 	f.mu.Lock()
@@ -96,12 +96,12 @@ func (f *fault) check(ctx context.Context, now func() time.Time, bound time.Dura
 	}
 	found := f.asking.DoChan("", func() (any, error) {
 		defer func() {
-			if cause := recover(); cause != nil { // no activity recovers this goroutine's panic: it would end the worker
+			if cause := recover(); cause != nil { // no activity recovers this goroutine's panic, which would end the worker
 				activity.GetLogger(ctx).Error("the look for a fault of our own panics; none is assumed", "cause", cause, "stack",
 					string(debug.Stack()))
 			}
 		}()
-		// Other steps wait for the check too, so it does not end with this step.
+		// Other steps also wait for this check, so it does not end with this step.
 		bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), bound)
 		defer cancel()
 		is := look(bounded)

@@ -15,16 +15,17 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/shorten"
 )
 
-// PassBound limits the time of one pass of a step in one stage. A whole pass may take twice that time; its activity's
-// own timeout is longer. The next pass starts from the beginning: a shorter limit would never let a pass finish on a
-// slow provider.
+// PassBound limits the time of one pass of a step in one stage. A whole pass may take twice that time. The timeout of
+// its activity is longer. With a shorter limit no pass would finish on a slow provider, because each pass starts from
+// the beginning.
 const PassBound = 4 * time.Second
 
-// maxGap is the longest time between two beats that counts: a step's clock is paused while no worker runs the step.
+// maxGap is the longest time between two beats that counts as spent. While no worker runs the step, its clock is
+// paused.
 const maxGap = 10 * time.Second
 
-// Beat is the content of a step's heartbeats: the reason for the present wait, and the clock. The clock starts with the
-// first pass and continues with the next one, in any worker.
+// Beat is the content of a step's heartbeats: the reason for the present wait, and the step's clock. The clock starts
+// with the first pass and continues with the next pass, in any worker.
 type Beat struct {
 	Stage   string        `json:"stage"`
 	Message string        `json:"message,omitempty"`
@@ -39,35 +40,36 @@ type Beat struct {
 // maxBeat bounds a beat's message, in characters.
 const maxBeat = 300
 
-// errWorkerStops ends a step that another worker continues; errPassOver ends a pass that the next pass continues.
+// errWorkerStops ends a step that another worker will continue. errPassOver ends a pass that the next pass will
+// continue.
 var (
 	errWorkerStops = errors.New("this worker stops; the step goes on with another")
 	errPassOver    = errors.New("the pass is over; the step goes on with the next one")
 )
 
-// clock measures one run of a step. It beats in the background with the last stage as detail, so that the Temporal UI
-// shows the reason for a step's wait.
+// clock measures the spent time of one run of a step. In the background it sends heartbeats with the last stage as
+// detail, so that the Temporal UI shows the reason for a step's wait.
 type clock struct {
 	ctx  context.Context
 	end  context.CancelCauseFunc
 	done chan struct{}
 	beat Beat
-	well Beat // the beat when a check last showed no fault of our own
+	well Beat // the beat at the time of the last check that showed no fault of our own
 	now  func() time.Time
 	// stage is the backend's present stage, which began at since.
 	stage backend.Stage
 	since time.Time
 	mu    sync.Mutex
 	wait  sync.WaitGroup
-	// fault, if any, returns the reason to pause the clock; see ownFault.
+	// fault returns the reason to pause the clock, or "" (see ownFault). A nil fault never pauses the clock.
 	fault   func(ctx context.Context, silent bool) string
 	judging sync.Mutex
 }
 
-// startClock starts a run. A first pass that ends soon sends no heartbeat, because each heartbeat is billed. The step
-// works under the returned context, which ends in three cases: the activity is cancelled; this worker stops; or the
-// step has been in one stage for most, or at work for twice that time. A most of 0 means no bound. If a provider is
-// named, the clock is paused during faults of our own cluster.
+// startClock starts the clock for one run of a step. A first pass that ends soon sends no heartbeat, because each
+// heartbeat is billed. The step works under the returned context. This context ends when the activity is cancelled,
+// when this worker stops, when the step has been in one stage for most, or when it has worked for twice most. If most
+// is 0, time does not end the context. If a provider is named, the clock is paused during faults of our own cluster.
 func (a *Activities) startClock(parent context.Context, most time.Duration, provider string) (context.Context,
 	*clock) {
 	c := &clock{done: make(chan struct{}), now: a.now, beat: Beat{Stage: "starting", At: a.now()}}
@@ -83,7 +85,7 @@ func (a *Activities) startClock(parent context.Context, most time.Duration, prov
 		}
 	}
 	c.ctx, c.end = context.WithCancelCause(backend.WithBegun(parent, activity.GetInfo(parent).ScheduledTime))
-	if activity.GetInfo(parent).Attempt > 1 { // so that a step whose worker dies repeatedly ends
+	if activity.GetInfo(parent).Attempt > 1 { // so that the budget of a step whose worker dies repeatedly is used up
 		c.record(parent)
 	}
 	c.well = c.beat
@@ -95,7 +97,7 @@ func (a *Activities) startClock(parent context.Context, most time.Duration, prov
 }
 
 // interval returns the time between two beats, which is also the time between two checks for a pause. A step that has
-// made many passes beats half as often: each heartbeat is billed.
+// made many passes sends half as many beats, because each heartbeat is billed.
 func interval(ctx context.Context) time.Duration {
 	info := activity.GetInfo(ctx)
 	parts := time.Duration(4)
@@ -108,8 +110,8 @@ func interval(ctx context.Context) time.Duration {
 	return time.Second
 }
 
-// watch checks at each interval whether the clock must pause. It runs next to the beats, which must not wait for the
-// checks.
+// watch checks at each interval whether the clock must pause. It runs in its own goroutine, because the beats must not
+// wait for the checks.
 func (c *clock) watch(parent context.Context) {
 	ctx, cancel := context.WithCancel(parent)
 	defer cancel()
@@ -184,14 +186,14 @@ func (c *clock) run(parent context.Context, most time.Duration) {
 	}
 }
 
-// left returns the remaining time of the present stage, which may last most.
+// left returns the remaining time of the present stage, which may last for most.
 func (c *clock) left(most time.Duration) time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return time.Until(c.since.Add(most))
 }
 
-// advance adds the time since the last beat to the present stage, unless the clock is paused.
+// advance adds the time since the last beat to the spent time, unless the clock is paused.
 func (b *Beat) advance(now time.Time) {
 	gone := min(max(now.Sub(b.At), 0), maxGap)
 	if b.PausedBecause != "" {
@@ -212,7 +214,7 @@ func (c *clock) record(ctx context.Context) {
 	activity.RecordHeartbeat(ctx, c.beat)
 }
 
-// progress receives from the backend the stage and the reason for its wait.
+// progress receives the stage and the reason for its wait from the backend.
 func (c *clock) progress(stage backend.Stage, message string) {
 	c.mu.Lock()
 	if now := c.now(); backend.Stage(c.beat.Stage).OfNetwork() != stage.OfNetwork() {
@@ -226,13 +228,13 @@ func (c *clock) progress(stage backend.Stage, message string) {
 	c.mu.Unlock()
 }
 
-// spent returns the time that has been spent on the step.
+// spent returns the time that the step has used.
 func (c *clock) spent() time.Duration {
 	without, network := c.spentOn()
 	return without + network
 }
 
-// spentOn divides the spent time into stages of the network and all other stages.
+// spentOn divides the spent time into the stages of the network and all other stages.
 func (c *clock) spentOn() (without, network time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -241,7 +243,7 @@ func (c *clock) spentOn() (without, network time.Duration) {
 	return now.Spent - now.Network, now.Network
 }
 
-// exceeded reports whether the budget is used up; false while the clock is paused.
+// exceeded reports whether the budget is used up. It returns false while the clock is paused.
 func (c *clock) exceeded(budget time.Duration) bool {
 	c.mu.Lock()
 	stands := c.beat.PausedBecause != ""
@@ -264,7 +266,8 @@ func budgetExceeded(f *fleet.Failure, budget time.Duration) error {
 	})
 }
 
-// beating heartbeats for an activity that lists, until stop is called; the context also ends when this worker stops.
+// beating sends heartbeats for an activity that lists objects, until stop is called. The returned context also ends
+// when this worker stops.
 func beating(ctx context.Context) (context.Context, func()) {
 	a := Activities{}
 	working, c := a.startClock(ctx, 0, "")

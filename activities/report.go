@@ -9,7 +9,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// ReportInput is a report of a driver or a peering that no step delivers.
+// ReportInput is a report of a driver or a peering that is not delivered by a step.
 type ReportInput struct {
 	Group    string               `json:"group,omitempty"`
 	View     *fleet.View          `json:"view,omitempty"`
@@ -18,8 +18,9 @@ type ReportInput struct {
 	Report   *fleet.PeeringReport `json:"report,omitempty"`
 }
 
-// Report delivers a view, hold requests or a report of a peering, and returns once they are durable. Temporal retries
-// it until then. A group that does not run receives them when it is started again.
+// Report delivers a view, hold requests or a report of a peering. It returns once Temporal has stored them, and
+// Temporal retries it until then. If a group does not run, the retries deliver the view after the group is started
+// again.
 func (a *Activities) Report(ctx context.Context, in ReportInput) error {
 	var send errgroup.Group
 	if in.View != nil {
@@ -32,7 +33,7 @@ func (a *Activities) Report(ctx context.Context, in ReportInput) error {
 		send.Go(func() error {
 			err := a.Messages.Report(ctx, in.Provider, *in.Report)
 			if errors.Is(err, fleet.ErrNotRunning) {
-				return nil // the entity inspects the existing objects when it is started
+				return nil // the entity inspects the existing objects when it starts again
 			}
 			return err
 		})

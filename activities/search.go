@@ -9,21 +9,23 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/wait"
 )
 
-// Bounds of one search for a provider.
+// These bounds limit one search for a provider.
 const (
-	// firstReads is the number of providers that a search reads concurrently before its first choice. When their capacity
-	// turns out to be taken, the search reads the whole shortlist that follows, at most moreReads times.
+	// firstReads is the number of providers that a search reads concurrently before its first choice. When their
+	// capacity is found to be taken, the search reads the whole new shortlist, at most moreReads times.
 	firstReads = 8
 	moreReads  = 3
-	// readBound limits the time of one such read. A provider that is not read in time is judged by its remembered state.
+	// readBound limits the time of one such read. If the read does not finish in time, the search uses the provider's
+	// last read state.
 	readBound = time.Second
-	// rememberedFor is the time for which a read of a provider is remembered. Afterwards the provider counts as free, and
-	// is read before it is chosen. When no provider has room, states older than recheckedAfter count as free, too.
+	// rememberedFor is the time for which the state of a provider that was read remains in use. Afterwards the provider
+	// is treated as free, and is read before it is chosen. When no provider has room, states older than recheckedAfter
+	// are treated as free, too.
 	rememberedFor  = time.Minute
 	recheckedAfter = 20 * time.Second
 )
 
-// search holds the offers of one Discover, and the providers that it has read.
+// search contains the offers of one Discover, and the providers that it has read.
 type search struct {
 	a      *Activities
 	in     DiscoverInput
@@ -50,7 +52,8 @@ func (s *search) shortlist(ctx context.Context, remembered time.Duration) (short
 	return short, counts
 }
 
-// readFirst concurrently reads the providers that fit. This search does not read a provider again that does not answer.
+// readFirst reads the fitting providers concurrently. The search does not repeat the read of a provider that did not
+// answer.
 func (s *search) readFirst(ctx context.Context, short []choice.Candidate) {
 	var next []string
 	for n := range short {
@@ -69,7 +72,7 @@ func (s *search) fits(short []choice.Candidate) bool {
 	return len(short) > 0 && choice.Keep(s.in.Spec, short[:1], s.in.Refused, s.now).Chosen != ""
 }
 
-// rank makes the shortlist from the remembered provider states, minus the capacity that scale-outs of this worker have
+// rank makes the shortlist from the last read provider states, minus the capacity that scale-outs of this worker have
 // chosen since.
 func (s *search) rank(remembered time.Duration) ([]choice.Candidate, map[string]int) {
 	all, rank := make([]choice.Candidate, 0, len(s.offers)), s.in.Rank

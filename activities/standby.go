@@ -17,7 +17,7 @@ func (a *Activities) rankStandby(ctx context.Context, q fleet.StandbyQuestion) (
 		return nil, fmt.Errorf("list offers: %w", err)
 	}
 	states := map[string]fleet.ProviderSnapshot{}
-	for _, h := range q.Held { // an unreadable provider is an error: its holds would be unknown
+	for _, h := range q.Held { // an unreadable provider is an error, because its holds are unknown
 		states[h.Provider], err = a.Entities.Provider(ctx, h.Provider)
 		if err != nil && !errors.Is(err, fleet.ErrNotRunning) {
 			return nil, fmt.Errorf("read holds of provider %s: %w", h.Provider, err)
@@ -44,15 +44,16 @@ func (a *Activities) rankStandby(ctx context.Context, q fleet.StandbyQuestion) (
 	return choice.RankStandby(q, all, states, peers, a.now()), nil
 }
 
-// Bounds of the reads for one ranking: maxRanked providers, rankedAtOnce concurrently, each within readBound.
+// These bounds limit the reads for one ranking: at most maxRanked providers, rankedAtOnce concurrently, each within
+// readBound.
 const (
 	maxRanked    = 100
 	rankedAtOnce = 32
 )
 
-// readUnknown reads the providers of offers that are unknown and have not been read for a while, and remembers their
-// states. A provider that does not answer, or exceeds maxRanked, is judged by its last read state, or by its offer
-// alone: the provider itself decides when it receives the group's request.
+// readUnknown reads the providers of offers whose state is not in known and has not been read recently, so that
+// Entities remembers their states. A provider that does not answer, or exceeds maxRanked, is ranked by its last read
+// state, or by its offer alone. The provider itself decides when it receives the group's request.
 func (a *Activities) readUnknown(ctx context.Context, offers []fleet.Offer, known map[string]fleet.ProviderSnapshot) {
 	var next []string
 	for _, o := range offers {

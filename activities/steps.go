@@ -15,17 +15,17 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// DrainInput names the node to empty.
+// DrainInput names the node to drain.
 type DrainInput struct {
 	Attempt fleet.Attempt `json:"attempt"`
 	// Force deletes pods instead of evicting them.
 	Force bool `json:"force,omitempty"`
-	// Budget bounds the eviction.
+	// Budget bounds the time of the eviction.
 	Budget metav1.Duration `json:"budget,omitzero"`
 }
 
-// Drain empties the attempt's node, in short passes. A node that does not exist counts as empty. Drain gives up when
-// its budget is used up.
+// Drain removes the pods from the attempt's node, in short passes. A node that does not exist counts as empty. Drain
+// fails when its budget is used up.
 func (a *Activities) Drain(ctx context.Context, in DrainInput) error {
 	at, name := in.Attempt, in.Attempt.ObjectName()
 	if in.Force {
@@ -46,7 +46,7 @@ func (a *Activities) Drain(ctx context.Context, in DrainInput) error {
 // ReturnInput names the attempt to return.
 type ReturnInput struct {
 	Attempt fleet.Attempt `json:"attempt"`
-	// View, if any, becomes the driver's last view: Released.
+	// View becomes the driver's last view, Released; nil if no driver needs one.
 	View *fleet.View `json:"view,omitempty"`
 }
 
@@ -74,15 +74,15 @@ func (a *Activities) Return(ctx context.Context, in ReturnInput) error {
 		reason = ReasonAttemptUndone
 	}
 	text := "node and slice are gone, here and on provider %s"
-	if reason == ReasonReleased { // a provider's kubelets need time to stop containers, and so does a dead provider
+	if reason == ReasonReleased { // the provider's kubelets need time to stop containers, and a dead provider may keep them
 		text += "; containers of its pods may still use their grace period there"
 	}
 	a.show(reason, in.Attempt.ObjectName(), text, in.Attempt.Provider.ID)
 	return nil
 }
 
-// Establish makes the peering with a provider, or adopts an existing one, in short passes within the input's budgets,
-// and reports success. Only the workflow peering/<provider> runs it.
+// Establish makes the peering with a provider, or adopts an existing peering, in short passes within the input's
+// budgets. It reports success to the provider's entity. Only the workflow peering/<provider> runs it.
 func (a *Activities) Establish(ctx context.Context, in fleet.PeeringInput) error {
 	most := limit{
 		budget:  cmp.Or(in.Budget.Duration, fleet.EstablishBound),
@@ -93,7 +93,7 @@ func (a *Activities) Establish(ctx context.Context, in fleet.PeeringInput) error
 	}
 	release, err := a.Making.Acquire(in.Provider.ID)
 	if err != nil {
-		return err // before the clock starts: the provider does not cause this wait
+		return err // this wait precedes the clock, because the provider does not cause it
 	}
 	defer release()
 	lacks := ""
@@ -118,9 +118,9 @@ func (a *Activities) Establish(ctx context.Context, in fleet.PeeringInput) error
 	return err
 }
 
-// reportNoRoom reports to the provider's entity that a pass lacked room on this cluster, unless the entity publishes
-// that already. The report arrives seconds after a pod could not be placed, while the rounds of the observer are a
-// minute apart.
+// reportNoRoom reports to the provider's entity that a pass found no room on this cluster, unless the entity already
+// publishes this fault. The report arrives seconds after a pod could not be scheduled, while the observer's rounds are
+// a minute apart.
 func (a *Activities) reportNoRoom(ctx context.Context, provider, lacks string) {
 	s, err := a.Entities.Provider(ctx, provider)
 	if err == nil && s.Standing.Fault == "" {
@@ -132,9 +132,9 @@ func (a *Activities) reportNoRoom(ctx context.Context, provider, lacks string) {
 	}
 }
 
-// RemovePeering removes the peering with a provider, if it is owned by us and not in use (I11). It reports the outcome,
-// and the objects that it had to leave because the provider refuses. Only the workflow unpeering/<provider> runs it. It
-// never gives up.
+// RemovePeering removes the peering with a provider, if it is owned by us and not in use (I11). It reports the outcome
+// to the provider's entity, and the provider's refusal if objects that record the refusal stay. Only the workflow
+// unpeering/<provider> runs it. It never gives up.
 func (a *Activities) RemovePeering(ctx context.Context, in fleet.PeeringInput) error {
 	if over, err := a.superseded(ctx, in); err != nil || over {
 		return err
@@ -163,10 +163,10 @@ func (a *Activities) RemovePeering(ctx context.Context, in fleet.PeeringInput) e
 	return err
 }
 
-// superseded reports whether the provider entity has moved on since it started this run: a run that is executed late,
-// or repeated, must not undo later decisions. It reads the state now, because a remembered state may describe an entity
-// that was not running yet, though the entity has since been started and has started this run. An entity that does not
-// run inspects the existing objects when it is started again.
+// superseded reports whether the provider entity has left the phase for which it started this run. A run that is
+// executed late, or repeated, must not undo later decisions. It reads the state now: a remembered state may be older
+// than the start of the entity that started this run. An entity that does not run inspects the existing objects when it
+// starts again.
 func (a *Activities) superseded(ctx context.Context, in fleet.PeeringInput) (bool, error) {
 	s, err := a.Entities.Status(ctx, in.Provider.ID)
 	switch {
@@ -179,8 +179,9 @@ func (a *Activities) superseded(ctx context.Context, in fleet.PeeringInput) (boo
 	return s.Over(in.Run), nil
 }
 
-// current returns the provider with the credentials that its offer names now. They may have moved since the peering was
-// made, and a removal never gives up. Without an offer, or without an answer of the catalog, the credentials stay.
+// current returns the provider with the credentials that its offer names now. The credentials may have changed since
+// the peering was made, and a removal never gives up. Without an offer, or when the catalog does not answer, current
+// keeps the given credentials.
 func (a *Activities) current(ctx context.Context, p fleet.Provider) fleet.Provider {
 	if offer := a.offerOf(ctx, p.ID); offer != nil {
 		p.Credentials = offer.Credentials
@@ -188,8 +189,8 @@ func (a *Activities) current(ctx context.Context, p fleet.Provider) fleet.Provid
 	return p
 }
 
-// removal runs a pass that takes one of the provider's places for removals, so that removals that hang on one provider
-// leave slots to other providers.
+// removal runs a pass in one of the provider's places for removals, so that removals that wait for one provider leave
+// slots to other providers.
 func (a *Activities) removal(ctx context.Context, provider string, budget time.Duration, do func(context.Context,
 	backend.Progress) error) error {
 	release, err := a.Removing.Acquire(provider)
@@ -203,10 +204,10 @@ func (a *Activities) removal(ctx context.Context, provider string, budget time.D
 // limit bounds the time that may be spent on a step; 0 means no bound.
 type limit struct {
 	budget  time.Duration
-	network time.Duration // for stages of the network, which do not count towards budget
+	network time.Duration // for stages of the network, whose time does not count towards budget
 }
 
-// usedUp returns the budget that is used up, and whether one is.
+// usedUp returns the first budget that is used up. over reports whether a budget is used up.
 func (l limit) usedUp(c *clock) (budget time.Duration, over bool) {
 	switch without, network := c.spentOn(); {
 	case !c.exceeded(0):
@@ -220,8 +221,8 @@ func (l limit) usedUp(c *clock) (budget time.Duration, over bool) {
 	}
 }
 
-// pass runs one pass of a step. A pass that did not finish is retried. In a step with a budget, a refusal by the
-// provider is final, and so is the end of the budget.
+// pass runs one pass of a step. Temporal retries a pass that did not finish. In a step with a budget, a refusal by the
+// provider and the end of the budget are final.
 func (a *Activities) pass(parent context.Context, provider string, limit limit, do func(context.Context,
 	backend.Progress) error) error {
 	judged := provider

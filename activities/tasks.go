@@ -12,7 +12,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/wait"
 )
 
-// Task is one command of an entity, as an activity receives it.
+// Task is one command of an entity in the form that an activity receives.
 type Task struct {
 	ID       int64             `json:"id"`
 	Kind     fleet.CommandKind `json:"kind"`
@@ -23,20 +23,20 @@ type Task struct {
 	Signal  *Signal      `json:"signal,omitempty"`
 	Cancel  string       `json:"cancel,omitempty"` // a workflow's id
 	Drivers []DriverName `json:"drivers,omitempty"`
-	// Hold is the request for a standby's hold that Provider receives. Standby requests a ranking of the providers to keep
+	// Hold is the request for a standby's hold to send to Provider. Standby requests a ranking of the providers to keep
 	// peered.
 	Hold    *fleet.HoldRequest     `json:"hold,omitempty"`
 	Standby *fleet.StandbyQuestion `json:"standby,omitempty"`
-	// Peer is the provider to check for a present refusal.
+	// Peer is the provider whose present refusal must be checked.
 	Peer      *fleet.Provider `json:"peer,omitempty"`
 	Instances []string        `json:"instances,omitempty"`
 	// After is the id of a workflow that must be closed before a recovery lists objects; the wait for it is bounded.
 	After string `json:"after,omitempty"`
 }
 
-// Size returns about how many bytes of the activity's input the task takes.
+// Size returns the approximate size of the task in the activity's input, in bytes.
 func (t Task) Size() int {
-	text, _ := json.Marshal(t) // a task that cannot be encoded fails the activity with an error there
+	text, _ := json.Marshal(t) // a task that cannot be encoded fails later, when the activity is scheduled
 	return len(text)
 }
 
@@ -49,16 +49,16 @@ type Start struct {
 	Driver  *fleet.DriverInput  `json:"driver,omitempty"`
 	Undo    *fleet.UndoInput    `json:"undo,omitempty"`
 	Peering *fleet.PeeringInput `json:"peering,omitempty"`
-	// Again allows another use of the id after the workflow completed, and not only after it failed.
+	// Again allows a new start with the same id after the workflow has completed, and not only after it has failed.
 	Again bool `json:"again,omitempty"`
-	// Once requires that no workflow of this id has run before, with any outcome.
+	// Once refuses the start if a workflow of this id has run before, with any outcome.
 	Once bool `json:"once,omitempty"`
 	// Bound limits the run time of the workflow; 0 means no limit.
 	Bound time.Duration `json:"bound,omitempty"`
-	// Trace is the parent span of the workflow, a W3C traceparent. With "" the workflow begins a new trace, if tracing is
-	// enabled.
+	// Trace is the parent span of the workflow, a W3C traceparent. If it is "", the workflow begins a new trace, if
+	// tracing is enabled.
 	Trace string `json:"trace,omitempty"`
-	// Attributes are search attributes, by name; empty ones are left out.
+	// Attributes contains the search attributes by name. Empty values are omitted.
 	Attributes map[string]string `json:"attributes,omitempty"`
 }
 
@@ -96,7 +96,7 @@ type DriverName struct {
 	WorkflowID string `json:"workflowId"`
 }
 
-// Delivers reports whether Deliver executes commands of this kind; it executes many concurrently.
+// Delivers reports whether Deliver executes commands of this kind. Inspect executes the other kinds.
 func Delivers(kind fleet.CommandKind) bool {
 	switch kind {
 	case fleet.CommandDescribe, fleet.CommandInspect, fleet.CommandRecover, fleet.CommandRefusal, fleet.CommandStandby:
@@ -115,13 +115,13 @@ func Summary(batch []Task) string {
 	return string(batch[0].Kind)
 }
 
-// fanOut is the number of targets of a batch that are served concurrently: the load that a small Temporal server can
-// take next to its other work.
+// fanOut is the number of targets of a batch that are processed concurrently: the load that a small Temporal server can
+// process in addition to its other work.
 const fanOut = 4
 
-// Times of a batch, which ends after five seconds in any case; after that the entity sends the whole batch again. A
-// batch begins no command after beginFor, except a peering, and waits for no answer after answerFor. Unfinished
-// commands count as failed, and the entity sends them again.
+// These are the times of a batch, which ends after five seconds in any case; the entity then sends the whole batch
+// again. A batch starts no command after beginFor, except a peering, and waits for no answer after answerFor.
+// Unfinished commands count as failed, and the entity sends them again.
 const (
 	beginFor  = 3 * time.Second
 	answerFor = 4 * time.Second
@@ -129,7 +129,7 @@ const (
 
 var errNoTurn = errors.New("the commands before it took all the time of their batch")
 
-// Deliver executes a batch of commands and returns a result for each one: only failed commands are sent again.
+// Deliver executes a batch of commands and returns one result per command. The entity sends only failed commands again.
 func (a *Activities) Deliver(ctx context.Context, batch []Task) ([]fleet.Result, error) {
 	results := make([]fleet.Result, len(batch))
 	ctx, cancel := context.WithTimeout(ctx, answerFor)
@@ -140,7 +140,8 @@ func (a *Activities) Deliver(ctx context.Context, batch []Task) ([]fleet.Result,
 	return results, nil
 }
 
-// deliver executes one command, if its turn comes before the context turn ends; a start waits for its turn.
+// deliver executes one command, if it can start before the context turn ends. A workflow start first waits for
+// Activities.Starting.
 func (a *Activities) deliver(ctx, turn context.Context, t Task) fleet.Result {
 	r := fleet.Result{ID: t.ID, Outcome: fleet.OutcomeDone}
 	var err error
@@ -167,8 +168,8 @@ func (a *Activities) deliver(ctx, turn context.Context, t Task) fleet.Result {
 	return r
 }
 
-// startInTurn starts a workflow when its turn comes. A peering has no turn to wait for: each provider has one peering,
-// and its entity delivers the start within its own task.
+// startInTurn starts a workflow after it has acquired Activities.Starting. A peering does not wait: each provider has
+// one peering, and its entity delivers the start within its own workflow task.
 func (a *Activities) startInTurn(ctx, turn context.Context, s Start) (already bool, err error) {
 	if a.Starting != nil && s.Peering == nil {
 		if err := a.Starting.Acquire(turn, 1); err != nil {
@@ -179,8 +180,8 @@ func (a *Activities) startInTurn(ctx, turn context.Context, s Start) (already bo
 	return a.start(ctx, s)
 }
 
-// start starts a workflow. It replaces a peering that no worker may continue. Inspect replaces such drivers, because it
-// lists the objects that they leave.
+// start starts a workflow. It replaces a peering that runs on a version without workers. Inspect replaces such drivers,
+// because it also lists the objects that they leave.
 func (a *Activities) start(ctx context.Context, s Start) (already bool, err error) {
 	already, err = a.Workflows.Start(ctx, s)
 	if err != nil || !already || s.Peering == nil {
@@ -193,13 +194,13 @@ func (a *Activities) start(ctx context.Context, s Start) (already bool, err erro
 	return a.Workflows.Start(ctx, s)
 }
 
-// closed returns the outcome of a workflow that takes no signals.
+// closed returns the outcome for a signal whose workflow is not running.
 func (a *Activities) closed(ctx context.Context, id string) (fleet.Outcome, error) {
 	s, err := a.Workflows.Status(ctx, id)
 	switch {
 	case err != nil:
 		return "", err
-	case s.Running: // it was started since
+	case s.Running: // it was started in between
 		return fleet.OutcomeFailed, nil
 	case s.Completed:
 		return fleet.OutcomeCompleted, nil

@@ -22,14 +22,14 @@ const askAtOnce = 50
 type Witness struct {
 	Backend backend.Backend
 	Catalog Catalog
-	// Probe succeeds when a host outside answers that does not belong to a provider; nil means that no such host is
-	// configured.
+	// Probe requests a host that is outside this cluster and belongs to no provider. It returns nil when the host
+	// answers. A nil Probe means that no such host is configured.
 	Probe func(ctx context.Context) error
 }
 
-// Answers reports whether any peer except the named providers can be reached from here: another provider that is
-// offered or peered with; or the probe, when the named provider is the only one. The second result reports whether
-// there is any such peer to contact.
+// Answers reports whether this cluster reaches any provider except the silent ones, among all offered or peered
+// providers. If there is no other provider and only one is silent, it uses the probe. others reports whether there was
+// any other provider or probe to contact.
 func (w Witness) Answers(ctx context.Context, silent []string) (answers, others bool, err error) {
 	peers, err := w.Backend.Peers(ctx)
 	if err != nil {
@@ -52,7 +52,7 @@ func (w Witness) Answers(ctx context.Context, silent []string) (answers, others 
 	return w.anyAnswers(ctx, peers), true, nil
 }
 
-// anyAnswers contacts all providers concurrently and reports whether one answers.
+// anyAnswers contacts all providers concurrently and reports whether at least one answers.
 func (w Witness) anyAnswers(ctx context.Context, providers []fleet.Provider) bool {
 	bounded, cancel := context.WithTimeout(ctx, witnessBound)
 	defer cancel()

@@ -14,7 +14,7 @@ func (s Snapshot) Account() (account, currency string) {
 	return s.Spec.Account(), s.Spec.CurrencyOrDefault()
 }
 
-// Bill returns the costs that the group has published, without its past days.
+// Bill returns the costs that the group has published, without the costs of past days.
 func (s Snapshot) Bill() money.Bill {
 	account, _ := s.Account()
 	return money.Bill{Group: s.Group, Account: account, Cost: s.Cost, Epoch: s.Epoch, Revision: s.Revision,
@@ -22,7 +22,7 @@ func (s Snapshot) Bill() money.Bill {
 }
 
 // Balance returns the balance of the group's account, from the running groups and the month's sums of the ended groups.
-// The snapshots must include all groups that share the account, the group itself too.
+// all must contain every group that shares the account, including this group.
 func (s Snapshot) Balance(all []Snapshot, ended []money.Spent, now time.Time) money.Balance {
 	account, currency := s.Account()
 	var members []money.Member

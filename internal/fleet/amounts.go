@@ -40,8 +40,9 @@ func (a *Amount) Fits(offered, free corev1.ResourceList) bool {
 	return a.Want.Cmp(have) <= 0
 }
 
-// Lacks returns a sentence that explains why a shape does not fit into an offer's free capacity; "" when it fits. An
-// offer without an entry for ephemeral storage does not limit it. Any other resource without an entry is not offered.
+// Lacks returns a sentence that explains why a shape does not fit into an offer's free capacity. It returns "" when the
+// shape fits. An offer without an entry for ephemeral storage does not limit it. Any other resource without an entry is
+// not offered.
 func Lacks(shape, offered, free corev1.ResourceList) string {
 	var lacks []string
 	for _, a := range AmountsOf(shape) {

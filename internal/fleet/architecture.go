@@ -11,10 +11,10 @@ import (
 // (Liqo pkg/virtualKubelet/liqoNodeProvider/setup.go). A label of the VirtualNode replaces it.
 const DefaultArchitecture = "amd64"
 
-// architectures lists the values of the label kubernetes.io/arch that offers may have: the names that Go has for them.
+// architectures lists the values of the label kubernetes.io/arch that offers may have. They are the names that Go uses.
 var architectures = []string{DefaultArchitecture, "arm64", "arm", "386", "ppc64le", "riscv64", "s390x"}
 
-// Architectures returns the names of all architectures, the default first. The slice is the caller's.
+// Architectures returns the names of all architectures, the default first. The caller may change the slice.
 func Architectures() []string { return slices.Clone(architectures) }
 
 // Architecture returns the architecture of the group's nodes: the group's own label kubernetes.io/arch, or the default.

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Provider identifies a provider of nodes by its id, and holds the reference to its credentials. The id of a cluster is
-// its Liqo cluster id.
+// Provider identifies a provider of nodes by its id, and refers to its credentials. The id of a cluster is its Liqo
+// cluster id.
 type Provider struct {
 	ID          string      `json:"id"`
 	Credentials Credentials `json:"credentials"`
@@ -17,7 +17,7 @@ type Provider struct {
 	Refusing *ProviderRefusal `json:"refusing,omitempty"`
 }
 
-// ProviderRefusal describes a provider's refusal of this cluster as a whole. It stays in force until the provider lifts
+// ProviderRefusal describes a provider's refusal of this cluster as a whole. It is in effect until the provider lifts
 // it or it expires.
 type ProviderRefusal struct {
 	Kind RefusingKind `json:"kind"`
@@ -40,7 +40,7 @@ const (
 // Over reports whether the refusal has expired.
 func (r ProviderRefusal) Over(now time.Time) bool { return !r.Until.IsZero() && !now.Before(r.Until) }
 
-// from returns the provider that makes the offer; the zero value without an offer.
+// from returns the provider that makes the offer. It returns the zero value for a nil offer.
 func (o *Offer) from() (p Provider) {
 	if o != nil {
 		p = Provider{ID: o.Provider, Credentials: o.Credentials, Network: o.Network}
@@ -56,7 +56,7 @@ type Attempt struct {
 	Provider Provider `json:"provider"`
 }
 
-// ObjectName returns the name of the attempt's Node, which its other objects' names contain.
+// ObjectName returns the name of the attempt's Node. The names of the attempt's other objects contain it.
 func (a Attempt) ObjectName() string { return ObjectName(a.Instance, a.Number) }
 
 // InstanceID returns the id that Join writes into the Node's providerID.
@@ -82,18 +82,20 @@ type Found struct {
 	Ready       bool     `json:"ready"`       // the Node's Ready condition is True
 	Cordoned    bool     `json:"cordoned"`    // we cordoned the Node because its provider accepts nothing new
 	Terminating bool     `json:"terminating"` // one of the three objects is terminating
-	// Starting reports that Kubernetes' own taint of a new Node is still set. Only Join uses it; it is not on the wire.
+	// Starting reports that the Node still has the taint that Kubernetes sets on a new Node. Only Join uses it; it is
+	// not serialized.
 	Starting bool `json:"-"`
-	// Kept reports that we have set CA's annotation scale-down-disabled on the Node, for volumes of its provider.
-	// KeptByOthers reports that another party has set it. Only the observer uses both; they are not on the wire.
+	// Kept reports that we have set CA's annotation scale-down-disabled on the Node, because volumes are on its
+	// provider. KeptByOthers reports that another party has set it. Only the observer uses both; they are not
+	// serialized.
 	Kept, KeptByOthers bool `json:"-"`
-	// Differs lists the differences between a Ready and stamped Node and the template that its booking promised to CA, see
-	// template.Differs. It is shown to people, affects no decision, and is not on the wire.
+	// Differs lists the differences between a Ready and stamped Node and the template that its booking promised to CA,
+	// see template.Differs. Users see it. It affects no decision, and is not serialized.
 	Differs []string `json:"-"`
 }
 
-// Founds is a compressed list on the wire. A thousand entries with the specs of their bookings would exceed the 2 MiB
-// that Temporal accepts as one payload.
+// Founds is a list that is serialized in compressed form. A thousand entries with the specs of their bookings would
+// exceed the 2 MiB that Temporal accepts as one payload.
 type Founds []Found
 
 // MarshalJSON returns the list as a JSON string of compressed JSON.
@@ -121,14 +123,14 @@ type Orphan struct {
 	Attempt Attempt `json:"attempt"`
 	// UID holds the uid of the slice, or of the first leftover object of a peering.
 	UID string `json:"uid"`
-	// Object names the object for people.
+	// Object describes the object for users.
 	Object string `json:"object"`
 	// Foreign reports that the object carries no owner, or was made by another cluster with the same Liqo id. A foreign
 	// orphan is never removed.
 	Foreign bool `json:"foreign,omitempty"`
 	// Since holds the start of the first of the consecutive sweeps that found it.
 	Since time.Time `json:"since,omitzero"`
-	// KeptBecause holds the reason for which it is kept; "" when a removal was tried.
+	// KeptBecause is the reason for which the orphan is kept; "" when the observer tries to remove it.
 	KeptBecause string `json:"keptBecause,omitempty"`
 }
 

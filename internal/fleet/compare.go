@@ -36,7 +36,7 @@ func (l *Ledger) compared(d Differences, now time.Time) {
 	}
 	l.Round.Last, l.Round.Unbooked = d.Round, nil
 	l.keep(d)
-	turn := int(d.Round.Number*maxOrphans) % max(len(d.Found), 1) // the start rotates, so that stuck orphans do not block others
+	turn := int(d.Round.Number*maxOrphans) % max(len(d.Found), 1) // rotates, so that stuck orphans do not block others
 	l.unbooked(slices.Concat(d.Found[turn:], d.Found[:turn]), before, now)
 	if !l.believes(d, now) {
 		return

@@ -265,7 +265,7 @@ func (p *peering) leftoverGone(ctx context.Context, cluster client.Client, peer,
 	if err != nil {
 		return apierrors.IsNotFound(err), "", client.IgnoreNotFound(err)
 	}
-	if namespace.DeletionTimestamp != nil && p.mine(namespace) { // Kubernetes removes its objects too, and our permissions in it
+	if namespace.DeletionTimestamp != nil && p.mine(namespace) { // this also removes its objects and our permissions
 		return false, fmt.Sprintf("namespace %s is being removed", namespace.Name), nil
 	}
 	nonce, err := nonceSecret(ctx, cluster, namespace.Name, label, name, peer)

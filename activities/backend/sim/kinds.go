@@ -14,14 +14,15 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// kind is one kind of object: one map of the State. In the world file an object has the key <kind>/<key in the map>.
+// kind describes one kind of object, which is stored in one map of the State. In the world file an object has the key
+// <kind>/<key in the map>.
 type kind struct {
 	keys   func(*State) iter.Seq[string]
-	get    func(s *State, key string) any         // nil: missing
-	set    func(s *State, key string, object any) // nil removes it
+	get    func(s *State, key string) any         // returns nil for a missing object
+	set    func(s *State, key string, object any) // the object nil removes the entry
 	copy   func(object any) any
 	decode func(raw []byte) (any, error)
-	fork   func(s *State) // replaces the map by a copy
+	fork   func(s *State) // replaces the State's map by a copy
 	make   func(s *State) // makes the map
 }
 
@@ -137,7 +138,7 @@ func allKeys(s *State) []string {
 	return keys
 }
 
-// kindAndKey splits a key; ok is false for a kind that does not exist.
+// kindAndKey splits a key. ok is false for a kind that does not exist.
 func kindAndKey(key string) (k kind, rest string, ok bool) {
 	name, rest, _ := strings.Cut(key, "/")
 	k, ok = kinds[name]
@@ -150,15 +151,15 @@ func (s *State) object(key string) any {
 	return k.get(s, rest)
 }
 
-// put sets an object; nil removes it.
+// put sets an object. The object nil removes the entry.
 func (s *State) put(key string, object any) {
 	k, rest, _ := kindAndKey(key)
 	k.set(s, rest, object)
 }
 
-// differences runs the change and returns the changed objects, null for a removed one. It then restores the State. The
-// keys name the objects that the change may touch. Changes of other objects are lost; so are changes of objects whose
-// keys appear during the change, unless the keys cover all objects.
+// differences runs the change and returns the changed objects, with null for a removed object. It then restores the
+// State. keys returns the keys of the objects that the change may touch. Changes of other objects are lost. Changes of
+// objects whose keys appear only during the change are lost as well, unless the keys cover all objects.
 func (s *State) differences(keys func(*State) []string, change func(*State) error) (map[string]json.RawMessage, error) {
 	before := map[string]any{}
 	for _, key := range keys(s) {

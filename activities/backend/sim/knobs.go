@@ -24,12 +24,12 @@ func (w *World) AddProvider(ctx context.Context, id string, capacity corev1.Reso
 	})
 }
 
-// Kubeconfig returns the content of a credentials file that leads to the provider.
+// Kubeconfig returns the content of a credentials file that names the provider.
 func (w *World) Kubeconfig(id string) []byte {
 	return fmt.Appendf(nil, "simulatedProvider: %s\n", id)
 }
 
-// SetDelays sets the durations of the verbs, from now on and for all processes.
+// SetDelays sets the durations of the verbs, for all processes, with immediate effect.
 func (w *World) SetDelays(ctx context.Context, delays Delays) error {
 	return w.Edit(ctx, func(s *State) error {
 		s.Delays = delays
@@ -37,8 +37,8 @@ func (w *World) SetDelays(ctx context.Context, delays Delays) error {
 	})
 }
 
-// SetKnobs replaces the provider's faults; Knobs{} removes them all. The provider's nodes turn Unknown when it becomes
-// unreachable, as the node lifecycle controller would set them, and Ready again afterwards.
+// SetKnobs replaces the provider's faults. Knobs{} removes them all. When the provider becomes unreachable, SetKnobs
+// sets its nodes to Unknown, as the node lifecycle controller would, and to Ready when it becomes reachable again.
 func (w *World) SetKnobs(ctx context.Context, provider string, knobs Knobs) error {
 	return w.editProvider(ctx, provider, func(s *State, p *Provider) {
 		if p.Knobs.Unreachable != knobs.Unreachable {
@@ -60,7 +60,7 @@ func (w *World) editProvider(ctx context.Context, id string, change func(*State,
 	})
 }
 
-// setReady sets the Node's Ready condition to True or Unknown.
+// setReady sets the Node's Ready condition: True if ready, otherwise Unknown.
 func setReady(node *corev1.Node, ready bool, now time.Time) {
 	status, reason := corev1.ConditionTrue, "KubeletReady"
 	if !ready {

@@ -12,7 +12,7 @@ import (
 
 // Kubelet simulates the virtual kubelet of a virtual node.
 type Kubelet struct {
-	// Node is the Node in the form in which the kubelet registers it.
+	// Node is the object that the kubelet registers.
 	Node *corev1.Node `json:"node"`
 	// Dead means that the kubelet no longer runs, while all objects stay.
 	Dead bool `json:"dead,omitempty"`
@@ -20,15 +20,16 @@ type Kubelet struct {
 	Missing *time.Time `json:"missing,omitempty"`
 }
 
-// ensureKubelet starts the virtual node's kubelet, which registers a Node that has all labels and taints from its first
-// version on.
+// ensureKubelet starts the virtual node's kubelet. The Node that this kubelet registers has all labels and taints from
+// its first version on.
 func (b *Backend) ensureKubelet(s *State, spec backend.NodeSpec, now time.Time) {
 	if name := spec.Attempt.ObjectName(); s.Consumer.Kubelets[name] == nil {
 		s.Consumer.Kubelets[name] = &Kubelet{Node: b.newNode(spec, now)}
 	}
 }
 
-// register makes the Node of the virtual node's kubelet: a new object, without instance id and not yet Ready.
+// register creates the Node that the virtual node's kubelet registers: a new object, without instance id and not yet
+// Ready.
 func (s *State) register(name string, now time.Time) {
 	kubelet := s.Consumer.Kubelets[name]
 	node := kubelet.Node.DeepCopy()
@@ -39,15 +40,15 @@ func (s *State) register(name string, now time.Time) {
 	kubelet.Missing = nil
 }
 
-// works reports whether the virtual node's kubelet runs and reaches its provider. Otherwise the Node's lease is not
-// renewed, and a deleted Node is not registered again.
+// works reports whether the virtual node's kubelet runs and reaches its provider. Otherwise the kubelet neither renews
+// the Node's lease nor registers a deleted Node again.
 func (s *State) works(name string, p *Provider) bool {
 	kubelet := s.Consumer.Kubelets[name]
 	return (kubelet == nil || !kubelet.Dead) && !p.Knobs.Unreachable
 }
 
-// reregisters reports whether the kubelet has to register its Node again, because the Node was Ready once and was
-// deleted. Before that, Join registers the Node in its stages.
+// reregisters reports whether the kubelet must register its Node again, because the Node was Ready once and was
+// deleted. A Node that was never Ready is registered by the stages of Join.
 func (s *State) reregisters(name string) bool {
 	slice, virtual := s.Consumer.Slices[name], s.Consumer.Virtuals[name]
 	return s.Consumer.Kubelets[name] != nil && s.Consumer.Nodes[name] == nil && virtual != nil &&
@@ -55,8 +56,8 @@ func (s *State) reregisters(name string) bool {
 		slice.at(joinStages, backend.StageReady) && s.works(name, s.providerOr(virtual.Provider))
 }
 
-// runKubelets does the pending work of the virtual kubelets: a Node that has been missing for the delay Register is
-// registered again and Ready. Nothing runs in the background, so Watch and List call it before they read. It writes to
+// runKubelets does the pending work of the virtual kubelets: it registers a Node that has been missing for the delay
+// Register again, as Ready. Nothing runs in the background, so Watch and List call it before they read. It writes to
 // the world only when a Node is due.
 func (w *World) runKubelets(ctx context.Context) error {
 	now, due := time.Now(), false
@@ -72,7 +73,7 @@ func (w *World) runKubelets(ctx context.Context) error {
 			if !s.reregisters(name) {
 				continue
 			}
-			if kubelet.Missing == nil { // not removed by DeleteNode: missing since now
+			if kubelet.Missing == nil { // another actor than DeleteNode removed it: it is missing since now
 				kubelet.miss(now)
 			}
 			if now.Before(kubelet.Missing.Add(s.Delays.Register)) {

@@ -9,11 +9,12 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/wait"
 )
 
-// leadEvery is the interval at which a process that does not lead tries to take the lead.
+// leadEvery is the interval at which a process that is not the leader tries to become the leader.
 const leadEvery = 200 * time.Millisecond
 
-// Lead calls work while this process leads the world's hub, repeatedly until ctx ends. One process at a time leads. The
-// kernel ends the lead of a process that dies. Lead simulates a Lease of a real cluster.
+// Lead calls work while this process is the leader of the world's hub, repeatedly until ctx ends. Only one process at a
+// time is the leader. When the leader's process ends, the kernel releases its lock. Lead simulates a Lease of a real
+// cluster.
 func (w *World) Lead(ctx context.Context, work func(ctx context.Context)) {
 	for ctx.Err() == nil {
 		f, err := flock(ctx, w.path+".lead", leadEvery)

@@ -11,8 +11,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/wait"
 )
 
-// lock takes the world's lock, which one World in one process holds at a time. The kernel releases the lock when its
-// holder dies. The lock file is separate from the world file, because the world file is replaced.
+// lock takes the world's lock, which only one World in one process can have at a time. When that process ends, the
+// kernel releases the lock. The lock file is separate from the world file, because the world file is replaced.
 func (w *World) lock(ctx context.Context) (unlock func(), err error) {
 	if w.turn.Acquire(ctx, 1) != nil {
 		return nil, fmt.Errorf("lock world %s: %w", w.path, contextError(ctx))
@@ -35,7 +35,7 @@ func flock(ctx context.Context, path string, every time.Duration) (*os.File, err
 		return nil, err
 	}
 	for {
-		// Not a blocking flock: the holder may be stopped, and the end of ctx must end the wait.
+		// The flock does not block: the process with the lock may be stopped, and the end of ctx must end the wait.
 		err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
 		switch {
 		case err == nil:
@@ -51,7 +51,7 @@ func flock(ctx context.Context, path string, every time.Duration) (*os.File, err
 	}
 }
 
-// contextError returns the error of the ended context, its cause included.
+// contextError returns the error of the ended context together with its cause.
 func contextError(ctx context.Context) error {
 	err, cause := ctx.Err(), context.Cause(ctx)
 	if errors.Is(cause, err) {

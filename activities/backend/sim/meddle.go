@@ -18,7 +18,7 @@ func (w *World) PutPod(ctx context.Context, node string, pod Pod) error {
 	})
 }
 
-// RemovePod removes a pod from a Node; an absent pod is success.
+// RemovePod removes a pod from a Node. An absent pod is success.
 func (w *World) RemovePod(ctx context.Context, node, name string) error {
 	return w.Edit(ctx, func(s *State) error {
 		s.setPods(node, slices.DeleteFunc(s.Consumer.Pods[node], func(p Pod) bool { return p.Name == name }))

@@ -25,7 +25,7 @@ func (b *Backend) Observe(_ context.Context, provider fleet.Provider) (seen back
 	return seen, err
 }
 
-// observe reads the state of the provider that the credentials lead to.
+// observe reads the state of the provider that the credentials name.
 func (b *Backend) observe(s *State, p *Provider, id string) (seen backend.Observation, err error) {
 	switch {
 	case p.Knobs.Unreachable:
@@ -52,7 +52,7 @@ func (b *Backend) observe(s *State, p *Provider, id string) (seen backend.Observ
 	return seen, nil
 }
 
-// Cordon cordons the attempt's Node on our behalf, or undoes that, see backend.Cordons.
+// Cordon cordons the attempt's Node on our behalf, or removes our cordon, see backend.Cordons.
 func (b *Backend) Cordon(ctx context.Context, a fleet.Attempt, cordoned bool) error {
 	_, err := b.world.edit(ctx, attemptKeys(a), func(s *State) error {
 		if _, node := b.nodeObjects(s, a); node != nil {
@@ -63,12 +63,12 @@ func (b *Backend) Cordon(ctx context.Context, a fleet.Attempt, cordoned bool) er
 	return err
 }
 
-// LoseSlice removes the provider's side of a slice, as its administrators would; the consumer's side stays.
+// LoseSlice removes the provider's side of a slice, as its administrators would. The consumer's side stays.
 func (w *World) LoseSlice(ctx context.Context, provider, name string) error {
 	return w.editProvider(ctx, provider, func(s *State, _ *Provider) { delete(s.RemoteSlices, remoteKey(provider, name)) })
 }
 
-// nodesTurn updates the Nodes of a provider by the state of their kubelets.
+// nodesTurn sets the Ready conditions of a provider's Nodes to the state of their kubelets.
 func (s *State) nodesTurn(provider string, now time.Time) {
 	for name, slice := range s.Consumer.Slices {
 		if slice.Provider == provider {

@@ -25,7 +25,7 @@ func (b *Backend) Establish(ctx context.Context, provider fleet.Provider, progre
 		})
 }
 
-// establish takes the peering through its stages, as far as possible now.
+// establish moves the peering through its stages, as far as possible now.
 func (b *Backend) establish(s *State, now time.Time, provider fleet.Provider) (*waiting, error) {
 	p := s.Providers[provider.ID]
 	if p.shut() {
@@ -49,7 +49,8 @@ func (b *Backend) establish(s *State, now time.Time, provider fleet.Provider) (*
 	return peering.makeOn(p, provider.Network.ModeOrDefault(), s.Delays.Peer/time.Duration(len(peerStages)), now)
 }
 
-// makeOn takes the peering through the stages of its creation. An existing network counts as connected.
+// makeOn moves the peering through the stages of its creation. It skips the stages of the network unless the mode is
+// gateway.
 func (peering *Peering) makeOn(p *Provider, mode fleet.NetworkMode, delay time.Duration,
 	now time.Time) (*waiting, error) {
 	for _, stage := range peerStages {
@@ -63,10 +64,10 @@ func (peering *Peering) makeOn(p *Provider, mode fleet.NetworkMode, delay time.D
 	return nil, nil
 }
 
-// shut reports whether the provider does not answer us.
+// shut reports whether the provider does not answer our requests.
 func (p *Provider) shut() bool { return p == nil || p.Knobs.Unreachable || p.Knobs.Unauthorized }
 
-// ensurePeering makes the peering on the consumer and the Tenant on the provider, where they are missing.
+// ensurePeering makes the peering on the consumer and the Tenant on the provider, if they are missing.
 func (b *Backend) ensurePeering(s *State, p *Provider, provider fleet.Provider, now time.Time) *Peering {
 	peering := s.Consumer.Peerings[provider.ID]
 	if peering == nil {
@@ -75,7 +76,7 @@ func (b *Backend) ensurePeering(s *State, p *Provider, provider fleet.Provider, 
 		s.Consumer.Peerings[provider.ID] = peering
 	}
 	delete(s.Consumer.Refused, provider.ID)
-	if peering.Deleting != nil { // a RemovePeering stopped half way: start again
+	if peering.Deleting != nil { // a RemovePeering was interrupted: Establish starts again
 		peering.Deleting, peering.Track = nil, Track{}
 	}
 	if p.Tenant == nil {

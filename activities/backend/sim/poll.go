@@ -2,13 +2,13 @@ package sim
 
 import "time"
 
-// idleLooks is the number of reads without a change after which waiting calls are woken nevertheless. The series of
-// reads then ends if no call waits any longer.
+// idleLooks is the number of reads without a change after which poll wakes the waiting calls nevertheless. The series
+// of reads then ends if no call is waiting.
 const idleLooks = 100
 
-// changed reports whether one of the objects has changed since the version seen. If not, woken is closed by the next
-// read that sees any change. All waiting calls on this handle share one series of reads, at the interval poll of the
-// first call.
+// changed reports whether one of the objects has changed since the version seen. If not, the next read that finds any
+// change closes woken. All waiting calls on this handle share one series of reads, at the interval poll of the first
+// call.
 func (w *World) changed(
 	seen int64, keys []string, poll time.Duration,
 ) (now int64, yes bool, woken <-chan struct{}, err error) {

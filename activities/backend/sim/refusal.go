@@ -16,7 +16,7 @@ type Refused struct {
 }
 
 // Close makes the provider's administrators refuse the consumer: they cordon, drain or remove its Tenant. An empty kind
-// undoes a cordon or drain; it does not restore a removed Tenant.
+// reverts a cordon or drain, but does not restore a removed Tenant.
 func (w *World) Close(ctx context.Context, provider string, kind fleet.RefusingKind) error {
 	return w.editProvider(ctx, provider, func(s *State, p *Provider) {
 		p.Condition = ""
@@ -53,8 +53,8 @@ func (b *Backend) Refusal(ctx context.Context, provider fleet.Provider) (found *
 	return found, err
 }
 
-// refusal returns the provider's present refusal, or nil. A missing Tenant of an existing peering of ours was removed
-// on the provider, which refusal records.
+// refusal returns the provider's present refusal, or nil. If the Tenant of our existing peering is missing, the
+// provider has removed it, and refusal records this.
 func (b *Backend) refusal(s *State, p *Provider, now time.Time) *fleet.ProviderRefusal {
 	if found := s.remembered(p.ID, now); found != nil {
 		return found

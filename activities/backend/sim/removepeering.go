@@ -21,7 +21,7 @@ func (b *Backend) RemovePeering(ctx context.Context, provider fleet.Provider, pr
 func (b *Backend) unpeer(s *State, now time.Time, id string) (*waiting, error) {
 	p, peering := s.providerOr(id), s.Consumer.Peerings[id]
 	if !p.Knobs.Unreachable {
-		b.refusal(s, p, now) // records a missing Tenant while the peering still proves it
+		b.refusal(s, p, now) // records the removal of a Tenant while the peering still proves it
 	}
 	tenant := p.Tenant != nil && b.ours(p.Tenant.Labels)
 	switch {
@@ -47,7 +47,7 @@ func (b *Backend) unpeer(s *State, now time.Time, id string) (*waiting, error) {
 	return nil, s.kept(p, now)
 }
 
-// removeTenant removes the Tenant, or labels a Tenant that records a refusal.
+// removeTenant removes the Tenant. It keeps a Tenant that records a refusal, and labels it.
 func (p *Provider) removeTenant() {
 	if p.Condition == "" {
 		p.Tenant = nil
@@ -56,7 +56,7 @@ func (p *Provider) removeTenant() {
 	p.Tenant.Labels[backend.LabelRefused] = string(p.Condition)
 }
 
-// kept returns the error of a removal after which the record of a refusal stays, or nil.
+// kept returns the refusal whose record stays after a removal, as an error, or nil.
 func (s *State) kept(p *Provider, now time.Time) error {
 	if refusing := s.remembered(p.ID, now); refusing != nil {
 		return refuse(backend.StageTenantGone, *refusing)
@@ -68,8 +68,8 @@ func (s *State) kept(p *Provider, now time.Time) error {
 	return refuse(backend.StageTenantGone, *p.closed())
 }
 
-// dissolve takes the peering through the stages of its removal: Identity, then Tenant, because the Identity needs the
-// Tenant's permissions until it is gone. The peering is nil when only the Tenant is left.
+// dissolve moves the peering through the stages of its removal: first the Identity, then the Tenant, because the
+// removal of the Identity needs the Tenant's permissions. peering is nil when only the Tenant remains.
 func (peering *Peering) dissolve(p *Provider, delay time.Duration, now time.Time) *waiting {
 	for _, stage := range unpeerStages {
 		if stage == backend.StageTenantGone && p.Knobs.Unreachable {
@@ -89,8 +89,8 @@ func (peering *Peering) dissolve(p *Provider, delay time.Duration, now time.Time
 	return nil
 }
 
-// inUse returns ErrInUse while any hub has a slice with the provider, on either side, or the peering serves the
-// provider too.
+// inUse returns ErrInUse while any hub has a slice with the provider, on either side, or while the provider also uses
+// the peering as a consumer.
 func inUse(s *State, id string) error {
 	for name, slice := range s.Consumer.Slices {
 		if slice.Provider == id {

@@ -9,8 +9,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// Restamp puts the instance id back on a Node, see backend.Watcher. It makes the virtual kubelet of a missing Node
-// register it without a further delay.
+// Restamp sets the instance id again on a Node, see backend.Watcher. It makes the virtual kubelet of a missing Node
+// register the Node without a further delay.
 func (b *Backend) Restamp(ctx context.Context, a fleet.Attempt) error {
 	_, err := b.world.edit(ctx, attemptKeys(a), func(s *State) error {
 		return b.restamp(s, a)
@@ -26,7 +26,7 @@ func (b *Backend) restamp(s *State, a fleet.Attempt) error {
 		return nil
 	case node == nil:
 		if s.reregisters(name) {
-			s.Consumer.Kubelets[name].Missing = &time.Time{} // long enough ago
+			s.Consumer.Kubelets[name].Missing = &time.Time{} // longer ago than any delay
 		}
 		return nil
 	case node.DeletionTimestamp != nil || !b.of(node.Annotations, a) || node.Spec.ProviderID == id:
@@ -44,7 +44,7 @@ func (b *Backend) restamp(s *State, a fleet.Attempt) error {
 	return nil
 }
 
-// marked reports whether the attempt's virtual node exists, stays and carries the mark.
+// marked reports whether the attempt's virtual node exists, carries the mark and is not being removed.
 func (b *Backend) marked(virtual *Object, a fleet.Attempt) bool {
 	return virtual != nil && virtual.Deleting == nil && b.of(virtual.Labels, a) &&
 		virtual.Annotations[backend.AnnotationStamp] == a.InstanceID()

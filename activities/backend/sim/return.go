@@ -21,7 +21,7 @@ func (b *Backend) Return(ctx context.Context, a fleet.Attempt, progress backend.
 	})
 }
 
-// removeNode removes the mark, then virtual node and Node with the pods on it. It does not need the provider.
+// removeNode removes the mark, and then the virtual node and the Node with its pods. It does not need the provider.
 func (b *Backend) removeNode(s *State, now time.Time, a fleet.Attempt) *waiting {
 	name := a.ObjectName()
 	virtual, node := b.nodeObjects(s, a)
@@ -56,7 +56,7 @@ func (b *Backend) removeNode(s *State, now time.Time, a fleet.Attempt) *waiting 
 	return nil
 }
 
-// nodeObjects returns the attempt's virtual node and Node; nil for an object of another attempt.
+// nodeObjects returns the attempt's virtual node and Node. It returns nil for an object of another attempt.
 func (b *Backend) nodeObjects(s *State, a fleet.Attempt) (virtual *Object, node *corev1.Node) {
 	name := a.ObjectName()
 	if v := s.Consumer.Virtuals[name]; v != nil && b.of(v.Labels, a) {
@@ -98,7 +98,7 @@ func (b *Backend) removeSlice(s *State, now time.Time, a fleet.Attempt) *waiting
 	return nil
 }
 
-// providerOr returns the provider; a provider that is not in the world does not answer.
+// providerOr returns the provider. For a provider that is not in the world it returns an unreachable provider.
 func (s *State) providerOr(id string) *Provider {
 	if p := s.Providers[id]; p != nil {
 		return p

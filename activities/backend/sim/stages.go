@@ -8,10 +8,11 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
 )
 
-// The stages of the verbs. A stage of Join begins when the stage before is reached.
+// These lists contain the stages of the verbs, in their order. A stage of Join starts when the previous stage is
+// reached.
 var (
 	peerStages = []backend.Stage{
-		backend.StageConnection, // represents all stages of the network
+		backend.StageConnection, // this stage represents all stages of the network
 		backend.StageNonce, backend.StageSignedNonce, backend.StageTenant, backend.StageIdentity, backend.StageReachable,
 	}
 	joinStages = []backend.Stage{
@@ -20,8 +21,8 @@ var (
 	unpeerStages = []backend.Stage{backend.StageIdentityGone, backend.StageTenantGone}
 )
 
-// waiting describes the wait of a verb. due is the latest time of the next try; zero means that only a change of the
-// world helps: a change of the objects that the verb touches, or of the object at the key on.
+// waiting describes the wait of a verb. due is the latest time of the next try. With a zero due, the verb waits for a
+// change of the world: a change of the objects that it touches, or of the object with the key on.
 type waiting struct {
 	stage   backend.Stage
 	message string
@@ -29,13 +30,13 @@ type waiting struct {
 	on      string
 }
 
-// at reports whether the stage, or a later one in the order, is reached.
+// at reports whether the stage, or a later stage in the order, is reached.
 func (t Track) at(order []backend.Stage, stage backend.Stage) bool {
 	have, want := slices.Index(order, t.Stage), slices.Index(order, stage)
 	return have > want || have == want && t.Reached
 }
 
-// pass takes the track to a stage. It returns nil, nil once the stage is reached, and the reason for the wait until
+// pass moves the track to a stage. It returns nil, nil once the stage is reached, and the reason for the wait until
 // then.
 func (t *Track) pass(
 	p *Provider, order []backend.Stage, stage backend.Stage, delay time.Duration, now time.Time,
@@ -52,8 +53,9 @@ func (t *Track) pass(
 	return t.advance(p, delay, now)
 }
 
-// start starts a stage, unless it has begun already, and returns the wait for it. Each stage begins in its own change
-// of the world, even without a delay, so that other processes see it and a killed process stops there.
+// start starts a stage and returns the wait for it, or nil if the stage has already started. Each stage starts in its
+// own change of the world, even without a delay, so that other processes see the stage, and a killed process leaves the
+// world in that stage.
 func (t *Track) start(p *Provider, stage backend.Stage, delay time.Duration, now time.Time) *waiting {
 	if t.Stage == stage {
 		return nil
@@ -62,7 +64,8 @@ func (t *Track) start(p *Provider, stage backend.Stage, delay time.Duration, now
 	return &waiting{stage: stage, message: fmt.Sprintf("asked provider %s", p.ID), due: now.Add(delay)}
 }
 
-// advance checks the stage that has begun: it is reached (nil, nil), not reached yet, or finally refused.
+// advance checks the current stage. It returns nil, nil once the stage is reached, the wait for it before, and an error
+// when the provider refuses it.
 func (t *Track) advance(p *Provider, delay time.Duration, now time.Time) (*waiting, error) {
 	if t.Reached {
 		return nil, nil
@@ -78,7 +81,7 @@ func (t *Track) advance(p *Provider, delay time.Duration, now time.Time) (*waiti
 	return nil, nil
 }
 
-// holds returns the wait that keeps the provider's stage from being reached at now, or nil.
+// holds returns the wait that delays the provider's stage at the time now, or nil.
 func (p *Provider) holds(stage backend.Stage, due, now time.Time) *waiting {
 	switch {
 	case p.Knobs.Hang == stage:

@@ -9,20 +9,20 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// State holds the whole world.
+// State is the whole world.
 type State struct {
 	World        string // random, made with the file
 	Revision     int64  // rises by one with each change
 	Delays       Delays
 	Providers    map[string]*Provider
-	RemoteSlices map[string]*RemoteSlice // the providers' sides, see remoteKey
+	RemoteSlices map[string]*RemoteSlice // the providers' sides of the slices, see remoteKey
 	Consumer     Consumer
 }
 
-// remoteKey returns the key of a provider's slice.
+// remoteKey returns the key in State.RemoteSlices of a provider's slice.
 func remoteKey(provider, name string) string { return provider + "/" + name }
 
-// Delays holds the duration of each verb without faults. Each delay is spread evenly over the verb's stages.
+// Delays contains the duration of each verb without faults. Each delay is spread evenly over the verb's stages.
 type Delays struct {
 	Peer   time.Duration `json:"peer"`
 	Join   time.Duration `json:"join"`
@@ -32,10 +32,10 @@ type Delays struct {
 	Register time.Duration `json:"register,omitempty"`
 }
 
-// Provider is a provider cluster. Its knobs are its faults.
+// Provider is a provider cluster with its configured faults.
 type Provider struct {
 	ID string `json:"id"`
-	// Capacity bounds the sum of granted slices; a resource that it does not name has no bound.
+	// Capacity bounds the sum of granted slices. A resource without an entry has no bound.
 	Capacity corev1.ResourceList `json:"capacity,omitempty"`
 	Knobs    Knobs               `json:"knobs"`
 	Tenant   *Object             `json:"tenant,omitempty"`
@@ -43,13 +43,13 @@ type Provider struct {
 	Condition fleet.RefusingKind `json:"condition,omitempty"`
 }
 
-// Knobs holds the faults of a provider. The zero value means a healthy provider.
+// Knobs contains the faults of a provider. The zero value means a healthy provider.
 type Knobs struct {
 	// Unreachable breaks every connection, both ours and the consumer cluster's.
 	Unreachable bool `json:"unreachable,omitempty"`
-	// Unauthorized makes the provider reject our credentials; the consumer's Liqo continues to work there.
+	// Unauthorized makes the provider reject our credentials. The consumer's Liqo still has access to the provider.
 	Unauthorized bool `json:"unauthorized,omitempty"`
-	// Hang names a stage that is not reached while it is set.
+	// Hang names a stage that is not reached while Hang is set.
 	Hang backend.Stage `json:"hang,omitempty"`
 	// Refuse names a stage of Establish or Join that the provider refuses, with Message as its text.
 	Refuse  backend.Stage `json:"refuse,omitempty"`
@@ -68,7 +68,7 @@ type Consumer struct {
 	Pods     map[string][]Pod
 }
 
-// Object holds the fields that all objects have. Deleting is set while the object is terminating.
+// Object contains the fields that all objects have. Deleting is set while the object is terminating.
 type Object struct {
 	UID         string            `json:"uid"`
 	Provider    string            `json:"provider"`
@@ -78,7 +78,7 @@ type Object struct {
 	Deleting    *time.Time        `json:"deleting,omitempty"`
 }
 
-// Track holds the progress of an object: its stage, the start of the stage, and whether the stage is reached.
+// Track is the progress of an object: its stage, the start of the stage, and whether the stage is reached.
 type Track struct {
 	Stage   backend.Stage `json:"stage,omitempty"`
 	Since   time.Time     `json:"since"`
@@ -89,7 +89,7 @@ type Track struct {
 type Peering struct {
 	Object
 	Track
-	// BothWays means that the provider consumes from us too.
+	// BothWays means that the provider is also a consumer of this cluster's capacity.
 	BothWays bool `json:"bothWays,omitempty"`
 }
 
@@ -111,7 +111,7 @@ type Pod struct {
 	Name      string `json:"name"`
 	DaemonSet bool   `json:"daemonSet,omitempty"` // never evicted
 	Protected bool   `json:"protected,omitempty"` // a disruption budget forbids its eviction
-	Held      bool   `json:"held,omitempty"`      // a finalizer keeps it after its end
+	Held      bool   `json:"held,omitempty"`      // a finalizer keeps the object after the pod has ended
 }
 
 // fill makes the maps of a new State, so that no map is nil.

@@ -13,8 +13,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/wait"
 )
 
-// Watch reports changes on the consumer, see backend.Watcher. It reads every Options.Poll, and compares only changed
-// objects. A world that cannot be read is a gap: after it, every attempt is reported again.
+// Watch reports changes on the consumer, see backend.Watcher. It reads the world every Options.Poll, and compares only
+// changed objects. When the world cannot be read, this is a gap: Watch reports every attempt again afterwards.
 func (b *Backend) Watch(ctx context.Context, handle func(fleet.Found)) error {
 	told := map[string]sight{}
 	last, gap := int64(0), true
@@ -37,14 +37,14 @@ func (b *Backend) Watch(ctx context.Context, handle func(fleet.Found)) error {
 	}
 }
 
-// sight holds the reported state of an attempt. The Node's UID distinguishes a Node from its successor of the same
-// name.
+// sight is the reported state of an attempt. The Node's UID distinguishes a Node from its successor of the same name.
 type sight struct {
 	found fleet.Found
 	node  types.UID
 }
 
-// news runs the virtual kubelets and returns the attempts that differ from the reported ones, or all attempts.
+// news runs the virtual kubelets and returns the attempts that differ from the reported state. With all it returns
+// every attempt.
 func (b *Backend) news(
 	ctx context.Context, last int64, told map[string]sight, all bool,
 ) (news []fleet.Found, version int64, err error) {
@@ -54,7 +54,7 @@ func (b *Backend) news(
 	version, err = b.world.view(func(s *State) {
 		names := b.world.touchedSince(last)
 		if all || names == nil {
-			names = slices.AppendSeq(s.names(), maps.Keys(told)) // reported attempts may be gone
+			names = slices.AppendSeq(s.names(), maps.Keys(told)) // reported attempts may have no objects any longer
 		}
 		slices.Sort(names)
 		for _, name := range slices.Compact(names) {
@@ -79,8 +79,8 @@ func (b *Backend) news(
 	return news, version, err
 }
 
-// touchedSince returns the names of the objects that have changed since the version; nil means that any may have
-// changed. The caller holds mu.
+// touchedSince returns the names of the objects that have changed since the version. It returns nil when any object may
+// have changed. The caller must have locked mu.
 func (w *World) touchedSince(version int64) []string {
 	if w.begun > version {
 		return nil
@@ -91,7 +91,7 @@ func (w *World) touchedSince(version int64) []string {
 			continue
 		}
 		kind, name, _ := strings.Cut(key, "/")
-		if kind == "peering" { // a peering has the credentials of all attempts on its provider
+		if kind == "peering" { // a peering contains the credentials of all attempts on its provider
 			return nil
 		}
 		names = append(names, name)

@@ -13,37 +13,37 @@ import (
 	"golang.org/x/sync/semaphore"
 )
 
-// defaultDelays holds the delays of a new world: quick enough for a demo, slow enough to see each phase.
+// defaultDelays contains the delays of a new world: short enough for a demo, long enough to see each phase.
 var defaultDelays = Delays{
 	Peer: 300 * time.Millisecond, Join: 500 * time.Millisecond, Leave: 200 * time.Millisecond,
 	Unpeer:   200 * time.Millisecond,
 	Register: 2 * time.Second,
 }
 
-// World is a handle on a world file. It is safe for concurrent use, and many handles may be open on one file.
+// World is a handle on a world file. It is safe for concurrent use. Several handles may be open on one file.
 type World struct {
 	path string
 	turn *semaphore.Weighted // queues this handle's callers, so that only one at a time tries to lock the file
 
 	mu     sync.Mutex
-	state  *State // the content of the file, as far as it is read
-	lent   bool   // a Snapshot refers to it, so it is copied before a change
+	state  *State // the content of the file, as far as this handle has read it
+	lent   bool   // a Snapshot refers to state, so own copies it before a change
 	file   *os.File
 	opened os.FileInfo
 	read   int64 // number of bytes read
 	first  int64 // size of the first line
 
-	version int64            // rises with each line that is read
+	version int64            // increases with each line that is read
 	touched map[string]int64 // the version that last changed an object
-	begun   int64            // the version at which the file was read from its beginning
+	begun   int64            // the version at which this handle read the file from its beginning
 	woken   chan struct{}    // closed by the next read with a change; nil while no call waits
-	failed  error            // of the last read
+	failed  error            // the error of the last read
 
 	compactBeyond int64
-	writeAt       func(f *os.File, at int64, content []byte) error // tests interrupt the process here
+	writeAt       func(f *os.File, at int64, content []byte) error // tests interrupt the process in this call
 }
 
-// Open opens the world at path. If it is missing, Open makes an empty world with default delays, and its directory.
+// Open opens the world at path. If it is missing, Open makes the directory and an empty world with default delays.
 func Open(path string) (*World, error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return nil, fmt.Errorf("open world: %w", err)
@@ -63,8 +63,8 @@ func Open(path string) (*World, error) {
 	return w, nil
 }
 
-// Intercept replaces each later write of this handle by a call of around, with the line; around calls write to write
-// it. It serves tests in which a process ends there. around must not use the World.
+// Intercept replaces each later write of this handle by a call of around with the line to write. around calls write to
+// write the line. Tests use it to end a process at this point. around must not use the World.
 func (w *World) Intercept(around func(line []byte, write func() error) error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -100,7 +100,8 @@ func (w *World) view(look func(*State)) (int64, error) {
 	return w.version, nil
 }
 
-// own returns the state for a change, and copies it first if a Snapshot refers to it. The caller holds mu.
+// own returns the state for a change. It copies the state first if a Snapshot refers to it. The caller must have locked
+// mu.
 func (w *World) own() *State {
 	if w.lent {
 		s := *w.state
@@ -153,6 +154,6 @@ func (w *World) create() error {
 // newUID returns 16 random hex digits.
 func newUID() string {
 	var b [8]byte
-	_, _ = rand.Read(b[:]) // it never fails
+	_, _ = rand.Read(b[:]) // Read never fails
 	return hex.EncodeToString(b[:])
 }

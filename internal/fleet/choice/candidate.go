@@ -14,13 +14,13 @@ import (
 // Candidate is an offer together with the capacity that is known to be taken.
 type Candidate struct {
 	Offer fleet.Offer `json:"offer"`
-	// Free holds the resources that holds have left, as far as known. Nil means that all lendable resources are free. A
-	// resource without an entry is used up, so an empty list differs from nil, in JSON too.
+	// Free contains the resources that are not taken by holds, as far as known. Nil means that all lendable resources
+	// are free. A resource without an entry is used up, so an empty list differs from nil, in JSON too.
 	Free corev1.ResourceList `json:"free"`
-	// Nodes counts the nodes that hold a share of the offer, as far as known.
+	// Nodes is the number of nodes that use a share of the offer, as far as known.
 	Nodes int `json:"nodes,omitempty"`
-	// Own counts the group's own nodes at the provider. Warm reports whether the provider is peered. Failures holds the
-	// Weight of the group's recent failures there.
+	// Own is the number of the group's own nodes at the provider. Warm reports whether the provider is peered. Failures
+	// is the Weight of the group's recent failures there.
 	Own      int     `json:"own,omitempty"`
 	Warm     bool    `json:"warm,omitempty"`
 	Failures float64 `json:"failures,omitempty"`
@@ -33,7 +33,8 @@ type Candidate struct {
 }
 
 // RemovalHangs is the time after which a removal of a peering makes the provider the last choice, because a new peering
-// waits for the removal. A removal usually takes a few seconds. With pods that do not end it takes as long as the pods.
+// waits for the removal. A removal usually takes a few seconds. If pods do not end, the removal takes as long as the
+// pods.
 const RemovalHangs = 30 * time.Second
 
 // hangs reports whether the removal of the last peering has lasted for longer than RemovalHangs, so that a new peering
@@ -42,7 +43,7 @@ func (c *Candidate) hangs(now time.Time) bool {
 	return !c.Removing.IsZero() && now.Sub(c.Removing) > RemovalHangs
 }
 
-// whyLast returns the continuation of a fitting candidate's reason that explains why it is the last choice, or "".
+// whyLast returns the text to append to the reason of a fitting candidate that is the last choice, or "".
 func (c *Candidate) whyLast(now time.Time) string {
 	if !c.hangs(now) {
 		return ""
@@ -51,7 +52,7 @@ func (c *Candidate) whyLast(now time.Time) string {
 		c.Removing.UTC().Format(time.RFC3339)
 }
 
-// CandidateOf returns the offer with the capacity that its provider's published holds leave.
+// CandidateOf returns the offer with the capacity that the holds in its provider's snapshot leave free.
 func CandidateOf(o fleet.Offer, state fleet.ProviderSnapshot) Candidate {
 	c := Candidate{Offer: o, Nodes: len(state.Holds), Cordoned: !state.Cordoned.IsZero(),
 		Warm: state.Phase == fleet.Established || state.Phase == fleet.Lingering}
@@ -67,7 +68,7 @@ func CandidateOf(o fleet.Offer, state fleet.ProviderSnapshot) Candidate {
 	c.Free = o.Lendable.DeepCopy()
 	for name, whole := range state.Offer.Lendable {
 		if have, ok := c.Free[name]; ok {
-			whole.Sub(state.Free[name]) // the taken amount
+			whole.Sub(state.Free[name]) // subtracting the free amount leaves the taken amount
 			have.Sub(whole)
 			c.Free[name] = have
 		}
@@ -75,14 +76,15 @@ func CandidateOf(o fleet.Offer, state fleet.ProviderSnapshot) Candidate {
 	return c
 }
 
-// Own sets for each candidate how many nodes of one group its provider has.
+// Own sets each candidate's Own to the number of nodes that the group has at its provider.
 func Own(candidates []Candidate, nodes map[string]int) {
 	for n := range candidates {
 		candidates[n].Own = nodes[candidates[n].Offer.Provider]
 	}
 }
 
-// Take subtracts n nodes of a shape. A copy of the candidate that was made earlier keeps its amounts.
+// Take subtracts n nodes of a shape from the free capacity. A copy of the candidate that was made earlier keeps its
+// amounts.
 func (c *Candidate) Take(n int, shape corev1.ResourceList) {
 	if n < 1 {
 		return
@@ -114,8 +116,8 @@ func (c *Candidate) room(shape []amount) int {
 	return max(most, 1)
 }
 
-// times returns how many times the wanted amount is contained in have, at most most. It corrects the quotient of
-// floats, which may be one too large.
+// times returns how many times have contains the wanted amount, but no more than most. It corrects the floating-point
+// quotient, which may be one too large.
 func times(have, want resource.Quantity, most int) int {
 	n := int(min(have.AsApproximateFloat64()/want.AsApproximateFloat64()+1e-9, float64(most)))
 	all := want.DeepCopy()
@@ -145,8 +147,8 @@ func Room(spec fleet.InstanceSpec, candidates []Candidate, now time.Time) map[st
 	return room
 }
 
-// Place takes the capacity that n instances of the group would choose, one after the other. It returns the number of
-// instances that do not fit.
+// Place subtracts from the candidates the capacity that n instances of the group would choose, one after the other. It
+// returns the number of instances that do not fit.
 func Place(spec fleet.InstanceSpec, n int, candidates []Candidate, now time.Time) (without int) {
 	if n < 1 {
 		return 0
@@ -165,7 +167,7 @@ func Place(spec fleet.InstanceSpec, n int, candidates []Candidate, now time.Time
 }
 
 // Matching returns the offers that the group may use when all their capacity is free, ordered by the price of a node
-// there. Offers smaller than one node are left out.
+// there. It omits offers that are smaller than one node.
 func Matching(spec fleet.InstanceSpec, candidates []Candidate, now time.Time) (matching []fleet.Offer) {
 	q := judge(spec, candidates, nil, now)
 	byPrice := func(a, b judgement) int { return cmp.Compare(a.price, b.price) }

@@ -10,7 +10,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// These limits bound the size of a choice in a workflow history.
+// These limits bound the size of a recorded choice in a workflow history.
 const (
 	// MaxCandidates bounds a shortlist and the assessments of a Decision.
 	MaxCandidates = 20
@@ -36,7 +36,7 @@ const (
 	FilterSpending Filter = "spending" // it costs more than the group may spend on a node
 	FilterNode     Filter = "node"     // the shape is larger than each node of the provider
 	FilterFit      Filter = "fit"      // the shape is larger than the free capacity
-	FilterMaxNodes Filter = "maxNodes" // it offers no more nodes
+	FilterMaxNodes Filter = "maxNodes" // the provider already has maxNodes nodes
 )
 
 // Assessment describes the result of a choice for one candidate.
@@ -49,7 +49,7 @@ type Assessment struct {
 	Filter Filter `json:"filter,omitempty"`
 	// Reason is a sentence with figures, at most 300 characters.
 	Reason string `json:"reason"`
-	// Price holds the hourly price of a node there. Without a Selection it orders the fitting candidates.
+	// Price holds the hourly price of a node there. Without a Selection the fitting candidates are ordered by it.
 	Price float64 `json:"price"`
 	// Score holds the sum of Parts; each part is a weight times the candidate's value in that respect. Both are set only
 	// with a Selection.
@@ -61,9 +61,10 @@ type Assessment struct {
 type Decision struct {
 	// Chosen holds the provider's id; empty when nothing fits.
 	Chosen string `json:"chosen,omitempty"`
-	// Assessments lists the chosen candidate, the other fitting candidates from best to worst, and then the excluded ones.
+	// Assessments lists the chosen candidate, then the other fitting candidates from best to worst, and then the
+	// excluded candidates.
 	Assessments []Assessment `json:"assessments,omitempty"`
-	// Counts holds the number of candidates that each filter excluded, over all candidates.
+	// Counts contains the number of candidates that each filter excluded, among all candidates.
 	Counts map[string]int `json:"counts,omitempty"`
 	// Considered holds the number of candidates. Assessments may be shorter.
 	Considered int `json:"considered"`
@@ -73,22 +74,23 @@ type Decision struct {
 
 // Rank spreads instances that choose at the same time over the offers.
 type Rank struct {
-	// Ahead counts the group's instances that started earlier and have not chosen yet.
+	// Ahead is the number of the group's instances that started earlier and have not chosen a provider yet.
 	Ahead int `json:"ahead,omitempty"`
-	// Name holds the group's name. It decides in which order equal offers take turns.
+	// Name is the group's name. It determines the order in which the group's instances are distributed over equal
+	// offers.
 	Name string `json:"name"`
 }
 
-// Choose selects the provider of an instance's next attempt. Of the candidates that pass every filter it takes the
-// cheapest, or the candidate with the highest score of the group's Selection. Instances ahead take their places first,
-// and equal candidates take turns. refused lists the excluded providers. Choose is pure, and the order of the
-// candidates does not matter.
+// Choose selects the provider of an instance's next attempt. Among the candidates that pass every filter it chooses the
+// cheapest, or the candidate with the highest score of the group's Selection. It first assigns capacity to the
+// instances ahead, and distributes instances over equal candidates in rotation. refused lists the excluded providers.
+// Choose is pure, and the order of the candidates does not matter.
 func Choose(spec fleet.InstanceSpec, candidates []Candidate, refused []string, rank Rank, now time.Time) Decision {
 	q := judge(spec, candidates, refused, now)
 	return q.decide(q.best(q.choice(rank)))
 }
 
-// Keep evaluates a shortlist again, a moment later, and keeps its order: it chooses the first candidate that still
+// Keep evaluates a shortlist again, a moment later, and keeps its order. It chooses the first candidate that still
 // fits.
 func Keep(spec fleet.InstanceSpec, short []Candidate, refused []string, now time.Time) Decision {
 	q := judge(spec, short, refused, now)
@@ -117,8 +119,8 @@ func (q *question) decide(inOrder iter.Seq[judgement]) Decision {
 	return d
 }
 
-// Shortlist returns at most MaxCandidates candidates that Choose would put first, in its order, and the number of
-// candidates that each filter excluded of all.
+// Shortlist returns at most MaxCandidates candidates that Choose would put first, in its order. It also returns the
+// number of candidates that each filter excluded.
 func Shortlist(spec fleet.InstanceSpec, candidates []Candidate, refused []string, rank Rank,
 	now time.Time) ([]Candidate, map[string]int) {
 	q := judge(spec, candidates, refused, now)
@@ -136,7 +138,7 @@ const maxReason = 300
 
 func (d Decision) size() int {
 	b, err := json.Marshal(d)
-	if err != nil { // a price is NaN or infinite, although sources reject this: keep the record small
+	if err != nil { // a price is NaN or infinite, although sources reject such prices: cut the record
 		return MaxDecision + 1
 	}
 	return len(b)

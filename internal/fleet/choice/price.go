@@ -21,8 +21,8 @@ const (
 	MaxPrice = 1e12
 )
 
-// Incomparable returns the reason for which the offer's price cannot be compared, which is another currency; empty when
-// it can be compared.
+// Incomparable returns the reason for which the offer's price cannot be compared: the price is in another currency. It
+// returns "" when the price can be compared.
 func Incomparable(s fleet.InstanceSpec, o fleet.Offer) string {
 	if compares(&s, &o) {
 		return ""
@@ -36,11 +36,12 @@ func compares(s *fleet.InstanceSpec, o *fleet.Offer) bool {
 
 // Price returns the hourly price of one node of the group on an offer: the offer's price per node times the group's
 // factor or, without a price per node, the sum of the shape's amounts at the offer's prices per resource. A resource
-// without a price costs nothing. The result is between 0 and MaxPrice; it is 0 when the offer has no price in the
+// without a price costs nothing. The result is between 0 and MaxPrice. It is 0 when the offer has no price in the
 // group's currency.
 func Price(s fleet.InstanceSpec, o fleet.Offer) float64 { return price(&s, &o, nil) }
 
-// price returns Price. shape holds the amounts of the group's shape, or nil when they are not computed yet.
+// price returns the same result as Price. shape contains the amounts of the group's shape, or is nil when they are not
+// computed yet.
 func price(s *fleet.InstanceSpec, o *fleet.Offer, shape []amount) float64 {
 	if !compares(s, o) {
 		return 0
@@ -90,7 +91,8 @@ func bounded(price float64) float64 {
 	return min(max(price, 0), MaxPrice)
 }
 
-// Cheapest returns the hourly price of a node on the cheapest fitting offer; 0 when no such offer has a price.
+// Cheapest returns the hourly price of a node on the cheapest fitting offer. It returns 0 when no such offer has a
+// price.
 func Cheapest(verdicts []Assessment) (least money.Money) {
 	for _, v := range verdicts {
 		if price := money.Of(v.Price); v.Fits && price > 0 && (least == 0 || price < least) {

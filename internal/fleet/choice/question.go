@@ -13,7 +13,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/shorten"
 )
 
-// question holds the criteria of a choice and the judgements of its candidates.
+// question contains the criteria of a choice and the judgements of its candidates.
 type question struct {
 	spec     fleet.InstanceSpec
 	shape    []amount
@@ -21,15 +21,15 @@ type question struct {
 	broken   error // the error of an unusable selector
 	refused  []string
 	now      time.Time
-	lowest   float64 // the lowest price of all that fit, see unpriced
+	lowest   float64 // the lowest price of the fitting candidates, see unpriced
 	judged   []judgement
 }
 
-// judgement holds the values that order a candidate among thousands. The Assessments of the few candidates that are
-// shown hold the details.
+// judgement contains the values that order a candidate among thousands of candidates. The Assessments of the few
+// candidates that users see contain the details.
 type judgement struct {
 	candidate *Candidate
-	filter    Filter // the first that excluded it; empty when it fits
+	filter    Filter // the first filter that excluded the candidate; empty when it fits
 	hangs     bool   // the removal of the last peering there hangs
 	price     float64
 	score     float64
@@ -63,7 +63,7 @@ func judge(spec fleet.InstanceSpec, candidates []Candidate, refused []string, no
 	return q
 }
 
-// filter returns the first filter that excludes the candidate at its price; empty when it fits.
+// filter returns the first filter that excludes the candidate at its price. It returns "" when the candidate fits.
 func (q *question) filter(c *Candidate, price float64) Filter {
 	o := &c.Offer
 	switch {
@@ -85,7 +85,8 @@ func (q *question) filter(c *Candidate, price float64) Filter {
 	return q.takes(c, price)
 }
 
-// takes returns the first filter on price and free capacity that excludes a candidate with a matching offer.
+// takes returns the first filter on price or free capacity that excludes the candidate. The other filters have accepted
+// it.
 func (q *question) takes(c *Candidate, price float64) Filter {
 	o := &c.Offer
 	switch {
@@ -107,7 +108,7 @@ func (q *question) selects(o *fleet.Offer) bool {
 	return q.broken == nil && q.selector.Matches(labels.Set(o.Labels))
 }
 
-// reason returns the text of the filter or, for a candidate that fits, its price.
+// reason returns the text of the filter. For a candidate that fits it returns a text with the price.
 func (q *question) reason(c *Candidate, filter Filter) string {
 	o := c.Offer
 	switch filter {
@@ -158,7 +159,7 @@ func (q *question) mismatch(o fleet.Offer) string {
 	return fmt.Sprintf("labels {%s} do not match the group's selector %s", labels.Set(o.Labels), q.selector)
 }
 
-// verdict returns the Assessment of a judgement for the record.
+// verdict returns the Assessment that records a judgement.
 func (q *question) verdict(j judgement) Assessment {
 	o := j.candidate.Offer
 	v := Assessment{
@@ -178,7 +179,7 @@ func (q *question) verdict(j judgement) Assessment {
 	return v
 }
 
-// full reports whether a candidate without free capacity could otherwise take the shape.
+// full reports whether any candidate lacks only free capacity.
 func (q *question) full() bool { return slices.ContainsFunc(q.judged, q.isFull) }
 
 // isFull reports whether the candidate cannot take the shape now, but could if all its capacity were free.
@@ -194,7 +195,7 @@ func (q *question) fitsNode(o *fleet.Offer) bool {
 	})
 }
 
-// fits reports whether the shape fits, with the same result as fleet.Lacks. A nil free means that all offered capacity
+// fits reports whether the shape fits. Its result agrees with fleet.Lacks. A nil free means that all offered capacity
 // is free.
 func (q *question) fits(offered, free corev1.ResourceList) bool {
 	for n := range q.shape {

@@ -29,8 +29,8 @@ func (q *question) best(chosen int) iter.Seq[judgement] {
 	}
 }
 
-// equals yields the indexes of fitting judgements in groups that differ in nothing but names, the best group first. It
-// reorders the judgements.
+// equals yields the indexes of fitting judgements in groups of equal judgements, the best group first. Judgements in
+// one group differ only in names. It reorders the judgements.
 func (q *question) equals() iter.Seq[[]int] {
 	return func(yield func([]int) bool) {
 		var equal []int
@@ -49,7 +49,7 @@ func (q *question) equals() iter.Seq[[]int] {
 	}
 }
 
-// unordered is a heap.Interface that sorts lazily: only the items that are taken are put in order.
+// unordered is a heap.Interface that sorts lazily: it orders only the items that the caller takes.
 type unordered[T any] struct {
 	items []T
 	order func(a, b *T) int
@@ -72,7 +72,7 @@ func (u *unordered[T]) Push(any)           { panic("nothing is added") }
 func (u *unordered[T]) Pop() any           { u.items = u.items[:len(u.items)-1]; return nil }
 
 // favours orders judgements: fitting ones first, then those without a hanging removal, then by score and price. It
-// returns 0 when neither is better.
+// returns 0 when both are equal.
 func favours(a, b *judgement) int {
 	if (a.filter == "") != (b.filter == "") {
 		if a.filter == "" {
@@ -92,7 +92,8 @@ func favours(a, b *judgement) int {
 	return cmp.Compare(a.price, b.price)
 }
 
-// better orders equal judgements by their names, so that equal input gives equal choices.
+// better orders judgements as favours does, and equal judgements by their names, so that equal input gives equal
+// choices.
 func better(a, b *judgement) int {
 	if c := favours(a, b); c != 0 {
 		return c
@@ -101,10 +102,10 @@ func better(a, b *judgement) int {
 		cmp.Compare(a.candidate.Offer.Name, b.candidate.Offer.Name))
 }
 
-// place describes a candidate in the order in which instances of one group take places.
+// place is the position of a candidate in the order in which the instances of a group choose.
 type place struct {
 	n     int    // the index of its judgement
-	level int    // the number of the group's nodes there, including places taken before
+	level int    // the number of the group's nodes there, including capacity assigned before
 	turn  uint32 // orders equal providers differently for different groups
 }
 
@@ -121,7 +122,7 @@ func (q *question) inTurn(a, b *place) int {
 	return better(&q.judged[a.n], &q.judged[b.n])
 }
 
-// choice returns the index of the candidate that the instance takes; -1 for the best one.
+// choice returns the index of the candidate for the instance. It returns -1 for the best candidate.
 func (q *question) choice(rank Rank) int {
 	ahead := rank.Ahead
 	for n := range q.order(rank.Name, rank.Ahead+1) {
@@ -133,10 +134,10 @@ func (q *question) choice(rank Rank) int {
 	return -1
 }
 
-// order yields the indexes of the places that count instances of a group take, one after the other, based on the
-// capacity before the first choice. The best places come first. Of equal candidates, it yields the candidate with the
-// fewest nodes of the group next. Thus an instance that has taken its place leaves the order of the other instances
-// unchanged.
+// order yields the indexes of the candidates that count instances of a group choose, one after the other, based on the
+// capacity before the first choice. The best candidates come first. Among equal candidates, it next yields the
+// candidate with the fewest nodes of the group. Thus an instance that has already chosen does not change the order for
+// the other instances.
 func (q *question) order(name string, count int) iter.Seq[int] {
 	if counts(q.spec.Selection) {
 		return q.oneByOne(name, count)
@@ -154,7 +155,7 @@ func (q *question) order(name string, count int) iter.Seq[int] {
 	}
 }
 
-// deal yields the places of equal candidates in rotation until no candidate has room or yield returns false.
+// deal yields the equal candidates in rotation until no candidate has room or yield returns false.
 func (q *question) deal(places []place, yield func(int) bool) (more bool) {
 	turns := unordered[place]{places, q.inTurn}
 	heap.Init(&turns)
@@ -191,7 +192,7 @@ func (q *question) oneByOne(name string, count int) iter.Seq[int] {
 		return q.inTurn(&a.place, &b.place)
 	}
 	return func(yield func(int) bool) {
-		var tried []*trial // each choice adds one more candidate
+		var tried []*trial // each choice adds at most one more candidate
 		for equal := range q.equals() {
 			for _, n := range equal {
 				tried = append(tried, &trial{q.judged[n], q.place(n, name), q.judged[n].candidate.room(q.shape)})

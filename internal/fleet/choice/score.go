@@ -14,11 +14,11 @@ import (
 // halfLatency is the latency, in milliseconds, that halves the value of the latency part.
 const halfLatency = 50
 
-// unpriced is the factor of the lowest price at which an offer without a price counts. It is much cheaper than all
-// priced offers, whose prices still compare with each other.
+// unpriced is a factor: an offer without a price is scored as if its price were unpriced times the lowest price. It is
+// thus much cheaper than all priced offers, whose prices still compare with each other.
 const unpriced = 0.1
 
-// part holds the value of a candidate in one respect, between 0 and 1, and its weight.
+// part is the value of a candidate in one respect, between 0 and 1, with the weight of that respect.
 type part struct {
 	name          string
 	weight, value float64
@@ -27,7 +27,7 @@ type part struct {
 // worth returns the part's contribution to a score.
 func (p part) worth() float64 { return fourDigits(p.weight * p.value) }
 
-// parts returns the values of a candidate at whose provider the group has own nodes.
+// parts returns the values of a candidate. own is the number of the group's nodes at its provider.
 func (q *question) parts(j *judgement, own int) [6]part {
 	s, c := q.spec.Selection, j.candidate
 	cheap, warm, near, nodes := 1.0, 0.0, 0.0, float64(own)
@@ -48,7 +48,7 @@ func (q *question) parts(j *judgement, own int) [6]part {
 // fourDigits rounds a number, so that values that users see as equal also compare as equal.
 func fourDigits(f float64) float64 { return math.Round(f*1e4) / 1e4 }
 
-// weigh computes the score of a fitting candidate at whose provider the group has own nodes.
+// weigh computes the score of a fitting candidate. own is the number of the group's nodes at its provider.
 func (q *question) weigh(j *judgement, own int) {
 	if q.spec.Selection == nil || j.filter != "" {
 		return

@@ -9,8 +9,8 @@ import (
 
 // RankStandby returns the providers that a group could keep peered, the best first: the providers of its present
 // standbys, the best fitting providers, and fitting providers that are peered, about 20 in all. states maps provider
-// ids to snapshots. peers lists the providers with one of our peerings; after a loss of all histories only peers shows
-// them. RankStandby is pure.
+// ids to snapshots. peers lists the providers with one of our peerings. After a loss of all histories only peers
+// contains them. RankStandby is pure.
 func RankStandby(q fleet.StandbyQuestion, candidates []Candidate, states map[string]fleet.ProviderSnapshot,
 	peers []fleet.Provider, now time.Time) []fleet.StandbyRow {
 	var rows, unfit []fleet.StandbyRow
@@ -52,7 +52,7 @@ func asPeered(candidates []Candidate) []Candidate {
 	return candidates
 }
 
-// standbyRow returns the row of one provider and reports whether the group has a standby's hold there.
+// standbyRow returns the row of one provider. held reports whether the group has a standby's hold there.
 func standbyRow(q fleet.StandbyQuestion, j judgement, state fleet.ProviderSnapshot) (row fleet.StandbyRow, held bool) {
 	row = fleet.StandbyRow{Offer: j.candidate.Offer, Price: j.price, Score: j.score, Offers: j.filter != FilterExpired,
 		Fits: j.filter == "" && takesStandby(state)}
@@ -64,8 +64,8 @@ func standbyRow(q fleet.StandbyQuestion, j judgement, state fleet.ProviderSnapsh
 	return row, true
 }
 
-// excludes returns the filter itself if it forbids the group any node at a provider regardless of free capacity, else
-// "".
+// excludes returns the filter itself if the filter excludes a provider regardless of its free capacity, and ""
+// otherwise.
 func (f Filter) excludes() Filter {
 	switch f {
 	case FilterProvider, FilterRefusing, FilterCordoned, FilterSelector, FilterArchitecture, FilterCurrency,
@@ -76,7 +76,7 @@ func (f Filter) excludes() Filter {
 	return ""
 }
 
-// takesStandby reports whether a hold there would be granted, according to the provider's snapshot.
+// takesStandby reports whether the provider would grant a standby's hold, according to its snapshot.
 func takesStandby(s fleet.ProviderSnapshot) bool {
 	row := s.Phase.Row()
 	return !s.Standing.Closes() && (s.Phase == "" || row.Grants || row.Waits)
