@@ -29,7 +29,7 @@ const unconfirmedAgain = 2 * time.Second
 // its Node is still Ready.
 func (a *Activities) stillBooked(ctx context.Context, in JoinInput) (done bool, err error) {
 	at := in.Node.Attempt
-	record, _, err := a.record(ctx, at.Group) // read before the group, so that the group cannot seem to be behind a newer record
+	record, _, err := a.record(ctx, at.Group) // read before the group, so that the record cannot be newer
 	if err != nil {
 		return false, unconfirmed(err.Error())
 	}

@@ -60,7 +60,7 @@ func (a *Activities) ownFault(ctx context.Context, provider string, silent bool)
 	case silent && a.own.isolated.check(ctx, a.now, othersBound, func(ctx context.Context) bool {
 		answers, others, err := Witness{a.Backend, a.Catalog, a.Probe}.Answers(ctx, []string{provider})
 		return err == nil && others && !answers
-	}) && !a.own.isolated.longerThan(fleet.IsolatedBound): // after that time instances on silent providers are lost, so steps fail as well
+	}) && !a.own.isolated.longerThan(fleet.IsolatedBound): // after IsolatedBound the providers are blamed
 		return standsIsolated
 	default:
 		return ""
@@ -96,7 +96,7 @@ func (f *fault) check(ctx context.Context, now func() time.Time, bound time.Dura
 	}
 	found := f.asking.DoChan("", func() (any, error) {
 		defer func() {
-			if cause := recover(); cause != nil { // no activity recovers this goroutine's panic, which would end the worker
+			if cause := recover(); cause != nil { // otherwise this panic would end the worker
 				activity.GetLogger(ctx).Error("the look for a fault of our own panics; none is assumed", "cause", cause, "stack",
 					string(debug.Stack()))
 			}

@@ -74,7 +74,7 @@ func (a *Activities) Return(ctx context.Context, in ReturnInput) error {
 		reason = ReasonAttemptUndone
 	}
 	text := "node and slice are gone, here and on provider %s"
-	if reason == ReasonReleased { // the provider's kubelets need time to stop containers, and a dead provider may keep them
+	if reason == ReasonReleased { // containers and dead providers may need more time
 		text += "; containers of its pods may still use their grace period there"
 	}
 	a.show(reason, in.Attempt.ObjectName(), text, in.Attempt.Provider.ID)

@@ -9,15 +9,16 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet/money"
 )
 
-// Ledger holds all instances of a group. The target size is counted from them and never stored separately (I1). Every
-// change is applied completely or not at all; an operation that returns a *Refusal has changed nothing.
+// Ledger contains all instances of a group. The target size is the number of instances that count, and is never stored
+// separately (I1). Every change is applied completely or not at all; an operation that returns a *Refusal has changed
+// nothing.
 //
 // It is the state of the workflow nodegroup/<group>. Operations book instances, and Step processes every other event.
-// Both leave the work for the workflow in Commands.
+// Both append the work for the workflow to Commands.
 type Ledger struct {
 	Group string `json:"group"`
 	Epoch string `json:"epoch"`
-	// Began holds the start of the epoch. The epoch's name is later if an earlier clock was ahead.
+	// Began is the start of the epoch. The epoch's name may be later, if an earlier clock was ahead.
 	Began   time.Time `json:"began,omitzero"`
 	NextSeq int       `json:"nextSeq"`
 	// LastBooked holds the second in the newest name; empty before the epoch's first name.
@@ -32,8 +33,8 @@ type Ledger struct {
 	Paused bool                     `json:"paused,omitempty"`
 	// Recovering reports that the existing objects are being listed. Nothing is booked or driven before the list arrives.
 	Recovering bool `json:"recovering,omitempty"`
-	// Inherits reports that no operator has paused or resumed the group in this life. The recovery then restores the state
-	// that the observer has saved of an earlier life.
+	// Inherits reports that no operator has paused or resumed the group since the ledger started. The recovery then
+	// restores the pause that the observer has saved earlier.
 	Inherits bool `json:"inherits,omitempty"`
 	// Reverted holds the newest epoch whose history was reverted, for example by a restored backup. A driver of this epoch
 	// or an earlier one continues only if its objects exist, because the instance may have been released in the lost part.
@@ -83,17 +84,18 @@ type Entry struct {
 	Changed int64 `json:"changed,omitempty"`
 	// New reports that the instance was booked here and that no driver was ever started for it.
 	New bool `json:"new,omitempty"`
-	// Kept reports that the observer keeps its Node for the volumes of its provider, so that a release is refused.
+	// Kept reports that the observer keeps the instance's Node because volumes are on its provider, so that a release
+	// is refused.
 	Kept bool `json:"kept,omitempty"`
 	// Undone holds the newest attempt whose undo was requested.
 	Undone int `json:"undone,omitempty"`
-	// Missing counts the consecutive listings without the slice or the VirtualNode. NodeMissing holds the time since which
+	// Missing counts the consecutive lists without the slice or the VirtualNode. NodeMissing is the time since which
 	// only the Node is missing.
 	Missing int `json:"missing,omitempty"`
-	// Gone holds the time at which a round last found the instance's slice, while the slice is missing. The instance costs
-	// until that time.
+	// Gone is the time at which a round last found the instance's slice, while the slice is missing. The costs of the
+	// instance end at that time.
 	Gone *time.Time `json:"gone,omitempty"`
-	// Settled reports that the amounts since Gone have been subtracted and that the instance costs nothing any more.
+	// Settled reports that the amounts since Gone have been subtracted and that the instance causes no further costs.
 	Settled     bool       `json:"settled,omitempty"`
 	NodeMissing *time.Time `json:"nodeMissing,omitempty"`
 }
@@ -129,7 +131,7 @@ type Comparison struct {
 	Last RoundID `json:"last,omitzero"`
 	// Unbooked lists the object names that the last round found without a booking.
 	Unbooked []string `json:"unbooked,omitempty"`
-	// EmptySince holds the time since which lists show no object of any Ready instance.
+	// EmptySince is the time since which the lists contain no object of the group.
 	EmptySince *time.Time `json:"emptySince,omitempty"`
 }
 
@@ -137,15 +139,15 @@ type Comparison struct {
 // second at most, so the ids of several minutes are remembered.
 const ringSize = 256
 
-// Ring remembers the last operation ids, oldest first. It survives continue-as-new with the state it is part of.
+// Ring stores the last operation ids, oldest first. It is part of a state that survives continue-as-new.
 type Ring struct {
 	IDs []string `json:"ids,omitempty"`
 }
 
-// Has reports whether id is remembered.
+// Has reports whether the ring contains id.
 func (r *Ring) Has(id string) bool { return slices.Contains(r.IDs, id) }
 
-// Add remembers id, and drops the oldest id of a full ring.
+// Add stores id, and removes the oldest id of a full ring.
 func (r *Ring) Add(id string) {
 	r.IDs = append(r.IDs, id)
 	r.IDs = r.IDs[max(0, len(r.IDs)-ringSize):]
@@ -201,8 +203,8 @@ func (l *Ledger) Target() (n int) {
 	return n
 }
 
-// epochOver returns the end of the second in which the epoch began. Nothing is booked before it, so a group that is
-// terminated and immediately started again does not reuse names in its next life (I2).
+// epochOver returns the end of the second in which the epoch began. Nothing is booked before that time. Therefore a
+// group that is terminated and immediately started again never assigns a name twice (I2).
 func (l *Ledger) epochOver() time.Time {
 	if l.Began.IsZero() {
 		return time.Time{}
@@ -245,7 +247,7 @@ func (l *Ledger) changed(entries ...*Entry) {
 // apply moves an instance by the table. An ignored event changes nothing.
 func (l *Ledger) apply(e *Entry, ev Event, now time.Time) {
 	from, wasStuck := e.Phase, e.Stuck
-	m, _ := e.Apply(ev, now) // it concludes no step, and so is never stale
+	m, _ := e.Apply(ev, now) // the event concludes no step, so it is never stale
 	if m.Ignored {
 		return
 	}
@@ -255,7 +257,8 @@ func (l *Ledger) apply(e *Entry, ev Event, now time.Time) {
 	}
 }
 
-// ended returns the reference to a driver that has ended, so that its later messages are recognised as old.
+// ended returns the reference to a driver that has ended. It keeps the generation and the sequence, so that the group
+// recognizes the driver's later messages as old.
 func (d DriverRef) ended() DriverRef {
 	return DriverRef{Generation: d.Generation, Sequence: d.Sequence}
 }
@@ -273,7 +276,7 @@ const (
 	goneMax = 2000
 )
 
-// sweep removes released instances and keeps their names for a while.
+// sweep removes released instances, and keeps their names for goneTTL.
 func (l *Ledger) sweep(now time.Time) {
 	l.Entries = slices.DeleteFunc(l.Entries, func(e *Entry) bool {
 		if e.Phase != Released || e.Driver.Kind != "" {
@@ -298,12 +301,12 @@ func (l *Ledger) wasReleased(name string) bool {
 }
 
 // beginAnew resets the ledger and lists the existing objects. It keeps only the spec, the pause, the costs and the
-// decisions. The new epoch is later than the ledger's epoch and than the epoch that the caller has seen, regardless of
-// the clock. Otherwise a clock that was ahead would make the group reset repeatedly.
+// decisions. Regardless of the clock, the new epoch is later than the ledger's epoch and later than the epoch seen.
+// Otherwise a clock that was ahead would make the group reset repeatedly.
 func (l *Ledger) beginAnew(seen string, now time.Time) {
 	fresh := NewLedger(l.Group, now)
 	for _, earlier := range []string{l.Epoch, seen} {
-		if !EpochBefore(earlier, fresh.Epoch) { // within one second, or after a clock that was ahead
+		if !EpochBefore(earlier, fresh.Epoch) { // in the same second, or after a clock that was ahead
 			fresh.Epoch = nextEpoch(earlier)
 		}
 	}
@@ -313,14 +316,14 @@ func (l *Ledger) beginAnew(seen string, now time.Time) {
 	fresh.Cost, fresh.CostDays, fresh.CostFrom = l.Cost, l.CostDays, l.CostFrom
 	fresh.Gap = &Gap{Since: l.Cost.At, Position: Position{Epoch: l.Epoch, Revision: l.Revision,
 		Booked: l.NextSeq}}
-	fresh.Cost.Run(nil)                              // closeGap counts the nodes that exist
+	fresh.Cost.Run(nil)                              // closeGap later counts the nodes that exist
 	fresh.Commands = Commands{Last: l.Commands.Last} // results of old commands must not match new ones
 	fresh.Commands.Add(Command{Kind: CommandRecover})
 	*l = *fresh
 }
 
-// revert resets the ledger because the caller has seen a newer position of this group. CA may have deleted each
-// instance of the reverted history, and an operator may have paused or resumed the group since.
+// revert resets the ledger because the caller has seen a newer position of this group. In the lost part of the history,
+// CA may have deleted any instance, and an operator may have paused or resumed the group.
 func (l *Ledger) revert(seen Position, now time.Time) {
 	past := l.Epoch
 	if EpochBefore(past, seen.Epoch) {

@@ -48,8 +48,8 @@ type EventKind string
 
 // These are the events of an instance.
 const (
-	Done       EventKind = "done"       // the step reached its end
-	Again      EventKind = "again"      // the provider is full or did not answer, without blame: choose again
+	Done       EventKind = "done"       // the step has finished its work
+	Again      EventKind = "again"      // the provider is full or did not answer: choose again, without blame
 	Refused    EventKind = "refused"    // the provider refused
 	GaveUp     EventKind = "gaveUp"     // the step used up its budget
 	Cancelled  EventKind = "cancelled"  // an operator cancelled the driver
@@ -59,7 +59,7 @@ const (
 	Lost       EventKind = "lost"       // fact: the slice, VirtualNode or Node is gone
 	Deleted    EventKind = "deleted"    // CA deleted the instance
 	Expired    EventKind = "expired"    // CA did not delete a failed instance in time
-	Paused     EventKind = "paused"     // an operator paused the group; instances with a grant continue
+	Paused     EventKind = "paused"     // an operator paused the group; instances with a granted hold continue
 )
 
 // Stopped ends a driver that its group no longer needs. It is not an event of the table.
@@ -76,11 +76,11 @@ type Move struct {
 	To Phase
 	// Blame adds the attempt's provider to the refused ones (failover.go).
 	Blame bool
-	// Undo hands the attempt to undo/<name>-<attempt>.
+	// Undo starts undo/<name>-<attempt> for the attempt.
 	Undo bool
 	// Force makes the following steps not wait for pods.
 	Force bool
-	// Stuck marks the instance as waiting for a person or the next DeleteNodes.
+	// Stuck marks the instance as waiting for an operator or the next DeleteNodes.
 	Stuck bool
 	// Ignored reports that the row has no move for the event. This is not an error.
 	Ignored bool
@@ -91,7 +91,7 @@ type Row struct {
 	Phase  Phase
 	Step   Step
 	Counts bool
-	State  State // empty: not listed
+	State  State // empty: the instance is not listed
 	Moves  map[EventKind]Move
 }
 
@@ -102,13 +102,13 @@ var (
 
 func to(p Phase) Move { return Move{To: p} }
 
-// Machine is the table of an instance's life. It is data: the interpreter (Instance.Apply), the drivers, the diagram in
-// docs and the tests all read it. Two transitions are not in the table: after a recovery or a driver's loss the
-// existing objects decide (results.go), and the group copies the phase of a driver's view (views.go).
+// Machine is the table of an instance's life. The interpreter (Instance.Apply), the drivers, the diagram in docs and
+// the tests all read it. Two kinds of transitions are not in the table: after a recovery or the loss of a driver the
+// existing objects determine the phase (results.go), and the group copies the phase from a driver's view (views.go).
 //
 // Facts (registered, notReady, lost) and CA's deletion of an instance (deleted) may arrive in any phase. While a driver
-// runs, the group leaves facts to the driver (step.go). Events of steps appear only in the phase whose step they
-// conclude. A phase ignores every event without a move in its row.
+// runs, the group forwards facts to the driver and does not apply them (step.go). Events of steps appear only in the
+// phase whose step they conclude. A phase ignores every event without a move in its row.
 var Machine = []Row{
 	{Pending, StepNone, true, StateCreating, map[EventKind]Move{
 		Done: to(Discovering), Cancelled: to(Failed), Deadline: to(Failed), Deleted: to(Released), Paused: to(Failed),
@@ -117,12 +117,13 @@ var Machine = []Row{
 		Done: to(Selecting), Refused: to(Failed), GaveUp: to(Failed), Cancelled: to(Failed), Deadline: to(Failed),
 		Deleted: to(Released), Paused: to(Failed),
 	}},
-	// Again means that no offer fits now and one could fit later: search again, within budgets.selectWait.
+	// Again means that no offer fits now, and one could fit later. The driver searches again, within
+	// budgets.selectWait.
 	{Selecting, StepSelect, true, StateCreating, map[EventKind]Move{
 		Done: to(Peering), Again: to(Discovering), Refused: to(Failed), GaveUp: to(Failed), Cancelled: to(Failed),
 		Deadline: to(Failed), Deleted: to(Released), Paused: to(Failed),
 	}},
-	// The provider's answer ends this phase, or too many requests without an answer: driver/peering.go.
+	// This phase ends with the provider's answer, or after too many requests without an answer (driver/peering.go).
 	{Peering, StepAcquire, true, StateCreating, map[EventKind]Move{
 		Done: to(Joining), Again: to(Discovering), Refused: declined, Cancelled: to(Failed),
 		Deleted: to(Unpeering), Paused: to(Failed),
@@ -145,7 +146,7 @@ var Machine = []Row{
 	{Released, StepNone, false, "", nil},
 }
 
-// Row returns the phase's row of Machine; the zero Row for a phase this version does not know.
+// Row returns the phase's row of Machine. It returns a Row without moves for a phase that this version does not know.
 func (p Phase) Row() Row {
 	for _, r := range Machine {
 		if r.Phase == p {

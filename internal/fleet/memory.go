@@ -14,8 +14,8 @@ const (
 	maxWhy  = 160
 )
 
-// chose records the choice or the failure that an accepted view reports. attempt holds the instance's attempt before
-// the view.
+// chose records the provider's choice or the instance's failure that an accepted view reports. attempt is the
+// instance's attempt before the view.
 func (l *Ledger) chose(e *Entry, v View, attempt int, now time.Time) {
 	c := Choice{At: now.UTC().Truncate(time.Second), Instance: e.Name, Attempt: v.Attempt, Provider: e.Provider(),
 		Reason: v.Reason}

@@ -7,10 +7,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// This file holds the messages between entities, drivers and activities. They are wire formats: fields are only ever
+// This file defines the messages between entities, drivers and activities. They are wire formats: fields are only ever
 // added.
 
-// Generation orders the drivers of one instance: by the group's epoch, then by the starts the group has counted in it.
+// Generation orders the drivers of one instance: by the group's epoch, and within an epoch by the number of drivers
+// that the group had started.
 type Generation struct {
 	Epoch string `json:"epoch,omitempty"`
 	Count int    `json:"count,omitempty"`
@@ -24,13 +25,13 @@ func (g Generation) Before(o Generation) bool {
 	return EpochBefore(g.Epoch, o.Epoch) || g.Epoch == o.Epoch && g.Count < o.Count
 }
 
-// End reports whether and how a view is its driver's last one.
+// End reports whether a view is its driver's last view, and how the driver ends.
 type End string
 
 // These are the ends.
 const (
 	EndNone    End = ""        // the driver continues
-	EndFinal   End = "final"   // the driver completes: the group drives the instance from now on
+	EndFinal   End = "final"   // the driver completes: from now on the group decides about the instance
 	EndStopped End = "stopped" // the group or an operator stopped the driver, which fails: undo its attempts
 )
 
@@ -41,8 +42,8 @@ type View struct {
 	Instance   string     `json:"instance"`
 	Generation Generation `json:"generation"`
 	Sequence   int        `json:"sequence"`
-	// Began holds the start of the driver's run. A repeated start after the first run was terminated has the same
-	// generation and another start.
+	// Began is the start time of the driver's run. If the first run is terminated and the start is repeated, both runs
+	// have the same generation and different start times.
 	Began   time.Time `json:"began,omitzero"`
 	End     End       `json:"end,omitempty"`
 	Phase   Phase     `json:"phase"`
@@ -75,13 +76,14 @@ type Order struct {
 	Paused bool `json:"paused,omitempty"`
 	// Retry runs the step in progress again immediately.
 	Retry bool `json:"retry,omitempty"`
-	// Resend, from 1, makes the driver repeat the request of Attempt to the provider. The last one ends the attempt.
+	// Resend, a number from 1, makes the driver repeat the request of Attempt to the provider. The last number ends the
+	// attempt.
 	Resend  int `json:"resend,omitempty"`
 	Attempt int `json:"attempt,omitempty"`
 }
 
-// HoldRequest is one row of a message to a provider. Drivers and undos send it; the sweep and the peering send some of
-// its kinds.
+// HoldRequest is one row of a message to a provider. Drivers and undos send most kinds. The observer's sweep and the
+// peering workflow also send some kinds.
 type HoldRequest struct {
 	Kind HoldRequestKind `json:"kind"`
 	Key  string          `json:"key,omitempty"`
@@ -104,7 +106,7 @@ type HoldRequestKind string
 // These are the kinds.
 const (
 	HoldAcquire  HoldRequestKind = "acquire"  // book a hold, or return the state of the booked hold
-	HoldRelease  HoldRequestKind = "release"  // release it, granted or not
+	HoldRelease  HoldRequestKind = "release"  // release the hold, whether it is granted or not
 	HoldBroken   HoldRequestKind = "broken"   // a step found that the peering of a granted hold is gone
 	HoldRefusing HoldRequestKind = "refusing" // a step found that the provider refuses us
 	HoldLeftover HoldRequestKind = "leftover" // a sweep found leftovers of a peering without any booking
@@ -122,8 +124,8 @@ const (
 	HoldReleased HoldState = "released"
 )
 
-// Answer is a provider's message to the driver of a hold: the result that ends the wait, or waiting if the driver
-// repeated its request.
+// Answer is a provider's message to the driver of a hold. Its state ends the driver's wait, or is waiting if the driver
+// has repeated its request.
 type Answer struct {
 	Key      string    `json:"key"`
 	Provider string    `json:"provider"` // the provider's id
@@ -132,8 +134,8 @@ type Answer struct {
 }
 
 // Fact is a watcher's report about the Node of one attempt; Kind is Registered, NotReady or Lost. Several watchers may
-// report the same fact, also repeatedly, and the last one holds. Lost is only a hint, because a watch may lag: compare
-// before acting.
+// report the same fact, also repeatedly; the last report is valid. Lost is only a hint, because a watch may lag: the
+// group inspects the objects before it acts.
 type Fact struct {
 	Instance string    `json:"instance"`
 	Attempt  int       `json:"attempt"`
@@ -158,30 +160,31 @@ func (r RoundID) After(o RoundID) bool {
 // Follows reports whether the round comes directly after o, by the same leader.
 func (r RoundID) Follows(o RoundID) bool { return r.Term == o.Term && r.Number == o.Number+1 }
 
-// Differences holds the findings of one round of the observer about one entity: rows that disagree with its snapshot.
+// Differences contains the findings of one round of the observer about one entity: the rows that disagree with the
+// entity's snapshot.
 type Differences struct {
 	Round RoundID `json:"round"`
-	// Epoch and Revision identify the entity's snapshot that the round has read; a provider has no epoch. The findings are
-	// not applied to parts that changed later.
+	// Epoch and Revision identify the entity's snapshot that the round has read; a provider has no epoch. The entity
+	// ignores findings about parts that have changed since.
 	Epoch    string `json:"epoch,omitempty"`
 	Revision int64  `json:"revision"`
 	// Seen, for a group, holds the newest position that an observer has ever saved; the zero value when none was saved.
 	Seen Position `json:"seen,omitzero"`
-	// Before holds the time since the last complete round before this one, in seconds; 0 when it is not known. That round
-	// found each instance that is missing now and was not missing then.
+	// Before is the time between the last complete round and this round, in seconds; 0 when it is not known. The last
+	// complete round found every instance that Missing lists for the first time.
 	Before int64 `json:"before,omitempty"`
-	// Empty reports that the list is completely empty.
+	// Empty reports that the list of the group's objects is completely empty.
 	Empty bool `json:"empty,omitempty"`
 	// Found lists attempts whose objects differ from the snapshot. Missing lists published Ready instances without
 	// objects.
 	Found   Founds   `json:"found,omitempty"`
 	Missing []string `json:"missing,omitempty"`
-	// Unheld, for a provider, lists keys with objects and without a hold. Unused lists holds without objects that no group
-	// books.
+	// Unheld, for a provider, lists object names without a hold. Unused lists the keys of holds without objects that no
+	// group books.
 	Unheld []string `json:"unheld,omitempty"`
 	Unused []string `json:"unused,omitempty"`
-	// Keeps, for a group, lists the instances whose Nodes are kept for the volumes of their provider; nil when the list is
-	// unchanged or not known.
+	// Keeps, for a group, lists the instances whose Nodes are kept because volumes are on their provider. It is nil
+	// when the list is unchanged or not known.
 	Keeps *[]string `json:"keeps,omitempty"`
 	// Lost lists the instances that are lost according to the evidence about their providers.
 	Lost []Loss `json:"lost,omitempty"`
@@ -224,16 +227,16 @@ type Standby struct {
 	// Key holds the key of its hold.
 	Key   string    `json:"key"`
 	State HoldState `json:"state"` // waiting or granted
-	Since time.Time `json:"since"` // when it entered State
-	// Worse holds the time since which a better provider exists, or this provider offers nothing; zero while neither is
-	// true.
+	Since time.Time `json:"since"` // the time at which the standby entered State
+	// Worse is the time since which a better provider exists, or since which this provider has no offer; zero while
+	// neither is true.
 	Worse time.Time `json:"worse,omitzero"`
 }
 
 // StandbyQuestion is the input for ranking the providers of a group's standbys, see RankStandby.
 type StandbyQuestion struct {
 	Spec InstanceSpec `json:"spec"`
-	// Standby holds the number of providers that the group keeps peered, Held its present standbys.
+	// Standby is the number of providers that the group keeps peered. Held lists its present standbys.
 	Standby  int                    `json:"standby,omitempty"`
 	Held     []Standby              `json:"held,omitempty"`
 	Failures map[string][]time.Time `json:"failures,omitempty"`
@@ -242,22 +245,22 @@ type StandbyQuestion struct {
 // StandbyRow is the result of the ranking for one provider.
 type StandbyRow struct {
 	Offer Offer   `json:"offer"`
-	Price float64 `json:"price,omitempty"` // of a node of the group
-	Score float64 `json:"score,omitempty"` // only with a Selection
-	// Offers reports that it has an offer that has not expired. Fits reports that a node of the group would fit, and that
-	// peering may be tried.
+	Price float64 `json:"price,omitempty"` // the hourly price of a node of the group
+	Score float64 `json:"score,omitempty"` // set only with a Selection
+	// Offers reports that the provider has an offer that has not expired. Fits reports that a node of the group would
+	// fit, and that a peering may be tried.
 	Offers bool `json:"offers,omitempty"`
 	Fits   bool `json:"fits,omitempty"`
-	// Warm reports that its peering exists.
+	// Warm reports that the provider's peering exists.
 	Warm bool `json:"warm,omitempty"`
-	// State holds the state of the group's hold there; empty when the provider knows no hold.
+	// State is the state of the group's hold at the provider; empty when the provider has no such hold.
 	State HoldState `json:"state,omitempty"`
-	// Excluded holds the reason for which the group may have no hold there; empty when it may.
+	// Excluded is the reason for which the group may have no hold at the provider; empty when it may have one.
 	Excluded string `json:"excluded,omitempty"`
 }
 
-// GroupNotice is a report of the gRPC server about a group, because only the server reads the config. It is shown to
-// people and affects no decision. The zero value means that the server has no message.
+// GroupNotice is a report of the gRPC server about a group, because only the server reads the config. Users see it, and
+// it affects no decision. The zero value means that the server has no message.
 type GroupNotice struct {
 	// Name holds one of the Block names.
 	Name    string `json:"name"`
@@ -269,11 +272,13 @@ type DriverInput struct {
 	Instance   Instance     `json:"instance"`
 	Spec       InstanceSpec `json:"spec"`
 	Generation Generation   `json:"generation"`
-	// First reports that no scale-out of the instance was ever started before, and that this command must not start
-	// another one. The workflow then closes as failed when the instance has failed. Without First its id must stay in use.
+	// First reports that no scale-out of the instance was ever started before. The start with First never replaces
+	// another run. The workflow then closes as failed when the instance has failed. Without First its id must stay in
+	// use.
 	First bool `json:"first,omitempty"`
-	// Ahead counts the group's instances that were started before this one and have no provider yet. Taken counts the
-	// group's nodes on each provider. Both spread a burst of scale-outs over the offers.
+	// Ahead is the number of the group's instances that were started before this instance and have no provider yet.
+	// Taken contains the number of the group's nodes on each provider. Both distribute a burst of scale-outs over the
+	// offers.
 	Ahead int            `json:"ahead,omitempty"`
 	Taken map[string]int `json:"taken,omitempty"`
 	// Failures holds the times at which each provider recently failed the group's instances, if its Selection weighs them.

@@ -8,11 +8,11 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet/money"
 )
 
-// count advances the sums to now, with the nodes that ran until now.
+// count adds the costs until now to the sums, for the nodes that have run since the last call.
 func (l *Ledger) count(now time.Time) {
 	over := l.Cost.Advance(now)
 	if len(over) > 0 {
-		l.Revision++ // a reader adds the published cost of the day to the past days
+		l.Revision++ // a reader adds the published cost of the present day to the past days
 	}
 	days := append(l.CostDays, over...)
 	if l.CostDays = money.Kept(days, l.Cost.At); len(l.CostDays) < len(days) {
@@ -20,8 +20,8 @@ func (l *Ledger) count(now time.Time) {
 	}
 }
 
-// meter sets the nodes that run from now on. After a change of the currency it discards the old sums, because amounts
-// in different currencies cannot be added.
+// meter sets the nodes that cause costs from now on. After a change of the currency it discards the old sums, because
+// amounts in different currencies cannot be added.
 func (l *Ledger) meter(now time.Time) {
 	if l.Spec == nil {
 		return
@@ -42,14 +42,14 @@ func (l *Ledger) meter(now time.Time) {
 	l.Cost.Run(running)
 }
 
-// Gap is the time between the last step of a history that was lost or reverted, and the end of the recovery.
+// Gap is the time between the last step of a lost or reverted history and the end of the recovery.
 type Gap struct {
 	Since time.Time `json:"since"`
 	// Position is the position of the history before the gap.
 	Position Position `json:"position"`
 }
 
-// Bill returns the costs of the group in this life until now.
+// Bill returns the costs of the group until now, since its ledger started.
 func (l *Ledger) Bill(now time.Time) money.Bill {
 	b := money.Bill{Group: l.Group, Account: l.Group, From: l.CostFrom, Epoch: l.Epoch, Revision: l.Revision,
 		Booked: l.NextSeq}
@@ -62,9 +62,9 @@ func (l *Ledger) Bill(now time.Time) money.Bill {
 	return b
 }
 
-// closeGap ends the gap in which the group's history was lost or reverted. The sums that the observer has saved replace
-// the sums of a group that knows less. Each instance that exists costs for the rest of the gap. An instance that was
-// not found costs nothing there.
+// closeGap ends the gap in which the group's history was lost or reverted. If the observer has saved more complete
+// sums, they replace the group's sums. Each instance that exists is charged for the rest of the gap. An instance that
+// was not found is not charged for the gap.
 func (l *Ledger) closeGap(saved *money.Bill, now time.Time) {
 	gap := l.Gap
 	l.Gap = nil
@@ -72,7 +72,7 @@ func (l *Ledger) closeGap(saved *money.Bill, now time.Time) {
 		settled := saved.Settled()
 		l.Cost, l.CostDays, l.CostFrom = settled.Cost, slices.Clone(settled.Days), settled.From
 		gap = &Gap{Since: settled.Cost.At}
-		l.count(now) // no node costs: only days end
+		l.count(now) // no node is charged; this only ends the past days
 	}
 	if gap == nil || gap.Since.IsZero() {
 		return
@@ -85,8 +85,8 @@ func (l *Ledger) closeGap(saved *money.Bill, now time.Time) {
 	}
 }
 
-// lacks reports whether a saved bill knows more than the history before the gap, which is nil when the whole history
-// was lost. The bill of an ended life belongs to this life alone.
+// lacks reports whether a saved bill is more complete than the history before the gap. The gap is nil when the whole
+// history was lost. A bill of a group that has ended is used only if it belongs to the same start of the sums.
 func (g *Gap) lacks(saved money.Bill, since time.Time) bool {
 	if saved.Ended && (g == nil || !saved.Cost.Since.Equal(since)) {
 		return false
@@ -103,7 +103,7 @@ func (l *Ledger) refund(e *Entry) {
 	e.Settled = true
 }
 
-// costs reports whether a provider has the instance's slice, as far as the group knows.
+// costs reports whether the instance causes costs: as far as the group knows, a provider has its slice.
 func (e *Entry) costs() bool {
 	return (e.Phase == Ready || e.Phase.Shrinking()) && e.Offer != nil && !e.Settled
 }
@@ -116,8 +116,8 @@ func (e *Entry) price(currency string) money.Money {
 	return money.Of(e.Offer.Hourly)
 }
 
-// reserved returns the largest hourly cost of the instances on their way. An instance that is being removed counts,
-// because its node may already exist.
+// reserved returns the largest hourly cost of the instances that have no node yet. It includes instances that are being
+// removed, because their nodes may already exist.
 func (l *Ledger) reserved() (sum money.Money) {
 	for _, e := range l.Entries {
 		if e.Phase != Failed && e.Phase != Released && !e.costs() {

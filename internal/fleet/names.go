@@ -17,7 +17,8 @@ const (
 	maxProviderID = 63
 )
 
-// ProviderIDScheme is the scheme of instance ids. No cloud controller manager knows it, so none removes our Nodes.
+// ProviderIDScheme is the scheme of instance ids. No cloud controller manager uses this scheme, so none removes our
+// Nodes.
 const ProviderIDScheme = "liqo://"
 
 // ObjectPrefix is the prefix of the names of all ResourceSlices, VirtualNodes and Nodes that this product makes, so
@@ -41,11 +42,11 @@ func ValidHub(name string) bool { return len(name) <= MaxHub && label.MatchStrin
 func ValidProviderID(id string) bool { return len(id) <= maxProviderID && label.MatchString(id) }
 
 // NewEpoch returns the second of a time in base 36. An epoch is named after the second in which the group started or
-// was reset, and an instance's name contains the second of its booking. For ids of operations see
-// workflows/client/operation.go.
+// was reset, and an instance's name contains the second of its booking. workflows/client/operation.go builds the ids of
+// operations.
 func NewEpoch(start time.Time) string { return strconv.FormatInt(start.Unix(), 36) }
 
-// nextEpoch returns the second after an epoch; another text is returned unchanged.
+// nextEpoch returns the second after an epoch. It returns a text that is not an epoch unchanged.
 func nextEpoch(epoch string) string {
 	start, ok := EpochTime(epoch)
 	if !ok {
@@ -54,7 +55,7 @@ func nextEpoch(epoch string) string {
 	return NewEpoch(start.Add(time.Second))
 }
 
-// EpochTime returns the second that an epoch names, in UTC; ok is false for another text.
+// EpochTime returns the second that an epoch names, in UTC. ok is false for a text that is not an epoch.
 func EpochTime(epoch string) (start time.Time, ok bool) {
 	seconds, err := strconv.ParseInt(epoch, 36, 64)
 	if err != nil {
@@ -68,20 +69,21 @@ func EpochBefore(a, b string) bool { return cmp.Or(cmp.Compare(len(a), len(b)), 
 
 // InstanceName returns <group>-<booked>-<seq>: the second of the booking in the format of NewEpoch, and the number of
 // names that the epoch has assigned. A group whose history was reverted continues from an older seq, but books in a
-// later second. So its names are new even if the revert was not detected. Ledger.grow assigns the names
-// (operations.go).
+// later second. Therefore its names are new even if the group has not detected the revert. Ledger.grow assigns the
+// names (operations.go).
 func InstanceName(group, booked string, seq int) string {
 	return fmt.Sprintf("%s-%s-%d", group, booked, seq)
 }
 
-// isInstanceOf reports whether name is <group>-<booked>-<seq> of exactly this group. Ids of groups may share a prefix.
+// isInstanceOf reports whether name is <group>-<booked>-<seq> of exactly this group. The ids of two groups may have a
+// common prefix.
 func isInstanceOf(name, group string) bool {
 	rest, ok := strings.CutPrefix(name, group+"-")
 	booked, seq, _ := strings.Cut(rest, "-")
 	return ok && booked != "" && seq != "" && !strings.Contains(seq, "-")
 }
 
-// ParseInstanceName splits an InstanceName of the group; ok is false for another text.
+// ParseInstanceName splits an InstanceName of the group. ok is false for any other text.
 func ParseInstanceName(group, name string) (booked string, seq int, ok bool) {
 	booked, number, _ := strings.Cut(strings.TrimPrefix(name, group+"-"), "-")
 	seq, err := strconv.Atoi(number)
@@ -98,15 +100,15 @@ func InstanceOfKey(key string) string {
 	return key
 }
 
-// GroupOfKey returns the node group of a hold's key, an ObjectName or a StandbyKey, or of an InstanceName; "" for
-// another text.
+// GroupOfKey returns the node group that an ObjectName, a StandbyKey or an InstanceName contains. It returns "" for any
+// other text.
 func GroupOfKey(key string) string {
 	if name, standby := strings.CutPrefix(key, standbyPrefix); standby {
 		group, _, _ := strings.Cut(name, "/")
 		return group
 	}
 	name := InstanceOfKey(key)
-	for range 2 { // the number, and the epoch
+	for range 2 { // removes the sequence number, and then the time of the booking
 		cut := strings.LastIndexByte(name, '-')
 		if name = name[:max(cut, 0)]; name == "" {
 			return ""
@@ -115,7 +117,7 @@ func GroupOfKey(key string) string {
 	return name
 }
 
-// AttemptOfKey returns the attempt of a hold's key; 0 for a key without an attempt.
+// AttemptOfKey returns the attempt that a hold's key contains. It returns 0 for a key without an attempt.
 func AttemptOfKey(key string) int {
 	n, err := strconv.Atoi(key[strings.LastIndexByte(key, '-')+1:])
 	if err != nil {
@@ -127,7 +129,8 @@ func AttemptOfKey(key string) int {
 // InstanceID returns the id of an instance in CA, which is also its Node's spec.providerID: liqo://<group>/<name>.
 func InstanceID(group, name string) string { return ProviderIDScheme + group + "/" + name }
 
-// ParseInstanceID splits an instance id into its group and name; ok is false when id is not one of ours.
+// ParseInstanceID splits an instance id into its group and name. ok is false when id is not an instance id of this
+// product.
 func ParseInstanceID(id string) (group, name string, ok bool) {
 	rest, ours := strings.CutPrefix(id, ProviderIDScheme)
 	group, name, two := strings.Cut(rest, "/")
@@ -142,7 +145,7 @@ func ObjectName(instance string, attempt int) string {
 	return ObjectPrefix + instance + "-" + strconv.Itoa(attempt)
 }
 
-// ParseObjectName splits an ObjectName of the group into its instance and attempt; ok is false for another text.
+// ParseObjectName splits an ObjectName of the group into its instance and attempt. ok is false for any other text.
 func ParseObjectName(group, object string) (instance string, attempt int, ok bool) {
 	instance, attempt = InstanceOfKey(object), AttemptOfKey(object)
 	return instance, attempt, strings.HasPrefix(object, ObjectPrefix) && isInstanceOf(instance, group) && attempt > 0

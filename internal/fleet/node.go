@@ -16,25 +16,25 @@ const LabelGroup = "liqo-autoscaler.io/group"
 // processors/nodegroupset/label_nodegroups.go).
 const LabelBalance = "liqo-autoscaler.io/balance"
 
-// These labels hold a provider's id.
+// These labels contain a provider's id.
 const (
-	// LabelProvider holds the provider's id on every virtual node (Liqo pkg/consts/replication.go).
+	// LabelProvider contains the provider's id on every virtual node (Liqo pkg/consts/replication.go).
 	LabelProvider = "liqo.io/remote-cluster-id"
-	// LabelMachineProvider holds the provider's id on every machine.
+	// LabelMachineProvider contains the provider's id on every machine.
 	LabelMachineProvider = "liqo-autoscaler.io/provider"
 )
 
 // Liqo after 1.2 labels each virtual node type=virtual-kubelet, unless its VirtualNode has another value of the label
 // (liqotech/liqo#3325). Cluster Autoscaler 1.36 and later never releases a node with that value.
 const (
-	// LabelType is the key of that label. Pods avoid virtual nodes by it.
+	// LabelType is the key of that label. Workloads use it to avoid virtual nodes.
 	LabelType = "type"
 	// TypeVirtualNode is our value, unless the group has another one.
 	TypeVirtualNode = "virtual-node"
 )
 
 // NodeLabels returns the labels that we set on every Node of the group: the labels of the spec, LabelGroup and, on
-// virtual nodes, LabelType. Labels that the backend adds are not included. The caller may change the map.
+// virtual nodes, LabelType. The result does not include labels that the backend adds. The caller may change the map.
 func (s InstanceSpec) NodeLabels() map[string]string {
 	out := map[string]string{}
 	if s.Nodes != NodesMachine {
@@ -46,7 +46,7 @@ func (s InstanceSpec) NodeLabels() map[string]string {
 }
 
 // NodeTaints returns the taints that we set on every Node of the group: the taints of the spec in its order, then the
-// taint of GroupTaint. Taints that the backend adds are not included. The caller may change the slice.
+// taint of GroupTaint. The result does not include taints that the backend adds. The caller may change the slice.
 func (s InstanceSpec) NodeTaints() []corev1.Taint {
 	out := slices.Clone(s.Taints)
 	if s.GroupTaint != "" {

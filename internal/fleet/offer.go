@@ -30,7 +30,7 @@ type UnpeerPolicy string
 // These are the policies. The empty one means UnpeerLinger.
 const (
 	UnpeerLinger UnpeerPolicy = "linger" // removed after the offer's linger time
-	UnpeerNever  UnpeerPolicy = "never"  // kept
+	UnpeerNever  UnpeerPolicy = "never"  // the peering stays
 )
 
 // DefaultLinger is the time for which an unused Peering is kept when its offer sets none.
@@ -38,22 +38,22 @@ const DefaultLinger = 60 * time.Second
 
 // Offer holds the capacity and terms that one Provider offers now.
 type Offer struct {
-	// Name holds the offer's name in its source, for people.
+	// Name is the offer's name in its source. It is for users only.
 	Name string `json:"name"`
 	// Provider holds the provider's id, as it was read from the provider itself.
 	Provider    string      `json:"provider"`
 	Credentials Credentials `json:"credentials"`
-	// Lendable holds the whole amount on offer, before holds.
+	// Lendable contains the whole amount on offer, including the amount that holds use.
 	Lendable corev1.ResourceList `json:"lendable"`
-	// LargestNodes lists the provider's largest nodes: no node in the list is at most as large as another one in every
+	// LargestNodes lists the provider's largest nodes. It omits a node if another node is at least as large in every
 	// resource. An empty list means that the nodes are not known.
 	LargestNodes []corev1.ResourceList `json:"largestNodes,omitempty"`
-	// Measured reports that Lendable is still to be read from the provider. No offer in use has it.
+	// Measured reports that Lendable must still be read from the provider. An offer in use never has it.
 	Measured bool `json:"-"`
 	// MaxNodes bounds the number of nodes; 0 means no bound.
 	MaxNodes int               `json:"maxNodes,omitempty"`
 	Labels   map[string]string `json:"labels,omitempty"`
-	// Price holds the price per node and hour; with 0 Prices apply.
+	// Price is the price per node and hour. If it is 0, Prices apply.
 	Price float64 `json:"price,omitempty"`
 	// Prices holds the hourly prices per CPU, per GiB of resources measured in bytes, and per unit of any other resource.
 	Prices map[corev1.ResourceName]float64 `json:"prices,omitempty"`
@@ -114,7 +114,7 @@ type Network struct {
 	Options json.RawMessage `json:"options,omitempty"`
 }
 
-// ModeOrDefault returns the mode; a nil Network has the default mode.
+// ModeOrDefault returns the mode. A nil Network has the default mode.
 func (n *Network) ModeOrDefault() NetworkMode {
 	if n == nil || n.Mode == "" {
 		return NetworkGateway

@@ -9,22 +9,22 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet/money"
 )
 
-// Operation identifies one call of a client. A repeated id gets the first outcome. An operation that runs after
-// GiveUpAt is refused, so that it has no effect after its caller stopped waiting. Configure checks neither, because the
+// Operation identifies one call of a client. A repeated id gets the first outcome. The group refuses an operation after
+// GiveUpAt, so that the operation has no effect after its caller stopped waiting. Configure checks neither, because the
 // same spec again changes nothing.
 type Operation struct {
 	ID       string    `json:"id"`
 	GiveUpAt time.Time `json:"giveUpAt"`
 }
 
-// These are the times of an operation. A client that lost an answer derives from them when the operation has either run
-// or will never run: TaskTimeout after GiveUpAt.
+// These are the times of an operation. A client that lost an answer uses them: TaskTimeout after GiveUpAt, the
+// operation has either run or will never run.
 const (
-	// GiveUpBefore is the time before its caller's deadline at which an operation counts as given up, so that the answer
-	// can still reach the caller.
+	// GiveUpBefore is the time before its caller's deadline at which an operation expires, so that the answer can still
+	// reach the caller.
 	GiveUpBefore = 500 * time.Millisecond
-	// TaskTimeout is the workflow task timeout of every entity. A task that started before GiveUpAt ends within it. A task
-	// that is lost with its worker runs again on another worker, which checks the operation again.
+	// TaskTimeout is the workflow task timeout of every entity. A task that started before GiveUpAt ends within it. If
+	// the worker of a task dies, another worker runs the task and checks the operation again.
 	TaskTimeout = 5 * time.Second
 )
 
@@ -42,13 +42,13 @@ type Request struct {
 	Names []string `json:"names,omitempty"`
 	// Calls lists releases that are booked together. The request itself is then not an operation.
 	Calls []Call `json:"calls,omitempty"`
-	// Spec holds the spec to put into force, Notice the server's message about it.
+	// Spec is the spec to apply, and Notice the server's message about it.
 	Spec   *GroupSpec  `json:"spec,omitempty"`
 	Notice GroupNotice `json:"notice,omitzero"`
-	// Paused reports whether the group is to stop starting instances.
+	// Paused reports whether the group must stop starting instances.
 	Paused bool `json:"paused,omitempty"`
-	// Trace holds the caller's span, a W3C traceparent. The work on the booked or released instances continues it. It
-	// affects no decision.
+	// Trace holds the caller's span, a W3C traceparent. The work on the booked or released instances belongs to the
+	// same trace. It affects no decision.
 	Trace string `json:"trace,omitempty"`
 }
 
@@ -69,11 +69,11 @@ type Verb string
 
 // These are the operations.
 const (
-	Configure Verb = "configure" // put a spec in force
+	Configure Verb = "configure" // apply a spec
 	Grow      Verb = "grow"      // book Delta instances, Pending
 	Shrink    Verb = "shrink"    // release min(Delta, counted and not registered), youngest first (I4)
-	Release   Verb = "release"   // release the named instances; an instance that is already gone is success
-	Pause     Verb = "pause"     // start no instances and fail those without a grant, or resume
+	Release   Verb = "release"   // release the named instances; an instance that is already released is success
+	Pause     Verb = "pause"     // start no instances and fail instances without a grant, or resume
 )
 
 // Verbs lists every operation.
@@ -90,7 +90,7 @@ var bookings = map[Verb]struct {
 	Pause:   {(*Ledger).checkPause, (*Ledger).pause},
 }
 
-// Check returns Operate's result without booking anything. known is true when the operation has run before.
+// Check returns Operate's result without booking anything. known reports that the operation has run before.
 func (l *Ledger) Check(verb Verb, r Request, now time.Time) (known bool, err error) {
 	if l.Behind(r.Seen) {
 		return false, Refuse(RefusedNotInitialised, "group "+l.Group+" is behind what its server has seen and is being "+
@@ -108,9 +108,9 @@ func (l *Ledger) Check(verb Verb, r Request, now time.Time) (known bool, err err
 	return false, bookings[verb].check(l, r, now)
 }
 
-// Validate returns the refusal of a request before it is booked. It accepts a request to a ledger whose history went
-// back: Operate then starts to rebuild the ledger. The calls of one request are judged by OperateEach; Validate refuses
-// them only while the ledger cannot book any call yet.
+// Validate returns the refusal of a request before it is booked. It accepts a request that shows that the ledger's
+// history was reverted: Operate then resets the ledger. OperateEach checks each call of a request. Validate refuses the
+// calls only while the ledger cannot book any call.
 func (l *Ledger) Validate(verb Verb, r Request, now time.Time) error {
 	if l.Behind(r.Seen) && !l.Recovering {
 		return nil
@@ -145,9 +145,9 @@ func (l *Ledger) Operate(verb Verb, r Request, now time.Time) error {
 	return nil
 }
 
-// OperateEach books the operation of a request, or each call of the request as an operation of its own. refused has the
-// calls that changed nothing, by their index. The error is from Operate: the refusal of the one operation, or the
-// refusal of all calls while the ledger is being rebuilt.
+// OperateEach books the operation of a request, or each call of the request as an operation of its own. refused
+// contains the refusals of the calls that changed nothing, by their index. The error is from Operate: the refusal of
+// the one operation, or the refusal of all calls while the ledger is being rebuilt.
 func (l *Ledger) OperateEach(verb Verb, r Request, now time.Time) (refused map[int]Refusal, err error) {
 	if len(r.Calls) == 0 {
 		return nil, l.Operate(verb, r, now)
@@ -168,7 +168,8 @@ func (l *Ledger) OperateEach(verb Verb, r Request, now time.Time) (refused map[i
 	return refused, nil
 }
 
-// Behind reports whether a caller has seen more of this group than the group knows, so that its history was reverted.
+// Behind reports whether a caller has seen a newer position of this group than the ledger has, so that the group's
+// history was reverted.
 func (l *Ledger) Behind(seen Position) bool {
 	return Position{Epoch: l.Epoch, Revision: l.Revision, Booked: l.NextSeq}.Behind(seen)
 }
@@ -222,7 +223,7 @@ func (l *Ledger) checkGrow(r Request, now time.Time) error {
 		return Refuse(RefusedInvalid, fmt.Sprintf("delta must be at least 1, not %d", delta))
 	case l.Paused:
 		return Refuse(RefusedMax, fmt.Sprintf("group %s is paused; resume it to scale out", l.Group))
-	case delta > l.Spec.Max || target+delta > l.Spec.Max: // the first part guards the sum against overflow
+	case delta > l.Spec.Max || target+delta > l.Spec.Max: // the first condition guards the sum against overflow
 		return Refuse(RefusedMax, fmt.Sprintf("group %s: target size %d + %d is over max %d", l.Group, target, delta,
 			l.Spec.Max))
 	}
@@ -242,7 +243,7 @@ func (l *Ledger) grow(r Request, now time.Time) {
 	}
 }
 
-// booking returns the second for the names that are assigned now.
+// booking returns the second that names which are assigned now contain.
 func (l *Ledger) booking(now time.Time) string {
 	if at := NewEpoch(now); EpochBefore(l.newest(), at) { // clocks of Temporal's servers differ
 		l.LastBooked = at

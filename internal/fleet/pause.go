@@ -2,12 +2,12 @@ package fleet
 
 import "time"
 
-// This file pauses a group: it books and starts no more instances. Instances without a grant fail immediately, so that
-// Cluster Autoscaler chooses another group. Instances with a grant continue.
+// This file pauses a group. A paused group books and starts no instances. Instances without a granted hold fail
+// immediately, so that Cluster Autoscaler chooses another group. Instances with a granted hold continue.
 
 func (l *Ledger) checkPause(Request, time.Time) error { return nil }
 
-// pause puts the operator's order into force. Idempotent.
+// pause applies the operator's order to pause or resume. It is idempotent.
 func (l *Ledger) pause(r Request, _ time.Time) {
 	l.Inherits = false
 	if l.Paused == r.Paused {
@@ -24,8 +24,8 @@ func (l *Ledger) pause(r Request, _ time.Time) {
 	}
 }
 
-// inherit restores the pause that the observer last read, unless an operator has paused or resumed the group in this
-// life. A nil paused means that the observer has saved nothing about the group.
+// inherit restores the pause that the observer last saved, unless an operator has paused or resumed the group since the
+// ledger started. A nil paused means that the observer has saved nothing about the group.
 func (l *Ledger) inherit(paused *bool) {
 	if l.Inherits && paused != nil && l.Paused != *paused {
 		l.Paused = *paused
@@ -34,7 +34,8 @@ func (l *Ledger) inherit(paused *bool) {
 	l.Inherits = false
 }
 
-// isHalted reports whether the pause applies to the instance: as far as its group knows, no provider has granted it.
+// isHalted reports whether the pause applies to the instance: it starts only after the pause, or it waits for a
+// provider's grant.
 func (l *Ledger) isHalted(e *Entry) bool {
 	return l.Paused && !e.Leaving && (e.Phase == Pending || e.Phase == Peering)
 }

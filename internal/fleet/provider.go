@@ -27,12 +27,13 @@ type ProviderSnapshot struct {
 	Free corev1.ResourceList `json:"free"`
 	// KeepUntil holds the time before which the peering is not removed.
 	KeepUntil time.Time `json:"keepUntil,omitzero"`
-	// Holds lists the keys of the attempts' live holds in order, Waiting the keys of the waiting ones.
+	// Holds lists the sorted keys of the attempts' holds that wait or are granted. Waiting lists the keys of the
+	// waiting holds.
 	Holds   []string `json:"holds,omitempty"`
 	Waiting []string `json:"waiting,omitempty"`
 	// Standby maps the keys of the standbys' holds to their states.
 	Standby map[string]HoldState `json:"standby,omitempty"`
-	// Standing holds the observer's findings against the provider.
+	// Standing describes the faults of the provider that the observer has found.
 	Standing Standing `json:"standing,omitzero"`
 	// Recovering reports that the entity is listing the existing objects. Until the list arrives, Cordoned is not known.
 	Recovering bool `json:"recovering,omitempty"`
@@ -42,16 +43,16 @@ type ProviderSnapshot struct {
 }
 
 // Over reports whether the provider no longer waits for the given run of peering/<id> or unpeering/<id>. Such a run
-// must do nothing: if it is executed late or again, it could remove a peering that was made since.
+// must do nothing: a run that is executed late or twice could remove a newer peering.
 func (s ProviderSnapshot) Over(run int) bool { return s.Run > run }
 
-// PeeringReport is the report of peering/<id> and unpeering/<id> to their provider at their end.
+// PeeringReport is the report that peering/<id> or unpeering/<id> sends to its provider at its end.
 type PeeringReport struct {
 	Run     int          `json:"run"`
 	Event   PeeringEvent `json:"event"`
 	Failure *Failure     `json:"failure,omitempty"`
-	// Refusing reports that the provider refuses us. With the event done it describes the objects that unpeering/<id> had
-	// to leave.
+	// Refusing reports that the provider refuses this cluster. With the event done it describes the objects that
+	// unpeering/<id> had to keep.
 	Refusing *ProviderRefusal `json:"refusing,omitempty"`
 }
 
@@ -61,6 +62,6 @@ type PeeringInput struct {
 	Run      int      `json:"run"`
 	// Budget bounds peering/<id> without its network; 0 means EstablishBound.
 	Budget metav1.Duration `json:"budget,omitzero"`
-	// NetworkBudget bounds its network; 0 means NetworkBound.
+	// NetworkBudget bounds the setup of the network; 0 means NetworkBound.
 	NetworkBudget metav1.Duration `json:"networkBudget,omitzero"`
 }

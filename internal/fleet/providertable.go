@@ -13,7 +13,7 @@ const (
 	Repairing    PeeringPhase = "Repairing"
 	Lingering    PeeringPhase = "Lingering"
 	Removing     PeeringPhase = "Removing"
-	Refusing     PeeringPhase = "Refusing" // the provider refuses us, until it lifts the refusal or the refusal expires
+	Refusing     PeeringPhase = "Refusing" // the provider refuses this cluster, until it lifts the refusal or the refusal expires
 )
 
 // PeeringEvent names an event of a peering.
@@ -22,21 +22,21 @@ type PeeringEvent string
 // These are the events of a peering.
 const (
 	PeeringAcquired PeeringEvent = "acquired" // a hold was booked
-	PeeringDone     PeeringEvent = "done"     // peering/<id> or unpeering/<id> reached its end
-	PeeringFailed   PeeringEvent = "failed"   // it failed, used up its bound or was cancelled
+	PeeringDone     PeeringEvent = "done"     // peering/<id> or unpeering/<id> completed its work
+	PeeringFailed   PeeringEvent = "failed"   // the workflow failed, used up its budget or was cancelled
 	PeeringEmptied  PeeringEvent = "emptied"  // the last hold was released
 	PeeringElapsed  PeeringEvent = "elapsed"  // the phase's time has expired
 	PeeringBroken   PeeringEvent = "broken"   // a step found the peering broken
-	PeeringInUse    PeeringEvent = "inUse"    // it cannot be removed: another party uses it
-	PeeringRefused  PeeringEvent = "refused"  // the provider refuses us
-	PeeringLifted   PeeringEvent = "lifted"   // it no longer refuses us
+	PeeringInUse    PeeringEvent = "inUse"    // the peering cannot be removed: another party uses it
+	PeeringRefused  PeeringEvent = "refused"  // the provider refuses this cluster
+	PeeringLifted   PeeringEvent = "lifted"   // the provider no longer refuses this cluster
 )
 
 // PeeringMove describes the effect of an event in a phase of a peering.
 type PeeringMove struct {
 	To PeeringPhase // empty: the phase stays
-	// ToEmpty replaces To when no hold is left, except Removing if the peering is to be kept. ToRefused replaces To while
-	// the provider refuses us, and the waiting holds are then refused.
+	// ToEmpty replaces To when no live hold exists, unless ToEmpty is Removing and the peering must be kept. ToRefused
+	// replaces To while the provider refuses this cluster; the waiting holds are then refused.
 	ToEmpty, ToRefused PeeringPhase
 	// RefuseWaiting refuses every waiting hold before the move.
 	RefuseWaiting bool
@@ -47,14 +47,14 @@ type PeeringMove struct {
 // PeeringRow describes one phase of a peering.
 type PeeringRow struct {
 	Phase PeeringPhase
-	Runs  CommandKind // starts the phase's workflow; empty: no workflow runs
-	// Grants and Waits decide about an acquire: it is granted immediately, or it waits. With neither it is refused
-	// immediately.
+	Runs  CommandKind // the command that starts the phase's workflow; empty: no workflow runs
+	// Grants and Waits determine the result of an acquire: it is granted immediately, or it waits. With neither it is
+	// refused immediately.
 	Grants, Waits bool
-	Moves         map[PeeringEvent]PeeringMove // any event without a move is ignored
+	Moves         map[PeeringEvent]PeeringMove // an event without a move is ignored
 }
 
-// PeeringMachine is the table of a peering's life. It is data, as Machine is.
+// PeeringMachine is the table of a peering's life. Like Machine, it is read by the code, the documents and the tests.
 var PeeringMachine = []PeeringRow{
 	{Phase: Absent, Waits: true, Moves: map[PeeringEvent]PeeringMove{
 		PeeringAcquired: {To: Establishing}, PeeringRefused: {To: Refusing},
@@ -97,7 +97,8 @@ var PeeringMachine = []PeeringRow{
 	}},
 }
 
-// Row returns the phase's row of PeeringMachine; the zero row for a phase this version does not know.
+// Row returns the phase's row of PeeringMachine. It returns a row without moves for a phase that this version does not
+// know.
 func (p PeeringPhase) Row() PeeringRow {
 	for _, r := range PeeringMachine {
 		if r.Phase == p {

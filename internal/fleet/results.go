@@ -31,8 +31,8 @@ func (l *Ledger) result(r Result, now time.Time) {
 	}
 }
 
-// started processes the outcome of a start. If a run existed before, it is the run of this start, an older run, or a
-// run whose last view is in the inbox. In that case the driver is checked soon.
+// started processes the outcome of a start. If a run already existed, it is the run of an earlier try of this start, an
+// older run, or a run whose last view is in the group's inbox. In that case started schedules a check of the driver.
 func (l *Ledger) started(cmd Command, r Result, now time.Time) {
 	e := l.Find(cmd.Instance)
 	if e == nil || e.Driver.Generation != cmd.Generation || e.Driver.Kind == "" {
@@ -43,8 +43,8 @@ func (l *Ledger) started(cmd Command, r Result, now time.Time) {
 	}
 }
 
-// ordered schedules a check of a driver that could not receive an order: its last view is in the inbox, or it was
-// terminated.
+// ordered schedules a check of a driver that could not receive an order: the driver's last view is in the group's
+// inbox, or the driver was terminated.
 func (l *Ledger) ordered(cmd Command, r Result, now time.Time) {
 	e := l.Find(cmd.Instance)
 	if e != nil && r.Outcome != OutcomeDone && e.Driver.Generation == cmd.Order.Generation {
@@ -55,18 +55,18 @@ func (l *Ledger) ordered(cmd Command, r Result, now time.Time) {
 // suspect schedules a check of the driver soon.
 func (l *Ledger) suspect(e *Entry, now time.Time) { e.Driver.LastSeen = now.Add(Soon - silentAfter) }
 
-// checked replaces the drivers that closed without a last view, or that cannot continue. If more than a tenth of the
-// drivers, and more than three, fail their tasks, the worker's build is to blame and none is replaced.
+// checked replaces the drivers that closed without a last view, or that cannot continue. If BuildFails reports that the
+// worker's build is to blame, it replaces no failing driver.
 func (l *Ledger) checked(cmd Command, all []DriverStatus, now time.Time) {
 	build := BuildFails(all)
 	l.condition(build)
 	for _, s := range all {
 		e := l.Find(s.Instance)
-		if e == nil || e.Driver.Kind == "" || e.Driver.Start > cmd.ID { // started after the check
+		if e == nil || e.Driver.Kind == "" || e.Driver.Start > cmd.ID { // the driver was started after the check
 			continue
 		}
 		if s.Running && (!s.Failing || build) {
-			e.Driver.Sent.Paused = false // the order may have come before its start
+			e.Driver.Sent.Paused = false // the driver may have started after the order was sent
 			if e.Driver.LastSeen = now; e.Driver.Stopped {
 				l.suspect(e, now)
 			} else if !e.Driver.Generation.Known() && e.Phase.Shrinking() {
@@ -78,7 +78,8 @@ func (l *Ledger) checked(cmd Command, all []DriverStatus, now time.Time) {
 	}
 }
 
-// BuildFails reports whether so many drivers fail their workflow tasks that the worker's build is to blame.
+// BuildFails reports whether so many drivers fail their workflow tasks that the worker's build is to blame: more than
+// three, and more than a tenth of all.
 func BuildFails(all []DriverStatus) bool {
 	failing := 0
 	for _, s := range all {
@@ -114,10 +115,10 @@ func (l *Ledger) replace(e *Entry, s DriverStatus, now time.Time) {
 	case e.Phase.Shrinking() && !(adopted && whole): // a scale-in starts, or starts again
 	case whole:
 		e.becomes(*s.Found, now)
-	case s.Completed: // its id cannot be used again
+	case s.Completed: // the workflow id cannot be used again
 		e.newer(s.Found)
 		e.Leaving = true
-		if e.enter(Unpeering, now); e.Attempt == 0 { // it found no provider
+		if e.enter(Unpeering, now); e.Attempt == 0 { // the instance has found no provider
 			e.enter(Released, now)
 		}
 	default:
@@ -156,10 +157,10 @@ func (f Found) Offer() *Offer {
 	return &Offer{Name: p.ID, Provider: p.ID, Credentials: p.Credentials, Hourly: f.booked().Hourly}
 }
 
-// recovered creates entries from the existing objects. The newest finished attempt of an instance makes it Ready.
-// Without a finished attempt the newest one decides: the instance is Joining if the attempt was on its way. Otherwise
-// it is Draining, because it is unknown whether CA still needs it. All other attempts are undone. Objects without a
-// readable booking are left for a person to decide.
+// recovered creates entries from the existing objects. If an instance has a finished attempt, the newest finished
+// attempt makes it Ready. Otherwise its newest attempt decides: the instance is Joining if the attempt was being
+// created, and Draining if not, because it is unknown whether CA still needs it. All other attempts are undone. Objects
+// without a readable booking are left for a person to decide.
 func (l *Ledger) recovered(found []Found, now time.Time) {
 	speaks := map[string]Found{}
 	for _, f := range found {
@@ -208,7 +209,7 @@ func (l *Ledger) catchUp(now time.Time) {
 // listing reports whether the existing objects are being listed.
 func (l *Ledger) listing() bool { return l.Commands.Has(CommandRecover) }
 
-// booked returns the booking; the zero value when it is missing or unreadable.
+// booked returns the booking. It returns the zero value when the booking is missing or unreadable.
 func (f Found) booked() (b Booking) {
 	if f.Booking != nil {
 		b = *f.Booking
@@ -227,14 +228,15 @@ func (l *Ledger) adopt(f Found, now time.Time) {
 		i.Phase, i.Registered = Ready, true
 		i.ready(f.Ready, now)
 	case f.Node && !f.Stamped && !f.Terminating && f.Slice && !i.Deadline().Before(now):
-		// It was on its way. A stamped Node was marked before, so without the mark it is being removed.
+		// The attempt was being created. A stamped Node was marked before, so a stamped Node without the mark is being
+		// removed.
 		i.Phase = Joining
 	default:
-		i.Phase = Draining // unless its scale-out runs and reports that it is Ready
+		i.Phase = Draining // unless its scale-out runs and later reports that the instance is Ready
 	}
 	e := l.add(i)
-	e.Settled = !f.Slice  // a node without a slice costs nothing
-	if i.Phase != Ready { // the scale-out of the group's earlier life may still run
+	e.Settled = !f.Slice  // a node without a slice causes no costs
+	if i.Phase != Ready { // the scale-out that the group started before its reset may still run
 		e.Driver = DriverRef{Kind: ScaleOut, LastSeen: now.Add(-silentAfter)}
 	}
 }

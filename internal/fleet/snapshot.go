@@ -9,8 +9,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet/money"
 )
 
-// Snapshot is the state that a NodeGroup publishes in its memo, at most once per workflow task. The gRPC server answers
-// from it alone. A snapshot replaces another one only if Newer reports true.
+// Snapshot is the state that a NodeGroup publishes in its memo, at most once per workflow task. The gRPC server builds
+// its answers only from this snapshot. A snapshot replaces another snapshot only if Newer returns true.
 type Snapshot struct {
 	Group string `json:"group"`
 	Epoch string `json:"epoch"`
@@ -22,11 +22,11 @@ type Snapshot struct {
 	Target int `json:"target"`
 	Min    int `json:"min"`
 	Max    int `json:"max"`
-	// SpecHash holds the hash of the GroupSpec in force, see Hash.
+	// SpecHash is the hash of the present GroupSpec, see Hash.
 	SpecHash string `json:"specHash"`
-	// Spec holds the spec in force; nil until the group is configured.
+	// Spec is the present spec; nil until the group is configured.
 	Spec *GroupSpec `json:"spec,omitempty"`
-	// Booked counts the instances that were ever booked in this epoch.
+	// Booked is the number of instances that were ever booked in this epoch.
 	Booked int  `json:"booked,omitempty"`
 	Paused bool `json:"paused,omitempty"`
 	// Recovering reports that the group is listing the existing objects. It refuses operations during this time.
@@ -62,10 +62,10 @@ type InstanceView struct {
 	Stuck         string    `json:"stuck,omitempty"`
 	// Registered reports that the Node carries the instance id as providerID.
 	Registered bool `json:"registered,omitempty"`
-	// Kept reports that its Node is kept for the volumes of its provider.
+	// Kept reports that the instance's Node is kept because volumes are on its provider.
 	Kept bool `json:"kept,omitempty"`
-	// Price holds its hourly price in millionths of the group's currency, while the provider has its slice; 0 when the
-	// offer had no price.
+	// Price is the instance's hourly price in millionths of the group's currency, while the provider has its slice; 0
+	// when the offer had no price.
 	Price money.Money `json:"price,omitempty"`
 }
 
@@ -94,7 +94,7 @@ func (i *Instance) Row() InstanceView {
 // ID returns the id of the instance in CA.
 func (v InstanceView) ID(group string) string { return InstanceID(group, v.Name) }
 
-// Peered counts the peerings that the group keeps ready and whose hold has the given state.
+// Peered returns the number of standbys whose hold has the given state.
 func (s Snapshot) Peered(state HoldState) (n int) {
 	for _, h := range s.Standby {
 		if h.State == state {
@@ -108,8 +108,8 @@ func (s Snapshot) Peered(state HoldState) (n int) {
 type Position struct {
 	Epoch    string `json:"epoch,omitempty"`
 	Revision int64  `json:"revision,omitempty"`
-	// Booked counts the names that the epoch had assigned. It detects a reverted history whose revision has caught up
-	// since.
+	// Booked is the number of names that the epoch had assigned. With it, a reverted history is detected even after its
+	// revision has caught up.
 	Booked int `json:"booked,omitempty"`
 }
 
@@ -120,9 +120,8 @@ type GroupRecord struct {
 	Paused bool `json:"paused,omitempty"`
 }
 
-// Receipt is the result of an operation for its caller: the position that the group has reached with it, and the time
-// of the group's clock. The snapshot that the group publishes in the same workflow task has this position or a later
-// one.
+// Receipt is the result of an operation for its caller: the position of the group after the operation, and the time of
+// the group's clock. The snapshot that the group publishes in the same workflow task has this position or a later one.
 type Receipt struct {
 	Position
 	At time.Time `json:"at"`
@@ -136,7 +135,7 @@ func (s Snapshot) Position() Position {
 	return Position{Epoch: s.Epoch, Revision: s.Revision, Booked: s.Booked}
 }
 
-// Newer reports whether s may replace old: a later life of the group, or a later change in the same one.
+// Newer reports whether s may replace old, because s has a later epoch, or a later revision in the same epoch.
 func (s Snapshot) Newer(old Snapshot) bool { return old.Position().Before(s.Position()) }
 
 // Before reports whether p is an earlier position than o.
@@ -145,7 +144,8 @@ func (p Position) Before(o Position) bool {
 }
 
 // Behind reports whether p is behind the position that a caller has seen of the same group, so that its history was
-// reverted. Since the revert the revision may have caught up, but not the number of names that the epoch has assigned.
+// reverted. After a revert the revision may have caught up; then the number of names that the epoch has assigned is
+// still smaller.
 func (p Position) Behind(seen Position) bool {
 	return p.Before(seen) || seen.Epoch == p.Epoch && seen.Booked > p.Booked
 }
@@ -184,13 +184,13 @@ const (
 	BlockPaused           = "Paused"           // an operator paused the group
 	BlockAtMax            = "AtMax"            // its target size is its max
 	BlockSpendingLimit    = "SpendingLimit"    // a node would cost more than the group may spend
-	BlockChangeNotInForce = "ChangeNotInForce" // its configured shape, labels or taints differ from its nodes'
-	BlockRetired          = "Retired"          // it is not configured any more, and only shrinks
+	BlockChangeNotInForce = "ChangeNotInForce" // its configured shape, labels or taints differ from those of its nodes
+	BlockRetired          = "Retired"          // the config no longer contains it, so it only shrinks
 	BlockBuildFails       = "BuildFails"       // see Snapshot.Condition
 )
 
-// Conditions returns the faults of the group or its config, and why it starts no instance that costs more an hour,
-// by the balance of its account.
+// Conditions returns the faults of the group and its config. With the balance b of its account, it includes the reason
+// why the group cannot start an instance that costs more per hour.
 func (s Snapshot) Conditions(b money.Balance, more money.Money) (all []GroupNotice) {
 	for _, n := range []GroupNotice{s.Blocked(b, more), s.Notice, {BlockBuildFails, s.Condition}} {
 		if n.Message != "" {
@@ -200,8 +200,8 @@ func (s Snapshot) Conditions(b money.Balance, more money.Money) (all []GroupNoti
 	return all
 }
 
-// Stopped returns the first condition that keeps the group from growing; the zero value when no condition does. A
-// change that is not in force does not.
+// Stopped returns the first condition that prevents the group from growing. It returns the zero value when no condition
+// does. A change that was not applied does not prevent growth.
 func (s Snapshot) Stopped(b money.Balance, more money.Money) GroupNotice {
 	for _, n := range s.Conditions(b, more) {
 		if n.Name != BlockChangeNotInForce {
@@ -211,8 +211,8 @@ func (s Snapshot) Stopped(b money.Balance, more money.Money) GroupNotice {
 	return GroupNotice{}
 }
 
-// Blocked returns why the group starts no instance that costs more an hour, by the balance of its account; the zero
-// value when it may. It does not know offers and limits of all groups.
+// Blocked returns the reason why the group cannot start an instance that costs more per hour, with the balance b of its
+// account. It returns the zero value when the group can. It does not check the offers, or limits for all groups.
 func (s Snapshot) Blocked(b money.Balance, more money.Money) GroupNotice {
 	switch {
 	case s.Paused:

@@ -14,20 +14,20 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet/money"
 )
 
-// GroupSpec is the spec of a NodeGroup in force: one class of capacity that CA may grow. It is translated from the
-// config, where one entry may define several groups (grpcserver/config.NodeGroup).
+// GroupSpec is the applied spec of a NodeGroup: one class of capacity that CA may grow. The server translates it from
+// the config, where one entry may define several groups (grpcserver/config.NodeGroup).
 type GroupSpec struct {
 	InstanceSpec
-	// Min holds the size to which CA raises the group, only with --enforce-node-group-min-size.
+	// Min is the size to which CA raises the group, if CA runs with --enforce-node-group-min-size.
 	Min int `json:"min"`
 	// Max bounds the target size. An IncreaseSize that exceeds it is refused as a whole.
 	Max int `json:"max"`
-	// Standby holds the number of providers that the group keeps peered without a node there.
+	// Standby is the number of providers that the group keeps peered without having a node there.
 	Standby int `json:"standby,omitempty"`
 	// Spending bounds the cost of all nodes of the group's account, and names the account. Nil means no bound, and an
 	// account of the group's own.
 	Spending *money.Spending `json:"spending,omitempty"`
-	// Volumes decides whether volumes are kept (the default), or deleted with the last node of their provider.
+	// Volumes determines whether volumes are kept (the default), or deleted with the last node of their provider.
 	Volumes VolumePolicy `json:"volumes,omitempty"`
 }
 
@@ -39,17 +39,17 @@ func (s GroupSpec) Account() string {
 	return s.Spending.Account
 }
 
-// VolumePolicy decides about the volumes on a provider whose last node is idle.
+// VolumePolicy determines the treatment of the volumes on a provider whose last node is idle.
 type VolumePolicy string
 
 // These are the policies.
 const (
-	KeepVolumes   VolumePolicy = "keep"   // a node of the provider stays; also the empty policy
-	DeleteVolumes VolumePolicy = "delete" // Liqo deletes them with the last node
+	KeepVolumes   VolumePolicy = "keep"   // one node of the provider stays; the empty policy means the same
+	DeleteVolumes VolumePolicy = "delete" // Liqo deletes the volumes with the last node
 )
 
-// InstanceSpec is the part of a GroupSpec that is fixed for an instance when it is booked. Its driver has it, and its
-// objects carry it in their Booking.
+// InstanceSpec is the part of a GroupSpec that is fixed for an instance when it is booked. The input of its driver
+// contains it, and so does the Booking on its objects.
 type InstanceSpec struct {
 	// ID names the group to CA and in instance names: a DNS-1123 label of at most 24 characters.
 	ID string `json:"id"`
@@ -60,21 +60,21 @@ type InstanceSpec struct {
 	// Labels and Taints are on every node of the group from the Node's first version on.
 	Labels map[string]string `json:"labels,omitempty"`
 	Taints []corev1.Taint    `json:"taints,omitempty"`
-	// GroupTaint, if set, is the effect of one more taint: key LabelGroup, value the group's id. It keeps all pods away
-	// except pods that tolerate it, which request this group.
+	// GroupTaint, if set, is the effect of an additional taint with the key LabelGroup and the group's id as value.
+	// Only pods that tolerate this taint, and so request this group, run on its nodes.
 	GroupTaint corev1.TaintEffect `json:"groupTaint,omitempty"`
 	// Selector selects offers by their labels; nil selects every offer.
 	Selector *metav1.LabelSelector `json:"selector,omitempty"`
 	// Provider, if set, holds the id of the group's only provider.
 	Provider string `json:"provider,omitempty"`
-	// PriceFactor multiplies an offer's price per node for a node of the group; 0 means 1.
+	// PriceFactor is multiplied with an offer's price per node to get the price of a node of the group; 0 means 1.
 	PriceFactor float64 `json:"priceFactor,omitempty"`
 	// MaxPrice bounds the hourly price of a node. More expensive offers are not used; 0 means any price.
 	MaxPrice float64 `json:"maxPrice,omitempty"`
 	// Currency holds the ISO 4217 code for all prices; empty means DefaultCurrency. Offers in another currency are not
 	// used, because their prices cannot be compared.
 	Currency string `json:"currency,omitempty"`
-	// Selection holds the weights for choosing among the offers that fit; nil means that only the price decides.
+	// Selection contains the weights for choosing among the offers that fit; nil means that only the price decides.
 	Selection *Selection `json:"selection,omitempty"`
 	Budgets   Budgets    `json:"budgets,omitempty"`
 }
@@ -103,9 +103,9 @@ func (s InstanceSpec) Pays(price float64) bool {
 type Budgets struct {
 	// SelectWait bounds the wait for free capacity while every matching provider is full. Default 20s.
 	SelectWait metav1.Duration `json:"selectWait,omitempty"`
-	// Peer bounds the time to establish a peering that an attempt waits for, without its network. Default 90s.
+	// Peer bounds the time to establish a peering that an attempt waits for, except its network. Default 90s.
 	Peer metav1.Duration `json:"peer,omitempty"`
-	// Network bounds the time to set up its network; a load balancer takes minutes. Default 5m.
+	// Network bounds the time to set up the network of a peering; a load balancer takes minutes. Default 5m.
 	Network metav1.Duration `json:"network,omitempty"`
 	// Join bounds one attempt's Join step. Default 2m.
 	Join metav1.Duration `json:"join,omitempty"`
@@ -119,18 +119,18 @@ type Budgets struct {
 	// Unready is the time for which a Node may be not ready while its provider does not answer, before its instance is
 	// lost. Default 5m; 0 means never.
 	Unready *Term `json:"unready,omitempty"`
-	// Isolated is the time during which no instance is lost while no provider at all answers. Default 30m; 0 means without
+	// Isolated is the time for which no instance is lost while no provider at all answers. Default 30m; 0 means without
 	// limit.
 	Isolated *Term `json:"isolated,omitempty"`
-	// PodStart is the time that a pod may take from its virtual node to its first container, before it is reported.
-	// Default 10m; longer where the provider adds nodes for pods.
+	// PodStart is the time that a pod may take from its binding to the virtual node until its first container starts,
+	// before the pod is reported. Default 10m. Set a longer time where the provider adds nodes for pods.
 	PodStart metav1.Duration `json:"podStart,omitempty"`
 }
 
-// These bounds apply where nothing else is configured.
+// These bounds apply where no other bound is configured.
 const (
 	EstablishBound = 90 * time.Second // to establish a peering
-	NetworkBound   = 5 * time.Minute  // to set up its network
+	NetworkBound   = 5 * time.Minute  // to set up the network of a peering
 	IsolatedBound  = 30 * time.Minute // see Budgets.Isolated
 )
 
@@ -164,7 +164,8 @@ func (t *Term) UnmarshalJSON(text []byte) error {
 	return t.Duration.UnmarshalJSON(text)
 }
 
-// ZeroIsNever returns the time. By this method strictyaml detects that 0 is a valid value.
+// ZeroIsNever returns the duration. The package strictyaml recognizes types with this method as types for which 0 is a
+// valid value.
 func (t Term) ZeroIsNever() time.Duration { return t.Duration.Duration }
 
 // or returns the term, or the default for a nil term.
@@ -178,12 +179,12 @@ func (t *Term) Over(from, now time.Time) bool {
 }
 
 // Selection weighs the properties of the providers that can take the node. Each part is a value between 0 and 1 times
-// its weight. The provider with the largest sum is chosen, and of equal ones the cheaper. Without a Selection only the
-// price decides.
+// its weight. The provider with the largest sum is chosen; of equal providers the cheapest. Without a Selection only
+// the price decides.
 type Selection struct {
-	// Price favours the cheaper node: the lowest price of all, divided by the provider's.
+	// Price favours the cheaper node: its value is the lowest price of all, divided by the provider's price.
 	Price float64 `json:"price,omitempty" validate:"gte=0,lte=100"`
-	// Warm favours a provider with a peering: 1, else 0.
+	// Warm favours a provider with a peering: its value is 1 with a peering, otherwise 0.
 	Warm float64 `json:"warm,omitempty" validate:"gte=0,lte=100"`
 	// Latency favours the closer provider: 1 for no latency, a half for 50 ms; 0 for an offer without latencyMilliseconds.
 	Latency float64 `json:"latency,omitempty" validate:"gte=0,lte=100"`
@@ -191,7 +192,7 @@ type Selection struct {
 	Spread float64 `json:"spread,omitempty" validate:"gte=0,lte=100"`
 	// Pack is the opposite of Spread: 0 for no node, a half for one, two thirds for two.
 	Pack float64 `json:"pack,omitempty" validate:"gte=0,lte=100"`
-	// Failures favours the provider with fewer failures of the group: 1 for no failure, a half for a failure just now. The
+	// Failures favours the provider with fewer failures of the group: 1 for no failure, a half for one new failure. The
 	// weight of a failure halves every 30 minutes.
 	Failures float64 `json:"failures,omitempty" validate:"gte=0,lte=100"`
 }
@@ -202,7 +203,7 @@ func (s Selection) Empty() bool { return s == Selection{} }
 // Hash returns a short fingerprint of the spec. Equal specs have equal hashes, in any order of their maps.
 func (s GroupSpec) Hash() string { return hash(s) }
 
-// Hash returns a short fingerprint of the fields that are fixed for an instance, like GroupSpec.Hash.
+// Hash returns a short fingerprint of the fields that are fixed for an instance, as GroupSpec.Hash does.
 func (s InstanceSpec) Hash() string { return hash(s) }
 
 func hash(spec any) string {
@@ -213,9 +214,9 @@ func hash(spec any) string {
 	return fmt.Sprintf("%x", sha256.Sum256(b))[:12]
 }
 
-// SameTemplate reports whether both specs have the same kind, shape, labels and taints of nodes. CA may keep its
-// knowledge of a group's nodes for as long as it runs (CA processors/nodeinfosprovider/mixed_nodeinfos_processor.go),
-// so these must not change under one id.
+// SameTemplate reports whether both specs have the same kind, shape, labels and taints of nodes. CA may cache the
+// properties of a group's nodes for as long as it runs (CA processors/nodeinfosprovider/mixed_nodeinfos_processor.go),
+// so these properties must not change for one id.
 func (s GroupSpec) SameTemplate(o GroupSpec) bool {
 	return GroupSpec{}.WithTemplateOf(s).Hash() == GroupSpec{}.WithTemplateOf(o).Hash()
 }

@@ -7,19 +7,20 @@ import (
 	"time"
 )
 
-// This file keeps peerings ready where the group has no node, so that the next node there needs only a slice. Each
-// standby is a hold of size zero at the provider, which establishes the peering and keeps it (I11). The group has the
-// providers ranked at intervals and decides by the results. Standbys need not survive a reset of the group: it books
-// again, first where a peering exists, and the observer releases the holds that no group lists.
+// This file keeps peerings ready with providers where the group has no node, so that the next node there needs only a
+// slice. Each standby is a hold of size zero at the provider, which establishes the peering and keeps it (I11). The
+// group requests a ranking of the providers at intervals and decides by the results. Standbys need not survive a reset
+// of the group: the group books new standbys, first where a peering exists, and the observer releases the holds that no
+// group lists.
 
 // These are the times of standby peerings.
 const (
-	standbySettled = 2 * time.Minute  // between two rankings while no standby is missing
-	standbyShort   = time.Minute      // while standbys are missing
-	standbyWaits   = 5 * time.Second  // while a peering is being made
-	standbyUnseen  = 2 * time.Minute  // how long a provider may not know a hold that was requested
-	standbyWorse   = 30 * time.Minute // how long another provider must be better before it takes the place
-	standbyBetter  = 1.2              // how many times the price or the score makes it better
+	standbySettled = 2 * time.Minute  // the interval of rankings while no standby is missing
+	standbyShort   = time.Minute      // the interval while standbys are missing
+	standbyWaits   = 5 * time.Second  // the interval while a peering is being made
+	standbyUnseen  = 2 * time.Minute  // the time for which a requested hold may be missing at its provider
+	standbyWorse   = 30 * time.Minute // the time for which another provider must be better before it replaces this one
+	standbyBetter  = 1.2              // the factor of price or score by which another provider must be better
 )
 
 const standbyPrefix = "standby/"
@@ -32,7 +33,8 @@ func StandbyKey(group, epoch string, n int) string {
 // IsStandby reports whether a hold's key belongs to a standby.
 func IsStandby(key string) bool { return strings.HasPrefix(key, standbyPrefix) }
 
-// standbyMost returns the number of providers that the group keeps peered; 0 until it is configured.
+// standbyMost returns the number of providers that the group must keep peered. It returns 0 until the group is
+// configured.
 func (l *Ledger) standbyMost() int {
 	if l.Spec == nil {
 		return 0
@@ -40,11 +42,11 @@ func (l *Ledger) standbyMost() int {
 	return l.Spec.Standby
 }
 
-// keepStandby releases the holds that exceed the configured number, and starts a ranking of the providers when it is
-// due. A paused group keeps its holds.
+// keepStandby releases the holds that exceed the configured number, and starts a ranking of the providers when a
+// ranking is due. A paused group keeps its holds.
 func (l *Ledger) keepStandby(now time.Time) {
 	most, granted := l.standbyMost(), 0
-	for _, h := range slices.Clone(l.Standby) { // the best first
+	for _, h := range slices.Clone(l.Standby) { // the best standby comes first
 		if h.State == HoldGranted {
 			granted++
 		}
@@ -57,7 +59,7 @@ func (l *Ledger) keepStandby(now time.Time) {
 	}
 }
 
-// standbyDue returns the time of the next ranking of the providers; zero for never.
+// standbyDue returns the time of the next ranking of the providers. It returns zero for never.
 func (l *Ledger) standbyDue() time.Time {
 	most := l.standbyMost()
 	switch {
@@ -72,8 +74,9 @@ func (l *Ledger) standbyDue() time.Time {
 	}
 }
 
-// looked processes a ranking of the providers, the best first. A refused or forgotten hold is replaced immediately. A
-// hold at a provider that has been worse than another for half an hour is replaced when the other's peering exists.
+// looked processes a ranking of the providers, the best first. It replaces a refused hold, or a hold that its provider
+// has lost, immediately. It replaces a hold at a provider that has been worse than another provider for half an hour,
+// when the other provider's peering exists.
 func (l *Ledger) looked(rows []StandbyRow, now time.Time) {
 	l.StandbyRanked = now
 	most := l.standbyMost()
@@ -90,7 +93,7 @@ func (l *Ledger) looked(rows []StandbyRow, now time.Time) {
 			h := held[n]
 			if h.ends(row, now) {
 				l.giveUp(h)
-				free = row.State == "" // a provider that has forgotten the hold may have another one
+				free = row.State == "" // a provider that has lost the hold may get a new one
 			} else {
 				l.Standby = append(l.Standby, l.granted(h, row, now))
 			}
@@ -107,7 +110,7 @@ func (l *Ledger) looked(rows []StandbyRow, now time.Time) {
 	}
 }
 
-// granted returns the hold, marked as granted if the ranking reports a grant.
+// granted returns the hold. It marks the hold as granted if the ranking reports a grant.
 func (l *Ledger) granted(h Standby, row StandbyRow, now time.Time) Standby {
 	if row.State == HoldGranted && h.State != HoldGranted {
 		h.State, h.Since = HoldGranted, now
@@ -116,15 +119,15 @@ func (l *Ledger) granted(h Standby, row StandbyRow, now time.Time) Standby {
 	return h
 }
 
-// ends reports whether a hold is released immediately: it is refused or excluded, or its provider has forgotten it.
+// ends reports whether a hold must be released immediately: it is refused or excluded, or its provider has lost it.
 func (h Standby) ends(row StandbyRow, now time.Time) bool {
 	forgotten := row.State == "" && (h.State == HoldGranted || now.Sub(h.Since) > standbyUnseen)
 	return row.Excluded != "" || row.State == HoldRefused || forgotten
 }
 
 // challenge books one newcomer in addition to the holds when it has been better than a held provider for standbyWorse.
-// When the newcomer's hold is granted, the worst hold is released. A hold at a provider that has offered nothing for
-// that time is released without a newcomer.
+// When the newcomer's hold is granted, keepStandby releases the worst hold. If a provider has had no offer for that
+// time, challenge releases its hold without a newcomer.
 func (l *Ledger) challenge(rows []StandbyRow, newcomers []StandbyRow, now time.Time) {
 	wanted := false
 	for n := len(l.Standby) - 1; n >= 0; n-- {
@@ -138,7 +141,7 @@ func (l *Ledger) challenge(rows []StandbyRow, newcomers []StandbyRow, now time.T
 			h.Worse = now
 		case now.Sub(h.Worse) < standbyWorse:
 		case better:
-			wanted, h.Worse = true, now // a newcomer that fails is not tried again immediately
+			wanted, h.Worse = true, now // if this newcomer fails, the next try waits again
 		default:
 			l.giveUp(*h)
 		}
@@ -148,7 +151,7 @@ func (l *Ledger) challenge(rows []StandbyRow, newcomers []StandbyRow, now time.T
 	}
 }
 
-// better reports whether a provider is better than another one by so much that it takes the place.
+// better reports whether r is so much better than o that r must replace o.
 func (r StandbyRow) better(o StandbyRow) bool {
 	switch {
 	case r.Fits != o.Fits:
@@ -160,7 +163,8 @@ func (r StandbyRow) better(o StandbyRow) bool {
 	}
 }
 
-// next returns the index of the best newcomer, or of one with an existing peering if the best is not better by much.
+// next returns the index of the best newcomer. It prefers a newcomer with an existing peering, unless the best newcomer
+// is much better.
 func next(newcomers []StandbyRow) int {
 	warm := func(r StandbyRow) bool { return r.Warm && !newcomers[0].better(r) }
 	return max(slices.IndexFunc(newcomers, warm), 0)
@@ -177,7 +181,7 @@ func (l *Ledger) bookStandby(row StandbyRow, now time.Time) {
 	}})
 }
 
-// StandbyQuestion returns the input of the next ranking; nil when the group keeps no standbys any longer.
+// StandbyQuestion returns the input of the next ranking. It returns nil when the group keeps no standbys any longer.
 func (l *Ledger) StandbyQuestion() *StandbyQuestion {
 	if l.standbyMost() == 0 {
 		return nil

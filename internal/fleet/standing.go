@@ -2,19 +2,19 @@ package fleet
 
 import "time"
 
-// Access names the way in which a provider's API server answers us.
+// Access classifies the answer of a provider's API server to our requests.
 type Access string
 
-// These are the answers. The empty one means that no check was possible, which does not count against the provider.
+// These are the classes. The empty one means that no check was possible, which does not count against the provider.
 const (
 	AccessGranted Access = "granted"
-	AccessRefused Access = "refused" // 401 or 403 for our credentials: it answers, and no node is lost by it
-	AccessSilent  Access = "silent"  // it does not answer
-	// AccessIsolated occurs only in a Standing: neither this provider nor any other one answers.
+	AccessRefused Access = "refused" // 401 or 403 for our credentials: the provider answers, so no node is lost
+	AccessSilent  Access = "silent"  // the provider does not answer
+	// AccessIsolated occurs only in a Standing: no provider answers at all.
 	AccessIsolated Access = "isolated"
 )
 
-// Standing describes the faults of a provider according to its entity; the zero value means no fault.
+// Standing describes the faults of a provider according to its entity. The zero value means no fault.
 type Standing struct {
 	Access Access       `json:"access,omitempty"`
 	Tenant RefusingKind `json:"tenant,omitempty"`
@@ -31,16 +31,17 @@ type Standing struct {
 // Good reports whether the provider has no fault.
 func (s Standing) Good() bool { return s.Access == "" && s.Tenant == "" && !s.Network && s.Fault == "" }
 
-// Closes reports whether no new holds are granted on the provider. These faults do not close it: a deleted Tenant,
-// because another one can be requested; and an isolation or missing gateway of this cluster, because no provider is to
-// blame. A divided namespace closes it, because one more node could delete the namespace.
+// Closes reports whether the provider grants no new holds because of its faults. Three faults do not close it: a
+// deleted Tenant, because Establish can make another Tenant; and an isolation or a missing gateway of this cluster,
+// because no provider is to blame. A divided namespace closes it, because one more node could make Liqo delete the
+// namespace.
 func (s Standing) Closes() bool {
 	return s.Network && !s.Local || s.Access == AccessRefused || s.Access == AccessSilent ||
 		s.Tenant == RefusingCordoned ||
 		s.Tenant == RefusingDrained || s.Fault == ConditionNamespaceDivided
 }
 
-// Condition returns the name of the fault; "" without one.
+// Condition returns the name of the fault, or "" without a fault.
 func (s Standing) Condition() string {
 	switch {
 	case s.Access == AccessRefused:
@@ -65,11 +66,12 @@ const (
 	ConditionCredentialsRefused = "CredentialsRefused"
 	ConditionConsumerIsolated   = "ConsumerIsolated"
 	ConditionUnreachable        = "Unreachable"
-	// ConditionNetworkNotConnected: the gateways do not reach each other, or one gateway is dead.
+	// ConditionNetworkNotConnected means that the gateways do not reach each other, or that one gateway is dead.
 	ConditionNetworkNotConnected = "NetworkNotConnected"
-	// ConditionNoRoomForGateway: this cluster has no capacity for its gateway, or for a virtual kubelet.
+	// ConditionNoRoomForGateway means that this cluster has no capacity for its gateway, or for a virtual kubelet.
 	ConditionNoRoomForGateway = string(CodeNoRoom)
-	// ConditionNamespaceDivided: a clusterSelector separates a provider's nodes, so Liqo may remove a namespace there.
+	// ConditionNamespaceDivided means that a clusterSelector selects only some of a provider's nodes, so that Liqo may
+	// remove a namespace there.
 	ConditionNamespaceDivided = "NamespaceDivided"
 )
 

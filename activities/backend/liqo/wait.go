@@ -148,7 +148,7 @@ func (w *waiter) ended(ctx context.Context, stage backend.Stage, seen sight, onl
 		return stageError(stage, seen)
 	}
 	var met error
-	if v := (*kindError)(nil); errors.As(seen.err, &v) && (w.stubborn || !v.Forbidden) { // otherwise it would seem final
+	if v := (*kindError)(nil); errors.As(seen.err, &v) && (w.stubborn || !v.Forbidden) { // otherwise it looks final
 		met = v.Kind
 	}
 	return backend.Stopped(ctx, stage, seen.message, met)

@@ -7,17 +7,18 @@ import (
 	"time"
 )
 
-// Balance holds the cost of all groups of an account at a time.
+// Balance is the cost of all groups of an account at a given time.
 type Balance struct {
 	Currency string
 	At       time.Time
-	// Rate is the hourly cost of the running nodes, Reserved the largest hourly cost of the instances on their way.
+	// Rate is the hourly cost of the running nodes. Reserved is the largest hourly cost of the instances that have no
+	// node yet.
 	Rate, Reserved Money
-	// Month is the sum of the calendar month of At.
+	// Month is the sum of the calendar month that contains At.
 	Month Money
 }
 
-// Balance returns the balance of one group at a time, if nothing changes before.
+// Balance returns the balance of one group at the given time, if nothing changes until then.
 func (c Cost) Balance(now time.Time) Balance {
 	c, _ = c.Until(now)
 	rate, _ := c.Rate()
@@ -28,26 +29,26 @@ func (c Cost) Balance(now time.Time) Balance {
 	return Balance{Currency: c.Currency, At: at, Rate: rate, Reserved: c.Reserved, Month: c.ThisMonth()}
 }
 
-// Bill holds the daily costs of one life of a group. Group and Cost.Since identify the bill, so a bill that is received
-// twice counts once.
+// Bill contains the daily costs of one life of a group: from the start of its sums until the group is removed. Group
+// and Cost.Since identify the bill, so a bill that is received twice counts once.
 type Bill struct {
 	Group   string `json:"group"`
 	Account string `json:"account"`
 	Cost    Cost   `json:"cost"`
-	// Days are the past days, oldest first.
+	// Days lists the past days, oldest first.
 	Days []CostDay `json:"days,omitempty"`
-	// From holds the first day that is still known; empty when all days since Cost.Since are known.
+	// From is the first day that is still known; empty when all days since Cost.Since are known.
 	From string `json:"from,omitempty"`
-	// Epoch, Revision and Booked hold the position in the group's history at which the bill was made.
+	// Epoch, Revision and Booked are the position in the group's history at which the bill was made.
 	Epoch    string `json:"epoch,omitempty"`
 	Revision int64  `json:"revision,omitempty"`
 	Booked   int    `json:"booked,omitempty"`
-	// Ended: the life of the group has ended.
+	// Ended reports that the life of the group has ended.
 	Ended bool `json:"ended,omitempty"`
 }
 
-// Replaces reports whether the bill replaces another bill of the same life: within one epoch by the higher revision,
-// else by the later end. The group itself has a later revision than an observer that read it earlier.
+// Replaces reports whether the bill replaces another bill of the same life. Within one epoch the higher revision wins,
+// otherwise the later end. The group itself has a later revision than an observer that read it earlier.
 func (b Bill) Replaces(have Bill) bool {
 	if b.Epoch == have.Epoch && b.Revision != have.Revision {
 		return b.Revision > have.Revision
@@ -55,7 +56,7 @@ func (b Bill) Replaces(have Bill) bool {
 	return have.Cost.At.Before(b.Cost.At)
 }
 
-// Is reports whether the bill is of this life of a group.
+// Is reports whether the bill belongs to this life of the group.
 func (b Bill) Is(group string, since time.Time) bool {
 	return b.Group == group && b.Cost.Since.Equal(since)
 }
@@ -74,15 +75,15 @@ func (c Cost) IsEmpty() bool {
 	return true
 }
 
-// Settled returns the bill of a group that has ended: no node costs anything any more.
+// Settled returns the bill of a group that has ended: without running nodes and reserved costs.
 func (b Bill) Settled() Bill {
-	b.Cost, _ = b.Cost.Until(b.Cost.At) // a copy
+	b.Cost, _ = b.Cost.Until(b.Cost.At) // Until returns a copy
 	b.Cost.Run(nil)
 	b.Cost.Reserved = 0
 	return b
 }
 
-// Spent returns the part of the bill that limits need.
+// Spent returns the part of the bill that the check of limits needs.
 func (b Bill) Spent() Spent {
 	return Spent{Group: b.Group, Since: b.Cost.Since, Account: b.Account, Currency: b.Cost.Currency,
 		Month: b.Cost.At.Format(monthOnly), Amount: b.Cost.ThisMonth()}
@@ -91,14 +92,14 @@ func (b Bill) Spent() Spent {
 // monthOnly is the layout of a month.
 const monthOnly = "2006-01"
 
-// Ended is the summary of ended groups that the hub publishes.
+// Ended summarizes the bills of ended groups that the hub publishes.
 type Ended struct {
-	// Bills is the number of bills that the hub has, Rows the sums of the month of the last one.
+	// Bills is the number of bills that the hub has. Rows contains the month's sums of the last bills.
 	Bills int     `json:"bills"`
 	Rows  []Spent `json:"rows,omitempty"`
 }
 
-// Spent has the costs of an ended group in the last month of its life.
+// Spent is the cost of an ended group in the last month of its life.
 type Spent struct {
 	Group    string    `json:"group,omitempty"`
 	Since    time.Time `json:"since,omitzero"`
@@ -108,15 +109,15 @@ type Spent struct {
 	Amount   Money     `json:"amount"`
 }
 
-// Is reports whether the row is of this life of a group.
+// Is reports whether the row belongs to this life of the group.
 func (s Spent) Is(group string, since time.Time) bool {
 	return s.Group == group && s.Since.Equal(since)
 }
 
-// SameLife reports whether both rows are of the same life of a group.
+// SameLife reports whether both rows belong to the same life of a group.
 func (s Spent) SameLife(o Spent) bool { return s.Is(o.Group, o.Since) }
 
-// Bill returns a bill of the month's sum alone, for a hub whose bills are lost.
+// Bill returns a bill that contains only the month's sum, for a hub that has lost its bills.
 func (s Spent) Bill() Bill {
 	at, err := time.Parse(monthOnly, s.Month)
 	if err != nil {
@@ -138,7 +139,7 @@ type Member struct {
 }
 
 // Together returns the balance of an account: the sum of its running groups, and the costs of its ended groups in this
-// month. It leaves out a row that a running group continues, and amounts in another currency.
+// month. It ignores rows of groups that still run, and amounts in another currency.
 func Together(account, currency string, running []Member, ended []Spent, now time.Time) Balance {
 	sum := Balance{Currency: currency, At: now.UTC()}
 	for _, m := range running {

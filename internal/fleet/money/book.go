@@ -8,11 +8,11 @@ import (
 	"time"
 )
 
-// Book holds bills, at most one of each life of a group, the oldest first. It is bounded as a whole, see Bound.
+// Book contains bills, at most one for each life of a group, oldest first. Bound limits its size.
 type Book []Bill
 
-// Add adds a bill that is not empty, or replaces the bill of the same life, see Bill.Replaces. It reports whether the
-// book has changed.
+// Add adds a bill that is not empty, or replaces the bill of the same life as Bill.Replaces allows. It reports whether
+// the book has changed.
 func (b *Book) Add(bill Bill) bool {
 	if bill.Group == "" || bill.Cost.Since.IsZero() || bill.Cost.IsEmpty() && len(bill.Days) == 0 {
 		return false
@@ -38,7 +38,7 @@ func (b *Book) sort() {
 	})
 }
 
-// Find returns the bill of one life of a group.
+// Find returns the bill of one life of a group. It returns false when the book does not contain the bill.
 func (b Book) Find(group string, since time.Time) (Bill, bool) {
 	for _, bill := range b {
 		if bill.Is(group, since) {
@@ -48,7 +48,7 @@ func (b Book) Find(group string, since time.Time) (Bill, bool) {
 	return Bill{}, false
 }
 
-// Latest returns the bill of a group's last life.
+// Latest returns the bill of a group's last life. It returns false when the book contains no bill of the group.
 func (b Book) Latest(group string) (last Bill, known bool) {
 	for _, bill := range b {
 		if bill.Group == group && (!known || bill.Cost.Since.After(last.Cost.Since)) {
@@ -58,9 +58,9 @@ func (b Book) Latest(group string) (last Bill, known bool) {
 	return last, known
 }
 
-// Bound removes days that are older than CostDays, and then the oldest days, until the book is at most so many bytes of
-// JSON. If that does not suffice, it adds up the providers of each bill, and then removes the oldest bills. The sum of
-// a bill's last month is removed with its bill.
+// Bound removes days that are older than CostDays, and then the oldest days, until the JSON of the book has at most
+// most bytes. If this does not suffice, it adds up the providers of each bill, and then removes the oldest bills. A
+// removed bill no longer contributes to the month's sum.
 func (b *Book) Bound(most int, now time.Time) {
 	first := now.UTC().Add(-CostDays * oneDay).Truncate(oneDay)
 	*b = slices.DeleteFunc(*b, func(bill Bill) bool { return bill.Cost.At.Before(first) })
@@ -85,7 +85,7 @@ func (b Book) size() int {
 	return len(text)
 }
 
-// fold adds up the providers of each bill. It reports whether a bill had more than one.
+// fold replaces the providers of each bill by their sum. It reports whether any bill had more than one provider.
 func (b Book) fold() (folded bool) {
 	for n := range b {
 		if len(b[n].Cost.Providers) < 2 {
@@ -101,7 +101,7 @@ func (b Book) fold() (folded bool) {
 	return folded
 }
 
-// span returns the first and the last day that a bill has apart.
+// span returns the first and the last day that the bills list individually.
 func (b Book) span() (oldest, newest time.Time, known bool) {
 	for _, bill := range b {
 		for _, day := range bill.Days {
@@ -132,11 +132,11 @@ func (b Book) forget(before time.Time) {
 	}
 }
 
-// mostSpent bounds the rows by which limits are judged: one memo has all rows.
+// mostSpent bounds the rows that limits use, because one memo contains all rows.
 const mostSpent = 300
 
-// Spent returns what limits need of the bills that have costs in the month of a time. When there are too many rows,
-// it adds up the rows of each account, and then leaves out the smallest amounts.
+// Spent returns the rows that limits need: the bills with costs in the month of the given time. When there are too many
+// rows, it adds up the rows of each account, and then omits the smallest amounts.
 func (b Book) Spent(now time.Time) (rows []Spent) {
 	month := now.UTC().Format(monthOnly)
 	for _, bill := range b {

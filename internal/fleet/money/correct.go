@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-// Correct adds the cost of a node on a provider from a time until At, or subtracts it, on the days to which the amounts
-// belong. It returns the corrected past days and leaves the argument unchanged. A day, a month and a total never fall
-// below zero.
+// Correct adds the cost of a node on a provider from a time until At, or subtracts it if back is set. It changes the
+// days to which the amounts belong. It returns the corrected past days and leaves the argument unchanged. A day, a
+// month and a total never fall below zero.
 func (c *Cost) Correct(days []CostDay, provider string, price Money, since time.Time, back bool) []CostDay {
 	days = slices.Clone(days)
 	at := since.UTC().Truncate(time.Second)
@@ -31,12 +31,13 @@ func (c *Cost) Correct(days []CostDay, provider string, price Money, since time.
 	return days
 }
 
-// During returns the cost of a time at a price per hour.
+// During returns the cost of a duration at m as the price per hour.
 func (m Money) During(d time.Duration) Money {
 	return Money(int64(m) / 3600 * int64(d/time.Second)).Plus(Money(int64(m) % 3600 * int64(d/time.Second) / 3600))
 }
 
-// correctDay adds an amount, which may be negative, to the day of a time and to the sums that the day is part of.
+// correctDay adds an amount, which may be negative, to the day that contains the time, and to the sums that contain
+// this day.
 func (c *Cost) correctDay(days []CostDay, provider string, at time.Time, amount Money) []CostDay {
 	if c.Providers == nil {
 		c.Providers = map[string]ProviderCost{}
@@ -56,7 +57,8 @@ func (c *Cost) correctDay(days []CostDay, provider string, at time.Time, amount 
 	return days
 }
 
-// correctOver adds an amount to a past day. It returns the amount that the day could take.
+// correctOver adds an amount to a past day. It returns the added amount, which is smaller if the day would fall below
+// zero.
 func correctOver(days []CostDay, provider, date string, amount Money) ([]CostDay, Money) {
 	n, known := slices.BinarySearchFunc(days, date, func(d CostDay, date string) int {
 		return strings.Compare(d.Date, date)

@@ -24,7 +24,8 @@ func Of(amount float64) Money {
 // Float returns the amount in units of its currency.
 func (m Money) Float() float64 { return float64(m) / 1e6 }
 
-// Plus returns the sum of an amount that is not negative and any other amount. It stops at the largest value.
+// Plus returns the sum of an amount that is not negative and any other amount. The result is limited to the largest
+// value.
 func (m Money) Plus(o Money) Money {
 	if o < 0 {
 		return m + o
@@ -37,28 +38,28 @@ func (m Money) Plus(o Money) Money {
 // means that nothing is known.
 type Cost struct {
 	Currency string `json:"currency,omitempty"`
-	// Since holds the start of the sums, At their end.
+	// Since is the start of the sums, and At their end.
 	Since time.Time `json:"since,omitzero"`
 	At    time.Time `json:"at,omitzero"`
 	// Month holds the cost of the past days of this month.
 	Month Money `json:"month,omitempty"`
 	// Unpriced holds the time for which nodes without a price ran today, in seconds, summed over the nodes.
 	Unpriced int64 `json:"unpriced,omitempty"`
-	// Reserved holds the largest hourly cost of the instances on their way. It is set only in a Snapshot.
+	// Reserved is the largest hourly cost of the instances that have no node yet. It is set only in a Snapshot.
 	Reserved  Money                   `json:"reserved,omitempty"`
 	Providers map[string]ProviderCost `json:"providers,omitempty"`
 }
 
 // ProviderCost holds the cost of a group's nodes on one provider.
 type ProviderCost struct {
-	// Rate holds the hourly cost of the nodes with a price. Unpriced counts the Nodes without a price.
+	// Rate is the hourly cost of the nodes with a price. Unpriced is the number of nodes without a price.
 	Rate     Money `json:"rate,omitempty"`
 	Nodes    int   `json:"nodes,omitempty"`
 	Unpriced int   `json:"unpriced,omitempty"`
-	// Today holds the cost since midnight, Total the cost since Cost.Since.
+	// Today is the cost since midnight, and Total the cost since Cost.Since.
 	Today Money `json:"today,omitempty"`
 	Total Money `json:"total,omitempty"`
-	// Remainder holds the fraction that Today and Total lack, in 3,600ths of a unit of Money.
+	// Remainder is the fraction that is missing in Today and Total, in 3,600ths of a unit of Money.
 	Remainder int64 `json:"remainder,omitempty"`
 }
 
@@ -66,14 +67,14 @@ type ProviderCost struct {
 type CostDay struct {
 	Date      string           `json:"date"` // as time.DateOnly
 	Providers map[string]Money `json:"providers"`
-	// Unpriced holds the time for which nodes without a price ran, in seconds, summed over the nodes. Their cost is in no
-	// sum.
+	// Unpriced is the time for which nodes without a price ran, in seconds, summed over the nodes. No sum includes
+	// their cost.
 	Unpriced int64 `json:"unpriced,omitempty"`
 }
 
 // These constants bound the stored days and providers.
 const (
-	CostDays = 400 // past days
+	CostDays = 400 // the number of past days
 	// costProviders bounds the providers of a past day, and the providers of today that have no nodes. The amounts of the
 	// cheapest providers of a past day are added up under OtherProviders.
 	costProviders = 20
@@ -83,7 +84,7 @@ const (
 
 const oneDay = 24 * time.Hour
 
-// With returns the cost with one more node; a node without a price costs 0.
+// With returns the cost with one additional node. A node without a price costs 0.
 func (p ProviderCost) With(price Money) ProviderCost {
 	if p.Nodes++; price == 0 {
 		p.Unpriced++
@@ -105,7 +106,8 @@ func Kept(days []CostDay, at time.Time) []CostDay {
 	return days[old:]
 }
 
-// Advance sums up until now, and returns the days with costs that have ended since. A past time changes nothing.
+// Advance adds the costs until now, and returns the days with costs that have ended since. A time before At changes
+// nothing.
 func (c *Cost) Advance(now time.Time) (over []CostDay) {
 	now = now.UTC().Truncate(time.Second)
 	if c.Since.IsZero() {
@@ -149,7 +151,7 @@ func (c Cost) Day() CostDay {
 	return day
 }
 
-// closeDay starts the day whose first second is At. It returns the day before, unless that day has no costs.
+// closeDay starts the day whose first second is At. It returns the previous day, or nil if that day has no costs.
 func (c *Cost) closeDay() []CostDay {
 	day := c.Day()
 	day.Date = c.At.Add(-time.Second).Format(time.DateOnly)
@@ -183,8 +185,8 @@ func (d CostDay) fold() {
 	}
 }
 
-// Until returns the cost as it will be at the given time if nothing changes before, and the days that will have ended.
-// A Cost without sums stays unchanged.
+// Until returns the cost at the given time if nothing changes until then, and the days that will have ended. A Cost
+// without sums stays unchanged.
 func (c Cost) Until(now time.Time) (Cost, []CostDay) {
 	if c.Since.IsZero() {
 		return c, nil
@@ -194,8 +196,8 @@ func (c Cost) Until(now time.Time) (Cost, []CostDay) {
 	return c, over
 }
 
-// Rate returns the hourly cost over all providers, and the number of nodes that it leaves out because they have no
-// price.
+// Rate returns the hourly cost over all providers. unpriced is the number of nodes that have no price and are therefore
+// not included.
 func (c Cost) Rate() (rate Money, unpriced int) {
 	for _, id := range slices.Sorted(maps.Keys(c.Providers)) {
 		rate = rate.Plus(c.Providers[id].Rate)
@@ -204,7 +206,7 @@ func (c Cost) Rate() (rate Money, unpriced int) {
 	return rate, unpriced
 }
 
-// ThisMonth returns the cost of At's month until At, as far as the sums go back.
+// ThisMonth returns the cost of the month that contains At, from its start or the start of the sums until At.
 func (c Cost) ThisMonth() Money {
 	sum := c.Month
 	for _, id := range slices.Sorted(maps.Keys(c.Providers)) {

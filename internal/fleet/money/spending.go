@@ -7,32 +7,33 @@ import (
 )
 
 // Spending bounds the cost of all nodes of an account, in the group's currency. No limit removes a node. A node whose
-// offer has no price counts as free.
+// offer has no price counts as zero.
 type Spending struct {
 	// Account names the account to which the group's costs belong; empty means an account of its own, named by the group's
 	// id. Groups may share an account. The limits of each group are then compared with the sum of all groups of the
 	// account.
 	Account string `json:"account,omitempty" validate:"omitempty,groupid"`
-	// Hourly bounds the hourly cost of all nodes together, including nodes on their way.
+	// Hourly bounds the hourly cost of all nodes together, including nodes that are being created.
 	Hourly SpendingLimit `json:"hourly,omitzero"`
 	// Monthly bounds the spending in a calendar month, in UTC. When it is reached, the group does not grow until the month
 	// ends. Running nodes stay and keep costing.
 	Monthly SpendingLimit `json:"monthly,omitzero"`
 }
 
-// SpendingLimit has two levels; nil means no limit.
+// SpendingLimit has two levels. A nil level means no limit.
 type SpendingLimit struct {
-	// Soft only warns: in the log, in a metric and in status.
+	// Soft only causes warnings: in the log, in a metric and in status.
 	Soft *float64 `json:"soft,omitempty" validate:"omitempty,gt=0,lte=100000000"`
-	// Hard refuses a scale-out that would exceed it. CA receives no larger max size than the limit allows.
+	// Hard makes the server refuse a scale-out that would exceed it. CA receives no larger max size than the limit
+	// allows.
 	Hard *float64 `json:"hard,omitempty" validate:"omitempty,gt=0,lte=100000000"`
 }
 
 // Unbounded is the amount that may be spent without a limit.
 const Unbounded Money = math.MaxInt64
 
-// Left returns what additional nodes may cost in an hour together; 0 when the group must not grow, Unbounded without a
-// hard limit.
+// Left returns the total hourly cost that additional nodes may have. It returns 0 when the group must not grow, and
+// Unbounded without a hard limit.
 func (s *Spending) Left(b Balance) Money {
 	switch {
 	case s == nil:
@@ -45,7 +46,8 @@ func (s *Spending) Left(b Balance) Money {
 	return max(limit(s.Hourly.Hard)-b.Rate.Plus(b.Reserved), 0)
 }
 
-// Refuses returns the reason for rejecting a scale-out that adds this hourly cost; empty when it may begin.
+// Refuses returns the reason for rejecting a scale-out that adds the hourly cost more. It returns "" when the scale-out
+// may start.
 func (s *Spending) Refuses(b Balance, more Money) string {
 	left := s.Left(b)
 	if left > 0 && more <= left {
@@ -67,7 +69,7 @@ func (s *Spending) Refuses(b Balance, more Money) string {
 	return text
 }
 
-// of names the account that several groups may share.
+// of returns a text with the account, if several groups may share it.
 func (s *Spending) of() string {
 	if s.Account == "" {
 		return ""
@@ -75,7 +77,7 @@ func (s *Spending) of() string {
 	return " (account " + s.Account + ")"
 }
 
-// Periods and levels of limits, for metrics.
+// These are the periods and levels of limits, for metrics.
 const (
 	PeriodHour  = "hour"
 	PeriodMonth = "month"
@@ -83,7 +85,7 @@ const (
 	LevelHard   = "hard"
 )
 
-// Reach reports whether one limit has been reached.
+// Reach describes one limit, and whether it has been reached.
 type Reach struct {
 	Period  string  `json:"period"`
 	Level   string  `json:"level"`
@@ -92,7 +94,7 @@ type Reach struct {
 	Reached bool    `json:"reached"`
 }
 
-// Reaches returns for each limit whether it has been reached, in a fixed order.
+// Reaches returns the state of each limit, in a fixed order.
 func (s *Spending) Reaches(b Balance) (all []Reach) {
 	if s == nil {
 		return nil

@@ -7,10 +7,10 @@ import (
 )
 
 // This file handles an operator's cordon: the provider gets no new holds, and the existing holds and the peering stay.
-// No instance counts the refusal as a failure of the provider.
+// An instance does not count the refusal as a failure of the provider.
 
-// cordon puts the operator's order into force. Waiting holds are refused, so that their attempts choose another
-// provider. A peering that is being established is completed, and then lingers. Idempotent.
+// cordon applies the operator's order to cordon or uncordon. It refuses waiting holds, so that their attempts choose
+// another provider. A peering that is being established is completed, and then lingers. It is idempotent.
 func (p *State) cordon(on bool, now time.Time) {
 	p.Inherits = false
 	if on == p.isCordoned() {
@@ -31,7 +31,7 @@ func (p *State) cordon(on bool, now time.Time) {
 	}
 }
 
-// inherit restores the cordon that was in force when the previous workflow of the provider was terminated or reset.
+// inherit restores the cordon that was in effect when the previous workflow of the provider was terminated or reset.
 func (p *State) inherit(cordoned bool, now time.Time) {
 	if p.Inherits && cordoned {
 		p.cordon(true, now)
@@ -41,7 +41,7 @@ func (p *State) inherit(cordoned bool, now time.Time) {
 
 func (p *State) isCordoned() bool { return !p.Cordoned.IsZero() }
 
-// cordonedBy returns the reason for a refused hold. Its code is the code of a full provider, which no driver remembers
+// cordonedBy returns the reason for a refused hold. It uses the code of a full provider, which a driver does not count
 // as a failure.
 func (p *State) cordonedBy() *fleet.Failure {
 	return fleet.NewFailure(fleet.CodeNoCapacity, p.ID, "", "provider "+p.ID+" is cordoned by an operator")

@@ -11,7 +11,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// Hold records one attempt's share of a Provider's offer, from acquire to release. Key holds the attempt's object name.
+// Hold records one attempt's share of a Provider's offer, from acquire to release. Key is the attempt's object name.
 type Hold struct {
 	Key   string              `json:"key"`
 	Shape corev1.ResourceList `json:"shape,omitempty"`
@@ -31,8 +31,8 @@ type Hold struct {
 
 func (h Hold) live() bool { return h.State == fleet.HoldWaiting || h.State == fleet.HoldGranted }
 
-// acquire books a hold for one attempt. A repeated request returns the existing hold's state to the driver, and a
-// released hold stays released. The request's offer replaces an older one.
+// acquire books a hold for one attempt. For a repeated request it sends the existing hold's state to the driver; a
+// released hold stays released. The request's offer replaces an older offer.
 func (p *State) acquire(r fleet.HoldRequest, now time.Time) {
 	if h, ok := p.Holds[r.Key]; ok {
 		p.tell(h)
@@ -55,7 +55,7 @@ func (p *State) acquire(r fleet.HoldRequest, now time.Time) {
 	p.answer(p.Holds[r.Key])
 }
 
-// declines returns the reason for which a hold is refused now, or nil.
+// declines returns the reason for which the provider refuses a hold now, or nil.
 func (p *State) declines(r fleet.HoldRequest, now time.Time) *fleet.Failure {
 	row := p.Phase.Row()
 	switch short := p.lacks(r, now); {
@@ -91,7 +91,8 @@ func (p *State) coolingDown() *fleet.Failure {
 	return fleet.NewFailure(code, p.ID, "", fmt.Sprintf("provider %s is in %s: %s", p.ID, p.Phase, why))
 }
 
-// release releases a hold and keeps its key for an hour, even an unknown key, so that a late acquire books nothing.
+// release releases a hold and keeps its key for an hour, so that a late acquire books nothing. It also keeps an unknown
+// key.
 func (p *State) release(key string, now time.Time) {
 	h := p.Holds[key]
 	if h.State == fleet.HoldReleased {
@@ -104,14 +105,14 @@ func (p *State) release(key string, now time.Time) {
 	}
 }
 
-// answer sends the hold's state to the driver if the hold no longer waits.
+// answer sends the hold's state to the driver unless the hold is waiting.
 func (p *State) answer(h Hold) {
 	if h.State != fleet.HoldWaiting {
 		p.tell(h)
 	}
 }
 
-// tell sends the hold's state to the driver, also while the hold waits. A standby's hold has no driver.
+// tell sends the hold's state to the driver, even while the hold is waiting. A standby's hold has no driver.
 func (p *State) tell(h Hold) {
 	if fleet.IsStandby(h.Key) {
 		return
@@ -142,7 +143,7 @@ func (p *State) set(h Hold) {
 	}
 }
 
-// settle ends the wait of all waiting holds with the given state.
+// settle changes all waiting holds to the given state.
 func (p *State) settle(state fleet.HoldState, why *fleet.Failure, now time.Time) {
 	for _, key := range p.LiveHolds() {
 		h := p.Holds[key]
@@ -161,8 +162,8 @@ func (p *State) settle(state fleet.HoldState, why *fleet.Failure, now time.Time)
 	}
 }
 
-// Trace returns the trace of the first waiting hold, for which the peering is established. It returns "" when no hold
-// waits, or when no waiting hold has a trace.
+// Trace returns the trace of the first waiting hold that has one, because the peering is established for that hold. It
+// returns "" when no waiting hold has a trace.
 func (p *State) Trace() string {
 	for _, key := range p.LiveHolds() {
 		if trace := p.Holds[key].Trace; trace != "" {
@@ -183,7 +184,7 @@ func (p *State) Live() int {
 	return n
 }
 
-// nodeHolds returns the keys of the attempts' live holds, without standbys; standbys returns the state of each
+// nodeHolds returns the keys of the attempts' live holds, without standbys. standbys returns the state of each
 // standby's hold that has not been released.
 func (p *State) nodeHolds() []string {
 	return slices.DeleteFunc(p.LiveHolds(), fleet.IsStandby)
@@ -204,7 +205,7 @@ func (p *State) LiveHolds() []string {
 	return slices.DeleteFunc(slices.Sorted(maps.Keys(p.Holds)), func(key string) bool { return !p.Holds[key].live() })
 }
 
-// Free returns the resources of the newest offer that no live hold has taken, or nil without an offer.
+// Free returns the resources of the newest offer that live holds do not use, or nil without an offer.
 func (p *State) Free() corev1.ResourceList {
 	if p.Offer == nil {
 		return nil
@@ -228,8 +229,8 @@ func subtract(free, shape corev1.ResourceList) {
 	}
 }
 
-// lacks returns the reason for which the hold does not fit into the free capacity or the offer is no longer valid, or
-// "". A standby's hold does not count as a node.
+// lacks returns the reason for which the hold does not fit into the free capacity or the offer is not valid, or "". A
+// standby's hold does not count as a node.
 func (p *State) lacks(r fleet.HoldRequest, now time.Time) string {
 	if p.Offer == nil {
 		return "it has made no offer"

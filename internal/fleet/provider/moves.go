@@ -38,7 +38,7 @@ func (p *State) Apply(ev fleet.PeeringEvent, why *fleet.Failure, now time.Time) 
 	}
 }
 
-// next returns the phase that a move leads to, or "" for a move that keeps the phase.
+// next returns the phase to which a move leads, or "" for a move that keeps the phase.
 func (p *State) next(m fleet.PeeringMove, refused bool) fleet.PeeringPhase {
 	switch {
 	case refused:
@@ -50,8 +50,8 @@ func (p *State) next(m fleet.PeeringMove, refused bool) fleet.PeeringPhase {
 	}
 }
 
-// left starts the removal of objects that a peering left on the provider, with the credentials of the given offer.
-// Objects of a peering that is or may be in use are kept; the next sweep reports them again.
+// left starts the removal of objects that a peering left on the provider, with the credentials of the given offer. It
+// keeps objects of a peering that is or may be in use; the next sweep reports them again.
 func (p *State) left(over *fleet.Offer, now time.Time) {
 	if p.Phase != fleet.Absent || p.Recovering || p.Live() > 0 || over == nil {
 		return

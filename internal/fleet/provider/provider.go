@@ -14,10 +14,10 @@ type State struct {
 	ID    string             `json:"id"`
 	Phase fleet.PeeringPhase `json:"phase"`
 	Since time.Time          `json:"since"`
-	// Offer holds the newest known offer. Its linger time and unpeer policy apply.
+	// Offer is the newest known offer. Its linger time and unpeer policy apply to the peering.
 	Offer *fleet.Offer `json:"offer,omitempty"`
-	// Holds maps keys to holds. It keeps live holds, and refused and released ones for an hour, so that a late acquire of
-	// the same attempt gets the same answer.
+	// Holds maps keys to holds. It contains live holds, and for an hour refused and released holds, so that a late
+	// acquire of the same attempt gets the same answer.
 	Holds map[string]Hold `json:"holds,omitempty"`
 	// Failure holds the reason for which the peering last failed.
 	Failure *fleet.Failure `json:"failure,omitempty"`
@@ -29,18 +29,18 @@ type State struct {
 	// Started holds the newest run for which Temporal started a new workflow.
 	Started  int   `json:"started,omitempty"`
 	Revision int64 `json:"revision"`
-	// KeepUntil forbids the removal of the peering before this time. A recovery sets it, and a removal that failed or
-	// found the peering in use.
+	// KeepUntil forbids the removal of the peering before this time. It is set by a recovery, and by a removal that
+	// failed or found the peering in use.
 	KeepUntil  time.Time      `json:"keepUntil,omitzero"`
-	Failures   int            `json:"failures,omitempty"` // consecutive; lengthens CoolOff
+	Failures   int            `json:"failures,omitempty"` // number of consecutive failures; lengthens CoolOff
 	Recovering bool           `json:"recovering,omitempty"`
 	Commands   fleet.Commands `json:"commands"`
-	// Round holds the observer's last round. Unheld lists the slices that it found without a hold, and Unused the holds
-	// that it found without objects and bookings.
+	// Round is the observer's last round. Unheld lists the slices without a hold that it found. Unused lists the holds
+	// without objects and bookings that it found.
 	Round  fleet.RoundID `json:"round,omitzero"`
 	Unheld []string      `json:"unheld,omitempty"`
 	Unused []string      `json:"unused,omitempty"`
-	// Remains reports that the last round found one of our peerings that this entity does not know.
+	// Remains reports that the last round found one of our peerings although this entity is in phase Absent.
 	Remains bool `json:"remains,omitempty"`
 	// Unpeered reports that the last round found no peering although a standby needs one.
 	Unpeered bool `json:"unpeered,omitempty"`
@@ -52,8 +52,8 @@ type State struct {
 	Refusing *fleet.ProviderRefusal `json:"refusing,omitempty"`
 	// Cordoned holds the time of the operator's cordon, or zero without one.
 	Cordoned time.Time `json:"cordoned,omitzero"`
-	// Inherits reports that the cordon of the provider's previous workflow is not known yet and that no operator has set
-	// or lifted one since.
+	// Inherits reports that the cordon of the provider's previous workflow is not known yet, and that no operator has
+	// cordoned or uncordoned the provider since.
 	Inherits bool `json:"inherits,omitempty"`
 
 	free corev1.ResourceList
@@ -75,12 +75,12 @@ type Input struct {
 	Report      *fleet.PeeringReport
 	Result      *fleet.Result
 	Differences *fleet.Differences
-	// Cordon holds an operator's order: true cordons the provider, false uncordons it.
+	// Cordon is an operator's order: true cordons the provider, false uncordons it.
 	Cordon *bool
 }
 
 // Step processes an event and leaves the work for the workflow in Commands. It is pure: time and every result are
-// inputs. It books requests immediately, also during a recovery; their holds then wait in the present phase.
+// inputs. It books requests immediately. During a recovery their holds wait until the recovery ends.
 func (p *State) Step(in Input, now time.Time) {
 	if in.Cordon != nil {
 		p.cordon(*in.Cordon, now)
@@ -124,7 +124,7 @@ func (p *State) take(r fleet.HoldRequest, now time.Time) {
 	}
 }
 
-// report processes the end of the phase's workflow, after the refusal that the report may contain.
+// report processes the report of the phase's workflow. It first processes the refusal that the report may contain.
 func (p *State) report(r fleet.PeeringReport, now time.Time) {
 	if r.Refusing != nil {
 		p.Failure = r.Failure
@@ -135,8 +135,8 @@ func (p *State) report(r fleet.PeeringReport, now time.Time) {
 	}
 }
 
-// lacksRoom records that our own cluster has no free capacity for a pod of the peering. The record lasts until the
-// peering is established or a round finds otherwise.
+// lacksRoom records that the consumer has no free capacity for a pod of the peering. The record stays until the peering
+// is established or a round of the observer replaces it.
 func (p *State) lacksRoom(message string, now time.Time) {
 	if p.Standing.Good() {
 		p.Standing = fleet.Standing{Fault: fleet.ConditionNoRoomForGateway, Message: message, Since: now}

@@ -10,13 +10,13 @@ import (
 // maxRefusal bounds the length of ProviderRefusal.Reason.
 const maxRefusal = 300
 
-// These are the intervals of the requests whether a provider still refuses.
+// These are the intervals of the checks whether a provider still refuses.
 const (
-	firstQuestion = time.Minute     // from the refusal to the first request
-	nextQuestion  = 5 * time.Minute // between later requests
+	firstQuestion = time.Minute     // from the refusal to the first check
+	nextQuestion  = 5 * time.Minute // between later checks
 )
 
-// inForce returns the refusal in force, or nil. During a refusal no hold is granted in any phase.
+// inForce returns the present refusal, or nil. During a refusal no hold is granted in any phase.
 func (p *State) inForce(now time.Time) *fleet.ProviderRefusal {
 	if p.Refusing == nil || p.Refusing.Over(now) {
 		return nil
@@ -29,7 +29,7 @@ func (p *State) refusal() *fleet.Failure {
 	return fleet.NewFailure(fleet.CodeRefused, p.ID, "", "provider "+p.ID+" refuses this cluster: "+p.Refusing.Reason)
 }
 
-// told records that the provider refuses us, and applies PeeringRefused.
+// told records that the provider refuses this cluster, and applies PeeringRefused.
 func (p *State) told(r *fleet.ProviderRefusal, now time.Time) {
 	if r == nil || r.Over(now) {
 		return
@@ -40,7 +40,7 @@ func (p *State) told(r *fleet.ProviderRefusal, now time.Time) {
 	p.Apply(fleet.PeeringRefused, p.refusal(), now)
 }
 
-// ask adds a command, when it is due, that checks whether the provider still refuses.
+// ask adds the command that checks whether the provider still refuses, when the check is due.
 func (p *State) ask(now time.Time) {
 	if due := p.askDue(); due.IsZero() || now.Before(due) {
 		return
@@ -49,7 +49,7 @@ func (p *State) ask(now time.Time) {
 	p.Commands.Add(fleet.Command{Kind: fleet.CommandRefusal})
 }
 
-// askDue returns the time of the next such check. It returns zero during a check, and while the provider does not
+// askDue returns the time of the next such check. It returns zero while a check runs, and while the provider does not
 // refuse.
 func (p *State) askDue() time.Time {
 	switch {

@@ -21,7 +21,7 @@ func (p *State) result(r fleet.Result, now time.Time) {
 	case done.Kind == fleet.CommandPeering, done.Kind == fleet.CommandUnpeering:
 		p.startedRun(r, now)
 	case done.Kind == fleet.CommandAnswer && r.Outcome == fleet.OutcomeNotRunning && p.Holds[done.Answer.Key].live():
-		p.release(done.Answer.Key, now) // its driver is closed and did not complete
+		p.release(done.Answer.Key, now) // the hold's driver is closed and did not complete
 	}
 }
 
@@ -30,7 +30,7 @@ func (p *State) startedRun(r fleet.Result, now time.Time) {
 	switch {
 	case r.Outcome == fleet.OutcomeDone:
 		p.Started = p.Run
-	case p.Started != p.Run: // an older run is about to end
+	case p.Started != p.Run: // an older run still exists and is about to end
 		p.Checked = now.Add(fleet.Soon - restartRun)
 	}
 }
@@ -60,7 +60,7 @@ func (p *State) recovered(r fleet.Result, now time.Time) {
 	}
 }
 
-// recoverOffer builds an offer from the existing objects if none is known.
+// recoverOffer builds an offer from the existing objects if the entity has none.
 func (p *State) recoverOffer(r fleet.Result) {
 	switch {
 	case p.Offer != nil:
@@ -68,7 +68,7 @@ func (p *State) recoverOffer(r fleet.Result) {
 		p.Offer = &fleet.Offer{
 			Name: p.ID, Provider: p.ID, Credentials: r.Peering.Credentials, LingerSeconds: r.LingerSeconds, Unpeer: r.Unpeer,
 		}
-	case len(r.Found) > 0: // on a peering that another installation made
+	case len(r.Found) > 0: // the peering was made by another installation
 		p.Offer = r.Found[0].Offer()
 	}
 }
@@ -88,9 +88,9 @@ func (p *State) rebuild(found []fleet.Found, now time.Time) {
 	}
 }
 
-// compared acts on the differences that two consecutive rounds report. Slices without a hold mean that the history was
-// reverted, and a peering in Absent that its removal failed: in both cases the existing objects are listed again.
-// Unused holds are released, and the missing peering of a standby is repaired.
+// compared acts on the differences that two consecutive rounds report. Slices without a hold show that the history was
+// reverted. A peering in phase Absent shows that its removal failed. In both cases the entity lists the existing
+// objects again. It releases unused holds, and repairs the missing peering of a standby.
 func (p *State) compared(d fleet.Differences, now time.Time) {
 	if !d.Round.After(p.Round) {
 		return
@@ -99,7 +99,7 @@ func (p *State) compared(d fleet.Differences, now time.Time) {
 		p.seenTwice(d, now)
 	}
 	if d.Round.Term != p.Round.Term {
-		p.Revision++ // publishes the term
+		p.Revision++ // the new revision publishes the term
 	}
 	if d.Standing != nil {
 		p.Standing = *d.Standing
@@ -111,20 +111,20 @@ func (p *State) compared(d fleet.Differences, now time.Time) {
 	p.Round, p.Unheld, p.Unused, p.Remains, p.Unpeered = d.Round, d.Unheld, d.Unused, d.Remains, d.Unpeered
 }
 
-// repairStandby repairs the missing peering of a standby; for a node, a step would detect the loss. It waits
-// networkRetry between two repairs, because a peering that another party made is not listed as ours either.
+// repairStandby repairs the missing peering of a standby. (For a node, a step would detect the loss.) It waits for
+// networkRetry between two repairs, because the list of our peerings also lacks a peering that another party has made.
 func (p *State) repairStandby(d fleet.Differences, now time.Time) {
 	if d.Unpeered && p.Unpeered && p.Phase == fleet.Established && now.Sub(p.Since) >= networkRetry {
 		p.Apply(fleet.PeeringBroken, nil, now)
 	}
 }
 
-// seenTwice acts on the differences that this round and the one before it report.
+// seenTwice acts on the differences that both this round and the previous round report.
 func (p *State) seenTwice(d fleet.Differences, now time.Time) {
 	for _, key := range d.Unused {
 		if h := p.Holds[key]; slices.Contains(p.Unused, key) && h.live() && h.Changed <= d.Revision {
 			p.release(key, now)
-			p.answer(p.Holds[key]) // a driver that its group has forgotten may still wait
+			p.answer(p.Holds[key]) // its driver may still wait, if the group has forgotten the driver
 		}
 	}
 	p.repairStandby(d, now)

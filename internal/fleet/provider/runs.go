@@ -11,7 +11,8 @@ import (
 
 // This file starts the runs of peering/<id> and unpeering/<id>. Each phase has at most one run.
 
-// run starts the phase's workflow on entry, and again after every restartRun in case it was terminated.
+// run starts the phase's workflow when the phase begins. It starts the workflow again after every restartRun, because
+// the workflow may have been terminated.
 func (p *State) run(now time.Time) {
 	kind := p.Phase.Row().Runs
 	if kind == "" || p.Offer == nil || p.starting() || !p.Checked.IsZero() && now.Before(p.restart()) {
@@ -26,7 +27,7 @@ func (p *State) starting() bool {
 	return p.Commands.Has(fleet.CommandPeering, fleet.CommandUnpeering)
 }
 
-// restart returns the time at which the phase's workflow is started again, although it should be running.
+// restart returns the time at which the phase's workflow is started again, in case it was terminated.
 func (p *State) restart() time.Time { return p.Checked.Add(restartRun) }
 
 // PeeringInput returns the input for the phase's workflow.
@@ -40,8 +41,8 @@ func (p *State) PeeringInput() fleet.PeeringInput {
 	return in
 }
 
-// budgets returns the longest budgets of the waiting holds, for the network and for all other work. Without a budget it
-// returns EstablishBound or NetworkBound.
+// budgets returns the longest budgets of the waiting holds. budget excludes the work on the network. Without waiting
+// holds it returns EstablishBound and NetworkBound.
 func (p *State) budgets() (budget, network time.Duration) {
 	for _, h := range p.Holds {
 		if h.State == fleet.HoldWaiting {

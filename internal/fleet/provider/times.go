@@ -11,13 +11,13 @@ const (
 	tombstoneTTL = time.Hour
 	coolOffFirst = 15 * time.Second
 	coolOffMax   = 10 * time.Minute
-	removalWait  = 60 * time.Second // how long an acquire waits for a removal in progress
+	removalWait  = 60 * time.Second // the time for which an acquire waits for a removal in progress
 	inUseRetry   = 5 * time.Minute
 	removalRetry = time.Minute
 	// networkRetry is the pause between two repairs of a network that does not work.
 	networkRetry = 10 * time.Minute
-	// restartRun is the interval of starting peering/<id> or unpeering/<id> again although it should be running: it may
-	// have been terminated. The workflow's own clock decides when it fails; time in our queues does not count.
+	// restartRun is the interval at which peering/<id> or unpeering/<id> is started again in case it was terminated.
+	// The workflow itself decides when it fails; time in our queues does not count.
 	restartRun = time.Minute
 	// recoveredKeep is the time during which a recovered provider removes nothing, because holds may still be missing.
 	recoveredKeep = 5 * time.Minute
@@ -44,7 +44,7 @@ func (p *State) coolOff() time.Duration {
 	return min(d, coolOffMax)
 }
 
-// phaseEnd returns the time at which the phase expires; zero when it does not expire.
+// phaseEnd returns the time at which the phase expires. It returns zero when the phase does not expire.
 func (p *State) phaseEnd() time.Time {
 	switch p.Phase {
 	case fleet.CoolOff:
@@ -83,7 +83,7 @@ func (p *State) firstWaiting() (first time.Time) {
 	return first
 }
 
-// Due returns the time at which Step must be called even if nothing happens; zero for never.
+// Due returns the time at which the caller must call Step even if nothing else happens. It returns zero for never.
 func (p *State) Due(now time.Time) time.Time {
 	next := p.Commands.Due(now)
 	if p.Recovering {
@@ -95,8 +95,8 @@ func (p *State) Due(now time.Time) time.Time {
 	return fleet.Earlier(fleet.Earlier(fleet.Earlier(next, p.askDue()), p.phaseEnd()), p.networkDue())
 }
 
-// repairNetwork repairs a network that does not work, as a broken peering is repaired: missing objects are created, and
-// changes of the other side are adopted.
+// repairNetwork repairs a network that does not work in the same way as a broken peering: missing objects are created,
+// and changes on the other side are adopted.
 func (p *State) repairNetwork(now time.Time) {
 	if due := p.networkDue(); !due.IsZero() && !now.Before(due) {
 		p.NetworkTried = now
@@ -104,14 +104,14 @@ func (p *State) repairNetwork(now time.Time) {
 	}
 }
 
-// networkDue returns the time of the next repair of the network; zero for never.
+// networkDue returns the time of the next repair of the network. It returns zero for never.
 func (p *State) networkDue() time.Time {
 	switch {
 	case !p.Standing.Network || p.Phase != fleet.Established && p.Phase != fleet.Lingering:
 		return time.Time{}
 	case p.NetworkTried.IsZero():
 		return p.Since
-	case p.Phase == fleet.Lingering && !p.keeps(): // it is soon removed
+	case p.Phase == fleet.Lingering && !p.keeps(): // the peering is removed soon
 		return time.Time{}
 	default:
 		return p.NetworkTried.Add(networkRetry)
@@ -119,7 +119,7 @@ func (p *State) networkDue() time.Time {
 }
 
 // Over reports whether the workflow may close: it has no holds, no peering, no open commands and no cordon, and has
-// been Absent for a day. Afterwards a round of the observer or an acquire starts it again.
+// been in phase Absent for a day. Afterwards a round of the observer or an acquire starts it again.
 func (p *State) Over(now time.Time) bool {
 	return p.Phase == fleet.Absent && len(p.Holds) == 0 && len(p.Commands.Open) == 0 && !p.isCordoned() &&
 		now.Sub(p.Since) > fleet.CloseAfter
