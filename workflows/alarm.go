@@ -6,14 +6,15 @@ import (
 	"go.temporal.io/sdk/workflow"
 )
 
-// alarm is a workflow's only timer. It is set again only when the due time moves earlier. When it fires too early, its
+// alarm is the only timer of its workflow. arm sets it again only to an earlier time. When it fires too early, its
 // owner checks the due time and sets it again.
 type alarm struct {
 	due    time.Time
 	cancel workflow.CancelFunc
 }
 
-// arm schedules a call of ring at due, unless an earlier call is scheduled. A zero due stops the timer.
+// arm schedules a call of ring at the time due, unless an earlier call is already scheduled. A zero due stops the
+// timer.
 func (a *alarm) arm(ctx workflow.Context, due time.Time, ring func()) {
 	if due.IsZero() {
 		a.disarm()

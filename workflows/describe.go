@@ -107,7 +107,7 @@ func logTransition(ctx workflow.Context, group string, t fleet.Transition) {
 	workflow.GetLogger(ctx).Info("phase", append(facts, reason(t.Failure)...)...)
 }
 
-// logPeering writes the log line for a change of a peering's phase. Its provider entity calls it.
+// logPeering writes the log line for a change of a peering's phase.
 func logPeering(ctx workflow.Context, provider string, t provider.Transition) {
 	facts := []any{"provider", provider, "from", string(t.From), "event", string(t.Event), "phase", string(t.To)}
 	workflow.GetLogger(ctx).Info("peering phase", append(facts, reason(t.Failure)...)...)

@@ -1,15 +1,15 @@
 // Package workflows is the durable part of the system: the requests of Cluster Autoscaler, the state of each instance,
-// and the workflow that drives it. It is deterministic, and activities do everything with an effect outside. The
-// decisions are in pure packages: fleet for groups, driver for instances, and provider for providers. Each workflow
-// receives messages, calls Step, and executes the decisions of Step.
+// and the workflow that drives it. It is deterministic, and activities do everything that has an effect outside the
+// workflows. Three pure packages make the decisions: fleet for groups, driver for instances, and provider for
+// providers. Each workflow receives messages, calls Step, and executes the decisions of Step.
 //
 // # The signals between workflows
 //
-// Two kinds of entity run permanently and only book: a NodeGroup per group, and a Provider per provider cluster, which
-// closes after a day without use. All other workflows run for seconds or minutes; undos and removals run for as
-// long as a provider is absent. Entities start the other workflows by an activity, never as children. Every message
-// between workflows is a signal that an activity sends. Views, facts and requests for holds share signals in the
-// process's mailbox (client.Messages).
+// Two kinds of entity run permanently and only update their state: a NodeGroup per group, and a Provider per provider
+// cluster, which closes after a day without use. All other workflows run for seconds or minutes; undos and removals run
+// until their provider is reachable. Entities start the other workflows by an activity, never as children. Every
+// message between workflows is a signal that an activity sends. Views, facts and requests for holds share signals in
+// the process's mailbox (client.Messages).
 //
 //	gRPC server ──updates──▶ nodegroup/<group> ◀──facts── watchers of nodes
 //	            ◀──memo────      │       ▲    ◀──retry── operators
@@ -49,16 +49,17 @@
 //
 // One writer. While a driver runs, only the driver applies the table to its instance, and it sends views. Without a
 // driver the group applies the table, and after a recovery or a driver's loss it sets the phase from the existing
-// objects (fleet/results.go). A view contains the generation of its driver (epoch, count of starts) and a sequence. A
-// driver of an older generation is stopped. Only the group starts an undo: after the view that names the next attempt,
-// after a last view, and for objects that a recovery, a replaced driver or the observer finds.
+// objects (fleet/results.go). A view contains the generation of its driver (epoch, number of starts) and a sequence.
+// The group stops a driver of an older generation. Only the group starts an undo: after the view that names the next
+// attempt, after a last view, and for objects that a recovery, a replaced driver or the observer finds.
 //
 // Commands. An entity's request for work outside is part of its state until its result has arrived (fleet.Commands).
-// Therefore nothing is lost at continue-as-new, and every command may run twice. A batch returns a result for each
-// target.
+// Therefore no command is lost at continue-as-new, and every command may run twice. A batch returns one result per
+// command.
 //
 // The memo. An entity publishes its snapshot at most once per task, compressed above 8 KiB (memo.go). The server reads
-// it without a worker. Updates return the position that the group has reached; the memo of the same task shows it.
+// it without a worker. Updates return the position of the group after the operation; the memo of the same task has at
+// least this position.
 //
 // Lanes. Each hub has four task queues (names.go): entities, drivers, making (Establish, Join) and removing (Drain,
 // Return, RemovePeering). Every worker process runs a worker for each queue, so that slow work does not delay the other
@@ -75,14 +76,14 @@
 //
 // # The files
 //
-// Each workflow is in the file of its name. entity.go is the loop of both entities, with memo and continue-as-new.
+// Each workflow is in the file with its name. entity.go is the loop of both entities, with memo and continue-as-new.
 // nodegroup.go and provider.go receive messages and translate commands into tasks. drive.go executes driver.Driver for
 // scaleout.go and scalein.go, which contain the steps. peering.go, unpeering.go and undo.go run one activity each; the
-// first two run another one to report. hub.go is the claim of one cluster. The observer is not a workflow, see
-// worker/observer.
+// first two run another activity to report. hub.go contains the claim of one cluster. The observer is not a workflow,
+// see worker/observer.
 //
-// names.go has types, signals, ids and queues; steps.go the timeouts, retries and lanes of activities; describe.go the
-// texts about an entity in the UI and the log; alarm.go a workflow's only timer; reset.go the detection of an
+// names.go defines types, signals, ids and queues; steps.go the timeouts, retries and lanes of activities; describe.go
+// the texts about an entity in the UI and the log; alarm.go a workflow's only timer; reset.go the detection of an
 // operator's reset. The decisions are in the packages that fleet's doc.go lists. Package worker registers the workflows
 // and activities.
 package workflows

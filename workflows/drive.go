@@ -12,14 +12,14 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet/driver"
 )
 
-// activity runs the activity of one step to its end. The step is done unless the function sets another result in ev. A
-// step's activity that learns its result also sends the view to the group.
+// activity runs the activity of one step to its end. The result of the step is Done unless the function sets another
+// result in ev. If the activity itself learns the result, it also sends the view to the group.
 type activity func(ctx workflow.Context, d *driver.Driver, view fleet.View, ev *fleet.Event) error
 
-// driverRun executes driver.Driver: it passes events to it and carries out its actions.
+// driverRun runs a driver.Driver in a workflow: it passes events to the driver and executes the driver's actions.
 type driverRun struct {
 	*driver.Driver
-	// out is not cancelled when an operator cancels the workflow.
+	// out is a context that stays valid when an operator cancels the workflow.
 	out     workflow.Context
 	steps   map[fleet.Step]activity
 	events  []driver.Event
@@ -29,8 +29,8 @@ type driverRun struct {
 	end     fleet.End
 }
 
-// Outcome is the result of a driver's workflow: the instance's last phase and the reason. It is shown to people; the
-// group has the driver's last view.
+// Outcome is the result of a driver's workflow: the instance's last phase and the reason. It is only for users; the
+// group uses the driver's last view.
 type Outcome struct {
 	Phase fleet.Phase `json:"phase"`
 	// Code and Message hold the reason for which the instance has failed or is stuck.
@@ -40,7 +40,8 @@ type Outcome struct {
 }
 
 // TypeInstanceFailed is the error type with which the first scale-out of a failed instance closes after its last view
-// was delivered. Its status is then Failed, so that people find it. For its group the driver has completed.
+// was delivered. The status of the workflow is then Failed, so that users find it. The group treats the driver as
+// completed.
 const TypeInstanceFailed = "InstanceFailed"
 
 func outcomeOf(i *fleet.Instance) Outcome {
@@ -54,11 +55,11 @@ func outcomeOf(i *fleet.Instance) Outcome {
 	return o
 }
 
-// drive runs a driver's whole life; steps holds the steps that it may run. Its errors: TypeInstanceFailed when the
-// instance has failed, "Stopped" when its group stopped the driver or an operator reset it, and a cancellation by an
-// operator.
+// drive runs a driver's whole life. steps contains the steps that the driver may run. Errors: TypeInstanceFailed when
+// the instance has failed, "Stopped" when its group stopped the driver or an operator reset it, and a cancellation by
+// an operator.
 func drive(ctx workflow.Context, in fleet.DriverInput, steps map[fleet.Step]activity) (Outcome, error) {
-	executor(ctx) // recorded before anything else, for onReset
+	executor(ctx) // onReset needs this record before any other event
 	out, _ := workflow.NewDisconnectedContext(ctx)
 	d := &driverRun{Driver: driver.New(in, workflow.Now(ctx)), out: out, steps: steps}
 	orders, answers := signalChannel(ctx, SignalOrder), signalChannel(ctx, SignalAnswer)
@@ -135,8 +136,8 @@ func (d *driverRun) do(actions []driver.Action) {
 	}
 }
 
-// tell delivers the messages that no step delivers: a view, a repeated request, a release. The driver ends only after
-// all its messages are delivered.
+// tell delivers the messages that no step delivers: a view, a repeated request, or a release. The driver ends only
+// after all its messages are delivered.
 func (d *driverRun) tell(a driver.Action) {
 	in := activities.ReportInput{Group: d.Spec.ID, View: a.Report}
 	switch {
@@ -157,7 +158,7 @@ func (d *driverRun) tell(a driver.Action) {
 	})
 }
 
-// run runs one step concurrently with the loop. Its end arrives as an event.
+// run starts one step concurrently with the loop. The loop receives the step's end as an event.
 func (d *driverRun) run(step fleet.Step) {
 	ev := fleet.Event{Kind: fleet.Done, Step: step, Attempt: d.Instance.Attempt}
 	ctx, cancel := workflow.WithCancel(d.out)

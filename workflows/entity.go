@@ -11,8 +11,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// CurrentRules numbers the rules by which this build makes new runs of entities decide. A change of an entity's
-// decisions increases it, and applies to runs with at least the new number. A run that started with a lower number
+// CurrentRules is the number of the rules by which new runs of entities decide in this build. A change of an entity's
+// decisions increases it, and applies only to runs with at least the new number. A run that started with a lower number
 // decides as before until it continues as new.
 const CurrentRules = 1
 
@@ -22,14 +22,15 @@ type EntityInput struct {
 	Name string `json:"name"`
 	// Rules holds the CurrentRules of the build that started this run. It does not change during the run.
 	Rules int `json:"rules"`
-	// State holds the state of the previous run, see fleet.Encode; nil means to recover from the existing objects.
+	// State is the state of the previous run, see fleet.Encode. Nil means that the entity recovers from the existing
+	// objects.
 	State []byte `json:"state,omitempty"`
 }
 
 // NewEntity returns the input of an entity that recovers from the existing objects.
 func NewEntity(name string) EntityInput { return EntityInput{Name: name, Rules: CurrentRules} }
 
-// core holds an entity's decisions. The loop below calls it.
+// core makes an entity's decisions. The loop below calls it.
 type core interface {
 	// receive processes every message that has arrived.
 	receive(now time.Time)
@@ -37,13 +38,14 @@ type core interface {
 	step(result *fleet.Result, now time.Time)
 	// commands returns the commands whose results have not arrived.
 	commands() *fleet.Commands
-	// task translates a command into one target of a batch; ok is false when the command is no longer valid.
+	// task translates a command into one task of a batch. ok is false when the command is no longer valid.
 	task(cmd fleet.Command) (t activities.Task, ok bool)
-	// due returns the time at which step must be called even if nothing happens; zero for never.
+	// due returns the time at which the loop must call step even if nothing else happens. It returns zero for never.
 	due(now time.Time) time.Time
 	// over reports whether the workflow may complete.
 	over(now time.Time) bool
-	// ready reports whether the snapshot may be published. During a recovery the previously published one stays.
+	// ready reports whether the loop may publish the snapshot. During a recovery the previously published snapshot
+	// stays.
 	ready() bool
 	// revision increases with each change of the snapshot.
 	revision() int64
@@ -53,14 +55,14 @@ type core interface {
 	state() any
 }
 
-// entity runs a core until the core has ended, which a group never does. It processes messages, executes commands and
-// publishes snapshots, and never waits for a single result.
+// entity runs a core until the core has ended. (The core of a group never ends.) It processes messages, executes
+// commands and publishes snapshots, and never waits for a single result.
 type entity struct {
 	core
 	ctx       workflow.Context
 	in        EntityInput
 	signals   []workflow.ReceiveChannel
-	begun     Executor // of this run's first task
+	begun     Executor // the executor of this run's first task
 	woken     bool     // the loop has work to do
 	inFlight  map[int64]bool
 	results   []fleet.Result
@@ -68,11 +70,12 @@ type entity struct {
 	alarm     alarm
 	// delivering counts the batches in progress.
 	delivering int
-	// local delivers batches within the task that decided them. This saves events, for an entity that answers no updates.
+	// local executes batches as local activities, within the workflow task that decided them. This saves events. It is
+	// used for an entity that answers no updates.
 	local bool
 }
 
-// batchMax and batchBytes bound the targets of one batch, and batches the concurrent batches.
+// batchMax and batchBytes bound the tasks of one batch. batches bounds the concurrent batches.
 const (
 	batchMax   = 100
 	batchBytes = 256 << 10 // an eighth of Temporal's limit; a start carries its group's spec, which may be large
@@ -83,7 +86,7 @@ const (
 // the server suggests it at 4,096 events.
 const continueAt = 2000
 
-// newEntity must be called in the first statement of its workflow, see executor.
+// newEntity must be called in the first statement of its workflow, because it calls executor.
 func newEntity(ctx workflow.Context, in EntityInput) *entity {
 	return &entity{ctx: ctx, in: in, begun: executor(ctx), inFlight: map[int64]bool{}, published: -1}
 }
@@ -133,7 +136,7 @@ func (e *entity) channel(signal string) workflow.ReceiveChannel {
 	return c
 }
 
-// pending reports whether messages have arrived that receive has not processed.
+// pending reports whether any messages have arrived that receive has not processed.
 func (e *entity) pending() bool {
 	return slices.ContainsFunc(e.signals, func(c workflow.ReceiveChannel) bool { return c.Len() > 0 })
 }
@@ -152,16 +155,16 @@ func receiveAll[T any](c workflow.ReceiveChannel) (all []T) {
 }
 
 // full reports whether the run must end: its history is long, or a worker of another build than the first one executes
-// it. So no build replays the decisions of another build for long.
+// it. Therefore a build replays the decisions of another build only for a short time.
 func (e *entity) full() bool {
 	info := workflow.GetInfo(e.ctx)
 	return info.GetContinueAsNewSuggested() || info.GetCurrentHistoryLength() > continueAt ||
 		e.begun.Build != build(e.ctx) && e.begun.Build != executor(e.ctx).Build
 }
 
-// build returns the build id of the worker that executes this task or, in a replay, executed it. In a new task after a
-// replay GetCurrentBuildID keeps the value of the last replayed task (SDK 1.50, internal_task_handlers.go:1098 and
-// 1173). GetBinaryChecksum returns this worker's build id (line 1169).
+// build returns the build id of the worker that executes this task or, in a replay, has executed it. In a new task
+// after a replay GetCurrentBuildID keeps the value of the last replayed task (SDK 1.50, internal_task_handlers.go:1098
+// and 1173). GetBinaryChecksum returns this worker's build id (line 1169).
 func build(ctx workflow.Context) string {
 	if workflow.IsReplaying(ctx) {
 		return workflow.GetInfo(ctx).GetCurrentBuildID()
@@ -169,8 +172,8 @@ func build(ctx workflow.Context) string {
 	return workflow.GetInfo(ctx).GetBinaryChecksum()
 }
 
-// hand continues as new with the core's state. It waits for no result, because the next run executes the open commands
-// again.
+// hand continues as new with the core's state. It does not wait for results, because the next run executes the open
+// commands again.
 func (e *entity) hand() error {
 	now := workflow.Now(e.ctx)
 	for e.pending() || len(e.results) > 0 {
@@ -191,7 +194,7 @@ func (e *entity) continueAsNew(state []byte) error {
 	return workflow.NewContinueAsNewError(e.ctx, workflow.GetInfo(e.ctx).WorkflowType.Name, in)
 }
 
-// publish writes a changed snapshot to the memo, where it can be read without a worker.
+// publish writes a changed snapshot to the memo, which readers can read without a worker.
 func (e *entity) publish(now time.Time) {
 	switch {
 	case !e.ready():
@@ -217,8 +220,8 @@ func (e *entity) publish(now time.Time) {
 	workflow.SetCurrentDetails(e.ctx, details)
 }
 
-// execute starts activities for the commands without one: a common one for all commands to Temporal, and one for each
-// other command.
+// execute starts activities for the commands that have none yet: one common activity for all commands to Temporal, and
+// one activity for each other command.
 func (e *entity) execute(now time.Time) {
 	batch, size := []activities.Task{}, 0
 	for _, cmd := range slices.Clone(e.commands().Open) {
@@ -246,8 +249,8 @@ func (e *entity) execute(now time.Time) {
 	}
 }
 
-// do runs one activity concurrently with the loop, and stores its results for the loop. The commands of a permanently
-// failed activity are executed again.
+// do runs one activity concurrently with the loop, and stores its results for the loop. After a permanent failure of
+// the activity its commands are executed again.
 func (e *entity) do(name string, arg any, tasks []activities.Task, options workflow.Context) {
 	workflow.Go(options, func(ctx workflow.Context) {
 		var results []fleet.Result

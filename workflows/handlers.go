@@ -6,7 +6,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// forPeople describes the signals and updates that people send; the Temporal UI shows these texts.
+// forPeople describes the signals and updates that users send. The Temporal UI shows these texts.
 var forPeople = map[string]string{
 	SignalRetry: "For operators: sets the stuck instances of this node group free. It needs no argument.",
 	SignalCordon: "For operators: true keeps new nodes off this provider, false allows them again. " +
@@ -19,7 +19,7 @@ var forPeople = map[string]string{
 		"The command is liqo-autoscaler pause group ID.",
 }
 
-// description returns the text about a signal or an update that the Temporal UI shows.
+// description returns the text about a signal or an update for the Temporal UI.
 func description(name string) string {
 	if text, ok := forPeople[name]; ok {
 		return text

@@ -25,7 +25,7 @@ const SignalBills = "bills"
 // QueryBills is the query for the bills of groups that have ended: money.Book.
 const QueryBills = "bills"
 
-// Memo keys of the hub.
+// These are the memo keys of the hub.
 const (
 	MemoHub   = "hub"   // HubState
 	MemoEnded = "ended" // money.Ended: the sums of ended groups in this month
@@ -52,8 +52,9 @@ const hubSignals = 500
 // mostBills bounds the bills of ended groups, in bytes of JSON, because they are part of the workflow's input.
 const mostBills = 700 << 10
 
-// RunHub is the workflow hub: the claim of one cluster on the names of a hub, and the bills of the hub's ended groups.
-// A worker of another cluster finds the claim and exits. The workflow waits for signals and costs nothing at rest.
+// RunHub is the workflow hub. It claims the names of a hub for one cluster, and stores the bills of the hub's ended
+// groups. A worker of another cluster finds the claim and exits. The workflow waits for signals and costs nothing while
+// none arrive.
 func RunHub(ctx workflow.Context, in HubInput) error {
 	h := hub{HubState: in.HubState}
 	if in.Bills != nil {
@@ -96,7 +97,7 @@ type hub struct {
 	book money.Book
 }
 
-// take adds bills to the book, which stays bounded.
+// take adds bills to the book, and limits the size of the book.
 func (h *hub) take(bills []money.Bill, now time.Time) {
 	for _, b := range bills {
 		h.book.Add(b.Settled())
@@ -104,7 +105,7 @@ func (h *hub) take(bills []money.Bill, now time.Time) {
 	h.book.Bound(mostBills, now)
 }
 
-// publish writes the memo and the details in the Temporal UI.
+// publish writes the memo, and the details for the Temporal UI.
 func (h *hub) publish(ctx workflow.Context) error {
 	ended := money.Ended{Bills: len(h.book), Rows: h.book.Spent(workflow.Now(ctx))}
 	if err := workflow.UpsertMemo(ctx, map[string]any{MemoHub: h.HubState, MemoEnded: ended}); err != nil {

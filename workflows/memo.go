@@ -12,7 +12,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// maxReadableMemo is the size up to which a memo value is plain JSON, which the Temporal UI shows.
+// maxReadableMemo is the size up to which a memo value is plain JSON, so that the Temporal UI shows it.
 const maxReadableMemo = 8 << 10
 
 // EncodingGzip is the payload encoding of larger memo values: JSON, compressed with gzip. A codec server can show it.

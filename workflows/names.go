@@ -10,8 +10,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// These are the names under which everything is registered and addressed. They are in histories and on operators'
-// command lines: never rename one.
+// These are the names of workflow types, signals, queries and memo keys. Histories and operators' command lines contain
+// them: never rename one.
 const (
 	TypeNodeGroup = "NodeGroup"
 	TypeProvider  = "Provider"
@@ -22,12 +22,12 @@ const (
 	TypeUndo      = "Undo"
 
 	SignalViews       = "views"       // to a node group: []fleet.View, from drivers
-	SignalFacts       = "facts"       // to a node group: []fleet.Fact, from watching nodes
+	SignalFacts       = "facts"       // to a node group: []fleet.Fact, from watchers of nodes
 	SignalRetry       = "retry"       // to a node group, by an operator: let stuck instances continue
 	SignalHolds       = "holds"       // to a provider: []fleet.HoldRequest, from drivers, undos, the sweep and the peering
 	SignalReport      = "report"      // to a provider: fleet.PeeringReport
 	SignalCordon      = "cordon"      // to a provider, by an operator: true to cordon it, false to uncordon it
-	SignalDifferences = "differences" // to both: fleet.Differences, from the observer
+	SignalDifferences = "differences" // to a node group or a provider: fleet.Differences, from the observer
 	SignalOrder       = "order"       // to a driver: fleet.Order, from its group
 	SignalAnswer      = "answer"      // to a driver: fleet.Answer, from its provider
 
@@ -41,7 +41,7 @@ const (
 	MemoChoices = "choices"
 )
 
-// These are the search attributes by which people find our workflows in Temporal's list. All are of type Keyword and
+// These are the search attributes with which users find our workflows in Temporal's list. All have the type Keyword and
 // are set when a workflow starts. They affect no decision.
 const (
 	AttributeGroup    = "LiqoGroup"
@@ -52,7 +52,7 @@ const (
 // SearchAttributes lists the names of all search attributes.
 var SearchAttributes = []string{AttributeGroup, AttributeInstance, AttributeProvider}
 
-// The ids below are valid within a hub: see Hub.ID.
+// The ids below are unique within a hub. Hub.ID adds the hub.
 
 // NodeGroupID returns the id of a group's entity workflow.
 func NodeGroupID(group string) string { return "nodegroup/" + group }
@@ -84,8 +84,8 @@ func UndoID(instance string, attempt int) string {
 const TaskQueue = "liqo-autoscaler"
 
 // Hub is an installation's name, as checked by fleet.ValidHub. Installations with different hubs can share a Temporal
-// namespace: the workflow ids and the task queue contain the hub's name, except for fleet.DefaultHub, which "" means
-// too.
+// namespace: the workflow ids and the task queue contain the hub's name, except for fleet.DefaultHub. "" also means
+// fleet.DefaultHub.
 type Hub string
 
 func (h Hub) named() bool { return h != "" && h != fleet.DefaultHub }
@@ -93,7 +93,7 @@ func (h Hub) named() bool { return h != "" && h != fleet.DefaultHub }
 // Name returns the hub's name, or the default name for "".
 func (h Hub) Name() string { return cmp.Or(string(h), fleet.DefaultHub) }
 
-// ID returns one of the ids above for this hub: edge/nodegroup/standard.
+// ID returns one of the ids above for this hub, for example edge/nodegroup/standard.
 func (h Hub) ID(id string) string {
 	if h.named() {
 		return string(h) + "/" + id
@@ -101,8 +101,8 @@ func (h Hub) ID(id string) string {
 	return id
 }
 
-// TaskQueue returns the task queue of this hub's workflows and activities. name is a common prefix, "" means TaskQueue.
-// Each hub has its own queue, because a worker acts on its own cluster only.
+// TaskQueue returns the task queue of this hub's workflows and activities. name is a common prefix; "" means the
+// constant TaskQueue. Each hub has its own queue, because a worker works for one cluster only.
 func (h Hub) TaskQueue(name string) string {
 	name = cmp.Or(name, TaskQueue)
 	if h.named() {
@@ -113,7 +113,7 @@ func (h Hub) TaskQueue(name string) string {
 
 // inHub returns one of the ids above for the hub of the calling workflow.
 func inHub(ctx workflow.Context, id string) string {
-	own := strings.Split(workflow.GetInfo(ctx).WorkflowExecution.ID, "/") // hub, kind and name, or kind and name
+	own := strings.Split(workflow.GetInfo(ctx).WorkflowExecution.ID, "/") // the parts are hub, kind and name, or only kind and name
 	if len(own) == 3 {
 		return Hub(own[0]).ID(id)
 	}
@@ -128,8 +128,8 @@ type Lane string
 const (
 	LaneEntities Lane = ""          // node groups, providers, the hub, and the entities' commands and recovery
 	LaneDrivers  Lane = "-drivers"  // the other workflows with their short activities
-	LaneMaking   Lane = "-making"   // establish and join
-	LaneRemoving Lane = "-removing" // drain, return, remove a peering
+	LaneMaking   Lane = "-making"   // Establish and Join
+	LaneRemoving Lane = "-removing" // Drain, Return and RemovePeering
 )
 
 // Lanes lists every lane.

@@ -12,9 +12,9 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet/money"
 )
 
-// NodeGroup owns one group's Ledger without end. Its update handlers only book. Its loop starts the drivers that do the
-// work, and never waits for their end. When an operator cancels it, it closes and leaves all nodes unchanged. The
-// server's next Refresh starts it again, and it recovers.
+// NodeGroup is the workflow with one group's Ledger; it never completes on its own. Its update handlers only book. Its
+// loop starts the drivers that do the work, and never waits for their end. When an operator cancels it, it closes and
+// leaves all nodes unchanged. The server's next Refresh starts it again, and it recovers.
 func NodeGroup(ctx workflow.Context, in EntityInput) error {
 	e := newEntity(ctx, in)
 	g := &nodeGroup{
@@ -30,7 +30,7 @@ func NodeGroup(ctx workflow.Context, in EntityInput) error {
 		}
 		g.ledger.Restore()
 	}
-	for _, verb := range fleet.Verbs { // handlers run before the main coroutine does
+	for _, verb := range fleet.Verbs { // the SDK runs handlers before the main coroutine
 		if err := g.handle(ctx, verb); err != nil {
 			return err
 		}
@@ -47,13 +47,14 @@ func NodeGroup(ctx workflow.Context, in EntityInput) error {
 	return err
 }
 
-// closed refuses an operation that arrives while the group closes. The caller tries again, and starts the group.
+// closed returns the refusal of an operation that arrives while the group closes. The caller tries again, and thereby
+// starts the group again.
 func (g *nodeGroup) closed() error {
 	return fleet.Refuse(fleet.RefusedNotInitialised, "group "+g.ledger.Group+" is being closed")
 }
 
-// handOver sends the group's bill to the hub, because the group has been cancelled. The bill is not lost if the hub
-// does not run: the observer has saved it.
+// handOver sends the group's bill to the hub, because an operator has cancelled the group. If the hub does not run, the
+// bill is not lost, because the observer has saved it.
 func (g *nodeGroup) handOver() {
 	if g.ledger.Recovering {
 		return
@@ -78,11 +79,12 @@ type nodeGroup struct {
 	ledger                           *fleet.Ledger
 	views, facts, differences, retry workflow.ReceiveChannel
 	lastChoice                       fleet.Choice // the last choice that this run has published
-	closing                          bool         // the bill is being sent to the hub, and nothing is booked
+	closing                          bool         // the group is sending its bill to the hub, and books nothing
 }
 
-// handle registers one operation as an update. Its validator refuses without an event in the history. The handler
-// checks again, because validators do not run on replay, and two updates may be validated before either runs.
+// handle registers one operation as an update. The update's validator refuses an operation without an event in the
+// history. The handler checks again, because validators do not run on replay, and two updates may be validated before
+// either runs.
 func (g *nodeGroup) handle(ctx workflow.Context, verb fleet.Verb) error {
 	do := func(ctx workflow.Context, r fleet.Request) (fleet.Receipt, error) {
 		now := workflow.Now(ctx)
@@ -112,7 +114,7 @@ func (g *nodeGroup) handle(ctx workflow.Context, verb fleet.Verb) error {
 		workflow.UpdateHandlerOptions{Validator: validate, Description: description(string(verb))})
 }
 
-// refusal converts a *fleet.Refusal to its form on the wire: its kind as the error's type, the workflow's clock as a
+// refusal converts a *fleet.Refusal to its wire format: its kind becomes the error's type, and the workflow's time a
 // detail.
 func refusal(ctx workflow.Context, err error) error {
 	var r *fleet.Refusal
@@ -188,9 +190,9 @@ func (g *nodeGroup) task(cmd fleet.Command) (activities.Task, bool) {
 	return t, true
 }
 
-// driver returns the start of an instance's driver. Activities start drivers, undos and peerings in batches, never as
-// children, because a child costs its parent events at every continue-as-new and every close. An id is used again only
-// after a failure, except for peerings and undos.
+// driver returns the start of an instance's driver. Activities start drivers, undos and peerings in batches. They are
+// never child workflows, because a child costs its parent events at every continue-as-new and every close. Except for
+// peerings and undos, an id is used again only after a failure.
 
 func (g *nodeGroup) driver(kind fleet.DriverKind, in *fleet.DriverInput) *activities.Start {
 	name := in.Instance.Name
@@ -220,7 +222,7 @@ func (g *nodeGroup) undo(at fleet.Attempt) *activities.Start {
 	return s
 }
 
-// drivers returns the workflows of a describe command, without the drivers that have ended since.
+// drivers returns the workflows for a describe command. It omits drivers that have ended since.
 func (g *nodeGroup) drivers(cmd fleet.Command) (names []activities.DriverName) {
 	for _, name := range cmd.Instances {
 		if e := g.ledger.Find(name); e != nil && e.Driver.Kind != "" {

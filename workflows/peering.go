@@ -11,15 +11,16 @@ import (
 // Peering establishes or repairs a provider's peering within its budget, and reports the result to the provider entity.
 // An operator cancels this workflow when a peering is stuck; the waiting attempts then choose another provider.
 func Peering(ctx workflow.Context, in fleet.PeeringInput) error {
-	executor(ctx) // recorded before anything else, for onReset
+	executor(ctx) // onReset needs this record before any other event
 	bounded, cancel := workflow.WithCancel(ctx)
 	defer cancel()
-	onReset(ctx, cancel) // the peering may no longer be needed; if it is, its provider handles a failure
+	onReset(ctx, cancel) // the peering may no longer be needed; if it is, its provider starts it again after the failure
 	options := making(bounded, "establish peering with "+in.Provider.ID)
 	return reportPeering(ctx, in, run(options, activities.NameEstablish, in, nil))
 }
 
-// reportPeering reports an end that the activity has not reported: a failure, a refusal or a cancellation.
+// reportPeering reports the end of a peering's workflow if the activity has not reported it: a failure, a refusal or a
+// cancellation.
 func reportPeering(ctx workflow.Context, in fleet.PeeringInput, err error) error {
 	if err == nil {
 		return nil

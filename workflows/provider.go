@@ -10,8 +10,9 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet/provider"
 )
 
-// Provider owns one provider's holds and the phase of its peering. It starts peering/<id> and unpeering/<id>, one at a
-// time, and acts on their reports. It closes after a day without use; the next acquire starts it again.
+// Provider is the workflow with one provider's holds and the phase of its peering. It starts peering/<id> and
+// unpeering/<id>, one at a time, and processes their reports. It closes after a day without use. The next acquire
+// starts it again.
 func Provider(ctx workflow.Context, in EntityInput) error {
 	e := newEntity(ctx, in)
 	e.local = true

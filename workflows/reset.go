@@ -10,12 +10,12 @@ type Executor struct {
 	Build string `json:"build"`
 }
 
-// executor returns the executor of this task or, in a replay, the recorded one. The first call records the executor by
-// a marker, and a later call does so when it has changed. The first call must be the first statement of the workflow,
-// because the replay of a run that was reset makes the same calls.
+// executor returns the executor of this task or, in a replay, the recorded executor. The first call records the
+// executor in a marker, and a later call does so only when the executor has changed. The first call must be the first
+// statement of the workflow, because the replay of a run that was reset must make the same calls.
 //
-// A later call is made only where a change is to be expected. A task whose updates are all refused leaves no events, so
-// a replay does not repeat the calls in that task.
+// Later calls are made only where a change is expected. A task whose updates are all refused leaves no events, so a
+// replay does not repeat the calls in that task.
 func executor(ctx workflow.Context) (e Executor) {
 	current := func(ctx workflow.Context) any {
 		info := workflow.GetInfo(ctx)
@@ -28,13 +28,13 @@ func executor(ctx workflow.Context) (e Executor) {
 	return e
 }
 
-// wasReset reports whether an operator has reset this run: its history then ends in the past, and its state is out of
-// date. An entity that was reset starts again from the existing objects, as after a termination. A driver ends, and its
-// entity starts it again if it is still needed.
+// wasReset reports whether an operator has reset this run. The history of such a run ends in the past, so its state is
+// out of date. An entity that was reset starts again from the existing objects, as after a termination. A driver that
+// was reset ends, and its entity starts it again if it is still needed.
 //
-// The replay up to the reset must decide as the original did: in it, the recorded executor is the run before the reset.
-// The first task after the reset records its own executor. A run that was not reset has its original id, and records
-// nothing here.
+// The replay up to the reset must make the same decisions as the original run. During this replay, the recorded
+// executor is the run before the reset. The first task after the reset records its own executor. A run that was not
+// reset has its original id, and wasReset records nothing in it.
 func wasReset(ctx workflow.Context) bool {
 	info := workflow.GetInfo(ctx)
 	original := info.OriginalRunID // empty in Temporal's test environment

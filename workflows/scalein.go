@@ -8,7 +8,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet/driver"
 )
 
-// ScaleIn drives one instance from Draining to Released. It stops waiting for pods when the drain budget expires, and
+// ScaleIn drives one instance from Draining to Released. When the drain budget expires, it no longer waits for pods. It
 // never stops trying to return the slice. If an operator cancels it, the instance is stuck until the next DeleteNodes
 // or the signal "retry".
 func ScaleIn(ctx workflow.Context, in fleet.DriverInput) (Outcome, error) {
@@ -21,7 +21,7 @@ func drainNode(ctx workflow.Context, d *driver.Driver, _ fleet.View, _ *fleet.Ev
 	return run(removing(ctx, "drain "+at.ObjectName()), activities.NameDrain, in, nil)
 }
 
-// returnNode returns the node, its slice and its hold.
+// returnNode removes the node and its slice, and releases its hold.
 func returnNode(ctx workflow.Context, d *driver.Driver, view fleet.View, _ *fleet.Event) error {
 	at := d.Instance.AttemptRef()
 	options := removing(ctx, "return "+at.ObjectName()+" to "+at.Provider.ID)

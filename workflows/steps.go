@@ -10,31 +10,32 @@ import (
 )
 
 // This file defines the timeouts, retries and lanes of activities. The pauses between the passes of a step are in
-// activities/again.go. The activities bound the whole time of a step, by a clock that they keep in their heartbeats. A
-// timeout below never causes an event: the activity is tried again, or its workflow requests it again. An activity
-// without a lane below waits in the queue of its own workflow.
+// activities/again.go. The activities bound the whole time of a step with a clock that they store in their heartbeats.
+// A timeout below never causes an event of the state machine: Temporal retries the activity, or the workflow requests
+// it again. An activity without a lane below uses the queue of its own workflow.
 const (
-	// WorkflowTaskTimeout is short, so that another worker takes over a task soon after a worker died.
+	// WorkflowTaskTimeout is short, so that another worker executes a task soon after its worker died.
 	WorkflowTaskTimeout = fleet.TaskTimeout
 	// shortTimeout bounds an activity that calls Temporal, or chooses an offer.
 	shortTimeout = 5 * time.Second
 	// choiceTimeout bounds all attempts to choose an offer. The workflow's task is extended meanwhile, every few seconds by
 	// three events.
 	choiceTimeout = 10 * time.Minute
-	// passTimeout bounds one pass of establishing or removing, see activities.PassBound.
+	// passTimeout bounds one pass of a step in the making or removing lane, see activities.PassBound.
 	passTimeout = 15 * time.Second
 	// listTimeout bounds lists of all existing objects.
 	listTimeout = 30 * time.Second
 	// joinTimeout bounds one run of Join. The next run continues its work.
 	joinTimeout = 30 * time.Minute
-	// heartbeatTimeout is the time after which another worker takes over a step or a list of a dead worker.
+	// heartbeatTimeout is the time after which another worker continues a step or a list of a dead worker.
 	heartbeatTimeout = 8 * time.Second
-	// forgottenAfter ends a scale-out that its group and its provider have both forgotten: it receives no order to repeat
-	// its request, and runs no timer. If its group knows it, the group replaces it after its end, as after a termination.
+	// forgottenAfter ends a scale-out that is unknown to both its group and its provider: such a scale-out receives no
+	// order to repeat its request, and runs no timer. If the group does know it, the group replaces it after its end,
+	// as after a termination.
 	forgottenAfter = 24 * time.Hour
 )
 
-// run runs an activity to its end and decodes its result into out.
+// run executes an activity to its end and decodes its result into out.
 func run(options workflow.Context, name string, in, out any) error {
 	return workflow.ExecuteActivity(options, name, in).Get(options, out)
 }
@@ -44,9 +45,9 @@ func short(ctx workflow.Context, summary string) workflow.Context {
 	return persistent(ctx, summary, shortTimeout, 0, retry(200*time.Millisecond, shortAgain))
 }
 
-// shortFor returns the options of short with a bound on the attempts, which last for about most. It does not bound the
-// time, because a worker evaluates a ScheduleToClose timeout by its own clock against Temporal's (SDK 1.50,
-// internal/activity.go:486). A worker whose clock is ahead would not run the activity at all.
+// shortFor returns the options of short with a bound on the number of attempts, which together take about most. It does
+// not bound the time directly, because a worker compares a ScheduleToClose timeout by its own clock with Temporal's
+// time (SDK 1.50, internal/activity.go:486). A worker whose clock is ahead would not run the activity at all.
 func shortFor(ctx workflow.Context, summary string, most time.Duration) workflow.Context {
 	again := retry(200*time.Millisecond, shortAgain)
 	again.MaximumAttempts = quickTries + int32(max(most, 0)/shortAgain)
@@ -84,7 +85,7 @@ func list(ctx workflow.Context, summary string) workflow.Context {
 }
 
 // making and removing return the options of an activity that works in short passes. A pass that has not finished the
-// work reports when the next pass is due and which stage it waits for.
+// work returns the time of the next pass, and the stage that it waits for.
 func making(ctx workflow.Context, summary string) workflow.Context {
 	return passes(ctx, LaneMaking, summary)
 }
@@ -104,8 +105,8 @@ func join(ctx workflow.Context, summary string) workflow.Context {
 	return persistent(ctx, summary, joinTimeout, heartbeatTimeout, retry(500*time.Millisecond, 5*time.Second))
 }
 
-// persistent returns the options of an activity that is tried until it is done. A cancellation waits for the activity's
-// end, so that its undo does not overlap with it.
+// persistent returns the options of an activity that Temporal retries until it succeeds. A cancellation waits for the
+// activity's end, so that an undo does not overlap with the activity.
 func persistent(ctx workflow.Context, summary string, timeout, heartbeat time.Duration,
 	again *temporal.RetryPolicy) workflow.Context {
 	return workflow.WithActivityOptions(ctx, workflow.ActivityOptions{

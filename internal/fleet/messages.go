@@ -272,9 +272,9 @@ type DriverInput struct {
 	Instance   Instance     `json:"instance"`
 	Spec       InstanceSpec `json:"spec"`
 	Generation Generation   `json:"generation"`
-	// First reports that no scale-out of the instance was ever started before. The start with First never replaces
-	// another run. The workflow then closes as failed when the instance has failed. Without First its id must stay in
-	// use.
+	// First reports that no scale-out of the instance was ever started before. With First, Temporal refuses the start
+	// if the workflow id was ever used, so the workflow may close as failed when the instance has failed. Without First
+	// the workflow must complete instead, so that its id cannot be used again.
 	First bool `json:"first,omitempty"`
 	// Ahead is the number of the group's instances that were started before this instance and have no provider yet.
 	// Taken contains the number of the group's nodes on each provider. Both distribute a burst of scale-outs over the

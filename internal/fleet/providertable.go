@@ -13,7 +13,7 @@ const (
 	Repairing    PeeringPhase = "Repairing"
 	Lingering    PeeringPhase = "Lingering"
 	Removing     PeeringPhase = "Removing"
-	Refusing     PeeringPhase = "Refusing" // the provider refuses this cluster, until it lifts the refusal or the refusal expires
+	Refusing     PeeringPhase = "Refusing" // the provider refuses this cluster: until it accepts it again, or until a time
 )
 
 // PeeringEvent names an event of a peering.

@@ -2,20 +2,21 @@ package fleet
 
 import "time"
 
-// These constants bound the concurrent work of a group. The rest waits in order.
+// These constants bound the concurrent work of a group. Further work waits in order.
 const (
-	maxUnnamed  = 50  // scale-outs that have named no provider; more are started when half of these have
-	maxScaleIns = 100 // scale-ins per provider that wait for pods: a dead provider does not block other ones
-	// silentAfter is the time without a message after which a driver is checked; checkBatch bounds one check.
+	maxUnnamed  = 50  // scale-outs that have named no provider; below half of it, the group starts more
+	maxScaleIns = 100 // scale-ins per provider that wait for pods, so that a dead provider does not block other providers
+	// silentAfter is the time without a message after which the group checks a driver. checkBatch bounds the drivers of
+	// one check.
 	silentAfter = 2 * time.Minute
 	checkBatch  = 100
-	// Soon is the pause before a workflow that met an older run of its id is checked or started again.
+	// Soon is the delay of another check or start of a workflow, when an older run of its id exists.
 	Soon = 5 * time.Second
 )
 
-// AskAfter holds the times for which a driver waits for the provider's answer before its group makes it repeat the
-// request. Each time starts at the previous request, and the last time applies to all later requests. As many
-// consecutive requests without an answer end the attempt.
+// AskAfter contains the times for which a driver waits for the provider's answer before its group makes the driver
+// repeat the request. Each time starts at the previous request, and the last time applies to all later requests. The
+// attempt ends after len(AskAfter) consecutive requests without an answer.
 var AskAfter = []time.Duration{30 * time.Second, 60 * time.Second, 120 * time.Second}
 
 // GroupInput describes one thing that happened to a group. The zero value means that time has passed.
@@ -24,15 +25,15 @@ type GroupInput struct {
 	Facts       []Fact
 	Result      *Result
 	Differences *Differences
-	// Retry releases stuck instances for another try.
+	// Retry lets stuck instances try again.
 	Retry bool
 }
 
-// Step processes an event and leaves the work for the workflow in Commands. It is pure: time and every result are
+// Step processes an event and appends the work for the workflow to Commands. It is pure: time and every result are
 // inputs.
 func (l *Ledger) Step(in GroupInput, now time.Time) {
 	if d := in.Differences; d != nil && !l.Recovering && l.takes(*d) && l.Behind(d.Seen) {
-		l.revert(d.Seen, now) // before an outdated state is counted
+		l.revert(d.Seen, now) // before the costs of an outdated state are counted
 		in.Differences = nil
 	}
 	l.count(now)
@@ -77,8 +78,7 @@ func (l *Ledger) retry() {
 	}
 }
 
-// expire fails instances that wait too long for their start, and releases failed instances that CA did not delete in
-// time.
+// expire fails instances whose start takes too long, and releases failed instances that CA did not delete in time.
 func (l *Ledger) expire(now time.Time) {
 	for _, e := range l.Entries {
 		switch due := e.expires(); {
@@ -92,7 +92,7 @@ func (l *Ledger) expire(now time.Time) {
 	}
 }
 
-// expires returns the time at which the group moves the instance without a driver; zero for never.
+// expires returns the time at which the group itself moves an instance without a driver. It returns zero for never.
 func (e *Entry) expires() time.Time {
 	switch {
 	case e.Phase == Failed && e.Driver.Kind == "":
@@ -104,7 +104,7 @@ func (e *Entry) expires() time.Time {
 	}
 }
 
-// drive starts the missing drivers, and sends the running ones the orders that they need.
+// drive starts the missing drivers, and sends the necessary orders to the running drivers.
 func (l *Ledger) drive(now time.Time) {
 	outs, ins := l.running(now)
 	for _, e := range l.Entries {
@@ -124,8 +124,8 @@ func (l *Ledger) drive(now time.Time) {
 	l.startScaleIns(ins, now)
 }
 
-// startScaleOuts starts the waiting scale-outs: all if they fit, else many together, because each batch costs its group
-// an activity and a task.
+// startScaleOuts starts the waiting scale-outs. If they exceed the bound, it waits until it can start many together,
+// because each batch costs its group an activity and a workflow task.
 func (l *Ledger) startScaleOuts(running int, now time.Time) {
 	var waiting []*Entry
 	for _, e := range l.Entries {
@@ -142,8 +142,8 @@ func (l *Ledger) startScaleOuts(running int, now time.Time) {
 	}
 }
 
-// startScaleIns starts the waiting scale-ins: all forced ones, and as many of the other ones as the bound per provider
-// permits.
+// startScaleIns starts the waiting scale-ins: all forced scale-ins, and as many other scale-ins as the bound per
+// provider permits.
 func (l *Ledger) startScaleIns(running map[string]int, now time.Time) {
 	for _, e := range l.Entries {
 		waits := e.Driver.Kind == "" && e.Phase.Shrinking() && e.Stuck == ""
@@ -154,8 +154,9 @@ func (l *Ledger) startScaleIns(running map[string]int, now time.Time) {
 	}
 }
 
-// running counts the scale-outs without a provider and, by provider, the scale-ins whose Node may still exist. A drain
-// has a budget, but the removal of the remaining objects on the provider has no time limit.
+// running counts the scale-outs that have named no provider and, by provider, the scale-ins that wait for pods. A
+// scale-in counts at most for its drain budget, because the removal of the remaining objects on the provider has no
+// time limit.
 func (l *Ledger) running(now time.Time) (unnamed int, ins map[string]int) {
 	ins = map[string]int{}
 	for _, e := range l.Entries {
@@ -169,7 +170,7 @@ func (l *Ledger) running(now time.Time) (unnamed int, ins map[string]int) {
 	return unnamed, ins
 }
 
-// unnamed reports whether a scale-out runs that has named no provider since it was started.
+// unnamed reports whether the instance has a scale-out that has named no provider since its start.
 func (e *Entry) unnamed() bool { return e.Driver.Kind == ScaleOut && e.Phase == Pending }
 
 func (l *Ledger) start(e *Entry, kind DriverKind, now time.Time) {
@@ -180,15 +181,16 @@ func (l *Ledger) start(e *Entry, kind DriverKind, now time.Time) {
 	l.changed(e)
 }
 
-// begins adds the command that starts an instance's driver. first reports that no driver was ever started before.
+// begins adds the command that starts an instance's driver. first reports that no scale-out was ever started for the
+// instance.
 func (l *Ledger) begins(e *Entry, first bool) {
 	l.Commands.Add(Command{Kind: CommandStart, Driver: e.Driver.Kind, Instance: e.Name, Generation: e.Driver.Generation,
 		First: first})
 	e.Driver.Start = l.Commands.Last
 }
 
-// silent returns the time at which the instance's driver is checked; zero for never. The time that a driver waits for
-// its start in our queues does not count.
+// silent returns the time at which the group must check the instance's driver. It returns zero for never. The time for
+// which a start waits in our queues does not count.
 func (l *Ledger) silent(e *Entry) time.Time {
 	if e.Driver.Kind == "" || l.Commands.Find(e.Driver.Start) != nil {
 		return time.Time{}
@@ -196,8 +198,8 @@ func (l *Ledger) silent(e *Entry) time.Time {
 	return e.Driver.LastSeen.Add(silentAfter)
 }
 
-// inform sends the driver new facts that it has not received. A driver that is being started gets them after its start,
-// because an order could arrive before the start and be lost. A driver of another life of the group must first send a
+// inform sends the driver new facts that it has not received. It waits while the driver is being started, because an
+// order could arrive before the start and be lost. A driver that the group's earlier life started must first send a
 // view.
 func (l *Ledger) inform(e *Entry) {
 	if starting := l.Commands.Find(e.Driver.Start) != nil; starting || !e.Driver.Generation.Known() {
@@ -212,8 +214,8 @@ func (l *Ledger) inform(e *Entry) {
 	}
 }
 
-// remind makes a driver repeat the request to its provider, which has not answered for long. The driver runs no timer
-// of its own, because few drivers wait so long. The driver's next view resets the count.
+// remind makes a driver repeat the request to its provider when the provider has not answered for a while. The driver
+// itself runs no timer, because few drivers wait so long. The driver's next view resets the count.
 func (l *Ledger) remind(e *Entry, now time.Time) {
 	d := &e.Driver
 	if d.ResendAt.IsZero() || now.Before(d.ResendAt) {
@@ -229,7 +231,7 @@ func (l *Ledger) order(e *Entry, o Order) {
 	l.Commands.Add(Command{Kind: CommandOrder, Driver: e.Driver.Kind, Instance: e.Name, Order: &o})
 }
 
-// DriverInput returns the input of an instance's driver; nil when the command is no longer valid.
+// DriverInput returns the input of an instance's driver. It returns nil when the command is no longer valid.
 func (l *Ledger) DriverInput(cmd Command) *DriverInput {
 	e := l.Find(cmd.Instance)
 	if e == nil || e.Driver.Generation != cmd.Generation {
@@ -240,7 +242,7 @@ func (l *Ledger) DriverInput(cmd Command) *DriverInput {
 		return in
 	}
 	in.First = cmd.First
-	in.Taken, in.Failures = map[string]int{}, l.Failures // l.Failures is never changed in place
+	in.Taken, in.Failures = map[string]int{}, l.Failures // the ledger replaces l.Failures and never changes it in place
 	for _, other := range l.Entries {
 		switch {
 		case other == e || other.Phase == Failed:
@@ -253,7 +255,7 @@ func (l *Ledger) DriverInput(cmd Command) *DriverInput {
 	return in
 }
 
-// cappedSpec returns the entry's spec with a maxPrice of at most the price that was booked for the instance.
+// cappedSpec returns the entry's spec with a maxPrice that is not above the price that was booked for the instance.
 func (e *Entry) cappedSpec() InstanceSpec {
 	spec := *e.Spec
 	if e.PriceCap > 0 && spec.Pays(e.PriceCap) {
@@ -262,7 +264,7 @@ func (e *Entry) cappedSpec() InstanceSpec {
 	return spec
 }
 
-// check starts a check of the drivers that were silent for long.
+// check starts a check of the drivers that have been silent for silentAfter.
 func (l *Ledger) check(now time.Time) {
 	if l.Commands.Has(CommandDescribe) {
 		return
@@ -278,7 +280,7 @@ func (l *Ledger) check(now time.Time) {
 	}
 }
 
-// Due returns the time at which Step must be called even if nothing happens; zero for never.
+// Due returns the time at which the caller must call Step even if nothing else happens. It returns zero for never.
 func (l *Ledger) Due(now time.Time) time.Time {
 	next := l.Commands.Due(now)
 	switch {
@@ -291,7 +293,7 @@ func (l *Ledger) Due(now time.Time) time.Time {
 	for _, e := range l.Entries {
 		next = Earlier(Earlier(next, e.expires()), e.Driver.ResendAt)
 		if soon := e.Driver.LastSeen.Add(AskAfter[0]); e.unnamed() && soon.After(now) {
-			next = Earlier(next, soon) // one timer, set now, also serves the repeated request
+			next = Earlier(next, soon) // this timer also serves the later repetition of the request
 		}
 		if !checking {
 			next = Earlier(next, l.silent(e))

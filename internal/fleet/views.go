@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// take applies one view. An instance has one writer at any time: a view of an older generation, or of an unknown or
-// released instance, is answered with a stop.
+// take applies one view. An instance has one writer at any time: take answers a view of an older generation, or of an
+// unknown or released instance, with a stop.
 func (l *Ledger) take(v View, now time.Time) {
 	if !l.Recovering && l.ahead(v.Generation) {
 		l.beginAnew(v.Generation.Epoch, now)
@@ -28,13 +28,13 @@ func (l *Ledger) take(v View, now time.Time) {
 	}
 }
 
-// wentOn reports whether the view comes from a driver that continued when its group was reset.
+// wentOn reports whether the view comes from a driver that continued while its group was reset.
 func (e *Entry) wentOn(v View) bool {
 	return !e.Driver.Generation.Known() && e.Driver.Kind != "" && (e.Phase.Growing() || !v.Phase.Growing())
 }
 
-// goesOn applies a view of such a driver, unless the view is late, because the existing objects belong to a later
-// attempt.
+// goesOn applies a view of a driver that continued while its group was reset. It ignores a late view, because the
+// existing objects already belong to a later attempt.
 func (l *Ledger) goesOn(e *Entry, v View, now time.Time) {
 	if v.Attempt >= e.Attempt || v.End != EndNone {
 		e.Driver.Generation = v.Generation
@@ -46,32 +46,32 @@ func (l *Ledger) goesOn(e *Entry, v View, now time.Time) {
 func (l *Ledger) current(e *Entry, v View, now time.Time) {
 	switch {
 	case e.Driver.Kind == "":
-		if v.End == EndNone { // its start was repeated after its end, or the view is late
+		if v.End == EndNone { // the driver's start was repeated after its end, or the view is late
 			l.stop(v)
 		}
-	case e.Driver.isOtherRun(v): // the first run was terminated without notice: stop the present run
+	case e.Driver.isOtherRun(v): // the first run was terminated without a last view: stop the present run
 		if l.suspect(e, now); v.End == EndNone {
 			l.stop(v)
 		}
 	case v.Sequence > e.Driver.Sequence:
 		l.accept(e, v, now)
-	case v.End == EndStopped: // an operator reset it: it has ended, and knows less than before
+	case v.End == EndStopped: // an operator reset the driver: it has ended, with less progress than before
 		l.suspect(e, now)
 	}
 }
 
-// isOtherRun reports whether the view comes from another run of the driver than the earlier views.
+// isOtherRun reports whether the view comes from a run of the driver that did not send the earlier views.
 func (d DriverRef) isOtherRun(v View) bool {
 	return !d.Began.IsZero() && !v.Began.IsZero() && !v.Began.Equal(d.Began)
 }
 
-// ahead reports whether this ledger has not counted the generation yet, so that its history was reverted.
+// ahead reports whether the generation is newer than all generations of this ledger, so that its history was reverted.
 func (l *Ledger) ahead(g Generation) bool { return Generation{l.Epoch, l.Starts}.Before(g) }
 
-// accept makes the view the instance's state. After the driver's end the group decides alone.
+// accept copies the view into the instance's state. After the driver's end only the group changes the instance.
 func (l *Ledger) accept(e *Entry, v View, now time.Time) {
 	from, attempt := e.Phase, e.Attempt
-	l.drop(CommandStart, e) // it runs: a repeated start would lack its state
+	l.drop(CommandStart, e) // the driver runs: a repeated start would lack its state
 	e.Driver.Sequence, e.Driver.Began, e.Driver.LastSeen = v.Sequence, v.Began, now
 	e.Driver.Resends, e.Driver.ResendAt = 0, time.Time{}
 	v = e.atLeast(v)
@@ -92,7 +92,7 @@ func (l *Ledger) accept(e *Entry, v View, now time.Time) {
 		e.Driver = e.Driver.ended()
 		l.drop(CommandOrder, e)
 	case v.Phase == Peering:
-		e.Driver.Sent.Paused = false // an earlier grant may have moved it on
+		e.Driver.Sent.Paused = false // an earlier grant may have reached it before the order
 		e.Driver.ResendAt = now.Add(AskAfter[0])
 	}
 	l.changed(e)
@@ -101,8 +101,8 @@ func (l *Ledger) accept(e *Entry, v View, now time.Time) {
 	}
 }
 
-// atLeast returns the view with the previously reported attempt if that attempt is later: a cancelled step or a driver
-// before its reset has reported it.
+// atLeast returns the view, with the previously reported attempt if that attempt is later. A cancelled step, or the
+// driver before its reset, has reported the later attempt.
 func (e *Entry) atLeast(v View) View {
 	if v.Attempt < e.Attempt {
 		if !v.replaced() {
@@ -114,7 +114,7 @@ func (e *Entry) atLeast(v View) View {
 }
 
 // replaced reports whether the driver ended before its work was done. A driver that was reset does not know its
-// progress: the existing objects decide, and nothing is undone before.
+// progress. Therefore the group reads the existing objects before it undoes anything.
 func (v View) replaced() bool { return v.End == EndStopped && v.Phase.Growing() }
 
 // drop removes the open commands of a kind for an instance's driver.
@@ -122,8 +122,8 @@ func (l *Ledger) drop(kind CommandKind, e *Entry) {
 	l.Commands.Drop(func(c Command) bool { return c.Kind == kind && c.Instance == e.Name })
 }
 
-// outdated processes a view of another generation than the current one. A running driver is stopped. After its end its
-// attempts are undone, and the start that it blocked is repeated.
+// outdated processes a view of another generation than the current one. It stops a running driver. After the driver's
+// end it undoes the driver's attempts, and repeats the start that the driver has blocked.
 func (l *Ledger) outdated(e *Entry, v View, now time.Time) {
 	switch {
 	case v.End == EndNone:
@@ -136,7 +136,7 @@ func (l *Ledger) outdated(e *Entry, v View, now time.Time) {
 		l.changed(e)
 		l.moved(e, from, "view", nil)
 		return
-	case e.Phase.Shrinking(): // the scale-in removes its objects
+	case e.Phase.Shrinking(): // the scale-in removes the objects of the driver's last attempt
 		l.undo(e, v.Abandoned...)
 	case v.End == EndStopped && (e.Phase != Ready || v.Attempt != e.Attempt):
 		l.undo(e, append(slices.Clone(v.Abandoned), v.attempt(l.Group))...)
@@ -151,8 +151,8 @@ func (l *Ledger) outdated(e *Entry, v View, now time.Time) {
 	l.beginsAgain(e)
 }
 
-// endedEarlier processes the end of a driver that ran when the group was reset. A driver that was stopped during its
-// Join may have finished since the objects were listed, so it is checked first.
+// endedEarlier processes the end of a driver that ran while the group was reset. The node of a driver that was stopped
+// during its Join may have become complete since the group listed the objects, so the group checks the driver first.
 func (e *Entry) endedEarlier(v View, now time.Time) {
 	if e.Driver.Kind != "" && v.replaced() && v.Phase == Joining && !e.Leaving {
 		e.Driver.Stopped, e.Driver.LastSeen = true, now.Add(-silentAfter)
@@ -169,8 +169,8 @@ func (l *Ledger) beginsAgain(e *Entry) {
 	}
 }
 
-// stopUnknown stops the driver of an instance that the group does not know. After the driver's end the observer decides
-// about its objects and adopts finished ones, because a driver that was reset does not know its progress.
+// stopUnknown stops the driver of an instance that the group does not know. After the driver's end the observer handles
+// its objects and adopts a finished node, because a driver that was reset does not know its progress.
 func (l *Ledger) stopUnknown(v View) {
 	if v.End == EndNone {
 		l.stop(v)
@@ -189,10 +189,10 @@ func (l *Ledger) stop(v View) {
 		Order: &Order{Generation: v.Generation, Stop: true}})
 }
 
-// takesBack reports whether the group adopts an unknown instance from its driver's view. The driver must be of an
-// earlier epoch, and the instance must be growing or just Ready, not released in this epoch and not being undone. A
-// growing instance must fit below max, and its epoch's history must not have been reverted. A Ready instance is adopted
-// because existing objects decide.
+// takesBack reports whether the group adopts an unknown instance from its driver's view. The driver must belong to an
+// earlier epoch. The instance must be growing or just Ready, not released in this epoch and not being undone. A growing
+// instance must fit below max, and its epoch's history must not have been reverted. A Ready instance is adopted because
+// existing objects win.
 func (l *Ledger) takesBack(v View) bool {
 	if !isInstanceOf(v.Instance, l.Group) || !EpochBefore(v.Generation.Epoch, l.Epoch) || l.Recovering ||
 		l.wasReleased(v.Instance) || l.undoes(v.attempt(l.Group)) || l.Spec == nil ||
@@ -202,7 +202,7 @@ func (l *Ledger) takesBack(v View) bool {
 	return l.mayGrowBy(v) || v.Phase == Ready && v.End == EndFinal
 }
 
-// mayGrowBy reports whether the driver of an unknown instance's view may continue.
+// mayGrowBy reports whether the driver that sent the view of an unknown instance may continue.
 func (l *Ledger) mayGrowBy(v View) bool {
 	return v.Phase.Growing() && v.End == EndNone && l.Target() < l.Spec.Max &&
 		EpochBefore(l.Reverted, v.Generation.Epoch)
@@ -216,7 +216,7 @@ func (l *Ledger) takeBack(v View, now time.Time) {
 	l.accept(e, v, now)
 }
 
-// driver returns the kind of the workflow that sends the view.
+// driver returns the kind of the workflow that has sent the view.
 func (v View) driver() DriverKind {
 	if v.Phase.Shrinking() {
 		return ScaleIn
@@ -246,7 +246,7 @@ func (v View) Returned() View {
 	return v
 }
 
-// undo starts the undo of attempts that may have left objects behind, each once.
+// undo starts the undo of attempts that may have left objects behind. It starts the undo of an attempt only once.
 func (l *Ledger) undo(e *Entry, left ...Attempt) {
 	before := e.Undone
 	for _, at := range left {
@@ -263,7 +263,7 @@ func (l *Ledger) undoAttempt(at Attempt) {
 	}
 }
 
-// undoes reports whether the attempt's undo is being started.
+// undoes reports whether the command that starts the attempt's undo is open.
 func (l *Ledger) undoes(at Attempt) bool {
 	return slices.ContainsFunc(l.Commands.Open, func(c Command) bool {
 		return c.Kind == CommandUndo && c.Attempt.ObjectName() == at.ObjectName()

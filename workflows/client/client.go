@@ -47,15 +47,15 @@ type Temporal interface {
 		filter enums.HistoryEventFilterType) client.HistoryEventIterator
 }
 
-// These are margins of time.
+// These are the times of requests.
 const (
 	// defaultDeadline bounds an operation whose caller has set no deadline.
 	defaultDeadline = 10 * time.Second
-	// retryInterval is the pause before a request to an entity is repeated while the entity recovers or its task fails.
+	// retryInterval is the pause before a request is repeated to an entity that recovers or whose workflow task fails.
 	retryInterval = 100 * time.Millisecond
 )
 
-// base holds the common parts of the typed clients.
+// base contains the common parts of the typed clients.
 type base struct {
 	temporal  Temporal
 	hub       workflows.Hub
@@ -69,11 +69,11 @@ func newBase(t Temporal, hub workflows.Hub, taskQueue string) base {
 	return base{temporal: t, hub: hub, taskQueue: hub.TaskQueue(taskQueue), now: time.Now}
 }
 
-// errTaskFails is a fleet.ErrUnavailable.
+// errTaskFails means that the entity's workflow task fails. It wraps fleet.ErrUnavailable.
 var errTaskFails = fmt.Errorf("its workflow task fails (%w)", fleet.ErrUnavailable)
 
-// fromTemporal translates an error of Temporal into an error of the domain. A deadline that passed, or a server that
-// did not answer, means that the outcome is unknown, never that the operation failed.
+// fromTemporal translates an error of Temporal into an error of this package's callers. A deadline that passed, or a
+// server that did not answer, means that the outcome is unknown, and not that the operation failed.
 func (b *base) fromTemporal(workflowID string, err error) error {
 	if err == nil {
 		return nil
@@ -106,7 +106,7 @@ func (b *base) fromTemporal(workflowID string, err error) error {
 	}
 }
 
-// noNamespace is the error of a deleted namespace. It is a fleet.ErrTemporal, because no entity can be read, and a
+// noNamespace is the error of a deleted namespace. It matches fleet.ErrTemporal, because no entity can be read, and
 // fleet.ErrUnavailable, because nothing was changed.
 type noNamespace struct {
 	missing *serviceerror.NamespaceNotFound
@@ -123,8 +123,8 @@ func (noNamespace) Is(target error) bool {
 	return target == fleet.ErrTemporal || target == fleet.ErrUnavailable
 }
 
-// deletedNamespace returns a noNamespace if an error of Temporal reports that the namespace does not exist, and nil for
-// any other error.
+// deletedNamespace returns a noNamespace if an error of Temporal reports that the namespace does not exist. It returns
+// nil for any other error.
 func deletedNamespace(err error) error {
 	var missing *serviceerror.NamespaceNotFound
 	if errors.As(err, &missing) {
@@ -133,9 +133,9 @@ func deletedNamespace(err error) error {
 	return nil
 }
 
-// read decodes an entity's snapshot into out, and returns the memo that contains it. Needs no worker. All its errors
-// are fleet.ErrUnavailable. An entity that does not run is fleet.ErrNotRunning too. A missing snapshot is also a
-// refusal, fleet.RefusedNotInitialised.
+// read decodes an entity's snapshot into out, and returns the memo that contains it. It needs no worker. All its errors
+// match fleet.ErrUnavailable. The error for an entity that does not run also matches fleet.ErrNotRunning. The error for
+// a missing snapshot is also a refusal with fleet.RefusedNotInitialised.
 func (b *base) read(ctx context.Context, workflowID string, out any) (map[string]*common.Payload, error) {
 	memo, err := b.memo(ctx, workflowID)
 	if err != nil {
@@ -149,14 +149,14 @@ func (b *base) read(ctx context.Context, workflowID string, out any) (map[string
 	return memo, decodeOf(workflowID, payload, out)
 }
 
-// whole hides the deadline of the context in it, and ends when that context ends. The SDK gives a call only half of the
-// time until a visible deadline, and makes it once; with whole a call may use the whole time.
+// whole is a context that ends when the wrapped context ends, and hides its deadline. The SDK gives a call only half of
+// the time until a visible deadline, and does not retry it. With whole a call may use all of the time.
 type whole struct{ context.Context }
 
 // Deadline reports that the context has no deadline.
 func (whole) Deadline() (deadline time.Time, ok bool) { return time.Time{}, false }
 
-// memo reads the memo of a running entity, with the errors of read.
+// memo reads the memo of a running entity. It returns the same errors as read.
 func (b *base) memo(ctx context.Context, workflowID string) (map[string]*common.Payload, error) {
 	d, err := b.temporal.DescribeWorkflow(whole{ctx}, workflowID, "")
 	var notFound *serviceerror.NotFound

@@ -16,8 +16,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows"
 )
 
-// Entities reads the published state of a hub's entities. Needs no worker. Use one per process, because it caches for a
-// moment.
+// Entities reads the published state of a hub's entities. It needs no worker. Use one Entities per process, because it
+// caches snapshots for a moment.
 type Entities struct {
 	base
 	mu     sync.Mutex
@@ -30,7 +30,7 @@ type recent struct {
 	at    time.Time
 	state fleet.ProviderSnapshot
 	err   error
-	// last holds the last snapshot, and lastAt the start of its read. Entities.mu guards both.
+	// last is the last snapshot, and lastAt the start of its read. Entities.mu guards both.
 	last   fleet.ProviderSnapshot
 	lastAt time.Time
 }
@@ -38,13 +38,13 @@ type recent struct {
 // recentFor bounds the age of a snapshot that Provider returns.
 const recentFor = 500 * time.Millisecond
 
-// NewEntities returns the Entities of a hub. taskQueue is the name for Hub.TaskQueue.
+// NewEntities returns the Entities of a hub. taskQueue is the argument of Hub.TaskQueue.
 func NewEntities(t Temporal, hub workflows.Hub, taskQueue string) *Entities {
 	return &Entities{base: newBase(t, hub, taskQueue), recent: map[string]*recent{}}
 }
 
 // Provider returns a provider's last published snapshot, which may be half a second old. Errors: fleet.ErrUnavailable,
-// with fleet.ErrNotRunning when it does not run.
+// and also fleet.ErrNotRunning when the provider does not run.
 func (e *Entities) Provider(ctx context.Context, id string) (fleet.ProviderSnapshot, error) {
 	r := e.of(id)
 	r.read.Lock()
@@ -71,7 +71,7 @@ func (e *Entities) of(id string) *recent {
 	return r
 }
 
-// remember caches the last snapshot of a provider.
+// remember stores the last snapshot of a provider and the start of its read.
 func (e *Entities) remember(id string, s fleet.ProviderSnapshot, asked time.Time) {
 	r := e.of(id)
 	e.mu.Lock()
@@ -79,8 +79,8 @@ func (e *Entities) remember(id string, s fleet.ProviderSnapshot, asked time.Time
 	r.last, r.lastAt = s, asked
 }
 
-// Remembered returns the snapshot that this process last read of a provider, and its age, which is more than a year
-// when this process never read one. Remembered makes no request.
+// Remembered returns the last snapshot of a provider that this process has read, and its age. The age is more than a
+// year when this process has read none. Remembered makes no request.
 func (e *Entities) Remembered(id string) (s fleet.ProviderSnapshot, age time.Duration) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -102,7 +102,7 @@ func (e *Entities) Status(ctx context.Context, provider string) (s fleet.Provide
 }
 
 // Before returns the last snapshot of the provider's previous workflow, which was terminated, reset or closed. It is
-// zero when Temporal lists no such workflow any more. Needs no worker. Error: fleet.ErrUnavailable.
+// zero when Temporal lists no such workflow any more. It needs no worker. Error: fleet.ErrUnavailable.
 func (e *Entities) Before(ctx context.Context, provider string) (s fleet.ProviderSnapshot, err error) {
 	id := e.provider(provider)
 	page, err := e.temporal.ListWorkflow(ctx, &workflowservice.ListWorkflowExecutionsRequest{
@@ -125,29 +125,30 @@ func (e *Entities) Before(ctx context.Context, provider string) (s fleet.Provide
 	return s, decodeOf("an earlier run of "+id, newest.GetMemo().GetFields()[workflows.MemoSnapshot], &s)
 }
 
-// beforePage bounds the earlier runs of a provider that are read, the newest first. The answer contains their memos.
+// beforePage bounds the earlier runs of a provider that Before reads, the newest first. The answer contains the memos
+// of these runs.
 const beforePage = 10
 
-// Group returns a node group's last published snapshot. Errors: fleet.ErrUnavailable, with fleet.ErrNotRunning when it
-// does not run, and with a fleet.RefusedNotInitialised before it has recovered.
+// Group returns a node group's last published snapshot. Errors: fleet.ErrUnavailable; also fleet.ErrNotRunning when the
+// group does not run, and a refusal with fleet.RefusedNotInitialised before it has recovered.
 func (e *Entities) Group(ctx context.Context, name string) (s fleet.Snapshot, err error) {
 	_, err = e.read(ctx, e.group(name), &s)
 	return s, err
 }
 
-// GroupNames lists the running node groups, sorted; ProviderNames lists the providers. Temporal's index lags behind and
-// may permanently lack some. Use the lists only to add names, never to conclude that an entity is absent.
+// GroupNames lists the running node groups, sorted. Temporal's index may be out of date, and may permanently lack some
+// groups. Use the list only to add names, never to conclude that a group is absent.
 func (e *Entities) GroupNames(ctx context.Context) ([]string, error) {
 	return e.running(ctx, workflows.TypeNodeGroup, e.group(""))
 }
 
-// ProviderNames lists the running providers, as GroupNames lists groups.
+// ProviderNames lists the running providers, with the same restriction as GroupNames.
 func (e *Entities) ProviderNames(ctx context.Context) ([]string, error) {
 	return e.running(ctx, workflows.TypeProvider, e.provider(""))
 }
 
 // Groups returns the last published snapshots of all groups in Temporal's index and of the groups in more, sorted by
-// name. It leaves out groups that do not run or have published nothing. It is meant for displays.
+// name. It omits groups that do not run or have published nothing. Use it only to display groups.
 func (e *Entities) Groups(ctx context.Context, more ...string) ([]fleet.Snapshot, error) {
 	return readAll(ctx, e.GroupNames, more, e.Group)
 }
@@ -184,8 +185,8 @@ func readAll[T any](ctx context.Context, list func(context.Context) ([]string, e
 }
 
 // Cordon cordons or uncordons a provider. To record a cordon it starts the entity of a provider that does not run. It
-// waits until the provider has published the change, or until ctx ends, and returns the snapshot. Idempotent. Needs a
-// worker. Errors: fleet.ErrUnavailable, fleet.ErrOutcomeUnknown.
+// waits until the provider has published the change, or until ctx ends, and returns the snapshot. It is idempotent and
+// needs a worker. Errors: fleet.ErrUnavailable, fleet.ErrOutcomeUnknown.
 func (e *Entities) Cordon(ctx context.Context, provider string, on bool) (s fleet.ProviderSnapshot, err error) {
 	if on {
 		err = e.signalProvider(ctx, provider, workflows.SignalCordon, on)
@@ -208,7 +209,7 @@ func (e *Entities) Cordon(ctx context.Context, provider string, on bool) (s flee
 	}
 }
 
-// Ensure starts a provider's entity when it does not run, and reports whether it did.
+// Ensure starts a provider's entity if it does not run. started reports whether it has started the entity.
 func (e *Entities) Ensure(ctx context.Context, provider string) (started bool, err error) {
 	if _, err = e.Status(ctx, provider); !errors.Is(err, fleet.ErrNotRunning) {
 		return false, nil

@@ -15,9 +15,10 @@ import (
 // ErrClosed means that the followed group has closed.
 var ErrClosed = errors.New("closed")
 
-// Follow calls each with every snapshot that the group published after the given position, in order and without gaps,
-// and then with each new one as it is published, until each returns an error or the context ends. It reads the history,
-// so it misses nothing, and follows the group across continue-as-new. Needs no worker.
+// Follow calls each with every snapshot that the group has published after the given position, in order and without
+// gaps. It then calls each with every new snapshot when it is published. It ends when each returns an error or the
+// context ends. It reads the workflow history, so it misses no snapshot, and follows the group across continue-as-new.
+// It needs no worker.
 func (g *Groups) Follow(ctx context.Context, group string, after fleet.Position,
 	each func(fleet.Snapshot) error) (err error) {
 	for run := ""; err == nil; {
@@ -26,7 +27,7 @@ func (g *Groups) Follow(ctx context.Context, group string, after fleet.Position,
 	return err
 }
 
-// followRun follows one run and returns the id of the next one.
+// followRun follows one run and returns the id of the next run.
 func (g *Groups) followRun(ctx context.Context, id, run string, after *fleet.Position,
 	each func(fleet.Snapshot) error) (string, error) {
 	events := g.temporal.GetWorkflowHistory(ctx, id, run, true, enums.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)

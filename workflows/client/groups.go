@@ -16,25 +16,26 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows"
 )
 
-// Groups sends operations to the node groups. Every method blocks until the group has answered or the context ends.
-// After a *fleet.Refusal or fleet.ErrUnavailable nothing was changed; after fleet.ErrOutcomeUnknown it may have been.
+// Groups sends operations to the node groups. Every method blocks until the group has answered or the context ends. A
+// *fleet.Refusal or fleet.ErrUnavailable means that the group changed nothing. fleet.ErrOutcomeUnknown means that the
+// group may have executed the operation.
 type Groups struct{ base }
 
-// NewGroups returns the Groups of a hub. taskQueue is the name for Hub.TaskQueue.
+// NewGroups returns the Groups of a hub. taskQueue is the argument of Hub.TaskQueue.
 func NewGroups(t Temporal, hub workflows.Hub, taskQueue string) *Groups {
 	return &Groups{newBase(t, hub, taskQueue)}
 }
 
-// Configure puts a spec and the server's notice about it into force, and starts the group when it does not run.
-// Idempotent.
+// Configure applies a spec and stores the server's notice about it. It starts the group if the group does not run. It
+// is idempotent.
 func (g *Groups) Configure(ctx context.Context, spec fleet.GroupSpec, notice fleet.GroupNotice,
 	seen fleet.Position) (fleet.Position, error) {
 	r := fleet.Request{Spec: &spec, Notice: notice, Seen: seen}
 	return g.do(ctx, spec.ID, fleet.Configure, r, g.entity(g.group(spec.ID), "node group "+spec.ID))
 }
 
-// Grow books delta instances, each with an hourly price of at most priceCap; 0 means no bound. Each call is one
-// operation: two calls add twice.
+// Grow books delta instances, each with an hourly price of at most priceCap; 0 means no bound. Each call is a new
+// operation: two calls book twice delta instances.
 func (g *Groups) Grow(ctx context.Context, group string, delta int, priceCap float64,
 	seen fleet.Position) (fleet.Position, error) {
 	return g.do(ctx, group, fleet.Grow, fleet.Request{Delta: delta, PriceCap: priceCap, Seen: seen}, nil)
@@ -45,11 +46,11 @@ func (g *Groups) Shrink(ctx context.Context, group string, delta int, seen fleet
 	return g.do(ctx, group, fleet.Shrink, fleet.Request{Delta: delta, Seen: seen}, nil)
 }
 
-// Release releases instances by name. Idempotent per instance.
+// Release releases instances by name. It is idempotent for each instance.
 func (g *Groups) Release(ctx context.Context, group string, names []string,
 	seen fleet.Position) (fleet.Position, error) {
 	at, _, err := g.ReleaseEach(ctx, group, []fleet.Call{g.NewCall(ctx, names)}, seen)
-	return at, err // for a single call the error has the refusal
+	return at, err // for a single call, err contains the refusal
 }
 
 // NewCall returns a release as one operation, whose caller stops waiting when the context ends.
@@ -57,8 +58,8 @@ func (g *Groups) NewCall(ctx context.Context, names []string) fleet.Call {
 	return fleet.Call{Operation: g.newOperation(ctx), Names: names, Trace: traceOf(ctx)}
 }
 
-// ReleaseEach books calls in one update. For several calls, refused has the calls that changed nothing, by their index,
-// and err concerns all calls. For a single call, err has its refusal.
+// ReleaseEach books calls in one update. For several calls, refused contains the refusals of the calls that changed
+// nothing, by their index, and err concerns all calls. For a single call, err contains its refusal.
 func (g *Groups) ReleaseEach(ctx context.Context, group string, calls []fleet.Call,
 	seen fleet.Position) (at fleet.Position, refused map[int]fleet.Refusal, err error) {
 	offset := g.offset.Load()
@@ -67,7 +68,7 @@ func (g *Groups) ReleaseEach(ctx context.Context, group string, calls []fleet.Ca
 	for _, why := range receipt.Refused {
 		expired = expired || why.Kind == fleet.RefusedExpired
 	}
-	if expired && ctx.Err() == nil { // see do
+	if expired && ctx.Err() == nil { // the clocks disagree, see do
 		again := slices.Clone(calls)
 		for n := range again {
 			again[n].Operation.GiveUpAt = again[n].Operation.GiveUpAt.Add(time.Duration(g.offset.Load() - offset))
@@ -80,8 +81,8 @@ func (g *Groups) ReleaseEach(ctx context.Context, group string, calls []fleet.Ca
 	return receipt.Position, receipt.Refused, nil
 }
 
-// ofCalls returns the request for calls. A single call becomes a request for one operation, because the refusal of an
-// operation leaves no trace in the history.
+// ofCalls returns the request for calls. A single call becomes a request for one operation, because the refusal of such
+// a request adds no event to the history.
 func ofCalls(calls []fleet.Call, seen fleet.Position) fleet.Request {
 	if len(calls) != 1 {
 		return fleet.Request{Seen: seen, Calls: calls}
@@ -90,12 +91,12 @@ func ofCalls(calls []fleet.Call, seen fleet.Position) fleet.Request {
 	return fleet.Request{Seen: seen, Operation: one.Operation, Names: one.Names, Trace: one.Trace}
 }
 
-// Pause pauses a group, which then starts nothing new, or resumes it. Idempotent.
+// Pause pauses or resumes a group. A paused group starts no instances. Pause is idempotent.
 func (g *Groups) Pause(ctx context.Context, group string, paused bool) (fleet.Position, error) {
 	return g.do(ctx, group, fleet.Pause, fleet.Request{Paused: paused}, nil)
 }
 
-// Snapshot reads the group's last published snapshot. Needs no worker, changes nothing.
+// Snapshot reads the group's last published snapshot. It needs no worker and changes nothing.
 func (g *Groups) Snapshot(ctx context.Context, group string) (fleet.Snapshot, error) {
 	var s fleet.Snapshot
 	if _, err := g.read(ctx, g.group(group), &s); err != nil {
@@ -123,13 +124,13 @@ func (g *Groups) Costs(ctx context.Context, group string) (s fleet.Snapshot, day
 }
 
 // Running lists the running groups of this hub, sorted. It may miss a group that started or ended a moment ago, because
-// Temporal's index lags behind. Needs no worker. Error: fleet.ErrUnavailable.
+// Temporal's index may be out of date. It needs no worker. Error: fleet.ErrUnavailable.
 func (g *Groups) Running(ctx context.Context) ([]string, error) {
 	return g.running(ctx, workflows.TypeNodeGroup, g.group(""))
 }
 
-// Close ends a group's entity and leaves all nodes unchanged; Configure starts it again. Idempotent. Error:
-// fleet.ErrUnavailable.
+// Close ends a group's entity and leaves all nodes unchanged. Configure starts the entity again. Close is idempotent.
+// Error: fleet.ErrUnavailable.
 func (g *Groups) Close(ctx context.Context, group string) error {
 	id := g.group(group)
 	err := g.temporal.CancelWorkflow(ctx, id, "")
@@ -140,8 +141,8 @@ func (g *Groups) Close(ctx context.Context, group string) error {
 	return nil
 }
 
-// Unknown replaces the error of a group that does not run with an error that lists the running groups. It returns other
-// errors unchanged. It reads Temporal's index, which lags seconds behind.
+// Unknown replaces the error of a group that does not run by an error that lists the running groups. It returns other
+// errors unchanged. It reads Temporal's index, which may be seconds out of date.
 func (g *Groups) Unknown(ctx context.Context, group string, err error) error {
 	if !errors.Is(err, fleet.ErrNotRunning) {
 		return err
@@ -162,7 +163,7 @@ func (g *Groups) Unknown(ctx context.Context, group string, err error) error {
 // named bounds the groups that an error lists.
 const named = 20
 
-// Choices reads the group's last decisions, oldest first, as Snapshot does.
+// Choices reads the group's last decisions, oldest first. It has the same errors as Snapshot.
 func (g *Groups) Choices(ctx context.Context, group string) (choices []fleet.Choice, err error) {
 	id := g.group(group)
 	memo, err := g.read(ctx, id, &fleet.Snapshot{})
@@ -173,7 +174,8 @@ func (g *Groups) Choices(ctx context.Context, group string) (choices []fleet.Cho
 }
 
 // do sends one operation. If the group refuses it as expired while the caller still waits, the clocks disagree. The
-// refusal contains the workflows' time, so do sends the same operation once more with a corrected GiveUpAt.
+// refusal contains the time of the workflows' clock, so do sends the same operation once more with a corrected
+// GiveUpAt.
 func (g *Groups) do(ctx context.Context, group string, verb fleet.Verb, r fleet.Request,
 	start *client.StartWorkflowOptions) (fleet.Position, error) {
 	r.Operation, r.Trace = g.newOperation(ctx), traceOf(ctx)
@@ -188,7 +190,7 @@ func (g *Groups) do(ctx context.Context, group string, verb fleet.Verb, r fleet.
 	return receipt.Position, nil
 }
 
-// send sends an operation once, and stores the workflows' time from its receipt.
+// send sends an operation once. It updates the clock's offset from the time in the receipt.
 func (g *Groups) send(ctx context.Context, group string, verb fleet.Verb, r fleet.Request,
 	start *client.StartWorkflowOptions) (receipt fleet.Receipt, err error) {
 	err = g.update(ctx, group, verb, r, &receipt, start)
@@ -199,8 +201,8 @@ func (g *Groups) send(ctx context.Context, group string, verb fleet.Verb, r flee
 	return receipt, nil
 }
 
-// update sends one update. While the group recovers, or its workflow task fails, it repeats the update until the
-// context ends: nothing was changed then, and Temporal retries the task.
+// update sends one update. While the group recovers, or its workflow task fails, update repeats it until the context
+// ends. In both cases the group has changed nothing, and Temporal retries the task.
 func (g *Groups) update(ctx context.Context, group string, verb fleet.Verb, r fleet.Request, out *fleet.Receipt,
 	start *client.StartWorkflowOptions) error {
 	id := g.group(group)

@@ -17,7 +17,7 @@ import (
 )
 
 // DriverHistories returns the histories of an instance's drivers of one kind, oldest first, for each run that Temporal
-// still has. An empty result is not an error. Needs no worker. Error: fleet.ErrUnavailable.
+// still has. An empty result is not an error. It needs no worker. Error: fleet.ErrUnavailable.
 func (g *Groups) DriverHistories(ctx context.Context, kind fleet.DriverKind,
 	instance string) (runs [][]*history.HistoryEvent, err error) {
 	id := g.hub.ID(workflows.DriverID(kind, instance))
@@ -27,13 +27,13 @@ func (g *Groups) DriverHistories(ctx context.Context, kind fleet.DriverKind,
 		return nil, fmt.Errorf("list the runs of %s: %w: %w", id, fleet.ErrUnavailable, err)
 	}
 	found := page.GetExecutions()
-	slices.Reverse(found) // newest first by default
+	slices.Reverse(found) // the list has the newest run first
 	ids := make([]string, 0, len(found)+1)
 	for _, e := range found {
 		ids = append(ids, e.GetExecution().GetRunId())
 	}
 	if len(ids) == 0 {
-		ids = []string{""} // the list lags behind: read the newest run, if any
+		ids = []string{""} // the list may be out of date: read the newest run, if any
 	}
 	for _, run := range ids {
 		events, err := eventsOf(g.temporal.GetWorkflowHistory(ctx, id, run, false,

@@ -14,21 +14,21 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows"
 )
 
-// ErrOtherCluster means that the hub belongs to another cluster.
+// ErrOtherCluster means that the hub is claimed for another cluster.
 var ErrOtherCluster = errors.New("choose another hub, or adopt this one with: liqo-autoscaler temporal adopt-hub")
 
 // Hub reads and claims the hub of this installation.
 type Hub struct{ base }
 
-// NewHub returns the Hub. taskQueue is the name for Hub.TaskQueue.
+// NewHub returns the Hub. taskQueue is the argument of Hub.TaskQueue.
 func NewHub(t Temporal, hub workflows.Hub, taskQueue string) *Hub {
 	return &Hub{newBase(t, hub, taskQueue)}
 }
 
 func (h *Hub) id() string { return h.hub.ID(workflows.HubID) }
 
-// State reads the published state of the hub. Needs no worker. Errors: fleet.ErrUnavailable, with fleet.ErrNotRunning
-// while the hub is unclaimed.
+// State reads the published state of the hub. It needs no worker. Errors: fleet.ErrUnavailable, and also
+// fleet.ErrNotRunning while the hub is unclaimed.
 func (h *Hub) State(ctx context.Context) (s workflows.HubState, err error) {
 	memo, err := h.memo(ctx, h.id())
 	if err != nil {
@@ -41,8 +41,8 @@ func (h *Hub) State(ctx context.Context) (s workflows.HubState, err error) {
 	return s, decodeOf(h.id(), payload, &s)
 }
 
-// Ended reads the costs of ended groups in the month in which the last group ended. Needs no worker. It returns nil
-// while the hub is unclaimed. Errors: fleet.ErrUnavailable.
+// Ended reads the costs of ended groups in the month in which the last group ended. It returns zero while the hub is
+// unclaimed. It needs no worker. Error: fleet.ErrUnavailable.
 func (h *Hub) Ended(ctx context.Context) (ended money.Ended, err error) {
 	memo, err := h.memo(ctx, h.id())
 	if errors.Is(err, fleet.ErrNotRunning) {
@@ -54,8 +54,8 @@ func (h *Hub) Ended(ctx context.Context) (ended money.Ended, err error) {
 	return ended, err
 }
 
-// Bills reads the bills of the groups that have ended. Needs a worker. It returns nil while the hub is
-// unclaimed. Errors: fleet.ErrUnavailable.
+// Bills reads the bills of the groups that have ended. It returns nil while the hub is unclaimed. It needs a worker.
+// Error: fleet.ErrUnavailable.
 func (h *Hub) Bills(ctx context.Context) (book money.Book, err error) {
 	value, err := h.temporal.QueryWorkflow(whole{ctx}, h.id(), "", workflows.QueryBills)
 	if err = h.fromTemporal(h.id(), err); errors.Is(err, fleet.ErrNotRunning) {
@@ -67,14 +67,14 @@ func (h *Hub) Bills(ctx context.Context) (book money.Book, err error) {
 	return book, err
 }
 
-// HandOver sends bills of groups that have ended to the hub. Idempotent. Needs no worker. Errors: fleet.ErrUnavailable,
-// with fleet.ErrNotRunning while the hub is unclaimed.
+// HandOver sends bills of groups that have ended to the hub. It is idempotent and needs no worker. Errors:
+// fleet.ErrUnavailable, and also fleet.ErrNotRunning while the hub is unclaimed.
 func (h *Hub) HandOver(ctx context.Context, bills []money.Bill) error {
 	return h.signal(ctx, h.id(), workflows.SignalBills, bills)
 }
 
-// Claim claims the hub for a cluster, unless that has been done. Idempotent. Needs no worker. Errors: ErrOtherCluster
-// when it belongs to another cluster, fleet.ErrUnavailable.
+// Claim claims the hub for a cluster, if it is unclaimed, and returns its state. It is idempotent and needs no worker.
+// Errors: ErrOtherCluster when the hub belongs to another cluster, fleet.ErrUnavailable.
 func (h *Hub) Claim(ctx context.Context, cluster string) (workflows.HubState, error) {
 	s, err := h.State(ctx)
 	if errors.Is(err, fleet.ErrNotRunning) {
@@ -88,9 +88,9 @@ func (h *Hub) Claim(ctx context.Context, cluster string) (workflows.HubState, er
 	return s, err
 }
 
-// start starts the workflow that claims the hub for a cluster. The policy decides about a claim that exists: FAIL keeps
-// it and returns no error, so that each of several processes that start it at the same time reads the one claim.
-// TERMINATE_EXISTING replaces it. The new claim begins with the sums of ended groups.
+// start starts the workflow that claims the hub for a cluster. The policy determines the treatment of an existing
+// claim. FAIL keeps the claim and returns no error, so several processes that call start concurrently all read the same
+// claim. TERMINATE_EXISTING replaces the claim. The new claim starts with the sums of ended groups.
 func (h *Hub) start(ctx context.Context, cluster string, ended money.Ended,
 	policy enums.WorkflowIdConflictPolicy) error {
 	options := h.entity(h.id(), "hub of cluster "+cluster)
@@ -116,7 +116,8 @@ func (h *Hub) start(ctx context.Context, cluster string, ended money.Ended,
 	return h.fromTemporal(h.id(), err)
 }
 
-// belongs returns the reason for which a process of this cluster must not work for the hub; nil when it may.
+// belongs returns the reason for which a process of this cluster must not work for the hub. It returns nil when the
+// process may.
 func (h *Hub) belongs(s workflows.HubState, cluster string) error {
 	if s.Cluster == cluster {
 		return nil
@@ -125,7 +126,7 @@ func (h *Hub) belongs(s workflows.HubState, cluster string) error {
 		ErrOtherCluster)
 }
 
-// Check reports whether a process of this cluster may work for the hub, which may also be unclaimed. Needs no worker.
+// Check returns nil if a process of this cluster may work for the hub, which may also be unclaimed. It needs no worker.
 // Errors: ErrOtherCluster, fleet.ErrUnavailable.
 func (h *Hub) Check(ctx context.Context, cluster string) error {
 	s, err := h.State(ctx)
@@ -138,10 +139,10 @@ func (h *Hub) Check(ctx context.Context, cluster string) error {
 	return h.belongs(s, cluster)
 }
 
-// Adopt transfers the hub to a cluster from any previous one, for a cluster that has been rebuilt. The processes of the
-// former cluster must have stopped. A process that still runs cannot claim the hub in between, because Temporal
-// replaces the claim in one step. Idempotent. Needs no worker. Errors: fleet.ErrUnavailable, and ErrOtherCluster when
-// another cluster adopts the hub at the same time.
+// Adopt transfers the hub from any previous cluster to this cluster, after this cluster was rebuilt. The processes of
+// the previous cluster must have stopped. A process that still runs cannot claim the hub in between, because Temporal
+// replaces the claim in one step. Adopt is idempotent and needs no worker. Errors: fleet.ErrUnavailable, and
+// ErrOtherCluster when another cluster adopts the hub at the same time.
 func (h *Hub) Adopt(ctx context.Context, cluster string) error {
 	s, err := h.State(ctx)
 	if err == nil && s.Cluster == cluster {
@@ -150,7 +151,7 @@ func (h *Hub) Adopt(ctx context.Context, cluster string) error {
 	if err != nil && !errors.Is(err, fleet.ErrNotRunning) {
 		return err
 	}
-	ended, err := h.Ended(ctx) // the bills themselves need a worker, and none may run now
+	ended, err := h.Ended(ctx) // a query for the bills would need a worker, and no worker may run now
 	if err != nil {
 		return err
 	}
@@ -162,7 +163,7 @@ func (h *Hub) Adopt(ctx context.Context, cluster string) error {
 }
 
 // PauseObserver stops the observer, or resumes it, and waits until the hub has published the change, or until ctx ends.
-// Idempotent. Needs a worker. Errors: fleet.ErrUnavailable, fleet.ErrOutcomeUnknown.
+// It is idempotent and needs a worker. Errors: fleet.ErrUnavailable, fleet.ErrOutcomeUnknown.
 func (h *Hub) PauseObserver(ctx context.Context, on bool) error {
 	if err := h.signal(ctx, h.id(), workflows.SignalPauseObserver, on); err != nil {
 		return err

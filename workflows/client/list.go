@@ -11,11 +11,12 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// listPage is the number of workflows per request. The answer contains their memos, of up to about 200 KB each.
+// listPage is the number of workflows per request. The answer contains the memos of these workflows, of up to about 200
+// KB each.
 const listPage = 100
 
-// running lists the running entities of a type by the part of their ids after prefix. Ids without the prefix belong to
-// another hub.
+// running lists the running entities of a type. It returns the part of their ids after prefix. Ids without the prefix
+// belong to another hub.
 func (b *base) running(ctx context.Context, workflowType, prefix string) (out []string, err error) {
 	request := &workflowservice.ListWorkflowExecutionsRequest{
 		PageSize: listPage,
@@ -34,7 +35,7 @@ func (b *base) running(ctx context.Context, workflowType, prefix string) (out []
 		}
 		if request.NextPageToken = page.GetNextPageToken(); len(request.NextPageToken) == 0 {
 			slices.Sort(out)
-			return slices.Compact(out), nil // a group may be listed twice while it continues as new
+			return slices.Compact(out), nil // the index may list a group twice while it continues as new
 		}
 	}
 }

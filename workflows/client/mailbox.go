@@ -7,23 +7,23 @@ import (
 	"time"
 )
 
-// mailbox combines signals. For each target at most one signal of this process is in flight. The next one follows after
-// a pause and contains everything that arrived during this time. A burst of a thousand views costs its group a few
+// mailbox combines signals. For each target at most one signal of this process is in flight. The next signal follows
+// after a pause and contains every message that arrived during this time. A burst of a thousand views thus causes a few
 // hundred signals instead of a thousand. Temporal starves a workflow that gets more than about fifty signals a second,
-// and fails its task when a hundred arrive during it.
+// and fails its task when a hundred signals arrive while the task runs.
 type mailbox[T any] struct {
 	send  func(ctx context.Context, target string, rows []T) error
 	pause time.Duration
 	mu    sync.Mutex
-	// waiting maps targets to the letters for their next signals. A target has an entry while a signal is being sent to
-	// it.
+	// waiting maps targets to the letters for their next signals. A target has an entry while the mailbox sends signals
+	// to it.
 	waiting map[string][]letter[T]
 }
 
-// letter holds the rows of one caller, which are sent in one signal.
+// letter contains the rows of one caller, which are sent in one signal.
 type letter[T any] struct {
 	rows []T
-	size int // in bytes, about
+	size int // approximate size in bytes
 	done chan error
 }
 
@@ -33,8 +33,9 @@ const (
 	mailRows    = 100
 	mailBytes   = 256 << 10
 	mailTimeout = 10 * time.Second
-	// mailPause is the minimum time between two signals of one kind to a group: at most 20 a second reach it from one
-	// process. Providers get fewer signals, and drivers wait for the answers, so their signals have no pause.
+	// mailPause is the minimum time between two signals of one kind to a group, so at most 20 signals a second reach
+	// the group from one process. Signals to providers have no pause, because providers get fewer signals and drivers
+	// wait for their answers.
 	mailPause = 50 * time.Millisecond
 )
 
@@ -42,10 +43,10 @@ func newMailbox[T any](pause time.Duration, send func(ctx context.Context, targe
 	return &mailbox[T]{send: send, pause: pause, waiting: map[string][]letter[T]{}}
 }
 
-// put delivers rows, and returns when they are durable or the context ends. After the end of the context they may still
-// be delivered.
+// put delivers rows. It returns when Temporal has stored them or the context ends. After the end of the context the
+// mailbox may still deliver them.
 func (m *mailbox[T]) put(ctx context.Context, target string, rows ...T) error {
-	text, err := json.Marshal(rows) // only for its size: sending this text as JSON in JSON would take as long to check
+	text, err := json.Marshal(rows) // the text is used only for its size, because JSON that contains JSON would be slow to check
 	if err != nil {
 		return err
 	}
@@ -65,7 +66,7 @@ func (m *mailbox[T]) put(ctx context.Context, target string, rows ...T) error {
 	}
 }
 
-// deliver sends the waiting letters until the queue is empty.
+// deliver sends the waiting letters until no letter is waiting.
 func (m *mailbox[T]) deliver(target string) {
 	for {
 		letters, rows := m.take(target)

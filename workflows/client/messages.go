@@ -8,7 +8,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows"
 )
 
-// Messages delivers the messages of activities and watchers to the entities of a hub. Use one per process, see mailbox.
+// Messages sends the messages of activities and watchers to the entities of a hub. Use one Messages per process,
+// because it combines signals (see mailbox).
 type Messages struct {
 	base
 	views *mailbox[fleet.View]
@@ -16,7 +17,7 @@ type Messages struct {
 	holds *mailbox[fleet.HoldRequest]
 }
 
-// NewMessages returns the Messages of a hub. taskQueue is the name for Hub.TaskQueue.
+// NewMessages returns the Messages of a hub. taskQueue is the argument of Hub.TaskQueue.
 func NewMessages(t Temporal, hub workflows.Hub, taskQueue string) *Messages {
 	m := &Messages{base: newBase(t, hub, taskQueue)}
 	m.views = newMailbox(mailPause, func(ctx context.Context, group string, rows []fleet.View) error {
@@ -31,14 +32,14 @@ func NewMessages(t Temporal, hub workflows.Hub, taskQueue string) *Messages {
 	return m
 }
 
-// View sends the view of a driver to its group. Errors: fleet.ErrNotRunning when the group does not run.
+// View sends the view of a driver to its group. Error: fleet.ErrNotRunning when the group does not run.
 func (m *Messages) View(ctx context.Context, group string, v fleet.View) error {
 	return m.views.put(ctx, group, v)
 }
 
-// Fact sends a node watcher's fact to a group. A fact that only confirms is not sent, because the scale-out's view has
-// reported it. The observer reports the facts that a watcher missed during a restart. Errors: fleet.ErrNotRunning when
-// the group does not run.
+// Fact sends a node watcher's fact to a group. It does not send a fact that only confirms a view, because the
+// scale-out's view has reported it. The observer reports the facts that a watcher missed during a restart. Error:
+// fleet.ErrNotRunning when the group does not run.
 func (m *Messages) Fact(ctx context.Context, group string, f fleet.Fact) error {
 	if f.Confirms {
 		return nil

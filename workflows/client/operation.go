@@ -19,7 +19,7 @@ func (b *base) newOperation(ctx context.Context) fleet.Operation {
 		GiveUpAt: deadline.Add(-fleet.GiveUpBefore).Add(time.Duration(b.offset.Load()))}
 }
 
-// seen stores the difference to the workflows' clock.
+// seen stores the difference between the workflows' clock and ours.
 func (b *base) seen(at time.Time) {
 	if !at.IsZero() {
 		b.offset.Store(int64(at.Sub(b.now())))

@@ -10,18 +10,19 @@ import (
 	"go.temporal.io/api/workflow/v1"
 )
 
-// orphanedFor is the time without a worker after which the workflows that are pinned to a version are given up.
-// Temporal keeps a poller listed for five minutes, but not across a restart.
+// orphanedFor is the time after which a workflow counts as orphaned, if it is pinned to a version that has no poller.
+// Temporal lists a poller for five minutes after its last poll, but not across a restart of Temporal.
 const orphanedFor = time.Minute
 
-// absent records the versions of workers without a poller, each with the time at which this process first found so.
+// absent records the versions of workers without a poller, each with the time at which this process first found no
+// poller.
 type absent struct {
 	mu    sync.Mutex
 	since map[[2]string]time.Time // by deployment and build
 }
 
 // orphaned reports whether a running workflow is pinned to a version that has had no worker for about five minutes.
-// Temporal gives its tasks to no other version.
+// Temporal does not give the workflow's tasks to any other version.
 func (s *Single) orphaned(ctx context.Context, w *workflow.WorkflowExecutionInfo) (bool, error) {
 	version := pinned(w.GetVersioningInfo())
 	if version == nil {
@@ -32,7 +33,7 @@ func (s *Single) orphaned(ctx context.Context, w *workflow.WorkflowExecutionInfo
 		return false, err
 	}
 	key := [2]string{version.GetDeploymentName(), version.GetBuildId()}
-	polled := len(queue.GetPollers()) == 0 // Temporal was restarted, and has no list of pollers yet
+	polled := len(queue.GetPollers()) == 0 // an empty list means that Temporal was restarted and does not know the pollers yet
 	for _, p := range queue.GetPollers() {
 		of := p.GetDeploymentOptions()
 		polled = polled || key == [2]string{of.GetDeploymentName(), of.GetBuildId()}
@@ -54,7 +55,8 @@ func (s *Single) orphaned(ctx context.Context, w *workflow.WorkflowExecutionInfo
 	return s.now().Sub(since) >= orphanedFor, nil
 }
 
-// pinned returns the only version that may continue a workflow; nil when any version may. An operator's override wins.
+// pinned returns the only version that may continue a workflow. It returns nil when any version may. An operator's
+// override takes precedence.
 func pinned(v *workflow.WorkflowExecutionVersioningInfo) *deployment.WorkerDeploymentVersion {
 	if o := v.GetVersioningOverride(); o != nil {
 		return o.GetPinned().GetVersion()

@@ -7,8 +7,8 @@ import (
 	"go.temporal.io/api/enums/v1"
 )
 
-// Polled reports whether a worker polls the task queue of the groups; why is nil when one does. Temporal keeps a poller
-// listed for five minutes.
+// Polled checks whether a worker polls the task queue of the groups. why describes the missing worker, and is nil when
+// a worker polls the queue. Temporal lists a poller for five minutes after its last poll.
 func (g *Groups) Polled(ctx context.Context) (why, err error) {
 	queue, err := g.temporal.DescribeTaskQueue(ctx, g.taskQueue, enums.TASK_QUEUE_TYPE_WORKFLOW)
 	if err != nil {

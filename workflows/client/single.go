@@ -22,7 +22,8 @@ type Single struct {
 	absent     absent
 }
 
-// NewSingle returns the Single of a hub. With attributes Start sets search attributes, which the namespace must have.
+// NewSingle returns the Single of a hub. taskQueue is the argument of Hub.TaskQueue. With attributes Start sets search
+// attributes, which the namespace must have.
 func NewSingle(t Temporal, hub workflows.Hub, taskQueue string, attributes bool) *Single {
 	return &Single{base: newBase(t, hub, taskQueue), attributes: attributes}
 }
@@ -68,7 +69,7 @@ func (s *Single) Signal(ctx context.Context, to activities.Signal) error {
 	return s.signal(ctx, to.ID, to.Name, to.Payload())
 }
 
-// A driver cannot continue if its task has failed for this many attempts and for this time.
+// These constants define a driver that cannot continue: its task has failed this many times, and for this time.
 const (
 	failingAttempts = 5
 	failingFor      = 10 * time.Minute
@@ -108,7 +109,7 @@ func (s *Single) Status(ctx context.Context, id string) (activities.Status, erro
 	}, nil
 }
 
-// instanceFailed reports whether a run has closed because its instance has failed, which its last event shows.
+// instanceFailed reports whether a run has closed because its instance has failed, according to its last event.
 func (s *Single) instanceFailed(ctx context.Context, id, run string) (bool, error) {
 	last := s.temporal.GetWorkflowHistory(ctx, id, run, false, enums.HISTORY_EVENT_FILTER_TYPE_CLOSE_EVENT)
 	for last.HasNext() {

@@ -13,10 +13,11 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows"
 )
 
-// NewTracing returns the interceptor of clients and their workers that collects one scale-out in one trace. Temporal's
-// headers carry a span from a start to the activities of the started workflow. They cannot carry it through an entity,
-// which does the work of many callers in one task. There the fields Trace carry it: from an operation through the
-// instance, and from a hold, to the start (see Single.Start). Without the interceptor these fields stay empty.
+// NewTracing returns the interceptor of clients and their workers that combines one scale-out into one trace.
+// Temporal's headers carry a span from a start to the activities of the started workflow. They cannot carry a span
+// through an entity, which does the work of many callers in one task. Therefore the fields named Trace carry the span
+// from an operation to its instance, and from the instance or a hold to the start of a workflow (see Single.Start).
+// Without the interceptor these fields stay empty.
 func NewTracing(spans trace.TracerProvider) (interceptor.Interceptor, error) {
 	t, err := opentelemetry.NewTracer(opentelemetry.TracerOptions{
 		Tracer: spans.Tracer("go.temporal.io/sdk"), TextMapPropagator: propagation.TraceContext{}, DisableBaggage: true,
@@ -25,9 +26,9 @@ func NewTracing(spans trace.TracerProvider) (interceptor.Interceptor, error) {
 	return interceptor.NewTracingInterceptor(tracer{t}), err
 }
 
-// startSpan starts a span for an update, for a start, and for each run of an activity. It starts none within a
-// workflow, because a replay would repeat it; the work of a workflow is a child of its start. Without a parent a trace
-// starts only with the start of a workflow that ends.
+// startSpan starts a span for an update, for a start of a workflow, and for each run of an activity. It starts no span
+// within a workflow, because a replay would repeat it; the spans of a workflow's activities are children of its start.
+// Without a parent span, only the start of a workflow that is not an entity begins a trace.
 func startSpan(parent context.Context, t trace.Tracer, name string, opts ...trace.SpanStartOption) trace.Span {
 	operation, of, _ := strings.Cut(name, ":")
 	traced := trace.SpanContextFromContext(parent).IsValid()
@@ -48,7 +49,7 @@ func startSpan(parent context.Context, t trace.Tracer, name string, opts ...trac
 // tracer adds the trace to log lines only where a trace exists.
 type tracer struct{ interceptor.Tracer }
 
-// GetLogger returns the logger with the trace's ids, or l without a trace.
+// GetLogger returns the logger with the trace's ids. It returns l when no trace exists.
 func (t tracer) GetLogger(l log.Logger, of interceptor.TracerSpanRef) log.Logger {
 	if span, ok := of.(trace.Span); ok && span.SpanContext().IsValid() {
 		return t.Tracer.GetLogger(l, of)
@@ -58,14 +59,14 @@ func (t tracer) GetLogger(l log.Logger, of interceptor.TracerSpanRef) log.Logger
 
 const traceparent = "traceparent"
 
-// traceOf returns the span of ctx as a W3C traceparent; "" without one.
+// traceOf returns the span of ctx as a W3C traceparent. It returns "" when ctx has no span.
 func traceOf(ctx context.Context) string {
 	carrier := propagation.MapCarrier{}
 	propagation.TraceContext{}.Inject(ctx, carrier)
 	return carrier[traceparent]
 }
 
-// inTrace returns ctx in the span that traceOf has returned; ctx itself for "".
+// inTrace returns ctx with the span that traceOf has returned as a text. For "" it returns ctx itself.
 func inTrace(ctx context.Context, name string) context.Context {
 	return propagation.TraceContext{}.Extract(ctx, propagation.MapCarrier{traceparent: name})
 }

@@ -27,8 +27,8 @@ func (w Waiting) String() string {
 	return w.Stage + ": " + w.Message
 }
 
-// Waits reads what blocks an instance in a step: the activity of its driver, or the peering that it waits for. Needs no
-// worker. It returns fleet.ErrUnavailable when no driver runs.
+// Waits reads the wait of an instance's step in progress: of the activity of its driver, or of the peering that the
+// driver waits for. It needs no worker. It returns fleet.ErrUnavailable when no driver runs.
 func (g *Groups) Waits(ctx context.Context, i fleet.InstanceView) (w Waiting, err error) {
 	switch {
 	case i.Phase.Growing():
@@ -46,8 +46,7 @@ func (g *Groups) Waits(ctx context.Context, i fleet.InstanceView) (w Waiting, er
 	return w, err
 }
 
-// removal reads the reason for which the removal of a provider's last peering waits; nothing without a removal in
-// progress.
+// removal reads the wait of the removal of a provider's last peering. It returns zero when no removal is in progress.
 func (b *base) removal(ctx context.Context, provider string) (Waiting, error) {
 	w, err := b.waits(ctx, workflows.UnpeeringID(provider))
 	if errors.Is(err, fleet.ErrNotRunning) {
@@ -59,8 +58,8 @@ func (b *base) removal(ctx context.Context, provider string) (Waiting, error) {
 	return w, err
 }
 
-// Removal reads the reason for which the removal of a provider's last peering waits, as Waits does; nothing without a
-// removal in progress.
+// Removal reads the wait of the removal of a provider's last peering, as Waits does. It returns zero when no removal is
+// in progress.
 func (e *Entities) Removal(ctx context.Context, provider string) (Waiting, error) {
 	return e.removal(ctx, provider)
 }

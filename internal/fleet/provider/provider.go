@@ -80,7 +80,7 @@ type Input struct {
 }
 
 // Step processes an event and leaves the work for the workflow in Commands. It is pure: time and every result are
-// inputs. It books requests immediately. During a recovery their holds wait until the recovery ends.
+// inputs. It books requests immediately, also during a recovery. The present phase decides whether their holds wait.
 func (p *State) Step(in Input, now time.Time) {
 	if in.Cordon != nil {
 		p.cordon(*in.Cordon, now)

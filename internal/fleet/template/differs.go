@@ -12,15 +12,15 @@ import (
 )
 
 // Differs compares the Node with the group's template that CA received. It returns one sentence for each differing
-// field, always in the same order, or nil. It ignores everything that changes or does not matter to CA's simulation:
-// hostname, taints of conditions, cordons and CA's own, and labels that only the Node has.
+// field, always in the same order, or nil. It ignores fields that change or do not affect CA's simulation: the
+// hostname; the taints of conditions, of cordons and of CA itself; and labels that only the Node has.
 func Differs(s fleet.InstanceSpec, node *corev1.Node) (how []string) {
 	template := Of(s)
 	for _, key := range slices.Sorted(maps.Keys(template.Labels)) {
 		want := template.Labels[key]
 		switch got, there := node.Labels[key]; {
 		case key == corev1.LabelHostname || there && got == want:
-		case !there && key == fleet.LabelType && want == fleet.TypeVirtualNode: // made before nodes had the label
+		case !there && key == fleet.LabelType && want == fleet.TypeVirtualNode: // the Node was made before nodes had this label
 		case !there:
 			how = append(how, fmt.Sprintf("label %s=%s is missing", key, want))
 		default:
@@ -73,8 +73,8 @@ func amountsDiffer(what string, want, got corev1.ResourceList) (how []string) {
 	return how
 }
 
-// Compare sets Found.Differs; the other fields of f are already set. It compares only a Node whose booking could be
-// read, because the booking defines the template.
+// Compare sets f.Differs. The caller must have set the other fields of f. It compares only a Node whose booking could
+// be read, because the booking defines the template.
 func Compare(f *fleet.Found, node *corev1.Node) {
 	if f.Stamped && f.Ready && f.Booking != nil && f.Booking.Spec.ID != "" {
 		f.Differs = Differs(f.Booking.Spec, node)

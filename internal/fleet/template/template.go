@@ -10,9 +10,9 @@ import (
 )
 
 // These are the labels and taints that Liqo adds to every virtual node (Liqo
-// pkg/virtualKubelet/liqoNodeProvider/setup.go). For the architecture see fleet.DefaultArchitecture. Left out, because
-// they differ between the providers of a group: liqo.io/remote-cluster-id and storage.liqo.io/available (true only
-// where the provider offers storage classes, reconciler.go).
+// pkg/virtualKubelet/liqoNodeProvider/setup.go). fleet.DefaultArchitecture is the architecture. The template omits two
+// labels, because they differ between the providers of a group: liqo.io/remote-cluster-id and storage.liqo.io/available
+// (true only where the provider offers storage classes, reconciler.go).
 const (
 	liqoTaint       = "virtual-node.liqo.io/not-allowed"
 	liqoTypeLabel   = "liqo.io/type"
@@ -24,7 +24,7 @@ const (
 	nodeOS           = "linux"
 )
 
-// ProviderLabel returns the key of the label that holds the provider's id on each of the group's nodes.
+// ProviderLabel returns the key of the label that contains the provider's id on each of the group's nodes.
 func ProviderLabel(s fleet.InstanceSpec) string {
 	if s.Nodes == fleet.NodesMachine {
 		return fleet.LabelMachineProvider
@@ -32,7 +32,7 @@ func ProviderLabel(s fleet.InstanceSpec) string {
 	return fleet.LabelProvider
 }
 
-// On returns the group's next node at the offer's provider: with this provider's id and labels.
+// On returns the group's next node at the offer's provider. It has the provider's id and the offer's labels.
 func On(s fleet.InstanceSpec, o fleet.Offer) *corev1.Node {
 	node := Of(s)
 	node.Labels[ProviderLabel(s)] = o.Provider
@@ -56,7 +56,7 @@ func Of(s fleet.InstanceSpec) *corev1.Node {
 		labels[corev1.LabelNodeExcludeBalancers], labels[excludeBalancers] = "true", "true"
 		taints = append(taints, corev1.Taint{Key: liqoTaint, Value: "true", Effect: corev1.TaintEffectNoExecute})
 	}
-	maps.Copy(labels, s.NodeLabels()) // the group's own labels win, as in Liqo
+	maps.Copy(labels, s.NodeLabels()) // the group's own labels take precedence, as in Liqo
 	taints = append(taints, s.NodeTaints()...)
 	return &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels},
