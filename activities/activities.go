@@ -98,7 +98,7 @@ type Status struct {
 	Orphaned bool
 }
 
-// Activities implements the steps and holds their dependencies.
+// Activities implements the activities. Its fields are their dependencies.
 type Activities struct {
 	Catalog  Catalog
 	Backend  backend.Backend

@@ -33,7 +33,7 @@ type driverRun struct {
 // group uses the driver's last view.
 type Outcome struct {
 	Phase fleet.Phase `json:"phase"`
-	// Code and Message hold the reason for which the instance has failed or is stuck.
+	// Code and Message are the reason for which the instance has failed or is stuck.
 	Code     fleet.Code `json:"code,omitempty"`
 	Provider string     `json:"provider,omitempty"`
 	Message  string     `json:"message,omitempty"`

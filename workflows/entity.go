@@ -18,9 +18,9 @@ const CurrentRules = 1
 
 // EntityInput starts or continues an entity.
 type EntityInput struct {
-	// Name holds the id of the group or the provider.
+	// Name is the id of the group or the provider.
 	Name string `json:"name"`
-	// Rules holds the CurrentRules of the build that started this run. It does not change during the run.
+	// Rules is the CurrentRules of the build that started this run. It does not change during the run.
 	Rules int `json:"rules"`
 	// State is the state of the previous run, see fleet.Encode. Nil means that the entity recovers from the existing
 	// objects.

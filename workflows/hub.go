@@ -33,7 +33,7 @@ const (
 
 // HubState is the state that the workflow hub publishes.
 type HubState struct {
-	// Cluster holds the UID of the consumer cluster to which the hub belongs.
+	// Cluster is the UID of the consumer cluster to which the hub belongs.
 	Cluster string `json:"cluster"`
 	// ObserverPaused reports that an operator has stopped the observer, which then changes nothing.
 	ObserverPaused bool `json:"observerPaused,omitempty"`
@@ -42,7 +42,7 @@ type HubState struct {
 // HubInput starts or continues the workflow hub.
 type HubInput struct {
 	HubState
-	// Bills holds an encoded money.Book, see fleet.Encode; nil means an empty book.
+	// Bills contains an encoded money.Book, see fleet.Encode; nil means an empty book.
 	Bills []byte `json:"bills,omitempty"`
 }
 

@@ -113,7 +113,7 @@ func (h Hub) TaskQueue(name string) string {
 
 // inHub returns one of the ids above for the hub of the calling workflow.
 func inHub(ctx workflow.Context, id string) string {
-	own := strings.Split(workflow.GetInfo(ctx).WorkflowExecution.ID, "/") // the parts are hub, kind and name, or only kind and name
+	own := strings.Split(workflow.GetInfo(ctx).WorkflowExecution.ID, "/") // hub, kind and name, or only kind and name
 	if len(own) == 3 {
 		return Hub(own[0]).ID(id)
 	}

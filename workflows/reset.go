@@ -4,9 +4,9 @@ import "go.temporal.io/sdk/workflow"
 
 // Executor identifies the run and the worker that execute a workflow's tasks.
 type Executor struct {
-	// Run holds the run's id. A reset gives the run another id.
+	// Run is the run's id. A reset gives the run another id.
 	Run string `json:"run"`
-	// Build holds the build id of the worker.
+	// Build is the build id of the worker.
 	Build string `json:"build"`
 }
 

@@ -50,8 +50,8 @@ const (
 	// AnnotationCordoned marks a Node that Cordon has cordoned.
 	AnnotationCordoned = "liqo-autoscaler.io/cordoned"
 
-	// AnnotationHourlyPrice and AnnotationPriceCurrency hold the price per hour of a Node. A Node whose offer had no price
-	// has neither annotation. They are not labels, because all Nodes of a group have equal labels.
+	// AnnotationHourlyPrice and AnnotationPriceCurrency contain the price per hour of a Node. A Node whose offer had no
+	// price has neither annotation. They are not labels, because all Nodes of a group have equal labels.
 	AnnotationHourlyPrice   = "liqo-autoscaler.io/hourly-price"
 	AnnotationPriceCurrency = "liqo-autoscaler.io/price-currency"
 

@@ -11,9 +11,9 @@ import (
 type Provider struct {
 	ID          string      `json:"id"`
 	Credentials Credentials `json:"credentials"`
-	// Network holds the network settings of the provider's offer; nil means the defaults.
+	// Network describes the network settings of the provider's offer; nil means the defaults.
 	Network *Network `json:"network,omitempty"`
-	// Refusing holds the refusal that the consumer has recorded; only the list of peerings sets it.
+	// Refusing is the refusal that the consumer has recorded; only the list of peerings sets it.
 	Refusing *ProviderRefusal `json:"refusing,omitempty"`
 }
 
@@ -23,7 +23,7 @@ type ProviderRefusal struct {
 	Kind RefusingKind `json:"kind"`
 	// Reason is a sentence, with the provider's own text if it has given one.
 	Reason string `json:"reason"`
-	// Until holds the time at which the refusal expires; zero means that only the provider lifts it.
+	// Until is the time at which the refusal expires; zero means that only the provider lifts it.
 	Until time.Time `json:"until,omitzero"`
 }
 
@@ -62,11 +62,11 @@ func (a Attempt) ObjectName() string { return ObjectName(a.Instance, a.Number) }
 // InstanceID returns the id that Join writes into the Node's providerID.
 func (a Attempt) InstanceID() string { return InstanceID(a.Group, a.Instance) }
 
-// Booking holds the values that recovery needs to rebuild an instance from its objects alone.
+// Booking contains the values that recovery needs to rebuild an instance from its objects alone.
 type Booking struct {
 	Spec     InstanceSpec `json:"spec,omitzero"`
 	BookedAt time.Time    `json:"bookedAt"`
-	// Hourly holds the hourly price of the attempt's offer.
+	// Hourly is the hourly price of the attempt's offer.
 	Hourly float64 `json:"hourly,omitempty"`
 }
 
@@ -121,14 +121,14 @@ func (f *Founds) UnmarshalJSON(text []byte) error {
 // if the attempt names no instance, the leftovers of a peering.
 type Orphan struct {
 	Attempt Attempt `json:"attempt"`
-	// UID holds the uid of the slice, or of the first leftover object of a peering.
+	// UID is the uid of the slice, or of the first leftover object of a peering.
 	UID string `json:"uid"`
 	// Object describes the object for users.
 	Object string `json:"object"`
 	// Foreign reports that the object carries no owner, or was made by another cluster with the same Liqo id. A foreign
 	// orphan is never removed.
 	Foreign bool `json:"foreign,omitempty"`
-	// Since holds the start of the first of the consecutive sweeps that found it.
+	// Since is the start of the first of the consecutive sweeps that found the orphan.
 	Since time.Time `json:"since,omitzero"`
 	// KeptBecause is the reason for which the orphan is kept; "" when the observer tries to remove it.
 	KeptBecause string `json:"keptBecause,omitempty"`

@@ -100,7 +100,7 @@ type DriverStatus struct {
 	Failing bool `json:"failing,omitempty"`
 	// Completed reports that its workflow is closed and its last view was delivered.
 	Completed bool `json:"completed,omitempty"`
-	// Found holds the objects of the instance's newest attempt, when the driver is not running.
+	// Found describes the objects of the instance's newest attempt, when the driver is not running.
 	Found *Found `json:"found,omitempty"`
 }
 

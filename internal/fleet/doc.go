@@ -7,21 +7,21 @@
 //
 // # The files
 //
-// The tables: machine.go holds the table of an instance's life, with its phases, steps and events. providertable.go
-// holds the table of a provider's peering. instance.go moves an instance by the first table.
+// The tables: machine.go contains the table of an instance's life, with its phases, steps and events. providertable.go
+// contains the table of a provider's peering. instance.go moves an instance by the first table.
 //
-// A node group: ledger.go holds its state, step.go processes events, and operations.go serves Cluster Autoscaler.
+// A node group: ledger.go defines its state, step.go processes events, and operations.go serves Cluster Autoscaler.
 // views.go processes the views of drivers, results.go the results of commands, and compare.go the findings of the
 // observer, inspections and watchers. standby.go selects the peerings that are kept ready, pause.go fails instances
 // during a pause, failover.go defines the moves to the next provider, memory.go records choices and failures, meter.go
 // counts the costs, and snapshot.go builds the published state.
 //
-// The shared types: messages.go holds the messages between entities and drivers, commands.go the commands of entities
+// The shared types: messages.go defines the messages between entities and drivers, commands.go the commands of entities
 // and the list of open ones. spec.go and node.go describe a group; offer.go, amounts.go and architecture.go an offer;
 // accounts.go the bills. attempt.go describes a provider, an attempt and its objects. provider.go and standing.go
 // describe the state of a provider, and failure.go failures and refusals. names.go builds names, codec.go packs states.
 //
-// The packages driver and provider hold the other two state machines. Package choice selects among offers. Package
+// The packages driver and provider implement the other two state machines. Package choice selects among offers. Package
 // comparison evaluates all groups and providers of a hub. Both read the state that the machines publish, and a machine
 // needs only their results. Package template describes the Node of a group. Package money sums up the costs of nodes.
 package fleet

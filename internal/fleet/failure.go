@@ -129,9 +129,9 @@ func (c Code) Row() CodeRow {
 type Failure struct {
 	Code    Code   `json:"code"`
 	Message string `json:"message"`
-	// Stage holds the first stage that was not reached, in the backend's words; empty when no stage is to blame.
+	// Stage is the first stage that was not reached, in the backend's words; empty when no stage is to blame.
 	Stage string `json:"stage,omitempty"`
-	// Provider holds the id of the provider to which the failure belongs, if any.
+	// Provider is the id of the provider to which the failure belongs, if any.
 	Provider string `json:"provider,omitempty"`
 }
 

@@ -12,7 +12,7 @@ import (
 // copy in Views.
 type Instance struct {
 	Name string `json:"name"`
-	// Spec holds the instance's part of the group's spec at the time of booking. In a ledger's state instances share it,
+	// Spec is the instance's part of the group's spec at the time of booking. In a ledger's state instances share it,
 	// see Ledger.Specs.
 	Spec     *InstanceSpec `json:"-"`
 	SpecHash string        `json:"specHash,omitempty"`
@@ -22,7 +22,7 @@ type Instance struct {
 
 	// Attempt counts the tries on a provider, from 1; 0 before the first.
 	Attempt int `json:"attempt,omitempty"`
-	// Offer holds the current attempt's offer; nil before the first selection.
+	// Offer is the current attempt's offer; nil before the first selection.
 	Offer *Offer `json:"offer,omitempty"`
 	// Refused lists the providers that are excluded for this instance.
 	Refused []string `json:"refused,omitempty"`
@@ -34,11 +34,11 @@ type Instance struct {
 	Force      bool `json:"force,omitempty"`
 	Registered bool `json:"registered,omitempty"`
 	NotReady   bool `json:"notReady,omitempty"`
-	// NotReadySince holds the time at which its group learned that the Node is not Ready; zero while the Node is Ready.
+	// NotReadySince is the time at which its group learned that the Node is not Ready; zero while the Node is Ready.
 	NotReadySince time.Time `json:"notReadySince,omitzero"`
 	Stuck         string    `json:"stuck,omitempty"`
 	Failure       *Failure  `json:"failure,omitempty"` // the last one; in Failed the reason of the end
-	// Trace holds the trace of the operation that the instance is carrying out, until it is finished, see Request.Trace.
+	// Trace identifies the trace of the operation in progress on the instance, see Request.Trace.
 	Trace string `json:"trace,omitempty"`
 }
 
@@ -49,7 +49,7 @@ type Event struct {
 	Step    Step      `json:"step,omitempty"`
 	Attempt int       `json:"attempt,omitempty"`
 	Failure *Failure  `json:"failure,omitempty"`
-	// Offer holds the offer that Select chose.
+	// Offer is the offer that Select chose.
 	Offer *Offer `json:"offer,omitempty"`
 }
 

@@ -21,7 +21,7 @@ type Ledger struct {
 	// Began is the start of the epoch. The epoch's name may be later, if an earlier clock was ahead.
 	Began   time.Time `json:"began,omitzero"`
 	NextSeq int       `json:"nextSeq"`
-	// LastBooked holds the second in the newest name; empty before the epoch's first name.
+	// LastBooked is the second in the newest name; empty before the epoch's first name.
 	LastBooked string `json:"lastBooked,omitempty"`
 	// Starts counts the drivers started in this epoch, see Generation.
 	Starts int `json:"starts,omitempty"`
@@ -36,37 +36,38 @@ type Ledger struct {
 	// Inherits reports that no operator has paused or resumed the group since the ledger started. The recovery then
 	// restores the pause that the observer has saved earlier.
 	Inherits bool `json:"inherits,omitempty"`
-	// Reverted holds the newest epoch whose history was reverted, for example by a restored backup. A driver of this epoch
-	// or an earlier one continues only if its objects exist, because the instance may have been released in the lost part.
+	// Reverted is the newest epoch whose history was reverted, for example by a restored backup. A driver of this epoch
+	// or an earlier one continues only if its objects exist, because the instance may have been released in the lost
+	// part.
 	Reverted string `json:"reverted,omitempty"`
-	// Waiting holds the views that arrived during the recovery, or before the group was configured.
+	// Waiting contains the views that arrived during the recovery, or before the group was configured.
 	Waiting []View   `json:"waiting,omitempty"`
 	Entries []*Entry `json:"entries,omitempty"` // oldest first
 	// Released lists the instances that were released recently, oldest first. They are never adopted again.
 	Released []ReleasedInstance `json:"released,omitempty"`
-	// Failures maps providers to the times of their recent failures of the group's instances, oldest first.
+	// Failures maps providers to the times at which they recently failed instances of the group, oldest first.
 	Failures map[string][]time.Time `json:"failures,omitempty"`
-	// Standby lists the peerings that the group keeps ready, the best first. StandbySeq counts their holds, and
-	// StandbyRanked holds the time at which the providers were last ranked for them.
+	// Standby lists the peerings that the group keeps ready, the best first. StandbySeq is the number of standbys that
+	// were ever booked in this epoch. StandbyRanked is the time at which the providers were last ranked for them.
 	Standby       []Standby `json:"standby,omitempty"`
 	StandbySeq    int       `json:"standbySeq,omitempty"`
 	StandbyRanked time.Time `json:"standbyRanked,omitzero"`
 	Ops           Ring      `json:"ops"`
 	// Condition describes the fault of the group as a whole; empty without one.
 	Condition string `json:"condition,omitempty"`
-	// Notice holds the server's message about the configured spec.
+	// Notice is the server's message about the configured spec.
 	Notice   GroupNotice `json:"notice,omitzero"`
 	Commands Commands    `json:"commands"`
 	Round    Comparison  `json:"round"`
 	// Recheck lists the instances to inspect next, not before RecheckAt.
 	Recheck   []string  `json:"recheck,omitempty"`
 	RecheckAt time.Time `json:"recheckAt,omitzero"`
-	// Cost holds the cost of the nodes, CostDays the costs of past days, oldest first.
+	// Cost is the cost of the nodes, CostDays the costs of past days, oldest first.
 	Cost     money.Cost      `json:"cost,omitzero"`
 	CostDays []money.CostDay `json:"costDays,omitempty"`
-	// CostFrom holds the first day that CostDays can contain; empty when they start at Cost.Since.
+	// CostFrom is the first day that CostDays can contain; empty when they start at Cost.Since.
 	CostFrom string `json:"costFrom,omitempty"`
-	// Gap holds a gap in the group's history that is not counted yet; nil without a gap.
+	// Gap is a gap in the group's history whose costs are not added yet; nil without a gap.
 	Gap *Gap `json:"gap,omitempty"`
 	// Choices lists the group's last decisions, oldest first.
 	Choices []Choice `json:"choices,omitempty"`
@@ -79,7 +80,7 @@ type Ledger struct {
 type Entry struct {
 	Instance
 	Driver DriverRef `json:"driver,omitzero"`
-	// Changed holds the ledger's revision at which the entry last changed. A round that has read an older revision is not
+	// Changed is the ledger's revision at which the entry last changed. A round that has read an older revision is not
 	// applied to it.
 	Changed int64 `json:"changed,omitempty"`
 	// New reports that the instance was booked here and that no driver was ever started for it.
@@ -87,7 +88,7 @@ type Entry struct {
 	// Kept reports that the observer keeps the instance's Node because volumes are on its provider, so that a release
 	// is refused.
 	Kept bool `json:"kept,omitempty"`
-	// Undone holds the newest attempt whose undo was requested.
+	// Undone is the newest attempt whose undo was requested.
 	Undone int `json:"undone,omitempty"`
 	// Missing counts the consecutive lists without the slice or the VirtualNode. NodeMissing is the time since which
 	// only the Node is missing.
@@ -104,18 +105,18 @@ type Entry struct {
 type DriverRef struct {
 	Kind       DriverKind `json:"kind,omitempty"`
 	Generation Generation `json:"generation,omitzero"`
-	// Sequence holds the sequence of the last accepted view, LastSeen the time of the driver's last message.
+	// Sequence is the sequence of the last accepted view, LastSeen the time of the driver's last message.
 	Sequence int       `json:"sequence,omitempty"`
 	LastSeen time.Time `json:"lastSeen,omitzero"`
-	// Began holds the start of the run whose views are accepted.
+	// Began is the start of the run whose views are accepted.
 	Began time.Time `json:"began,omitzero"`
-	// Start holds the id of the newest command that starts the driver.
+	// Start is the id of the newest command that starts the driver.
 	Start int64 `json:"start,omitempty"`
 	// Stopped reports that the driver sent its last view. It is replaced when it is closed.
 	Stopped bool `json:"stopped,omitempty"`
-	// Sent holds the order that was sent to it; flags are only added.
+	// Sent is the last order that the group sent to the driver. Its flags are only added.
 	Sent Order `json:"sent,omitzero"`
-	// Resends counts the orders to repeat the request of the present attempt; ResendAt holds the time of the next one.
+	// Resends counts the orders to repeat the request of the present attempt; ResendAt is the time of the next order.
 	Resends  int       `json:"resends,omitempty"`
 	ResendAt time.Time `json:"resendAt,omitzero"`
 }
@@ -126,7 +127,7 @@ type ReleasedInstance struct {
 	At   time.Time `json:"at"`
 }
 
-// Comparison holds the ledger's record of the last round.
+// Comparison contains the ledger's record of the last round.
 type Comparison struct {
 	Last RoundID `json:"last,omitzero"`
 	// Unbooked lists the object names that the last round found without a booking.
@@ -158,9 +159,9 @@ type Choice struct {
 	At       time.Time `json:"at"`
 	Instance string    `json:"instance"`
 	Attempt  int       `json:"attempt,omitempty"`
-	// Provider holds the chosen provider; empty when the instance failed.
+	// Provider is the chosen provider; empty when the instance failed.
 	Provider string `json:"provider,omitempty"`
-	// Reason holds the reason for the choice, or the failure, in at most 160 characters.
+	// Reason is the reason for the choice, or the failure, in at most 160 characters.
 	Reason string `json:"reason,omitempty"`
 }
 

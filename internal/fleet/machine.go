@@ -72,7 +72,7 @@ var EventKinds = []EventKind{
 
 // Move describes the effect of an event in a phase.
 type Move struct {
-	// To holds the next phase; empty means that the phase stays.
+	// To is the next phase; empty means that the phase stays.
 	To Phase
 	// Blame adds the attempt's provider to the refused ones (failover.go).
 	Blame bool

@@ -168,7 +168,7 @@ type Differences struct {
 	// ignores findings about parts that have changed since.
 	Epoch    string `json:"epoch,omitempty"`
 	Revision int64  `json:"revision"`
-	// Seen, for a group, holds the newest position that an observer has ever saved; the zero value when none was saved.
+	// Seen, for a group, is the newest position that an observer has ever saved; the zero value when none was saved.
 	Seen Position `json:"seen,omitzero"`
 	// Before is the time between the last complete round and this round, in seconds; 0 when it is not known. The last
 	// complete round found every instance that Missing lists for the first time.
@@ -188,7 +188,7 @@ type Differences struct {
 	Keeps *[]string `json:"keeps,omitempty"`
 	// Lost lists the instances that are lost according to the evidence about their providers.
 	Lost []Loss `json:"lost,omitempty"`
-	// Standing, for a provider, holds its present fault; nil when it is unchanged.
+	// Standing, for a provider, is its present fault; nil when it is unchanged.
 	Standing *Standing `json:"standing,omitempty"`
 	// Remains, for a provider, reports that one of our peerings exists although the provider published no peering.
 	Remains bool `json:"remains,omitempty"`
@@ -224,7 +224,7 @@ func (d Differences) Rows() int {
 // Standby describes one peering that a group keeps ready.
 type Standby struct {
 	Provider string `json:"provider"`
-	// Key holds the key of its hold.
+	// Key is the key of the standby's hold.
 	Key   string    `json:"key"`
 	State HoldState `json:"state"` // waiting or granted
 	Since time.Time `json:"since"` // the time at which the standby entered State
@@ -262,7 +262,7 @@ type StandbyRow struct {
 // GroupNotice is a report of the gRPC server about a group, because only the server reads the config. Users see it, and
 // it affects no decision. The zero value means that the server has no message.
 type GroupNotice struct {
-	// Name holds one of the Block names.
+	// Name is one of the Block names.
 	Name    string `json:"name"`
 	Message string `json:"message"`
 }
@@ -281,7 +281,8 @@ type DriverInput struct {
 	// offers.
 	Ahead int            `json:"ahead,omitempty"`
 	Taken map[string]int `json:"taken,omitempty"`
-	// Failures holds the times at which each provider recently failed the group's instances, if its Selection weighs them.
+	// Failures contains the times at which each provider recently failed the group's instances, if its Selection weighs
+	// them.
 	Failures map[string][]time.Time `json:"failures,omitempty"`
 }
 

@@ -10,7 +10,7 @@ import (
 // Credentials refers to the credentials of a Provider. It never contains them, because it enters workflow histories.
 // Exactly one of the two fields is set.
 type Credentials struct {
-	// KubeconfigFile holds a path on the worker's file system.
+	// KubeconfigFile is a path on the worker's file system.
 	KubeconfigFile string `json:"kubeconfigFile,omitempty"`
 	// SecretRef names a key of a Secret in the consumer cluster.
 	SecretRef *SecretRef `json:"secretRef,omitempty"`
@@ -36,11 +36,11 @@ const (
 // DefaultLinger is the time for which an unused Peering is kept when its offer sets none.
 const DefaultLinger = 60 * time.Second
 
-// Offer holds the capacity and terms that one Provider offers now.
+// Offer contains the capacity and terms that one Provider offers now.
 type Offer struct {
 	// Name is the offer's name in its source. It is for users only.
 	Name string `json:"name"`
-	// Provider holds the provider's id, as it was read from the provider itself.
+	// Provider is the provider's id, as it was read from the provider itself.
 	Provider    string      `json:"provider"`
 	Credentials Credentials `json:"credentials"`
 	// Lendable contains the whole amount on offer, including the amount that holds use.
@@ -55,21 +55,22 @@ type Offer struct {
 	Labels   map[string]string `json:"labels,omitempty"`
 	// Price is the price per node and hour. If it is 0, Prices apply.
 	Price float64 `json:"price,omitempty"`
-	// Prices holds the hourly prices per CPU, per GiB of resources measured in bytes, and per unit of any other resource.
+	// Prices contains the hourly prices per CPU, per GiB of resources measured in bytes, and per unit of any other
+	// resource.
 	Prices map[corev1.ResourceName]float64 `json:"prices,omitempty"`
-	// Currency holds the ISO 4217 code for Price and Prices; empty means the node groups' currency.
+	// Currency is the ISO 4217 code for Price and Prices; empty means the node groups' currency.
 	Currency string `json:"currency,omitempty"`
-	// Hourly holds the hourly price of a node of the group that chose the offer, in the group's currency; 0 when it is
+	// Hourly is the hourly price of a node of the group that chose the offer, in the group's currency; 0 when it is
 	// unknown. Only an attempt's offer has it.
 	Hourly float64 `json:"hourly,omitempty"`
-	// LatencyMilliseconds holds the round trip time between the clusters; 0 means unknown.
+	// LatencyMilliseconds is the round trip time between the clusters; 0 means unknown.
 	LatencyMilliseconds int `json:"latencyMilliseconds,omitempty"`
-	// LingerSeconds holds the time for which the Peering is kept unused; nil means DefaultLinger.
+	// LingerSeconds is the time for which the Peering is kept unused; nil means DefaultLinger.
 	LingerSeconds *int64       `json:"lingerSeconds,omitempty"`
 	Unpeer        UnpeerPolicy `json:"unpeer,omitempty"`
 	// Class names the controller that decides on the provider's ResourceSlices; "" means the provider's default.
 	Class string `json:"class,omitempty"`
-	// Network holds the provider's network settings; nil means the defaults.
+	// Network describes the provider's network settings; nil means the defaults.
 	Network *Network   `json:"network,omitempty"`
 	Expires *time.Time `json:"expires,omitempty"`
 	// Epoch changes when the offer's content changes.
@@ -110,7 +111,7 @@ const MaxNetworkOptions = 1024
 // Network describes the network of a Provider. It contains no secret.
 type Network struct {
 	Mode NetworkMode `json:"mode,omitempty"`
-	// Options holds JSON that only the backend understands and checks; empty means its defaults.
+	// Options is JSON that only the backend understands and checks; empty means its defaults.
 	Options json.RawMessage `json:"options,omitempty"`
 }
 

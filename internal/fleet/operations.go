@@ -28,12 +28,12 @@ const (
 	TaskTimeout = 5 * time.Second
 )
 
-// Request holds the input of an operation: the fields of every operation, and the fields of single operations.
+// Request contains the input of an operation: the fields of every operation, and the fields of single operations.
 type Request struct {
 	Operation Operation `json:"operation"`
-	// Seen holds the newest position that the caller knows. A group behind this position has lost a part of its history.
+	// Seen is the newest position that the caller knows. A group behind this position has lost a part of its history.
 	Seen Position `json:"seen,omitzero"`
-	// Delta holds the number of instances to grow or shrink by, positive in both cases.
+	// Delta is the number of instances to grow or shrink by, positive in both cases.
 	Delta int `json:"delta,omitempty"`
 	// PriceCap bounds the hourly price of each instance to grow by. Until the node exists, this amount stays reserved
 	// below spending.hourly.hard, and more expensive offers are not used. 0 means that prices are unknown or unbounded.
@@ -47,8 +47,8 @@ type Request struct {
 	Notice GroupNotice `json:"notice,omitzero"`
 	// Paused reports whether the group must stop starting instances.
 	Paused bool `json:"paused,omitempty"`
-	// Trace holds the caller's span, a W3C traceparent. The work on the booked or released instances belongs to the
-	// same trace. It affects no decision.
+	// Trace is the caller's span, a W3C traceparent. The work on the booked or released instances belongs to the same
+	// trace. It affects no decision.
 	Trace string `json:"trace,omitempty"`
 }
 

@@ -14,18 +14,18 @@ const CloseAfter = 24 * time.Hour
 type ProviderSnapshot struct {
 	ID       string `json:"id"`
 	Revision int64  `json:"revision"`
-	// Term holds the term of the observer whose round the provider has processed last.
+	// Term is the term of the observer whose round the provider has processed last.
 	Term    int64        `json:"term,omitempty"`
 	Phase   PeeringPhase `json:"phase"`
 	Run     int          `json:"run,omitempty"`
 	Since   time.Time    `json:"since"`
 	Offer   *Offer       `json:"offer,omitempty"`
 	Failure *Failure     `json:"failure,omitempty"`
-	// Refusing holds the provider's refusal while it is in force.
+	// Refusing is the provider's refusal while it is in effect; nil without one.
 	Refusing *ProviderRefusal `json:"refusing,omitempty"`
-	// Free holds the remaining capacity of the offer; nil without an offer.
+	// Free contains the remaining capacity of the offer; nil without an offer.
 	Free corev1.ResourceList `json:"free"`
-	// KeepUntil holds the time before which the peering is not removed.
+	// KeepUntil is the time before which the peering is not removed.
 	KeepUntil time.Time `json:"keepUntil,omitzero"`
 	// Holds lists the sorted keys of the attempts' holds that wait or are granted. Waiting lists the keys of the
 	// waiting holds.
@@ -37,7 +37,7 @@ type ProviderSnapshot struct {
 	Standing Standing `json:"standing,omitzero"`
 	// Recovering reports that the entity is listing the existing objects. Until the list arrives, Cordoned is not known.
 	Recovering bool `json:"recovering,omitempty"`
-	// Cordoned holds the time of the operator's cordon, or zero without one.
+	// Cordoned is the time of the operator's cordon, or zero without one.
 	Cordoned time.Time `json:"cordoned,omitzero"`
 	At       time.Time `json:"at"`
 }

@@ -16,9 +16,9 @@ type Snapshot struct {
 	Epoch string `json:"epoch"`
 	// Revision increases with each change within an epoch.
 	Revision int64 `json:"revision"`
-	// Term holds the term of the observer whose round the group has processed last.
+	// Term is the term of the observer whose round the group has processed last.
 	Term int64 `json:"term,omitempty"`
-	// Target holds the number of instances that count (I1).
+	// Target is the number of instances that count (I1).
 	Target int `json:"target"`
 	Min    int `json:"min"`
 	Max    int `json:"max"`
@@ -36,11 +36,11 @@ type Snapshot struct {
 	Standby []Standby `json:"standby,omitempty"`
 	// Condition describes the fault of the group as a whole; empty without one.
 	Condition string `json:"condition,omitempty"`
-	// Notice holds the server's message about the configured spec.
+	// Notice is the server's message about the configured spec.
 	Notice GroupNotice `json:"notice,omitzero"`
-	// Cost holds the cost of the group's nodes.
+	// Cost is the cost of the group's nodes.
 	Cost money.Cost `json:"cost,omitzero"`
-	// At holds the workflow's time at which the snapshot was taken.
+	// At is the workflow's time at which the snapshot was taken.
 	At time.Time `json:"at"`
 }
 
@@ -50,14 +50,14 @@ type InstanceView struct {
 	Phase  Phase  `json:"phase"`
 	State  State  `json:"state"`
 	Counts bool   `json:"counts,omitempty"`
-	// Failure holds the reason for which it failed or was lost.
+	// Failure is the reason for which the instance failed or was lost.
 	Failure *Failure `json:"failure,omitempty"`
 	Attempt int      `json:"attempt,omitempty"`
 	// Provider names the current attempt's provider; empty before the first selection.
 	Provider string    `json:"provider,omitempty"`
 	Since    time.Time `json:"since"`
 	NotReady bool      `json:"notReady,omitempty"`
-	// NotReadySince holds the time at which the group learned that the Node is not Ready.
+	// NotReadySince is the time at which the group learned that the Node is not Ready.
 	NotReadySince time.Time `json:"notReadySince,omitzero"`
 	Stuck         string    `json:"stuck,omitempty"`
 	// Registered reports that the Node carries the instance id as providerID.
@@ -115,7 +115,7 @@ type Position struct {
 
 // GroupRecord is the observer's saved record of a group, which outlives the group's history.
 type GroupRecord struct {
-	// Position holds the newest position that a round has read.
+	// Position is the newest position that a round has read.
 	Position
 	Paused bool `json:"paused,omitempty"`
 }

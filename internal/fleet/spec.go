@@ -53,7 +53,7 @@ const (
 type InstanceSpec struct {
 	// ID names the group to CA and in instance names: a DNS-1123 label of at most 24 characters.
 	ID string `json:"id"`
-	// Shape holds the exact capacity and allocatable amounts of each node: at least cpu, memory and pods.
+	// Shape contains the exact capacity and allocatable amounts of each node: at least cpu, memory and pods.
 	Shape corev1.ResourceList `json:"shape,omitempty"`
 	// Nodes selects virtual nodes (Liqo's, the default) or machines (of a worker with --backend microvm).
 	Nodes NodeKind `json:"nodes,omitempty"`
@@ -65,13 +65,13 @@ type InstanceSpec struct {
 	GroupTaint corev1.TaintEffect `json:"groupTaint,omitempty"`
 	// Selector selects offers by their labels; nil selects every offer.
 	Selector *metav1.LabelSelector `json:"selector,omitempty"`
-	// Provider, if set, holds the id of the group's only provider.
+	// Provider, if set, is the id of the group's only provider.
 	Provider string `json:"provider,omitempty"`
 	// PriceFactor is multiplied with an offer's price per node to get the price of a node of the group; 0 means 1.
 	PriceFactor float64 `json:"priceFactor,omitempty"`
 	// MaxPrice bounds the hourly price of a node. More expensive offers are not used; 0 means any price.
 	MaxPrice float64 `json:"maxPrice,omitempty"`
-	// Currency holds the ISO 4217 code for all prices; empty means DefaultCurrency. Offers in another currency are not
+	// Currency is the ISO 4217 code for all prices; empty means DefaultCurrency. Offers in another currency are not
 	// used, because their prices cannot be compared.
 	Currency string `json:"currency,omitempty"`
 	// Selection contains the weights for choosing among the offers that fit; nil means that only the price decides.

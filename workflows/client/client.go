@@ -61,7 +61,7 @@ type base struct {
 	hub       workflows.Hub
 	taskQueue string
 	now       func() time.Time
-	// offset holds the last known difference between the workflows' clock and ours, in nanoseconds.
+	// offset is the last known difference between the workflows' clock and ours, in nanoseconds.
 	offset atomic.Int64
 }
 

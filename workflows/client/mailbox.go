@@ -46,7 +46,7 @@ func newMailbox[T any](pause time.Duration, send func(ctx context.Context, targe
 // put delivers rows. It returns when Temporal has stored them or the context ends. After the end of the context the
 // mailbox may still deliver them.
 func (m *mailbox[T]) put(ctx context.Context, target string, rows ...T) error {
-	text, err := json.Marshal(rows) // the text is used only for its size, because JSON that contains JSON would be slow to check
+	text, err := json.Marshal(rows) // used for its size only
 	if err != nil {
 		return err
 	}

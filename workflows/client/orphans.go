@@ -33,7 +33,7 @@ func (s *Single) orphaned(ctx context.Context, w *workflow.WorkflowExecutionInfo
 		return false, err
 	}
 	key := [2]string{version.GetDeploymentName(), version.GetBuildId()}
-	polled := len(queue.GetPollers()) == 0 // an empty list means that Temporal was restarted and does not know the pollers yet
+	polled := len(queue.GetPollers()) == 0 // Temporal was restarted, and has no list of pollers yet
 	for _, p := range queue.GetPollers() {
 		of := p.GetDeploymentOptions()
 		polled = polled || key == [2]string{of.GetDeploymentName(), of.GetBuildId()}

@@ -60,9 +60,9 @@ type World struct {
 	// PutPod puts a running pod on a Node of the consumer; Pods lists the names of the pods that are still there.
 	PutPod func(ctx context.Context, node string, pod Pod) error
 	Pods   func(ctx context.Context, node string) ([]string, error)
-	// PutSlice makes someone else's slice, without our labels, on the provider's existing peering.
+	// PutSlice makes another owner's slice, without our labels, on the provider's existing peering.
 	PutSlice func(ctx context.Context, provider fleet.Provider, name string) (undo Undo, err error)
-	// PutNode makes someone else's Node of that name on the consumer.
+	// PutNode makes another owner's Node of that name on the consumer.
 	PutNode func(ctx context.Context, name string) (undo Undo, err error)
 	// PutPeering makes a working peering by hand, without our labels.
 	PutPeering func(ctx context.Context, provider fleet.Provider) (undo Undo, err error)

@@ -219,7 +219,7 @@ func (p peers) add(object client.Object) {
 }
 
 // addReminders adds providers by the other records in a tenant namespace: the record that a provider has removed our
-// Tenant, and, in a namespace that is not ours, the nonces of a peering that was only begun.
+// Tenant, and, in a namespace that is not ours, the nonces of a peering that was made only in part.
 func (b *Backend) addReminders(ctx context.Context, self identity, found peers, namespace *corev1.Namespace) error {
 	p := b.peering(fleet.Provider{ID: found.tenants[namespace.Name]})
 	p.self, p.localNS, p.ownNS = self, namespace.Name, b.isOurs(self.id, namespace)

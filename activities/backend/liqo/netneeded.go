@@ -25,7 +25,7 @@ func (p *peering) virtualThere(ctx context.Context) ([]offloadingv1beta1.Virtual
 }
 
 // networkHeld returns the network with which our virtual nodes on the provider were made. It ignores the node whose
-// name is but. The mode gateway stands for any network. held is false without such nodes.
+// name is but. It returns the mode gateway for any network. held is false without such nodes.
 func (p *peering) networkHeld(there []offloadingv1beta1.VirtualNode, but string) (mode fleet.NetworkMode, held bool) {
 	for i := range there {
 		switch virtual := &there[i]; {

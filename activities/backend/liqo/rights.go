@@ -54,8 +54,8 @@ func (p *peering) ensureOwnNamespace(ctx context.Context) (message string, err e
 	return "", p.admit(ctx, p.localNS)
 }
 
-// dismiss removes everything that we own from a tenant namespace that stays because it is not ours; the permissions
-// come last.
+// dismiss removes our objects from a tenant namespace that stays because it is not ours. It removes our permissions
+// last.
 func (p *peering) dismiss(ctx context.Context) error {
 	if err := p.locate(ctx); err != nil {
 		return err

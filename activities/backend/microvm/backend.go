@@ -17,7 +17,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// Config holds the settings of New. Consumer and Namespace are required.
+// Config contains the settings of New. Consumer and Namespace are required.
 type Config struct {
 	// Consumer is the configuration for the cluster that lacks room, which CA scales.
 	Consumer *rest.Config

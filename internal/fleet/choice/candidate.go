@@ -28,7 +28,7 @@ type Candidate struct {
 	Refusing string `json:"refusing,omitempty"`
 	// Cordoned reports that an operator allows no new nodes at the provider.
 	Cordoned bool `json:"cordoned,omitempty"`
-	// Removing holds the time since which the last peering with the provider is being removed, or zero.
+	// Removing is the start of the removal of the last peering with the provider; zero when no removal is in progress.
 	Removing time.Time `json:"removing,omitzero"`
 }
 

@@ -49,9 +49,9 @@ type Assessment struct {
 	Filter Filter `json:"filter,omitempty"`
 	// Reason is a sentence with figures, at most 300 characters.
 	Reason string `json:"reason"`
-	// Price holds the hourly price of a node there. Without a Selection the fitting candidates are ordered by it.
+	// Price is the hourly price of a node there. Without a Selection the fitting candidates are ordered by it.
 	Price float64 `json:"price"`
-	// Score holds the sum of Parts; each part is a weight times the candidate's value in that respect. Both are set only
+	// Score is the sum of Parts; each part is a weight times the candidate's value in that respect. Both are set only
 	// with a Selection.
 	Score float64            `json:"score,omitempty"`
 	Parts map[string]float64 `json:"parts,omitempty"`
@@ -59,14 +59,14 @@ type Assessment struct {
 
 // Decision records one choice in enough detail to explain it later.
 type Decision struct {
-	// Chosen holds the provider's id; empty when nothing fits.
+	// Chosen is the provider's id; empty when nothing fits.
 	Chosen string `json:"chosen,omitempty"`
 	// Assessments lists the chosen candidate, then the other fitting candidates from best to worst, and then the
 	// excluded candidates.
 	Assessments []Assessment `json:"assessments,omitempty"`
 	// Counts contains the number of candidates that each filter excluded, among all candidates.
 	Counts map[string]int `json:"counts,omitempty"`
-	// Considered holds the number of candidates. Assessments may be shorter.
+	// Considered is the number of candidates. Assessments may be shorter.
 	Considered int `json:"considered"`
 	// Full reports that nothing fits now, but a candidate would fit if its capacity were free.
 	Full bool `json:"full,omitempty"`

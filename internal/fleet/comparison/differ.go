@@ -105,7 +105,7 @@ func neededOf(provider string, groups []fleet.Snapshot) map[string]bool {
 	return needed
 }
 
-// lacksPeering reports whether a standby holds a peering that does not exist.
+// lacksPeering reports whether a standby needs a peering that does not exist.
 func lacksPeering(s fleet.ProviderSnapshot, peered bool) bool {
 	return !peered && s.Phase == fleet.Established && len(s.Standby) > 0
 }

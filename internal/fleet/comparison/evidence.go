@@ -8,7 +8,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// Evidence holds the findings of one round about one provider.
+// Evidence contains the findings of one round about one provider.
 type Evidence struct {
 	Provider string             `json:"provider"`
 	Access   fleet.Access       `json:"access,omitempty"`
@@ -30,26 +30,26 @@ type Evidence struct {
 	Here   bool      `json:"here,omitempty"`
 	// Fault describes the fault of the peering on this cluster.
 	Fault fleet.Fault `json:"fault,omitzero"`
-	// Message holds the provider's text, or ours.
+	// Message is the provider's text, or ours.
 	Message string `json:"message,omitempty"`
 	// Stale reports that the provider's entity could not be read in this round, or that the round had no time to check the
 	// provider. The evidence is then from an earlier round, and nothing is decided by it.
 	Stale bool `json:"stale,omitempty"`
-	// Since holds the start of the first of the consecutive rounds that found this access and tenancy. For a provider that
-	// has become silent, it holds the start of the last round in which the provider answered.
+	// Since is the start of the first of the consecutive rounds that found this access and tenancy. For a provider that
+	// has become silent, it is the start of the last round in which the provider answered.
 	Since time.Time `json:"since,omitzero"`
 }
 
-// Outlook holds the findings of one round of the observer about all providers that it checked.
+// Outlook contains the findings of one round of the observer about all providers that it checked.
 type Outlook struct {
 	At       time.Time  `json:"at"`
 	Evidence []Evidence `json:"evidence,omitempty"`
 	// Isolated reports that no provider with credentials answers. Then this cluster itself is probably cut off.
 	Isolated bool `json:"isolated,omitempty"`
-	// IsolatedSince holds the start of the present or last isolation, and IsolatedUntil the last round that saw it.
+	// IsolatedSince is the start of the present or last isolation, and IsolatedUntil the last round that saw it.
 	IsolatedSince time.Time `json:"isolatedSince,omitzero"`
 	IsolatedUntil time.Time `json:"isolatedUntil,omitzero"`
-	// Sentenced holds the time at which groups were last notified of lost instances.
+	// Sentenced is the time at which groups were last notified of lost instances.
 	Sentenced time.Time `json:"sentenced,omitzero"`
 	// Lost lists these instances. A group refuses a loss while, by its own clock, the Node has not been unready for long
 	// enough.

@@ -6,9 +6,9 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// Judgement holds the decisions of one round of the observer about its providers.
+// Judgement contains the decisions of one round of the observer about its providers.
 type Judgement struct {
-	// Now holds the findings of the round, with the lasting facts of earlier rounds.
+	// Now contains the findings of the round, with the lasting facts of earlier rounds.
 	Now Outlook
 	// Losses lists the lost instances by group.
 	Losses map[string][]fleet.Loss
@@ -20,7 +20,7 @@ type Judgement struct {
 }
 
 // Judge evaluates the evidence of this round and of the one before; a zero last means that no earlier round exists.
-// groups and providers hold the snapshots that the round has read. unread reports whether the round could not read a
+// groups and providers are the snapshots that the round has read. unread reports whether the round could not read a
 // provider, or had no time to check it. The state of a Tenant counts only while the peering is established, lingering
 // or refusing, because a peering that is being made or removed has no Tenant.
 func Judge(last, now Outlook, groups []fleet.Snapshot, providers []fleet.ProviderSnapshot,

@@ -28,12 +28,12 @@ const (
 	maxWhat   = 300
 )
 
-// Sweep holds the time of the last sweep and the orphans that consecutive sweeps have found.
+// Sweep contains the time of the last sweep and the orphans that consecutive sweeps have found.
 type Sweep struct {
 	At time.Time `json:"at,omitzero"`
 	// Next names the provider with which the next sweep starts.
 	Next string `json:"next,omitempty"`
-	// EmptySince holds the time since which consecutive sweeps have found none of our objects on the consumer.
+	// EmptySince is the time since which consecutive sweeps have found none of our objects on the consumer.
 	EmptySince *time.Time     `json:"emptySince,omitempty"`
 	Orphans    []fleet.Orphan `json:"orphans,omitempty"`
 }
@@ -54,7 +54,7 @@ func (s Sweep) Later(d time.Duration) Sweep {
 	return s
 }
 
-// Swept holds the input of a sweep: the hub's groups, providers, objects and offers, all read successfully.
+// Swept contains the input of a sweep: the hub's groups, providers, objects and offers, all read successfully.
 type Swept struct {
 	At        time.Time
 	Groups    []fleet.Snapshot
@@ -125,7 +125,7 @@ func (s Sweep) After(of Swept, asked []fleet.Provider, next string, got []fleet.
 	return now
 }
 
-// fairly shortens the list to most orphans. It takes one orphan of each provider per turn, so that a provider that
+// fairly shortens the list to most orphans. It selects one orphan of each provider per turn, so that a provider that
 // invents orphans does not displace the orphans of other providers.
 func fairly(all []fleet.Orphan, most int) []fleet.Orphan {
 	most = min(most, len(all))

@@ -8,14 +8,14 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// Driver holds the state of the workflow that drives one instance. scale-out/<name> drives it from Pending to the next
-// phase at rest, scale-in/<name> from Draining to Released. Step processes one event and returns the workflow's next
-// actions.
+// Driver is the state of the workflow that drives one instance. scale-out/<name> drives the instance from Pending to
+// the next phase at rest, scale-in/<name> from Draining to Released. Step processes one event and returns the
+// workflow's next actions.
 type Driver struct {
 	Instance   fleet.Instance
 	Spec       fleet.InstanceSpec
 	Generation fleet.Generation
-	// Began holds the start time of this run.
+	// Began is the start time of this run.
 	Began time.Time
 	// Sequence numbers the newest view. It increases before the step that delivers the view is scheduled.
 	Sequence int
@@ -34,10 +34,10 @@ type Driver struct {
 	Taken map[string]int
 	// Failures is copied from DriverInput.
 	Failures map[string][]time.Time
-	// Ending holds the reason for which the driver ends before its work is done.
+	// Ending is the reason for which the driver ends before its work is done.
 	Ending fleet.EventKind // Cancelled, Deleted, Paused, Stopped; empty: the driver continues
 	again  bool            // run the step in progress once more
-	// early holds a provider's answer that arrived before the result of the Select that sent the request.
+	// early is a provider's answer that arrived before the result of the Select that sent the request.
 	early *fleet.Answer
 }
 
@@ -57,9 +57,9 @@ func New(in fleet.DriverInput, now time.Time) *Driver {
 
 // Event describes one thing that happened to a driver. The zero value starts the driver.
 type Event struct {
-	// Ended holds the result of the step in progress: Done, Again, Refused or GaveUp, or Cancelled after CancelStep.
+	// Ended is the result of the step in progress: Done, Again, Refused or GaveUp, or Cancelled after CancelStep.
 	Ended *fleet.Event
-	// Answer holds the provider's answer to the attempt's request for a hold.
+	// Answer is the provider's answer to the attempt's request for a hold.
 	Answer *fleet.Answer
 	Order  *fleet.Order
 	// Elapsed reports that the driver's timer fired.
@@ -80,7 +80,7 @@ type Action struct {
 	// Ask repeats the request for a hold to the provider. Release releases the attempt's hold.
 	Ask     bool
 	Release *fleet.Attempt
-	// Report holds a view to deliver when no step delivers the view.
+	// Report is a view to deliver when no step delivers the view.
 	Report *fleet.View
 	// End ends the workflow after all earlier actions are delivered: EndFinal completes it, EndStopped fails it.
 	End fleet.End

@@ -33,24 +33,24 @@ func (m Money) Plus(o Money) Money {
 	return min(m, math.MaxInt64-o) + o
 }
 
-// Cost holds the cost of a group's nodes: the present hourly rate and the sums. A node costs the price that its offer
-// had when it was chosen, from Ready until its slice is returned. All times are UTC in whole seconds. The zero value
-// means that nothing is known.
+// Cost contains the cost of a group's nodes: the present hourly rate and the sums. A node costs the price that its
+// offer had when it was chosen, from Ready until its slice is returned. All times are UTC in whole seconds. The zero
+// value means that nothing is known.
 type Cost struct {
 	Currency string `json:"currency,omitempty"`
 	// Since is the start of the sums, and At their end.
 	Since time.Time `json:"since,omitzero"`
 	At    time.Time `json:"at,omitzero"`
-	// Month holds the cost of the past days of this month.
+	// Month is the cost of the past days of this month.
 	Month Money `json:"month,omitempty"`
-	// Unpriced holds the time for which nodes without a price ran today, in seconds, summed over the nodes.
+	// Unpriced is the time for which nodes without a price ran today, in seconds, summed over the nodes.
 	Unpriced int64 `json:"unpriced,omitempty"`
 	// Reserved is the largest hourly cost of the instances that have no node yet. It is set only in a Snapshot.
 	Reserved  Money                   `json:"reserved,omitempty"`
 	Providers map[string]ProviderCost `json:"providers,omitempty"`
 }
 
-// ProviderCost holds the cost of a group's nodes on one provider.
+// ProviderCost contains the cost of a group's nodes on one provider.
 type ProviderCost struct {
 	// Rate is the hourly cost of the nodes with a price. Unpriced is the number of nodes without a price.
 	Rate     Money `json:"rate,omitempty"`
@@ -63,7 +63,7 @@ type ProviderCost struct {
 	Remainder int64 `json:"remainder,omitempty"`
 }
 
-// CostDay holds the cost of one day by provider.
+// CostDay contains the cost of one day by provider.
 type CostDay struct {
 	Date      string           `json:"date"` // as time.DateOnly
 	Providers map[string]Money `json:"providers"`

@@ -6,8 +6,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// This file handles an operator's cordon: the provider gets no new holds, and the existing holds and the peering stay.
-// An instance does not count the refusal as a failure of the provider.
+// This file handles an operator's cordon: the provider grants no new holds, and the existing holds and the peering
+// stay. An instance does not count the refusal as a failure of the provider.
 
 // cordon applies the operator's order to cordon or uncordon. It refuses waiting holds, so that their attempts choose
 // another provider. A peering that is being established is completed, and then lingers. It is idempotent.

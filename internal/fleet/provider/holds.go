@@ -17,9 +17,9 @@ type Hold struct {
 	Shape corev1.ResourceList `json:"shape,omitempty"`
 	State fleet.HoldState     `json:"state"`
 	Since time.Time           `json:"since"` // the time at which it entered State
-	// Changed holds the provider's revision at which the hold last changed.
+	// Changed is the provider's revision at which the hold last changed.
 	Changed int64 `json:"changed,omitempty"`
-	// Failure holds the reason for the refusal.
+	// Failure is the reason for the refusal.
 	Failure *fleet.Failure `json:"failure,omitempty"`
 	// Budget bounds the time to establish the peering that the hold waits for, and NetworkBudget the time to set up the
 	// peering's network.

@@ -8,8 +8,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// State holds a Provider: its newest offer, its holds and its peering. It is the state of the workflow provider/<id>.
-// Step processes every event and leaves the work for the workflow in Commands.
+// State is the state of the workflow provider/<id>: the provider's newest offer, its holds and its peering. Step
+// processes every event and leaves the work for the workflow in Commands.
 type State struct {
 	ID    string             `json:"id"`
 	Phase fleet.PeeringPhase `json:"phase"`
@@ -19,14 +19,14 @@ type State struct {
 	// Holds maps keys to holds. It contains live holds, and for an hour refused and released holds, so that a late
 	// acquire of the same attempt gets the same answer.
 	Holds map[string]Hold `json:"holds,omitempty"`
-	// Failure holds the reason for which the peering last failed.
+	// Failure is the reason for which the peering last failed.
 	Failure *fleet.Failure `json:"failure,omitempty"`
 	// Run numbers the runs of peering/<id> and unpeering/<id>; a report of an earlier run is stale. A new workflow starts
 	// the count at the current time in microseconds, so that it never reuses the number of an earlier workflow's run.
 	Run int `json:"run,omitempty"`
-	// Checked holds the time at which the phase's workflow was last started.
+	// Checked is the time at which the phase's workflow was last started.
 	Checked time.Time `json:"checked,omitzero"`
-	// Started holds the newest run for which Temporal started a new workflow.
+	// Started is the newest run for which Temporal started a new workflow.
 	Started  int   `json:"started,omitempty"`
 	Revision int64 `json:"revision"`
 	// KeepUntil forbids the removal of the peering before this time. It is set by a recovery, and by a removal that
@@ -44,13 +44,13 @@ type State struct {
 	Remains bool `json:"remains,omitempty"`
 	// Unpeered reports that the last round found no peering although a standby needs one.
 	Unpeered bool `json:"unpeered,omitempty"`
-	// Standing holds the observer's findings against the provider.
+	// Standing describes the faults of the provider that the observer has found.
 	Standing fleet.Standing `json:"standing,omitzero"`
-	// NetworkTried holds the time of the last repair of the network, or zero while the network works.
+	// NetworkTried is the time of the last repair of the network, or zero while the network works.
 	NetworkTried time.Time `json:"networkTried,omitzero"`
-	// Refusing holds the provider's refusal while it is in force.
+	// Refusing is the provider's refusal while it is in effect; nil without one.
 	Refusing *fleet.ProviderRefusal `json:"refusing,omitempty"`
-	// Cordoned holds the time of the operator's cordon, or zero without one.
+	// Cordoned is the time of the operator's cordon, or zero without one.
 	Cordoned time.Time `json:"cordoned,omitzero"`
 	// Inherits reports that the cordon of the provider's previous workflow is not known yet, and that no operator has
 	// cordoned or uncordoned the provider since.

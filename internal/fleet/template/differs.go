@@ -20,7 +20,7 @@ func Differs(s fleet.InstanceSpec, node *corev1.Node) (how []string) {
 		want := template.Labels[key]
 		switch got, there := node.Labels[key]; {
 		case key == corev1.LabelHostname || there && got == want:
-		case !there && key == fleet.LabelType && want == fleet.TypeVirtualNode: // the Node was made before nodes had this label
+		case !there && key == fleet.LabelType && want == fleet.TypeVirtualNode: // made before nodes had this label
 		case !there:
 			how = append(how, fmt.Sprintf("label %s=%s is missing", key, want))
 		default:
