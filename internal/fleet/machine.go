@@ -3,8 +3,9 @@ package fleet
 // Phase names the position of an instance in its life.
 type Phase string
 
-// These are the phases of an instance, in the order of its life. Unpeering returns the attempt's node, slice and hold;
-// unpeering/<provider> removes the peering itself after the last hold.
+// These are the phases of an instance, in the order of its life. In Unpeering, the driver returns the attempt's node
+// and slice to the provider and releases the hold. The workflow unpeering/<provider> removes the peering itself after
+// the last hold.
 const (
 	Pending     Phase = "Pending"
 	Discovering Phase = "Discovering"

@@ -192,7 +192,8 @@ type Differences struct {
 	Standing *Standing `json:"standing,omitempty"`
 	// Remains, for a provider, reports that one of our peerings exists although the provider published no peering.
 	Remains bool `json:"remains,omitempty"`
-	// Unpeered, for a provider, reports that it published a peering with standbys, but none of ours exists.
+	// Unpeered, for a provider, reports that the provider published a peering with standbys, but the round found no
+	// such peering of ours.
 	Unpeered bool `json:"unpeered,omitempty"`
 }
 

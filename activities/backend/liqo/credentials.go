@@ -63,8 +63,8 @@ func fileConfig(path string) (*rest.Config, error) {
 		return nil, errorf(backend.ErrInvalid, "kubeconfig file %s cannot be read as a kubeconfig with a current context",
 			path)
 	}
-	// The named files are read now: client-go would watch certificate files, with goroutines that never end and with
-	// connections that outlive a rotation by minutes.
+	// fileConfig reads the named files itself. client-go would watch certificate files, with goroutines that never end
+	// and with connections that outlive a rotation by minutes.
 	if err := rest.LoadTLSFiles(config); err != nil {
 		return nil, errorf(backend.ErrInvalid, "kubeconfig file %s: %v", path, err)
 	}

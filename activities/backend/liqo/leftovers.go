@@ -230,7 +230,8 @@ func (a *attempt) abandoned(slice *authv1beta1.ResourceSlice) bool {
 }
 
 // mapGone removes the provider's copy of a NamespaceMap that no longer exists here. crd-replicator leaves it behind, as
-// it leaves slices. An account without this permission, from an earlier release, does not wait for the removal.
+// it leaves slices. With an account of an earlier release, which lacks this permission, mapGone does not wait for the
+// removal.
 func (p *peering) mapGone(ctx context.Context) (message string, err error) {
 	if p.remoteNS == "" {
 		return "", nil

@@ -19,9 +19,9 @@ import (
 // it does not stamp a Node that can still get the taint unreachable, and returns ErrNotYet (see stampStep).
 //
 // Until the Node is stamped, CA sees an instance without a Node, and a Node without an instance. CA counts the instance
-// as still starting and does not request another one. It deletes the instance after its max-node-provision-time, so CA
-// removes a Node that is never stamped like a Node that never registers. The group may lose the instance earlier,
-// because the group checks whether the Node is Ready and not its instance id.
+// as still starting and does not request another one. It deletes the instance after its max-node-provision-time, so a
+// Node that is never stamped ends in the same way as a Node that never registers. The group may lose the instance
+// earlier, because the group checks whether the Node is Ready and not its instance id.
 func (b *Backend) Restamp(ctx context.Context, of fleet.Attempt) error {
 	if err := b.attempt(of).restamp(ctx); err != nil {
 		return fmt.Errorf("restamp node %s: %w", of.ObjectName(), err)
