@@ -94,8 +94,8 @@ const monthOnly = "2006-01"
 
 // Ended summarizes the bills of ended groups that the hub publishes.
 type Ended struct {
-	// Bills is the number of bills that the hub has. Rows contains the sums of the month in which the hub last received
-	// a bill.
+	// Bills is the number of bills that the hub has. Rows contains the month's sums at the time of the last
+	// publication.
 	Bills int     `json:"bills"`
 	Rows  []Spent `json:"rows,omitempty"`
 }
