@@ -13,38 +13,38 @@ import (
 // This file decides when the next pass of a step runs: after a pass that did not finish, and after a pass that found no
 // free place in its Limiter.
 
-// Longest waits between two passes of a step: soonAgain when a workflow waits for the result; laterAgain for a removal;
-// seldomAgain for a removal whose provider has been unreachable for about four minutes; hardlyAgain for one whose
-// provider has been unreachable for half an hour. Temporal Cloud bills each pass and each heartbeat.
+// Longest waits between two passes of a step: stepDelay when a workflow waits for the result; removalDelay for a
+// removal; silentDelay for a removal whose provider has been unreachable for about four minutes; deadDelay for one
+// whose provider has been unreachable for half an hour. Temporal Cloud bills each pass and each heartbeat.
 const (
-	soonAgain   = time.Second
-	laterAgain  = 5 * time.Second
-	seldomAgain = 30 * time.Second
-	seldomAfter = 20 // passes
-	hardlyAgain = 3 * time.Minute
-	hardlyAfter = 60
+	stepDelay    = time.Second
+	removalDelay = 5 * time.Second
+	silentDelay  = 30 * time.Second
+	silentPasses = 20 // passes
+	deadDelay    = 3 * time.Minute
+	deadPasses   = 60
 )
 
-// again returns the retryable error of a pass that did not finish: the step frees its slot, and its next pass runs
+// retryPass returns the retryable error of a pass that did not finish: the step frees its slot, and its next pass runs
 // after a delay of at most most. A removal that has made many passes records no heartbeat, because a removal has no
 // budget whose elapsed time a heartbeat would preserve.
-func (c *clock) again(ctx context.Context, f *fleet.Failure, most time.Duration) error {
+func (c *clock) retryPass(ctx context.Context, f *fleet.Failure, most time.Duration) error {
 	passes := activity.GetInfo(ctx).Attempt
-	if most <= soonAgain || passes <= seldomAfter {
+	if most <= stepDelay || passes <= silentPasses {
 		c.record(ctx)
 	}
 	return temporal.NewApplicationErrorWithOptions(f.Message, string(f.Code), temporal.ApplicationErrorOptions{
-		Details: []any{f}, NextRetryDelay: againAfter(passes, most),
+		Details: []any{f}, NextRetryDelay: retryDelay(passes, most),
 	})
 }
 
-func againAfter(passes int32, most time.Duration) time.Duration {
+func retryDelay(passes int32, most time.Duration) time.Duration {
 	switch {
-	case most <= soonAgain:
-	case passes > hardlyAfter:
-		return hardlyAgain
-	case passes > seldomAfter:
-		return seldomAgain
+	case most <= stepDelay:
+	case passes > deadPasses:
+		return deadDelay
+	case passes > silentPasses:
+		return silentDelay
 	}
 	return min(200*time.Millisecond<<min(passes-1, 8), most)
 }

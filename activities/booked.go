@@ -18,16 +18,16 @@ import (
 // and does not count as a failure of the provider. The group stops the driver of an instance that is not booked.
 const TypeUnconfirmed = "Unconfirmed"
 
-// unconfirmedAgain is the delay before Join queries its group again.
-const unconfirmedAgain = 2 * time.Second
+// unconfirmedDelay is the delay before Join queries its group again.
+const unconfirmedDelay = 2 * time.Second
 
-// stillBooked returns nil when the instance's group books the instance. A restored backup resumes scale-outs whose
+// confirmBooked returns nil when the instance's group books the instance. A restored backup resumes scale-outs whose
 // instances CA has deleted since, and an instance id is never used twice (I2). Therefore Join needs the group's
 // confirmation before it creates objects: the group publishes a row of the instance, and the group's history is not
-// behind the observer's record. If the row is missing, stillBooked sends the driver's view to the group, which answers
-// with a stop. done is true when an earlier run of Join has already reported the instance as Ready to the group, and
-// its Node is still Ready.
-func (a *Activities) stillBooked(ctx context.Context, in JoinInput) (done bool, err error) {
+// behind the observer's record. If the row is missing, confirmBooked sends the driver's view to the group, which
+// answers with a stop. done is true when an earlier run of Join has already reported the instance as Ready to the
+// group, and its Node is still Ready.
+func (a *Activities) confirmBooked(ctx context.Context, in JoinInput) (done bool, err error) {
 	at := in.Node.Attempt
 	record, _, err := a.record(ctx, at.Group) // read before the group, so that the record cannot be newer
 	if err != nil {
@@ -48,7 +48,7 @@ func (a *Activities) stillBooked(ctx context.Context, in JoinInput) (done bool, 
 	if row >= 0 && (s.Instances[row].Phase == fleet.Pending || s.Instances[row].Phase.Growing()) {
 		return false, nil
 	}
-	if row >= 0 && s.Instances[row].Phase == fleet.Ready && a.readyAfterAll(ctx, at) {
+	if row >= 0 && s.Instances[row].Phase == fleet.Ready && a.isNodeReady(ctx, at) {
 		return true, nil
 	}
 	view := in.View
@@ -60,7 +60,7 @@ func (a *Activities) stillBooked(ctx context.Context, in JoinInput) (done bool, 
 
 func unconfirmed(text string) error {
 	return temporal.NewApplicationErrorWithOptions(text, TypeUnconfirmed,
-		temporal.ApplicationErrorOptions{NextRetryDelay: unconfirmedAgain})
+		temporal.ApplicationErrorOptions{NextRetryDelay: unconfirmedDelay})
 }
 
 // record returns the record that the observer has saved about a group. known is false when the observer has saved

@@ -11,9 +11,9 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet/choice"
 )
 
-// shownWithin is the longest time between a scale-out's choice and the provider's answer, after which the provider
+// publishedWithin is the longest time between a scale-out's choice and the provider's answer, after which the provider
 // publishes the hold or has refused it.
-const shownWithin = 5 * time.Second
+const publishedWithin = 5 * time.Second
 
 // chosen records the amounts that scale-outs of this worker have chosen on providers and that the providers have not
 // published yet. Scale-outs that choose shortly afterwards subtract these amounts, so that they do not choose the same
@@ -77,7 +77,7 @@ func (c *chosen) subtractFrom(from *choice.Candidate, state fleet.ProviderSnapsh
 		return 0
 	}
 	c.keep(provider, func(a chosenAmount) bool {
-		return !slices.Contains(state.Holds, a.at.ObjectName()) && read.Sub(a.when) < shownWithin &&
+		return !slices.Contains(state.Holds, a.at.ObjectName()) && read.Sub(a.when) < publishedWithin &&
 			now.Sub(a.when) < rememberedFor
 	})
 	for _, a := range c.of[provider] {

@@ -93,7 +93,7 @@ type SelectOutput struct {
 // It is an activity, so that a change of the scoring does not break the replay of running workflows. It is a local
 // activity, because it is short.
 func (a *Activities) Select(ctx context.Context, in SelectInput) (SelectOutput, error) {
-	a.showLast(in.View)
+	a.recordLastFailure(in.View)
 	decision := choice.Keep(in.Spec, in.Found.Candidates, in.Refused, a.now())
 	out := SelectOutput{Decision: decision}
 	for n := range in.Found.Candidates {
@@ -123,8 +123,8 @@ func (a *Activities) Select(ctx context.Context, in SelectInput) (SelectOutput, 
 	})
 	if err == nil {
 		a.chosen.add(out.Offer.Provider, at, in.Spec.Shape, a.now())
-		a.show(ReasonProviderSelected, at.ObjectName(), "attempt %d of instance %s asks provider %s", at.Number, at.Instance,
-			out.Offer.Provider)
+		a.recordEvent(ReasonProviderSelected, at.ObjectName(), "attempt %d of instance %s asks provider %s", at.Number,
+			at.Instance, out.Offer.Provider)
 	}
 	return out, err
 }

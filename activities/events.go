@@ -68,29 +68,29 @@ func (r Reason) Warns() bool {
 	return false
 }
 
-func (a *Activities) show(reason Reason, node, format string, args ...any) {
+func (a *Activities) recordEvent(reason Reason, node, format string, args ...any) {
 	if a.Events != nil {
 		a.Events.Record(Event{Reason: reason, Node: node, Message: shorten.Words(fmt.Sprintf(format, args...), maxError)})
 	}
 }
 
-// showFirst records an Event only in the first run of the activity.
-func (a *Activities) showFirst(ctx context.Context, reason Reason, node, format string, args ...any) {
+// recordFirstEvent records an Event only in the first run of the activity.
+func (a *Activities) recordFirstEvent(ctx context.Context, reason Reason, node, format string, args ...any) {
 	if activity.GetInfo(ctx).Attempt == 1 {
-		a.show(reason, node, format, args...)
+		a.recordEvent(reason, node, format, args...)
 	}
 }
 
-// showFailure records a failure as an Event whose message begins with the failure's code.
-func (a *Activities) showFailure(reason Reason, node, what string, f *fleet.Failure) {
-	a.show(reason, node, "%s: %s: %s", f.Code, what, f.Message)
+// recordFailure records a failure as an Event whose message begins with the failure's code.
+func (a *Activities) recordFailure(reason Reason, node, what string, f *fleet.Failure) {
+	a.recordEvent(reason, node, "%s: %s: %s", f.Code, what, f.Message)
 }
 
-// showEnd records the failure that ended a step of an attempt. It records nothing for a step that Temporal retries.
-func (a *Activities) showEnd(at fleet.Attempt, failed Reason, what string, err error) {
+// recordEnd records the failure that ended a step of an attempt. It records nothing for a step that Temporal retries.
+func (a *Activities) recordEnd(at fleet.Attempt, failed Reason, what string, err error) {
 	var app *temporal.ApplicationError
 	if errors.As(err, &app) && app.NonRetryable() {
-		a.showFailure(failed, at.ObjectName(), what, failureIn(err, at.Provider.ID))
+		a.recordFailure(failed, at.ObjectName(), what, failureIn(err, at.Provider.ID))
 	}
 }
 
@@ -101,22 +101,22 @@ func failureIn(err error, provider string) *fleet.Failure {
 	return FailureOf(wire.FailureToError(wire.ErrorToFailure(err)), provider)
 }
 
-// showLast records the failure of the attempt that precedes the attempt of the present selection.
-func (a *Activities) showLast(v fleet.View) {
+// recordLastFailure records the failure of the attempt that precedes the attempt of the present selection.
+func (a *Activities) recordLastFailure(v fleet.View) {
 	if f := v.Failure; f != nil && v.Attempt > 0 && v.Offer != nil && v.Offer.Provider == f.Provider {
-		a.showFailure(ReasonAttemptFailed, fleet.ObjectName(v.Instance, v.Attempt), "provider "+f.Provider, f)
+		a.recordFailure(ReasonAttemptFailed, fleet.ObjectName(v.Instance, v.Attempt), "provider "+f.Provider, f)
 	}
 }
 
 // recordReported records the Events that no step records: the failure of an instance or of a peering.
 func (a *Activities) recordReported(in ReportInput) {
 	if v := in.View; v != nil && v.Phase == fleet.Failed && v.Failure != nil {
-		a.showFailure(ReasonInstanceFailed, "", "instance "+v.Instance, v.Failure)
+		a.recordFailure(ReasonInstanceFailed, "", "instance "+v.Instance, v.Failure)
 	} else if v != nil && v.Stuck != "" {
-		a.show(ReasonInstanceStuck, "", "instance %s in %s: %s; it goes on with the next DeleteNodes or the signal retry",
-			v.Instance, v.Phase, v.Stuck)
+		a.recordEvent(ReasonInstanceStuck, "",
+			"instance %s in %s: %s; it goes on with the next DeleteNodes or the signal retry", v.Instance, v.Phase, v.Stuck)
 	}
 	if r := in.Report; r != nil && r.Failure != nil {
-		a.showFailure(ReasonPeeringFailed, "", "peering with provider "+in.Provider, r.Failure)
+		a.recordFailure(ReasonPeeringFailed, "", "peering with provider "+in.Provider, r.Failure)
 	}
 }

@@ -1,9 +1,9 @@
 package activities
 
 // AgainAfter gives tests the time that a step waits after a pass.
-var AgainAfter = againAfter
+var AgainAfter = retryDelay
 
 const (
-	SoonAgain  = soonAgain
-	LaterAgain = laterAgain
+	SoonAgain  = stepDelay
+	LaterAgain = removalDelay
 )

@@ -19,13 +19,13 @@ import (
 // instances, or the objects of closed drivers. It also checks whether a provider still refuses this hub, and ranks the
 // providers that a group could keep peered.
 func (a *Activities) Inspect(ctx context.Context, t Task) ([]fleet.Result, error) {
-	ctx, stop := beating(ctx)
+	ctx, stop := withHeartbeats(ctx)
 	defer stop()
 	r := fleet.Result{ID: t.ID, Outcome: fleet.OutcomeDone}
 	var err error
 	switch {
 	case t.Kind == fleet.CommandRecover && t.Provider != "":
-		if err = a.closedFirst(ctx, t.After); err == nil {
+		if err = a.awaitClosed(ctx, t.After); err == nil {
 			err = a.recoverProvider(ctx, t.Provider, &r)
 		}
 	case t.Kind == fleet.CommandRecover:
@@ -154,9 +154,9 @@ func newest(found []fleet.Found, instance string, running bool) (best *fleet.Fou
 // and must not keep the provider from recovering.
 const closedBound = 25 * time.Second
 
-// closedFirst waits until the workflow of a removal is closed, so that the removal does not delete objects that are
+// awaitClosed waits until the workflow of a removal is closed, so that the removal does not delete objects that are
 // made after the recovery. An empty id means no wait. It gives up after closedBound.
-func (a *Activities) closedFirst(ctx context.Context, id string) error {
+func (a *Activities) awaitClosed(ctx context.Context, id string) error {
 	if id == "" {
 		return nil
 	}

@@ -25,15 +25,16 @@ type JoinInput struct {
 func (a *Activities) Join(ctx context.Context, in JoinInput) error {
 	at := in.Node.Attempt
 	name, provider := at.ObjectName(), "provider "+at.Provider.ID
-	a.showFirst(ctx, ReasonJoining, name, "%s has granted it: ResourceSlice and VirtualNode are being made", provider)
+	a.recordFirstEvent(ctx, ReasonJoining, name, "%s has granted it: ResourceSlice and VirtualNode are being made",
+		provider)
 	err := a.join(ctx, in)
 	switch {
 	case err == nil:
-		a.show(ReasonNodeReady, name, "instance %s of node group %s is ready on %s", at.Instance, at.Group, provider)
+		a.recordEvent(ReasonNodeReady, name, "instance %s of node group %s is ready on %s", at.Instance, at.Group, provider)
 	case temporal.IsCanceledError(err):
-		a.show(ReasonAttemptCancelled, name, "%s: %s", provider, failureIn(err, at.Provider.ID).Message)
+		a.recordEvent(ReasonAttemptCancelled, name, "%s: %s", provider, failureIn(err, at.Provider.ID).Message)
 	default:
-		a.showEnd(at, ReasonAttemptFailed, provider, err)
+		a.recordEnd(at, ReasonAttemptFailed, provider, err)
 	}
 	return err
 }
@@ -46,7 +47,7 @@ func (a *Activities) join(parent context.Context, in JoinInput) error {
 		return err
 	}
 	defer release()
-	if done, err := a.stillBooked(parent, in); done || err != nil {
+	if done, err := a.confirmBooked(parent, in); done || err != nil {
 		return err
 	}
 	budget := in.Node.Booking.Spec.Budgets.WithDefaults().Join.Duration
@@ -59,7 +60,7 @@ func (a *Activities) join(parent context.Context, in JoinInput) error {
 	case err == nil:
 	case stopping(parent):
 		return err
-	case a.readyAfterAll(parent, at): // the Node was ready in time, despite the error
+	case a.isNodeReady(parent, at): // the Node was ready in time, despite the error
 	case parent.Err() != nil:
 		return temporal.NewCanceledError(failureOf(provider, err))
 	case errors.Is(err, backend.ErrNotPeered):
@@ -70,7 +71,7 @@ func (a *Activities) join(parent context.Context, in JoinInput) error {
 		return refused(failureOf(provider, err), err)
 	default:
 		c.pauseDuringFault(parent, errors.Is(err, backend.ErrUnreachable))
-		return c.againWithin(parent, budget, failureOf(provider, err))
+		return c.retryWithin(parent, budget, failureOf(provider, err))
 	}
 	ready := in.View.Joined()
 	return a.Messages.View(context.WithoutCancel(parent), at.Group, ready)
@@ -79,42 +80,42 @@ func (a *Activities) join(parent context.Context, in JoinInput) error {
 // notPeered reports to the provider entity that the peering of a granted hold is missing, because a person removed it
 // by hand. The entity repairs the peering, and Temporal retries the step within its budget.
 func (a *Activities) notPeered(ctx context.Context, c *clock, budget time.Duration, at fleet.Attempt, err error) error {
-	tell := a.Messages.Holds(ctx, at.Provider.ID, fleet.HoldRequest{Kind: fleet.HoldBroken, Key: at.ObjectName()})
-	f := failureOf(at.Provider.ID, errors.Join(err, tell))
+	reportErr := a.Messages.Holds(ctx, at.Provider.ID, fleet.HoldRequest{Kind: fleet.HoldBroken, Key: at.ObjectName()})
+	f := failureOf(at.Provider.ID, errors.Join(err, reportErr))
 	f.Code, f.Stage = fleet.CodeRefused, "peering"
-	return c.againWithin(ctx, budget, f)
+	return c.retryWithin(ctx, budget, f)
 }
 
-// againWithin returns a retryable error while budget remains, and the final error of the step when the budget is used
+// retryWithin returns a retryable error while budget remains, and the final error of the step when the budget is used
 // up.
-func (c *clock) againWithin(ctx context.Context, budget time.Duration, f *fleet.Failure) error {
+func (c *clock) retryWithin(ctx context.Context, budget time.Duration, f *fleet.Failure) error {
 	if c.exceeded(budget) {
 		return budgetExceeded(f, budget)
 	}
-	return c.again(ctx, f, soonAgain)
+	return c.retryPass(ctx, f, stepDelay)
 }
 
 // refusing reports to the provider entity that the provider refuses this hub as a whole, so that other steps send no
 // requests to the provider.
 func (a *Activities) refusing(ctx context.Context, c *clock, budget time.Duration, at fleet.Attempt, err error) error {
 	f := failureOf(at.Provider.ID, err)
-	untold := a.Messages.Holds(ctx, at.Provider.ID, fleet.HoldRequest{
+	reportErr := a.Messages.Holds(ctx, at.Provider.ID, fleet.HoldRequest{
 		Kind: fleet.HoldRefusing, Key: at.ObjectName(), Refusing: refusalIn(err),
 	})
-	if untold != nil && c.spent() < budget {
-		return c.again(ctx, f, soonAgain)
+	if reportErr != nil && c.spent() < budget {
+		return c.retryPass(ctx, f, stepDelay)
 	}
 	return refused(f, err)
 }
 
-// readyAfterAll lists the attempt's objects once more and reports whether the attempt is complete: its Node is on the
+// isNodeReady lists the attempt's objects once more and reports whether the attempt is complete: its Node is on the
 // chosen provider, is stamped and accepts pods. A Node of the same name on another provider belongs to an earlier run
 // of this attempt, which a restored backup does not contain. The group books that Node when it compares its ledger with
 // the objects.
-func (a *Activities) readyAfterAll(ctx context.Context, at fleet.Attempt) bool {
-	look, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+func (a *Activities) isNodeReady(ctx context.Context, at fleet.Attempt) bool {
+	bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 	defer cancel()
-	found, _, err := a.of(look, at.Group, []string{at.Instance})
+	found, _, err := a.of(bounded, at.Group, []string{at.Instance})
 	return err == nil && slices.ContainsFunc(found, func(f fleet.Found) bool {
 		return f.Attempt.Number == at.Number && f.Attempt.Provider.ID == at.Provider.ID &&
 			f.Marked && f.Stamped && f.Ready && !f.Starting && !f.Terminating

@@ -15,8 +15,8 @@ import (
 
 // These are the reasons for which a step's clock is paused. Users see them.
 const (
-	standsHere     = "this cluster's API server does not answer"
-	standsIsolated = "no provider answers this cluster"
+	pausedByAPIServer = "this cluster's API server does not answer"
+	pausedByIsolation = "no provider answers this cluster"
 )
 
 // faultLasts is the time for which the result of a check is valid for all steps of this worker. hereBound and
@@ -35,7 +35,7 @@ type ownFaults struct {
 
 // fault is the state of one kind of fault. Many steps read it, and only one step at a time runs the check.
 type fault struct {
-	asking singleflight.Group
+	checks singleflight.Group
 	mu     sync.Mutex
 	at     time.Time
 	is     bool
@@ -55,21 +55,21 @@ func (f *fault) record(now time.Time, is bool) {
 // cluster's API server does not answer, or that the provider is silent and no other provider answers either.
 func (a *Activities) ownFault(ctx context.Context, provider string, silent bool) string {
 	switch {
-	case a.own.here.check(ctx, a.now, hereBound, func(ctx context.Context) bool { return a.hereAnswers(ctx) != nil }):
-		return standsHere
+	case a.own.here.check(ctx, a.now, hereBound, func(ctx context.Context) bool { return a.pingConsumer(ctx) != nil }):
+		return pausedByAPIServer
 	case silent && a.own.isolated.check(ctx, a.now, othersBound, func(ctx context.Context) bool {
-		answers, others, err := Witness{a.Backend, a.Catalog, a.Probe}.Answers(ctx, []string{provider})
-		return err == nil && others && !answers
+		answers, contacted, err := Witness{a.Backend, a.Catalog, a.Probe}.Answers(ctx, []string{provider})
+		return err == nil && contacted && !answers
 	}) && !a.own.isolated.longerThan(fleet.IsolatedBound): // after IsolatedBound the providers are blamed
-		return standsIsolated
+		return pausedByIsolation
 	default:
 		return ""
 	}
 }
 
-// hereAnswers sends the cheapest request of the backend to this cluster's API server. A list of many peerings would
+// pingConsumer sends the cheapest request of the backend to this cluster's API server. A list of many peerings would
 // take longer than hereBound.
-func (a *Activities) hereAnswers(ctx context.Context) error {
+func (a *Activities) pingConsumer(ctx context.Context) error {
 	if b, ok := a.Backend.(backend.Alive); ok {
 		return b.Alive(ctx)
 	}
@@ -87,14 +87,14 @@ func (f *fault) longerThan(d time.Duration) bool {
 // check reports whether the fault exists. It uses a result that is younger than faultLasts, or runs a new check. It
 // returns false when the context ends first.
 func (f *fault) check(ctx context.Context, now func() time.Time, bound time.Duration,
-	look func(context.Context) bool) bool {
+	probe func(context.Context) bool) bool {
 	f.mu.Lock()
 	is, fresh := f.is, now().Sub(f.at) < faultLasts
 	f.mu.Unlock()
 	if fresh {
 		return is
 	}
-	found := f.asking.DoChan("", func() (any, error) {
+	found := f.checks.DoChan("", func() (any, error) {
 		defer func() {
 			if cause := recover(); cause != nil { // otherwise this panic would end the worker
 				activity.GetLogger(ctx).Error("the look for a fault of our own panics; none is assumed", "cause", cause, "stack",
@@ -104,7 +104,7 @@ func (f *fault) check(ctx context.Context, now func() time.Time, bound time.Dura
 		// Other steps also wait for this check, so it does not end with this step.
 		bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), bound)
 		defer cancel()
-		is := look(bounded)
+		is := probe(bounded)
 		f.mu.Lock()
 		defer f.mu.Unlock()
 		f.record(now(), is)

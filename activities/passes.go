@@ -40,11 +40,11 @@ type Beat struct {
 // maxBeat bounds a beat's message, in characters.
 const maxBeat = 300
 
-// errWorkerStops ends a step that another worker will continue. errPassOver ends a pass that the next pass will
+// errWorkerStops ends a step that another worker will continue. errPassEnded ends a pass that the next pass will
 // continue.
 var (
 	errWorkerStops = errors.New("this worker stops; the step goes on with another")
-	errPassOver    = errors.New("the pass is over; the step goes on with the next one")
+	errPassEnded   = errors.New("the pass is over; the step goes on with the next one")
 )
 
 // clock measures the spent time of one run of a step. In the background it sends heartbeats with the last stage as
@@ -62,8 +62,8 @@ type clock struct {
 	mu    sync.Mutex
 	wait  sync.WaitGroup
 	// fault returns the reason to pause the clock, or "" (see ownFault). A nil fault never pauses the clock.
-	fault   func(ctx context.Context, silent bool) string
-	judging sync.Mutex
+	fault    func(ctx context.Context, silent bool) string
+	checking sync.Mutex
 }
 
 // startClock starts the clock for one run of a step. A first pass that ends soon sends no heartbeat, because each
@@ -84,7 +84,7 @@ func (a *Activities) startClock(parent context.Context, most time.Duration, prov
 			c.beat.advance(now)
 		}
 	}
-	c.ctx, c.end = context.WithCancelCause(backend.WithBegun(parent, activity.GetInfo(parent).ScheduledTime))
+	c.ctx, c.end = context.WithCancelCause(backend.WithStartTime(parent, activity.GetInfo(parent).ScheduledTime))
 	if activity.GetInfo(parent).Attempt > 1 { // so that the budget of a step whose worker dies repeatedly is used up
 		c.record(parent)
 	}
@@ -101,7 +101,7 @@ func (a *Activities) startClock(parent context.Context, most time.Duration, prov
 func interval(ctx context.Context) time.Duration {
 	info := activity.GetInfo(ctx)
 	parts := time.Duration(4)
-	if info.Attempt > seldomAfter {
+	if info.Attempt > silentPasses {
 		parts = 2
 	}
 	if i := info.HeartbeatTimeout / parts; i > 0 {
@@ -140,10 +140,10 @@ func (c *clock) pauseDuringFault(ctx context.Context, silent bool) {
 	if c.fault == nil {
 		return
 	}
-	c.judging.Lock()
-	defer c.judging.Unlock()
+	c.checking.Lock()
+	defer c.checking.Unlock()
 	c.mu.Lock()
-	silent = silent || c.beat.PausedBecause == standsIsolated
+	silent = silent || c.beat.PausedBecause == pausedByIsolation
 	c.mu.Unlock()
 	why := c.fault(ctx, silent)
 	c.mu.Lock()
@@ -159,9 +159,9 @@ func (c *clock) pauseDuringFault(ctx context.Context, silent bool) {
 }
 
 func (c *clock) run(parent context.Context, most time.Duration) {
-	var over <-chan time.Time
+	var stageEnd <-chan time.Time
 	if most > 0 {
-		over = time.After(most)
+		stageEnd = time.After(most)
 	}
 	last := time.Now().Add(2 * most)
 	tick := time.NewTicker(interval(parent))
@@ -174,12 +174,12 @@ func (c *clock) run(parent context.Context, most time.Duration) {
 		case <-stopping:
 			c.end(errWorkerStops)
 			stopping = nil
-		case <-over:
+		case <-stageEnd:
 			if left := min(c.left(most), time.Until(last)); left > 0 {
-				over = time.After(left)
+				stageEnd = time.After(left)
 				continue
 			}
-			c.end(errPassOver)
+			c.end(errPassEnded)
 		case <-tick.C:
 			c.record(parent)
 		}
@@ -246,9 +246,9 @@ func (c *clock) spentOn() (without, network time.Duration) {
 // exceeded reports whether the budget is used up. It returns false while the clock is paused.
 func (c *clock) exceeded(budget time.Duration) bool {
 	c.mu.Lock()
-	stands := c.beat.PausedBecause != ""
+	paused := c.beat.PausedBecause != ""
 	c.mu.Unlock()
-	return !stands && c.spent() >= budget
+	return !paused && c.spent() >= budget
 }
 
 // stop ends the run.
@@ -266,9 +266,9 @@ func budgetExceeded(f *fleet.Failure, budget time.Duration) error {
 	})
 }
 
-// beating sends heartbeats for an activity that lists objects, until stop is called. The returned context also ends
-// when this worker stops.
-func beating(ctx context.Context) (context.Context, func()) {
+// withHeartbeats sends heartbeats for an activity that lists objects, until stop is called. The returned context also
+// ends when this worker stops.
+func withHeartbeats(ctx context.Context) (context.Context, func()) {
 	a := Activities{}
 	working, c := a.startClock(ctx, 0, "")
 	return working, c.stop

@@ -29,17 +29,17 @@ type DrainInput struct {
 func (a *Activities) Drain(ctx context.Context, in DrainInput) error {
 	at, name := in.Attempt, in.Attempt.ObjectName()
 	if in.Force {
-		a.showFirst(ctx, ReasonLost, name, "instance %s is lost: its pods are deleted without waiting", at.Instance)
+		a.recordFirstEvent(ctx, ReasonLost, name, "instance %s is lost: its pods are deleted without waiting", at.Instance)
 	} else {
-		a.showFirst(ctx, ReasonDraining, name, "instance %s is released: its pods are evicted", at.Instance)
+		a.recordFirstEvent(ctx, ReasonDraining, name, "instance %s is released: its pods are evicted", at.Instance)
 	}
 	err := a.removal(ctx, at.Provider.ID, in.Budget.Duration, func(ctx context.Context, p backend.Progress) error {
 		return a.Backend.Drain(ctx, at, in.Force, p)
 	})
 	if err == nil {
-		a.show(ReasonDrained, name, "no pod is left on the node; the slice is returned to provider %s", at.Provider.ID)
+		a.recordEvent(ReasonDrained, name, "no pod is left on the node; the slice is returned to provider %s", at.Provider.ID)
 	}
-	a.showEnd(at, ReasonDrainFailed, "the pods that are left are deleted", err)
+	a.recordEnd(at, ReasonDrainFailed, "the pods that are left are deleted", err)
 	return err
 }
 
@@ -59,14 +59,14 @@ func (a *Activities) Return(ctx context.Context, in ReturnInput) error {
 	if err != nil {
 		return err
 	}
-	tell := ReportInput{Provider: in.Attempt.Provider.ID, Holds: []fleet.HoldRequest{
+	report := ReportInput{Provider: in.Attempt.Provider.ID, Holds: []fleet.HoldRequest{
 		{Kind: fleet.HoldRelease, Key: in.Attempt.ObjectName()},
 	}}
 	if in.View != nil {
 		released := in.View.Returned()
-		tell.Group, tell.View = in.Attempt.Group, &released
+		report.Group, report.View = in.Attempt.Group, &released
 	}
-	if err := a.Report(ctx, tell); err != nil {
+	if err := a.Report(ctx, report); err != nil {
 		return err
 	}
 	reason := ReasonReleased
@@ -77,7 +77,7 @@ func (a *Activities) Return(ctx context.Context, in ReturnInput) error {
 	if reason == ReasonReleased { // containers and dead providers may need more time
 		text += "; containers of its pods may still use their grace period there"
 	}
-	a.show(reason, in.Attempt.ObjectName(), text, in.Attempt.Provider.ID)
+	a.recordEvent(reason, in.Attempt.ObjectName(), text, in.Attempt.Provider.ID)
 	return nil
 }
 
@@ -88,7 +88,7 @@ func (a *Activities) Establish(ctx context.Context, in fleet.PeeringInput) error
 		budget:  cmp.Or(in.Budget.Duration, fleet.EstablishBound),
 		network: cmp.Or(in.NetworkBudget.Duration, fleet.NetworkBound),
 	}
-	if over, err := a.superseded(ctx, in); err != nil || over {
+	if done, err := a.superseded(ctx, in); err != nil || done {
 		return err
 	}
 	release, err := a.Making.Acquire(in.Provider.ID)
@@ -113,7 +113,7 @@ func (a *Activities) Establish(ctx context.Context, in fleet.PeeringInput) error
 	err = a.Report(ctx, ReportInput{Provider: in.Provider.ID, Report: &fleet.PeeringReport{Run: in.Run,
 		Event: fleet.PeeringDone}})
 	if err == nil {
-		a.show(ReasonPeeringEstablished, "", "peering with provider %s is established", in.Provider.ID)
+		a.recordEvent(ReasonPeeringEstablished, "", "peering with provider %s is established", in.Provider.ID)
 	}
 	return err
 }
@@ -136,7 +136,7 @@ func (a *Activities) reportNoRoom(ctx context.Context, provider, lacks string) {
 // to the provider's entity, and the provider's refusal if objects that record the refusal stay. Only the workflow
 // unpeering/<provider> runs it. It never gives up.
 func (a *Activities) RemovePeering(ctx context.Context, in fleet.PeeringInput) error {
-	if over, err := a.superseded(ctx, in); err != nil || over {
+	if done, err := a.superseded(ctx, in); err != nil || done {
 		return err
 	}
 	event, refusing := fleet.PeeringDone, (*fleet.ProviderRefusal)(nil)
@@ -158,7 +158,7 @@ func (a *Activities) RemovePeering(ctx context.Context, in fleet.PeeringInput) e
 	err = a.Report(ctx, ReportInput{Provider: in.Provider.ID, Report: &fleet.PeeringReport{Run: in.Run, Event: event,
 		Refusing: refusing}})
 	if err == nil && event == fleet.PeeringDone && refusing == nil {
-		a.show(ReasonPeeringRemoved, "", "peering with provider %s is removed, or was not ours", in.Provider.ID)
+		a.recordEvent(ReasonPeeringRemoved, "", "peering with provider %s is removed, or was not ours", in.Provider.ID)
 	}
 	return err
 }
@@ -207,8 +207,8 @@ type limit struct {
 	network time.Duration // for stages of the network, whose time does not count towards budget
 }
 
-// usedUp returns the first budget that is used up. over reports whether a budget is used up.
-func (l limit) usedUp(c *clock) (budget time.Duration, over bool) {
+// usedUp returns the first budget that is used up. exceeded reports whether a budget is used up.
+func (l limit) usedUp(c *clock) (budget time.Duration, exceeded bool) {
 	switch without, network := c.spentOn(); {
 	case !c.exceeded(0):
 		return 0, false
@@ -225,11 +225,11 @@ func (l limit) usedUp(c *clock) (budget time.Duration, over bool) {
 // provider and the end of the budget are final.
 func (a *Activities) pass(parent context.Context, provider string, limit limit, do func(context.Context,
 	backend.Progress) error) error {
-	judged := provider
+	blamed := provider
 	if limit.budget <= 0 {
-		judged = "" // a step without a budget never gives up
+		blamed = "" // a step without a budget never gives up
 	}
-	ctx, c := a.startClock(parent, PassBound, judged)
+	ctx, c := a.startClock(parent, PassBound, blamed)
 	defer c.stop()
 	err := do(ctx, c.progress)
 	switch {
@@ -242,14 +242,14 @@ func (a *Activities) pass(parent context.Context, provider string, limit limit, 
 	}
 	f := failureOf(provider, err)
 	if limit.budget <= 0 {
-		return c.again(parent, f, laterAgain)
+		return c.retryPass(parent, f, removalDelay)
 	}
 	if f.Code.Row().Final {
 		return refused(f, err)
 	}
 	c.pauseDuringFault(parent, errors.Is(err, backend.ErrUnreachable))
-	if budget, over := limit.usedUp(c); over {
+	if budget, exceeded := limit.usedUp(c); exceeded {
 		return budgetExceeded(f, budget)
 	}
-	return c.again(parent, f, soonAgain)
+	return c.retryPass(parent, f, stepDelay)
 }

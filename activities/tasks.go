@@ -120,22 +120,22 @@ func Summary(batch []Task) string {
 const fanOut = 4
 
 // These are the times of a batch, which ends after five seconds in any case; the entity then sends the whole batch
-// again. A batch starts no command after beginFor, except a peering, and waits for no answer after answerFor.
+// again. A batch starts no command after startWithin, except a peering, and waits for no answer after answerWithin.
 // Unfinished commands count as failed, and the entity sends them again.
 const (
-	beginFor  = 3 * time.Second
-	answerFor = 4 * time.Second
+	startWithin  = 3 * time.Second
+	answerWithin = 4 * time.Second
 )
 
-var errNoTurn = errors.New("the commands before it took all the time of their batch")
+var errNotStarted = errors.New("the commands before it took all the time of their batch")
 
 // Deliver executes a batch of commands and returns one result per command. The entity sends only failed commands again.
 func (a *Activities) Deliver(ctx context.Context, batch []Task) ([]fleet.Result, error) {
 	results := make([]fleet.Result, len(batch))
-	ctx, cancel := context.WithTimeout(ctx, answerFor)
+	ctx, cancel := context.WithTimeout(ctx, answerWithin)
 	defer cancel()
-	turn, over := context.WithTimeout(ctx, beginFor)
-	defer over()
+	turn, cancelTurn := context.WithTimeout(ctx, startWithin)
+	defer cancelTurn()
 	wait.ForAll(batch, fanOut, func(n int, t Task) { results[n] = a.deliver(ctx, turn, t) })
 	return results, nil
 }
@@ -147,7 +147,7 @@ func (a *Activities) deliver(ctx, turn context.Context, t Task) fleet.Result {
 	var err error
 	switch {
 	case turn.Err() != nil && (t.Start == nil || t.Start.Peering == nil):
-		err = errNoTurn
+		err = errNotStarted
 	case t.Start != nil:
 		var already bool
 		if already, err = a.startInTurn(ctx, turn, *t.Start); already {

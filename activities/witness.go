@@ -15,8 +15,8 @@ import (
 // witnessBound limits the time in which the other providers may answer.
 const witnessBound = 7 * time.Second
 
-// askAtOnce bounds the providers that are contacted concurrently.
-const askAtOnce = 50
+// maxContacts bounds the providers that are contacted concurrently.
+const maxContacts = 50
 
 // Witness distinguishes a cluster that is cut off from providers that are dead.
 type Witness struct {
@@ -28,9 +28,9 @@ type Witness struct {
 }
 
 // Answers reports whether this cluster reaches any provider except the silent ones, among all offered or peered
-// providers. If there is no other provider and only one is silent, it uses the probe. others reports whether there was
-// any other provider or probe to contact.
-func (w Witness) Answers(ctx context.Context, silent []string) (answers, others bool, err error) {
+// providers. If there is no other provider and only one is silent, it uses the probe. contacted reports whether there
+// was any other provider or probe to contact.
+func (w Witness) Answers(ctx context.Context, silent []string) (answers, contacted bool, err error) {
 	peers, err := w.Backend.Peers(ctx)
 	if err != nil {
 		return false, false, err
@@ -57,7 +57,7 @@ func (w Witness) anyAnswers(ctx context.Context, providers []fleet.Provider) boo
 	bounded, cancel := context.WithTimeout(ctx, witnessBound)
 	defer cancel()
 	var answers atomic.Bool
-	wait.ForAll(providers, askAtOnce, func(_ int, p fleet.Provider) {
+	wait.ForAll(providers, maxContacts, func(_ int, p fleet.Provider) {
 		if _, err := w.Backend.Identify(bounded, p.Credentials); err == nil {
 			answers.Store(true)
 			cancel()

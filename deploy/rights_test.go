@@ -136,11 +136,11 @@ const marketName = "liqo-autoscaler-market-default"
 // callers are also listed, or a use that provider/rbac.yaml makes unnecessary, with a comment.
 var needs = map[string][]right{
 	// A wrapper: its callers are listed here, too.
-	"answers.go discerning c.Create": nil,
-	"answers.go discerning c.Delete": nil,
-	"answers.go discerning c.Get":    nil,
-	"answers.go discerning c.List":   nil,
-	"answers.go discerning c.Patch":  nil,
+	"answers.go rejectForeignAnswers c.Create": nil,
+	"answers.go rejectForeignAnswers c.Delete": nil,
+	"answers.go rejectForeignAnswers c.Get":    nil,
+	"answers.go rejectForeignAnswers c.List":   nil,
+	"answers.go rejectForeignAnswers c.Patch":  nil,
 	// This only finds out whether the API server answers; a refusal is sufficient.
 	"answers.go answered cluster.Get": nil,
 
@@ -149,7 +149,7 @@ var needs = map[string][]right{
 	"attempt.go unmark MergePatch":        on("cluster", "patch", virtual),
 	"attempt.go virtualNode a.local.List": on("cluster", "list", virtual),
 
-	"callback.go callBack MergePatch": on("cluster", "patch", virtual),
+	"callback.go requestRegistration MergePatch": on("cluster", "patch", virtual),
 
 	"credentials.go secretConfig b.local.Get": on("credentials", "get", "/secrets"),
 
@@ -173,7 +173,7 @@ var needs = map[string][]right{
 	"inventory.go List b.local.List":             on("cluster", "list", slice, virtual, "/nodes"),
 	"inventory.go findCredentials b.local.List":  on("cluster", "list", ident),
 	"inventory.go Peers b.local.List":            on("cluster", "list", "/namespaces", ident),
-	"inventory.go addReminders b.local.List":     on("here", "list", "/secrets"),
+	"inventory.go addRecordedPeers b.local.List": on("here", "list", "/secrets"),
 	"published.go Published provider.Get":        named("tenant", "get", "/configmaps", discovery.PublishedName),
 	"return.go removeLeftNode DeleteThis":        on("cluster", "delete", "/nodes"),
 	"return.go kubelet a.local.List":             on("cluster", "list", "/pods"),
@@ -223,17 +223,17 @@ var needs = map[string][]right{
 	"netgateways.go running cluster.Get":            both("get", "apps/deployments"),
 	"netgateways.go gatewayTrouble p.local.List":    on("cluster", "list", "/pods"),
 	"netgateways.go noRoomHere p.local.List":        on("cluster", "list", "/pods"),
-	"netremove.go serves p.local.List":              on("cluster", "list", ident),
+	"netremove.go networkInUse p.local.List":        on("cluster", "list", ident),
 
 	// Only before one of our tenant namespaces is removed; the namespace of rbac.yaml does not belong to us.
 	"occupied.go occupied cluster.List": and(on("here", "list", "/secrets"), on("cluster", "list", slice, ident, tenant,
 		virtual, nsMap, conf, gwClient, gwServer)),
 
 	// The note that a provider has refused us.
-	"refusal.go refusalRecord p.local.Get": named("here", "get", "/configmaps", refusedNote),
-	"refusal.go remember p.local.Create":   on("here", "create", "/configmaps"),
-	"refusal.go remember MergePatch":       named("here", "patch", "/configmaps", refusedNote),
-	"refusal.go forgotten DeleteThis":      named("here", "delete", "/configmaps", refusedNote),
+	"refusal.go refusalRecord p.local.Get":       named("here", "get", "/configmaps", refusedNote),
+	"refusal.go recordRefusal p.local.Create":    on("here", "create", "/configmaps"),
+	"refusal.go recordRefusal MergePatch":        named("here", "patch", "/configmaps", refusedNote),
+	"refusal.go removeExpiredRefusal DeleteThis": named("here", "delete", "/configmaps", refusedNote),
 	// rbac.yaml creates our namespace there, so we do not mark it.
 	"refusal.go keep MergePatch": and(on("tenant", "patch", tenant),
 		[]right{{where: "tenant", verb: "patch", resource: "/secrets", name: "liqo-nonce"}}),
@@ -291,7 +291,7 @@ var needs = map[string][]right{
 
 	"version.go versionOf cluster.Get": and(on("cluster", "get", "apps/deployments"),
 		named("provider liqo", "get", "apps/deployments", "liqo-controller-manager")),
-	"version.go aloneThere j.local.List": on("cluster", "list", slice),
+	"version.go checkOnlySlice j.local.List": on("cluster", "list", slice),
 
 	"virtualnode.go createVirtualNode j.local.Create": and(on("cluster", "create", virtual),
 		on("cluster", "update", "authentication.liqo.io/resourceslices/finalizers")), // blockOwnerDeletion, see the chart

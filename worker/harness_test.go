@@ -45,7 +45,7 @@ var devServer string
 func TestMain(m *testing.M) {
 	flag.Parse()
 	if !*record { // recorded histories have the real intervals
-		fleet.AskAfter = never
+		fleet.ResendAfter = never
 	}
 	if os.Getenv(envWorld) != "" {
 		os.Exit(workerProcess())
@@ -60,9 +60,9 @@ var never = []time.Duration{time.Hour, time.Hour, time.Hour}
 // asking shortens the interval of a repeated acquire for a test of the repetition. No other test may run at the same
 // time.
 func asking(t *testing.T) {
-	before := fleet.AskAfter
-	t.Cleanup(func() { fleet.AskAfter = before })
-	fleet.AskAfter = []time.Duration{2 * time.Second, 30 * time.Second, 30 * time.Second}
+	before := fleet.ResendAfter
+	t.Cleanup(func() { fleet.ResendAfter = before })
+	fleet.ResendAfter = []time.Duration{2 * time.Second, 30 * time.Second, 30 * time.Second}
 }
 
 func run(m *testing.M) int {

@@ -25,7 +25,7 @@ type driverRun struct {
 	events  []driver.Event
 	stop    workflow.CancelFunc // cancels the step in progress
 	alarm   alarm
-	telling int
+	sending int
 	end     fleet.End
 }
 
@@ -70,9 +70,9 @@ func drive(ctx workflow.Context, in fleet.DriverInput, steps map[fleet.Step]acti
 	})
 	onReset(out, func() { d.events = append(d.events, driver.Event{Reset: true}) })
 	d.do(d.Step(driver.Event{}, workflow.Now(out)))
-	for d.end == fleet.EndNone || d.telling > 0 {
+	for d.end == fleet.EndNone || d.sending > 0 {
 		err := workflow.Await(out, func() bool {
-			return len(d.events) > 0 || orders.Len() > 0 || answers.Len() > 0 || d.end != fleet.EndNone && d.telling == 0
+			return len(d.events) > 0 || orders.Len() > 0 || answers.Len() > 0 || d.end != fleet.EndNone && d.sending == 0
 		})
 		if err != nil {
 			return Outcome{}, err
@@ -128,7 +128,7 @@ func (d *driverRun) do(actions []driver.Action) {
 			d.alarm.disarm()
 			d.run(a.Run)
 		}
-		d.tell(a)
+		d.send(a)
 		if a.End != fleet.EndNone {
 			d.alarm.disarm()
 			d.end = a.End
@@ -136,12 +136,12 @@ func (d *driverRun) do(actions []driver.Action) {
 	}
 }
 
-// tell delivers the messages that no step delivers: a view, a repeated request, or a release. The driver ends only
+// send delivers the messages that no step delivers: a view, a repeated request, or a release. The driver ends only
 // after all its messages are delivered.
-func (d *driverRun) tell(a driver.Action) {
+func (d *driverRun) send(a driver.Action) {
 	in := activities.ReportInput{Group: d.Spec.ID, View: a.Report}
 	switch {
-	case a.Ask:
+	case a.Resend:
 		in.Provider, in.Holds = d.Instance.Provider(), []fleet.HoldRequest{activities.Acquire(&d.Instance)}
 	case a.Release != nil:
 		in.Provider = a.Release.Provider.ID
@@ -149,12 +149,12 @@ func (d *driverRun) tell(a driver.Action) {
 	case a.Report == nil:
 		return
 	}
-	d.telling++
+	d.sending++
 	workflow.Go(d.out, func(ctx workflow.Context) {
 		if err := run(short(ctx, "tell"), activities.NameReport, in, nil); err != nil {
 			workflow.GetLogger(ctx).Error("tell", "instance", d.Instance.Name, "error", err)
 		}
-		d.telling--
+		d.sending--
 	})
 }
 

@@ -42,8 +42,8 @@ type core interface {
 	task(cmd fleet.Command) (t activities.Task, ok bool)
 	// due returns the time at which the loop must call step even if nothing else happens. It returns zero for never.
 	due(now time.Time) time.Time
-	// over reports whether the workflow may complete.
-	over(now time.Time) bool
+	// mayComplete reports whether the workflow may complete.
+	mayComplete(now time.Time) bool
 	// ready reports whether the loop may publish the snapshot. During a recovery the previously published snapshot
 	// stays.
 	ready() bool
@@ -59,15 +59,15 @@ type core interface {
 // commands and publishes snapshots, and never waits for a single result.
 type entity struct {
 	core
-	ctx       workflow.Context
-	in        EntityInput
-	signals   []workflow.ReceiveChannel
-	begun     Executor // the executor of this run's first task
-	woken     bool     // the loop has work to do
-	inFlight  map[int64]bool
-	results   []fleet.Result
-	published int64
-	alarm     alarm
+	ctx           workflow.Context
+	in            EntityInput
+	signals       []workflow.ReceiveChannel
+	firstExecutor Executor // the executor of this run's first task
+	woken         bool     // the loop has work to do
+	inFlight      map[int64]bool
+	results       []fleet.Result
+	published     int64
+	alarm         alarm
 	// delivering counts the batches in progress.
 	delivering int
 	// local executes batches as local activities, within the workflow task that decided them. This saves events. It is
@@ -88,7 +88,7 @@ const continueAt = 2000
 
 // newEntity must be called in the first statement of its workflow, because it calls executor.
 func newEntity(ctx workflow.Context, in EntityInput) *entity {
-	return &entity{ctx: ctx, in: in, begun: executor(ctx), inFlight: map[int64]bool{}, published: -1}
+	return &entity{ctx: ctx, in: in, firstExecutor: executor(ctx), inFlight: map[int64]bool{}, published: -1}
 }
 
 func (e *entity) run() error {
@@ -98,14 +98,14 @@ func (e *entity) run() error {
 		}
 		now := workflow.Now(e.ctx)
 		e.woken = false
-		e.book(now)
+		e.processInbox(now)
 		e.step(nil, now)
 		e.execute(now)
 		e.publish(now)
 		if e.full() {
-			return e.hand()
+			return e.continueRun()
 		}
-		if e.over(now) && !e.pending() {
+		if e.mayComplete(now) && !e.pending() {
 			return nil
 		}
 		e.alarm.arm(e.ctx, e.due(now), func() { e.woken = true })
@@ -118,8 +118,8 @@ func (e *entity) run() error {
 	}
 }
 
-// book processes the messages that have arrived, and then the results.
-func (e *entity) book(now time.Time) {
+// processInbox processes the messages that have arrived, and then the results.
+func (e *entity) processInbox(now time.Time) {
 	e.receive(now)
 	results := e.results
 	e.results = nil
@@ -141,10 +141,10 @@ func (e *entity) pending() bool {
 	return slices.ContainsFunc(e.signals, func(c workflow.ReceiveChannel) bool { return c.Len() > 0 })
 }
 
-// receiveEach calls take for every signal in the channel, without waiting for more.
-func receiveEach[T any](c workflow.ReceiveChannel, take func(*T)) {
+// receiveEach calls handle for every signal in the channel, without waiting for more.
+func receiveEach[T any](c workflow.ReceiveChannel, handle func(*T)) {
 	for message := new(T); c.ReceiveAsync(message); message = new(T) {
-		take(message)
+		handle(message)
 	}
 }
 
@@ -159,7 +159,7 @@ func receiveAll[T any](c workflow.ReceiveChannel) (all []T) {
 func (e *entity) full() bool {
 	info := workflow.GetInfo(e.ctx)
 	return info.GetContinueAsNewSuggested() || info.GetCurrentHistoryLength() > continueAt ||
-		e.begun.Build != build(e.ctx) && e.begun.Build != executor(e.ctx).Build
+		e.firstExecutor.Build != build(e.ctx) && e.firstExecutor.Build != executor(e.ctx).Build
 }
 
 // build returns the build id of the worker that executes this task or, in a replay, has executed it. In a new task
@@ -172,12 +172,12 @@ func build(ctx workflow.Context) string {
 	return workflow.GetInfo(ctx).GetBinaryChecksum()
 }
 
-// hand continues as new with the core's state. It does not wait for results, because the next run executes the open
-// commands again.
-func (e *entity) hand() error {
+// continueRun continues as new with the core's state. It does not wait for results, because the next run executes the
+// open commands again.
+func (e *entity) continueRun() error {
 	now := workflow.Now(e.ctx)
 	for e.pending() || len(e.results) > 0 {
-		e.book(now)
+		e.processInbox(now)
 	}
 	e.publish(now)
 	state, err := fleet.Encode(e.state())

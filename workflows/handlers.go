@@ -6,8 +6,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// forPeople describes the signals and updates that users send. The Temporal UI shows these texts.
-var forPeople = map[string]string{
+// forUsers describes the signals and updates that users send. The Temporal UI shows these texts.
+var forUsers = map[string]string{
 	SignalRetry: "For operators: sets the stuck instances of this node group free. It needs no argument.",
 	SignalCordon: "For operators: true keeps new nodes off this provider, false allows them again. " +
 		"The command is liqo-autoscaler cordon provider ID.",
@@ -21,7 +21,7 @@ var forPeople = map[string]string{
 
 // description returns the text about a signal or an update for the Temporal UI.
 func description(name string) string {
-	if text, ok := forPeople[name]; ok {
+	if text, ok := forUsers[name]; ok {
 		return text
 	}
 	return "Internal: liqo-autoscaler's server, workers and workflows send it. Do not send it by hand."

@@ -74,7 +74,7 @@ func RunHub(ctx workflow.Context, in HubInput) error {
 	wait.AddReceive(bills, func(c workflow.ReceiveChannel, _ bool) {
 		var rows []money.Bill
 		c.Receive(ctx, &rows)
-		h.take(rows, workflow.Now(ctx))
+		h.addBills(rows, workflow.Now(ctx))
 	})
 	for n := 0; n < hubSignals && !workflow.GetInfo(ctx).GetContinueAsNewSuggested() || wait.HasPending(); n++ {
 		if err := h.publish(ctx); err != nil {
@@ -97,8 +97,8 @@ type hub struct {
 	book money.Book
 }
 
-// take adds bills to the book, and limits the size of the book.
-func (h *hub) take(bills []money.Bill, now time.Time) {
+// addBills adds bills to the book, and limits the size of the book.
+func (h *hub) addBills(bills []money.Bill, now time.Time) {
 	for _, b := range bills {
 		h.book.Add(b.Settled())
 	}

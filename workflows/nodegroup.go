@@ -42,7 +42,7 @@ func NodeGroup(ctx workflow.Context, in EntityInput) error {
 		return err
 	}
 	if err = e.run(); ctx.Err() != nil {
-		g.handOver()
+		g.sendBill()
 	}
 	return err
 }
@@ -53,9 +53,9 @@ func (g *nodeGroup) closed() error {
 	return fleet.Refuse(fleet.RefusedNotInitialised, "group "+g.ledger.Group+" is being closed")
 }
 
-// handOver sends the group's bill to the hub, because an operator has cancelled the group. If the hub does not run, the
+// sendBill sends the group's bill to the hub, because an operator has cancelled the group. If the hub does not run, the
 // bill is not lost, because the observer has saved it.
-func (g *nodeGroup) handOver() {
+func (g *nodeGroup) sendBill() {
 	if g.ledger.Recovering {
 		return
 	}
@@ -130,14 +130,14 @@ func (g *nodeGroup) receive(now time.Time) {
 		in.Retry = true
 	}
 	if len(in.Views)+len(in.Facts) > 0 || in.Retry {
-		g.take(in, now)
+		g.apply(in, now)
 	}
-	receiveEach(g.differences, func(d *fleet.Differences) { g.take(fleet.GroupInput{Differences: d}, now) })
+	receiveEach(g.differences, func(d *fleet.Differences) { g.apply(fleet.GroupInput{Differences: d}, now) })
 }
 
-func (g *nodeGroup) step(r *fleet.Result, now time.Time) { g.take(fleet.GroupInput{Result: r}, now) }
+func (g *nodeGroup) step(r *fleet.Result, now time.Time) { g.apply(fleet.GroupInput{Result: r}, now) }
 
-func (g *nodeGroup) take(in fleet.GroupInput, now time.Time) {
+func (g *nodeGroup) apply(in fleet.GroupInput, now time.Time) {
 	g.ledger.Step(in, now)
 	for _, t := range g.ledger.Transitions() {
 		logTransition(g.ctx, g.ledger.Group, t)
@@ -146,7 +146,7 @@ func (g *nodeGroup) take(in fleet.GroupInput, now time.Time) {
 
 func (g *nodeGroup) commands() *fleet.Commands   { return &g.ledger.Commands }
 func (g *nodeGroup) due(now time.Time) time.Time { return g.ledger.Due(now) }
-func (g *nodeGroup) over(time.Time) bool         { return false }
+func (g *nodeGroup) mayComplete(time.Time) bool  { return false }
 func (g *nodeGroup) ready() bool                 { return !g.ledger.Recovering }
 func (g *nodeGroup) revision() int64             { return g.ledger.Revision }
 func (g *nodeGroup) state() any                  { return g.ledger }

@@ -36,8 +36,8 @@ func reportPeering(ctx workflow.Context, in fleet.PeeringInput, err error) error
 		r.Failure = fleet.NewFailure(fleet.CodeCancelled, provider, r.Failure.Stage,
 			"the peering with provider "+provider+" was cancelled by an operator; last: "+r.Failure.Message)
 	}
-	tell := activities.ReportInput{Provider: provider, Report: &r}
-	if err := run(short(out, "tell"), activities.NameReport, tell, nil); err != nil {
+	report := activities.ReportInput{Provider: provider, Report: &r}
+	if err := run(short(out, "tell"), activities.NameReport, report, nil); err != nil {
 		return err
 	}
 	if cancelled {

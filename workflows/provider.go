@@ -36,29 +36,29 @@ type providerRun struct {
 }
 
 func (p *providerRun) receive(now time.Time) {
-	receiveEach(p.cordons, func(on *bool) { p.take(provider.Input{Cordon: on}, now) })
+	receiveEach(p.cordons, func(on *bool) { p.apply(provider.Input{Cordon: on}, now) })
 	if requests := receiveAll[fleet.HoldRequest](p.holds); len(requests) > 0 {
-		p.take(provider.Input{Requests: requests}, now)
+		p.apply(provider.Input{Requests: requests}, now)
 	}
-	receiveEach(p.reports, func(r *fleet.PeeringReport) { p.take(provider.Input{Report: r}, now) })
-	receiveEach(p.differences, func(d *fleet.Differences) { p.take(provider.Input{Differences: d}, now) })
+	receiveEach(p.reports, func(r *fleet.PeeringReport) { p.apply(provider.Input{Report: r}, now) })
+	receiveEach(p.differences, func(d *fleet.Differences) { p.apply(provider.Input{Differences: d}, now) })
 }
 
-func (p *providerRun) step(r *fleet.Result, now time.Time) { p.take(provider.Input{Result: r}, now) }
+func (p *providerRun) step(r *fleet.Result, now time.Time) { p.apply(provider.Input{Result: r}, now) }
 
-func (p *providerRun) take(in provider.Input, now time.Time) {
+func (p *providerRun) apply(in provider.Input, now time.Time) {
 	p.provider.Step(in, now)
 	for _, t := range p.provider.Transitions() {
 		logPeering(p.ctx, p.provider.ID, t)
 	}
 }
 
-func (p *providerRun) commands() *fleet.Commands   { return &p.provider.Commands }
-func (p *providerRun) due(now time.Time) time.Time { return p.provider.Due(now) }
-func (p *providerRun) over(now time.Time) bool     { return p.provider.Over(now) }
-func (p *providerRun) ready() bool                 { return !p.provider.Recovering }
-func (p *providerRun) revision() int64             { return p.provider.Revision }
-func (p *providerRun) state() any                  { return p.provider }
+func (p *providerRun) commands() *fleet.Commands      { return &p.provider.Commands }
+func (p *providerRun) due(now time.Time) time.Time    { return p.provider.Due(now) }
+func (p *providerRun) mayComplete(now time.Time) bool { return p.provider.Over(now) }
+func (p *providerRun) ready() bool                    { return !p.provider.Recovering }
+func (p *providerRun) revision() int64                { return p.provider.Revision }
+func (p *providerRun) state() any                     { return p.provider }
 
 func (p *providerRun) snapshot(now time.Time) (map[string]any, string) {
 	s := p.provider.Snapshot(now)

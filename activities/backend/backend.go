@@ -12,7 +12,7 @@
 //   - When the context ends first it returns a *StageError that names the first unmet stage. The error wraps the
 //     context's error with its cause, and also ErrUnreachable when the provider does not answer.
 //   - Every verb except Join may be called in passes of a few seconds, by any process, until it returns nil: it
-//     measures no wait in memory. Such a caller sets WithBegun.
+//     measures no wait in memory. Such a caller sets WithStartTime.
 //   - Progress is called with each change of stage and at least every few seconds while waiting, from the calling
 //     goroutine; callers heartbeat from it. It may be nil.
 //   - It never changes or removes an object that is not owned by us (labels below).
@@ -82,9 +82,9 @@ func (s NodeSpec) Price() map[string]string {
 // Kind returns ErrInvalid when the spec's group has another kind of nodes than the backend makes, because CA received a
 // template of that other kind.
 func (s NodeSpec) Kind(makes fleet.NodeKind) error {
-	if asked := cmp.Or(s.Booking.Spec.Nodes, fleet.NodesVirtual); asked != makes {
+	if requested := cmp.Or(s.Booking.Spec.Nodes, fleet.NodesVirtual); requested != makes {
 		return fmt.Errorf("group %s has nodes: %s, and this worker makes nodes: %s: give it a group of these: %w",
-			s.Attempt.Group, asked, makes, ErrInvalid)
+			s.Attempt.Group, requested, makes, ErrInvalid)
 	}
 	return nil
 }
@@ -157,9 +157,10 @@ type Nodes interface {
 	// disruption budgets, until no pod is left. With force it first puts TaintToBeDeleted on the Node, and then deletes
 	// the pods with grace period 0; it does not wait for the provider. A missing Node is success.
 	Drain(ctx context.Context, attempt fleet.Attempt, force bool, progress Progress) error
-	// Return removes the mark, the virtual node, its Node and the slice, in this order, and returns once they are gone on
-	// both sides. Pods still on the node a short while after Begun are deleted with grace period 0. While the provider is
-	// unreachable it removes the local VirtualNode and Node first and keeps trying the rest until the context ends.
+	// Return removes the mark, the virtual node, its Node and the slice, in this order, and returns once they are gone
+	// on both sides. Pods still on the node a short while after StartTime are deleted with grace period 0. While the
+	// provider is unreachable it removes the local VirtualNode and Node first and keeps trying the rest until the
+	// context ends.
 	Return(ctx context.Context, attempt fleet.Attempt, progress Progress) error
 }
 

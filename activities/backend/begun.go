@@ -5,18 +5,18 @@ import (
 	"time"
 )
 
-type begunKey struct{}
+type startTimeKey struct{}
 
-// WithBegun sets the time at which the verb was first called for its present purpose. A caller that calls a verb in
+// WithStartTime sets the time at which the verb was first called for its present purpose. A caller that calls a verb in
 // short passes sets the same time in each pass. The verb counts its grace periods from this time; without it they would
 // start again in each pass.
-func WithBegun(ctx context.Context, at time.Time) context.Context {
-	return context.WithValue(ctx, begunKey{}, at)
+func WithStartTime(ctx context.Context, at time.Time) context.Context {
+	return context.WithValue(ctx, startTimeKey{}, at)
 }
 
-// Begun returns the time that WithBegun has set, or the present time when none is set.
-func Begun(ctx context.Context) time.Time {
-	if at, ok := ctx.Value(begunKey{}).(time.Time); ok && !at.IsZero() {
+// StartTime returns the time that WithStartTime has set, or the present time when none is set.
+func StartTime(ctx context.Context) time.Time {
+	if at, ok := ctx.Value(startTimeKey{}).(time.Time); ok && !at.IsZero() {
 		return at
 	}
 	return time.Now()

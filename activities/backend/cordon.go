@@ -22,7 +22,7 @@ func SetCordon(node *corev1.Node, cordoned bool) bool {
 		node.Annotations[AnnotationCordoned] = "true"
 		node.Spec.Unschedulable = true
 		return true
-	case leaving(node):
+	case isBeingRemoved(node):
 		return false
 	default:
 		delete(node.Annotations, AnnotationCordoned)
@@ -31,8 +31,8 @@ func SetCordon(node *corev1.Node, cordoned bool) bool {
 	}
 }
 
-// leaving reports whether CA, or this system, is removing the Node.
-func leaving(node *corev1.Node) bool {
+// isBeingRemoved reports whether CA, or this system, is removing the Node.
+func isBeingRemoved(node *corev1.Node) bool {
 	return slices.ContainsFunc(node.Spec.Taints, func(taint corev1.Taint) bool {
 		return taint.Key == TaintToBeDeleted || taint.Key == TaintDeletionCandidate
 	})

@@ -29,9 +29,9 @@ type Volumes interface {
 // SetKept changes the Node as Volumes.Keep describes, and reports whether it has changed the Node.
 func SetKept(node *corev1.Node, kept bool) bool {
 	_, ours := node.Annotations[AnnotationKept]
-	_, others := node.Annotations[AnnotationScaleDown]
+	_, byOthers := node.Annotations[AnnotationScaleDown]
 	switch {
-	case kept == ours, kept && others:
+	case kept == ours, kept && byOthers:
 		return false
 	case kept:
 		if node.Annotations == nil {

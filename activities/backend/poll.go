@@ -30,7 +30,7 @@ type Poll func(ctx context.Context) (reached bool, message string, err error)
 // Run polls once, in a separate goroutine, so that it can report progress each second while a request hangs. It returns
 // only after the poll has returned. It raises a panic of the poll again in this goroutine, where the verb's caller can
 // recover it.
-func (look Poll) Run(ctx context.Context, progress Progress, stage Stage, waits string) (reached bool, message string,
+func (poll Poll) Run(ctx context.Context, progress Progress, stage Stage, waits string) (reached bool, message string,
 	err error) {
 	done := make(chan struct{})
 	var fault error
@@ -41,7 +41,7 @@ func (look Poll) Run(ctx context.Context, progress Progress, stage Stage, waits 
 				fault = fmt.Errorf("look for %s: %v\n%s", stage, cause, debug.Stack())
 			}
 		}()
-		reached, message, err = look(ctx)
+		reached, message, err = poll(ctx)
 	}()
 	ticks := time.NewTicker(time.Second)
 	defer ticks.Stop()

@@ -9,8 +9,8 @@ import (
 const (
 	// missingTwice is the number of consecutive listings without the slice or the VirtualNode that make an instance lost.
 	missingTwice = 2
-	// lookAgain is the pause before an inspection with missing objects is repeated.
-	lookAgain = 5 * time.Second
+	// recheckAfter is the pause before an inspection with missing objects is repeated.
+	recheckAfter = 5 * time.Second
 	// nodeGrace is the time for which the Node alone may be missing. Its virtual kubelet registers a deleted Node again
 	// (Liqo cmd/virtual-kubelet/root/root.go). It notices the loss within 60 s, when it next writes the Node's status.
 	nodeGrace = 3 * time.Minute
@@ -21,10 +21,10 @@ const (
 	maxOrphans = 5
 )
 
-// compared evaluates one round's rows against the present state. It skips instances that changed after the round read
+// applyRound evaluates one round's rows against the present state. It skips instances that changed after the round read
 // the group. An orphan counts when two consecutive rounds report it.
-func (l *Ledger) compared(d Differences, now time.Time) {
-	if !l.takes(d) {
+func (l *Ledger) applyRound(d Differences, now time.Time) {
+	if !l.acceptsRound(d) {
 		return
 	}
 	var before []string // the names that the previous round found without a booking
@@ -35,10 +35,10 @@ func (l *Ledger) compared(d Differences, now time.Time) {
 		l.newTerm()
 	}
 	l.Round.Last, l.Round.Unbooked = d.Round, nil
-	l.keep(d)
-	turn := int(d.Round.Number*maxOrphans) % max(len(d.Found), 1) // rotates, so that stuck orphans do not block others
-	l.unbooked(slices.Concat(d.Found[turn:], d.Found[:turn]), before, now)
-	if !l.believes(d, now) {
+	l.recordKept(d)
+	first := int(d.Round.Number*maxOrphans) % max(len(d.Found), 1) // rotates, so that stuck orphans do not block others
+	l.unbooked(slices.Concat(d.Found[first:], d.Found[:first]), before, now)
+	if !l.trustsLists(d, now) {
 		return
 	}
 	found := map[string]Found{}
@@ -51,22 +51,22 @@ func (l *Ledger) compared(d Differences, now time.Time) {
 		}
 		f, differs := found[ObjectName(e.Name, e.Attempt)]
 		if differs || slices.Contains(d.Missing, e.Name) {
-			l.judge(e, f, now.Add(-time.Duration(d.Before)*time.Second), now)
+			l.compareObjects(e, f, now.Add(-time.Duration(d.Before)*time.Second), now)
 			l.readiness(e, f, now)
 		} else {
 			e.found()
 		}
 	}
-	l.sentenced(d, now)
+	l.applyLosses(d, now)
 }
 
-// takes reports whether the round is later than the last one and has read the group in its present epoch.
-func (l *Ledger) takes(d Differences) bool {
+// acceptsRound reports whether the round is later than the last one and has read the group in its present epoch.
+func (l *Ledger) acceptsRound(d Differences) bool {
 	return d.Round.After(l.Round.Last) && (d.Epoch == "" || d.Epoch == l.Epoch)
 }
 
-// keep records the instances whose Nodes the observer keeps for their volumes.
-func (l *Ledger) keep(d Differences) {
+// recordKept records the instances whose Nodes the observer keeps for their volumes.
+func (l *Ledger) recordKept(d Differences) {
 	if d.Keeps == nil {
 		return
 	}
@@ -92,12 +92,12 @@ func (l *Ledger) newTerm() {
 func (l *Ledger) unbooked(found []Found, before []string, now time.Time) {
 	undone := 0
 	for _, f := range found {
-		if l.wentBack(f) {
+		if l.showsRevert(f) {
 			booked, _, _ := ParseInstanceName(l.Group, f.Attempt.Instance)
-			l.beginAnew(booked, now)
+			l.restart(booked, now)
 			return
 		}
-		if l.books(f) {
+		if l.isBooked(f) {
 			continue
 		}
 		name := f.Attempt.ObjectName()
@@ -108,18 +108,18 @@ func (l *Ledger) unbooked(found []Found, before []string, now time.Time) {
 	}
 }
 
-// wentBack reports whether the object's name is newer than all names that this ledger has assigned.
-func (l *Ledger) wentBack(f Found) bool {
+// showsRevert reports whether the object's name is newer than all names that this ledger has assigned.
+func (l *Ledger) showsRevert(f Found) bool {
 	booked, seq, ok := ParseInstanceName(l.Group, f.Attempt.Instance)
 	newest := l.newest()
 	ofEpoch := booked == newest || EpochBefore(l.Epoch, booked)
 	return ok && (ofEpoch && seq > l.NextSeq || EpochBefore(newest, booked))
 }
 
-// books reports whether the attempt belongs to its instance. A higher attempt belongs to a growing instance, because
+// isBooked reports whether the attempt belongs to its instance. A higher attempt belongs to a growing instance, because
 // the view that reports it is on its way. For any other instance a higher attempt was made by a scale-out that the
 // group has forgotten.
-func (l *Ledger) books(f Found) bool {
+func (l *Ledger) isBooked(f Found) bool {
 	e := l.Find(f.Attempt.Instance)
 	switch {
 	case e == nil && f.Virtual && f.Booking == nil:
@@ -143,8 +143,8 @@ func (l *Ledger) orphan(f Found, mayUndo bool, now time.Time) (undone bool) {
 	case f.adoptable() && e == nil && !l.wasReleased(name):
 		l.adopt(f, now)
 		return false
-	case f.adoptable() && e != nil && e.forgot(f):
-		l.remember(e, f, now)
+	case f.adoptable() && e != nil && e.isForgotten(f):
+		l.restoreEntry(e, f, now)
 		return false
 	case !mayUndo:
 		return false
@@ -155,28 +155,28 @@ func (l *Ledger) orphan(f Found, mayUndo bool, now time.Time) (undone bool) {
 	return true
 }
 
-// forgot reports whether an instance without a node has objects whose undo was never requested. Then its history was
-// reverted, and its scale-out continued from an earlier state.
-func (e *Entry) forgot(f Found) bool {
+// isForgotten reports whether an instance without a node has objects whose undo was never requested. Then its history
+// was reverted, and its scale-out continued from an earlier state.
+func (e *Entry) isForgotten(f Found) bool {
 	return (e.Phase == Failed || e.Driver.Kind == ScaleOut) && !e.Leaving && f.Attempt.Number > e.Undone
 }
 
-// remember sets the instance's state from the existing objects. Objects that its scale-out has made since become
+// restoreEntry sets the instance's state from the existing objects. Objects that its scale-out has made since become
 // orphans.
-func (l *Ledger) remember(e *Entry, f Found, now time.Time) {
+func (l *Ledger) restoreEntry(e *Entry, f Found, now time.Time) {
 	from := e.Phase
 	l.drop(CommandOrder, e)
 	if e.Driver.Kind != "" {
 		l.order(e, Order{Stop: true})
 	}
 	e.Driver = e.Driver.ended()
-	e.becomes(f, now)
+	e.setReady(f, now)
 	l.changed(e)
 	l.moved(e, from, "found", nil)
 }
 
-// believes reports whether the round's lists can be trusted. Completely empty lists are not trusted for EmptyGrace.
-func (l *Ledger) believes(d Differences, now time.Time) bool {
+// trustsLists reports whether the round's lists can be trusted. Completely empty lists are not trusted for EmptyGrace.
+func (l *Ledger) trustsLists(d Differences, now time.Time) bool {
 	switch {
 	case !d.Empty:
 		l.Round.EmptySince = nil
@@ -186,8 +186,9 @@ func (l *Ledger) believes(d Differences, now time.Time) bool {
 	return l.Round.EmptySince == nil || now.Sub(*l.Round.EmptySince) >= EmptyGrace
 }
 
-// observed evaluates the instances of one inspection. It ignores an inspection that finds no objects of any instance.
-func (l *Ledger) observed(names []string, found []Found, empty bool, now time.Time) {
+// applyInspection evaluates the instances of one inspection. It ignores an inspection that finds no objects of any
+// instance.
+func (l *Ledger) applyInspection(names []string, found []Found, empty bool, now time.Time) {
 	if empty {
 		return // the observer's rounds decide about empty lists, see EmptyGrace
 	}
@@ -200,9 +201,9 @@ func (l *Ledger) observed(names []string, found []Found, empty bool, now time.Ti
 		if e == nil || e.Phase != Ready {
 			continue
 		}
-		l.judge(e, byName[ObjectName(e.Name, e.Attempt)], now, now)
+		l.compareObjects(e, byName[ObjectName(e.Name, e.Attempt)], now, now)
 		if e.Phase == Ready && e.Missing > 0 {
-			l.observe(e.Name, now.Add(lookAgain))
+			l.observe(e.Name, now.Add(recheckAfter))
 		}
 	}
 }
@@ -210,18 +211,19 @@ func (l *Ledger) observed(names []string, found []Found, empty bool, now time.Ti
 // found clears the record of missing objects.
 func (e *Entry) found() { e.Missing, e.NodeMissing, e.Gone = 0, nil, nil }
 
-// judge compares a Ready instance with its objects; a zero Found has no object. The instance existed at the time had.
-func (l *Ledger) judge(e *Entry, f Found, had, now time.Time) {
-	stands := f.Slice && f.Virtual && !f.Terminating
-	if stands && f.Marked {
+// compareObjects compares a Ready instance with its objects; a zero Found has no object. lastSeen is the last time at
+// which the instance is known to have existed.
+func (l *Ledger) compareObjects(e *Entry, f Found, lastSeen, now time.Time) {
+	exists := f.Slice && f.Virtual && !f.Terminating
+	if exists && f.Marked {
 		e.Missing = 0
 	} else {
 		e.Missing++
 	}
-	e.Gone = missingSince(f.Slice, e.Gone, had)
+	e.Gone = missingSince(f.Slice, e.Gone, lastSeen)
 	e.NodeMissing = missingSince(f.Node, e.NodeMissing, now)
 	switch {
-	case e.Missing >= missingTwice && stands: // only a drain removes the mark: the history with that drain was reverted
+	case e.Missing >= missingTwice && exists: // only a drain removes the mark: the history with that drain was reverted
 		l.apply(e, Event{Kind: Deleted}, now)
 	case e.Missing >= missingTwice:
 		l.refund(e)
@@ -260,8 +262,8 @@ func (l *Ledger) lose(e *Entry, why string, now time.Time) {
 	l.apply(e, Event{Kind: Lost, Failure: NewFailure(CodeLost, e.Provider(), "", why)}, now)
 }
 
-// sentenced applies the losses that a round has decided, as far as they are still valid.
-func (l *Ledger) sentenced(d Differences, now time.Time) {
+// applyLosses applies the losses that a round has decided, as far as they are still valid.
+func (l *Ledger) applyLosses(d Differences, now time.Time) {
 	for _, v := range d.Lost {
 		e := l.Find(v.Instance)
 		if e == nil || e.Phase != Ready || e.Attempt != v.Attempt || e.Changed > d.Revision {
@@ -274,8 +276,8 @@ func (l *Ledger) sentenced(d Differences, now time.Time) {
 	}
 }
 
-// learn applies a fact from a watcher. A loss is only a hint: the group inspects the objects before it acts.
-func (l *Ledger) learn(f Fact, now time.Time) {
+// applyFact applies a fact from a watcher. A loss is only a hint: the group inspects the objects before it acts.
+func (l *Ledger) applyFact(f Fact, now time.Time) {
 	e := l.Find(f.Instance)
 	if e == nil || e.Attempt != f.Attempt || e.Driver.Kind != "" {
 		return
@@ -299,9 +301,9 @@ func (l *Ledger) observe(name string, notBefore time.Time) {
 	l.RecheckAt = Earlier(l.RecheckAt, notBefore)
 }
 
-// lookAtDoubtful starts the inspection of all scheduled instances together. Only one inspection runs at a time, because
+// startRecheck starts the inspection of all scheduled instances together. Only one inspection runs at a time, because
 // each lists all objects.
-func (l *Ledger) lookAtDoubtful(now time.Time) {
+func (l *Ledger) startRecheck(now time.Time) {
 	if !l.RecheckAt.After(now) {
 		l.RecheckAt = time.Time{}
 	}

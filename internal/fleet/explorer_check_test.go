@@ -198,7 +198,7 @@ func (x *explorer) checkDriver(d *driverRun, was int, ev driver.Event, actions [
 	gave := false
 	for _, a := range actions {
 		gave = gave || a.Release != nil && ev.Answer != nil && a.Release.ObjectName() == ev.Answer.Key
-		if d.stopped && (a.Run != fleet.StepNone || a.Ask || a.Report != nil && a.Report.End == fleet.EndNone) {
+		if d.stopped && (a.Run != fleet.StepNone || a.Resend || a.Report != nil && a.Report.End == fleet.EndNone) {
 			x.violates("the driver of %s goes on although it was told to stop", name)
 		}
 		if phase := d.d.Instance.Phase; a.End != fleet.EndNone && a.Report == nil && phase != fleet.Ready &&

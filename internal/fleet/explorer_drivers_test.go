@@ -106,7 +106,7 @@ func (d *driverRun) do(x *explorer, r *run, actions []driver.Action) {
 		}
 		i := &d.d.Instance
 		switch {
-		case a.Ask:
+		case a.Resend:
 			d.tell(x, r, tell{provider: i.Provider(), holds: []fleet.HoldRequest{x.acquire(i.Spec, i.AttemptRef(), i.Offer)}})
 		case a.Release != nil:
 			d.tell(x, r, tell{provider: a.Release.Provider.ID, holds: []fleet.HoldRequest{{Kind: fleet.HoldRelease,

@@ -162,5 +162,5 @@ func (i *Instance) ready(is bool, now time.Time) {
 	}
 }
 
-// GiveBack marks the instance as deleted by CA: it no longer counts, and a stuck instance continues. Idempotent.
-func (i *Instance) GiveBack() { i.Leaving, i.Stuck = true, "" }
+// MarkDeleted marks the instance as deleted by CA: it no longer counts, and a stuck instance continues. Idempotent.
+func (i *Instance) MarkDeleted() { i.Leaving, i.Stuck = true, "" }

@@ -204,9 +204,9 @@ func (l *Ledger) Target() (n int) {
 	return n
 }
 
-// epochOver returns the end of the second in which the epoch began. Nothing is booked before that time. Therefore a
+// epochEnd returns the end of the second in which the epoch began. Nothing is booked before that time. Therefore a
 // group that is terminated and immediately started again never assigns a name twice (I2).
-func (l *Ledger) epochOver() time.Time {
+func (l *Ledger) epochEnd() time.Time {
 	if l.Began.IsZero() {
 		return time.Time{}
 	}
@@ -301,10 +301,10 @@ func (l *Ledger) wasReleased(name string) bool {
 	return slices.ContainsFunc(l.Released, func(g ReleasedInstance) bool { return g.Name == name })
 }
 
-// beginAnew resets the ledger and lists the existing objects. It keeps only the spec, the pause, the costs and the
+// restart resets the ledger and lists the existing objects. It keeps only the spec, the pause, the costs and the
 // decisions. Regardless of the clock, the new epoch is later than the ledger's epoch and later than the epoch seen.
 // Otherwise a clock that was ahead would make the group reset repeatedly.
-func (l *Ledger) beginAnew(seen string, now time.Time) {
+func (l *Ledger) restart(seen string, now time.Time) {
 	fresh := NewLedger(l.Group, now)
 	for _, earlier := range []string{l.Epoch, seen} {
 		if !EpochBefore(earlier, fresh.Epoch) { // in the same second, or after a clock that was ahead
@@ -330,6 +330,6 @@ func (l *Ledger) revert(seen Position, now time.Time) {
 	if EpochBefore(past, seen.Epoch) {
 		past = seen.Epoch
 	}
-	l.beginAnew(seen.Epoch, now)
+	l.restart(seen.Epoch, now)
 	l.Reverted, l.Inherits = past, true
 }

@@ -14,9 +14,9 @@ const (
 	maxWhy  = 160
 )
 
-// chose records the provider's choice or the instance's failure that an accepted view reports. attempt is the
+// recordChoice records the provider's choice or the instance's failure that an accepted view reports. attempt is the
 // instance's attempt before the view.
-func (l *Ledger) chose(e *Entry, v View, attempt int, now time.Time) {
+func (l *Ledger) recordChoice(e *Entry, v View, attempt int, now time.Time) {
 	c := Choice{At: now.UTC().Truncate(time.Second), Instance: e.Name, Attempt: v.Attempt, Provider: e.Provider(),
 		Reason: v.Reason}
 	switch {
@@ -40,9 +40,9 @@ const (
 // blames reports whether a failure counts against its provider.
 func (f *Failure) blames() bool { return f != nil && f.Provider != "" && f.Code.Row().Blames }
 
-// failed records a provider's failure of an instance, if the view reports a new failure and the group's selection
-// weighs failures.
-func (l *Ledger) failed(before, f *Failure, now time.Time) {
+// recordFailure records a provider's failure of an instance, if the view reports a new failure and the group's
+// selection weighs failures.
+func (l *Ledger) recordFailure(before, f *Failure, now time.Time) {
 	if l.Spec.Selection == nil || l.Spec.Selection.Failures == 0 {
 		l.Failures = nil
 		return

@@ -10,11 +10,11 @@ import (
 
 // count adds the costs until now to the sums, for the nodes that have run since the last call.
 func (l *Ledger) count(now time.Time) {
-	over := l.Cost.Advance(now)
-	if len(over) > 0 {
+	ended := l.Cost.Advance(now)
+	if len(ended) > 0 {
 		l.Revision++ // a reader adds the published cost of the present day to the past days
 	}
-	days := append(l.CostDays, over...)
+	days := append(l.CostDays, ended...)
 	if l.CostDays = money.Kept(days, l.Cost.At); len(l.CostDays) < len(days) {
 		l.CostFrom = money.FirstKept(l.Cost.At)
 	}
@@ -53,9 +53,9 @@ type Gap struct {
 func (l *Ledger) Bill(now time.Time) money.Bill {
 	b := money.Bill{Group: l.Group, Account: l.Group, From: l.CostFrom, Epoch: l.Epoch, Revision: l.Revision,
 		Booked: l.NextSeq}
-	var over []money.CostDay
-	b.Cost, over = l.cost().Until(now)
-	b.Days = slices.Concat(l.CostDays, over)
+	var ended []money.CostDay
+	b.Cost, ended = l.cost().Until(now)
+	b.Days = slices.Concat(l.CostDays, ended)
 	if l.Spec != nil {
 		b.Account = l.Spec.Account()
 	}

@@ -90,8 +90,8 @@ func (o Offer) Linger() time.Duration {
 	return time.Duration(*o.LingerSeconds) * time.Second
 }
 
-// Told returns the part of the offer that views contain.
-func (o Offer) Told() *Offer {
+// ForView returns the part of the offer that views contain.
+func (o Offer) ForView() *Offer {
 	return &Offer{Name: o.Name, Provider: o.Provider, Credentials: o.Credentials, Hourly: o.Hourly}
 }
 

@@ -265,7 +265,7 @@ func (l *Ledger) checkShrink(r Request, _ time.Time) error {
 func (l *Ledger) shrink(r Request, _ time.Time) {
 	for _, e := range slices.Backward(l.Entries) {
 		if r.Delta > 0 && e.cancellable() {
-			l.giveBack(e, r.Trace)
+			l.releaseEntry(e, r.Trace)
 			r.Delta--
 		}
 	}
@@ -273,9 +273,9 @@ func (l *Ledger) shrink(r Request, _ time.Time) {
 
 func (e *Entry) cancellable() bool { return e.Counts() && !e.Registered && e.Phase != Ready }
 
-func (l *Ledger) giveBack(e *Entry, trace string) {
+func (l *Ledger) releaseEntry(e *Entry, trace string) {
 	if !e.Leaving || e.Stuck != "" {
-		e.GiveBack()
+		e.MarkDeleted()
 		e.Trace = trace
 		l.changed(e)
 	}
@@ -298,7 +298,7 @@ func (l *Ledger) checkRelease(r Request, _ time.Time) error {
 func (l *Ledger) release(r Request, _ time.Time) {
 	for _, name := range r.Names {
 		if e := l.Find(name); e != nil {
-			l.giveBack(e, r.Trace)
+			l.releaseEntry(e, r.Trace)
 		}
 	}
 }

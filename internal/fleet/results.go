@@ -6,34 +6,34 @@ import (
 	"time"
 )
 
-// result processes the result of a command.
-func (l *Ledger) result(r Result, now time.Time) {
+// applyResult processes the result of a command.
+func (l *Ledger) applyResult(r Result, now time.Time) {
 	cmd := l.Commands.Ended(r, now)
 	if cmd == nil {
 		return
 	}
 	switch cmd.Kind {
 	case CommandRecover:
-		l.recovered(r.Found, now)
+		l.applyRecovery(r.Found, now)
 		l.inherit(r.Paused)
 		l.closeGap(r.Bill, now)
 	case CommandStart:
-		l.started(*cmd, r, now)
+		l.applyStart(*cmd, r, now)
 	case CommandOrder:
-		l.ordered(*cmd, r, now)
+		l.applyOrder(*cmd, r, now)
 	case CommandDescribe:
-		l.checked(*cmd, r.Drivers, now)
+		l.applyCheck(*cmd, r.Drivers, now)
 	case CommandInspect:
-		l.observed(cmd.Instances, r.Found, r.Empty, now)
+		l.applyInspection(cmd.Instances, r.Found, r.Empty, now)
 	case CommandStandby:
-		l.looked(r.Standby, now)
+		l.applyRanking(r.Standby, now)
 	case CommandUndo, CommandAnswer, CommandPeering, CommandUnpeering, CommandCancel, CommandRefusal, CommandHold:
 	}
 }
 
-// started processes the outcome of a start. If a run already existed, it is the run of an earlier try of this start, an
-// older run, or a run whose last view is in the group's inbox. In that case started schedules a check of the driver.
-func (l *Ledger) started(cmd Command, r Result, now time.Time) {
+// applyStart processes the outcome of a start. If a run already existed, it is the run of an earlier try of this start,
+// an older run, or a run whose last view is in the group's inbox. In that case started schedules a check of the driver.
+func (l *Ledger) applyStart(cmd Command, r Result, now time.Time) {
 	e := l.Find(cmd.Instance)
 	if e == nil || e.Driver.Generation != cmd.Generation || e.Driver.Kind == "" {
 		return
@@ -43,9 +43,9 @@ func (l *Ledger) started(cmd Command, r Result, now time.Time) {
 	}
 }
 
-// ordered schedules a check of a driver that could not receive an order: the driver's last view is in the group's
+// applyOrder schedules a check of a driver that could not receive an order: the driver's last view is in the group's
 // inbox, or the driver was terminated.
-func (l *Ledger) ordered(cmd Command, r Result, now time.Time) {
+func (l *Ledger) applyOrder(cmd Command, r Result, now time.Time) {
 	e := l.Find(cmd.Instance)
 	if e != nil && r.Outcome != OutcomeDone && e.Driver.Generation == cmd.Order.Generation {
 		l.suspect(e, now)
@@ -55,9 +55,9 @@ func (l *Ledger) ordered(cmd Command, r Result, now time.Time) {
 // suspect schedules a check of the driver soon.
 func (l *Ledger) suspect(e *Entry, now time.Time) { e.Driver.LastSeen = now.Add(Soon - silentAfter) }
 
-// checked replaces the drivers that closed without a last view, or that cannot continue. If BuildFails reports that the
-// worker's build is to blame, it replaces no failing driver.
-func (l *Ledger) checked(cmd Command, all []DriverStatus, now time.Time) {
+// applyCheck replaces the drivers that closed without a last view, or that cannot continue. If BuildFails reports that
+// the worker's build is to blame, it replaces no failing driver.
+func (l *Ledger) applyCheck(cmd Command, all []DriverStatus, now time.Time) {
 	build := BuildFails(all)
 	l.condition(build)
 	for _, s := range all {
@@ -114,32 +114,32 @@ func (l *Ledger) replace(e *Entry, s DriverStatus, now time.Time) {
 		e.enter(Released, now)
 	case e.Phase.Shrinking() && !(adopted && whole): // a scale-in starts, or starts again
 	case whole:
-		e.becomes(*s.Found, now)
+		e.setReady(*s.Found, now)
 	case s.Completed: // the workflow id cannot be used again
-		e.newer(s.Found)
+		e.adoptNewer(s.Found)
 		e.Leaving = true
 		if e.enter(Unpeering, now); e.Attempt == 0 { // the instance has found no provider
 			e.enter(Released, now)
 		}
 	default:
-		told := e.AttemptRef()
-		e.newer(s.Found)
-		l.undo(e, told, e.AttemptRef())
+		reported := e.AttemptRef()
+		e.adoptNewer(s.Found)
+		l.undo(e, reported, e.AttemptRef())
 		e.enter(Pending, now)
 	}
 	l.changed(e)
 	l.moved(e, from, "replaced", nil)
 }
 
-// becomes sets the instance to Ready with a finished node.
-func (e *Entry) becomes(f Found, now time.Time) {
+// setReady sets the instance to Ready with a finished node.
+func (e *Entry) setReady(f Found, now time.Time) {
 	e.Attempt, e.Offer, e.Failure = f.Attempt.Number, f.Offer(), nil
 	e.ready(f.Ready, now)
 	e.enter(Ready, now)
 }
 
-// newer adopts an existing attempt that no view has reported.
-func (e *Entry) newer(f *Found) {
+// adoptNewer adopts an existing attempt that no view has reported.
+func (e *Entry) adoptNewer(f *Found) {
 	if f != nil && f.Attempt.Number > e.Attempt {
 		e.Attempt, e.Offer = f.Attempt.Number, f.Offer()
 	}
@@ -157,17 +157,17 @@ func (f Found) Offer() *Offer {
 	return &Offer{Name: p.ID, Provider: p.ID, Credentials: p.Credentials, Hourly: f.booked().Hourly}
 }
 
-// recovered creates entries from the existing objects. If an instance has a finished attempt, the newest finished
+// applyRecovery creates entries from the existing objects. If an instance has a finished attempt, the newest finished
 // attempt makes it Ready. Otherwise its newest attempt decides: the instance is Joining if the attempt was being
 // created, and Draining if not, because it is unknown whether CA still needs it. All other attempts are undone. Objects
 // without a readable booking are left for a person to decide.
-func (l *Ledger) recovered(found []Found, now time.Time) {
-	speaks := map[string]Found{}
+func (l *Ledger) applyRecovery(found []Found, now time.Time) {
+	deciding := map[string]Found{}
 	for _, f := range found {
-		best, known := speaks[f.Attempt.Instance]
+		best, known := deciding[f.Attempt.Instance]
 		if whole := f.adoptable(); !known || whole && !best.adoptable() ||
 			whole == best.adoptable() && f.Attempt.Number > best.Attempt.Number {
-			speaks[f.Attempt.Instance] = f
+			deciding[f.Attempt.Instance] = f
 		}
 	}
 	oldestFirst := func(a, b Found) int {
@@ -176,7 +176,7 @@ func (l *Ledger) recovered(found []Found, now time.Time) {
 	}
 	for _, f := range slices.SortedStableFunc(slices.Values(found), oldestFirst) {
 		switch {
-		case f.Attempt.Number != speaks[f.Attempt.Instance].Attempt.Number:
+		case f.Attempt.Number != deciding[f.Attempt.Instance].Attempt.Number:
 			l.undoAttempt(f.Attempt)
 		case f.Booking != nil:
 			l.adopt(f, now)
@@ -184,9 +184,9 @@ func (l *Ledger) recovered(found []Found, now time.Time) {
 	}
 }
 
-// begin ends the recovery once the existing objects are listed and the epoch's second has ended.
-func (l *Ledger) begin(now time.Time) {
-	if !l.Recovering || l.listing() || now.Before(l.epochOver()) {
+// endRecovery ends the recovery once the existing objects are listed and the epoch's second has ended.
+func (l *Ledger) endRecovery(now time.Time) {
+	if !l.Recovering || l.listing() || now.Before(l.epochEnd()) {
 		return
 	}
 	l.Recovering = false
@@ -202,7 +202,7 @@ func (l *Ledger) catchUp(now time.Time) {
 	waiting := l.Waiting
 	l.Waiting = nil
 	for _, v := range waiting {
-		l.take(v, now)
+		l.applyView(v, now)
 	}
 }
 

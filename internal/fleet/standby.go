@@ -51,7 +51,7 @@ func (l *Ledger) keepStandby(now time.Time) {
 			granted++
 		}
 		if most == 0 || h.State == HoldGranted && granted > most {
-			l.giveUp(h)
+			l.releaseStandby(h)
 		}
 	}
 	if due := l.standbyDue(); !due.IsZero() && !now.Before(due) {
@@ -74,10 +74,10 @@ func (l *Ledger) standbyDue() time.Time {
 	}
 }
 
-// looked processes a ranking of the providers, the best first. It replaces a refused hold, or a hold that its provider
-// has lost, immediately. It replaces a hold at a provider that has been worse than another provider for half an hour,
-// when the other provider's peering exists.
-func (l *Ledger) looked(rows []StandbyRow, now time.Time) {
+// applyRanking processes a ranking of the providers, the best first. It replaces a refused hold, or a hold that its
+// provider has lost, immediately. It replaces a hold at a provider that has been worse than another provider for half
+// an hour, when the other provider's peering exists.
+func (l *Ledger) applyRanking(rows []StandbyRow, now time.Time) {
 	l.StandbyRanked = now
 	most := l.standbyMost()
 	if most == 0 || l.Paused {
@@ -92,7 +92,7 @@ func (l *Ledger) looked(rows []StandbyRow, now time.Time) {
 		if !free {
 			h := held[n]
 			if h.ends(row, now) {
-				l.giveUp(h)
+				l.releaseStandby(h)
 				free = row.State == "" // a provider that has lost the hold may get a new one
 			} else {
 				l.Standby = append(l.Standby, l.granted(h, row, now))
@@ -143,7 +143,7 @@ func (l *Ledger) challenge(rows []StandbyRow, newcomers []StandbyRow, now time.T
 		case better:
 			wanted, h.Worse = true, now // if this newcomer fails, the next try waits again
 		default:
-			l.giveUp(*h)
+			l.releaseStandby(*h)
 		}
 	}
 	if wanted && len(l.Standby) == l.standbyMost() {
@@ -189,7 +189,7 @@ func (l *Ledger) StandbyQuestion() *StandbyQuestion {
 	return &StandbyQuestion{Spec: l.Spec.InstanceSpec, Standby: l.Spec.Standby, Held: l.Standby, Failures: l.Failures}
 }
 
-func (l *Ledger) giveUp(h Standby) {
+func (l *Ledger) releaseStandby(h Standby) {
 	l.Revision++
 	l.Standby = slices.DeleteFunc(l.Standby, func(other Standby) bool { return other.Key == h.Key })
 	l.Commands.Add(Command{Kind: CommandHold, Provider: h.Provider, Hold: &HoldRequest{Kind: HoldRelease, Key: h.Key}})

@@ -14,10 +14,10 @@ const (
 	Soon = 5 * time.Second
 )
 
-// AskAfter contains the times for which a driver waits for the provider's answer before its group makes the driver
+// ResendAfter contains the times for which a driver waits for the provider's answer before its group makes the driver
 // repeat the request. Each time starts at the previous request, and the last time applies to all later requests. The
-// attempt ends after len(AskAfter) consecutive requests without an answer.
-var AskAfter = []time.Duration{30 * time.Second, 60 * time.Second, 120 * time.Second}
+// attempt ends after len(ResendAfter) consecutive requests without an answer.
+var ResendAfter = []time.Duration{30 * time.Second, 60 * time.Second, 120 * time.Second}
 
 // GroupInput describes one thing that happened to a group. The zero value means that time has passed.
 type GroupInput struct {
@@ -32,24 +32,24 @@ type GroupInput struct {
 // Step processes an event and appends the work for the workflow to Commands. It is pure: time and every result are
 // inputs.
 func (l *Ledger) Step(in GroupInput, now time.Time) {
-	if d := in.Differences; d != nil && !l.Recovering && l.takes(*d) && l.Behind(d.Seen) {
+	if d := in.Differences; d != nil && !l.Recovering && l.acceptsRound(*d) && l.Behind(d.Seen) {
 		l.revert(d.Seen, now) // before the costs of an outdated state are counted
 		in.Differences = nil
 	}
 	l.count(now)
 	for _, v := range in.Views {
-		l.take(v, now)
+		l.applyView(v, now)
 	}
 	for _, f := range in.Facts {
-		l.learn(f, now)
+		l.applyFact(f, now)
 	}
 	if in.Result != nil {
-		l.result(*in.Result, now)
+		l.applyResult(*in.Result, now)
 	}
-	l.begin(now)
+	l.endRecovery(now)
 	l.catchUp(now)
 	if in.Differences != nil && !l.Recovering {
-		l.compared(*in.Differences, now)
+		l.applyRound(*in.Differences, now)
 	}
 	if in.Retry {
 		l.retry()
@@ -58,7 +58,7 @@ func (l *Ledger) Step(in GroupInput, now time.Time) {
 		l.expire(now)
 		l.drive(now)
 		l.check(now)
-		l.lookAtDoubtful(now)
+		l.startRecheck(now)
 		l.keepStandby(now)
 		l.sweep(now)
 		l.meter(now)
@@ -176,22 +176,22 @@ func (e *Entry) unnamed() bool { return e.Driver.Kind == ScaleOut && e.Phase == 
 func (l *Ledger) start(e *Entry, kind DriverKind, now time.Time) {
 	l.Starts++
 	e.Driver = DriverRef{Kind: kind, Generation: Generation{Epoch: l.Epoch, Count: l.Starts}, LastSeen: now}
-	l.begins(e, e.New && kind == ScaleOut)
+	l.addStart(e, e.New && kind == ScaleOut)
 	e.New = false
 	l.changed(e)
 }
 
-// begins adds the command that starts an instance's driver. first reports that no scale-out was ever started for the
+// addStart adds the command that starts an instance's driver. first reports that no scale-out was ever started for the
 // instance.
-func (l *Ledger) begins(e *Entry, first bool) {
+func (l *Ledger) addStart(e *Entry, first bool) {
 	l.Commands.Add(Command{Kind: CommandStart, Driver: e.Driver.Kind, Instance: e.Name, Generation: e.Driver.Generation,
 		First: first})
 	e.Driver.Start = l.Commands.Last
 }
 
-// silent returns the time at which the group must check the instance's driver. It returns zero for never. The time for
-// which a start waits in our queues does not count.
-func (l *Ledger) silent(e *Entry) time.Time {
+// checkDue returns the time at which the group must check the instance's driver. It returns zero for never. The time
+// for which a start waits in our queues does not count.
+func (l *Ledger) checkDue(e *Entry) time.Time {
 	if e.Driver.Kind == "" || l.Commands.Find(e.Driver.Start) != nil {
 		return time.Time{}
 	}
@@ -207,8 +207,8 @@ func (l *Ledger) inform(e *Entry) {
 	}
 	want := Order{Deleted: e.Leaving && e.Driver.Kind == ScaleOut, Lost: e.Force && e.Driver.Kind == ScaleIn,
 		Paused: l.isHalted(e) && e.Driver.Kind == ScaleOut}
-	told := e.Driver.Sent
-	if want.Deleted && !told.Deleted || want.Lost && !told.Lost || want.Paused && !told.Paused {
+	sent := e.Driver.Sent
+	if want.Deleted && !sent.Deleted || want.Lost && !sent.Lost || want.Paused && !sent.Paused {
 		e.Driver.Sent = want
 		l.order(e, want)
 	}
@@ -222,7 +222,7 @@ func (l *Ledger) remind(e *Entry, now time.Time) {
 		return
 	}
 	d.Resends++
-	d.ResendAt = now.Add(AskAfter[min(d.Resends, len(AskAfter)-1)])
+	d.ResendAt = now.Add(ResendAfter[min(d.Resends, len(ResendAfter)-1)])
 	l.order(e, Order{Resend: d.Resends, Attempt: e.Attempt})
 }
 
@@ -271,7 +271,7 @@ func (l *Ledger) check(now time.Time) {
 	}
 	var names []string
 	for _, e := range l.Entries {
-		if due := l.silent(e); !due.IsZero() && !now.Before(due) && len(names) < checkBatch {
+		if due := l.checkDue(e); !due.IsZero() && !now.Before(due) && len(names) < checkBatch {
 			names = append(names, e.Name)
 		}
 	}
@@ -287,16 +287,16 @@ func (l *Ledger) Due(now time.Time) time.Time {
 	case l.Recovering && l.listing():
 		return next
 	case l.Recovering:
-		return Earlier(next, l.epochOver())
+		return Earlier(next, l.epochEnd())
 	}
 	checking := l.Commands.Has(CommandDescribe)
 	for _, e := range l.Entries {
 		next = Earlier(Earlier(next, e.expires()), e.Driver.ResendAt)
-		if soon := e.Driver.LastSeen.Add(AskAfter[0]); e.unnamed() && soon.After(now) {
+		if soon := e.Driver.LastSeen.Add(ResendAfter[0]); e.unnamed() && soon.After(now) {
 			next = Earlier(next, soon) // this timer also serves the later repetition of the request
 		}
 		if !checking {
-			next = Earlier(next, l.silent(e))
+			next = Earlier(next, l.checkDue(e))
 		}
 	}
 	return Earlier(next, l.standbyDue())

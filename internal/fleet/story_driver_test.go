@@ -99,7 +99,7 @@ func actionText(a driver.Action) (out []string) {
 	if a.CancelStep {
 		out = append(out, "-> call the step off")
 	}
-	if a.Ask {
+	if a.Resend {
 		out = append(out, "-> send the request again")
 	}
 	if a.Timer > 0 {

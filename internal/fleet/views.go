@@ -5,45 +5,45 @@ import (
 	"time"
 )
 
-// take applies one view. An instance has one writer at any time: take answers a view of an older generation, or of an
-// unknown or released instance, with a stop.
-func (l *Ledger) take(v View, now time.Time) {
+// applyView applies one view. An instance has one writer at any time: take answers a view of an older generation, or of
+// an unknown or released instance, with a stop.
+func (l *Ledger) applyView(v View, now time.Time) {
 	if !l.Recovering && l.ahead(v.Generation) {
-		l.beginAnew(v.Generation.Epoch, now)
+		l.restart(v.Generation.Epoch, now)
 	}
 	e := l.Find(v.Instance)
 	switch {
 	case l.Recovering || l.Spec == nil:
 		l.Waiting = append(l.Waiting, v)
-	case e == nil && l.takesBack(v):
-		l.takeBack(v, now)
+	case e == nil && l.mayAdopt(v):
+		l.adoptFromView(v, now)
 	case e == nil:
 		l.stopUnknown(v)
-	case e.wentOn(v):
-		l.goesOn(e, v, now)
+	case e.continues(v):
+		l.applyContinued(e, v, now)
 	case v.Generation == e.Driver.Generation:
-		l.current(e, v, now)
+		l.applyCurrent(e, v, now)
 	default:
-		l.outdated(e, v, now)
+		l.applyOutdated(e, v, now)
 	}
 }
 
-// wentOn reports whether the view comes from a driver that continued while its group was reset.
-func (e *Entry) wentOn(v View) bool {
+// continues reports whether the view comes from a driver that continued while its group was reset.
+func (e *Entry) continues(v View) bool {
 	return !e.Driver.Generation.Known() && e.Driver.Kind != "" && (e.Phase.Growing() || !v.Phase.Growing())
 }
 
-// goesOn applies a view of a driver that continued while its group was reset. It ignores a late view, because the
-// existing objects already belong to a later attempt.
-func (l *Ledger) goesOn(e *Entry, v View, now time.Time) {
+// applyContinued applies a view of a driver that continued while its group was reset. It ignores a late view, because
+// the existing objects already belong to a later attempt.
+func (l *Ledger) applyContinued(e *Entry, v View, now time.Time) {
 	if v.Attempt >= e.Attempt || v.End != EndNone {
 		e.Driver.Generation = v.Generation
 		l.accept(e, v, now)
 	}
 }
 
-// current applies a view of the instance's own driver.
-func (l *Ledger) current(e *Entry, v View, now time.Time) {
+// applyCurrent applies a view of the instance's own driver.
+func (l *Ledger) applyCurrent(e *Entry, v View, now time.Time) {
 	switch {
 	case e.Driver.Kind == "":
 		if v.End == EndNone { // the driver's start was repeated after its end, or the view is late
@@ -75,13 +75,13 @@ func (l *Ledger) accept(e *Entry, v View, now time.Time) {
 	e.Driver.Sequence, e.Driver.Began, e.Driver.LastSeen = v.Sequence, v.Began, now
 	e.Driver.Resends, e.Driver.ResendAt = 0, time.Time{}
 	v = e.atLeast(v)
-	l.failed(e.Failure, v.Failure, now)
+	l.recordFailure(e.Failure, v.Failure, now)
 	e.Attempt, e.Offer, e.Refused, e.Failure, e.Stuck = v.Attempt, v.Offer, v.Refused, v.Failure, v.Stuck
 	e.Force = e.Force || v.Force
 	if v.Phase != e.Phase {
 		e.enter(v.Phase, now)
 	}
-	l.chose(e, v, attempt, now)
+	l.recordChoice(e, v, attempt, now)
 	l.undo(e, v.Abandoned...)
 	switch {
 	case v.replaced():
@@ -93,7 +93,7 @@ func (l *Ledger) accept(e *Entry, v View, now time.Time) {
 		l.drop(CommandOrder, e)
 	case v.Phase == Peering:
 		e.Driver.Sent.Paused = false // an earlier grant may have reached it before the order
-		e.Driver.ResendAt = now.Add(AskAfter[0])
+		e.Driver.ResendAt = now.Add(ResendAfter[0])
 	}
 	l.changed(e)
 	if e.Phase != from || e.Attempt != attempt || e.Stuck != "" {
@@ -122,9 +122,9 @@ func (l *Ledger) drop(kind CommandKind, e *Entry) {
 	l.Commands.Drop(func(c Command) bool { return c.Kind == kind && c.Instance == e.Name })
 }
 
-// outdated processes a view of another generation than the current one. It stops a running driver. After the driver's
-// end it undoes the driver's attempts, and repeats the start that the driver has blocked.
-func (l *Ledger) outdated(e *Entry, v View, now time.Time) {
+// applyOutdated processes a view of another generation than the current one. It stops a running driver. After the
+// driver's end it undoes the driver's attempts, and repeats the start that the driver has blocked.
+func (l *Ledger) applyOutdated(e *Entry, v View, now time.Time) {
 	switch {
 	case v.End == EndNone:
 		l.stop(v)
@@ -148,7 +148,7 @@ func (l *Ledger) outdated(e *Entry, v View, now time.Time) {
 		e.Attempt, e.Offer = v.Attempt, v.Offer
 	}
 	l.changed(e)
-	l.beginsAgain(e)
+	l.repeatStart(e)
 }
 
 // endedEarlier processes the end of a driver that ran while the group was reset. The node of a driver that was stopped
@@ -161,11 +161,11 @@ func (e *Entry) endedEarlier(v View, now time.Time) {
 	e.Driver = DriverRef{}
 }
 
-// beginsAgain repeats the start of a driver that has not reported anything yet.
-func (l *Ledger) beginsAgain(e *Entry) {
+// repeatStart repeats the start of a driver that has not reported anything yet.
+func (l *Ledger) repeatStart(e *Entry) {
 	if e.Driver.Kind != "" && e.Driver.Generation.Known() && e.Driver.Sequence == 0 {
 		l.drop(CommandStart, e)
-		l.begins(e, false)
+		l.addStart(e, false)
 	}
 }
 
@@ -189,11 +189,11 @@ func (l *Ledger) stop(v View) {
 		Order: &Order{Generation: v.Generation, Stop: true}})
 }
 
-// takesBack reports whether the group adopts an unknown instance from its driver's view. The driver must belong to an
+// mayAdopt reports whether the group adopts an unknown instance from its driver's view. The driver must belong to an
 // earlier epoch. The instance must be growing or just Ready, not released in this epoch and not being undone. A growing
 // instance must fit below max, and its epoch's history must not have been reverted. A Ready instance is adopted because
 // existing objects win.
-func (l *Ledger) takesBack(v View) bool {
+func (l *Ledger) mayAdopt(v View) bool {
 	if !isInstanceOf(v.Instance, l.Group) || !EpochBefore(v.Generation.Epoch, l.Epoch) || l.Recovering ||
 		l.wasReleased(v.Instance) || l.undoes(v.attempt(l.Group)) || l.Spec == nil ||
 		l.Spec.InstanceSpec.Hash() != v.SpecHash {
@@ -208,7 +208,7 @@ func (l *Ledger) mayGrowBy(v View) bool {
 		EpochBefore(l.Reverted, v.Generation.Epoch)
 }
 
-func (l *Ledger) takeBack(v View, now time.Time) {
+func (l *Ledger) adoptFromView(v View, now time.Time) {
 	i := NewInstance(v.Instance, &l.Spec.InstanceSpec, now)
 	i.BookedAt = v.BookedAt
 	e := l.add(i)
@@ -230,7 +230,7 @@ func (v View) attempt(group string) Attempt {
 
 // Chosen returns the view that Select sends with its choice, before the request to the provider.
 func (v View) Chosen(o Offer) View {
-	v.Phase, v.Attempt, v.Offer = Peering, v.Attempt+1, o.Told()
+	v.Phase, v.Attempt, v.Offer = Peering, v.Attempt+1, o.ForView()
 	return v
 }
 

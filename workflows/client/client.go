@@ -85,7 +85,7 @@ func (b *base) fromTemporal(workflowID string, err error) error {
 			fleet.RefusedNotInitialised:
 			var at time.Time
 			if app.HasDetails() && app.Details(&at) == nil {
-				b.seen(at)
+				b.recordClock(at)
 			}
 			return fleet.Refuse(kind, app.Message())
 		}
@@ -149,16 +149,16 @@ func (b *base) read(ctx context.Context, workflowID string, out any) (map[string
 	return memo, decodeOf(workflowID, payload, out)
 }
 
-// whole is a context that ends when the wrapped context ends, and hides its deadline. The SDK gives a call only half of
-// the time until a visible deadline, and does not retry it. With whole a call may use all of the time.
-type whole struct{ context.Context }
+// withoutDeadline is a context that ends when the wrapped context ends, and hides its deadline. The SDK gives a call
+// only half of the time until a visible deadline, and does not retry it. With whole a call may use all of the time.
+type withoutDeadline struct{ context.Context }
 
 // Deadline reports that the context has no deadline.
-func (whole) Deadline() (deadline time.Time, ok bool) { return time.Time{}, false }
+func (withoutDeadline) Deadline() (deadline time.Time, ok bool) { return time.Time{}, false }
 
 // memo reads the memo of a running entity. It returns the same errors as read.
 func (b *base) memo(ctx context.Context, workflowID string) (map[string]*common.Payload, error) {
-	d, err := b.temporal.DescribeWorkflow(whole{ctx}, workflowID, "")
+	d, err := b.temporal.DescribeWorkflow(withoutDeadline{ctx}, workflowID, "")
 	var notFound *serviceerror.NotFound
 	if errors.As(err, &notFound) {
 		return nil, fmt.Errorf("%s %w: %w", workflowID, fleet.ErrNotRunning, fleet.ErrUnavailable)
@@ -184,13 +184,13 @@ func decodeOf(workflowID string, payload *common.Payload, out any) error {
 
 // signal sends a signal to a running workflow.
 func (b *base) signal(ctx context.Context, id, name string, arg any) error {
-	return b.fromTemporal(id, b.temporal.SignalWorkflow(whole{ctx}, id, "", name, arg))
+	return b.fromTemporal(id, b.temporal.SignalWorkflow(withoutDeadline{ctx}, id, "", name, arg))
 }
 
 // signalProvider sends a signal to a provider's entity, and starts the entity if it does not run.
 func (b *base) signalProvider(ctx context.Context, provider, name string, arg any) error {
 	id := b.provider(provider)
-	_, err := b.temporal.SignalWithStartWorkflow(whole{ctx}, id, name, arg, *b.entity(id, "provider "+provider),
+	_, err := b.temporal.SignalWithStartWorkflow(withoutDeadline{ctx}, id, name, arg, *b.entity(id, "provider "+provider),
 		workflows.TypeProvider, workflows.NewEntity(provider))
 	return b.fromTemporal(id, err)
 }

@@ -72,11 +72,11 @@ func (e *Entities) of(id string) *recent {
 }
 
 // remember stores the last snapshot of a provider and the start of its read.
-func (e *Entities) remember(id string, s fleet.ProviderSnapshot, asked time.Time) {
+func (e *Entities) remember(id string, s fleet.ProviderSnapshot, readAt time.Time) {
 	r := e.of(id)
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	r.last, r.lastAt = s, asked
+	r.last, r.lastAt = s, readAt
 }
 
 // Remembered returns the last snapshot of a provider that this process has read, and its age. The age is more than a
@@ -158,8 +158,8 @@ func (e *Entities) Providers(ctx context.Context, more ...string) ([]fleet.Provi
 	return readAll(ctx, e.ProviderNames, more, e.Status)
 }
 
-// readAtOnce bounds the concurrent reads of entities.
-const readAtOnce = 32
+// maxReads bounds the concurrent reads of entities.
+const maxReads = 32
 
 func readAll[T any](ctx context.Context, list func(context.Context) ([]string, error), more []string,
 	read func(context.Context, string) (T, error)) (out []T, err error) {
@@ -171,7 +171,7 @@ func readAll[T any](ctx context.Context, list func(context.Context) ([]string, e
 	slices.Sort(names)
 	names = slices.Compact(names)
 	all, failed := make([]T, len(names)), make([]error, len(names))
-	wait.ForAll(names, readAtOnce, func(n int, name string) { all[n], failed[n] = read(ctx, name) })
+	wait.ForAll(names, maxReads, func(n int, name string) { all[n], failed[n] = read(ctx, name) })
 	for n, err := range failed {
 		switch {
 		case err == nil:

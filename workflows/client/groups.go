@@ -112,7 +112,7 @@ func (g *Groups) Costs(ctx context.Context, group string) (s fleet.Snapshot, day
 		return s, nil, err
 	}
 	id := g.group(group)
-	value, err := g.temporal.QueryWorkflow(whole{ctx}, id, "", workflows.QueryDays)
+	value, err := g.temporal.QueryWorkflow(withoutDeadline{ctx}, id, "", workflows.QueryDays)
 	if err == nil {
 		err = value.Get(&days)
 	}
@@ -197,7 +197,7 @@ func (g *Groups) send(ctx context.Context, group string, verb fleet.Verb, r flee
 	if err != nil {
 		return fleet.Receipt{}, err
 	}
-	g.seen(receipt.At)
+	g.recordClock(receipt.At)
 	return receipt, nil
 }
 
@@ -232,9 +232,10 @@ func (g *Groups) updateOnce(ctx context.Context, group string, verb fleet.Verb, 
 	var handle client.WorkflowUpdateHandle
 	var err error
 	if start != nil {
-		begin := g.temporal.NewWithStartWorkflowOperation(*start, workflows.TypeNodeGroup, workflows.NewEntity(group))
+		startOperation := g.temporal.NewWithStartWorkflowOperation(*start, workflows.TypeNodeGroup,
+			workflows.NewEntity(group))
 		handle, err = g.temporal.UpdateWithStartWorkflow(ctx, client.UpdateWithStartWorkflowOptions{
-			StartWorkflowOperation: begin, UpdateOptions: options,
+			StartWorkflowOperation: startOperation, UpdateOptions: options,
 		})
 	} else {
 		handle, err = g.temporal.UpdateWorkflow(ctx, options)

@@ -57,7 +57,7 @@ func (h *Hub) Ended(ctx context.Context) (ended money.Ended, err error) {
 // Bills reads the bills of the groups that have ended. It returns nil while the hub is unclaimed. It needs a worker.
 // Error: fleet.ErrUnavailable.
 func (h *Hub) Bills(ctx context.Context) (book money.Book, err error) {
-	value, err := h.temporal.QueryWorkflow(whole{ctx}, h.id(), "", workflows.QueryBills)
+	value, err := h.temporal.QueryWorkflow(withoutDeadline{ctx}, h.id(), "", workflows.QueryBills)
 	if err = h.fromTemporal(h.id(), err); errors.Is(err, fleet.ErrNotRunning) {
 		return nil, nil
 	}
@@ -108,7 +108,7 @@ func (h *Hub) start(ctx context.Context, cluster string, ended money.Ended,
 			return err
 		}
 	}
-	_, err := h.temporal.ExecuteWorkflow(whole{ctx}, *options, workflows.TypeHub, in)
+	_, err := h.temporal.ExecuteWorkflow(withoutDeadline{ctx}, *options, workflows.TypeHub, in)
 	var started *serviceerror.WorkflowExecutionAlreadyStarted
 	if errors.As(err, &started) {
 		return nil

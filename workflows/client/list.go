@@ -24,7 +24,7 @@ func (b *base) running(ctx context.Context, workflowType, prefix string) (out []
 			b.taskQueue),
 	}
 	for {
-		page, err := b.temporal.ListWorkflow(whole{ctx}, request)
+		page, err := b.temporal.ListWorkflow(withoutDeadline{ctx}, request)
 		if err != nil {
 			return nil, fmt.Errorf("list workflows of type %s: %w: %w", workflowType, fleet.ErrUnavailable, err)
 		}

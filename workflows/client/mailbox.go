@@ -69,7 +69,7 @@ func (m *mailbox[T]) put(ctx context.Context, target string, rows ...T) error {
 // deliver sends the waiting letters until no letter is waiting.
 func (m *mailbox[T]) deliver(target string) {
 	for {
-		letters, rows := m.take(target)
+		letters, rows := m.next(target)
 		if len(letters) == 0 {
 			return
 		}
@@ -83,8 +83,8 @@ func (m *mailbox[T]) deliver(target string) {
 	}
 }
 
-// take returns the letters of the next signal, and their rows.
-func (m *mailbox[T]) take(target string) (letters []letter[T], rows []T) {
+// next returns the letters of the next signal, and their rows.
+func (m *mailbox[T]) next(target string) (letters []letter[T], rows []T) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	queue := m.waiting[target]

@@ -216,7 +216,7 @@ func TestHowMuchTravelsTogether(t *testing.T) {
 		"nothing":           {nil, 0},
 	} {
 		m.waiting["a"] = c.letters
-		got, rows := m.take("a")
+		got, rows := m.next("a")
 		require.Len(t, got, c.want, name)
 		n := 0
 		for _, l := range c.letters[:c.want] {

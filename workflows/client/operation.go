@@ -19,8 +19,8 @@ func (b *base) newOperation(ctx context.Context) fleet.Operation {
 		GiveUpAt: deadline.Add(-fleet.GiveUpBefore).Add(time.Duration(b.offset.Load()))}
 }
 
-// seen stores the difference between the workflows' clock and ours.
-func (b *base) seen(at time.Time) {
+// recordClock stores the difference between the workflows' clock and ours.
+func (b *base) recordClock(at time.Time) {
 	if !at.IsZero() {
 		b.offset.Store(int64(at.Sub(b.now())))
 	}

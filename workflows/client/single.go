@@ -46,7 +46,7 @@ func (s *Single) Start(ctx context.Context, w activities.Start) (already bool, e
 	if s.attributes {
 		options.TypedSearchAttributes = keywords(w.Attributes)
 	}
-	_, err = s.temporal.ExecuteWorkflow(whole{inTrace(ctx, w.Trace)}, options, w.Type, w.Input())
+	_, err = s.temporal.ExecuteWorkflow(withoutDeadline{inTrace(ctx, w.Trace)}, options, w.Type, w.Input())
 	var started *serviceerror.WorkflowExecutionAlreadyStarted
 	if errors.As(err, &started) {
 		return true, nil

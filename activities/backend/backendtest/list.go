@@ -43,8 +43,8 @@ func (s *suite) testList(t *testing.T) {
 	if s.World.SliceThere == nil {
 		return
 	}
-	told, err := s.World.SliceThere(s.prompt(t), a)
+	annotations, err := s.World.SliceThere(s.prompt(t), a)
 	require.NoError(t, err)
-	require.NotContains(t, told, backend.AnnotationBooking, "what the group is, is none of the provider's business")
-	require.NotContains(t, told, backend.AnnotationCredentials)
+	require.NotContains(t, annotations, backend.AnnotationBooking, "what the group is, is none of the provider's business")
+	require.NotContains(t, annotations, backend.AnnotationCredentials)
 }

@@ -17,7 +17,7 @@ type verb func(ctx context.Context, on backend.Backend) error
 // enough returns true. Every state that the verb waits for must survive the pass and the process.
 func (s *suite) inPasses(t *testing.T, what string, do verb, enough func() bool) {
 	t.Helper()
-	all := backend.WithBegun(s.ctx(t), time.Now())
+	all := backend.WithStartTime(s.ctx(t), time.Now())
 	backends := [2]backend.Backend{s.Backend, s.Other}
 	for n := 0; ; n++ {
 		ctx, end := context.WithTimeout(all, s.Pass)

@@ -18,13 +18,13 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
 )
 
-// newProviderClient makes a client of a provider. See discerning and bounded for its limits.
+// newProviderClient makes a client of a provider. See rejectForeignAnswers and boundedTransport for its limits.
 func newProviderClient(config *rest.Config) (client.Client, error) {
 	config = rest.CopyConfig(config)
 	config.DisableCompression = true
 	config.ContentType = runtime.ContentTypeJSON
 	config.WarningHandler = rest.NoWarnings{} // otherwise warnings of any length would be logged
-	config.Wrap(func(web http.RoundTripper) http.RoundTripper { return bounded{web} })
+	config.Wrap(func(web http.RoundTripper) http.RoundTripper { return boundedTransport{web} })
 	provider, err := newClient(config, cmp.Or(config.Timeout, providerTimeout), func(web *http.Client) {
 		// The client does not follow redirects, so that a provider cannot make it send requests to an address of its
 		// choice.
@@ -33,35 +33,36 @@ func newProviderClient(config *rest.Config) (client.Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	return discerning(provider, func(code int32) error {
+	return rejectForeignAnswers(provider, func(code int32) error {
 		return errorf(backend.ErrUnreachable,
 			"the provider's address answers with HTTP status %d, and not as a Kubernetes API server does", code)
 	}), nil
 }
 
-// taming returns a copy of this cluster's configuration that limits the size of the answers; see tamed.
-func taming(config *rest.Config) *rest.Config {
+// limitAnswers returns a copy of this cluster's configuration that limits the size of the answers; see
+// limitedTransport.
+func limitAnswers(config *rest.Config) *rest.Config {
 	config = rest.CopyConfig(config)
-	config.Wrap(func(web http.RoundTripper) http.RoundTripper { return tamed{web} })
+	config.Wrap(func(web http.RoundTripper) http.RoundTripper { return limitedTransport{web} })
 	return config
 }
 
-// newConsumerClient makes a client of this cluster; see discerning.
+// newConsumerClient makes a client of this cluster; see rejectForeignAnswers.
 func newConsumerClient(config *rest.Config) (client.Client, error) {
-	consumer, err := newClient(taming(config), consumerTimeout)
+	consumer, err := newClient(limitAnswers(config), consumerTimeout)
 	if err != nil {
 		return nil, err
 	}
-	return discerning(consumer, func(code int32) error {
+	return rejectForeignAnswers(consumer, func(code int32) error {
 		return fmt.Errorf("this cluster's address answers with HTTP status %d, and not as a Kubernetes API server does", code)
 	}), nil
 }
 
-// discerning distinguishes the answers of a cluster's API server from the answers of an intermediate server. A load
-// balancer, or a cluster manager's proxy that has lost the cluster, answers 404 or 403 in its own name. If its answer
-// were treated as an answer of the cluster, every object there would appear to be deleted, or denied. foreign returns
-// the error for such an answer.
-func discerning(cluster client.WithWatch, foreign func(code int32) error) client.Client {
+// rejectForeignAnswers distinguishes the answers of a cluster's API server from the answers of an intermediate server.
+// A load balancer, or a cluster manager's proxy that has lost the cluster, answers 404 or 403 in its own name. If its
+// answer were treated as an answer of the cluster, every object there would appear to be deleted, or denied. foreign
+// returns the error for such an answer.
+func rejectForeignAnswers(cluster client.WithWatch, foreign func(code int32) error) client.Client {
 	genuine := func(ctx context.Context, c client.Client, err error) error {
 		if answered(ctx, c, err) {
 			return err

@@ -91,7 +91,7 @@ func New(config Config) (*Backend, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make liqo backend: open consumer cluster: %w", err)
 	}
-	watch, err := newClient(taming(config.Consumer), watchTimeout)
+	watch, err := newClient(limitAnswers(config.Consumer), watchTimeout)
 	if err != nil {
 		return nil, fmt.Errorf("make liqo backend: watch consumer cluster: %w", err)
 	}

@@ -33,17 +33,17 @@ const (
 
 type boundKey struct{}
 
-// modest bounds each answer to a request under this context by maxIdentity.
-func modest(ctx context.Context) context.Context {
+// withIdentityBound bounds each answer to a request under this context by maxIdentity.
+func withIdentityBound(ctx context.Context) context.Context {
 	return context.WithValue(ctx, boundKey{}, int64(maxIdentity))
 }
 
-// bounded fails a request whose answer is larger than its bound. The answer is not decompressed, and only JSON is
-// decoded, so that a few bytes on the wire cannot become many in memory.
-type bounded struct{ http.RoundTripper }
+// boundedTransport fails a request whose answer is larger than its bound. The answer is not decompressed, and only JSON
+// is decoded, so that a few bytes on the wire cannot become many in memory.
+type boundedTransport struct{ http.RoundTripper }
 
 // RoundTrip implements http.RoundTripper.
-func (b bounded) RoundTrip(request *http.Request) (*http.Response, error) {
+func (b boundedTransport) RoundTrip(request *http.Request) (*http.Response, error) {
 	most, ok := request.Context().Value(boundKey{}).(int64)
 	if !ok {
 		most = maxAnswer
@@ -65,23 +65,23 @@ func (b bounded) RoundTrip(request *http.Request) (*http.Response, error) {
 // withoutProtobuf returns a copy of the request that does not accept protobuf, because this client does not decode it.
 // client-go's metadata-only lists prefer protobuf with every config (client-go metadata/metadata.go).
 func withoutProtobuf(request *http.Request) *http.Request {
-	var takes []string
+	var accepted []string
 	for kind := range strings.SplitSeq(request.Header.Get("Accept"), ",") {
 		if !strings.Contains(kind, "protobuf") {
-			takes = append(takes, kind)
+			accepted = append(accepted, kind)
 		}
 	}
-	asks := request.Clone(request.Context())
-	asks.Header.Set("Accept", strings.Join(takes, ","))
-	return asks
+	changed := request.Clone(request.Context())
+	changed.Header.Set("Accept", strings.Join(accepted, ","))
+	return changed
 }
 
-// tamed limits this cluster's answers, which contain data of providers. The granted resources of a slice, for example,
-// could keep the decoder busy for minutes.
-type tamed struct{ http.RoundTripper }
+// limitedTransport limits this cluster's answers, which contain data of providers. The granted resources of a slice,
+// for example, could keep the decoder busy for minutes.
+type limitedTransport struct{ http.RoundTripper }
 
 // RoundTrip implements http.RoundTripper.
-func (t tamed) RoundTrip(request *http.Request) (*http.Response, error) {
+func (t limitedTransport) RoundTrip(request *http.Request) (*http.Response, error) {
 	response, err := t.RoundTripper.RoundTrip(request)
 	if err == nil && isJSON(response) {
 		guard(response, jsonguard.Limits{})

@@ -56,7 +56,7 @@ func flood(t *testing.T, megabytes int) client.Client {
 func TestAnswersAreBounded(t *testing.T) {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
-	err := access("list", flood(t, 192).List(t.Context(), &corev1.ConfigMapList{}))
+	err := accessError("list", flood(t, 192).List(t.Context(), &corev1.ConfigMapList{}))
 	runtime.ReadMemStats(&after)
 	require.ErrorIs(t, err, backend.ErrInvalid)
 	require.ErrorContains(t, err, "larger than 16 MiB")
@@ -104,7 +104,7 @@ func TestWordsAreCut(t *testing.T) {
 		t.Cleanup(server.Close)
 		loud, err := newProviderClient(&rest.Config{Host: server.URL})
 		require.NoError(t, err)
-		err = access("list", loud.List(t.Context(), &corev1.ConfigMapList{}))
+		err = accessError("list", loud.List(t.Context(), &corev1.ConfigMapList{}))
 		require.Error(t, err)
 		require.Less(t, len(err.Error()), 2*maxWords)
 	})

@@ -11,17 +11,17 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend/nodes"
 )
 
-// annotationCalled is an annotation of a virtual node: the time at which callBack last made its kubelet register the
-// missing Node.
+// annotationCalled is an annotation of a virtual node: the time at which requestRegistration last made its kubelet
+// register the missing Node.
 const annotationCalled = "liqo-autoscaler.io/called-back"
 
-// callBack makes the virtual kubelet register its missing Node now. On its own the kubelet would notice the loss when
-// it next writes the Node's status, up to a minute later (virtual-kubelet node.DefaultStatusUpdateInterval; Liqo
-// prepares an informer of its Node and never starts it, pkg/virtualKubelet/liqoNodeProvider/resourceWatcher.go).
+// requestRegistration makes the virtual kubelet register its missing Node now. On its own the kubelet would notice the
+// loss when it next writes the Node's status, up to a minute later (virtual-kubelet node.DefaultStatusUpdateInterval;
+// Liqo prepares an informer of its Node and never starts it, pkg/virtualKubelet/liqoNodeProvider/resourceWatcher.go).
 // Kubernetes collects the pods of a missing Node after 40 s (k8s.io/kubernetes pkg/controller/podgc). The kubelet
-// writes the status immediately when its VirtualNode changes, so callBack changes an annotation without further
-// meaning.
-func (a *attempt) callBack(ctx context.Context, virtual *offloadingv1beta1.VirtualNode) error {
+// writes the status immediately when its VirtualNode changes, so requestRegistration changes an annotation without
+// further meaning.
+func (a *attempt) requestRegistration(ctx context.Context, virtual *offloadingv1beta1.VirtualNode) error {
 	now := time.Now().UTC().Format(time.RFC3339Nano)
 	err := client.IgnoreNotFound(nodes.MergePatch(ctx, a.local, virtual, map[string]any{
 		"metadata": map[string]any{"annotations": map[string]string{annotationCalled: now}},

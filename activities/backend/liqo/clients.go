@@ -56,7 +56,7 @@ func newClient(config *rest.Config, timeout time.Duration, changes ...func(*http
 	}
 	own := *web // client-go may return a shared client
 	if config.ExecProvider != nil {
-		own.Transport = impatient{web.Transport}
+		own.Transport = cancellableTransport{web.Transport}
 	}
 	for _, change := range changes {
 		change(&own)
@@ -64,27 +64,27 @@ func newClient(config *rest.Config, timeout time.Duration, changes ...func(*http
 	return client.NewWithWatch(config, client.Options{HTTPClient: &own, Scheme: scheme, Mapper: newMapper()})
 }
 
-// impatient ends a request when its context ends, even while client-go waits for a token from a program that the
-// kubeconfig names. client-go lets that program run without a limit (client-go plugin/pkg/client/auth/exec).
-type impatient struct{ http.RoundTripper }
+// cancellableTransport ends a request when its context ends, even while client-go waits for a token from a program that
+// the kubeconfig names. client-go lets that program run without a limit (client-go plugin/pkg/client/auth/exec).
+type cancellableTransport struct{ http.RoundTripper }
 
 // RoundTrip implements http.RoundTripper.
-func (i impatient) RoundTrip(request *http.Request) (*http.Response, error) {
+func (i cancellableTransport) RoundTrip(request *http.Request) (*http.Response, error) {
 	type answer struct {
 		response *http.Response
 		err      error
 	}
-	come := make(chan answer, 1)
+	answers := make(chan answer, 1)
 	go func() {
 		response, err := i.RoundTripper.RoundTrip(request) //nolint:bodyclose // the caller does, or the one below
-		come <- answer{response, err}
+		answers <- answer{response, err}
 	}()
 	select {
-	case a := <-come:
+	case a := <-answers:
 		return a.response, a.err
 	case <-request.Context().Done():
 		go func() {
-			if late := <-come; late.response != nil {
+			if late := <-answers; late.response != nil {
 				_ = late.response.Body.Close()
 			}
 		}()

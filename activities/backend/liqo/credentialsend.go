@@ -15,10 +15,10 @@ const endKept = time.Hour
 // ends remembers the validity of the credentials that this process uses. The zero value is ready for use.
 type ends struct {
 	mu sync.Mutex
-	of map[string]noted // by provider
+	of map[string]lifeEntry // by provider
 }
 
-type noted struct {
+type lifeEntry struct {
 	life account.Life
 	at   time.Time
 }
@@ -34,23 +34,23 @@ func (e *ends) remember(provider string, cluster client.Client, now time.Time) {
 		return
 	}
 	if e.of == nil {
-		e.of = map[string]noted{}
+		e.of = map[string]lifeEntry{}
 	}
-	e.of[provider] = noted{life: p.life, at: now}
+	e.of[provider] = lifeEntry{life: p.life, at: now}
 }
 
 func (e *ends) all(now time.Time) map[string]account.Life {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	told := map[string]account.Life{}
+	lives := map[string]account.Life{}
 	for provider, n := range e.of {
 		if now.Sub(n.at) > endKept {
 			delete(e.of, provider)
 			continue
 		}
-		told[provider] = n.life
+		lives[provider] = n.life
 	}
-	return told
+	return lives
 }
 
 // CredentialsLife returns the validity of the credentials by provider. The map contains the credentials that this

@@ -30,12 +30,12 @@ func TestCredentialsEnd(t *testing.T) {
 	require.Empty(t, b.CredentialsLife())
 	milan := fleet.Provider{ID: "milan", Credentials: fleet.Credentials{KubeconfigFile: path}}
 	write(token)
-	require.Error(t, b.peering(milan).reach(t.Context()))
+	require.Error(t, b.peering(milan).locateRemote(t.Context()))
 	require.Equal(t, map[string]account.Life{"milan": {End: end}}, b.CredentialsLife())
 
 	require.Empty(t, b.ends.all(time.Now().Add(endKept+time.Minute)), "a provider that is not used any more is forgotten")
 
 	write("forever")
-	require.Error(t, b.peering(milan).reach(t.Context()))
+	require.Error(t, b.peering(milan).locateRemote(t.Context()))
 	require.Empty(t, b.CredentialsLife())
 }

@@ -58,7 +58,7 @@ func (p *peering) prepare(ctx context.Context) (message string, err error) {
 	if p.self.id == p.provider.ID {
 		return "", errorf(backend.ErrInvalid, "cluster %s cannot be its own provider", p.provider.ID)
 	}
-	if p.going {
+	if p.nsTerminating {
 		return fmt.Sprintf("namespace %s of an earlier peering is being removed", p.localNS), nil
 	}
 	return "", p.admit(ctx, p.localNS)
@@ -67,7 +67,7 @@ func (p *peering) prepare(ctx context.Context) (message string, err error) {
 // acceptable checks whether a peering is allowed. foreign reports that another installation or a user has made the
 // peering.
 func (p *peering) acceptable(ctx context.Context) (foreign bool, warning string, err error) {
-	if err := p.reach(ctx); err != nil {
+	if err := p.locateRemote(ctx); err != nil {
 		return false, "", err
 	}
 	refusing, err := p.refusal(ctx)
@@ -77,7 +77,7 @@ func (p *peering) acceptable(ctx context.Context) (foreign bool, warning string,
 	if refusing != nil {
 		return false, "", refuse(*refusing)
 	}
-	if foreign, err = p.byOthers(ctx); err == nil && !foreign {
+	if foreign, err = p.hasOtherOwner(ctx); err == nil && !foreign {
 		warning, err = p.compatible(ctx)
 	}
 	return foreign, warning, err
@@ -89,7 +89,7 @@ func (p *peering) make(ctx context.Context, w *waiter) error {
 	var tenant *authv1beta1.Tenant
 	return backend.Through(ctx, w.until, []backend.Step{
 		{Stage: backend.StageNonce, Poll: func(ctx context.Context) (done bool, message string, err error) {
-			if err := p.forgotten(ctx); err != nil {
+			if err := p.removeExpiredRefusal(ctx); err != nil {
 				return false, "", err
 			}
 			// Our own namespace is made first: after a crash at any point, the consumer still has a record of the
@@ -125,7 +125,7 @@ func (p *peering) useAsItIs(ctx context.Context, w *waiter) error {
 			if err != nil {
 				return apierrors.IsNotFound(err), "", client.IgnoreNotFound(err)
 			}
-			err = willing(tenant)
+			err = checkTenant(tenant)
 			return err == nil, "", err
 		}},
 		{Stage: backend.StageIdentity, Poll: p.foreignIdentity},

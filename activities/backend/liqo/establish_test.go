@@ -134,7 +134,7 @@ func TestTenantPatchedSparingly(t *testing.T) {
 		complaint})
 	p := c.peering(provider())
 	require.NoError(t, p.locate(t.Context()))
-	require.NoError(t, p.reach(t.Context()))
+	require.NoError(t, p.locateRemote(t.Context()))
 	h, err := p.readKeys(t.Context())
 	require.NoError(t, err)
 	h.signature = []byte("fresh")

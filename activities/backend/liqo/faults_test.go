@@ -111,7 +111,7 @@ func TestTenantNamespaceUnreadIsNotDenied(t *testing.T) {
 	})
 	p := c.peering(provider())
 	require.NoError(t, p.locate(t.Context()))
-	require.ErrorIs(t, p.reach(t.Context()), backend.ErrUnreachable)
+	require.ErrorIs(t, p.locateRemote(t.Context()), backend.ErrUnreachable)
 }
 
 // Credentials are read for each verb, so every goroutine that their client starts must end with the verb.
@@ -183,7 +183,7 @@ func TestTenantWithOddRequest(t *testing.T) {
 	c := newClusters(t, []client.Object{keypair, tenantNS(peer, mine())}, []client.Object{tenantNS(me, mine()), tenant})
 	p := c.peering(provider())
 	require.NoError(t, p.locate(t.Context()))
-	require.NoError(t, p.reach(t.Context()))
+	require.NoError(t, p.locateRemote(t.Context()))
 	h, err := p.readKeys(t.Context())
 	require.NoError(t, err)
 	der, err := x509.CreateCertificateRequest(rand.Reader, &x509.CertificateRequest{Subject: pkix.Name{CommonName: me}},
@@ -207,7 +207,7 @@ func TestUntilPanicsToItsCaller(t *testing.T) {
 			return false, "", err
 		},
 		"what it asks at once": func(context.Context) (bool, string, error) {
-			_, errs := atOnce([]string{"", ""}, outOfRange)
+			_, errs := concurrently([]string{"", ""}, outOfRange)
 			return false, "", errs[0]
 		},
 	} {

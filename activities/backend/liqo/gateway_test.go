@@ -110,7 +110,7 @@ func TestGatewayDoesNotMakeGone(t *testing.T) {
 	p := c.peering(provider())
 	s := &survey{peering: p}
 	require.NoError(t, p.locate(t.Context()))
-	require.NoError(t, p.reach(t.Context()))
+	require.NoError(t, p.locateRemote(t.Context()))
 	revoked, err := p.revoked(t.Context())
 	require.NoError(t, err, "an API server without Liqo has no Tenant")
 	require.True(t, revoked)
@@ -123,7 +123,7 @@ func TestGatewayDoesNotMakeGone(t *testing.T) {
 	} {
 		p.remote.client = nil
 		g.status.Store(0)
-		require.NoError(t, p.reach(t.Context()))
+		require.NoError(t, p.locateRemote(t.Context()))
 		g.status.Store(http.StatusNotFound)
 		is, err := gone(t.Context())
 		require.ErrorIs(t, err, backend.ErrUnreachable, name)

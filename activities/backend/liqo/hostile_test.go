@@ -55,7 +55,7 @@ func TestAnswersThatSwell(t *testing.T) {
 		require.NoError(t, err)
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
-		err = access("list", provider.List(modest(t.Context()), &corev1.ConfigMapList{}))
+		err = accessError("list", provider.List(withIdentityBound(t.Context()), &corev1.ConfigMapList{}))
 		runtime.ReadMemStats(&after)
 		require.ErrorContains(t, err, c.says, name)
 		require.Less(t, len(err.Error()), 2*maxWords, name)
@@ -104,9 +104,9 @@ func TestRedirectsAreNotFollowed(t *testing.T) {
 		provider, err := newProviderClient(answering(t, map[string]string{"Location": elsewhere.URL + "/latest/meta-data"},
 			status, ""))
 		require.NoError(t, err)
-		err = access("list", provider.List(t.Context(), &corev1.ConfigMapList{}))
+		err = accessError("list", provider.List(t.Context(), &corev1.ConfigMapList{}))
 		require.ErrorIs(t, err, backend.ErrUnreachable)
-		err = access("make", provider.Create(t.Context(), &corev1.Secret{ObjectMeta: named("a", "b")}))
+		err = accessError("make", provider.Create(t.Context(), &corev1.Secret{ObjectMeta: named("a", "b")}))
 		require.ErrorIs(t, err, backend.ErrUnreachable)
 	}
 	require.Zero(t, asked)

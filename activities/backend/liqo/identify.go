@@ -31,28 +31,30 @@ func (b *Backend) Identify(ctx context.Context, credentials fleet.Credentials) (
 	}
 	var refusing stopwatch
 	for {
-		found, err := b.identify(modest(ctx), provider)
+		found, err := b.identify(withIdentityBound(ctx), provider)
 		if err == nil {
 			return found.id, nil
 		}
-		if !notLetIn(err) || refusing.longerThan(b.graces.identify) {
-			return "", fmt.Errorf("identify provider: %w", refused(err))
+		if !isUnauthorized(err) || refusing.longerThan(b.graces.identify) {
+			return "", fmt.Errorf("identify provider: %w", invalidIfUnauthorized(err))
 		}
-		if !wait.For(ctx, seldomLook/3) {
-			return "", fmt.Errorf("identify provider: %w", refused(err))
+		if !wait.For(ctx, longestPause/3) {
+			return "", fmt.Errorf("identify provider: %w", invalidIfUnauthorized(err))
 		}
 	}
 }
 
-func notLetIn(err error) bool { return apierrors.IsUnauthorized(err) || apierrors.IsForbidden(err) }
+func isUnauthorized(err error) bool {
+	return apierrors.IsUnauthorized(err) || apierrors.IsForbidden(err)
+}
 
-// refused converts an error as access does, but returns ErrInvalid for 401 and 403: on first use bad credentials are a
-// configuration error.
-func refused(err error) error {
-	if notLetIn(err) {
+// invalidIfUnauthorized converts an error as accessError does, but returns ErrInvalid for 401 and 403: on first use bad
+// credentials are a configuration error.
+func invalidIfUnauthorized(err error) error {
+	if isUnauthorized(err) {
 		return errorf(backend.ErrInvalid, "the provider answers, but the credentials may not read its cluster id: %v", err)
 	}
-	return access("read its cluster id", err)
+	return accessError("read its cluster id", err)
 }
 
 // identify reads a cluster's id from the ConfigMap that Liqo's chart installs, found by label in the usual namespace or

@@ -44,12 +44,12 @@ func TestAccess(t *testing.T) {
 		{apierrors.NewServiceUnavailable("starting"), backend.ErrUnreachable},
 		{forbidden, backend.ErrDenied},
 	} {
-		require.ErrorIs(t, access("do it", test.err), test.want)
+		require.ErrorIs(t, accessError("do it", test.err), test.want)
 	}
 	conflict := apierrors.NewConflict(corev1.Resource("secrets"), "x", errors.New("changed"))
-	require.True(t, apierrors.IsConflict(access("do it", conflict)), "all else is retried")
-	require.ErrorIs(t, refused(unauthorized), backend.ErrInvalid)
-	require.ErrorIs(t, refused(forbidden), backend.ErrInvalid)
+	require.True(t, apierrors.IsConflict(accessError("do it", conflict)), "all else is retried")
+	require.ErrorIs(t, invalidIfUnauthorized(unauthorized), backend.ErrInvalid)
+	require.ErrorIs(t, invalidIfUnauthorized(forbidden), backend.ErrInvalid)
 }
 
 // An API server that has just started refuses every request until it has read its roles. That does not count against

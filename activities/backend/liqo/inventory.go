@@ -63,8 +63,8 @@ func (b *Backend) List(ctx context.Context, group string) ([]fleet.Found, error)
 	return found.sorted(), nil
 }
 
-// readNodesAtOnce bounds the Nodes that List reads by name concurrently.
-const readNodesAtOnce = 16
+// maxNodeReads bounds the Nodes that List reads by name concurrently.
+const maxNodeReads = 16
 
 // findNodes reads by name the Nodes of marked virtual nodes that no list has shown. Any user may have removed our label
 // or our annotations from a Node: the Node still exists, and its pods run.
@@ -76,7 +76,7 @@ func (b *Backend) findNodes(ctx context.Context, self identity, found findings) 
 		}
 	}
 	failed := make([]error, len(missing))
-	wait.ForAll(missing, readNodesAtOnce, func(n int, entry *fleet.Found) {
+	wait.ForAll(missing, maxNodeReads, func(n int, entry *fleet.Found) {
 		a := b.attempt(entry.Attempt)
 		a.self = self
 		node, err := a.node(ctx, &offloadingv1beta1.VirtualNode{})
@@ -191,7 +191,7 @@ func (b *Backend) Peers(ctx context.Context) ([]fleet.Provider, error) {
 		found.add(&networks[i])
 	}
 	for i := range namespaces.Items {
-		if err := b.addReminders(ctx, self, found, &namespaces.Items[i]); err != nil {
+		if err := b.addRecordedPeers(ctx, self, found, &namespaces.Items[i]); err != nil {
 			return nil, fmt.Errorf("list peerings: %w", err)
 		}
 	}
@@ -218,16 +218,16 @@ func (p peers) add(object client.Object) {
 		Credentials: cmp.Or(backend.CredentialsOf(object.GetAnnotations()), p.byID[id].Credentials)}
 }
 
-// addReminders adds providers by the other records in a tenant namespace: the record that a provider has removed our
-// Tenant, and, in a namespace that is not ours, the nonces of a peering that was made only in part.
-func (b *Backend) addReminders(ctx context.Context, self identity, found peers, namespace *corev1.Namespace) error {
+// addRecordedPeers adds providers by the other records in a tenant namespace: the record that a provider has removed
+// our Tenant, and, in a namespace that is not ours, the nonces of a peering that was made only in part.
+func (b *Backend) addRecordedPeers(ctx context.Context, self identity, found peers, namespace *corev1.Namespace) error {
 	p := b.peering(fleet.Provider{ID: found.tenants[namespace.Name]})
 	p.self, p.localNS, p.ownNS = self, namespace.Name, b.isOurs(self.id, namespace)
-	p.going = namespace.DeletionTimestamp != nil
-	if p.going {
+	p.nsTerminating = namespace.DeletionTimestamp != nil
+	if p.nsTerminating {
 		return nil
 	}
-	note, err := p.refusalRecord(ctx)
+	record, err := p.refusalRecord(ctx)
 	if b.unadmitted(err) {
 		if p.ownNS { // the permissions were removed: admit grants them for the next call
 			return errors.Join(err, p.admit(ctx, p.localNS))
@@ -238,10 +238,10 @@ func (b *Backend) addReminders(ctx context.Context, self identity, found peers, 
 		return err
 	}
 	if err == nil {
-		found.add(note)
-		if noted := refusalIn(note); noted != nil && !noted.Over(time.Now()) {
+		found.add(record)
+		if recorded := refusalIn(record); recorded != nil && !recorded.Over(time.Now()) {
 			peer := found.byID[p.provider.ID]
-			peer.Refusing = noted
+			peer.Refusing = recorded
 			found.byID[p.provider.ID] = peer
 		}
 	}

@@ -39,9 +39,9 @@ type join struct {
 	denied   stopwatch // time since the slice's authentication was denied
 }
 
-// wonderAfter is the time for which Join waits for another component before it searches for the reason of the delay. On
-// a warm cluster the wait is mostly shorter, and the search would load the API server.
-const wonderAfter = time.Second
+// diagnoseAfter is the time for which Join waits for another component before it searches for the reason of the delay.
+// On a warm cluster the wait is mostly shorter, and the search would load the API server.
+const diagnoseAfter = time.Second
 
 // Join makes the attempt's slice, virtual node and Node, or adopts existing ones, and stamps the Node last.
 func (b *Backend) Join(ctx context.Context, spec backend.NodeSpec, progress backend.Progress) (backend.Node, error) {
@@ -51,7 +51,7 @@ func (b *Backend) Join(ctx context.Context, spec backend.NodeSpec, progress back
 	defer stop()
 	w.changed = changed
 	if b.changes.watched() {
-		w.first, w.longest = toldLook, toldSeldomLook
+		w.first, w.longest = watchedFirstPause, watchedLongestPause
 	}
 	err := backend.Through(ctx, w.until, []backend.Step{
 		{Stage: backend.StageSliceAuth, Poll: j.peered},
@@ -94,7 +94,7 @@ func (j *join) registered(ctx context.Context) (bool, string, error) {
 	if apierrors.IsNotFound(err) {
 		j.searchAhead(ctx)
 		message := fmt.Sprintf("the virtual kubelet has not registered Node %s yet", j.name())
-		if j.starting.longerThan(wonderAfter) {
+		if j.starting.longerThan(diagnoseAfter) {
 			if trouble := j.kubeletTrouble(ctx); trouble != "" {
 				message += ": " + trouble
 			}
@@ -113,13 +113,13 @@ func (j *join) readNode(ctx context.Context) error {
 		return nil
 	}
 	var virtual *offloadingv1beta1.VirtualNode
-	var beside errgroup.Group
-	beside.Go(func() (err error) {
+	var parallel errgroup.Group
+	parallel.Go(func() (err error) {
 		virtual, err = j.virtualNode(ctx)
 		return err
 	})
 	node, missing := j.attempt.node(ctx, j.virtual)
-	err := beside.Wait()
+	err := parallel.Wait()
 	if err != nil && !apierrors.IsNotFound(err) {
 		return err
 	}

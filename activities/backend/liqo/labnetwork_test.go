@@ -49,7 +49,7 @@ func (l *netLab) offer(n int, options string) fleet.Provider {
 func (l *netLab) establish(t *testing.T, p fleet.Provider) {
 	t.Helper()
 	began := time.Now()
-	all := backend.WithBegun(within(t, 3*time.Minute), began)
+	all := backend.WithStartTime(within(t, 3*time.Minute), began)
 	for {
 		ctx, cancel := context.WithTimeout(all, 4*time.Second)
 		err := l.b.Establish(ctx, p, nil)

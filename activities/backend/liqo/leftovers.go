@@ -40,7 +40,7 @@ const maxLeft = 50
 
 // leftSlices lists the provider's slices without a counterpart here.
 func (p *peering) leftSlices(ctx context.Context) (left []fleet.Orphan, err error) {
-	asked := 0
+	checked := 0
 	var found authv1beta1.ResourceSliceList
 	err = p.remote.do(ctx, "list our slices", func(provider client.Client) error {
 		return provider.List(ctx, &found, client.InNamespace(p.remoteNS),
@@ -59,7 +59,7 @@ func (p *peering) leftSlices(ctx context.Context) (left []fleet.Orphan, err erro
 		if !ok || !p.mine(slice) || known[slice.Name] {
 			continue
 		}
-		if asked++; asked > maxLeft {
+		if checked++; checked > maxLeft {
 			break
 		}
 		if here, err := p.sliceHere(ctx, slice.Name); err != nil || here {
@@ -112,7 +112,7 @@ func (p *peering) cloned(object client.Object) bool {
 // leftPeering returns our objects on the provider of a peering without any counterpart here, or nil. It does not
 // include the records of a refusal, because they must stay.
 func (p *peering) leftPeering(ctx context.Context) (*fleet.Orphan, error) {
-	if stands, err := p.standsHere(ctx); stands || err != nil {
+	if exists, err := p.existsHere(ctx); exists || err != nil {
 		return nil, err
 	}
 	objects, err := p.partsThere(ctx)
@@ -136,8 +136,8 @@ func (p *peering) leftPeering(ctx context.Context) (*fleet.Orphan, error) {
 	return left, err
 }
 
-// standsHere reports whether the consumer has any part of the peering, of any owner.
-func (p *peering) standsHere(ctx context.Context) (bool, error) {
+// existsHere reports whether the consumer has any part of the peering, of any owner.
+func (p *peering) existsHere(ctx context.Context) (bool, error) {
 	_, err := p.controlPlaneIdentity(ctx)
 	if client.IgnoreNotFound(err) != nil {
 		return false, fmt.Errorf("read Identity of %s: %w", p.provider.ID, err)
@@ -147,8 +147,8 @@ func (p *peering) standsHere(ctx context.Context) (bool, error) {
 	}
 	secrets, err := p.controlPlaneSecrets(ctx)
 	if err == nil && len(secrets) == 0 {
-		begun, err := p.startedHere(ctx)
-		return begun, err
+		started, err := p.startedHere(ctx)
+		return started, err
 	}
 	if p.unadmitted(err) {
 		return p.connectedHere(ctx)

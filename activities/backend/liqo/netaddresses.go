@@ -135,16 +135,16 @@ func (n *network) addressesInUse(ctx context.Context) (all []used, err error) {
 				all = append(all, rangeOf(text(&own[i], "status", "cidr"), "the "+kind+" of this cluster")...)
 			}
 		}
-		others, err := listOf(ctx, cluster, networking.WithKind(kindConfiguration))
+		configurations, err := listOf(ctx, cluster, networking.WithKind(kindConfiguration))
 		if err != nil {
 			return fmt.Errorf("list Configurations: %w", err)
 		}
-		for i := range others {
-			peer := others[i].GetLabels()[consts.RemoteClusterID]
+		for i := range configurations {
+			peer := configurations[i].GetLabels()[consts.RemoteClusterID]
 			if peer == n.here.peer {
 				continue
 			}
-			for _, cidr := range texts(&others[i], "status", "remote", "cidr", "pod") {
+			for _, cidr := range texts(&configurations[i], "status", "remote", "cidr", "pod") {
 				all = append(all, rangeOf(cidr, "the pods of cluster "+peer)...)
 			}
 		}

@@ -52,7 +52,7 @@ func (n *network) served(ctx context.Context) (bool, string, error) {
 			"serverTemplateRef": h.template("WgGatewayServerTemplate", "wireguard-server"),
 		})
 	}
-	if message := h.leaving(server); message != "" {
+	if message := h.terminatingMessage(server); message != "" {
 		return false, message, nil
 	}
 	if message, err := h.running(ctx, server); err != nil || message != "" {
@@ -92,7 +92,7 @@ func (n *network) dialing(ctx context.Context) (bool, string, error) {
 			"clientTemplateRef": h.template("WgGatewayClientTemplate", "wireguard-client"),
 		})
 	}
-	if message := h.leaving(dials); message != "" {
+	if message := h.terminatingMessage(dials); message != "" {
 		return false, message, nil
 	}
 	if as, err := h.repair(ctx, dials, map[string]any{"endpoint": endpoint}); err != nil || !as {
@@ -174,7 +174,7 @@ func (h *half) shareKey(ctx context.Context, own string, other *half,
 		return "the PublicKey on " + h.where + " was made", h.make(ctx, kindKey,
 			map[string]string{consts.GatewayResourceLabel: consts.GatewayResourceLabelValue}, owner, spec)
 	}
-	if message := h.leaving(key); message != "" {
+	if message := h.terminatingMessage(key); message != "" {
 		return message, nil
 	}
 	if as, err := h.repair(ctx, key, spec); err != nil || !as {

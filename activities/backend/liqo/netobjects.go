@@ -84,7 +84,7 @@ func (h *half) read(ctx context.Context) error {
 	}
 	kinds := append([]string{kindConnection}, made...)
 	return h.do(ctx, "read the network", func(cluster client.Client) error {
-		found, errs := atOnce(kinds, func(kind string) ([]unstructured.Unstructured, error) {
+		found, errs := concurrently(kinds, func(kind string) ([]unstructured.Unstructured, error) {
 			return listOf(ctx, cluster, networking.WithKind(kind), client.InNamespace(h.ns),
 				client.MatchingLabels{consts.RemoteClusterID: h.peer})
 		})
@@ -100,10 +100,10 @@ func (h *half) read(ctx context.Context) error {
 	})
 }
 
-// atOnce calls the function for all elements concurrently, because a pass is short and a cluster may have a high
-// latency. A caller that reads the answers in order gets the same result as from sequential calls. atOnce raises a
-// panic of the function again, as backend.Poll does.
-func atOnce[T, A any](all []T, ask func(T) (A, error)) (answers []A, errs []error) {
+// concurrently calls the function for all elements concurrently, because a pass is short and a cluster may have a high
+// latency. A caller that reads the answers in order gets the same result as from sequential calls. It raises a panic of
+// the function again, as backend.Poll does.
+func concurrently[T, A any](all []T, call func(T) (A, error)) (answers []A, errs []error) {
 	answers, errs = make([]A, len(all)), make([]error, len(all))
 	faults := make([]error, len(all))
 	wait.ForAll(all, len(all), func(n int, one T) {
@@ -112,7 +112,7 @@ func atOnce[T, A any](all []T, ask func(T) (A, error)) (answers []A, errs []erro
 				faults[n] = fmt.Errorf("%v\n%s", cause, debug.Stack())
 			}
 		}()
-		answers[n], errs[n] = ask(one)
+		answers[n], errs[n] = call(one)
 	})
 	if fault := errors.Join(faults...); fault != nil {
 		panic(fault)

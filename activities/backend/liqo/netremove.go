@@ -24,7 +24,7 @@ func (p *peering) networkGone(ctx context.Context) (bool, string, error) {
 	if err != nil || !n.here.owns() && !n.there.owns() {
 		return err == nil, "", err
 	}
-	if err := p.serves(ctx); err != nil {
+	if err := p.networkInUse(ctx); err != nil {
 		return false, "", err
 	}
 	return n.remove(ctx)
@@ -79,8 +79,9 @@ func (h *half) remove(ctx context.Context, kind string) error {
 	})
 }
 
-// serves returns ErrInUse while the network serves a peering of any owner with the provider, in either direction (I11).
-func (p *peering) serves(ctx context.Context) error {
+// networkInUse returns ErrInUse while the network serves a peering of any owner with the provider, in either direction
+// (I11).
+func (p *peering) networkInUse(ctx context.Context) error {
 	if err := p.inUse(ctx); err != nil {
 		return err
 	}

@@ -28,7 +28,7 @@ func (p *peering) connect(ctx context.Context, w *waiter, foreign bool) error {
 	n := &network{peering: p}
 	var err error
 	if n.mode, n.options, err = readNetwork(p.provider.Network); err != nil {
-		return stageError(backend.StageNetworkConfig, sightOf("", err))
+		return stageError(backend.StageNetworkConfig, pollResultOf("", err))
 	}
 	settled := false
 	err = w.until(ctx, backend.StageNetworkConfig, func(ctx context.Context) (bool, string, error) {
@@ -57,21 +57,21 @@ func (n *network) settled(ctx context.Context, foreign bool) (bool, error) {
 	if err := n.survey(ctx); err != nil {
 		return false, err
 	}
-	ours, others := n.here.owns() || n.there.owns(), cmp.Or(n.here.foreign, n.there.foreign)
-	if n.here.connected() && n.there.connected() && (ours || others != "") {
+	ours, foreignObject := n.here.owns() || n.there.owns(), cmp.Or(n.here.foreign, n.there.foreign)
+	if n.here.connected() && n.there.connected() && (ours || foreignObject != "") {
 		return true, nil
 	}
-	if err := n.notOurs(ours, others, foreign); err != nil || ours {
+	if err := n.foreignNetworkError(ours, foreignObject, foreign); err != nil || ours {
 		return false, err
 	}
 	return n.heldWithout(ctx)
 }
 
-// notOurs returns the error of a network that is not connected and that we may not change, or nil.
-func (n *network) notOurs(ours bool, others string, foreign bool) error {
+// foreignNetworkError returns the error of a network that is not connected and that we may not change, or nil.
+func (n *network) foreignNetworkError(ours bool, foreignObject string, foreign bool) error {
 	switch {
-	case others != "":
-		return n.notConnected("the network was made by others (%s)", others)
+	case foreignObject != "":
+		return n.notConnected("the network was made by others (%s)", foreignObject)
 	case n.mode == fleet.NetworkExisting && !(ours && n.held):
 		return n.notConnected("the offer says that the network exists")
 	case foreign:
@@ -196,7 +196,7 @@ func (h *half) configure(ctx context.Context, remote map[string]any) (ready bool
 		}
 		return false, "the Configuration on " + h.where + " was made", maker.make(ctx, kindConfiguration, nil, nil, spec)
 	}
-	if message := h.leaving(configuration); message != "" {
+	if message := h.terminatingMessage(configuration); message != "" {
 		return false, message, nil
 	}
 	if as, err := h.repair(ctx, configuration, spec); err != nil || !as {
@@ -210,8 +210,8 @@ func (h *half) configure(ctx context.Context, remote map[string]any) (ready bool
 		configuration.GetNamespace(), configuration.GetName()), nil
 }
 
-// leaving returns the message about an object that is being deleted, or "".
-func (h *half) leaving(object client.Object) string {
+// terminatingMessage returns the message about an object that is being deleted, or "".
+func (h *half) terminatingMessage(object client.Object) string {
 	if object.GetDeletionTimestamp() == nil {
 		return ""
 	}

@@ -27,10 +27,10 @@ func connecting(ctx context.Context, c *clusters, p fleet.Provider, progress bac
 	err := w.until(ctx, backend.StageAPIServer, func(ctx context.Context) (bool, string, error) {
 		err := q.locate(ctx)
 		if err == nil {
-			err = q.reach(ctx)
+			err = q.locateRemote(ctx)
 		}
 		if err == nil {
-			foreign, err = q.byOthers(ctx)
+			foreign, err = q.hasOtherOwner(ctx)
 		}
 		return err == nil, "", err
 	})

@@ -57,7 +57,7 @@ func (b *Backend) Observe(ctx context.Context, provider fleet.Provider) (seen ba
 		seen = backend.Observation{}
 	}
 	seen.Fault = fault
-	return seen, observing(provider.ID, err)
+	return seen, observeError(provider.ID, err)
 }
 
 // faultHere returns the fault of the peering on the consumer, for which no provider can be blamed.
@@ -91,7 +91,7 @@ func (p *peering) slicesHere(ctx context.Context) (names []string, err error) {
 // observed reads the state of the provider. needed means that a network must exist.
 func (p *peering) observed(ctx context.Context, provider client.Client, here []string,
 	needed bool) (seen backend.Observation, err error) {
-	found, err := p.identify(modest(ctx), provider)
+	found, err := p.identify(withIdentityBound(ctx), provider)
 	if err != nil {
 		return seen, err
 	}
@@ -155,8 +155,8 @@ func (p *peering) networkSeen(ctx context.Context, provider client.Client, names
 // measurement counts as dead.
 func recordMeasurements(ctx context.Context, seen *backend.Observation, ends ...*half) error {
 	for _, h := range ends {
-		heard := text(h.objects[kindConnection], "status", "latency", "timestamp")
-		seen.Heard = append(seen.Heard, shorten.Words(heard, maxWords))
+		measuredAt := text(h.objects[kindConnection], "status", "latency", "timestamp")
+		seen.Heard = append(seen.Heard, shorten.Words(measuredAt, maxWords))
 		interval, err := h.interval(ctx)
 		if err != nil {
 			return err
@@ -249,20 +249,20 @@ type ownSide struct{ error }
 
 func (e ownSide) Unwrap() error { return e.error }
 
-// observing classifies an error of the provider as access does, and adds ErrCredentials when the provider does not
-// accept our credentials.
-func observing(provider string, err error) error {
+// observeError classifies an error of the provider as accessError does, and adds ErrCredentials when the provider does
+// not accept our credentials.
+func observeError(provider string, err error) error {
 	var own ownSide
 	switch {
 	case err == nil:
 		return nil
 	case errors.As(err, &own):
 		return fmt.Errorf("observe provider %s: %w", provider, err)
-	case notLetIn(err):
+	case isUnauthorized(err):
 		return fmt.Errorf("provider %s does not accept our credentials, or allows them too little: %w: %w", provider,
-			access("look", err), backend.ErrCredentials)
+			accessError("look", err), backend.ErrCredentials)
 	default:
-		return fmt.Errorf("observe provider %s: %w", provider, access("look", err))
+		return fmt.Errorf("observe provider %s: %w", provider, accessError("look", err))
 	}
 }
 

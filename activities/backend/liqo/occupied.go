@@ -38,7 +38,7 @@ var tenancies = []tenancy{
 // dependents, which are removed with their owner; replicas that crd-replicator has put there for us; and Liqo's
 // certificates (liqo-remote-certificate*), which are useless without the removed Tenant.
 func (p *peering) occupied(ctx context.Context, cluster client.Client, namespace string) (string, error) {
-	found, errs := atOnce(tenancies, func(t tenancy) (found metav1.PartialObjectMetadataList, err error) {
+	found, errs := concurrently(tenancies, func(t tenancy) (found metav1.PartialObjectMetadataList, err error) {
 		found.SetGroupVersionKind(t.kind.GroupVersion().WithKind(t.kind.Kind + "List"))
 		err = cluster.List(ctx, &found, t.which, client.InNamespace(namespace))
 		return found, client.IgnoreNotFound(err) // a kind that is not installed has no objects

@@ -31,7 +31,7 @@ const onePass = time.Second
 // inPasses calls the verb in passes of that length, as activities do, until it succeeds.
 func inPasses(t *testing.T, length time.Duration, verb func(context.Context) error) {
 	t.Helper()
-	all, cancel := context.WithTimeout(backend.WithBegun(t.Context(), time.Now()), time.Minute)
+	all, cancel := context.WithTimeout(backend.WithStartTime(t.Context(), time.Now()), time.Minute)
 	defer cancel()
 	for {
 		ctx, end := context.WithTimeout(all, length)
@@ -151,7 +151,7 @@ func TestPassesOfManyReturns(t *testing.T) {
 		c.open = func(context.Context, fleet.Credentials) (client.Client, error) { return c.there, nil } // no rate limit
 		var all sync.WaitGroup
 		places := make(chan struct{}, 50) // the places of one provider in a worker
-		ctx, cancel := context.WithTimeout(backend.WithBegun(t.Context(), time.Now()), time.Minute)
+		ctx, cancel := context.WithTimeout(backend.WithStartTime(t.Context(), time.Now()), time.Minute)
 		defer cancel()
 		for i := range 100 {
 			at := someAttempt(1)
@@ -237,9 +237,9 @@ func testUntilRefusedForAWholePass(t *testing.T) {
 	until := func(begun time.Time, look poll) error {
 		ctx, cancel := context.WithCancelCause(t.Context()) // as activities end a pass
 		defer time.AfterFunc(onePass, func() { cancel(over) }).Stop()
-		return (&waiter{begun: begun, refusal: time.Minute}).until(ctx, backend.StageAPIServer, look)
+		return (&waiter{started: begun, refusal: time.Minute}).until(ctx, backend.StageAPIServer, look)
 	}
-	refused := waitingFor("", access("look", no))
+	refused := waitingFor("", accessError("look", no))
 	long := time.Now().Add(-time.Hour)
 	err := until(long, refused)
 	require.ErrorIs(t, err, backend.ErrDenied)
@@ -251,7 +251,7 @@ func testUntilRefusedForAWholePass(t *testing.T) {
 	looks := 0
 	err = until(long, func(ctx context.Context) (bool, string, error) {
 		if looks++; looks == 1 {
-			return false, "", access("look", errors.New("connection refused"))
+			return false, "", accessError("look", errors.New("connection refused"))
 		}
 		return refused(ctx)
 	})
@@ -268,7 +268,7 @@ func TestUntilSilentForAWholePass(t *testing.T) {
 func testUntilSilentForAWholePass(t *testing.T) {
 	silent := func(ctx context.Context) (bool, string, error) {
 		<-ctx.Done()
-		return false, "", access("look", ctx.Err())
+		return false, "", accessError("look", ctx.Err())
 	}
 	for length, told := range map[time.Duration]bool{noAnswer + onePass: true, onePass: false} {
 		ctx, cancel := context.WithTimeout(t.Context(), length)

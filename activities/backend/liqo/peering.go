@@ -21,23 +21,23 @@ type peering struct {
 	*Backend
 	provider fleet.Provider
 	remote   *remote
-	begun    time.Time // when the verb was first called, see backend.Begun
+	started  time.Time // when the verb was first called, see backend.StartTime
 
-	self     identity // of the consumer
-	localNS  string   // tenant namespace on the consumer; "" before it exists
-	ownNS    bool     // localNS is ours
-	going    bool     // localNS is being removed
-	remoteNS string   // tenant namespace on the provider; "" before it exists
+	self          identity // of the consumer
+	localNS       string   // tenant namespace on the consumer; "" before it exists
+	ownNS         bool     // localNS is ours
+	nsTerminating bool     // localNS is being removed
+	remoteNS      string   // tenant namespace on the provider; "" before it exists
 }
 
 func (b *Backend) peering(provider fleet.Provider) *peering {
-	p := &peering{Backend: b, provider: provider, begun: time.Now()}
+	p := &peering{Backend: b, provider: provider, started: time.Now()}
 	p.remote = &remote{b: b, provider: provider, same: p.sameProvider}
 	return p
 }
 
-// lasts reports whether more time than longer has passed since the verb was first called.
-func (p *peering) lasts(longer time.Duration) bool { return time.Since(p.begun) > longer }
+// hasLasted reports whether more time than longer has passed since the verb was first called.
+func (p *peering) hasLasted(longer time.Duration) bool { return time.Since(p.started) > longer }
 
 // labels returns the labels of each object that we make for the peering, on both sides.
 func (p *peering) labels() map[string]string { return p.ours(p.self.id) }
@@ -60,19 +60,19 @@ func (p *peering) locate(ctx context.Context) (err error) {
 	if p.self, err = p.consumer(ctx); err != nil {
 		return err
 	}
-	p.localNS, p.ownNS, p.going = "", false, false
+	p.localNS, p.ownNS, p.nsTerminating = "", false, false
 	namespace, err := tenantNamespace(ctx, p.local, p.provider.ID)
 	if client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("find tenant namespace of %s: %w", p.provider.ID, err)
 	}
 	if err == nil {
-		p.localNS, p.ownNS, p.going = namespace.Name, p.mine(namespace), namespace.DeletionTimestamp != nil
+		p.localNS, p.ownNS, p.nsTerminating = namespace.Name, p.mine(namespace), namespace.DeletionTimestamp != nil
 	}
 	return nil
 }
 
-// reach checks that our credentials open the right cluster, and finds our tenant namespace there.
-func (p *peering) reach(ctx context.Context) error {
+// locateRemote checks that our credentials open the right cluster, and finds our tenant namespace there.
+func (p *peering) locateRemote(ctx context.Context) error {
 	p.remoteNS = ""
 	return p.remote.do(ctx, "find our tenant namespace", func(provider client.Client) error {
 		namespace, err := tenantNamespace(ctx, provider, p.self.id)
@@ -88,7 +88,7 @@ func (p *peering) locateBoth(ctx context.Context) error {
 	if err := p.locate(ctx); err != nil {
 		return err
 	}
-	return p.reach(ctx)
+	return p.locateRemote(ctx)
 }
 
 // controlPlaneIdentity returns the Identity with which our Liqo acts on the provider. It returns NotFound when the
@@ -140,8 +140,8 @@ func (p *peering) tenant(ctx context.Context) (*authv1beta1.Tenant, error) {
 	return &found.Items[0], nil
 }
 
-// byOthers reports whether another owner made this peering. We must not write any part of such a peering.
-func (p *peering) byOthers(ctx context.Context) (bool, error) {
+// hasOtherOwner reports whether another owner made this peering. We must not write any part of such a peering.
+func (p *peering) hasOtherOwner(ctx context.Context) (bool, error) {
 	identity, err := p.controlPlaneIdentity(ctx)
 	if client.IgnoreNotFound(err) != nil {
 		return false, fmt.Errorf("read Identity of %s: %w", p.provider.ID, err)

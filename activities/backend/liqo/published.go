@@ -23,14 +23,14 @@ func (b *Backend) Published(ctx context.Context, credentials fleet.Credentials, 
 	if err != nil {
 		return "", err
 	}
-	ctx = modest(ctx)
+	ctx = withIdentityBound(ctx)
 	namespace, err := tenantNamespace(ctx, provider, self.id)
 	if err != nil {
-		return "", published(tenantNamespaceName(self.id), name, err)
+		return "", publishedError(tenantNamespaceName(self.id), name, err)
 	}
 	var found corev1.ConfigMap
 	if err := provider.Get(ctx, client.ObjectKey{Namespace: namespace.Name, Name: name}, &found); err != nil {
-		return "", published(namespace.Name, name, err)
+		return "", publishedError(namespace.Name, name, err)
 	}
 	document, ok := found.Data[key]
 	if !ok {
@@ -41,16 +41,16 @@ func (b *Backend) Published(ctx context.Context, credentials fleet.Credentials, 
 	return document, nil
 }
 
-// published returns the error for a ConfigMap that cannot be read.
-func published(namespace, name string, err error) error {
+// publishedError returns the error for a ConfigMap that cannot be read.
+func publishedError(namespace, name string, err error) error {
 	what := fmt.Sprintf("ConfigMap %s/%s on the provider", namespace, name)
 	switch {
 	case apierrors.IsNotFound(err):
 		return errorf(backend.ErrInvalid, "there is no %s: is its agent running, without a discovery server?", what)
-	case notLetIn(err):
+	case isUnauthorized(err):
 		return errorf(backend.ErrInvalid, "%s may not be read: apply what liqo-autoscaler provider-access prints there: %v",
 			what, err)
 	default:
-		return access("read "+what, err)
+		return accessError("read "+what, err)
 	}
 }

@@ -49,7 +49,7 @@ func (b *Backend) Refusal(ctx context.Context, provider fleet.Provider) (*fleet.
 // is missing while our Identity exists, the provider deleted the Tenant, because we delete the Identity first. refusal
 // then records the deletion.
 func (p *peering) refusal(ctx context.Context) (*fleet.ProviderRefusal, error) {
-	found, err := p.remembered(ctx)
+	found, err := p.recordedRefusal(ctx)
 	if found != nil || err != nil {
 		return found, err
 	}
@@ -67,7 +67,7 @@ func (p *peering) refusal(ctx context.Context) (*fleet.ProviderRefusal, error) {
 	if err != nil || identity.DeletionTimestamp != nil || !p.mine(identity) || repinned(identity) {
 		return nil, nil
 	}
-	return p.remember(ctx, time.Now().Add(p.config.RefusedFor))
+	return p.recordRefusal(ctx, time.Now().Add(p.config.RefusedFor))
 }
 
 // refusingOf returns the refusal that the Tenant's condition expresses, or nil.
@@ -85,13 +85,13 @@ func refusingOf(tenant *authv1beta1.Tenant) *fleet.ProviderRefusal {
 	return &fleet.ProviderRefusal{Kind: kind, Reason: shorten.Words(reason, maxWords)}
 }
 
-// remembered returns the refusal that the consumer has recorded, until it expires.
-func (p *peering) remembered(ctx context.Context) (*fleet.ProviderRefusal, error) {
-	note, err := p.refusalRecord(ctx)
+// recordedRefusal returns the refusal that the consumer has recorded, until it expires.
+func (p *peering) recordedRefusal(ctx context.Context) (*fleet.ProviderRefusal, error) {
+	record, err := p.refusalRecord(ctx)
 	if err != nil {
 		return nil, client.IgnoreNotFound(err)
 	}
-	if found := refusalIn(note); found != nil && !found.Over(time.Now()) {
+	if found := refusalIn(record); found != nil && !found.Over(time.Now()) {
 		return found, nil
 	}
 	return nil, nil
@@ -99,35 +99,35 @@ func (p *peering) remembered(ctx context.Context) (*fleet.ProviderRefusal, error
 
 // refusalRecord returns the ConfigMap that records a refusal. It returns NotFound when we have not made one.
 func (p *peering) refusalRecord(ctx context.Context) (*corev1.ConfigMap, error) {
-	var note corev1.ConfigMap
+	var record corev1.ConfigMap
 	absent := apierrors.NewNotFound(corev1.Resource("configmaps"), refusedName)
-	if p.localNS == "" || p.going {
+	if p.localNS == "" || p.nsTerminating {
 		return nil, absent
 	}
-	err := p.local.Get(ctx, client.ObjectKey{Namespace: p.localNS, Name: refusedName}, &note)
+	err := p.local.Get(ctx, client.ObjectKey{Namespace: p.localNS, Name: refusedName}, &record)
 	if client.IgnoreNotFound(err) != nil {
 		return nil, fmt.Errorf("read the noted refusal of %s: %w", p.provider.ID, err)
 	}
-	if err != nil || !p.mine(&note) {
+	if err != nil || !p.mine(&record) {
 		return nil, absent
 	}
-	return &note, nil
+	return &record, nil
 }
 
 // refusalIn parses a ConfigMap from refusalRecord, and returns its refusal; nil when its end time cannot be parsed.
-func refusalIn(note *corev1.ConfigMap) *fleet.ProviderRefusal {
-	until, err := time.Parse(time.RFC3339, note.Data[refusedUntil])
+func refusalIn(record *corev1.ConfigMap) *fleet.ProviderRefusal {
+	until, err := time.Parse(time.RFC3339, record.Data[refusedUntil])
 	if err != nil {
 		return nil
 	}
 	reason := fmt.Sprintf("the provider has removed its Tenant for this cluster, and is left alone until %s; to end that "+
-		"now, delete ConfigMap %s/%s", until.UTC().Format(time.RFC3339), note.Namespace, note.Name)
+		"now, delete ConfigMap %s/%s", until.UTC().Format(time.RFC3339), record.Namespace, record.Name)
 	return &fleet.ProviderRefusal{Kind: fleet.RefusingRemoved, Until: until, Reason: reason}
 }
 
-// remember records a refusal on the consumer until the given time.
-func (p *peering) remember(ctx context.Context, until time.Time) (*fleet.ProviderRefusal, error) {
-	note := &corev1.ConfigMap{
+// recordRefusal records a refusal on the consumer until the given time.
+func (p *peering) recordRefusal(ctx context.Context, until time.Time) (*fleet.ProviderRefusal, error) {
+	record := &corev1.ConfigMap{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: p.localNS, Name: refusedName, Annotations: p.annotations(),
 			Labels: with(p.labels(), map[string]string{backend.LabelRefused: string(fleet.RefusingRemoved),
@@ -135,23 +135,23 @@ func (p *peering) remember(ctx context.Context, until time.Time) (*fleet.Provide
 		},
 		Data: map[string]string{refusedUntil: until.UTC().Format(time.RFC3339)},
 	}
-	err := p.local.Create(ctx, note)
+	err := p.local.Create(ctx, record)
 	if apierrors.IsAlreadyExists(err) { // the ConfigMap of an earlier, expired refusal exists
-		err = nodes.MergePatch(ctx, p.local, note, map[string]any{"data": note.Data})
+		err = nodes.MergePatch(ctx, p.local, record, map[string]any{"data": record.Data})
 	}
 	if err != nil {
 		return nil, fmt.Errorf("note the refusal of %s: %w", p.provider.ID, err)
 	}
-	return refusalIn(note), nil
+	return refusalIn(record), nil
 }
 
-// forgotten removes the record of an expired refusal.
-func (p *peering) forgotten(ctx context.Context) error {
-	note, err := p.refusalRecord(ctx)
+// removeExpiredRefusal removes the record of an expired refusal.
+func (p *peering) removeExpiredRefusal(ctx context.Context) error {
+	record, err := p.refusalRecord(ctx)
 	if err != nil {
 		return client.IgnoreNotFound(err)
 	}
-	if err := nodes.DeleteThis(ctx, p.local, note); err != nil {
+	if err := nodes.DeleteThis(ctx, p.local, record); err != nil {
 		return fmt.Errorf("forget the refusal of %s: %w", p.provider.ID, err)
 	}
 	return nil

@@ -42,7 +42,7 @@ func (r *remote) do(ctx context.Context, what string, action func(provider clien
 			return err
 		}
 	}
-	err := access(what, action(r.client))
+	err := accessError(what, action(r.client))
 	if errors.Is(err, backend.ErrUnreachable) {
 		r.client = nil
 	}
@@ -55,9 +55,9 @@ func (r *remote) dial(ctx context.Context) error {
 		return err
 	}
 	r.b.ends.remember(r.provider.ID, provider, time.Now())
-	found, err := r.b.identify(modest(ctx), provider)
+	found, err := r.b.identify(withIdentityBound(ctx), provider)
 	if err != nil {
-		return access("read the provider's cluster id", err)
+		return accessError("read the provider's cluster id", err)
 	}
 	if found.id != r.provider.ID {
 		return errorf(backend.ErrInvalid,
@@ -71,9 +71,9 @@ func (r *remote) dial(ctx context.Context) error {
 	return nil
 }
 
-// access classifies an error of a provider: without a usable answer it returns ErrUnreachable, for a refused request
-// ErrDenied, and any other error unchanged.
-func access(what string, err error) error {
+// accessError classifies an error of a provider: without a usable answer it returns ErrUnreachable, for a refused
+// request ErrDenied, and any other error unchanged.
+func accessError(what string, err error) error {
 	var status apierrors.APIStatus
 	var known *kindError
 	switch {

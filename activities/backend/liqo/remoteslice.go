@@ -25,7 +25,7 @@ func (a *attempt) remoteSliceGone(ctx context.Context, secrets []corev1.Secret) 
 			return gone, message, nil
 		}
 	}
-	if err := a.reach(ctx); err != nil {
+	if err := a.locateRemote(ctx); err != nil {
 		return false, "", err
 	}
 	return a.removeOverCredentials(ctx)
@@ -85,7 +85,7 @@ func (a *attempt) removeRemote(ctx context.Context, provider client.Client, name
 // certificateGone deletes the provider's copy of the slice's certificate. A failure does no harm: slice names are never
 // used again, the certificate has no permissions any longer, and it is removed with the tenant namespace.
 func (a *attempt) certificateGone(ctx context.Context) error {
-	if err := a.reach(ctx); err != nil || a.remoteNS == "" {
+	if err := a.locateRemote(ctx); err != nil || a.remoteNS == "" {
 		return err
 	}
 	return a.remote.do(ctx, "delete certificate", func(provider client.Client) error {

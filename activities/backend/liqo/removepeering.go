@@ -23,7 +23,7 @@ import (
 // with its Identity, finalizers remain that no component can clear.
 func (b *Backend) RemovePeering(ctx context.Context, provider fleet.Provider, progress backend.Progress) error {
 	p := b.peering(provider)
-	p.begun = backend.Begun(ctx)
+	p.started = backend.StartTime(ctx)
 	w := &waiter{progress: progress, stubborn: true}
 	if err := p.unpeer(ctx, w); err != nil {
 		return fmt.Errorf("remove peering with %s: %w", provider.ID, err)
@@ -112,7 +112,7 @@ func (p *peering) removeMaps(ctx context.Context, maps []offloadingv1beta1.Names
 }
 
 func (p *peering) removeMap(ctx context.Context, unneeded *offloadingv1beta1.NamespaceMap) error {
-	if unneeded.DeletionTimestamp == nil && p.lasts(p.graces.namespaceMap) {
+	if unneeded.DeletionTimestamp == nil && p.hasLasted(p.graces.namespaceMap) {
 		if err := nodes.DeleteThis(ctx, p.local, unneeded); err != nil {
 			return fmt.Errorf("delete NamespaceMap: %w", err)
 		}
@@ -229,17 +229,17 @@ func (s *survey) leftoversGone(ctx context.Context) (bool, string, error) {
 	if err != nil {
 		return false, "", err
 	}
-	noted, err := s.remembered(ctx)
+	recorded, err := s.recordedRefusal(ctx)
 	if err != nil {
 		return false, "", err
 	}
-	if noted != nil {
-		s.kept = noted
-	} else if err := s.forgotten(ctx); err != nil {
+	if recorded != nil {
+		s.kept = recorded
+	} else if err := s.removeExpiredRefusal(ctx); err != nil {
 		return false, "", err
 	}
 	here, alsoHere, err := s.leftoverGone(ctx, s.local, s.provider.ID, consts.SignedNonceSecretLabelKey, signedNonceName,
-		noted != nil)
+		recorded != nil)
 	return here && there, cmp.Or(message, alsoHere), err
 }
 

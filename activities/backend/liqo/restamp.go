@@ -46,7 +46,7 @@ func (a *attempt) restamp(ctx context.Context) error {
 	}
 	node, err := a.node(ctx, virtual)
 	if apierrors.IsNotFound(err) {
-		return a.callBack(ctx, virtual)
+		return a.requestRegistration(ctx, virtual)
 	}
 	if err != nil {
 		return err

@@ -19,7 +19,7 @@ import (
 // Return removes the objects that Join made: on the consumer first, then on the provider.
 func (b *Backend) Return(ctx context.Context, of fleet.Attempt, progress backend.Progress) error {
 	a := b.attempt(of)
-	a.begun = backend.Begun(ctx)
+	a.started = backend.StartTime(ctx)
 	w := &waiter{progress: progress, stubborn: true}
 	err := backend.Through(ctx, w.until, []backend.Step{
 		{Stage: backend.StageDrain, Poll: a.emptied},
@@ -36,7 +36,7 @@ func (b *Backend) Return(ctx context.Context, of fleet.Attempt, progress backend
 // afterwards: its only worker drains virtual nodes one after another, waits for their pods without a timeout and polls
 // every ten seconds (Liqo virtualnode-controller/{deletion-routine,drain}.go).
 func (a *attempt) emptied(ctx context.Context) (bool, string, error) {
-	if done, message, err := a.drainStep(ctx, a.lasts(a.config.ForceAfter)); !done || err != nil {
+	if done, message, err := a.drainStep(ctx, a.hasLasted(a.config.ForceAfter)); !done || err != nil {
 		return false, message, err
 	}
 	return a.unlabelEndedPods(ctx)
@@ -58,7 +58,7 @@ func (a *attempt) nodeGoneStep(ctx context.Context) (bool, string, error) {
 		return false, "", err
 	}
 	switch {
-	case virtual != nil && node == nil && virtual.DeletionTimestamp == nil && !a.lasts(a.graces.register):
+	case virtual != nil && node == nil && virtual.DeletionTimestamp == nil && !a.hasLasted(a.graces.register):
 		return false, fmt.Sprintf("Node %s is about to be registered and waited for: Liqo fails when it comes in the midst "+
 			"of the removal", a.name()), nil
 	case virtual != nil:
@@ -187,7 +187,7 @@ func (a *attempt) deleteSlice(
 // releaseSlice handles a provider that has removed our Tenant: it removes the provider's copy of the slice with our own
 // credentials, and then the slice's finalizer.
 func (a *attempt) releaseSlice(ctx context.Context, slice *authv1beta1.ResourceSlice) error {
-	if err := a.reach(ctx); err != nil {
+	if err := a.locateRemote(ctx); err != nil {
 		return err
 	}
 	if revoked, err := a.revoked(ctx); err != nil || !revoked {
@@ -212,7 +212,7 @@ func (a *attempt) absentOnProvider(ctx context.Context, secrets []corev1.Secret)
 		return gone, message, err
 	}
 	err = a.certificateGone(ctx)
-	if errors.Is(err, backend.ErrUnreachable) && !a.lasts(a.graces.certificate) {
+	if errors.Is(err, backend.ErrUnreachable) && !a.hasLasted(a.graces.certificate) {
 		return false, "", err
 	}
 	return true, "", nil // a certificate that stays on the provider does no harm

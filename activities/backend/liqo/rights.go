@@ -60,7 +60,7 @@ func (p *peering) dismiss(ctx context.Context) error {
 	if err := p.locate(ctx); err != nil {
 		return err
 	}
-	if p.localNS == "" || p.ownNS || p.going {
+	if p.localNS == "" || p.ownNS || p.nsTerminating {
 		return nil
 	}
 	if err := p.dropNetworklessOptions(ctx); err != nil {

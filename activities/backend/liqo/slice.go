@@ -48,7 +48,7 @@ func (j *join) ensureSlice(ctx context.Context) (*authv1beta1.ResourceSlice, err
 // annotations to the provider (Liqo internal/crdReplicator/reflection/handler.go). The data for recovery is on the
 // virtual node.
 func (j *join) createSlice(ctx context.Context) (*authv1beta1.ResourceSlice, error) {
-	if err := j.aloneThere(ctx); err != nil {
+	if err := j.checkOnlySlice(ctx); err != nil {
 		return nil, err
 	}
 	slice := &authv1beta1.ResourceSlice{
@@ -112,7 +112,7 @@ func (j *join) authenticated(ctx context.Context) (bool, string, error) {
 // unanswered returns the reason why the provider has not answered a slice, once the answer is overdue.
 func (j *join) unanswered(ctx context.Context, slice *authv1beta1.ResourceSlice) (bool, string, error) {
 	unanswered := fmt.Sprintf("the provider has not answered ResourceSlice %s/%s yet", slice.Namespace, slice.Name)
-	if !j.waiting.longerThan(min(wonderAfter, j.graces.answer)) {
+	if !j.waiting.longerThan(min(diagnoseAfter, j.graces.answer)) {
 		return false, unanswered, nil
 	}
 	status, message, err := j.apiServerStatus(ctx)
@@ -124,7 +124,7 @@ func (j *join) unanswered(ctx context.Context, slice *authv1beta1.ResourceSlice)
 			message)
 	}
 	if j.waiting.longerThan(j.graces.answer) {
-		if err := j.closed(ctx); err != nil {
+		if err := j.tenantRefusal(ctx); err != nil {
 			return false, "", err
 		}
 	}
@@ -156,11 +156,11 @@ func (j *join) remind(ctx context.Context, slice *authv1beta1.ResourceSlice) err
 	return nil
 }
 
-// closed returns a refusal when the provider's administrators have closed our Tenant or removed it. Both withdraw our
-// Liqo's permissions, so the slice never receives an answer. If the state cannot be read, closed returns nil, and the
-// slice's own answer decides.
-func (j *join) closed(ctx context.Context) error {
-	if j.reach(ctx) != nil {
+// tenantRefusal returns a refusal when the provider's administrators have closed our Tenant or removed it. Both
+// withdraw our Liqo's permissions, so the slice never receives an answer. If the state cannot be read, closed returns
+// nil, and the slice's own answer decides.
+func (j *join) tenantRefusal(ctx context.Context) error {
+	if j.locateRemote(ctx) != nil {
 		return nil
 	}
 	if refusing, err := j.refusal(ctx); err == nil && refusing != nil {
@@ -172,7 +172,7 @@ func (j *join) closed(ctx context.Context) error {
 // refused returns the error of a slice that the provider has denied. It returns a refusal if the provider refuses this
 // hub as a whole.
 func (j *join) refused(ctx context.Context, words string) error {
-	if err := j.closed(ctx); err != nil {
+	if err := j.tenantRefusal(ctx); err != nil {
 		return err
 	}
 	return errorf(backend.ErrDenied, "%s", words)

@@ -39,11 +39,11 @@ func (s *survey) done(ctx context.Context) (bool, string, error) {
 		return false, "", err
 	}
 	if !found {
-		if noted, err := s.onlyNoted(ctx); err != nil || noted {
+		if recorded, err := s.onlyRefusalRecorded(ctx); err != nil || recorded {
 			return err == nil, "", err
 		}
 	}
-	if err := s.reach(ctx); err != nil {
+	if err := s.locateRemote(ctx); err != nil {
 		return s.unreached(ctx, found, err)
 	}
 	if found {
@@ -55,8 +55,8 @@ func (s *survey) done(ctx context.Context) (bool, string, error) {
 
 // withoutIdentity decides on a peering without our Identity.
 func (s *survey) withoutIdentity(ctx context.Context) (bool, string, error) {
-	byOthers, err := s.byOthers(ctx)
-	if err != nil || !byOthers {
+	otherOwner, err := s.hasOtherOwner(ctx)
+	if err != nil || !otherOwner {
 		return err == nil, "", err
 	}
 	return s.ofAnotherOwner(ctx)
@@ -78,11 +78,11 @@ func (s *survey) ofAnotherOwner(ctx context.Context) (bool, string, error) {
 	return true, "", nil
 }
 
-// onlyNoted reports whether the record of a present refusal is the only remaining object. Then RemovePeering does not
-// need the provider, because it removed the provider's objects before the signed nonce.
-func (s *survey) onlyNoted(ctx context.Context) (bool, error) {
-	noted, err := s.remembered(ctx)
-	if noted == nil || err != nil {
+// onlyRefusalRecorded reports whether the record of a present refusal is the only remaining object. Then RemovePeering
+// does not need the provider, because it removed the provider's objects before the signed nonce.
+func (s *survey) onlyRefusalRecorded(ctx context.Context) (bool, error) {
+	recorded, err := s.recordedRefusal(ctx)
+	if recorded == nil || err != nil {
 		return false, err
 	}
 	nonce, err := nonceSecret(ctx, s.local, s.localNS, consts.SignedNonceSecretLabelKey, signedNonceName, s.provider.ID)
@@ -95,7 +95,7 @@ func (s *survey) onlyNoted(ctx context.Context) (bool, error) {
 	}
 	s.nothing = !ours && (err != nil || !s.mine(nonce))
 	if s.nothing {
-		s.kept = noted
+		s.kept = recorded
 	}
 	return s.nothing, nil
 }
@@ -104,7 +104,7 @@ func (s *survey) onlyNoted(ctx context.Context) (bool, error) {
 // consumer. Without such an object nothing was made on the provider, and a provider that is gone permanently must not
 // block the removal.
 func (s *survey) unreached(ctx context.Context, found bool, cause error) (bool, string, error) {
-	if found || !s.lasts(s.config.UnreachableAfter) {
+	if found || !s.hasLasted(s.config.UnreachableAfter) {
 		return false, "", cause
 	}
 	ours, err := s.startedHere(ctx)

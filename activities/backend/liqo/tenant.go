@@ -30,7 +30,7 @@ func (p *peering) ensureTenant(ctx context.Context, h handshake) (tenant *authv1
 	if err != nil {
 		return nil, "", err
 	}
-	if err := willing(tenant); err != nil {
+	if err := checkTenant(tenant); err != nil {
 		return nil, "", err
 	}
 	name := tenant.Namespace + "/" + tenant.Name
@@ -48,14 +48,14 @@ func (p *peering) ensureTenant(ctx context.Context, h handshake) (tenant *authv1
 		return tenant, "", nil
 	}
 	message = fmt.Sprintf("the provider has not answered Tenant %s yet", name)
-	if heard := p.lastWarning(ctx, tenant); heard != "" {
-		message += ": " + heard
+	if warning := p.lastWarning(ctx, tenant); warning != "" {
+		message += ": " + warning
 	}
 	return nil, message, nil
 }
 
-// willing returns a refusal when the provider's administrators have closed the Tenant.
-func willing(tenant *authv1beta1.Tenant) error {
+// checkTenant returns a refusal when the provider's administrators have closed the Tenant.
+func checkTenant(tenant *authv1beta1.Tenant) error {
 	if refusing := refusingOf(tenant); refusing != nil {
 		return refuse(*refusing)
 	}

@@ -49,12 +49,12 @@ func versionOf(ctx context.Context, cluster client.Client, namespace string) (st
 	return liqoversion.Of(&manager), err
 }
 
-// aloneThere returns ErrFull when the provider has another slice of this cluster, of any owner, and the version of Liqo
-// on this cluster loses the pods of one of two nodes. Join calls it before it makes the slice. Join calls it again
+// checkOnlySlice returns ErrFull when the provider has another slice of this cluster, of any owner, and the version of
+// Liqo on this cluster loses the pods of one of two nodes. Join calls it before it makes the slice. Join calls it again
 // before it makes the virtual node, because another attempt may have checked at the same time: once both attempts have
 // made a slice, each finds the slice of the other. If this cluster's Liqo supports several nodes on a provider, only
 // the first call reads the version.
-func (j *join) aloneThere(ctx context.Context) error {
+func (j *join) checkOnlySlice(ctx context.Context) error {
 	if j.config.AnyLiqo {
 		return nil
 	}

@@ -61,7 +61,7 @@ func (j *join) createVirtualNode(ctx context.Context) (bool, string, error) {
 		return false, "", err
 	}
 	slice := j.granting
-	if err := j.contradicted(slice); err != nil {
+	if err := j.checkLabels(slice); err != nil {
 		return false, "", err
 	}
 	var identity authv1beta1.Identity
@@ -118,7 +118,7 @@ func (j *join) allow(ctx context.Context, slice *authv1beta1.ResourceSlice) erro
 		err = j.undivided(ctx, there, virtual)
 	}
 	if err == nil && !j.several {
-		err = j.aloneThere(ctx)
+		err = j.checkOnlySlice(ctx)
 	}
 	if err != nil {
 		return err
@@ -140,9 +140,9 @@ func (j *join) allowAgain(ctx context.Context) error {
 	return j.allow(ctx, slice)
 }
 
-// contradicted returns ErrDenied when the provider's nodes have a label with another value than the group declares. It
+// checkLabels returns ErrDenied when the provider's nodes have a label with another value than the group declares. It
 // does not compare type=virtual-node, which every virtual node has.
-func (j *join) contradicted(slice *authv1beta1.ResourceSlice) error {
+func (j *join) checkLabels(slice *authv1beta1.ResourceSlice) error {
 	for _, key := range slices.Sorted(maps.Keys(j.spec.Labels)) {
 		if key == fleet.LabelType && j.spec.Labels[key] == fleet.TypeVirtualNode {
 			continue

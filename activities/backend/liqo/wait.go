@@ -15,20 +15,20 @@ import (
 // These are the pauses between two polls of a stage: short at first, because Liqo mostly takes well under a second, and
 // then longer.
 const (
-	firstLook  = 50 * time.Millisecond
-	seldomLook = 750 * time.Millisecond
+	firstPause   = 50 * time.Millisecond
+	longestPause = 750 * time.Millisecond
 	// The same pauses while a Watch reports changes. Two hundred waiting Joins with the short pauses would use most of the
 	// allowed requests to the API server.
-	toldLook       = 300 * time.Millisecond
-	toldSeldomLook = 2 * time.Second
+	watchedFirstPause   = 300 * time.Millisecond
+	watchedLongestPause = 2 * time.Second
 )
 
 // noAnswer is a minimum duration. A request that the context's end interrupts counts as unanswered only if it has run
 // for at least noAnswer.
 const noAnswer = time.Second
 
-// beginning is the message of a stage that has not been polled yet.
-const beginning = "looking"
+// notPolled is the message of a stage that has not been polled yet.
+const notPolled = "looking"
 
 // poll checks a stage, and takes the next step towards it. An error is retried unless it is final.
 type poll = backend.Poll
@@ -37,9 +37,9 @@ type poll = backend.Poll
 type waiter struct {
 	progress backend.Progress
 	changed  <-chan struct{} // if not nil, ends a pause between two polls
-	first    time.Duration   // the first pause; 0 means firstLook
-	longest  time.Duration   // the longest pause; 0 means seldomLook
-	begun    time.Time       // when the verb was first called, see backend.Begun
+	first    time.Duration   // the first pause; 0 means firstPause
+	longest  time.Duration   // the longest pause; 0 means longestPause
+	started  time.Time       // when the verb was first called, see backend.StartTime
 	// patience is the time for which ErrUnreachable is tolerated without interruption. It has no effect on a stubborn
 	// waiter. The error of a pass that ends earlier also matches ErrUnreachable, and the caller measures the time over
 	// all passes.
@@ -56,7 +56,7 @@ type waiter struct {
 // making returns the waiter of Establish and Join, which may fail before the context ends.
 func (b *Backend) making(ctx context.Context, progress backend.Progress) *waiter {
 	return &waiter{
-		progress: progress, begun: backend.Begun(ctx), patience: b.config.UnreachableAfter, refusal: b.graces.refusal,
+		progress: progress, started: backend.StartTime(ctx), patience: b.config.UnreachableAfter, refusal: b.graces.refusal,
 	}
 }
 
@@ -68,19 +68,19 @@ func errorf(kind error, format string, args ...any) error {
 
 // until polls until the stage is reached, and then returns nil. It returns a *backend.StageError when an error is final
 // or the context ends.
-func (w *waiter) until(ctx context.Context, stage backend.Stage, look poll) error {
-	var seen sight // the last poll that the context's end did not interrupt
+func (w *waiter) until(ctx context.Context, stage backend.Stage, check poll) error {
+	var seen pollResult // the last poll that the context's end did not interrupt
 	past := history{onlyRefused: true}
-	w.progress.Report(stage, beginning)
-	for delay := cmp.Or(w.first, firstLook); ; delay = min(delay*3/2, cmp.Or(w.longest, seldomLook)) {
-		asked := time.Now()
-		reached, message, err := look.Run(ctx, w.progress, stage, cmp.Or(seen.message, beginning))
+	w.progress.Report(stage, notPolled)
+	for delay := cmp.Or(w.first, firstPause); ; delay = min(delay*3/2, cmp.Or(w.longest, longestPause)) {
+		polledAt := time.Now()
+		reached, message, err := check.Run(ctx, w.progress, stage, cmp.Or(seen.message, notPolled))
 		if reached {
 			return nil
 		}
-		now := sightOf(message, err)
+		now := pollResultOf(message, err)
 		if ctx.Err() != nil {
-			if errors.Is(now.err, backend.ErrUnreachable) && time.Since(asked) > noAnswer {
+			if errors.Is(now.err, backend.ErrUnreachable) && time.Since(polledAt) > noAnswer {
 				seen = now // the missing answer is the result
 			}
 			return w.ended(ctx, stage, seen, past.onlyRefused)
@@ -131,7 +131,7 @@ func (s *streak) add(holds bool) {
 
 // finalError returns the error that ends the stage now, because longer waiting cannot help, or has lasted too long. It
 // returns nil otherwise.
-func (w *waiter) finalError(stage backend.Stage, now sight, past *history) error {
+func (w *waiter) finalError(stage backend.Stage, now pollResult, past *history) error {
 	if now.err != nil && w.final(now.err) && (!forbidden(now.err) || past.refused.lasts >= w.refusal) {
 		return stageError(stage, now)
 	}
@@ -143,8 +143,8 @@ func (w *waiter) finalError(stage backend.Stage, now sight, past *history) error
 
 // ended returns the error of a stage that was interrupted by the context's end. It returns the refusal if every poll of
 // a whole pass was refused, and otherwise backend.Stopped.
-func (w *waiter) ended(ctx context.Context, stage backend.Stage, seen sight, onlyRefused bool) error {
-	if onlyRefused && seen.err != nil && w.final(seen.err) && time.Since(w.begun) >= w.refusal {
+func (w *waiter) ended(ctx context.Context, stage backend.Stage, seen pollResult, onlyRefused bool) error {
+	if onlyRefused && seen.err != nil && w.final(seen.err) && time.Since(w.started) >= w.refusal {
 		return stageError(stage, seen)
 	}
 	var met error
@@ -154,22 +154,22 @@ func (w *waiter) ended(ctx context.Context, stage backend.Stage, seen sight, onl
 	return backend.Stopped(ctx, stage, seen.message, met)
 }
 
-func stageError(stage backend.Stage, seen sight) error {
+func stageError(stage backend.Stage, seen pollResult) error {
 	_, kind := backend.SplitError(seen.err)
 	return &backend.StageError{Stage: stage, Message: seen.message, Err: kind}
 }
 
-// sight is the outcome of a poll that has not reached its stage.
-type sight struct {
+// pollResult is the outcome of a poll that has not reached its stage.
+type pollResult struct {
 	message string
 	err     error
 }
 
-func sightOf(message string, err error) sight {
+func pollResultOf(message string, err error) pollResult {
 	if err != nil {
 		message, _ = backend.SplitError(err)
 	}
-	return sight{message: shorten.Words(message, maxWords), err: err}
+	return pollResult{message: shorten.Words(message, maxWords), err: err}
 }
 
 // pause waits until the delay has passed or a change is reported. It returns false when the context ends.

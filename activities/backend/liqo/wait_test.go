@@ -58,7 +58,7 @@ func TestUntilSaysOnceWhyItEnds(t *testing.T) {
 	ctx, cancel := context.WithTimeoutCause(t.Context(), noAnswer+noAnswer/2, reason)
 	defer cancel()
 	err = (&waiter{}).until(ctx, backend.StageAPIServer, func(ctx context.Context) (bool, string, error) {
-		return false, "", access("list namespaces", provider.List(ctx, &corev1.NamespaceList{}))
+		return false, "", accessError("list namespaces", provider.List(ctx, &corev1.NamespaceList{}))
 	})
 	require.ErrorIs(t, err, reason)
 	require.ErrorIs(t, err, backend.ErrUnreachable)
@@ -144,7 +144,7 @@ func TestUntilPutsUpWithARefusalForAWhile(t *testing.T) {
 	no := apierrors.NewForbidden(schema.GroupResource{Resource: "configmaps"}, "",
 		errors.New(`RBAC: role "ours" not found`))
 	const patience = 10 * time.Second
-	for name, refusal := range map[string]error{"the provider's": access("look", no), "our own cluster's": no} {
+	for name, refusal := range map[string]error{"the provider's": accessError("look", no), "our own cluster's": no} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
@@ -160,13 +160,13 @@ func TestUntilPutsUpWithARefusalForAWhile(t *testing.T) {
 						})
 					return time.Since(began), err
 				}
-				_, err := refusedFor(patience - seldomLook)
+				_, err := refusedFor(patience - longestPause)
 				require.NoError(t, err)
 
 				took, err := refusedFor(time.Minute)
 				require.ErrorContains(t, err, "not found")
 				require.GreaterOrEqual(t, took, patience)
-				require.LessOrEqual(t, took, patience+seldomLook)
+				require.LessOrEqual(t, took, patience+longestPause)
 			})
 		})
 	}

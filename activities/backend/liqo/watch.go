@@ -48,8 +48,8 @@ func (b *Backend) Watch(ctx context.Context, handle func(fleet.Found)) error {
 	}
 	defer b.changes.register()()
 	for {
-		name, over := w.dirty.Get()
-		if over || ctx.Err() != nil {
+		name, shutDown := w.dirty.Get()
+		if shutDown || ctx.Err() != nil {
 			return ctx.Err()
 		}
 		if found, news := w.found(name); news {
@@ -87,7 +87,7 @@ const byName = "name"
 // Identities of slices.
 func newWatching(cluster client.WithWatch, which client.MatchingLabels, wake func(name string)) *watching {
 	w := &watching{dirty: workqueue.NewTyped[string](), which: which, known: map[string]fleet.Attempt{}}
-	note := func(object any) {
+	notify := func(object any) {
 		if gone, ok := object.(cache.DeletedFinalStateUnknown); ok {
 			object = gone.Obj
 		}
@@ -104,9 +104,9 @@ func newWatching(cluster client.WithWatch, which client.MatchingLabels, wake fun
 			ListerWatcher: listerWatcher(cluster, list, which),
 			ObjectType:    object,
 			Handler: cache.ResourceEventHandlerFuncs{
-				AddFunc:    note,
-				UpdateFunc: func(_, object any) { note(object) },
-				DeleteFunc: note,
+				AddFunc:    notify,
+				UpdateFunc: func(_, object any) { notify(object) },
+				DeleteFunc: notify,
 			},
 			Indexers: cache.Indexers{byName: func(object any) ([]string, error) {
 				return []string{object.(client.Object).GetName()}, nil

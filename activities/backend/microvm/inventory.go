@@ -18,9 +18,9 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/wait"
 )
 
-// sight contains the existing objects of an attempt. The Node's UID distinguishes a Node from its successor of the same
-// name.
-type sight struct {
+// foundAttempt contains the existing objects of an attempt. The Node's UID distinguishes a Node from its successor of
+// the same name.
+type foundAttempt struct {
 	fleet.Found
 	node types.UID
 }
@@ -35,7 +35,7 @@ func (b *Backend) List(ctx context.Context, group string) ([]fleet.Found, error)
 	return all, err
 }
 
-func (b *Backend) find(ctx context.Context, group string) (map[string]sight, error) {
+func (b *Backend) find(ctx context.Context, group string) (map[string]foundAttempt, error) {
 	which, ofNodes := b.ours(), client.ListOption(client.HasLabels{fleet.LabelGroup})
 	if group != "" {
 		which[backend.LabelGroup], ofNodes = group, client.MatchingLabels{fleet.LabelGroup: group}
@@ -48,7 +48,7 @@ func (b *Backend) find(ctx context.Context, group string) (map[string]sight, err
 	if err != nil {
 		return nil, err
 	}
-	found := map[string]sight{}
+	found := map[string]foundAttempt{}
 	for i := range records {
 		b.addRecord(found, &records[i])
 	}
@@ -58,7 +58,7 @@ func (b *Backend) find(ctx context.Context, group string) (map[string]sight, err
 	return found, nil
 }
 
-func (b *Backend) addRecord(found map[string]sight, record *corev1.ConfigMap) {
+func (b *Backend) addRecord(found map[string]foundAttempt, record *corev1.ConfigMap) {
 	name, ok := attemptIn(record.Name)
 	if !ok {
 		return
@@ -68,12 +68,12 @@ func (b *Backend) addRecord(found map[string]sight, record *corev1.ConfigMap) {
 		return
 	}
 	a.Provider.Credentials = backend.CredentialsOf(record.Annotations)
-	found[name] = sight{Found: fleet.Found{Attempt: a, Slice: true, Virtual: record.DeletionTimestamp == nil,
+	found[name] = foundAttempt{Found: fleet.Found{Attempt: a, Slice: true, Virtual: record.DeletionTimestamp == nil,
 		Terminating: record.DeletionTimestamp != nil, Marked: record.Annotations[backend.AnnotationStamp] == a.InstanceID(),
 		Booking: backend.BookingOf(record.Annotations)}}
 }
 
-func (b *Backend) addNode(found map[string]sight, node *corev1.Node) {
+func (b *Backend) addNode(found map[string]foundAttempt, node *corev1.Node) {
 	f, recorded := found[node.Name]
 	if a, ours := b.attemptOf(node.Annotations, node.Name, node.Labels[fleet.LabelMachineProvider]); !recorded && ours {
 		f.Attempt = a
@@ -101,22 +101,22 @@ func (b *Backend) Peers(ctx context.Context) (peers []fleet.Provider, err error)
 // Watch lists every Poll and reports the differences. A failed list is a gap: after it, Watch reports every attempt
 // again.
 func (b *Backend) Watch(ctx context.Context, handle func(fleet.Found)) error {
-	told, gap := map[string]sight{}, true
+	reported, gap := map[string]foundAttempt{}, true
 	for {
 		if found, err := b.find(ctx, ""); err != nil {
 			gap = true
 		} else {
 			for _, name := range slices.Sorted(maps.Keys(found)) {
-				if before, known := told[name]; gap || !known || !reflect.DeepEqual(before, found[name]) {
+				if before, known := reported[name]; gap || !known || !reflect.DeepEqual(before, found[name]) {
 					handle(found[name].Found)
 				}
 			}
-			for name, before := range told {
+			for name, before := range reported {
 				if _, exists := found[name]; !exists {
 					handle(fleet.Found{Attempt: before.Attempt})
 				}
 			}
-			told, gap = found, false
+			reported, gap = found, false
 		}
 		if !wait.For(ctx, b.config.Poll) {
 			return ctx.Err()

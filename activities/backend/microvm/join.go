@@ -22,11 +22,11 @@ import (
 type join struct {
 	*Backend
 	fleet.Attempt
-	spec    backend.NodeSpec
-	host    *host
-	peering *corev1.ConfigMap
-	asked   bool // the host has accepted the request for the machine
-	seen    *corev1.Node
+	spec      backend.NodeSpec
+	host      *host
+	peering   *corev1.ConfigMap
+	requested bool // the host has accepted the request for the machine
+	seen      *corev1.Node
 }
 
 // Join records the attempt, requests a machine from its host, and finally stamps the Node that the machine registers.
@@ -75,11 +75,11 @@ func (j *join) grantStep(ctx context.Context) (bool, string, error) {
 			}
 		}
 	}
-	if len(machines) > 0 || j.asked {
+	if len(machines) > 0 || j.requested {
 		return len(machines) > 0, "the host does not list the machine yet", nil
 	}
 	if refusal, err := j.refusal(ctx, j.host, j.peering); err != nil || refusal != nil {
-		return false, "", cmp.Or(err, refused(refusal))
+		return false, "", cmp.Or(err, refusalError(refusal))
 	}
 	want, err := j.machine(ctx)
 	if err == nil {
@@ -88,7 +88,7 @@ func (j *join) grantStep(ctx context.Context) (bool, string, error) {
 	if err == nil {
 		err = j.host.create(ctx, want)
 	}
-	j.asked = err == nil
+	j.requested = err == nil
 	return false, "the host makes a machine", err
 }
 
@@ -129,20 +129,20 @@ func (j *join) machine(ctx context.Context) (machine, error) {
 		all.Add(j.host.Overhead[name])
 		return all.Value()
 	}
-	told := struct {
+	data := struct {
 		Name           string
 		Labels, Taints []string
 	}{Name: j.ObjectName()}
 	labels := maps.Clone(j.spec.Labels)
 	labels[fleet.LabelMachineProvider] = j.Provider.ID
 	for _, key := range slices.Sorted(maps.Keys(labels)) {
-		told.Labels = append(told.Labels, key+"="+labels[key])
+		data.Labels = append(data.Labels, key+"="+labels[key])
 	}
 	for _, taint := range j.spec.Taints {
-		told.Taints = append(told.Taints, taint.Key+"="+taint.Value+":"+string(taint.Effect))
+		data.Taints = append(data.Taints, taint.Key+"="+taint.Value+":"+string(taint.Effect))
 	}
 	var userData strings.Builder
-	if j.host.userData.Execute(&userData, told) != nil {
+	if j.host.userData.Execute(&userData, data) != nil {
 		return machine{}, errorf(backend.ErrInvalid, "userData is a Go template that cannot be executed")
 	}
 	tag, err := j.tag(ctx)

@@ -47,7 +47,7 @@ func (b *Backend) Establish(ctx context.Context, p fleet.Provider, progress back
 			return false, "", err
 		}
 		if refusal, err := b.refusal(ctx, h, record); err != nil || refusal != nil {
-			return false, "", cmp.Or(err, refused(refusal))
+			return false, "", cmp.Or(err, refusalError(refusal))
 		}
 		if _, err := b.machines(ctx, h, ""); err != nil { // the host must also answer this request
 			return false, "", err
@@ -100,8 +100,8 @@ func (b *Backend) Repin(ctx context.Context, provider string) (bool, error) {
 // refusal returns the present refusal of the host. A missing host group with an existing record means that the group
 // was removed. refusal records this in the record.
 func (b *Backend) refusal(ctx context.Context, h *host, record *corev1.ConfigMap) (*fleet.ProviderRefusal, error) {
-	if noted := refusalIn(record); noted != nil {
-		return noted, nil
+	if recorded := refusalIn(record); recorded != nil {
+		return recorded, nil
 	}
 	group, err := h.group(ctx, maxAnswer)
 	switch {
@@ -112,26 +112,26 @@ func (b *Backend) refusal(ctx context.Context, h *host, record *corev1.ConfigMap
 	case group != nil || record == nil || record.Labels[backend.LabelRefused] != "" || !b.isOurs(record):
 		return nil, nil
 	}
-	noted := &fleet.ProviderRefusal{Kind: fleet.RefusingRemoved, Reason: "its host has no host group " + h.HostGroup,
+	recorded := &fleet.ProviderRefusal{Kind: fleet.RefusingRemoved, Reason: "its host has no host group " + h.HostGroup,
 		Until: time.Now().Add(b.config.RefusedFor).UTC()}
-	text, err := json.Marshal(noted)
+	text, err := json.Marshal(recorded)
 	if err == nil {
 		err = b.annotate(ctx, record, map[string]any{annotationRefusal: string(text)}, nil)
 	}
-	return noted, err
+	return recorded, err
 }
 
 // refusalIn returns the refusal in the record, until it expires.
 func refusalIn(record *corev1.ConfigMap) *fleet.ProviderRefusal {
-	var noted fleet.ProviderRefusal
-	if record == nil || json.Unmarshal([]byte(record.Annotations[annotationRefusal]), &noted) != nil ||
-		noted.Over(time.Now()) {
+	var recorded fleet.ProviderRefusal
+	if record == nil || json.Unmarshal([]byte(record.Annotations[annotationRefusal]), &recorded) != nil ||
+		recorded.Over(time.Now()) {
 		return nil
 	}
-	return &noted
+	return &recorded
 }
 
-func refused(by *fleet.ProviderRefusal) error {
+func refusalError(by *fleet.ProviderRefusal) error {
 	if by == nil {
 		return nil
 	}
@@ -190,7 +190,7 @@ func (b *Backend) RemovePeering(ctx context.Context, p fleet.Provider, progress 
 		}
 		if record == nil { // a host that refuses may be queried, and need not answer
 			if refusal, err := b.Refusal(ctx, p); err == nil {
-				refuses = refused(refusal)
+				refuses = refusalError(refusal)
 			}
 			return true, "", nil
 		}
@@ -201,7 +201,7 @@ func (b *Backend) RemovePeering(ctx context.Context, p fleet.Provider, progress 
 		if err != nil {
 			return false, "", err
 		}
-		refuses = refused(refusal)
+		refuses = refusalError(refusal)
 		if refusal == nil || refusal.Until.IsZero() {
 			return false, "its record is being removed", nodes.DeleteThis(ctx, b.local, record)
 		}

@@ -56,10 +56,10 @@ func (b *Backend) Cordon(ctx context.Context, a fleet.Attempt, cordoned bool) er
 
 // Return removes the Node and then the machine. The record is removed last, because it proves that a machine may exist.
 func (b *Backend) Return(ctx context.Context, a fleet.Attempt, progress backend.Progress) error {
-	begun := backend.Begun(ctx)
+	started := backend.StartTime(ctx)
 	err := backend.Through(ctx, waiter{progress: progress}.until, []backend.Step{
 		{Stage: backend.StageDrain, Poll: func(ctx context.Context) (bool, string, error) {
-			return b.drainStep(ctx, a, time.Since(begun) > b.config.ForceAfter)
+			return b.drainStep(ctx, a, time.Since(started) > b.config.ForceAfter)
 		}},
 		{Stage: backend.StageNodeGone, Poll: func(ctx context.Context) (bool, string, error) {
 			return b.nodeGoneStep(ctx, a)

@@ -10,12 +10,12 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/wait"
 )
 
-// firstLook and seldomLook are the first and the longest interval between two polls of a stage. A request that the
+// firstPause and longestPause are the first and the longest interval between two polls of a stage. A request that the
 // context's end interrupts counts as unanswered only if it has run for at least noAnswer.
 const (
-	firstLook  = 50 * time.Millisecond
-	seldomLook = 750 * time.Millisecond
-	noAnswer   = time.Second
+	firstPause   = 50 * time.Millisecond
+	longestPause = 750 * time.Millisecond
+	noAnswer     = time.Second
 )
 
 // waiter waits for the stages of one verb. patience is the time for which a host may be silent. With patience 0 the
@@ -39,7 +39,7 @@ type outcome struct {
 	silent  time.Time // time since which the host has not answered; zero while it answers
 }
 
-func (s *outcome) record(asked time.Time, message string, err error) {
+func (s *outcome) record(polledAt time.Time, message string, err error) {
 	s.message, s.err = message, err
 	if err != nil {
 		s.message, s.err = backend.SplitError(err)
@@ -47,28 +47,28 @@ func (s *outcome) record(asked time.Time, message string, err error) {
 	if !errors.Is(err, backend.ErrUnreachable) {
 		s.silent = time.Time{}
 	} else if s.silent.IsZero() {
-		s.silent = asked
+		s.silent = polledAt
 	}
 }
 
 // until polls until the stage is reached, and then returns nil. It returns a *backend.StageError when an error is final
 // or the context ends.
-func (w waiter) until(ctx context.Context, stage backend.Stage, look backend.Poll) error {
+func (w waiter) until(ctx context.Context, stage backend.Stage, check backend.Poll) error {
 	seen := outcome{message: "looking"}
-	for delay := firstLook; ; delay = min(delay*3/2, seldomLook) {
+	for delay := firstPause; ; delay = min(delay*3/2, longestPause) {
 		w.progress.Report(stage, seen.message)
 		if ctx.Err() != nil {
 			return backend.Stopped(ctx, stage, seen.message, seen.err)
 		}
-		asked := time.Now()
-		reached, message, err := look.Run(ctx, w.progress, stage, seen.message)
+		polledAt := time.Now()
+		reached, message, err := check.Run(ctx, w.progress, stage, seen.message)
 		if reached {
 			return nil
 		}
-		if ctx.Err() != nil && (!errors.Is(err, backend.ErrUnreachable) || time.Since(asked) < noAnswer) {
+		if ctx.Err() != nil && (!errors.Is(err, backend.ErrUnreachable) || time.Since(polledAt) < noAnswer) {
 			return backend.Stopped(ctx, stage, seen.message, seen.err)
 		}
-		seen.record(asked, message, err)
+		seen.record(polledAt, message, err)
 		if w.final(seen) {
 			return &backend.StageError{Stage: stage, Message: seen.message, Err: seen.err}
 		}

@@ -58,10 +58,10 @@ func (b *Backend) drive(
 			return &backend.StageError{Stage: w.stage, Message: w.message, Err: contextError(ctx)}
 		}
 		var next *waiting
-		var verdict error
+		var stepErr error
 		var touched []string
 		seen, err := b.world.edit(ctx, keys, func(s *State) error {
-			next, verdict = do(s, time.Now())
+			next, stepErr = do(s, time.Now())
 			touched = keys(s)
 			return nil
 		})
@@ -70,8 +70,8 @@ func (b *Backend) drive(
 			return &backend.StageError{Stage: w.stage, Message: w.message, Err: contextError(ctx)}
 		case err != nil:
 			return err
-		case verdict != nil || next == nil:
-			return verdict
+		case stepErr != nil || next == nil:
+			return stepErr
 		}
 		w = next
 		progress.Report(w.stage, w.message)

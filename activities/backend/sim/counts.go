@@ -68,7 +68,7 @@ func (s *State) countTenants(c *Counts, add func(*int, map[string]string) bool) 
 			add(&c.Tenants, p.Tenant.Labels)
 		}
 	}
-	for _, noted := range s.Consumer.Refused {
-		add(&c.Refusals, noted.Labels)
+	for _, recorded := range s.Consumer.Refused {
+		add(&c.Refusals, recorded.Labels)
 	}
 }

@@ -50,7 +50,7 @@ func (w *World) reopen() error {
 	w.state.fill()
 	clear(w.touched)
 	w.version++
-	w.begun = w.version
+	w.readFrom = w.version
 	if w.opened, err = f.Stat(); err == nil {
 		err = w.readOn(w.opened.Size())
 	}

@@ -73,14 +73,14 @@ func (b *Backend) Peers(context.Context) ([]fleet.Provider, error) {
 			}
 		}
 		now := time.Now()
-		for id, noted := range s.Consumer.Refused {
+		for id, recorded := range s.Consumer.Refused {
 			at, known := slices.BinarySearchFunc(peers, id,
 				func(p fleet.Provider, id string) int { return cmp.Compare(p.ID, id) })
-			if !known && b.ours(noted.Labels) {
-				peers = slices.Insert(peers, at, fleet.Provider{ID: id, Credentials: backend.CredentialsOf(noted.Annotations)})
+			if !known && b.ours(recorded.Labels) {
+				peers = slices.Insert(peers, at, fleet.Provider{ID: id, Credentials: backend.CredentialsOf(recorded.Annotations)})
 			}
-			if b.ours(noted.Labels) {
-				peers[at].Refusing = s.remembered(id, now)
+			if b.ours(recorded.Labels) {
+				peers[at].Refusing = s.recordedRefusal(id, now)
 			}
 		}
 	})

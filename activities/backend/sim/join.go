@@ -42,7 +42,7 @@ func (b *Backend) join(s *State, now time.Time, spec backend.NodeSpec) (*waiting
 		return nil, err
 	}
 	slice := b.ensureSlice(s, p, spec, now)
-	if b.leaving(s, a) {
+	if b.isTerminating(s, a) {
 		return nil, fmt.Errorf("join %s: what is there of it is being removed: %w", a.ObjectName(), backend.ErrConflict)
 	}
 	delay := s.Delays.Join / time.Duration(len(joinStages))
@@ -65,7 +65,7 @@ func (b *Backend) refuses(s *State, p *Provider, a fleet.Attempt, stage backend.
 	if stage != backend.StageResources || p.Knobs.Unreachable || s.RemoteSlices[remoteKey(p.ID, a.ObjectName())] != nil {
 		return nil
 	}
-	return b.admits(s, p, stage, now)
+	return b.checkRefusal(s, p, stage, now)
 }
 
 // reach makes the objects of a stage that was reached.

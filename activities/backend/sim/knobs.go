@@ -43,7 +43,7 @@ func (w *World) SetKnobs(ctx context.Context, provider string, knobs Knobs) erro
 	return w.editProvider(ctx, provider, func(s *State, p *Provider) {
 		if p.Knobs.Unreachable != knobs.Unreachable {
 			p.Knobs = knobs
-			s.nodesTurn(provider, time.Now())
+			s.updateNodes(provider, time.Now())
 		}
 		p.Knobs = knobs
 	})

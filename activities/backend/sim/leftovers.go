@@ -12,11 +12,11 @@ import (
 
 // Leftovers lists our objects that exist on the provider only, see backend.Leftovers.
 func (b *Backend) Leftovers(_ context.Context, provider fleet.Provider) (left []fleet.Orphan, err error) {
-	var verdict error
+	var listErr error
 	_, err = b.world.view(func(s *State) {
 		p := s.providerOr(provider.ID)
 		if p.Knobs.Unreachable || p.Knobs.Unauthorized {
-			verdict = fmt.Errorf("look for what is left on provider %s: no answer: %w", p.ID, backend.ErrUnreachable)
+			listErr = fmt.Errorf("look for what is left on provider %s: no answer: %w", p.ID, backend.ErrUnreachable)
 			return
 		}
 		for _, key := range slices.Sorted(maps.Keys(s.RemoteSlices)) {
@@ -33,7 +33,7 @@ func (b *Backend) Leftovers(_ context.Context, provider fleet.Provider) (left []
 		}
 	})
 	if err == nil {
-		err = verdict
+		err = listErr
 	}
 	return left, err
 }

@@ -17,10 +17,10 @@ func (b *Backend) Observe(_ context.Context, provider fleet.Provider) (seen back
 	if err != nil {
 		return seen, fmt.Errorf("observe provider %s: %w", provider.ID, err)
 	}
-	var verdict error
-	_, err = b.world.view(func(s *State) { seen, verdict = b.observe(s, s.providerOr(id), provider.ID) })
+	var observeErr error
+	_, err = b.world.view(func(s *State) { seen, observeErr = b.observe(s, s.providerOr(id), provider.ID) })
 	if err == nil {
-		err = verdict
+		err = observeErr
 	}
 	return seen, err
 }
@@ -68,8 +68,8 @@ func (w *World) LoseSlice(ctx context.Context, provider, name string) error {
 	return w.editProvider(ctx, provider, func(s *State, _ *Provider) { delete(s.RemoteSlices, remoteKey(provider, name)) })
 }
 
-// nodesTurn sets the Ready conditions of a provider's Nodes to the state of their kubelets.
-func (s *State) nodesTurn(provider string, now time.Time) {
+// updateNodes sets the Ready conditions of a provider's Nodes to the state of their kubelets.
+func (s *State) updateNodes(provider string, now time.Time) {
 	for name, slice := range s.Consumer.Slices {
 		if slice.Provider == provider {
 			s.heartbeat(name, now)

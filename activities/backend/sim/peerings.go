@@ -28,14 +28,14 @@ func (b *Backend) Establish(ctx context.Context, provider fleet.Provider, progre
 // establish moves the peering through its stages, as far as possible now.
 func (b *Backend) establish(s *State, now time.Time, provider fleet.Provider) (*waiting, error) {
 	p := s.Providers[provider.ID]
-	if p.shut() {
+	if p.isUnreachable() {
 		return nil, unreachable(backend.StageAPIServer, provider.ID)
 	}
 	api := Track{Stage: backend.StageAPIServer}
 	if w, err := api.advance(p, 0, now); w != nil || err != nil {
 		return w, err
 	}
-	if err := b.admits(s, p, backend.StageAPIServer, now); err != nil {
+	if err := b.checkRefusal(s, p, backend.StageAPIServer, now); err != nil {
 		return nil, err
 	}
 	peering := s.Consumer.Peerings[provider.ID]
@@ -64,8 +64,10 @@ func (peering *Peering) makeOn(p *Provider, mode fleet.NetworkMode, delay time.D
 	return nil, nil
 }
 
-// shut reports whether the provider does not answer our requests.
-func (p *Provider) shut() bool { return p == nil || p.Knobs.Unreachable || p.Knobs.Unauthorized }
+// isUnreachable reports whether the provider does not answer our requests.
+func (p *Provider) isUnreachable() bool {
+	return p == nil || p.Knobs.Unreachable || p.Knobs.Unauthorized
+}
 
 // ensurePeering makes the peering on the consumer and the Tenant on the provider, if they are missing.
 func (b *Backend) ensurePeering(s *State, p *Provider, provider fleet.Provider, now time.Time) *Peering {

@@ -2,9 +2,9 @@ package sim
 
 import "time"
 
-// idleLooks is the number of reads without a change after which poll wakes the waiting calls nevertheless. The series
+// idleReads is the number of reads without a change after which poll wakes the waiting calls nevertheless. The series
 // of reads then ends if no call is waiting.
-const idleLooks = 100
+const idleReads = 100
 
 // changed reports whether one of the objects has changed since the version seen. If not, the next read that finds any
 // change closes woken. All waiting calls on this handle share one series of reads, at the interval poll of the first
@@ -18,14 +18,14 @@ func (w *World) changed(
 		err, w.failed = w.failed, nil
 		return 0, false, nil, err
 	}
-	yes = w.begun > seen
+	yes = w.readFrom > seen
 	for _, key := range keys {
 		yes = yes || w.touched[key] > seen
 	}
 	if w.woken == nil {
 		w.woken = make(chan struct{})
 		since := w.version
-		time.AfterFunc(poll, func() { w.poll(poll, since, idleLooks) })
+		time.AfterFunc(poll, func() { w.poll(poll, since, idleReads) })
 	}
 	return w.version, yes, w.woken, nil
 }

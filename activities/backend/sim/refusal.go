@@ -56,7 +56,7 @@ func (b *Backend) Refusal(ctx context.Context, provider fleet.Provider) (found *
 // refusal returns the provider's present refusal, or nil. If the Tenant of our existing peering is missing, the
 // provider has removed it, and refusal records this.
 func (b *Backend) refusal(s *State, p *Provider, now time.Time) *fleet.ProviderRefusal {
-	if found := s.remembered(p.ID, now); found != nil {
+	if found := s.recordedRefusal(p.ID, now); found != nil {
 		return found
 	}
 	peering := s.Consumer.Peerings[p.ID]
@@ -70,7 +70,7 @@ func (b *Backend) refusal(s *State, p *Provider, now time.Time) *fleet.ProviderR
 	object := newObject(p.ID, b.ourLabels(), peering.Annotations, now)
 	object.Labels[backend.LabelRefused] = string(fleet.RefusingRemoved)
 	s.Consumer.Refused[p.ID] = &Refused{Object: object, Until: now.Add(b.opts.RefusedFor).UTC()}
-	return s.remembered(p.ID, now)
+	return s.recordedRefusal(p.ID, now)
 }
 
 // closed returns the refusal that a cordoned or drained Tenant expresses.
@@ -79,22 +79,22 @@ func (p *Provider) closed() *fleet.ProviderRefusal {
 	return &fleet.ProviderRefusal{Kind: p.Condition, Reason: reason}
 }
 
-// admits returns the error of a refusing provider at the stage, or nil.
-func (b *Backend) admits(s *State, p *Provider, stage backend.Stage, now time.Time) error {
+// checkRefusal returns the error of a refusing provider at the stage, or nil.
+func (b *Backend) checkRefusal(s *State, p *Provider, stage backend.Stage, now time.Time) error {
 	if refusing := b.refusal(s, p, now); refusing != nil {
 		return refuse(stage, *refusing)
 	}
 	return nil
 }
 
-// remembered returns the refusal that the consumer has recorded, until it expires.
-func (s *State) remembered(id string, now time.Time) *fleet.ProviderRefusal {
-	noted := s.Consumer.Refused[id]
-	if noted == nil || !now.Before(noted.Until) {
+// recordedRefusal returns the refusal that the consumer has recorded, until it expires.
+func (s *State) recordedRefusal(id string, now time.Time) *fleet.ProviderRefusal {
+	recorded := s.Consumer.Refused[id]
+	if recorded == nil || !now.Before(recorded.Until) {
 		return nil
 	}
 	reason := fmt.Sprintf("provider %s has removed its Tenant for this cluster", id)
-	return &fleet.ProviderRefusal{Kind: fleet.RefusingRemoved, Until: noted.Until, Reason: reason}
+	return &fleet.ProviderRefusal{Kind: fleet.RefusingRemoved, Until: recorded.Until, Reason: reason}
 }
 
 // refuse returns the error of a refusing provider.

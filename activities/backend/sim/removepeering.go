@@ -58,7 +58,7 @@ func (p *Provider) removeTenant() {
 
 // kept returns the refusal whose record stays after a removal, as an error, or nil.
 func (s *State) kept(p *Provider, now time.Time) error {
-	if refusing := s.remembered(p.ID, now); refusing != nil {
+	if refusing := s.recordedRefusal(p.ID, now); refusing != nil {
 		return refuse(backend.StageTenantGone, *refusing)
 	}
 	delete(s.Consumer.Refused, p.ID)
@@ -81,7 +81,7 @@ func (peering *Peering) dissolve(p *Provider, delay time.Duration, now time.Time
 		if w := peering.start(p, stage, delay, now); w != nil {
 			return w
 		}
-		if w := p.holds(stage, peering.Since.Add(delay), now); w != nil {
+		if w := p.waitFor(stage, peering.Since.Add(delay), now); w != nil {
 			return w
 		}
 		peering.Reached = true

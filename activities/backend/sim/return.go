@@ -44,7 +44,7 @@ func (b *Backend) removeNode(s *State, now time.Time, a fleet.Attempt) *waiting 
 		since = node.DeletionTimestamp.Time
 	}
 	p := s.providerOr(a.Provider.ID)
-	if w := p.holds(backend.StageNodeGone, since.Add(s.Delays.Leave/2), now); w != nil {
+	if w := p.waitFor(backend.StageNodeGone, since.Add(s.Delays.Leave/2), now); w != nil {
 		return w
 	}
 	if virtual != nil {
@@ -86,7 +86,7 @@ func (b *Backend) removeSlice(s *State, now time.Time, a fleet.Attempt) *waiting
 		return &waiting{stage: backend.StageSliceGone, message: fmt.Sprintf("provider %s does not answer", id)}
 	}
 	if slice != nil {
-		if w := p.holds(backend.StageSliceGone, slice.Deleting.Add(s.Delays.Leave/2), now); w != nil {
+		if w := p.waitFor(backend.StageSliceGone, slice.Deleting.Add(s.Delays.Leave/2), now); w != nil {
 			return w
 		}
 		delete(s.Consumer.Slices, name)

@@ -29,8 +29,8 @@ func (b *Backend) conflict(s *State, a fleet.Attempt) error {
 	return nil
 }
 
-// leaving reports whether any of the attempt's objects is terminating.
-func (b *Backend) leaving(s *State, a fleet.Attempt) bool {
+// isTerminating reports whether any of the attempt's objects is terminating.
+func (b *Backend) isTerminating(s *State, a fleet.Attempt) bool {
 	name := a.ObjectName()
 	slice, virtual, node := s.Consumer.Slices[name], s.Consumer.Virtuals[name], s.Consumer.Nodes[name]
 	return slice != nil && slice.Deleting != nil ||
@@ -73,8 +73,8 @@ func (b *Backend) grant(s *State, p *Provider, spec backend.NodeSpec, now time.T
 // atMost returns the shape, with each resource limited to the provider's free capacity.
 func (s *State) atMost(p *Provider, shape corev1.ResourceList) corev1.ResourceList {
 	granted := corev1.ResourceList{}
-	for key, asked := range shape {
-		granted[key] = asked
+	for key, requested := range shape {
+		granted[key] = requested
 		free, bounded := p.Capacity[key]
 		if !bounded {
 			continue
@@ -88,7 +88,7 @@ func (s *State) atMost(p *Provider, shape corev1.ResourceList) corev1.ResourceLi
 		if free.Sign() < 0 {
 			free.Set(0)
 		}
-		if free.Cmp(asked) < 0 {
+		if free.Cmp(requested) < 0 {
 			granted[key] = free
 		}
 	}

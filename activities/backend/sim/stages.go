@@ -74,15 +74,15 @@ func (t *Track) advance(p *Provider, delay time.Duration, now time.Time) (*waiti
 	if closed || p.Knobs.Refuse == t.Stage {
 		return nil, &backend.StageError{Stage: t.Stage, Message: p.describe("refused"), Err: backend.ErrDenied}
 	}
-	if w := p.holds(t.Stage, t.Since.Add(delay), now); w != nil {
+	if w := p.waitFor(t.Stage, t.Since.Add(delay), now); w != nil {
 		return w, nil
 	}
 	t.Reached = true
 	return nil, nil
 }
 
-// holds returns the wait that delays the provider's stage at the time now, or nil.
-func (p *Provider) holds(stage backend.Stage, due, now time.Time) *waiting {
+// waitFor returns the wait that delays the provider's stage at the time now, or nil.
+func (p *Provider) waitFor(stage backend.Stage, due, now time.Time) *waiting {
 	switch {
 	case p.Knobs.Hang == stage:
 		return &waiting{stage: stage, message: p.describe("no answer yet")}

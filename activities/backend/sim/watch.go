@@ -16,10 +16,10 @@ import (
 // Watch reports changes on the consumer, see backend.Watcher. It reads the world every Options.Poll, and compares only
 // changed objects. When the world cannot be read, this is a gap: Watch reports every attempt again afterwards.
 func (b *Backend) Watch(ctx context.Context, handle func(fleet.Found)) error {
-	told := map[string]sight{}
+	reported := map[string]reportedAttempt{}
 	last, gap := int64(0), true
 	for {
-		news, version, err := b.news(ctx, last, told, gap)
+		news, version, err := b.news(ctx, last, reported, gap)
 		switch {
 		case ctx.Err() != nil:
 			return contextError(ctx)
@@ -37,8 +37,9 @@ func (b *Backend) Watch(ctx context.Context, handle func(fleet.Found)) error {
 	}
 }
 
-// sight is the reported state of an attempt. The Node's UID distinguishes a Node from its successor of the same name.
-type sight struct {
+// reportedAttempt is the reported state of an attempt. The Node's UID distinguishes a Node from its successor of the
+// same name.
+type reportedAttempt struct {
 	found fleet.Found
 	node  types.UID
 }
@@ -46,7 +47,7 @@ type sight struct {
 // news runs the virtual kubelets and returns the attempts that differ from the reported state. With all it returns
 // every attempt.
 func (b *Backend) news(
-	ctx context.Context, last int64, told map[string]sight, all bool,
+	ctx context.Context, last int64, reported map[string]reportedAttempt, all bool,
 ) (news []fleet.Found, version int64, err error) {
 	if err := b.world.runKubelets(ctx); err != nil {
 		return nil, 0, err
@@ -54,24 +55,24 @@ func (b *Backend) news(
 	version, err = b.world.view(func(s *State) {
 		names := b.world.touchedSince(last)
 		if all || names == nil {
-			names = slices.AppendSeq(s.names(), maps.Keys(told)) // reported attempts may have no objects any longer
+			names = slices.AppendSeq(s.names(), maps.Keys(reported)) // reported attempts may have no objects any longer
 		}
 		slices.Sort(names)
 		for _, name := range slices.Compact(names) {
-			before, known := told[name]
+			before, known := reported[name]
 			f, exists := b.find(s, name)
 			switch {
 			case exists:
-				now := sight{found: f}
+				now := reportedAttempt{found: f}
 				if node := s.Consumer.Nodes[name]; node != nil {
 					now.node = node.UID
 				}
 				if all || !known || !reflect.DeepEqual(before, now) {
-					told[name] = now
+					reported[name] = now
 					news = append(news, f)
 				}
 			case known:
-				delete(told, name)
+				delete(reported, name)
 				news = append(news, fleet.Found{Attempt: before.found.Attempt})
 			}
 		}
@@ -82,7 +83,7 @@ func (b *Backend) news(
 // touchedSince returns the names of the objects that have changed since the version. It returns nil when any object may
 // have changed. The caller must have locked mu.
 func (w *World) touchedSince(version int64) []string {
-	if w.begun > version {
+	if w.readFrom > version {
 		return nil
 	}
 	names := []string{}

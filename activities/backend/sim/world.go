@@ -33,11 +33,11 @@ type World struct {
 	read   int64 // number of bytes read
 	first  int64 // size of the first line
 
-	version int64            // increases with each line that is read
-	touched map[string]int64 // the version that last changed an object
-	begun   int64            // the version at which this handle read the file from its beginning
-	woken   chan struct{}    // closed by the next read with a change; nil while no call waits
-	failed  error            // the error of the last read
+	version  int64            // increases with each line that is read
+	touched  map[string]int64 // the version that last changed an object
+	readFrom int64            // the version at which this handle read the file from its beginning
+	woken    chan struct{}    // closed by the next read with a change; nil while no call waits
+	failed   error            // the error of the last read
 
 	compactBeyond int64
 	writeAt       func(f *os.File, at int64, content []byte) error // tests interrupt the process in this call
@@ -88,15 +88,15 @@ func (w *World) Snapshot() (*State, error) {
 	return w.state, nil
 }
 
-// view calls look with the present world and returns the world's version. look must be quick, must not change the world
+// view calls read with the present world and returns the world's version. read must be quick, must not change the world
 // and must keep no reference to it.
-func (w *World) view(look func(*State)) (int64, error) {
+func (w *World) view(read func(*State)) (int64, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if err := w.refresh(); err != nil {
 		return 0, err
 	}
-	look(w.state)
+	read(w.state)
 	return w.version, nil
 }
 

@@ -138,8 +138,8 @@ func (c Candidate) free() corev1.ResourceList {
 // Room returns for each provider how many more nodes of the group fit on its candidate.
 func Room(spec fleet.InstanceSpec, candidates []Candidate, now time.Time) map[string]int {
 	room := map[string]int{}
-	q := judge(spec, candidates, nil, now)
-	for _, j := range q.judged {
+	q := evaluate(spec, candidates, nil, now)
+	for _, j := range q.evaluations {
 		if j.filter == "" {
 			room[j.candidate.Offer.Provider] = j.candidate.room(q.shape)
 		}
@@ -153,9 +153,9 @@ func Place(spec fleet.InstanceSpec, n int, candidates []Candidate, now time.Time
 	if n < 1 {
 		return 0
 	}
-	q, taken := judge(spec, candidates, nil, now), map[*Candidate]int{}
+	q, taken := evaluate(spec, candidates, nil, now), map[*Candidate]int{}
 	for at := range q.order(spec.ID, n) {
-		taken[q.judged[at].candidate]++
+		taken[q.evaluations[at].candidate]++
 		if n--; n == 0 {
 			break
 		}
@@ -169,8 +169,8 @@ func Place(spec fleet.InstanceSpec, n int, candidates []Candidate, now time.Time
 // Matching returns the offers that the group may use when all their capacity is free, ordered by the price of a node
 // there. It omits offers that are smaller than one node.
 func Matching(spec fleet.InstanceSpec, candidates []Candidate, now time.Time) (matching []fleet.Offer) {
-	q := judge(spec, candidates, nil, now)
-	byPrice := func(a, b judgement) int { return cmp.Compare(a.price, b.price) }
+	q := evaluate(spec, candidates, nil, now)
+	byPrice := func(a, b evaluation) int { return cmp.Compare(a.price, b.price) }
 	for _, j := range slices.SortedStableFunc(q.best(q.choice(Rank{})), byPrice) {
 		if j.filter == "" || q.isFull(j) {
 			matching = append(matching, j.candidate.Offer)
@@ -182,7 +182,7 @@ func Matching(spec fleet.InstanceSpec, candidates []Candidate, now time.Time) (m
 // Dearest returns the hourly price of a node on the most expensive offer that the group may use now or once it has
 // enough free capacity; 0 when no such offer has a price.
 func Dearest(spec fleet.InstanceSpec, candidates []Candidate, now time.Time) (most float64) {
-	for _, j := range judge(spec, candidates, nil, now).judged {
+	for _, j := range evaluate(spec, candidates, nil, now).evaluations {
 		if j.filter == "" || j.filter == FilterFit || j.filter == FilterMaxNodes {
 			most = max(most, j.price)
 		}

@@ -86,25 +86,25 @@ type Rank struct {
 // instances ahead, and distributes instances over equal candidates in rotation. refused lists the excluded providers.
 // Choose is pure, and the order of the candidates does not matter.
 func Choose(spec fleet.InstanceSpec, candidates []Candidate, refused []string, rank Rank, now time.Time) Decision {
-	q := judge(spec, candidates, refused, now)
+	q := evaluate(spec, candidates, refused, now)
 	return q.decide(q.best(q.choice(rank)))
 }
 
 // Keep evaluates a shortlist again, a moment later, and keeps its order. It chooses the first candidate that still
 // fits.
 func Keep(spec fleet.InstanceSpec, short []Candidate, refused []string, now time.Time) Decision {
-	q := judge(spec, short, refused, now)
-	slices.SortStableFunc(q.judged, func(a, b judgement) int {
+	q := evaluate(spec, short, refused, now)
+	slices.SortStableFunc(q.evaluations, func(a, b evaluation) int {
 		return cmp.Compare(min(len(a.filter), 1), min(len(b.filter), 1))
 	})
-	return q.decide(slices.Values(q.judged))
+	return q.decide(slices.Values(q.evaluations))
 }
 
 // decide records the choice: the first candidate, if it fits.
-func (q *question) decide(inOrder iter.Seq[judgement]) Decision {
-	d := Decision{Considered: len(q.judged), Counts: countFilters(q.judged)}
+func (q *question) decide(inOrder iter.Seq[evaluation]) Decision {
+	d := Decision{Considered: len(q.evaluations), Counts: countFilters(q.evaluations)}
 	for j := range inOrder {
-		if d.Assessments = append(d.Assessments, q.verdict(j)); len(d.Assessments) == MaxCandidates {
+		if d.Assessments = append(d.Assessments, q.assessment(j)); len(d.Assessments) == MaxCandidates {
 			break
 		}
 	}
@@ -123,14 +123,14 @@ func (q *question) decide(inOrder iter.Seq[judgement]) Decision {
 // number of candidates that each filter excluded.
 func Shortlist(spec fleet.InstanceSpec, candidates []Candidate, refused []string, rank Rank,
 	now time.Time) ([]Candidate, map[string]int) {
-	q := judge(spec, candidates, refused, now)
+	q := evaluate(spec, candidates, refused, now)
 	var short []Candidate
 	for j := range q.best(q.choice(rank)) {
 		if short = append(short, *j.candidate); len(short) == MaxCandidates {
 			break
 		}
 	}
-	return short, countFilters(q.judged)
+	return short, countFilters(q.evaluations)
 }
 
 // maxReason bounds Assessment.Reason.

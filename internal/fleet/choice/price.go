@@ -93,8 +93,8 @@ func bounded(price float64) float64 {
 
 // Cheapest returns the hourly price of a node on the cheapest fitting offer. It returns 0 when no such offer has a
 // price.
-func Cheapest(verdicts []Assessment) (least money.Money) {
-	for _, v := range verdicts {
+func Cheapest(assessments []Assessment) (least money.Money) {
+	for _, v := range assessments {
 		if price := money.Of(v.Price); v.Fits && price > 0 && (least == 0 || price < least) {
 			least = price
 		}

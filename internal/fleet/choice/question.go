@@ -15,19 +15,19 @@ import (
 
 // question contains the criteria of a choice and the judgements of its candidates.
 type question struct {
-	spec     fleet.InstanceSpec
-	shape    []amount
-	selector labels.Selector
-	broken   error // the error of an unusable selector
-	refused  []string
-	now      time.Time
-	lowest   float64 // the lowest price of the fitting candidates, see unpriced
-	judged   []judgement
+	spec        fleet.InstanceSpec
+	shape       []amount
+	selector    labels.Selector
+	broken      error // the error of an unusable selector
+	refused     []string
+	now         time.Time
+	lowest      float64 // the lowest price of the fitting candidates, see unpriced
+	evaluations []evaluation
 }
 
-// judgement contains the values that order a candidate among thousands of candidates. The Assessments of the few
+// evaluation contains the values that order a candidate among thousands of candidates. The Assessments of the few
 // candidates that users see contain the details.
-type judgement struct {
+type evaluation struct {
 	candidate *Candidate
 	filter    Filter // the first filter that excluded the candidate; empty when it fits
 	hangs     bool   // the removal of the last peering there hangs
@@ -35,16 +35,16 @@ type judgement struct {
 	score     float64
 }
 
-func judge(spec fleet.InstanceSpec, candidates []Candidate, refused []string, now time.Time) *question {
+func evaluate(spec fleet.InstanceSpec, candidates []Candidate, refused []string, now time.Time) *question {
 	q := &question{spec: spec, shape: amountsOf(spec.Shape), selector: labels.Everything(), refused: refused, now: now,
-		lowest: MaxPrice, judged: make([]judgement, len(candidates))}
+		lowest: MaxPrice, evaluations: make([]evaluation, len(candidates))}
 	if spec.Selector != nil {
 		q.selector, q.broken = metav1.LabelSelectorAsSelector(spec.Selector)
 	}
 	free := false
 	for n := range candidates {
-		c, j := &candidates[n], &q.judged[n]
-		*j = judgement{candidate: c, hangs: c.hangs(now), price: price(&q.spec, &c.Offer, q.shape)}
+		c, j := &candidates[n], &q.evaluations[n]
+		*j = evaluation{candidate: c, hangs: c.hangs(now), price: price(&q.spec, &c.Offer, q.shape)}
 		j.filter = q.filter(c, j.price)
 		switch {
 		case j.filter != "":
@@ -57,8 +57,8 @@ func judge(spec fleet.InstanceSpec, candidates []Candidate, refused []string, no
 	if free {
 		q.lowest *= unpriced
 	}
-	for n := range q.judged {
-		q.weigh(&q.judged[n], candidates[n].Own)
+	for n := range q.evaluations {
+		q.weigh(&q.evaluations[n], candidates[n].Own)
 	}
 	return q
 }
@@ -82,12 +82,12 @@ func (q *question) filter(c *Candidate, price float64) Filter {
 	case o.Architecture() != "" && o.Architecture() != q.spec.Architecture():
 		return FilterArchitecture
 	}
-	return q.takes(c, price)
+	return q.capacityFilter(c, price)
 }
 
-// takes returns the first filter on price or free capacity that excludes the candidate. The other filters have accepted
-// it.
-func (q *question) takes(c *Candidate, price float64) Filter {
+// capacityFilter returns the first filter on price or free capacity that excludes the candidate. The other filters have
+// accepted it.
+func (q *question) capacityFilter(c *Candidate, price float64) Filter {
 	o := &c.Offer
 	switch {
 	case !compares(&q.spec, o):
@@ -159,8 +159,8 @@ func (q *question) mismatch(o fleet.Offer) string {
 	return fmt.Sprintf("labels {%s} do not match the group's selector %s", labels.Set(o.Labels), q.selector)
 }
 
-// verdict returns the Assessment that records a judgement.
-func (q *question) verdict(j judgement) Assessment {
+// assessment returns the Assessment that records a judgement.
+func (q *question) assessment(j evaluation) Assessment {
 	o := j.candidate.Offer
 	v := Assessment{
 		Provider: o.Provider, Offer: o.Name, Epoch: o.Epoch, Fits: j.filter == "", Filter: j.filter,
@@ -180,10 +180,10 @@ func (q *question) verdict(j judgement) Assessment {
 }
 
 // full reports whether any candidate lacks only free capacity.
-func (q *question) full() bool { return slices.ContainsFunc(q.judged, q.isFull) }
+func (q *question) full() bool { return slices.ContainsFunc(q.evaluations, q.isFull) }
 
 // isFull reports whether the candidate cannot take the shape now, but could if all its capacity were free.
-func (q *question) isFull(j judgement) bool {
+func (q *question) isFull(j evaluation) bool {
 	return (j.filter == FilterFit || j.filter == FilterMaxNodes) && q.fits(j.candidate.Offer.Lendable, nil)
 }
 
@@ -206,9 +206,9 @@ func (q *question) fits(offered, free corev1.ResourceList) bool {
 	return true
 }
 
-func countFilters(judged []judgement) map[string]int {
+func countFilters(evaluations []evaluation) map[string]int {
 	counts := map[string]int{}
-	for _, j := range judged {
+	for _, j := range evaluations {
 		if j.filter != "" {
 			counts[string(j.filter)]++
 		}

@@ -10,15 +10,15 @@ import (
 
 // best yields the judgement with the index chosen, unless chosen is negative, and then the other judgements from best
 // to worst. It reorders the judgements.
-func (q *question) best(chosen int) iter.Seq[judgement] {
-	return func(yield func(judgement) bool) {
-		rest := unordered[judgement]{q.judged, better}
+func (q *question) best(chosen int) iter.Seq[evaluation] {
+	return func(yield func(evaluation) bool) {
+		rest := lazyHeap[evaluation]{q.evaluations, better}
 		if chosen >= 0 {
 			rest.Swap(0, chosen)
-			if !yield(q.judged[0]) {
+			if !yield(q.evaluations[0]) {
 				return
 			}
-			rest.items = q.judged[1:]
+			rest.items = q.evaluations[1:]
 		}
 		all := rest.items
 		heap.Init(&rest)
@@ -34,10 +34,10 @@ func (q *question) best(chosen int) iter.Seq[judgement] {
 func (q *question) equals() iter.Seq[[]int] {
 	return func(yield func([]int) bool) {
 		var equal []int
-		rest := unordered[judgement]{q.judged, favours}
+		rest := lazyHeap[evaluation]{q.evaluations, favours}
 		heap.Init(&rest)
-		for n := rest.next(); n >= 0 && q.judged[n].filter == ""; n = rest.next() {
-			if len(equal) > 0 && favours(&q.judged[equal[0]], &q.judged[n]) != 0 {
+		for n := rest.next(); n >= 0 && q.evaluations[n].filter == ""; n = rest.next() {
+			if len(equal) > 0 && favours(&q.evaluations[equal[0]], &q.evaluations[n]) != 0 {
 				if !yield(equal) {
 					return
 				}
@@ -49,15 +49,15 @@ func (q *question) equals() iter.Seq[[]int] {
 	}
 }
 
-// unordered is a heap.Interface that sorts lazily: it orders only the items that the caller takes.
-type unordered[T any] struct {
+// lazyHeap is a heap.Interface that sorts lazily: it orders only the items that the caller takes.
+type lazyHeap[T any] struct {
 	items []T
 	order func(a, b *T) int
 }
 
 // next moves the first item to the end and removes it from the heap. It returns the item's index, or -1 for an empty
 // heap.
-func (u *unordered[T]) next() int {
+func (u *lazyHeap[T]) next() int {
 	if len(u.items) > 0 {
 		heap.Pop(u)
 		return len(u.items)
@@ -65,15 +65,15 @@ func (u *unordered[T]) next() int {
 	return -1
 }
 
-func (u *unordered[T]) Len() int           { return len(u.items) }
-func (u *unordered[T]) Less(a, b int) bool { return u.order(&u.items[a], &u.items[b]) < 0 }
-func (u *unordered[T]) Swap(a, b int)      { u.items[a], u.items[b] = u.items[b], u.items[a] }
-func (u *unordered[T]) Push(any)           { panic("nothing is added") }
-func (u *unordered[T]) Pop() any           { u.items = u.items[:len(u.items)-1]; return nil }
+func (u *lazyHeap[T]) Len() int           { return len(u.items) }
+func (u *lazyHeap[T]) Less(a, b int) bool { return u.order(&u.items[a], &u.items[b]) < 0 }
+func (u *lazyHeap[T]) Swap(a, b int)      { u.items[a], u.items[b] = u.items[b], u.items[a] }
+func (u *lazyHeap[T]) Push(any)           { panic("nothing is added") }
+func (u *lazyHeap[T]) Pop() any           { u.items = u.items[:len(u.items)-1]; return nil }
 
 // favours orders judgements: fitting ones first, then those without a hanging removal, then by score and price. It
 // returns 0 when both are equal.
-func favours(a, b *judgement) int {
+func favours(a, b *evaluation) int {
 	if (a.filter == "") != (b.filter == "") {
 		if a.filter == "" {
 			return -1
@@ -94,7 +94,7 @@ func favours(a, b *judgement) int {
 
 // better orders judgements as favours does, and equal judgements by their names, so that equal input gives equal
 // choices.
-func better(a, b *judgement) int {
+func better(a, b *evaluation) int {
 	if c := favours(a, b); c != 0 {
 		return c
 	}
@@ -111,15 +111,15 @@ type place struct {
 
 func (q *question) place(n int, name string) place {
 	h := fnv.New32a()
-	_, _ = h.Write([]byte(name + "/" + q.judged[n].candidate.Offer.Provider))
-	return place{n, q.judged[n].candidate.Own, h.Sum32()}
+	_, _ = h.Write([]byte(name + "/" + q.evaluations[n].candidate.Offer.Provider))
+	return place{n, q.evaluations[n].candidate.Own, h.Sum32()}
 }
 
 func (q *question) inTurn(a, b *place) int {
 	if c := cmp.Or(cmp.Compare(a.level, b.level), cmp.Compare(a.turn, b.turn)); c != 0 {
 		return c
 	}
-	return better(&q.judged[a.n], &q.judged[b.n])
+	return better(&q.evaluations[a.n], &q.evaluations[b.n])
 }
 
 // choice returns the index of the candidate for the instance. It returns -1 for the best candidate.
@@ -139,7 +139,7 @@ func (q *question) choice(rank Rank) int {
 // candidate with the fewest nodes of the group. Thus an instance that has already chosen does not change the order for
 // the other instances.
 func (q *question) order(name string, count int) iter.Seq[int] {
-	if counts(q.spec.Selection) {
+	if scoresDependOnNodes(q.spec.Selection) {
 		return q.oneByOne(name, count)
 	}
 	return func(yield func(int) bool) {
@@ -157,7 +157,7 @@ func (q *question) order(name string, count int) iter.Seq[int] {
 
 // deal yields the equal candidates in rotation until no candidate has room or yield returns false.
 func (q *question) deal(places []place, yield func(int) bool) (more bool) {
-	turns := unordered[place]{places, q.inTurn}
+	turns := lazyHeap[place]{places, q.inTurn}
 	heap.Init(&turns)
 	rooms := map[int]int{} // by index; computed only for candidates that are taken, because it is expensive
 	for len(turns.items) > 0 {
@@ -166,7 +166,7 @@ func (q *question) deal(places []place, yield func(int) bool) (more bool) {
 			return false
 		}
 		if _, known := rooms[n]; !known {
-			rooms[n] = q.judged[n].candidate.room(q.shape)
+			rooms[n] = q.evaluations[n].candidate.room(q.shape)
 		}
 		if rooms[n]--; rooms[n] == 0 {
 			heap.Pop(&turns)
@@ -181,12 +181,12 @@ func (q *question) deal(places []place, yield func(int) bool) (more bool) {
 // oneByOne yields the best candidate after each earlier choice, because each choice changes the scores.
 func (q *question) oneByOne(name string, count int) iter.Seq[int] {
 	type trial struct {
-		judgement
+		evaluation
 		place
 		room int
 	}
 	prefer := func(a, b *trial) int {
-		if c := favours(&a.judgement, &b.judgement); c != 0 {
+		if c := favours(&a.evaluation, &b.evaluation); c != 0 {
 			return c
 		}
 		return q.inTurn(&a.place, &b.place)
@@ -195,7 +195,7 @@ func (q *question) oneByOne(name string, count int) iter.Seq[int] {
 		var tried []*trial // each choice adds at most one more candidate
 		for equal := range q.equals() {
 			for _, n := range equal {
-				tried = append(tried, &trial{q.judged[n], q.place(n, name), q.judged[n].candidate.room(q.shape)})
+				tried = append(tried, &trial{q.evaluations[n], q.place(n, name), q.evaluations[n].candidate.room(q.shape)})
 			}
 			if len(tried) >= count {
 				break
@@ -207,7 +207,7 @@ func (q *question) oneByOne(name string, count int) iter.Seq[int] {
 				return
 			}
 			t.room, t.level = t.room-1, t.level+1
-			q.weigh(&t.judgement, t.level)
+			q.weigh(&t.evaluation, t.level)
 			if t.room == 0 {
 				tried = slices.DeleteFunc(tried, func(other *trial) bool { return other == t })
 			}

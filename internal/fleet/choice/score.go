@@ -28,7 +28,7 @@ type part struct {
 func (p part) worth() float64 { return fourDigits(p.weight * p.value) }
 
 // parts returns the values of a candidate. own is the number of the group's nodes at its provider.
-func (q *question) parts(j *judgement, own int) [6]part {
+func (q *question) parts(j *evaluation, own int) [6]part {
 	s, c := q.spec.Selection, j.candidate
 	cheap, warm, near, nodes := 1.0, 0.0, 0.0, float64(own)
 	if j.price > 0 {
@@ -49,7 +49,7 @@ func (q *question) parts(j *judgement, own int) [6]part {
 func fourDigits(f float64) float64 { return math.Round(f*1e4) / 1e4 }
 
 // weigh computes the score of a fitting candidate. own is the number of the group's nodes at its provider.
-func (q *question) weigh(j *judgement, own int) {
+func (q *question) weigh(j *evaluation, own int) {
 	if q.spec.Selection == nil || j.filter != "" {
 		return
 	}
@@ -68,8 +68,8 @@ func inWords(parts map[string]float64) string {
 	return strings.Join(words, ", ")
 }
 
-// counts reports whether the choice of one instance changes the scores for the next instance.
-func counts(s *fleet.Selection) bool { return s != nil && (s.Spread > 0 || s.Pack > 0) }
+// scoresDependOnNodes reports whether the choice of one instance changes the scores for the next instance.
+func scoresDependOnNodes(s *fleet.Selection) bool { return s != nil && (s.Spread > 0 || s.Pack > 0) }
 
 // failuresHalf is the time in which the weight of a failure halves.
 const failuresHalf = 30 * time.Minute

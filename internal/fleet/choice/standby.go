@@ -15,8 +15,8 @@ func RankStandby(q fleet.StandbyQuestion, candidates []Candidate, states map[str
 	peers []fleet.Provider, now time.Time) []fleet.StandbyRow {
 	var rows, unfit []fleet.StandbyRow
 	cold, seen := 0, map[string]bool{}
-	asked := judge(q.Spec, asPeered(candidates), nil, now)
-	for j := range asked.best(asked.choice(Rank{Name: q.Spec.ID})) {
+	peered := evaluate(q.Spec, asPeered(candidates), nil, now)
+	for j := range peered.best(peered.choice(Rank{Name: q.Spec.ID})) {
 		id := j.candidate.Offer.Provider
 		row, held := standbyRow(q, j, states[id])
 		row.Warm = slices.ContainsFunc(peers, func(p fleet.Provider) bool { return p.ID == id })
@@ -53,9 +53,9 @@ func asPeered(candidates []Candidate) []Candidate {
 }
 
 // standbyRow returns the row of one provider. held reports whether the group has a standby's hold there.
-func standbyRow(q fleet.StandbyQuestion, j judgement, state fleet.ProviderSnapshot) (row fleet.StandbyRow, held bool) {
+func standbyRow(q fleet.StandbyQuestion, j evaluation, state fleet.ProviderSnapshot) (row fleet.StandbyRow, held bool) {
 	row = fleet.StandbyRow{Offer: j.candidate.Offer, Price: j.price, Score: j.score, Offers: j.filter != FilterExpired,
-		Fits: j.filter == "" && takesStandby(state)}
+		Fits: j.filter == "" && grantsStandby(state)}
 	n := slices.IndexFunc(q.Held, func(h fleet.Standby) bool { return h.Provider == j.candidate.Offer.Provider })
 	if n < 0 {
 		return row, false
@@ -76,8 +76,8 @@ func (f Filter) excludes() Filter {
 	return ""
 }
 
-// takesStandby reports whether the provider would grant a standby's hold, according to its snapshot.
-func takesStandby(s fleet.ProviderSnapshot) bool {
+// grantsStandby reports whether the provider would grant a standby's hold, according to its snapshot.
+func grantsStandby(s fleet.ProviderSnapshot) bool {
 	row := s.Phase.Row()
 	return !s.Standing.Closes() && (s.Phase == "" || row.Grants || row.Waits)
 }

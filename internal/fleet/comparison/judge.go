@@ -85,12 +85,12 @@ func Watched(providers []fleet.ProviderSnapshot, found []fleet.Found, peers []fl
 		if len(p.Holds)+len(p.Standby) == 0 && p.Standing.Good() {
 			continue
 		}
-		looked := fleet.Provider{ID: p.ID, Credentials: known[p.ID]}
+		checked := fleet.Provider{ID: p.ID, Credentials: known[p.ID]}
 		if p.Offer != nil {
-			looked.Credentials, looked.Network = p.Offer.Credentials, p.Offer.Network
+			checked.Credentials, checked.Network = p.Offer.Credentials, p.Offer.Network
 		}
-		if looked.Credentials != (fleet.Credentials{}) {
-			out = append(out, looked)
+		if checked.Credentials != (fleet.Credentials{}) {
+			out = append(out, checked)
 		}
 	}
 	return out

@@ -11,8 +11,8 @@ import (
 
 // Rounds usually start a minute apart, and sometimes sooner.
 const (
-	// sentenceEvery is the shortest time between two rounds that declare new losses.
-	sentenceEvery = 55 * time.Second
+	// lossEvery is the shortest time between two rounds that declare new losses.
+	lossEvery = 55 * time.Second
 	// early is the tolerance for a round that starts too early. Without it a difference of a millisecond would decide
 	// whether a silence of one minute has ended with the second round or with the third.
 	early = 5 * time.Second
@@ -21,7 +21,7 @@ const (
 // losses returns, by group, the instances that two consecutive rounds show to be lost. Instances without a slice at the
 // provider or with a closed Tenant come first. At most a third of all instances, rounded up, is lost in a minute.
 func losses(groups []fleet.Snapshot, last, now Outlook) map[string][]fleet.Loss {
-	again := now.At.Sub(now.Sentenced) < sentenceEvery // then only losses that the groups have refused are repeated
+	again := now.At.Sub(now.Sentenced) < lossEvery // then only losses that the groups have refused are repeated
 	if again && !allStay(groups, now.Lost) {
 		return nil
 	}
@@ -93,7 +93,7 @@ func lossOf(g fleet.Snapshot, row fleet.InstanceView, last, now Outlook) *fleet.
 	}
 	loss := &fleet.Loss{Instance: row.Name, Attempt: row.Attempt}
 	if e.Access == fleet.AccessGranted && last.Of(row.Provider).Access == fleet.AccessGranted {
-		loss.Reason = takenBack(row, last.Of(row.Provider), e)
+		loss.Reason = withdrawnReason(row, last.Of(row.Provider), e)
 	}
 	b := g.Spec.Budgets.WithDefaults()
 	switch {
@@ -113,12 +113,12 @@ func lossOf(g fleet.Snapshot, row fleet.InstanceView, last, now Outlook) *fleet.
 	return loss
 }
 
-// takenBack returns the reason for which the provider has withdrawn the instance's capacity, or "". Two rounds in which
-// the provider answered must agree.
-func takenBack(row fleet.InstanceView, before, e Evidence) string {
+// withdrawnReason returns the reason for which the provider has withdrawn the instance's capacity, or "". Two rounds in
+// which the provider answered must agree.
+func withdrawnReason(row fleet.InstanceView, before, e Evidence) string {
 	name := fleet.ObjectName(row.Name, row.Attempt)
 	switch {
-	case e.Tenant == before.Tenant && e.tookBack():
+	case e.Tenant == before.Tenant && e.hasWithdrawn():
 		return fmt.Sprintf("provider %s has our Tenant %s", row.Provider, e.Tenant)
 	case slices.Contains(e.Absent, name) && slices.Contains(before.Absent, name):
 		return fmt.Sprintf("provider %s has no ResourceSlice %s any longer", row.Provider, name)
@@ -129,8 +129,8 @@ func takenBack(row fleet.InstanceView, before, e Evidence) string {
 // isSettled reports whether the instance is Ready and counts: no request for its removal exists.
 func isSettled(v fleet.InstanceView) bool { return v.Phase == fleet.Ready && v.Counts }
 
-// tookBack reports whether the provider has withdrawn all our capacity, according to the state of our Tenant.
-func (e Evidence) tookBack() bool {
+// hasWithdrawn reports whether the provider has withdrawn all our capacity, according to the state of our Tenant.
+func (e Evidence) hasWithdrawn() bool {
 	return e.Tenant == fleet.RefusingDrained || e.Tenant == fleet.RefusingRemoved
 }
 

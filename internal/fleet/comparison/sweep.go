@@ -65,7 +65,7 @@ type Swept struct {
 
 // Asks returns at most maxSwept providers for the sweep to query, in rotation. next names the provider with which the
 // following sweep starts; it is "" when one sweep covers all providers.
-func (s Sweep) Asks(offers []fleet.Offer, peers []fleet.Provider) (ask []fleet.Provider, next string) {
+func (s Sweep) Asks(offers []fleet.Offer, peers []fleet.Provider) (query []fleet.Provider, next string) {
 	known := map[string]bool{}
 	all := slices.Clone(peers)
 	for _, p := range peers {
@@ -81,32 +81,32 @@ func (s Sweep) Asks(offers []fleet.Offer, peers []fleet.Provider) (ask []fleet.P
 	first, _ := slices.BinarySearchFunc(all, s.Next,
 		func(p fleet.Provider, id string) int { return cmp.Compare(p.ID, id) })
 	for n := range min(len(all), maxSwept) {
-		ask = append(ask, all[(first+n)%len(all)])
+		query = append(query, all[(first+n)%len(all)])
 	}
 	if len(all) > maxSwept {
 		next = all[(first+maxSwept)%len(all)].ID
 	}
-	return ask, next
+	return query, next
 }
 
 // After returns the sweep's result: the orphans of the queried providers, each with the time since which it has been
 // found and the reason for keeping it. For a provider that did not answer, the time starts again. Orphans on providers
 // that the sweep did not query stay listed.
-func (s Sweep) After(of Swept, asked []fleet.Provider, next string, got []fleet.Orphan) Sweep {
+func (s Sweep) After(of Swept, queried []fleet.Provider, next string, got []fleet.Orphan) Sweep {
 	now := Sweep{At: of.At, Next: next}
 	if len(of.Found) == 0 {
 		if now.EmptySince = s.EmptySince; now.EmptySince == nil {
 			now.EmptySince = &of.At
 		}
 	}
-	turn := map[string]bool{}
-	for _, p := range asked {
-		turn[p.ID] = true
+	inSweep := map[string]bool{}
+	for _, p := range queried {
+		inSweep[p.ID] = true
 	}
 	seen := map[string]time.Time{}
 	for _, o := range s.Orphans {
 		seen[o.UID] = o.Since
-		if !turn[o.Attempt.Provider.ID] {
+		if !inSweep[o.Attempt.Provider.ID] {
 			now.Orphans = append(now.Orphans, o)
 		}
 	}

@@ -77,8 +77,8 @@ type Action struct {
 	CancelStep bool
 	// Timer schedules an event with Elapsed after this duration. Zero leaves no timer running.
 	Timer time.Duration
-	// Ask repeats the request for a hold to the provider. Release releases the attempt's hold.
-	Ask     bool
+	// Resend repeats the request for a hold to the provider. Release releases the attempt's hold.
+	Resend  bool
 	Release *fleet.Attempt
 	// Report is a view to deliver when no step delivers the view.
 	Report *fleet.View
@@ -90,15 +90,15 @@ type Action struct {
 func (d *Driver) Step(ev Event, now time.Time) []Action {
 	switch {
 	case ev.Order != nil:
-		return d.ordered(*ev.Order, now)
+		return d.applyOrder(*ev.Order, now)
 	case ev.Cancelled:
 		return d.endBy(fleet.Cancelled, now)
 	case ev.Reset:
 		return d.endBy(fleet.Stopped, now)
 	case ev.Ended != nil:
-		return d.ended(*ev.Ended, now)
+		return d.stepEnded(*ev.Ended, now)
 	case ev.Answer != nil:
-		return d.answered(*ev.Answer, false, now)
+		return d.applyAnswer(*ev.Answer, false, now)
 	case ev.Elapsed && (d.Running != fleet.StepNone || d.Ending != ""):
 		return nil
 	default:
@@ -106,8 +106,8 @@ func (d *Driver) Step(ev Event, now time.Time) []Action {
 	}
 }
 
-// ordered processes an order of the group. It ignores an order of an older generation.
-func (d *Driver) ordered(o fleet.Order, now time.Time) []Action {
+// applyOrder processes an order of the group. It ignores an order of an older generation.
+func (d *Driver) applyOrder(o fleet.Order, now time.Time) []Action {
 	if o.Generation.Known() && o.Generation.Before(d.Generation) {
 		return nil
 	}
@@ -115,22 +115,22 @@ func (d *Driver) ordered(o fleet.Order, now time.Time) []Action {
 	case o.Stop:
 		return d.endBy(fleet.Stopped, now)
 	case o.Deleted && !d.Instance.Phase.Shrinking():
-		d.Instance.GiveBack()
+		d.Instance.MarkDeleted()
 		return d.endBy(fleet.Deleted, now)
 	case o.Paused && d.Instance.Phase.Row().Moves[fleet.Paused].To != "":
 		return d.endBy(fleet.Paused, now)
 	}
-	return d.orderedOn(o, now)
+	return d.applyOtherOrder(o, now)
 }
 
-// orderedOn processes the orders that do not end the driver.
-func (d *Driver) orderedOn(o fleet.Order, now time.Time) []Action {
+// applyOtherOrder processes the orders that do not end the driver.
+func (d *Driver) applyOtherOrder(o fleet.Order, now time.Time) []Action {
 	switch {
 	case o.Lost && d.Running == fleet.StepDrain && !d.Instance.Force:
 		_, _ = d.Instance.Apply(fleet.Event{Kind: fleet.Lost}, now)
 		return d.runAgain()
 	case o.Resend > 0:
-		return d.askAgain(o, now)
+		return d.requestAgain(o, now)
 	case o.Retry && d.Running == fleet.StepReturn: // a repeated drain would restart its budget
 		return d.runAgain()
 	}
@@ -158,7 +158,7 @@ func (d *Driver) end(now time.Time) []Action {
 	at, waiting, end := d.Instance.AttemptRef(), d.Instance.Phase == fleet.Peering, fleet.EndFinal
 	switch d.Ending {
 	case fleet.Stopped:
-		return d.tellEnd(fleet.EndStopped)
+		return d.reportEnd(fleet.EndStopped)
 	case fleet.Cancelled:
 		end = fleet.EndStopped
 		text := fmt.Sprintf("cancelled by an operator during %s", d.Instance.Phase)
@@ -171,12 +171,12 @@ func (d *Driver) end(now time.Time) []Action {
 		waiting = false // the scale-in releases the hold
 	}
 	if waiting {
-		return append([]Action{{Release: &at}}, d.tellEnd(end)...)
+		return append([]Action{{Release: &at}}, d.reportEnd(end)...)
 	}
-	return d.tellEnd(end)
+	return d.reportEnd(end)
 }
 
-func (d *Driver) tellEnd(end fleet.End) []Action {
+func (d *Driver) reportEnd(end fleet.End) []Action {
 	d.Sequence++
 	v := d.View()
 	v.End = end
@@ -193,7 +193,7 @@ func (d *Driver) View() fleet.View {
 		SpecHash: i.SpecHash, BookedAt: i.BookedAt,
 	}
 	if i.Offer != nil {
-		v.Offer = i.Offer.Told()
+		v.Offer = i.Offer.ForView()
 	}
 	return v
 }

@@ -9,11 +9,11 @@ import (
 
 // This file handles the end of a driver's wait for its provider: by an answer, or after too many requests without one.
 
-// answered processes the provider's answer for the attempt that waits for it. It releases a grant that no attempt waits
-// for: a grant for an attempt that was abandoned, a grant of a provider that a repeated Select replaced, and a grant
-// that arrived before its Select failed. Grants for other later attempts, which this driver forgot in a reset, are
-// released by the undo.
-func (d *Driver) answered(a fleet.Answer, early bool, now time.Time) []Action {
+// applyAnswer processes the provider's answer for the attempt that waits for it. It releases a grant that no attempt
+// waits for: a grant for an attempt that was abandoned, a grant of a provider that a repeated Select replaced, and a
+// grant that arrived before its Select failed. Grants for other later attempts, which this driver forgot in a reset,
+// are released by the undo.
+func (d *Driver) applyAnswer(a fleet.Answer, early bool, now time.Time) []Action {
 	at := d.Instance.AttemptRef()
 	if a.State == fleet.HoldWaiting { // the group decides when to repeat; the answer proves the provider is not silent
 		if a.Key == at.ObjectName() {
@@ -26,12 +26,12 @@ func (d *Driver) answered(a fleet.Answer, early bool, now time.Time) []Action {
 		return nil
 	}
 	if elsewhere := at.Provider.ID != "" && a.Provider != at.Provider.ID; elsewhere || a.Key != at.ObjectName() {
-		return d.returns(a, early)
+		return d.releaseUnused(a, early)
 	}
 	if d.Instance.Phase != fleet.Peering || d.Ending != "" {
 		return nil
 	}
-	kind := meaning(a)
+	kind := eventOf(a)
 	if kind == fleet.Again {
 		d.FullSince = now
 	}
@@ -39,8 +39,8 @@ func (d *Driver) answered(a fleet.Answer, early bool, now time.Time) []Action {
 	return d.next(now)
 }
 
-// meaning returns the event that an answer causes for the attempt that waits for it.
-func meaning(a fleet.Answer) fleet.EventKind {
+// eventOf returns the event that an answer causes for the attempt that waits for it.
+func eventOf(a fleet.Answer) fleet.EventKind {
 	switch {
 	case a.State == fleet.HoldGranted:
 		return fleet.Done
@@ -51,8 +51,8 @@ func meaning(a fleet.Answer) fleet.EventKind {
 	}
 }
 
-// returns releases a grant of another attempt or of another provider than the present one, see answered.
-func (d *Driver) returns(a fleet.Answer, early bool) []Action {
+// releaseUnused releases a grant of another attempt or of another provider than the present one, see applyAnswer.
+func (d *Driver) releaseUnused(a fleet.Answer, early bool) []Action {
 	at := d.Instance.AttemptRef()
 	at.Number, at.Provider = fleet.AttemptOfKey(a.Key), fleet.Provider{ID: a.Provider}
 	if a.State != fleet.HoldGranted || at.Number > d.Instance.Attempt && !early {
@@ -61,16 +61,16 @@ func (d *Driver) returns(a fleet.Answer, early bool) []Action {
 	return []Action{{Release: &at}}
 }
 
-// askAgain repeats the request to the provider when the group reports that the attempt has waited for long. After three
-// consecutive requests without an answer the attempt ends, and the provider is not blamed.
-func (d *Driver) askAgain(o fleet.Order, now time.Time) []Action {
+// requestAgain repeats the request to the provider when the group reports that the attempt has waited for long. After
+// three consecutive requests without an answer the attempt ends, and the provider is not blamed.
+func (d *Driver) requestAgain(o fleet.Order, now time.Time) []Action {
 	at := d.Instance.AttemptRef()
 	if d.Instance.Phase != fleet.Peering || o.Attempt != at.Number || o.Resend <= d.Resends || d.Ending != "" {
 		return nil
 	}
 	d.Resends, d.Unanswered = o.Resend, d.Unanswered+1
-	if d.Unanswered < len(fleet.AskAfter) {
-		return []Action{{Ask: true}}
+	if d.Unanswered < len(fleet.ResendAfter) {
+		return []Action{{Resend: true}}
 	}
 	text := fmt.Sprintf("provider %s did not answer %d times", at.Provider.ID, d.Unanswered)
 	d.apply(fleet.Event{

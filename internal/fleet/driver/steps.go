@@ -9,22 +9,22 @@ import (
 
 // This file handles the end of a step: the driver applies the table and continues with the phase that results.
 
-// lookFor is the pause between two searches for free capacity.
-const lookFor = 5 * time.Second
+// searchPause is the pause between two searches for free capacity.
+const searchPause = 5 * time.Second
 
-// ended processes the result of the step in progress, and then the provider's answer that arrived before it.
-func (d *Driver) ended(ev fleet.Event, now time.Time) []Action {
-	actions := d.concluded(ev, now)
+// stepEnded processes the result of the step in progress, and then the provider's answer that arrived before it.
+func (d *Driver) stepEnded(ev fleet.Event, now time.Time) []Action {
+	actions := d.applyEnd(ev, now)
 	if early := d.early; early != nil {
 		d.early = nil
-		actions = append(actions, d.answered(*early, true, now)...)
+		actions = append(actions, d.applyAnswer(*early, true, now)...)
 	}
 	return actions
 }
 
-// concluded processes the result of the step in progress. A step that completed although it was cancelled counts as
+// applyEnd processes the result of the step in progress. A step that completed although it was cancelled counts as
 // done.
-func (d *Driver) concluded(ev fleet.Event, now time.Time) []Action {
+func (d *Driver) applyEnd(ev fleet.Event, now time.Time) []Action {
 	again := d.again
 	d.Running, d.again = fleet.StepNone, false
 	switch {
@@ -36,18 +36,18 @@ func (d *Driver) concluded(ev fleet.Event, now time.Time) []Action {
 		ev.Kind = fleet.Refused
 	}
 	d.apply(ev, now)
-	if d.Ending != "" && !d.arrived() {
+	if d.Ending != "" && !d.isAtRest() {
 		return d.end(now)
 	}
 	if ev.Kind == fleet.Again && ev.Step == fleet.StepSelect {
 		d.Ahead, d.Taken = 0, nil // the next Select finds their holds published or released
-		return []Action{{Timer: lookFor}}
+		return []Action{{Timer: searchPause}}
 	}
 	return d.next(now)
 }
 
-// arrived reports whether the instance is in a phase at rest, so that its driver has nothing more to do.
-func (d *Driver) arrived() bool {
+// isAtRest reports whether the instance is in a phase at rest, so that its driver has nothing more to do.
+func (d *Driver) isAtRest() bool {
 	p := d.Instance.Phase
 	return p == fleet.Ready || p == fleet.Released || p == fleet.Failed
 }
@@ -84,8 +84,8 @@ func (d *Driver) next(now time.Time) []Action {
 		if i.Deadline().After(now) {
 			return d.run()
 		}
-		d.apply(fleet.Event{Kind: fleet.Deadline, Failure: d.late()}, now)
-		return d.tellEnd(fleet.EndFinal)
+		d.apply(fleet.Event{Kind: fleet.Deadline, Failure: d.deadlineFailure()}, now)
+		return d.reportEnd(fleet.EndFinal)
 	case fleet.Peering: // Select has sent the view and the request for a hold; the group orders a repetition
 		return nil
 	case fleet.Joining, fleet.Draining, fleet.Unpeering:
@@ -93,12 +93,12 @@ func (d *Driver) next(now time.Time) []Action {
 	case fleet.Ready, fleet.Released: // Join or Return has delivered the view
 		return []Action{{End: fleet.EndFinal}}
 	default:
-		return d.tellEnd(fleet.EndFinal)
+		return d.reportEnd(fleet.EndFinal)
 	}
 }
 
-// late returns the reason for which an instance past its deadline fails: its last failure, else a timeout.
-func (d *Driver) late() *fleet.Failure {
+// deadlineFailure returns the reason for which an instance past its deadline fails: its last failure, else a timeout.
+func (d *Driver) deadlineFailure() *fleet.Failure {
 	if f := d.Instance.Failure; f != nil {
 		return f
 	}

@@ -108,7 +108,7 @@ func Kept(days []CostDay, at time.Time) []CostDay {
 
 // Advance adds the costs until now, and returns the days with costs that have ended since. A time before At changes
 // nothing.
-func (c *Cost) Advance(now time.Time) (over []CostDay) {
+func (c *Cost) Advance(now time.Time) (ended []CostDay) {
 	now = now.UTC().Truncate(time.Second)
 	if c.Since.IsZero() {
 		c.Since, c.At = now, now
@@ -121,10 +121,10 @@ func (c *Cost) Advance(now time.Time) (over []CostDay) {
 		}
 		c.charge(int64(until.Sub(c.At) / time.Second))
 		if c.At = until; until.Equal(midnight) {
-			over = append(over, c.closeDay()...)
+			ended = append(ended, c.closeDay()...)
 		}
 	}
-	return over
+	return ended
 }
 
 // charge adds the cost of the given number of seconds.
@@ -192,8 +192,8 @@ func (c Cost) Until(now time.Time) (Cost, []CostDay) {
 		return c, nil
 	}
 	c.Providers = maps.Clone(c.Providers)
-	over := c.Advance(now)
-	return c, over
+	ended := c.Advance(now)
+	return c, ended
 }
 
 // Rate returns the hourly cost over all providers. unpriced is the number of nodes that have no price and are therefore

@@ -35,7 +35,7 @@ func (h Hold) live() bool { return h.State == fleet.HoldWaiting || h.State == fl
 // released hold stays released. The request's offer replaces an older offer.
 func (p *State) acquire(r fleet.HoldRequest, now time.Time) {
 	if h, ok := p.Holds[r.Key]; ok {
-		p.tell(h)
+		p.sendAnswer(h)
 		return
 	}
 	if r.Offer != nil && (p.Offer == nil || !r.Offer.ReadAt.Before(p.Offer.ReadAt)) {
@@ -52,7 +52,7 @@ func (p *State) acquire(r fleet.HoldRequest, now time.Time) {
 	if h.live() {
 		p.Apply(fleet.PeeringAcquired, nil, now)
 	}
-	p.answer(p.Holds[r.Key])
+	p.answerIfDecided(p.Holds[r.Key])
 }
 
 // declines returns the reason for which the provider refuses a hold now, or nil.
@@ -61,7 +61,7 @@ func (p *State) declines(r fleet.HoldRequest, now time.Time) *fleet.Failure {
 	switch short := p.lacks(r, now); {
 	case p.isCordoned():
 		return p.cordonedBy()
-	case p.inForce(now) != nil:
+	case p.presentRefusal(now) != nil:
 		return p.refusal()
 	case p.Standing.Closes():
 		return p.unusable()
@@ -105,15 +105,15 @@ func (p *State) release(key string, now time.Time) {
 	}
 }
 
-// answer sends the hold's state to the driver unless the hold is waiting.
-func (p *State) answer(h Hold) {
+// answerIfDecided sends the hold's state to the driver unless the hold is waiting.
+func (p *State) answerIfDecided(h Hold) {
 	if h.State != fleet.HoldWaiting {
-		p.tell(h)
+		p.sendAnswer(h)
 	}
 }
 
-// tell sends the hold's state to the driver, even while the hold is waiting. A standby's hold has no driver.
-func (p *State) tell(h Hold) {
+// sendAnswer sends the hold's state to the driver, even while the hold is waiting. A standby's hold has no driver.
+func (p *State) sendAnswer(h Hold) {
 	if fleet.IsStandby(h.Key) {
 		return
 	}
@@ -158,7 +158,7 @@ func (p *State) settle(state fleet.HoldState, why *fleet.Failure, now time.Time)
 			}
 		}
 		p.set(h)
-		p.answer(h)
+		p.answerIfDecided(h)
 	}
 }
 

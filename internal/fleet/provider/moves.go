@@ -43,21 +43,21 @@ func (p *State) next(m fleet.PeeringMove, refused bool) fleet.PeeringPhase {
 	switch {
 	case refused:
 		return m.ToRefused
-	case m.ToEmpty != "" && p.Live() == 0 && (m.ToEmpty != fleet.Removing || !p.keeps()):
+	case m.ToEmpty != "" && p.Live() == 0 && (m.ToEmpty != fleet.Removing || !p.isKept()):
 		return m.ToEmpty
 	default:
 		return m.To
 	}
 }
 
-// left starts the removal of objects that a peering left on the provider, with the credentials of the given offer. It
-// keeps objects of a peering that is or may be in use; the next sweep reports them again.
-func (p *State) left(over *fleet.Offer, now time.Time) {
-	if p.Phase != fleet.Absent || p.Recovering || p.Live() > 0 || over == nil {
+// removeLeftover starts the removal of objects that a peering left on the provider, with the credentials of the given
+// offer. It keeps objects of a peering that is or may be in use; the next sweep reports them again.
+func (p *State) removeLeftover(offer *fleet.Offer, now time.Time) {
+	if p.Phase != fleet.Absent || p.Recovering || p.Live() > 0 || offer == nil {
 		return
 	}
-	if p.Offer == nil || !over.ReadAt.Before(p.Offer.ReadAt) {
-		p.Offer, p.free = over, nil
+	if p.Offer == nil || !offer.ReadAt.Before(p.Offer.ReadAt) {
+		p.Offer, p.free = offer, nil
 	}
 	p.Revision++
 	p.enter(fleet.Removing, "leftover", nil, now)
@@ -67,7 +67,7 @@ func (p *State) left(over *fleet.Offer, now time.Time) {
 func (p *State) record(ev fleet.PeeringEvent, why *fleet.Failure, now time.Time) {
 	switch ev {
 	case fleet.PeeringFailed:
-		p.failed(why, now)
+		p.recordFailure(why, now)
 	case fleet.PeeringDone:
 		if p.Phase == fleet.Establishing || p.Phase == fleet.Repairing {
 			p.Failure, p.Failures, p.Refusing = nil, 0, nil
@@ -87,8 +87,8 @@ func (p *State) record(ev fleet.PeeringEvent, why *fleet.Failure, now time.Time)
 	}
 }
 
-// failed records the failure of a peering's workflow.
-func (p *State) failed(why *fleet.Failure, now time.Time) {
+// recordFailure records the failure of a peering's workflow.
+func (p *State) recordFailure(why *fleet.Failure, now time.Time) {
 	p.Failure = why
 	switch p.Phase {
 	case fleet.Establishing:

@@ -86,28 +86,28 @@ func (p *State) Step(in Input, now time.Time) {
 		p.cordon(*in.Cordon, now)
 	}
 	for _, r := range in.Requests {
-		p.take(r, now)
+		p.applyRequest(r, now)
 	}
 	if r := in.Report; r != nil && r.Run == p.Run {
-		p.report(*r, now)
+		p.applyReport(*r, now)
 	}
 	if in.Result != nil {
-		p.result(*in.Result, now)
+		p.applyResult(*in.Result, now)
 	}
 	if in.Differences != nil {
-		p.compared(*in.Differences, now)
+		p.applyRound(*in.Differences, now)
 	}
 	if !p.Recovering {
 		p.elapse(now)
 		p.repairNetwork(now)
 		p.run(now)
-		p.ask(now)
+		p.checkRefusal(now)
 	}
 	p.sweepHolds(now)
 }
 
-// take processes one request: a hold's acquire or release, or a report about the provider.
-func (p *State) take(r fleet.HoldRequest, now time.Time) {
+// applyRequest processes one request: a hold's acquire or release, or a report about the provider.
+func (p *State) applyRequest(r fleet.HoldRequest, now time.Time) {
 	switch r.Kind {
 	case fleet.HoldAcquire:
 		p.acquire(r, now)
@@ -116,28 +116,28 @@ func (p *State) take(r fleet.HoldRequest, now time.Time) {
 	case fleet.HoldBroken:
 		p.Apply(fleet.PeeringBroken, nil, now)
 	case fleet.HoldRefusing:
-		p.told(r.Refusing, now)
+		p.recordRefusing(r.Refusing, now)
 	case fleet.HoldLeftover:
-		p.left(r.Offer, now)
+		p.removeLeftover(r.Offer, now)
 	case fleet.HoldNoRoom:
-		p.lacksRoom(r.Message, now)
+		p.recordNoRoom(r.Message, now)
 	}
 }
 
-// report processes the report of the phase's workflow. It first processes the refusal that the report may contain.
-func (p *State) report(r fleet.PeeringReport, now time.Time) {
+// applyReport processes the report of the phase's workflow. It first processes the refusal that the report may contain.
+func (p *State) applyReport(r fleet.PeeringReport, now time.Time) {
 	if r.Refusing != nil {
 		p.Failure = r.Failure
-		p.told(r.Refusing, now)
+		p.recordRefusing(r.Refusing, now)
 	}
 	if r.Event != fleet.PeeringRefused && r.Run == p.Run {
 		p.Apply(r.Event, r.Failure, now)
 	}
 }
 
-// lacksRoom records that the consumer has no free capacity for a pod of the peering. The record stays until the peering
-// is established or a round of the observer replaces it.
-func (p *State) lacksRoom(message string, now time.Time) {
+// recordNoRoom records that the consumer has no free capacity for a pod of the peering. The record stays until the
+// peering is established or a round of the observer replaces it.
+func (p *State) recordNoRoom(message string, now time.Time) {
 	if p.Standing.Good() {
 		p.Standing = fleet.Standing{Fault: fleet.ConditionNoRoomForGateway, Message: message, Since: now}
 		p.Revision++
@@ -149,7 +149,7 @@ func (p *State) Snapshot(now time.Time) fleet.ProviderSnapshot {
 	s := fleet.ProviderSnapshot{
 		ID: p.ID, Revision: p.Revision, Term: p.Round.Term, Phase: p.Phase, Run: p.Run, Since: p.Since, Offer: p.Offer,
 		Failure:  p.Failure,
-		Refusing: p.inForce(now), Free: p.Free(), KeepUntil: p.KeepUntil, Holds: p.nodeHolds(), Standby: p.standbys(),
+		Refusing: p.presentRefusal(now), Free: p.Free(), KeepUntil: p.KeepUntil, Holds: p.nodeHolds(), Standby: p.standbys(),
 		Standing: p.Standing, Cordoned: p.Cordoned, Recovering: p.Recovering, At: now,
 	}
 	for _, key := range s.Holds {

@@ -12,12 +12,12 @@ const maxRefusal = 300
 
 // These are the intervals of the checks whether a provider still refuses.
 const (
-	firstQuestion = time.Minute     // from the refusal to the first check
-	nextQuestion  = 5 * time.Minute // between later checks
+	firstRefusalCheck = time.Minute     // from the refusal to the first check
+	nextRefusalCheck  = 5 * time.Minute // between later checks
 )
 
-// inForce returns the present refusal, or nil. During a refusal no hold is granted in any phase.
-func (p *State) inForce(now time.Time) *fleet.ProviderRefusal {
+// presentRefusal returns the present refusal, or nil. During a refusal no hold is granted in any phase.
+func (p *State) presentRefusal(now time.Time) *fleet.ProviderRefusal {
 	if p.Refusing == nil || p.Refusing.Over(now) {
 		return nil
 	}
@@ -29,50 +29,50 @@ func (p *State) refusal() *fleet.Failure {
 	return fleet.NewFailure(fleet.CodeRefused, p.ID, "", "provider "+p.ID+" refuses this cluster: "+p.Refusing.Reason)
 }
 
-// told records that the provider refuses this cluster, and applies PeeringRefused.
-func (p *State) told(r *fleet.ProviderRefusal, now time.Time) {
+// recordRefusing records that the provider refuses this cluster, and applies PeeringRefused.
+func (p *State) recordRefusing(r *fleet.ProviderRefusal, now time.Time) {
 	if r == nil || r.Over(now) {
 		return
 	}
-	noted := *r
-	noted.Reason = shorten.Words(noted.Reason, maxRefusal)
-	p.Refusing = &noted
+	refusing := *r
+	refusing.Reason = shorten.Words(refusing.Reason, maxRefusal)
+	p.Refusing = &refusing
 	p.Apply(fleet.PeeringRefused, p.refusal(), now)
 }
 
-// ask adds the command that checks whether the provider still refuses, when the check is due.
-func (p *State) ask(now time.Time) {
-	if due := p.askDue(); due.IsZero() || now.Before(due) {
+// checkRefusal adds the command that checks whether the provider still refuses, when the check is due.
+func (p *State) checkRefusal(now time.Time) {
+	if due := p.refusalCheckDue(); due.IsZero() || now.Before(due) {
 		return
 	}
 	p.Checked = now
 	p.Commands.Add(fleet.Command{Kind: fleet.CommandRefusal})
 }
 
-// askDue returns the time of the next such check. It returns zero while a check runs, and while the provider does not
-// refuse.
-func (p *State) askDue() time.Time {
+// refusalCheckDue returns the time of the next such check. It returns zero while a check runs, and while the provider
+// does not refuse.
+func (p *State) refusalCheckDue() time.Time {
 	switch {
 	case p.Phase != fleet.Refusing || p.Offer == nil || p.Commands.Has(fleet.CommandRefusal):
 		return time.Time{}
 	case p.Checked.IsZero():
-		return p.Since.Add(firstQuestion)
+		return p.Since.Add(firstRefusalCheck)
 	default:
-		return p.Checked.Add(nextQuestion)
+		return p.Checked.Add(nextRefusalCheck)
 	}
 }
 
-// asked processes the result of the check. A failed check changes nothing.
-func (p *State) asked(r fleet.Result, now time.Time) {
+// applyRefusalCheck processes the result of the check. A failed check changes nothing.
+func (p *State) applyRefusalCheck(r fleet.Result, now time.Time) {
 	p.Checked = now
 	switch {
 	case r.Outcome != fleet.OutcomeDone || p.Phase != fleet.Refusing:
 	case r.Refusing == nil:
 		p.Apply(fleet.PeeringLifted, nil, now)
 	default:
-		p.told(r.Refusing, now)
+		p.recordRefusing(r.Refusing, now)
 	}
 }
 
-// keeps reports whether the peering is kept when it has no holds.
-func (p *State) keeps() bool { return p.Offer != nil && p.Offer.Unpeer == fleet.UnpeerNever }
+// isKept reports whether the peering is kept when it has no holds.
+func (p *State) isKept() bool { return p.Offer != nil && p.Offer.Unpeer == fleet.UnpeerNever }

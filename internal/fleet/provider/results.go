@@ -7,26 +7,26 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// result processes the result of a command.
-func (p *State) result(r fleet.Result, now time.Time) {
+// applyResult processes the result of a command.
+func (p *State) applyResult(r fleet.Result, now time.Time) {
 	done := p.Commands.Ended(r, now)
 	if done == nil {
 		return
 	}
 	switch {
 	case done.Kind == fleet.CommandRecover:
-		p.recovered(r, now)
+		p.applyRecovery(r, now)
 	case done.Kind == fleet.CommandRefusal:
-		p.asked(r, now)
+		p.applyRefusalCheck(r, now)
 	case done.Kind == fleet.CommandPeering, done.Kind == fleet.CommandUnpeering:
-		p.startedRun(r, now)
+		p.applyStart(r, now)
 	case done.Kind == fleet.CommandAnswer && r.Outcome == fleet.OutcomeNotRunning && p.Holds[done.Answer.Key].live():
 		p.release(done.Answer.Key, now) // the hold's driver is closed and did not complete
 	}
 }
 
-// startedRun processes the result of starting the phase's workflow.
-func (p *State) startedRun(r fleet.Result, now time.Time) {
+// applyStart processes the result of starting the phase's workflow.
+func (p *State) applyStart(r fleet.Result, now time.Time) {
 	switch {
 	case r.Outcome == fleet.OutcomeDone:
 		p.Started = p.Run
@@ -35,9 +35,9 @@ func (p *State) startedRun(r fleet.Result, now time.Time) {
 	}
 }
 
-// recovered rebuilds the holds and the phase from the existing objects. Requests that arrived during the recovery keep
-// their holds.
-func (p *State) recovered(r fleet.Result, now time.Time) {
+// applyRecovery rebuilds the holds and the phase from the existing objects. Requests that arrived during the recovery
+// keep their holds.
+func (p *State) applyRecovery(r fleet.Result, now time.Time) {
 	p.Recovering = false
 	p.Revision++
 	p.rebuild(r.Found, now)
@@ -51,7 +51,7 @@ func (p *State) recovered(r fleet.Result, now time.Time) {
 		p.Refusing = r.Peering.Refusing
 	}
 	switch {
-	case p.Phase == fleet.Absent && p.inForce(now) != nil:
+	case p.Phase == fleet.Absent && p.presentRefusal(now) != nil:
 		p.enter(fleet.Refusing, "recovered", p.refusal(), now)
 	case p.Phase == fleet.Absent && p.Live() > 0:
 		p.enter(fleet.Established, "recovered", nil, now)
@@ -88,15 +88,15 @@ func (p *State) rebuild(found []fleet.Found, now time.Time) {
 	}
 }
 
-// compared acts on the differences that two consecutive rounds report. Slices without a hold show that the history was
-// reverted. A peering in phase Absent shows that its removal failed. In both cases the entity lists the existing
+// applyRound acts on the differences that two consecutive rounds report. Slices without a hold show that the history
+// was reverted. A peering in phase Absent shows that its removal failed. In both cases the entity lists the existing
 // objects again. It releases unused holds, and repairs the missing peering of a standby.
-func (p *State) compared(d fleet.Differences, now time.Time) {
+func (p *State) applyRound(d fleet.Differences, now time.Time) {
 	if !d.Round.After(p.Round) {
 		return
 	}
 	if d.Round.Follows(p.Round) {
-		p.seenTwice(d, now)
+		p.applyConfirmed(d, now)
 	}
 	if d.Round.Term != p.Round.Term {
 		p.Revision++ // the new revision publishes the term
@@ -119,12 +119,12 @@ func (p *State) repairStandby(d fleet.Differences, now time.Time) {
 	}
 }
 
-// seenTwice acts on the differences that both this round and the previous round report.
-func (p *State) seenTwice(d fleet.Differences, now time.Time) {
+// applyConfirmed acts on the differences that both this round and the previous round report.
+func (p *State) applyConfirmed(d fleet.Differences, now time.Time) {
 	for _, key := range d.Unused {
 		if h := p.Holds[key]; slices.Contains(p.Unused, key) && h.live() && h.Changed <= d.Revision {
 			p.release(key, now)
-			p.answer(p.Holds[key]) // its driver may still wait, if the group has forgotten the driver
+			p.answerIfDecided(p.Holds[key]) // its driver may still wait, if the group has forgotten the driver
 		}
 	}
 	p.repairStandby(d, now)

@@ -92,7 +92,7 @@ func (p *State) Due(now time.Time) time.Time {
 	if p.Phase.Row().Runs != "" && !p.Checked.IsZero() && !p.starting() {
 		next = fleet.Earlier(next, p.restart())
 	}
-	return fleet.Earlier(fleet.Earlier(fleet.Earlier(next, p.askDue()), p.phaseEnd()), p.networkDue())
+	return fleet.Earlier(fleet.Earlier(fleet.Earlier(next, p.refusalCheckDue()), p.phaseEnd()), p.networkDue())
 }
 
 // repairNetwork repairs a network that does not work in the same way as a broken peering: missing objects are created,
@@ -111,7 +111,7 @@ func (p *State) networkDue() time.Time {
 		return time.Time{}
 	case p.NetworkTried.IsZero():
 		return p.Since
-	case p.Phase == fleet.Lingering && !p.keeps(): // the peering is removed soon
+	case p.Phase == fleet.Lingering && !p.isKept(): // the peering is removed soon
 		return time.Time{}
 	default:
 		return p.NetworkTried.Add(networkRetry)
