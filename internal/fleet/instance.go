@@ -37,7 +37,7 @@ type Instance struct {
 	// NotReadySince is the time at which its group learned that the Node is not Ready; zero while the Node is Ready.
 	NotReadySince time.Time `json:"notReadySince,omitzero"`
 	Stuck         string    `json:"stuck,omitempty"`
-	Failure       *Failure  `json:"failure,omitempty"` // the last one; in Failed the reason of the end
+	Failure       *Failure  `json:"failure,omitempty"` // the last failure; in phase Failed, the reason for the failure
 	// Trace identifies the trace of the operation in progress on the instance, see Request.Trace.
 	Trace string `json:"trace,omitempty"`
 }
@@ -162,5 +162,6 @@ func (i *Instance) ready(is bool, now time.Time) {
 	}
 }
 
-// MarkDeleted marks the instance as deleted by CA: it no longer counts, and a stuck instance continues. Idempotent.
+// MarkDeleted marks the instance as deleted by CA: it no longer counts, and a stuck instance continues. It is
+// idempotent.
 func (i *Instance) MarkDeleted() { i.Leaving, i.Stuck = true, "" }

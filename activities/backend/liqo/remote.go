@@ -31,7 +31,7 @@ type remote struct {
 	// same checks that an opened client leads to the provider that we are peered with.
 	same        func(ctx context.Context, cluster client.Client) error
 	client      client.Client
-	authorities string // the fingerprint of client's authorities
+	authorities string // the fingerprint of the client's authorities
 	namespace   string // the namespace of Liqo on the provider
 }
 
