@@ -16,11 +16,11 @@ import (
 	flow "github.com/liqo-autoscaler/liqo-autoscaler/workflows/client"
 )
 
-// claimBound limits the time of one try to claim the hub.
+// claimBound limits the duration of one attempt to claim the hub.
 const claimBound = 10 * time.Second
 
-// claim claims the hub for the worker's cluster, before the worker takes any task. It fails when the hub belongs to
-// another cluster: each cluster would treat the other's nodes as lost.
+// claim claims the hub for the worker's cluster, and retries until Temporal answers. It returns an error when the hub
+// belongs to another cluster: two clusters with one hub would each treat the other cluster's nodes as lost.
 func claim(ctx context.Context, o Options, logger *slog.Logger) error {
 	if o.Cluster == "" {
 		return nil
@@ -42,7 +42,8 @@ func claim(ctx context.Context, o Options, logger *slog.Logger) error {
 	return nil
 }
 
-// observe runs the observer, publishes the market and writes the mirror, whenever this process leads the hub.
+// observe runs the observer, publishes the market and writes the mirror while this process leads the hub. It blocks
+// until ctx ends.
 func observe(ctx context.Context, o Options, a *activities.Activities, messages *flow.Messages,
 	entities *flow.Entities, logger *slog.Logger) {
 	run := o.Observer
@@ -92,7 +93,8 @@ func observe(ctx context.Context, o Options, a *activities.Activities, messages 
 	}
 }
 
-// observed adds the recent choices of this worker's scale-outs to the observer's data.
+// observed implements market.Observed: it adds the providers that this worker's scale-outs chose recently to the
+// observer's data.
 type observed struct {
 	*observer.Observer
 	steps *activities.Activities

@@ -7,10 +7,11 @@ import (
 	"time"
 )
 
-// probeBound limits the time of the probe.
+// probeBound limits the duration of one probe.
 const probeBound = 5 * time.Second
 
-// probe returns a function that requests a URL outside; any answer is success. It returns nil without a URL.
+// probe returns a function that sends one request to the URL and fails when no answer arrives; any HTTP status counts
+// as an answer. probe returns nil without a URL.
 func probe(url string) func(ctx context.Context) error {
 	if url == "" {
 		return nil
@@ -22,7 +23,8 @@ func probe(url string) func(ctx context.Context) error {
 		if err != nil {
 			return fmt.Errorf("probe: %w", err)
 		}
-		// A connection of an earlier probe proves nothing. A redirect counts as an answer and is not followed.
+		// The probe opens a new connection, because a kept one does not prove that the network works now. A redirect counts
+		// as an answer and is not followed.
 		once := &http.Client{Transport: &http.Transport{Proxy: http.ProxyFromEnvironment, DisableKeepAlives: true},
 			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 		response, err := once.Do(request)

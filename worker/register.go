@@ -47,9 +47,9 @@ func RegisterWorkflows(r worker.WorkflowRegistry, l workflows.Lane) {
 	}
 }
 
-// versioning returns what happens to a workflow when another build becomes current, if workers are versioned. Workflows
-// that live for minutes end with the build that started them. All other workflows continue with the new build, which
-// must be able to replay them.
+// versioning returns how Temporal assigns a workflow of this type to builds, if workers are versioned. Scale-outs and
+// peerings live for minutes, so each stays on the build that started it. All other workflows move to the build that
+// becomes current, and this build must be able to replay them.
 func versioning(name string) workflow.VersioningBehavior {
 	if name == workflows.TypeScaleOut || name == workflows.TypePeering {
 		return workflow.VersioningBehaviorPinned

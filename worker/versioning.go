@@ -18,8 +18,8 @@ import (
 // maxVersionName bounds deployment names and build ids, in bytes.
 const maxVersionName = 200
 
-// CheckVersion returns the fault of a version, with the names of the command line's flags. The zero value is valid and
-// means a worker without versioning.
+// CheckVersion returns an error if the version is not valid. The error names the command line's flags. The zero value
+// is valid and means a worker without versioning.
 func CheckVersion(v worker.WorkerDeploymentVersion) error {
 	switch {
 	case !versioned(v):
@@ -49,8 +49,8 @@ func deploymentOptions(v worker.WorkerDeploymentVersion) worker.DeploymentOption
 // lookAtVersion is the interval at which a worker reads the role of its version.
 const lookAtVersion = time.Minute
 
-// watchVersion logs the role of the worker's version, at each change, until the context ends. Workers of a deployment
-// without a current version receive no tasks, which no other message reports.
+// watchVersion logs the role of the worker's version, at its start and at each change, until the context ends. No other
+// message reports that workers of a deployment without a current version receive no tasks.
 func watchVersion(ctx context.Context, deployments client.WorkerDeploymentClient, v worker.WorkerDeploymentVersion,
 	logger *slog.Logger) {
 	logger = logger.With("deployment", v.DeploymentName, "build", v.BuildID)
@@ -75,13 +75,14 @@ func watchVersion(ctx context.Context, deployments client.WorkerDeploymentClient
 
 // The roles of a version.
 const (
-	idle = "no version of this worker's deployment is current, so it gets nothing to do: " +
+	idle = "no version of this worker's deployment is current, so this worker receives no tasks: " +
 		"run temporal worker deployment set-current-version"
-	current = "this worker's version is the current one"
-	older   = "another version is current; this worker goes on with what is pinned to its own, or waits to become current"
-	drained = "another version is current, and nothing is pinned to this worker's version: it may go"
+	current = "this worker's version is current"
+	older   = "another version is current; this worker runs only the workflows that are pinned to its own version"
+	drained = "another version is current, and no workflow is pinned to this worker's version: this worker can be removed"
 )
 
+// role returns the role of the version in its deployment.
 func role(ctx context.Context, deployments client.WorkerDeploymentClient,
 	v worker.WorkerDeploymentVersion) (string, error) {
 	bounded, cancel := context.WithTimeout(ctx, 10*time.Second)

@@ -1,4 +1,5 @@
-// Package worker wires workflows, activities and backends together and runs them.
+// Package worker connects the workflows and activities to one backend, and runs them as Temporal workers. A lane is one
+// task queue with its own worker (workflows.Lanes); one process runs all lanes.
 package worker
 
 import (
@@ -31,42 +32,44 @@ import (
 type Options struct {
 	Temporal  client.Client
 	Namespace string        // the namespace of Temporal; "" means "default"
-	Hub       workflows.Hub // the same as the Backend's
-	TaskQueue string        // as for Hub.TaskQueue
+	Hub       workflows.Hub // must be the hub of the Backend
+	TaskQueue string        // the argument of Hub.TaskQueue: the common prefix of the task queues
 	Catalog   activities.Catalog
 	Backend   backend.Backend
 	Logger    *slog.Logger // nil means slog.Default()
-	// StopTimeout is the time in which running activities may end at shutdown; another worker continues them. 0 means 10s.
+	// StopTimeout is the time that running activities have to end at shutdown. Temporal retries an interrupted activity on
+	// another worker. 0 means 10s.
 	StopTimeout time.Duration
-	// Started, if any, is called once the worker polls. It must not block.
+	// Started, if any, is called once the workers of all lanes poll. It must not block.
 	Started func()
-	// SearchAttributes sets the search attributes on each workflow that is started. Run then waits until the namespace has
-	// them, and calls Waiting, if any, with the reason of each wait.
+	// SearchAttributes sets the search attributes on each workflow that this worker starts. Run then first waits until the
+	// namespace has the attributes, and calls Waiting, if any, with the reason of each wait.
 	SearchAttributes bool
 	Waiting          func(why error)
 
-	// Slots bounds the nodes and peerings that this worker makes at the same time; 0 means 200. Removals have the same
-	// number of slots, but at most 100.
+	// Slots bounds the nodes and peerings that this worker creates concurrently; 0 means 200. The same number also bounds
+	// the concurrent removals, but at most 100.
 	Slots int
 	// DriverSlots bounds the concurrent workflow tasks of drivers, and their concurrent short activities; 0 means 4.
 	DriverSlots int
 
-	// Version is the version of this worker in a Worker Deployment: it receives tasks once it is current, and afterwards
-	// the tasks that are pinned to it. The zero value means a worker without versioning.
+	// Version is the version of this worker in a Temporal Worker Deployment. The worker receives new tasks while this
+	// version is current. After another version became current, the worker receives only the tasks that are pinned to its
+	// own version. The zero value means a worker without versioning.
 	Version worker.WorkerDeploymentVersion
 
-	// ProbeURL is requested when the only provider does not answer, to find out whether this cluster's network works. ""
-	// disables the probe.
+	// ProbeURL is a URL outside this cluster. When the only provider does not answer, the worker requests the URL to find
+	// out whether this cluster's own network works. "" disables the probe.
 	ProbeURL string
 	// Cluster is the UID of the consumer cluster, for which the worker claims the hub. "" disables the claim.
 	Cluster string
-	// Lead calls work while this process holds the hub's Lease, repeatedly until ctx ends. nil means that this worker
-	// leads.
+	// Lead waits until this process holds the hub's Lease and then calls work; it repeats this until ctx ends. nil means
+	// that this worker leads without a Lease.
 	Lead func(ctx context.Context, work func(ctx context.Context))
 	// Observer, if any, runs with this worker's dependencies while the worker leads; the caller sets Memory, Conditions
 	// and Every.
 	Observer *observer.Observer
-	// Publish, if any, publishes the market while this worker leads, until ctx ends.
+	// Publish, if any, publishes the market until ctx ends. The worker calls it while it leads.
 	Publish func(ctx context.Context, entities market.Entities, observed market.Observed)
 	// Differing, if any, counts the Nodes that differ from the template that Cluster Autoscaler received.
 	Differing *nodewatch.Differing
@@ -76,18 +79,18 @@ type Options struct {
 	onFatal func(error) // called once, when the SDK stops the worker permanently
 }
 
-// Sizes of the lanes' workers. A small Temporal is the bottleneck in a burst, not the worker: few slots for drivers
-// keep the groups' updates fast.
+// These constants are the sizes of the lanes' workers. In a burst the bottleneck is Temporal, not the worker: with few
+// slots for drivers (the scale-out and scale-in workflows), Temporal answers the groups' updates fast.
 const (
 	driverSlots   = 4
 	makingSlots   = 200
 	removingSlots = 100
-	// perProvider bounds the making slots of one provider, so that a slow or dead provider leaves slots to other
-	// providers.
+	// perProvider bounds the making slots that one provider may occupy, so that a slow or dead provider leaves slots to
+	// other providers.
 	perProvider = 20
-	// starting bounds the workflow starts that entities run concurrently. Each start waits for Temporal's database, and
-	// delays the reads of a Refresh. Fifty groups that began to grow together had two hundred starts in the database's
-	// queue.
+	// starting bounds the workflow starts that entities request concurrently. Each start waits for Temporal's database and
+	// so delays the reads of CA's Refresh. Without the bound, fifty groups that grew at the same time had two hundred
+	// starts in the database's queue.
 	starting = 4
 )
 
@@ -112,7 +115,7 @@ func (o Options) records() activities.Records {
 	return &observer.Records{Memory: o.Observer.Memory, Costs: o.Observer.Costs}
 }
 
-// slots returns the number of nodes and peerings that the worker makes at the same time.
+// slots returns the number of nodes and peerings that the worker creates concurrently.
 func (o Options) slots() int {
 	if o.Slots <= 0 {
 		return makingSlots
@@ -120,7 +123,7 @@ func (o Options) slots() int {
 	return o.Slots
 }
 
-// lanes returns the workers of all lanes, not yet started.
+// lanes creates the workers of all lanes and does not start them.
 func lanes(o Options, a *activities.Activities) (all []worker.Worker) {
 	queue := o.Hub.TaskQueue(o.TaskQueue)
 	for _, lane := range workflows.Lanes {
@@ -131,11 +134,13 @@ func lanes(o Options, a *activities.Activities) (all []worker.Worker) {
 	return all
 }
 
+// laneOptions returns the SDK's options for the worker of a lane.
 func laneOptions(o Options, lane workflows.Lane, slots int) worker.Options {
 	options := worker.Options{
 		StickyScheduleToStartTimeout: 5 * time.Second,
 		DeadlockDetectionTimeout:     deadlockAfter(),
-		// A cancelled step must receive the cancellation soon; the SDK otherwise delays heartbeats for most of their timeout.
+		// A step receives its cancellation with the answer to a heartbeat. By default the SDK delays heartbeats for most of
+		// the heartbeat timeout.
 		MaxHeartbeatThrottleInterval:     time.Second,
 		DefaultHeartbeatThrottleInterval: time.Second,
 		WorkerStopTimeout:                cmp.Or(o.StopTimeout, 10*time.Second),
@@ -166,8 +171,8 @@ func laneOptions(o Options, lane workflows.Lane, slots int) worker.Options {
 }
 
 // deadlockAfter returns the time after which the SDK fails a workflow task that does not yield. The SDK's default of
-// one second is too short on a machine that is starved of CPU, and a failed task is more load. 0 leaves it to the SDK,
-// whose TEMPORAL_DEBUG means never.
+// one second is too short on a machine with too little CPU, where the retry of the failed task adds load. With the
+// variable TEMPORAL_DEBUG it returns 0: the SDK then applies its own rule for this variable and never fails a task.
 func deadlockAfter() time.Duration {
 	if os.Getenv("TEMPORAL_DEBUG") != "" {
 		return 0
@@ -175,17 +180,17 @@ func deadlockAfter() time.Duration {
 	return workflows.WorkflowTaskTimeout - time.Second
 }
 
-// pollers returns pollers that grow with the load: a fixed number is too low in a burst, and many idle pollers take
-// tasks and lose them when a worker hangs.
+// pollers returns a behavior that adapts the number of pollers to the load. A fixed small number is too low in a burst.
+// With a fixed large number, a worker that hangs receives many tasks, which then wait for their timeouts.
 func pollers() worker.PollerBehavior {
 	return worker.NewPollerBehaviorAutoscaling(worker.PollerBehaviorAutoscalingOptions{
 		InitialNumberOfPollers: 4, MinimumNumberOfPollers: 2, MaximumNumberOfPollers: 20,
 	})
 }
 
-// Run runs a worker for each lane until the context ends. It fails when Temporal permanently refuses a worker, for
-// example because its namespace is deleted, or when the hub belongs to another cluster. While it leads the hub it runs
-// the observer, and publishes the market.
+// Run runs a worker for each lane until the context ends. While this process leads the hub, Run also runs the observer
+// and publishes the market. Run returns an error when Temporal permanently refuses a worker, for example because the
+// namespace was deleted, and when the hub belongs to another cluster.
 func Run(parent context.Context, o Options) error {
 	ctx, end := context.WithCancelCause(parent)
 	defer end(nil)
@@ -231,7 +236,7 @@ func Run(parent context.Context, o Options) error {
 	return nil
 }
 
-// factsTo converts the error for a group that does not run into nodewatch's own error.
+// factsTo implements nodewatch.Groups: it converts fleet.ErrNotRunning into nodewatch.ErrNoGroup.
 type factsTo struct{ groups *flow.Messages }
 
 func (f factsTo) Fact(ctx context.Context, group string, fact fleet.Fact) error {
@@ -242,7 +247,7 @@ func (f factsTo) Fact(ctx context.Context, group string, fact fleet.Fact) error 
 	return err
 }
 
-// try calls do until it succeeds or the context ends, however long Temporal takes to answer.
+// try calls do every two seconds until it succeeds or the context ends. It returns the last error if the context ends.
 func try(ctx context.Context, logger *slog.Logger, do func() error) error {
 	for {
 		err := do()

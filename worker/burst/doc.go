@@ -1,3 +1,3 @@
-// Package burst measures many concurrent scale-outs, on a Temporal dev server and simulated Liqo, and compares them
-// with the same number of bare workflows on the same server: see TestBurst, and `make bench SUITE=burst`.
+// Package burst measures many concurrent scale-outs, on a Temporal dev server and a simulated Liqo. It compares them
+// with the same number of minimal workflows on the same server: see TestBurst, and `make bench SUITE=burst`.
 package burst

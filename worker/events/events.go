@@ -1,10 +1,11 @@
 // Package events records the progress of steps as Kubernetes Events in the consumer cluster, with client-go's recorder.
 //
-// An attempt's Events concern its Node, by name, as the kubelet's Events do: from before the Node exists until after it
-// is gone. All other Events concern the ConfigMap of the market.
+// The involved object of an attempt's Events is the attempt's Node, identified by name as in the kubelet's Events. So
+// Events can be recorded before the Node exists and after its deletion. The involved object of all other Events is the
+// ConfigMap of the market.
 //
-// Events are best effort and bounded. A full queue drops them. The API server receives a few requests a second. A burst
-// of Events about one object is cut, and similar Events are counted in one.
+// Events are best effort. A full queue drops new Events, at most a few requests a second are sent to the API server,
+// and client-go limits a burst of Events about one object and combines similar Events into one with a count.
 package events
 
 import (
@@ -26,19 +27,19 @@ import (
 // Component is the source of the Events.
 const Component = "liqo-autoscaler"
 
-// Requests to the API server: the rate a second, and the burst.
+// These constants limit the requests to the API server: the rate a second, and the burst.
 const (
 	qps   = 5
 	burst = 25
 )
 
-// Events about one object: the burst, and the rate a second after that.
+// These constants limit the Events about one object: the burst, and the rate a second after the burst.
 const (
 	objectBurst = 25
 	objectQPS   = 1.0 / 60
 )
 
-// NewClient makes a client for New, with a bound on the requests.
+// NewClient returns a client for New that limits its rate of requests.
 func NewClient(access *rest.Config) (kubernetes.Interface, error) {
 	access = rest.CopyConfig(access)
 	access.QPS, access.Burst, access.RateLimiter = qps, burst, nil
@@ -55,8 +56,8 @@ type recorder struct {
 	market types.NamespacedName
 }
 
-// New returns a recorder that writes Events until ctx ends; Events that are still queued then are lost. market is the
-// ConfigMap of the market. Without it, Events that concern no node are dropped.
+// New returns a recorder that writes Events until ctx ends; Events that are queued at that time are lost. market is the
+// ConfigMap of the market. If market is empty, the recorder drops Events that concern no node.
 func New(ctx context.Context, client kubernetes.Interface, market types.NamespacedName) activities.EventRecorder {
 	broadcaster := record.NewBroadcaster(record.WithContext(ctx), record.WithCorrelatorOptions(record.CorrelatorOptions{
 		BurstSize: objectBurst, QPS: objectQPS,
@@ -66,11 +67,11 @@ func New(ctx context.Context, client kubernetes.Interface, market types.Namespac
 	return recorder{broadcaster.NewRecorder(runtime.NewScheme(), source), market}
 }
 
-// Record implements activities.EventRecorder.
+// Record implements activities.EventRecorder. It does not block.
 func (r recorder) Record(n activities.Event) {
 	about := &corev1.ObjectReference{APIVersion: "v1"}
 	switch {
-	case n.Node != "": // by name, as the kubelet does, so that `kubectl describe node` finds it
+	case n.Node != "": // the kubelet also uses the name as UID, and `kubectl describe node` searches for this UID
 		about.Kind, about.Name, about.UID = kindNode, n.Node, types.UID(n.Node)
 	case r.market.Namespace != "":
 		about.Kind, about.Namespace, about.Name = "ConfigMap", r.market.Namespace, r.market.Name
@@ -86,8 +87,8 @@ func (r recorder) Record(n activities.Event) {
 
 const kindNode = "Node"
 
-// once writes an Event about a Node only once, though many workers may record it repeatedly. The Event's name consists
-// of Node and reason, and each reason occurs at most once in an attempt.
+// once writes an Event about a Node only once, even if many workers record it repeatedly. Its name for the Event
+// consists of Node and reason, so the API server refuses a second one. Each reason occurs at most once in an attempt.
 type once struct{ record.EventSink }
 
 // Create implements record.EventSink.
@@ -98,7 +99,8 @@ func (o once) Create(e *corev1.Event) (*corev1.Event, error) {
 	return o.EventSink.Create(e)
 }
 
-// Patch implements record.EventSink: it raises the count of a repeated Event.
+// Patch implements record.EventSink, which calls it to raise the count of a repeated Event. It ignores Events about a
+// Node.
 func (o once) Patch(e *corev1.Event, data []byte) (*corev1.Event, error) {
 	if e.InvolvedObject.Kind == kindNode {
 		return e, nil

@@ -10,27 +10,28 @@ import (
 // attempt holds the known state of one attempt.
 type attempt struct {
 	found fleet.Found
-	// marked reports whether the attempt's virtual node carries the mark, or carried it when it was last seen. Our own
-	// steps remove the mark first, so an object that disappears while the mark is on was removed by another actor, unless
-	// all of this happened between two reports.
+	// marked reports whether the attempt's virtual node carries the mark (the annotation of a finished attempt), or
+	// carried it in the last report. Our own steps remove the mark before the objects. So if an object of a marked attempt
+	// disappears, another actor has removed it. The exception is a removal by our steps that falls between two reports.
 	marked bool
-	// seen is the time at which found last changed.
+	// seen is the time of the last change of found.
 	seen time.Time
 	// news reports whether found has changed since the attempt last entered the queue of facts.
 	news bool
-	// told is the last fact that was sent to the group; empty before the first fact, or when the last one no longer holds.
+	// told is the last fact that was sent to the group. It is empty before the first fact, and after that fact has become
+	// untrue.
 	told fleet.EventKind
-	// otherwise reports whether the last fact was another one than Registered.
+	// otherwise reports whether the last sent fact was not Registered.
 	otherwise bool
 	// stamped reports whether the Node has ever carried the instance id.
 	stamped bool
 	// called is the time of the last request to register the missing Node again; zero while the Node exists.
 	called time.Time
-	// reported lists the differences of the Node that were already reported.
+	// reported lists the Node's differences that were logged and recorded before.
 	reported []string
 }
 
-// update saves the found objects, and reports whether they differ from the last ones.
+// update saves the found objects, and reports whether they differ from the saved ones.
 func (a *attempt) update(found fleet.Found, now time.Time) bool {
 	if !a.seen.IsZero() && reflect.DeepEqual(a.found, found) {
 		return false
@@ -39,7 +40,7 @@ func (a *attempt) update(found fleet.Found, now time.Time) bool {
 	switch {
 	case found.Virtual:
 		a.marked = found.Marked
-	case first: // the virtual node went before we started: a stamped Node was marked, unless we are removing it
+	case first: // the virtual node disappeared before this Run: it was marked if the Node is stamped and not terminating
 		a.marked = found.Stamped && !found.Terminating
 	}
 	a.found, a.seen = found, now
@@ -50,7 +51,7 @@ func (a *attempt) update(found fleet.Found, now time.Time) bool {
 	return true
 }
 
-// lacksStamp reports whether the Node must be stamped again.
+// lacksStamp reports whether the Node exists without the instance id and must get it again.
 func (a *attempt) lacksStamp() bool {
 	f := a.found
 	return f.Marked && f.Node && !f.Stamped && !f.Terminating
@@ -62,7 +63,7 @@ func (a *attempt) lacksNode() bool {
 	return f.Marked && !f.Node && !f.Terminating
 }
 
-// fact returns the fact about the attempt that holds now; empty when the group does not need any.
+// fact returns the fact about the attempt that is true now; empty if the group needs no fact.
 func (a *attempt) fact() fleet.EventKind {
 	f := a.found
 	switch {
@@ -77,7 +78,7 @@ func (a *attempt) fact() fleet.EventKind {
 	}
 }
 
-// gone reports whether no object of the attempt is left.
+// gone reports whether no object of the attempt exists.
 func (a *attempt) gone() bool {
 	f := a.found
 	return !f.Slice && !f.Virtual && !f.Node

@@ -11,7 +11,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/discovery/market"
 )
 
-// Differing holds the Nodes that differ from the template that Cluster Autoscaler received. The zero value is ready for
+// Differing stores which Nodes differ from the template that Cluster Autoscaler received. The zero value is ready for
 // use, and safe for concurrent use.
 type Differing struct {
 	mu    sync.Mutex
@@ -23,8 +23,8 @@ type compared struct {
 	differs []string
 }
 
-// Of counts the Nodes of each group that differ. A group whose Nodes all match has 0; a group without Nodes has no
-// entry.
+// Of returns for each group the number of its Nodes that differ: 0 if all Nodes match, and no entry for a group without
+// Nodes.
 func (d *Differing) Of() map[string]int {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -35,7 +35,7 @@ func (d *Differing) Of() map[string]int {
 	return of
 }
 
-// Nodes lists the Nodes that differ, by name.
+// Nodes returns the Nodes that differ, sorted by name.
 func (d *Differing) Nodes() (nodes []market.DifferentNode) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -47,7 +47,7 @@ func (d *Differing) Nodes() (nodes []market.DifferentNode) {
 	return nodes
 }
 
-// Set saves the differences of a Node.
+// Set replaces the stored differences of a Node.
 func (d *Differing) Set(node, group string, differs []string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -66,14 +66,15 @@ func (d *Differing) drop(node string) {
 // maxReported bounds the reported differences of one Node, whose labels a user may change any number of times.
 const maxReported = 50
 
-// report logs and records as an Event how the attempt's Node differs from its group's template, each difference once.
+// report logs each difference between the attempt's Node and its group's template once, and records it as an Event. It
+// also updates Differing.
 func (w *watch) report(name string, a attempt, log *slog.Logger) {
 	f := a.found
 	switch {
-	case !f.Stamped || f.Terminating: // not a Node of Cluster Autoscaler, or not for long
+	case !f.Stamped || f.Terminating: // Cluster Autoscaler does not use this Node
 		w.Differing.drop(name)
 		return
-	case !f.Ready: // the earlier result holds
+	case !f.Ready: // the stored differences stay
 		return
 	}
 	w.Differing.Set(name, f.Attempt.Group, f.Differs)
@@ -90,7 +91,7 @@ func (w *watch) report(name string, a attempt, log *slog.Logger) {
 	log.Warn("a node differs from Cluster Autoscaler's template", "node", name, "differences", text)
 	if w.Events != nil {
 		w.Events.Record(activities.Event{Reason: activities.ReasonNodeDiffers, Node: name,
-			Message: "it is not what Cluster Autoscaler was told: " + text})
+			Message: "it differs from the template that Cluster Autoscaler received: " + text})
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -67,7 +67,7 @@ func (d *differing) node(how ...string) fleet.Found {
 func TestDifferencesAreReportedOnce(t *testing.T) {
 	d := newDiffering(t)
 	const cpu, tier = "allocatable cpu is 1 instead of 2", "label tier is x instead of burst"
-	first := "NodeDiffers lca-edge-t0-1-1: it is not what Cluster Autoscaler was told: " + cpu
+	first := "NodeDiffers lca-edge-t0-1-1: it differs from the template that Cluster Autoscaler received: " + cpu
 	d.tell(d.node())
 	require.Equal(t, map[string]int{"edge": 0}, d.counts.Of(), "0, so that alerts see it come")
 	require.Empty(t, d.shown.messages())

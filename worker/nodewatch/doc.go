@@ -2,8 +2,8 @@
 //
 // It does four things with the reports of backend.Watcher:
 //
-//   - When a user deletes one of our Nodes, nodewatch makes its kubelet register it again immediately. On its own the
-//     kubelet would notice within a minute, and Kubernetes collects the pods of a missing Node earlier.
+//   - When a user deletes one of our Nodes, nodewatch makes the virtual kubelet register the Node again immediately.
+//     Alone the kubelet needs up to a minute, and Kubernetes deletes the pods of a missing Node earlier.
 //   - It puts the instance id on a Node that was registered again, or was never stamped, once Kubernetes has removed
 //     the Node's first taints. Without the id, Cluster Autoscaler would delete the instance after its
 //     max-node-provision-time although the Node is Ready.
@@ -11,6 +11,6 @@
 //   - It logs, counts and shows a Node that differs from the template that Cluster Autoscaler received. This is
 //     informational only.
 //
-// The first three only speed up results that kubelets and groups reach on their own. Nothing is kept across a restart,
-// and any number of workers may run nodewatch concurrently.
+// The first three actions only speed up results that kubelets and groups also reach without nodewatch. Nodewatch saves
+// nothing across a restart, and any number of workers may run it concurrently.
 package nodewatch

@@ -18,13 +18,13 @@ import (
 
 // Groups receives the facts.
 type Groups interface {
-	// Fact sends a fact to the node group, by a signal, and returns once it is durable. It is idempotent. An error that
-	// wraps ErrNoGroup means that the group does not run: the fact is dropped, and the group inspects its instances when
-	// it is started. Any other error is retried.
+	// Fact sends a fact to the node group by a signal, and returns when Temporal has stored the signal. It is idempotent.
+	// An error that wraps ErrNoGroup means that the group does not run. Run then drops the fact, because the group
+	// inspects its instances when it is started. Run retries after any other error.
 	Fact(ctx context.Context, group string, fact fleet.Fact) error
 }
 
-// ErrNoGroup means that the node group does not exist at present.
+// ErrNoGroup means that no workflow of the node group runs.
 var ErrNoGroup = errors.New("no such node group")
 
 // Options holds the dependencies and settings of Run. Watcher and Groups are required; all other fields have defaults.
@@ -36,14 +36,14 @@ type Options struct {
 	// Differing, if any, counts the Nodes that differ from the template that CA received; Events, if any, records them.
 	Differing *Differing
 	Events    activities.EventRecorder
-	// Parallel is the number of Nodes that are repaired concurrently, and of facts that are sent concurrently. One attempt
-	// has at most one repair and one send at a time. Default 4.
+	// Parallel bounds the Nodes that are repaired concurrently, and separately the facts that are sent concurrently. One
+	// attempt has at most one repair and one send at a time. Default 4.
 	Parallel int
-	// Bound limits the time of one call of Restamp or Fact. Default 10s.
+	// Bound limits the duration of one call of Restamp or Fact. Default 10s.
 	Bound time.Duration
-	// CallEvery is the interval between two requests to register a missing Node again: a kubelet that does not react may
-	// do so the next time. A Node that must not be stamped yet is checked at the same interval, unless a change is
-	// reported earlier. Default 15s.
+	// CallEvery is the interval between two requests to register a missing Node again, because a kubelet may miss one
+	// request. It is also the interval at which a Node that must not be stamped yet is checked; a reported change causes
+	// an earlier check. Default 15s.
 	CallEvery time.Duration
 	// RetryFirst and RetryMax are the first and the longest wait after a failure; the wait doubles each time. Defaults
 	// 100ms and 30s.
@@ -64,8 +64,8 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// Run watches until the context ends, and returns when all its goroutines have ended. A failure is logged and retried
-// with growing waits while its reason holds; it does not stop other work.
+// Run watches the Nodes until the context ends, and returns when all its goroutines have ended. It logs each failure
+// and retries it with growing waits. A failure about one Node does not delay other Nodes.
 func Run(ctx context.Context, o Options) {
 	o = o.withDefaults()
 	w := &watch{Options: o, attempts: map[string]*attempt{}, repairing: o.newQueue(), telling: o.newQueue()}
@@ -80,7 +80,7 @@ func Run(ctx context.Context, o Options) {
 	group.Wait()
 }
 
-// queue holds the object names of attempts that may need something.
+// queue is a queue of attempts, by object name, that wait for a check.
 type queue = workqueue.TypedRateLimitingInterface[string]
 
 func (o Options) newQueue() queue {
@@ -91,9 +91,8 @@ func (o Options) newQueue() queue {
 // watch holds the state of one Run.
 type watch struct {
 	Options
-	// The queues of repairs and of facts; each attempt goes through the first one and then the second one. They are
-	// separate because a Temporal that does not answer blocks the facts, and the repair of a Node must not wait for
-	// Temporal.
+	// repairing is the queue of repairs, and telling is the queue of facts. Each attempt passes through the queue of
+	// repairs first. The queues are separate because facts wait for Temporal, and the repair of a Node must not.
 	repairing, telling queue
 
 	mu       sync.Mutex
@@ -120,7 +119,8 @@ func (w *watch) follow(ctx context.Context) {
 	}
 }
 
-// update saves the backend's report, and never blocks: one slow attempt must not delay other attempts.
+// update saves a report of the backend and queues its attempt. It never blocks, so that one slow attempt does not delay
+// other attempts.
 func (w *watch) update(found fleet.Found) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -148,7 +148,8 @@ func (w *watch) passOn(name string) {
 	}
 }
 
-// attend processes the queue until it is shut down. Items for which do returns false are requeued with backoff.
+// attend calls do for each item of the queue until the queue is shut down. It requeues an item with backoff when do
+// returns false.
 func attend(ctx context.Context, from queue, do func(ctx context.Context, name string) bool) {
 	for {
 		name, over := from.Get()

@@ -10,8 +10,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// repair makes the attempt's Node register again, or stamps it, if it needs that now, and reports its differences. It
-// returns false when one of the first two failed and must be retried.
+// repair reports the differences of the attempt's Node. It makes a missing Node register again, and writes the instance
+// id on a Node without it. It returns false when one of these two actions failed and must be retried.
 func (w *watch) repair(ctx context.Context, name string) bool {
 	a, ok := w.read(name)
 	if !ok {
@@ -40,12 +40,12 @@ func (w *watch) read(name string) (attempt, bool) {
 	return *a, true
 }
 
-// joining is the time for which a Node that was never seen stamped is left to the Join that has marked its virtual
-// node.
+// joining is the time in which nodewatch leaves a new Node to the activity Join, which stamps the Node right after it
+// has marked the virtual node.
 const joining = 2 * time.Second
 
-// stamp puts the instance id back on the attempt's Node if the Node lacks it. A Node that must not be stamped yet is
-// tried again after its next reported change, or else every CallEvery.
+// stamp writes the instance id on the attempt's Node if the Node lacks it. If the Node must not be stamped yet, stamp
+// tries again after the Node's next reported change, and at least every CallEvery. It returns false after a failure.
 func (w *watch) stamp(ctx context.Context, name string, a attempt, log *slog.Logger) bool {
 	if !a.lacksStamp() {
 		return true
@@ -56,9 +56,9 @@ func (w *watch) stamp(ctx context.Context, name string, a attempt, log *slog.Log
 	}
 	err := w.restamp(ctx, a)
 	switch {
-	case ctx.Err() != nil: // the next Run does it
+	case ctx.Err() != nil: // the next Run stamps the Node
 	case err == nil && a.stamped:
-		log.Info("a Node that registered again has its instance id back", "node", a.found.Attempt.ObjectName())
+		log.Info("a Node that registered again has its instance id again", "node", a.found.Attempt.ObjectName())
 	case errors.Is(err, backend.ErrConflict):
 		log.Error("a Node cannot get its instance id", "node", a.found.Attempt.ObjectName(), "error", err)
 	case errors.Is(err, backend.ErrNotYet):
@@ -71,7 +71,8 @@ func (w *watch) stamp(ctx context.Context, name string, a attempt, log *slog.Log
 	return err == nil
 }
 
-// callBack makes the kubelet register a missing Node, every CallEvery until the Node exists.
+// callBack requests that the kubelet registers a missing Node, every CallEvery until the Node exists. It returns false
+// when the request failed.
 func (w *watch) callBack(ctx context.Context, name string, a attempt, log *slog.Logger) bool {
 	if !a.lacksNode() {
 		return true
@@ -85,10 +86,11 @@ func (w *watch) callBack(ctx context.Context, name string, a attempt, log *slog.
 		if ctx.Err() != nil {
 			return false
 		}
-		log.Warn("a deleted Node cannot be restored yet", "node", a.found.Attempt.ObjectName(), "error", err)
+		log.Warn("cannot make the kubelet register a deleted Node again; trying again", "node",
+			a.found.Attempt.ObjectName(), "error", err)
 		return false
 	}
-	log.Warn("a Node was deleted by somebody; it will be registered again", "node", a.found.Attempt.ObjectName())
+	log.Warn("another actor deleted a Node; its kubelet will register it again", "node", a.found.Attempt.ObjectName())
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if a := w.attempts[name]; a != nil && !a.found.Node {
@@ -104,8 +106,8 @@ func (w *watch) restamp(ctx context.Context, a attempt) error {
 	return w.Watcher.Restamp(ctx, a.found.Attempt)
 }
 
-// send sends the attempt's current fact to the group, unless it was the last one sent. It returns false when that
-// failed and must be retried.
+// send sends the attempt's current fact to the group, unless this fact was the last sent one. It returns false when the
+// send failed and must be retried.
 func (w *watch) send(ctx context.Context, name string) bool {
 	a, ok := w.read(name)
 	if !ok {
@@ -129,10 +131,10 @@ func (w *watch) send(ctx context.Context, name string) bool {
 		case errors.Is(err, ErrNoGroup):
 			log.Info("the node group of this attempt does not run; the fact is dropped", "fact", kind, "error", err)
 		case err != nil:
-			log.Warn("the node group cannot be told", "fact", kind, "error", err)
+			log.Warn("cannot send a fact to the node group; trying again", "fact", kind, "error", err)
 			return false
 		default:
-			log.Debug("the node group was told", "fact", kind)
+			log.Debug("sent a fact to the node group", "fact", kind)
 		}
 	}
 	w.mu.Lock()
@@ -144,7 +146,7 @@ func (w *watch) send(ctx context.Context, name string) bool {
 	return true
 }
 
-// forget drops an attempt without objects whose group has received its last fact.
+// forget drops an attempt if none of its objects exists and its group has received the last fact.
 func (w *watch) forget(name string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

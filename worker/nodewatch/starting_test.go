@@ -52,7 +52,7 @@ func TestStartingNodeIsStampedLater(t *testing.T) {
 	tell(starting)
 	require.Equal(t, int32(2), watcher.calls.Load())
 	require.NotContains(t, log.String(), "level=WARN")
-	require.Contains(t, log.String(), "has its instance id back")
+	require.Contains(t, log.String(), "has its instance id again")
 }
 
 // A backend that does not report that a Node has started is still called again at intervals.

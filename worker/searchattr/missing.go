@@ -23,7 +23,7 @@ type Temporal interface {
 		request *workflowservice.CountWorkflowExecutionsRequest) (*workflowservice.CountWorkflowExecutionsResponse, error)
 }
 
-// lookTimeout limits the time of one check.
+// lookTimeout limits the duration of one check.
 const lookTimeout = 5 * time.Second
 
 // finding lists the attributes that the namespace lacks.
@@ -38,20 +38,19 @@ func (f finding) String() string {
 	return strings.Join(append(f.missing[:len(f.missing):len(f.missing)], f.wrong...), ", ")
 }
 
-// command returns the command that registers the missing attributes. An attribute of a wrong type may belong to another
-// application, so an operator has to decide about it.
+// command returns the command that registers the missing attributes. If only attributes of a wrong type were found, it
+// returns a text for the operator, who must decide about them: such an attribute may belong to another application.
 func (f finding) command(namespace string) string {
 	if len(f.missing) == 0 {
-		return "an attribute of another type is in the way: see temporal operator search-attribute list --namespace " +
-			namespace
+		return "an attribute of another type already has this name: see temporal operator search-attribute list " +
+			"--namespace " + namespace
 	}
 	return "temporal operator search-attribute create --namespace " + namespace + " --name " + strings.Join(f.missing,
 		" --type Keyword --name ") + " --type Keyword"
 }
 
-// findMissing compares the namespace's attributes with the attributes that we set. Some managed services do not allow
-// an account to list search attributes. Then findMissing counts workflows, which every worker may do: a query with an
-// unknown attribute is refused.
+// findMissing compares the namespace's attributes with the attributes that our workflows set. If the account may not
+// list search attributes (some managed services), findMissing uses count.
 func findMissing(ctx context.Context, t Temporal, namespace string) (finding, error) {
 	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
 	defer cancel()
@@ -76,7 +75,8 @@ func findMissing(ctx context.Context, t Temporal, namespace string) (finding, er
 	return f, nil
 }
 
-// count finds the missing attributes by queries. It cannot distinguish a Keyword from most other types.
+// count finds the missing attributes by one query for each: Temporal refuses a query with an unknown attribute, and
+// every worker may query. It cannot distinguish a Keyword from most other types.
 func count(ctx context.Context, t Temporal, namespace string) (finding, error) {
 	var f finding
 	for _, name := range workflows.SearchAttributes {
@@ -105,7 +105,7 @@ func noAnswer(err error) bool {
 
 func codeOf(err error) codes.Code { return serviceerror.ToStatus(err).Code() }
 
-// Missing lists the search attributes that the namespace does not have, or not as Keywords.
+// Missing returns the search attributes that the namespace lacks or has with a type other than Keyword.
 func Missing(ctx context.Context, t Temporal, namespace string) ([]string, error) {
 	f, err := findMissing(ctx, t, namespace)
 	return slices.Concat(f.missing, f.wrong), err

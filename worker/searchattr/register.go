@@ -12,14 +12,16 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/wait"
 )
 
-// settleTimeout is the time in which a new namespace or attribute becomes known everywhere in Temporal.
+// settleTimeout limits the time that Register waits for a new namespace or attribute to become visible in all services
+// of Temporal. settleEvery is the interval between two checks.
 const (
 	settleTimeout = time.Minute
 	settleEvery   = 500 * time.Millisecond
 )
 
-// Register registers the attributes that the namespace lacks, and returns their names once Temporal lists them. An
-// attribute with another type belongs to another application and is ErrNotRegistered.
+// Register registers the attributes that the namespace lacks, and returns their names once Temporal lists them. It
+// blocks for at most a minute, and is idempotent. It returns ErrNotRegistered if an attribute exists with another type,
+// because that attribute belongs to another application, and if this account may not register attributes.
 func Register(ctx context.Context, t Temporal, namespace string) (made []string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, settleTimeout)
 	defer cancel()
@@ -46,7 +48,8 @@ func Register(ctx context.Context, t Temporal, namespace string) (made []string,
 	}
 }
 
-// add returns the names that it registered; nil means that the caller should try again.
+// add sends one request that registers the names, and returns the names. It returns nil without an error if the caller
+// should check again.
 func add(ctx context.Context, t Temporal, namespace string, missing []string) ([]string, error) {
 	request := &operatorservice.AddSearchAttributesRequest{Namespace: namespace,
 		SearchAttributes: map[string]enums.IndexedValueType{}}
@@ -61,7 +64,7 @@ func add(ctx context.Context, t Temporal, namespace string, missing []string) ([
 		return nil, nil
 	case codes.PermissionDenied, codes.Unimplemented:
 		f := finding{missing: missing}
-		return nil, fmt.Errorf("%w: %s: this account may not register them (%w): have an administrator do it: %s",
+		return nil, fmt.Errorf("%w: %s: this account may not register them (%w); an administrator must run: %s",
 			ErrNotRegistered, f, err, f.command(namespace))
 	default:
 		return nil, fmt.Errorf("register search attributes in namespace %s: %w", namespace, err)

@@ -16,7 +16,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/wait"
 )
 
-// ErrNotRegistered means that the namespace lacks attributes; the text names them, and how to register them.
+// ErrNotRegistered means that the namespace lacks attributes. The text of the wrapping error contains their names and
+// the command that registers them.
 var ErrNotRegistered = errors.New("search attributes are not registered")
 
 // Options holds the settings of Await.
@@ -45,7 +46,7 @@ func Await(ctx context.Context, o Options) error {
 			err = fmt.Errorf("%w: %s; register them with liqo-autoscaler temporal setup, or: %s", ErrNotRegistered, found,
 				found.command(namespace))
 		case !noAnswer(err):
-			return fmt.Errorf("check search attributes (--search-attributes=false does without them): %w", err)
+			return fmt.Errorf("check search attributes (--search-attributes=false disables them): %w", err)
 		}
 		if logged.IsNew(err) {
 			o.Logger.Warn("the worker waits for the search attributes of its workflows", "error", err)

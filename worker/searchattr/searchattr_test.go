@@ -194,7 +194,7 @@ func TestRegister(t *testing.T) {
 			added: 1},
 		"not yet": {add: []error{serviceerror.NewUnavailable("not yet")}, made: workflows.SearchAttributes,
 			added: 2},
-		"may not":          {add: []error{denied()}, added: 1, says: "have an administrator do it: temporal operator"},
+		"may not":          {add: []error{denied()}, added: 1, says: "an administrator must run: temporal operator"},
 		"may not list":     {list: []error{denied()}, has: keywords()},
 		"no room for more": {add: []error{serviceerror.NewInvalidArgument("no room")}, added: 1, says: "no room"},
 	} {

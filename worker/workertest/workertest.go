@@ -1,4 +1,4 @@
-// Package workertest holds the last helpers for this folder's own tests that internal/testkit has not replaced.
+// Package workertest contains aliases of helpers in internal/testkit, for the tests of package worker.
 package workertest
 
 import (
@@ -6,8 +6,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/testkit/devserver"
 )
 
-// Buffer is testkit.Buffer.
+// Buffer aliases testkit.Buffer.
 type Buffer = testkit.Buffer
 
-// TemporalCLI finds the temporal CLI.
+// TemporalCLI returns the path of the temporal CLI, or an error if it is not installed. It ignores its argument.
 func TemporalCLI(string) (string, error) { return devserver.CLI() }
