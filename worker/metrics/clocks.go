@@ -10,7 +10,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/registry"
 )
 
-// The clocks with which this worker's clock is compared.
+// These constants name the clocks with which this worker's clock is compared.
 const (
 	ClockOfTemporal  = "temporal"
 	ClockOfAPIServer = "api-server"
@@ -21,14 +21,14 @@ var descClock = prometheus.NewDesc(registry.Namespace+"_clock_ahead_seconds",
 		"activity measures Temporal's clock, including the latency to the worker. Only the worker that leads measures the "+
 		"API server's clock.", []string{"of"}, nil)
 
-// Clocks holds the differences between this process's clock and other clocks. It is informational only. The zero value
-// is empty, and safe for concurrent use.
+// Clocks stores the differences between this process's clock and other clocks, for metrics and diagnostics only. The
+// zero value is empty, and safe for concurrent use.
 type Clocks struct {
 	mu    sync.Mutex
 	ahead map[string]time.Duration
 }
 
-// Set saves a measured difference.
+// Set saves a measured difference; ahead is negative when this process's clock is behind.
 func (c *Clocks) Set(of string, ahead time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

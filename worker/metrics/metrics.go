@@ -1,8 +1,9 @@
-// Package metrics exports the Prometheus metrics of the processes, except the gRPC server's metrics of groups: the
-// durations and failures of steps, and the measurements of the Temporal SDK.
+// Package metrics defines Prometheus metrics of the worker: of steps, scale-outs, providers, pods, the observer and the
+// Temporal SDK. The gRPC server defines its metrics of node groups itself.
 //
-// Names begin with liqo_autoscaler_, units are base units. Labels come from bounded sets only: steps, codes, groups,
-// and providers up to MaxProviders; never an instance. A registry belongs to one process; nothing here is global.
+// Names begin with liqo_autoscaler_, units are base units. Each label has a bounded set of values: steps, codes,
+// groups, and at most MaxProviders providers. No label names an instance. The caller passes the registry; the package
+// has no global registry.
 package metrics
 
 import (
@@ -12,7 +13,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// collector is a prometheus.Collector of metrics that are computed at each scrape.
+// collector implements prometheus.Collector: it computes its metrics at each scrape.
 type collector struct {
 	descs   []*prometheus.Desc
 	collect func(out chan<- prometheus.Metric)
@@ -28,7 +29,7 @@ func (c collector) Describe(out chan<- *prometheus.Desc) {
 // Collect implements prometheus.Collector.
 func (c collector) Collect(out chan<- prometheus.Metric) { c.collect(out) }
 
-// limited returns the first MaxProviders of the providers, in order.
+// limited returns the first MaxProviders providers in alphabetical order.
 func limited[T any](of map[string]T) []string {
 	providers := slices.Sorted(maps.Keys(of))
 	return providers[:min(len(providers), MaxProviders)]

@@ -12,16 +12,16 @@ import (
 
 var (
 	descPods = prometheus.NewDesc(registry.Namespace+"_pods_not_running",
-		"Pods on a virtual node of the provider that have not run for a minute, by verdict: RefusedByProvider, "+
-			"HoldsNoQuota, PendingOnProvider, NotStarting, Restarting. Exported by the worker that ran the last round of the "+
-			"observer.", []string{"provider", "verdict"}, nil)
+		"Pods that are bound to a virtual node of the provider and have not run there for a minute, by verdict: "+
+			"RefusedByProvider, HoldsNoQuota, PendingOnProvider, NotStarting, Restarting. Exported by the worker that ran the "+
+			"last round of the observer.", []string{"provider", "verdict"}, nil)
 	descOverdue = prometheus.NewDesc(registry.Namespace+"_pods_overdue",
-		"Pods on a virtual node of the provider that have not run for the budgets.podStart of their node group, by "+
-			"verdict.", []string{"provider", "verdict"}, nil)
+		"Pods that are bound to a virtual node of the provider and have not run there for the budgets.podStart of their "+
+			"node group, by verdict.", []string{"provider", "verdict"}, nil)
 )
 
 // NewPods registers the metrics of pods that do not run on their virtual nodes. of returns false when another worker
-// has run the last rounds. A provider without such pods has no series.
+// has run the observer's last rounds; then no series are exported. A provider without such pods has no series.
 func NewPods(reg prometheus.Registerer, of func(now time.Time) ([]observer.PodsWaiting, bool)) error {
 	type counts map[boundpod.Verdict]observer.PodsWaiting
 	return reg.Register(collector{[]*prometheus.Desc{descPods, descOverdue}, func(out chan<- prometheus.Metric) {

@@ -11,20 +11,21 @@ import (
 )
 
 var descCondition = prometheus.NewDesc(registry.Namespace+"_provider_condition",
-	"1 while the provider has the condition: new nodes go elsewhere, except with NoRoomForGateway. CredentialsRefused "+
-		"and ConsumerIsolated lose no instance. Exported by the worker that ran the last round of the observer.",
+	"1 while the provider has the condition: the provider receives no new nodes, except with NoRoomForGateway. "+
+		"CredentialsRefused and ConsumerIsolated lose no instance. Exported by the worker that ran the last round of the "+
+		"observer.",
 	[]string{"provider", "condition"}, nil)
 
 var descLeft = prometheus.NewDesc(registry.Namespace+"_provider_leftovers",
-	"Objects of this cluster on the provider that have no counterpart in this cluster, by kind. The worker removes "+
-		"slices and peerings after ten minutes. It keeps foreign objects, which another cluster with the same Liqo id "+
-		"made. Exported by the worker that ran the last round of the observer.",
+	"Objects of this cluster on the provider that have no counterpart here, by kind. The observer removes the kinds "+
+		"slice and peering after ten minutes. It does not remove the kind foreign: objects that another cluster with this "+
+		"cluster's Liqo id made. Exported by the worker that ran the last round of the observer.",
 	[]string{"provider", "kind"}, nil)
 
-// NewConditions registers the metrics of the conditions of providers and of the leftovers there. of returns the
-// conditions from the last round of the observer in this worker, "" for a healthy provider; nil when other workers have
-// run the last rounds. A known condition that does not hold is exported as 0. A provider without leftovers has no
-// series.
+// NewConditions registers the metrics of the providers' conditions, and of the leftovers on providers. of returns each
+// provider's condition from the observer's last round in this worker, and "" for a healthy provider. of returns nil
+// when other workers have run the last rounds; then nothing is exported. Each provider has one series for each possible
+// condition, with the value 0 or 1. A provider without leftovers has no series for leftovers.
 func NewConditions(reg prometheus.Registerer, of func(now time.Time) map[string]string,
 	left func(now time.Time) []fleet.Orphan) error {
 	return reg.Register(collector{[]*prometheus.Desc{descCondition, descLeft}, func(out chan<- prometheus.Metric) {
@@ -68,7 +69,7 @@ var descExpiry = prometheus.NewDesc(registry.Namespace+"_provider_credentials_ex
 		"absent if it has no expiry.", []string{"provider"}, nil)
 
 var descLate = prometheus.NewDesc(registry.Namespace+"_provider_credentials_late_timestamp_seconds",
-	"When the token or client certificate should have been renewed: a third of its life, or 14 days, before it expires.",
+	"Time by which these credentials should have been renewed: a third of their life, or 14 days, before they expire.",
 	[]string{"provider"}, nil)
 
 // NewExpiry registers the metrics of the expiry of the providers' credentials.

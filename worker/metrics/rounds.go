@@ -14,8 +14,8 @@ var (
 	descTook = prometheus.NewDesc(registry.Namespace+"_observer_last_round_duration_seconds",
 		"How long the last complete round of this worker took.", nil, nil)
 	descUnread = prometheus.NewDesc(registry.Namespace+"_observer_unread_entities",
-		"Node groups and providers that the last round of this worker could not read from Temporal: nothing that belongs to "+
-			"them was judged.", nil, nil)
+		"Node groups and providers that the last round of this worker could not read from Temporal; the round skipped all "+
+			"their objects.", nil, nil)
 )
 
 // NewRounds registers the metrics of the observer's rounds.

@@ -13,14 +13,15 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows"
 )
 
-// scaleOutSeconds bounds the buckets of scale-outs. A node takes from a second with a warm peering to the quarter of an
-// hour that Cluster Autoscaler waits; neighbours differ by a third, so that a quantile is off by as much at most.
+// scaleOutSeconds holds the bounds of the buckets of scale-outs, in seconds. A node takes between a second (with an
+// existing peering) and the quarter of an hour for which Cluster Autoscaler waits. Adjacent bounds differ by about a
+// third, so a quantile is wrong by a third at most.
 var scaleOutSeconds = []float64{1, 2, 4, 6, 8, 10, 13, 17, 22, 30, 40, 55, 75, 100, 130, 170, 225, 300, 400, 530, 700,
 	900}
 
 // ScaleOuts measures the time from the booking of an instance until its scale-out ends, by the outcome: Ready, or the
-// failure code. Both times are of the workflow's clock. A scale-out that its group stopped or that was reset has no
-// outcome and is not counted.
+// failure code. Both times come from the workflow's clock. A scale-out that its group stopped has no outcome and is not
+// counted; neither is a run that an operator reset.
 type ScaleOuts struct {
 	interceptor.InterceptorBase
 	duration *prometheus.HistogramVec
@@ -28,7 +29,7 @@ type ScaleOuts struct {
 
 var _ interceptor.Interceptor = (*ScaleOuts)(nil)
 
-// NewScaleOuts makes a ScaleOuts and registers its metric. The caller adds it to client.Options.Interceptors.
+// NewScaleOuts returns a ScaleOuts and registers its metric. The caller adds it to client.Options.Interceptors.
 func NewScaleOuts(reg prometheus.Registerer) (*ScaleOuts, error) {
 	s := &ScaleOuts{duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 		Namespace: registry.Namespace, Name: "scale_out_duration_seconds", Buckets: scaleOutSeconds,
@@ -48,7 +49,7 @@ type timed struct {
 	of *ScaleOuts
 }
 
-// ExecuteWorkflow implements interceptor.WorkflowInboundInterceptor. A replay measures nothing.
+// ExecuteWorkflow implements interceptor.WorkflowInboundInterceptor. It measures nothing during a replay.
 func (t *timed) ExecuteWorkflow(ctx workflow.Context, in *interceptor.ExecuteWorkflowInput) (any, error) {
 	result, err := t.Next.ExecuteWorkflow(ctx, in)
 	kind := workflow.GetInfo(ctx).WorkflowType.Name
@@ -62,7 +63,7 @@ func (t *timed) ExecuteWorkflow(ctx workflow.Context, in *interceptor.ExecuteWor
 	return result, err
 }
 
-// ended returns the outcome of a scale-out; empty when it has none.
+// ended returns the outcome of a scale-out, or "" for a scale-out without an outcome.
 func ended(result any, err error) string {
 	var app *temporal.ApplicationError
 	o, _ := result.(workflows.Outcome)

@@ -16,27 +16,25 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/registry"
 )
 
-// Codes of a step's end in addition to fleet.Codes.
+// These constants are the codes of a step's end in addition to fleet.Codes.
 const (
 	// OK means that the step has reached its goal.
 	OK = "OK"
-	// Stopped means that the step ended for a reason outside its work and will run again: its worker stops, or an operator
-	// paused it.
+	// Stopped means that the step was interrupted and will run again: its worker stops, or an operator paused it.
 	Stopped = "Stopped"
-	// Busy means that all places of the provider in the worker were taken; the step waits for one.
+	// Busy means that the worker already ran its maximum of steps for this provider; the step is retried.
 	Busy = activities.TypeBusy
 	// Unconfirmed means that the instance's group has not yet confirmed that it still needs the node.
 	Unconfirmed = activities.TypeUnconfirmed
 )
 
-// MaxProviders bounds the providers that have a label of their own; all further ones are counted together as
-// OtherProviders.
+// MaxProviders bounds the number of providers in labels. All further providers share the label OtherProviders.
 const (
 	MaxProviders   = 200
 	OtherProviders = "other"
 )
 
-// stepSeconds holds the bounds of a step's histogram in seconds: discovery takes milliseconds, a drain minutes.
+// stepSeconds holds the bounds of a step's buckets in seconds: a discovery takes milliseconds, a drain takes minutes.
 var stepSeconds = []float64{.01, .05, .1, .25, .5, 1, 2.5, 5, 10, 20, 30, 60, 90, 120, 300, 600}
 
 // Steps measures activities. Each run of an activity is one step, including each retry.
@@ -54,13 +52,14 @@ type Steps struct {
 
 var _ interceptor.Interceptor = (*Steps)(nil)
 
-// NewSteps makes a Steps and registers its metrics. Pass it to client.Options.Interceptors: workers of that client use
-// it. It saves in clocks the difference between this worker's clock and Temporal's.
+// NewSteps returns a Steps and registers its metrics. The caller adds it to client.Options.Interceptors; all workers of
+// that client then use it. The Steps also saves the difference between this worker's clock and Temporal's clock in
+// clocks.
 func NewSteps(reg prometheus.Registerer, clocks *Clocks) (*Steps, error) {
 	s := &Steps{
 		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Namespace: registry.Namespace, Name: "step_duration_seconds", Buckets: stepSeconds,
-			Help: "Duration of one run of a step, by the code it ended with.",
+			Help: "Duration of one run of a step, by the code with which it ended.",
 		}, []string{"step", "code"}),
 		failures: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Namespace: registry.Namespace, Name: "step_failures_total",
@@ -96,7 +95,8 @@ type measured struct {
 	steps *Steps
 }
 
-// ExecuteActivity implements interceptor.ActivityInboundInterceptor. It lets a panic pass and counts it as Internal.
+// ExecuteActivity implements interceptor.ActivityInboundInterceptor. It does not recover a panic of the activity, and
+// counts it as Internal.
 func (m *measured) ExecuteActivity(ctx context.Context, in *interceptor.ExecuteActivityInput) (result any, err error) {
 	info := activity.GetInfo(ctx)
 	step, began := info.ActivityType.Name, time.Now()
@@ -125,7 +125,7 @@ func (s *Steps) count(step, code, provider string, took time.Duration) {
 	}
 }
 
-// bounded limits the number of providers in labels, for any number of providers in the offers.
+// bounded returns the label for a provider: its own id for the first MaxProviders providers, or OtherProviders.
 func (s *Steps) bounded(provider string) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -138,7 +138,8 @@ func (s *Steps) bounded(provider string) string {
 	return provider
 }
 
-// outcome reads the code and the provider from the result of an activity: see activities' wall.
+// outcome returns the code and the provider of an activity's result. Package activities writes the code into the type
+// of its errors, and the provider into their details.
 func outcome(ctx context.Context, result any, err error) (code, provider string) {
 	if err == nil {
 		if chosen, ok := result.(activities.SelectOutput); ok && chosen.Failure != nil {
@@ -153,7 +154,7 @@ func outcome(ctx context.Context, result any, err error) (code, provider string)
 		}
 		return string(fleet.CodeInternal), ""
 	}
-	var detail any // of any type: reading another type than the activity's would panic
+	var detail any // Details panics if this type differs from the type that the activity used
 	if app.HasDetails() && app.Details(&detail) == nil {
 		if f, ok := detail.(*fleet.Failure); ok && f != nil {
 			provider = f.Provider
@@ -162,7 +163,7 @@ func outcome(ctx context.Context, result any, err error) (code, provider string)
 	return known(app.Type()), provider
 }
 
-// known returns the code itself, or Internal for an unknown code.
+// known returns the given code if it is a defined one, and Internal otherwise.
 func known(code string) string {
 	if code == Busy || code == Unconfirmed {
 		return code

@@ -15,9 +15,9 @@ import (
 // sdkSeconds holds the bounds of the SDK's histograms in seconds: calls take milliseconds, workflows minutes.
 var sdkSeconds = []float64{.005, .01, .025, .1, .5, 1, 5, 15, 60, 300, 900}
 
-// Temporal returns the handler for client.Options.MetricsHandler and registers its measurements: the SDK's own metrics
-// under their documented names, temporal_*, counters with _total and latencies in seconds. It calls onError with the
-// error of a metric that cannot be made, and omits this metric.
+// Temporal returns the handler for client.Options.MetricsHandler, and registers the SDK's metrics under their
+// documented names temporal_*. Counters end in _total, and latencies are in seconds. When the handler cannot create a
+// metric, it calls onError and omits the metric.
 func Temporal(reg prometheus.Registerer, onError func(error)) (client.MetricsHandler, error) {
 	reader, err := exporter.New(exporter.WithRegisterer(reg), exporter.WithoutScopeInfo(), exporter.WithoutTargetInfo())
 	if err != nil {
@@ -29,8 +29,8 @@ func Temporal(reg prometheus.Registerer, onError func(error)) (client.MetricsHan
 	}), nil
 }
 
-// sdkView keeps a scrape small. By default the SDK labels calls with workflow and activity, and measures each attempt
-// in addition.
+// sdkView reduces the size of a scrape. It removes the SDK's labels of workflow and activity from calls, and drops the
+// additional metric of each call's attempts.
 func sdkView(i sdkmetric.Instrument) (sdkmetric.Stream, bool) {
 	s := sdkmetric.Stream{Name: i.Name, Description: i.Description, Unit: i.Unit,
 		AttributeFilter: attribute.NewDenyKeysFilter("client_name")}

@@ -19,29 +19,31 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/logonce"
 )
 
-// Bounds of the requests.
+// These constants bound the requests to the API server.
 const (
 	// writesEachSecond bounds the writes of a mirror.
 	writesEachSecond = 5
 	// requestBound limits one request.
 	requestBound = 10 * time.Second
-	// listEvery is the time between two lists, which find changes by other parties.
+	// listEvery is the interval between two lists of the objects. A list finds changes that other clients have made.
 	listEvery = 5 * time.Minute
-	// againAfter is the time after a pass that failed, such as without the CRDs or the right to them.
+	// againAfter is the wait after a failed pass. A pass fails, for example, if the CRDs or the permissions are missing.
 	againAfter = 3 * time.Minute
 )
 
-// Objects has the objects of one hub.
+// Objects reads and writes the mirror's objects of one hub. Errors are those of the API server, for example a conflict.
 type Objects interface {
-	// List returns the objects of a kind that the hub has made.
+	// List returns the hub's objects of a kind.
 	List(ctx context.Context, kind Kind) ([]Object, error)
-	// Apply creates an object that does not exist, without a status, or replaces the status. It sends one request, and
-	// returns the object as it now exists.
+	// Apply sends one request, and returns the object that now exists. If o has no Version, the request creates the object
+	// without a status. Otherwise the request replaces the status.
 	Apply(ctx context.Context, o Object) (Object, error)
+	// Delete deletes the object in this Version.
 	Delete(ctx context.Context, o Object) error
 }
 
-// Mirror writes the groups and offers of a hub. Groups and Offers may be called at any time, and do not block.
+// Mirror writes the groups and offers of a hub to the cluster. Groups and Offers may be called at any time, and do not
+// block.
 type Mirror struct {
 	objects Objects
 	log     *slog.Logger
@@ -49,15 +51,16 @@ type Mirror struct {
 	mu      sync.Mutex
 	seen    seen
 	version int
-	changed chan struct{} // has an element when seen has changed
+	changed chan struct{} // contains an element after seen has changed
 }
 
-// New returns a Mirror, which writes nothing before Run.
+// New returns a Mirror. It writes nothing until Run is called.
 func New(objects Objects, log *slog.Logger) *Mirror {
 	return &Mirror{objects: objects, log: log, changed: make(chan struct{}, 1)}
 }
 
-// Groups replaces the groups. The objects of unread groups stay as they are. ended has the costs of ended groups.
+// Groups replaces the groups. unread are the names of the groups that the observer could not read; the mirror leaves
+// their objects unchanged. ended contains the costs of ended groups.
 func (m *Mirror) Groups(groups []fleet.Snapshot, unread []string, ended []money.Spent) {
 	m.replace(func(s *seen) { s.groups, s.unread, s.ended, s.hasGroups = groups, unread, ended, true })
 }
@@ -84,8 +87,9 @@ func (m *Mirror) newest() (seen, int) {
 	return m.seen, m.version
 }
 
-// Run writes until ctx ends. It then forgets the data, because the next leader may change the groups. Only one process
-// of a hub may run it at a time.
+// Run writes the objects until ctx ends, and then forgets the data, because another leader may change the groups before
+// this process leads again. Only one process of a hub may execute Run at a time. Run logs each new error once and
+// retries.
 func (m *Mirror) Run(ctx context.Context) {
 	defer m.replace(func(s *seen) { *s = seen{} })
 	w := writer{Mirror: m, limit: rate.NewLimiter(writesEachSecond, 1), refused: map[Key]bool{}, noted: map[Key]bool{}}
@@ -96,7 +100,7 @@ func (m *Mirror) Run(ctx context.Context) {
 			return
 		}
 		if hears.IsNew(err) {
-			m.log.Info("groups and offers are not shown in kubectl get; trying again each few minutes", "why", err)
+			m.log.Info("cannot write the objects for kubectl get; trying again every three minutes", "error", err)
 		}
 		changed, next := m.changed, listEvery
 		if err != nil {
@@ -108,7 +112,7 @@ func (m *Mirror) Run(ctx context.Context) {
 	}
 }
 
-// await waits for a change, at most for the given time. It returns false when ctx has ended.
+// await waits for a change, at most for the duration most. It returns false when ctx has ended.
 func await(ctx context.Context, changed <-chan struct{}, most time.Duration) bool {
 	timer := time.NewTimer(most)
 	defer timer.Stop()
@@ -121,14 +125,16 @@ func await(ctx context.Context, changed <-chan struct{}, most time.Duration) boo
 	return true
 }
 
-// writer is the state of one Run.
+// writer holds the state of one Run.
 type writer struct {
 	*Mirror
 	limit *rate.Limiter
-	// known has the objects as they were last listed or written; nil before the list at the time listed.
+	// known holds the objects in the form in which they were last listed or written; nil before the first list and after a
+	// failed pass. listed is the time of the last list.
 	known  map[Key]Object
 	listed time.Time
-	// refused has the objects that cannot be written until the next list, and noted the objects that were logged.
+	// refused marks the objects that are skipped until the next list, because the API server refused a write. noted marks
+	// the objects whose refusal was logged.
 	refused, noted map[Key]bool
 
 	want    wanted
@@ -136,8 +142,8 @@ type writer struct {
 	from    time.Time
 }
 
-// pass lists the objects when that is due, and then writes the differences. A change of the data during the pass counts
-// for each object that has not been written.
+// pass lists the objects when a list is due, and then writes each object that differs. It uses data that arrives during
+// the pass for the objects that it has not written yet.
 func (w *writer) pass(ctx context.Context) error {
 	if w.known == nil || time.Since(w.listed) >= listEvery {
 		if err := w.list(ctx); err != nil {
@@ -174,7 +180,8 @@ func (w *writer) list(ctx context.Context) error {
 	return nil
 }
 
-// refresh renders the newest data, if that has changed or the costs of another hour are due.
+// refresh computes the wanted objects if the data has changed, and otherwise every listEvery, because costs depend on
+// the hour.
 func (w *writer) refresh() error {
 	s, version := w.newest()
 	now := time.Now()
@@ -189,7 +196,7 @@ func (w *writer) refresh() error {
 	return nil
 }
 
-// keys returns the objects that exist or should exist, in order.
+// keys returns the keys of all objects that exist or should exist, sorted by kind and name.
 func (w *writer) keys() (keys []Key) {
 	for key := range w.want.status {
 		keys = append(keys, key)
@@ -203,8 +210,8 @@ func (w *writer) keys() (keys []Key) {
 	return keys
 }
 
-// settle writes one object until it has its content. A new object takes two requests. It fails when the pass cannot
-// continue.
+// settle writes one object until it has the wanted content. A new object needs two requests: one creates it, and one
+// sets its status. settle returns an error when the pass cannot continue.
 func (w *writer) settle(ctx context.Context, key Key) error {
 	for range 2 {
 		if _, differs := w.differs(key); !differs {
@@ -227,7 +234,8 @@ func (w *writer) settle(ctx context.Context, key Key) error {
 	return nil
 }
 
-// differs returns the next form of an object that has to be written: nil to delete it.
+// differs reports whether an object must be written, and returns the object to write; nil means that the object must be
+// deleted.
 func (w *writer) differs(key Key) (next *Object, differs bool) {
 	have, exists := w.known[key]
 	status, wanted := w.want.status[key]
@@ -246,7 +254,7 @@ func (w *writer) differs(key Key) (next *Object, differs bool) {
 	return &have, true
 }
 
-// write sends one request.
+// write sends one request: it deletes the object if next is nil, and applies next otherwise.
 func (w *writer) write(ctx context.Context, key Key, next *Object) error {
 	ctx, cancel := context.WithTimeout(ctx, requestBound)
 	defer cancel()
@@ -266,8 +274,9 @@ func (w *writer) write(ctx context.Context, key Key, next *Object) error {
 	return err
 }
 
-// skips reports whether the error concerns this object alone. The object is then left until the next list. The error is
-// logged once, except for an object that another party has changed or deleted.
+// skips reports whether the error concerns only this object. If so, the writer skips the object until the next list,
+// and skips logs the error once. If another client has changed or deleted the object, the error is not logged, and the
+// next pass lists again.
 func (w *writer) skips(key Key, err error) bool {
 	_, exists := w.known[key]
 	switch {
@@ -281,7 +290,7 @@ func (w *writer) skips(key Key, err error) bool {
 		return false
 	}
 	if !w.noted[key] {
-		w.log.Info("an object for kubectl get cannot be written", "kind", key.Kind, "name", key.Name, "why", err)
+		w.log.Info("cannot write an object for kubectl get", "kind", key.Kind, "name", key.Name, "error", err)
 	}
 	w.refused[key], w.noted[key] = true, true
 	return true

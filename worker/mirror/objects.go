@@ -20,7 +20,7 @@ var GroupVersion = schema.GroupVersion{Group: "liqo-autoscaler.io", Version: "v1
 // Kind is the kind of a mirrored object.
 type Kind string
 
-// These are the kinds. Each has a file in the folder crds of the chart.
+// These constants are the kinds. The chart's folder crds contains a CRD for each kind.
 const (
 	KindGroup Kind = "LiqoNodeGroup"
 	KindOffer Kind = "LiqoOffer"
@@ -40,23 +40,23 @@ type Key struct {
 	Name string
 }
 
-// Object is an object of the mirror. One with an empty Version does not exist yet.
+// Object is an object of the mirror. An empty Version means that the object does not exist yet.
 type Object struct {
 	Key
-	// UID, Version and Generation are of the object's metadata.
+	// UID, Version and Generation are the uid, resourceVersion and generation of the object's metadata.
 	UID, Version string
 	Generation   int64
 	// Status is the whole content, in the form of unstructured objects.
 	Status map[string]any
 }
 
-// Cluster has the objects of one hub in one namespace of the consumer cluster.
+// Cluster implements Objects for one hub and one namespace of the consumer cluster.
 type Cluster struct {
 	Client         dynamic.Interface
 	Namespace, Hub string
 }
 
-// List returns the objects of the hub. It leaves out objects without the labels of the hub.
+// List implements Objects. It selects the objects by the hub's labels.
 func (c Cluster) List(ctx context.Context, kind Kind) (all []Object, err error) {
 	objects := c.of(kind)
 	list, err := objects.List(ctx, metav1.ListOptions{LabelSelector: labels.SelectorFromSet(backend.Ours(c.Hub)).String()})
@@ -69,8 +69,7 @@ func (c Cluster) List(ctx context.Context, kind Kind) (all []Object, err error) 
 	return all, nil
 }
 
-// Apply sends one request. It creates an object that does not exist, without its status, or else replaces the status of
-// the version that was read. It returns the object as it now exists.
+// Apply implements Objects. A replacement fails with a conflict if the object's resourceVersion has changed.
 func (c Cluster) Apply(ctx context.Context, o Object) (Object, error) {
 	u := &unstructured.Unstructured{Object: map[string]any{}}
 	u.SetGroupVersionKind(GroupVersion.WithKind(string(o.Kind)))
@@ -93,7 +92,7 @@ func (c Cluster) Apply(ctx context.Context, o Object) (Object, error) {
 	return read(o.Kind, u), nil
 }
 
-// Delete deletes the version of the object that was read.
+// Delete implements Objects. It fails with a conflict if the object's uid or resourceVersion has changed.
 func (c Cluster) Delete(ctx context.Context, o Object) error {
 	uid := types.UID(o.UID)
 	objects := c.of(o.Kind)

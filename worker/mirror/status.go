@@ -55,25 +55,26 @@ type amounts struct {
 	Memory string `json:"memory"`
 }
 
-// These are the types of conditions.
+// These constants are the types of conditions.
 const (
 	conditionReady     = "Ready"         // of a group: each instance is ready
-	conditionCanGrow   = "CanGrow"       // of a group: a scale-out may begin
+	conditionCanGrow   = "CanGrow"       // of a group: a scale-out may start
 	conditionInForce   = "ConfigInForce" // of a group: the nodes have the configured shape, labels and taints
-	conditionDegraded  = "Degraded"      // of a group: its builds fail
+	conditionDegraded  = "Degraded"      // of a group: the workers' build fails its workflow tasks
 	conditionAvailable = "Available"     // of an offer: it serves new nodes
 	conditionCordoned  = "Cordoned"      // of an offer: an operator permits no new nodes
 	conditionPeered    = "Peered"        // of an offer: a peering with the provider exists
 )
 
-// mostWords bounds a message, in characters.
+// mostWords bounds the length of a message, in characters.
 const mostWords = 500
 
-// costsEvery is the time between two changes of a month's cost. Without it each group that costs anything would be
-// written in each round.
+// costsEvery is the interval at which the monthly costs in the objects change. Costs grow continuously, so without this
+// interval every round would write every group with a cost.
 const costsEvery = time.Hour
 
-// statusOfGroup returns the content for a group. all has all groups, and ended the costs of the ended ones.
+// statusOfGroup returns the content for the group g. Several groups may share one account with a limit of spending, so
+// statusOfGroup also needs all groups, and the costs of ended groups.
 func statusOfGroup(g fleet.Snapshot, all []fleet.Snapshot, ended []money.Spent, now time.Time) groupStatus {
 	hour := now.Truncate(costsEvery)
 	cost, _ := g.Cost.Until(hour)
@@ -147,7 +148,7 @@ func degraded(g fleet.Snapshot) metav1.Condition {
 	return isFalse(conditionDegraded, "AsExpected", "")
 }
 
-// why returns the names of the faults of a group and the codes of its failed instances, in a few words.
+// why returns the names of a group's conditions and the codes of its failed instances, separated by commas.
 func why(g fleet.Snapshot, balance money.Balance) string {
 	var names []string
 	if g.Recovering {
@@ -208,12 +209,12 @@ func cordonedText(o market.Offer) string {
 	return "no new nodes: liqo-autoscaler uncordon provider " + o.Provider
 }
 
-// amountsOf returns the two amounts that every node has. An amount that the offer lacks is 0.
+// amountsOf returns CPU and memory, the two resources of every node. A resource that the offer lacks is 0.
 func amountsOf(list corev1.ResourceList) amounts {
 	return amounts{list.Cpu().String(), list.Memory().String()}
 }
 
-// priceOf returns the price of a node and hour, or the prices by resource.
+// priceOf returns the price of one node for an hour, or else the prices of the single resources.
 func priceOf(o market.Offer) string {
 	if o.Price > 0 {
 		return decimal(o.Price)

@@ -16,26 +16,27 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet/money"
 )
 
-// seen is the newest data. Its slices are replaced and never changed.
+// seen holds the newest data. Its slices are replaced and never changed in place.
 type seen struct {
 	groups []fleet.Snapshot
 	unread []string
 	ended  []money.Spent
 	offers []market.Offer
-	// hasGroups and hasOffers report that this leader has received groups and offers. Objects of a kind without data stay.
+	// hasGroups and hasOffers report whether this leader has received groups and offers. Until then the mirror deletes no
+	// object of that kind.
 	hasGroups, hasOffers bool
 }
 
-// wanted is the content that the objects should have.
+// wanted holds the content that the objects should have.
 type wanted struct {
 	status map[Key]map[string]any
-	// stays has the objects that are neither written nor deleted: of groups that the observer could not read.
+	// stays marks the objects of groups that the observer could not read. These objects are neither written nor deleted.
 	stays map[Key]bool
-	// whole has the kinds of which every object is known, so that further objects are deleted.
+	// whole marks the kinds for which status is complete, so that other objects of the kind are deleted.
 	whole map[Kind]bool
 }
 
-// wantedOf returns the content for the data.
+// wantedOf computes the wanted objects from the data.
 func wantedOf(s seen, now time.Time) (wanted, error) {
 	w := wanted{map[Key]map[string]any{}, map[Key]bool{}, map[Kind]bool{KindGroup: s.hasGroups, KindOffer: s.hasOffers}}
 	for _, g := range s.groups {
@@ -63,8 +64,8 @@ func wantedOf(s seen, now time.Time) (wanted, error) {
 	return w, nil
 }
 
-// hashed returns a valid name for the object of an offer whose own name is not valid for an object, or has been taken
-// by the offer of another provider.
+// hashed returns a name for the object of an offer. It is used if the offer's own name is not a valid object name, or
+// if another provider's offer has the same name.
 func hashed(o market.Offer) string {
 	sum := sha256.Sum256([]byte(o.Provider + "/" + o.Name))
 	return "offer-" + hex.EncodeToString(sum[:8])
@@ -77,8 +78,8 @@ func (w wanted) add(key Key, status any) (err error) {
 	return nil
 }
 
-// settled completes the conditions of a status for its object: each has the object's generation, and the time at which
-// its state last changed.
+// settled returns a copy of the status in which each condition has the object's generation, and the time at which the
+// condition's state last changed.
 func settled(status map[string]any, have Object, now time.Time) map[string]any {
 	before, _ := have.Status["conditions"].([]any)
 	since := map[[2]any]any{}
