@@ -15,19 +15,22 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/wait"
 )
 
-// Accounts reads the costs of groups, and keeps the bills of ended groups. It returns the errors of the client.
+// Accounts reads the costs of running groups from the groups, and the bills of ended groups from the Hub workflow. A
+// bill holds the costs of one life of a group. The methods return the errors of Temporal's client.
 type Accounts interface {
-	// Costs reads a running group, and its past days.
+	// Costs returns the snapshot of a running group, and the costs of its past days.
 	Costs(ctx context.Context, group string) (fleet.Snapshot, []money.CostDay, error)
-	// Ended reads the month's sums of ended groups, Bills all their bills; HandOver adds bills, and is idempotent.
+	// Ended returns the sums of this month for the ended groups.
 	Ended(ctx context.Context) (money.Ended, error)
+	// Bills returns all bills of ended groups.
 	Bills(ctx context.Context) (money.Book, error)
+	// HandOver adds bills to the Hub workflow. It is idempotent.
 	HandOver(ctx context.Context, bills []money.Bill) error
 }
 
-// savedBills is the document with the bills of a hub's groups. It outlives Temporal.
+// savedBills is the saved document with the bills of a hub's groups. It survives the loss of Temporal's data.
 type savedBills struct {
-	// Running are the bills of the groups that ran in the last round, Ended the bills of ended groups.
+	// Running holds the bills of the groups that ran in the last round, and Ended the bills of ended groups.
 	Running money.Book `json:"running,omitempty"`
 	Ended   money.Book `json:"ended,omitempty"`
 }
@@ -35,27 +38,26 @@ type savedBills struct {
 const (
 	// mostBills bounds each of the two books, in bytes.
 	mostBills = 350 << 10
-	// billsBound bounds the time of one save. What could not be read by then is saved later.
+	// billsBound limits the duration of one save. The next save includes the bills that could not be read in this time.
 	billsBound = 15 * time.Second
-	// goneFor is how long a group must be absent until the observer hands its bill over. A group whose history is lost is
-	// started again in this time, and continues its bill.
+	// goneFor is the time for which a group must be absent before the observer sends its bill to the Hub workflow. A group
+	// whose history is lost is started again in this time, and continues its bill.
 	goneFor = 5 * time.Minute
 )
 
 // bills keeps the saved bills up to date. Only the leader's loop uses it.
 type bills struct {
-	document []byte // as it was read or written last; nil before it was read
+	document []byte // the document that was read or written last; nil before the first read
 	saved    savedBills
-	ended    money.Ended // as the hub published them last
-	read     bool        // the hub's bills were read by this leader
-	// absent holds the time since which a group with a saved bill has not run.
+	ended    money.Ended // the sums that the Hub workflow published last
+	read     bool        // reports whether this leader has read the bills of the Hub workflow
+	// absent holds for each absent group with a saved bill the time since which it has not run.
 	absent map[string]time.Time
-	began  time.Time // the round that has saved last
+	began  time.Time // the beginning of the last round that saved bills
 }
 
-// keepBills saves the bills of the groups, and hands the bills of absent groups to the hub. It does so at most
-// once in the time between two rounds that are not early, a minute. A failure changes nothing: the next call tries
-// again.
+// keepBills saves the bills of the groups, and sends the bills of absent groups to the Hub workflow. It does this at
+// most once in Observer.Every, also when additional early rounds run. It logs a failure, and the next call tries again.
 func (o *Observer) keepBills(ctx context.Context, began time.Time, s state, b booked, w world) {
 	if o.Costs == nil || o.Accounts == nil || began.Sub(o.bills.began) < o.every() {
 		return
@@ -64,7 +66,7 @@ func (o *Observer) keepBills(ctx context.Context, began time.Time, s state, b bo
 	ctx, cancel := context.WithTimeout(ctx, billsBound)
 	defer cancel()
 	if err := o.saveBills(ctx, s, b, w); err != nil && ctx.Err() == nil {
-		o.Logger.Warn("what the groups cost cannot be saved; the next round tries again", "error", err)
+		o.Logger.Warn("cannot save the costs of the groups; the next round tries again", "error", err)
 	}
 }
 
@@ -82,7 +84,7 @@ func (o *Observer) saveBills(ctx context.Context, s state, b booked, w world) er
 		kept.document = append([]byte{}, document...)
 	}
 	o.billRunning(ctx, s, b)
-	failed := o.billEnded(ctx, b, w) // the running groups are saved even if this fails
+	failed := o.billEnded(ctx, b, w) // the bills of running groups are saved even after this error
 	now := time.Now()
 	kept.saved.Running.Bound(mostBills, now)
 	kept.saved.Ended.Bound(mostBills, now)
@@ -110,8 +112,9 @@ func readBills(document []byte) (s savedBills, err error) {
 	return s, nil
 }
 
-// billRunning takes over the costs of the groups that a round has read. A group whose history was reverted, or that is
-// being rebuilt, knows less than the saved bill.
+// billRunning updates the saved bills with the costs of the groups that a round has read. It skips a group whose
+// history was reverted and a group that is recovering, because the saved bill is more complete than such a group's
+// costs.
 func (o *Observer) billRunning(ctx context.Context, s state, b booked) {
 	var mu sync.Mutex
 	known := slices.Clone(o.bills.saved.Running)
@@ -134,7 +137,7 @@ func (o *Observer) billRunning(ctx context.Context, s state, b booked) {
 			if _, days, err := o.Accounts.Costs(bounded, g.Group); err == nil {
 				bill.Days = withDays(days, over)
 			} else {
-				return // the next minute tries again; until then the saved bill is older
+				return // the older bill stays saved until a later round succeeds
 			}
 		}
 		mu.Lock()
@@ -143,7 +146,7 @@ func (o *Observer) billRunning(ctx context.Context, s state, b booked) {
 	})
 }
 
-// withDays adds the days that have ended since the last step of a group.
+// withDays returns the days and, in addition, the days of over whose dates are missing.
 func withDays(days, over []money.CostDay) []money.CostDay {
 	days = slices.Clone(days)
 	for _, day := range over {
@@ -154,7 +157,8 @@ func withDays(days, over []money.CostDay) []money.CostDay {
 	return days
 }
 
-// billEnded moves the bills of ended lives to the other book, and makes sure that the hub has these bills.
+// billEnded moves the bills of groups that have ended to the saved book Ended, and sends the Hub workflow the bills
+// that it lacks.
 func (o *Observer) billEnded(ctx context.Context, b booked, w world) error {
 	kept := &o.bills
 	ended, err := o.Accounts.Ended(ctx)
@@ -182,11 +186,12 @@ func (o *Observer) billEnded(ctx context.Context, b booked, w world) error {
 		return failed
 	}
 	err = o.settle(ctx, over)
-	kept.read = err == nil // else the next call settles again
+	kept.read = err == nil // after an error the next call settles again
 	return errors.Join(err, failed)
 }
 
-// isOver reports whether the life of a group that a bill is of has ended.
+// isOver reports whether the group's life that the bill describes has ended: the group runs with a newer life, or it
+// has been absent for goneFor, or the Hub workflow has the bill.
 func (o *Observer) isOver(ctx context.Context, bill money.Bill, b booked, w world) (bool, error) {
 	for _, g := range b.groups {
 		if g.Group == bill.Group {
@@ -195,7 +200,7 @@ func (o *Observer) isOver(ctx context.Context, bill money.Bill, b booked, w worl
 		}
 	}
 	has := func(f fleet.Found) bool { return f.Attempt.Group == bill.Group }
-	if b.unreadGroup(bill.Group) || slices.ContainsFunc(w.found, has) { // its nodes wait for it
+	if b.unreadGroup(bill.Group) || slices.ContainsFunc(w.found, has) { // a group with objects will be started again
 		delete(o.bills.absent, bill.Group)
 		return false, nil
 	}
@@ -212,7 +217,8 @@ func (o *Observer) isOver(ctx context.Context, bill money.Bill, b booked, w worl
 	return slices.ContainsFunc(o.bills.ended.Rows, sent) || time.Since(since) >= goneFor, nil
 }
 
-// settle sends the hub the bills that it lacks, and takes over the bills that it has.
+// settle sends the Hub workflow the bills that it lacks, and adds its bills to the saved book Ended. over are the bills
+// of the groups that have ended since the last call.
 func (o *Observer) settle(ctx context.Context, over []money.Bill) error {
 	kept := &o.bills
 	hub, err := o.Accounts.Bills(ctx)

@@ -12,8 +12,8 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
-// Namespace is the namespace of a hub's Lease and ConfigMap. It is the same in every cluster, so that two releases with
-// one hub have one leader.
+// Namespace is the namespace of a hub's Lease and ConfigMaps. It does not depend on the namespace of the Helm release,
+// so two releases with the same hub compete for one Lease.
 const Namespace = metav1.NamespaceSystem
 
 // Name is the name of a hub's Lease and ConfigMap.
@@ -22,27 +22,28 @@ func Name(hub string) string { return "liqo-autoscaler-hub-" + hub }
 // CostsName is the name of the ConfigMap with the bills of a hub's groups.
 func CostsName(hub string) string { return "liqo-autoscaler-costs-" + hub }
 
-// ConfigMap is a Memory in the consumer cluster.
+// ConfigMap implements Memory with a ConfigMap in the consumer cluster.
 type ConfigMap struct {
 	Client kubernetes.Interface
 	Name   string
-	// Ahead, if any, is called with the difference between this process's clock and the API server's, whose times are in
-	// seconds.
+	// Ahead, if any, is called with the time by which this process's clock is ahead of the API server's clock. The API
+	// server's times have a resolution of one second.
 	Ahead func(time.Duration)
 }
 
 const (
 	memoryKey = "observer.json"
-	// annotationReader is changed by each reader of the document: the answer of the API server then contains its present
+	// annotationReader is an annotation that each reader changes, so that the API server's answer contains its current
 	// time.
 	annotationReader = "liqo-autoscaler.io/read-by"
-	// The writers as managers of fields: the API server keeps the time of each manager's last change.
+	// managerObserver and managerReader are the field managers of the writer and of the readers. The API server stores the
+	// time of each field manager's last change.
 	managerObserver = "liqo-autoscaler-observer"
 	managerReader   = "liqo-autoscaler-reader"
 )
 
-// Load implements Memory. The age is the difference between two times of the API server (metadata.managedFields): the
-// time at which an observer wrote the document, and the time at which this process read it, by a write of its own.
+// Load implements Memory. It computes the age from two times of the API server (metadata.managedFields): the time at
+// which an observer last wrote the document, and the current time. To get the current time, Load changes an annotation.
 func (c ConfigMap) Load(ctx context.Context) (document []byte, age time.Duration, err error) {
 	maps := c.Client.CoreV1().ConfigMaps(Namespace)
 	found, err := maps.Get(ctx, c.Name, metav1.GetOptions{})
@@ -79,7 +80,7 @@ func (c ConfigMap) Read(ctx context.Context) ([]byte, error) {
 	return []byte(found.Data[memoryKey]), nil
 }
 
-// lastChange returns the time of this manager's last change, by the API server's clock.
+// lastChange returns the time of the field manager's last change, by the API server's clock; zero without a change.
 func lastChange(object *corev1.ConfigMap, manager string) (last time.Time) {
 	for _, f := range object.ManagedFields {
 		if f.Manager == manager && f.Time != nil && f.Time.After(last) {
@@ -89,7 +90,7 @@ func lastChange(object *corev1.ConfigMap, manager string) (last time.Time) {
 	return last
 }
 
-// Save implements Memory.
+// Save implements Memory. It creates the ConfigMap if it does not exist.
 func (c ConfigMap) Save(ctx context.Context, document []byte) error {
 	object := &corev1.ConfigMap{
 		ObjectMeta: metav1.ObjectMeta{Namespace: Namespace, Name: c.Name,

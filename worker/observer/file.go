@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// File is a Memory in a file of this machine.
+// File implements Memory with a file on this machine, for a hub whose processes all run here. It is the file's path.
 type File string
 
 // Load implements Memory.
@@ -20,7 +20,7 @@ func (f File) Load(context.Context) ([]byte, time.Duration, error) {
 	}
 	document, err := os.ReadFile(string(f))
 	if err != nil {
-		return nil, 0, fmt.Errorf("read what the observer knew: %w", err)
+		return nil, 0, fmt.Errorf("read the observer's saved state: %w", err)
 	}
 	return document, max(time.Since(info.ModTime()), 0), nil
 }
@@ -31,7 +31,7 @@ func (f File) Read(ctx context.Context) ([]byte, error) {
 	return document, err
 }
 
-// Save implements Memory. A reader sees the old document or the new one.
+// Save implements Memory. It replaces the file atomically.
 func (f File) Save(_ context.Context, document []byte) error {
 	temporary := string(f) + ".new"
 	if err := os.WriteFile(temporary, document, 0o600); err != nil {

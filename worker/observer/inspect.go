@@ -14,18 +14,19 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/wait"
 )
 
-// Bounds of the checks of providers.
+// These constants bound the checks of providers.
 const (
+	// looksAtOnce bounds the concurrent checks.
 	looksAtOnce = 256
-	// lookBound bounds the check of one provider; a provider that has not answered by then is silent. looksBound bounds
-	// all checks together; a provider for which it leaves no time is not judged.
+	// lookBound limits the check of one provider; a provider that has not answered by then counts as silent. looksBound
+	// limits all checks together; the round skips the providers for which this time was too short.
 	lookBound  = 7 * time.Second
 	looksBound = 20 * time.Second
 	maxMessage = 300 // characters of a provider's text
 )
 
-// inspect checks these providers concurrently, and first the providers that answered in the previous round. It returns
-// the observations, and the providers for which the round had no time.
+// inspect checks the watched providers concurrently. It starts with the providers that were not silent in the previous
+// round. It returns the observations, and the providers that the round had no time to check.
 func (o *Observer) inspect(ctx context.Context, last comparison.Outlook, watched []fleet.Provider,
 	offers []fleet.Offer) (out comparison.Outlook, unseen map[string]bool) {
 	out, unseen = comparison.Outlook{At: time.Now()}, map[string]bool{}
@@ -54,8 +55,9 @@ func (o *Observer) inspect(ctx context.Context, last comparison.Outlook, watched
 	return out, unseen
 }
 
-// inspectOne checks one provider. A provider that does not answer, or refuses our credentials, is evidence; a failure
-// on our side is not, and its message names it. The result looked is false when the round had no time left.
+// inspectOne checks one provider. In the evidence, Access shows whether the provider answered and accepted our
+// credentials; Access is empty after a failure on our side, which Message then describes. The result looked is false
+// when the round had no time left.
 func (o *Observer) inspectOne(ctx context.Context, p fleet.Provider) (e comparison.Evidence, looked bool) {
 	bounded, cancel := context.WithTimeout(ctx, lookBound)
 	defer cancel()
@@ -73,13 +75,14 @@ func (o *Observer) inspectOne(ctx context.Context, p fleet.Provider) (e comparis
 	case errors.Is(err, backend.ErrUnreachable):
 		e.Access = fleet.AccessSilent
 	default:
-		o.Logger.Warn("provider cannot be checked", "provider", p.ID, "error", err)
+		o.Logger.Warn("cannot check a provider", "provider", p.ID, "error", err)
 	}
 	e.Message = shorten.Words(err.Error(), maxMessage)
 	return e, true
 }
 
-// isolated reports whether this cluster is cut off: no provider that was checked answers, and no other party does.
+// isolated reports whether this cluster is cut off: none of the checked providers answers, and Witness reaches no other
+// party or fails.
 func (o *Observer) isolated(ctx context.Context, seen comparison.Outlook) bool {
 	if !seen.Silent() || seen.Answered() {
 		return false
@@ -92,8 +95,8 @@ func (o *Observer) isolated(ctx context.Context, seen comparison.Outlook) bool {
 	return err != nil || !answers
 }
 
-// withOffer returns the provider with the credentials that its offer names now, because the credentials of the peering
-// may have been replaced.
+// withOffer returns the provider with the credentials that its offer names now, because an operator may have replaced
+// the credentials with which the peering was made.
 func withOffer(p fleet.Provider, offers []fleet.Offer) fleet.Provider {
 	for n := range offers {
 		if offers[n].Provider == p.ID {

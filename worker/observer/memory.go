@@ -9,24 +9,25 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet/comparison"
 )
 
-// Memory keeps one document for the next leader.
+// Memory stores one document, which the next leader reads.
 type Memory interface {
-	// Load returns the document, and the time since it was saved, measured by one clock. Without a document it returns nil
-	// and a negative age.
+	// Load returns the document, and the time since it was saved. Both ends of this time come from the same clock. Without
+	// a document Load returns nil and a negative age. Load may write to the store to learn its current time.
 	Load(ctx context.Context) (document []byte, age time.Duration, err error)
-	// Read returns the document alone, and writes nothing; nil without a document.
+	// Read returns the document, or nil if there is none. It writes nothing.
 	Read(ctx context.Context) (document []byte, err error)
+	// Save replaces the document.
 	Save(ctx context.Context, document []byte) error
 }
 
-// remembersFor is the largest age of another leader's evidence that is used. Without that evidence, leaders that each
-// live for a few minutes would never find a dead provider.
+// remembersFor is the maximum age at which a new leader uses the previous leader's evidence about providers. If every
+// leader started without evidence, leaders that each live for a few minutes would never find a dead provider.
 const remembersFor = 3 * time.Minute
 
-// sweepRemembersFor is the same for the sweeps, which are five minutes apart.
+// sweepRemembersFor is the maximum age at which a new leader uses the previous leader's sweeps.
 const sweepRemembersFor = 3 * comparison.SweepEvery
 
-// mostSaved bounds the document: a ConfigMap takes 1 MiB.
+// mostSaved bounds the size of the document, in bytes. A ConfigMap may have at most 1 MiB.
 const mostSaved = 900 << 10
 
 // state is the data that one round passes to the next.
@@ -35,27 +36,28 @@ type state struct {
 	Outlook  comparison.Outlook `json:"outlook,omitzero"`
 	Sweep    comparison.Sweep   `json:"sweep,omitzero"`
 	Differed []string           `json:"differed,omitempty"`
-	// Groups and Providers are the names that the next round reads. Offered is the provider with which the rotation of all
-	// other offered providers continues.
+	// Groups and Providers are the names that the next round reads. Offered is the provider with which the next round
+	// continues the rotation through all offered providers.
 	Groups    []string `json:"groups,omitempty"`
 	Providers []string `json:"providers,omitempty"`
 	Offered   string   `json:"offered,omitempty"`
 	// Records holds, by name, the data that outlives the groups, and Cordoned the providers that an operator has cordoned.
-	// They count at any age.
+	// A new leader uses both at any age.
 	Records  map[string]record `json:"records,omitempty"`
 	Cordoned []string          `json:"cordoned,omitempty"`
-	// Listed is the time at which the last complete round of any leader listed the objects; zero when that is not known.
+	// Listed is the time at which the last complete round of any leader listed the objects; zero if unknown.
 	Listed time.Time `json:"listed,omitzero"`
-	// At is the time of the save, by the clock of the worker that saved. At is the time of the save, by the clock of the
-	// worker that saved. The reader takes every other time as an age before At.
+	// At is the time of the save, by the clock of the worker that saved. A reader on another machine uses the other times
+	// only as ages before At.
 	At time.Time `json:"at,omitzero"`
 
-	first    bool // no round of this leader has read anything yet
-	complete int  // the complete rounds of this leader
-	soon     bool // the next round must come soon
+	first    bool // this leader has not read the entities yet
+	complete int  // the number of this leader's complete rounds
+	soon     bool // the next round must start after soonAfter
 }
 
-// restore returns the state of a new leader: the saved state, without evidence that is too old.
+// restore returns the state of a new leader: the saved state, without evidence that is too old. It converts the saved
+// times to this machine's clock. If the saved state cannot be read, restore logs the error and returns an empty state.
 func (o *Observer) restore(ctx context.Context) state {
 	o.progress.lead()
 	s := state{first: true}
@@ -67,7 +69,7 @@ func (o *Observer) restore(ctx context.Context) state {
 		err = json.Unmarshal(document, &s)
 	}
 	if err != nil {
-		o.Logger.Warn("what the last observer knew cannot be read; this one begins without it", "error", err)
+		o.Logger.Warn("cannot read the saved state of the last observer; starting without it", "error", err)
 		return state{first: true}
 	}
 	s.first, s.Round.Number = true, 0
@@ -88,7 +90,7 @@ func (o *Observer) restore(ctx context.Context) state {
 	return s
 }
 
-// save saves the state. If the document cannot be written, the next leader begins without it.
+// save saves the state. It logs an error; the next leader then starts with the state that was saved before.
 func (o *Observer) save(ctx context.Context, s state) {
 	if o.Memory == nil {
 		return
@@ -96,7 +98,7 @@ func (o *Observer) save(ctx context.Context, s state) {
 	s.At = time.Now()
 	document, err := json.Marshal(s)
 	if err == nil && len(document) > mostSaved {
-		o.Logger.Warn("what the observer knows is too large to be saved; a new leader begins without the evidence", "bytes",
+		o.Logger.Warn("the observer's state is too large to be saved; a new leader starts without the evidence", "bytes",
 			len(document))
 		document, err = json.Marshal(state{Round: s.Round, Records: s.Records, Cordoned: s.Cordoned, Listed: s.Listed,
 			At: s.At})
@@ -105,6 +107,6 @@ func (o *Observer) save(ctx context.Context, s state) {
 		err = o.Memory.Save(ctx, document)
 	}
 	if err != nil && ctx.Err() == nil {
-		o.Logger.Warn("what the observer knows cannot be saved for the next one", "error", err)
+		o.Logger.Warn("cannot save the observer's state for the next leader", "error", err)
 	}
 }

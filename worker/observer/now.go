@@ -10,7 +10,7 @@ import (
 )
 
 // RoundNow requests a round that begins after this call, and returns the error of that round. It blocks until the round
-// has ended or ctx ends, and therefore as long as another process leads.
+// has ended or ctx ends. While another process leads, no round runs here, and RoundNow blocks until ctx ends.
 func (o *Observer) RoundNow(ctx context.Context) error {
 	done := make(chan error, 1)
 	select {
@@ -45,7 +45,7 @@ func (o *Observer) wait(ctx context.Context, next time.Time) bool {
 	return true
 }
 
-// answer reports the end of a round to the callers of RoundNow that wait for it.
+// answer sends the result of a round to the callers of RoundNow that wait for it.
 func (o *Observer) answer(err error) {
 	for _, done := range o.progress.expected() {
 		done <- err
@@ -54,13 +54,13 @@ func (o *Observer) answer(err error) {
 
 // Progress describes the rounds of the observer in this process.
 type Progress struct {
-	// Leads reports whether this process runs the rounds.
+	// Leads reports whether this process leads, and so runs the rounds.
 	Leads bool
-	// Complete is the time at which the last complete round of this process began; zero before the first one.
+	// Complete is the beginning of the last complete round of this process; zero before the first complete round.
 	Complete time.Time
-	// Took is the duration of that round.
+	// Took is the duration of the last complete round.
 	Took time.Duration
-	// Failed is the reason why the last round failed; "" when it was complete.
+	// Failed is the error of the last round; "" if the round was complete.
 	Failed string
 	// Unread is the number of entities that the last round could not read.
 	Unread int
@@ -68,7 +68,7 @@ type Progress struct {
 	Paused bool
 }
 
-// progress is the state of the rounds that other goroutines read.
+// progress holds the state of the rounds that other goroutines read.
 type progress struct {
 	mu      sync.Mutex
 	now     Progress
@@ -160,7 +160,7 @@ func (p *progress) expected() []chan error {
 	return all
 }
 
-// mirror passes the groups of a round to the Mirror.
+// mirror passes the groups that a round has read to the Mirror.
 func (o *Observer) mirror(b booked) {
 	if o.Mirror == nil {
 		return

@@ -17,37 +17,44 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows"
 )
 
-// Times of the rounds.
+// These constants are the times of the rounds.
 const (
-	// Every is the time between the beginnings of two rounds. It is soonAfter when a round has found evidence by which the
-	// next round may give an instance up.
-	Every     = time.Minute
+	// Every is the time between the beginnings of two rounds.
+	Every = time.Minute
+	// soonAfter replaces Every after a round that found evidence of a loss. The next round then confirms or refutes it.
 	soonAfter = 20 * time.Second
-	// roundBound ends a round, because the data that it has read is then too old for a decision.
+	// roundBound limits the duration of a round. After this time its data is too old for a decision.
 	roundBound = 50 * time.Second
-	// giveUpAfter is the time without a complete round after which a leader lets another process try.
+	// giveUpAfter is the time without a complete round after which a leader gives up the Lease.
 	giveUpAfter = 2 * time.Minute
 )
 
-// Entities reads and starts the entities of the hub, by id, without a worker.
+// Entities reads and starts the entities of the hub: the workflows of node groups and providers. It reads what they
+// have published, so it needs no worker.
 type Entities interface {
+	// Group returns the snapshot of a node group, or fleet.ErrNotRunning.
 	Group(ctx context.Context, name string) (fleet.Snapshot, error)
+	// Status returns the snapshot of a provider's entity, or fleet.ErrNotRunning.
 	Status(ctx context.Context, provider string) (fleet.ProviderSnapshot, error)
-	// GroupNames and ProviderNames list the running entities, from an index that may lack some.
+	// GroupNames and ProviderNames list the running entities from Temporal's visibility index, which may lack some.
 	GroupNames(ctx context.Context) ([]string, error)
 	ProviderNames(ctx context.Context) ([]string, error)
-	// Ensure starts a provider's entity when it does not run.
+	// Ensure starts a provider's entity if it does not run, and reports whether it started it.
 	Ensure(ctx context.Context, provider string) (started bool, err error)
 }
 
-// Messages delivers messages to entities. Errors: fleet.ErrNotRunning when a group or a provider does not run.
+// Messages delivers messages to entities by signals. A method returns when Temporal has stored the signal. It returns
+// fleet.ErrNotRunning when the group or the provider does not run.
 type Messages interface {
+	// GroupDiffers sends the differences to a node group.
 	GroupDiffers(ctx context.Context, group string, d fleet.Differences) error
+	// ProviderDiffers sends the differences to a provider's entity.
 	ProviderDiffers(ctx context.Context, provider string, d fleet.Differences) error
+	// Holds sends requests about holds to a provider's entity.
 	Holds(ctx context.Context, provider string, requests ...fleet.HoldRequest) error
 }
 
-// Backend is the part of a backend.Backend that the observer uses.
+// Backend is the part of backend.Backend that the observer uses.
 type Backend interface {
 	List(ctx context.Context, group string) ([]fleet.Found, error)
 	Peers(ctx context.Context) ([]fleet.Provider, error)
@@ -55,37 +62,39 @@ type Backend interface {
 	Cordon(ctx context.Context, attempt fleet.Attempt, cordoned bool) error
 }
 
-// Mirror shows the groups in the cluster, for people.
+// Mirror shows the groups as objects of the cluster, for people.
 type Mirror interface {
-	// Groups replaces the groups. It does not block. Groups that the round could not read are unread, and ended has the
-	// costs of ended groups.
+	// Groups replaces the groups. It does not block. unread are the names of the groups that the round could not read, and
+	// ended contains the costs of ended groups.
 	Groups(groups []fleet.Snapshot, unread []string, ended []money.Spent)
 	// Run writes the groups to the cluster until ctx ends.
 	Run(ctx context.Context)
 }
 
-// Observer runs the rounds of one hub. At most one process runs them at a time, see Run.
+// Observer runs the rounds of one hub. At most one process may run them at a time: see Run.
 type Observer struct {
 	Entities Entities
 	Messages Messages
 	Backend  Backend
 	Catalog  discovery.Catalog
-	// Witness reports whether this process can reach any party in addition to the silent providers.
+	// Witness reports whether this process can reach any party other than the silent providers.
 	Witness func(ctx context.Context, silent []string) (bool, error)
-	// Hub reads, before each round, whether the hub still belongs to this cluster, and whether an operator has paused the
-	// observer. With nil, the hub belongs to this cluster and the observer is not paused.
+	// Hub is called before each round. It returns an error if the hub belongs to another cluster, and otherwise the hub's
+	// state, which shows whether an operator has paused the observer. nil means that the observer skips both checks.
 	Hub func(ctx context.Context) (workflows.HubState, error)
-	// Memory keeps the state of the rounds for the next leader. nil keeps nothing.
+	// Memory stores the state of the rounds for the next leader. nil stores nothing.
 	Memory Memory
-	// Costs keeps the bills of the groups, and Accounts reads their costs. With nil the observer keeps no bills.
+	// Costs stores the bills of the groups, and Accounts reads their costs. If one of them is nil, the observer saves no
+	// bills.
 	Costs    Memory
 	Accounts Accounts
-	// Conditions and Pods, if any, receive the conditions of providers, and the pods that do not run on virtual nodes.
-	// Events, if any, records removals.
+	// Conditions, if any, receives the conditions of the providers.
 	Conditions *activities.Conditions
-	Pods       *Pods
+	// Pods, if any, receives the pods that are bound to a virtual node and do not run.
+	Pods *Pods
 	// Kept, if any, receives the Nodes that are kept for volumes.
-	Kept   *Kept
+	Kept *Kept
+	// Events, if any, records removals.
 	Events activities.EventRecorder
 	// Mirror, if any, shows the groups in the cluster.
 	Mirror Mirror
@@ -101,11 +110,12 @@ type Observer struct {
 	logged   logonce.LastError
 }
 
-// errSuperseded means that another observer has a higher term.
-var errSuperseded = errors.New("another process has observed with a higher term")
+// errSuperseded means that an entity has published the term of a newer observer.
+var errSuperseded = errors.New("another process runs the observer with a higher term")
 
-// Run runs rounds until ctx ends, until another process has taken over, or until no round was complete for giveUpAfter.
-// The caller must hold the hub's Lease during the call, and release it when Run returns.
+// Run runs rounds until ctx ends, until an observer with a higher term runs, or until no round was complete for
+// giveUpAfter. It logs the errors of rounds. The caller must hold the hub's Lease during the call, and release it when
+// Run returns.
 func (o *Observer) Run(ctx context.Context) {
 	s := o.restore(ctx)
 	defer o.progress.end()
@@ -121,15 +131,15 @@ func (o *Observer) Run(ctx context.Context) {
 			s, complete = next, began
 			o.save(ctx, s)
 		case errors.Is(err, errSuperseded), time.Since(complete) > giveUpAfter:
-			o.Logger.Warn("the observer gives up; another worker may take over", "error", err)
+			o.Logger.Warn("the observer stops; another worker may lead now", "error", err)
 			o.answer(err)
 			return
 		}
 		if err != nil {
-			s.Round.Number++ // the rounds before and after a failed one are not two in a row
+			s.Round.Number++ // so that the rounds before and after the failed round have no consecutive numbers
 		}
 		if o.logged.IsNew(err) {
-			o.Logger.Warn("a round of the observer failed; the next one begins anew", "error", err)
+			o.Logger.Warn("a round of the observer failed; the next round reads everything again", "error", err)
 		}
 		o.answer(err)
 		if !o.wait(ctx, began.Add(o.pause(s))) {

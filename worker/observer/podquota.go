@@ -16,15 +16,16 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/boundpod"
 )
 
-// Liqo's quota of a slice counts each pod until it is deleted, and the scheduler counts it until it ends (Liqo
-// pkg/webhooks/shadowpod has no mention of a phase). So on a full node a Job's next pod is bound, and refused as long
-// as its last pod exists.
+// Liqo's quota of a slice counts each pod until the pod is deleted (Liqo's pkg/webhooks/shadowpod does not check the
+// phase). Kubernetes' scheduler counts a pod only until it ends. So on a full node the scheduler binds the next pod of
+// a Job, and the provider refuses it as long as the Job's previous pod exists.
 
-// finalizerJob is on a pod that its Job has not counted yet (k8s.io/api/batch/v1, JobTrackingFinalizer).
+// finalizerJob is the finalizer of a pod that the Job controller has not counted yet (k8s.io/api/batch/v1,
+// JobTrackingFinalizer).
 const finalizerJob = "batch.kubernetes.io/job-tracking"
 
-// share is a pod with its share of the node's quota. It keeps only what identifies the pod: a list may have many
-// thousands of pods, and each may have a MiB.
+// share holds a pod's share of the node's quota. Of the pod it keeps only the fields that identify and sort it, because
+// a list may contain thousands of pods, and one pod may have a MiB.
 type share struct {
 	pod      *corev1.Pod
 	requests corev1.ResourceList
@@ -47,7 +48,8 @@ func requestsOf(pod *corev1.Pod) corev1.ResourceList {
 	return resourcehelper.PodRequests(pod, resourcehelper.PodResourcesOptions{})
 }
 
-// hold counts the share of the node's quota of a pod that the provider has accepted.
+// hold adds a pod that the provider has accepted to the used quota of the node. It remembers an ended pod of a Job,
+// which freeQuota may delete.
 func (n *virtualNode) hold(pod *corev1.Pod) {
 	requests := requestsOf(pod)
 	if pod.Status.Phase != corev1.PodSucceeded && pod.Status.Phase != corev1.PodFailed {
@@ -61,24 +63,26 @@ func (n *virtualNode) hold(pod *corev1.Pod) {
 	}
 }
 
-// refusal judges a pod that the provider has not accepted. The refusal's own words are in the pod's events, which the
-// observer does not read.
+// refusal returns the verdict about a pod that the provider has not accepted, and its reason. The provider's own
+// message is in the pod's Events, which the observer does not read.
 func (n *virtualNode) refusal(pod share) (boundpod.Verdict, string) {
 	switch {
 	case !n.short(pod):
-		return boundpod.RefusedByProvider, "the provider has not accepted it: liqo-autoscaler explain pod shows why"
+		return boundpod.RefusedByProvider, "the provider has not accepted it: liqo-autoscaler explain pod shows the reason"
 	case n.fits(pod):
-		return boundpod.HoldsNoQuota, fmt.Sprintf("pods that have ended hold the node's quota, %d of them of Jobs",
+		return boundpod.HoldsNoQuota, fmt.Sprintf("pods that have ended still use the node's quota, %d of them of Jobs",
 			len(n.ended))
 	}
 	return boundpod.HoldsNoQuota, "the node's quota is used up"
 }
 
-// short reports whether the quota has no room for the pod, and fits whether it would have room without the pods that
-// have ended.
+// short reports whether the remaining quota is too small for the pod.
 func (n *virtualNode) short(pod share) bool { return !n.within(pod, n.live, n.held) }
-func (n *virtualNode) fits(pod share) bool  { return n.within(pod, n.live) }
 
+// fits reports whether the quota would suffice for the pod if all ended pods were deleted.
+func (n *virtualNode) fits(pod share) bool { return n.within(pod, n.live) }
+
+// within reports whether the node has room for the pod in addition to the used amounts.
 func (n *virtualNode) within(pod share, used ...corev1.ResourceList) bool {
 	for name, amount := range pod.requests {
 		room, limited := n.room[name]
@@ -93,8 +97,9 @@ func (n *virtualNode) within(pod share, used ...corev1.ResourceList) bool {
 	return true
 }
 
-// freeQuota deletes ended pods of Jobs, the oldest first, while their quota keeps a pod from its node that was refused
-// in the previous round too. Their Jobs have counted them, as with Kubernetes' own collection of ended pods.
+// freeQuota deletes ended pods of Jobs, oldest first, until the node's quota suffices for one refused pod. It acts only
+// for a pod that was refused in the previous round too. It deletes only pods that their Job has already counted;
+// Kubernetes' own garbage collection of ended pods has the same rule.
 func (o *Observer) freeQuota(ctx context.Context, lister backend.OffloadedPods, node *virtualNode,
 	since map[types.UID]time.Time) {
 	next := slices.IndexFunc(node.unaccepted, func(refused share) bool {
@@ -113,15 +118,15 @@ func (o *Observer) freeQuota(ctx context.Context, lister backend.OffloadedPods, 
 			return
 		}
 		if err := lister.RemoveEndedPod(ctx, pod); err != nil {
-			o.Logger.Warn("an ended pod that holds quota cannot be deleted; the next round tries again", "error", err)
+			o.Logger.Warn("cannot delete an ended pod that uses quota; the next round tries again", "error", err)
 			return
 		}
-		o.Logger.Info("deleted an ended pod of a Job, because its quota kept other pods from starting", "pod",
+		o.Logger.Info("deleted an ended pod of a Job, because another pod could not start without its quota", "pod",
 			pod.Namespace+"/"+pod.Name, "node", pod.Spec.NodeName, "provider", node.provider)
 		subtract(node.held, ended.requests)
 		if o.Events != nil {
 			o.Events.Record(activities.Event{Reason: activities.ReasonEndedPodRemoved, Node: pod.Spec.NodeName,
-				Message: fmt.Sprintf("pod %s/%s of a Job had ended, and its quota on %s kept other pods from starting",
+				Message: fmt.Sprintf("pod %s/%s of a Job had ended, and another pod could not start on %s without its quota",
 					pod.Namespace, pod.Name, node.provider)})
 		}
 	}

@@ -17,40 +17,43 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/shorten"
 )
 
-// Bounds of the pods that do not run.
+// These constants bound the handling of pods that do not run.
 const (
-	// podsBound ends the list of pods of a round.
+	// podsBound limits the time for which a round lists pods.
 	podsBound = 20 * time.Second
-	// podSettles is the time without running after which a pod is counted.
+	// podSettles is the time for which a pod must not have run before it is counted.
 	podSettles = time.Minute
-	// podsKept bounds the pods whose time is remembered; podWords bounds the text about one pod.
+	// podsKept bounds the pods for which the time of their first finding is kept.
 	podsKept = 20_000
+	// podWords bounds the text about one pod, in characters.
 	podWords = 300
-	// podsLast is the time for which a list counts: another worker may have led since.
+	// podsLast is the time for which a result is valid. After that another worker may lead and have a newer result.
 	podsLast = 3 * time.Minute
 )
 
-// PodsWaiting describes the pods of one provider and node group that have a virtual node and do not run there.
+// PodsWaiting describes the pods of one provider, node group and verdict that are bound to a virtual node and do not
+// run there.
 type PodsWaiting struct {
 	Provider, Group string
 	Verdict         boundpod.Verdict
 	// Count is the number of pods that have not run for a minute, and Overdue the number that have not run for the
 	// group's budgets.podStart.
 	Count, Overdue int
-	// Pod is the pod that waits longest, as namespace/name, Since when this observer first saw it so, and Why the reason.
+	// Pod is the longest waiting pod, as namespace/name. Since is the time at which this observer first found the pod
+	// waiting, and Why is the reason.
 	Pod, Why string
 	Since    time.Time
 }
 
-// Pods keeps the result of the last list of pods that this process has made. The zero value is ready for use, nil keeps
-// nothing, and it is safe for concurrent use.
+// Pods stores the result of the last list of pods in this process. The zero value is ready for use, Set on nil does
+// nothing, and Pods is safe for concurrent use.
 type Pods struct {
 	mu   sync.Mutex
 	rows []PodsWaiting
 	at   time.Time
 }
 
-// Set keeps a result; on nil it does nothing.
+// Set replaces the result. On a nil Pods it does nothing.
 func (p *Pods) Set(rows []PodsWaiting, now time.Time) {
 	if p == nil {
 		return
@@ -60,7 +63,7 @@ func (p *Pods) Set(rows []PodsWaiting, now time.Time) {
 	p.rows, p.at = rows, now
 }
 
-// Waiting returns the last result; known is false when this process has had none for a while.
+// Waiting returns the last result; known is false when this process has no result of the last three minutes.
 func (p *Pods) Waiting(now time.Time) (rows []PodsWaiting, known bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -72,24 +75,24 @@ func (p *Pods) Waiting(now time.Time) (rows []PodsWaiting, known bool) {
 
 // podsSeen holds the data of earlier rounds about pods that do not run.
 type podsSeen struct {
-	since map[types.UID]time.Time // when a pod was first seen so
-	fails logonce.LastError
-	// volumes is the last error of their list.
+	since map[types.UID]time.Time // the time at which a pod was first found not running
+	fails logonce.LastError       // the last logged error of the list of pods
+	// volumes is the last logged error of the list of volumes.
 	volumes logonce.LastError
 }
 
-// virtualNode is the node of an instance.
+// virtualNode holds the pods and the quota of an instance's node.
 type virtualNode struct {
 	provider, group string
 	podStart        time.Duration
-	room            corev1.ResourceList // of the node
-	ended           []share             // of Jobs, which have counted them
-	unaccepted      []share             // which the provider has not accepted
-	live, held      corev1.ResourceList // requests of accepted pods that have not ended, and of ended ones
+	room            corev1.ResourceList // the node's quota
+	ended           []share             // ended pods that their Jobs have counted
+	unaccepted      []share             // pods that the provider has not accepted
+	live, held      corev1.ResourceList // the requests of accepted pods: of pods that have not ended, and of ended pods
 }
 
-// watchPods lists the pods that Liqo offloads, counts the pods that do not run, and frees quota that ended pods of Jobs
-// hold. A list that fails changes nothing.
+// watchPods lists the pods that Liqo offloads, counts the pods that do not run, and deletes ended pods of Jobs whose
+// quota another pod needs. If the list fails, watchPods logs the error and changes nothing.
 func (o *Observer) watchPods(ctx context.Context, groups []fleet.Snapshot, now time.Time) {
 	lister, ok := o.Backend.(backend.OffloadedPods)
 	if !ok {
@@ -105,7 +108,7 @@ func (o *Observer) watchPods(ctx context.Context, groups []fleet.Snapshot, now t
 		err = lister.OffloadedPods(bounded, c.visit)
 	}
 	if o.seen.fails.IsNew(err) {
-		o.Logger.Warn("pods on virtual nodes cannot be listed; the next round tries again", "error", err)
+		o.Logger.Warn("cannot list the pods on virtual nodes; the next round tries again", "error", err)
 	}
 	if err != nil {
 		return
@@ -168,7 +171,7 @@ func (c *podCount) visit(pod *corev1.Pod) {
 	}
 }
 
-// count counts a pod that does not run, from a minute on.
+// count adds a pod that does not run to its row, once it has not run for podSettles.
 func (c *podCount) count(node *virtualNode, pod *corev1.Pod, verdict boundpod.Verdict, why string) {
 	since, known := c.before[pod.UID]
 	if !known {

@@ -100,7 +100,7 @@ func TestPodsThatDoNotRunAreCounted(t *testing.T) {
 				{Provider: "milan", Group: "a", Verdict: boundpod.NotStarting, Count: 1, Pod: "shop/web", Since: began,
 					Why: "container main waits: ImagePullBackOff"},
 				{Provider: "milan", Group: "a", Verdict: boundpod.RefusedByProvider, Count: 1, Pod: "shop/refused", Since: began,
-					Why: "the provider has not accepted it: liqo-autoscaler explain pod shows why"},
+					Why: "the provider has not accepted it: liqo-autoscaler explain pod shows the reason"},
 			}
 			require.Equal(t, want, rows())
 			h.between(func() { h.fails["pods"] = errors.New("no answer") })

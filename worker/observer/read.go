@@ -12,17 +12,18 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/wait"
 )
 
-// Bounds of the reads of a round.
+// These constants bound the reads of a round.
 const (
+	// readAtOnce bounds the concurrent reads.
 	readAtOnce = 32
-	// readBound limits the read of one entity, readingBound the reads of all entities. An entity that is not read by then
-	// is not judged in this round.
+	// readBound limits the read of one entity, readingBound the reads of all entities. The round skips the entities that
+	// it could not read in this time.
 	readBound    = 5 * time.Second
 	readingBound = 20 * time.Second
-	// rotation is the number of offered providers without objects and holds that one round reads; the rounds read all such
-	// providers in rotation.
+	// rotation is the number of offered providers that one round reads in addition to the known providers. The rounds read
+	// all offered providers in rotation.
 	rotation = 20
-	// listedEvery is the number of rounds between two listings of Temporal's index, which adds names.
+	// listedEvery is the number of rounds between two lists of the names in Temporal's visibility index.
 	listedEvery = 5
 )
 
@@ -30,7 +31,8 @@ const (
 type booked struct {
 	groups    []fleet.Snapshot
 	providers []fleet.ProviderSnapshot
-	// unread has the entities that did not answer, by groupID or providerID, and absent the entities that do not run.
+	// unread marks, by groupID or providerID, the entities that could not be read. absent marks the entities that do not
+	// run.
 	unread, absent map[string]bool
 	term           int64 // the highest term that an entity has published
 }
@@ -44,8 +46,9 @@ func (b *booked) sawProvider(name string) bool {
 	return slices.ContainsFunc(b.providers, func(p fleet.ProviderSnapshot) bool { return p.ID == name })
 }
 
-// read reads the entities whose names are known: first the providers, then the groups, including groups that only a
-// hold names. A group books an instance before the provider receives its hold, so no hold is read without its booking.
+// read reads the entities whose names are known: first the providers, then the groups, including groups that are known
+// only from a hold. A group books an instance before the provider receives the instance's hold. So with this order,
+// whenever read has seen a hold, it also sees the booking.
 func (o *Observer) read(ctx context.Context, s *state, offers []fleet.Offer) booked {
 	ctx, cancel := context.WithTimeout(ctx, readingBound)
 	defer cancel()
@@ -72,19 +75,20 @@ func (o *Observer) read(ctx context.Context, s *state, offers []fleet.Offer) boo
 	return b
 }
 
-// addListed adds the names in Temporal's index.
+// addListed adds the names of the running entities in Temporal's visibility index to the names to read. It logs an
+// error and then adds nothing.
 func (o *Observer) addListed(ctx context.Context, s *state) {
 	ctx, cancel := context.WithTimeout(ctx, readBound)
 	defer cancel()
 	groups, err := o.Entities.GroupNames(ctx)
 	providers, errProviders := o.Entities.ProviderNames(ctx)
 	if err = cmp.Or(err, errProviders); err != nil {
-		o.Logger.Info("Temporal's index cannot be listed; the observer goes on with the names that it knows", "error", err)
+		o.Logger.Info("cannot list Temporal's visibility index; continuing with the known names", "error", err)
 	}
 	s.Groups, s.Providers = merged(s.Groups, groups), merged(s.Providers, providers)
 }
 
-// rotated returns the next offered providers of the rotation.
+// rotated returns the next offered providers of the rotation, and advances the rotation.
 func (s *state) rotated(offers []fleet.Offer) (next []string) {
 	var all []string
 	for _, o := range offers {
@@ -108,7 +112,8 @@ func merged(a, b []string) []string {
 	return slices.DeleteFunc(slices.Compact(all), func(name string) bool { return name == "" })
 }
 
-// readEach reads the entities of these names concurrently.
+// readEach reads the entities with these names concurrently, and returns the read ones. It marks each other entity in b
+// as absent or unread.
 func readEach[T any](ctx context.Context, b *booked, names []string, id func(string) string,
 	read func(context.Context, string) (T, error)) (all []T) {
 	var mu sync.Mutex

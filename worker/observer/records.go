@@ -13,18 +13,18 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet/money"
 )
 
-// forgottenAfter is how long a group may be absent before its record is removed.
+// forgottenAfter is the time for which a group must be absent before its record is removed.
 const forgottenAfter = 30 * 24 * time.Hour
 
 // record is the saved data of a group.
 type record struct {
 	fleet.GroupRecord
-	At time.Time `json:"at"` // of the last round that read the group, by that worker's clock
+	At time.Time `json:"at"` // the time of the last round that read the group, by that worker's clock
 }
 
-// books updates the records with the groups and providers that a round has read. A position only rises, so that a
-// reverted history of a group is noticed, even after a restart of all processes. The pause of a recovering group is not
-// known yet: the record keeps the value that the recovery will restore.
+// books updates the records with the groups and providers that a round has read. It never lowers a position: a group
+// that has a lower position than its record has lost a part of its history, for example after a restored backup. While
+// a group recovers, its record keeps the saved pause, because the recovery restores the pause from the record.
 func (s *state) books(b booked, now time.Time) {
 	if s.Records == nil {
 		s.Records = map[string]record{}
@@ -50,18 +50,19 @@ func (s *state) books(b booked, now time.Time) {
 	s.Cordoned = merged(cordoned, nil)
 }
 
-// recordsFor is the time for which Records serves the data of one read. It is shorter than the start of Temporal,
-// because Join compares a group's history with the records before it creates objects, even right after a backup was
-// restored.
+// recordsFor is the time for which Records returns the data of one read. It must be shorter than a restart of Temporal:
+// the activity Join compares a group's history with the records before it creates objects, and must detect a backup
+// that was just restored.
 const recordsFor = time.Second
 
-// recordsWithin limits the time of one read, because many scale-outs wait for it.
+// recordsWithin limits the duration of one read, because many scale-outs wait for it.
 const recordsWithin = 2 * time.Second
 
-// Records reads the saved data of the rounds, in any worker. It implements activities.Records.
+// Records reads the data that the rounds of the leading worker have saved. Any worker may use it. It implements
+// activities.Records, and is safe for concurrent use.
 type Records struct {
 	Memory Memory
-	// Costs is the Memory with the groups' bills.
+	// Costs is the Memory with the groups' bills. nil means that no bills are saved.
 	Costs Memory
 
 	mu    sync.Mutex
@@ -70,16 +71,17 @@ type Records struct {
 	read  time.Time
 }
 
-// Group returns the record of a group; known is false when no round has saved one. It reads the document at most
-// once a second, and a read takes two seconds at most. The error of a read is returned for a second, too.
+// Group returns the record of a group; known is false when no round has saved a record. It reads the document at most
+// once a second and otherwise returns the result of the last read, also if this is an error. It blocks for at most two
+// seconds.
 func (r *Records) Group(ctx context.Context, name string) (saved fleet.GroupRecord, known bool, err error) {
 	s, err := r.state(ctx)
 	one, known := s.Records[name]
 	return one.GroupRecord, known, err
 }
 
-// Bill returns the last saved bill of a group; known is false when no round has saved one. In the bill of an ended
-// group Ended is true. Bill reads the document.
+// Bill returns the last saved bill of a group; known is false when no round has saved a bill. In the bill of an ended
+// group Ended is true. Each call reads the document, and blocks for at most two seconds.
 func (r *Records) Bill(ctx context.Context, group string) (bill money.Bill, known bool, err error) {
 	if r.Costs == nil {
 		return bill, false, nil
@@ -99,7 +101,7 @@ func (r *Records) Bill(ctx context.Context, group string) (bill money.Bill, know
 	return bill, known, err
 }
 
-// Cordoned reports whether the provider was cordoned in the last round.
+// Cordoned reports whether the provider was cordoned in the last round. It blocks like Group.
 func (r *Records) Cordoned(ctx context.Context, provider string) (bool, error) {
 	s, err := r.state(ctx)
 	return slices.Contains(s.Cordoned, provider), err

@@ -13,11 +13,12 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/wait"
 )
 
-// toldToAll is the number of complete rounds of a new leader that are sent to every entity. They publish the leader's
-// term and clear the evidence that the entities have kept of other leaders' rounds.
+// toldToAll is the number of complete rounds whose results a new leader sends to every entity, also to entities without
+// differences. These signals publish the leader's term, and clear the evidence that the entities have kept from earlier
+// leaders.
 const toldToAll = 2
 
-// cordonsAtOnce bounds the Nodes that are cordoned concurrently, and startsAtOnce the entities that are started
+// cordonsAtOnce bounds the Nodes that a round cordons concurrently, and startsAtOnce the entities that it starts
 // concurrently.
 const (
 	cordonsAtOnce = 16
@@ -30,7 +31,7 @@ type world struct {
 	peers []fleet.Provider
 }
 
-// round runs one round and returns the state for the next round. A round that fails returns no usable state.
+// round runs one round and returns the state for the next round. The caller must discard the state if round fails.
 func (o *Observer) round(ctx context.Context, s state) (state, error) {
 	began := time.Now()
 	ctx, cancel := context.WithTimeout(ctx, roundBound)
@@ -41,11 +42,11 @@ func (o *Observer) round(ctx context.Context, s state) (state, error) {
 	}
 	offers, _, err := o.Catalog.Offers(ctx)
 	if err != nil {
-		o.Logger.Info("offers cannot be read; the round goes on without them", "error", err)
+		o.Logger.Info("cannot read the offers; the round continues without them", "error", err)
 	}
 	b := o.read(ctx, &s, offers)
 	o.mirror(b)
-	if o.progress.read(b); paused { // the market is still published
+	if o.progress.read(b); paused { // the publisher of the market uses this data also during a pause
 		return s, nil
 	}
 	if err := s.numbered(b); err != nil {
@@ -82,7 +83,8 @@ func (o *Observer) round(ctx context.Context, s state) (state, error) {
 	return s, nil
 }
 
-// mayObserve reports whether an operator has paused the observer. It fails when the hub belongs to another cluster.
+// mayObserve reports whether an operator has paused the observer. It returns an error when the hub cannot be read, or
+// belongs to another cluster.
 func (o *Observer) mayObserve(ctx context.Context) (paused bool, err error) {
 	if o.Hub == nil {
 		return false, nil
@@ -95,7 +97,9 @@ func (o *Observer) mayObserve(ctx context.Context) (paused bool, err error) {
 	return hub.ObserverPaused, nil
 }
 
-// numbered assigns the round's id. The first reading of a new leader shows the terms of earlier leaders.
+// numbered assigns the round's id. The first round of a new leader gets a term above every term that an entity has
+// published or that was saved. numbered returns errSuperseded if an entity has published a higher term than this
+// leader's.
 func (s *state) numbered(b booked) error {
 	switch {
 	case s.first:
@@ -108,8 +112,8 @@ func (s *state) numbered(b booked) error {
 	return nil
 }
 
-// remember stores the names that the next round reads: the names of existing objects, of bookings, and of entities that
-// this round could not read.
+// remember stores the names of the entities that the next round reads: of existing objects, of bookings, and of the
+// entities that this round could not read.
 func (s *state) remember(b booked, w world) {
 	groups, providers := []string{}, []string{}
 	for _, f := range w.found {
@@ -145,14 +149,14 @@ func (s *state) remember(b booked, w world) {
 	s.Groups, s.Providers = merged(groups, nil), merged(providers, nil)
 }
 
-// idle reports whether a provider has no peering, hold, cordon or condition, so that a round need not judge it.
+// idle reports whether a provider has no peering, hold, cordon or condition, so that the next round need not read it.
 func idle(p fleet.ProviderSnapshot) bool {
 	return p.Phase == fleet.Absent && len(p.Holds)+len(p.Standby) == 0 && p.Cordoned.IsZero() && p.Standing.Good()
 }
 
-// ensure starts the missing provider entities of our peerings and slices. An entity that was terminated, or that
-// Temporal has lost, would otherwise never remove its peering. An entity that cannot be started does not delay the
-// start of any other one.
+// ensure starts the entity of each provider that has a peering or a slice of ours but no running entity, for example
+// because somebody terminated the workflow. Only the entity can remove the peering. ensure logs the errors, and the
+// next round tries again.
 func (o *Observer) ensure(ctx context.Context, b booked, w world) {
 	var missing []string
 	for _, p := range w.peers {
@@ -166,25 +170,28 @@ func (o *Observer) ensure(ctx context.Context, b booked, w world) {
 	wait.ForAll(missing, startsAtOnce, func(_ int, id string) {
 		switch started, err := o.Entities.Ensure(ctx, id); {
 		case err != nil:
-			o.Logger.Warn("provider entity cannot be started for a peering that exists", "provider", id, "error", err)
+			o.Logger.Warn("cannot start the provider's workflow, which its existing peering needs", "provider", id,
+				"error", err)
 		case started:
-			o.Logger.Info("provider entity started for a peering that exists", "provider", id)
+			o.Logger.Info("started the provider's workflow, which its existing peering needs", "provider", id)
 		}
 	})
 }
 
-// cordon cordons or uncordons these Nodes. The next round repeats a write that fails.
+// cordon cordons each of these Nodes that is not cordoned, and uncordons each other one. It logs the errors, and the
+// next round tries again.
 func (o *Observer) cordon(ctx context.Context, found []fleet.Found) {
 	wait.ForAll(found, cordonsAtOnce, func(_ int, f fleet.Found) {
 		if err := o.Backend.Cordon(ctx, f.Attempt, !f.Cordoned); err != nil {
-			o.Logger.Warn("node cannot be cordoned or uncordoned; the next round tries again", "node",
+			o.Logger.Warn("cannot cordon or uncordon a node; the next round tries again", "node",
 				f.Attempt.ObjectName(), "error", err)
 		}
 	})
 }
 
-// notify sends the differences to each entity that differs now or differed in the last round, and in the first rounds
-// of a leader to all entities. It returns the ids of the entities that differ, or that could not be reached.
+// notify sends the differences to each entity that differs now or differed in the last round. In the first rounds of a
+// leader it sends to all entities. It logs the errors. It returns the ids of the entities that differ, and of the
+// entities to which the send failed.
 func (o *Observer) notify(ctx context.Context, s state, b booked, w world, j comparison.Judgement,
 	keeps func(fleet.Snapshot) *[]string) (differed []string) {
 	var mu sync.Mutex
@@ -198,7 +205,7 @@ func (o *Observer) notify(ctx context.Context, s state, b booked, w world, j com
 			return
 		}
 		if err != nil {
-			o.Logger.Warn("a difference cannot be delivered; the next round tries again", "entity", id, "error", err)
+			o.Logger.Warn("cannot send the differences to an entity; the next round tries again", "entity", id, "error", err)
 		}
 		if err != nil || d.Rows() > 0 {
 			mu.Lock()
@@ -237,8 +244,9 @@ func (o *Observer) notify(ctx context.Context, s state, b booked, w world, j com
 	return differed
 }
 
-// mayClose reports whether a provider's entity has been unused so long that it may close. The entity runs no timer and
-// decides by its own clock; mayClose only keeps the number of signals small.
+// mayClose reports whether a provider's entity has been unused for so long that it may close. The entity has no timer
+// for this, so a round must signal it; the entity then decides by its own clock. mayClose limits these signals to
+// entities that can close.
 func mayClose(p fleet.ProviderSnapshot) bool {
 	return p.Phase == fleet.Absent && len(p.Holds)+len(p.Standby) == 0 && p.Cordoned.IsZero() &&
 		time.Since(p.Since) > fleet.CloseAfter

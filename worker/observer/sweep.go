@@ -17,10 +17,11 @@ import (
 // sweepAtOnce bounds the providers that one sweep queries concurrently.
 const sweepAtOnce = 20
 
-// sweep lists, when a sweep is due, the objects on providers that are owned by us and have no counterpart here. It
-// removes the objects that comparison.Sweep allows: slices directly, and the rest of a peering through the provider's
-// entity, which alone removes peerings. A provider whose entity could not be read is not queried. The first round does
-// not sweep, so that existing objects are adopted before.
+// sweep lists our objects on the providers that have no counterpart on this cluster, when a sweep is due. It removes
+// the objects that comparison.Sweep allows. It deletes slices itself. It requests the removal of the rest of a peering
+// from the provider's entity, because only the entity removes peerings. It does not query a provider whose entity could
+// not be read. The first sweep runs a full interval after the first round, so that the groups can adopt existing
+// objects before it.
 func (o *Observer) sweep(ctx context.Context, last comparison.Sweep, now time.Time, b *booked, w world,
 	offers []fleet.Offer) comparison.Sweep {
 	sweeper, ok := o.Backend.(backend.Leftovers)
@@ -39,7 +40,7 @@ func (o *Observer) sweep(ctx context.Context, last comparison.Sweep, now time.Ti
 	return swept
 }
 
-// readAsked reads the entities of the queried providers that the round has not read.
+// readAsked reads the entities of the providers to query that the round has not read yet.
 func (o *Observer) readAsked(ctx context.Context, b *booked, asked []fleet.Provider) {
 	var names []string
 	for _, p := range asked {
@@ -50,7 +51,8 @@ func (o *Observer) readAsked(ctx context.Context, b *booked, asked []fleet.Provi
 	b.providers = append(b.providers, readEach(ctx, b, names, providerID, o.Entities.Status)...)
 }
 
-// leftovers queries the providers concurrently. It returns no leftovers of a provider that does not answer.
+// leftovers queries the providers concurrently, and returns their leftovers. It logs the error of a provider that does
+// not answer.
 func (o *Observer) leftovers(ctx context.Context, sweeper backend.Leftovers, asked []fleet.Provider,
 	offers []fleet.Offer) []fleet.Orphan {
 	bounded, cancel := context.WithTimeout(ctx, lookBound)
@@ -60,7 +62,7 @@ func (o *Observer) leftovers(ctx context.Context, sweeper backend.Leftovers, ask
 	wait.ForAll(asked, sweepAtOnce, func(_ int, p fleet.Provider) {
 		left, err := sweeper.Leftovers(bounded, withOffer(p, offers))
 		if err != nil {
-			o.Logger.Info("provider cannot be asked for what is left there", "provider", p.ID, "error",
+			o.Logger.Info("cannot list the leftovers on a provider", "provider", p.ID, "error",
 				shorten.Words(err.Error(), maxMessage))
 			return
 		}
@@ -72,7 +74,7 @@ func (o *Observer) leftovers(ctx context.Context, sweeper backend.Leftovers, ask
 	return all
 }
 
-// remove removes the objects that the sweep allows, on all providers concurrently.
+// remove removes the orphans that the sweep allows, on all providers concurrently.
 func (o *Observer) remove(ctx context.Context, sweeper backend.Leftovers, offers []fleet.Offer,
 	now *comparison.Sweep, asked []fleet.Provider) {
 	bounded, cancel := context.WithTimeout(ctx, lookBound)
@@ -97,20 +99,20 @@ func (o *Observer) remove(ctx context.Context, sweeper backend.Leftovers, offers
 	})
 }
 
-// removed handles the outcome of the removal of one orphan.
+// removed logs the outcome of the removal of one orphan, records an Event, and updates the sweep.
 func (o *Observer) removed(sweep *comparison.Sweep, left fleet.Orphan, err error) {
 	provider := left.Attempt.Provider.ID
 	if err != nil {
-		o.Logger.Warn("what is left on a provider cannot be removed; the next sweep tries again", "provider", provider,
-			"what", left.Object, "error", err)
+		o.Logger.Warn("cannot remove a leftover on a provider; the next sweep tries again", "provider", provider,
+			"object", left.Object, "error", err)
 		return
 	}
-	o.Logger.Info("what was left on a provider is being removed", "provider", provider, "what", left.Object)
+	o.Logger.Info("removing a leftover on a provider", "provider", provider, "object", left.Object)
 	if o.Events != nil {
 		text := shorten.Words("provider "+provider+": "+left.Object+" had no counterpart here for ten minutes", maxMessage)
 		o.Events.Record(activities.Event{Reason: activities.ReasonLeftoverRemoved, Message: text})
 	}
-	if !left.OfPeering() { // a peering's entity may be busy: the next sweep notifies it again until nothing is left
+	if !left.OfPeering() { // a busy entity drops the request, so each sweep repeats it until the peering is gone
 		sweep.Forget(left)
 	}
 }

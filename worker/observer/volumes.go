@@ -11,22 +11,24 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// KeptNode is a Node that is kept for the volumes of its provider.
+// KeptNode describes a Node that CA must not remove, because pods need a Node of this provider to reach their volumes
+// there.
 type KeptNode struct {
 	Provider, Group, Node string
-	// Claims is the number of bound claims on the provider, and Claim the first of these, as namespace/name.
+	// Claims is the number of PersistentVolumeClaims that are bound on the provider, and Claim is the first of them, as
+	// namespace/name.
 	Claims int
 	Claim  string
 }
 
-// Kept keeps the Nodes that the last round of this process has kept. The zero value is ready for use, nil keeps
-// nothing, and it is safe for concurrent use.
+// Kept stores the Nodes that the last round of this process has kept. The zero value is ready for use, Set on nil does
+// nothing, and Kept is safe for concurrent use.
 type Kept struct {
 	mu    sync.Mutex
 	nodes []KeptNode
 }
 
-// Set keeps a result; on nil it does nothing.
+// Set replaces the result. On a nil Kept it does nothing.
 func (k *Kept) Set(nodes []KeptNode) {
 	if k == nil {
 		return
@@ -36,15 +38,16 @@ func (k *Kept) Set(nodes []KeptNode) {
 	k.nodes = nodes
 }
 
-// Nodes returns the last result.
+// Nodes returns the last result; empty before the first one.
 func (k *Kept) Nodes() []KeptNode {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return slices.Clone(k.nodes)
 }
 
-// keepVolumes keeps one Node of each provider that holds volumes, and no other Node. It returns the names of the
-// instances that are kept; known is false when the volumes cannot be listed, and nothing has changed then.
+// keepVolumes annotates one Node of each provider that has volumes, so that CA does not remove this Node, and removes
+// our annotation from all other Nodes. It returns the names of the kept instances. known is false when the volumes
+// cannot be listed; then keepVolumes has changed nothing.
 func (o *Observer) keepVolumes(ctx context.Context, groups []fleet.Snapshot, w world) (kept map[string]bool,
 	known bool) {
 	keeper, ok := o.Backend.(backend.Volumes)
@@ -53,7 +56,7 @@ func (o *Observer) keepVolumes(ctx context.Context, groups []fleet.Snapshot, w w
 	}
 	claims, err := keeper.Volumes(ctx)
 	if o.seen.volumes.IsNew(err) {
-		o.Logger.Warn("volumes cannot be listed, so the nodes that are kept for them stay", "error", err)
+		o.Logger.Warn("cannot list the volumes; the nodes that are kept for volumes stay", "error", err)
 	}
 	if err != nil {
 		return nil, false
@@ -76,13 +79,14 @@ func (o *Observer) keepVolumes(ctx context.Context, groups []fleet.Snapshot, w w
 	return kept, true
 }
 
-// keep writes or removes our annotation, where the Node needs that. The next round repeats a write that fails.
+// keep writes or removes our annotation on the Node if the annotation must change. It logs the error of a write, and
+// the next round tries again.
 func (o *Observer) keep(ctx context.Context, keeper backend.Volumes, f fleet.Found, kept bool) {
 	if kept == f.Kept || kept && f.KeptByOthers {
 		return
 	}
 	if err := keeper.Keep(ctx, f.Attempt, kept); err != nil {
-		o.Logger.Warn("the annotation that keeps a node for volumes cannot be written; the next round tries again", "node",
+		o.Logger.Warn("cannot write the annotation that keeps a node for volumes; the next round tries again", "node",
 			f.Attempt.ObjectName(), "error", err)
 	}
 }
@@ -98,8 +102,9 @@ func leaving(groups []fleet.Snapshot) map[string]bool {
 	return leaves
 }
 
-// keepers chooses one Node of each provider with claims: the Node that another actor or we keep already, or the first
-// by name. A Node whose instance leaves is not chosen.
+// keepers chooses one Node of each provider with claims, and returns the names of the chosen Nodes. It prefers a Node
+// that another actor keeps, then a Node that we keep, and then the first by name. It does not choose a Node whose
+// instance is in leaves.
 func keepers(found []fleet.Found, claims map[string][]string, leaves map[string]bool) map[string]bool {
 	chosen := map[string]fleet.Found{}
 	prefers := func(f fleet.Found) int {
@@ -129,7 +134,8 @@ func keepers(found []fleet.Found, claims map[string][]string, leaves map[string]
 	return keeps
 }
 
-// keepsOf returns the names of the group's kept instances if they differ from the published ones, and nil otherwise.
+// keepsOf returns the names of the group's kept instances if they differ from the names that the group has published,
+// and nil otherwise.
 func keepsOf(g fleet.Snapshot, kept map[string]bool, known bool) *[]string {
 	if !known {
 		return nil
