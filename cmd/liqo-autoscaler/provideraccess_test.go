@@ -120,7 +120,7 @@ users: [{name: u, user: %s}]
 	require.NotContains(t, string(written), old)
 
 	for user, says := range map[string]string{
-		"{token: s3cret}": "none of a ServiceAccount",
+		"{token: s3cret}": "does not belong to a ServiceAccount",
 		"{exec: {apiVersion: client.authentication.k8s.io/v1, command: s3cret, interactiveMode: Never}}": "has no token",
 		"[s3cret]": "no kubeconfig",
 	} {

@@ -1,5 +1,5 @@
-// Package account reads the claims in bearer tokens and client certificates. It verifies nothing: the claims are for
-// people, and for the choice of requests to the API server, which verifies the credentials.
+// Package account reads the claims in bearer tokens and client certificates. It verifies no signature. So a caller may
+// show the claims to people, or use them to choose its next request, because the API server verifies the credentials.
 package account
 
 import (
@@ -9,14 +9,14 @@ import (
 	"strings"
 )
 
-// claims holds the claims of a ServiceAccount's token that we use.
+// claims holds the used claims of a ServiceAccount's token. The times are in Unix seconds.
 type claims struct {
 	Subject string `json:"sub"`
-	Expires int64  `json:"exp"` // Unix seconds, as is Issued
+	Expires int64  `json:"exp"`
 	Issued  int64  `json:"iat"`
 }
 
-var errNoAccount = errors.New("the token is none of a ServiceAccount")
+var errNoAccount = errors.New("the token does not belong to a ServiceAccount")
 
 func read(token string) (c claims, ok bool) {
 	parts := strings.Split(token, ".")
@@ -27,7 +27,7 @@ func read(token string) (c claims, ok bool) {
 	return c, err == nil && json.Unmarshal(payload, &c) == nil
 }
 
-// Of returns the ServiceAccount that the token names.
+// Of returns the ServiceAccount in the token's subject, or an error if the subject is not a ServiceAccount.
 func Of(token string) (namespace, name string, err error) {
 	c, ok := read(token)
 	account, isAccount := strings.CutPrefix(c.Subject, "system:serviceaccount:")

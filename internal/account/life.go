@@ -8,14 +8,14 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// Life is the time in which credentials are valid. Begin is zero if it is not known. Both are zero for credentials
-// without an end.
+// Life is the time in which credentials are valid. Begin is zero if it is unknown. Both fields are zero for credentials
+// that do not expire.
 type Life struct{ Begin, End time.Time }
 
-// warnBefore is the longest time between the first warning and the end of credentials.
+// warnBefore is the maximum time between the first warning and the end of the credentials.
 const warnBefore = 14 * 24 * time.Hour
 
-// LifeOf returns the life of an access: of its token or its client certificate, the credential that expires first.
+// LifeOf returns the life of the token or of the client certificate in access, whichever expires first.
 func LifeOf(access *rest.Config) (life Life) {
 	if access.BearerToken != "" {
 		life = LifeOfToken(access.BearerToken)
@@ -29,7 +29,7 @@ func LifeOf(access *rest.Config) (life Life) {
 	return life
 }
 
-// LifeOfToken returns the life that a token claims; zero when the token claims no end.
+// LifeOfToken returns the life in the claims of a token; zero if the token has no expiry.
 func LifeOfToken(token string) (life Life) {
 	c, ok := read(token)
 	if !ok || c.Expires <= 0 {
@@ -42,9 +42,9 @@ func LifeOfToken(token string) (life Life) {
 	return life
 }
 
-// Due returns the time from which credentials are renewed: when a third of their life has passed. Renewals may then
-// fail for another third of the life before Late. Credentials without a known beginning are due immediately. Due is
-// zero for credentials without an end.
+// Due returns the time from which credentials should be renewed: a third of the life after its beginning. Renewals may
+// then fail for another third of the life before Late warns. Due returns the zero time if the beginning is unknown
+// (then the renewal is due immediately), and for credentials that do not expire.
 func (l Life) Due() time.Time {
 	if l.Begin.IsZero() {
 		return l.Begin
@@ -52,8 +52,8 @@ func (l Life) Due() time.Time {
 	return l.Begin.Add(l.End.Sub(l.Begin) / 3)
 }
 
-// Late returns the time from which people are warned: when a third of the life is left, or 14 days if that is less.
-// Late is zero for credentials without an end.
+// Late returns the time from which an operator should be warned: a third of the life before its end, and at most 14
+// days before it. Late returns the zero time for credentials that do not expire.
 func (l Life) Late() time.Time {
 	before := warnBefore
 	if !l.Begin.IsZero() {

@@ -1,5 +1,5 @@
-// Package boundpod decides, from objects of the consumer cluster alone, why a pod that has a node does not run there.
-// It is for pods on virtual nodes: Liqo copies the status and the events of the provider's pod.
+// Package boundpod finds out why a pod that is bound to a virtual node does not run there. It reads only objects of the
+// consumer cluster, because Liqo copies the status and the Events of the provider's pod to the consumer's pod.
 package boundpod
 
 import (
@@ -10,36 +10,39 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Verdict is the reason, in one word, why a pod that has a node does not run.
+// Verdict is the reason, in one word, why a bound pod does not run.
 type Verdict string
 
-// These are the verdicts. The message with each verdict contains the provider's own words.
+// These constants are the verdicts. The message that accompanies a verdict quotes the provider's message.
 const (
-	// RefusedByProvider: the provider's API server refuses the pod: a policy, a quota of the namespace, a webhook.
+	// RefusedByProvider means that the provider's API server refuses the pod, for example by a policy, a quota of the
+	// namespace or a webhook.
 	RefusedByProvider Verdict = "RefusedByProvider"
-	// HoldsNoQuota: Liqo on the provider refuses the pod, because the node's quota is used up. Liqo counts ended pods too.
+	// HoldsNoQuota means that Liqo on the provider refuses the pod because the node's quota is used up. Liqo's quota also
+	// counts ended pods.
 	HoldsNoQuota Verdict = "HoldsNoQuota"
-	// PendingOnProvider: the provider's scheduler finds no node for the pod.
+	// PendingOnProvider means that the provider's scheduler finds no node for the pod.
 	PendingOnProvider Verdict = "PendingOnProvider"
-	// NotStarting: a container has not started yet, for example because its image cannot be pulled.
+	// NotStarting means that a container has not started yet, for example because its image cannot be pulled.
 	NotStarting Verdict = "NotStarting"
-	// Restarting: a container ends again and again.
+	// Restarting means that a container ends repeatedly.
 	Restarting Verdict = "Restarting"
-	// NotOffloaded: the pod was bound to a virtual node, and its namespace is not offloaded.
+	// NotOffloaded means that the pod is bound to a virtual node although its namespace is not offloaded.
 	NotOffloaded Verdict = "NotOffloaded"
 )
 
-// Verdicts are all verdicts of pods that Liqo offloads.
+// Verdicts lists all verdicts about pods that Liqo offloads.
 var Verdicts = []Verdict{RefusedByProvider, HoldsNoQuota, PendingOnProvider, NotStarting, Restarting}
 
-// LabelOffloaded is on each pod of the consumer that Liqo offloads, also when the provider refuses it (Liqo
-// pkg/consts/replication.go, LocalPodLabelKey).
+// LabelOffloaded is the label of each pod of the consumer that Liqo offloads, also of a pod that the provider refuses
+// (Liqo pkg/consts/replication.go, LocalPodLabelKey). ValueOffloaded is its value.
 const (
 	LabelOffloaded = "liqo.io/shadowPod"
 	ValueOffloaded = "true"
 )
 
-// These are texts of Liqo (pkg/virtualKubelet/forge/pods.go and events.go; pkg/webhooks/shadowpod/peeringinfo.go).
+// These constants are texts that Liqo writes (pkg/virtualKubelet/forge/pods.go and events.go;
+// pkg/webhooks/shadowpod/peeringinfo.go).
 const (
 	reasonBackOff = "OffloadingBackOff"
 	reasonAborted = "OffloadingAborted"
@@ -47,8 +50,9 @@ const (
 	quotaUsed     = "quota usage exceeded"
 )
 
-// Of judges a pod that has a node. events are the events of the pod, or nil; only they contain a refusal. The verdict
-// is empty for a pod that has ended, is being deleted, or has all its containers started.
+// Of returns the verdict about a bound pod, and the reason. events are the pod's Events, or nil; only they contain the
+// provider's message about a refusal. The verdict is empty for a pod that has ended, is being deleted, or whose
+// containers have all started.
 func Of(pod *corev1.Pod, events []corev1.Event) (Verdict, string) {
 	status := &pod.Status
 	switch {
@@ -75,20 +79,21 @@ func Of(pod *corev1.Pod, events []corev1.Event) (Verdict, string) {
 	return "", ""
 }
 
-// refused decides about a pod for which the provider has written no status.
+// refused returns the verdict about a pod for which the provider has written no status.
 func refused(status *corev1.PodStatus, events []corev1.Event) (Verdict, string) {
 	last := lastEvent(events, func(e *corev1.Event) bool { return e.Reason == eventFailed })
 	switch {
 	case last == nil && status.Phase != corev1.PodPending:
 		return "", ""
 	case last == nil:
-		return RefusedByProvider, "the provider's pod does not exist yet, and no event says why"
+		return RefusedByProvider, "the provider's pod does not exist yet, and no Event of this pod has the reason"
 	case strings.Contains(last.Message, quotaUsed):
 		return HoldsNoQuota, last.Message
 	}
 	return RefusedByProvider, last.Message
 }
 
+// ofContainer returns the verdict about one container, "" if it has started and not ended.
 func ofContainer(c corev1.ContainerStatus) (Verdict, string) {
 	ended := c.LastTerminationState.Terminated
 	waiting := c.State.Waiting
@@ -112,7 +117,7 @@ func ofContainer(c corev1.ContainerStatus) (Verdict, string) {
 	return NotStarting, fmt.Sprintf("container %s waits: %s", c.Name, why)
 }
 
-// ending describes the end of a run.
+// ending describes the end of one run of a container.
 func ending(t *corev1.ContainerStateTerminated) string {
 	text := fmt.Sprintf("exit code %d", t.ExitCode)
 	if t.Reason != "" {
@@ -124,8 +129,9 @@ func ending(t *corev1.ContainerStateTerminated) string {
 	return text
 }
 
-// LastRemote returns the newest event that the provider's cluster has written about its pod, "" for none. Liqo copies
-// it and adds "(remote)" to its source (pkg/virtualKubelet/reflection/event/event.go).
+// LastRemote returns reason and message of the newest Event that the provider's cluster has written about its pod; ""
+// if there is none. Liqo copies such Events and appends "(remote)" to their source
+// (pkg/virtualKubelet/reflection/event/event.go).
 func LastRemote(events []corev1.Event) string {
 	last := lastEvent(events, func(e *corev1.Event) bool { return strings.HasSuffix(e.Source.Component, " (remote)") })
 	if last == nil {

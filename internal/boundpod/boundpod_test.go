@@ -48,7 +48,7 @@ func TestWhyABoundPodDoesNotRun(t *testing.T) {
 			[]corev1.Event{refusal("Pod Security baseline: no container of a consumer is privileged", 1)},
 			boundpod.RefusedByProvider, "Pod Security baseline"},
 		"no word of the provider": {status: corev1.PodStatus{Phase: corev1.PodPending},
-			verdict: boundpod.RefusedByProvider, says: "no event says why"},
+			verdict: boundpod.RefusedByProvider, says: "no Event of this pod has the reason"},
 		"no room there": {status: corev1.PodStatus{Phase: corev1.PodPending, Conditions: []corev1.PodCondition{{
 			Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Message: "0/1 nodes are available: 1 Insufficient cpu."}}},
 			verdict: boundpod.PendingOnProvider, says: "Insufficient cpu"},

@@ -2,11 +2,11 @@ package boundpod
 
 import corev1 "k8s.io/api/core/v1"
 
-// labelProvider is in the node affinity of a volume that Liqo has made on a provider (Liqo
+// labelProvider is the label in the node affinity of each volume that Liqo has provisioned on a provider (Liqo
 // pkg/liqo-controller-manager/offloading/storageprovisioner/remoteprovisioner.go).
 const labelProvider = "liqo.io/remote-cluster-id"
 
-// ProviderOf returns the id of the provider that has the volume; empty for a volume of this cluster.
+// ProviderOf returns the id of the provider on which the volume is; "" for a volume on this cluster.
 func ProviderOf(volume *corev1.PersistentVolume) string {
 	if volume.Spec.NodeAffinity == nil || volume.Spec.NodeAffinity.Required == nil {
 		return ""

@@ -1,4 +1,4 @@
-// Package cli has the common parts of the commands of all our programs: log, version, exit and waiting.
+// Package cli contains the common parts of the commands of all our programs: log, version, exit code and waiting.
 package cli
 
 import (
@@ -21,13 +21,15 @@ const Unstamped = "dev"
 // Version is the version of the program. Main sets it.
 var Version = Unstamped
 
-// ReadTimeout bounds a short command.
+// ReadTimeout limits the duration of a short command.
 const ReadTimeout = 30 * time.Second
 
-// Main runs the program until it ends or is interrupted. It prints an error, and exits with the exit code of the error.
+// Main executes the root command. A SIGINT or SIGTERM cancels the command's context. If the command fails, Main prints
+// the error and exits with the code that exitCode returns for it.
 func Main(version string, root func() *cobra.Command, exitCode func(error) int) {
 	Version = version
-	// In a container Go then collects garbage earlier when the memory is nearly used up. Without a limit nothing changes.
+	// Set passes the container's memory limit to the Go runtime, which then collects garbage earlier when the memory is
+	// nearly used up. Without a limit Set changes nothing.
 	_, _ = memlimit.Set()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	err := root().ExecuteContext(ctx)
@@ -38,12 +40,12 @@ func Main(version string, root func() *cobra.Command, exitCode func(error) int) 
 	}
 }
 
-// EndAtOnce restores the default effect of Ctrl-C. It is for commands that only read input, and so would ignore a
-// canceled context.
+// EndAtOnce restores the default effect of Ctrl-C, which ends the process. Commands use it that block on input and so
+// would not notice a canceled context.
 func EndAtOnce(*cobra.Command, []string) { signal.Reset(os.Interrupt, syscall.SIGTERM) }
 
-// Parent returns a command that only has subcommands; without arguments it prints its help. Without RunE cobra would
-// accept a misspelt subcommand.
+// Parent returns a command that consists of subcommands; without arguments it prints its help. It sets RunE and Args,
+// because cobra otherwise accepts a misspelt subcommand.
 func Parent(use, short string, below ...*cobra.Command) *cobra.Command {
 	cmd := &cobra.Command{Use: use, Short: short, Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() }}
@@ -51,7 +53,7 @@ func Parent(use, short string, below ...*cobra.Command) *cobra.Command {
 	return cmd
 }
 
-// Brief wraps the function of a short command: its context ends after ReadTimeout.
+// Brief returns a RunE for a short command: it calls run with a context that ends after ReadTimeout.
 func Brief(run func(ctx context.Context, cmd *cobra.Command, args []string) error) func(*cobra.Command,
 	[]string) error {
 	return func(cmd *cobra.Command, args []string) error {

@@ -22,14 +22,14 @@ func (l *Log) Register(cmd *cobra.Command) {
 	f.StringVar(&l.Format, "log-format", "", "text or json; text on a terminal, json elsewhere")
 }
 
-// Logger creates the log of the process; libraries with a global logger use it through slog.Default().
+// Logger creates the logger of the process and sets it as slog.Default(), which libraries with a global logger use.
 func (l *Log) Logger(out io.Writer) (*slog.Logger, error) {
 	handler, err := l.Handler(out)
 	if err != nil {
 		return nil, err
 	}
 	logger := slog.New(handler)
-	slog.SetLogLoggerLevel(slog.LevelWarn) // package log still receives the complaints of net/http
+	slog.SetLogLoggerLevel(slog.LevelWarn) // net/http logs its warnings with package log
 	slog.SetDefault(logger)
 	return logger, nil
 }
@@ -54,7 +54,7 @@ func (l *Log) Handler(out io.Writer) (slog.Handler, error) {
 	}
 }
 
-// cleaned removes control characters and tokens from texts and errors, because other parties write some of these.
+// cleaned removes control characters and tokens from texts and errors, because some texts come from other parties.
 func cleaned(_ []string, a slog.Attr) slog.Attr {
 	switch text := a.Value.Any().(type) {
 	case string:
@@ -65,7 +65,8 @@ func cleaned(_ []string, a slog.Attr) slog.Attr {
 	return a
 }
 
-// DurationsInSeconds makes the JSON handler write seconds instead of nanoseconds.
+// DurationsInSeconds replaces a duration by a number of seconds; the JSON handler would write nanoseconds. It is a
+// ReplaceAttr function of slog.HandlerOptions.
 func DurationsInSeconds(_ []string, a slog.Attr) slog.Attr {
 	if a.Value.Kind() == slog.KindDuration {
 		a.Value = slog.Float64Value(a.Value.Duration().Seconds())

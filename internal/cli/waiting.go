@@ -10,8 +10,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/wait"
 )
 
-// Patiently calls try until it succeeds or again is false, or until the limit has passed or ctx ends. It prints each
-// new reason for waiting to errOut once.
+// Patiently calls try every second until try succeeds, returns again as false, the limit has passed, or ctx ends. It
+// returns the last error of try. It prints each new error for which it waits to errOut.
 func Patiently(ctx context.Context, limit time.Duration, errOut io.Writer, try func() (again bool, err error)) error {
 	end := time.Now().Add(limit)
 	var logged logonce.LastError
@@ -29,7 +29,8 @@ func Patiently(ctx context.Context, limit time.Duration, errOut io.Writer, try f
 	}
 }
 
-// WaitFor calls check until it succeeds, ctx ends, or the time is up. It returns check's last error.
+// WaitFor calls check every 50 ms until it succeeds, ctx ends, or the limit has passed. It returns the last error of
+// check.
 func WaitFor(ctx context.Context, limit time.Duration, check func() error) error {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()

@@ -14,7 +14,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/reload"
 )
 
-// Encoding marks a payload that is encrypted. metadataKey is the metadata with the name of the key.
+// Encoding is the value of the metadata "encoding" of an encrypted payload. metadataKey is the metadata with the name
+// of the key.
 const (
 	Encoding    = "binary/encrypted"
 	metadataKey = "encryption-key-id"
@@ -30,11 +31,12 @@ type Codec struct {
 	last keys
 }
 
-// readEvery is how often the key file is read again, so that new keys need no restart.
+// readEvery is the minimum interval between two reads of the key file, which is read again so that new keys need no
+// restart.
 const readEvery = time.Second
 
-// Open reads the key file, and tries each key. log gets an error when the file cannot be used later on; the last good
-// keys then stay in use.
+// Open reads the key file, and tests each key. If the file becomes invalid later, the Codec logs an error to log and
+// keeps the last valid keys.
 func Open(path string, log *slog.Logger) (*Codec, error) {
 	files, err := reload.Open(func(contents [][]byte) (keys, error) {
 		k, err := parseKeys(contents[0])
@@ -53,13 +55,13 @@ func (c *Codec) keys() keys {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.at.IsZero() || time.Since(c.at) >= readEvery {
-		c.last, c.at = c.files.Latest(c.log, "the key file of Temporal's payloads cannot be used, the last keys stay in use"),
+		c.last, c.at = c.files.Latest(c.log, "cannot use the key file for Temporal's payloads; the last keys stay in use"),
 			time.Now()
 	}
 	return c.last
 }
 
-// Encode implements converter.PayloadCodec. It encrypts with the first key, and leaves encrypted payloads as they are.
+// Encode implements converter.PayloadCodec. It encrypts with the first key, and returns encrypted payloads unchanged.
 func (c *Codec) Encode(all []*common.Payload) ([]*common.Payload, error) {
 	k := c.keys()
 	out := make([]*common.Payload, len(all))
@@ -80,10 +82,11 @@ func (c *Codec) Encode(all []*common.Payload) ([]*common.Payload, error) {
 	return out, nil
 }
 
-// ErrUnknownKey is the error of a payload whose key is not in the file.
+// ErrUnknownKey means that the key of a payload is not in the key file.
 var ErrUnknownKey = errors.New("a payload is encrypted with a key that --temporal-codec-key-file does not have")
 
-// Decode implements converter.PayloadCodec. It leaves plain payloads as they are.
+// Decode implements converter.PayloadCodec. It returns plain payloads unchanged. It fails with ErrUnknownKey if the key
+// file lacks a payload's key.
 func (c *Codec) Decode(all []*common.Payload) ([]*common.Payload, error) {
 	k := c.keys()
 	out := make([]*common.Payload, len(all))

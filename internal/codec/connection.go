@@ -11,8 +11,8 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// DialOption makes a connection to Temporal encrypt the payloads of requests and decrypt the payloads of answers.
-// Search attributes stay plain: Temporal must compare them.
+// DialOption returns an option for a connection to Temporal that encrypts the payloads of requests and decrypts the
+// payloads of responses. It does not encrypt search attributes, because Temporal must compare them.
 func (c *Codec) DialOption() (grpc.DialOption, error) {
 	failures, err := proxy.NewFailureVisitorInterceptor(proxy.FailureVisitorInterceptorOptions{
 		Outbound: &proxy.VisitFailuresOptions{Visitor: hide},
@@ -26,11 +26,13 @@ func (c *Codec) DialOption() (grpc.DialOption, error) {
 	if err != nil {
 		return nil, fmt.Errorf("encrypt payloads: %w", err)
 	}
-	return grpc.WithChainUnaryInterceptor(copied, failures, payloads), nil // a failure's message becomes a payload first
+	// The order matters: failures moves messages into payloads, which payloads then encrypts.
+	return grpc.WithChainUnaryInterceptor(copied, failures, payloads), nil
 }
 
-// copied lets the next interceptors change a copy of the request. The SDK sends a request again when Temporal does not
-// answer, and keeps results of local activities and side effects that are in it.
+// copied passes a copy of the request to the next interceptors, which change it. The SDK needs the original request: it
+// sends it again when Temporal does not answer, and it keeps the results of local activities and side effects that are
+// in the request.
 func copied(ctx context.Context, method string, request, answer any, conn *grpc.ClientConn, next grpc.UnaryInvoker,
 	options ...grpc.CallOption) error {
 	if message, ok := request.(proto.Message); ok {
@@ -41,13 +43,13 @@ func copied(ctx context.Context, method string, request, answer any, conn *grpc.
 
 // hide moves the message and the stack trace of a failure into a payload, which is then encrypted.
 func hide(_ *proxy.VisitFailuresContext, f *failure.Failure) error {
-	if f.GetEncodedAttributes() != nil { // received so, and sent on
+	if f.GetEncodedAttributes() != nil { // a received failure that is forwarded already has its payload
 		return nil
 	}
 	return converter.EncodeCommonFailureAttributes(converter.GetDefaultDataConverter(), f)
 }
 
-// show is the reverse of hide. A failure from before the codec has no such payload.
+// show reverses hide. It leaves a failure unchanged that was written before the codec was enabled.
 func show(_ *proxy.VisitFailuresContext, f *failure.Failure) error {
 	if f.GetEncodedAttributes() != nil {
 		converter.DecodeCommonFailureAttributes(converter.GetDefaultDataConverter(), f)

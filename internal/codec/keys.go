@@ -10,13 +10,13 @@ import (
 	"regexp"
 )
 
-// Bounds of a key file.
+// These constants bound a key file.
 const (
 	keyBytes = 32 // AES-256
 	maxKeys  = 16
 )
 
-// keys encrypt with the first key and decrypt with all keys.
+// keys holds the keys of a file. The codec encrypts with the first key and decrypts with any key.
 type keys struct {
 	first string
 	by    map[string]cipher.AEAD // by the keys' names
@@ -24,8 +24,8 @@ type keys struct {
 
 var keyName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$`)
 
-// parseKeys reads a key file. Each line has the name of a key and the key in base64. Empty lines and lines that begin
-// with # are left out. Its errors repeat no key.
+// parseKeys parses a key file and tests each key. Each line consists of the name of a key and the key in base64. Empty
+// lines and lines that begin with # are ignored. The errors contain no key.
 func parseKeys(text []byte) (keys, error) {
 	k := keys{by: map[string]cipher.AEAD{}}
 	n := 0
@@ -41,7 +41,7 @@ func parseKeys(text []byte) (keys, error) {
 		}
 		name := string(fields[0])
 		if !keyName.MatchString(name) {
-			return keys{}, fmt.Errorf("line %d: the name of a key has letters, digits, '.', '_' and '-', and at most 63", n)
+			return keys{}, fmt.Errorf("line %d: use letters, digits, '.', '_' and '-' in the name of a key, at most 63", n)
 		}
 		if k.by[name] != nil {
 			return keys{}, fmt.Errorf("line %d: a second key with the name %s", n, name)
@@ -63,7 +63,7 @@ func parseKeys(text []byte) (keys, error) {
 	return k, k.probe()
 }
 
-// sealerOf makes a cipher of a key in base64.
+// sealerOf returns the cipher for a key in base64.
 func sealerOf(text []byte) (cipher.AEAD, error) {
 	key, err := base64.StdEncoding.AppendDecode(nil, text)
 	if err != nil || len(key) != keyBytes {
@@ -71,18 +71,18 @@ func sealerOf(text []byte) (cipher.AEAD, error) {
 	}
 	block, err := aes.NewCipher(key)
 	if err != nil {
-		return nil, errors.New("it cannot be used")
+		return nil, errors.New("AES does not accept this key")
 	}
 	return cipher.NewGCMWithRandomNonce(block)
 }
 
-// probe encrypts and decrypts with each key.
+// probe encrypts and decrypts a text with each key, and returns an error if the result differs.
 func (k keys) probe() error {
 	for name, sealer := range k.by {
 		text := []byte("probe")
 		opened, err := sealer.Open(nil, nil, sealer.Seal(nil, nil, text, []byte(name)), []byte(name))
 		if err != nil || !bytes.Equal(opened, text) {
-			return fmt.Errorf("key %s does not decrypt what it encrypts: %w", name, err)
+			return fmt.Errorf("key %s does not decrypt a text that it has encrypted: %w", name, err)
 		}
 	}
 	return nil

@@ -8,22 +8,23 @@ import (
 	"go.temporal.io/sdk/converter"
 )
 
-// maxBody bounds a request: one page of a history.
+// maxBody bounds the body of a request, in bytes. The largest request is one page of a history.
 const maxBody = 16 << 20
 
-// Handler serves a codec to the Temporal UI and the temporal CLI: POST /encode and /decode, as their --codec-endpoint
-// expects. It decrypts without authentication. So it answers only requests to a loopback address, and of web pages
-// only the given origins: any other page in the same browser could otherwise read Temporal's payloads.
+// Handler returns an HTTP handler that serves a codec to the Temporal UI and the temporal CLI: POST /encode and
+// /decode, as their setting --codec-endpoint requires. It decrypts without authentication. So it answers only requests
+// to a loopback address. Of web pages it accepts only those of the given origins, because otherwise any page in the
+// user's browser could read Temporal's payloads.
 func Handler(codec converter.PayloadCodec, origins []string) http.Handler {
 	serve := converter.NewPayloadCodecHTTPHandler(codec)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !Loopback(r.Host) {
-			http.Error(w, "this codec answers requests to 127.0.0.1 and localhost alone", http.StatusForbidden)
+			http.Error(w, "this codec answers only requests to 127.0.0.1 and localhost", http.StatusForbidden)
 			return
 		}
 		if origin := r.Header.Get("Origin"); origin != "" {
 			if !slices.Contains(origins, origin) {
-				http.Error(w, "give this origin with --ui-origin to let its pages use this codec", http.StatusForbidden)
+				http.Error(w, "to let pages of this origin use the codec, add the origin with --ui-origin", http.StatusForbidden)
 				return
 			}
 			w.Header().Set("Access-Control-Allow-Origin", origin)
@@ -40,7 +41,7 @@ func Handler(codec converter.PayloadCodec, origins []string) http.Handler {
 	})
 }
 
-// Loopback reports whether a host, with or without a port, is this machine's loopback address.
+// Loopback reports whether a host, with or without a port, is localhost or a loopback IP address.
 func Loopback(hostPort string) bool {
 	host, _, err := net.SplitHostPort(hostPort)
 	if err != nil {

@@ -9,11 +9,11 @@ import (
 
 const (
 	columnGap = 3  // spaces between columns
-	leastText = 24 // a narrower column of text goes below its row
-	textBelow = 4  // the indentation of such a text
+	leastText = 24 // minimum width of the last column; with less room its text is printed below the row
+	textBelow = 4  // the indentation of a text below its row
 )
 
-// narrowed prints rows, the first of which is the header, in lines of at most width characters where possible.
+// narrowed prints the rows, of which the first is the header, in lines of at most width characters if possible.
 func narrowed(out io.Writer, width int, rows [][]string, drop []string) error {
 	rows = dropped(rows, width, drop)
 	last := len(rows[0]) - 1
@@ -45,7 +45,7 @@ func narrowed(out io.Writer, width int, rows [][]string, drop []string) error {
 	return nil
 }
 
-// padded returns all columns of the row but the last, each as wide as its widest text.
+// padded returns all columns of the row except the last, each padded to the width of its widest cell.
 func padded(rows [][]string, row []string) (line string) {
 	for i := range len(rows[0]) - 1 {
 		line += row[i] + strings.Repeat(" ", widest(rows, i)+columnGap-utf8.RuneCountInString(row[i]))
@@ -53,7 +53,7 @@ func padded(rows [][]string, row []string) (line string) {
 	return line
 }
 
-// dropped returns the rows without the columns in drop that a terminal of this width has no room for.
+// dropped removes columns in the order of drop until the table fits into the width, or all columns in drop are removed.
 func dropped(rows [][]string, width int, drop []string) [][]string {
 	for _, name := range drop {
 		if n := slices.Index(rows[0], name); n >= 0 && fixed(rows)+min(leastText, widest(rows, len(rows[0])-1)) > width {
@@ -63,7 +63,7 @@ func dropped(rows [][]string, width int, drop []string) [][]string {
 	return rows
 }
 
-// fixed returns the width of all columns but the last.
+// fixed returns the width of all columns except the last, with the gaps.
 func fixed(rows [][]string) (width int) {
 	for i := range len(rows[0]) - 1 {
 		width += widest(rows, i) + columnGap
@@ -87,7 +87,7 @@ func without(rows [][]string, column int) (left [][]string) {
 	return left
 }
 
-// wrapped breaks a text between words, and a word that is longer than a line within it.
+// wrapped breaks a text into lines between words. It breaks a word only if the word is longer than a line.
 func wrapped(text string, width int) (lines []string) {
 	line := ""
 	for _, word := range strings.Fields(text) {

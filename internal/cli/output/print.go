@@ -11,10 +11,10 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// Formats are the values of -o.
+// Formats lists the values of the flag -o.
 var Formats = []string{"table", "wide", "json", "yaml"}
 
-// CheckFormat refuses a format that is not in Formats.
+// CheckFormat returns an error if the format is not in Formats.
 func CheckFormat(format string) error {
 	if slices.Contains(Formats, format) {
 		return nil
@@ -22,12 +22,13 @@ func CheckFormat(format string) error {
 	return fmt.Errorf("--output %q: use %s", format, strings.Join(Formats, ", "))
 }
 
-// Document can be printed as a table.
+// Document is a value that can be printed in each of Formats.
 type Document interface {
+	// Table prints the document as a table. The other formats print its JSON fields.
 	Table(out io.Writer, style Style) error
 }
 
-// Print prints the document in one of Formats.
+// Print prints the document in one of Formats. It prints a table for an unknown format.
 func Print(out io.Writer, format string, style Style, d Document) error {
 	switch format {
 	case "json":
@@ -40,7 +41,7 @@ func Print(out io.Writer, format string, style Style, d Document) error {
 	}
 }
 
-// JSON prints v, indented.
+// JSON prints v as indented JSON.
 func JSON(out io.Writer, v any) error {
 	e := json.NewEncoder(out)
 	e.SetIndent("", "  ")
@@ -48,7 +49,7 @@ func JSON(out io.Writer, v any) error {
 	return e.Encode(v)
 }
 
-// YAML prints v with its JSON field names.
+// YAML prints v as YAML, with its JSON field names.
 func YAML(out io.Writer, v any) error {
 	text, err := yaml.Marshal(v)
 	if err != nil {

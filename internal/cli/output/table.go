@@ -18,15 +18,15 @@ import (
 
 // Style configures how tables are printed.
 type Style struct {
-	// Wide adds columns and does not cut texts.
+	// Wide prints additional columns and does not cut texts.
 	Wide bool
-	// Width is the number of characters in a line of the terminal; 0 for files and pipes, which have no bound.
+	// Width is the number of characters in a line of the terminal; 0 for files and pipes, whose lines are not limited.
 	Width int
-	// Now is what ages are counted to.
+	// Now is the time from which ages are computed.
 	Now time.Time
 }
 
-// StyleFor returns the style for tables that are printed now to out.
+// StyleFor returns the style for tables that are printed to out now.
 func StyleFor(out io.Writer) Style {
 	style := Style{Now: time.Now()}
 	if f, ok := out.(*os.File); ok {
@@ -37,11 +37,11 @@ func StyleFor(out io.Writer) Style {
 	return style
 }
 
-// whyWidth is where texts are cut on a terminal, in characters.
+// whyWidth is the maximum length of a text on a terminal, in characters.
 const whyWidth = 72
 
-// Table prints rows under a header, in aligned columns. On a terminal that is too narrow it leaves out the columns in
-// drop, the first one first, and wraps the text of the last column.
+// Table prints the rows below a header, in aligned columns. If the terminal is too narrow, Table omits the columns in
+// drop, beginning with the first of drop, and wraps the text of the last column.
 func (s Style) Table(out io.Writer, header []string, rows [][]string, drop ...string) error {
 	rows = cleaned(header, rows)
 	if s.Wide || s.Width == 0 {
@@ -50,12 +50,13 @@ func (s Style) Table(out io.Writer, header []string, rows [][]string, drop ...st
 	return narrowed(out, s.Width, rows, drop)
 }
 
-// Table prints rows under a header, in aligned columns, however wide they are.
+// Table prints the rows below a header, in aligned columns of any width.
 func Table(out io.Writer, header []string, rows [][]string) error {
 	return Style{}.Table(out, header, rows)
 }
 
-// cleaned returns the rows with the header as the first row. Each cell is one line.
+// cleaned returns the rows with the header as the first row. It reduces each cell to one line, and replaces an empty
+// cell by None.
 func cleaned(header []string, rows [][]string) [][]string {
 	all := slices.Concat([][]string{header}, rows)
 	for _, row := range all {
@@ -84,7 +85,7 @@ func Rows[T any](items []T, row func(item T) []string) (rows [][]string) {
 	return rows
 }
 
-// Cut shortens a text on a terminal, unless the table is wide.
+// Cut shortens a text to whyWidth on a terminal, unless the table is wide.
 func (s Style) Cut(text string) string {
 	if s.Wide || s.Width == 0 {
 		return text
@@ -100,5 +101,5 @@ func (s Style) Age(t time.Time) string {
 	return duration.HumanDuration(max(0, s.Now.Sub(t)))
 }
 
-// None fills empty cells, so that spaces always separate columns.
+// None is the content of empty cells, so that a script can split lines at spaces.
 const None = "-"
