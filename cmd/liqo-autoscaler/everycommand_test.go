@@ -98,7 +98,7 @@ func TestEveryCommandSaysWhatIsWrongWithTemporal(t *testing.T) {
 		{address, "ca", "", connect.ExitNamespace, "has no namespace default: create it with liqo-autoscaler temporal setup"},
 		{address, "other-ca", "", connect.ExitRefused, "is not among the authorities we trust"},
 		{address, "ca", "old-", connect.ExitRefused, "expired on"},
-		{testkit.FreePorts(t, 1)[0], "ca", "", connect.ExitUnreachable, "nobody listens at Temporal's address"},
+		{testkit.FreePorts(t, 1)[0], "ca", "", connect.ExitUnreachable, "no process listens at Temporal's address"},
 	} {
 		t.Setenv("TEMPORAL_ADDRESS", c.address)
 		t.Setenv("TEMPORAL_TLS_SERVER_CA_CERT_PATH", in(c.ca))

@@ -485,7 +485,7 @@ func TestStatusErrors(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	out, _, err := command(ctx, "status", "--temporal-address", ports[0])
-	require.ErrorContains(t, err, "nobody listens at Temporal's address "+ports[0])
+	require.ErrorContains(t, err, "no process listens at Temporal's address "+ports[0])
 	require.NoError(t, ctx.Err(), "it does not wait")
 	require.Empty(t, out)
 }

@@ -54,7 +54,7 @@ func TestTemporalSetup(t *testing.T) {
 	_, errOut, err := command(t.Context(), "temporal", "setup", "--temporal-address", testkit.FreePorts(t, 1)[0], "--wait",
 		"2s")
 	require.Equal(t, connect.ExitUnreachable, connect.ExitCode(err))
-	require.Contains(t, errOut, "waiting: nobody listens")
+	require.Contains(t, errOut, "waiting: no process listens")
 }
 
 // Dev simulates nodes, so it must not use a Temporal that only the environment names.

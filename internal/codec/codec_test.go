@@ -130,7 +130,7 @@ func TestBadKeyFiles(t *testing.T) {
 		"# none\n\n":                 "it has no key",
 		secret:                       "line 1: write the name of a key and the key",
 		good + good:                  "line 2: a second key with the name a",
-		"a/b " + secret:              "line 1: the name of a key has letters",
+		"a/b " + secret:              "line 1: use letters, digits",
 		"a " + secret[:20]:           "line 1: key a: a key is 32 bytes in base64",
 		"a " + secret + secret:       "line 1: key a: a key is 32 bytes",
 		"a -----BEGIN " + secret[:9]: "line 1: write the name",

@@ -13,16 +13,16 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/wait"
 )
 
-// These are the times of Await.
+// These constants are the times of Await.
 const (
-	askTimeout = 5 * time.Second
+	askTimeout = 5 * time.Second // of one request
 	askEvery   = 2 * time.Second
-	// patience is how long a refusal, or a missing namespace, must last before Await returns it: the credentials may be
-	// about to change, or the namespace about to be created.
+	// patience is the time for which Temporal must refuse us, or the namespace must be missing, before Await fails. At the
+	// start of a process the credentials may be about to change, or the namespace may be about to be created.
 	patience = 15 * time.Second
 )
 
-// Check requests once whether Temporal serves the namespace. Its errors are explained.
+// Check sends one request to find out whether Temporal serves the namespace. It returns errors in the form of Explain.
 func (t *Target) Check(ctx context.Context, c client.Client) error {
 	asking, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
@@ -31,9 +31,9 @@ func (t *Target) Check(ctx context.Context, c client.Client) error {
 	return t.Explain(ctx, err)
 }
 
-// Await waits until Temporal serves the namespace for the first time, or the context ends. While Temporal does not
-// respond it keeps waiting, and logs each new reason. A refusal or a missing namespace that lasts for patience is an
-// error.
+// Await blocks until Temporal serves the namespace. It logs each new reason to wait. It waits without limit for a
+// Temporal that does not respond. It returns an error if Temporal refuses us, or the namespace is missing, for the time
+// patience. It returns nil when the context ends.
 func (t *Target) Await(ctx context.Context, c client.Client, log *slog.Logger) error {
 	return t.await(ctx, c, log, patience)
 }

@@ -19,7 +19,7 @@ type Common struct {
 	cli.Log
 	Temporal  Flags
 	TaskQueue string
-	Hub       workflows.Hub // only for commands with the flag
+	Hub       workflows.Hub // set only for commands that have called RegisterHub
 }
 
 // Register adds the flags, except the hub, to a command and its subcommands.
@@ -36,11 +36,13 @@ func (c *Common) RegisterHub(cmd *cobra.Command) {
 	cmd.Flags().Var((*hubFlag)(&c.Hub), "hub", "name of this installation, as in the file of the node groups")
 }
 
-// memoWarning is the size of a memo from which the log warns, in bytes: a thousand instances stay below.
+// memoWarning is the size of a memo, in bytes, from which the SDK logs a warning. The memo of a node group with a
+// thousand instances is smaller.
 const memoWarning = 512 << 10
 
-// Dial returns a client that connects at its first use, so that a process can start while Temporal is down. It
-// validates the log flags too, so that commands that never log still refuse bad values.
+// Dial returns a client that connects at its first use, so that a process can start while Temporal is down. It also
+// validates the log flags, so that commands that never log still refuse invalid values. change may modify the client's
+// options.
 func (c *Common) Dial(logger *slog.Logger,
 	change ...func(*client.Options)) (client.Client, *Target, error) {
 	if _, err := c.Handler(io.Discard); err != nil {
@@ -52,7 +54,7 @@ func (c *Common) Dial(logger *slog.Logger,
 	}
 	options := target.Options()
 	options.Logger = temporalLog{log: logger.With("component", "temporal")}
-	// A node group's memo exceeds the SDK's 2 KiB with eight instances; Temporal's own bound is 2 MiB.
+	// By default the SDK warns from 2 KiB, which a group with eight instances exceeds. Temporal refuses from 2 MiB.
 	options.PayloadLimits = client.PayloadLimitOptions{MemoSizeWarning: memoWarning}
 	for _, f := range change {
 		f(&options)
@@ -64,12 +66,12 @@ func (c *Common) Dial(logger *slog.Logger,
 	return t, target, nil
 }
 
-// Run runs a short command. If Temporal does not respond, it returns the reason immediately.
+// Run calls do with a client. If Temporal is not reachable, Run returns the reason immediately and does not call do.
 func (c *Common) Run(ctx context.Context, do func(t client.Client) error) error {
 	return c.RunAt(ctx, func(t client.Client, _ *Target) error { return do(t) })
 }
 
-// Complete runs the completion of a command that needs only Temporal.
+// Complete completes a short command that needs only Temporal: it sets RunE and adds the flag of the hub.
 func (c *Common) Complete(cmd *cobra.Command,
 	do func(ctx context.Context, t client.Client, out io.Writer, args []string) error) *cobra.Command {
 	cmd.RunE = cli.Brief(func(ctx context.Context, cmd *cobra.Command, args []string) error {
@@ -79,7 +81,7 @@ func (c *Common) Complete(cmd *cobra.Command,
 	return cmd
 }
 
-// RunAt is Run with the target, for callers that name it.
+// RunAt does the same as Run, and also passes the target to do.
 func (c *Common) RunAt(ctx context.Context, do func(t client.Client, target *Target) error) error {
 	t, target, err := c.Dial(slog.New(slog.DiscardHandler))
 	if err != nil {

@@ -41,12 +41,12 @@ func TestWhatIsWrong(t *testing.T) {
 		"all is well":    {flags: good.flags(mutual.address)},
 		"plaintext":      {flags: at(plain.address)},
 		"no such host":   {at(nowhere), connect.ExitUnreachable, "temporal..nowhere has no address"},
-		"nobody listens": {at(nobody), connect.ExitUnreachable, "nobody listens at Temporal's address"},
+		"nobody listens": {at(nobody), connect.ExitUnreachable, "no process listens at Temporal's address"},
 		"needs TLS":      {at(mutual.address), connect.ExitRefused, "give --temporal-tls"},
 		"has no TLS":     {good.flags(plain.address), connect.ExitRefused, "does not speak TLS"},
 		"wrong authority": {with(func(f *connect.Flags) { f.CA = other.caFile }), connect.ExitRefused,
 			`signed by "CN=test authority", which is not among`},
-		"no certificate": {client("", ""), connect.ExitRefused, "wants a client certificate"},
+		"no certificate": {client("", ""), connect.ExitRefused, "requires a client certificate"},
 		"foreign client": {client(other.cert, other.keyFile), connect.ExitRefused,
 			"refuses our client certificate (" + other.cert + ")"},
 		"client expired": {client(old.cert, old.keyFile), connect.ExitRefused, "(" + old.cert + ") expired on"},
@@ -137,7 +137,7 @@ func TestSettingsThatCannotBe(t *testing.T) {
 		"give the client certificate and its key, or neither": {Cert: p.cert},
 		"no PEM certificate in the authority " + empty:        {CA: empty},
 		"client certificate " + p.caFile + " and its key":     {Cert: p.caFile, Key: p.keyFile},
-		empty + ": put the API key there":                     {APIKeyIn: empty},
+		empty + ": must contain the API key":                  {APIKeyIn: empty},
 		"open " + filepath.Join(dir, "none"):                  {CA: filepath.Join(dir, "none")},
 	} {
 		_, err := f.Open(slog.New(slog.DiscardHandler))
@@ -192,5 +192,5 @@ func TestAwait(t *testing.T) {
 	defer cancel()
 	target, client = dial(t, connect.Flags{Address: testkit.FreePorts(t, 1)[0]})
 	require.NoError(t, target.AwaitFor(ctx, client, logger, 0))
-	require.Equal(t, 1, strings.Count(log.String(), "nobody listens"), "told once: %s", log)
+	require.Equal(t, 1, strings.Count(log.String(), "no process listens"), "told once: %s", log)
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/worker/searchattr"
 )
 
-// These are the exit codes of a command that fails because of Temporal. All other failures are 1.
+// These constants are the exit codes of a command that fails because of Temporal. Every other failure has exit code 1.
 const (
 	ExitUnreachable = 3 // no answer at the address
 	ExitRefused     = 4 // TLS, a certificate or a key is wrong, or a permission is missing
@@ -19,7 +19,7 @@ const (
 	ExitAttributes  = 6 // search attributes are missing, or of another type
 )
 
-// Failure is an error whose text contains the remedy, with its exit code.
+// Failure is an error about Temporal with an exit code. Its text contains the remedy.
 type Failure struct {
 	Code int
 	text string
@@ -47,8 +47,8 @@ func ExitCode(err error) int {
 	}
 }
 
-// Explain turns an error response of Temporal, or a missing response, into a Failure. It returns other errors
-// unchanged.
+// Explain converts an error of a request to Temporal into a Failure, which states the cause and the remedy. If Temporal
+// did not respond, Explain connects to it again to find the failed step. It returns other errors, and nil, unchanged.
 func (t *Target) Explain(ctx context.Context, err error) error {
 	var known *Failure
 	if err == nil || errors.As(err, &known) {
@@ -60,23 +60,23 @@ func (t *Target) Explain(ctx context.Context, err error) error {
 		return t.noNamespace()
 	case code == codes.PermissionDenied, code == codes.Unauthenticated:
 		return fail(ExitRefused, "Temporal at %s refuses us in namespace %s: %v: check the client certificate or the API "+
-			"key, and what they are allowed", t.Address, t.Namespace, err)
+			"key, and their permissions", t.Address, t.Namespace, err)
 	case code == codes.Unavailable, code == codes.DeadlineExceeded:
 		if why := t.Reach(ctx); why != nil {
 			return why
 		}
-		return fail(ExitUnreachable, "Temporal at %s takes connections and does not answer: %v: try again, and look at its "+
-			"own log", t.Address, err)
+		return fail(ExitUnreachable, "Temporal at %s accepts connections and does not answer: %v: try again, and read "+
+			"Temporal's log", t.Address, err)
 	}
 	return err
 }
 
 func (t *Target) noNamespace() *Failure {
 	return fail(ExitNamespace, "Temporal at %s has no namespace %s: create it with liqo-autoscaler temporal setup, or "+
-		"name another with --temporal-namespace or TEMPORAL_NAMESPACE", t.Address, t.Namespace)
+		"give another with --temporal-namespace or TEMPORAL_NAMESPACE", t.Address, t.Namespace)
 }
 
-// codeOf returns the gRPC code of an error or its wrapped error.
+// codeOf returns the gRPC code of an error or of an error that it wraps.
 func codeOf(err error) codes.Code {
 	if errors.Is(err, context.DeadlineExceeded) {
 		return codes.DeadlineExceeded

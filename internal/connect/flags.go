@@ -1,8 +1,8 @@
-// Package connect connects every command to Temporal: it finds the address and the credentials, and explains failures.
+// Package connect connects commands to Temporal: it finds the address and the credentials, and explains failures.
 //
-// Flags override the TEMPORAL_* variables that the temporal CLI also reads. These variables override a profile in the
-// CLI's config file. Files are read again for each new connection, and an API key for each request, so a renewed
-// certificate, authority or key needs no restart.
+// Flags override the variables TEMPORAL_*, which the temporal CLI also reads. These variables override a profile in the
+// CLI's config file. The package reads certificates again for each new connection, and the file of an API key for each
+// request. So a renewed certificate or key needs no restart.
 package connect
 
 import (
@@ -16,14 +16,13 @@ import (
 	"go.temporal.io/sdk/contrib/envconfig"
 )
 
-// These are the default address and namespace of Temporal.
+// These constants are the default address and namespace of Temporal.
 const (
 	DefaultAddress   = "127.0.0.1:7233"
 	DefaultNamespace = "default"
 )
 
-// Flags are the settings of a command line for Temporal; "" leaves a setting to the environment, the profile and the
-// defaults.
+// Flags holds the flags for Temporal. For an empty flag, the environment, the profile or the default applies.
 type Flags struct {
 	Address, Namespace   string
 	ConfigFile, Profile  string
@@ -42,7 +41,7 @@ func (f *Flags) Register(cmd *cobra.Command) {
 		"Temporal namespace ($TEMPORAL_NAMESPACE; default "+DefaultNamespace+")")
 	p.StringVar(&f.ConfigFile, "temporal-config-file", "", "the temporal CLI's config file ($TEMPORAL_CONFIG_FILE)")
 	p.StringVar(&f.Profile, "temporal-profile", "", "profile in that file ($TEMPORAL_PROFILE)")
-	p.Var(&f.TLS, "temporal-tls", "speak TLS to Temporal; other TLS settings and an API key imply it ($TEMPORAL_TLS)")
+	p.Var(&f.TLS, "temporal-tls", "use TLS to Temporal; other TLS settings and an API key imply it ($TEMPORAL_TLS)")
 	p.Lookup("temporal-tls").NoOptDefVal = "true"
 	p.StringVar(&f.CA, "temporal-tls-ca", "",
 		"file with the authorities, PEM, of Temporal's certificate; default the system's ($TEMPORAL_TLS_SERVER_CA_CERT_PATH)")
@@ -59,7 +58,7 @@ func (f *Flags) Register(cmd *cobra.Command) {
 // Toggle is a flag that is on, off, or not given.
 type Toggle string
 
-// Set implements pflag.Value, as do the next two methods.
+// Set implements pflag.Value. It returns an error if the text is not a boolean.
 func (t *Toggle) Set(s string) error {
 	on, err := strconv.ParseBool(s)
 	if err != nil {
@@ -69,10 +68,10 @@ func (t *Toggle) Set(s string) error {
 	return nil
 }
 
-// String returns the flag's value.
+// String implements pflag.Value.
 func (t *Toggle) String() string { return string(*t) }
 
-// Type returns the name of the flag's values for the help.
+// Type implements pflag.Value. It returns the name of the flag's type in the help.
 func (t *Toggle) Type() string { return "bool" }
 
 // profile merges the settings of the file, the environment and the flags.
@@ -113,8 +112,8 @@ func (f *Flags) overTLS(p *envconfig.ClientConfigProfile) {
 	p.TLS.ServerName = cmp.Or(f.ServerName, p.TLS.ServerName)
 }
 
-// fileExists refuses a named config file that does not exist. The temporal CLI would silently use its other settings,
-// and so possibly a different Temporal.
+// fileExists returns an error if a setting names a config file that does not exist. The SDK would silently ignore the
+// missing file, and so possibly connect to another Temporal.
 func (f *Flags) fileExists() error {
 	name, path := "--temporal-config-file", f.ConfigFile
 	if path == "" {
@@ -126,8 +125,8 @@ func (f *Flags) fileExists() error {
 	return nil
 }
 
-// nobodyMeansAFile reports whether no setting names a config file or a profile, and the CLI's default file does not
-// exist or is not readable.
+// nobodyMeansAFile reports whether no setting names a config file or a profile, and the default file of the temporal
+// CLI does not exist or is not readable.
 func (f *Flags) nobodyMeansAFile() bool {
 	named := cmp.Or(f.ConfigFile, f.Profile, os.Getenv("TEMPORAL_CONFIG_FILE"), os.Getenv("TEMPORAL_PROFILE"))
 	if named != "" {

@@ -13,11 +13,13 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 )
 
-// MinRetention is the shortest retention of a namespace that prevents the reuse of a workflow id.
+// MinRetention is the minimum retention of a namespace. Temporal keeps a closed workflow, and so prevents the reuse of
+// its id, for the retention.
 const MinRetention = 24 * time.Hour
 
-// EnsureNamespace creates the target's namespace with a retention, unless it exists. It returns the retention that the
-// namespace has. Its errors are explained.
+// EnsureNamespace creates the target's namespace with the given retention, unless the namespace exists. It is
+// idempotent. It returns the retention that the namespace has, and whether it created the namespace. It returns errors
+// in the form of Explain.
 func (t *Target) EnsureNamespace(ctx context.Context, c client.Client,
 	retention time.Duration) (kept time.Duration, created bool, err error) {
 	service := c.WorkflowService()
@@ -38,8 +40,8 @@ func (t *Target) EnsureNamespace(ctx context.Context, c client.Client,
 	case err == nil, errors.As(err, &exists): // exists: another client has created it
 		return retention, true, nil
 	case code == codes.PermissionDenied, code == codes.Unimplemented:
-		return 0, false, fmt.Errorf("this account may not create namespace %s (%w): have it created, with a retention of "+
-			"%s, and run this again", t.Namespace, err, retention)
+		return 0, false, fmt.Errorf("this account may not create namespace %s (%w): an administrator must create it, with "+
+			"a retention of %s; then run this again", t.Namespace, err, retention)
 	default:
 		return 0, false, t.Explain(ctx, fmt.Errorf("create namespace %s: %w", t.Namespace, err))
 	}

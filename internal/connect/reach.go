@@ -11,17 +11,18 @@ import (
 	"time"
 )
 
-// reachTimeout bounds each step of Reach, answerTimeout the wait for the first byte of a response.
+// reachTimeout limits the duration of Reach. answerTimeout limits the wait for a server that refuses our certificate.
 const (
 	reachTimeout  = 5 * time.Second
 	answerTimeout = 2 * time.Second
 )
 
-// whereFrom names the settings that can contain the address.
+// whereFrom is the part of a message that lists the settings with the address.
 const whereFrom = "check --temporal-address, TEMPORAL_ADDRESS or the profile"
 
-// Reach makes a connection to Temporal step by step. It returns the failed step and the remedy: gRPC reports only that
-// the connection failed. It returns nil when Temporal responds, and when a proxy or a resolver makes the connection.
+// Reach connects to Temporal step by step, and returns a Failure with the failed step and the remedy. gRPC would only
+// report that the connection failed. Reach blocks for a few seconds at most. It returns nil if no step fails, and if a
+// proxy or a gRPC resolver chooses the address.
 func (t *Target) Reach(ctx context.Context) error {
 	if f := t.ownCertificate(time.Now()); f != nil {
 		return f
@@ -44,8 +45,8 @@ func (t *Target) Reach(ctx context.Context) error {
 	return t.tlsAnswer(ctx, conn, host)
 }
 
-// ownCertificate returns an error if our client certificate is expired or not yet valid, so that every server refuses
-// it.
+// ownCertificate returns an error if our client certificate has expired or is not yet valid. Every server would refuse
+// this certificate.
 func (t *Target) ownCertificate(now time.Time) error {
 	if t.tls == nil || len(t.tls.latest().Certificates) == 0 {
 		return nil
@@ -81,10 +82,10 @@ func (t *Target) noConnection(err error) error {
 		return fail(ExitUnreachable, "Temporal's address %s: %s has no address (%s): %s", t.Address, dns.Name, dns.Err,
 			whereFrom)
 	case errors.Is(err, context.DeadlineExceeded) || isTimeout(err):
-		return fail(ExitUnreachable, "Temporal at %s does not answer: %s, and what is between, such as a firewall",
+		return fail(ExitUnreachable, "Temporal at %s does not answer: %s, and the network between, such as a firewall",
 			t.Address, whereFrom)
 	default:
-		return fail(ExitUnreachable, "nobody listens at Temporal's address %s (%v): start Temporal, or %s", t.Address,
+		return fail(ExitUnreachable, "no process listens at Temporal's address %s (%v): start Temporal, or %s", t.Address,
 			errors.Unwrap(err), whereFrom)
 	}
 }
@@ -94,19 +95,20 @@ func isTimeout(err error) bool {
 	return errors.As(err, &n) && n.Timeout()
 }
 
-// tlsRefusal is the prefix of an error when the server has ended a handshake, or a read, with an alert.
+// tlsRefusal is the prefix of the error with which crypto/tls reports an alert of the server.
 const tlsRefusal = "remote error: tls: "
 
-// plaintextAnswer reports a server that uses TLS, and so refuses a plaintext connection.
+// plaintextAnswer returns an error if the server speaks TLS, because it would refuse our plaintext connection.
 func (t *Target) plaintextAnswer(ctx context.Context, conn net.Conn) error {
 	err := tls.Client(conn, &tls.Config{InsecureSkipVerify: true}).HandshakeContext(ctx) // sends no credentials
 	if err == nil || strings.Contains(err.Error(), tlsRefusal) {
-		return fail(ExitRefused, "Temporal at %s ends a connection without TLS: give --temporal-tls, or --temporal-tls-ca "+
-			"and the like; without TLS over there, %s", t.Address, whereFrom)
+		return fail(ExitRefused, "Temporal at %s requires TLS: give --temporal-tls, or --temporal-tls-ca and the other "+
+			"--temporal-tls-* flags; if your Temporal has no TLS, %s", t.Address, whereFrom)
 	}
 	return nil
 }
 
+// tlsAnswer returns the failed step of a TLS connection to Temporal, or nil.
 func (t *Target) tlsAnswer(ctx context.Context, raw net.Conn, host string) error {
 	config := t.tls.latest().Clone()
 	config.NextProtos = []string{"h2"}
@@ -115,7 +117,8 @@ func (t *Target) tlsAnswer(ctx context.Context, raw net.Conn, host string) error
 	if err := conn.HandshakeContext(ctx); err != nil {
 		return t.noHandshake(err, config.ServerName)
 	}
-	// With TLS 1.3 a server refuses our certificate only after the handshake. A server that accepts it sends nothing.
+	// With TLS 1.3 a server refuses our certificate only after the handshake, so we wait for an alert. A server that
+	// accepts our certificate sends nothing until our first request.
 	_ = conn.SetReadDeadline(time.Now().Add(answerTimeout))
 	if _, err := conn.Read(make([]byte, 1)); err != nil && !isTimeout(err) {
 		return t.noHandshake(err, config.ServerName)
@@ -140,20 +143,20 @@ func (t *Target) noHandshake(err error, name string) error {
 		return fail(ExitRefused, "the certificate of Temporal at %s is for %s, not for %s: name one of them with "+
 			"--temporal-tls-server-name or TEMPORAL_TLS_SERVER_NAME", t.Address, names(host.Certificate), name)
 	case errors.As(err, &record):
-		return fail(ExitRefused, "Temporal at %s does not speak TLS: leave TLS out, or --temporal-tls=false; or %s",
-			t.Address, whereFrom)
+		return fail(ExitRefused, "Temporal at %s does not speak TLS: remove the TLS settings, or give "+
+			"--temporal-tls=false; or %s", t.Address, whereFrom)
 	case strings.Contains(err.Error(), tlsRefusal):
 		return t.refused(err)
 	}
 	return fail(ExitRefused, "no TLS with Temporal at %s: %v: %s", t.Address, err, whereFrom)
 }
 
-// refused explains an alert from Temporal: it rejects our certificate, or requires a certificate.
+// refused explains a TLS alert from Temporal: Temporal requires a client certificate, or refuses ours.
 func (t *Target) refused(err error) error {
 	_, alert, _ := strings.Cut(err.Error(), tlsRefusal)
 	certificates := t.tls.latest().Certificates
 	if len(certificates) == 0 {
-		return fail(ExitRefused, "Temporal at %s wants a client certificate (%s): give --temporal-tls-cert and "+
+		return fail(ExitRefused, "Temporal at %s requires a client certificate (%s): give --temporal-tls-cert and "+
 			"--temporal-tls-key, or TEMPORAL_TLS_CLIENT_CERT_PATH and TEMPORAL_TLS_CLIENT_KEY_PATH", t.Address, alert)
 	}
 	by := ""

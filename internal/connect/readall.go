@@ -13,8 +13,9 @@ import (
 // readParallel bounds the concurrent reads.
 const readParallel = 8
 
-// ReadAll reads each name, and returns the results in the order of the names, with the errors of the failed reads.
-// listed means that the names come from Temporal's index, which lags behind: names that no longer run are then omitted.
+// ReadAll calls read for each name, concurrently. It returns the results in the order of the names, and joins the
+// errors of the failed reads. If listed is true, the names come from Temporal's visibility index, which lags behind;
+// ReadAll then silently omits a name for which read returns fleet.ErrNotRunning.
 func ReadAll[T any](names []string, listed bool, read func(name string) (T, error)) ([]T, error) {
 	results, errs := make([]T, len(names)), make([]error, len(names))
 	workqueue.ParallelizeUntil(context.Background(), readParallel, len(names), func(i int) {

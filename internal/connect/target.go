@@ -17,18 +17,19 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/reload"
 )
 
-// Target identifies one Temporal namespace, and how to reach it.
+// Target holds the address of Temporal, the namespace, and the credentials.
 type Target struct {
 	Address, Namespace string
 
-	tls       *follower // nil: plaintext
+	tls       *follower // nil means plaintext
 	key       func(context.Context) (string, error)
 	headers   map[string]string
 	authority string
-	codec     grpc.DialOption // nil: payloads are plain
+	codec     grpc.DialOption // nil means plain payloads
 }
 
-// Open reads the settings and the files that they name. log receives errors of files that become unusable later.
+// Open reads the settings and the files that they name. It does not connect. If a file becomes invalid later, the
+// Target logs an error to log and uses the last valid content.
 func (f *Flags) Open(log *slog.Logger) (*Target, error) {
 	p, err := f.profile()
 	if err != nil {
@@ -56,7 +57,7 @@ func (f *Flags) Open(log *slog.Logger) (*Target, error) {
 	return t, err
 }
 
-// codec returns the option that makes the connection encrypt payloads; nil without keys.
+// codec returns the option of a connection that encrypts payloads; nil without the flag for keys.
 func (f *Flags) codec(log *slog.Logger) (grpc.DialOption, error) {
 	if f.CodecKeys == "" {
 		return nil, nil
@@ -68,7 +69,7 @@ func (f *Flags) codec(log *slog.Logger) (grpc.DialOption, error) {
 	return keys.DialOption()
 }
 
-// hostPort matches gRPC's addresses: a host and a port, with an optional resolver.
+// hostPort matches an address of gRPC: a host and a port, with an optional resolver in front.
 var hostPort = regexp.MustCompile(`^([a-z]+:///)?[^/\s]+:[0-9]+$`)
 
 func checkAddress(address string) error {
@@ -78,19 +79,20 @@ func checkAddress(address string) error {
 	return fmt.Errorf("Temporal's address %q: use host:port, without http://", address)
 }
 
-// keyFrom returns a function that reads the API key from a file, and follows its changes.
+// keyFrom returns a function that reads the API key from a file at each call. If the file is not valid, the function
+// logs an error and returns the last valid key.
 func keyFrom(path string, log *slog.Logger) (func(context.Context) (string, error), error) {
 	files, err := reload.Open(func(contents [][]byte) (string, error) {
 		if key := strings.TrimSpace(string(contents[0])); key != "" && !strings.ContainsAny(key, "\r\n") {
 			return key, nil
 		}
-		return "", fmt.Errorf("%s: put the API key there, in one line", path)
+		return "", fmt.Errorf("%s: the file must contain the API key in one line", path)
 	}, path)
 	if err != nil {
 		return nil, fmt.Errorf("--temporal-api-key-file: %w", err)
 	}
 	return func(context.Context) (string, error) {
-		return files.Latest(log, "Temporal's API key cannot be read, the last one stays in use"), nil
+		return files.Latest(log, "cannot read the API key for Temporal; the last key stays in use"), nil
 	}, nil
 }
 
@@ -100,7 +102,7 @@ func (t *Target) Options() client.Options {
 	o.ConnectionOptions.Authority = t.authority
 	o.ConnectionOptions.TLSDisabled = t.tls == nil
 	if t.tls != nil {
-		o.ConnectionOptions.TLS = t.tls.latest() // the SDK requires it; the follower makes the connections
+		o.ConnectionOptions.TLS = t.tls.latest() // the SDK requires a config, but the follower makes the connections
 		o.ConnectionOptions.DialOptions = []grpc.DialOption{grpc.WithTransportCredentials(t.tls)}
 	}
 	if t.codec != nil {
@@ -115,13 +117,14 @@ func (t *Target) Options() client.Options {
 	return o
 }
 
-// fixed holds headers that each request carries.
+// fixed is a client.HeadersProvider that adds the same headers to each request.
 type fixed map[string]string
 
 // GetHeaders implements client.HeadersProvider.
 func (f fixed) GetHeaders(context.Context) (map[string]string, error) { return f, nil }
 
-// dialed returns the host:port of the connection; false when a proxy or a resolver chooses it.
+// dialed returns the host:port to which the client connects directly. It returns false if a proxy or a gRPC resolver
+// chooses the address.
 func (t *Target) dialed() (string, bool) {
 	address := t.Address
 	if scheme, rest, ok := strings.Cut(address, "://"); ok {
@@ -134,7 +137,7 @@ func (t *Target) dialed() (string, bool) {
 	return address, err == nil && through == nil
 }
 
-// Local reports whether the target is on this machine.
+// Local reports whether the target's address is localhost, a loopback or an unspecified IP address.
 func (t *Target) Local() bool {
 	address, _ := t.dialed()
 	host, _, err := net.SplitHostPort(address)

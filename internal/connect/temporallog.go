@@ -8,11 +8,12 @@ import (
 	sdklog "go.temporal.io/sdk/log"
 )
 
-// temporalLog writes the log of workflows, activities and the SDK with our keys. The SDK adds six keys to every line,
-// some of which look like ours and have another meaning. They are written only at debug level, in a separate group.
+// temporalLog implements the SDK's logger. It translates the SDK's keys into our keys. The SDK adds six keys to every
+// line, and some of them have the name of one of our keys and another meaning. temporalLog writes these only if debug
+// is enabled, in a separate group.
 type temporalLog struct {
 	log   *slog.Logger
-	noise []any // not written at info level
+	noise []any // pairs that are written only if debug is enabled
 }
 
 var (
@@ -20,7 +21,7 @@ var (
 	_ sdklog.WithLogger = temporalLog{}
 )
 
-// temporalWords maps the SDK's keys that stay to our keys (SDK internal/internal_logging_tags.go).
+// temporalWords maps those keys of the SDK that are always written to our keys (SDK internal/internal_logging_tags.go).
 var temporalWords = map[string]string{
 	"WorkflowID":   "workflow_id",
 	"ActivityType": "step",
@@ -32,14 +33,14 @@ var temporalWords = map[string]string{
 	"StackTrace":   "stack",
 }
 
-// temporalNoise contains the SDK's keys that are dropped: they are equal on all lines of a process, they follow from
-// the workflow id, or, for Attempt, they are easily confused with an instance's attempt.
+// temporalNoise contains the SDK's keys that are written only if debug is enabled. They are equal on all lines of a
+// process, or follow from the workflow id. Attempt is easily confused with an instance's attempt.
 var temporalNoise = map[string]bool{
 	"Namespace": true, "TaskQueue": true, "WorkerID": true, "BuildID": true, "RunID": true, "WorkflowType": true,
 	"ActivityID": true, "ActivityRunID": true, "Attempt": true, "UpdateID": true,
 }
 
-// translate divides an SDK's key-value pairs into the pairs that stay, with our keys, and noise.
+// translate divides the SDK's key-value pairs into facts, which are always written and have our keys, and noise.
 func translate(keyvals []any) (facts, noise []any) {
 	for i := 0; i+1 < len(keyvals); i += 2 {
 		key, _ := keyvals[i].(string)
@@ -70,7 +71,7 @@ func (l temporalLog) write(level slog.Level, msg string, keyvals []any) {
 	l.log.Log(ctx, level, msg, facts...)
 }
 
-// Debug implements log.Logger, as do the next three methods.
+// Debug implements log.Logger.
 func (l temporalLog) Debug(msg string, keyvals ...any) { l.write(slog.LevelDebug, msg, keyvals) }
 
 // Info implements log.Logger.

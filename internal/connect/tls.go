@@ -16,14 +16,15 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/reload"
 )
 
-// follower provides client credentials that follow their files: each handshake uses their present contents.
+// follower implements credentials.TransportCredentials. Each handshake uses the current contents of the files with the
+// certificates and the key.
 type follower struct {
 	credentials.TransportCredentials
 	latest func() *tls.Config
-	cert   string // the client certificate's file, for messages; "" without a file
+	cert   string // the path of the client certificate, for messages; "" without a file
 }
 
-// source is one part of the TLS settings: a file, or text.
+// source is one part of the TLS settings: the path of a file, or the PEM data itself.
 type source struct {
 	path string
 	data []byte
@@ -32,7 +33,8 @@ type source struct {
 
 func (s source) given() bool { return s.path != "" || len(s.data) > 0 }
 
-// newFollower reads the files in the settings; nil settings trust the system's authorities and present no certificate.
+// newFollower reads the files in the settings. With nil settings the client trusts the system's authorities and sends
+// no certificate. If a file becomes invalid later, the follower logs an error and uses the last valid contents.
 func newFollower(s *envconfig.ClientConfigTLS, log *slog.Logger) (*follower, error) {
 	s = cmp.Or(s, &envconfig.ClientConfigTLS{})
 	ca := source{s.ServerCACertPath, s.ServerCACertData, "authority"}
@@ -65,12 +67,12 @@ func newFollower(s *envconfig.ClientConfigTLS, log *slog.Logger) (*follower, err
 		return nil, fmt.Errorf("TLS to Temporal: %w", err)
 	}
 	latest := func() *tls.Config {
-		return files.Latest(log, "TLS files for Temporal cannot be used, the last good ones stay in use")
+		return files.Latest(log, "cannot use the TLS files for Temporal; their last valid contents stay in use")
 	}
 	return &follower{credentials.NewTLS(latest()), latest, cert.path}, nil
 }
 
-// parse returns a config from the texts of the authority, the certificate and the key.
+// parse returns a copy of base with the authority, the certificate and the key of texts, in this order.
 func parse(base *tls.Config, texts [3][]byte, ca, cert source) (*tls.Config, error) {
 	config := base.Clone()
 	if ca.given() {

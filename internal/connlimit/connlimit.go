@@ -1,5 +1,5 @@
 // Package connlimit bounds the connections of a listener, so that unknown clients can neither exhaust the memory of a
-// process nor keep known clients out.
+// process nor prevent known clients from connecting. A client is known after a call of Keep.
 package connlimit
 
 import (
@@ -8,16 +8,16 @@ import (
 	"sync"
 )
 
-// Listen returns a listener with at most that many open connections. When it accepts one more, it closes the oldest
-// connection of the address that has the most connections of unknown clients (see Keep). An address with many
-// connections therefore loses its own first. When the clients of all connections are known, the new connection is
-// closed.
+// Listen returns a listener with at most the given number of open connections. At the limit it closes a connection for
+// each new one: the oldest connection of the address that has the most connections of unknown clients. So an address
+// with many connections loses its own connections first. If the clients of all open connections are known, the listener
+// closes the new connection.
 func Listen(listener net.Listener, most int) net.Listener {
 	return &limited{Listener: listener, most: most, open: map[*conn]bool{}, strange: map[string]int{}}
 }
 
-// Keep marks the connection as one of a known client, which Listen does not close in favour of a new connection. It
-// does nothing to a connection of another listener.
+// Keep marks the client of the connection as known. A listener of Listen never closes such a connection for a new one.
+// Keep ignores a connection of another kind of listener.
 func Keep(of net.Conn) {
 	for {
 		switch c := of.(type) {
@@ -34,12 +34,12 @@ func Keep(of net.Conn) {
 
 type key struct{}
 
-// WithConn is the ConnContext of an http.Server whose handlers call KeepFrom.
+// WithConn returns a context with the connection. It is the ConnContext of an http.Server whose handlers call KeepFrom.
 func WithConn(ctx context.Context, of net.Conn) context.Context {
 	return context.WithValue(ctx, key{}, of)
 }
 
-// KeepFrom calls Keep with the connection of a request.
+// KeepFrom calls Keep with the connection of a request, which WithConn has put into the request's context.
 func KeepFrom(ctx context.Context) {
 	if of, ok := ctx.Value(key{}).(net.Conn); ok {
 		Keep(of)
@@ -74,7 +74,7 @@ func (l *limited) Accept() (net.Conn, error) {
 	}
 }
 
-// admit counts the connection, and returns the connection that must be closed for it; nil below the limit. If all
+// admit registers the connection, and returns the connection that must be closed for it, or nil below the limit. If all
 // clients are known, it returns the new connection.
 func (l *limited) admit(c *conn) (loser *conn) {
 	l.mu.Lock()
@@ -97,7 +97,7 @@ func (l *limited) admit(c *conn) (loser *conn) {
 	return loser
 }
 
-// before reports whether a is closed before b.
+// before reports whether a must be closed before b.
 func (l *limited) before(a, b *conn) bool {
 	if of, other := l.strange[a.address], l.strange[b.address]; of != other {
 		return of > other
@@ -105,7 +105,7 @@ func (l *limited) before(a, b *conn) bool {
 	return a.number < b.number
 }
 
-// forget frees the place of a connection, once.
+// forget removes a connection from the open ones. It is idempotent.
 func (l *limited) forget(c *conn) {
 	if l.open[c] {
 		delete(l.open, c)
@@ -113,7 +113,7 @@ func (l *limited) forget(c *conn) {
 	}
 }
 
-// know stops counting the connection for its address.
+// know marks the client as known, and no longer counts the connection for its address.
 func (l *limited) know(c *conn) {
 	if c.known {
 		return
@@ -124,7 +124,7 @@ func (l *limited) know(c *conn) {
 	}
 }
 
-// conn is a connection that frees its place when it is closed.
+// conn is a connection of a limited listener. Close removes it from the listener's open connections.
 type conn struct {
 	net.Conn
 	listener *limited

@@ -1,5 +1,5 @@
-// Package fit explains why a pod does not fit on an empty node, as the scheduler and Cluster Autoscaler's simulation
-// decide. It ignores constraints that depend on other pods, such as anti-affinity and topology spread.
+// Package fit explains why a pod does not fit on an empty node. It applies the rules of the scheduler and of Cluster
+// Autoscaler's simulation, except constraints that depend on other pods, such as anti-affinity and topology spread.
 package fit
 
 import (
@@ -15,7 +15,7 @@ import (
 	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
 )
 
-// Misfit names a field of the pod that excludes it from a node.
+// Misfit is the reason why a pod does not fit on a node: the field of the pod, and a text.
 type Misfit struct {
 	Field  string `json:"field"`
 	Reason string `json:"reason"`
@@ -23,19 +23,20 @@ type Misfit struct {
 
 func (m Misfit) String() string { return m.Field + ": " + m.Reason }
 
-// Misfits returns all reasons: Selectors, then Besides.
+// Misfits returns all reasons why the pod does not fit on the node: those of Selectors, then those of Besides.
 func Misfits(pod *corev1.Pod, node *corev1.Node) []Misfit {
 	return append(Selectors(pod, node), Besides(pod, node)...)
 }
 
-// Besides returns the reasons that labels do not cause: taints and size.
+// Besides returns the reasons that do not depend on the node's labels: taints that the pod does not tolerate, and
+// requests that exceed the node's size.
 func Besides(pod *corev1.Pod, node *corev1.Node) (out []Misfit) {
 	hard := func(t *corev1.Taint) bool {
 		return t.Effect == corev1.TaintEffectNoSchedule || t.Effect == corev1.TaintEffectNoExecute
 	}
 	for _, taint := range node.Spec.Taints {
 		if hard(&taint) && !scheduling.TolerationsTolerateTaint(pod.Spec.Tolerations, &taint) {
-			out = append(out, Misfit{"spec.tolerations", "none tolerates the taint " + taint.ToString()})
+			out = append(out, Misfit{"spec.tolerations", "no toleration for the taint " + taint.ToString()})
 		}
 	}
 	requests := resource.PodRequests(pod, resource.PodResourcesOptions{})
@@ -43,13 +44,13 @@ func Besides(pod *corev1.Pod, node *corev1.Node) (out []Misfit) {
 		want, have := requests[name], node.Status.Allocatable[name]
 		if want.Sign() > 0 && want.Cmp(have) > 0 {
 			out = append(out, Misfit{"resources.requests",
-				fmt.Sprintf("%s %s is asked for, a node has %s", name, want.String(), have.String())})
+				fmt.Sprintf("the pod requests %s %s, a node has %s", name, want.String(), have.String())})
 		}
 	}
 	return out
 }
 
-// PerNode returns how many such pods fit on an empty node by their requests, at least 1.
+// PerNode returns the number of such pods that fit on an empty node according to their requests, and at least 1.
 func PerNode(pod *corev1.Pod, node *corev1.Node) int {
 	pods := node.Status.Allocatable[corev1.ResourcePods]
 	count := pods.Value()
@@ -61,7 +62,7 @@ func PerNode(pod *corev1.Pod, node *corev1.Node) int {
 	return int(max(count, 1))
 }
 
-// units returns the amount in the whole units in which the scheduler counts the resource.
+// units returns the amount in the unit that the scheduler uses for the resource: millicores of CPU, or whole units.
 func units(name corev1.ResourceName, q apiresource.Quantity) int64 {
 	if name == corev1.ResourceCPU {
 		return q.MilliValue()
@@ -69,12 +70,12 @@ func units(name corev1.ResourceName, q apiresource.Quantity) int64 {
 	return q.Value()
 }
 
-// Selectors returns the reasons in the pod's node selector and its required node affinity.
+// Selectors returns the reasons that depend on the node's labels: the pod's node selector and required node affinity.
 func Selectors(pod *corev1.Pod, node *corev1.Node) (out []Misfit) {
 	for _, key := range slices.Sorted(maps.Keys(pod.Spec.NodeSelector)) {
 		if got, ok := node.Labels[key]; !ok || got != pod.Spec.NodeSelector[key] {
 			out = append(out, Misfit{"spec.nodeSelector",
-				fmt.Sprintf("%s=%s is asked for, %s", key, pod.Spec.NodeSelector[key], has(node, key))})
+				fmt.Sprintf("the pod requires %s=%s, %s", key, pod.Spec.NodeSelector[key], has(node, key))})
 		}
 	}
 	only := &corev1.Pod{Spec: corev1.PodSpec{Affinity: pod.Spec.Affinity}}
@@ -88,7 +89,7 @@ func Selectors(pod *corev1.Pod, node *corev1.Node) (out []Misfit) {
 	return out
 }
 
-// required returns the terms of the pod's required node affinity. A node must match one term.
+// required returns the terms of the pod's required node affinity. A node needs to match only one term.
 func required(pod *corev1.Pod) []corev1.NodeSelectorTerm {
 	a := pod.Spec.Affinity
 	if a == nil || a.NodeAffinity == nil || a.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution == nil {
@@ -99,7 +100,7 @@ func required(pod *corev1.Pod) []corev1.NodeSelectorTerm {
 
 const affinityField = "spec.affinity.nodeAffinity"
 
-// whichTerms names, for each term, the first expression that the node does not match. A node must match one term.
+// whichTerms returns a text that lists, for each term, the first expression that the node does not match.
 func whichTerms(terms []corev1.NodeSelectorTerm, node *corev1.Node) string {
 	var why []string
 	for _, term := range terms {
@@ -115,7 +116,7 @@ func whichTerms(terms []corev1.NodeSelectorTerm, node *corev1.Node) string {
 	if len(why) == 0 {
 		return "its required terms do not match"
 	}
-	return strings.Join(why, ", or ") + " is asked for"
+	return "the pod requires " + strings.Join(why, ", or ")
 }
 
 func has(node *corev1.Node, key string) string {

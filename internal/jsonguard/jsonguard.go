@@ -1,5 +1,5 @@
-// Package jsonguard checks JSON from untrusted parties before a decoder reads it: a few bytes must not cause much
-// memory or minutes of work.
+// Package jsonguard checks JSON from untrusted parties before a decoder reads it, so that a small document cannot make
+// the decoder use much memory or minutes of CPU time.
 package jsonguard
 
 import (
@@ -8,25 +8,28 @@ import (
 	"strings"
 )
 
-// ErrTooMuch is the error of a document that would need much more memory than it has bytes.
+// ErrTooMuch means that a document exceeds its Limits, or has too many levels. Its decoded form would need much more
+// memory than its text.
 var ErrTooMuch = errors.New("has too many lists, fields or levels")
 
 // Limits bounds the document; 0 means no bound.
 type Limits struct {
-	// Elements bounds the elements of all lists together: three bytes, "{},", become a struct with hundreds of bytes.
+	// Elements bounds the elements of all lists together. Each element of three bytes, "{},", may be decoded into a struct
+	// with hundreds of bytes.
 	Elements int
 	// Fields bounds the fields of all objects together.
 	Fields int
 }
 
-// maxDepth is the decoder's own bound on nesting.
+// maxDepth is the maximum nesting that encoding/json accepts.
 const maxDepth = 10000
 
-// Reader forwards JSON, including several documents one after the other. It returns the errors of its source, and
+// Reader passes JSON through, also several documents in sequence. Read returns the errors of the source, and
 // ErrTooMuch.
 //
-// It also shortens the quantities in Kubernetes' fields, by overwriting their ends with blanks. resource.ParseQuantity,
-// and all computations with its result, use as many digits as the text states, and 1e100000000 takes minutes.
+// Reader also shortens long quantities in fields of Kubernetes, by overwriting their ends with blanks.
+// resource.ParseQuantity, and all computations with its result, use as many digits as the text states, and 1e100000000
+// takes minutes.
 type Reader struct {
 	from   io.Reader
 	limits Limits
@@ -38,19 +41,19 @@ type Reader struct {
 	broken           error
 }
 
-// level is a list or an object that has been opened.
+// level is a list or an object that is open at the current position.
 type level struct {
 	list    bool
-	key     bool // for an object: its next text is a key
+	key     bool // for an object: the next string is a key
 	empty   bool // no element has been read yet
-	amounts bool // its values may be quantities
+	amounts bool // values in it may be quantities
 }
 
 // text is the state of the string that is being read.
 type text struct {
 	inside, escaped, key bool
 	name                 []byte // beginning of a key
-	strange              bool   // a key with escapes, which may mean any name
+	strange              bool   // the key has escapes, so it may be any name
 }
 
 // amount is the state of the quantity that is being read.
@@ -58,23 +61,23 @@ type amount struct {
 	size, digits int  // characters in total, and digits in its exponent
 	exponent     bool // the exponent has begun
 	other        bool // the value is not a quantity
-	over         bool // the rest is replaced by blanks
+	over         bool // the quantity is too long: its remaining bytes are replaced by blanks
 }
 
-// These are the bounds of a quantity. It stays valid after a cut: an exponent is cut before it begins if it may not
-// fit.
+// These constants bound a quantity, in characters. A shortened quantity stays valid: an exponent that may not fit is
+// removed as a whole.
 const (
 	maxAmount   = 64
 	maxExponent = 2
 )
 
-// amountKeys are the fields in which Kubernetes, Liqo and offers keep quantities by name, in lower case.
+// amountKeys contains, in lower case, the fields in which Kubernetes, Liqo and offers have maps of quantities.
 var amountKeys = map[string]bool{"resources": true, "limits": true, "requests": true, "capacity": true,
 	"allocatable": true, "allocatedresources": true, "resourcequota": true, "hard": true, "used": true, "lendable": true}
 
 const maxAmountKey = 24
 
-// New returns a Reader.
+// New returns a Reader that reads from the source and applies the limits.
 func New(from io.Reader, limits Limits) *Reader { return &Reader{from: from, limits: limits} }
 
 // Read implements io.Reader.
@@ -92,7 +95,7 @@ func (r *Reader) Read(into []byte) (int, error) {
 	return n, err
 }
 
-// next reads one byte and returns its replacement.
+// next processes one byte and returns its replacement.
 func (r *Reader) next(c byte) byte {
 	if r.text.inside {
 		return r.inText(c)
@@ -118,7 +121,7 @@ func (r *Reader) next(c byte) byte {
 	return c
 }
 
-// separate reads a comma between two values, or a colon between a key and its value.
+// separate processes a comma between two values, or a colon between a key and its value.
 func (r *Reader) separate(values bool) {
 	r.amount = amount{}
 	if top := r.top(); top != nil {
@@ -126,7 +129,7 @@ func (r *Reader) separate(values bool) {
 	}
 }
 
-// something counts an element or field at its first byte.
+// something counts an element or a field when its first byte is read. It sets ErrTooMuch above a limit.
 func (r *Reader) something() {
 	top := r.top()
 	if top == nil || !top.empty {
@@ -143,6 +146,7 @@ func (r *Reader) something() {
 	}
 }
 
+// begin processes the opening byte of a list or an object.
 func (r *Reader) begin(list bool) {
 	if len(r.nesting) == maxDepth {
 		r.broken = ErrTooMuch
@@ -162,6 +166,7 @@ func (r *Reader) top() *level {
 	return &r.nesting[len(r.nesting)-1]
 }
 
+// inText processes one byte of a string, and returns its replacement.
 func (r *Reader) inText(c byte) byte {
 	t := &r.text
 	switch {
@@ -182,7 +187,7 @@ func (r *Reader) inText(c byte) byte {
 	return c
 }
 
-// inAmount reads one byte of a possible quantity, and returns its replacement.
+// inAmount processes one byte of a possible quantity, and returns its replacement.
 func (r *Reader) inAmount(c byte) byte {
 	top, a := r.top(), &r.amount
 	if top == nil || !top.amounts || a.other {
@@ -195,6 +200,7 @@ func (r *Reader) inAmount(c byte) byte {
 	return c
 }
 
+// take updates the state of the quantity with its next byte.
 func (a *amount) take(c byte) {
 	a.size++
 	switch c {

@@ -1,4 +1,4 @@
-// Package leader elects the one process of several that works, by a Lease in the cluster.
+// Package leader elects one of several processes as the leader, by a Lease in the cluster.
 package leader
 
 import (
@@ -16,13 +16,14 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/wait"
 )
 
-// Rest is how long a process leaves the lead to other processes after its work has returned before its context ended.
+// Rest is the time for which a process does not compete for the Lease after its work has returned early, so that
+// another process can lead.
 const Rest = time.Minute
 
-// Run calls work while this process holds the Lease, until ctx ends. The context of work ends when the Lease is lost,
-// at the latest 10 s after its last renewal. Run releases the Lease and returns only after work has returned, so that
-// the end of work does not overlap with the work of the next process. If work returns before its context ends, Run also
-// releases the Lease, and this process does not compete for it for the time Rest.
+// Run competes for the Lease until ctx ends, and calls work whenever this process holds the Lease. The context of work
+// ends when the Lease is lost, at the latest 10 s after its last renewal. Run releases the Lease and returns only after
+// work has returned, so that work does not overlap with the work of the next leader. If work returns before its context
+// ends, Run also releases the Lease, and does not compete for it for the time Rest.
 func Run(ctx context.Context, client kubernetes.Interface, namespace, name string, log *slog.Logger,
 	work func(ctx context.Context)) {
 	host, _ := os.Hostname()
@@ -31,7 +32,7 @@ func Run(ctx context.Context, client kubernetes.Interface, namespace, name strin
 		LockConfig: resourcelock.ResourceLockConfig{Identity: host + "_" + rand.Text()},
 	}
 	working := make(chan struct{}, 1) // full while work runs, so that only one call runs
-	led, resigned := false, false     // change only while working is full
+	led, resigned := false, false     // these change only while working is full
 	for ctx.Err() == nil {            // the elector's Run returns when the Lease is lost
 		term, resign := context.WithCancel(ctx)
 		elector, err := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
@@ -41,7 +42,7 @@ func Run(ctx context.Context, client kubernetes.Interface, namespace, name strin
 				OnStartedLeading: func(ctx context.Context) {
 					working <- struct{}{}
 					defer func() { <-working }()
-					if ctx.Err() == nil { // the term may have ended before its beginning
+					if ctx.Err() == nil { // the Lease may be lost before this callback runs
 						led = true
 						work(ctx)
 						resigned = ctx.Err() == nil
@@ -58,7 +59,7 @@ func Run(ctx context.Context, client kubernetes.Interface, namespace, name strin
 		}
 		elector.Run(term)
 		resign()
-		working <- struct{}{} // a later callback finds its context canceled
+		working <- struct{}{} // waits for work; a callback that runs later finds its context canceled
 		if led {
 			release(ctx, lock)
 		}
@@ -71,7 +72,7 @@ func Run(ctx context.Context, client kubernetes.Interface, namespace, name strin
 	}
 }
 
-// releaseWithin bounds the release of the Lease. A Lease that is not released expires.
+// releaseWithin limits the duration of the release. A Lease that is not released expires after 15 s.
 const releaseWithin = 3 * time.Second
 
 // release releases the Lease, if this process still holds it.

@@ -1,5 +1,4 @@
-// Package liqoversion knows which versions of Liqo work together: the tested versions, the versions that are expected
-// to work, and the unsupported versions.
+// Package liqoversion decides whether two clusters with given versions of Liqo can peer.
 package liqoversion
 
 import (
@@ -11,18 +10,19 @@ import (
 	"k8s.io/apimachinery/pkg/util/version"
 )
 
-// Deployment is the Deployment of a cluster's Liqo, in the namespace of Liqo. Its image contains the version.
+// Deployment is the name of the Deployment of Liqo's controller, in the namespace of Liqo. Its image tag contains the
+// version.
 const Deployment = "liqo-controller-manager"
 
 var (
-	oldest       = version.MustParseSemantic("1.0.2") // earlier: public keys in another form (Liqo forge/tenant.go)
+	oldest       = version.MustParseSemantic("1.0.2") // earlier versions encode public keys differently (forge/tenant.go)
 	oldestTested = version.MustParseSemantic("1.1.0")
 	severalNodes = version.MustParseSemantic("1.2.0") // Liqo #3257
 	afterNewest  = version.MustParseSemantic("1.3.0-0")
 )
 
-// Of returns the version of the Liqo that a Deployment runs. It is the tag of the image or, if the tag is not a version
-// (for example in a build from a commit), the chart's label; "" if neither is a version.
+// Of returns the version of Liqo that a Deployment runs: the tag of its image or, if the tag is not a version (for
+// example in a build from a commit), the value of the chart's label. It returns "" if neither is a version.
 func Of(d *appsv1.Deployment) string {
 	var found []string
 	for i := range d.Spec.Template.Spec.Containers {
@@ -38,15 +38,15 @@ func Of(d *appsv1.Deployment) string {
 	return ""
 }
 
-// Judge returns the problem of a peering between clusters with these versions of Liqo; "" if they are tested together.
-// An unknown version is a problem, too. refused means that the combination does not work, or is newer than this
-// release.
+// Judge returns the problem of a peering between clusters with these versions of Liqo; "" if this release is tested
+// with both. refused reports whether the problem forbids the peering: the combination does not work, or is newer than
+// this release. With refused false the problem is a warning, for example about an unknown version.
 func Judge(consumer, provider string) (problem string, refused bool) {
 	here, hereErr := version.ParseSemantic(consumer)
 	there, thereErr := version.ParseSemantic(provider)
 	switch {
 	case hereErr != nil || thereErr != nil:
-		return fmt.Sprintf("the version of Liqo is not known of both clusters (consumer %q, provider %q)", consumer,
+		return fmt.Sprintf("the version of Liqo is unknown for one cluster or both (consumer %q, provider %q)", consumer,
 			provider), false
 	case here.LessThan(oldest) || there.LessThan(oldest):
 		return fmt.Sprintf("Liqo %s on the consumer and %s on the provider: versions before %s are not supported; upgrade "+
@@ -55,16 +55,16 @@ func Judge(consumer, provider string) (problem string, refused bool) {
 		return fmt.Sprintf("Liqo %s on the consumer and %s on the provider: Liqo does not support peerings between "+
 			"different minor versions; upgrade the older one", consumer, provider), true
 	case here.AtLeast(afterNewest):
-		return fmt.Sprintf("Liqo %s is newer than what this release is tested with, 1.1 and 1.2; upgrade liqo-autoscaler",
-			consumer), true
+		return fmt.Sprintf("Liqo %s is newer than the versions that this release is tested with, 1.1 and 1.2; upgrade "+
+			"liqo-autoscaler", consumer), true
 	case here.LessThan(oldestTested):
 		return fmt.Sprintf("Liqo %s is not tested with this release; 1.1 and 1.2 are", consumer), false
 	}
 	return "", false
 }
 
-// OneNode reports whether a consumer with that version may have only one node of a provider: up to 1.1, a virtual
-// kubelet that restarts deletes the pods of the provider's other nodes (Liqo #3257).
+// OneNode reports whether a consumer with this version of Liqo may have only one node of each provider. Up to 1.1, a
+// virtual kubelet that restarts deletes the pods of the provider's other nodes (Liqo #3257).
 func OneNode(consumer string) bool {
 	v, err := version.ParseSemantic(consumer)
 	return err == nil && v.LessThan(severalNodes)

@@ -1,11 +1,11 @@
-// Package logonce limits how often the same fault is logged.
+// Package logonce limits how often a process logs the same fault.
 package logonce
 
-// LastError remembers the last error. The zero value has none.
+// LastError remembers the text of the last error. The zero value is ready for use. It is not safe for concurrent use.
 type LastError struct{ last string }
 
-// IsNew reports whether the error's text differs from the last error's text, and remembers it. nil is not new, and
-// makes the next error new.
+// IsNew reports whether the error's text differs from the remembered text, and remembers the new text. It returns false
+// for nil, and the error after nil is always new.
 func (o *LastError) IsNew(err error) bool {
 	text := ""
 	if err != nil {

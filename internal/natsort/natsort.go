@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Compare compares texts, and numbers in them by value: cpu-2 before cpu-10.
+// Compare compares two texts for sorting. It compares the numbers in them by value, so cpu-2 is before cpu-10.
 func Compare(a, b string) int {
 	for a != "" && b != "" {
 		da, db := digits(a), digits(b)

@@ -1,5 +1,5 @@
-// Package registry creates the Prometheus registry of a process, with the metrics that every process has: the Go
-// runtime, the process, and the running version.
+// Package registry creates the Prometheus registry of a process, with the metrics of every process: of the Go runtime,
+// of the operating system's process, and of the running version.
 package registry
 
 import (
@@ -12,11 +12,11 @@ import (
 // Namespace is the first part of the names of all our metrics.
 const Namespace = "liqo_autoscaler"
 
-// New returns a process's registry, with the Go runtime, the process and the version in it.
+// New returns a new registry in which the metrics of every process are registered.
 func New(version string) *prometheus.Registry {
 	reg := prometheus.NewRegistry()
 	info := prometheus.NewGauge(prometheus.GaugeOpts{
-		Namespace: Namespace, Name: "build_info", Help: "The version that runs, as a label; always 1.",
+		Namespace: Namespace, Name: "build_info", Help: "The running version, as a label; always 1.",
 		ConstLabels: prometheus.Labels{"version": version, "go_version": runtime.Version()},
 	})
 	info.Set(1)

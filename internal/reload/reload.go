@@ -1,10 +1,9 @@
-// Package reload follows files that change while the process runs, such as a mounted ConfigMap, an edited list or a
-// renewed certificate.
+// Package reload returns the current value of files that change while the process runs, such as a mounted ConfigMap, an
+// edited list or a renewed certificate.
 //
-// It uses no watches, which could break. It reads the files on each request for their value, and parses them when their
-// content has changed. It compares contents instead of times, because the kubelet swaps a symbolic link to update a
-// mounted ConfigMap. After a version with an error the last valid value stays in use, and the error is returned until
-// the files are valid again.
+// It uses no file watches. It reads the files at each call of Get, and parses them when their content has changed. It
+// compares contents and not times, because the kubelet swaps a symbolic link to update a mounted ConfigMap. While the
+// files are invalid, Get returns the last valid value together with the error.
 package reload
 
 import (
@@ -19,22 +18,24 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/logonce"
 )
 
+// maxBytes bounds the size of one file.
 const maxBytes = 4 << 20
 
-// Files holds a value that is parsed from one or more files. Safe for concurrent use.
+// Files holds a value that is parsed from one or more files. It is safe for concurrent use.
 type Files[T any] struct {
 	paths []string
 	parse func(contents [][]byte) (T, error)
 
 	mu      sync.Mutex
 	value   T
-	version string // of value
-	read    string // the version of the last read, valid or not; "" after a failed read
+	version string // the version of value
+	read    string // the version that was read last, valid or not; "" after a failed read
 	err     error
 	logged  logonce.LastError
 }
 
-// Open reads the files for the first time; they must be valid. parse receives their contents in the order of the paths.
+// Open reads the files for the first time, and returns an error if they are not valid. It passes their contents to
+// parse in the order of the paths.
 func Open[T any](parse func(contents [][]byte) (T, error), paths ...string) (*Files[T], error) {
 	f := &Files[T]{paths: paths, parse: parse}
 	if _, _, err := f.Get(); err != nil {
@@ -43,13 +44,13 @@ func Open[T any](parse func(contents [][]byte) (T, error), paths ...string) (*Fi
 	return f, nil
 }
 
-// Get reads the files again. It returns the last valid value, its version, which is a hash of the contents, and the
-// present error of the files.
+// Get reads the files again. It returns the last valid value, the value's version (a hash of the contents), and the
+// error of the current contents. value and version are valid also with an error.
 func (f *Files[T]) Get() (value T, version string, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.look(); f.err != nil {
-		f.look() // the files may have changed between two reads
+		f.look() // another process may have replaced the files between the reads of two of them
 	}
 	return f.value, f.version, f.err
 }
@@ -69,7 +70,8 @@ func (f *Files[T]) look() {
 	}
 }
 
-// Latest calls Get for callers that cannot return an error. It logs each new error once.
+// Latest returns the last valid value after reading the files again, for callers that cannot return an error. It logs
+// each new error once, with the given message.
 func (f *Files[T]) Latest(log *slog.Logger, message string) T {
 	value, _, err := f.Get()
 	f.mu.Lock()

@@ -8,12 +8,14 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-// Consumer returns the access to the consumer cluster.
+// Consumer returns the access to the consumer cluster: of the kubeconfig, or of the Pod's ServiceAccount if kubeconfig
+// is "".
 func Consumer(kubeconfig string) (*rest.Config, error) {
 	return ClusterAccess("the consumer cluster", kubeconfig)
 }
 
-// ClusterAccess returns an access by a kubeconfig, or by the Pod's own ServiceAccount.
+// ClusterAccess returns the access to a cluster: of the kubeconfig, or of the Pod's ServiceAccount if kubeconfig is "".
+// cluster names the cluster in errors.
 func ClusterAccess(cluster, kubeconfig string) (*rest.Config, error) {
 	if kubeconfig == "" {
 		access, err := rest.InClusterConfig()
@@ -29,18 +31,18 @@ func ClusterAccess(cluster, kubeconfig string) (*rest.Config, error) {
 	return access, nil
 }
 
-// RegisterKubeconfig adds the flag for the user's own kubeconfig.
+// RegisterKubeconfig adds the flag --kubeconfig of commands that a user runs.
 func RegisterKubeconfig(cmd *cobra.Command, path *string) {
 	cmd.Flags().StringVar(path, "kubeconfig", "",
-		"access to the consumer cluster (default: as kubectl has it, or in-cluster)")
+		"access to the consumer cluster (default: as kubectl, or in-cluster)")
 }
 
-// Personal returns the access of the user that runs the command.
+// Personal returns the access to the consumer cluster of the user that runs the command, as kubectl would.
 func Personal(kubeconfig string) (*rest.Config, error) {
 	return AsKubectl(kubeconfig, "access to the consumer cluster (--kubeconfig, KUBECONFIG or ~/.kube/config)")
 }
 
-// AsKubectl returns the access that kubectl would use. An error begins with what, the purpose of the access.
+// AsKubectl returns the access that kubectl would use. what is the purpose of the access and the beginning of an error.
 func AsKubectl(kubeconfig, what string) (*rest.Config, error) {
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	rules.ExplicitPath = kubeconfig

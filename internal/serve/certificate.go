@@ -10,8 +10,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/registry"
 )
 
-// ObserveCertificate exports the end of the certificate that is in the file now; 0, which is long ago, for an
-// unreadable file.
+// ObserveCertificate registers a metric with the expiry of the certificate in the file, which is read at each scrape.
+// Its value is 0 for an unreadable file, so that an alert on an expired certificate also fires then.
 func (o *Observer) ObserveCertificate(file string) {
 	o.Registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Namespace: registry.Namespace, Name: "tls_certificate_expiry_timestamp_seconds",

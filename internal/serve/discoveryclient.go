@@ -8,7 +8,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/discovery/client"
 )
 
-// RegisterDiscovery adds the flags of a client of the discovery server.
+// RegisterDiscovery adds the flags of a client of the discovery server. url is the help text of --discovery-url.
 func RegisterDiscovery(cmd *cobra.Command, o *client.Options, url string) {
 	f := cmd.Flags()
 	f.StringVar(&o.URL, "discovery-url", "", url)
@@ -20,7 +20,7 @@ func RegisterDiscovery(cmd *cobra.Command, o *client.Options, url string) {
 	f.StringVar(&o.KeyFile, "discovery-key", "", "file with the client certificate's key, PEM")
 }
 
-// CheckDiscovery fails when flags of the client are missing, or are set without the server's URL.
+// CheckDiscovery returns an error if flags of the client are missing, or are set without --discovery-url.
 func CheckDiscovery(o client.Options) error {
 	switch {
 	case o.URL == "" && (o.CAFile != "" || o.TokenFile != "" || o.CertFile != "" || o.KeyFile != ""):

@@ -1,4 +1,4 @@
-// Package serve contains the common parts of all serving processes: metrics, health checks, the access to a cluster,
+// Package serve contains the common parts of long-running processes: metrics, health checks, the access to a cluster,
 // and the flags of a client of the discovery server.
 package serve
 
@@ -22,10 +22,10 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/wait"
 )
 
-// ObserveFlags holds the addresses for a process's metrics and health.
+// ObserveFlags holds the listen addresses for a process's metrics and health checks.
 type ObserveFlags struct{ Metrics, Health string }
 
-// Register adds the flags, on the given host by default; "" means all addresses.
+// Register adds the flags. host is the host of the default addresses; "" means all addresses of this machine.
 func (f *ObserveFlags) Register(cmd *cobra.Command, host string) {
 	cmd.Flags().StringVar(&f.Metrics, "metrics-listen", host+":9090",
 		`address to serve /metrics on, for Prometheus; "" for none`)
@@ -33,23 +33,24 @@ func (f *ObserveFlags) Register(cmd *cobra.Command, host string) {
 		`address to serve /healthz and /readyz on; "" for none`)
 }
 
-// check is a named health check; nil means healthy.
+// check is a named health check. look returns nil for a healthy process.
 type check struct {
 	name string
 	look func(context.Context) error
 }
 
-// Observer serves the metrics and the health of a process. Open creates it; register metrics and checks before Serve.
+// Observer serves the metrics and the health checks of a process over HTTP. Open creates an Observer. The caller
+// registers metrics and checks before it calls Serve.
 type Observer struct {
 	Registry        *prometheus.Registry
 	Hub             string       // value of the label hub on each metric; "" adds no label
-	Metrics, Health net.Listener // nil: not served
+	Metrics, Health net.Listener // nil means that these are not served
 	live, ready     []check
 	log             *slog.Logger
 }
 
-// Open listens on the addresses, so that a port in use is reported before anything runs. Call Serve or Close
-// afterwards.
+// Open listens on the addresses, so that it reports a used port before the process starts its work. The caller must
+// call Serve or Close afterwards.
 func (f ObserveFlags) Open(log *slog.Logger) (*Observer, error) {
 	o := &Observer{Registry: registry.New(cli.Version), log: log}
 	var err error
@@ -74,7 +75,7 @@ func listenFor(what, address, flag string) (net.Listener, error) {
 	return l, nil
 }
 
-// Close frees the addresses of an observer that is not served.
+// Close closes the listeners of an Observer whose Serve was not called.
 func (o *Observer) Close() { o.unlisten() }
 
 func (o *Observer) unlisten() {
@@ -85,10 +86,10 @@ func (o *Observer) unlisten() {
 	}
 }
 
-// MetricsURL returns the URL for messages; "off" when metrics are not served.
+// MetricsURL returns the URL of the metrics for a message; "off" when they are not served.
 func (o *Observer) MetricsURL() string { return url(o.Metrics, "/metrics") }
 
-// HealthURL returns the URL for messages; "off" when health is not served.
+// HealthURL returns the URL of the readiness check for a message; "off" when health checks are not served.
 func (o *Observer) HealthURL() string { return url(o.Health, "/readyz") }
 
 func url(l net.Listener, path string) string {
@@ -98,22 +99,24 @@ func url(l net.Listener, path string) string {
 	return "http://" + l.Addr().String() + path
 }
 
-// Alive adds a liveness check. look runs for each request, and must not block.
+// Alive adds a liveness check. The Observer calls look for each request; look must not block.
 func (o *Observer) Alive(name string, look func(context.Context) error) {
 	o.live = append(o.live, check{name, look})
 }
 
-// ReadyWhen adds a readiness check. look runs for each request, and must not block.
+// ReadyWhen adds a readiness check. The Observer calls look for each request; look must not block.
 func (o *Observer) ReadyWhen(name string, look func(context.Context) error) {
 	o.ready = append(o.ready, check{name, look})
 }
 
-// ReadyWhenAsked adds a readiness check that sends a request to another process. look runs at most once a second.
+// ReadyWhenAsked adds a readiness check that sends a request to another process. The Observer calls look at most once a
+// second, and cancels it after wait.CheckLimit.
 func (o *Observer) ReadyWhenAsked(name string, look func(context.Context) error) {
 	o.ready = append(o.ready, check{name, wait.Rarely(look)})
 }
 
-// Serve serves until ctx ends, and then waits for running requests. It closes the listeners.
+// Serve serves the metrics and the health checks until ctx ends, then waits for running requests, and closes the
+// listeners. It blocks until ctx ends even if nothing is served.
 func (o *Observer) Serve(ctx context.Context) error {
 	defer o.unlisten()
 	g, ctx := errgroup.WithContext(ctx)
@@ -133,7 +136,7 @@ func (o *Observer) Serve(ctx context.Context) error {
 	return g.Wait()
 }
 
-// verdict replies 200 when all checks succeed, else 503 with the failures.
+// verdict returns a handler that responds with 200 if all checks succeed, and otherwise with 503 and the failures.
 func verdict(checks []check) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		ctx, cancel := context.WithTimeout(r.Context(), wait.CheckLimit)
@@ -158,10 +161,10 @@ func verdict(checks []check) http.HandlerFunc {
 // writeTimeout bounds the write of a response. Otherwise a client that does not read would hold its connection forever.
 const writeTimeout = 10 * time.Second
 
-// maxConnections bounds the connections of one listener: its clients are some Prometheus servers, or kubelets.
+// maxConnections bounds the connections of one listener, whose clients are a few Prometheus servers or the kubelet.
 const maxConnections = 100
 
-// serveHTTP serves until ctx ends. It then waits at most a second for running requests, which are short.
+// serveHTTP serves the handler until ctx ends. It then waits at most a second for running requests, which are short.
 func serveHTTP(ctx context.Context, l net.Listener, handler http.Handler) error {
 	server := &http.Server{Handler: handler, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 5 * time.Second,
 		WriteTimeout: writeTimeout, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 16 << 10}

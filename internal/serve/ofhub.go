@@ -8,11 +8,11 @@ import (
 	dto "github.com/prometheus/client_model/go"
 )
 
-// ofHub adds the label hub to each metric, including metrics of libraries, because several hubs may run in one
-// namespace.
+// ofHub is a Gatherer that adds the label hub to each metric, including metrics of libraries, because several hubs may
+// run in one namespace.
 type ofHub struct {
 	prometheus.Gatherer
-	hub string // "" adds nothing
+	hub string // "" adds no label
 }
 
 // Gather implements prometheus.Gatherer.

@@ -16,13 +16,14 @@ import (
 // DefaultNamespace is the namespace into which the docs install liqo-autoscaler and Cluster Autoscaler.
 const DefaultNamespace = "liqo-autoscaler"
 
-// These are the times for reading the published market.
+// These constants are the times for reading the published market.
 const (
-	oldMarket     = 3 * time.Minute // age from which a note is printed
-	MarketTimeout = 5 * time.Second
+	oldMarket     = 3 * time.Minute // the age from which a note is printed
+	MarketTimeout = 5 * time.Second // the limit of one read
 )
 
-// Published locates the market that the worker publishes, for the commands of users.
+// Published holds the flags that locate the market for commands of users. The market is the list of current offers,
+// which the worker publishes in a ConfigMap or a file.
 type Published struct{ Namespace, File string }
 
 // Register adds the flags.
@@ -33,8 +34,9 @@ func (p *Published) Register(cmd *cobra.Command) {
 		"--market-namespace; for processes on one machine")
 }
 
-// Ask reads the market with the access of the user that runs the command. If the market cannot be read, it writes the
-// reason to notes and returns nil. Without access to a cluster it returns nil and writes no note.
+// Ask reads the market with the access of the user that runs the command. It writes a note to notes if the market is
+// old. If the market cannot be read, Ask writes the reason to notes and returns nil. If the user has no access to a
+// cluster, Ask returns nil and writes nothing.
 func (p Published) Ask(ctx context.Context, kubeconfig, hub string, notes io.Writer) *market.Market {
 	var kube kubernetes.Interface
 	if p.File == "" {
@@ -43,7 +45,7 @@ func (p Published) Ask(ctx context.Context, kubeconfig, hub string, notes io.Wri
 			return nil
 		}
 		if kube, err = kubernetes.NewForConfig(access); err != nil {
-			fmt.Fprintln(notes, "not shown:", err)
+			fmt.Fprintln(notes, "note: the current offers cannot be read:", err)
 			return nil
 		}
 	}
@@ -54,7 +56,8 @@ func (p Published) Ask(ctx context.Context, kubeconfig, hub string, notes io.Wri
 	return m
 }
 
-// Read reads the market. note explains why it is missing or stale. kube is not used when a file is set.
+// Read reads the market from the file, or from the ConfigMap with kube. note explains why the market is missing or old;
+// it is "" otherwise. Read blocks for at most MarketTimeout.
 func (p Published) Read(ctx context.Context, kube kubernetes.Interface, hub string) (m *market.Market, note string) {
 	var store market.Store = market.ConfigMap{Client: kube, Namespace: p.Namespace, Name: market.ConfigMapName(hub)}
 	if p.File != "" {
@@ -64,7 +67,7 @@ func (p Published) Read(ctx context.Context, kube kubernetes.Interface, hub stri
 	defer cancel()
 	found, err := store.Load(ctx)
 	if err != nil {
-		return nil, fmt.Sprintf("what is offered now: %v", err)
+		return nil, fmt.Sprintf("the current offers cannot be read: %v", err)
 	}
 	if age := time.Since(found.At); age > oldMarket {
 		note = fmt.Sprintf("the market was published %s ago: does a worker run?", age.Round(time.Second))

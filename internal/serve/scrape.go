@@ -12,11 +12,12 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 )
 
-// scrapeEvery bounds the age of a response to a scrape.
+// scrapeEvery bounds the age of the metrics in a response.
 const scrapeEvery = time.Second
 
-// scrapes answers scrapes with the metrics of the last second. All clients get the same bytes, so that neither
-// frequent requests nor unread answers cost CPU time, memory or another client's scrape.
+// scrapes implements http.Handler for scrapes. It encodes the metrics at most once a second, and all clients receive
+// these bytes. So neither frequent requests nor clients that do not read cost CPU time or memory, or delay other
+// clients.
 type scrapes struct {
 	encode http.Handler
 
@@ -25,20 +26,21 @@ type scrapes struct {
 	answer answer
 }
 
-// answer is an encoded answer. It is not changed any more.
+// answer is an encoded response. It does not change after its creation.
 type answer struct {
 	code   int
 	header http.Header
 	body   []byte
 }
 
-// newScrapes returns the handler of /metrics, in Prometheus's text format.
+// newScrapes returns a handler that serves the metrics of the Gatherer in Prometheus's text format. It registers
+// metrics about itself in own.
 func newScrapes(of prometheus.Gatherer, own prometheus.Registerer, log *slog.Logger) *scrapes {
 	return &scrapes{encode: promhttp.HandlerFor(of, promhttp.HandlerOpts{ErrorHandling: promhttp.ContinueOnError,
 		ErrorLog: promLog{log}, Registry: own, DisableCompression: true})}
 }
 
-// ServeHTTP implements http.Handler. It blocks while the client reads its answer, and holds no lock during that time.
+// ServeHTTP implements http.Handler. It blocks while the client reads the response, and holds no lock during that time.
 func (s *scrapes) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	last := s.current()
 	for name, values := range last.header {
@@ -48,7 +50,8 @@ func (s *scrapes) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write(last.body)
 }
 
-// current returns the answer of this second. One caller encodes it, and the other callers wait.
+// current returns the response of this second. The first caller of a second encodes it, and concurrent callers wait for
+// that.
 func (s *scrapes) current() answer {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -63,7 +66,7 @@ func (s *scrapes) current() answer {
 	return s.answer
 }
 
-// encoded is an http.ResponseWriter into memory.
+// encoded is an http.ResponseWriter that stores the response in memory.
 type encoded struct {
 	bytes.Buffer
 	answer answer
@@ -73,8 +76,8 @@ func (e *encoded) Header() http.Header { return e.answer.header }
 
 func (e *encoded) WriteHeader(code int) { e.answer.code = code }
 
-// promLog logs the metrics that promhttp cannot collect.
+// promLog implements promhttp.Logger, which promhttp calls for each metric that it cannot collect.
 type promLog struct{ log *slog.Logger }
 
 // Println implements promhttp.Logger.
-func (l promLog) Println(v ...any) { l.log.Warn("metrics not collected", "error", fmt.Sprint(v...)) }
+func (l promLog) Println(v ...any) { l.log.Warn("cannot collect metrics", "error", fmt.Sprint(v...)) }

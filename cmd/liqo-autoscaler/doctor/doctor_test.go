@@ -179,7 +179,7 @@ var broken = map[doctor.ID]struct {
 	}, "different minor versions"},
 	"provider-liqo-untested": {func(s *setup) {
 		s.liqo.Spec.Template.Spec.Containers[0].Image = "ghcr.io/liqotech/liqo-controller-manager:9a8b7c6"
-	}, "is not known of both clusters"},
+	}, "is unknown for one cluster or both"},
 	"provider-rights": {func(s *setup) { s.forbidden["provider/tenants"] = true },
 		"in namespace liqo-tenant-munich the account may not create tenants"},
 	"provider-kubernetes-too-old": {func(s *setup) {

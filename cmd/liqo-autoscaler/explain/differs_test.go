@@ -30,8 +30,8 @@ func TestATaintThatAPersonSet(t *testing.T) {
 	p := explain.OfPod(w)
 	require.Equal(t, explain.NodesDiffer, p.Reason)
 	require.Contains(t, p.Message, "node group std: Node lca-std-a-1-1 is not as the template, and the pod does not fit "+
-		"on such a node: spec.tolerations: none tolerates the taint maintenance=true:NoSchedule; Cluster Autoscaler takes "+
-		"the group's shape from an existing Node: undo the change, and in place of a taint use")
+		"on such a node: spec.tolerations: no toleration for the taint maintenance=true:NoSchedule; Cluster Autoscaler "+
+		"takes the group's shape from an existing Node: undo the change, and in place of a taint use")
 	var text bytes.Buffer
 	require.NoError(t, p.Text(&text))
 	require.Contains(t, text.String(), "  differs: Node lca-std-a-1-1: taint maintenance=true:NoSchedule is not in the "+

@@ -34,7 +34,7 @@ func TestAPodThatPassesNoWebhook(t *testing.T) {
   no node group fits, because Cluster Autoscaler makes such pods in its memory, where Liqo's webhook does not add the toleration of virtual nodes: write tolerations: [{key: virtual-node.liqo.io/not-allowed, operator: Exists}] into the pod spec of the template
   with the toleration: NotRequestedYet: node group std: it fits and may grow; Cluster Autoscaler has not asked for a node yet
 node group std: NoGroupFits, target size 1 of 5
-  spec.tolerations: none tolerates the taint virtual-node.liqo.io/not-allowed=true:NoExecute
+  spec.tolerations: no toleration for the taint virtual-node.liqo.io/not-allowed=true:NoExecute
 `, text.String())
 	require.Empty(t, w.Pod.Spec.Tolerations, "the pod is the caller's")
 
@@ -43,8 +43,8 @@ node group std: NoGroupFits, target size 1 of 5
 		"the webhook in a dry run (--capacity-buffer-pod-dry-run-enabled)")
 
 	w.Pod.Spec.Containers[0].Resources.Requests = list("3", "1Gi")
-	require.Equal(t, "NoGroupFits: it fits on the nodes of no node group: resources.requests: cpu 3 is asked for, a node "+
-		"has 2", explain.OfPod(w).WithToleration)
+	require.Equal(t, "NoGroupFits: it fits on the nodes of no node group: resources.requests: the pod requests cpu 3, a "+
+		"node has 2", explain.OfPod(w).WithToleration)
 
 	w = planned(explain.InMemory, 0)
 	p = explain.OfPod(w)

@@ -147,14 +147,14 @@ func TestWhyAPodGetsNoNode(t *testing.T) {
 		"no offers":      {func(w *explain.World) { w.Market.Offers = nil }, explain.NoOffer, "there is no offer"},
 		"market unknown": {func(w *explain.World) { w.Market = nil }, explain.NotRequestedYet, "std"},
 		"too large": {func(w *explain.World) { w.Pod.Spec.Containers[0].Resources.Requests = list("3", "1Gi") },
-			explain.NoGroupFits, "resources.requests: cpu 3 is asked for, a node has 2"},
+			explain.NoGroupFits, "resources.requests: the pod requests cpu 3, a node has 2"},
 		"gpu": {func(w *explain.World) {
 			w.Pod.Spec.Containers[0].Resources.Requests = corev1.ResourceList{"nvidia.com/gpu": resource.MustParse("1")}
-		}, explain.NoGroupFits, "nvidia.com/gpu 1 is asked for, a node has 0"},
+		}, explain.NoGroupFits, "the pod requests nvidia.com/gpu 1, a node has 0"},
 		"no toleration": {func(w *explain.World) { w.Pod.Spec.Tolerations = nil }, explain.NoGroupFits,
-			"none tolerates the taint virtual-node.liqo.io/not-allowed=true:NoExecute; Liqo adds the toleration"},
+			"no toleration for the taint virtual-node.liqo.io/not-allowed=true:NoExecute; Liqo adds the toleration"},
 		"selector": {func(w *explain.World) { w.Pod.Spec.NodeSelector = map[string]string{"disk": "ssd"} },
-			explain.NoGroupFits, "spec.nodeSelector: disk=ssd is asked for, a node does not have disk"},
+			explain.NoGroupFits, "spec.nodeSelector: the pod requires disk=ssd, a node does not have disk"},
 		"selector of an offer": {func(w *explain.World) { w.Pod.Spec.NodeSelector = map[string]string{"region": "north"} },
 			explain.NoGroupFits, "nodes on milan would have it: give pods that select by it a group with `per: provider`"},
 		"affinity": {func(w *explain.World) {
@@ -164,7 +164,7 @@ func TestWhyAPodGetsNoNode(t *testing.T) {
 						Values: []string{"linux"}}, {Key: "zone", Operator: "In", Values: []string{"a", "b"}}}},
 					{MatchExpressions: []corev1.NodeSelectorRequirement{{Key: "gpu", Operator: "Exists"}}},
 				}}}}
-		}, explain.NoGroupFits, "spec.affinity.nodeAffinity: zone In a,b, or gpu Exists is asked for"},
+		}, explain.NoGroupFits, "spec.affinity.nodeAffinity: the pod requires zone In a,b, or gpu Exists"},
 		"the best group speaks": {func(w *explain.World) {
 			w.Groups[0].Paused = true
 			w.Groups = append(w.Groups, group("more"), fleet.Snapshot{Group: "new"})
