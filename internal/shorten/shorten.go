@@ -1,4 +1,4 @@
-// Package shorten shortens texts for people.
+// Package shorten shortens and cleans texts that people read, because other parties have written parts of them.
 package shorten
 
 import (
@@ -7,8 +7,8 @@ import (
 	"unicode"
 )
 
-// OneLine removes tokens from a text of another party, and replaces by a space each character that controls a terminal,
-// breaks a line, or changes the direction of the text.
+// OneLine returns a text of another party in one line, without tokens. It replaces each character that controls a
+// terminal, breaks a line, or changes the direction of the text by a space.
 func OneLine(text string) string {
 	return strings.Map(func(r rune) rune {
 		if controls(r) {
@@ -18,15 +18,15 @@ func OneLine(text string) string {
 	}, withoutTokens(text))
 }
 
-// tokens are JSON Web Tokens, as Kubernetes and Temporal Cloud issue them, tokens of AWS and Google, and tokens in a
-// quoted header of HTTP.
+// tokens matches JSON Web Tokens, which Kubernetes and Temporal Cloud issue, tokens of AWS and Google, and the token in
+// an Authorization header.
 var tokens = regexp.MustCompile(`eyJ[\w-]{4,}\.[\w-]{4,}\.[\w-]*|k8s-aws-v1\.[\w-]{8,}|ya29\.[\w-]{8,}|` +
 	`(?i:authorization)["':\[ ]+(?i:bearer) +[\w.~+/-]+=*`)
 
 // withoutTokens replaces the tokens in a text.
 func withoutTokens(text string) string { return tokens.ReplaceAllLiteralString(text, "(a token)") }
 
-// Lines is OneLine for a text of several lines, whose line feeds and tabs stay.
+// Lines cleans a text in the same way as OneLine, but keeps its line feeds and tabs.
 func Lines(text string) string {
 	return strings.Map(func(r rune) rune {
 		if r != '\n' && r != '\t' && controls(r) {
@@ -36,14 +36,14 @@ func Lines(text string) string {
 	}, withoutTokens(text))
 }
 
-// controls reports whether a terminal acts on the character: a control character, a separator of lines, or a format
-// character, which includes the bidirectional marks.
+// controls reports whether a terminal interprets the character: a control character, a line or paragraph separator, or
+// a format character such as a bidirectional mark.
 func controls(r rune) bool {
 	return unicode.IsControl(r) || unicode.In(r, unicode.Cf, unicode.Zl, unicode.Zp)
 }
 
-// To is the text, or its beginning and an ellipsis: at most that many characters. Of a text of any length it reads no
-// more than it needs.
+// To returns the text, or its beginning and an ellipsis if the text has more than most characters. Its costs do not
+// grow with the length of the text.
 func To(text string, most int) string {
 	if len(text) <= most {
 		return text
@@ -54,6 +54,6 @@ func To(text string, most int) string {
 	return text
 }
 
-// Words is OneLine and To for a text of another party. It cuts the text before it reads it, so that a long text costs
-// little.
+// Words returns a text of another party in one line with at most the given number of characters: it applies OneLine and
+// To. It first cuts a very long text, so that its costs do not grow with the length of the text.
 func Words(text string, most int) string { return To(OneLine(To(text, 4*most)), most) }

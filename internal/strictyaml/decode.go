@@ -23,7 +23,8 @@ const (
 	wantQuantity = "a quantity such as 4, 500m or 8Gi"
 )
 
-// Unmarshal calls Read and Decode: it reads text, which must not be empty, into target. It returns the results of Read.
+// Unmarshal decodes text into target, a pointer to a struct, with Read and Decode. It returns the tree of Read, the
+// faults of both, and the error of Read. An empty text is an error.
 func Unmarshal(text []byte, target any) (map[string]any, Faults, error) {
 	tree, faults, err := Read(text)
 	if err == nil && tree == nil {
@@ -35,9 +36,9 @@ func Unmarshal(text []byte, target any) (map[string]any, Faults, error) {
 	return tree, faults.And(Decode(tree, target)), nil
 }
 
-// Decode fills target, a pointer to a struct with json tags, from the result of Read. Fields with a fault keep their
-// zero value, so that the caller can validate the remaining fields and report everything together. Null means absent
-// for a field, and is a fault in a list or a map.
+// Decode fills target, a pointer to a struct with json tags, from the result of Read, and returns the faults. A field
+// with a fault keeps its zero value, so that the caller can also validate the other fields and report all faults
+// together. A null value means that a field is absent; it is a fault in a list or a map.
 func Decode(tree map[string]any, target any) (faults Faults) {
 	faults.value("", tree, reflect.ValueOf(target).Elem())
 	return faults
@@ -144,9 +145,10 @@ func (f *Faults) scalar(path string, in any, out reflect.Value) {
 	}
 }
 
-// term is a duration for which 0 means never.
+// term is implemented by durations for which 0 means never.
 type term interface{ ZeroIsNever() time.Duration }
 
+// wanted describes the values that a field accepts, for a message.
 func wanted(out reflect.Value) string {
 	switch out.Interface().(type) {
 	case term:
@@ -189,14 +191,15 @@ func describe(in any) string {
 	}
 }
 
-// quantityForm bounds exponents: ParseQuantity, and all computations with its result, use as many digits as the text
-// states, which can take minutes.
+// quantityForm bounds the exponents of quantities. ParseQuantity, and all computations with its result, use as many
+// digits as the text states, which can take minutes.
 var quantityForm = regexp.MustCompile(QuantityPattern)
 
-// QuantityPattern is the form of the quantities that Quantity accepts.
+// QuantityPattern is a regular expression for the quantities that Quantity accepts.
 const QuantityPattern = `^[+-]?[0-9.]{1,24}([numkKMGTPE]i?|[eE][+-]?[0-9]{1,2})?$`
 
-// Quantity parses an untrusted quantity.
+// Quantity parses a quantity from an untrusted text. It returns an error for a text that QuantityPattern does not
+// match.
 func Quantity(text string) (resource.Quantity, error) {
 	if !quantityForm.MatchString(text) {
 		return resource.Quantity{}, errors.New("want " + wantQuantity)

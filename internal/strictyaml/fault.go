@@ -15,15 +15,16 @@ import (
 
 // Fault is one fault of a document.
 type Fault struct {
-	// Path is the field's path; empty for the whole document.
+	// Path is the path of the field; empty for the whole document.
 	Path string
 	// Message states the fault and the remedy.
 	Message string
-	// Line is the line where the field begins, or the innermost enclosing field that exists; 0 when unknown.
+	// Line is the line where the field begins; 0 if unknown. For a missing field it is the line of the innermost enclosing
+	// field that exists.
 	Line int
-	// Against is the path of the field with which this field is compared, if any.
+	// Against is the path of the field with which this field was compared, if any.
 	Against string
-	// Unknown is true when the field is not known.
+	// Unknown reports whether the fault is that no such field exists.
 	Unknown bool
 }
 
@@ -41,14 +42,14 @@ func (f Fault) Error() string {
 // Faults lists all faults of a document, as one error.
 type Faults []Fault
 
-// These constants bound Error: the number of lines, and the characters in a line.
+// These constants bound the text of Faults.Error: the number of lines, and the characters in a line.
 const (
 	maxLines = 40
 	maxLine  = 500
 )
 
-// Error has one line per fault. It cuts long lines and only counts the faults after the fortieth, because errors may
-// enter workflow histories and logs.
+// Error implements error. The text has one line for each fault, but at most 40 lines of at most 500 characters, because
+// it may become part of workflow histories and logs.
 func (f Faults) Error() string {
 	lines := make([]string, 0, min(len(f), maxLines+1))
 	for i, one := range f {
@@ -74,13 +75,14 @@ func (f *Faults) Add(path, format string, args ...any) {
 	*f = append(*f, Fault{Path: path, Message: fmt.Sprintf(format, args...)})
 }
 
-// WithoutUnknown returns the faults without the faults of unknown fields, for a document of a later version.
+// WithoutUnknown returns the faults except those about unknown fields, because a document of a later version may have
+// such fields.
 func (f Faults) WithoutUnknown() Faults {
 	return slices.DeleteFunc(slices.Clone(f), func(one Fault) bool { return one.Unknown })
 }
 
-// And appends the faults of a later check. It omits faults that would repeat an earlier fault: faults of a field with a
-// fault, of fields in it, and of fields that are compared with it.
+// And appends the faults of a later check. It omits a later fault that an earlier fault may have caused: a fault of a
+// field that already has a fault, of a field within such a field, or of a field that was compared with such a field.
 func (f Faults) And(later Faults) Faults {
 	known := map[string]bool{}
 	for _, one := range f {
@@ -103,7 +105,8 @@ func isWithin(path string, known map[string]bool) bool {
 	return false
 }
 
-// Locate sorts the faults by their position in text, and adds the lines unless text is a single line.
+// Locate sets the lines of the faults, and sorts the faults by their position in text. If text is a single line, it
+// sets no lines.
 func (f Faults) Locate(text []byte) Faults {
 	if len(f) == 0 {
 		return f
@@ -136,7 +139,7 @@ func (f Faults) Locate(text []byte) Faults {
 
 var plainKey = regexp.MustCompile(`^[A-Za-z0-9_-]+$`)
 
-// Join returns the path of a key: path.key, or path["odd/key"].
+// Join returns the path of a key within the mapping at path: path.key, or path["odd/key"].
 func Join(path, key string) string {
 	switch {
 	case !plainKey.MatchString(key):

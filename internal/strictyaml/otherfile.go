@@ -1,7 +1,7 @@
 package strictyaml
 
-// OtherFile returns a fault if the document has the top-level keys of another kind of file. The fault names the command
-// that checks such a file. own is the key that the document must have.
+// OtherFile returns an error if the document has the top-level keys of another kind of file. The error names the
+// command that checks such a file. own is the key that the expected kind of file has.
 func OtherFile(tree map[string]any, own string) error {
 	_, groups := tree["nodeGroups"]
 	_, offers := tree["offers"]

@@ -15,18 +15,18 @@ import (
 	goyamlv3 "sigs.k8s.io/yaml/goyaml.v3"
 )
 
-// maxExpanded bounds the bytes of a document with all its aliases expanded.
+// maxExpanded bounds the size of a document with all its aliases expanded, in bytes.
 const maxExpanded = 16 << 20
 
-// ErrAliases is the error of a document whose aliases would fill the memory.
+// ErrAliases means that the aliases of a document expand to more than maxExpanded bytes.
 var ErrAliases = errors.New("YAML aliases expand to more than 16 MiB: remove them")
 
-// slashes undoes the one escape of JSON that YAML 1.1 does not know.
+// slashes replaces \/, the one escape of JSON that YAML 1.1 lacks.
 var slashes = strings.NewReplacer(`\\`, `\\`, `\/`, `/`)
 
-// Read parses the one document in text, which must be a mapping; nil when the document is empty. An error means that
-// nothing could be read. Faults are repeated keys and numbers that JSON does not have; the rest of the document is
-// read.
+// Read parses the one document in text, which must be a mapping. It returns nil for an empty document. An error means
+// that Read returns nothing else. Faults are repeated keys, and NaN and infinite numbers; Read returns the rest of such
+// a document.
 func Read(text []byte) (map[string]any, Faults, error) {
 	if json.Valid(text) {
 		text = []byte(slashes.Replace(string(text)))
@@ -47,7 +47,7 @@ func Read(text []byte) (map[string]any, Faults, error) {
 		return nil, nil, Faults{{Message: ErrAliases.Error()}}
 	}
 	if another(decoder) {
-		return nil, nil, Faults{{Message: "more than one YAML document: keep one, the others would be ignored"}}
+		return nil, nil, Faults{{Message: "more than one YAML document: keep only one"}}
 	}
 	if tree == nil {
 		return nil, append(faults, r.faults...), nil
@@ -67,7 +67,8 @@ func syntaxError(err error) Faults {
 	return Faults{{Message: text}}
 }
 
-// CheckAliases returns ErrAliases for a document that no other reader may receive, else nil.
+// CheckAliases returns ErrAliases if the aliases of the document expand to more than maxExpanded bytes. Callers use it
+// before they pass the document to a reader without such a limit.
 func CheckAliases(text []byte) error {
 	var content any
 	_ = goyaml.NewDecoder(bytes.NewReader(text)).Decode(&content)
@@ -78,7 +79,7 @@ func CheckAliases(text []byte) error {
 	return nil
 }
 
-// another reports whether the decoder has a further document with content.
+// another reports whether the decoder has a further document that is not empty.
 func another(decoder *goyaml.Decoder) bool {
 	for {
 		var more any
@@ -105,13 +106,14 @@ func repeatedKeys(err *goyaml.TypeError) (faults Faults) {
 	return faults
 }
 
-// reader converts the YAML library's values into JSON values.
+// reader converts the YAML library's values into values of JSON.
 type reader struct {
-	left   int // bytes until the document is too large; negative when it is too large
+	left   int // the remaining bytes of maxExpanded; negative for a document that is too large
 	faults Faults
 }
 
-// plain converts a value. It makes a path only for a number with a fault: the paths of all nodes could fill the memory.
+// plain converts a value. It calls path only for a number with a fault, because the paths of all nodes of a large
+// document would need too much memory.
 func (r *reader) plain(in any, path func() string) any {
 	if r.left -= 2; r.left < 0 {
 		return nil
@@ -146,16 +148,17 @@ func (r *reader) plain(in any, path func() string) any {
 
 func index(path string, i int) string { return path + "[" + strconv.Itoa(i) + "]" }
 
-// positions returns the nodes of the paths; a field of a mapping begins with its key.
+// positions returns the YAML node of each path, whose position is that of the field. The node of a field in a mapping
+// is the node of its key.
 func positions(text []byte, paths map[string]bool) map[string]*goyamlv3.Node {
 	all := map[string]*goyamlv3.Node{}
 	var root goyamlv3.Node
-	if goyamlv3.Unmarshal(text, &root) != nil { // then the lines are unknown
+	if goyamlv3.Unmarshal(text, &root) != nil { // the lines stay unknown
 		return all
 	}
 	var walk func(path string, n *goyamlv3.Node)
 	found := func(path string, at, value *goyamlv3.Node) {
-		if paths[path] && all[path] == nil { // of repeated keys the first counts
+		if paths[path] && all[path] == nil { // the first of repeated keys has the position
 			all[path] = at
 			walk(path, value)
 		}

@@ -9,7 +9,7 @@ import (
 	"github.com/go-playground/validator/v10"
 )
 
-// Check is a custom rule for text. validate tags name it.
+// Check is a custom rule for text fields, which a validate tag names.
 type Check struct {
 	Valid func(string) bool
 	// Fault states the fault and the remedy; %q in it is replaced by the text.
@@ -23,11 +23,11 @@ type Rules struct {
 	missing  map[string]string
 }
 
-// embedded marks the steps in the validator's paths that do not exist in the document.
+// embedded is the name of an embedded struct in the validator's paths. The paths of the document have no such element.
 const embedded = "<embedded>"
 
-// NewRules registers the checks by tag. missing contains the remedies for missing required fields, by Go field name. It
-// panics when a tag is malformed.
+// NewRules returns Rules with the given checks, by tag. missing contains the remedy for each missing required field, by
+// the field's Go name. NewRules panics if a tag is malformed.
 func NewRules(checks map[string]Check, missing map[string]string) *Rules {
 	v := validator.New(validator.WithRequiredStructEnabled())
 	v.RegisterTagNameFunc(func(f reflect.StructField) string {
@@ -46,7 +46,7 @@ func NewRules(checks map[string]Check, missing map[string]string) *Rules {
 	return &Rules{v, checks, missing}
 }
 
-// Check returns the faults of a struct or a pointer to a struct.
+// Check validates a struct, or the struct to which target points, and returns its faults.
 func (r *Rules) Check(target any) (faults Faults) {
 	err := r.validate.Struct(target)
 	found := validator.ValidationErrors{}

@@ -1,4 +1,4 @@
-// Package traced records the requests that serve a trace as spans of this trace.
+// Package traced records HTTP requests as spans of the trace in their context.
 package traced
 
 import (
@@ -9,8 +9,9 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// Transport makes a span of each request whose context has a span, and sends the header traceparent. It leaves all
-// other requests unchanged. A span contains method, URL and status, and neither headers nor bodies.
+// Transport returns a RoundTripper that creates a span for each request whose context has a span, and adds the header
+// traceparent to the request. It passes all other requests to web unchanged. A span contains method, URL and status,
+// but no headers and no bodies.
 func Transport(web http.RoundTripper) http.RoundTripper {
 	return otelhttp.NewTransport(web, otelhttp.WithPropagators(propagation.TraceContext{}),
 		otelhttp.WithFilter(func(r *http.Request) bool { return trace.SpanContextFromContext(r.Context()).IsValid() }))

@@ -6,15 +6,15 @@ import (
 	"time"
 )
 
-// CheckLimit bounds a health check: the kubelet's default timeout is a second.
+// CheckLimit limits the duration of a health check. It is below one second, the kubelet's default timeout.
 const CheckLimit = 900 * time.Millisecond
 
-// remembered is how long Rarely returns the last result.
+// remembered is the time for which Rarely returns the last result.
 const remembered = time.Second
 
-// Rarely returns a check that calls look at most once a second, and returns the last result in between. It protects the
-// target of look, because any client may request the health of this process. Concurrent callers wait for one call of
-// look.
+// Rarely returns a check that calls look at most once a second, and otherwise returns the last result. Any client may
+// request the health of this process, so Rarely protects the server to which look sends a request. Concurrent callers
+// wait for one call of look. The call ends after CheckLimit, and not when the caller's context ends.
 func Rarely(look func(context.Context) error) func(context.Context) error {
 	var mu sync.Mutex
 	var last error

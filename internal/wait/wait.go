@@ -1,4 +1,4 @@
-// Package wait waits with a context, and for concurrent calls.
+// Package wait contains functions that wait for a duration or for concurrent calls.
 package wait
 
 import (
@@ -8,8 +8,8 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// ForAll calls do with each element of all and its index, at most most calls concurrently. It returns when all calls
-// have returned.
+// ForAll calls do with each element of all and its index. At most the given number of calls run concurrently. ForAll
+// blocks until all calls have returned.
 func ForAll[T any](all []T, most int, do func(i int, of T)) {
 	var calls errgroup.Group
 	calls.SetLimit(most)
@@ -22,7 +22,7 @@ func ForAll[T any](all []T, most int, do func(i int, of T)) {
 	_ = calls.Wait()
 }
 
-// For waits for the time d. It returns false when the context has ended earlier.
+// For blocks for the duration d or until the context ends. It returns false if the context has ended.
 func For(ctx context.Context, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

@@ -10,15 +10,15 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// These constants bound a pod whose requests are read. A pod with one container of two bytes takes more than a kilobyte
-// as a Go value, so a message of bounded size must not become a pod of unbounded size.
+// These constants bound the pods that PodResources reads. Each container of a pod may have two bytes in a message, and
+// needs more than a kilobyte as a Go value. So the limit on the size of messages does not bound the size of pods.
 const (
 	maxContainers = 500
 	maxResources  = 50
 	maxQuantity   = 64 // characters
 )
 
-// These are field numbers in k8s.io/api/core/v1/generated.proto and
+// These constants are field numbers of k8s.io/api/core/v1/generated.proto and
 // k8s.io/apimachinery/pkg/api/resource/generated.proto.
 const (
 	podSpec                protowire.Number = 2
@@ -34,11 +34,11 @@ const (
 	quantityString         protowire.Number = 1
 )
 
-// errMalformed is the error of bytes that are not a protobuf message.
+// errMalformed means that the bytes are not a protobuf message.
 var errMalformed = errors.New("malformed protobuf")
 
-// Each calls do with each field of a message that contains bytes, text or a message, in order, until do fails. It skips
-// other fields.
+// Each calls do, in order, with each field of a message whose value is bytes, a string or a message. It skips other
+// fields. It stops at the first error of do and returns it, and returns an error if the message is malformed.
 func Each(raw []byte, do func(number protowire.Number, value []byte) error) error {
 	for len(raw) > 0 {
 		number, kind, tag := protowire.ConsumeTag(raw)
@@ -60,9 +60,9 @@ func Each(raw []byte, do func(number protowire.Number, value []byte) error) erro
 	return nil
 }
 
-// PodResources decodes only the fields of a pod that resource.PodRequests of k8s.io/component-helpers reads. Its memory
-// is bounded for any input. It fails when the pod has too many containers or resources, or is malformed. It overwrites
-// pod, so that a caller that reads many pods needs only one.
+// PodResources decodes only the fields of a pod that resource.PodRequests of k8s.io/component-helpers reads. It needs a
+// bounded amount of memory for any input. It returns an error if the pod has too many containers or resources, or is
+// malformed. It overwrites pod and reuses its slices, so a caller can read many pods into one Pod.
 func PodResources(raw []byte, pod *corev1.Pod) error {
 	spec := &pod.Spec
 	clear(spec.Containers)
@@ -129,11 +129,12 @@ func readResources(raw []byte, r *corev1.ResourceRequirements) error {
 	})
 }
 
-// farExponent matches a quantity whose exponent has three digits or more: no real amount reaches 1e100.
+// farExponent matches a quantity whose exponent has three digits or more. No real amount is as large as 1e100.
 var farExponent = regexp.MustCompile(`^([+-]?)([0-9.]+)[eE]([+-]?)[0-9]{3,}$`)
 
-// parse calls resource.ParseQuantity with an untrusted text. ParseQuantity computes with as many digits as an exponent
-// names, and takes minutes for 1e2147483647, so a far exponent becomes 1e18 or zero.
+// parse calls resource.ParseQuantity with an untrusted text. ParseQuantity computes with as many digits as the exponent
+// states, and takes minutes for 1e2147483647. So parse replaces an amount with a large exponent by 1e18, and an amount
+// with a large negative exponent by zero.
 func parse(text string) (resource.Quantity, error) {
 	far := farExponent.FindStringSubmatch(text)
 	if far == nil {
@@ -146,7 +147,7 @@ func parse(text string) (resource.Quantity, error) {
 	return resource.ParseQuantity(far[1] + "1e18")
 }
 
-// addQuantity adds an entry of a map from names to quantities.
+// addQuantity adds one encoded entry of a map from names to quantities to the list.
 func addQuantity(list corev1.ResourceList, entry []byte) (corev1.ResourceList, error) {
 	var name, text string
 	err := Each(entry, func(number protowire.Number, value []byte) error {

@@ -107,7 +107,8 @@ func TestExplainPodReads(t *testing.T) {
 	w, err = f.read(t.Context(), kube, "edge", "shop", "web-0")
 	require.NoError(t, err)
 	require.Nil(t, w.Market)
-	require.Equal(t, []string{"the current offers cannot be read: no market has been published: does a worker run?"}, w.Notes)
+	require.Equal(t, []string{"the current offers cannot be read: no market has been published: does a worker run?"},
+		w.Notes)
 
 	f.caNamespace = "elsewhere"
 	for _, kind := range []string{"namespaces", "events", "nodes"} {

@@ -30,17 +30,18 @@ func (f *BackendFlags) Register(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&f.Kubeconfig, "kubeconfig", "", "access to the consumer cluster (default: in-cluster)")
 	cmd.Flags().StringVar(&f.liqoNamespace, "liqo-namespace", "liqo", "namespace of Liqo in all clusters")
 	cmd.Flags().BoolVar(&f.anyLiqo, "any-liqo-version", false,
-		"peer also where the versions of Liqo do not go together or are too new, and put several nodes on a provider with "+
+		"peer even if the versions of Liqo are incompatible or too new, and create several nodes on a provider with "+
 			"Liqo 1.1")
 	cmd.Flags().StringVar(&f.world, "world", "", "file of the simulated world, for --backend sim")
 	cmd.Flags().StringVar(&f.tenantRole, "tenant-role", "",
-		"ClusterRole that the worker binds its own ServiceAccount to in each of Liqo's tenant namespaces")
+		"ClusterRole that the worker binds to its own ServiceAccount in each of Liqo's tenant namespaces")
 	cmd.Flags().StringVar(&f.microvmNamespace, "microvm-namespace", "",
-		"namespace of the consumer cluster with the worker's records of machines, for --backend microvm")
+		"namespace of the consumer cluster for the worker's records of machines, for --backend microvm")
 	f.Sources.Register(cmd)
 }
 
-// Backend opens the selected backend. It also returns the access to the consumer cluster, nil for a simulated one.
+// Backend creates the selected backend. It also returns the access to the consumer cluster; nil for a simulated
+// cluster.
 func (f BackendFlags) Backend(hub workflows.Hub) (backend.Backend, *rest.Config, error) {
 	switch f.Kind {
 	case "sim":
@@ -84,19 +85,20 @@ func (f BackendFlags) openWorld() (*sim.World, error) {
 	return sim.Open(f.world)
 }
 
-// tenantRights returns nil without --tenant-role: the worker then has its permissions in tenant namespaces already.
+// tenantRights returns the ClusterRole and the ServiceAccount that the worker binds to it in tenant namespaces. It
+// returns nil without --tenant-role, because the worker's permissions then already cover tenant namespaces.
 func (f BackendFlags) tenantRights(access *rest.Config) (*liqo.TenantRights, error) {
 	if f.tenantRole == "" {
 		return nil, nil
 	}
 	namespace, name, err := account.Of(access.BearerToken)
 	if err != nil {
-		return nil, fmt.Errorf("--tenant-role is for a worker with a ServiceAccount's token: %w", err)
+		return nil, fmt.Errorf("--tenant-role needs a worker that runs with a ServiceAccount's token: %w", err)
 	}
 	return &liqo.TenantRights{Role: f.tenantRole, Namespace: namespace, Account: name}, nil
 }
 
-// CheckKind fails for an unknown backend.
+// CheckKind returns an error for an unknown backend.
 func (f BackendFlags) CheckKind() error {
 	if f.Kind != "liqo" && f.Kind != "sim" && f.Kind != "microvm" {
 		return fmt.Errorf("--backend %q: use liqo, microvm or sim", f.Kind)

@@ -17,7 +17,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/worker/searchattr"
 )
 
-// BundledFlags configures a Temporal that runs in the worker's own pod, and that only this hub uses.
+// BundledFlags holds the flags for a Temporal server that runs in the worker's own pod, and that only this hub uses.
 type BundledFlags struct {
 	Enabled   bool
 	Retention time.Duration
@@ -26,13 +26,13 @@ type BundledFlags struct {
 // Register adds the flags.
 func (f *BundledFlags) Register(cmd *cobra.Command) {
 	cmd.Flags().BoolVar(&f.Enabled, "bundled-temporal", false,
-		"Temporal runs in this pod: create its namespace and search attributes, and be ready only while it stores the "+
-			"writes that it accepts")
+		"Temporal runs in this pod: create its namespace and search attributes, and be ready only while its database "+
+			"stores writes")
 	cmd.Flags().DurationVar(&f.Retention, "bundled-temporal-retention", 72*time.Hour,
 		"how long a new namespace of --bundled-temporal keeps workflows that have ended; at least 24h")
 }
 
-// Check validates the flags.
+// Check returns an error if the flags are not valid.
 func (f BundledFlags) Check() error {
 	if f.Enabled && f.Retention < connect.MinRetention {
 		return fmt.Errorf("--bundled-temporal-retention %s: use 24h or more", f.Retention)
@@ -40,8 +40,9 @@ func (f BundledFlags) Check() error {
 	return nil
 }
 
-// Prepare creates the namespace and the search attributes where they are missing. It waits for a Temporal that is
-// starting, calls waits with the reason, and logs each new reason.
+// Prepare creates the namespace and the search attributes if they are missing. It is idempotent. It blocks until
+// Temporal has started or ctx ends: after each failure it passes the error to waits, logs it once, and retries after a
+// second.
 func (f BundledFlags) Prepare(ctx context.Context, t client.Client, target *connect.Target, log *slog.Logger,
 	waits func(why error)) {
 	if !f.Enabled {
@@ -54,7 +55,7 @@ func (f BundledFlags) Prepare(ctx context.Context, t client.Client, target *conn
 			var made []string
 			made, err = searchattr.Register(ctx, t, target.Namespace)
 			if err == nil {
-				log.Info("Temporal is prepared", "namespace", target.Namespace, "created", created, "retention", kept.String(),
+				log.Info("prepared Temporal", "namespace", target.Namespace, "created", created, "retention", kept.String(),
 					"registered", made)
 				return
 			}
@@ -69,22 +70,22 @@ func (f BundledFlags) Prepare(ctx context.Context, t client.Client, target *conn
 	}
 }
 
-// storesEvery is how long one successful write counts. A write changes several pages of the database, and the kubelet
-// checks every few seconds.
+// storesEvery is the minimum interval between two writes of the check. The kubelet checks every few seconds, and each
+// write changes several pages of the database.
 const storesEvery = 30 * time.Second
 
-// stampKey is the key of the namespace's data in which ReadyWhileItStores writes.
+// stampKey is the key of the namespace's data to which ReadyWhileItStores writes.
 const stampKey = "liqo-autoscaler-stored"
 
-// ReadyWhileItStores adds a readiness check: Temporal writes a time into the data of the namespace, and reads it. The
-// health that Temporal reports stays good while its disk is full.
+// ReadyWhileItStores adds a readiness check that writes a time into the data of Temporal's namespace and reads it
+// again. Temporal's own health check is not sufficient, because it succeeds even when the disk is full.
 func (f BundledFlags) ReadyWhileItStores(o *Observer, t client.Client, namespace string) {
 	if f.Enabled {
 		o.ReadyWhenAsked("Temporal's database", stores(t.WorkflowService(), namespace))
 	}
 }
 
-// stores returns the check. Its callers call it one after the other.
+// stores returns the check. The check is not safe for concurrent use.
 func stores(t workflowservice.WorkflowServiceClient, name string) func(context.Context) error {
 	var stored time.Time
 	return func(ctx context.Context) error {

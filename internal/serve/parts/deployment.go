@@ -11,7 +11,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/worker"
 )
 
-// These variables are set by Temporal's worker controller in its Pods.
+// These constants name the environment variables that Temporal's Worker Controller sets in its Pods.
 const (
 	EnvDeployment = "TEMPORAL_DEPLOYMENT_NAME"
 	EnvBuild      = "TEMPORAL_WORKER_BUILD_ID"
@@ -23,12 +23,12 @@ type DeploymentVersion struct{ deployment, build string }
 // Register adds the flags.
 func (f *DeploymentVersion) Register(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&f.deployment, "deployment-name", os.Getenv(EnvDeployment),
-		"Temporal's Worker Deployment of this installation, which turns versioning of workers on ($"+EnvDeployment+")")
+		"Temporal's Worker Deployment of this installation; it enables versioning of workers ($"+EnvDeployment+")")
 	cmd.Flags().StringVar(&f.build, "build-id", os.Getenv(EnvBuild),
 		"version of the worker in its deployment ($"+EnvBuild+"; default: the version of this binary)")
 }
 
-// Of returns the version in the flags; the zero value without --deployment-name.
+// Of returns the version in the flags, or an error if it is not valid. It returns the zero value without the flags.
 func (f *DeploymentVersion) Of() (v sdkworker.WorkerDeploymentVersion, err error) {
 	if f.deployment == "" && f.build == "" {
 		return v, nil

@@ -11,16 +11,16 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/worker/metrics"
 )
 
-// warnEvery is the time between two warnings about the same provider.
+// warnEvery is the minimum interval between two warnings about the same provider.
 const warnEvery = 24 * time.Hour
 
-// expiring is a backend whose credentials may expire.
+// expiring is implemented by backends whose credentials may expire.
 type expiring interface {
 	CredentialsLife() map[string]account.Life
 }
 
-// ObserveExpiry exports the expiry of a backend's credentials. It returns a function that logs warnings until its
-// context ends.
+// ObserveExpiry registers the metrics of the expiry of a backend's credentials. It returns a function that logs
+// warnings until its context ends.
 func (o *Observer) ObserveExpiry(b backend.Backend) (func(context.Context), error) {
 	e, ok := b.(expiring)
 	if !ok {
@@ -38,14 +38,15 @@ func (o *Observer) ObserveExpiry(b backend.Backend) (func(context.Context), erro
 	}, err
 }
 
-// warnOfExpiry logs a warning for each provider whose credentials should have been renewed, and records it in warned.
+// warnOfExpiry logs a warning for each provider whose credentials should have been renewed, at most once in warnEvery.
+// It records the time of each warning in warned.
 func warnOfExpiry(log *slog.Logger, lives map[string]account.Life, warned map[string]time.Time, now time.Time) {
 	for provider, life := range lives {
 		if now.Before(life.Late()) || now.Sub(warned[provider]) < warnEvery {
 			continue
 		}
 		warned[provider] = now
-		log.Warn("credentials of a provider expire: run liqo-autoscaler provider-access renew, or ask it for new ones",
-			"provider", provider, "end", life.End.UTC().Format(time.RFC3339))
+		log.Warn("credentials of a provider expire: run liqo-autoscaler provider-access renew, or ask the provider's "+
+			"administrators for new ones", "provider", provider, "end", life.End.UTC().Format(time.RFC3339))
 	}
 }

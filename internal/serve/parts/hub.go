@@ -22,11 +22,11 @@ import (
 	flow "github.com/liqo-autoscaler/liqo-autoscaler/workflows/client"
 )
 
-// Consumer is the cluster that a worker serves.
+// Consumer holds the functions and stores of the consumer cluster that a worker needs.
 type Consumer struct {
-	// UID returns the UID that identifies the cluster. It waits until the cluster responds, or until ctx ends.
+	// UID returns the UID that identifies the cluster. It blocks until the cluster responds or ctx ends.
 	UID func(ctx context.Context) (string, error)
-	// Lead calls work while this process leads the hub.
+	// Lead waits until this process leads the hub and then calls work; it repeats this until ctx ends.
 	Lead func(ctx context.Context, work func(ctx context.Context))
 	// Memory stores the observer's state for the next leader.
 	Memory observer.Memory
@@ -34,14 +34,14 @@ type Consumer struct {
 	Costs observer.Memory
 }
 
-// uidBound bounds one read of the cluster's UID.
+// uidBound limits the duration of one read of the cluster's UID.
 const uidBound = 10 * time.Second
 
-// uidAgain is the time between two reads.
+// uidAgain is the wait after a failed read.
 const uidAgain = 2 * time.Second
 
-// ConsumerOf returns the cluster that access reaches, or, without access, the simulated cluster. It records in clocks
-// how far this process's clock is ahead of the API server's clock.
+// ConsumerOf returns the Consumer of the cluster that access reaches, or of the simulated cluster if access is nil. It
+// records in clocks the time by which this process's clock is ahead of the API server's clock.
 func (f BackendFlags) ConsumerOf(hub workflows.Hub, access *rest.Config, clocks *metrics.Clocks,
 	log *slog.Logger) (Consumer, error) {
 	if access == nil {
@@ -65,7 +65,7 @@ func (f BackendFlags) ConsumerOf(hub workflows.Hub, access *rest.Config, clocks 
 		UID: func(ctx context.Context) (string, error) { return awaitUID(ctx, client, log) }}, nil
 }
 
-// awaitUID retries until the cluster responds, or ctx ends. It logs each new error.
+// awaitUID returns the cluster's UID. It retries until the cluster responds or ctx ends, and logs each new error.
 func awaitUID(ctx context.Context, client kubernetes.Interface, log *slog.Logger) (string, error) {
 	var hears logonce.LastError
 	for {
@@ -74,7 +74,7 @@ func awaitUID(ctx context.Context, client kubernetes.Interface, log *slog.Logger
 			return uid, nil
 		}
 		if hears.IsNew(err) {
-			log.Warn("this worker waits for its cluster", "error", err)
+			log.Warn("this worker waits for its cluster's API server", "error", err)
 		}
 		if !wait.For(ctx, uidAgain) {
 			return "", err
@@ -82,26 +82,27 @@ func awaitUID(ctx context.Context, client kubernetes.Interface, log *slog.Logger
 	}
 }
 
-// Simulated returns the consumer cluster of a simulated world.
+// Simulated returns the Consumer of a simulated world. Its stores are files next to the world's file.
 func Simulated(w *sim.World, hub workflows.Hub) Consumer {
 	return Consumer{UID: func(context.Context) (string, error) { return w.UID() }, Lead: w.Lead,
 		Memory: observer.File(w.Path() + ".observer-" + hub.Name()),
 		Costs:  observer.File(w.Path() + ".costs-" + hub.Name())}
 }
 
-// These are the times of OwnsHub.
+// These constants are the intervals of OwnsHub's checks.
 const (
 	ownsEvery = time.Minute
-	ownsAgain = 5 * time.Second // until the first answer
+	ownsAgain = 5 * time.Second // before the first successful check
 )
 
-// OwnsHub checks immediately, and each minute until ctx ends, whether the hub belongs to the cluster of this process.
-// It fails when the hub belongs to another cluster. The server accepts calls before the first answer. Outside a cluster
-// and without a kubeconfig OwnsHub does not know the cluster: it logs that once and returns nil.
+// OwnsHub checks immediately, and then every minute until ctx ends, whether the hub belongs to the cluster of this
+// process. It returns flow.ErrOtherCluster when the hub belongs to another cluster, and nil when ctx ends. The server
+// accepts calls before the first check has succeeded. Outside a cluster and without a kubeconfig OwnsHub cannot check:
+// it logs this once and returns nil.
 func (f MarketFlags) OwnsHub(ctx context.Context, hub *flow.Hub, log *slog.Logger) error {
 	access, err := serve.Consumer(f.kubeconfig)
 	if err != nil {
-		log.Info("this process does not know its cluster, so it cannot tell whether the hub belongs to it", "why", err)
+		log.Info("cannot check whether the hub belongs to this cluster: no access to a cluster", "error", err)
 		return nil
 	}
 	client, err := kubernetes.NewForConfig(access)
@@ -122,7 +123,7 @@ func (f MarketFlags) OwnsHub(ctx context.Context, hub *flow.Hub, log *slog.Logge
 		case err == nil:
 			pause = ownsEvery
 		case ctx.Err() == nil && hears.IsNew(err):
-			log.Warn("nobody can tell whether the hub belongs to this cluster; trying again", "error", err)
+			log.Warn("cannot check whether the hub belongs to this cluster; trying again", "error", err)
 		}
 		if !wait.For(ctx, pause) {
 			return nil
@@ -130,13 +131,14 @@ func (f MarketFlags) OwnsHub(ctx context.Context, hub *flow.Hub, log *slog.Logge
 	}
 }
 
-// ClusterUID returns the UID of a cluster's namespace kube-system, which every cluster has and keeps.
+// ClusterUID returns the UID of a cluster's namespace kube-system, which identifies the cluster: every cluster has this
+// namespace and never deletes it.
 func ClusterUID(ctx context.Context, client kubernetes.Interface) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, uidBound)
 	defer cancel()
 	ns, err := client.CoreV1().Namespaces().Get(ctx, metav1.NamespaceSystem, metav1.GetOptions{})
 	if err != nil {
-		return "", fmt.Errorf("ask the consumer cluster who it is (get namespace kube-system): %w", err)
+		return "", fmt.Errorf("read the identity of the consumer cluster (get namespace kube-system): %w", err)
 	}
 	return string(ns.UID), nil
 }

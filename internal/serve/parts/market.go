@@ -24,8 +24,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows"
 )
 
-// MarketFlags selects the store to which the worker writes the offers, and from which the gRPC server reads them. At
-// most one store may be set.
+// MarketFlags holds the flags that select the store of the market. The market is the list of current offers: the worker
+// publishes it, and the gRPC server reads it. At most one store may be set.
 type MarketFlags struct {
 	file, namespace, kubeconfig string
 	maxDerived                  int
@@ -49,7 +49,7 @@ func (f *MarketFlags) RegisterStore(cmd *cobra.Command) {
 		"file with the published market, instead of --market-namespace; for processes on one machine")
 }
 
-// open returns nil when no store is named. consumer is called only for a ConfigMap.
+// open returns the store, or nil if no flag names a store. It calls consumer only for a ConfigMap.
 func (f MarketFlags) open(hub string, consumer func() (*rest.Config, error)) (market.Store, error) {
 	switch {
 	case f.file != "" && f.namespace != "":
@@ -73,14 +73,14 @@ func (f MarketFlags) open(hub string, consumer func() (*rest.Config, error)) (ma
 	return market.ConfigMap{Client: client, Namespace: f.namespace, Name: market.ConfigMapName(hub)}, nil
 }
 
-// Offered reads the market for a process; its zero value has no market.
+// Offered holds a reader of the market. The zero value has no market.
 type Offered struct {
 	*market.Reader
 	// maxDerived bounds the node groups that are derived from the market; 0 means the default.
 	maxDerived int
 }
 
-// Reader returns a reader of the market, the zero value without a store.
+// Reader returns the reader of the market, or the zero value if no flag names a store.
 func (f MarketFlags) Reader(hub string, log *slog.Logger) (Offered, error) {
 	if f.maxDerived < 1 {
 		return Offered{}, fmt.Errorf("--max-derived-groups %d: give at least 1", f.maxDerived)
@@ -92,15 +92,15 @@ func (f MarketFlags) Reader(hub string, log *slog.Logger) (Offered, error) {
 	return Offered{market.NewReader(store, log), f.maxDerived}, nil
 }
 
-// Run keeps the market current until ctx ends.
+// Run reads the market repeatedly until ctx ends. Without a market it returns immediately.
 func (o Offered) Run(ctx context.Context) {
 	if o.Reader != nil {
 		o.Reader.Run(ctx)
 	}
 }
 
-// Publishes opens the store of the market, and a writer of Events that works until ctx ends. Either may be nil: without
-// a configured store, or for a simulated consumer, which has no Events.
+// Publishes opens the store of the market, and a recorder of Kubernetes Events that works until ctx ends. The store is
+// nil if no flag names one. The recorder is nil if consumer is nil, because a simulated cluster has no Events.
 func (f MarketFlags) Publishes(ctx context.Context, hub workflows.Hub,
 	consumer *rest.Config) (market.Store, activities.EventRecorder, error) {
 	store, err := f.open(string(hub), func() (*rest.Config, error) { return consumer, nil })
@@ -115,7 +115,8 @@ func (f MarketFlags) Publishes(ctx context.Context, hub workflows.Hub,
 	return store, events.New(ctx, client, about), nil
 }
 
-// Publish returns a function that publishes the market with the worker's findings; nil without a store.
+// Publish returns a function that publishes the market and the worker's findings until its context ends; nil if store
+// is nil.
 func Publish(store market.Store, offers discovery.Catalog, seen *Observer,
 	log *slog.Logger) func(context.Context, market.Entities, market.Observed) {
 	if store == nil {
@@ -127,27 +128,28 @@ func Publish(store market.Store, offers discovery.Catalog, seen *Observer,
 	}
 }
 
-// ServerOptions returns the options of a server of the groups. The specs come from the file and, for derived groups,
-// from the market. Groups that were derived earlier exist from the start, if Temporal responds.
+// ServerOptions returns the options of a gRPC server. The server takes the specs of groups from the config file and
+// derives groups with `per` from the market. If Temporal responds, the server also knows the groups that were derived
+// earlier from its start. ServerOptions returns an error if the config has a group with `per` and there is no market.
 func ServerOptions(ctx context.Context, file *config.File, cfg config.Config, offered Offered, groups grpcserver.Groups,
 	log *slog.Logger) (grpcserver.Options, error) {
 	derives := slices.ContainsFunc(cfg.NodeGroups, func(g config.NodeGroup) bool { return g.Per.Derives() })
 	if derives && offered.Reader == nil {
-		return grpcserver.Options{}, errors.New("a node group has `per`: say with --market-namespace or --market-file " +
-			"where the worker publishes the offers")
+		return grpcserver.Options{}, errors.New("a node group has `per`: give --market-namespace or --market-file, the " +
+			"place where the worker publishes the offers")
 	}
 	derived := &derive.Groups{Log: log, Max: offered.maxDerived}
 	derived.InForce = func() ([]fleet.GroupSpec, bool) {
 		specs, err := derive.ReadInForce(ctx, groups)
 		if err != nil {
-			log.Info("no node group is derived before those that run can be read", "error", err)
+			log.Info("cannot read the running node groups, so no node group is derived yet", "error", err)
 		}
 		return specs, err == nil
 	}
 	o := grpcserver.Options{Groups: groups, Logger: log, Version: file.Hash(), Limits: cfg.Limits, Derived: derived}
 	if offered.Reader != nil {
 		if err := offered.Read(ctx); err != nil {
-			log.Info("the market cannot be read yet", "why", err)
+			log.Info("cannot read the market yet", "error", err)
 		}
 		o.Market, derived.Market = offered.Current, offered.Current
 	}

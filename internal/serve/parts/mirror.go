@@ -16,7 +16,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows"
 )
 
-// MirrorFlags selects the namespace in which the worker shows groups and offers.
+// MirrorFlags holds the namespace of the objects with which the worker shows groups and offers in kubectl get.
 type MirrorFlags struct{ namespace string }
 
 // Register adds the flag.
@@ -25,8 +25,8 @@ func (f *MirrorFlags) Register(cmd *cobra.Command) {
 		"namespace of the consumer cluster for objects that show node groups and offers in kubectl get; \"\" for none")
 }
 
-// Open returns the mirror, and the store of a market whose offers the mirror also receives. Without the flag it returns
-// nil and the given store.
+// Open returns the mirror, and a store that writes the market to the given store and passes its offers to the mirror.
+// Without the flag Open returns nil and the given store.
 func (f MirrorFlags) Open(store market.Store, hub workflows.Hub, consumer *rest.Config,
 	log *slog.Logger) (observer.Mirror, market.Store, error) {
 	if f.namespace == "" {
@@ -46,7 +46,7 @@ func (f MirrorFlags) Open(store market.Store, hub workflows.Hub, consumer *rest.
 	return m, mirrored{store, m}, nil
 }
 
-// mirrored is a store of the market whose offers the mirror also receives.
+// mirrored is a store of the market that also passes the offers to the mirror.
 type mirrored struct {
 	market.Store
 	mirror *mirror.Mirror

@@ -1,5 +1,5 @@
-// Package parts contains the components of a hub's processes: the offers, the market, the backends, a Temporal client
-// with metrics, and TLS for Cluster Autoscaler.
+// Package parts creates the components of a hub's processes from command-line flags: the sources of offers, the market,
+// the backends, a Temporal client with metrics, and TLS for Cluster Autoscaler.
 package parts
 
 import (
@@ -21,10 +21,11 @@ import (
 	flow "github.com/liqo-autoscaler/liqo-autoscaler/workflows/client"
 )
 
-// Observer serves the metrics and the health of a hub's process and its Temporal client.
+// Observer serves the metrics and the health checks of a hub's process, including the metrics of its Temporal client.
 type Observer struct {
 	*serve.Observer
-	Conditions *activities.Conditions // for a worker, as are Pods, Differing and Rounds
+	// Conditions and the next four fields are set by Dial for a worker, and nil for other processes.
+	Conditions *activities.Conditions
 	Pods       *observer.Pods
 	Kept       *observer.Kept
 	Rounds     *observer.Observer
@@ -34,7 +35,7 @@ type Observer struct {
 	traces     *trace.TracerProvider // nil without traces
 }
 
-// Open listens on the addresses in the flags, see serve.ObserveFlags.
+// Open listens on the addresses in the flags: see serve.ObserveFlags.Open.
 func Open(f serve.ObserveFlags, log *slog.Logger) (*Observer, error) {
 	o, err := f.Open(log)
 	if err != nil {
@@ -43,14 +44,14 @@ func Open(f serve.ObserveFlags, log *slog.Logger) (*Observer, error) {
 	return &Observer{Observer: o, log: log, Clocks: &metrics.Clocks{}}, nil
 }
 
-// Close frees the addresses of an observer that is not served, and exports the remaining traces.
+// Close closes the listeners of an Observer whose Serve was not called, and exports the remaining traces.
 func (o *Observer) Close() {
 	o.Observer.Close()
 	endTraces(o.traces)
 }
 
-// Dial connects to Temporal with the settings of c, for a server or, with steps, for a worker. The observer serves the
-// metrics of its client.
+// Dial returns a Temporal client with the settings of c, whose metrics the Observer serves. It connects at its first
+// use. steps is true for a worker: then the Observer also measures activities and scale-outs.
 func (o *Observer) Dial(c *connect.Common, logger *slog.Logger, steps bool) (client.Client, *connect.Target, error) {
 	measured, err := o.measured(steps)
 	if err != nil {
@@ -59,10 +60,11 @@ func (o *Observer) Dial(c *connect.Common, logger *slog.Logger, steps bool) (cli
 	return c.Dial(logger, measured)
 }
 
-// measured adds metrics and traces to a client, and with steps to the activities of its workers.
+// measured registers the metrics, and returns a function that adds the metrics and traces to a client's options. With
+// steps the client's workers also measure their activities and scale-outs.
 func (o *Observer) measured(steps bool) (func(*client.Options), error) {
 	handler, err := metrics.Temporal(o.Registry,
-		func(err error) { o.log.Warn("a metric of the Temporal SDK is not exported", "error", err) })
+		func(err error) { o.log.Warn("cannot export a metric of the Temporal SDK", "error", err) })
 	if err != nil {
 		return nil, err
 	}
@@ -98,7 +100,7 @@ func (o *Observer) measured(steps bool) (func(*client.Options), error) {
 	}, nil
 }
 
-// findings returns the findings that a worker publishes for people with the offers.
+// findings returns the findings that a worker publishes together with the offers. Only people use them.
 func (o *Observer) findings() market.Findings {
 	p := o.Rounds.Progress()
 	found := market.Findings{Nodes: o.Differing.Nodes(), Observer: &market.Rounds{Failed: p.Failed, Unread: p.Unread,
@@ -127,7 +129,7 @@ func (o *Observer) findings() market.Findings {
 	return found
 }
 
-// trace opens the traces, and returns the interceptors for a Temporal client.
+// trace creates the exporter of traces, and returns the interceptors for a Temporal client; nil without traces.
 func (o *Observer) trace() (interceptors []interceptor.ClientInterceptor, err error) {
 	if o.traces, err = openTraces(o.log); err != nil || o.traces == nil {
 		return nil, err

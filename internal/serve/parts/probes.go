@@ -10,7 +10,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/grpcserver"
 )
 
-// ObserveServer adds the checks and the metrics of a gRPC server. The server is alive while its loop makes progress.
+// ObserveServer adds the health checks and the metrics of a gRPC server. The liveness check fails when the server's
+// refresh loop hangs.
 func (o *Observer) ObserveServer(s *grpcserver.Server, serve *grpcserver.ServeOptions) {
 	o.Alive("refresh", func(context.Context) error { return s.Alive() })
 	o.ReadyWhen("node groups", func(context.Context) error { return s.Ready() })
@@ -22,13 +23,14 @@ func (o *Observer) ObserveServer(s *grpcserver.Server, serve *grpcserver.ServeOp
 	}
 }
 
-// health is the part of the Temporal client that the readiness check calls.
+// health is the part of the Temporal client that ObserveWorker uses.
 type health interface {
 	CheckHealth(ctx context.Context, request *client.CheckHealthRequest) (*client.CheckHealthResponse, error)
 }
 
-// ObserveWorker adds the readiness checks of a worker: it is ready after a call of polls, while Temporal responds.
-// Before that the check fails with the last reason that waits received.
+// ObserveWorker adds the readiness checks of a worker. The worker must call polls once it polls its task queues; before
+// that the check fails with the last error that the worker has passed to waits. The second check fails while Temporal
+// does not respond.
 func (o *Observer) ObserveWorker(temporal health) (polls func(), waits func(why error)) {
 	var reason atomic.Pointer[error]
 	waits = func(why error) { reason.Store(&why) }

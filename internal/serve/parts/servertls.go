@@ -11,8 +11,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/grpcserver"
 )
 
-// ServerTLS configures the transport between Cluster Autoscaler and the gRPC server: mutual TLS, or plaintext with the
-// explicit flag.
+// ServerTLS holds the flags for the transport between Cluster Autoscaler and the gRPC server: mutual TLS, or plaintext
+// with an explicit flag.
 type ServerTLS struct {
 	Files     grpcserver.TLSFiles
 	allowed   []string
@@ -25,12 +25,12 @@ type ServerTLS struct {
 func (s *ServerTLS) Register(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.StringVar(&s.Files.Cert, "tls-cert", "",
-		"file with the server's certificate chain, PEM; with --tls-key and --tls-client-ca it turns on mutual TLS")
+		"file with the server's certificate chain, PEM; with --tls-key and --tls-client-ca it enables mutual TLS")
 	f.StringVar(&s.Files.Key, "tls-key", "", "file with the certificate's key, PEM")
 	f.StringVar(&s.Files.ClientCA, "tls-client-ca", "",
 		"file with the authorities, PEM, that may sign Cluster Autoscaler's certificate")
-	f.StringSliceVar(&s.allowed, "tls-allowed-names", nil, "names, of which Cluster Autoscaler's certificate must have "+
-		"one as a SAN or as its common name (default: any certificate of --tls-client-ca)")
+	f.StringSliceVar(&s.allowed, "tls-allowed-names", nil, "names; Cluster Autoscaler's certificate must have one of "+
+		"them as a SAN or as its common name (default: any certificate of --tls-client-ca)")
 	f.BoolVar(&s.expander, "grpc-expander", false, "also serve Cluster Autoscaler's --expander=grpc on the same port; "+
 		"these calls need no client certificate: every client of the port may request the best node group, and nothing else")
 	s.named = func() bool { return f.Changed("tls-allowed-names") }
@@ -43,8 +43,8 @@ func RegisterPlaintext(cmd *cobra.Command, plaintext *bool) {
 		"serve without TLS: every client of the port can add and remove nodes")
 }
 
-// Options fails when neither or both of TLS and plaintext are set, when some of the files are not set, or when a file
-// is not readable.
+// Options returns the options of the gRPC server's transport. It returns an error if neither TLS nor plaintext is set,
+// if both are set, if one of the three files is not set, or if a file cannot be read.
 func (s *ServerTLS) Options(log *slog.Logger) (o grpcserver.ServeOptions, err error) {
 	none := s.Files == (grpcserver.TLSFiles{})
 	o.Expander = s.expander
@@ -61,7 +61,7 @@ func (s *ServerTLS) Options(log *slog.Logger) (o grpcserver.ServeOptions, err er
 		return o, errors.New("no TLS: give --tls-cert, --tls-key and --tls-client-ca, or --insecure-plaintext to let " +
 			"every client of the port add and remove nodes")
 	case s.plaintext:
-		return o, errors.New("--insecure-plaintext and --tls-* exclude each other")
+		return o, errors.New("--insecure-plaintext and --tls-*: give only one")
 	}
 	files := s.Files
 	files.Anonymous = s.expander
@@ -69,7 +69,8 @@ func (s *ServerTLS) Options(log *slog.Logger) (o grpcserver.ServeOptions, err er
 	return o, err
 }
 
-// LoopbackOrPlaintext refuses to serve plaintext to other machines without the explicit flag.
+// LoopbackOrPlaintext returns an error if the address accepts connections from other machines and the explicit flag for
+// plaintext is not set.
 func LoopbackOrPlaintext(listen string, plaintext bool) error {
 	host, _, err := net.SplitHostPort(listen)
 	if err != nil {
@@ -78,6 +79,6 @@ func LoopbackOrPlaintext(listen string, plaintext bool) error {
 	if ip := net.ParseIP(host); plaintext || host == "localhost" || ip != nil && ip.IsLoopback() {
 		return nil
 	}
-	return fmt.Errorf("--listen %s: dev serves plaintext, on 127.0.0.1 or with --insecure-plaintext only: anybody who "+
-		"reaches the port can add and remove nodes", listen)
+	return fmt.Errorf("--listen %s: dev serves plaintext: use 127.0.0.1, or give --insecure-plaintext to let every "+
+		"client of the port add and remove nodes", listen)
 }

@@ -29,7 +29,7 @@ func TestTransportMustBeChosen(t *testing.T) {
 		"tls":           {ServerTLS{Files: all}, "", true},
 		"tls and names": {ServerTLS{Files: all, allowed: []string{"cluster-autoscaler"}}, "", true},
 		"expander":      {ServerTLS{Files: all, expander: true}, "", true},
-		"both":          {ServerTLS{Files: all, plaintext: true}, "exclude each other", false},
+		"both":          {ServerTLS{Files: all, plaintext: true}, "give only one", false},
 		"half": {ServerTLS{Files: grpcserver.TLSFiles{Cert: all.Cert}},
 			"name the certificate, its key and the client CA", false},
 		"names without tls": {ServerTLS{allowed: []string{"a"}}, "--tls-allowed-names needs mutual TLS", false},

@@ -18,8 +18,9 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows"
 )
 
-// Sources selects the sources of offers. At least one is needed. Several are merged: if both declare one provider, the
-// Secret has precedence over the file. The discovery server's offers never count as declarations.
+// Sources holds the flags that select the sources of offers. At least one source is required. The offers of several
+// sources are merged: if a Secret and a file declare the same provider, the Secret has precedence. Offers of the
+// discovery server declare no provider.
 type Sources struct {
 	Files            []string
 	SecretsNamespace string
@@ -39,12 +40,12 @@ func (s *Sources) Register(cmd *cobra.Command) {
 		"CIDRs allowed for the network addresses in offers of the discovery server (default: no address is allowed)")
 }
 
-// Given reports whether any source is set.
+// Given reports whether a flag selects a source.
 func (s Sources) Given() bool {
 	return len(s.Files) > 0 || s.SecretsNamespace != "" || s.Server.URL != ""
 }
 
-// Check fails when no source is set, or a source is incomplete.
+// Check returns an error if no source is set, or if flags of a source are missing.
 func (s Sources) Check() error {
 	if !s.Given() {
 		return errors.New("no source of offers: give --offers, --offer-secrets-namespace or --discovery-url, or several of " +
@@ -58,20 +59,22 @@ func (s Sources) Check() error {
 	case o.URL == "" && (len(o.SecretNamespaces) > 0 || len(o.NetworkCIDRs) > 0):
 		return errors.New("--discovery-secret-namespaces and --discovery-network-cidrs need --discovery-url")
 	case o.URL != "" && len(o.SecretNamespaces) == 0:
-		return errors.New("--discovery-url needs --discovery-secret-namespaces: which Secrets the offers there may refer to")
+		return errors.New("--discovery-url needs --discovery-secret-namespaces, the namespaces whose Secrets its offers " +
+			"may refer to")
 	}
 	return nil
 }
 
-// Offers combines the catalog of all sources with the function that keeps it current.
+// Offers holds the catalog of all sources.
 type Offers struct {
 	discovery.Catalog
-	// Watch blocks until ctx ends. While it runs, the catalog can return offers.
+	// Watch follows the changes of the sources and blocks until ctx ends. The catalog returns offers only while Watch
+	// runs.
 	Watch func(ctx context.Context) error
 }
 
-// Open makes the catalog of all sources, and identifies each provider with the backend. consumer is the access to the
-// consumer cluster, or nil.
+// Open returns the catalog of all sources. The catalog identifies each provider by the backend, which reads the id of
+// the cluster. consumer is the access to the consumer cluster, or nil.
 func (s Sources) Open(b backend.Backend, consumer *rest.Config, hub workflows.Hub) (*Offers, error) {
 	if err := s.Check(); err != nil {
 		return nil, err
@@ -120,6 +123,7 @@ func (s Sources) Open(b backend.Backend, consumer *rest.Config, hub workflows.Hu
 	return out, nil
 }
 
+// secrets returns the source that reads Secrets of the consumer cluster.
 func (s Sources) secrets(consumer *rest.Config) (*secrets.Source, error) {
 	if consumer == nil {
 		return nil, errors.New("--offer-secrets-namespace needs a consumer cluster: use --backend liqo")

@@ -22,16 +22,16 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/cli"
 )
 
-// These are the times of traces.
+// These constants are the times of traces.
 const (
-	// flushLimit bounds the last export, when the collector does not respond.
+	// flushLimit limits the duration of the last export.
 	flushLimit = 3 * time.Second
-	// complainEvery is the shortest time between two log lines about lost traces.
+	// complainEvery is the minimum interval between two log lines about lost traces.
 	complainEvery = 10 * time.Minute
 )
 
-// tracesAsked reports whether OpenTelemetry's standard environment variables configure traces. Without these variables
-// traces are off, although the standard's default exports them to this machine.
+// tracesAsked reports whether OpenTelemetry's standard environment variables configure traces. Without them traces are
+// disabled. This differs from OpenTelemetry's default, which exports traces to a collector on this machine.
 func tracesAsked() bool {
 	off, _ := strconv.ParseBool(os.Getenv("OTEL_SDK_DISABLED"))
 	exporter := os.Getenv("OTEL_TRACES_EXPORTER")
@@ -41,16 +41,16 @@ func tracesAsked() bool {
 	return exporter+os.Getenv("OTEL_EXPORTER_OTLP_ENDPOINT")+os.Getenv("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT") != ""
 }
 
-// openTraces returns a provider that exports traces in the background, configured by the environment; nil without
-// configuration. Traces that the collector does not accept are lost, and logged at most every complainEvery. Close it
-// with endTraces.
+// openTraces returns a provider that exports traces in the background, as the environment variables configure it; nil
+// without configuration. Traces that the collector does not accept are lost; the provider logs this at most every
+// complainEvery. The caller must call endTraces.
 func openTraces(log *slog.Logger) (*trace.TracerProvider, error) {
 	if !tracesAsked() {
 		return nil, nil
 	}
 	sometimes := rate.Sometimes{Interval: complainEvery}
 	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) {
-		sometimes.Do(func() { log.Warn("traces may be lost; this is said every ten minutes at most", "error", err) })
+		sometimes.Do(func() { log.Warn("traces may be lost; this is logged every ten minutes at most", "error", err) })
 	}))
 	ctx := context.Background()
 	exporter, err := autoexport.NewSpanExporter(ctx)
@@ -66,7 +66,7 @@ func openTraces(log *slog.Logger) (*trace.TracerProvider, error) {
 	return trace.NewTracerProvider(trace.WithBatcher(exporter), trace.WithResource(us)), nil
 }
 
-// endTraces exports the remaining traces, for at most flushLimit.
+// endTraces exports the remaining traces and closes the provider. It blocks for at most flushLimit.
 func endTraces(t *trace.TracerProvider) {
 	if t == nil {
 		return
@@ -78,8 +78,9 @@ func endTraces(t *trace.TracerProvider) {
 	}
 }
 
-// mutationSpans makes a span of each call from Cluster Autoscaler that changes a node group. A trace begins there,
-// unless the caller has begun it. Reads have no spans: they are frequent, and served from memory.
+// mutationSpans returns a handler that creates a span for each RPC that changes a node group. The span starts a new
+// trace, unless the caller has sent a trace context. RPCs that only read have no spans, because they are frequent and
+// answered from memory.
 func mutationSpans(t *trace.TracerProvider) stats.Handler {
 	return otelgrpc.NewServerHandler(otelgrpc.WithTracerProvider(t), otelgrpc.WithPropagators(propagation.TraceContext{}),
 		otelgrpc.WithFilter(func(call *stats.RPCTagInfo) bool {
