@@ -5,7 +5,7 @@ import (
 	"sync"
 )
 
-// Buffer is a bytes.Buffer for several goroutines. The zero value is empty.
+// Buffer is a bytes.Buffer that is safe for concurrent use. The zero value is an empty buffer.
 type Buffer struct {
 	mu sync.Mutex
 	b  bytes.Buffer

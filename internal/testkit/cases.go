@@ -9,22 +9,22 @@ import (
 	"testing"
 )
 
-// Environment variables of the tests of random cases.
+// These constants are the environment variables for tests with random cases.
 const (
-	// EnvSeed sets another seed than 1, such as 7, or one case of a seed, such as 7/4711.
+	// EnvSeed sets the seed, such as 7 (default 1), or one case of a seed, such as 7/4711.
 	EnvSeed = "LIQO_AUTOSCALER_TEST_SEED"
-	// EnvCases sets another number of cases than shortCases and allCases. `make test-all` sets it to 10000.
+	// EnvCases sets the number of cases (default shortCases or allCases). `make test-all` sets it to 10000.
 	EnvCases = "LIQO_AUTOSCALER_TEST_CASES"
 )
 
-// The number of cases of a test with random cases, with -short and without.
+// These constants are the default numbers of cases, with -short and without.
 const (
 	shortCases = 100
 	allCases   = 1000
 )
 
-// Cases yields the source of each random case of a test. The cases are the same in each run unless EnvSeed is set. The
-// log of a test that fails has the seed and the case.
+// Cases yields one random source for each case of a test. Each run of the test has the same cases unless EnvSeed is
+// set. If the test fails, its log contains the seed and the number of the case.
 func Cases(t testing.TB) iter.Seq[*rand.Rand] {
 	t.Helper()
 	seed, first, count := uint64(1), 0, allCases
@@ -46,7 +46,7 @@ func Cases(t testing.TB) iter.Seq[*rand.Rand] {
 		n := first
 		defer func() {
 			if t.Failed() {
-				t.Logf("%s=%d/%d is this case alone", EnvSeed, seed, n)
+				t.Logf("%s=%d/%d runs only this case", EnvSeed, seed, n)
 			}
 		}()
 		for ; n < first+count; n++ {

@@ -17,13 +17,15 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Certificate is a certificate with its key. It is valid for some hours, also by a clock with an error of an hour.
+// Certificate is a certificate with its key. It is valid for some hours, also for a process whose clock is wrong by an
+// hour.
 type Certificate struct {
 	Cert *x509.Certificate
 	Key  *ecdsa.PrivateKey
 }
 
-// NewAuthority creates a self-signed certificate that may sign other certificates, and may also serve as localhost.
+// NewAuthority returns a new self-signed certificate that may sign other certificates. A server on localhost may also
+// use it. change may modify the template.
 func NewAuthority(t testing.TB, change ...func(*x509.Certificate)) *Certificate {
 	t.Helper()
 	template := newTemplate(t, "test authority")
@@ -32,7 +34,8 @@ func NewAuthority(t testing.TB, change ...func(*x509.Certificate)) *Certificate 
 	return sign(t, template, nil, change)
 }
 
-// Issue returns a certificate for a server on localhost and for clients, signed by this one.
+// Issue returns a new certificate for a server on localhost and for clients, signed by c. change may modify the
+// template.
 func (c *Certificate) Issue(t testing.TB, change ...func(*x509.Certificate)) *Certificate {
 	t.Helper()
 	template := newTemplate(t, "test")
@@ -69,12 +72,12 @@ func sign(t testing.TB, template *x509.Certificate, by *Certificate, change []fu
 	return &Certificate{Cert: cert, Key: key}
 }
 
-// PEM returns the certificate, without its key.
+// PEM returns the certificate in PEM, without its key.
 func (c *Certificate) PEM() []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: c.Cert.Raw})
 }
 
-// KeyPEM returns the private key.
+// KeyPEM returns the private key in PEM.
 func (c *Certificate) KeyPEM(t testing.TB) []byte {
 	t.Helper()
 	der, err := x509.MarshalPKCS8PrivateKey(c.Key)
@@ -82,7 +85,7 @@ func (c *Certificate) KeyPEM(t testing.TB) []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der})
 }
 
-// Pool returns a pool that trusts the certificates signed by this one.
+// Pool returns a pool that trusts the certificates signed by c.
 func (c *Certificate) Pool() *x509.CertPool {
 	pool := x509.NewCertPool()
 	pool.AddCert(c.Cert)

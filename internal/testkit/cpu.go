@@ -10,8 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// CPU returns the time that a process has used in user and system mode. The kernel counts in hundredths of a second,
-// proc(5).
+// CPU returns the CPU time that a process has used in user and system mode, with a resolution of a hundredth of a
+// second (see proc(5)).
 func CPU(t testing.TB, pid int) time.Duration {
 	t.Helper()
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))

@@ -1,3 +1,3 @@
-// Package testkit has helpers for the tests of several packages; only tests import it. Helpers that need Temporal or
-// the simulated backend have packages of their own below.
+// Package testkit contains helpers for the tests of several packages; only tests import it. Helpers that need Temporal
+// or the simulated backend are in packages below it.
 package testkit

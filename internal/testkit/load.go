@@ -10,9 +10,10 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Load makes callers repeat call until end or the test's end. back waits until each caller has completed two more
-// calls, the second of which began after back; end waits until all callers have ended. The first error of a call ends
-// its caller, and fails the test in back or end. The context of a call ends with the test.
+// Load starts goroutines that repeat call until end is called or the test ends. back blocks until each goroutine has
+// completed two more calls, so that the second call has begun after back was called. end blocks until all goroutines
+// have ended. After the first error of a call its goroutine ends, and the next back or end fails the test. The context
+// of a call ends with the test.
 func Load(t testing.TB, callers int, call func(ctx context.Context) error) (back, end func()) {
 	t.Helper()
 	var all sync.WaitGroup

@@ -12,8 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Mount is a folder with the files of a Secret, which are exchanged atomically as by the kubelet: they are links into
-// ..data, which is a link to the folder of a version.
+// Mount is a folder with the files of a Secret that are replaced atomically, in the same way as the kubelet does it:
+// the files are links into ..data, which is a link to the folder of one version.
 type Mount struct {
 	t       testing.TB
 	dir     string
@@ -21,7 +21,7 @@ type Mount struct {
 	version int
 }
 
-// NewMount writes the files into a folder that is removed with the test.
+// NewMount returns a Mount with the files. The folder is removed when the test ends.
 func NewMount(t testing.TB, files map[string][]byte) *Mount {
 	t.Helper()
 	m := &Mount{t: t, dir: t.TempDir()}
@@ -35,7 +35,7 @@ func NewMount(t testing.TB, files map[string][]byte) *Mount {
 // File returns the path of a file, which is the same in all versions.
 func (m *Mount) File(name string) string { return filepath.Join(m.dir, name) }
 
-// Write exchanges the files atomically.
+// Write replaces the files atomically.
 func (m *Mount) Write(files map[string][]byte) {
 	m.t.Helper()
 	m.mu.Lock()
@@ -50,8 +50,8 @@ func (m *Mount) Write(files map[string][]byte) {
 	require.NoError(m.t, os.Rename(m.File("..next"), m.File("..data")))
 }
 
-// ClientTLS returns a client's TLS config from tls.crt, tls.key and ca.crt of one version, as CA makes it (CA
-// externalgrpc_cloud_provider.go).
+// ClientTLS returns a client's TLS config from tls.crt, tls.key and ca.crt of one version. It builds the config in the
+// same way as Cluster Autoscaler (its externalgrpc_cloud_provider.go).
 func (m *Mount) ClientTLS() (*tls.Config, error) {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
@@ -70,8 +70,8 @@ func (m *Mount) ClientTLS() (*tls.Config, error) {
 	return &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{pair}, RootCAs: pool}, nil
 }
 
-// Secret returns a certificate with its key, and the authorities that its holder trusts: the files that cert-manager
-// makes.
+// Secret returns the files of a Secret as cert-manager writes them: the certificate, its key, and the trusted
+// authorities.
 func (c *Certificate) Secret(t testing.TB, trusted ...*Certificate) map[string][]byte {
 	t.Helper()
 	var bundle []byte

@@ -9,9 +9,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// FreePorts returns addresses on this machine without a listener. Their ports are below the range from which Linux
-// assigns ports automatically, as tests of other packages request all the time: until they are used, only another
-// FreePorts may get the same ports.
+// FreePorts returns n loopback addresses on which no process listens. The ports are below the range from which Linux
+// assigns ports automatically. So a concurrent test of another package does not get the same ports, unless it calls
+// FreePorts too.
 func FreePorts(t testing.TB, n int) []string {
 	t.Helper()
 	var addresses []string

@@ -2,7 +2,7 @@ package testkit
 
 import "testing"
 
-// Slow skips a test when -short is given, as in `make test`; `make test-all` and CI run it.
+// Slow skips the test if -short is given, as `make test` does. `make test-all` and CI run it.
 func Slow(t testing.TB) {
 	t.Helper()
 	if testing.Short() {

@@ -2,11 +2,11 @@ package testkit
 
 import "slices"
 
-// Span is a span of a trace, by its ids; Parent is "" for a root.
+// Span is a span of a trace. Trace, ID and Parent are ids; Parent is "" for a root.
 type Span struct{ Trace, ID, Parent, Name string }
 
-// Lineages returns the names of the spans, sorted, each after the names of its ancestors in the same trace: "root >
-// child". A parent that is missing in spans is "?".
+// Lineages returns a sorted list with one line for each span: the names of its ancestors in the same trace and its own
+// name, such as "root > child". The name of an ancestor that is not in spans is "?".
 func Lineages(spans []Span) (lines []string) {
 	type key struct{ trace, id string }
 	byID := map[key]Span{}

@@ -11,8 +11,8 @@ import (
 // tick is the interval of the checks.
 const tick = 20 * time.Millisecond
 
-// Until waits for a condition, which returns nil when it holds. When it does not hold within the limit, the test ends
-// with the last error of the condition.
+// Until blocks until check returns nil. If check does not return nil within the limit, Until fails the test with the
+// last error of check.
 func Until(t testing.TB, limit time.Duration, what string, check func() error) {
 	t.Helper()
 	if err := Poll(t.Context(), limit, tick, func(context.Context) error { return check() }); err != nil {
@@ -20,8 +20,9 @@ func Until(t testing.TB, limit time.Duration, what string, check func() error) {
 	}
 }
 
-// Poll is Until for callers that cannot end the test: it returns the last error of the condition. The condition's
-// context ends with the limit; an error that is only this end does not replace the error before it.
+// Poll blocks until check returns nil, or the limit has passed, or ctx ends. It then returns the last error of check.
+// The context of check ends after the limit. An error that check returns after this end does not replace an earlier
+// error.
 func Poll(ctx context.Context, limit, every time.Duration, check func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()

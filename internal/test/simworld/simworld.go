@@ -14,17 +14,17 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// World is a simulated world, in files of one folder: world.json, offers.yaml and a kubeconfig per provider.
+// World is a simulated world whose files are in one folder: world.json, offers.yaml and a kubeconfig for each provider.
 type World struct {
 	*sim.World
 	Dir string
 }
 
-// Provider is a provider cluster. Offer has the fields of its offer besides the name and the credentials, such as
-// "price: 1".
+// Provider is a provider cluster. Offer contains the YAML fields of its offer without the name and the credentials,
+// such as "price: 1".
 type Provider struct{ Name, Offer string }
 
-// New creates a world with these providers in a folder, such as t.TempDir().
+// New creates a world with the given providers in the folder dir, such as t.TempDir().
 func New(t testing.TB, dir string, delays sim.Delays, providers ...Provider) *World {
 	t.Helper()
 	w, err := sim.Open(filepath.Join(dir, "world.json"))
@@ -45,7 +45,7 @@ func New(t testing.TB, dir string, delays sim.Delays, providers ...Provider) *Wo
 // Offers returns the path of the offers file.
 func (w *World) Offers() string { return filepath.Join(w.Dir, "offers.yaml") }
 
-// Provider returns one of the providers in the form that the backend takes.
+// Provider returns the provider with this name, as an argument for the backend.
 func (w *World) Provider(name string) fleet.Provider {
 	return fleet.Provider{ID: name, Credentials: fleet.Credentials{KubeconfigFile: w.credentials(name)}}
 }

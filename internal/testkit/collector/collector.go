@@ -1,4 +1,4 @@
-// Package collector is a collector of OpenTelemetry's traces for tests.
+// Package collector implements a collector of OpenTelemetry traces for tests.
 package collector
 
 import (
@@ -50,14 +50,15 @@ func (c *Traces) Export(_ context.Context,
 	return &otlp.ExportTraceServiceResponse{}, nil
 }
 
-// Lineages returns the spans, each after its ancestors.
+// Lineages returns testkit.Lineages of the received spans.
 func (c *Traces) Lineages() []string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return testkit.Lineages(c.spans)
 }
 
-// Collect makes this process export traces to a collector through the standard variable alone.
+// Collect starts a collector, and sets the standard environment variable with which code in this process exports its
+// traces to the collector. The collector stops when the test ends.
 func Collect(t *testing.T) *Traces {
 	t.Helper()
 	c := &Traces{}

@@ -1,5 +1,5 @@
-// Package defect makes deliberate mistakes in the code, one at a time and without changing a file, for tests that must
-// find them.
+// Package defect builds tests of code with one deliberate mistake, which the tests must find. It changes no file of the
+// repository.
 package defect
 
 import (
@@ -13,17 +13,18 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Defect is a deliberate mistake. Its file has comments, a line with the path of the changed file and the test that
-// must find the mistake, the lines to remove, and the lines to add in their place.
+// Defect is a deliberate mistake, which a text file describes. The text file has comments (#), a line with the path of
+// the changed source file and the test that must find the mistake, the lines to remove (-), and the lines that replace
+// them (+).
 type Defect struct {
 	Name, File string
-	// Package and Test name the test that must find the mistake. Test is "" when the line has only the path.
+	// Package and Test name the test that must find the mistake. Test is "" if the text file has only the path.
 	Package, Test string
 
 	old, new string
 }
 
-// Load loads the defects of a folder; the paths in them are relative to root.
+// Load reads the defects in a folder. The paths in them are relative to root.
 func Load(t testing.TB, dir, root string) (all []Defect) {
 	t.Helper()
 	paths, err := filepath.Glob(filepath.Join(dir, "*.txt"))
@@ -50,17 +51,17 @@ func Load(t testing.TB, dir, root string) (all []Defect) {
 	return all
 }
 
-// Fits checks that the code contains the lines to remove exactly once. A change of these lines requires a change of the
-// defect, too.
+// Fits fails the test unless the source file contains the lines to remove exactly once. After a change of these lines,
+// the defect must be changed too.
 func (d Defect) Fits(t testing.TB) {
 	t.Helper()
 	source, err := os.ReadFile(d.File)
 	require.NoError(t, err, d.Name)
-	require.Equal(t, 1, strings.Count(string(source), d.old), "%s.txt takes lines away that are not in %s, or not once: "+
-		"write it anew\n%s", d.Name, d.File, d.old)
+	require.Equal(t, 1, strings.Count(string(source), d.old), "%s.txt removes lines that are not in %s exactly once: "+
+		"update it\n%s", d.Name, d.File, d.old)
 }
 
-// Build builds the tests of a package with the mistake in the code.
+// Build builds the tests of the package in folder with the mistake in the code, and returns the path of the binary.
 func (d Defect) Build(t testing.TB, folder string) (binary string) {
 	t.Helper()
 	source, err := os.ReadFile(d.File)

@@ -23,7 +23,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/testkit"
 )
 
-// CLI finds the temporal CLI in the folder bin next to a go.mod above the test's folder, or else in PATH.
+// CLI returns the path of the temporal CLI: in a folder bin of the test's folder or of a folder above it, or else in
+// PATH. It returns an error if the CLI is not installed.
 func CLI() (string, error) {
 	dir, err := os.Getwd()
 	if err != nil {
@@ -45,8 +46,8 @@ func executable(path string) bool {
 	return err == nil && info.Mode().IsRegular() && info.Mode()&0o111 != 0
 }
 
-// Start starts a server for a TestMain. Its data are in a folder that stop removes. Attributes are the custom search
-// attributes, all of type Keyword.
+// Start starts a server for a TestMain. stop ends the server and removes its data. attributes are the custom search
+// attributes, which all have the type Keyword.
 func Start(attributes ...string) (address string, stop func(), err error) {
 	cli, err := CLI()
 	if err != nil {
@@ -70,7 +71,7 @@ func Start(attributes ...string) (address string, stop func(), err error) {
 	return s.FrontendHostPort(), func() { _ = errors.Join(s.Stop(), os.RemoveAll(dir)) }, nil
 }
 
-// New starts a server that ends with the test.
+// New starts a server that runs until the test ends.
 func New(t testing.TB, attributes ...string) (address string) {
 	t.Helper()
 	address, stop, err := Start(attributes...)
@@ -79,7 +80,7 @@ func New(t testing.TB, attributes ...string) (address string) {
 	return address
 }
 
-// Dial connects to a server until the test ends.
+// Dial returns a client that is connected to a server until the test ends.
 func Dial(t testing.TB, address string) client.Client {
 	t.Helper()
 	c, err := client.Dial(client.Options{HostPort: address, Logger: Quiet()})
@@ -88,10 +89,11 @@ func Dial(t testing.TB, address string) client.Client {
 	return c
 }
 
-// forgetLimit is the time limit for Temporal's list and deletion, which run in the background.
+// forgetLimit limits the wait for Temporal's index and deletion, which are asynchronous.
 const forgetLimit = 2 * time.Minute
 
-// Forget deletes the histories of a workflow after it is closed, as Temporal does after their retention.
+// Forget deletes the histories of all runs of a closed workflow, as Temporal does after the retention. It blocks until
+// they are deleted.
 func Forget(t testing.TB, c client.Client, id string) {
 	t.Helper()
 	service, ofIt := c.WorkflowService(), "WorkflowId = '"+id+"'"
@@ -103,7 +105,7 @@ func Forget(t testing.TB, c client.Client, id string) {
 	}
 	testkit.Until(t, forgetLimit, id+" is listed as closed", func() error {
 		err := list()
-		if err == nil && (len(runs) == 0 || runs[0].GetCloseTime() == nil) { // the newest run
+		if err == nil && (len(runs) == 0 || runs[0].GetCloseTime() == nil) { // runs[0] is the newest run
 			err = fmt.Errorf("%v", runs)
 		}
 		return err

@@ -1,6 +1,7 @@
-// Package failpoint chooses the points in a life at which a process is killed. The points are derived: each observed
-// side effect of an undisturbed life, such as a write to an API server or a call to Temporal, gives two points, one
-// before the effect and one after it. Only tests import it; the tests observe the effects and kill the process.
+// Package failpoint chooses the points at which a test kills a process. A life is one run of the tested scenario, such
+// as the creation and removal of an instance. The package derives the points from lives without kills: each side effect
+// in such a life, such as a write to an API server or a call to Temporal, gives two points, one before the effect and
+// one after it. The tests observe the effects and kill the process.
 package failpoint
 
 import (
@@ -11,11 +12,11 @@ import (
 	"sync"
 )
 
-// Point is a side effect of a kind of life, and whether the process dies before or after it.
+// Point is a point before or after one side effect in a kind of life.
 type Point struct {
 	Kind   string // the kind of life
-	Effect string // with its number among effects of this name in its life: "create nodes #1"
-	After  bool   // it is done, and its process has not received the result
+	Effect string // name and number, because a life may have several effects with a name: "create nodes #1"
+	After  bool   // the effect is done, and its process has not received the result yet
 }
 
 // String returns a text such as "plain: create nodes #1, after".
@@ -27,28 +28,29 @@ func (p Point) String() string {
 	return fmt.Sprintf("%s: %s, %s", p.Kind, p.Effect, side)
 }
 
-// tries is the number of lives in which a point is expected: with timing the numbers of effects differ.
+// tries is the number of lives to which a point is assigned before Matrix gives it up. A life may not reach a point,
+// because the numbers of effects depend on timing.
 const tries = 3
 
-// Matrix holds all points of some kinds of lives. Its methods, and the methods of its lives, are safe for concurrent
-// use.
+// Matrix holds all points of some kinds of lives, and assigns them to lives. Its methods, and the methods of its lives,
+// are safe for concurrent use.
 type Matrix struct {
 	mu     sync.Mutex
 	rng    *rand.Rand
 	wanted int             // the minimum number of kills
-	state  map[Point]*fate // of each point
+	state  map[Point]*fate // the kills and tries of each point
 	kills  int
 }
 
 type fate struct{ kills, tries int }
 
-// New returns a Matrix that deals points until the number of kills is at least wanted. The seed decides which points
-// meet in a life.
+// New returns a Matrix that assigns points to lives until it has counted at least wanted kills. The seed determines
+// which points are assigned to the same life.
 func New(seed uint64, wanted int) *Matrix {
 	return &Matrix{rng: rand.New(rand.NewPCG(seed, 3)), wanted: wanted, state: map[Point]*fate{}}
 }
 
-// Derive creates the points of a kind of life, for each effect that all these lives have had.
+// Derive creates the points of a kind of life: two for each effect that occurred in all the given lives.
 func (m *Matrix) Derive(kind string, lives ...*Life) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -62,12 +64,12 @@ func (m *Matrix) Derive(kind string, lives ...*Life) {
 	}
 }
 
-// Undisturbed returns a life without kills.
+// Undisturbed returns a life to which no points are assigned.
 func Undisturbed() *Life { return &Life{seen: map[string]int{}} }
 
-// Deal returns a life of the kind with at most n of its points, the points with the fewest kills first. It returns nil
-// when all points have had a kill or their tries and the wanted number of kills is reached, or when the kind has no
-// reachable point.
+// Deal returns a new life of the kind, to which it assigns at most n points. It prefers the points with the fewest
+// kills. It returns nil if the kind has no reachable point. It also returns nil if the wanted number of kills is
+// reached and each point either had a kill or was assigned to its maximum of lives.
 func (m *Matrix) Deal(kind string, n int) *Life {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -114,7 +116,7 @@ func (m *Matrix) Count() (points, kills int) {
 	return points, m.kills
 }
 
-// Unreached returns the points without a kill, in order.
+// Unreached returns the points without a kill, sorted.
 func (m *Matrix) Unreached() []string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -128,7 +130,8 @@ func (m *Matrix) Unreached() []string {
 	return all
 }
 
-// Life is one life: its effects over all its processes, and the points at which one of these must be killed.
+// Life is one run of the tested scenario. It counts the effects of all processes in the run, and holds the points at
+// which a process must be killed.
 type Life struct {
 	kind   string
 	matrix *Matrix
@@ -139,8 +142,8 @@ type Life struct {
 	armed   []Point
 }
 
-// Before must be called before an effect of that name, and returns the effect with its number in the life. With die the
-// process must be killed now: the kill is counted.
+// Before must be called before an effect with that name. It returns the effect: the name with its number in the life.
+// If die is true, the caller must kill the process before the effect; Before has already counted the kill.
 func (l *Life) Before(name string) (effect string, die bool) {
 	l.mu.Lock()
 	l.seen[name]++
@@ -150,7 +153,8 @@ func (l *Life) Before(name string) (effect string, die bool) {
 	return effect, l.reach(effect, false)
 }
 
-// After must be called when the effect is done and its process has not received the result yet.
+// After must be called when the effect is done and its process has not received the result yet. If it returns true, the
+// caller must kill the process; After has already counted the kill.
 func (l *Life) After(effect string) (die bool) { return l.reach(effect, true) }
 
 func (l *Life) reach(effect string, after bool) bool {
@@ -166,7 +170,7 @@ func (l *Life) reach(effect string, after bool) bool {
 	return true
 }
 
-// Effects returns the effects of the life up to now, in order.
+// Effects returns the effects of the life that have begun, in order.
 func (l *Life) Effects() []string {
 	l.mu.Lock()
 	defer l.mu.Unlock()

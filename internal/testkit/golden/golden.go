@@ -1,5 +1,5 @@
-// Package golden compares what tests produce with files. Its flag -update writes the files instead; a package whose
-// tests have golden files belongs into the Makefile's target update.
+// Package golden compares the output of tests with files. With the flag -update it writes the files before it compares.
+// The Makefile's target update must list each package whose tests have golden files.
 package golden
 
 import (
@@ -12,7 +12,7 @@ import (
 
 var update = flag.Bool("update", false, "rewrite golden files")
 
-// Check compares a text with the file.
+// Check fails the test unless the file contains exactly the text.
 func Check(t testing.TB, path, got string) {
 	t.Helper()
 	if *update {

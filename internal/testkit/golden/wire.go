@@ -21,12 +21,14 @@ import (
 
 var record = flag.Bool("record-wire", false, "write the record of each type that has changed")
 
-// Wire compares a type that one version of the program writes and another one reads with its records: the files
-// <name>.1.json, <name>.2.json and so on of a folder. The current type decodes each record strictly and keeps all its
-// data, and the newest record has every field of the current type. The records in the last tag of git are released and
-// must not change. A type that has changed since then has one more record, which -record-wire rewrites. Without a tag,
-// or without git, no record counts as released. zero is the zero value of the type; the fields of the types in leave
-// stay empty, and need a test of their own.
+// Wire tests that the current version of a type can read the JSON of earlier versions. Each version of the type has a
+// record: one of the files <name>.1.json, <name>.2.json and so on in the folder dir. Wire fails the test unless the
+// current type decodes each record strictly without loss, and the newest record has every field of the current type.
+//
+// The records that exist in the last git tag are released and must not change. After a change of the type, the flag
+// -record-wire writes one further record, or rewrites it while it is not released. Without a tag or without git, no
+// record counts as released. zero is the zero value of the type. Wire does not fill fields whose type is in leave;
+// these types need a test of their own.
 func Wire(t *testing.T, dir, name string, zero any, leave ...reflect.Type) {
 	t.Helper()
 	of := reflect.TypeOf(zero)
@@ -41,10 +43,10 @@ func Wire(t *testing.T, dir, name string, zero any, leave ...reflect.Type) {
 		return
 	}
 	require.NoError(t, records.check(of, text), "go test -run %s -record-wire writes a record that is not released; "+
-		"what a released one holds must be read for ever", t.Name())
+		"the type must be able to read every released record", t.Name())
 }
 
-// records are the records of one type, the oldest first.
+// records holds the records of one type, the oldest first.
 type records struct {
 	dir, name string
 	texts     [][]byte
@@ -77,11 +79,12 @@ func (r *records) file(n int) string {
 	return filepath.Join(r.dir, fmt.Sprintf("%s.%d.json", r.name, n))
 }
 
-// check fails unless the type reads every record and the newest one has all its fields, which are in text.
+// check returns an error unless the type can read every record, and the newest record has all fields of the type. text
+// is the JSON of a value in which all fields are set.
 func (r *records) check(of reflect.Type, text []byte) error {
 	for n, was := range r.texts {
 		if err := keeps(of, was); err != nil {
-			return fmt.Errorf("%s is not read as it was written: %w", r.file(n+1), err)
+			return fmt.Errorf("the type reads %s with a loss or an error: %w", r.file(n+1), err)
 		}
 	}
 	if len(r.texts) == 0 {
@@ -94,7 +97,7 @@ func (r *records) check(of reflect.Type, text []byte) error {
 	return nil
 }
 
-// write makes text the newest record when the records do not fit the type. It changes no released record.
+// write writes text as the newest record if check fails. It changes no released record.
 func (r *records) write(of reflect.Type, text []byte) error {
 	if r.check(of, text) == nil {
 		return nil
@@ -103,7 +106,7 @@ func (r *records) write(of reflect.Type, text []byte) error {
 	return os.WriteFile(r.file(newest), text, 0o600)
 }
 
-// lastTag returns the newest release tag that HEAD descends from; "" without a tag or without git.
+// lastTag returns the newest release tag in the history of HEAD; "" without a tag or without git.
 func lastTag() string {
 	out, err := exec.Command("git", "describe", "--tags", "--abbrev=0", "--match", "v[0-9]*").Output()
 	if err != nil {
@@ -112,7 +115,7 @@ func lastTag() string {
 	return strings.TrimSpace(string(out))
 }
 
-// atTag reads a file at a tag; ok is false when the file does not exist there.
+// atTag returns the content of a file at a tag; ok is false if the file does not exist there.
 func atTag(tag, file string) (text []byte, ok bool) {
 	if tag == "" {
 		return nil, false
@@ -121,7 +124,7 @@ func atTag(tag, file string) (text []byte, ok bool) {
 	return text, err == nil
 }
 
-// keeps fails unless a type decodes all of the text, and encodes it unchanged.
+// keeps returns an error unless the type decodes the whole text, and the encoding of the result contains all its data.
 func keeps(of reflect.Type, text []byte) error {
 	value := reflect.New(of)
 	strict := json.NewDecoder(bytes.NewReader(text))
@@ -140,7 +143,7 @@ func keeps(of reflect.Type, text []byte) error {
 	return within(was, is, "")
 }
 
-// within fails at the first value of was that is lacks.
+// within returns an error for the first value of was that is missing in is, or differs there.
 func within(was, is any, at string) error {
 	switch w := was.(type) {
 	case map[string]any:
@@ -169,7 +172,7 @@ func within(was, is any, at string) error {
 	return nil
 }
 
-// covers reports whether the text has every field of the sample.
+// covers reports whether the decoded text has every field of the sample.
 func covers(text, sample any) bool {
 	switch s := sample.(type) {
 	case map[string]any:
@@ -186,7 +189,7 @@ func covers(text, sample any) bool {
 	return true
 }
 
-// generic decodes the text as JSON, and returns nil when it is not valid.
+// generic decodes the text as JSON, and returns nil if it is not valid.
 func generic(text []byte) (out any) {
 	if json.Unmarshal(text, &out) != nil {
 		return nil
@@ -194,17 +197,18 @@ func generic(text []byte) (out any) {
 	return out
 }
 
-// deepest bounds the depth of types that contain themselves.
+// deepest bounds the depth to which recursive types are filled.
 const deepest = 12
 
-// Filled returns a T in which every exported field has a nonzero value, down to a depth of 12.
+// Filled returns a T in which every exported field has a nonzero value, to a depth of 12.
 func Filled[T any](t *testing.T) (full T) {
 	t.Helper()
 	fill(t, reflect.ValueOf(&full).Elem(), "full", nil, 0)
 	return full
 }
 
-// fill gives every exported field a nonzero value, and each string the name of its field. It skips the types in leave.
+// fill sets every exported field to a nonzero value. The value of a string is the name of its field. fill skips fields
+// whose type is in leave.
 func fill(t *testing.T, v reflect.Value, name string, leave []reflect.Type, depth int) {
 	t.Helper()
 	if slices.Contains(leave, v.Type()) || fillKnown(v, name) || depth > deepest {
@@ -235,7 +239,7 @@ func fill(t *testing.T, v reflect.Value, name string, leave []reflect.Type, dept
 	}
 }
 
-// fillKnown fills scalars, and types whose encoding differs from their fields.
+// fillKnown sets a scalar, or a type whose encoding differs from its fields. It returns false for other types.
 func fillKnown(v reflect.Value, name string) bool {
 	switch known := v.Addr().Interface().(type) {
 	case *time.Time:

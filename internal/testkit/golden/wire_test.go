@@ -113,7 +113,8 @@ func TestRecordThatDoesNotFit(t *testing.T) {
 		{[]string{string(text)}, ""},
 		{[]string{`{"name":"a"}`}, "Today.1.json lacks a field that golden.today has"},
 		{[]string{`{"name":"a"}`, string(text)}, ""},
-		{[]string{`{"gone":"a"}`, string(text)}, `Today.1.json is not read as it was written: json: unknown field "gone"`},
+		{[]string{`{"gone":"a"}`, string(text)},
+			`the type reads Today.1.json with a loss or an error: json: unknown field "gone"`},
 	} {
 		r := &records{dir: ".", name: "Today"}
 		for _, text := range c.texts {

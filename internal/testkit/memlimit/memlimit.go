@@ -1,4 +1,5 @@
-// Package memlimit starts processes of tests within a memory limit of the kernel, as a kubelet starts containers.
+// Package memlimit starts processes of tests within a memory limit of the kernel, in the same way as a kubelet starts
+// containers.
 package memlimit
 
 import (
@@ -13,23 +14,23 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// files are the names of a memory cgroup's files, which differ between the two versions of cgroups.
+// files holds the names of a memory cgroup's files, which differ between the two versions of cgroups.
 type files struct{ limit, peak, events string }
 
-// known are the versions by the type of their file system.
+// known contains the names of the files for each version, by the type of its file system.
 var known = map[string]files{
 	"cgroup":  {"memory.limit_in_bytes", "memory.max_usage_in_bytes", "memory.oom_control"},
 	"cgroup2": {"memory.max", "memory.peak", "memory.events"},
 }
 
-// Group is a memory cgroup, which ends with the test.
+// Group is a memory cgroup that exists until the test ends.
 type Group struct {
 	dir string
 	files
 }
 
-// New creates a cgroup in which all processes together have this many bytes. Without memory cgroups, or without the
-// right to create them, the test fails with the reason.
+// New creates a cgroup whose processes together may use the given number of bytes. If memory cgroups are not available,
+// or the process may not create them, New fails the test with the reason.
 func New(t testing.TB, bytes int64) *Group {
 	t.Helper()
 	root, kind, err := mounted("/proc/self/mounts")
@@ -46,8 +47,8 @@ func New(t testing.TB, bytes int64) *Group {
 	return g
 }
 
-// mounted returns the mount point of memory cgroups, and the type of that file system. Version 1 comes first: where
-// both are mounted, version 1 has the memory controller.
+// mounted returns the mount point of memory cgroups, and the type of that file system. It prefers version 1: if both
+// versions are mounted, the memory controller belongs to version 1.
 func mounted(table string) (root, kind string, err error) {
 	text, err := os.ReadFile(table)
 	if err != nil {
@@ -72,7 +73,7 @@ func mounted(table string) (root, kind string, err error) {
 
 func (g *Group) in(name string) string { return filepath.Join(g.dir, name) }
 
-// Command returns a command that enters the group and then becomes the program.
+// Command returns a shell command that moves itself into the group and then executes the program in its place.
 func (g *Group) Command(path string, args ...string) (shell string, its []string) {
 	return "/bin/sh", append([]string{"-c", `echo $$ >"$0" && exec "$@"`, g.in("cgroup.procs"), path}, args...)
 }
@@ -87,7 +88,7 @@ func (g *Group) Peak(t testing.TB) int64 {
 	return n
 }
 
-// Killed returns how many processes of the group the kernel has killed because of the limit.
+// Killed returns the number of processes that the kernel has killed because of the limit.
 func (g *Group) Killed(t testing.TB) int {
 	t.Helper()
 	f, err := os.Open(g.in(g.events))

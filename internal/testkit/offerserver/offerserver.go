@@ -1,4 +1,4 @@
-// Package offerserver is a discovery server for tests.
+// Package offerserver starts a discovery server for tests.
 package offerserver
 
 import (
@@ -23,7 +23,8 @@ import (
 
 const token = "0123456789abcdef0123456789abcdef"
 
-// New serves until the test ends, and returns the options with which its one writer connects to the server.
+// New starts a discovery server with one writer, which runs until the test ends. It returns the options with which the
+// writer connects to the server.
 func New(t *testing.T) client.Options {
 	t.Helper()
 	dir, by := t.TempDir(), testkit.NewAuthority(t)
@@ -52,7 +53,7 @@ func New(t *testing.T) client.Options {
 		SecretNamespaces: []string{"liqo-autoscaler"}}
 }
 
-// PutSamples publishes the example's offers.
+// PutSamples publishes the offers of deploy/examples on the server.
 func PutSamples(t *testing.T, to client.Options) {
 	t.Helper()
 	c, err := client.New(to)

@@ -1,8 +1,8 @@
-// Package postgres starts PostgreSQL for tests: a server of its own, in a temporary folder, that may be killed and
-// started again.
+// Package postgres starts PostgreSQL servers for tests. Each server has its data in a temporary folder, and a test may
+// kill it and start it again.
 //
-// The binaries come from PATH or from Debian's folder. initdb and postgres refuse to run as root, so then they run as
-// an unprivileged user.
+// The binaries come from PATH or from Debian's folder. initdb and postgres refuse to run as root. So if the test runs
+// as root, they run as an unprivileged user.
 package postgres
 
 import (
@@ -26,16 +26,16 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/testkit"
 )
 
-// User is the superuser of each server; it needs no password.
+// User is the name of the superuser of each server, who needs no password.
 const User = "test"
 
-// errAbsent contains the command that installs PostgreSQL.
+// errAbsent means that PostgreSQL is not installed.
 var errAbsent = errors.New("these tests need PostgreSQL: run apt-get install postgresql")
 
-// debian is the folder of Debian's versions.
+// debian is the folder in which Debian installs the versions of PostgreSQL.
 const debian = "/usr/lib/postgresql"
 
-// Bin returns the folder of PostgreSQL's binaries.
+// Bin returns the folder of PostgreSQL's binaries, or an error if PostgreSQL is not installed.
 func Bin() (string, error) { return find(debian) }
 
 func find(debian string) (string, error) {
@@ -54,7 +54,7 @@ func find(debian string) (string, error) {
 	return filepath.Dir(newest), nil
 }
 
-// version returns the major version in <debian>/<version>/bin/initdb.
+// version returns the major version in the path <debian>/<version>/bin/initdb.
 func version(initdb string) int {
 	n, _ := strconv.Atoi(filepath.Base(filepath.Dir(filepath.Dir(initdb))))
 	return n
@@ -63,15 +63,15 @@ func version(initdb string) int {
 // Server is a PostgreSQL server.
 type Server struct {
 	Address string // host:port on loopback
-	Dir     string // its data and its log file
+	Dir     string // the folder of its data and its log file
 
 	bin   string
-	as    *syscall.Credential // nil: the current user
+	as    *syscall.Credential // nil means the current user
 	cmd   *exec.Cmd
 	ended chan struct{}
 }
 
-// New starts a server that ends with the test and is removed with its data.
+// New starts a server. When the test ends, it kills the server and removes the data.
 func New(t testing.TB) *Server {
 	t.Helper()
 	bin, err := Bin()
@@ -97,7 +97,7 @@ func (s *Server) data() string { return filepath.Join(s.Dir, "data") }
 // Log returns the path of the server's log.
 func (s *Server) Log() string { return filepath.Join(s.Dir, "log") }
 
-// unprivileged returns the user that runs PostgreSQL when the test runs as root.
+// unprivileged returns the user that runs PostgreSQL if the test runs as root, and nil otherwise.
 func unprivileged() (*syscall.Credential, error) {
 	if os.Geteuid() != 0 {
 		return nil, nil
@@ -124,7 +124,8 @@ func (s *Server) command(ctx context.Context, name string, args ...string) *exec
 	return cmd
 }
 
-// Run runs one of PostgreSQL's programs to its end and returns its standard output.
+// Run runs one of PostgreSQL's programs, waits for its end, and returns its standard output. It fails the test if the
+// program fails.
 func (s *Server) Run(t testing.TB, name string, args ...string) string {
 	t.Helper()
 	cmd := s.command(context.WithoutCancel(t.Context()), name, args...)
@@ -141,7 +142,7 @@ func (s *Server) Client() []string {
 	return []string{"--host", host, "--port", port, "--username", User}
 }
 
-// DSN returns the address of a database for a program.
+// DSN returns the connection URL of a database.
 func (s *Server) DSN(database string) string {
 	return fmt.Sprintf("postgres://%s@%s/%s?sslmode=disable", User, s.Address, database)
 }
@@ -152,18 +153,19 @@ func (s *Server) CreateDatabase(t testing.TB, name string) {
 	s.Run(t, "createdb", append(s.Client(), name)...)
 }
 
-// Query returns the rows of a query, one a line, the columns separated by bars.
+// Query returns the rows of a query, one in each line, with the columns separated by |.
 func (s *Server) Query(t testing.TB, database, sql string) string {
 	t.Helper()
 	return strings.TrimSpace(s.Run(t, "psql", append(s.Client(), "--no-psqlrc", "--tuples-only", "--no-align", "--dbname",
 		database, "--command", sql)...))
 }
 
-// Start starts the server, also after Kill, and returns when it accepts queries: after Kill it recovers first.
+// Start starts the server, also after Kill, and blocks until the server accepts queries. After Kill the server first
+// recovers its database.
 func (s *Server) Start(t testing.TB) {
 	t.Helper()
 	testkit.Until(t, time.Minute, "PostgreSQL starts", func() error {
-		if s.cmd == nil || s.hasEnded() { // killed processes may hold its memory for a moment
+		if s.cmd == nil || s.hasEnded() { // a start fails while killed processes still use the shared memory
 			if err := s.start(); err != nil {
 				return err
 			}
@@ -202,7 +204,7 @@ func (s *Server) hasEnded() bool {
 	}
 }
 
-// Kill ends all processes of the server, as a power cut would.
+// Kill kills all processes of the server with SIGKILL, as in a power failure.
 func (s *Server) Kill() {
 	if s.cmd == nil {
 		return

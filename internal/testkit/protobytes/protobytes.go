@@ -1,9 +1,9 @@
-// Package protobytes writes protobuf messages by their field numbers, as text that people can read, and compares bytes
-// with this text. It knows no message types, so that it can write the messages of another version's program.
+// Package protobytes encodes protobuf messages from a readable text with field numbers, and compares encoded messages
+// with such a text. It uses no generated types, so a test can write the messages of another version of the program.
 //
-// A message is a list of `number: value`. A value is an integer, a double (with a point), a "string", a message in
-// braces, or @name for given bytes. When bytes are compared, `number: finite` matches any finite double that is not
-// negative, and `!number:` requires that the field is absent.
+// A text is a list of `number: value`. A value is an integer, a double (with a decimal point), a "string", a message in
+// braces, or @name for bytes that the caller passes. In a comparison, `number: finite` matches any finite double that
+// is not negative, and `!number:` requires that the field is absent.
 package protobytes
 
 import (
@@ -23,7 +23,7 @@ type Field struct {
 	Number protowire.Number
 	Absent bool
 
-	raw      string // as in the text
+	raw      string // the field's text
 	kind     protowire.Type
 	varint   uint64
 	fixed    uint64
@@ -35,12 +35,12 @@ type Field struct {
 
 var tokens = regexp.MustCompile(`"[^"]*"|[{}]|!?[0-9]+:|-?[0-9]+\.[0-9]+|-?[0-9]+|@\w+|\w+|\S`)
 
-// Parse parses a message; named has the bytes for each @name.
+// Parse parses the text of a message. named contains the bytes for each @name.
 func Parse(text string, named map[string][]byte) ([]Field, error) {
 	p := parser{left: tokens.FindAllString(text, -1), named: named}
 	fields, err := p.message()
 	if err == nil && len(p.left) > 0 {
-		err = fmt.Errorf("%q is too much", strings.Join(p.left, " "))
+		err = fmt.Errorf("unexpected text after the message: %q", strings.Join(p.left, " "))
 	}
 	return fields, err
 }
@@ -64,7 +64,7 @@ func (p *parser) message() (fields []Field, err error) {
 		number, ok := strings.CutSuffix(strings.TrimPrefix(token, "!"), ":")
 		n, err := strconv.Atoi(number)
 		if !ok || err != nil {
-			return nil, fmt.Errorf("%q is no field number", token)
+			return nil, fmt.Errorf("%q is not a field number", token)
 		}
 		f.Number = protowire.Number(n)
 		if !f.Absent {
@@ -92,7 +92,7 @@ func (p *parser) value(f *Field) (err error) {
 	case strings.HasPrefix(token, "@"):
 		var ok bool
 		if f.bytes, ok = p.named[token[1:]]; !ok {
-			err = fmt.Errorf("nothing is named %s", token)
+			err = fmt.Errorf("no bytes are named %s", token)
 		}
 	case token == "finite":
 		f.kind, f.finite = protowire.Fixed64Type, true
@@ -103,12 +103,12 @@ func (p *parser) value(f *Field) (err error) {
 	default:
 		var n int64
 		n, err = strconv.ParseInt(token, 10, 64)
-		f.kind, f.varint = protowire.VarintType, uint64(n) //nolint:gosec // as protobuf has it
+		f.kind, f.varint = protowire.VarintType, uint64(n) //nolint:gosec // protobuf encodes a negative int64 in this way
 	}
 	return err
 }
 
-// Append encodes a message.
+// Append appends the encoded message to raw and returns the result.
 func Append(raw []byte, fields []Field) []byte {
 	for _, f := range fields {
 		raw = protowire.AppendTag(raw, f.Number, f.kind)
@@ -126,7 +126,8 @@ func Append(raw []byte, fields []Field) []byte {
 	return raw
 }
 
-// Match fails unless the message has the fields, with equal numbers in this order; other fields may occur between them.
+// Match returns an error unless the encoded message has the wanted fields. Several wanted fields with the same number
+// must occur in this order. The message may have further fields.
 func Match(want []Field, raw []byte) error {
 	got, err := split(raw)
 	if err != nil {
@@ -136,12 +137,12 @@ func Match(want []Field, raw []byte) error {
 		values := got[w.Number]
 		if w.Absent {
 			if len(values) > 0 {
-				return fmt.Errorf("%s it is there", w.raw)
+				return fmt.Errorf("%s the field is present", w.raw)
 			}
 			continue
 		}
 		if len(values) == 0 {
-			return fmt.Errorf("%s there is none, or no more", w.raw)
+			return fmt.Errorf("%s the field is absent, or occurs fewer times", w.raw)
 		}
 		got[w.Number] = values[1:]
 		if err := w.match(values[0]); err != nil {
@@ -151,7 +152,7 @@ func Match(want []Field, raw []byte) error {
 	return nil
 }
 
-// value is one field of the message under comparison.
+// value is the value of one field of an encoded message.
 type value struct {
 	kind  protowire.Type
 	bits  uint64
@@ -190,22 +191,22 @@ func (f Field) match(v value) error {
 	number := math.Float64frombits(v.bits)
 	switch {
 	case f.kind != v.kind:
-		return fmt.Errorf("%s: it is of wire type %d", f.raw, v.kind)
+		return fmt.Errorf("%s: the field has wire type %d", f.raw, v.kind)
 	case f.isNested:
 		return Match(f.message, v.bytes)
 	case f.kind == protowire.BytesType && !bytes.Equal(f.bytes, v.bytes):
-		return fmt.Errorf("%s: it is %q", f.raw, v.bytes)
+		return fmt.Errorf("%s: the field is %q", f.raw, v.bytes)
 	case f.finite && (math.IsNaN(number) || math.IsInf(number, 0) || number < 0):
-		return fmt.Errorf("%s: it is %g", f.raw, number)
+		return fmt.Errorf("%s: the field is %g", f.raw, number)
 	}
 	return f.matchBits(v)
 }
 
-// matchBits compares a value that is neither text nor a message.
+// matchBits returns an error unless a field that is an integer or a double has the wanted value.
 func (f Field) matchBits(v value) error {
 	if f.kind == protowire.VarintType && f.varint != v.bits ||
 		f.kind == protowire.Fixed64Type && !f.finite && f.fixed != v.bits {
-		return fmt.Errorf("%s: it is %d", f.raw, v.bits)
+		return fmt.Errorf("%s: the field is %d", f.raw, v.bits)
 	}
 	return nil
 }

@@ -15,13 +15,13 @@ func TestMatch(t *testing.T) {
 		`1: -1 2: "a b" 3: {1: 0.5} 3: {1: finite} 5: @x !6:`: "",
 		``:               "",
 		`5: @x 1: -1`:    "",
-		`1: 1`:           "it is 18446744073709551615",
-		`2: "a"`:         `it is "a b"`,
-		`!1:`:            "it is there",
-		`6: 1`:           "there is none",
-		`1: -1 1: -1`:    "no more",
-		`3: {1: 0.7}`:    "it is 46",
-		`3: {4: {1: 1}}`: "there is none",
+		`1: 1`:           "the field is 18446744073709551615",
+		`2: "a"`:         `the field is "a b"`,
+		`!1:`:            "the field is present",
+		`6: 1`:           "the field is absent",
+		`1: -1 1: -1`:    "fewer times",
+		`3: {1: 0.7}`:    "the field is 46",
+		`3: {4: {1: 1}}`: "the field is absent",
 		`2: 1`:           "wire type 2",
 	} {
 		fields, err := Parse(text, named)
@@ -37,7 +37,8 @@ func TestMatch(t *testing.T) {
 
 func TestParseRefuses(t *testing.T) {
 	for text, want := range map[string]string{
-		`1: {`: "not closed", `1: 2 }`: "too much", `x: 1`: "no field number", `1: @y`: "nothing is named", `1: y`: "invalid",
+		`1: {`: "not closed", `1: 2 }`: "unexpected text", `x: 1`: "not a field number",
+		`1: @y`: "no bytes are named", `1: y`: "invalid",
 	} {
 		_, err := Parse(text, nil)
 		require.ErrorContains(t, err, want, text)

@@ -1,2 +1,2 @@
-// Package language tests the style that Vale checks the repository with: CONTRIBUTING.md, Language.
+// Package language tests the rules with which Vale checks the repository's language: see CONTRIBUTING.md, Language.
 package language

@@ -17,11 +17,12 @@ import (
 	"strings"
 )
 
-// arrows are the files of one package, without tests. A file has an arrow to each file that declares a function, a
-// type, variable, constant or method that it names. Fields of structs do not count.
+// arrows contains for each file of a package, except tests, the files on which it depends. A file has an arrow to each
+// file that declares a function, method, type, variable or constant that it uses. Uses of struct fields do not count.
 type arrows map[string]map[string]bool
 
-// count returns the number of arrows, and the smallest number that run backwards in any order of the files.
+// count returns the number of arrows. backwards is the minimum, over all orders of the files, of the number of arrows
+// that run backwards.
 func (a arrows) count() (all, backwards int) {
 	counted := map[string]bool{}
 	for from, to := range a {
@@ -38,7 +39,7 @@ func (a arrows) count() (all, backwards int) {
 	return all, backwards
 }
 
-// leads reports whether arrows lead from one file to the other.
+// leads reports whether a path of arrows leads from one file to another. seen collects the visited files.
 func (a arrows) leads(from, to string, seen map[string]bool) bool {
 	for next := range a[from] {
 		if next == to {
@@ -54,8 +55,9 @@ func (a arrows) leads(from, to string, seen map[string]bool) bool {
 	return false
 }
 
-// backwards tries all orders of the files, by sets: the best order of a set is the best order of the set without its
-// last file. A file's arrows to later files run backwards.
+// backwards returns the minimum number of backward arrows over all orders of the files. An arrow runs backwards if it
+// leads to a later file. The function uses dynamic programming over subsets: the minimum of a subset is the smallest
+// sum, over all its possible last files, of the minimum without that file and the arrows that this adds.
 func (a arrows) backwards(files []string) int {
 	least := make([]int, 1<<len(files))
 	for set := 1; set < len(least); set++ {
@@ -81,7 +83,7 @@ func (a arrows) String() string {
 	return fmt.Sprintf("files=%d arrows=%d a_file=%.2f backwards=%d", len(a), all, float64(all)/float64(len(a)), backwards)
 }
 
-// arrowsIn finds the arrows of the package in a folder, which must compile.
+// arrowsIn returns the arrows of the package in a folder. It returns an error if the package does not compile.
 func arrowsIn(folder string) (arrows, error) {
 	p, err := build.ImportDir(folder, 0)
 	if err != nil {
@@ -120,8 +122,8 @@ func arrowsIn(folder string) (arrows, error) {
 	return found, nil
 }
 
-// dependencies returns the imports of the package in a folder: the files that the go command has compiled, by import
-// path.
+// dependencies returns the files with the compiled export data of the package in a folder and of all its dependencies,
+// by import path.
 func dependencies(folder string) (map[string]string, error) {
 	list := exec.Command("go", "list", "-export", "-deps", "-f", "{{.ImportPath}}={{.Export}}")
 	list.Dir = folder

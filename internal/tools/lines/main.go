@@ -1,6 +1,6 @@
-// Command lines counts the product's Go lines with code: it skips blank lines and pure comments. It leaves out tests,
-// test kits, its neighbouring development tools, and the e2e module. For internal/fleet, workflows and cmd it also
-// counts the arrows between the files of each package.
+// Command lines counts the lines of the product's Go code, without blank lines and lines that are only comments. It
+// excludes tests, helpers of tests, the development tools in internal/tools, and the module e2e. For internal/fleet,
+// workflows and cmd it also counts the dependencies between the files of each package.
 package main
 
 import (
@@ -16,7 +16,7 @@ import (
 	"strings"
 )
 
-// leftOut are folders without product code, by their last path elements.
+// leftOut contains the names of folders without product code.
 var leftOut = []string{"e2e", "bin", "testdata", "testkit", "test", "tools", "backendtest", "workertest", "storetest"}
 
 func main() {
@@ -91,7 +91,7 @@ func countAll(root string) (map[string]int, error) {
 	return packages, err
 }
 
-// count returns the number of lines with code in a source file. Blank lines of a raw string count as blank.
+// count returns the number of lines with code in a source file. It does not count blank lines within a raw string.
 func count(source []byte) int {
 	var s scanner.Scanner
 	file := token.NewFileSet().AddFile("", -1, len(source))

@@ -1,6 +1,6 @@
-// Command mutate measures the tests: it makes random changes to the code, one at a time and without touching a file,
-// and lists the changes that no fast test notices. A seed draws the same changes again while the code is the same.
-// survivors.txt has the reasons for changes that no test can or need notice; they still count as survived.
+// Command mutate measures the tests: it runs them on code with one random change at a time, and lists the changes with
+// which all fast tests still pass. It changes no file of the repository. With the same seed and the same code it tries
+// the same changes. survivors.txt explains changes that no test can or needs to detect; they still count as survived.
 package main
 
 import (
@@ -24,8 +24,8 @@ import (
 const fast = "workflows,internal/fleet/money,internal/fleet,internal/fleet/driver,internal/fleet/provider," +
 	"internal/fleet/choice,internal/fleet/comparison,workflows/client,activities,grpcserver,grpcserver/config"
 
-// Limits of each process, so that a change that makes a loop endless does not use up the machine. The time is CPU time,
-// so that a busy machine does not make a test fail.
+// These constants limit the memory and the CPU time of each process, because a change may cause an endless loop. The
+// limit is not one of elapsed time, so that tests do not fail on a busy machine.
 const (
 	memory  = 16 << 30
 	seconds = 180
@@ -40,13 +40,14 @@ type options struct {
 
 func main() {
 	var o options
-	flag.Uint64Var(&o.seed, "seed", 0, "draws the changes; 0 chooses one")
-	flag.IntVar(&o.n, "n", 150, "how many changes to try; one that does not compile is drawn again and not counted")
+	flag.Uint64Var(&o.seed, "seed", 0, "seed of the random changes; 0 chooses one")
+	flag.IntVar(&o.n, "n", 150, "number of changes to try, not counting changes that do not compile")
 	packages := flag.String("packages", fast, "folders of the packages to change, separated by commas")
 	tests := flag.String("tests", fast,
-		"folders whose tests run, besides its own, for each changed package that they depend on")
-	flag.IntVar(&o.parallel, "parallel", 2, "how many changes to try at once")
-	flag.DurationVar(&o.timeout, "timeout", 10*time.Minute, "for the tests of one package; longer counts as noticed")
+		"folders whose tests also run when a package on which they depend has a change")
+	flag.IntVar(&o.parallel, "parallel", 2, "number of changes to try concurrently")
+	flag.DurationVar(&o.timeout, "timeout", 10*time.Minute,
+		"limit for the tests of one package; a timeout counts as killed")
 	flag.Parse()
 	o.packages, o.tests = split(*packages), split(*tests)
 	if o.seed == 0 {
@@ -107,12 +108,13 @@ func run(ctx context.Context, o options) error {
 	return nil
 }
 
-// known has a line for each change that may survive: file, change and reason, separated by colons.
+// known is the content of survivors.txt: one line for each explained change, with file, change and reason separated by
+// colons.
 //
 //go:embed survivors.txt
 var known string
 
-// reason returns the reason for which a change may survive, or "".
+// reason returns the explanation of a change in survivors.txt, or "".
 func reason(s site) string {
 	for line := range strings.Lines(known) {
 		if why, ok := strings.CutPrefix(line, s.file+": "+s.what+": "); ok {
@@ -122,7 +124,7 @@ func reason(s site) string {
 	return ""
 }
 
-// report lists the survivors, those without a reason first.
+// report prints the surviving changes, beginning with those without an explanation.
 func (d *draw) report(seed uint64) {
 	explained := 0
 	for _, of := range []bool{false, true} {
@@ -144,7 +146,8 @@ func (d *draw) report(seed uint64) {
 		explained, rate, seed)
 }
 
-// draw hands out the sites in their order until n sites have compiled: with a seed these are always the same sites.
+// draw distributes the sites to the workers in their order until n sites have compiled. So with a given seed the tried
+// sites are always the same.
 type draw struct {
 	mu        sync.Mutex
 	sites     []site
@@ -156,7 +159,8 @@ type draw struct {
 	ended     sync.Cond
 }
 
-// take returns the next site, or false when enough are done. It waits while the running sites may be enough.
+// take returns the next site, or false when n sites are done or no site is left. It waits while the running sites may
+// complete the n sites.
 func (d *draw) take() (site, bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -183,7 +187,7 @@ func (d *draw) put(s site, res result) {
 	case survived:
 		d.survivors = append(d.survivors, s)
 		fmt.Println("survived", s)
-	case unbuilt: // another site is drawn
+	case unbuilt: // take returns another site instead
 	}
 	d.ended.Broadcast()
 }

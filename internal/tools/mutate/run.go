@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// collect returns the sites of all packages, given by their folders.
+// collect returns the sites of the packages in the folders.
 func collect(folders []string) ([]site, error) {
 	var paths []string
 	for _, folder := range folders {
@@ -53,7 +53,8 @@ func collect(folders []string) ([]site, error) {
 	return all, nil
 }
 
-// testsOf returns for each folder the folders whose tests may notice its changes: itself first, then its dependents.
+// testsOf returns for each folder the folders whose tests may detect a change in it: the folder itself, and then the
+// folders in tests that depend on it.
 func testsOf(ctx context.Context, folders, tests []string) (map[string][]string, error) {
 	module, err := exec.CommandContext(ctx, "go", "list", "-m").Output()
 	if err != nil {
@@ -79,15 +80,16 @@ func testsOf(ctx context.Context, folders, tests []string) (map[string][]string,
 	return found, nil
 }
 
+// result is the result of the tests on a changed source.
 type result int
 
 const (
-	unbuilt result = iota
-	killed
-	survived
+	unbuilt  result = iota // the changed source does not compile
+	killed                 // a test failed
+	survived               // all tests passed
 )
 
-// runner runs tests against one change at a time; each worker has one of its own.
+// runner runs tests on code with one change at a time. Each worker has its own runner.
 type runner struct {
 	dir     string
 	timeout time.Duration
@@ -99,7 +101,7 @@ func (s site) apply(source []byte) []byte {
 	return slices.Concat(source[:s.from], []byte(s.with), source[s.to:])
 }
 
-// try runs the package's own tests, and if these notice nothing, the tests of its dependents.
+// try runs the tests of the changed package and, while they pass, the tests of its dependents.
 func (r *runner) try(ctx context.Context, s site) (result, error) {
 	source, err := os.ReadFile(s.file)
 	if err != nil {
@@ -132,16 +134,16 @@ var buildFailed = regexp.MustCompile(`(?m)^FAIL\s.*\[(build|setup) failed\]`)
 
 // test runs the tests of one folder.
 func (r *runner) test(ctx context.Context, overlay, folder string) (result, string) {
-	// go test ends tests at their own limit; this limit ends processes that hang outside a test.
+	// go test applies the timeout to the tests. The longer limit of ctx also ends processes that hang outside a test.
 	ctx, cancel := context.WithTimeout(ctx, r.timeout+5*time.Minute)
 	defer cancel()
-	// Without tables for debuggers a test is linked in half the time.
+	// Without debug information (-ldflags) the linker needs half the time.
 	args := []string{"test", "-count=1", "-failfast", "-vet=off", "-ldflags=-s -w", "-timeout", r.timeout.String()}
 	if overlay != "" {
 		args = append(args, "-overlay", overlay)
 	}
 	cmd := exec.CommandContext(ctx, "go", append(args, "./"+folder)...)
-	// Temporal's limit of a second for a piece of a workflow would detect a busy machine, and not the change.
+	// TEMPORAL_DEBUG disables the SDK's detection of deadlocks, which would fail tests on a busy machine.
 	cmd.Env = append(os.Environ(), "TEMPORAL_DEBUG=1")
 	cmd.WaitDelay = 10 * time.Second
 	out, err := cmd.CombinedOutput()

@@ -27,7 +27,8 @@ var swaps = map[token.Token]token.Token{
 	token.ADD: token.SUB, token.SUB: token.ADD, token.MUL: token.QUO, token.QUO: token.MUL,
 }
 
-// enums maps a package's name and a constant's to the next constant of the same group, the last one to the first.
+// enums maps the name of a package and of a constant to the next constant of the same type and group. The next constant
+// of the last one is the first one.
 type enums map[string]map[string]string
 
 // add adds the groups of constants in a file.
@@ -72,7 +73,7 @@ type finder struct {
 	sites  []site
 }
 
-// sitesOf returns all changes that the source allows, in the order of the text.
+// sitesOf returns all possible changes of the source, in the order of the text.
 func sitesOf(path string, source []byte, e enums) ([]site, error) {
 	fset := token.NewFileSet()
 	f, err := parser.ParseFile(fset, path, source, parser.SkipObjectResolution)
@@ -99,7 +100,7 @@ func sitesOf(path string, source []byte, e enums) ([]site, error) {
 	return find.sites, nil
 }
 
-// walk visits a tree; within is the function that its return statements leave.
+// walk collects the sites in a syntax tree. within is the type of the function to which its return statements belong.
 func (f *finder) walk(root ast.Node, within *ast.FuncType) {
 	ast.Inspect(root, func(n ast.Node) bool {
 		switch n := n.(type) {
@@ -108,7 +109,7 @@ func (f *finder) walk(root ast.Node, within *ast.FuncType) {
 			return false
 		case *ast.ReturnStmt:
 			f.swallow(n, within)
-		case *ast.SelectorExpr: // a field's name never names a constant
+		case *ast.SelectorExpr: // the name of a field is not a constant
 			if id, ok := n.X.(*ast.Ident); ok {
 				f.swapName(n.Sel, f.enums[id.Name][n.Sel.Name])
 			}
@@ -180,7 +181,8 @@ func (f *finder) swallow(n *ast.ReturnStmt, within *ast.FuncType) {
 	}
 }
 
-// remove removes single statements; declarations, returns and log lines stay.
+// remove adds a site for each statement of the list that can be removed alone. Declarations, returns and log lines
+// stay.
 func (f *finder) remove(list []ast.Stmt) {
 	for _, s := range list {
 		switch s := s.(type) {
@@ -200,7 +202,7 @@ func (f *finder) remove(list []ast.Stmt) {
 	}
 }
 
-// isLog reports whether a function, by its name in the call, writes a log line: log.Info, GetLogger(ctx).Warn.
+// isLog reports whether a called function writes a log line, according to its name: log.Info, GetLogger(ctx).Warn.
 func isLog(callee string) bool {
 	callee = strings.ToLower(callee)
 	return strings.Contains(callee, "log.") || strings.Contains(callee, "logger.") || strings.Contains(callee, "logger(")
@@ -220,7 +222,7 @@ func (f *finder) put(from, to token.Pos, with string) {
 		with: with, what: what})
 }
 
-// short returns a text on one line, without its middle when it is long.
+// short returns a text in one line. It omits the middle of a long text.
 func short(text string) string {
 	text = strings.Join(strings.Fields(text), " ")
 	if r := []rune(text); len(r) > 60 {
@@ -229,7 +231,7 @@ func short(text string) string {
 	return text
 }
 
-// readable reports whether a file in a folder is a source that may be changed.
+// readable reports whether a file is Go source that mutate may change.
 func readable(path string) bool {
 	name := filepath.Base(path)
 	return strings.HasSuffix(name, ".go") && !strings.HasSuffix(name, "_test.go") && name != "doc.go"
