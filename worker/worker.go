@@ -66,8 +66,8 @@ type Options struct {
 	// Lead waits until this process holds the hub's Lease and then calls work; it repeats this until ctx ends. nil means
 	// that this worker leads without a Lease.
 	Lead func(ctx context.Context, work func(ctx context.Context))
-	// Observer, if any, runs with this worker's dependencies while the worker leads; the caller sets Memory, Conditions
-	// and Every.
+	// Observer, if any, is run while this worker leads. Run sets its clients, its backend and its catalog; the caller sets
+	// the other fields.
 	Observer *observer.Observer
 	// Publish, if any, publishes the market until ctx ends. The worker calls it while it leads.
 	Publish func(ctx context.Context, entities market.Entities, observed market.Observed)

@@ -42,7 +42,8 @@ func Personal(kubeconfig string) (*rest.Config, error) {
 	return AsKubectl(kubeconfig, "access to the consumer cluster (--kubeconfig, KUBECONFIG or ~/.kube/config)")
 }
 
-// AsKubectl returns the access that kubectl would use. what is the purpose of the access and the beginning of an error.
+// AsKubectl returns the access that kubectl would use. The argument what is the purpose of the access, with which an
+// error begins.
 func AsKubectl(kubeconfig, what string) (*rest.Config, error) {
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	rules.ExplicitPath = kubeconfig

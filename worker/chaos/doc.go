@@ -1,5 +1,5 @@
-// Package chaos tests that the product loses no instance and makes no false promise to CA while its processes die. It
-// has tests only.
+// Package chaos tests that the product loses no instance and keeps every promise of an answered RPC while its processes
+// die. It has tests only.
 //
 // A run has a Temporal dev server, two workers, two gRPC servers (all processes of the built binary) and a simulated
 // world in a file. So the test can kill each of these processes with SIGKILL at any moment. Three actors take part in a

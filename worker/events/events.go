@@ -39,7 +39,7 @@ const (
 	objectQPS   = 1.0 / 60
 )
 
-// NewClient returns a client for New that limits its rate of requests.
+// NewClient returns a client whose rate of requests is limited. The caller passes it to New.
 func NewClient(access *rest.Config) (kubernetes.Interface, error) {
 	access = rest.CopyConfig(access)
 	access.QPS, access.Burst, access.RateLimiter = qps, burst, nil

@@ -22,10 +22,10 @@ var descLeft = prometheus.NewDesc(registry.Namespace+"_provider_leftovers",
 		"cluster's Liqo id made. Exported by the worker that ran the last round of the observer.",
 	[]string{"provider", "kind"}, nil)
 
-// NewConditions registers the metrics of the providers' conditions, and of the leftovers on providers. of returns each
-// provider's condition from the observer's last round in this worker, and "" for a healthy provider. of returns nil
-// when other workers have run the last rounds; then nothing is exported. Each provider has one series for each possible
-// condition, with the value 0 or 1. A provider without leftovers has no series for leftovers.
+// NewConditions registers the metrics of the providers' conditions, and of the leftovers on providers. The function of
+// returns each provider's condition from the observer's last round in this worker, and "" for a healthy provider. of
+// returns nil when other workers have run the last rounds; then nothing is exported. Each provider has one series for
+// each possible condition, with the value 0 or 1. A provider without leftovers has no series for leftovers.
 func NewConditions(reg prometheus.Registerer, of func(now time.Time) map[string]string,
 	left func(now time.Time) []fleet.Orphan) error {
 	return reg.Register(collector{[]*prometheus.Desc{descCondition, descLeft}, func(out chan<- prometheus.Metric) {

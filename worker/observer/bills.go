@@ -217,8 +217,8 @@ func (o *Observer) isOver(ctx context.Context, bill money.Bill, b booked, w worl
 	return slices.ContainsFunc(o.bills.ended.Rows, sent) || time.Since(since) >= goneFor, nil
 }
 
-// settle sends the Hub workflow the bills that it lacks, and adds its bills to the saved book Ended. over are the bills
-// of the groups that have ended since the last call.
+// settle sends the Hub workflow the bills that it lacks, and adds its bills to the saved book Ended. The argument over
+// contains the bills of the groups that have ended since the last call.
 func (o *Observer) settle(ctx context.Context, over []money.Bill) error {
 	kept := &o.bills
 	hub, err := o.Accounts.Bills(ctx)

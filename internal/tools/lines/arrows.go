@@ -56,8 +56,8 @@ func (a arrows) leads(from, to string, seen map[string]bool) bool {
 }
 
 // backwards returns the minimum number of backward arrows over all orders of the files. An arrow runs backwards if it
-// leads to a later file. The function uses dynamic programming over subsets: the minimum of a subset is the smallest
-// sum, over all its possible last files, of the minimum without that file and the arrows that this adds.
+// leads to a later file. The function computes the minimum for each subset of the files from smaller subsets: it tries
+// each file as the last one of the subset, and adds the backward arrows to that file.
 func (a arrows) backwards(files []string) int {
 	least := make([]int, 1<<len(files))
 	for set := 1; set < len(least); set++ {
