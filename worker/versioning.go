@@ -46,28 +46,28 @@ func deploymentOptions(v worker.WorkerDeploymentVersion) worker.DeploymentOption
 		DefaultVersioningBehavior: workflow.VersioningBehaviorAutoUpgrade}
 }
 
-// lookAtVersion is the interval at which a worker reads the role of its version.
-const lookAtVersion = time.Minute
+// versionInterval is the interval at which a worker reads the role of its version.
+const versionInterval = time.Minute
 
 // watchVersion logs the role of the worker's version, at its start and at each change, until the context ends. No other
 // message reports that workers of a deployment without a current version receive no tasks.
 func watchVersion(ctx context.Context, deployments client.WorkerDeploymentClient, v worker.WorkerDeploymentVersion,
 	logger *slog.Logger) {
 	logger = logger.With("deployment", v.DeploymentName, "build", v.BuildID)
-	told := ""
+	logged := ""
 	for {
 		is, err := role(ctx, deployments, v)
 		switch {
-		case err != nil || is == told:
+		case err != nil || is == logged:
 		case is == idle:
 			logger.Warn(is)
 		default:
 			logger.Info(is)
 		}
 		if err == nil {
-			told = is
+			logged = is
 		}
-		if !wait.For(ctx, lookAtVersion) {
+		if !wait.For(ctx, versionInterval) {
 			return
 		}
 	}

@@ -15,8 +15,8 @@ import (
 
 // These constants are the times of Await.
 const (
-	askTimeout = 5 * time.Second // of one request
-	askEvery   = 2 * time.Second
+	requestTimeout = 5 * time.Second // of one request
+	retryInterval  = 2 * time.Second
 	// patience is the time for which Temporal must refuse us, or the namespace must be missing, before Await fails. At the
 	// start of a process the credentials may be about to change, or the namespace may be about to be created.
 	patience = 15 * time.Second
@@ -24,9 +24,9 @@ const (
 
 // Check sends one request to find out whether Temporal serves the namespace. It returns errors in the form of Explain.
 func (t *Target) Check(ctx context.Context, c client.Client) error {
-	asking, cancel := context.WithTimeout(ctx, askTimeout)
+	bounded, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
-	_, err := c.WorkflowService().DescribeNamespace(asking,
+	_, err := c.WorkflowService().DescribeNamespace(bounded,
 		&workflowservice.DescribeNamespaceRequest{Namespace: t.Namespace})
 	return t.Explain(ctx, err)
 }
@@ -58,7 +58,7 @@ func (t *Target) await(ctx context.Context, c client.Client, log *slog.Logger, p
 		if logged.IsNew(err) && ctx.Err() == nil {
 			log.Warn("waiting for Temporal", "address", t.Address, "namespace", t.Namespace, "error", err)
 		}
-		wait.For(ctx, askEvery)
+		wait.For(ctx, retryInterval)
 	}
 	return nil
 }

@@ -80,19 +80,19 @@ func (f *Flags) profile() (envconfig.ClientConfigProfile, error) {
 		return envconfig.ClientConfigProfile{}, err
 	}
 	p, err := envconfig.LoadClientConfigProfile(envconfig.LoadClientConfigProfileOptions{
-		ConfigFilePath: f.ConfigFile, ConfigFileProfile: f.Profile, DisableFile: f.nobodyMeansAFile(),
+		ConfigFilePath: f.ConfigFile, ConfigFileProfile: f.Profile, DisableFile: f.noFileNamed(),
 	})
 	if err != nil {
 		return p, fmt.Errorf("settings for Temporal (file, profile and TEMPORAL_* variables): %w", err)
 	}
 	p.Address = cmp.Or(f.Address, p.Address, DefaultAddress)
 	p.Namespace = cmp.Or(f.Namespace, p.Namespace, DefaultNamespace)
-	f.overTLS(&p)
+	f.overrideTLS(&p)
 	return p, nil
 }
 
-// overTLS overrides the TLS settings of the profile with the flags.
-func (f *Flags) overTLS(p *envconfig.ClientConfigProfile) {
+// overrideTLS overrides the TLS settings of the profile with the flags.
+func (f *Flags) overrideTLS(p *envconfig.ClientConfigProfile) {
 	if f.TLS == "" && f.CA == "" && f.Cert == "" && f.Key == "" && f.ServerName == "" {
 		return
 	}
@@ -125,9 +125,9 @@ func (f *Flags) fileExists() error {
 	return nil
 }
 
-// nobodyMeansAFile reports whether no setting names a config file or a profile, and the default file of the temporal
+// noFileNamed reports whether no setting names a config file or a profile, and the default file of the temporal
 // CLI does not exist or is not readable.
-func (f *Flags) nobodyMeansAFile() bool {
+func (f *Flags) noFileNamed() bool {
 	named := cmp.Or(f.ConfigFile, f.Profile, os.Getenv("TEMPORAL_CONFIG_FILE"), os.Getenv("TEMPORAL_PROFILE"))
 	if named != "" {
 		return false

@@ -13,7 +13,7 @@ import (
 // with many connections loses its own connections first. If the clients of all open connections are known, the listener
 // closes the new connection.
 func Listen(listener net.Listener, most int) net.Listener {
-	return &limited{Listener: listener, most: most, open: map[*conn]bool{}, strange: map[string]int{}}
+	return &limited{Listener: listener, most: most, open: map[*conn]bool{}, unknown: map[string]int{}}
 }
 
 // Keep marks the client of the connection as known. A listener of Listen never closes such a connection for a new one.
@@ -53,7 +53,7 @@ type limited struct {
 	mu       sync.Mutex
 	accepted uint64
 	open     map[*conn]bool
-	strange  map[string]int // the number of connections of unknown clients, by address
+	unknown  map[string]int // the number of connections of unknown clients, by address
 }
 
 // Accept implements net.Listener.
@@ -93,13 +93,13 @@ func (l *limited) admit(c *conn) (loser *conn) {
 	l.accepted++
 	c.number = l.accepted
 	l.open[c] = true
-	l.strange[c.address]++
+	l.unknown[c.address]++
 	return loser
 }
 
 // before reports whether a must be closed before b.
 func (l *limited) before(a, b *conn) bool {
-	if of, other := l.strange[a.address], l.strange[b.address]; of != other {
+	if of, other := l.unknown[a.address], l.unknown[b.address]; of != other {
 		return of > other
 	}
 	return a.number < b.number
@@ -109,18 +109,18 @@ func (l *limited) before(a, b *conn) bool {
 func (l *limited) forget(c *conn) {
 	if l.open[c] {
 		delete(l.open, c)
-		l.know(c)
+		l.markKnown(c)
 	}
 }
 
-// know marks the client as known, and no longer counts the connection for its address.
-func (l *limited) know(c *conn) {
+// markKnown marks the client as known, and no longer counts the connection for its address.
+func (l *limited) markKnown(c *conn) {
 	if c.known {
 		return
 	}
 	c.known = true
-	if l.strange[c.address]--; l.strange[c.address] == 0 {
-		delete(l.strange, c.address)
+	if l.unknown[c.address]--; l.unknown[c.address] == 0 {
+		delete(l.unknown, c.address)
 	}
 }
 
@@ -145,7 +145,7 @@ func (c *conn) keep() {
 	c.listener.mu.Lock()
 	defer c.listener.mu.Unlock()
 	if c.listener.open[c] {
-		c.listener.know(c)
+		c.listener.markKnown(c)
 	}
 }
 

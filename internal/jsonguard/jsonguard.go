@@ -61,7 +61,7 @@ type amount struct {
 	size, digits int  // characters in total, and digits in its exponent
 	exponent     bool // the exponent has begun
 	other        bool // the value is not a quantity
-	over         bool // the quantity is too long: its remaining bytes are replaced by blanks
+	tooLong      bool // the quantity is too long: its remaining bytes are replaced by blanks
 }
 
 // These constants bound a quantity, in characters. A shortened quantity stays valid: an exponent that may not fit is
@@ -102,12 +102,12 @@ func (r *Reader) next(c byte) byte {
 	}
 	switch c {
 	case '"':
-		r.something()
+		r.countValue()
 		top := r.top()
 		r.text = text{inside: true, key: top != nil && !top.list && top.key, name: r.text.name[:0]}
 		r.amount = amount{}
 	case '{', '[':
-		r.something()
+		r.countValue()
 		r.begin(c == '[')
 	case '}', ']':
 		r.nesting = r.nesting[:max(len(r.nesting)-1, 0)]
@@ -115,7 +115,7 @@ func (r *Reader) next(c byte) byte {
 		r.separate(c == ',')
 	case ' ', '\t', '\n', '\r':
 	default:
-		r.something()
+		r.countValue()
 		return r.inAmount(c)
 	}
 	return c
@@ -129,8 +129,8 @@ func (r *Reader) separate(values bool) {
 	}
 }
 
-// something counts an element or a field when its first byte is read. It sets ErrTooMuch above a limit.
-func (r *Reader) something() {
+// countValue counts an element or a field when its first byte is read. It sets ErrTooMuch above a limit.
+func (r *Reader) countValue() {
 	top := r.top()
 	if top == nil || !top.empty {
 		return
@@ -194,7 +194,7 @@ func (r *Reader) inAmount(c byte) byte {
 		return c
 	}
 	a.take(c)
-	if a.over = a.over || a.size > maxAmount || a.digits > maxExponent; a.over {
+	if a.tooLong = a.tooLong || a.size > maxAmount || a.digits > maxExponent; a.tooLong {
 		return ' '
 	}
 	return c
@@ -210,11 +210,11 @@ func (a *amount) take(c byte) {
 		}
 	case 'e', 'E':
 		a.other, a.exponent = a.exponent, true
-		a.over = a.over || a.size > maxAmount-4
+		a.tooLong = a.tooLong || a.size > maxAmount-4
 	case '.', '+', '-':
 	case ' ', '\t', '\n', '\r':
 		a.size--
 	default:
-		a.other = c < 0x80 && !a.over // the rest may be Unicode spaces, which are trimmed
+		a.other = c < 0x80 && !a.tooLong // the rest may be Unicode spaces, which are trimmed
 	}
 }

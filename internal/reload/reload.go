@@ -49,14 +49,14 @@ func Open[T any](parse func(contents [][]byte) (T, error), paths ...string) (*Fi
 func (f *Files[T]) Get() (value T, version string, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.look(); f.err != nil {
-		f.look() // another process may have replaced the files between the reads of two of them
+	if f.reread(); f.err != nil {
+		f.reread() // another process may have replaced the files between the reads of two of them
 	}
 	return f.value, f.version, f.err
 }
 
-// look reads the files once, and parses them when they have changed.
-func (f *Files[T]) look() {
+// reread reads the files once, and parses them when they have changed.
+func (f *Files[T]) reread() {
 	contents, read, err := readAll(f.paths)
 	switch {
 	case err != nil:

@@ -12,7 +12,7 @@ import (
 
 // ObserveCertificate registers a metric with the expiry of the certificate in the file, which is read at each scrape.
 // Its value is 0 for an unreadable file, so that an alert on an expired certificate also fires then.
-func (o *Observer) ObserveCertificate(file string) {
+func (o *Monitor) ObserveCertificate(file string) {
 	o.Registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Namespace: registry.Namespace, Name: "tls_certificate_expiry_timestamp_seconds",
 		Help: "When the server's certificate expires; 0 when its file cannot be read.",

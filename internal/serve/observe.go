@@ -33,15 +33,15 @@ func (f *ObserveFlags) Register(cmd *cobra.Command, host string) {
 		`address to serve /healthz and /readyz on; "" for none`)
 }
 
-// check is a named health check. look returns nil for a healthy process.
+// check is a named health check. run returns nil for a healthy process.
 type check struct {
 	name string
-	look func(context.Context) error
+	run func(context.Context) error
 }
 
-// Observer serves the metrics and the health checks of a process over HTTP. Open creates an Observer. The caller
+// Monitor serves the metrics and the health checks of a process over HTTP. Open creates a Monitor. The caller
 // registers metrics and checks before it calls Serve.
-type Observer struct {
+type Monitor struct {
 	Registry        *prometheus.Registry
 	Hub             string       // value of the label hub on each metric; "" adds no label
 	Metrics, Health net.Listener // nil means that these are not served
@@ -51,8 +51,8 @@ type Observer struct {
 
 // Open listens on the addresses, so that it reports a used port before the process starts its work. The caller must
 // call Serve or Close afterwards.
-func (f ObserveFlags) Open(log *slog.Logger) (*Observer, error) {
-	o := &Observer{Registry: registry.New(cli.Version), log: log}
+func (f ObserveFlags) Open(log *slog.Logger) (*Monitor, error) {
+	o := &Monitor{Registry: registry.New(cli.Version), log: log}
 	var err error
 	if o.Metrics, err = listenFor("metrics", f.Metrics, "--metrics-listen"); err != nil {
 		return nil, err
@@ -75,10 +75,10 @@ func listenFor(what, address, flag string) (net.Listener, error) {
 	return l, nil
 }
 
-// Close closes the listeners of an Observer whose Serve was not called.
-func (o *Observer) Close() { o.unlisten() }
+// Close closes the listeners of a Monitor whose Serve was not called.
+func (o *Monitor) Close() { o.unlisten() }
 
-func (o *Observer) unlisten() {
+func (o *Monitor) unlisten() {
 	for _, l := range []net.Listener{o.Metrics, o.Health} {
 		if l != nil {
 			_ = l.Close()
@@ -87,10 +87,10 @@ func (o *Observer) unlisten() {
 }
 
 // MetricsURL returns the URL of the metrics for a message; "off" when they are not served.
-func (o *Observer) MetricsURL() string { return url(o.Metrics, "/metrics") }
+func (o *Monitor) MetricsURL() string { return url(o.Metrics, "/metrics") }
 
 // HealthURL returns the URL of the readiness check for a message; "off" when health checks are not served.
-func (o *Observer) HealthURL() string { return url(o.Health, "/readyz") }
+func (o *Monitor) HealthURL() string { return url(o.Health, "/readyz") }
 
 func url(l net.Listener, path string) string {
 	if l == nil {
@@ -99,25 +99,25 @@ func url(l net.Listener, path string) string {
 	return "http://" + l.Addr().String() + path
 }
 
-// Alive adds a liveness check. The Observer calls look for each request; look must not block.
-func (o *Observer) Alive(name string, look func(context.Context) error) {
-	o.live = append(o.live, check{name, look})
+// Alive adds a liveness check. The Monitor calls run for each request; run must not block.
+func (o *Monitor) Alive(name string, run func(context.Context) error) {
+	o.live = append(o.live, check{name, run})
 }
 
-// ReadyWhen adds a readiness check. The Observer calls look for each request; look must not block.
-func (o *Observer) ReadyWhen(name string, look func(context.Context) error) {
-	o.ready = append(o.ready, check{name, look})
+// ReadyWhen adds a readiness check. The Monitor calls run for each request; run must not block.
+func (o *Monitor) ReadyWhen(name string, run func(context.Context) error) {
+	o.ready = append(o.ready, check{name, run})
 }
 
-// ReadyWhenAsked adds a readiness check that sends a request to another process. The Observer calls look at most once a
+// ReadyWhenRemote adds a readiness check that sends a request to another process. The Monitor calls run at most once a
 // second, and cancels it after wait.CheckLimit.
-func (o *Observer) ReadyWhenAsked(name string, look func(context.Context) error) {
-	o.ready = append(o.ready, check{name, wait.Rarely(look)})
+func (o *Monitor) ReadyWhenRemote(name string, run func(context.Context) error) {
+	o.ready = append(o.ready, check{name, wait.Rarely(run)})
 }
 
 // Serve serves the metrics and the health checks until ctx ends, then waits for running requests, and closes the
 // listeners. It blocks until ctx ends even if nothing is served.
-func (o *Observer) Serve(ctx context.Context) error {
+func (o *Monitor) Serve(ctx context.Context) error {
 	defer o.unlisten()
 	g, ctx := errgroup.WithContext(ctx)
 	if o.Metrics != nil {
@@ -143,7 +143,7 @@ func verdict(checks []check) http.HandlerFunc {
 		defer cancel()
 		var wrong []string
 		for _, c := range checks {
-			if err := c.look(ctx); err != nil {
+			if err := c.run(ctx); err != nil {
 				wrong = append(wrong, c.name+": "+err.Error())
 			}
 		}

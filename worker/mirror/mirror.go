@@ -27,8 +27,8 @@ const (
 	requestBound = 10 * time.Second
 	// listEvery is the interval between two lists of the objects. A list finds changes that other clients have made.
 	listEvery = 5 * time.Minute
-	// againAfter is the wait after a failed pass. A pass fails, for example, if the CRDs or the permissions are missing.
-	againAfter = 3 * time.Minute
+	// retryAfter is the wait after a failed pass. A pass fails, for example, if the CRDs or the permissions are missing.
+	retryAfter = 3 * time.Minute
 )
 
 // Objects reads and writes the mirror's objects of one hub. Errors are those of the API server, for example a conflict.
@@ -92,19 +92,19 @@ func (m *Mirror) newest() (seen, int) {
 // retries.
 func (m *Mirror) Run(ctx context.Context) {
 	defer m.replace(func(s *seen) { *s = seen{} })
-	w := writer{Mirror: m, limit: rate.NewLimiter(writesEachSecond, 1), refused: map[Key]bool{}, noted: map[Key]bool{}}
-	var hears logonce.LastError
+	w := writer{Mirror: m, limit: rate.NewLimiter(writesEachSecond, 1), refused: map[Key]bool{}, logged: map[Key]bool{}}
+	var logged logonce.LastError
 	for {
 		err := w.pass(ctx)
 		if ctx.Err() != nil {
 			return
 		}
-		if hears.IsNew(err) {
+		if logged.IsNew(err) {
 			m.log.Info("cannot write the objects for kubectl get; trying again every three minutes", "error", err)
 		}
 		changed, next := m.changed, listEvery
 		if err != nil {
-			w.known, changed, next = nil, nil, againAfter
+			w.known, changed, next = nil, nil, retryAfter
 		}
 		if !await(ctx, changed, next) {
 			return
@@ -133,9 +133,9 @@ type writer struct {
 	// failed pass. listed is the time of the last list.
 	known  map[Key]Object
 	listed time.Time
-	// refused marks the objects that are skipped until the next list, because the API server refused a write. noted marks
+	// refused marks the objects that are skipped until the next list, because the API server refused a write. logged marks
 	// the objects whose refusal was logged.
-	refused, noted map[Key]bool
+	refused, logged map[Key]bool
 
 	want    wanted
 	version int // of want
@@ -154,7 +154,7 @@ func (w *writer) pass(ctx context.Context) error {
 		return err
 	}
 	for _, key := range w.keys() {
-		if err := w.settle(ctx, key); err != nil {
+		if err := w.reconcile(ctx, key); err != nil {
 			return err
 		}
 	}
@@ -176,7 +176,7 @@ func (w *writer) list(ctx context.Context) error {
 	}
 	w.known, w.listed = known, time.Now()
 	clear(w.refused)
-	maps.DeleteFunc(w.noted, func(key Key, _ bool) bool { return w.want.status[key] == nil })
+	maps.DeleteFunc(w.logged, func(key Key, _ bool) bool { return w.want.status[key] == nil })
 	return nil
 }
 
@@ -210,9 +210,9 @@ func (w *writer) keys() (keys []Key) {
 	return keys
 }
 
-// settle writes one object until it has the wanted content. A new object needs two requests: one creates it, and one
-// sets its status. settle returns an error when the pass cannot continue.
-func (w *writer) settle(ctx context.Context, key Key) error {
+// reconcile writes one object until it has the wanted content. A new object needs two requests: one creates it, and one
+// sets its status. reconcile returns an error when the pass cannot continue.
+func (w *writer) reconcile(ctx context.Context, key Key) error {
 	for range 2 {
 		if _, differs := w.differs(key); !differs {
 			return nil
@@ -246,7 +246,7 @@ func (w *writer) differs(key Key) (next *Object, differs bool) {
 		return nil, exists && w.want.whole[key.Kind]
 	}
 	have.Key = key
-	status = settled(status, have, time.Now())
+	status = withTimes(status, have, time.Now())
 	if exists && reflect.DeepEqual(status, have.Status) {
 		return nil, false
 	}
@@ -269,7 +269,7 @@ func (w *writer) write(ctx context.Context, key Key, next *Object) error {
 	now, err := w.objects.Apply(ctx, *next)
 	if err == nil {
 		w.known[key] = now
-		delete(w.noted, key)
+		delete(w.logged, key)
 	}
 	return err
 }
@@ -289,9 +289,9 @@ func (w *writer) skips(key Key, err error) bool {
 	default:
 		return false
 	}
-	if !w.noted[key] {
+	if !w.logged[key] {
 		w.log.Info("cannot write an object for kubectl get", "kind", key.Kind, "name", key.Name, "error", err)
 	}
-	w.refused[key], w.noted[key] = true, true
+	w.refused[key], w.logged[key] = true, true
 	return true
 }

@@ -66,8 +66,8 @@ const (
 	conditionPeered    = "Peered"        // of an offer: a peering with the provider exists
 )
 
-// mostWords bounds the length of a message, in characters.
-const mostWords = 500
+// maxWords bounds the length of a message, in characters.
+const maxWords = 500
 
 // costsEvery is the interval at which the monthly costs in the objects change. Costs grow continuously, so without this
 // interval every round would write every group with a cost.
@@ -230,7 +230,7 @@ func decimal(amount float64) string { return strconv.FormatFloat(amount, 'f', -1
 
 func isTrue(of, reason, message string) metav1.Condition {
 	return metav1.Condition{Type: of, Status: metav1.ConditionTrue, Reason: reason,
-		Message: shorten.Words(message, mostWords)}
+		Message: shorten.Words(message, maxWords)}
 }
 
 func isFalse(of, reason, message string) metav1.Condition {

@@ -78,9 +78,9 @@ func (w wanted) add(key Key, status any) (err error) {
 	return nil
 }
 
-// settled returns a copy of the status in which each condition has the object's generation, and the time at which the
+// withTimes returns a copy of the status in which each condition has the object's generation, and the time at which the
 // condition's state last changed.
-func settled(status map[string]any, have Object, now time.Time) map[string]any {
+func withTimes(status map[string]any, have Object, now time.Time) map[string]any {
 	before, _ := have.Status["conditions"].([]any)
 	since := map[[2]any]any{}
 	for _, one := range before {

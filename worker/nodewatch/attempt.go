@@ -18,15 +18,15 @@ type attempt struct {
 	seen time.Time
 	// news reports whether found has changed since the attempt last entered the queue of facts.
 	news bool
-	// told is the last fact that was sent to the group. It is empty before the first fact, and after that fact has become
+	// sent is the last fact that was sent to the group. It is empty before the first fact, and after that fact has become
 	// untrue.
-	told fleet.EventKind
-	// otherwise reports whether the last sent fact was not Registered.
-	otherwise bool
+	sent fleet.EventKind
+	// sentOther reports whether the last sent fact was not Registered.
+	sentOther bool
 	// stamped reports whether the Node has ever carried the instance id.
 	stamped bool
-	// called is the time of the last request to register the missing Node again; zero while the Node exists.
-	called time.Time
+	// requested is the time of the last request to register the missing Node again; zero while the Node exists.
+	requested time.Time
 	// reported lists the Node's differences that were logged and recorded before.
 	reported []string
 }
@@ -46,7 +46,7 @@ func (a *attempt) update(found fleet.Found, now time.Time) bool {
 	a.found, a.seen = found, now
 	a.stamped = a.stamped || found.Stamped
 	if found.Node {
-		a.called = time.Time{}
+		a.requested = time.Time{}
 	}
 	return true
 }

@@ -68,15 +68,15 @@ func (o Options) withDefaults() Options {
 // and retries it with growing waits. A failure about one Node does not delay other Nodes.
 func Run(ctx context.Context, o Options) {
 	o = o.withDefaults()
-	w := &watch{Options: o, attempts: map[string]*attempt{}, repairing: o.newQueue(), telling: o.newQueue()}
+	w := &watch{Options: o, attempts: map[string]*attempt{}, repairing: o.newQueue(), sending: o.newQueue()}
 	var group sync.WaitGroup
 	for range o.Parallel {
-		group.Go(func() { attend(ctx, w.repairing, w.repair) })
-		group.Go(func() { attend(ctx, w.telling, w.send) })
+		group.Go(func() { process(ctx, w.repairing, w.repair) })
+		group.Go(func() { process(ctx, w.sending, w.send) })
 	}
 	w.follow(ctx)
 	w.repairing.ShutDown()
-	w.telling.ShutDown()
+	w.sending.ShutDown()
 	group.Wait()
 }
 
@@ -91,9 +91,9 @@ func (o Options) newQueue() queue {
 // watch holds the state of one Run.
 type watch struct {
 	Options
-	// repairing is the queue of repairs, and telling is the queue of facts. Each attempt passes through the queue of
+	// repairing is the queue of repairs, and sending is the queue of facts. Each attempt passes through the queue of
 	// repairs first. The queues are separate because facts wait for Temporal, and the repair of a Node must not.
-	repairing, telling queue
+	repairing, sending queue
 
 	mu       sync.Mutex
 	attempts map[string]*attempt // by object name
@@ -137,23 +137,23 @@ func (w *watch) update(found fleet.Found) {
 	}
 }
 
-// passOn moves an attempt from the queue of repairs to the queue of facts.
-func (w *watch) passOn(name string) {
+// queueFact moves an attempt from the queue of repairs to the queue of facts.
+func (w *watch) queueFact(name string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	a := w.attempts[name]
-	if a != nil && (a.news || w.telling.NumRequeues(name) == 0) {
+	if a != nil && (a.news || w.sending.NumRequeues(name) == 0) {
 		a.news = false
-		w.telling.Add(name)
+		w.sending.Add(name)
 	}
 }
 
-// attend calls do for each item of the queue until the queue is shut down. It requeues an item with backoff when do
+// process calls do for each item of the queue until the queue is shut down. It requeues an item with backoff when do
 // returns false.
-func attend(ctx context.Context, from queue, do func(ctx context.Context, name string) bool) {
+func process(ctx context.Context, from queue, do func(ctx context.Context, name string) bool) {
 	for {
-		name, over := from.Get()
-		if over {
+		name, shutdown := from.Get()
+		if shutdown {
 			return
 		}
 		if ctx.Err() == nil && !do(ctx, name) {

@@ -19,10 +19,10 @@ func (w *watch) repair(ctx context.Context, name string) bool {
 	}
 	log := w.log(a)
 	w.report(name, a, log)
-	called := w.callBack(ctx, name, a, log)
+	requested := w.registerAgain(ctx, name, a, log)
 	stamped := w.stamp(ctx, name, a, log)
-	w.passOn(name)
-	return called && stamped
+	w.queueFact(name)
+	return requested && stamped
 }
 
 func (w *watch) log(a attempt) *slog.Logger {
@@ -71,14 +71,14 @@ func (w *watch) stamp(ctx context.Context, name string, a attempt, log *slog.Log
 	return err == nil
 }
 
-// callBack requests that the kubelet registers a missing Node, every CallEvery until the Node exists. It returns false
-// when the request failed.
-func (w *watch) callBack(ctx context.Context, name string, a attempt, log *slog.Logger) bool {
+// registerAgain requests that the kubelet registers a missing Node, every CallEvery until the Node exists. It returns
+// false when the request failed.
+func (w *watch) registerAgain(ctx context.Context, name string, a attempt, log *slog.Logger) bool {
 	if !a.lacksNode() {
 		return true
 	}
 	now := w.Clock()
-	if wait := a.called.Add(w.CallEvery).Sub(now); wait > 0 {
+	if wait := a.requested.Add(w.CallEvery).Sub(now); wait > 0 {
 		w.repairing.AddAfter(name, wait)
 		return true
 	}
@@ -94,7 +94,7 @@ func (w *watch) callBack(ctx context.Context, name string, a attempt, log *slog.
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if a := w.attempts[name]; a != nil && !a.found.Node {
-		a.called = now
+		a.requested = now
 	}
 	w.repairing.AddAfter(name, w.CallEvery)
 	return true
@@ -115,7 +115,7 @@ func (w *watch) send(ctx context.Context, name string) bool {
 	}
 	defer w.forget(name)
 	log, kind := w.log(a), a.fact()
-	if kind == a.told {
+	if kind == a.sent {
 		return true
 	}
 	if kind != "" {
@@ -123,7 +123,7 @@ func (w *watch) send(ctx context.Context, name string) bool {
 		defer cancel()
 		err := w.Groups.Fact(bounded, a.found.Attempt.Group, fleet.Fact{
 			Instance: a.found.Attempt.Instance, Attempt: a.found.Attempt.Number, Kind: kind,
-			Confirms: kind == fleet.Registered && !a.otherwise,
+			Confirms: kind == fleet.Registered && !a.sentOther,
 		})
 		switch {
 		case err != nil && ctx.Err() != nil:
@@ -139,9 +139,9 @@ func (w *watch) send(ctx context.Context, name string) bool {
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.attempts[name].told = kind
+	w.attempts[name].sent = kind
 	if kind != "" {
-		w.attempts[name].otherwise = kind != fleet.Registered
+		w.attempts[name].sentOther = kind != fleet.Registered
 	}
 	return true
 }
@@ -150,7 +150,7 @@ func (w *watch) send(ctx context.Context, name string) bool {
 func (w *watch) forget(name string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if a := w.attempts[name]; a.gone() && a.told == a.fact() { // only this queue drops attempts, one name at a time
+	if a := w.attempts[name]; a.gone() && a.sent == a.fact() { // only this queue drops attempts, one name at a time
 		delete(w.attempts, name)
 	}
 }

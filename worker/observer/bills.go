@@ -36,8 +36,8 @@ type savedBills struct {
 }
 
 const (
-	// mostBills bounds each of the two books, in bytes.
-	mostBills = 350 << 10
+	// maxBills bounds each of the two books, in bytes.
+	maxBills = 350 << 10
 	// billsBound limits the duration of one save. The next save includes the bills that could not be read in this time.
 	billsBound = 15 * time.Second
 	// goneFor is the time for which a group must be absent before the observer sends its bill to the Hub workflow. A group
@@ -86,8 +86,8 @@ func (o *Observer) saveBills(ctx context.Context, s state, b booked, w world) er
 	o.billRunning(ctx, s, b)
 	failed := o.billEnded(ctx, b, w) // the bills of running groups are saved even after this error
 	now := time.Now()
-	kept.saved.Running.Bound(mostBills, now)
-	kept.saved.Ended.Bound(mostBills, now)
+	kept.saved.Running.Bound(maxBills, now)
+	kept.saved.Ended.Bound(maxBills, now)
 	document, err = json.Marshal(kept.saved)
 	if err != nil || bytes.Equal(document, kept.document) {
 		return errors.Join(err, failed)
@@ -118,24 +118,24 @@ func readBills(document []byte) (s savedBills, err error) {
 func (o *Observer) billRunning(ctx context.Context, s state, b booked) {
 	var mu sync.Mutex
 	known := slices.Clone(o.bills.saved.Running)
-	wait.ForAll(b.groups, readAtOnce, func(_ int, g fleet.Snapshot) {
+	wait.ForAll(b.groups, concurrentReads, func(_ int, g fleet.Snapshot) {
 		old := time.Since(g.Cost.At) > money.CostDays*24*time.Hour
 		if g.Recovering || g.Cost.IsEmpty() || old || g.Position().Behind(s.Records[g.Group].Position) {
 			return
 		}
 		bill := g.Bill()
-		var over []money.CostDay
+		var ended []money.CostDay
 		if rate, unpriced := g.Cost.Rate(); rate > 0 || unpriced > 0 {
-			bill.Cost, over = g.Cost.Until(time.Now())
+			bill.Cost, ended = g.Cost.Until(time.Now())
 		}
 		bill = bill.Settled()
 		have, found := known.Find(g.Group, g.Cost.Since)
-		bill.Days, bill.From = withDays(have.Days, over), have.From
+		bill.Days, bill.From = withDays(have.Days, ended), have.From
 		if !found || have.Cost.At.Format(time.DateOnly) != bill.Cost.At.Format(time.DateOnly) {
 			bounded, cancel := context.WithTimeout(ctx, readBound)
 			defer cancel()
 			if _, days, err := o.Accounts.Costs(bounded, g.Group); err == nil {
-				bill.Days = withDays(days, over)
+				bill.Days = withDays(days, ended)
 			} else {
 				return // the older bill stays saved until a later round succeeds
 			}
@@ -146,10 +146,10 @@ func (o *Observer) billRunning(ctx context.Context, s state, b booked) {
 	})
 }
 
-// withDays returns the days and, in addition, the days of over whose dates are missing.
-func withDays(days, over []money.CostDay) []money.CostDay {
+// withDays returns the days, and those of the ended days whose dates are not among them.
+func withDays(days, ended []money.CostDay) []money.CostDay {
 	days = slices.Clone(days)
-	for _, day := range over {
+	for _, day := range ended {
 		if !slices.ContainsFunc(days, func(d money.CostDay) bool { return d.Date == day.Date }) {
 			days = append(days, day)
 		}
@@ -170,29 +170,29 @@ func (o *Observer) billEnded(ctx context.Context, b booked, w world) error {
 	if kept.absent == nil {
 		kept.absent = map[string]time.Time{}
 	}
-	var over []money.Bill
+	var closed []money.Bill
 	var failed error
 	for _, bill := range kept.saved.Running {
-		gone, err := o.isOver(ctx, bill, b, w)
+		gone, err := o.hasEnded(ctx, bill, b, w)
 		if err != nil {
 			failed = err
 		}
 		if gone {
 			bill.Ended = true
-			over = append(over, bill)
+			closed = append(closed, bill)
 		}
 	}
-	if !changed && len(over) == 0 {
+	if !changed && len(closed) == 0 {
 		return failed
 	}
-	err = o.settle(ctx, over)
+	err = o.exchange(ctx, closed)
 	kept.read = err == nil // after an error the next call settles again
 	return errors.Join(err, failed)
 }
 
-// isOver reports whether the group's life that the bill describes has ended: the group runs with a newer life, or it
+// hasEnded reports whether the group's life that the bill describes has ended: the group runs with a newer life, or it
 // has been absent for goneFor, or the Hub workflow has the bill.
-func (o *Observer) isOver(ctx context.Context, bill money.Bill, b booked, w world) (bool, error) {
+func (o *Observer) hasEnded(ctx context.Context, bill money.Bill, b booked, w world) (bool, error) {
 	for _, g := range b.groups {
 		if g.Group == bill.Group {
 			delete(o.bills.absent, g.Group)
@@ -217,29 +217,29 @@ func (o *Observer) isOver(ctx context.Context, bill money.Bill, b booked, w worl
 	return slices.ContainsFunc(o.bills.ended.Rows, sent) || time.Since(since) >= goneFor, nil
 }
 
-// settle sends the Hub workflow the bills that it lacks, and adds its bills to the saved book Ended. The argument over
-// contains the bills of the groups that have ended since the last call.
-func (o *Observer) settle(ctx context.Context, over []money.Bill) error {
+// exchange sends the Hub workflow the bills that it lacks, and adds its bills to the saved book Ended. The argument
+// closed contains the bills of the groups that have ended since the last call.
+func (o *Observer) exchange(ctx context.Context, closed []money.Bill) error {
 	kept := &o.bills
 	hub, err := o.Accounts.Bills(ctx)
 	if err != nil {
 		return err
 	}
 	var lacks []money.Bill
-	for _, bill := range slices.Concat(over, kept.saved.Ended) {
+	for _, bill := range slices.Concat(closed, kept.saved.Ended) {
 		if have, found := hub.Find(bill.Group, bill.Cost.Since); !found || bill.Replaces(have) {
 			lacks = append(lacks, bill)
 		}
 	}
-	for batch := range slices.Chunk(lacks, billsAtOnce) {
+	for batch := range slices.Chunk(lacks, billsPerSignal) {
 		if err := o.Accounts.HandOver(ctx, batch); err != nil {
 			return err
 		}
 	}
-	for _, bill := range slices.Concat(over, hub) {
+	for _, bill := range slices.Concat(closed, hub) {
 		kept.saved.Ended.Add(bill)
 	}
-	for _, bill := range over {
+	for _, bill := range closed {
 		delete(kept.absent, bill.Group)
 		kept.saved.Running = slices.DeleteFunc(kept.saved.Running, func(r money.Bill) bool {
 			return r.Is(bill.Group, bill.Cost.Since)
@@ -248,5 +248,5 @@ func (o *Observer) settle(ctx context.Context, over []money.Bill) error {
 	return nil
 }
 
-// billsAtOnce bounds the bills of one signal.
-const billsAtOnce = 4
+// billsPerSignal bounds the bills of one signal.
+const billsPerSignal = 4

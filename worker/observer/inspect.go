@@ -16,13 +16,13 @@ import (
 
 // These constants bound the checks of providers.
 const (
-	// looksAtOnce bounds the concurrent checks.
-	looksAtOnce = 256
-	// lookBound limits the check of one provider; a provider that has not answered by then counts as silent. looksBound
+	// concurrentChecks bounds the concurrent checks.
+	concurrentChecks = 256
+	// checkBound limits the check of one provider; a provider that has not answered by then counts as silent. checksBound
 	// limits all checks together; the round skips the providers for which this time was too short.
-	lookBound  = 7 * time.Second
-	looksBound = 20 * time.Second
-	maxMessage = 300 // characters of a provider's text
+	checkBound  = 7 * time.Second
+	checksBound = 20 * time.Second
+	maxMessage  = 300 // characters of a provider's text
 )
 
 // inspect checks the watched providers concurrently. It starts with the providers that were not silent in the previous
@@ -37,14 +37,14 @@ func (o *Observer) inspect(ctx context.Context, last comparison.Outlook, watched
 		return 0
 	}
 	slices.SortStableFunc(watched, func(a, b fleet.Provider) int { return silentLast(a) - silentLast(b) })
-	all, cancel := context.WithTimeout(ctx, looksBound)
+	all, cancel := context.WithTimeout(ctx, checksBound)
 	defer cancel()
 	var mu sync.Mutex
-	wait.ForAll(watched, looksAtOnce, func(_ int, p fleet.Provider) {
-		e, looked := o.inspectOne(all, withOffer(p, offers))
+	wait.ForAll(watched, concurrentChecks, func(_ int, p fleet.Provider) {
+		e, checked := o.inspectOne(all, withOffer(p, offers))
 		mu.Lock()
 		defer mu.Unlock()
-		if e.Provider = p.ID; looked {
+		if e.Provider = p.ID; checked {
 			out.Evidence = append(out.Evidence, e)
 		} else {
 			unseen[p.ID] = true
@@ -56,10 +56,10 @@ func (o *Observer) inspect(ctx context.Context, last comparison.Outlook, watched
 }
 
 // inspectOne checks one provider. In the evidence, Access shows whether the provider answered and accepted our
-// credentials; Access is empty after a failure on our side, which Message then describes. The result looked is false
+// credentials; Access is empty after a failure on our side, which Message then describes. The result checked is false
 // when the round had no time left.
-func (o *Observer) inspectOne(ctx context.Context, p fleet.Provider) (e comparison.Evidence, looked bool) {
-	bounded, cancel := context.WithTimeout(ctx, lookBound)
+func (o *Observer) inspectOne(ctx context.Context, p fleet.Provider) (e comparison.Evidence, checked bool) {
+	bounded, cancel := context.WithTimeout(ctx, checkBound)
 	defer cancel()
 	seen, err := o.Backend.Observe(bounded, p)
 	e = comparison.Evidence{Tenant: seen.Tenant, Absent: seen.Absent, Network: seen.Network, Here: seen.NetworkHere,

@@ -27,8 +27,8 @@ const remembersFor = 3 * time.Minute
 // sweepRemembersFor is the maximum age at which a new leader uses the previous leader's sweeps.
 const sweepRemembersFor = 3 * comparison.SweepEvery
 
-// mostSaved bounds the size of the document, in bytes. A ConfigMap may have at most 1 MiB.
-const mostSaved = 900 << 10
+// maxSaved bounds the size of the document, in bytes. A ConfigMap may have at most 1 MiB.
+const maxSaved = 900 << 10
 
 // state is the data that one round passes to the next.
 type state struct {
@@ -97,7 +97,7 @@ func (o *Observer) save(ctx context.Context, s state) {
 	}
 	s.At = time.Now()
 	document, err := json.Marshal(s)
-	if err == nil && len(document) > mostSaved {
+	if err == nil && len(document) > maxSaved {
 		o.Logger.Warn("the observer's state is too large to be saved; a new leader starts without the evidence", "bytes",
 			len(document))
 		document, err = json.Marshal(state{Round: s.Round, Records: s.Records, Cordoned: s.Cordoned, Listed: s.Listed,

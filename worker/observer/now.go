@@ -27,8 +27,8 @@ func (o *Observer) RoundNow(ctx context.Context) error {
 }
 
 func (o *Observer) requests() chan chan error {
-	o.asking.Do(func() { o.asked = make(chan chan error) })
-	return o.asked
+	o.requestOnce.Do(func() { o.requested = make(chan chan error) })
+	return o.requested
 }
 
 // wait waits until the next round is due or requested. It returns false when ctx has ended.

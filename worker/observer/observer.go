@@ -102,12 +102,12 @@ type Observer struct {
 	// Every is the time between the beginnings of two rounds; 0 means the constant Every.
 	Every time.Duration
 
-	asked    chan chan error // requests of RoundNow
-	asking   sync.Once
-	progress progress
-	bills    bills
-	seen     podsSeen
-	logged   logonce.LastError
+	requested   chan chan error // requests of RoundNow
+	requestOnce sync.Once
+	progress    progress
+	bills       bills
+	seen        podsSeen
+	logged      logonce.LastError
 }
 
 // errSuperseded means that an entity has published the term of a newer observer.

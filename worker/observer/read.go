@@ -14,8 +14,8 @@ import (
 
 // These constants bound the reads of a round.
 const (
-	// readAtOnce bounds the concurrent reads.
-	readAtOnce = 32
+	// concurrentReads bounds the concurrent reads.
+	concurrentReads = 32
 	// readBound limits the read of one entity, readingBound the reads of all entities. The round skips the entities that
 	// it could not read in this time.
 	readBound    = 5 * time.Second
@@ -117,7 +117,7 @@ func merged(a, b []string) []string {
 func readEach[T any](ctx context.Context, b *booked, names []string, id func(string) string,
 	read func(context.Context, string) (T, error)) (all []T) {
 	var mu sync.Mutex
-	wait.ForAll(names, readAtOnce, func(_ int, name string) {
+	wait.ForAll(names, concurrentReads, func(_ int, name string) {
 		bounded, cancel := context.WithTimeout(ctx, readBound)
 		defer cancel()
 		one, err := read(bounded, name)

@@ -13,16 +13,16 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/wait"
 )
 
-// toldToAll is the number of complete rounds whose results a new leader sends to every entity, also to entities without
-// differences. These signals publish the leader's term, and clear the evidence that the entities have kept from earlier
-// leaders.
-const toldToAll = 2
+// roundsToAll is the number of complete rounds whose results a new leader sends to every entity, also to entities
+// without differences. These signals publish the leader's term, and clear the evidence that the entities have kept from
+// earlier leaders.
+const roundsToAll = 2
 
-// cordonsAtOnce bounds the Nodes that a round cordons concurrently, and startsAtOnce the entities that it starts
-// concurrently.
+// concurrentCordons bounds the Nodes that a round cordons concurrently, and concurrentStarts the entities that it
+// starts concurrently.
 const (
-	cordonsAtOnce = 16
-	startsAtOnce  = 4
+	concurrentCordons = 16
+	concurrentStarts  = 4
 )
 
 // world holds the objects and the peerings that a round has listed.
@@ -167,7 +167,7 @@ func (o *Observer) ensure(ctx context.Context, b booked, w world) {
 	}
 	known := func(id string) bool { return b.sawProvider(id) || b.unreadProvider(id) }
 	missing = slices.DeleteFunc(merged(missing, nil), known)
-	wait.ForAll(missing, startsAtOnce, func(_ int, id string) {
+	wait.ForAll(missing, concurrentStarts, func(_ int, id string) {
 		switch started, err := o.Entities.Ensure(ctx, id); {
 		case err != nil:
 			o.Logger.Warn("cannot start the provider's workflow, which its existing peering needs", "provider", id,
@@ -181,7 +181,7 @@ func (o *Observer) ensure(ctx context.Context, b booked, w world) {
 // cordon cordons each of these Nodes that is not cordoned, and uncordons each other one. It logs the errors, and the
 // next round tries again.
 func (o *Observer) cordon(ctx context.Context, found []fleet.Found) {
-	wait.ForAll(found, cordonsAtOnce, func(_ int, f fleet.Found) {
+	wait.ForAll(found, concurrentCordons, func(_ int, f fleet.Found) {
 		if err := o.Backend.Cordon(ctx, f.Attempt, !f.Cordoned); err != nil {
 			o.Logger.Warn("cannot cordon or uncordon a node; the next round tries again", "node",
 				f.Attempt.ObjectName(), "error", err)
@@ -197,7 +197,7 @@ func (o *Observer) notify(ctx context.Context, s state, b booked, w world, j com
 	var mu sync.Mutex
 	send := func(id string, d fleet.Differences, must bool, deliver func(fleet.Differences) error) {
 		d.Round = s.Round
-		if d.Rows() == 0 && !must && s.complete > toldToAll && !slices.Contains(s.Differed, id) {
+		if d.Rows() == 0 && !must && s.complete > roundsToAll && !slices.Contains(s.Differed, id) {
 			return
 		}
 		err := deliver(d)
@@ -217,7 +217,7 @@ func (o *Observer) notify(ctx context.Context, s state, b booked, w world, j com
 	if !s.Listed.IsZero() {
 		before = time.Since(s.Listed)
 	}
-	wait.ForAll(b.groups, readAtOnce, func(_ int, g fleet.Snapshot) {
+	wait.ForAll(b.groups, concurrentReads, func(_ int, g fleet.Snapshot) {
 		d := comparison.GroupDiffers(g, w.found)
 		d.Before = int64(before / time.Second)
 		d.Epoch, d.Revision, d.Lost, d.Keeps = g.Epoch, g.Revision, j.Losses[g.Group], keeps(g)
@@ -230,7 +230,7 @@ func (o *Observer) notify(ctx context.Context, s state, b booked, w world, j com
 			return o.Messages.GroupDiffers(ctx, g.Group, d)
 		})
 	})
-	wait.ForAll(b.providers, readAtOnce, func(_ int, p fleet.ProviderSnapshot) {
+	wait.ForAll(b.providers, concurrentReads, func(_ int, p fleet.ProviderSnapshot) {
 		d := comparison.ProviderDiffers(p, b.groups, b.unreadGroup, w.found, w.peers)
 		d.Revision = p.Revision
 		if standing, changed := j.Standing(p); changed {

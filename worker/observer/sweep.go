@@ -14,8 +14,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/wait"
 )
 
-// sweepAtOnce bounds the providers that one sweep queries concurrently.
-const sweepAtOnce = 20
+// concurrentSweeps bounds the providers that one sweep queries concurrently.
+const concurrentSweeps = 20
 
 // sweep lists our objects on the providers that have no counterpart on this cluster, when a sweep is due. It removes
 // the objects that comparison.Sweep allows. It deletes slices itself. It requests the removal of the rest of a peering
@@ -31,19 +31,19 @@ func (o *Observer) sweep(ctx context.Context, last comparison.Sweep, now time.Ti
 	if !ok || now.Sub(last.At) < comparison.SweepEvery || len(offers) == 0 {
 		return last
 	}
-	asked, next := last.Asks(offers, w.peers)
-	o.readAsked(ctx, b, asked)
-	asked = slices.DeleteFunc(asked, func(p fleet.Provider) bool { return b.unreadProvider(p.ID) })
+	queried, next := last.Asks(offers, w.peers)
+	o.readQueried(ctx, b, queried)
+	queried = slices.DeleteFunc(queried, func(p fleet.Provider) bool { return b.unreadProvider(p.ID) })
 	of := comparison.Swept{At: now, Groups: b.groups, Providers: b.providers, Found: w.found, Offers: offers}
-	swept := last.After(of, asked, next, o.leftovers(ctx, sweeper, asked, offers))
-	o.remove(ctx, sweeper, offers, &swept, asked)
+	swept := last.After(of, queried, next, o.leftovers(ctx, sweeper, queried, offers))
+	o.remove(ctx, sweeper, offers, &swept, queried)
 	return swept
 }
 
-// readAsked reads the entities of the providers to query that the round has not read yet.
-func (o *Observer) readAsked(ctx context.Context, b *booked, asked []fleet.Provider) {
+// readQueried reads the entities of the providers to query that the round has not read yet.
+func (o *Observer) readQueried(ctx context.Context, b *booked, queried []fleet.Provider) {
 	var names []string
-	for _, p := range asked {
+	for _, p := range queried {
 		if !b.sawProvider(p.ID) && !b.unreadProvider(p.ID) && !b.absent[providerID(p.ID)] {
 			names = append(names, p.ID)
 		}
@@ -53,13 +53,13 @@ func (o *Observer) readAsked(ctx context.Context, b *booked, asked []fleet.Provi
 
 // leftovers queries the providers concurrently, and returns their leftovers. It logs the error of a provider that does
 // not answer.
-func (o *Observer) leftovers(ctx context.Context, sweeper backend.Leftovers, asked []fleet.Provider,
+func (o *Observer) leftovers(ctx context.Context, sweeper backend.Leftovers, queried []fleet.Provider,
 	offers []fleet.Offer) []fleet.Orphan {
-	bounded, cancel := context.WithTimeout(ctx, lookBound)
+	bounded, cancel := context.WithTimeout(ctx, checkBound)
 	defer cancel()
 	var mu sync.Mutex
 	var all []fleet.Orphan
-	wait.ForAll(asked, sweepAtOnce, func(_ int, p fleet.Provider) {
+	wait.ForAll(queried, concurrentSweeps, func(_ int, p fleet.Provider) {
 		left, err := sweeper.Leftovers(bounded, withOffer(p, offers))
 		if err != nil {
 			o.Logger.Info("cannot list the leftovers on a provider", "provider", p.ID, "error",
@@ -76,8 +76,8 @@ func (o *Observer) leftovers(ctx context.Context, sweeper backend.Leftovers, ask
 
 // remove removes the orphans that the sweep allows, on all providers concurrently.
 func (o *Observer) remove(ctx context.Context, sweeper backend.Leftovers, offers []fleet.Offer,
-	now *comparison.Sweep, asked []fleet.Provider) {
-	bounded, cancel := context.WithTimeout(ctx, lookBound)
+	now *comparison.Sweep, queried []fleet.Provider) {
+	bounded, cancel := context.WithTimeout(ctx, checkBound)
 	defer cancel()
 	var mu sync.Mutex
 	done := func(left fleet.Orphan, err error) {
@@ -86,7 +86,7 @@ func (o *Observer) remove(ctx context.Context, sweeper backend.Leftovers, offers
 		o.removed(now, left, err)
 	}
 	before := comparison.Sweep{Orphans: slices.Clone(now.Orphans)} // removed orphans are deleted from now concurrently
-	wait.ForAll(asked, sweepAtOnce, func(_ int, p fleet.Provider) {
+	wait.ForAll(queried, concurrentSweeps, func(_ int, p fleet.Provider) {
 		slicesLeft, peering := before.Removable(p.ID)
 		for _, left := range slicesLeft {
 			done(left, sweeper.RemoveLeftover(bounded, left))

@@ -23,8 +23,8 @@ type Temporal interface {
 		request *workflowservice.CountWorkflowExecutionsRequest) (*workflowservice.CountWorkflowExecutionsResponse, error)
 }
 
-// lookTimeout limits the duration of one check.
-const lookTimeout = 5 * time.Second
+// checkTimeout limits the duration of one check.
+const checkTimeout = 5 * time.Second
 
 // finding lists the attributes that the namespace lacks.
 type finding struct {
@@ -52,7 +52,7 @@ func (f finding) command(namespace string) string {
 // findMissing compares the namespace's attributes with the attributes that our workflows set. If the account may not
 // list search attributes (some managed services), findMissing uses count.
 func findMissing(ctx context.Context, t Temporal, namespace string) (finding, error) {
-	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
+	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
 	defer cancel()
 	has, err := t.OperatorService().ListSearchAttributes(ctx,
 		&operatorservice.ListSearchAttributesRequest{Namespace: namespace})

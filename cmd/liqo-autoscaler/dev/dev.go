@@ -177,7 +177,7 @@ func openDev(ctx context.Context, f devFlags) (p devParts, err error) {
 // serveDev runs a worker and the gRPC server until ctx ends; it calls up once both serve.
 func serveDev(
 	ctx context.Context, c *connect.Common, f devFlags, p devParts, logger *slog.Logger, ca net.Listener,
-	seen *parts.Observer, up func(),
+	seen *parts.Monitor, up func(),
 ) error {
 	hub := workflows.Hub(p.settings.Hub)
 	t, target, err := seen.Dial(c, logger, true)

@@ -79,9 +79,9 @@ const stampKey = "liqo-autoscaler-stored"
 
 // ReadyWhileItStores adds a readiness check that writes a time into the data of Temporal's namespace and reads it
 // again. Temporal's own health check is not sufficient, because it succeeds even when the disk is full.
-func (f BundledFlags) ReadyWhileItStores(o *Observer, t client.Client, namespace string) {
+func (f BundledFlags) ReadyWhileItStores(o *Monitor, t client.Client, namespace string) {
 	if f.Enabled {
-		o.ReadyWhenAsked("Temporal's database", stores(t.WorkflowService(), namespace))
+		o.ReadyWhenRemote("Temporal's database", stores(t.WorkflowService(), namespace))
 	}
 }
 

@@ -21,7 +21,7 @@ type expiring interface {
 
 // ObserveExpiry registers the metrics of the expiry of a backend's credentials. It returns a function that logs
 // warnings until its context ends.
-func (o *Observer) ObserveExpiry(b backend.Backend) (func(context.Context), error) {
+func (o *Monitor) ObserveExpiry(b backend.Backend) (func(context.Context), error) {
 	e, ok := b.(expiring)
 	if !ok {
 		return func(context.Context) {}, nil

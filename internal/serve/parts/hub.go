@@ -37,8 +37,8 @@ type Consumer struct {
 // uidBound limits the duration of one read of the cluster's UID.
 const uidBound = 10 * time.Second
 
-// uidAgain is the wait after a failed read.
-const uidAgain = 2 * time.Second
+// uidRetry is the wait after a failed read.
+const uidRetry = 2 * time.Second
 
 // ConsumerOf returns the Consumer of the cluster that access reaches, or of the simulated cluster if access is nil. It
 // records in clocks the time by which this process's clock is ahead of the API server's clock.
@@ -67,16 +67,16 @@ func (f BackendFlags) ConsumerOf(hub workflows.Hub, access *rest.Config, clocks 
 
 // awaitUID returns the cluster's UID. It retries until the cluster responds or ctx ends, and logs each new error.
 func awaitUID(ctx context.Context, client kubernetes.Interface, log *slog.Logger) (string, error) {
-	var hears logonce.LastError
+	var logged logonce.LastError
 	for {
 		uid, err := ClusterUID(ctx, client)
 		if err == nil {
 			return uid, nil
 		}
-		if hears.IsNew(err) {
+		if logged.IsNew(err) {
 			log.Warn("this worker waits for its cluster's API server", "error", err)
 		}
-		if !wait.For(ctx, uidAgain) {
+		if !wait.For(ctx, uidRetry) {
 			return "", err
 		}
 	}
@@ -92,7 +92,7 @@ func Simulated(w *sim.World, hub workflows.Hub) Consumer {
 // These constants are the intervals of OwnsHub's checks.
 const (
 	ownsEvery = time.Minute
-	ownsAgain = 5 * time.Second // before the first successful check
+	ownsRetry = 5 * time.Second // before the first successful check
 )
 
 // OwnsHub checks immediately, and then every minute until ctx ends, whether the hub belongs to the cluster of this
@@ -109,8 +109,8 @@ func (f MarketFlags) OwnsHub(ctx context.Context, hub *flow.Hub, log *slog.Logge
 	if err != nil {
 		return fmt.Errorf("open consumer cluster: %w", err)
 	}
-	var hears logonce.LastError
-	for pause := ownsAgain; ; {
+	var logged logonce.LastError
+	for pause := ownsRetry; ; {
 		uid, err := ClusterUID(ctx, client)
 		if err == nil {
 			bounded, cancel := context.WithTimeout(ctx, uidBound)
@@ -122,7 +122,7 @@ func (f MarketFlags) OwnsHub(ctx context.Context, hub *flow.Hub, log *slog.Logge
 			return err
 		case err == nil:
 			pause = ownsEvery
-		case ctx.Err() == nil && hears.IsNew(err):
+		case ctx.Err() == nil && logged.IsNew(err):
 			log.Warn("cannot check whether the hub belongs to this cluster; trying again", "error", err)
 		}
 		if !wait.For(ctx, pause) {

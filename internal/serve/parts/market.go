@@ -117,7 +117,7 @@ func (f MarketFlags) Publishes(ctx context.Context, hub workflows.Hub,
 
 // Publish returns a function that publishes the market and the worker's findings until its context ends; nil if store
 // is nil.
-func Publish(store market.Store, offers discovery.Catalog, seen *Observer,
+func Publish(store market.Store, offers discovery.Catalog, seen *Monitor,
 	log *slog.Logger) func(context.Context, market.Entities, market.Observed) {
 	if store == nil {
 		return nil

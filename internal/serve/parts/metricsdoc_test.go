@@ -142,7 +142,7 @@ func metricRows(t *testing.T) []string {
 	rows := map[string]string{} // by name
 	for _, process := range []struct {
 		name string
-		*Observer
+		*Monitor
 	}{{"grpcserver", server}, {"worker", work}, {"agent", provider}, {"discovery", offers}} {
 		gathered, err := process.Registry.Gather()
 		require.NoError(t, err)
@@ -174,7 +174,7 @@ func limited() *money.Spending {
 	return &money.Spending{Hourly: money.SpendingLimit{Soft: &most}}
 }
 
-func observed(t *testing.T) *Observer {
+func observed(t *testing.T) *Monitor {
 	t.Helper()
 	o, err := Open(serve.ObserveFlags{}, quiet)
 	require.NoError(t, err)

@@ -21,9 +21,9 @@ import (
 	flow "github.com/liqo-autoscaler/liqo-autoscaler/workflows/client"
 )
 
-// Observer serves the metrics and the health checks of a hub's process, including the metrics of its Temporal client.
-type Observer struct {
-	*serve.Observer
+// Monitor serves the metrics and the health checks of a hub's process, including the metrics of its Temporal client.
+type Monitor struct {
+	*serve.Monitor
 	// Conditions and the next four fields are set by Dial for a worker, and nil for other processes.
 	Conditions *activities.Conditions
 	Pods       *observer.Pods
@@ -36,23 +36,23 @@ type Observer struct {
 }
 
 // Open listens on the addresses in the flags: see serve.ObserveFlags.Open.
-func Open(f serve.ObserveFlags, log *slog.Logger) (*Observer, error) {
+func Open(f serve.ObserveFlags, log *slog.Logger) (*Monitor, error) {
 	o, err := f.Open(log)
 	if err != nil {
 		return nil, err
 	}
-	return &Observer{Observer: o, log: log, Clocks: &metrics.Clocks{}}, nil
+	return &Monitor{Monitor: o, log: log, Clocks: &metrics.Clocks{}}, nil
 }
 
-// Close closes the listeners of an Observer whose Serve was not called, and exports the remaining traces.
-func (o *Observer) Close() {
-	o.Observer.Close()
+// Close closes the listeners of a Monitor whose Serve was not called, and exports the remaining traces.
+func (o *Monitor) Close() {
+	o.Monitor.Close()
 	endTraces(o.traces)
 }
 
-// Dial returns a Temporal client with the settings of c, whose metrics the Observer serves. It connects at its first
-// use. steps is true for a worker: then the Observer also measures activities and scale-outs.
-func (o *Observer) Dial(c *connect.Common, logger *slog.Logger, steps bool) (client.Client, *connect.Target, error) {
+// Dial returns a Temporal client with the settings of c, whose metrics the Monitor serves. It connects at its first
+// use. steps is true for a worker: then the Monitor also measures activities and scale-outs.
+func (o *Monitor) Dial(c *connect.Common, logger *slog.Logger, steps bool) (client.Client, *connect.Target, error) {
 	measured, err := o.measured(steps)
 	if err != nil {
 		return nil, nil, err
@@ -62,7 +62,7 @@ func (o *Observer) Dial(c *connect.Common, logger *slog.Logger, steps bool) (cli
 
 // measured registers the metrics, and returns a function that adds the metrics and traces to a client's options. With
 // steps the client's workers also measure their activities and scale-outs.
-func (o *Observer) measured(steps bool) (func(*client.Options), error) {
+func (o *Monitor) measured(steps bool) (func(*client.Options), error) {
 	handler, err := metrics.Temporal(o.Registry,
 		func(err error) { o.log.Warn("cannot export a metric of the Temporal SDK", "error", err) })
 	if err != nil {
@@ -101,7 +101,7 @@ func (o *Observer) measured(steps bool) (func(*client.Options), error) {
 }
 
 // findings returns the findings that a worker publishes together with the offers. Only people use them.
-func (o *Observer) findings() market.Findings {
+func (o *Monitor) findings() market.Findings {
 	p := o.Rounds.Progress()
 	found := market.Findings{Nodes: o.Differing.Nodes(), Observer: &market.Rounds{Failed: p.Failed, Unread: p.Unread,
 		Paused: p.Paused}}
@@ -130,7 +130,7 @@ func (o *Observer) findings() market.Findings {
 }
 
 // trace creates the exporter of traces, and returns the interceptors for a Temporal client; nil without traces.
-func (o *Observer) trace() (interceptors []interceptor.ClientInterceptor, err error) {
+func (o *Monitor) trace() (interceptors []interceptor.ClientInterceptor, err error) {
 	if o.traces, err = openTraces(o.log); err != nil || o.traces == nil {
 		return nil, err
 	}

@@ -30,7 +30,7 @@ import (
 var quiet = slog.New(slog.DiscardHandler)
 
 // served serves an observer until the test ends or stop is called.
-func served(t *testing.T, prepare func(*Observer)) (o *Observer, stop func()) {
+func served(t *testing.T, prepare func(*Monitor)) (o *Monitor, stop func()) {
 	t.Helper()
 	o, err := Open(serve.ObserveFlags{Metrics: "127.0.0.1:0", Health: "127.0.0.1:0"}, quiet)
 	require.NoError(t, err)
@@ -85,7 +85,7 @@ func TestWorkerIsReadyWhilePollingAndTemporalAnswers(t *testing.T) {
 	var temporal fakeTemporal
 	var polls func()
 	var waits func(error)
-	o, stop := served(t, func(o *Observer) { polls, waits = o.ObserveWorker(&temporal) })
+	o, stop := served(t, func(o *Monitor) { polls, waits = o.ObserveWorker(&temporal) })
 	is := func(status int, text string) {
 		t.Helper()
 		testkit.Until(t, time.Minute, "it is seen within a second", func() error {
@@ -172,7 +172,7 @@ func TestServerIsReadyWithAFreshView(t *testing.T) {
 		Logger: quiet})
 	require.NoError(t, err)
 	var options grpcserver.ServeOptions
-	o, _ := served(t, func(o *Observer) { o.ObserveServer(s, &options) })
+	o, _ := served(t, func(o *Monitor) { o.ObserveServer(s, &options) })
 	require.Len(t, options.Interceptors, 1)
 
 	code, body := get(t, o.Health, "/healthz")
@@ -197,10 +197,10 @@ func TestServerIsReadyWithAFreshView(t *testing.T) {
 }
 
 func TestDiscoveryIsReadyWhileItsStoreAnswers(t *testing.T) {
-	served := func(keep store.Store) *Observer {
+	served := func(keep store.Store) *Monitor {
 		api, err := server.New(server.Options{Store: keep, Writers: server.Writers{}})
 		require.NoError(t, err)
-		o, _ := served(t, func(o *Observer) { o.ReadyWhen("offers", api.Ready) })
+		o, _ := served(t, func(o *Monitor) { o.ReadyWhen("offers", api.Ready) })
 		return o
 	}
 	o := served(storetest.New(t))
@@ -225,7 +225,7 @@ func TestMetricsPassTheLint(t *testing.T) {
 		Logger: quiet})
 	require.NoError(t, err)
 	require.NoError(t, s.Start(t.Context()))
-	o, _ := served(t, func(o *Observer) {
+	o, _ := served(t, func(o *Monitor) {
 		var options grpcserver.ServeOptions
 		o.Hub = "east"
 		o.ObserveServer(s, &options)

@@ -12,7 +12,7 @@ import (
 
 // ObserveServer adds the health checks and the metrics of a gRPC server. The liveness check fails when the server's
 // refresh loop hangs.
-func (o *Observer) ObserveServer(s *grpcserver.Server, serve *grpcserver.ServeOptions) {
+func (o *Monitor) ObserveServer(s *grpcserver.Server, serve *grpcserver.ServeOptions) {
 	o.Alive("refresh", func(context.Context) error { return s.Alive() })
 	o.ReadyWhen("node groups", func(context.Context) error { return s.Ready() })
 	m := grpcserver.NewMetrics(s)
@@ -31,12 +31,12 @@ type health interface {
 // ObserveWorker adds the readiness checks of a worker. The worker must call polls once it polls its task queues; before
 // that the check fails with the last error that the worker has passed to waits. The second check fails while Temporal
 // does not respond.
-func (o *Observer) ObserveWorker(temporal health) (polls func(), waits func(why error)) {
+func (o *Monitor) ObserveWorker(temporal health) (polls func(), waits func(why error)) {
 	var reason atomic.Pointer[error]
 	waits = func(why error) { reason.Store(&why) }
 	waits(errors.New("not started yet"))
 	o.ReadyWhen("worker", func(context.Context) error { return *reason.Load() })
-	o.ReadyWhenAsked("Temporal", func(ctx context.Context) error {
+	o.ReadyWhenRemote("Temporal", func(ctx context.Context) error {
 		_, err := temporal.CheckHealth(ctx, &client.CheckHealthRequest{})
 		return err
 	})

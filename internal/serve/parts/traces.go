@@ -26,13 +26,13 @@ import (
 const (
 	// flushLimit limits the duration of the last export.
 	flushLimit = 3 * time.Second
-	// complainEvery is the minimum interval between two log lines about lost traces.
-	complainEvery = 10 * time.Minute
+	// logInterval is the minimum interval between two log lines about lost traces.
+	logInterval = 10 * time.Minute
 )
 
-// tracesAsked reports whether OpenTelemetry's standard environment variables configure traces. Without them traces are
-// disabled. This differs from OpenTelemetry's default, which exports traces to a collector on this machine.
-func tracesAsked() bool {
+// tracesConfigured reports whether OpenTelemetry's standard environment variables configure traces. Without them traces
+// are disabled. This differs from OpenTelemetry's default, which exports traces to a collector on this machine.
+func tracesConfigured() bool {
 	off, _ := strconv.ParseBool(os.Getenv("OTEL_SDK_DISABLED"))
 	exporter := os.Getenv("OTEL_TRACES_EXPORTER")
 	if off || exporter == "none" {
@@ -43,12 +43,12 @@ func tracesAsked() bool {
 
 // openTraces returns a provider that exports traces in the background, as the environment variables configure it; nil
 // without configuration. Traces that the collector does not accept are lost; the provider logs this at most every
-// complainEvery. The caller must call endTraces.
+// logInterval. The caller must call endTraces.
 func openTraces(log *slog.Logger) (*trace.TracerProvider, error) {
-	if !tracesAsked() {
+	if !tracesConfigured() {
 		return nil, nil
 	}
-	sometimes := rate.Sometimes{Interval: complainEvery}
+	sometimes := rate.Sometimes{Interval: logInterval}
 	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) {
 		sometimes.Do(func() { log.Warn("traces may be lost; this is logged every ten minutes at most", "error", err) })
 	}))

@@ -76,10 +76,10 @@ func (m *Matrix) Deal(kind string, n int) *Life {
 	var open []Point
 	done := true
 	for p, f := range m.state {
-		if p.Kind == kind && (!f.over() || f.kills > 0) {
+		if p.Kind == kind && (!f.finished() || f.kills > 0) {
 			open = append(open, p)
 		}
-		done = done && f.over()
+		done = done && f.finished()
 	}
 	if done && m.kills >= m.wanted || len(open) == 0 {
 		return nil
@@ -95,7 +95,7 @@ func (m *Matrix) Deal(kind string, n int) *Life {
 	return l
 }
 
-func (f *fate) over() bool { return f.kills > 0 || f.tries >= tries }
+func (f *fate) finished() bool { return f.kills > 0 || f.tries >= tries }
 
 func (m *Matrix) killed(p Point) {
 	m.mu.Lock()

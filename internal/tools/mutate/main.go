@@ -159,9 +159,9 @@ type draw struct {
 	ended     sync.Cond
 }
 
-// take returns the next site, or false when n sites are done or no site is left. It waits while the running sites may
-// complete the n sites.
-func (d *draw) take() (site, bool) {
+// nextSite returns the next site, or false when n sites are done or no site is left. It waits while the running sites
+// may complete the n sites.
+func (d *draw) nextSite() (site, bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.ended.L = &d.mu
@@ -187,7 +187,7 @@ func (d *draw) put(s site, res result) {
 	case survived:
 		d.survivors = append(d.survivors, s)
 		fmt.Println("survived", s)
-	case unbuilt: // take returns another site instead
+	case unbuilt: // nextSite returns another site instead
 	}
 	d.ended.Broadcast()
 }
@@ -200,7 +200,7 @@ func (d *draw) work(ctx context.Context, r *runner) error {
 	defer func() { _ = os.RemoveAll(dir) }()
 	r.dir = dir
 	for {
-		s, ok := d.take()
+		s, ok := d.nextSite()
 		if !ok {
 			return nil
 		}

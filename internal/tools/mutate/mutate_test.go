@@ -91,15 +91,15 @@ func TestKilledSurvivedAndUnbuilt(t *testing.T) {
 // The first changes that compile count, regardless of the number of concurrent runs.
 func TestDrawEndsWithTheFirstThatCompile(t *testing.T) {
 	d := &draw{sites: []site{{line: 1}, {line: 2}, {line: 3}, {line: 4}}, n: 2}
-	first, _ := d.take()
-	second, _ := d.take()
+	first, _ := d.nextSite()
+	second, _ := d.nextSite()
 	d.put(first, unbuilt)
-	third, ok := d.take()
+	third, ok := d.nextSite()
 	require.True(t, ok)
 	require.Equal(t, 3, third.line)
 	d.put(second, killed)
 	d.put(third, survived)
-	_, ok = d.take()
+	_, ok = d.nextSite()
 	require.False(t, ok)
 }
 
