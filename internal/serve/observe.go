@@ -36,7 +36,7 @@ func (f *ObserveFlags) Register(cmd *cobra.Command, host string) {
 // check is a named health check. run returns nil for a healthy process.
 type check struct {
 	name string
-	run func(context.Context) error
+	run  func(context.Context) error
 }
 
 // Monitor serves the metrics and the health checks of a process over HTTP. Open creates a Monitor. The caller
