@@ -20,13 +20,13 @@ var (
 			"node group, by verdict.", []string{"provider", "verdict"}, nil)
 )
 
-// NewPods registers the metrics of pods that do not run on their virtual nodes. It calls the function of at each
-// scrape. The function returns false when another worker has run the observer's last rounds; then no series are
-// exported. A provider without such pods has no series.
-func NewPods(reg prometheus.Registerer, of func(now time.Time) ([]observer.PodsWaiting, bool)) error {
+// NewPods registers the metrics of pods that do not run on their virtual nodes. It calls read at each scrape. read
+// returns false when another worker has run the observer's last rounds; then no series are exported. A provider without
+// such pods has no series.
+func NewPods(reg prometheus.Registerer, read func(now time.Time) ([]observer.PodsWaiting, bool)) error {
 	type counts map[boundpod.Verdict]observer.PodsWaiting
 	return reg.Register(collector{[]*prometheus.Desc{descPods, descOverdue}, func(out chan<- prometheus.Metric) {
-		rows, _ := of(time.Now())
+		rows, _ := read(time.Now())
 		by := map[string]counts{}
 		for _, row := range rows {
 			if by[row.Provider] == nil {

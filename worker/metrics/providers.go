@@ -22,15 +22,15 @@ var descLeft = prometheus.NewDesc(registry.Namespace+"_provider_leftovers",
 		"cluster's Liqo id made. Exported by the worker that ran the last round of the observer.",
 	[]string{"provider", "kind"}, nil)
 
-// NewConditions registers the metrics of the providers' conditions, and of the leftovers on providers. The function of
-// returns each provider's condition from the observer's last round in this worker, and "" for a healthy provider. of
-// returns nil when other workers have run the last rounds; then nothing is exported. Each provider has one series for
-// each possible condition, with the value 0 or 1. A provider without leftovers has no series for leftovers.
-func NewConditions(reg prometheus.Registerer, of func(now time.Time) map[string]string,
+// NewConditions registers the metrics of the providers' conditions, and of the leftovers on providers. read returns
+// each provider's condition from the observer's last round in this worker, and "" for a healthy provider. It returns
+// nil when other workers have run the last rounds; then nothing is exported. Each provider has one series for each
+// possible condition, with the value 0 or 1. A provider without leftovers has no series for leftovers.
+func NewConditions(reg prometheus.Registerer, read func(now time.Time) map[string]string,
 	left func(now time.Time) []fleet.Orphan) error {
 	return reg.Register(collector{[]*prometheus.Desc{descCondition, descLeft}, func(out chan<- prometheus.Metric) {
 		now := time.Now()
-		conditions := of(now)
+		conditions := read(now)
 		if conditions != nil {
 			collectLeft(out, left(now))
 		}
@@ -73,9 +73,9 @@ var descLate = prometheus.NewDesc(registry.Namespace+"_provider_credentials_late
 	[]string{"provider"}, nil)
 
 // NewExpiry registers the metrics of the expiry of the providers' credentials.
-func NewExpiry(reg prometheus.Registerer, of func() map[string]account.Life) error {
+func NewExpiry(reg prometheus.Registerer, read func() map[string]account.Life) error {
 	return reg.Register(collector{[]*prometheus.Desc{descExpiry, descLate}, func(out chan<- prometheus.Metric) {
-		lives := of()
+		lives := read()
 		for _, provider := range limited(lives) {
 			gauge := func(desc *prometheus.Desc, at time.Time) {
 				out <- prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, float64(at.Unix()), provider)

@@ -19,9 +19,9 @@ var (
 )
 
 // NewRounds registers the metrics of the observer's rounds.
-func NewRounds(reg prometheus.Registerer, of func() observer.Progress) error {
+func NewRounds(reg prometheus.Registerer, read func() observer.Progress) error {
 	return reg.Register(collector{[]*prometheus.Desc{descRound, descTook, descUnread}, func(out chan<- prometheus.Metric) {
-		p, at := of(), 0.0
+		p, at := read(), 0.0
 		if !p.Complete.IsZero() {
 			at = float64(p.Complete.UnixMilli()) / 1000
 		}

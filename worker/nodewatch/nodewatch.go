@@ -65,7 +65,7 @@ func (o Options) withDefaults() Options {
 }
 
 // Run watches the Nodes until the context ends, and returns when all its goroutines have ended. It logs each failure
-// and retries it with growing waits. A failure about one Node does not delay other Nodes.
+// and retries it with growing waits. A failure at one Node does not delay other Nodes.
 func Run(ctx context.Context, o Options) {
 	o = o.withDefaults()
 	w := &watch{Options: o, attempts: map[string]*attempt{}, repairing: o.newQueue(), sending: o.newQueue()}

@@ -24,8 +24,8 @@ import (
 // JobTrackingFinalizer).
 const finalizerJob = "batch.kubernetes.io/job-tracking"
 
-// share holds a pod's share of the node's quota. Of the pod it keeps only the fields that identify and sort it, because
-// a list may contain thousands of pods, and one pod may have a MiB.
+// share holds a pod's share of the node's quota. It keeps only the pod's fields that identify or sort it, because a
+// list may contain thousands of pods, and one pod may have a MiB.
 type share struct {
 	pod      *corev1.Pod
 	requests corev1.ResourceList
