@@ -73,7 +73,7 @@ type Options struct {
 	Publish func(ctx context.Context, entities market.Entities, observed market.Observed)
 	// Differing, if any, counts the Nodes that differ from the template that Cluster Autoscaler received.
 	Differing *nodewatch.Differing
-	// Events, if any, records what steps do as Kubernetes Events.
+	// Events, if any, records the progress of steps as Kubernetes Events.
 	Events activities.EventRecorder
 
 	onFatal func(error) // called once, when the SDK stops the worker permanently

@@ -27,9 +27,9 @@ type Flags struct {
 	Address, Namespace   string
 	ConfigFile, Profile  string
 	TLS                  Toggle
-	CA, Cert, Key        string // files
-	ServerName, APIKeyIn string
-	CodecKeys            string // file
+	CA, Cert, Key        string // paths of files
+	ServerName, APIKeyIn string // a name, and the path of a file
+	CodecKeys            string // the path of a file
 }
 
 // Register adds the flags to a command and its subcommands.
