@@ -15,7 +15,7 @@ import (
 const Deployment = "liqo-controller-manager"
 
 var (
-	oldest       = version.MustParseSemantic("1.0.2") // earlier versions encode public keys differently (forge/tenant.go)
+	oldest       = version.MustParseSemantic("1.0.2") // before, public keys had another encoding (Liqo forge/tenant.go)
 	oldestTested = version.MustParseSemantic("1.1.0")
 	severalNodes = version.MustParseSemantic("1.2.0") // Liqo #3257
 	afterNewest  = version.MustParseSemantic("1.3.0-0")
