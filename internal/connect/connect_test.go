@@ -137,7 +137,7 @@ func TestSettingsThatCannotBe(t *testing.T) {
 		"give the client certificate and its key, or neither": {Cert: p.cert},
 		"no PEM certificate in the authority " + empty:        {CA: empty},
 		"client certificate " + p.caFile + " and its key":     {Cert: p.caFile, Key: p.keyFile},
-		empty + ": must contain the API key":                  {APIKeyIn: empty},
+		empty + ": the file must contain the API key":         {APIKeyIn: empty},
 		"open " + filepath.Join(dir, "none"):                  {CA: filepath.Join(dir, "none")},
 	} {
 		_, err := f.Open(slog.New(slog.DiscardHandler))

@@ -336,7 +336,7 @@ func TestForeignObjectsStay(t *testing.T) {
 		require.Equal(t, foreign.Object, a.get(t, groups, "a").Object)
 		require.Equal(t, map[string]string{"liqo-autoscaler.io/managed-by": "liqo-autoscaler",
 			"liqo-autoscaler.io/hub": "east"}, a.get(t, groups, "c").GetLabels())
-		require.Equal(t, 1, strings.Count(a.log.String(), "cannot be written"), "%s", a.log.String())
+		require.Equal(t, 1, strings.Count(a.log.String(), "cannot write an object"), "%s", a.log.String())
 		m.Groups(nil, nil, nil)
 		east.Groups(nil, nil, nil)
 		pass(time.Minute)
