@@ -3,6 +3,7 @@ package main
 import (
 	"github.com/spf13/cobra"
 
+	"github.com/liqo-autoscaler/liqo-autoscaler/cmd/liqo-autoscaler/complete"
 	"github.com/liqo-autoscaler/liqo-autoscaler/cmd/liqo-autoscaler/dev"
 	"github.com/liqo-autoscaler/liqo-autoscaler/cmd/liqo-autoscaler/operate"
 	"github.com/liqo-autoscaler/liqo-autoscaler/cmd/liqo-autoscaler/pair"
@@ -30,5 +31,6 @@ func newRoot() *cobra.Command {
 		providers.NewOffers(c), providers.NewProviderAccess(), providers.NewWriters(),
 		pair.NewSetup(c), setup.NewConfig(c), setup.NewTemporal(c),
 		dev.NewDev(c), dev.NewDemo(c))
+	complete.NoFiles(root)
 	return root
 }

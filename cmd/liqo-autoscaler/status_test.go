@@ -237,6 +237,8 @@ func TestStatusOffersAndReload(t *testing.T) {
 		"pause ": "group\nobserver\n", "resume group ": "one\ntwo\n", "cordon ": "provider\n",
 		"cordon provider ": held + "\n", "status --group ": "one\ntwo\n", "explain group ": "one\ntwo\n",
 		"status --sort c": "activity\nname\nphase\nage\nprovider\ncost\n", "pause group one ": "", "pause observer ": "",
+		"offers repin ": held + "\n", "offers repin " + held + " ": "", "demo --group ": "one\ntwo\n",
+		"explain group one ": "", "status -o w": "table\nwide\njson\nyaml\n", "offers add ": "",
 	} {
 		words := strings.Split("__complete --hub edge --temporal-address "+s.flags.temporal+" "+line, " ")
 		out, _, err := command(s.ctx, words...)

@@ -451,3 +451,26 @@ func TestRetryAfter(t *testing.T) {
 		require.ErrorContains(t, err, "429 Too Many Requests")
 	}
 }
+
+// Names skips texts that cannot name an offer, so that no control character reaches a shell.
+func TestNamesAreValid(t *testing.T) {
+	s := newSite(t)
+	c, _ := s.client(t)
+	_, err := c.Put(t.Context(), posted(t, "milan"))
+	require.NoError(t, err)
+	names, err := c.Names(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, []string{"milan"}, names)
+
+	s.set(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", api.ContentJSON)
+		fmt.Fprint(w, `{"items": [{"name": "a\u001b[2J"}, {"name": "$(reboot)"}, {"name": 1}, {"name": "turin"}, {}]}`)
+	})
+	names, err = c.Names(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, []string{"turin"}, names)
+
+	s.set(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusForbidden) })
+	_, err = c.Names(t.Context())
+	require.ErrorIs(t, err, client.ErrDenied)
+}

@@ -20,6 +20,8 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"k8s.io/apimachinery/pkg/util/validation"
+
 	"github.com/liqo-autoscaler/liqo-autoscaler/discovery"
 	"github.com/liqo-autoscaler/liqo-autoscaler/discovery/api"
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
@@ -56,7 +58,7 @@ func (*Source) Claims() bool { return true }
 // with a Problem. It fails immediately if the server denies access.
 func (s *Source) List(ctx context.Context) ([]fleet.Offer, []discovery.Problem, error) {
 	asked := s.client.options.Now()
-	items, err := s.fetch(ctx)
+	items, err := s.client.fetch(ctx)
 	now := s.client.options.Now()
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -121,14 +123,14 @@ func (all *items) UnmarshalJSON(raw []byte) error {
 }
 
 // fetch gets all pages.
-func (s *Source) fetch(ctx context.Context) ([]json.RawMessage, error) {
+func (c *Client) fetch(ctx context.Context) ([]json.RawMessage, error) {
 	var all []json.RawMessage
 	after, size := "", 0
 	for range maxPages {
-		target := s.client.target("")
+		target := c.target("")
 		target.RawQuery = url.Values{"limit": {strconv.Itoa(api.MaxLimit)}, "after": {after}}.Encode()
 		var answered page
-		if err := s.client.do(ctx, http.MethodGet, target, nil, &answered); err != nil {
+		if err := c.do(ctx, http.MethodGet, target, nil, &answered); err != nil {
 			return nil, err
 		}
 		if answered.Items == nil {
@@ -150,6 +152,21 @@ func (s *Source) fetch(ctx context.Context) ([]json.RawMessage, error) {
 		after = answered.Next
 	}
 	return nil, fmt.Errorf("%w: it lists more than %d offers", ErrUnreachable, maxPages*api.MaxLimit)
+}
+
+// Names returns the names of the offers that the server lists for this client: a writer's own offers, all offers for a
+// reader. It skips each item without a valid name. Errors: ErrUnreachable, ErrDenied.
+func (c *Client) Names(ctx context.Context) (names []string, err error) {
+	items, err := c.fetch(ctx)
+	for _, raw := range items {
+		var head struct {
+			Name string `json:"name"`
+		}
+		if json.Unmarshal(raw, &head) == nil && len(validation.IsDNS1123Subdomain(head.Name)) == 0 {
+			names = append(names, head.Name)
+		}
+	}
+	return names, err
 }
 
 func (s *Source) judge(items []json.RawMessage, asked time.Time) (offers []fleet.Offer, problems []discovery.Problem) {

@@ -19,7 +19,9 @@ type Log struct{ Level, Format string }
 func (l *Log) Register(cmd *cobra.Command) {
 	f := cmd.PersistentFlags()
 	f.StringVar(&l.Level, "log-level", "info", "minimum level that is logged: debug, info, warn, error")
+	Values(cmd, "log-level", "debug", "info", "warn", "error")
 	f.StringVar(&l.Format, "log-format", "", "text or json; text on a terminal, json elsewhere")
+	Values(cmd, "log-format", "text", "json")
 }
 
 // Logger creates the logger of the process and sets it as slog.Default(), which libraries with a global logger use.

@@ -17,6 +17,7 @@ import (
 	"k8s.io/autoscaler/cluster-autoscaler/cloudprovider/externalgrpc/protos"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend/sim"
+	"github.com/liqo-autoscaler/liqo-autoscaler/cmd/liqo-autoscaler/complete"
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/cli"
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/connect"
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
@@ -49,6 +50,7 @@ as Cluster Autoscaler would.`,
 	c.RegisterHub(cmd)
 	cmd.Flags().StringVar(&f.address, "address", "127.0.0.1:8086", "address of the gRPC server")
 	cmd.Flags().StringVar(&f.group, "group", "standard", "node group to scale")
+	complete.Flag(c, cmd, "group", complete.Groups)
 	cmd.Flags().BoolVar(&f.keep, "keep", false, "only scale out, and keep the node")
 	cmd.Flags().BoolVar(&f.giveBack, "return", false, "only scale in: release every Ready or Failed instance of the group")
 	cmd.MarkFlagsMutuallyExclusive("keep", "return")

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 	"go.temporal.io/sdk/client"
 
+	"github.com/liqo-autoscaler/liqo-autoscaler/cmd/liqo-autoscaler/complete"
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/connect"
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/serve"
@@ -54,7 +55,7 @@ func cordonCommand(c *connect.Common, on bool, cmd *cobra.Command) *cobra.Comman
 		}
 		return nil
 	}
-	cmd.ValidArgsFunction = completesSecond(c, map[string]names{"provider": providerNames})
+	cmd.ValidArgsFunction = complete.Second(c, map[string]complete.Names{"provider": complete.Providers})
 	serve.RegisterKubeconfig(cmd, &kubeconfig)
 	published.Register(cmd)
 	cmd.Flags().BoolVar(&unknown, "unknown", false, "accept the id of a provider that has no offer and is not in use")

@@ -14,6 +14,7 @@ import (
 	"go.temporal.io/sdk/client"
 	"k8s.io/client-go/util/workqueue"
 
+	"github.com/liqo-autoscaler/liqo-autoscaler/cmd/liqo-autoscaler/complete"
 	"github.com/liqo-autoscaler/liqo-autoscaler/cmd/liqo-autoscaler/explain"
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/cli"
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/connect"
@@ -33,7 +34,7 @@ NAMESPACE/NAME, the name of a Node, an instance by its name or its id in Cluster
 group. The commands below have more flags.`,
 		Example: "  liqo-autoscaler explain shop/web-0\n  liqo-autoscaler explain lca-standard-towb8j-1-1\n" +
 			"  liqo-autoscaler explain liqo://standard/standard-towb8j-1\n  liqo-autoscaler explain standard",
-		ValidArgsFunction: completes(c, instanceNames, groupNames),
+		ValidArgsFunction: complete.First(c, complete.Instances, complete.Groups),
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) != 1 {
 				return errors.New("want pod NAMESPACE/NAME, instance NAME, or group NAME, or only the name")
@@ -163,7 +164,7 @@ With your kubeconfig it also shows up to five pods for which Cluster Autoscaler 
 API server keeps its events. Needs Temporal, but no worker and no cluster. It exits with 1 when the instance is
 unknown. NAME may also be the name of its Node, or its id in Cluster Autoscaler's log.`,
 		Example:           "  liqo-autoscaler explain instance standard-towb8j-1",
-		ValidArgsFunction: completes(c, instanceNames),
+		ValidArgsFunction: complete.First(c, complete.Instances),
 	}
 	serve.RegisterKubeconfig(cmd, &kubeconfig)
 	return explains(c, cmd, func(ctx context.Context, t client.Client, name string) (explained, error) {
@@ -183,7 +184,7 @@ func newExplainGroup(c *connect.Common) *cobra.Command {
 reason of each failure. The group keeps its decisions, so they outlive the histories that "explain instance" reads.
 Needs Temporal, but no worker and no cluster.`,
 		Example:           "  liqo-autoscaler explain group standard",
-		ValidArgsFunction: completes(c, groupNames),
+		ValidArgsFunction: complete.First(c, complete.Groups),
 	}, func(ctx context.Context, t client.Client, name string) (explained, error) {
 		groups := flow.NewGroups(t, c.Hub, c.TaskQueue)
 		choices, err := groups.Choices(ctx, name)

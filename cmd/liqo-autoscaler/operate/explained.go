@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/cmd/liqo-autoscaler/explain"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/cli"
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/cli/output"
 )
 
@@ -22,6 +23,7 @@ func printExplained(out io.Writer, format string, e explained) error {
 
 func registerExplained(cmd *cobra.Command, format *string) {
 	cmd.Flags().StringVarP(format, "output", "o", "text", "what to print: text or json")
+	cli.Values(cmd, "output", "text", "json")
 	cmd.PreRunE = func(*cobra.Command, []string) error {
 		if *format != "text" && *format != "json" {
 			return fmt.Errorf("--output %q: use text or json", *format)

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 	"go.temporal.io/sdk/client"
 
+	"github.com/liqo-autoscaler/liqo-autoscaler/cmd/liqo-autoscaler/complete"
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/connect"
 	flow "github.com/liqo-autoscaler/liqo-autoscaler/workflows/client"
 )
@@ -47,7 +48,7 @@ func pauseCommand(c *connect.Common, paused bool, cmd *cobra.Command) *cobra.Com
 		}
 		return nil
 	}
-	cmd.ValidArgsFunction = completesSecond(c, map[string]names{"group": groupNames, "observer": nil})
+	cmd.ValidArgsFunction = complete.Second(c, map[string]complete.Names{"group": complete.Groups, "observer": nil})
 	return c.Complete(cmd, func(ctx context.Context, t client.Client, out io.Writer, args []string) error {
 		if args[0] == "observer" {
 			if err := flow.NewHub(t, c.Hub, c.TaskQueue).PauseObserver(ctx, paused); err != nil {

@@ -69,6 +69,7 @@ cluster.`,
 	cmd.Flags().StringVar(&since, "since", "30d", "first day: a number of days that ends today, as in 30d, or a date, "+
 		"as in 2026-11-01")
 	cmd.Flags().StringVarP(&f.output, "output", "o", "text", "what to print: "+strings.Join(show.ReportFormats, ", "))
+	cli.Values(cmd, "output", show.ReportFormats...)
 	return cmd
 }
 

@@ -54,6 +54,7 @@ line.`,
 	c.RegisterHub(cmd)
 	f.register(c, cmd)
 	cmd.Flags().StringVarP(&f.output, "output", "o", "table", "what to print: "+strings.Join(output.Formats, ", "))
+	cli.Values(cmd, "output", output.Formats...)
 	serve.RegisterKubeconfig(cmd, &f.kubeconfig)
 	f.market.Register(cmd)
 	cmd.Flags().BoolVarP(&f.watch, "watch", "w", false, "continue, and show each change")

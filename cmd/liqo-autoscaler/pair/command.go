@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/liqo-autoscaler/liqo-autoscaler/cmd/liqo-autoscaler/complete"
 	"github.com/liqo-autoscaler/liqo-autoscaler/cmd/liqo-autoscaler/providers"
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/connect"
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
@@ -136,6 +137,7 @@ Secret, writes the values of both charts, and prints the next command.`,
 	cmd.Flags().StringVar(&o.consumerContext, "context", "", "context of the consumer in the kubeconfig; required")
 	cmd.Flags().StringVar(&o.from, "from", "", "file with the output of setup provider; - is stdin")
 	cmd.Flags().StringVar(&o.providerID, "provider-id", "", "Liqo cluster id of the provider, for --undo")
+	complete.Flag(c, cmd, "provider-id", complete.Providers)
 	cmd.Flags().StringVar(&o.server, "provider-server", "",
 		"address of the provider's API server as this cluster reaches it, in place of the document's")
 	o.registerBoth(cmd)

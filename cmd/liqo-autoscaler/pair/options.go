@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/cmd/liqo-autoscaler/providers"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/cli"
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
@@ -72,6 +73,7 @@ func (o *options) registerConsumer(cmd *cobra.Command) {
 	f.BoolVar(&o.values.plaintext, "plaintext", false,
 		"values without TLS between Cluster Autoscaler and the gRPC server; for trials alone")
 	f.StringVar(&o.values.group, "group", "standard", "id of the node group in the values")
+	cli.Values(cmd, "group") // a new id
 	f.IntVar(&o.values.maxNodes, "max-nodes", 4, "the most nodes of that group")
 	f.StringVar(&o.shape, "shape", "cpu=2,memory=4Gi,pods=30,ephemeral-storage=10Gi", "amounts of each node of that group")
 }

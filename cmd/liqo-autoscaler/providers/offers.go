@@ -55,6 +55,7 @@ time. With the worker's flags for sources of offers it queries these sources ins
 	from.Register(cmd)
 	c.RegisterHub(cmd)
 	cmd.Flags().StringVarP(&format, "output", "o", "table", "what to print: "+strings.Join(output.Formats, ", "))
+	cli.Values(cmd, "output", output.Formats...)
 	return cmd
 }
 

@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 	"go.temporal.io/sdk/client"
 
+	"github.com/liqo-autoscaler/liqo-autoscaler/cmd/liqo-autoscaler/complete"
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/cli"
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/connect"
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/serve/parts"
@@ -28,6 +29,8 @@ id. A peering pins the certificate authorities that it was created with, and ref
 other authorities. Make sure that it really is the provider.`,
 		Example: "  liqo-autoscaler offers repin milan --kubeconfig consumer.kubeconfig",
 		Args:    cobra.ExactArgs(1),
+
+		ValidArgsFunction: complete.First(c, complete.Providers),
 		RunE: cli.Brief(func(ctx context.Context, cmd *cobra.Command, args []string) error {
 			logger, err := c.Logger(cmd.ErrOrStderr())
 			if err != nil {

@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/client-go/applyconfigurations/core/v1"
 	"k8s.io/client-go/kubernetes"
 
+	"github.com/liqo-autoscaler/liqo-autoscaler/cmd/liqo-autoscaler/complete"
 	"github.com/liqo-autoscaler/liqo-autoscaler/discovery/api"
 	"github.com/liqo-autoscaler/liqo-autoscaler/discovery/client"
 	"github.com/liqo-autoscaler/liqo-autoscaler/discovery/file"
@@ -27,7 +28,7 @@ func newOffersPut() *cobra.Command {
 		Short: "Publish an offer on the discovery server, or replace your own",
 		Example: "  liqo-autoscaler offers put milan.yaml --discovery-url https://offers.example:9010 " +
 			"--discovery-token-file token",
-	}, func(ctx context.Context, to *client.Client, path string) (string, error) {
+	}, &client.Options{}, func(ctx context.Context, to *client.Client, path string) (string, error) {
 		offer, err := readPosted(path)
 		if err != nil {
 			return "", err
@@ -38,25 +39,34 @@ func newOffersPut() *cobra.Command {
 }
 
 func newOffersDelete() *cobra.Command {
-	return onServer(&cobra.Command{
+	var to client.Options
+	cmd := &cobra.Command{
 		Use:   "delete NAME",
 		Short: "Remove your offer from the discovery server; succeeds if the server has no such offer",
 		Example: "  liqo-autoscaler offers delete milan --discovery-url https://offers.example:9010 " +
 			"--discovery-token-file token",
-	}, func(ctx context.Context, to *client.Client, name string) (string, error) {
+		ValidArgsFunction: complete.OnlyFirst(func(ctx context.Context) ([]string, error) {
+			connection, err := client.New(to)
+			if err != nil {
+				return nil, err
+			}
+			return connection.Names(ctx)
+		}),
+	}
+	return onServer(cmd, &to, func(ctx context.Context, to *client.Client, name string) (string, error) {
 		return fmt.Sprintf("offer %s is deleted", name), to.Delete(ctx, name)
 	})
 }
 
 // onServer completes a command with one argument that calls the discovery server, and prints its result.
-func onServer(cmd *cobra.Command, do func(context.Context, *client.Client, string) (string, error)) *cobra.Command {
-	var to client.Options
+func onServer(cmd *cobra.Command, to *client.Options,
+	do func(context.Context, *client.Client, string) (string, error)) *cobra.Command {
 	cmd.Args = cobra.ExactArgs(1)
 	cmd.RunE = cli.Brief(func(ctx context.Context, cmd *cobra.Command, args []string) error {
-		if err := serve.CheckDiscovery(to); err != nil {
+		if err := serve.CheckDiscovery(*to); err != nil {
 			return err
 		}
-		connection, err := client.New(to)
+		connection, err := client.New(*to)
 		if err != nil {
 			return err
 		}
@@ -66,7 +76,7 @@ func onServer(cmd *cobra.Command, do func(context.Context, *client.Client, strin
 		}
 		return err
 	})
-	serve.RegisterDiscovery(cmd, &to, "the discovery server, https://host:port (required)")
+	serve.RegisterDiscovery(cmd, to, "the discovery server, https://host:port (required)")
 	_ = cmd.MarkFlagRequired("discovery-url")
 	return cmd
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/liqo-autoscaler/liqo-autoscaler/grpcserver/config"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/cli"
 )
 
 // cloudConfig holds Cluster Autoscaler's settings for our server: its --cloud-config file, and the values of its Helm
@@ -94,6 +95,7 @@ it. --config adapts the values to your node groups. The certificate is Cluster A
 		"choose the node group to grow; start the server with --grpc-expander too")
 	f.StringVar(&groups, "config", "", "YAML file with the node groups")
 	f.StringVarP(&output, "output", "o", "file", "what to print: file or helm-values")
+	cli.Values(cmd, "output", "file", "helm-values")
 	return cmd
 }
 

@@ -107,6 +107,7 @@ func newConfigView() *cobra.Command {
 		},
 	}
 	cmd.Flags().StringVarP(&format, "output", "o", "yaml", "what to print: yaml or json")
+	cli.Values(cmd, "output", "yaml", "json")
 	return cmd
 }
 

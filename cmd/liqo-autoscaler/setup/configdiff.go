@@ -95,6 +95,7 @@ value would have no effect, or on an error.`,
 	serve.RegisterKubeconfig(cmd, &kubeconfig)
 	published.Register(cmd)
 	cmd.Flags().StringVarP(&format, "output", "o", "table", "what to print: "+strings.Join(output.Formats, ", "))
+	cli.Values(cmd, "output", output.Formats...)
 	return cmd
 }
 

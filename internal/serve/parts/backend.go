@@ -11,6 +11,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend/microvm"
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend/sim"
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/account"
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/cli"
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/serve"
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows"
 )
@@ -27,6 +28,7 @@ type BackendFlags struct {
 func (f *BackendFlags) Register(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&f.Kind, "backend", "liqo",
 		"what provides nodes: liqo, microvm for hosts of microVMs, or sim for a simulated world")
+	cli.Values(cmd, "backend", "liqo", "microvm", "sim")
 	cmd.Flags().StringVar(&f.Kubeconfig, "kubeconfig", "", "access to the consumer cluster (default: in-cluster)")
 	cmd.Flags().StringVar(&f.liqoNamespace, "liqo-namespace", "liqo", "namespace of Liqo in all clusters")
 	cmd.Flags().BoolVar(&f.anyLiqo, "any-liqo-version", false,
