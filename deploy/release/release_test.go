@@ -49,6 +49,7 @@ func TestRelease(t *testing.T) {
 	t.Run("tarball", r.tarball)
 	t.Run("charts", r.charts)
 	t.Run("archives", r.archives)
+	t.Run("krew", r.krew)
 	t.Run("reproducible", r.reproducible)
 }
 
@@ -123,6 +124,25 @@ func (r *release) archives(t *testing.T) {
 	r.run(t, folder, "tar", "-xf", r.archiveOf(runtime.GOOS+"_"+runtime.GOARCH))
 	require.Equal(t, "liqo-autoscaler version "+version+"\n", r.run(t, folder, "./liqo-autoscaler", "--version"))
 	require.FileExists(t, filepath.Join(folder, "LICENSE"))
+}
+
+// krew checks that the manifest has each archive with its checksum, and runs the binary for this machine as krew links
+// it. TestKrewManifest in deploy checks the other fields.
+func (r *release) krew(t *testing.T) {
+	manifest := read(t, filepath.Join(r.dist, "liqo-autoscaler.yaml"))
+	require.Contains(t, manifest, "\n  version: v"+version+"\n")
+	for _, platform := range platforms {
+		archive := r.archiveOf(platform)
+		require.Contains(t, manifest, "\n    uri: https://github.com/liqo-autoscaler/liqo-autoscaler/releases/download/v"+
+			version+"/"+filepath.Base(archive)+"\n    sha256: "+digest(t, archive)+"\n")
+	}
+	require.Equal(t, len(platforms), strings.Count(manifest, "sha256: "))
+
+	folder := t.TempDir()
+	r.run(t, folder, "tar", "-xf", r.archiveOf(runtime.GOOS+"_"+runtime.GOARCH))
+	require.NoError(t, os.Symlink("liqo-autoscaler", filepath.Join(folder, "kubectl-liqo_autoscaler")))
+	require.Contains(t, r.run(t, folder, "./kubectl-liqo_autoscaler", "status", "--help"),
+		"Usage:\n  kubectl liqo-autoscaler status [flags]\n")
 }
 
 // reproducible makes the archives again in another folder.

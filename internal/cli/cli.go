@@ -32,7 +32,9 @@ func Main(version string, root func() *cobra.Command, exitCode func(error) int) 
 	// nearly used up. Without a limit Set changes nothing.
 	_, _ = memlimit.Set()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	err := root().ExecuteContext(ctx)
+	cmd := root()
+	AsPlugin(cmd, os.Args[0])
+	err := cmd.ExecuteContext(ctx)
 	stop()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "error:", shorten.Lines(err.Error()))
