@@ -13,7 +13,7 @@ import (
 
 // These constants are the exit codes of a command that fails because of Temporal. Every other failure has exit code 1.
 const (
-	ExitUnreachable = 3 // no answer at the address
+	ExitUnreachable = 3 // no answer at the address, or Temporal cannot read its database
 	ExitRefused     = 4 // TLS, a certificate or a key is wrong, or a permission is missing
 	ExitNamespace   = 5 // the namespace does not exist
 	ExitAttributes  = 6 // search attributes are missing, or of another type
@@ -21,15 +21,19 @@ const (
 
 // Failure is an error about Temporal with an exit code. Its text contains the remedy.
 type Failure struct {
-	Code int
-	text string
+	Code  int
+	text  string
+	cause error
 }
 
 // Error implements error.
 func (f *Failure) Error() string { return f.text }
 
+// Unwrap returns ErrDatabase, or nil.
+func (f *Failure) Unwrap() error { return f.cause }
+
 func fail(code int, format string, args ...any) *Failure {
-	return &Failure{code, fmt.Sprintf(format, args...)}
+	return &Failure{Code: code, text: fmt.Sprintf(format, args...)}
 }
 
 // ExitCode returns the exit code for an error; 0 for nil.
@@ -57,6 +61,9 @@ func (t *Target) Explain(ctx context.Context, err error) error {
 	var noNamespace *serviceerror.NamespaceNotFound
 	switch code := codeOf(err); {
 	case errors.As(err, &noNamespace):
+		if why := t.cannotRead(ctx); why != nil {
+			return t.withoutDatabase(why)
+		}
 		return t.noNamespace()
 	case code == codes.PermissionDenied, code == codes.Unauthenticated:
 		return fail(ExitRefused, "Temporal at %s refuses us in namespace %s: %v: check the client certificate or the API "+
@@ -64,6 +71,9 @@ func (t *Target) Explain(ctx context.Context, err error) error {
 	case code == codes.Unavailable, code == codes.DeadlineExceeded:
 		if why := t.Reach(ctx); why != nil {
 			return why
+		}
+		if why := t.cannotRead(ctx); why != nil {
+			return t.withoutDatabase(why)
 		}
 		return fail(ExitUnreachable, "Temporal at %s accepts connections and does not answer: %v: try again, and read "+
 			"Temporal's log", t.Address, err)

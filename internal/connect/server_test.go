@@ -44,6 +44,12 @@ type frontend struct {
 	clients []string // serial numbers
 	keys    []string
 	refuse  error
+	unread  error // the answer to GetClusterInfo, which Temporal reads from its database
+}
+
+func (f *frontend) GetClusterInfo(context.Context,
+	*workflowservice.GetClusterInfoRequest) (*workflowservice.GetClusterInfoResponse, error) {
+	return &workflowservice.GetClusterInfoResponse{}, serviceerror.ToStatus(f.unread).Err()
 }
 
 func (f *frontend) GetSystemInfo(context.Context,

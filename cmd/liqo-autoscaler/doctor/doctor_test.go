@@ -101,9 +101,11 @@ var broken = map[doctor.ID]struct {
 	"client-authority": {func(s *setup) { s.otherAuthority = true }, "unknown authority"},
 
 	"temporal-unreachable": {func(s *setup) { s.in.Temporal = &doctor.Temporal{Err: errAway} }, "no route to host"},
-	"temporal-old":         {func(s *setup) { s.in.Temporal.Version = "1.24.2" }, "1.24.2"},
-	"temporal-attributes":  {func(s *setup) { s.in.Temporal.Missing = []string{"LiqoGroup"} }, "LiqoGroup"},
-	"temporal-no-worker":   {func(s *setup) { s.in.Temporal.Polled = false }, "no worker polls it"},
+	"temporal-stuck": {func(s *setup) { s.in.Temporal = &doctor.Temporal{Err: errAway, Stuck: true} },
+		"no route to host"},
+	"temporal-old":        {func(s *setup) { s.in.Temporal.Version = "1.24.2" }, "1.24.2"},
+	"temporal-attributes": {func(s *setup) { s.in.Temporal.Missing = []string{"LiqoGroup"} }, "LiqoGroup"},
+	"temporal-no-worker":  {func(s *setup) { s.in.Temporal.Polled = false }, "no worker polls it"},
 
 	"volumes-keep-node": {func(s *setup) {
 		s.in.Market.Findings.Kept = []market.KeptNode{{Provider: "milan", Group: "std", Node: "lca-std-a-1-1", Claims: 2,

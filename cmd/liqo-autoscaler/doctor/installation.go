@@ -17,6 +17,7 @@ type Flag struct{ Name, Value, Why string }
 // Temporal holds the state that was read from Temporal. Err is the reason when the read failed.
 type Temporal struct {
 	Err     error
+	Stuck   bool // Temporal answers, but cannot read its database
 	Version string
 	Missing []string // search attributes
 	Polled  bool     // whether a worker polls the hub's task queue

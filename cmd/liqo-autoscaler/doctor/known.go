@@ -78,8 +78,10 @@ var known = map[ID]illness{
 	"client-authority": {Error, "let one authority sign both, or give the server the client's (--tls-client-ca)"},
 
 	"temporal-unreachable": {Error, "set --temporal-address and its neighbours for this command, or repair Temporal"},
-	"temporal-old":         {Warning, "upgrade Temporal to 1.29 or later, which is what is tested"},
-	"temporal-attributes":  {Warning, "liqo-autoscaler temporal setup"},
+	"temporal-stuck": {Error,
+		"restart Temporal: end its process (kill -9 loses nothing that Temporal has acknowledged), and start it again"},
+	"temporal-old":        {Warning, "upgrade Temporal to 1.29 or later, which is what is tested"},
+	"temporal-attributes": {Warning, "liqo-autoscaler temporal setup"},
 	"temporal-no-worker": {Error,
 		"start a worker with the hub of the node groups' file; see docs/operations.md on hubs"},
 	"observer-stopped": {Error,

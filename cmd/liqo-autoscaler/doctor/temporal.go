@@ -10,6 +10,10 @@ import (
 var oldestTemporal = version.MustParseGeneric("1.29.0")
 
 func (r *Report) temporal(t Temporal) {
+	if t.Err != nil && t.Stuck {
+		r.add("temporal-stuck", "Temporal", "%v", t.Err)
+		return
+	}
 	if t.Err != nil {
 		r.add("temporal-unreachable", "Temporal", "%v", t.Err)
 		return

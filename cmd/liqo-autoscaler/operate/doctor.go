@@ -2,6 +2,7 @@ package operate
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"path/filepath"
@@ -101,6 +102,7 @@ func (f *doctorFlags) read(ctx context.Context, c *connect.Common) (in doctor.In
 	found.Err = c.RunAt(ctx, func(t client.Client, target *connect.Target) error {
 		return readTemporal(ctx, c, t, target.Namespace, &found)
 	})
+	found.Stuck = errors.Is(found.Err, connect.ErrDatabase)
 	in.Temporal = &found
 	return in, nil
 }

@@ -1,0 +1,66 @@
+package connect
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"time"
+
+	"go.temporal.io/api/workflowservice/v1"
+	"go.temporal.io/sdk/client"
+	"google.golang.org/grpc/codes"
+)
+
+// ErrDatabase is the cause of a Failure when Temporal answers, but cannot read its own database.
+var ErrDatabase = errors.New("temporal cannot read its database")
+
+// These constants bound the two requests of cannotRead.
+const (
+	infoTimeout = time.Second
+	readTimeout = 3 * time.Second
+)
+
+// cannotRead returns the reason if Temporal answers, but cannot read its own database. Temporal then reports namespaces
+// as missing that exist (server 1.29 does this for each error of a read), and its health reports no error. The first
+// request needs no database. The second needs no namespace.
+func (t *Target) cannotRead(ctx context.Context) (why error) {
+	options := t.Options()
+	options.Logger = temporalLog{log: slog.New(slog.DiscardHandler)}
+	c, err := client.NewLazyClient(options)
+	if err != nil {
+		return nil
+	}
+	defer c.Close()
+	ask := func(bound time.Duration, do func(context.Context) error) error {
+		asking, cancel := context.WithTimeout(ctx, bound)
+		defer cancel()
+		return do(asking)
+	}
+	if err := ask(infoTimeout, func(asking context.Context) error {
+		_, err := c.WorkflowService().GetSystemInfo(asking, &workflowservice.GetSystemInfoRequest{})
+		return err
+	}); err != nil {
+		return nil
+	}
+	err = ask(readTimeout, func(asking context.Context) error {
+		_, err := c.WorkflowService().GetClusterInfo(asking, &workflowservice.GetClusterInfoRequest{})
+		return err
+	})
+	if ctx.Err() != nil {
+		return nil // the caller's own time has ended
+	}
+	switch codeOf(err) {
+	case codes.Unavailable, codes.DeadlineExceeded, codes.Internal, codes.Unknown:
+		return err
+	}
+	return nil
+}
+
+// withoutDatabase returns the failure for a reason from cannotRead.
+func (t *Target) withoutDatabase(why error) *Failure {
+	f := fail(ExitUnreachable, "Temporal at %s answers, but cannot read its database, so it reports that namespaces are "+
+		"missing (%v): look at its own log, and restart it; the temporal CLI's dev server stays so until its restart",
+		t.Address, why)
+	f.cause = ErrDatabase
+	return f
+}
