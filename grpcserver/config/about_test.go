@@ -18,7 +18,8 @@ var about = withDefaultsToo(map[string]string{
 	"nodeGroups":    "Classes of nodes that Cluster Autoscaler may request.",
 	"nodeGroups.*":  "One class of nodes, all of the same size.",
 	"nodeGroups.*.id": "The group's name, for Cluster Autoscaler and in the names of nodes. Do not change it, nor the " +
-		"shape, labels and taints of an id.",
+		"shape, labels and taints of an id. It has at most 24 characters, because the names of ResourceSlices contain it, " +
+		"and Liqo accepts at most 50 characters there.",
 	"nodeGroups.*.min": "The minimum for Cluster Autoscaler, which enforces it only with " +
 		"--enforce-node-group-min-size.",
 	"nodeGroups.*.max": "The maximum number of instances that count. With `per` or `sizes` it applies to each " +
@@ -100,7 +101,9 @@ var about = withDefaultsToo(map[string]string{
 	"nodeGroups.*.selector.matchExpressions.*.operator": "The kind of the condition. Only In and NotIn use `values`.",
 	"nodeGroups.*.selector.matchExpressions.*.values":   "The values, for In and NotIn.",
 	"nodeGroups.*.selector.matchExpressions.*.values.*": "A value.",
-	"nodeGroups.*.budgets":                              "Time limits for an instance.",
+	"nodeGroups.*.budgets": "Time limits for an instance. The clock of `peer`, `network`, `join` and `drain` runs while a " +
+		"worker runs the step, and counts at most 10s between two of its heartbeats. So on a busy machine, or without a " +
+		"worker, a step may take longer than its budget.",
 	"nodeGroups.*.budgets.peer": "The maximum time for one attempt to create the peering, without its network. Default " +
 		"90s.",
 	"nodeGroups.*.budgets.network": "The maximum time for one attempt to connect the peering's network. A load balancer " +

@@ -19,7 +19,7 @@ type NodeGroup struct {
 	// Provider, if set, holds the id of the group's only provider.
 	Provider string `json:"provider,omitempty"`
 	// MinPerGroup is the min of each group that Sizes or Per define.
-	MinPerGroup int `json:"minPerGroup,omitempty" validate:"gte=0,ltefield=Max"`
+	MinPerGroup int `json:"minPerGroup,omitempty" validate:"omitempty,gte=0,ltefield=Max"`
 	// PriceFactor multiplies an offer's price per node for a node of the group; 0 means 1.
 	PriceFactor float64 `json:"priceFactor,omitempty" validate:"gte=0"`
 }
@@ -27,7 +27,7 @@ type NodeGroup struct {
 // Defaults holds the fields of a node group that the section defaults may set for all groups. Its maps and structs are
 // merged key by key, and its other fields are replaced as a whole (inherit.go).
 type Defaults struct {
-	Min   int                 `json:"min" validate:"gte=0,ltefield=Max"`
+	Min   int                 `json:"min" validate:"omitempty,gte=0,ltefield=Max"` // 0 is below every max
 	Max   int                 `json:"max" validate:"gte=1,lte=1000"`
 	Shape corev1.ResourceList `json:"shape,omitempty"`
 	// Nodes selects virtual nodes (Liqo's, the default) or machines (of a worker with --backend microvm). All groups of a

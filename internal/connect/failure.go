@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"go.temporal.io/api/serviceerror"
 	"google.golang.org/grpc/codes"
 
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/shorten"
 	"github.com/liqo-autoscaler/liqo-autoscaler/worker/searchattr"
 )
 
@@ -60,6 +62,8 @@ func (t *Target) Explain(ctx context.Context, err error) error {
 	}
 	var noNamespace *serviceerror.NamespaceNotFound
 	switch code := codeOf(err); {
+	case strings.Contains(err.Error(), httpAnswer):
+		return t.notTemporal(err)
 	case errors.As(err, &noNamespace):
 		if why := t.cannotRead(ctx); why != nil {
 			return t.withoutDatabase(why)
@@ -75,10 +79,33 @@ func (t *Target) Explain(ctx context.Context, err error) error {
 		if why := t.cannotRead(ctx); why != nil {
 			return t.withoutDatabase(why)
 		}
+		if proxy := t.proxy(); proxy != "" {
+			return fail(ExitUnreachable, "Temporal at %s does not answer through the HTTP proxy %s (%s): %s", t.Address, proxy,
+				shorten.Words(err.Error(), maxAnswer), withProxy)
+		}
 		return fail(ExitUnreachable, "Temporal at %s accepts connections and does not answer: %v: try again, and read "+
 			"Temporal's log", t.Address, err)
 	}
 	return err
+}
+
+// httpAnswer is part of grpc-go's error when a server answers in HTTP, but not in gRPC.
+const httpAnswer = "unexpected HTTP status code received from server"
+
+// maxAnswer bounds the part of an error that another server has written, in characters.
+const maxAnswer = 200
+
+// withProxy is the remedy for a proxy in the path to Temporal.
+const withProxy = "exempt Temporal's host from it with NO_PROXY, or look at the proxy's log"
+
+// notTemporal explains an answer of a server that is no Temporal frontend.
+func (t *Target) notTemporal(err error) *Failure {
+	if proxy := t.proxy(); proxy != "" {
+		return fail(ExitUnreachable, "the HTTP proxy %s answers in place of Temporal at %s (%s): %s", proxy, t.Address,
+			shorten.Words(err.Error(), maxAnswer), withProxy)
+	}
+	return fail(ExitUnreachable, "the server at %s is no Temporal frontend (%s): %s", t.Address,
+		shorten.Words(err.Error(), maxAnswer), whereFrom)
 }
 
 func (t *Target) noNamespace() *Failure {

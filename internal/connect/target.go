@@ -123,6 +123,18 @@ type fixed map[string]string
 // GetHeaders implements client.HeadersProvider.
 func (f fixed) GetHeaders(context.Context) (map[string]string, error) { return f, nil }
 
+// proxyOf chooses the proxy of a request by the environment, as grpc-go does.
+var proxyOf = http.ProxyFromEnvironment
+
+// proxy returns host:port of the HTTP proxy that makes the connection; "" without a proxy.
+func (t *Target) proxy() string {
+	through, err := proxyOf(&http.Request{URL: &url.URL{Scheme: "https", Host: t.Address}})
+	if err != nil || through == nil {
+		return ""
+	}
+	return through.Host
+}
+
 // dialed returns the host:port to which the client connects directly. It returns false if a proxy or a gRPC resolver
 // chooses the address.
 func (t *Target) dialed() (string, bool) {
@@ -133,7 +145,7 @@ func (t *Target) dialed() (string, bool) {
 		}
 		address = strings.TrimPrefix(rest, "/")
 	}
-	through, err := http.ProxyFromEnvironment(&http.Request{URL: &url.URL{Scheme: "https", Host: address}})
+	through, err := proxyOf(&http.Request{URL: &url.URL{Scheme: "https", Host: address}})
 	return address, err == nil && through == nil
 }
 
