@@ -43,3 +43,23 @@ func TestRulesSelectOneRelease(t *testing.T) {
 		require.Equal(t, want.Spec, rule.Spec, values)
 	}
 }
+
+// Each alert has a link to its section of docs/alerts.md, or of a page of the site's own.
+func TestAlertsLinkToTheirRunbook(t *testing.T) {
+	const page, own = "https://github.com/liqo-autoscaler/liqo-autoscaler/blob/main/docs/alerts.md", "https://wiki.example/on-call"
+	for base, set := range map[string][]string{page: nil, own: {"metrics.prometheusRule.runbookURL=" + own}} {
+		args := bundled(append(set, "metrics.prometheusRule.enabled=true")...)
+		rule := one[prometheusRule](t, render(t, "plaintext", args...), namespace, release)
+		require.Len(t, rule.Spec.Groups, 2)
+		for _, g := range rule.Spec.Groups {
+			for _, r := range g.Rules {
+				require.Equal(t, base+"#"+strings.ToLower(r.Alert), r.Annotations["runbook_url"])
+				require.NotEmpty(t, r.Annotations["summary"], r.Alert)
+			}
+		}
+	}
+	for _, wrong := range []string{"wiki.example", "https://wiki.example/a#b", "https://wiki.example/a b"} {
+		_, err := template(t, "--values", valuesFile("plaintext"), "--set-string", "metrics.prometheusRule.runbookURL="+wrong)
+		require.Error(t, err, wrong)
+	}
+}

@@ -8,14 +8,18 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Every metric in a rule is documented, so that a renamed metric is noticed; each alert has a severity and a section of
-// the runbook.
+// runbookPage is the page of the alerts; the chart may replace it.
+const runbookPage = "https://github.com/liqo-autoscaler/liqo-autoscaler/blob/main/docs/alerts.md"
+
+// Every metric in a rule is documented, so that a renamed metric is noticed; each alert has a severity, and a section of
+// the runbook, to which it has a link.
 func TestRulesAreDocumented(t *testing.T) {
 	metrics, runbook := read(t, "docs/metrics.md"), read(t, "docs/alerts.md")
 	for _, r := range alertRules(t) {
 		require.Contains(t, []string{"critical", "warning", "info"}, r.Labels["severity"], r.Alert)
 		require.NotEmpty(t, r.Annotations["summary"], r.Alert)
 		require.Contains(t, runbook, "\n## "+r.Alert+"\n")
+		require.Equal(t, runbookPage+"#"+strings.ToLower(r.Alert), r.Annotations["runbook_url"])
 		documented(t, metrics, r.Expr)
 	}
 }

@@ -213,7 +213,8 @@ func TestFindings(t *testing.T) {
 			require.Equal(t, r.Findings[0].Severity == doctor.Error, r.Failed())
 			var out bytes.Buffer
 			require.NoError(t, r.Text(&out))
-			require.Contains(t, out.String(), "["+string(id)+"]\n    do: ")
+			require.Regexp(t, `\[`+string(id)+`\]\n    do: .+\n    see: https://github\.com/.+/docs/doctor\.md#`+string(id)+"\n",
+				out.String())
 		})
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/liqo-autoscaler/liqo-autoscaler/internal/cli"
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/shorten"
 )
 
@@ -17,7 +18,7 @@ type Finding struct {
 	Where   string `json:"where"`
 	Message string `json:"message"`
 	Remedy  string `json:"remedy"`
-	// Docs names the section of the documentation.
+	// Docs is the URL of the finding's section in docs/doctor.md.
 	Docs string `json:"docs"`
 }
 
@@ -39,7 +40,7 @@ func (r *Report) add(id ID, where, format string, args ...any) {
 		panic("no such finding: " + id) // a test uses all ids
 	}
 	r.Findings = append(r.Findings, Finding{ID: id, Severity: i.severity, Where: where, Remedy: i.remedy,
-		Message: fmt.Sprintf(format, args...), Docs: "docs/doctor.md#" + string(id)})
+		Message: fmt.Sprintf(format, args...), Docs: cli.Page("docs/doctor.md#" + string(id))})
 }
 
 func (r *Report) examined(format string, args ...any) {
@@ -66,7 +67,8 @@ func (r *Report) text(out io.Writer) {
 	for _, s := range []Severity{Error, Warning} {
 		for _, f := range r.Findings {
 			if f.Severity == s {
-				fmt.Fprintf(out, "%s: %s: %s [%s]\n    do: %s\n", f.Severity, f.Where, f.Message, f.ID, f.Remedy)
+				fmt.Fprintf(out, "%s: %s: %s [%s]\n    do: %s\n    see: %s\n", f.Severity, f.Where, f.Message, f.ID, f.Remedy,
+					f.Docs)
 			}
 		}
 	}
@@ -78,7 +80,7 @@ func (r *Report) text(out io.Writer) {
 	}
 	verdict := "nothing wrong was found"
 	if n := len(r.Findings); n > 0 {
-		verdict = fmt.Sprintf("%d found; docs/doctor.md has a section for each word in brackets", n)
+		verdict = fmt.Sprintf("%d found", n)
 	}
 	fmt.Fprintln(out, verdict)
 }
