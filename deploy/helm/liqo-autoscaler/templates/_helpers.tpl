@@ -428,8 +428,8 @@ env:
 {{- end -}}
 
 {{/*
-"true" where the worker's account gets its admission policies. What the client knows of the cluster does not matter: `helm
-template` knows nothing of it.
+"true" if the worker's account gets its admission policies. This does not depend on the capabilities of the cluster, because `helm
+template` does not know them.
 */}}
 {{- define "la.policies" -}}
 {{- and .Values.rbac.create .Values.rbac.policies -}}
