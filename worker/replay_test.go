@@ -26,7 +26,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows"
 )
 
-// record makes the scenes below write their histories for workflows.TestRecordedHistories; `make histories` sets it.
+// record makes the scenes below write their histories for workflows.TestRecordedHistoriesReplay; `make histories` sets
+// it.
 var record = flag.Bool("record", false, "write histories to workflows/testdata/histories")
 
 // recorded lists the scenes whose histories are kept, by test: together they cover every workflow, done, failed,

@@ -17,7 +17,7 @@ import (
 )
 
 // A closed group sends its bill to the hub. A group without costs sends nothing.
-func TestClosedGroupHandsItsBillOver(t *testing.T) {
+func TestClosedGroupSendsItsBillToTheHub(t *testing.T) {
 	for name, c := range map[string]struct {
 		cost money.Cost
 		want money.Money
@@ -56,8 +56,8 @@ func TestClosedGroupHandsItsBillOver(t *testing.T) {
 	}
 }
 
-// A group that hands over its bill books nothing more: a booking would be lost.
-func TestClosingGroupBooksNothing(t *testing.T) {
+// A group that hands over its bill to the hub books no further instance, because the booking would be lost.
+func TestGroupThatHandsOverItsBillRefusesBookings(t *testing.T) {
 	l, now := group(t, 0)
 	l.Spec.Max = 5
 	l.Cost = money.Cost{Month: money.Of(60), Since: now, At: now, Currency: l.Spec.CurrencyOrDefault()}
@@ -81,7 +81,7 @@ func TestClosingGroupBooksNothing(t *testing.T) {
 	require.False(t, booked)
 }
 
-// The hub stores each received bill once, settled, also across continue-as-new.
+// The hub stores each received bill once and marks it as settled. A continue-as-new loses no bill.
 func TestHubKeepsBills(t *testing.T) {
 	running := money.Bill{Group: "a", Account: "team", Cost: money.Cost{Currency: "EUR", Since: t0, At: t0.Add(time.Hour),
 		Month: money.Of(7), Providers: map[string]money.ProviderCost{"milan": {Rate: money.Of(2), Nodes: 1}}}}

@@ -11,8 +11,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// Temporal's UI shows a group with its obstacles, and with the phase and the reason of each instance.
-func TestDescriptionOfAGroup(t *testing.T) {
+// Temporal's UI shows why a group cannot grow, and the phase and the reason of each instance.
+func TestGroupIsDescribedInTemporalUI(t *testing.T) {
 	noon := time.Date(2026, 11, 10, 12, 0, 0, 0, time.FixedZone("", 3600))
 	s := fleet.Snapshot{Group: "a", Target: 2, Min: 1, Max: 5}
 	require.Equal(t, "**a**: target 2, min 1, max 5\n", describeGroup(s))
@@ -44,8 +44,8 @@ func TestDescriptionOfAGroup(t *testing.T) {
 	require.Equal(t, describedRows, strings.Count(describeGroup(s), " 00:00:00Z |"))
 }
 
-// Temporal's UI shows a provider with its peering, the obstacles of the peering, and the holds on it.
-func TestDescriptionOfAProvider(t *testing.T) {
+// Temporal's UI shows a provider's peering, why the peering cannot serve, and the holds on it.
+func TestProviderIsDescribedInTemporalUI(t *testing.T) {
 	noon := time.Date(2026, 11, 10, 12, 0, 0, 0, time.FixedZone("", 3600))
 	p := fleet.ProviderSnapshot{ID: "milan", Phase: fleet.Established, Since: noon}
 	require.Equal(t, "peering with **milan**: Established since 2026-11-10 11:00:00Z, 0 holds\n", describeProvider(p))

@@ -10,7 +10,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet/driver"
 )
 
-// checked makes the group describe its silent drivers, and answers with a status for each.
+// checked makes the group describe its silent drivers, and returns a status for each of them to the group.
 func checked(t *testing.T, l *fleet.Ledger, now time.Time, found func(instance string) fleet.DriverStatus) {
 	t.Helper()
 	l.Step(fleet.GroupInput{}, now)
@@ -31,7 +31,8 @@ func checked(t *testing.T, l *fleet.Ledger, now time.Time, found func(instance s
 	l.Step(fleet.GroupInput{Result: &r}, now)
 }
 
-// driven returns a group of n instances whose scale-outs have each reported a provider and are silent since.
+// driven returns a group of n instances. The scale-out of each instance has reported a provider and has been silent
+// since.
 func driven(t *testing.T, n int) (*fleet.Ledger, time.Time) {
 	t.Helper()
 	l, now := group(t, n)
@@ -63,9 +64,9 @@ func replacesNothing(t *testing.T, l *fleet.Ledger) {
 	require.Empty(t, all)
 }
 
-// A driver that closed without a last view, or whose task fails repeatedly, is replaced: its attempt is undone, and
-// another driver continues with the next attempt.
-func TestDriverThatCannotGoOnIsReplaced(t *testing.T) {
+// The group replaces a driver that closed without a last view, or whose workflow task fails repeatedly. It undoes the
+// driver's attempt, and a new driver continues with the next attempt.
+func TestFailedDriverIsReplaced(t *testing.T) {
 	for name, status := range map[string]fleet.DriverStatus{
 		"closed": {}, "cannot go on": {Running: true, Failing: true},
 	} {
@@ -92,9 +93,9 @@ func TestDriverThatCannotGoOnIsReplaced(t *testing.T) {
 	}
 }
 
-// A running driver is not replaced, however long it is silent; a driver whose node is complete becomes Ready by the
-// objects that exist.
-func TestDriverIsNotReplacedByTimeAlone(t *testing.T) {
+// The group does not replace a running driver, however long the driver is silent. When the driver's node is complete,
+// the objects that exist make the instance Ready.
+func TestSilentDriverIsNotReplaced(t *testing.T) {
 	l, now := driven(t, 1)
 	checked(t, l, now, func(string) fleet.DriverStatus { return fleet.DriverStatus{Running: true} })
 	replacesNothing(t, l)
@@ -109,8 +110,8 @@ func TestDriverIsNotReplacedByTimeAlone(t *testing.T) {
 	require.Equal(t, fleet.Ready, l.Entries[0].Phase)
 }
 
-// When many drivers fail concurrently, our build is the cause, and the group replaces no driver.
-func TestBuildThatCannotGoOnReplacesNothing(t *testing.T) {
+// When many drivers fail concurrently, a fault in our build is the cause. The group then replaces no driver.
+func TestManyFailingDriversAreNotReplaced(t *testing.T) {
 	l, now := driven(t, 30)
 	failing := 0
 	checked(t, l, now, func(string) fleet.DriverStatus {
@@ -123,10 +124,10 @@ func TestBuildThatCannotGoOnReplacesNothing(t *testing.T) {
 	require.Empty(t, l.Snapshot(now).Condition)
 }
 
-// Temporal is restored from a backup: the group knows one instance, and a second one, booked since, is Ready and
-// carries pods. The server's picture or the observer's round shows the second instance first; in both cases the group
-// starts a new epoch and has both instances.
-func TestRestoredBackupBeginsAnewFromWhatExists(t *testing.T) {
+// An operator restores Temporal from a backup. The group knows one instance; a second instance, booked after the
+// backup, is Ready and has pods. The group finds the second instance by the server's request or by the observer's
+// round. In both cases the group starts a new epoch and adopts both instances.
+func TestRestoredBackupRebuildsFromObjects(t *testing.T) {
 	for name, notice := range map[string]func(l *fleet.Ledger, seen fleet.Position, second fleet.Found, now time.Time){
 		"the server has seen more": func(l *fleet.Ledger, seen fleet.Position, _ fleet.Found, now time.Time) {
 			r := fleet.Request{Delta: 1, Seen: seen, Operation: fleet.Operation{ID: "late", GiveUpAt: now.Add(time.Minute)}}
@@ -141,7 +142,7 @@ func TestRestoredBackupBeginsAnewFromWhatExists(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			later, now := group(t, 1)
-			l, _ := group(t, 1) // the same, before the second was booked
+			l, _ := group(t, 1) // the same group, before the second instance was booked
 			later.Spec.Max, l.Spec.Max = 2, 2
 			operate(t, later, fleet.Grow, fleet.Request{Delta: 1}, now)
 			found := func(e *fleet.Entry) fleet.Found {
@@ -171,9 +172,9 @@ func TestRestoredBackupBeginsAnewFromWhatExists(t *testing.T) {
 	}
 }
 
-// A group in a new epoch finds a joining node, and the scale-out of its earlier epoch ends with Ready: the instance
-// becomes Ready when the group has its config.
-func TestDriverOfBeforeFinishesWhatWasFound(t *testing.T) {
+// A group in a new epoch finds a joining node. The scale-out of the earlier epoch then reports Ready, and the instance
+// becomes Ready as soon as the group has its config.
+func TestDriverOfEarlierEpochCompletesTheNode(t *testing.T) {
 	l := fleet.NewLedger("standard", t0)
 	now := t0.Add(2 * time.Second)
 	name := fleet.InstanceName("standard", fleet.NewEpoch(t0.Add(-time.Hour)), 1)
@@ -194,10 +195,10 @@ func TestDriverOfBeforeFinishesWhatWasFound(t *testing.T) {
 	require.Equal(t, fleet.Ready, l.Find(name).Phase)
 }
 
-// Scale-outs of an earlier epoch that the group has forgotten are adopted while they fit below max; a Ready one is
-// always adopted.
-func TestForgottenScaleOutsAreTakenBackBelowMax(t *testing.T) {
-	l, now := group(t, 1) // full
+// A group in a new epoch has forgotten some scale-outs of its earlier epoch. It adopts them while they fit below max.
+// It adopts a Ready instance even above max.
+func TestForgottenScaleOutsAreAdoptedBelowMax(t *testing.T) {
+	l, now := group(t, 1) // the group is at its max
 	before := fleet.NewEpoch(t0.Add(-time.Hour))
 	view := func(n int, phase fleet.Phase, end fleet.End) fleet.View {
 		return fleet.View{
@@ -219,9 +220,10 @@ func TestForgottenScaleOutsAreTakenBackBelowMax(t *testing.T) {
 	require.NotNil(t, l.Find(view(3, "", "").Instance))
 }
 
-// A reset driver receives the grant of an attempt that it made and no longer knows, possibly before the reset's event:
-// the hold stays until the attempt is undone. A grant of an abandoned attempt is released.
-func TestResetDriverLeavesLaterHoldsAlone(t *testing.T) {
+// A driver that an operator has reset receives the grant of an attempt that it no longer knows, possibly before the
+// event of the reset. The driver keeps the hold until the group has undone the attempt. It releases the grant of an
+// abandoned attempt.
+func TestResetDriverKeepsHoldsOfUnknownAttempts(t *testing.T) {
 	d := driver.New(fleet.DriverInput{Instance: fleet.NewInstance("standard-x-1", &spec(1).InstanceSpec, t0),
 		Spec: spec(1).InstanceSpec}, t0)
 	d.Instance.Attempt = 2
@@ -242,7 +244,7 @@ func TestResetDriverLeavesLaterHoldsAlone(t *testing.T) {
 }
 
 // An operator's retry restarts Return immediately; a drain continues with its budget.
-func TestRetryDoesNotBeginTheDrainAnew(t *testing.T) {
+func TestRetryDoesNotRestartTheDrain(t *testing.T) {
 	i := fleet.NewInstance("standard-x-1", &spec(1).InstanceSpec, t0)
 	i.Phase, i.Attempt, i.Offer = fleet.Draining, 1, &fleet.Offer{Name: "milan", Provider: "milan"}
 	d := driver.New(fleet.DriverInput{Instance: i, Spec: spec(1).InstanceSpec}, t0)

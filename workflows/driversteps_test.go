@@ -13,8 +13,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet/driver"
 )
 
-// In every order of events, a driver runs only the steps of its own workflow: see ScaleOut and ScaleIn. The test visits
-// all states that a driver can reach within two attempts (within one in the fast tests).
+// A driver runs only the steps of its own workflow, ScaleOut or ScaleIn, in every order of events. The test visits all
+// states that a driver can reach within two attempts; the fast tests use one attempt.
 func TestDriversRunTheirOwnStepsOnly(t *testing.T) {
 	for kind, c := range map[fleet.DriverKind]struct {
 		from  []fleet.Phase
@@ -41,8 +41,8 @@ func TestDriversRunTheirOwnStepsOnly(t *testing.T) {
 	}
 }
 
-// everyRun runs a driver that begins in the phase through every order of events, and calls show for each action with
-// the events before it.
+// everyRun starts a driver in the phase and plays every order of events. For each action it calls show with the
+// preceding events.
 func everyRun(t *testing.T, phase fleet.Phase, show func(path []driver.Event, a driver.Action)) {
 	t.Helper()
 	seen, attempts := map[string]bool{}, 2
@@ -66,7 +66,7 @@ func everyRun(t *testing.T, phase fleet.Phase, show func(path []driver.Event, a 
 	require.Greater(t, len(seen), 1)
 }
 
-// played returns a driver after these events, and whether it has ended.
+// played returns a driver after these events, and reports whether the driver has ended.
 func played(phase fleet.Phase, path []driver.Event, show func([]driver.Event, driver.Action)) (d *driver.Driver,
 	over bool) {
 	i := fleet.NewInstance("standard-x-1", &spec(1).InstanceSpec, t0)
@@ -88,7 +88,7 @@ func played(phase fleet.Phase, path []driver.Event, show func([]driver.Event, dr
 	return d, over
 }
 
-// stateOf returns the state that decides the driver's next actions, without plain counters.
+// stateOf returns the part of the driver's state that decides its next actions. Plain counters are left out.
 func stateOf(d *driver.Driver) string {
 	hidden := reflect.ValueOf(*d)
 	return fmt.Sprint(d.Instance.Phase, d.Instance.Attempt, d.Instance.Force, d.Instance.Stuck, d.Instance.Leaving,
@@ -126,9 +126,10 @@ func eventsFor(d *driver.Driver) []driver.Event {
 	return all
 }
 
-// The numbers that the group passes to a scale-out hold for its first choice only. By the next choice the earlier holds
-// are published or released, and the scale-out would wait in vain for the capacity.
-func TestWhatTheGroupCountedHoldsForTheFirstLook(t *testing.T) {
+// The group passes a scale-out the number of scale-outs ahead of it and the capacity that they take. The scale-out uses
+// these numbers for its first choice only. By the next choice the providers have published or released the holds, and
+// the scale-out would wait in vain for the same capacity.
+func TestScaleOutsAheadCountForTheFirstChoiceOnly(t *testing.T) {
 	d := driver.New(fleet.DriverInput{Instance: fleet.NewInstance("standard-x-1", &spec(1).InstanceSpec, t0),
 		Spec: spec(1).InstanceSpec, Ahead: 2,
 		Taken: map[string]int{"milan": 3}}, t0)

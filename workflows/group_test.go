@@ -10,7 +10,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet/driver"
 )
 
-// named makes n scale-outs of the group report a provider.
+// named makes the first n scale-outs of the group report a provider.
 func named(l *fleet.Ledger, n int, now time.Time) {
 	var views []fleet.View
 	for _, e := range l.Entries[:n] {
@@ -29,7 +29,8 @@ func unstarted(l *fleet.Ledger) (waiting []*fleet.Entry) {
 	return waiting
 }
 
-// Waiting scale-outs are started in batches: when half of the 50 running ones have reported a provider.
+// The group starts waiting scale-outs in batches. The next batch starts when half of the 50 running scale-outs have
+// reported a provider.
 func TestScaleOutsStartManyTogether(t *testing.T) {
 	l, now := group(t, 100)
 	settle(l, now)
@@ -40,7 +41,7 @@ func TestScaleOutsStartManyTogether(t *testing.T) {
 	require.Len(t, unstarted(l), 25)
 }
 
-// A scale-out that is not started within the instance's budget fails, and CA sees the failure.
+// A scale-out that has not started within the instance's budget fails, and CA sees the failure.
 func TestScaleOutThatIsNotStartedInTimeFails(t *testing.T) {
 	l, now := group(t, 60)
 	settle(l, now)
@@ -57,7 +58,7 @@ func TestScaleOutThatIsNotStartedInTimeFails(t *testing.T) {
 	}
 }
 
-// A paused group refuses growth as if it were at its max: CA then tries another group.
+// A paused group refuses a scale-out in the same way as a group at its max, so that CA tries another group.
 func TestPausedGroupIsAtItsMax(t *testing.T) {
 	l, now := group(t, 0)
 	l.Paused = true
@@ -67,9 +68,10 @@ func TestPausedGroupIsAtItsMax(t *testing.T) {
 	require.ErrorContains(t, err, "resume it")
 }
 
-// A scale-out that completed without a last view has an unknown result, and its id cannot be used again: its leftovers
-// are removed. A scale-in that ended without a last view is done only when it completed.
-func TestDriverThatClosedWithoutAWord(t *testing.T) {
+// The result of a scale-out that completed without a last view is unknown, and its workflow id cannot be used again.
+// The group therefore removes the objects of that scale-out. A scale-in without a last view counts as done only when it
+// completed.
+func TestDriverThatClosedWithoutALastView(t *testing.T) {
 	for name, c := range map[string]struct {
 		leaves    bool
 		completed bool
@@ -98,7 +100,7 @@ func TestDriverThatClosedWithoutAWord(t *testing.T) {
 }
 
 // Each change of an instance is recorded once as a transition.
-func TestViewsAreTransitionsWhenTheyChangeSomething(t *testing.T) {
+func TestEachChangeIsOneTransition(t *testing.T) {
 	l, now := group(t, 1)
 	l.Transitions()
 	named(l, 1, now)
@@ -112,8 +114,8 @@ func TestViewsAreTransitionsWhenTheyChangeSomething(t *testing.T) {
 	require.Empty(t, l.Transitions())
 }
 
-// Each attempt starts with fresh counters of requests.
-func TestAttemptBeginsWithNothingAsked(t *testing.T) {
+// Each attempt starts with the counters of requests at zero.
+func TestAttemptStartsWithZeroCounters(t *testing.T) {
 	d := driver.New(fleet.DriverInput{Instance: fleet.NewInstance("standard-x-1", &spec(1).InstanceSpec, t0),
 		Spec:  spec(1).InstanceSpec,
 		Ahead: 3, Taken: map[string]int{"milan": 2}}, t0)
@@ -131,8 +133,8 @@ func TestAttemptBeginsWithNothingAsked(t *testing.T) {
 	require.True(t, d.FullSince.IsZero())
 }
 
-// A scale-in that has returned everything when it is stopped is done, and no further driver starts.
-func TestStoppedScaleInThatHasReturnedAllIsOver(t *testing.T) {
+// A scale-in that has already returned the slice when the group stops it is done. The group starts no further driver.
+func TestStoppedScaleInIsDoneAfterReturn(t *testing.T) {
 	i := fleet.NewInstance("standard-x-1", &spec(1).InstanceSpec, t0)
 	i.Phase, i.Attempt, i.Offer = fleet.Draining, 1, &fleet.Offer{Name: "milan", Provider: "milan"}
 	d := driver.New(fleet.DriverInput{Instance: i, Spec: spec(1).InstanceSpec}, t0)
@@ -144,8 +146,8 @@ func TestStoppedScaleInThatHasReturnedAllIsOver(t *testing.T) {
 	require.Equal(t, fleet.EndFinal, actions[len(actions)-1].End)
 }
 
-// A Node that was Ready counts as registered, so CA does not wait for it after it disappears.
-func TestReadyIsRegistered(t *testing.T) {
+// A Node that was Ready counts as registered. CA does not wait for the Node after it has disappeared.
+func TestReadyNodeCountsAsRegistered(t *testing.T) {
 	i := fleet.NewInstance("standard-x-1", &spec(1).InstanceSpec, t0)
 	i.Phase, i.Attempt = fleet.Joining, 1
 	require.False(t, i.Registered)
@@ -159,7 +161,7 @@ func TestReadyIsRegistered(t *testing.T) {
 	require.False(t, i.Registered)
 }
 
-// An instance without a provider within its budget fails with a timeout, or with the failure of its last provider.
+// An instance that finds no provider within its budget fails with Timeout, or with the failure of its last provider.
 func TestInstanceWithoutAProviderFailsInTime(t *testing.T) {
 	for _, last := range []*fleet.Failure{nil, fleet.NewFailure(fleet.CodeNoCapacity, "milan", "", "full")} {
 		i := fleet.NewInstance("standard-x-1", &spec(1).InstanceSpec, t0)

@@ -22,10 +22,10 @@ var registered = map[string]any{
 	workflows.TypeUndo: workflows.Undo, workflows.TypeHub: workflows.RunHub,
 }
 
-// Histories that a Temporal dev server recorded must replay with the current code: only then do running workflows
-// survive a change of their worker's version. A failure here requires other rules, see CurrentRules. Until the first
-// release `make histories` records them again instead.
-func TestRecordedHistories(t *testing.T) {
+// Histories that a Temporal dev server recorded must replay with the current code. Otherwise a new worker version
+// breaks running workflows. A change that fails here needs a new version of the rules, see CurrentRules. Until the
+// first release, `make histories` records the histories again instead.
+func TestRecordedHistoriesReplay(t *testing.T) {
 	files, err := filepath.Glob("testdata/histories/*/*.json")
 	require.NoError(t, err)
 	types := map[string]int{}
@@ -37,12 +37,12 @@ func TestRecordedHistories(t *testing.T) {
 			require.NoError(t, protojson.Unmarshal(text, &h))
 			types[h.GetEvents()[0].GetWorkflowExecutionStartedEventAttributes().GetWorkflowType().GetName()]++
 			replayer, err := worker.NewWorkflowReplayerWithOptions(worker.WorkflowReplayerOptions{
-				DisableDeadlockDetection: true}) // the detector reports a busy machine
+				DisableDeadlockDetection: true}) // the detector would fail on a busy machine
 			require.NoError(t, err)
 			for name, w := range registered {
 				replayer.RegisterWorkflowWithOptions(w, workflow.RegisterOptions{Name: name})
 			}
-			started := h.GetEvents()[0].GetWorkflowExecutionStartedEventAttributes() // its id has the hub
+			started := h.GetEvents()[0].GetWorkflowExecutionStartedEventAttributes() // the id begins with the hub
 			of := worker.ReplayWorkflowHistoryOptions{OriginalExecution: workflow.Execution{ID: started.GetWorkflowId()}}
 			require.NoError(t, replayer.ReplayWorkflowHistoryWithOptions(nil, &h, of))
 		})

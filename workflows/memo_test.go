@@ -10,8 +10,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// A memo value up to 8 KiB is JSON that people can read in the Temporal UI. A larger one is compressed, under an
-// encoding of its own. Both decode to the original value.
+// A memo value up to 8 KiB is stored as JSON that people can read in the Temporal UI. A larger value is compressed and
+// has its own encoding. Both forms decode to the original value.
 func TestMemoValuesAreReadableUpTo8KiB(t *testing.T) {
 	for size, encoding := range map[int]string{10: converter.MetadataEncodingJSON, 7 << 10: converter.MetadataEncodingJSON,
 		9 << 10: EncodingGzip, 1 << 20: EncodingGzip} {
@@ -32,8 +32,8 @@ func TestMemoValuesAreReadableUpTo8KiB(t *testing.T) {
 	}
 }
 
-// The Temporal UI describes the signals and updates that are made for people.
-func TestSignalsAndUpdatesForPeopleAreDescribed(t *testing.T) {
+// The Temporal UI shows descriptions of the signals and updates that operators may send.
+func TestOperatorSignalsAndUpdatesAreDescribed(t *testing.T) {
 	for _, name := range []string{SignalRetry, SignalCordon, string(fleet.Pause)} {
 		require.Contains(t, description(name), "For operators")
 	}

@@ -12,8 +12,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// The id of one workflow leads to the ids of all workflows of its hub.
-func TestIDsWithinAHub(t *testing.T) {
+// The ids of all workflows of a hub can be derived from the id of any of them.
+func TestIDsShareTheHubsPrefix(t *testing.T) {
 	for own, want := range map[string]string{
 		NodeGroupID("standard"):                              "peering/milan",
 		Hub("").ID(ProviderID("milan")):                      "peering/milan",
@@ -37,8 +37,8 @@ func TestIDsWithinAHub(t *testing.T) {
 	require.Equal(t, "mine-edge", Hub("edge").TaskQueue("mine"))
 }
 
-// A scale-out has an execution timeout, for the case that its group has forgotten it. A scale-in has no timeout.
-func TestScaleInHasNoEnd(t *testing.T) {
+// A scale-out has an execution timeout, because its group may have forgotten it. A scale-in has no timeout.
+func TestScaleInHasNoTimeout(t *testing.T) {
 	var suite testsuite.WorkflowTestSuite
 	for kind, want := range map[fleet.DriverKind]time.Duration{fleet.ScaleOut: forgottenAfter, fleet.ScaleIn: 0} {
 		env := suite.NewTestWorkflowEnvironment()

@@ -15,10 +15,10 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows"
 )
 
-// The result of a scale-out contains the last phase of its instance and the reason. The first scale-out of an instance
-// that fails is closed as failed, so that people find it by its status. The id of a later one must stay in use, so it
-// is completed.
-func TestOutcomeOfAScaleOut(t *testing.T) {
+// The result of a scale-out contains the last phase of its instance and the reason. When the first scale-out of an
+// instance fails, its workflow closes as Failed, so that people find it by its status. A later scale-out completes even
+// when it fails, because its workflow id must stay in use.
+func TestOnlyFirstScaleOutClosesAsFailed(t *testing.T) {
 	full := fleet.NewFailure(fleet.CodeNoOffer, "", "", "nobody offers anything")
 	failed := workflows.Outcome{Phase: fleet.Failed, Code: fleet.CodeNoOffer, Message: "nobody offers anything"}
 	for name, c := range map[string]struct {

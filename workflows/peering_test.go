@@ -14,9 +14,9 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows"
 )
 
-// The workflow of a peering reports its end to the provider's entity, unless its activity has already reported success.
-// A failure keeps its code, and so does a cancellation by an operator.
-func TestEndOfAPeeringIsTold(t *testing.T) {
+// The Peering workflow reports its end to the Provider workflow, unless its activity has already reported success. The
+// report of a failure, or of an operator's cancellation, contains the code.
+func TestEndOfAPeeringIsReported(t *testing.T) {
 	unreachable := fleet.NewFailure(fleet.CodeUnreachable, "milan", "tenant", "no route")
 	for name, c := range map[string]struct {
 		err    error

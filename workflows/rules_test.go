@@ -14,8 +14,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// An entity that continues as new uses the rules of the build that continues it.
-func TestContinueAsNewRaisesTheRules(t *testing.T) {
+// An entity that continues as new uses the rules of the build that runs it from then on.
+func TestContinueAsNewUsesTheCurrentRules(t *testing.T) {
 	env := new(testsuite.WorkflowTestSuite).NewTestWorkflowEnvironment()
 	env.SetContinueAsNewSuggested(true)
 	env.RegisterActivityWithOptions(func(context.Context, activities.Task) ([]fleet.Result, error) { return nil, nil },

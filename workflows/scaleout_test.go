@@ -21,7 +21,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows"
 )
 
-// scaleOut runs a scale-out to its end with these results of Select and Join, and returns its last view.
+// scaleOut runs a scale-out to its end and returns its last view. Select and Join return the given results.
 func scaleOut(t *testing.T, choose func(activities.SelectInput) activities.SelectOutput,
 	join func(activities.JoinInput) error) (last fleet.View) {
 	t.Helper()
@@ -34,7 +34,7 @@ func scaleOut(t *testing.T, choose func(activities.SelectInput) activities.Selec
 	return last
 }
 
-// message is a signal to the scale-out under test, with its delay after the begin.
+// message is a signal to the scale-out under test. Its delay counts from the start of the scale-out.
 type message struct {
 	after time.Duration
 	name  string
@@ -43,14 +43,15 @@ type message struct {
 
 const underTest = "standard-e-1"
 
-// granted returns the first provider's answer to an attempt. The test clock runs like the real clock while an activity
-// runs, so the delay is long enough for a slow machine to choose before.
+// granted returns the grant of the first provider for an attempt. While an activity runs, the test clock runs at the
+// speed of the real clock. The delay leaves a slow machine enough time to choose a provider before the grant.
 func granted(attempt int) message {
 	return message{time.Duration(attempt) * 5 * time.Minute, workflows.SignalAnswer,
 		fleet.Answer{Key: fleet.ObjectName(underTest, attempt), State: fleet.HoldGranted, Provider: "milan"}}
 }
 
-// told runs a scale-out to its end, and returns all its reports. Without messages its first attempt is granted.
+// told runs a scale-out to its end and returns all its reports. Unless the test passes messages, the first attempt is
+// granted.
 func told(t *testing.T, choose func(activities.SelectInput) (activities.SelectOutput, error),
 	join func(activities.JoinInput) error, messages ...message) []activities.ReportInput {
 	t.Helper()
@@ -59,7 +60,7 @@ func told(t *testing.T, choose func(activities.SelectInput) (activities.SelectOu
 	return all
 }
 
-// ended runs a scale-out to its end, and returns its reports and its error.
+// ended runs a scale-out to its end and returns its reports and its error.
 func ended(t *testing.T, choose func(activities.SelectInput) (activities.SelectOutput, error),
 	join func(activities.JoinInput) error, messages ...message) (all []activities.ReportInput, err error) {
 	t.Helper()
@@ -108,9 +109,9 @@ func ended(t *testing.T, choose func(activities.SelectInput) (activities.SelectO
 
 var milan = activities.SelectOutput{Offer: &fleet.Offer{Name: "milan", Provider: "milan", Class: "gold"}}
 
-// A request to a provider has the class of its offer. When that class has no room, the instance fails with this reason
-// unless another provider has an offer.
-func TestClassIsAskedAndMayHaveNoRoom(t *testing.T) {
+// A request to a provider names the class of the offer. When the class has no room and no other provider has an offer,
+// the instance fails with this reason.
+func TestFullClassFailsTheInstance(t *testing.T) {
 	var asked string
 	last := scaleOut(t, func(in activities.SelectInput) activities.SelectOutput {
 		if len(in.Refused) > 0 {
@@ -129,7 +130,7 @@ func TestClassIsAskedAndMayHaveNoRoom(t *testing.T) {
 	require.Len(t, last.Abandoned, 1, "what the attempt made is to be undone")
 }
 
-// An offer that is full now may soon have room: the instance waits and does not fail.
+// An offer that is full now may have room soon, so the instance waits and does not fail.
 func TestScaleOutWaitsForRoom(t *testing.T) {
 	looks, joined := 0, false
 	scaleOut(t, func(activities.SelectInput) activities.SelectOutput {
@@ -154,8 +155,8 @@ func noRoom() error {
 	return temporal.NewNonRetryableApplicationError(f.Message, string(f.Code), nil, f)
 }
 
-// A choice that fails with an error fails the instance with the error's code.
-func TestChoiceThatFailsFailsTheInstance(t *testing.T) {
+// When Select returns an error, the instance fails with the error's code.
+func TestFailedSelectFailsTheInstance(t *testing.T) {
 	f := fleet.NewFailure(fleet.CodeInternal, "", "", "the selector cannot be read")
 	all := told(t, func(activities.SelectInput) (activities.SelectOutput, error) {
 		return activities.SelectOutput{}, temporal.NewNonRetryableApplicationError(f.Message, string(f.Code), nil, *f)
@@ -179,7 +180,7 @@ func TestSlowChoiceIsTriedAgain(t *testing.T) {
 }
 
 // When the offers cannot be read, the instance fails at its deadline, with that reason.
-func TestOffersThatNobodyTellsFailTheInstanceInTime(t *testing.T) {
+func TestUnreadableOffersFailTheInstanceAtItsDeadline(t *testing.T) {
 	var suite testsuite.WorkflowTestSuite
 	env := suite.NewTestWorkflowEnvironment()
 	env.SetTestTimeout(5 * time.Minute)
@@ -204,7 +205,7 @@ func TestOffersThatNobodyTellsFailTheInstanceInTime(t *testing.T) {
 	require.WithinDuration(t, began.Add(spec.Budgets.WithDefaults().Total.Duration), env.Now(), time.Minute)
 }
 
-// A grant that arrives for an ended attempt is released at the provider that granted it.
+// A scale-out releases the grant for an attempt that has ended, at the provider that granted it.
 func TestGrantOfAnEarlierAttemptIsReleased(t *testing.T) {
 	late := granted(1)
 	late.after = granted(2).after - time.Second
@@ -220,8 +221,8 @@ func TestGrantOfAnEarlierAttemptIsReleased(t *testing.T) {
 		Holds: []fleet.HoldRequest{{Kind: fleet.HoldRelease, Key: fleet.ObjectName(underTest, 1)}}})
 }
 
-// A provider that has not answered receives the request again on the group's order.
-func TestProviderIsAskedAgain(t *testing.T) {
+// When a provider has not answered, the group orders the scale-out to send the request again.
+func TestUnansweredRequestIsRepeated(t *testing.T) {
 	again := message{granted(1).after - time.Second, workflows.SignalOrder, fleet.Order{Resend: 1, Attempt: 1}}
 	all := told(t, always, func(activities.JoinInput) error { return nil }, again, granted(1))
 	require.Len(t, all, 1)
@@ -231,7 +232,7 @@ func TestProviderIsAskedAgain(t *testing.T) {
 	require.Equal(t, fleet.ObjectName(underTest, 1), all[0].Holds[0].Key)
 }
 
-// A scale-out that its group has stopped fails, because only then can its id be used again.
+// A scale-out that its group stops closes as Failed, because only then can its workflow id be used again.
 func TestStoppedScaleOutFails(t *testing.T) {
 	stop := message{granted(1).after - time.Second, workflows.SignalOrder, fleet.Order{Stop: true}}
 	_, err := ended(t, always, func(activities.JoinInput) error { return nil }, stop)

@@ -32,7 +32,7 @@ func spec(most int) *fleet.GroupSpec {
 	}}}
 }
 
-// group returns a configured ledger with n booked instances, whose first recovery found no objects.
+// group returns a configured ledger with n booked instances. Its first recovery found no objects.
 func group(t *testing.T, n int) (*fleet.Ledger, time.Time) {
 	t.Helper()
 	l := fleet.NewLedger("standard", t0)
@@ -55,7 +55,7 @@ func operate(t *testing.T, l *fleet.Ledger, verb fleet.Verb, r fleet.Request, no
 	require.NoError(t, l.Operate(verb, r, now))
 }
 
-// settle answers every open command.
+// settle returns a result for every open command.
 func settle(l *fleet.Ledger, now time.Time) {
 	for len(l.Commands.Open) > 0 {
 		l.Step(fleet.GroupInput{Result: &fleet.Result{ID: l.Commands.Open[0].ID, Outcome: fleet.OutcomeDone}}, now)
@@ -78,8 +78,8 @@ func startsSize(t *testing.T, l *fleet.Ledger) int {
 	return len(text)
 }
 
-// The largest group that the configuration allows, with fifty refusals and a long failure for each instance and an
-// order open to each driver, fits into Temporal's limits and decodes unchanged.
+// The largest group that the configuration allows fits into Temporal's limits and decodes unchanged. Each of its
+// instances has fifty refusals and a long failure, and each driver has a pending order.
 func TestLargestGroupFits(t *testing.T) {
 	const instances, providers = 1000, 50
 	rng := rand.New(rand.NewPCG(1, 2))
@@ -116,10 +116,10 @@ func TestLargestGroupFits(t *testing.T) {
 	}
 	t.Logf("the largest batch of starts: %d KiB", largest>>10)
 	require.Less(t, largest, 512<<10)
-	now = now.Add(time.Minute) // every driver gets the order to repeat its request
+	now = now.Add(time.Minute) // the group orders every driver to repeat its request
 	l.Step(fleet.GroupInput{}, now)
 	require.GreaterOrEqual(t, len(l.Commands.Open), instances)
-	for day := range money.CostDays { // on the last day all nodes have providers of their own
+	for day := range money.CostDays { // on the last day each node has its own provider
 		d := money.CostDay{Date: now.AddDate(0, 0, day-money.CostDays).Format(time.DateOnly),
 			Providers: map[string]money.Money{}}
 		for _, id := range ids[:20] {
@@ -157,7 +157,7 @@ func TestLargestGroupFits(t *testing.T) {
 	require.Equal(t, l.Snapshot(now), back.Snapshot(now))
 	require.Equal(t, l.Commands, back.Commands)
 
-	for _, e := range l.Entries { // all failed, as CA sees them
+	for _, e := range l.Entries { // CA sees every instance as failed
 		e.Phase = fleet.Failed
 	}
 	memo, err = fleet.Encode(l.Snapshot(now))
@@ -181,8 +181,8 @@ func TestSnapshotOfReadyInstancesIsSmall(t *testing.T) {
 	require.Less(t, len(memo), 16<<10)
 }
 
-// Each start carries its spec, which may be large: the drivers are started in several deliveries that fit into
-// Temporal's limit.
+// Each start carries the spec of its group, which may be large. The group therefore starts the drivers in several
+// deliveries, each of which fits into Temporal's limit.
 func TestStartsOfALargeSpecFit(t *testing.T) {
 	const instances = 50
 	l, now := group(t, 0)
@@ -223,8 +223,8 @@ func TestStartsOfALargeSpecFit(t *testing.T) {
 	require.Less(t, largest, 512<<10)
 }
 
-// A provider with a thousand holds, and thousands of refused or released attempts within the hour, fits into Temporal's
-// limits: while all wait for its peering, and when all must be answered.
+// A provider with a thousand holds, and with thousands of attempts refused or released within the hour, fits into
+// Temporal's limits. It fits while all holds wait for the peering, and when all must be answered.
 func TestBusiestProviderFits(t *testing.T) {
 	const live, refused, released, each = 1000, 500, 4500, 100
 	key := func(n int) string { return fleet.ObjectName(fleet.InstanceName("standard", "tot1om", n+1), n%3+1) }
@@ -263,7 +263,7 @@ func TestBusiestProviderFits(t *testing.T) {
 	tell(fleet.HoldRelease, live+refused, released)
 	require.Len(t, p.Snapshot(t0).Waiting, live)
 	fits("all wait")
-	p.Commands.Open = nil // all are answered
+	p.Commands.Open = nil // all commands have a result
 	p.Step(provider.Input{Report: &fleet.PeeringReport{Run: p.Run, Event: fleet.PeeringDone}}, t0)
 	require.Len(t, p.Commands.Open, live, "each is to be told")
 	require.Len(t, p.Holds, live+refused+released)

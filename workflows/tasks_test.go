@@ -16,7 +16,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet/provider"
 )
 
-// within runs a function in a workflow of hub edge, with the id of one of its entities.
+// within runs a function in a workflow of the hub "edge". The workflow has the id of one of the hub's entities.
 func within(t *testing.T, id string, do func(workflow.Context)) {
 	t.Helper()
 	var suite testsuite.WorkflowTestSuite
@@ -29,9 +29,9 @@ func within(t *testing.T, id string, do func(workflow.Context)) {
 	require.NoError(t, env.GetWorkflowError())
 }
 
-// The commands of a provider become tasks for workflows of its own hub; it carries out no command that belongs to
-// groups.
-func TestTasksOfAProvider(t *testing.T) {
+// Each command of a provider becomes a task for a workflow of the provider's hub. A provider carries out no command of
+// a group.
+func TestProviderCommandsBecomeTasks(t *testing.T) {
 	offer := fleet.Offer{Name: "milan", Provider: "milan", Credentials: fleet.Credentials{KubeconfigFile: "milan.yaml"}}
 	answer := &fleet.Answer{}
 	cancelled := "edge/unpeering/milan"
@@ -39,7 +39,7 @@ func TestTasksOfAProvider(t *testing.T) {
 		fleet.CommandAnswer:  {Signal: &activities.Signal{ID: "edge/scale-out/a-t0-1", Name: SignalAnswer, Answer: answer}},
 		fleet.CommandCancel:  {Cancel: cancelled},
 		fleet.CommandRefusal: {Peer: &fleet.Provider{ID: "milan", Credentials: offer.Credentials}},
-		// Recovery waits for a running removal, except for the removal that this provider runs.
+		// Recovery waits for a running removal of the peering, except when the provider itself started the removal.
 		fleet.CommandRecover: {After: cancelled},
 		fleet.CommandStart:   nil, fleet.CommandUndo: nil, fleet.CommandOrder: nil, fleet.CommandDescribe: nil,
 		fleet.CommandInspect: nil, fleet.CommandHold: nil, fleet.CommandStandby: nil,
@@ -73,8 +73,8 @@ func TestTasksOfAProvider(t *testing.T) {
 	}
 }
 
-// An unused provider closes at the first message after its day, regardless of releases before it.
-func TestProviderOfNoUseCloses(t *testing.T) {
+// A provider that was unused for a day closes at the next message. Releases within that day do not delay the close.
+func TestUnusedProviderCloses(t *testing.T) {
 	var suite testsuite.WorkflowTestSuite
 	env := suite.NewTestWorkflowEnvironment()
 	env.SetStartWorkflowOptions(sdkclient.StartWorkflowOptions{ID: ProviderID("milan"), TaskQueue: "liqo"})
@@ -104,8 +104,8 @@ func TestProviderOfNoUseCloses(t *testing.T) {
 	require.NoError(t, env.GetWorkflowError())
 }
 
-// The commands of a group become tasks for drivers of its own hub; it carries out no command that belongs to providers.
-func TestTasksOfAGroup(t *testing.T) {
+// Each command of a group becomes a task for a driver of the group's hub. A group carries out no command of a provider.
+func TestGroupCommandsBecomeTasks(t *testing.T) {
 	now := time.Unix(2_000_000, 0)
 	at := fleet.Attempt{Group: "a", Instance: "a-t0-1", Number: 2, Provider: fleet.Provider{ID: "milan"}}
 	order, hold := &fleet.Order{}, &fleet.HoldRequest{Kind: fleet.HoldRelease}
@@ -125,8 +125,8 @@ func TestTasksOfAGroup(t *testing.T) {
 			Attributes: map[string]string{
 				AttributeGroup: "a", AttributeInstance: "a-t0-1", AttributeProvider: "milan"}}},
 		fleet.CommandHold: {}, fleet.CommandRecover: {},
-		fleet.CommandStart:   nil, // for an instance with another driver now
-		fleet.CommandStandby: nil, // no question is open now
+		fleet.CommandStart:   nil, // the command belongs to an earlier driver of the instance
+		fleet.CommandStandby: nil, // the group has no open question
 		fleet.CommandAnswer:  nil, fleet.CommandPeering: nil, fleet.CommandUnpeering: nil, fleet.CommandCancel: nil,
 		fleet.CommandRefusal: nil,
 	} {

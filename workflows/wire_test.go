@@ -17,8 +17,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows"
 )
 
-// onTheWire are the types that one build writes and another one may read: the state in continue-as-new, memos, the
-// inputs of workflows, updates, signals and activities, and the results of activities.
+// onTheWire are the types that one build writes and another build may read. They are the state in continue-as-new,
+// memos, the inputs of workflows, updates, signals and activities, and the results of activities.
 var onTheWire = map[string]any{
 	// state and memos, which fleet.Encode compresses, and the inputs of entities
 	"Ledger": fleet.Ledger{}, "ProviderState": provider.State{}, "Snapshot": fleet.Snapshot{},
@@ -41,13 +41,13 @@ var onTheWire = map[string]any{
 	"Bill": money.Bill{}, "Spent": money.Spent{}, "Ended": money.Ended{},
 	"Found": fleet.Found{},
 	"Beat":  activities.Beat{},
-	// the data in our objects
+	// the data in our Kubernetes objects
 	"Booking": fleet.Booking{},
-	// parts of many of these types, so that a change of their fields changes one record
+	// types that are fields of many types above; a change of their fields changes only their own record
 	"GroupSpec": fleet.GroupSpec{}, "InstanceSpec": fleet.InstanceSpec{},
 }
 
-// Values that a released build wrote decode completely.
+// Values that a released build wrote decode without the loss of a field.
 func TestWire(t *testing.T) {
 	for name, zero := range onTheWire {
 		leave := []reflect.Type{reflect.TypeFor[fleet.Founds]()}

@@ -88,8 +88,8 @@ func (n *namespace) CancelWorkflow(_ context.Context, id, _ string) error {
 	return n.err
 }
 
-// The entities of a hub are the running workflows with its prefix that have published a state; each is listed once.
-func TestEntitiesOfAHub(t *testing.T) {
+// Entities returns the running workflows of a hub that have published a state, each once. They share the hub's prefix.
+func TestEntitiesAreListedOnce(t *testing.T) {
 	n := &namespace{
 		pages: [][]string{{"east/nodegroup/b", "nodegroup/foreign"}, {}, {"east/nodegroup/a", "east/nodegroup/b"},
 			{"east/nodegroup/ended", "east/nodegroup/new"}},
@@ -130,8 +130,8 @@ func TestEntitiesOfAHub(t *testing.T) {
 	}
 }
 
-// A provider that does not run is started; a provider that runs, or has just been started, is left alone.
-func TestEnsureStartsWhatDoesNotRun(t *testing.T) {
+// Ensure starts a provider that does not run. It leaves a provider alone that runs or has just been started.
+func TestEnsureStartsOnlyStoppedProviders(t *testing.T) {
 	n := &namespace{published: map[string]*common.Payload{"provider/milan": nil}}
 	e := NewEntities(n, "", "")
 	started, err := e.Ensure(t.Context(), "milan")
@@ -150,7 +150,7 @@ func TestEnsureStartsWhatDoesNotRun(t *testing.T) {
 	require.False(t, started)
 }
 
-// requireEntity checks that a running entity is used, and an ended one is started again.
+// requireEntity checks the options of a start: the call uses a running entity, and starts an ended entity again.
 func requireEntity(t *testing.T, id string, o client.StartWorkflowOptions) {
 	t.Helper()
 	require.Equal(t, id, o.ID)
@@ -160,7 +160,8 @@ func requireEntity(t *testing.T, id string, o client.StartWorkflowOptions) {
 	require.Equal(t, enums.WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE, o.WorkflowIDReusePolicy)
 }
 
-// Each message is sent to its entity under its signal's name; only a request for a hold starts an entity.
+// Each message reaches its entity (the workflow of a group or of a provider) as the signal of the same name. Only a
+// request for a hold starts an entity that does not run.
 func TestMessagesReachTheirEntity(t *testing.T) {
 	n := &namespace{}
 	m := NewMessages(n, "", "")
@@ -199,7 +200,7 @@ func TestMessagesReachTheirEntity(t *testing.T) {
 	}
 }
 
-func TestCloseAGroup(t *testing.T) {
+func TestCloseCancelsTheGroup(t *testing.T) {
 	n := &namespace{}
 	g := NewGroups(n, "east", "")
 	require.NoError(t, g.Close(t.Context(), "a"))
@@ -210,7 +211,8 @@ func TestCloseAGroup(t *testing.T) {
 	require.ErrorIs(t, g.Close(t.Context(), "a"), fleet.ErrUnavailable)
 }
 
-// A refusal by an entity keeps its kind; any other failure of a handler is our fault, and no refusal.
+// A refusal by an entity keeps its kind. Any other failure of a handler is a fault of ours and does not count as a
+// refusal.
 func TestRefusalsKeepTheirKind(t *testing.T) {
 	at := time.Unix(1_800_000_000, 0)
 	for _, kind := range []fleet.RefusalKind{fleet.RefusedInvalid, fleet.RefusedMax, fleet.RefusedSpending,

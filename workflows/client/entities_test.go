@@ -51,9 +51,9 @@ func (c *counted) count() int {
 	return c.reads
 }
 
-// A burst of discoveries reads each provider: one request to Temporal serves the burst, and the next one follows half
-// a second later.
-func TestProviderIsReadOnceForMany(t *testing.T) {
+// Concurrent discoveries share the reads of a provider. One request to Temporal serves them all, and half a second must
+// pass before the next request.
+func TestConcurrentDiscoveriesShareOneRead(t *testing.T) {
 	c := &counted{let: make(chan error), memo: packed(t, fleet.ProviderSnapshot{ID: "milan",
 		Holds: []string{"lca-a-t0-1-1"}})}
 	e := NewEntities(c, "", "")
@@ -98,8 +98,8 @@ func TestProviderIsReadOnceForMany(t *testing.T) {
 	}
 }
 
-// A read that its caller gave up is not kept as a result for the provider: the next caller reads again.
-func TestAReadThatWasGivenUpIsNotRemembered(t *testing.T) {
+// When a caller gives up its read of a provider, the read leaves no result. The next caller reads again.
+func TestAbandonedReadIsNotCached(t *testing.T) {
 	c := &counted{let: make(chan error), memo: packed(t, fleet.ProviderSnapshot{ID: "milan"})}
 	e := NewEntities(c, "", "")
 	ctx, cancel := context.WithCancel(t.Context())
@@ -129,9 +129,9 @@ func (e *ended) ListWorkflow(_ context.Context, r *workflowservice.ListWorkflowE
 	return &workflowservice.ListWorkflowExecutionsResponse{Executions: e.runs}, e.err
 }
 
-// Before returns the last published state of a provider's earlier lives, from the memo of the last ended run with a
-// state.
-func TestBefore(t *testing.T) {
+// Before returns the last state that a provider published in its earlier runs. It reads the memo of the newest closed
+// run that has a state.
+func TestBeforeReturnsTheLastPublishedState(t *testing.T) {
 	run := func(second int64, s *fleet.ProviderSnapshot) *workflow.WorkflowExecutionInfo {
 		info := &workflow.WorkflowExecutionInfo{CloseTime: timestamppb.New(time.Unix(second, 0))}
 		if s != nil {
@@ -167,7 +167,8 @@ func TestBefore(t *testing.T) {
 	require.ErrorContains(t, err, "decode the memo of an earlier run of provider/milan")
 }
 
-// cordoned is Temporal with one provider's entity, which may run or not, and publishes each order immediately.
+// cordoned is a fake Temporal with the entity of one provider. The entity may run or not, and publishes each order
+// immediately.
 type cordoned struct {
 	Temporal
 	t              *testing.T
@@ -200,7 +201,7 @@ func (c *cordoned) DescribeWorkflow(context.Context, string, string) (*client.Wo
 }
 
 // Cordon starts the entity of a provider that does not run, and does not start it for an uncordon.
-func TestCordon(t *testing.T) {
+func TestCordonStartsAStoppedProvider(t *testing.T) {
 	temporal := &cordoned{t: t}
 	e := NewEntities(temporal, "", "")
 	s, err := e.Cordon(t.Context(), "milan", false)
@@ -214,9 +215,9 @@ func TestCordon(t *testing.T) {
 	}
 }
 
-// A provider whose snapshot does not confirm the cordon may not be cordoned: the waiting caller gets an unknown outcome
-// with the reason when its time has ended.
-func TestCordonThatIsNotHeardOf(t *testing.T) {
+// A cordon may have failed when the provider's snapshot does not confirm it. When its time has ended, the waiting
+// caller gets the error "outcome unknown" with the reason.
+func TestUnconfirmedCordonHasAnUnknownOutcome(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := &namespace{published: map[string]*common.Payload{"provider/milan": packed(t, fleet.ProviderSnapshot{})}}
 		e := NewEntities(n, "", "")
@@ -225,7 +226,7 @@ func TestCordonThatIsNotHeardOf(t *testing.T) {
 		_, err := e.Cordon(ctx, "milan", true)
 		require.ErrorIs(t, err, fleet.ErrOutcomeUnknown)
 		require.ErrorIs(t, err, context.DeadlineExceeded)
-		delete(n.published, "provider/milan") // it has not begun yet, which shows neither outcome
+		delete(n.published, "provider/milan") // the entity has no state yet, so it shows neither outcome
 		for _, on := range []bool{true, false} {
 			_, err = e.Cordon(ctx, "milan", on)
 			require.ErrorIs(t, err, fleet.ErrOutcomeUnknown)
@@ -238,8 +239,9 @@ func TestCordonThatIsNotHeardOf(t *testing.T) {
 	})
 }
 
-// Remembered returns the last read with its age, without another read, even after a later read has failed.
-func TestRemembered(t *testing.T) {
+// Remembered returns the result of the last successful read with its age. It sends no request, and a later read that
+// failed does not change the result.
+func TestRememberedReturnsTheLastReadWithItsAge(t *testing.T) {
 	now := time.Unix(1_000_000, 0)
 	c := &counted{let: make(chan error, 1), memo: packed(t, fleet.ProviderSnapshot{ID: "milan"})}
 	e := NewEntities(c, "", "")
@@ -264,8 +266,8 @@ func TestRemembered(t *testing.T) {
 	require.Equal(t, 2, c.count())
 }
 
-// Entities that Temporal's index has lost are read when they are named.
-func TestEntitiesThatTheIndexHasLost(t *testing.T) {
+// Entities that Temporal's visibility index has lost are read when the caller names them.
+func TestEntitiesMissingInTheIndexAreReadByName(t *testing.T) {
 	n := &namespace{
 		pages: [][]string{{"nodegroup/a"}},
 		published: map[string]*common.Payload{"nodegroup/a": packed(t, fleet.Snapshot{Group: "a"}),

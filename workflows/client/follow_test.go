@@ -30,7 +30,7 @@ func (r runs) GetWorkflowHistory(_ context.Context, _, run string, waits bool,
 	return &iterator{left: r.events[run], end: r.end}
 }
 
-// iterator returns its events, and then its error, if any.
+// iterator returns the events of a run, and then the run's error, if any.
 type iterator struct {
 	left []*history.HistoryEvent
 	end  error
@@ -67,7 +67,7 @@ func continued(run string) *history.HistoryEvent {
 }
 
 // Follow returns each snapshot after the caller's position once, across continue-as-new, until the group is closed.
-func TestFollow(t *testing.T) {
+func TestFollowReturnsEachSnapshotOnce(t *testing.T) {
 	old, epoch := "t0", "t1"
 	r := runs{events: map[string][]*history.HistoryEvent{
 		"":       {published(t, old, 7), published(t, epoch, 2), {}, published(t, epoch, 3), continued("second")},

@@ -21,7 +21,7 @@ import (
 )
 
 // The error for a group that does not run names some of the groups that run, and the number of the rest.
-func TestUnknownGroupIsToldWhichRun(t *testing.T) {
+func TestErrorForUnknownGroupNamesRunningGroups(t *testing.T) {
 	absent := fmt.Errorf("nodegroup/gpu %w: %w", fleet.ErrNotRunning, fleet.ErrUnavailable)
 	many := func(n int) (ids []string) {
 		for i := range n {
@@ -71,7 +71,7 @@ func (c costly) QueryWorkflow(_ context.Context, id, run, query string, _ ...any
 
 // The costs of past days come from a query to the group, which needs a worker. Without a worker the state is still
 // read.
-func TestCosts(t *testing.T) {
+func TestCostsOfPastDaysNeedAWorker(t *testing.T) {
 	memo := map[string]*common.Payload{workflows.MemoSnapshot: packed(t, fleet.Snapshot{Group: "a"})}
 	c := costly{described: described{status: enums.WORKFLOW_EXECUTION_STATUS_RUNNING, memo: memo}}
 	for _, c.days = range [][]money.CostDay{nil, {{Date: "2026-11-20"}}} {
@@ -92,7 +92,7 @@ func TestCosts(t *testing.T) {
 }
 
 // The choices of a group are read with its state; a group without published choices has an empty list.
-func TestChoices(t *testing.T) {
+func TestChoicesAreReadWithTheState(t *testing.T) {
 	choices := []fleet.Choice{{Instance: "a-t0-1", Provider: "milan"}}
 	memo := map[string]*common.Payload{workflows.MemoSnapshot: packed(t, fleet.Snapshot{Group: "a"})}
 	d := described{status: enums.WORKFLOW_EXECUTION_STATUS_RUNNING, memo: memo}
@@ -111,9 +111,9 @@ func TestChoices(t *testing.T) {
 	require.ErrorIs(t, err, fleet.ErrUnavailable)
 }
 
-// A group that refuses an expired operation returns the time of its clock. The same operation is sent once more, with
-// the caller's remaining time by that clock.
-func TestAnOperationThatTheOtherClockRefuses(t *testing.T) {
+// A group that refuses an expired operation returns the time of its clock. The client sends the same operation once
+// more, with a deadline by that clock that leaves the caller's remaining time.
+func TestExpiredOperationIsRepeatedByTheGroupsClock(t *testing.T) {
 	at := time.Now().Add(time.Hour)
 	for fails, refused := range map[int]bool{1: false, 2: true} {
 		r := &refuser{fails: fails, err: temporal.NewApplicationError("expired", string(fleet.RefusedExpired), at)}
@@ -133,8 +133,8 @@ func TestAnOperationThatTheOtherClockRefuses(t *testing.T) {
 	require.Len(t, r.sent, 1, "nobody waits any longer")
 }
 
-// An answer contains the group's clock, too, and the next operation uses it under a new id.
-func TestAnAnswerTellsTheGroupsClock(t *testing.T) {
+// An accepted operation returns the group's clock, too. The next operation has a new id and a deadline by that clock.
+func TestNextOperationUsesTheGroupsClock(t *testing.T) {
 	r := &refuser{at: time.Now().Add(-time.Hour)}
 	g := NewGroups(r, "", "")
 	for range 2 {
@@ -145,8 +145,9 @@ func TestAnAnswerTellsTheGroupsClock(t *testing.T) {
 	require.InDelta(t, -time.Hour, r.sent[1].GiveUpAt.Sub(r.sent[0].GiveUpAt), float64(time.Minute))
 }
 
-// A group that recovers until its caller gives up has changed nothing, and the error reports that.
-func TestAGroupThatKeepsRecovering(t *testing.T) {
+// An operation on a group that is still recovering when the caller gives up changes nothing, and the error reports
+// that.
+func TestOperationOnARecoveringGroupChangesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := &refuser{fails: 1 << 30, err: temporal.NewApplicationError("recovers", string(fleet.RefusedNotInitialised))}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second+time.Millisecond)
@@ -159,7 +160,7 @@ func TestAGroupThatKeepsRecovering(t *testing.T) {
 	})
 }
 
-// beginner is a refuser that starts groups.
+// beginner is a refuser that also starts groups.
 type beginner struct {
 	refuser
 	started client.StartWorkflowOptions
@@ -178,7 +179,7 @@ func (b *beginner) UpdateWithStartWorkflow(ctx context.Context,
 }
 
 // Configure starts its group, and no other operation starts a group.
-func TestConfigureStartsTheGroup(t *testing.T) {
+func TestOnlyConfigureStartsTheGroup(t *testing.T) {
 	b, gpu := &beginner{}, fleet.GroupSpec{InstanceSpec: fleet.InstanceSpec{ID: "gpu"}}
 	c, err := NewGroups(b, "", "").Configure(t.Context(), gpu, fleet.GroupNotice{}, fleet.Position{})
 	require.NoError(t, err)
@@ -192,9 +193,9 @@ func TestConfigureStartsTheGroup(t *testing.T) {
 	require.ErrorIs(t, err, fleet.ErrOutcomeUnknown)
 }
 
-// Calls that are booked together and then repeated keep their operation ids. The client repeats them when the
-// workflows' clock, which is ahead, made a waiting caller count as gone.
-func TestCallsThatComeAgainAreTheSame(t *testing.T) {
+// Calls that share a booking keep their operation ids when the client repeats them. It repeats them because the
+// workflows' clock is ahead, so that a caller who still waits counted as gone.
+func TestRepeatedCallsKeepTheirOperationIDs(t *testing.T) {
 	late := map[int]fleet.Refusal{1: {Kind: fleet.RefusedExpired, Message: "late"}}
 	r := &refuser{at: time.Now().Add(time.Hour), refuse: []map[int]fleet.Refusal{late, nil}}
 	g := NewGroups(r, "", "")

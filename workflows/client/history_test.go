@@ -46,9 +46,9 @@ func (a *archive) GetWorkflowHistory(_ context.Context, id, run string, _ bool,
 	return &iterator{end: serviceerror.NewNotFound("workflow execution not found")}
 }
 
-// DriverHistories returns the histories of all runs that Temporal still has, the oldest first; when Temporal lists no
-// run yet, it returns the newest one.
-func TestDriverHistories(t *testing.T) {
+// DriverHistories returns the histories of all runs that Temporal still has, the oldest first. When Temporal lists no
+// run yet, DriverHistories returns the history of the newest run.
+func TestDriverHistoriesReturnsAllRuns(t *testing.T) {
 	event := func(id int64) *history.HistoryEvent { return &history.HistoryEvent{EventId: id} }
 	one, two := []*history.HistoryEvent{event(1), event(2), event(3)}, []*history.HistoryEvent{event(4)}
 	broken := errors.New("no answer")

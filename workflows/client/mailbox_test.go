@@ -20,7 +20,8 @@ const (
 	waitTick  = time.Millisecond
 )
 
-// post is a send function that waits until the test permits it, and records the sent letters.
+// post is a send function that waits for the test's permission and records the sent letters. A letter holds the rows of
+// one message.
 type post struct {
 	let  chan error
 	mu   sync.Mutex
@@ -47,7 +48,7 @@ func (p *post) to(target string) [][]int {
 	return p.sent[target]
 }
 
-// letters puts each letter in order without waiting between them, and returns their results.
+// letters puts the letters into the mailbox in this order, without waiting in between, and returns their results.
 func letters(t *testing.T, m *mailbox[int], target string, all ...[]int) <-chan error {
 	t.Helper()
 	ends := make(chan error, len(all))
@@ -59,7 +60,8 @@ func letters(t *testing.T, m *mailbox[int], target string, all ...[]int) <-chan 
 	return ends
 }
 
-// count returns a number that changes with each letter that is put while another one is being sent.
+// count returns the number of letters that wait for the target, or -1 when the mailbox sends none to it. The number
+// changes with each letter that is put while another letter is being sent.
 func (m *mailbox[T]) count(target string) int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -70,7 +72,7 @@ func (m *mailbox[T]) count(target string) int {
 	return len(queue)
 }
 
-// first puts one row and waits until it is being sent.
+// first puts one row and waits until the mailbox sends it.
 func first(t *testing.T, m *mailbox[int], p *post, target string) <-chan error {
 	t.Helper()
 	ends := make(chan error, 1)
@@ -99,7 +101,7 @@ func TestMailSharesSignalsInOrder(t *testing.T) {
 		"nothing is kept for a target at rest")
 }
 
-func TestMailIsBounded(t *testing.T) {
+func TestMailIsBoundedByRows(t *testing.T) {
 	p := newPost()
 	m := newMailbox(0, p.send)
 	first(t, m, p, "a")
@@ -117,7 +119,7 @@ func TestMailIsBounded(t *testing.T) {
 	require.Equal(t, []int{1, mailRows - 1, mailRows}, sizes, "a letter's rows travel together")
 }
 
-// The size of the rows is bounded, too: an offer may have 64 KiB, and Temporal refuses a signal of 2 MiB at every
+// The size of a signal is bounded, too. An offer may have 64 KiB, and Temporal refuses a signal of 2 MiB at every
 // attempt.
 func TestMailIsBoundedBySize(t *testing.T) {
 	let, done := make(chan struct{}), make(chan error, 6)
@@ -155,7 +157,7 @@ func TestMailErrorsReachEveryCaller(t *testing.T) {
 	require.NoError(t, <-again, "an error is not remembered")
 }
 
-func TestMailOfACallerThatLeaves(t *testing.T) {
+func TestLetterIsDeliveredAfterItsCallerLeft(t *testing.T) {
 	p := newPost()
 	m := newMailbox(0, p.send)
 	one := first(t, m, p, "a")
@@ -168,7 +170,7 @@ func TestMailOfACallerThatLeaves(t *testing.T) {
 	require.Equal(t, [][]int{{0}, {1}}, p.to("a"), "it is delivered all the same")
 }
 
-// The next signal to a target follows after a pause: letters that arrive during the pause wait and share this signal.
+// The mailbox pauses between two signals to a target. Letters that arrive during the pause share the next signal.
 func TestMailPausesBetweenSignals(t *testing.T) {
 	p := newPost()
 	m := newMailbox(time.Hour, p.send)
@@ -180,7 +182,7 @@ func TestMailPausesBetweenSignals(t *testing.T) {
 	require.Equal(t, [][]int{{0}}, p.to("a"))
 }
 
-// signalled records the workflows that it is called to signal.
+// signalled records the workflows to which the client sends a signal.
 type signalled struct {
 	Temporal
 	ids []string
@@ -191,7 +193,7 @@ func (s *signalled) SignalWorkflow(_ context.Context, id, _, _ string, _ any) er
 	return nil
 }
 
-func TestFactThatConfirmsIsNotSent(t *testing.T) {
+func TestConfirmingFactIsNotSent(t *testing.T) {
 	s := &signalled{}
 	m := NewMessages(s, "", "q")
 	require.NoError(t, m.Fact(t.Context(), "edge", fleet.Fact{Kind: fleet.Registered, Confirms: true}))
@@ -201,7 +203,7 @@ func TestFactThatConfirmsIsNotSent(t *testing.T) {
 }
 
 // A signal has at most a hundred rows, and 256 KiB for all its letters.
-func TestHowMuchTravelsTogether(t *testing.T) {
+func TestSignalIsBoundedByRowsAndSize(t *testing.T) {
 	m := newMailbox(0, newPost().send)
 	for name, c := range map[string]struct {
 		letters []letter[int]
@@ -229,9 +231,9 @@ func TestHowMuchTravelsTogether(t *testing.T) {
 	}
 }
 
-// A group receives views at most twenty times a second, and a provider receives holds immediately. Neither keeps a
-// caller waiting longer than ten seconds.
-func TestHowOftenAnEntityIsSignalled(t *testing.T) {
+// A group receives its views in at most twenty signals a second, and a provider receives holds immediately. Neither
+// mailbox keeps a caller waiting for more than ten seconds.
+func TestSignalRatesOfGroupsAndProviders(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := &namespace{}
 		m := NewMessages(n, "", "")
@@ -254,7 +256,7 @@ func TestHowOftenAnEntityIsSignalled(t *testing.T) {
 }
 
 // A letter that cannot be encoded is not sent.
-func TestMailThatCannotBeWritten(t *testing.T) {
+func TestUnencodableLetterIsNotSent(t *testing.T) {
 	m := newMailbox(0, func(context.Context, string, []chan int) error { return nil })
 	require.Error(t, m.put(t.Context(), "a", make(chan int)))
 	require.Empty(t, m.waiting)

@@ -9,8 +9,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// A deleted namespace is reported as deleted, not as a Temporal that does not answer.
-func TestDeletedNamespace(t *testing.T) {
+// The client reports a deleted namespace as deleted. It does not report that Temporal is unreachable.
+func TestDeletedNamespaceIsReported(t *testing.T) {
 	missing := serviceerror.NewNamespaceNotFound("autoscaling")
 	_, err := NewGroups(described{err: missing}, "", "q").Snapshot(t.Context(), "a")
 	require.ErrorIs(t, err, fleet.ErrTemporal)

@@ -16,7 +16,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// polled is a task queue with workers of these builds, and one running workflow.
+// polled is a fake Temporal with a task queue, workers of these builds, and one running workflow.
 type polled struct {
 	Temporal
 	versioning *workflow.WorkflowExecutionVersioningInfo
@@ -46,9 +46,9 @@ func pinnedTo(build string) *workflow.WorkflowExecutionVersioningInfo {
 		DeploymentVersion: &deployment.WorkerDeploymentVersion{DeploymentName: "la", BuildId: build}}
 }
 
-// A workflow pinned to a version without workers is orphaned when two checks a minute apart find no worker, and no
-// check between them finds one.
-func TestOrphans(t *testing.T) {
+// A workflow that is pinned to a version without workers is orphaned after two checks, a minute apart. Neither check,
+// nor any check between them, may find a worker of the version.
+func TestOrphanIsFoundByTwoChecks(t *testing.T) {
 	now := time.Unix(1_800_000_000, 0)
 	p := &polled{versioning: pinnedTo("1"), builds: []string{"1", "2"}}
 	s := NewSingle(p, "", "", false)
@@ -80,8 +80,8 @@ func TestOrphans(t *testing.T) {
 	require.False(t, look(0, "1") || look(time.Hour, "1"), "an operator has moved it")
 }
 
-// Temporal knows which versions have workers: while it does not answer, the status of the workflow is unknown.
-func TestOrphansWhenNobodyTellsWhoPolls(t *testing.T) {
+// Only Temporal shows which versions have workers, so a workflow's status is unknown while Temporal does not answer.
+func TestOrphanStatusIsUnknownWithoutTemporal(t *testing.T) {
 	p := &polled{versioning: pinnedTo("1"), err: errors.New("no answer")}
 	_, err := NewSingle(p, "", "", false).Status(t.Context(), "scale-out/a-t0-1")
 	require.ErrorIs(t, err, fleet.ErrOutcomeUnknown)

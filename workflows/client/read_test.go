@@ -49,8 +49,9 @@ func packed(t *testing.T, snapshot any) *common.Payload {
 	return payload
 }
 
-// The kind of a failed read decides whether the group is started: see grpcserver's Refresh.
-func TestReadTellsWhatIsMissing(t *testing.T) {
+// A failed read of a group reports whether the group does not run or has not recovered yet. The gRPC server's Refresh
+// starts the group only in the first case.
+func TestFailedReadReportsItsKind(t *testing.T) {
 	snapshot := packed(t, fleet.Snapshot{Group: "gpu", Epoch: "e"})
 	const running = enums.WORKFLOW_EXECUTION_STATUS_RUNNING
 	for name, c := range map[string]struct {
@@ -80,9 +81,9 @@ func TestReadTellsWhatIsMissing(t *testing.T) {
 	require.Equal(t, "gpu", s.Group)
 }
 
-// A call may use all the time of its caller; the SDK would end it after half of that time. It ends with its caller, and
-// with the caller's error.
-func TestACallTakesAllTheTimeThereIs(t *testing.T) {
+// A call may use the whole timeout of its caller, although the SDK would end the call after half of it. When the caller
+// gives up, the call ends with the caller's error.
+func TestCallUsesTheWholeTimeoutOfItsCaller(t *testing.T) {
 	var left time.Duration
 	waits := make(chan struct{})
 	answer := func(ctx context.Context, method string, _, _ any, _ *grpc.ClientConn, _ grpc.UnaryInvoker,

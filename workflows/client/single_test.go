@@ -37,9 +37,10 @@ func (s *starter) ExecuteWorkflow(_ context.Context, o client.StartWorkflowOptio
 	return nil, s.err
 }
 
-// AlreadyStarted means that a driver runs, or that its last view is in the inbox: the id of a driver is free only after
-// a failure. The id of a peering is free as soon as the peering is closed.
-func TestStart(t *testing.T) {
+// Start returns AlreadyStarted in two cases: the driver runs, or the group has not read the driver's last view yet. The
+// id of a driver can be used again only after a failure. The id of a peering can be used again when the peering is
+// closed.
+func TestStartReportsARunningDriver(t *testing.T) {
 	started := serviceerror.NewWorkflowExecutionAlreadyStarted("it runs", "", "")
 	driver := activities.Start{Type: "ScaleOut", ID: "scale-out/a-t0-1", Queue: "q-drivers", Driver: &fleet.DriverInput{},
 		Bound: time.Hour}
@@ -101,7 +102,7 @@ func TestStartSetsAttributesWhereTheyAreEnabled(t *testing.T) {
 	}
 }
 
-// single answers the calls for a single workflow.
+// single is a fake Temporal with one workflow.
 type single struct {
 	Temporal
 	answer *workflowservice.DescribeWorkflowExecutionResponse
@@ -141,7 +142,7 @@ func (s single) TerminateWorkflow(context.Context, string, string, string, ...an
 	return s.err
 }
 
-func TestStatusOfAWorkflow(t *testing.T) {
+func TestStatusShowsFailingTasks(t *testing.T) {
 	now := time.Unix(1_800_000_000, 0)
 	describe := func(status enums.WorkflowExecutionStatus, attempt int32,
 		since time.Duration) *workflowservice.DescribeWorkflowExecutionResponse {
@@ -195,7 +196,7 @@ func TestStatusOfAWorkflow(t *testing.T) {
 	}
 }
 
-func TestVerbsOnAClosedWorkflow(t *testing.T) {
+func TestCallsOnAClosedWorkflow(t *testing.T) {
 	gone := NewSingle(single{err: serviceerror.NewNotFound("workflow execution already completed")}, "", "", false)
 	require.NoError(t, gone.Cancel(t.Context(), "peering/milan"))
 	require.NoError(t, gone.Terminate(t.Context(), "peering/milan", "why"))

@@ -11,9 +11,9 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// A trace begins with a call of Cluster Autoscaler, or with the start of a workflow that ends; it continues in updates,
-// starts and activities. A workflow itself creates no span, because its replay would create it again.
-func TestWhichSpansAreMade(t *testing.T) {
+// A trace begins with a call of Cluster Autoscaler or with the start of a workflow that ends. It continues in updates,
+// starts and activities. Workflow code creates no span, because each replay would create the span again.
+func TestWorkflowCodeCreatesNoSpan(t *testing.T) {
 	tracer := sdktrace.NewTracerProvider().Tracer("")
 	traced, span := tracer.Start(t.Context(), "a call")
 	defer span.End()
@@ -40,8 +40,8 @@ func TestWhichSpansAreMade(t *testing.T) {
 	}
 }
 
-// A span is sent through an entity as text, and is unchanged afterwards.
-func TestASpanAsText(t *testing.T) {
+// Entities forward a span as text; the receiver decodes the same span.
+func TestSpanSurvivesItsTextForm(t *testing.T) {
 	ctx, span := sdktrace.NewTracerProvider().Tracer("").Start(t.Context(), "a call")
 	defer span.End()
 	name := traceOf(ctx)
@@ -57,9 +57,9 @@ func TestASpanAsText(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// An operation carries the span of its caller, and so does a request for a hold. No other message to a provider creates
-// an object, so no other one carries a span.
-func TestWhatCarriesTheSpan(t *testing.T) {
+// Operations and requests for a hold carry the span of their caller. Other messages to a provider create no object, so
+// they carry no span.
+func TestOperationsAndAcquiresCarryTheSpan(t *testing.T) {
 	ctx, span := sdktrace.NewTracerProvider().Tracer("").Start(t.Context(), "a call")
 	defer span.End()
 	requests := []fleet.HoldRequest{{Kind: fleet.HoldAcquire, Key: "a"}, {Kind: fleet.HoldRelease, Key: "b"},

@@ -14,7 +14,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// refuser fails an entity's first tasks with the error that Temporal reports, and records the received operations.
+// refuser fails the first tasks of an entity with the error that Temporal reports. It records the received operations.
 type refuser struct {
 	Temporal
 	fails  int
@@ -52,9 +52,9 @@ func (a answered) Get(_ context.Context, out any) error {
 	return nil
 }
 
-// Temporal aborts an update when its workflow task fails. The update has changed nothing and the task is retried, so CA
-// does not get this error; otherwise CA would back off from the group for minutes.
-func TestAnUpdateOutlivesAFailedTask(t *testing.T) {
+// Temporal aborts an update when its workflow task fails. The update has changed nothing, and Temporal retries the
+// task, so the client sends the update again. If CA received this error, it would back off from the group for minutes.
+func TestUpdateIsRepeatedAfterAFailedTask(t *testing.T) {
 	r := &refuser{fails: 2, err: serviceerror.NewWorkflowNotReady("unexpected workflow task failure")}
 	c, err := NewGroups(r, "", "").Grow(t.Context(), "gpu", 1, 0, fleet.Position{})
 	require.NoError(t, err)
@@ -62,7 +62,7 @@ func TestAnUpdateOutlivesAFailedTask(t *testing.T) {
 	require.Equal(t, []fleet.Operation{r.sent[0], r.sent[0], r.sent[0]}, r.sent, "one operation, however often it is sent")
 }
 
-func TestATaskThatKeepsFailingIsToldWhenTimeIsUp(t *testing.T) {
+func TestFailingTaskIsReportedAtTheDeadline(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := &refuser{fails: 1 << 30, err: serviceerror.NewWorkflowNotReady("workflow task in failed state")}
 		ctx, cancel := context.WithTimeout(t.Context(), 20*retryInterval)
@@ -75,8 +75,8 @@ func TestATaskThatKeepsFailingIsToldWhenTimeIsUp(t *testing.T) {
 	})
 }
 
-// A group that does not run differs from a group of size zero: these errors show the difference to the gRPC server.
-func TestAnUpdateOfAGroupThatDoesNotRun(t *testing.T) {
+// The gRPC server must distinguish a group that does not run from a group of size zero. The error reports the former.
+func TestUpdateReportsAGroupThatDoesNotRun(t *testing.T) {
 	r := &refuser{fails: 1, err: serviceerror.NewNotFound("workflow not found")}
 	_, err := NewGroups(r, "", "").Shrink(t.Context(), "gpu", 1, fleet.Position{})
 	require.ErrorContains(t, err, "shrink: nodegroup/gpu does not run")
@@ -84,8 +84,8 @@ func TestAnUpdateOfAGroupThatDoesNotRun(t *testing.T) {
 	require.ErrorIs(t, err, fleet.ErrUnavailable)
 }
 
-// An update with an unknown outcome is not repeated automatically.
-func TestAnUnknownOutcomeIsNotSentAgain(t *testing.T) {
+// The client does not repeat an update with an unknown outcome.
+func TestUpdateWithAnUnknownOutcomeIsNotRepeated(t *testing.T) {
 	r := &refuser{fails: 1, err: context.DeadlineExceeded}
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()

@@ -118,14 +118,14 @@ func TestWaits(t *testing.T) {
 	}
 }
 
-func TestWaitingInWords(t *testing.T) {
+func TestWaitingAsText(t *testing.T) {
 	require.Equal(t, "ready: not yet", Waiting{Step: "Join", Stage: "ready", Message: "not yet"}.String())
 	require.Equal(t, "ready", Waiting{Step: "Join", Stage: "ready"}.String())
 	require.Empty(t, Waiting{Step: "Discover"}.String())
 }
 
 // A failed read of a peering is reported, except when the peering's workflow does not run.
-func TestWaitsForAPeeringThatCannotBeRead(t *testing.T) {
+func TestFailedReadOfAPeeringIsReported(t *testing.T) {
 	i := fleet.InstanceView{Name: "a-t0-1", Phase: fleet.Peering, Provider: "milan"}
 	_, err := NewGroups(unread{known: "scale-out/a-t0-1"}, "", "").Waits(t.Context(), i)
 	require.ErrorContains(t, err, "peering/milan")
@@ -134,7 +134,7 @@ func TestWaitsForAPeeringThatCannotBeRead(t *testing.T) {
 	require.NoError(t, err, "nobody is asked")
 }
 
-// unread is a Temporal that knows one workflow, and does not answer for any other.
+// unread is a fake Temporal with one workflow. It returns an error for any other workflow.
 type unread struct {
 	Temporal
 	known string
