@@ -11,9 +11,9 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// Join makes no object until the group confirms the instance. A group that does not know the instance receives the
-// view, and answers it with a stop.
-func TestJoinAsksItsGroup(t *testing.T) {
+// Join makes no object until the group confirms the instance. When the group does not know the instance, the activity
+// sends it a view, and the group answers with a stop.
+func TestJoinWaitsForTheGroupsConfirmation(t *testing.T) {
 	row := func(phase fleet.Phase, state fleet.State) fleet.Snapshot {
 		s := booking()
 		s.Instances[0].Phase, s.Instances[0].State = phase, state

@@ -10,9 +10,9 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// A worker reports the findings of its last round only for a limited time: another worker may have run the rounds
-// since.
-func TestConditionsAreForgotten(t *testing.T) {
+// A worker reports the findings of its last round only for a limited time, because another worker may have run newer
+// rounds.
+func TestConditionsExpire(t *testing.T) {
 	of := map[string]string{"milan": "Silent"}
 	orphans := []fleet.Orphan{{Attempt: attempt("a-t0-1"), UID: "slice"}}
 	c := &activities.Conditions{}

@@ -26,7 +26,7 @@ func cpu(n string) corev1.ResourceList {
 
 var spec = fleet.InstanceSpec{ID: "a", Shape: cpu("2")}
 
-// chosen discovers and selects as a scale-out does, and returns the provider, or "" when no offer fits.
+// chosen runs Discover and Select as a scale-out does. It returns the chosen provider, or "" when no offer fits.
 func chosen(t *testing.T, a *activities.Activities, in activities.DiscoverInput) (string, activities.SelectOutput) {
 	t.Helper()
 	in.Spec = spec
@@ -43,8 +43,9 @@ func chosen(t *testing.T, a *activities.Activities, in activities.DiscoverInput)
 	return out.Offer.Provider, out
 }
 
-// Select chooses no offer that costs more than its group may spend: a cheaper offer that is full may have room later.
-func TestSelectWhenItCostsTooMuch(t *testing.T) {
+// Select chooses no offer above the amount that its group may spend. When a cheaper offer is full, it may have room
+// later.
+func TestSelectStaysWithinTheSpendingLimit(t *testing.T) {
 	spec := spec
 	spec.MaxPrice = 1
 	dear := choice.Candidate{Offer: fleet.Offer{Provider: "dear", Lendable: cpu("8"), Price: 1.5}}
@@ -62,7 +63,7 @@ func TestSelectWhenItCostsTooMuch(t *testing.T) {
 }
 
 // Select sends the chosen offer to the group and the acquire to the provider before the driver continues.
-func TestSelectTellsViewAndAcquire(t *testing.T) {
+func TestSelectSendsViewAndAcquire(t *testing.T) {
 	offer := fleet.Offer{Name: "m", Provider: "milan", Lendable: cpu("8"), Labels: map[string]string{"country": "it"},
 		Prices: map[corev1.ResourceName]float64{"cpu": 0.25}}
 	m := &messages{}
@@ -89,7 +90,7 @@ func TestSelectTellsViewAndAcquire(t *testing.T) {
 	require.ErrorContains(t, err, "no answer", "what was not told is not chosen")
 }
 
-func TestSelectWhenNothingFits(t *testing.T) {
+func TestSelectReportsWhyNothingFits(t *testing.T) {
 	full := fleet.ProviderSnapshot{ID: "milan", Offer: &fleet.Offer{Lendable: cpu("8")}, Free: cpu("1"),
 		Holds: []string{"lca-b-t0-1-1"}}
 	milan := fleet.Offer{Name: "m", Provider: "milan", Lendable: cpu("8")}
@@ -129,8 +130,8 @@ func TestSelectWhenNothingFits(t *testing.T) {
 	}
 }
 
-// When no provider can be named, CA's log contains the counts of the rejected offers.
-func TestWhyThereIsNoCandidate(t *testing.T) {
+// When no offer can be named, the error that CA logs contains the number of offers rejected for each reason.
+func TestErrorCountsRejectedOffers(t *testing.T) {
 	for says, counts := range map[string]map[string]int{
 		"no provider for group a: there is no offer":             nil,
 		"no provider for group a: filtered out: map[selector:3]": {"selector": 3},
@@ -142,8 +143,8 @@ func TestWhyThereIsNoCandidate(t *testing.T) {
 	}
 }
 
-// The instances of a burst choose before any instance holds capacity: each choice leaves room for the instances ahead.
-func TestABurstSpreads(t *testing.T) {
+// The instances of a burst choose before any of them has a hold. Each choice leaves room for the instances ahead of it.
+func TestBurstLeavesRoomForInstancesAhead(t *testing.T) {
 	var offers []fleet.Offer
 	for n := range 10 {
 		offers = append(offers, fleet.Offer{Name: fmt.Sprint("o", n), Provider: fmt.Sprint("p", n), Lendable: cpu("100")})
@@ -161,7 +162,7 @@ func TestABurstSpreads(t *testing.T) {
 	}
 }
 
-func TestABurstFillsTheCheaperFirst(t *testing.T) {
+func TestBurstFillsTheCheaperOfferFirst(t *testing.T) {
 	a := &activities.Activities{
 		Catalog: offering{offers: []fleet.Offer{
 			{Name: "dear", Provider: "dear", Lendable: cpu("100"), Price: 2}, {Name: "cheap", Provider: "cheap",
@@ -177,9 +178,9 @@ func TestABurstFillsTheCheaperFirst(t *testing.T) {
 	require.Equal(t, []string{"cheap", "cheap", "cheap", "dear", "dear"}, got)
 }
 
-// Capacity that the group's own instances have taken since the provider published counts too. A hold does not count
-// twice.
-func TestTakenByTheGroupItself(t *testing.T) {
+// A choice also counts capacity that the group's own instances have taken since the provider last published. It counts
+// each hold once.
+func TestCapacityTakenByTheGroupCounts(t *testing.T) {
 	milan := fleet.Offer{Name: "m", Provider: "milan", Lendable: cpu("8")}
 	published := fleet.ProviderSnapshot{ID: "milan", Offer: &milan, Free: cpu("4"), Holds: []string{"lca-a-t0-1-1",
 		"lca-b-t0-1-1"}}
@@ -221,9 +222,9 @@ func TestTakenByTheGroupItself(t *testing.T) {
 	}
 }
 
-// The shortlist takes the criteria of a group's Selection into account: the group's own nodes, the peering, and past
+// Discover builds its shortlist by the criteria of the group's Selection: the group's own nodes, the peering, and past
 // failures.
-func TestDiscoverKnowsWhatIsWeighed(t *testing.T) {
+func TestShortlistFollowsTheSelection(t *testing.T) {
 	milan := fleet.Offer{Name: "m", Provider: "milan", Lendable: cpu("8")}
 	published := fleet.ProviderSnapshot{ID: "milan", Offer: &milan, Free: cpu("4"), Phase: fleet.Established,
 		Holds: []string{"lca-a-t0-1-1", "lca-b-t0-1-1"}}
@@ -240,12 +241,12 @@ func TestDiscoverKnowsWhatIsWeighed(t *testing.T) {
 	}
 }
 
-func TestDiscoverWithoutACatalog(t *testing.T) {
+func TestDiscoverFailsWithoutACatalog(t *testing.T) {
 	a := &activities.Activities{Catalog: offering{err: errors.New("no such file")}, Entities: &entities{}}
 	require.ErrorContains(t, ended(t, a.Discover, activities.DiscoverInput{Spec: spec}), "list offers: no such file")
 }
 
-// books is a source of offers. It counts the lists of its offers, and the requests to their clusters.
+// books is a source of offers. It counts how often its offers are listed, and the requests to their clusters.
 type books struct {
 	mu            sync.Mutex
 	listed, asked int
@@ -268,13 +269,13 @@ func (b *books) Identify(context.Context, fleet.Credentials) (string, error) {
 	return "milan", nil
 }
 
-// A burst of scale-outs sends no requests to the sources or the providers while the market is published: the market
-// itself reads them every three seconds.
-func TestABurstAsksNoSource(t *testing.T) {
+// While the market is published, a burst of scale-outs sends no requests to the sources or the providers. The market
+// itself reads the sources every three seconds.
+func TestBurstReadsOnlyTheMarket(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := &books{}
 		shared := discovery.Share(discovery.Resolve(b, b, discovery.Options{}))
-		_, _, err := shared.Within(0).Offers(t.Context()) // the market is published
+		_, _, err := shared.Within(0).Offers(t.Context()) // makes the market publish
 		require.NoError(t, err)
 		time.Sleep(3 * time.Second)
 		a := &activities.Activities{Catalog: shared.Within(discovery.Recent), Entities: &entities{}, Now: time.Now}
@@ -292,14 +293,14 @@ func TestABurstAsksNoSource(t *testing.T) {
 	})
 }
 
-// An instance ahead that has a hold by now no longer counts as ahead: the provider's offer already shows the taken
-// capacity.
-func TestHoldersAreNotAhead(t *testing.T) {
+// When an instance ahead gets its hold, it no longer counts as ahead, because the provider's offer already shows the
+// taken capacity.
+func TestInstancesWithAHoldDoNotCountAsAhead(t *testing.T) {
 	milan := fleet.Offer{Name: "m", Provider: "milan", Lendable: cpu("80"), MaxNodes: 4}
 	published := fleet.ProviderSnapshot{ID: "milan", Offer: &milan, Free: cpu("70"),
 		Holds: []string{"lca-a-t0-1-1", "lca-a-t0-2-1", "lca-a-t0-3-1", "lca-b-t0-1-1"}}
 	offers := []fleet.Offer{milan}
-	for n := range 6 { // one place each, at rising prices: an instance with n ahead takes place n
+	for n := range 6 { // one place on each provider, at rising prices: an instance with n ahead takes place n
 		id := fmt.Sprint("p", n)
 		offers = append(offers, fleet.Offer{Name: id, Provider: id, Lendable: cpu("80"), MaxNodes: 1, Price: float64(n + 1)})
 	}
@@ -320,7 +321,7 @@ func TestHoldersAreNotAhead(t *testing.T) {
 	}
 }
 
-// distant wraps entities behind a Temporal that answers after a round trip.
+// distant wraps entities whose Temporal answers only after a round trip.
 type distant struct {
 	*entities
 	trip time.Duration
@@ -360,9 +361,9 @@ func TestDiscoverCostsTheSameForAnyNumberOfOffers(t *testing.T) {
 	}
 }
 
-// When the best providers are full, the search continues with the next ones. A provider that was not read never counts
-// as full: no search ends for lack of capacity while another offer has room.
-func TestDiscoverGoesOnWhereTheBestAreFull(t *testing.T) {
+// When the best providers are full, Discover continues with the next ones. It never counts a provider as full without
+// reading it, so no search ends for lack of capacity while another offer has room.
+func TestDiscoverContinuesPastFullProviders(t *testing.T) {
 	for _, full := range []int{7, 8, 25, 999} {
 		var offers []fleet.Offer
 		e := &entities{}
@@ -386,14 +387,15 @@ func TestDiscoverGoesOnWhereTheBestAreFull(t *testing.T) {
 				break
 			}
 			require.Greater(t, full, 60*searches, "a search reads 68 before it chooses what it has not read")
-			_, err := e.Provider(t.Context(), provider) // it receives the acquire, refuses, and is read by the next search
+			_, err := e.Provider(t.Context(), provider) // the next search reads the refusal
 			require.NoError(t, err)
 		}
 	}
 }
 
-// A provider that this worker remembers as full is read again before a search ends without a provider.
-func TestWhatIsRememberedAsFullIsReadAnew(t *testing.T) {
+// This worker remembers a provider as full. Before a search ends without a provider, Discover reads that provider
+// again.
+func TestRememberedFullProviderIsReadAgain(t *testing.T) {
 	milan := fleet.Offer{Name: "m", Provider: "milan", Lendable: cpu("8")}
 	for age, provider := range map[time.Duration]string{10 * time.Second: "", 30 * time.Second: "milan"} {
 		e := &entities{providers: []fleet.ProviderSnapshot{{ID: "milan", Offer: &milan, Free: cpu("8")}}}
@@ -405,7 +407,7 @@ func TestWhatIsRememberedAsFullIsReadAnew(t *testing.T) {
 	}
 }
 
-// remembering wraps entities of which one state is remembered until it is read.
+// remembering wraps entities. It returns one remembered state until that state is read again.
 type remembering struct {
 	*entities
 	state fleet.ProviderSnapshot
@@ -419,9 +421,9 @@ func (r remembering) Remembered(id string) (fleet.ProviderSnapshot, time.Duratio
 	return r.state, r.age
 }
 
-// A place that one scale-out of this worker has chosen is not chosen by the next scale-out before the provider shows
-// the hold. Once the provider shows or has refused the hold, the provider's own figures count.
-func TestAPlaceIsChosenOnce(t *testing.T) {
+// One scale-out of this worker has chosen a place on a provider. No other scale-out chooses this place before the
+// provider shows the hold. When the provider has shown or refused the hold, the provider's own figures count again.
+func TestChosenPlaceIsNotChosenTwice(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var offers []fleet.Offer
 		e := &entities{}
@@ -436,7 +438,7 @@ func TestAPlaceIsChosenOnce(t *testing.T) {
 		}
 		provider, _ := chosen(t, a, activities.DiscoverInput{Instance: "a-t0-7"})
 		require.Equal(t, "p07", provider, "its own first choice is free again")
-		time.Sleep(10 * time.Second) // in the bubble: no provider has booked the place, so every acquire was refused
+		time.Sleep(10 * time.Second) // in the test's clock; no provider has booked the place, so every acquire was refused
 		e.asked = nil
 		provider, _ = chosen(t, a, activities.DiscoverInput{Instance: "a-t0-100"})
 		require.Equal(t, "p00", provider)
@@ -444,9 +446,9 @@ func TestAPlaceIsChosenOnce(t *testing.T) {
 	})
 }
 
-// A provider without a running entity has no holds. A provider that cannot be read is judged by its offer, and decides
-// about the acquire itself.
-func TestDiscoverWithoutAProvidersHolds(t *testing.T) {
+// A provider without a running entity has no holds. A provider that cannot be read is judged by its offer, and its
+// entity decides about the acquire.
+func TestUnreadProviderIsJudgedByItsOffer(t *testing.T) {
 	for _, err := range []error{fleet.ErrUnavailable, errors.New("no answer")} {
 		e := running("milan")
 		e.err = err
@@ -458,7 +460,7 @@ func TestDiscoverWithoutAProvidersHolds(t *testing.T) {
 	}
 }
 
-// The size of a discovery's result in the history is bounded.
+// The result of a Discover becomes part of the history, so its size is bounded.
 func TestDiscoverIsBounded(t *testing.T) {
 	var c offering
 	for n := range 3 * choice.MaxCandidates {
@@ -474,8 +476,8 @@ func TestDiscoverIsBounded(t *testing.T) {
 	require.Equal(t, "and 40 more", out.Problems[choice.MaxCandidates])
 }
 
-// The number of reported problems has the same bound as the number of candidates, and the rest is counted. Their order
-// does not depend on the order of the sources.
+// The number of reported problems has the same bound as the number of candidates, and the result contains the count of
+// the others. The order of the sources does not affect their order.
 func TestProblemsAreBounded(t *testing.T) {
 	for n, last := range map[int]string{
 		0: "", 1: "offer q00: broken", choice.MaxCandidates: "offer q19: broken", choice.MaxCandidates + 1: "and 1 more",

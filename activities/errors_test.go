@@ -17,7 +17,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// under makes the activity run under a context that the test can cancel.
+// under runs the activity with a context that the test can cancel.
 func under(ctx context.Context) func(*testsuite.TestActivityEnvironment) {
 	return func(env *testsuite.TestActivityEnvironment) {
 		env.SetWorkerOptions(sdkworker.Options{BackgroundActivityContext: ctx})
@@ -25,7 +25,7 @@ func under(ctx context.Context) func(*testsuite.TestActivityEnvironment) {
 }
 
 // Only a typed error with a code of the activity itself counts as a refusal by the provider.
-func TestVerdictOf(t *testing.T) {
+func TestOnlyTypedErrorsAreRefusals(t *testing.T) {
 	short := &backend.StageError{Stage: backend.StageResources, Message: "granted 1 of 2", Err: backend.ErrShort}
 	of := func(verb func(context.Context) error) error {
 		a := &activities.Activities{Backend: &world{verb: verb}, Entities: running()}
@@ -65,8 +65,9 @@ func TestVerdictOf(t *testing.T) {
 	}
 }
 
-// The text of a stage that was not reached contains the error that ended the wait, unless our own deadline ended it.
-func TestTextOfAStageThatWasNotReached(t *testing.T) {
+// When a stage was not reached, the error's text contains the error that ended the wait. It leaves that error out when
+// our own deadline ended the wait.
+func TestErrorOfAnUnreachedStageNamesItsCause(t *testing.T) {
 	for err, want := range map[error]struct {
 		code fleet.Code
 		text string
@@ -85,8 +86,8 @@ func TestTextOfAStageThatWasNotReached(t *testing.T) {
 	}
 }
 
-// The failure of a step that an operator cancels names the stage for which the step waited.
-func TestACancelledStepTellsItsStage(t *testing.T) {
+// When an operator cancels a step, the failure names the stage for which the step waited.
+func TestCancelledStepNamesItsStage(t *testing.T) {
 	at := attempt("a-t0-1")
 	for name, call := range map[string]func(context.Context, *activities.Activities) error{
 		"Establish": func(ctx context.Context, a *activities.Activities) error {
@@ -105,7 +106,7 @@ func TestACancelledStepTellsItsStage(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
 			w := &world{verb: func(ctx context.Context) error { cancel(); return hangs(ctx) }}
-			var err error // as the worker sends it to Temporal; the test environment wraps it again
+			var err error // the worker sends this form to Temporal; the test environment wraps it again
 			do := func(ctx context.Context, _ string) error {
 				err = call(ctx, &activities.Activities{Backend: w, Entities: running()})
 				return nil
@@ -125,8 +126,8 @@ func TestACancelledStepTellsItsStage(t *testing.T) {
 		never)
 }
 
-// An activity that is paused or reset has not failed: it runs again.
-func TestAPausedStepIsTriedAgain(t *testing.T) {
+// An activity that an operator pauses or resets has not failed. It runs again.
+func TestPausedActivityRunsAgain(t *testing.T) {
 	for _, cause := range []error{activity.ErrActivityPaused, activity.ErrActivityReset} {
 		t.Run(fmt.Sprint(cause), func(t *testing.T) {
 			ctx, cancel := context.WithCancelCause(t.Context())
@@ -141,8 +142,8 @@ func TestAPausedStepIsTriedAgain(t *testing.T) {
 	}
 }
 
-// An error without a readable failure becomes a failure with the error's own text, and always has a code.
-func TestFailureOfWhatCarriesNone(t *testing.T) {
+// An error without a readable failure becomes a failure with the error's text. The failure always has a code.
+func TestErrorWithoutAFailureGetsACode(t *testing.T) {
 	internal := func(text string) *fleet.Failure { return fleet.NewFailure(fleet.CodeInternal, "milan", "", text) }
 	cancelled := fleet.NewFailure(fleet.CodeTimeout, "milan", "", "cancelled before it started")
 	for name, c := range map[string]struct {

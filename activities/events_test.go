@@ -17,7 +17,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet/choice"
 )
 
-// board records the shown events as lines "reason node: message".
+// board records the Kubernetes Events as lines "reason node: message".
 type board struct {
 	mu    sync.Mutex
 	lines []string
@@ -35,8 +35,9 @@ func (b *board) all() []string {
 	return slices.Clone(b.lines)
 }
 
-// Each step shows its beginning and its end, with the failure's code first. A step that is tried again shows no end.
-func TestStepsAreShown(t *testing.T) {
+// Each step records an Event at its begin and at its end. An Event of a failure begins with the failure's code. A step
+// that will be retried records no Event at its end.
+func TestStepsRecordEvents(t *testing.T) {
 	at := attempt("a-t0-1")
 	drain := activities.DrainInput{Attempt: at, Budget: metav1.Duration{Duration: 10 * time.Second}}
 	forced := drain
@@ -136,8 +137,8 @@ func TestStepsAreShown(t *testing.T) {
 	}
 }
 
-// A cancelled step shows the stage for which it waited. It is not shown as failed.
-func TestACancelledJoinIsShown(t *testing.T) {
+// The Event of a cancelled step names the stage for which the step waited. It does not report a failure.
+func TestCancelledJoinIsRecordedAsCancelled(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	shown := &board{}
 	a := &activities.Activities{Entities: running(), Events: shown,
@@ -147,9 +148,9 @@ func TestACancelledJoinIsShown(t *testing.T) {
 		"AttemptCancelled lca-a-t0-1-1: provider milan: waiting for slice-auth: no answer yet")
 }
 
-// The choice is shown under the name of the node to come. The failure of the attempt before it is shown under the name
-// of that attempt.
-func TestTheChoiceIsShown(t *testing.T) {
+// The Event of a choice carries the name of the future Node. The Event for the failure of the previous attempt carries
+// the name of that attempt's Node.
+func TestChoiceIsRecordedForTheFutureNode(t *testing.T) {
 	shown := &board{}
 	offer := fleet.Offer{Name: "turin", Provider: "turin", Lendable: cpu("4")}
 	in := activities.SelectInput{
@@ -167,8 +168,8 @@ func TestTheChoiceIsShown(t *testing.T) {
 	require.Equal(t, "ProviderSelected lca-a-t0-1-2: attempt 2 of instance a-t0-1 asks provider turin", shown.all()[1])
 }
 
-// No attempt is shown as failed when the view has no attempt, or when the failure belongs to another provider.
-func TestOnlyTheLastAttemptIsShownAsFailed(t *testing.T) {
+// When the view has no attempt, or the failure belongs to another provider, no attempt is recorded as failed.
+func TestOnlyTheLastAttemptIsRecordedAsFailed(t *testing.T) {
 	failed := func(provider string) *fleet.Failure {
 		return fleet.NewFailure(fleet.CodeTimeout, provider, "", "silent")
 	}
@@ -193,8 +194,8 @@ func TestOnlyTheLastAttemptIsShownAsFailed(t *testing.T) {
 	}
 }
 
-// Events are warnings when users may have to react to them.
-func TestReasonsThatWarn(t *testing.T) {
+// An Event is a warning when users may have to react to it.
+func TestEventsForUsersAreWarnings(t *testing.T) {
 	for _, r := range []activities.Reason{activities.ReasonNodeDiffers, activities.ReasonAttemptFailed,
 		activities.ReasonLost, activities.ReasonDrainFailed, activities.ReasonInstanceFailed, activities.ReasonInstanceStuck,
 		activities.ReasonPeeringFailed} {

@@ -19,7 +19,7 @@ import (
 
 var noon = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 
-// run runs an activity as a worker does, and returns its result.
+// run runs an activity in the same way as a worker, and returns the result.
 func run[T any](t *testing.T, do, arg any, change ...func(*testsuite.TestActivityEnvironment)) (out T, err error) {
 	t.Helper()
 	var suite testsuite.WorkflowTestSuite
@@ -53,7 +53,7 @@ func (o offering) Offers(context.Context) ([]fleet.Offer, []discovery.Problem, e
 	return o.offers, o.problems, o.err
 }
 
-// messages records the sent messages, and fails the messages to the targets in fails.
+// messages records the sent messages. A message to a target in fails returns an error.
 type messages struct {
 	mu      sync.Mutex
 	views   []fleet.View
@@ -89,10 +89,10 @@ type entities struct {
 	before    fleet.ProviderSnapshot
 	err       error
 	mu        sync.Mutex
-	// asked lists the providers that Provider has read, in order; last holds the snapshots that it returned.
+	// asked lists the providers that Provider has read, in order. last holds the snapshots that Provider has returned.
 	asked []string
 	last  map[string]fleet.ProviderSnapshot
-	// justStarted makes Provider remember only snapshots from before their start.
+	// justStarted makes Provider return only snapshots that were read before the entities started.
 	justStarted bool
 	groups      []fleet.Snapshot
 }
@@ -127,14 +127,14 @@ func (r records) Cordoned(_ context.Context, provider string) (bool, error) {
 	return slices.Contains(r.cordoned, provider), r.err
 }
 
-// booking returns the snapshot of group a, which waits for the virtual node of instance a-t0-1.
+// booking returns the snapshot of group a. Its instance a-t0-1 waits for the virtual node.
 func booking() fleet.Snapshot {
 	return fleet.Snapshot{Group: "a", Epoch: "t1", Revision: 7, Booked: 3, Instances: []fleet.InstanceView{
 		{Name: "a-t0-1", Phase: fleet.Joining, State: fleet.StateCreating},
 	}}
 }
 
-// running returns provider entities in which no run has ended, for milan when no id is named.
+// running returns the entities of these providers, or of milan when no id is named. No run of them has ended.
 func running(ids ...string) *entities {
 	if len(ids) == 0 {
 		ids = []string{"milan"}
@@ -160,7 +160,7 @@ func (e *entities) Provider(ctx context.Context, id string) (fleet.ProviderSnaps
 	return s, err
 }
 
-// Remembered returns the snapshot that was read a moment ago.
+// Remembered returns a snapshot that was read a moment ago.
 func (e *entities) Remembered(id string) (s fleet.ProviderSnapshot, age time.Duration) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -182,7 +182,7 @@ func (e *entities) Before(context.Context, string) (fleet.ProviderSnapshot, erro
 	return e.before, e.err
 }
 
-// flows holds the existing workflows by id. A missing one is closed.
+// flows holds the existing workflows by id. A workflow without an entry is closed.
 type flows struct {
 	mu     sync.Mutex
 	status map[string]activities.Status
@@ -234,7 +234,7 @@ type world struct {
 	backend.Backend
 	found []fleet.Found
 	peers []fleet.Provider
-	err   error // error of lists
+	err   error // the error that lists return
 	verb  func(ctx context.Context) error
 	after func() // called after the verb has ended
 
@@ -263,7 +263,7 @@ func (w *world) Peers(context.Context) ([]fleet.Provider, error) {
 	return w.peers, w.err
 }
 
-// breaks makes lists fail from now on.
+// breaks makes the lists fail from now on.
 func (w *world) breaks(err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -301,7 +301,7 @@ func (w *world) Return(ctx context.Context, _ fleet.Attempt, p backend.Progress)
 	return w.do(ctx, p)
 }
 
-// hangs waits until its context ends, like the verbs of every backend.
+// hangs waits until its context ends, as the verbs of every backend do.
 func hangs(ctx context.Context) error {
 	<-ctx.Done()
 	return &backend.StageError{Stage: backend.StageSliceAuth, Message: "no answer yet", Err: fmt.Errorf("%w: %w",

@@ -28,7 +28,7 @@ func inspect(t *testing.T, a *activities.Activities, task activities.Task) (flee
 	return results[0], nil
 }
 
-func TestLookAtGroups(t *testing.T) {
+func TestInspectReturnsTheGroupsObjects(t *testing.T) {
 	other := attempt("b-t0-1")
 	other.Group = "b"
 	w := &world{found: []fleet.Found{whole(attempt("a-t0-1")), whole(attempt("a-t0-2")), whole(other)}}
@@ -55,13 +55,13 @@ func TestLookAtGroups(t *testing.T) {
 	require.ErrorContains(t, err, "inspect: list objects of group a: the API server does not answer")
 }
 
-// undying wraps workflows that cannot be ended.
+// undying wraps workflows that nobody can end.
 type undying struct{ *flows }
 
 func (undying) Terminate(context.Context, string, string) error { return errors.New("no answer") }
 
-// Inspect fails when the existing objects cannot be listed, or when a driver that must be ended cannot be ended.
-func TestLookWithoutAList(t *testing.T) {
+// Inspect fails when it cannot list the objects, or when it cannot end a driver that must end.
+func TestInspectFailsWithoutAList(t *testing.T) {
 	broken := errors.New("no answer")
 	check := activities.Task{Kind: fleet.CommandDescribe, Group: "a", Drivers: names(1)}
 	recover := activities.Task{Kind: fleet.CommandRecover, Provider: "milan"}
@@ -87,15 +87,15 @@ func TestLookWithoutAList(t *testing.T) {
 	}
 }
 
-// listless is a cluster whose peerings can be listed, but not its other objects.
+// listless is a cluster that lists its peerings, but not its other objects.
 type listless struct{ *world }
 
 func (listless) List(context.Context, string) ([]fleet.Found, error) {
 	return nil, errors.New("no answer")
 }
 
-// A single closed driver is reported with the objects that it left, like many drivers.
-func TestCheckOfOneDriver(t *testing.T) {
+// The result for a single closed driver contains the objects that the driver left, as the result for many drivers does.
+func TestSingleClosedDriverIsReportedWithItsObjects(t *testing.T) {
 	w := &world{found: []fleet.Found{whole(attempt("a-t0-1"))}}
 	got, err := inspect(t, &activities.Activities{Backend: w, Workflows: &flows{}},
 		activities.Task{Kind: fleet.CommandDescribe, Group: "a", Drivers: names(1)})
@@ -103,8 +103,9 @@ func TestCheckOfOneDriver(t *testing.T) {
 	require.Equal(t, []fleet.DriverStatus{{Instance: "a-t0-1", Found: &w.found[0]}}, got.Drivers)
 }
 
-// A recovered provider takes the policy for unused peerings from its offer, the only source of this policy.
-func TestARecoveredProviderHasItsOffersPolicy(t *testing.T) {
+// A provider that recovers reads the policy for unused peerings from its offer, because the offer is the only source of
+// this policy.
+func TestRecoveredProviderHasThePolicyOfItsOffer(t *testing.T) {
 	linger := int64(7)
 	offers := []fleet.Offer{{Provider: "rome"}, {Provider: "milan", LingerSeconds: &linger, Unpeer: fleet.UnpeerNever}}
 	elsewhere := attempt("a-t0-2")
@@ -133,7 +134,7 @@ func TestARecoveredProviderHasItsOffersPolicy(t *testing.T) {
 	}
 }
 
-// ending is a workflow that is still seen running a few more times.
+// ending is a workflow that still appears as running for a few more reads.
 type ending struct {
 	flows
 	looks int
@@ -145,9 +146,9 @@ func (e *ending) Status(ctx context.Context, id string) (activities.Status, erro
 	return activities.Status{Running: e.looks > 0, Completed: s.Completed}, err
 }
 
-// A provider recovers only after a cancelled removal has ended, so that the removal cannot remove the new objects. A
-// removal that does not end delays the recovery only for a bounded time.
-func TestARecoveryWaitsForTheRemovalToEnd(t *testing.T) {
+// A provider recovers only after a cancelled removal has ended, because the removal could remove new objects. A removal
+// that does not end delays the recovery only for a bounded time.
+func TestRecoveryWaitsForTheRemovalToEnd(t *testing.T) {
 	task := activities.Task{Kind: fleet.CommandRecover, Provider: "milan", After: "unpeering/milan"}
 	w := &world{peers: []fleet.Provider{{ID: "milan"}}}
 	e := &ending{looks: 4}
@@ -183,9 +184,9 @@ func names(n int) (all []activities.DriverName) {
 	return all
 }
 
-// A driver that is closed, or that cannot continue, is reported with the objects of its newest attempt. The latter is
-// ended first.
-func TestCheckOfDrivers(t *testing.T) {
+// For a driver that is closed or cannot continue, the result contains the objects of its newest attempt. Inspect first
+// ends a driver that cannot continue.
+func TestClosedDriversAreReportedWithTheirObjects(t *testing.T) {
 	second := attempt("a-t0-2")
 	second.Number = 2
 	w := &world{found: []fleet.Found{
@@ -212,8 +213,8 @@ func TestCheckOfDrivers(t *testing.T) {
 	require.ErrorContains(t, err, "Temporal does not answer", "who cannot be asked is not closed")
 }
 
-// When many drivers fail, the cause is this build: no driver is ended.
-func TestCheckWhenTheBuildFails(t *testing.T) {
+// When many drivers fail, a fault in this build is the cause. Inspect then ends no driver.
+func TestManyFailingDriversAreNotEnded(t *testing.T) {
 	f := &flows{status: map[string]activities.Status{}}
 	for _, d := range names(4) {
 		f.status[d.WorkflowID] = activities.Status{Running: true, Failing: true}
@@ -226,9 +227,9 @@ func TestCheckWhenTheBuildFails(t *testing.T) {
 	}
 }
 
-// A driver that no worker may continue is ended and reported with its objects for a replacement, for any number of
-// drivers.
-func TestCheckReplacesOrphans(t *testing.T) {
+// No worker may continue these drivers. Inspect ends each of them, however many they are, and reports its objects for a
+// replacement.
+func TestOrphanedDriversAreEnded(t *testing.T) {
 	f := &flows{status: map[string]activities.Status{}}
 	var want []fleet.DriverStatus
 	w := &world{}
@@ -244,9 +245,9 @@ func TestCheckReplacesOrphans(t *testing.T) {
 	require.Equal(t, want, got.Drivers)
 }
 
-// A provider that recovers receives the cordon of its previous life. When this cannot be read, the recovery continues
-// without it.
-func TestLookAtAProvidersLastLife(t *testing.T) {
+// A provider that recovers inherits the cordon of its previous workflow run. When this state cannot be read, the
+// recovery continues without it.
+func TestRecoveringProviderInheritsItsCordon(t *testing.T) {
 	task := activities.Task{Kind: fleet.CommandRecover, Provider: "milan"}
 	for name, c := range map[string]struct {
 		before *entities

@@ -28,7 +28,7 @@ func joining() activities.JoinInput {
 
 var ready = []fleet.View{{Instance: "a-t0-1", Phase: fleet.Ready, End: fleet.EndFinal, Attempt: 1, Sequence: 5}}
 
-func TestJoinEnds(t *testing.T) {
+func TestJoinReturnsTheResultOfItsNode(t *testing.T) {
 	spent := func(d time.Duration) *beats { return &beats{before: &activities.Beat{Spent: d, At: noon}} }
 	half := whole(attempt("a-t0-1"))
 	half.Stamped = false
@@ -50,7 +50,7 @@ func TestJoinEnds(t *testing.T) {
 		views []fleet.View
 		holds []fleet.HoldRequest
 		deaf  bool // its entity does not answer
-		final bool // it is not retried
+		final bool // not retried
 		kind  fleet.EventKind
 	}{
 		"ready":   {views: ready},
@@ -128,7 +128,7 @@ func TestJoinEnds(t *testing.T) {
 	}
 }
 
-// Join may hold its slot for the rest of its budget, in one run or in several, and then gives up.
+// Join may occupy its slot for the rest of its budget, in one run or in several runs. Then it gives up.
 func TestJoinsBudgetIsBoundedByItsClock(t *testing.T) {
 	in := joining()
 	in.Node.Booking.Spec.Budgets.Join.Duration = 8 * time.Minute
@@ -145,8 +145,8 @@ func TestJoinsBudgetIsBoundedByItsClock(t *testing.T) {
 	require.InDelta(t, (4*time.Minute - 10*time.Second).Seconds(), left.Seconds(), 5)
 }
 
-// A node that came in time is reported even when the step was cancelled in the meantime: CA may use the node already.
-func TestJoinThatIsCancelledTooLate(t *testing.T) {
+// A node was complete before the step was cancelled. Join still reports it, because CA may use the node already.
+func TestCompleteNodeIsReportedDespiteCancellation(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	m := &messages{}
 	w := &world{found: []fleet.Found{whole(attempt("a-t0-1"))},
@@ -156,8 +156,8 @@ func TestJoinThatIsCancelledTooLate(t *testing.T) {
 	require.Equal(t, ready, m.views)
 }
 
-// The duration of a try counts towards the budget, for every result of the try.
-func TestJoinsLastTryCounts(t *testing.T) {
+// The duration of each try counts towards the budget, whatever the result of the try.
+func TestEachTryOfJoinCounts(t *testing.T) {
 	clock := &wall{at: noon}
 	a := &activities.Activities{Messages: &messages{}, Entities: running(), Now: clock.now,
 		Backend: &world{verb: fails(backend.ErrNotPeered), after: func() { clock.pass(10 * time.Second) }}}

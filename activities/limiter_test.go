@@ -15,7 +15,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-func TestLimiter(t *testing.T) {
+func TestLimiterBoundsStepsPerProvider(t *testing.T) {
 	l := activities.NewLimiter(2)
 	first, err := l.Acquire("milan")
 	require.NoError(t, err)
@@ -37,9 +37,9 @@ func TestLimiter(t *testing.T) {
 	}
 }
 
-// A step without a free place has no costs: it is retried, the provider receives no request, and the budget of the step
-// does not run.
-func TestAStepWithoutAPlace(t *testing.T) {
+// When the limiter has no free place, the step is retried later. The provider receives no request, and the budget of
+// the step does not run.
+func TestStepWithoutAPlaceUsesNoBudget(t *testing.T) {
 	synctest.Test(t, testAStepWithoutAPlace)
 }
 
@@ -48,7 +48,7 @@ func testAStepWithoutAPlace(t *testing.T) {
 	_, err := l.Acquire("milan")
 	require.NoError(t, err)
 	at := attempt("a-t0-1")
-	a := &activities.Activities{Making: l, Removing: l, Entities: running()} // without backend: a call would panic
+	a := &activities.Activities{Making: l, Removing: l, Entities: running()} // there is no backend: a call would panic
 	asksNobody := &activities.Activities{Making: l, Entities: &entities{err: errors.New("the group is asked")}}
 	for name, err := range map[string]error{
 		"Establish":     ended(t, a.Establish, fleet.PeeringInput{Provider: at.Provider}, noBeat(t)),
@@ -75,9 +75,9 @@ func testAStepWithoutAPlace(t *testing.T) {
 }
 
 // Two hundred steps wait for the twenty places of a provider that hangs. The more steps wait, the less often each step
-// tries, so that the tries do not take Temporal's time from other providers. As soon as the provider is healthy, the
-// steps come as fast as it works.
-func TestWaitingStepsDoNotStorm(t *testing.T) {
+// tries, so that other providers' steps are not delayed in Temporal. As soon as the provider is healthy, the steps run
+// as fast as it works.
+func TestWaitingStepsTryLessOften(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const places, waiting = 20, 200
 		l := activities.NewLimiter(places)
@@ -114,12 +114,12 @@ func TestWaitingStepsDoNotStorm(t *testing.T) {
 	})
 }
 
-// Steps that try concurrently are spread: about one step for each place that becomes free, within bounds. The measured
-// time of the places is forgotten when all places are free.
-func TestHowFarWaitingStepsAreApart(t *testing.T) {
+// The tries of waiting steps are spread over time: about one try for each place that becomes free, within bounds. When
+// all places are free, the limiter forgets the measured time.
+func TestTriesOfWaitingStepsAreSpread(t *testing.T) {
 	for name, c := range map[string]struct {
 		most  int
-		held  time.Duration // the time for which the released place was held
+		held  time.Duration // the time for which the released place was occupied
 		all   bool          // all places are released before they are taken again
 		apart time.Duration
 	}{

@@ -12,9 +12,9 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// A pass that lacks room on this cluster immediately notifies the provider's entity, unless the entity has already
-// published that condition.
-func TestNoRoomIsTold(t *testing.T) {
+// A pass finds no room on this cluster. It immediately notifies the provider's entity, unless the entity has already
+// published this condition.
+func TestMissingRoomIsReportedImmediately(t *testing.T) {
 	lacks := &backend.StageError{Stage: backend.StageGatewayClient, Message: "NoRoomForGateway: pod gw-milan",
 		Err: fmt.Errorf("%w (%w)", context.DeadlineExceeded, backend.ErrNoRoom)}
 	m, entities := &messages{}, running()

@@ -16,9 +16,9 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// A fault of this cluster neither ends a step nor undoes an attempt of a healthy provider: the clock is paused while
-// this cluster's own API server does not answer, and while no provider answers this cluster.
-func TestTheClockStandsForOwnFaults(t *testing.T) {
+// A fault of this cluster neither ends a step nor undoes an attempt of a healthy provider. The clock of the step is
+// therefore paused while this cluster's own API server does not answer, and while no provider answers.
+func TestClockPausesForFaultsOfThisCluster(t *testing.T) {
 	down := errors.New("connection refused")
 	turin := []fleet.Offer{{Provider: "turin", Credentials: fleet.Credentials{KubeconfigFile: "turin"}}}
 	verbs := map[string]func(a *activities.Activities) (any, any){
@@ -74,8 +74,9 @@ func TestTheClockStandsForOwnFaults(t *testing.T) {
 	}
 }
 
-// A paused clock is also paused between two runs. It continues with the first run in which this cluster is healthy.
-func TestAClockGoesOnAfterAnOwnFault(t *testing.T) {
+// A paused clock stays paused between two runs of the step. It continues with the first run in which this cluster is
+// healthy.
+func TestClockContinuesAfterAFaultOfThisCluster(t *testing.T) {
 	before := activities.Beat{Stage: "slice-auth", Spent: 5 * time.Second, At: noon.Add(-8 * time.Second),
 		PausedBecause: "this cluster's API server does not answer"}
 	clock, b := &wall{at: noon}, &beats{before: &before}
@@ -88,9 +89,9 @@ func TestAClockGoesOnAfterAnOwnFault(t *testing.T) {
 	require.Equal(t, 8*time.Second, b.last.Spent)
 }
 
-// Join holds its slot for minutes: its clock is paused while this cluster does not answer, and continues in the same
+// Join occupies its slot for minutes. Its clock is paused while this cluster does not answer, and continues in the same
 // run.
-func TestJoinsClockStandsWithinARun(t *testing.T) {
+func TestJoinsClockPausesWithinARun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const outage, budget = time.Minute, 2 * time.Minute
 		b, w := &beats{}, &world{}
@@ -127,8 +128,8 @@ func (m many) Peers(context.Context) ([]fleet.Provider, error) { return nil, con
 
 func (m many) Alive(context.Context) error { return m.err }
 
-// A long list of objects is not a fault that pauses a clock.
-func TestAClockGoesOnInALargeCluster(t *testing.T) {
+// A list of objects that takes long is not a fault and does not pause a clock.
+func TestClockContinuesDuringALongList(t *testing.T) {
 	for name, c := range map[string]struct {
 		err    error
 		stands bool
@@ -144,8 +145,9 @@ func TestAClockGoesOnInALargeCluster(t *testing.T) {
 	}
 }
 
-// The assumption that this cluster is cut off, because no provider answers, pauses a clock for at most half an hour.
-func TestAClockGoesOnWhenNobodyAnswersForLong(t *testing.T) {
+// When no provider answers, the step assumes that this cluster is cut off. This assumption pauses the clock for at most
+// half an hour.
+func TestClockContinuesAfterHalfAnHourOfSilence(t *testing.T) {
 	clock, b := &wall{at: noon}, &beats{}
 	a := &activities.Activities{Backend: &world{verb: fails(backend.ErrUnreachable)}, Now: clock.now,
 		Catalog: offering{offers: []fleet.Offer{{Provider: "turin"}}}}
@@ -158,9 +160,9 @@ func TestAClockGoesOnWhenNobodyAnswersForLong(t *testing.T) {
 	}
 }
 
-// Only successive checks count for that half hour: an answer between two checks, or a minute without a check, starts it
-// again.
-func TestTheHalfHourIsOneOfLooksInARow(t *testing.T) {
+// Only successive checks without an answer count towards this half hour. An answer between two checks, or a minute
+// without a check, starts the half hour again.
+func TestAnAnswerRestartsTheHalfHour(t *testing.T) {
 	for name, between := range map[string]func(w *world, clock *wall, look func() string){
 		"an answer": func(w *world, clock *wall, look func() string) {
 			w.answers = []string{"turin"}
@@ -190,7 +192,7 @@ func TestTheHalfHourIsOneOfLooksInARow(t *testing.T) {
 	}
 }
 
-// asked counts the requests for the identity of a provider.
+// asked counts the requests for a provider's identity.
 type asked struct {
 	world
 	times int
@@ -201,8 +203,8 @@ func (a *asked) Identify(context.Context, fleet.Credentials) (string, error) {
 	return "", backend.ErrUnreachable
 }
 
-// Many steps check for a fault concurrently: the result of one check is valid for two seconds.
-func TestAFaultIsLookedForOnce(t *testing.T) {
+// Many steps check for a fault of this cluster concurrently. The result of one check is valid for two seconds.
+func TestStepsShareTheCheckForAFault(t *testing.T) {
 	clock, w := &wall{at: noon}, &asked{}
 	w.verb = fails(backend.ErrUnreachable)
 	a := &activities.Activities{Backend: w, Now: clock.now, Catalog: offering{offers: []fleet.Offer{{Provider: "turin"}}}}
@@ -218,9 +220,9 @@ func TestAFaultIsLookedForOnce(t *testing.T) {
 	}
 }
 
-// While a step works, other providers are checked only when the step's own provider was seen silent. Until then a
-// paused clock stays paused, and a running clock keeps running.
-func TestAWorkingStepAsksOthersOnlyWhenItsProviderWasSilent(t *testing.T) {
+// While a step works, it checks other providers only after its own provider was silent. Until then a paused clock stays
+// paused, and a running clock keeps running.
+func TestStepChecksOthersOnlyAfterItsProviderWasSilent(t *testing.T) {
 	const isolated = "no provider answers this cluster"
 	for _, stood := range []string{"", isolated} {
 		synctest.Test(t, func(t *testing.T) {

@@ -40,8 +40,8 @@ func (w *wall) pass(d time.Duration) {
 	w.at = w.at.Add(d)
 }
 
-// beats keeps the last heartbeat of an activity. The heartbeat in before is passed to the activity as left by the
-// previous run.
+// beats keeps the last heartbeat of an activity. The activity receives the heartbeat in before, as if a previous run
+// had left it.
 type beats struct {
 	mu     sync.Mutex
 	last   activities.Beat
@@ -74,13 +74,13 @@ func establish(t *testing.T, a *activities.Activities, budget time.Duration, b *
 	return ended(t, a.Establish, in, b.env)
 }
 
-// The clock of a step continues over its passes, in any worker. Time in which no worker ran the step counts as at most
-// ten seconds.
-func TestAStepsClock(t *testing.T) {
+// The clock of a step continues over the step's passes, in whichever worker they run. Time in which no worker ran the
+// step counts as at most ten seconds.
+func TestClockContinuesOverPasses(t *testing.T) {
 	budget := time.Minute
 	for name, c := range map[string]struct {
 		before *activities.Beat
-		works  time.Duration // duration of this pass by the clock
+		works  time.Duration // duration of this pass on the wall clock
 		gaveUp bool
 	}{
 		"first pass":                  {works: 9 * time.Second},
@@ -120,8 +120,9 @@ func TestAStepsClock(t *testing.T) {
 	}
 }
 
-// The network has its own budget: the time of its stages does not count for the peering, and the other way round.
-func TestTheNetworksClock(t *testing.T) {
+// The network has its own budget. Time in a stage of the network does not count for the peering, and time in another
+// stage does not count for the network.
+func TestNetworkHasItsOwnBudget(t *testing.T) {
 	const spent = 80 * time.Second
 	for name, c := range map[string]struct {
 		before activities.Beat
@@ -156,8 +157,9 @@ func TestTheNetworksClock(t *testing.T) {
 	}
 }
 
-// The last heartbeat of a pass holds the last stage and the clock. The next pass begins with it, and users read it.
-func TestABeatCarriesTheClock(t *testing.T) {
+// The last heartbeat of a pass contains the last stage and the clock. The next pass begins with them, and users can
+// read them.
+func TestHeartbeatCarriesTheClock(t *testing.T) {
 	clock, b := &wall{at: noon}, &beats{before: &activities.Beat{Stage: "nonce", Message: "asked", Spent: 20 * time.Second,
 		At: noon.Add(-2 * time.Second)}}
 	a := &activities.Activities{Backend: &world{verb: fails(errors.New("broken"))}, Now: clock.now}
@@ -166,9 +168,9 @@ func TestABeatCarriesTheClock(t *testing.T) {
 		b.last)
 }
 
-// Heartbeats are billed: a step that ends immediately sends none. A step that is retried leaves its clock to the next
-// pass.
-func TestAQuickStepDoesNotBeat(t *testing.T) {
+// Temporal bills heartbeats, so a step that ends immediately sends none. A step that is retried passes its clock to the
+// next pass.
+func TestQuickStepSendsNoHeartbeat(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		at := attempt("a-t0-1")
 		a := &activities.Activities{Backend: &world{}, Messages: &messages{}, Catalog: offering{}, Entities: running()}
@@ -180,8 +182,8 @@ func TestAQuickStepDoesNotBeat(t *testing.T) {
 	})
 }
 
-// A pass ends soon, in the middle of its work: its slot is free between two passes.
-func TestAPassIsShort(t *testing.T) {
+// A pass ends after a short time, even in the middle of its work. Its slot is free between two passes.
+func TestPassEndsEarly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()
 		err := establish(t, &activities.Activities{Backend: &world{verb: hangs}}, time.Minute, &beats{})
@@ -193,7 +195,7 @@ func TestAPassIsShort(t *testing.T) {
 	})
 }
 
-// onTheWay is a backend that proceeds from stage to stage.
+// onTheWay is a backend that goes from stage to stage.
 type onTheWay struct {
 	*world
 	stages int
@@ -212,9 +214,9 @@ func (w onTheWay) Establish(ctx context.Context, _ fleet.Provider, p backend.Pro
 	return nil
 }
 
-// The next pass starts again from the first stage, so a pass that makes progress is not cut immediately. Nor does it
-// hold its slot for long.
-func TestAPassThatGetsOnLastsLonger(t *testing.T) {
+// The next pass starts again from the first stage, so a pass that makes progress gets more time. It still does not
+// occupy its slot for long.
+func TestPassWithProgressLastsLonger(t *testing.T) {
 	for name, c := range map[string]struct {
 		stages     int
 		each, ends time.Duration
@@ -236,7 +238,7 @@ func TestAPassThatGetsOnLastsLonger(t *testing.T) {
 	}
 }
 
-func TestAStepsEnd(t *testing.T) {
+func TestEndOfAStepIsReported(t *testing.T) {
 	at := attempt("a-t0-1")
 	view := fleet.View{Instance: at.Instance, Phase: fleet.Unpeering, Sequence: 4, Stuck: "cancelled"}
 	released := view
@@ -304,9 +306,9 @@ func TestAStepsEnd(t *testing.T) {
 	}
 }
 
-// A step that a caller waits for is retried within a second. A step that removes objects is retried less and less
-// often.
-func TestWhenAStepComesAgain(t *testing.T) {
+// A step for which a caller waits is retried within a second. A step that removes objects is retried at growing
+// intervals.
+func TestRetryIntervalsOfSteps(t *testing.T) {
 	for _, c := range []struct {
 		passes      int32
 		soon, later time.Duration
@@ -326,8 +328,9 @@ func TestWhenAStepComesAgain(t *testing.T) {
 	}
 }
 
-// A run first checks its provider's entity: a late run makes no change, nor does a run whose entity does not run.
-func TestALateRunDoesNothing(t *testing.T) {
+// A run first reads its provider's entity. It makes no change when the entity expects a later run, or when the entity
+// does not run.
+func TestLateRunChangesNothing(t *testing.T) {
 	peer := fleet.PeeringInput{Provider: fleet.Provider{ID: "milan"}, Run: 3}
 	at := func(run int) *entities {
 		return &entities{providers: []fleet.ProviderSnapshot{{ID: "milan", Run: run}}}
@@ -373,7 +376,7 @@ func TestALateRunDoesNothing(t *testing.T) {
 	}
 }
 
-// staged is a backend whose peering takes three seconds, then two seconds for its network, and then fails.
+// staged is a backend whose peering takes three seconds and whose network takes two more. Then it fails.
 type staged struct {
 	world
 	clock *wall
@@ -390,8 +393,8 @@ func (s *staged) Establish(_ context.Context, _ fleet.Provider, p backend.Progre
 	return backend.ErrUnreachable
 }
 
-// The time of each stage counts for the part of the step to which the stage belongs.
-func TestAPassCountsItsStages(t *testing.T) {
+// The time of each stage counts for the peering or for the network, to which the stage belongs.
+func TestStageTimeCountsForItsPart(t *testing.T) {
 	clock, b := &wall{at: noon}, &beats{}
 	a := &activities.Activities{Backend: &staged{clock: clock}, Catalog: offering{}, Now: clock.now}
 	require.Error(t, establish(t, a, time.Minute, b))
@@ -399,8 +402,8 @@ func TestAPassCountsItsStages(t *testing.T) {
 		b.last)
 }
 
-// A budget without a separate network budget covers all stages together.
-func TestADrainsBudgetIsForAllStages(t *testing.T) {
+// A budget without a separate network budget applies to all stages together.
+func TestDrainBudgetCoversAllStages(t *testing.T) {
 	for spent, gaveUp := range map[time.Duration]bool{10*time.Second - 1: false, 10 * time.Second: true} {
 		b := &beats{before: &activities.Beat{Stage: "connection", Spent: spent, Network: 6 * time.Second, At: noon}}
 		a := &activities.Activities{Backend: &world{verb: fails(backend.ErrUnreachable)}, Now: (&wall{at: noon}).now,
@@ -413,8 +416,8 @@ func TestADrainsBudgetIsForAllStages(t *testing.T) {
 	}
 }
 
-// A step that never gives up has a clock too, for its readers. It is not paused for a fault.
-func TestAReturnsClock(t *testing.T) {
+// A step that never gives up also has a clock, which people read. A fault of this cluster does not pause it.
+func TestReturnsClockIsNotPaused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := &beats{}
 		a := &activities.Activities{Backend: &world{verb: hangs, err: errors.New("connection refused")}}
@@ -424,8 +427,8 @@ func TestAReturnsClock(t *testing.T) {
 	})
 }
 
-// A step is not done before its entity has received the result.
-func TestAStepWhoseEndIsNotTold(t *testing.T) {
+// A step is done only when its entity has received the result.
+func TestStepIsRetriedUntilItsEndIsReported(t *testing.T) {
 	at := attempt("a-t0-1")
 	peer := fleet.PeeringInput{Provider: at.Provider, Run: 3}
 	for name, call := range map[string]func(*activities.Activities) (do, arg any){

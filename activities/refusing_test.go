@@ -28,8 +28,8 @@ func removed() *fleet.ProviderRefusal {
 	return &fleet.ProviderRefusal{Kind: fleet.RefusingRemoved, Reason: "removed", Until: noon.Add(time.Hour).UTC()}
 }
 
-// The complete refusal of a provider reaches its entity, from any step of a peering's life.
-func TestARefusalIsReported(t *testing.T) {
+// When a provider refuses this cluster as a whole, any step of a peering reports the refusal to the provider's entity.
+func TestRefusalIsReportedFromEachStep(t *testing.T) {
 	says := &backend.RefusingError{ProviderRefusal: *removed()}
 	m := &messages{}
 	a := &activities.Activities{
@@ -47,7 +47,7 @@ func TestARefusalIsReported(t *testing.T) {
 	require.Equal(t, []fleet.PeeringReport{{Event: fleet.PeeringDone, Refusing: removed()}}, m.reports)
 }
 
-func TestAskingAProviderThatRefuses(t *testing.T) {
+func TestRefusingProviderIsChecked(t *testing.T) {
 	for name, c := range map[string]struct {
 		says    *fleet.ProviderRefusal
 		err     error

@@ -10,7 +10,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-func TestTell(t *testing.T) {
+func TestReportSendsViewsHoldsAndReports(t *testing.T) {
 	broken := errors.New("no answer")
 	in := activities.ReportInput{
 		Group: "a", View: &fleet.View{Instance: "a-t0-1"}, Provider: "milan",

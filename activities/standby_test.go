@@ -10,9 +10,9 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// Inspect returns the holds as the providers publish them, and the existing peerings. It fails when it cannot read
-// them, so that a hold does not count as forgotten.
-func TestLookForStandbys(t *testing.T) {
+// Inspect returns the holds that the providers publish and the peerings that exist. It fails when it cannot read them;
+// otherwise a hold would count as forgotten.
+func TestInspectReturnsHoldsAndPeerings(t *testing.T) {
 	key := fleet.StandbyKey("a", "e", 1)
 	published := running("milan", "turin")
 	published.providers[0].Standby = map[string]fleet.HoldState{key: fleet.HoldGranted}
@@ -39,8 +39,8 @@ func TestLookForStandbys(t *testing.T) {
 	require.ErrorContains(t, err, "the API server is away")
 }
 
-// A group sends a provider a separate command for a hold.
-func TestDeliverTellsProviders(t *testing.T) {
+// A group sends a command for a hold to a provider in a task of its own.
+func TestDeliverSendsHoldsToProviders(t *testing.T) {
 	m := &messages{}
 	a := &activities.Activities{Messages: m}
 	hold := fleet.HoldRequest{Kind: fleet.HoldRelease, Key: fleet.StandbyKey("a", "e", 1)}
@@ -51,15 +51,15 @@ func TestDeliverTellsProviders(t *testing.T) {
 	require.Equal(t, []fleet.HoldRequest{hold}, m.holds)
 }
 
-// Inspect makes no assumption about a provider that it cannot read, and does not read providers that it does not need.
-func TestLookForStandbysWithoutAList(t *testing.T) {
+// Inspect assumes nothing about a provider that it cannot read. It reads only the providers that it needs.
+func TestInspectAssumesNothingAboutUnreadProviders(t *testing.T) {
 	broken := errors.New("no answer")
 	offers := []fleet.Offer{{Name: "m", Provider: "milan", Lendable: cpu("8")}}
 	held := []fleet.Standby{{Provider: "milan", Key: fleet.StandbyKey("a", "e", 1)}}
 	for name, c := range map[string]struct {
 		catalog offering
-		holds   error // error of reading the providers' holds
-		lists   error // error of listing the peerings
+		holds   error // the error that a read of the providers' holds returns
+		lists   error // the error that the list of the peerings returns
 		held    []fleet.Standby
 		says    string
 	}{

@@ -46,8 +46,8 @@ func (s *slowly) awaitCall(t *testing.T, end <-chan error) {
 	}
 }
 
-// The inspection of existing objects has a heartbeat timeout like every activity, so it must heartbeat. Without
-// heartbeats it would time out again and again in a large cluster, and its group or provider would never recover.
+// The inspection of objects has a heartbeat timeout like every activity, so it must send heartbeats. Without heartbeats
+// it would time out again and again in a large cluster, and its group or provider would never recover.
 func TestListsHeartbeat(t *testing.T) {
 	for name, call := range map[string]func(*activities.Activities) (any, any){
 		"group": func(a *activities.Activities) (any, any) {
@@ -89,8 +89,8 @@ func TestListsHeartbeat(t *testing.T) {
 	}
 }
 
-// A worker that stops ends its activities, so that another worker takes them over immediately and not after their
-// heartbeat timeout. They have not failed: the error must leave the retry to Temporal.
+// A worker that stops ends its activities, so that another worker continues them immediately and not only after their
+// heartbeat timeout. The activities have not failed, so their error must leave the retry to Temporal.
 func TestActivitiesEndWithTheirWorker(t *testing.T) {
 	at := attempt("a-t0-1")
 	peer := fleet.PeeringInput{Provider: at.Provider}

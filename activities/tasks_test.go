@@ -17,7 +17,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// A batch returns a result for each target: only the failed tasks are sent again.
+// A batch returns a result for each target, so that only the failed tasks are sent again.
 func TestDeliverAnswersPerTarget(t *testing.T) {
 	broken := errors.New("Temporal does not answer")
 	f := &flows{
@@ -57,7 +57,7 @@ func TestDeliverAnswersPerTarget(t *testing.T) {
 	}
 }
 
-// reborn is closed when it is signalled, and runs again when it is described.
+// reborn is a workflow that is closed at the signal and runs again at the description.
 type reborn struct{ flows }
 
 func (r *reborn) Signal(ctx context.Context, s activities.Signal) error {
@@ -68,7 +68,7 @@ func (r *reborn) Signal(ctx context.Context, s activities.Signal) error {
 	return err
 }
 
-// A driver that was started between the signal and the description is not reported as gone: the task fails, and is sent
+// A driver starts between the failed signal and the description. It is not reported as gone; the task fails and is sent
 // again.
 func TestDeliverToADriverStartedMeanwhile(t *testing.T) {
 	batch := []activities.Task{{ID: 1, Signal: &activities.Signal{ID: "scale-out/a-t0-1"}}}
@@ -77,7 +77,8 @@ func TestDeliverToADriverStartedMeanwhile(t *testing.T) {
 	require.Equal(t, fleet.OutcomeFailed, results[0].Outcome)
 }
 
-// gradual takes 0.9 s for each start and signal, and counts the concurrent starts; "dead" never takes a signal.
+// gradual takes 0.9 s for each start and signal, and counts the concurrent starts. The workflow "dead" never accepts a
+// signal.
 type gradual struct {
 	flows
 	running, most atomic.Int64
@@ -99,9 +100,9 @@ func (s *gradual) Start(ctx context.Context, w activities.Start) (bool, error) {
 	return s.flows.Start(ctx, w)
 }
 
-// Concurrent batches together start no more workflows at a time than the worker may. A batch that waits for long
-// returns the workflows that it has started, so that they are not started again.
-func TestStartsWaitForTheirTurn(t *testing.T) {
+// All batches together start no more workflows concurrently than the worker may. A batch that waits for long returns
+// the workflows that it has started, so that they are not started again.
+func TestConcurrentStartsAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &gradual{}
 		a := &activities.Activities{Workflows: f, Starting: semaphore.NewWeighted(2)}
@@ -139,10 +140,9 @@ func TestStartsWaitForTheirTurn(t *testing.T) {
 	})
 }
 
-// While Temporal is slow, a batch returns in time with the messages that it has sent. Otherwise it would be sent again
-// as a whole, and never end. A target that does not answer delays no other target, and a peering is started all the
-// same.
-func TestASlowBatchAnswersInTime(t *testing.T) {
+// While Temporal is slow, a batch returns in time with the messages that it has sent. Otherwise Temporal would repeat
+// the whole batch without end. A target that does not answer delays no other target and no start of a peering.
+func TestSlowBatchReturnsInTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &gradual{flows: flows{status: map[string]activities.Status{"runs": {Running: true}}}}
 		batch := []activities.Task{{Signal: &activities.Signal{ID: "dead"}}}
@@ -169,7 +169,7 @@ func TestASlowBatchAnswersInTime(t *testing.T) {
 	})
 }
 
-func TestPayloads(t *testing.T) {
+func TestPayloadsOfSignalsAndStarts(t *testing.T) {
 	order, answer := &fleet.Order{Stop: true}, &fleet.Answer{Key: "lca-a-t0-1-1"}
 	require.Equal(t, order, activities.Signal{Order: order}.Payload())
 	require.Equal(t, answer, activities.Signal{Answer: answer}.Payload())
@@ -184,7 +184,7 @@ func TestPayloads(t *testing.T) {
 	require.False(t, activities.Delivers(fleet.CommandDescribe))
 }
 
-// A peering that no worker may continue is started again; a running one is left alone.
+// A peering that no worker may continue is started again. A running peering is left alone.
 func TestDeliverReplacesAnOrphanedPeering(t *testing.T) {
 	f := &flows{status: map[string]activities.Status{
 		"peering/milan": {Running: true, Orphaned: true}, "peering/rome": {Running: true},
@@ -201,16 +201,15 @@ func TestDeliverReplacesAnOrphanedPeering(t *testing.T) {
 	require.NotContains(t, f.calls, "terminate peering/rome")
 }
 
-// unseen wraps workflows that can be started and signalled, but not described.
+// unseen wraps workflows that can be started and signalled but not described.
 type unseen struct{ *flows }
 
 func (unseen) Status(context.Context, string) (activities.Status, error) {
 	return activities.Status{}, errors.New("no answer")
 }
 
-// A peering is started once. The state of a running peering, or of a closed driver, is not assumed when it cannot be
-// described.
-func TestDeliverWhatCannotBeDescribed(t *testing.T) {
+// A peering is started once. When a peering or a driver cannot be described, no state is assumed for it.
+func TestDeliverAssumesNoStateWithoutADescription(t *testing.T) {
 	peering := activities.Task{Start: &activities.Start{ID: "peering/milan", Peering: &fleet.PeeringInput{}}}
 	signal := activities.Task{Signal: &activities.Signal{ID: "scale-out/a-t0-1"}}
 	there := map[string]activities.Status{"peering/milan": {Running: true}}
@@ -235,8 +234,8 @@ func TestDeliverWhatCannotBeDescribed(t *testing.T) {
 	}
 }
 
-// A batch is served by four goroutines, for any size of the batch.
-func TestABatchIsServedByFour(t *testing.T) {
+// Four goroutines send a batch, whatever its size.
+func TestFourGoroutinesSendABatch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &gradual{}
 		var batch []activities.Task

@@ -11,8 +11,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// Answers checks the clusters that can show whether this cluster is cut off.
-func TestWitness(t *testing.T) {
+// Answers checks whether a cluster outside this cluster answers. When none does, this cluster is cut off.
+func TestWitnessFindsAnAnsweringCluster(t *testing.T) {
 	down := errors.New("no answer")
 	offer := func(id string) fleet.Offer {
 		return fleet.Offer{Provider: id, Credentials: fleet.Credentials{KubeconfigFile: id}}
@@ -52,8 +52,8 @@ func TestWitness(t *testing.T) {
 	}
 }
 
-// Without a list of peerings the clusters to check are unknown.
-func TestWitnessWithoutAList(t *testing.T) {
+// Answers fails without a list of peerings, because it then does not know which clusters to check.
+func TestWitnessFailsWithoutAListOfPeerings(t *testing.T) {
 	w := activities.Witness{Backend: &world{err: errors.New("no answer")}, Catalog: offering{}}
 	_, _, err := w.Answers(t.Context(), []string{"milan"})
 	require.ErrorContains(t, err, "no answer")

@@ -60,11 +60,11 @@ var unseen = map[string]string{
 // reason.
 var usedAtTimes = map[string]string{
 	"ClusterRole liqo-autoscaler-worker patch authentication.liqo.io/resourceslices": "crd-replicator is reminded of a " +
-		"slice, or its finalizer removed, only when it has failed: TestJoinUnanswered and TestLeaveRevoked in " +
-		"activities/backend/liqo",
+		"slice, or its finalizer removed, only when it has failed: TestUnansweredSliceIsNoDenial and " +
+		"TestReturnRemovesFinalizersAfterTenantRemoval in activities/backend/liqo",
 	"ClusterRole liqo-autoscaler-worker get authentication.liqo.io/resourceslices": "read by name before a slice that " +
-		"is left on a provider is removed there, and crd-replicator mostly removes it first: TestLeftovers in " +
-		"activities/backend/liqo",
+		"is left on a provider is removed there, and crd-replicator mostly removes it first: " +
+		"TestLeftoversAreObjectsWithoutACounterpart in activities/backend/liqo",
 }
 
 // Every right that the charts and provider-access grant was used by a suite on real API servers, and every right that

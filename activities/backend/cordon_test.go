@@ -9,8 +9,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
 )
 
-// We uncordon only what carries our cordon and no taint of the Cluster Autoscaler's.
-func TestSetCordon(t *testing.T) {
+// SetCordon uncordons only a Node that has our cordon and no taint that Cluster Autoscaler has set.
+func TestSetCordonRemovesOnlyOurCordon(t *testing.T) {
 	tainted := func(key string) func(*corev1.Node) {
 		return func(n *corev1.Node) { n.Spec.Taints = []corev1.Taint{{Key: key, Effect: corev1.TaintEffectNoSchedule}} }
 	}

@@ -10,9 +10,9 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
 )
 
-// We remove CA's annotation only from a Node on which we have set it, and leave every value that another writer has
-// set.
-func TestSetKept(t *testing.T) {
+// SetKept removes CA's annotation only from a Node on which we have set it. It leaves each value that another writer
+// has set.
+func TestSetKeptRemovesOnlyOurAnnotation(t *testing.T) {
 	const ca, ours = backend.AnnotationScaleDown, backend.AnnotationKept
 	of := func(pairs ...string) map[string]string {
 		m := map[string]string{}

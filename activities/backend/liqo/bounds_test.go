@@ -23,8 +23,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// flood returns a client whose server answers every request with a list of that many MiB, compressed whenever that is
-// allowed.
+// flood returns a client. Its server answers each request with a list of that many MiB, compressed when the request
+// allows compression.
 func flood(t *testing.T, megabytes int) client.Client {
 	t.Helper()
 	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -52,7 +52,7 @@ func flood(t *testing.T, megabytes int) client.Client {
 	return provider
 }
 
-// A provider that floods is reported as such, and costs the worker no more memory than the bound.
+// A provider that floods us with data is reported. The answer takes no more of the worker's memory than the bound.
 func TestAnswersAreBounded(t *testing.T) {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
@@ -74,8 +74,8 @@ func TestAnswersAreBounded(t *testing.T) {
 	require.ErrorContains(t, err, "larger than 4 MiB")
 }
 
-// A provider's messages are cut before they get into a heartbeat, an error or a history.
-func TestWordsAreCut(t *testing.T) {
+// A provider's messages are cut to a bounded length before they become part of a heartbeat, an error or a history.
+func TestProviderMessagesAreCut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		keypair, _ := keys(t)
 		tenant := tenantOf(mine())
@@ -110,8 +110,9 @@ func TestWordsAreCut(t *testing.T) {
 	})
 }
 
-// The id that a provider reports becomes part of names, labels and metrics, so an id with other characters is refused.
-func TestIdentifyRefusesIDs(t *testing.T) {
+// The id that a provider reports becomes part of names, labels and metrics. Identify therefore refuses an id with
+// characters that these do not allow.
+func TestIdentifyRefusesInvalidIDs(t *testing.T) {
 	for _, id := range []string{"a b", "UPPER", "x,liqo.io/replication=true", strings.Repeat("x", 3<<20), "../../x",
 		"line\nbreak", strings.Repeat("x", 64)} {
 		c := newClusters(t, nil, nil)

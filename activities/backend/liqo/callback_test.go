@@ -7,8 +7,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A change of a marked virtual node makes its virtual kubelet register a missing Node again.
-func TestCallBack(t *testing.T) {
+// CallBack changes a marked virtual node, and the change makes its virtual kubelet register a missing Node again.
+func TestCallBackMakesKubeletRegisterItsNode(t *testing.T) {
 	t.Parallel()
 	called := func(c *clusters) string {
 		virtual := running()

@@ -13,8 +13,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
 )
 
-// A change ends the pause after a check that came too early.
-func TestUntilIsWokenByAChange(t *testing.T) {
+// When a check has not succeeded yet, the wait pauses. A change of the object ends the pause.
+func TestChangeEndsThePauseOfAWait(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var all changes
@@ -40,8 +40,8 @@ func TestUntilIsWokenByAChange(t *testing.T) {
 	})
 }
 
-// Each object that a Join waits for wakes it.
-func TestWatchWakes(t *testing.T) {
+// A change of any object that a Join waits for ends the pause of this Join.
+func TestWatchWakesTheJoin(t *testing.T) {
 	t.Parallel()
 	for name, object := range map[string]client.Object{
 		"slice": accepted("2"), "kubeconfig": sliceIdentity(), "virtual node": running(),

@@ -13,8 +13,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
 )
 
-// A taint that Cluster Autoscaler sets between the read and the write of the Node makes the cordon fail. The taint
-// stays.
+// Cluster Autoscaler sets a taint between our read and our write of the Node. The cordon fails, and the taint stays.
 func TestCordonFailsWhenTheNodeWasTaintedMeanwhile(t *testing.T) {
 	t.Parallel()
 	byCA := corev1.Taint{Key: backend.TaintToBeDeleted, Value: "1", Effect: corev1.TaintEffectNoSchedule}

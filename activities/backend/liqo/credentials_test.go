@@ -25,7 +25,7 @@ clusters: [{name: c, cluster: {server: "https://127.0.0.1:1"}}]
 users: [{name: u, user: {token: s3cret}}]
 `
 
-func TestCredentialsSecret(t *testing.T) {
+func TestCredentialsAreReadFromASecret(t *testing.T) {
 	t.Parallel()
 	secret := &corev1.Secret{ObjectMeta: named("hub", "provider1"),
 		Data: map[string][]byte{"kubeconfig": []byte(kubeconfig), "other": []byte("s3cret")}}
@@ -43,8 +43,8 @@ func TestCredentialsSecret(t *testing.T) {
 	}
 }
 
-// The permission to write a Secret must give no way to run programs or read files on the worker.
-func TestCredentialsFromClusterRunNothing(t *testing.T) {
+// A user who may write a Secret must not be able to run programs or read files on the worker.
+func TestCredentialsInASecretRunNoProgram(t *testing.T) {
 	t.Parallel()
 	for name, user := range map[string]string{
 		"exec":      `{exec: {apiVersion: client.authentication.k8s.io/v1, command: sh, interactiveMode: Never}}`,
@@ -66,7 +66,7 @@ func TestCredentialsFromClusterRunNothing(t *testing.T) {
 }
 
 // Credentials that do not verify the identity of the server are refused.
-func TestCredentialsVerifyWhoAnswers(t *testing.T) {
+func TestCredentialsMustVerifyTheServer(t *testing.T) {
 	t.Parallel()
 	for says, replace := range map[string][2]string{
 		"insecure-skip-tls-verify": {"server:", "insecure-skip-tls-verify: true, server:"},
@@ -87,7 +87,7 @@ func TestCredentialsVerifyWhoAnswers(t *testing.T) {
 	}
 }
 
-func TestCredentialsFileReadAnew(t *testing.T) {
+func TestCredentialsFileIsReadAgain(t *testing.T) {
 	t.Parallel()
 	c := newClusters(t, nil, nil)
 	path := filepath.Join(t.TempDir(), "kubeconfig")
@@ -105,9 +105,9 @@ func TestCredentialsFileReadAnew(t *testing.T) {
 	require.ErrorIs(t, err, backend.ErrInvalid, "exactly one")
 }
 
-// A program that a kubeconfig file names to get a token, and that hangs, does not hold up a verb whose context has
-// ended.
-func TestCredentialsProgramThatHangsHoldsNobody(t *testing.T) {
+// A kubeconfig file names a program that returns a token, and the program hangs. A verb whose context has ended does
+// not wait for it.
+func TestHangingCredentialsProgramDoesNotBlock(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	pipe := filepath.Join(dir, "pipe")
@@ -133,8 +133,8 @@ func TestCredentialsProgramThatHangsHoldsNobody(t *testing.T) {
 	require.NoError(t, ends.Close())
 }
 
-// YAML aliases in a Secret must not use up the worker's memory.
-func TestCredentialsFromClusterSwollen(t *testing.T) {
+// YAML aliases in a Secret must not exhaust the worker's memory.
+func TestCredentialsWithYAMLAliasesAreRefused(t *testing.T) {
 	t.Parallel()
 	swollen := kubeconfig + "extra: &a " + strings.Repeat("x", 100_000) + "\nmore: [" + strings.Repeat("*a,", 2_000) +
 		"]\n"

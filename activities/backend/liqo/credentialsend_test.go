@@ -16,8 +16,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// The end of a token is known as soon as the token is used, even when the provider no longer accepts it.
-func TestCredentialsEnd(t *testing.T) {
+// The backend knows the expiry of a token as soon as a request uses it, even when the provider no longer accepts it.
+func TestExpiryOfATokenIsKnown(t *testing.T) {
 	end := time.Now().Add(-time.Hour).Truncate(time.Second)
 	claims := fmt.Sprintf(`{"sub": "system:serviceaccount:a:b", "exp": %d}`, end.Unix())
 	token := "e30." + base64.RawURLEncoding.EncodeToString([]byte(claims)) + ".e30"

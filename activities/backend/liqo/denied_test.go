@@ -13,8 +13,9 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
 )
 
-// Liqo also reports a denial while it waits up to 30 s for its signer: during this time a denial is not final.
-func TestJoinDeniedForAWhile(t *testing.T) {
+// Liqo waits up to 30 s for its signer and reports a denial during this time. Join therefore ignores a denial during
+// these 30 s.
+func TestJoinIgnoresAnEarlyDenial(t *testing.T) {
 	t.Parallel()
 	const signer = 30 * time.Second
 	for lasts, denied := range map[time.Duration]bool{signer + time.Second: false, signer + 10*time.Second: true} {

@@ -16,8 +16,9 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
 )
 
-// Join makes no node when a clusterSelector would select only one of this node and another node of the same provider.
-func TestJoinDividedProvider(t *testing.T) {
+// Two nodes of one provider differ in their labels, and a clusterSelector selects only one of them. Join makes no node
+// that leads to this state.
+func TestJoinRefusesWhenASelectorDividesTheProvider(t *testing.T) {
 	t.Parallel()
 	other := func(id, color string) *offloadingv1beta1.VirtualNode {
 		return &offloadingv1beta1.VirtualNode{ObjectMeta: named("liqo-tenant-"+id, "another-"+id, of(id)),
@@ -65,8 +66,8 @@ func TestJoinDividedProvider(t *testing.T) {
 	}
 }
 
-// aside returns another virtual node on the provider, and a NamespaceOffloading whose clusterSelector selects only
-// ours.
+// aside returns another virtual node on the provider, and a NamespaceOffloading whose clusterSelector selects only our
+// node.
 func aside() (theirs *offloadingv1beta1.VirtualNode, picky *offloadingv1beta1.NamespaceOffloading) {
 	theirs = &offloadingv1beta1.VirtualNode{ObjectMeta: named(localNS, "another", of(peer))}
 	picky = &offloadingv1beta1.NamespaceOffloading{ObjectMeta: named("ml", "offloading")}
@@ -76,9 +77,9 @@ func aside() (theirs *offloadingv1beta1.VirtualNode, picky *offloadingv1beta1.Na
 	return theirs, picky
 }
 
-// Join checks the clusterSelectors before it makes the virtual node, and earlier, while it waits for the provider's
-// answer.
-func TestJoinHoldsADividedProvider(t *testing.T) {
+// Join checks the clusterSelectors twice: while it waits for the provider's answer, and before it makes the virtual
+// node.
+func TestJoinChecksSelectorsWhileItWaits(t *testing.T) {
 	t.Parallel()
 	answered := accepted("3")
 	delete(answered.Status.NodeLabels, "color")
@@ -99,15 +100,15 @@ func TestJoinHoldsADividedProvider(t *testing.T) {
 	}
 }
 
-// After a long wait Join repeats the check that it made during the wait.
-func TestJoinAsksAgainAfterALongWait(t *testing.T) {
+// Join checks the clusterSelectors while it waits for the provider. After a long wait it checks them again.
+func TestJoinChecksSelectorsAgainAfterALongWait(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		theirs, picky := aside()
 		slice := accepted("3")
 		delete(slice.Status.NodeLabels, "color")
 		c := newClusters(t, peered(slice, theirs), nil)
-		asked := time.Time{} // the time of the first read of the slice's kubeconfig
+		asked := time.Time{} // the time at which Join first reads the slice's kubeconfig
 		c.local = interceptor.NewClient(c.watch, interceptor.Funcs{
 			Get: func(ctx context.Context, w client.WithWatch, key client.ObjectKey, o client.Object,
 				opts ...client.GetOption) error {

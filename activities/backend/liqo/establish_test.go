@@ -27,7 +27,7 @@ func TestEstablishNamesTheStage(t *testing.T) {
 		require.Equal(t, backend.StageNonce, stage.Stage)
 		require.Contains(t, stage.Message, "liqo-controller-manager has not filled Secret liqo-tenant-consumer/liqo-nonce")
 
-		// An unfinished peering carries our labels, so recovery can find it.
+		// The objects of an unfinished peering carry our labels, so that recovery can find them.
 		for cluster, object := range map[client.Client]client.Object{c.local: tenantNS(peer), c.there: tenantNS(me)} {
 			require.NoError(t, cluster.Get(t.Context(), client.ObjectKeyFromObject(object), object))
 			require.True(t, c.isOurs(me, object))
@@ -38,7 +38,7 @@ func TestEstablishNamesTheStage(t *testing.T) {
 	})
 }
 
-func TestEstablishWrongCluster(t *testing.T) {
+func TestEstablishRefusesAnotherCluster(t *testing.T) {
 	t.Parallel()
 	c := newClusters(t, nil, nil)
 	wrong := provider()
@@ -49,7 +49,7 @@ func TestEstablishWrongCluster(t *testing.T) {
 	require.False(t, exists(t, c.there, tenantNS(me)))
 }
 
-func TestEstablishUnreachable(t *testing.T) {
+func TestEstablishReportsUnreachableProvider(t *testing.T) {
 	t.Parallel()
 	c := newClusters(t, nil, nil)
 	c.down = true
@@ -57,7 +57,7 @@ func TestEstablishUnreachable(t *testing.T) {
 	require.Greater(t, c.opens, 1, "the credentials are read again after a failure")
 }
 
-func TestEstablishDenied(t *testing.T) {
+func TestEstablishReportsAClosedTenant(t *testing.T) {
 	t.Parallel()
 	for _, owner := range []map[string]string{mine(), nil} {
 		for _, condition := range []authv1beta1.TenantCondition{authv1beta1.TenantConditionCordoned,
@@ -80,7 +80,7 @@ func TestEstablishDenied(t *testing.T) {
 	}
 }
 
-// sign creates the signed nonce on the consumer, as this cluster's Liqo would.
+// sign creates the signed nonce on the consumer, as the consumer's Liqo would.
 func sign(t *testing.T, c *clusters, nonce string) {
 	t.Helper()
 	p := c.peering(provider())
@@ -96,9 +96,9 @@ func sign(t *testing.T, c *clusters, nonce string) {
 	}))
 }
 
-// A nonce that is left from an earlier peering is overwritten. A signature of the old nonce does not count for the new
-// one.
-func TestSignedNonceMismatch(t *testing.T) {
+// Establish overwrites a nonce that an earlier peering has left. It does not accept a signature of the old nonce for
+// the new one.
+func TestSignatureOfAnOldNonceIsNotAccepted(t *testing.T) {
 	t.Parallel()
 	keypair, _ := keys(t)
 	c := newClusters(t, []client.Object{keypair, tenantNS(peer)}, nil)
@@ -118,8 +118,8 @@ func TestSignedNonceMismatch(t *testing.T) {
 	require.Equal(t, "new", string(secret.Data["nonce"]))
 }
 
-// An existing Tenant is changed only in its key, request and signature.
-func TestTenantPatchedSparingly(t *testing.T) {
+// Establish changes only the key, the request and the signature of an existing Tenant.
+func TestExistingTenantIsChangedAsLittleAsPossible(t *testing.T) {
 	t.Parallel()
 	keypair, _ := keys(t)
 	tenant := tenantOf(mine())
@@ -147,7 +147,8 @@ func TestTenantPatchedSparingly(t *testing.T) {
 	require.Equal(t, authv1beta1.TenantConditionActive, tenant.Spec.TenantCondition)
 	require.Equal(t, &policy, tenant.Spec.AuthzPolicy)
 
-	// The request made with our key is kept: a new one would not match the provider's cached certificate.
+	// Establish keeps the certificate request that was made with our key, because a new request would not match the
+	// certificate that the provider has cached.
 	csr := tenant.Spec.CSR
 	_, _, err = p.ensureTenant(t.Context(), h)
 	require.NoError(t, err)
@@ -155,8 +156,9 @@ func TestTenantPatchedSparingly(t *testing.T) {
 	require.Equal(t, csr, tenant.Spec.CSR)
 }
 
-// A peering that was made by hand is used without a write, no matter which of its parts shows it.
-func TestEstablishForeign(t *testing.T) {
+// Establish uses a peering that was made by hand and writes nothing. Any part of the peering is sufficient to recognize
+// it.
+func TestEstablishUsesAForeignPeering(t *testing.T) {
 	t.Parallel()
 	byHand := controlPlaneSecret()
 	byHand.OwnerReferences = nil
@@ -174,7 +176,7 @@ func TestEstablishForeign(t *testing.T) {
 	}
 }
 
-// A Tenant that another owner has created since the peering was begun is not changed.
+// Establish does not change a Tenant that another owner has created since Establish began.
 func TestEstablishLeavesANewForeignTenant(t *testing.T) {
 	t.Parallel()
 	keypair, _ := keys(t)
@@ -214,8 +216,8 @@ func dump(t *testing.T, c *clusters) map[string]string {
 }
 
 // A ForeignCluster may still show the state of an earlier peering. Only a Renew that the provider has answered proves
-// the present peering.
-func TestEstablishStaleForeignCluster(t *testing.T) {
+// that the current peering works.
+func TestEstablishIgnoresAStaleForeignCluster(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		renew := oldRenew()

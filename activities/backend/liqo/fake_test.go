@@ -32,12 +32,12 @@ const (
 	remoteNS = "liqo-tenant-" + me
 )
 
-// clusters holds a consumer and a provider without controllers: the test creates the objects that Liqo would create.
+// clusters are a consumer and a provider without controllers. The test creates the objects that Liqo would create.
 type clusters struct {
 	*Backend
 	there client.Client
 	down  bool // the provider does not answer
-	opens int  // counts the reads of its credentials
+	opens int  // number of reads of its credentials
 }
 
 func newClusters(t *testing.T, here, there []client.Object) *clusters {
@@ -75,7 +75,7 @@ func newClusters(t *testing.T, here, there []client.Object) *clusters {
 	return c
 }
 
-// kubeSystem returns the namespace whose UID distinguishes a cluster from its clones.
+// kubeSystem returns the namespace kube-system. Its UID distinguishes a cluster from its clones.
 func kubeSystem(id string) *corev1.Namespace {
 	system := &corev1.Namespace{ObjectMeta: named("", metav1.NamespaceSystem,
 		map[string]string{corev1.LabelMetadataName: metav1.NamespaceSystem})}
@@ -91,7 +91,7 @@ func clusterID(id string) *corev1.ConfigMap {
 	}
 }
 
-// mine returns the labels of the objects of this hub; labelled sets them on an object.
+// mine returns the labels of this hub's objects. labelled sets these labels on an object.
 func mine() map[string]string {
 	return map[string]string{backend.LabelManagedBy: backend.ManagedBy, backend.LabelHub: "default", labelConsumer: me}
 }
@@ -141,7 +141,7 @@ func established() *liqov1beta1.ForeignCluster {
 	}
 }
 
-// keys returns this cluster's key pair, stored as Liqo stores it.
+// keys returns the consumer's key pair, stored in the same way as Liqo stores it.
 func keys(t *testing.T) (secret *corev1.Secret, h handshake) {
 	t.Helper()
 	private, public, err := authentication.GenerateEd25519Keys()
@@ -159,7 +159,7 @@ func provider() fleet.Provider {
 	return p
 }
 
-// known returns the provider as it is recorded in our objects.
+// known returns the provider in the form in which our objects record it.
 func known() fleet.Provider {
 	return fleet.Provider{ID: peer, Credentials: fleet.Credentials{KubeconfigFile: "provider1.kubeconfig"}}
 }
@@ -179,22 +179,22 @@ func exists(t *testing.T, cluster client.Client, object client.Object) bool {
 	return !apierrors.IsNotFound(err)
 }
 
-// soon returns a context for a verb that is expected to wait in vain: it ends long after a slow machine has reached
-// that wait.
+// soon returns a context for a verb that waits in vain. The context ends long after even a slow machine has begun that
+// wait.
 func soon(t *testing.T) context.Context {
 	ctx, cancel := context.WithTimeout(t.Context(), 8*time.Second)
 	t.Cleanup(cancel)
 	return ctx
 }
 
-// prompt returns a context for a verb that has nothing to wait for.
+// prompt returns a context for a verb that does not have to wait.
 func prompt(t *testing.T) context.Context {
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	t.Cleanup(cancel)
 	return ctx
 }
 
-// seconds returns a context like soon, for a verb that has some waiting of its own to do first.
+// seconds returns a context that ends later than soon's, for a verb that waits several times.
 func seconds(t *testing.T) context.Context {
 	ctx, cancel := context.WithTimeout(t.Context(), 15*time.Second)
 	t.Cleanup(cancel)

@@ -27,8 +27,9 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/testkit"
 )
 
-// A pod whose eviction fails, such as a pod with two disruption budgets, does not keep other pods from being evicted.
-func TestDrainGoesOnPastOnePod(t *testing.T) {
+// The eviction of a pod fails, for example because two disruption budgets select the pod. Drain still evicts the other
+// pods.
+func TestDrainContinuesAfterAFailedEviction(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		for _, force := range []bool{false, true} {
@@ -66,8 +67,8 @@ func TestDrainGoesOnPastOnePod(t *testing.T) {
 	})
 }
 
-// While this cluster does not return its own id, a verb whose context ends still returns.
-func TestConsumerSilentHoldsNobody(t *testing.T) {
+// A verb returns when its context ends, even while the consumer does not return its own cluster id.
+func TestSilentConsumerBlocksNoVerb(t *testing.T) {
 	t.Parallel()
 	c := newClusters(t, nil, nil)
 	asked := make(chan struct{}, 2)
@@ -94,8 +95,8 @@ func TestConsumerSilentHoldsNobody(t *testing.T) {
 	}
 }
 
-// When the credentials may not list namespaces, a failure to read one namespace is not a denial.
-func TestTenantNamespaceUnreadIsNotDenied(t *testing.T) {
+// The account may not list namespaces, and the read of one namespace fails. This failure does not count as a denial.
+func TestUnreadableTenantNamespaceIsNoDenial(t *testing.T) {
 	t.Parallel()
 	c := newClusters(t, nil, nil)
 	c.there = interceptor.NewClient(c.there.(client.WithWatch), interceptor.Funcs{
@@ -114,8 +115,8 @@ func TestTenantNamespaceUnreadIsNotDenied(t *testing.T) {
 	require.ErrorIs(t, p.locateRemote(t.Context()), backend.ErrUnreachable)
 }
 
-// Credentials are read for each verb, so every goroutine that their client starts must end with the verb.
-func TestCredentialsFileLeavesNothingRunning(t *testing.T) { // not parallel: it counts goroutines
+// Each verb reads the credentials, so every goroutine that their client starts must end with the verb.
+func TestCredentialsClientLeavesNoGoroutine(t *testing.T) { // not parallel: it counts goroutines
 	dir := t.TempDir()
 	testkit.NewAuthority(t).Write(t, filepath.Join(dir, "tls.crt"), filepath.Join(dir, "tls.key"))
 	config := strings.Replace(kubeconfig, "{token: s3cret}", "{client-certificate: tls.crt, client-key: tls.key}", 1)
@@ -131,7 +132,7 @@ func TestCredentialsFileLeavesNothingRunning(t *testing.T) { // not parallel: it
 	require.Less(t, runtime.NumGoroutine(), before+25)
 }
 
-// An API server that accepts a list request and never answers it does not block Watch forever.
+// An API server accepts a list request and never answers. Watch does not wait for it forever.
 func TestWatchListIsBounded(t *testing.T) {
 	t.Parallel()
 	c := newClusters(t, stampedNode(), nil)
@@ -155,8 +156,8 @@ func TestWatchListIsBounded(t *testing.T) {
 	}
 }
 
-// A slice without an answer is not a denial when the peering is not ours, or when it still exists.
-func TestJoinUnanswered(t *testing.T) {
+// A slice without an answer does not count as denied when the peering is foreign, or when the peering still exists.
+func TestUnansweredSliceIsNoDenial(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		slice := accepted("2")
@@ -165,7 +166,8 @@ func TestJoinUnanswered(t *testing.T) {
 		_, err := c.Join(soon(t), spec(), nil)
 		require.NotErrorIs(t, err, backend.ErrDenied)
 
-		// crd-replicator must be reminded once the peering has been made again, because it dropped the forbidden requests.
+		// crd-replicator drops requests that the provider forbids. When the peering exists again, Join must therefore
+		// make crd-replicator send the slice again.
 		c = newClusters(t, []client.Object{slice, tenantNS(peer), controlPlane(mine()), controlPlaneSecret(), established()},
 			[]client.Object{tenantNS(me), tenantOf(mine())})
 		_, err = c.Join(soon(t), spec(), nil)
@@ -175,8 +177,9 @@ func TestJoinUnanswered(t *testing.T) {
 	})
 }
 
-// A provider may have written anything into our Tenant: a request without an organization makes Liqo's own check panic.
-func TestTenantWithOddRequest(t *testing.T) {
+// A provider can write any content into our Tenant. A certificate request without an organization makes Liqo's own
+// check panic; Establish replaces such a request.
+func TestTenantWithAnInvalidRequestIsRepaired(t *testing.T) {
 	t.Parallel()
 	keypair, _ := keys(t)
 	tenant := tenantOf(mine())
@@ -197,8 +200,8 @@ func TestTenantWithOddRequest(t *testing.T) {
 	require.NoError(t, authentication.CheckCSRForControlPlane(tenant.Spec.CSR, h.publicDER, me), "it is replaced")
 }
 
-// A check that panics does so in its caller's goroutine, where the panic can be recovered. It does not end the process.
-func TestUntilPanicsToItsCaller(t *testing.T) {
+// A panic in a check occurs in the goroutine of the caller, which can recover it. The panic does not end the process.
+func TestPanicInACheckReachesTheCaller(t *testing.T) {
 	t.Parallel()
 	outOfRange := func(string) (int, error) { panic("out of range") }
 	for name, look := range map[string]poll{

@@ -26,8 +26,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// gateway plays a load balancer or a cluster manager's proxy between us and a provider's API server. It answers with
-// status, or, when status is 0, lets requests through to an API server without Liqo's kinds.
+// gateway is a load balancer, or a cluster manager's proxy, between us and a provider's API server. It answers each
+// request with status. When status is 0, it forwards requests to an API server without Liqo's kinds.
 type gateway struct {
 	credentials fleet.Credentials
 	status      atomic.Int32
@@ -85,7 +85,7 @@ func behind(t *testing.T, g *gateway, here ...client.Object) *clusters {
 	return c
 }
 
-// An answer that does not come from an API server means only that the provider is unreachable.
+// An answer that does not come from an API server shows only that the provider is unreachable.
 func TestGatewayAnswersAreUnreachable(t *testing.T) {
 	t.Parallel()
 	for _, status := range []int32{http.StatusForbidden, http.StatusNotFound, http.StatusBadGateway,
@@ -102,8 +102,8 @@ func TestGatewayAnswersAreUnreachable(t *testing.T) {
 	}
 }
 
-// A 404 from a gateway does not make our objects on the provider count as gone.
-func TestGatewayDoesNotMakeGone(t *testing.T) {
+// A 404 from a gateway does not show that our objects on the provider are gone.
+func TestGateways404DoesNotCountAsGone(t *testing.T) {
 	t.Parallel()
 	g := newGateway(t)
 	c := behind(t, g, peered()...)
@@ -131,8 +131,8 @@ func TestGatewayDoesNotMakeGone(t *testing.T) {
 	}
 }
 
-// With Liqo's own kubeconfig too, a page with status 404 does not make the slice count as gone.
-func TestGatewayDoesNotMakeSliceGone(t *testing.T) {
+// The same applies to requests with Liqo's own kubeconfig: a 404 page does not show that the slice is gone.
+func TestGateways404DoesNotCountSliceAsGone(t *testing.T) {
 	t.Parallel()
 	g := newGateway(t)
 	g.status.Store(http.StatusNotFound)
@@ -151,8 +151,9 @@ func TestGatewayDoesNotMakeSliceGone(t *testing.T) {
 	require.NoError(t, c.Return(prompt(t), someAttempt(1), nil), "an API server that knows no slices has none")
 }
 
-// A proxy before the consumer's API server also answers 404 after it has lost that server. No node is drained for that.
-func TestConsumerLostIsNotEmpty(t *testing.T) {
+// A proxy in front of the consumer's API server answers 404 when it has lost that server. List then fails, so that no
+// node is drained.
+func TestListFailsWhenTheConsumersProxyAnswers404(t *testing.T) {
 	t.Parallel()
 	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if strings.HasSuffix(r.URL.Path, "/configmaps") { // it existed a moment ago

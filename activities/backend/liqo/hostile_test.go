@@ -40,7 +40,7 @@ func answering(t *testing.T, header map[string]string, status int, body string) 
 var inJSON = map[string]string{"Content-Type": "application/json"}
 
 // An answer that is small on the wire and large in memory is not read to its end.
-func TestAnswersThatSwell(t *testing.T) {
+func TestAnswersLargeInMemoryAreCut(t *testing.T) {
 	list := `{"apiVersion":"v1","kind":"ConfigMapList","items":[`
 	anchors := "apiVersion: v1\nkind: ConfigMapList\nitems:\n- &a\n  data: {a: b}\n" + strings.Repeat("- *a\n", 50000)
 	for name, c := range map[string]struct {
@@ -76,7 +76,7 @@ func fields(n int) string {
 }
 
 // Lists of metadata are requested in JSON like all other lists, although client-go prefers protobuf for them.
-func TestMetadataIsAskedForInJSON(t *testing.T) {
+func TestMetadataIsRequestedInJSON(t *testing.T) {
 	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if strings.Contains(r.Header.Get("Accept"), "protobuf") {
 			w.Header().Set("Content-Type", "application/vnd.kubernetes.protobuf")
@@ -114,7 +114,7 @@ func TestRedirectsAreNotFollowed(t *testing.T) {
 
 // A provider can write any amount into a slice's grant. An amount with a huge exponent must not take long to decode or
 // to compare.
-func TestGrantsThatKeepBusy(t *testing.T) {
+func TestGrantsWithHugeExponentsAreFast(t *testing.T) {
 	body := `{"apiVersion":"authentication.liqo.io/v1beta1","kind":"ResourceSlice","metadata":{"name":"a","namespace":"b"},
 		"status":{"resources":{"cpu":"1e100000000","memory":"1.0000000000000000000000001E100000000"}}}`
 	began := time.Now()
@@ -130,8 +130,9 @@ func TestGrantsThatKeepBusy(t *testing.T) {
 	require.Less(t, time.Since(began), 10*time.Second)
 }
 
-// The name that a provider gives to our Tenant gets into histories, so the reasons that contain it are cut.
-func TestLongNames(t *testing.T) {
+// The name of our Tenant, which a provider can choose, becomes part of histories. Reasons that contain the name are
+// therefore cut.
+func TestReasonsWithLongNamesAreCut(t *testing.T) {
 	tenant := tenantOf(mine())
 	tenant.Name = strings.Repeat("x", 1<<20)
 	tenant.Spec.TenantCondition = authv1beta1.TenantConditionDrained
@@ -145,8 +146,8 @@ func TestLongNames(t *testing.T) {
 	require.Less(t, len(refusing.Reason), 2*maxWords)
 }
 
-// Slices that a provider invents are not all looked up on the consumer.
-func TestLeftoversOfALiar(t *testing.T) {
+// A provider can invent any number of slices. Leftovers looks up only a bounded number of them on the consumer.
+func TestLeftoversOfInventedSlicesAreBounded(t *testing.T) {
 	there := []client.Object{tenantNS(me, signed())}
 	for n := range 3 * maxLeft {
 		slice := leftSlice(signed(), map[string]string{backend.LabelAttempt: strconv.Itoa(n)})

@@ -16,7 +16,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
 )
 
-func TestIdentify(t *testing.T) {
+func TestIdentifyReadsTheClusterID(t *testing.T) {
 	t.Parallel()
 	c := newClusters(t, nil, nil)
 	id, err := c.Identify(t.Context(), provider().Credentials)
@@ -33,8 +33,8 @@ func TestIdentify(t *testing.T) {
 	require.ErrorContains(t, err, "elsewhere/clusterid")
 }
 
-// A provider's answer is sorted by the reaction that it requires of the caller.
-func TestAccess(t *testing.T) {
+// Each answer of a provider is mapped to the error that decides the caller's reaction.
+func TestErrorsOfAProviderAreClassified(t *testing.T) {
 	t.Parallel()
 	forbidden := apierrors.NewForbidden(corev1.Resource("secrets"), "x", errors.New("no"))
 	unauthorized := apierrors.NewUnauthorized("token expired")
@@ -52,8 +52,8 @@ func TestAccess(t *testing.T) {
 	require.ErrorIs(t, invalidIfUnauthorized(forbidden), backend.ErrInvalid)
 }
 
-// An API server that has just started refuses every request until it has read its roles. That does not count against
-// the credentials.
+// An API server that has just started refuses every request until it has read its roles. Identify does not blame the
+// credentials for this.
 func TestIdentifyWhileAPIServerStarts(t *testing.T) {
 	t.Parallel()
 	c := newClusters(t, nil, nil)
@@ -78,8 +78,8 @@ func TestIdentifyWhileAPIServerStarts(t *testing.T) {
 	require.ErrorContains(t, err, "may not read its cluster id")
 }
 
-// The check whether this cluster answers is one request, however many peerings exist.
-func TestAlive(t *testing.T) {
+// Alive checks with one request whether this cluster's API server answers, however many peerings exist.
+func TestAliveSendsOneRequest(t *testing.T) {
 	t.Parallel()
 	c := newClusters(t, nil, nil)
 	require.NoError(t, c.Alive(t.Context()))

@@ -20,7 +20,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-func TestList(t *testing.T) {
+func TestListReturnsOurAttempts(t *testing.T) {
 	t.Parallel()
 	replica := accepted("2") // a slice that another cluster's hub has requested from this cluster
 	replica.Name, replica.Labels = "lca-g-abc-2-1", with(replica.Labels, map[string]string{
@@ -46,8 +46,8 @@ func TestList(t *testing.T) {
 	require.Empty(t, found)
 }
 
-// While the API server does not serve a kind, as while Liqo's CRDs are not installed, List fails: after an empty list
-// the comparison would count every node as lost.
+// List fails while the API server does not serve one of the kinds, for example because Liqo's CRDs are not installed.
+// If List returned an empty list instead, the comparison would count every node as lost.
 func TestListFailsWhileAKindIsNotServed(t *testing.T) {
 	t.Parallel()
 	for _, missing := range []client.ObjectList{&authv1beta1.ResourceSliceList{}, &offloadingv1beta1.VirtualNodeList{},
@@ -66,8 +66,8 @@ func TestListFailsWhileAKindIsNotServed(t *testing.T) {
 	}
 }
 
-// An attempt belongs to the provider of its virtual node: a restored backup may have left a slice of the same name on
-// another provider, whose namespace is listed first.
+// An attempt belongs to the provider of its virtual node. A restored backup may have left a slice of the same name in
+// the namespace of another provider, and that namespace is listed first.
 func TestListNamesTheProviderOfTheVirtualNode(t *testing.T) {
 	t.Parallel()
 	left := accepted("2")
@@ -79,7 +79,7 @@ func TestListNamesTheProviderOfTheVirtualNode(t *testing.T) {
 	require.Equal(t, peer, found[0].Attempt.Provider.ID)
 }
 
-// An attempt counts as terminating when one of its objects is being deleted, in any order of the listed kinds.
+// An attempt counts as terminating when any of its objects is being deleted, in whatever order the kinds are listed.
 func TestListReportsAnAttemptWithATerminatingObject(t *testing.T) {
 	t.Parallel()
 	for which := range stampedNode() {
@@ -95,8 +95,8 @@ func TestListReportsAnAttemptWithATerminatingObject(t *testing.T) {
 	}
 }
 
-// An account that may write Secrets or Identities in another namespace does not choose the credentials of our peering.
-func TestPeersOfForeignNamespaces(t *testing.T) {
+// An account that may write Secrets or Identities in another namespace cannot choose the credentials of our peering.
+func TestCredentialsInForeignNamespacesAreIgnored(t *testing.T) {
 	t.Parallel()
 	bait := &corev1.Secret{ObjectMeta: named("team-a", "anything", mine(), of("provider2"))}
 	bait.Annotations = map[string]string{backend.AnnotationCredentials: `{"secretRef":{"namespace":"kube-system","name":"admin","key":"conf"}}`}

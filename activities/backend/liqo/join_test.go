@@ -22,7 +22,7 @@ func labelsOf(number string) map[string]string {
 		backend.LabelAttempt: number})
 }
 
-// accepted returns the attempt's slice with the provider's answer.
+// accepted returns the attempt's slice after the provider has granted it.
 func accepted(grant string) *authv1beta1.ResourceSlice {
 	condition := func(kind authv1beta1.ResourceSliceConditionType) authv1beta1.ResourceSliceCondition {
 		return authv1beta1.ResourceSliceCondition{Type: kind, Status: authv1beta1.ResourceSliceConditionAccepted}
@@ -75,7 +75,7 @@ func spec() backend.NodeSpec {
 		Taints: []corev1.Taint{{Key: "k", Value: "v", Effect: corev1.TaintEffectNoSchedule}}}
 }
 
-func TestJoinNotPeered(t *testing.T) {
+func TestJoinFailsWithoutAPeering(t *testing.T) {
 	t.Parallel()
 	c := newClusters(t, []client.Object{tenantNS(peer)}, nil)
 	_, err := c.Join(prompt(t), spec(), nil)
@@ -83,7 +83,7 @@ func TestJoinNotPeered(t *testing.T) {
 	require.ErrorContains(t, err, peer)
 }
 
-func TestJoinSlice(t *testing.T) {
+func TestJoinCreatesTheSlice(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		c := newClusters(t, peered(), nil)
@@ -104,7 +104,7 @@ func TestJoinSlice(t *testing.T) {
 	})
 }
 
-func TestJoinShort(t *testing.T) {
+func TestJoinRefusesASmallerGrant(t *testing.T) {
 	t.Parallel()
 	c := newClusters(t, peered(accepted("1")), nil)
 	_, err := c.Join(prompt(t), spec(), nil)
@@ -112,7 +112,7 @@ func TestJoinShort(t *testing.T) {
 	require.ErrorContains(t, err, "cpu 1 of 2")
 }
 
-func TestJoinDenied(t *testing.T) {
+func TestJoinReportsADenial(t *testing.T) {
 	t.Parallel()
 	for i, kind := range []string{"Authentication", "Resources"} {
 		slice := accepted("2")
@@ -124,9 +124,9 @@ func TestJoinDenied(t *testing.T) {
 	}
 }
 
-// A provider with a later Liqo may switch the class default off. Its refusal has its own reason (Liqo
-// remoteresourceslice_controller.go, handleResourcesStatus).
-func TestJoinWhereTheDefaultClassIsOff(t *testing.T) {
+// The administrators of a provider with a later Liqo may disable the class "default". Such a refusal has its own reason
+// (Liqo remoteresourceslice_controller.go, handleResourcesStatus).
+func TestJoinReportsADisabledDefaultClass(t *testing.T) {
 	t.Parallel()
 	const words = "the default ResourceSlice class has been administratively disabled on the provider"
 	slice := accepted("2")
@@ -138,8 +138,9 @@ func TestJoinWhereTheDefaultClassIsOff(t *testing.T) {
 	require.ErrorContains(t, err, words)
 }
 
-// The slice requests the offer's class. A class whose controller has no room is a full provider, and not a refusal.
-func TestJoinFull(t *testing.T) {
+// The slice requests the offer's class. When the controller of this class has no room, the provider is full. This is
+// not a refusal.
+func TestFullClassIsNoRefusal(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		c := newClusters(t, peered(), nil)
@@ -162,8 +163,8 @@ func TestJoinFull(t *testing.T) {
 	require.ErrorContains(t, err, "not free here: cpu 1 of 2")
 }
 
-// A drained Tenant may not even request a slice; the reason is read from the Tenant.
-func TestJoinUnansweredBecauseDrained(t *testing.T) {
+// A drained Tenant does not even allow a consumer to request a slice. Join reads the reason from the Tenant.
+func TestUnansweredSliceOfADrainedTenantIsDenied(t *testing.T) {
 	t.Parallel()
 	slice := accepted("2")
 	slice.Status = authv1beta1.ResourceSliceStatus{}
@@ -202,8 +203,9 @@ func TestJoinMakesVirtualNode(t *testing.T) {
 	})
 }
 
-// A slice that has no virtual node yet can be removed over the peering's credentials.
-func TestListSliceAlone(t *testing.T) {
+// List returns a slice without a virtual node, together with the peering's credentials, so that Return can remove the
+// slice.
+func TestSliceWithoutVirtualNodeIsListed(t *testing.T) {
 	identity := controlPlane(mine())
 	identity.Annotations = map[string]string{backend.AnnotationCredentials: `{"kubeconfigFile":"provider1.kubeconfig"}`}
 	c := newClusters(t, []client.Object{tenantNS(peer), identity, accepted("2")}, nil)
@@ -214,7 +216,7 @@ func TestListSliceAlone(t *testing.T) {
 }
 
 // A provider whose nodes have another value for a label of the group cannot serve the group.
-func TestJoinContradictedLabel(t *testing.T) {
+func TestJoinRefusesContradictingLabels(t *testing.T) {
 	c := newClusters(t, peered(accepted("2"), sliceIdentity()), nil)
 	_, err := c.Join(prompt(t), spec(), nil)
 	require.ErrorIs(t, err, backend.ErrDenied)
@@ -229,7 +231,7 @@ func joinable(more ...client.Object) []client.Object {
 	return peered(append(more, accepted("2"), running(), node)...)
 }
 
-func TestJoinStamps(t *testing.T) {
+func TestJoinStampsTheNode(t *testing.T) {
 	t.Parallel()
 	c := newClusters(t, joinable(), nil)
 	for range 2 {
@@ -243,9 +245,9 @@ func TestJoinStamps(t *testing.T) {
 	require.True(t, found[0].Marked && found[0].Stamped && found[0].Ready)
 }
 
-// A Node whose condition has changed keeps its previous taints for a moment and takes no pods until they are removed.
-// One of the taints shows CA that the Node has not started; with any other taint CA would count the Node as full.
-// Kubernetes, which acts late and has seen the condition Unknown, replaces the first by the second.
+// A Node whose condition has changed keeps its previous taints for a moment and accepts no pods until Kubernetes
+// removes them. CA knows one of these taints and counts the Node as not started; with any other taint CA would count
+// the Node as full. Kubernetes reacts late to the condition Unknown and then replaces the first taint by the second.
 func TestJoinWaitsForTaintsToGo(t *testing.T) {
 	t.Parallel()
 	for _, key := range []string{corev1.TaintNodeNotReady, corev1.TaintNodeUnreachable,
@@ -274,7 +276,7 @@ func TestJoinWaitsForTaintsToGo(t *testing.T) {
 	}
 }
 
-func TestJoinConflicts(t *testing.T) {
+func TestJoinReportsConflicts(t *testing.T) {
 	t.Parallel()
 	stolen := joinable()
 	for _, object := range stolen {

@@ -18,7 +18,8 @@ func optionsOf(namespace, name, image string) *offloadingv1beta1.VkOptionsTempla
 		Spec: offloadingv1beta1.VkOptionsTemplateSpec{ContainerImage: image, ExtraArgs: []string{"--v=4"}}}
 }
 
-// An offer names the VkOptionsTemplate of Liqo's namespace with which its nodes run, with a network and without.
+// An offer names a VkOptionsTemplate in Liqo's namespace. The provider's nodes run with this template, with or without
+// a network.
 func TestJoinWithOptionsOfTheOffer(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -50,8 +51,8 @@ func TestJoinWithOptionsOfTheOffer(t *testing.T) {
 	})
 }
 
-// networkless runs a Join on a provider without a network, with the installation's VkOptionsTemplate and the given
-// objects on the provider.
+// networkless runs a Join on a provider without a network. The installation has its VkOptionsTemplate, and the provider
+// has the given objects.
 func networkless(t *testing.T, there ...client.Object) (*clusters, error) {
 	c := newClusters(t, peered(append(there, accepted("2"), sliceIdentity())...), nil)
 	s := spec()
@@ -60,8 +61,8 @@ func networkless(t *testing.T, there ...client.Object) (*clusters, error) {
 	return c, err
 }
 
-// A node without a network runs with the current options of the installation, after a Liqo upgrade too, but keeps its
-// pods' addresses out of this cluster's Services.
+// A node without a network runs with the current options of the installation, also after an upgrade of Liqo. One option
+// differs: the pods' addresses do not become endpoints of this cluster's Services.
 func TestJoinWithoutNetwork(t *testing.T) {
 	t.Parallel()
 	for name, there := range map[string][]client.Object{
@@ -98,9 +99,9 @@ func TestJoinWithoutStandardOptions(t *testing.T) {
 	})
 }
 
-// In a tenant namespace that is not ours the options are removed with the peering, unless a virtual node still names
+// In a foreign tenant namespace, RemovePeering removes our options with the peering, unless a virtual node still names
 // them.
-func TestRemovePeeringDropsOptions(t *testing.T) {
+func TestRemovePeeringRemovesTheOptions(t *testing.T) {
 	t.Parallel()
 	options := optionsOf(localNS, networklessOptions, "virtual-kubelet:1")
 	here, there := ourPeering()
@@ -118,8 +119,9 @@ func TestRemovePeeringDropsOptions(t *testing.T) {
 	require.True(t, exists(t, c.local, options))
 }
 
-// The copy keeps the fields of a later Liqo: a nodeSelector of the virtual kubelet (liqotech/liqo#3367).
-func TestTheCopyKeepsUnknownFields(t *testing.T) {
+// The copy of the options keeps fields that only a later Liqo knows, such as a nodeSelector of the virtual kubelet
+// (liqotech/liqo#3367).
+func TestCopyOfOptionsKeepsUnknownFields(t *testing.T) {
 	t.Parallel()
 	standard := newOptions()
 	standard.SetName(standardOptions)

@@ -25,8 +25,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// The tests TestLab* need real Liqo: `make e2e SUITE=backend` brings up three clusters and runs them. Without a lab
-// they are skipped.
+// The tests TestLab* need real Liqo. `make e2e SUITE=backend` starts three clusters, the lab, and runs them there.
+// Without a lab these tests are skipped.
 
 const (
 	consumer = "consumer" // names of the lab's clusters, and their Liqo cluster ids
@@ -37,18 +37,18 @@ const (
 type lab struct {
 	root, bin string
 	clusters  map[string]*cluster
-	rights    *liqo.TenantRights // permissions of the worker's account; set by accounts
+	rights    *liqo.TenantRights // permissions of the worker's account; the function accounts sets them
 }
 
 type cluster struct {
 	name       string
 	kubeconfig string // the administrator's kubeconfig
-	account    string // the kubeconfig of backends: the administrator's, unless accounts made another
+	account    string // the kubeconfig of backends: the administrator's, unless the function accounts made another
 	kube       kubernetes.Interface
 	any        dynamic.Interface
-	cut        bool // its API server is stopped
-	// grant makes our tenant namespace on a provider again, with our permissions in it; nil where the worker makes it
-	// itself.
+	cut        bool // whether the test has stopped its API server
+	// grant makes our tenant namespace on a provider again, with our permissions in it. It is nil when the worker makes
+	// the namespace itself.
 	grant func(context.Context, *cluster) error
 }
 
@@ -93,18 +93,18 @@ func (l *lab) clear(t *testing.T) {
 	}
 }
 
-// refusedFor is the time for which the lab's backends leave a provider alone that has removed our Tenant. A removal
-// takes some 15 s.
+// refusedFor is the time for which a backend of the lab waits after a provider has removed our Tenant, before it makes
+// a peering with this provider again. A removal takes some 15 s.
 const refusedFor = 40 * time.Second
 
 // backend returns a new backend on the lab's consumer, like the backend of another process.
 func (l *lab) backend(t *testing.T) *liqo.Backend { return l.backendFor(t, refusedFor) }
 
-// backendFor returns a backend that leaves a provider alone for refusedFor after it has removed our Tenant.
+// backendFor returns a backend that waits for refusedFor after a provider has removed our Tenant.
 func (l *lab) backendFor(t *testing.T, refusedFor time.Duration) *liqo.Backend {
 	t.Helper()
 	c := l.config(t)
-	c.RefusedFor, c.AnyLiqo = refusedFor, true // the contract puts several nodes on a provider, with Liqo 1.1 too
+	c.RefusedFor, c.AnyLiqo = refusedFor, true // the contract joins several nodes on one provider, with Liqo 1.1 too
 	return newBackend(t, c)
 }
 
@@ -123,7 +123,7 @@ func newBackend(t *testing.T, c liqo.Config) *liqo.Backend {
 	return b
 }
 
-// oneSlice reports whether the lab's Liqo loses pods when a provider carries several nodes.
+// oneSlice reports whether the lab's Liqo loses pods when a provider has several nodes.
 func oneSlice() bool { return strings.HasPrefix(os.Getenv("LIQO_AUTOSCALER_LAB_LIQO"), "v1.1") }
 
 func (l *lab) provider(n int) fleet.Provider {
@@ -132,7 +132,7 @@ func (l *lab) provider(n int) fleet.Provider {
 		Network: &fleet.Network{Mode: fleet.NetworkNone}}
 }
 
-// requireNothing fails unless no object of ours is left on either side.
+// requireNothing fails the test when an object of ours is left on either side.
 func (l *lab) requireNothing(t *testing.T) {
 	t.Helper()
 	found, err := l.objects(t.Context())

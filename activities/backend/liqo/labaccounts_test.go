@@ -25,15 +25,16 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/deploy/provider"
 )
 
-// With LAB_ACCOUNTS set, backends use the accounts of the chart and of provider-access, and only their permissions. The
-// suite's own changes are made as an administrator.
+// With LAB_ACCOUNTS set, backends use the accounts of the chart and of the command provider-access, with no further
+// permissions. The suite makes its own changes as an administrator.
 
 const (
 	ownNamespace  = "liqo-autoscaler"
 	workerAccount = "liqo-autoscaler-worker"
 )
 
-// accounts makes these accounts, once in a lab, and writes them into each cluster's kubeconfig for backends.
+// accounts makes these accounts once in a lab. It writes their credentials into the kubeconfig that backends use for
+// each cluster.
 func (l *lab) accounts(t *testing.T) {
 	t.Helper()
 	l.rights = &liqo.TenantRights{Role: workerAccount + "-tenant", Namespace: ownNamespace, Account: workerAccount}
@@ -71,7 +72,7 @@ func (l *lab) accounts(t *testing.T) {
 	}
 }
 
-// chart renders the worker's objects of the chart, for a worker that reads the Secret default/provider1.
+// chart renders the chart's objects for a worker that may read the Secret default/provider1.
 func (l *lab) chart(t *testing.T) []byte {
 	t.Helper()
 	chart := filepath.Join("..", "..", "..", "deploy", "helm", "liqo-autoscaler")
@@ -86,7 +87,7 @@ func (l *lab) chart(t *testing.T) []byte {
 	return append([]byte("apiVersion: v1\nkind: Namespace\nmetadata: {name: "+ownNamespace+"}\n---\n"), out...)
 }
 
-// grant gives us access to the provider again, after our namespace there was removed.
+// grant restores our access to the provider after a test has removed our namespace there.
 func (l *lab) grant(ctx context.Context, c *cluster) error {
 	manifest := []byte(provider.Manifest(consumer, "liqo", provider.PodPolicies))
 	return errors.Join(c.apply(ctx, l.bin, manifest), c.granted(ctx))
@@ -101,7 +102,7 @@ func (c *cluster) apply(ctx context.Context, bin string, manifest []byte) error 
 	return nil
 }
 
-// granted waits until the account's permissions are in effect: the authorizer learns of roles a little later.
+// granted waits until the account's permissions are in effect, because the authorizer reads new roles after a delay.
 func (c *cluster) granted(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()

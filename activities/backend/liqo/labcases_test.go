@@ -16,8 +16,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// A peering that is established with new credentials works and records them. A kubeconfig in a Secret that is repaired
-// while a verb runs is used without a restart.
+// A peering that is established with new credentials works, and its objects record the new credentials. When a test
+// repairs the kubeconfig in a Secret while a verb runs, the verb uses the repaired kubeconfig without a restart.
 func TestLabRotatedCredentials(t *testing.T) {
 	l := theLab(t)
 	good, err := os.ReadFile(l.clusters["provider1"].account)
@@ -50,7 +50,8 @@ func TestLabRotatedCredentials(t *testing.T) {
 	l.requireNothing(t)
 }
 
-// The other direction of a two-way peering shares its namespaces with ours. It keeps our peering, and it is not harmed.
+// A two-way peering has a second direction that shares its namespaces with ours. Our peering stays as long as that
+// direction exists, and the removal does not harm that direction.
 func TestLabTwoWay(t *testing.T) {
 	l := theLab(t)
 	b, p := l.backend(t), l.provider(1)
@@ -72,7 +73,7 @@ func TestLabTwoWay(t *testing.T) {
 	}
 }
 
-// Up to Liqo 1.1 a provider carries one node: a second is refused, and the first stays as it is.
+// Up to Liqo 1.1 a provider can serve one node. A second Join is refused, and the first node stays unchanged.
 func TestLabOneSlice(t *testing.T) {
 	l := theLab(t)
 	if !oneSlice() {
@@ -95,7 +96,7 @@ func TestLabOneSlice(t *testing.T) {
 	l.requireNothing(t)
 }
 
-// A drained Tenant removes even the permission to request a slice. It is reported as a denial all the same.
+// A drained Tenant removes even the consumer's permission to request a slice. Join still reports a denial.
 func TestLabDrained(t *testing.T) {
 	l := theLab(t)
 	b, p := l.backend(t), l.provider(2)
@@ -113,8 +114,8 @@ func TestLabDrained(t *testing.T) {
 	l.requireNothing(t)
 }
 
-// A provider that removes our Tenant leaves crd-replicator with finalizers that it may not remove. Return and
-// RemovePeering end all the same.
+// A provider removes our Tenant. crd-replicator then may not remove its own finalizers, but Return and RemovePeering
+// still complete.
 func TestLabRevoked(t *testing.T) {
 	l := theLab(t)
 	b, p := l.backend(t), l.provider(2)
@@ -133,7 +134,7 @@ func TestLabRevoked(t *testing.T) {
 	l.requireForgiven(t, b, p)
 }
 
-// requireRefusedAgain waits until an expired refusal is found again, as long as our Identity exists.
+// requireRefusedAgain waits until the backend finds an expired refusal again. It does so while our Identity exists.
 func (l *lab) requireRefusedAgain(t *testing.T, p fleet.Provider) {
 	t.Helper()
 	b := l.backendFor(t, time.Second)
@@ -148,7 +149,7 @@ func (l *lab) requireRefusedAgain(t *testing.T, p fleet.Provider) {
 	}))
 }
 
-// requireForgiven waits until the refusal of a provider has expired, and requires that no object is left then.
+// requireForgiven waits until the refusal of a provider has expired. It then requires that no object is left.
 func (l *lab) requireForgiven(t *testing.T, b *liqo.Backend, p fleet.Provider) {
 	t.Helper()
 	require.NoError(t, poll(within(t, time.Minute), func(ctx context.Context) (bool, error) {
@@ -159,8 +160,8 @@ func (l *lab) requireForgiven(t *testing.T, b *liqo.Backend, p fleet.Provider) {
 	l.requireNothing(t)
 }
 
-// No node can join on a peering whose Tenant is gone. The peering is made again only after the provider was left alone
-// for a while.
+// No node can join on a peering whose Tenant is gone. The backend makes the peering again only when refusedFor has
+// passed.
 func TestLabRevokedIsLeftAlone(t *testing.T) {
 	l := theLab(t)
 	b, p := l.backend(t), l.provider(2)
@@ -177,7 +178,7 @@ func TestLabRevokedIsLeftAlone(t *testing.T) {
 	l.requireForgiven(t, b, p)
 }
 
-// TestLabTimes prints the duration of each verb on its own, as the best of three.
+// TestLabTimes prints the duration of each verb, as the best of three runs.
 func TestLabTimes(t *testing.T) {
 	l := theLab(t)
 	b, p := l.backend(t), l.provider(1)

@@ -9,7 +9,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// TestLabContract checks all promises of the port on real Liqo.
+// TestLabContract runs the suite of the port's contract (backendtest) on real Liqo.
 func TestLabContract(t *testing.T) {
 	l := theLab(t)
 	l.offload(t)
@@ -19,8 +19,8 @@ func TestLabContract(t *testing.T) {
 		Providers: [2]fleet.Provider{l.provider(1), l.provider(2)},
 		Shape:     nodeShape(),
 		Group:     group,
-		Bound:     2 * time.Minute, // a virtual kubelet registers a deleted Node again after a minute
-		Pass:      2 * time.Second, // shorter than each grace
+		Bound:     2 * time.Minute, // a virtual kubelet registers a deleted Node again within a minute
+		Pass:      2 * time.Second, // shorter than the grace period of each stage
 
 		RefusedFor: refusedFor,
 
@@ -45,7 +45,7 @@ func TestLabContract(t *testing.T) {
 			Deny:              l.deny("Cordoned"),
 			Close:             l.close,
 			Shrink:            l.shrink,
-			// Forget stays nil: a slice that is deleted while crd-replicator runs may be removed from the provider at any time.
+			// Forget stays nil, because crd-replicator may remove the provider's copy of a deleted slice at any time.
 			// TestLabNetworkLeft forgets a peering instead.
 		},
 	})

@@ -14,8 +14,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
 )
 
-// A Node that was registered again, and a slice that crd-replicator has left on the provider, are removed by the next
-// call.
+// Two objects can be left: a Node that its kubelet has registered again, and a slice that crd-replicator has not
+// removed from the provider. The next call of Return removes them.
 func TestLabLeft(t *testing.T) {
 	l := theLab(t)
 	b, p := l.backend(t), l.provider(1)
@@ -53,8 +53,8 @@ func TestLabLeft(t *testing.T) {
 	l.requireNothing(t)
 }
 
-// A NamespaceMap that Liqo has not removed with the last virtual node does not keep a peering whose provider has
-// removed our Tenant, although crd-replicator cannot remove its finalizer.
+// Liqo has not removed a NamespaceMap with the last virtual node, the provider has removed our Tenant, and
+// crd-replicator cannot remove the map's finalizer. RemovePeering still completes.
 func TestLabLeftMap(t *testing.T) {
 	l := theLab(t)
 	b, p := l.backend(t), l.provider(2)

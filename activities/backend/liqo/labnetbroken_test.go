@@ -18,8 +18,9 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// A network that breaks under a node is observed, and the node is no longer Ready. The network recovers with the wire
-// or with the gateway. After one of its objects was deleted, the next Establish repairs it.
+// A network breaks under a node: Observe reports this, and the Node is no longer Ready. The network recovers when the
+// connection is restored or the gateway runs again. When one of its objects was deleted, the next Establish repairs the
+// network.
 func TestLabNetworkBroken(t *testing.T) {
 	l := theNetLab(t)
 	p := l.offer(1, `{"serviceType":"NodePort"}`)
@@ -37,7 +38,7 @@ func TestLabNetworkBroken(t *testing.T) {
 	require.NoError(t, os.Remove(cut))
 	l.requireWhole(t, p, a)
 
-	// Our gateway dies: the other cluster's gateway reports that.
+	// Our gateway dies. The gateway of the other cluster reports it.
 	for _, signal := range []syscall.Signal{syscall.SIGSTOP, syscall.SIGCONT} {
 		for _, process := range []string{"-gateway", "-wireguard"} {
 			require.NoError(t, l.signal(consumer+"-gw-"+p.ID+process, signal))
@@ -58,7 +59,7 @@ func TestLabNetworkBroken(t *testing.T) {
 	l.remove(t, p)
 }
 
-// Our objects that were changed by hand, on either side, are corrected by the next Establish.
+// A person changes our objects on either side. The next Establish corrects them.
 func TestLabNetworkMended(t *testing.T) {
 	l := theNetLab(t)
 	for n, location := range []string{"provider", "consumer"} {
@@ -88,7 +89,7 @@ func TestLabNetworkMended(t *testing.T) {
 	}
 }
 
-// requireBroken waits until an observation reports a broken network.
+// requireBroken waits until Observe reports a broken network.
 func (l *netLab) requireBroken(t *testing.T, p fleet.Provider) {
 	t.Helper()
 	l.requireSeen(t, p, func(o backend.Observation) bool { return o.Network != "" })

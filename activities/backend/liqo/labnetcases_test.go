@@ -16,7 +16,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// Each network setting of a user connects, and leaves no objects. The first case is an offer without any setting.
+// A peering connects with each network setting that users may write, and its removal leaves no objects. The first case
+// is an offer without a setting.
 func TestLabNetworkMade(t *testing.T) {
 	l := theNetLab(t)
 	for n, c := range []struct{ name, options string }{
@@ -43,7 +44,7 @@ func TestLabNetworkMade(t *testing.T) {
 	}
 }
 
-// An unreachable endpoint is reported as a missing connection, leaves no objects, and harms no other provider.
+// Establish reports an unreachable endpoint as a missing connection. It leaves no objects and harms no other provider.
 func TestLabNetworkUnreachable(t *testing.T) {
 	l := theNetLab(t)
 	p := l.offer(1, `{"clientAddress":"203.0.113.9"}`)
@@ -57,14 +58,14 @@ func TestLabNetworkUnreachable(t *testing.T) {
 	l.remove(t, other)
 }
 
-// removeOther removes a peering like remove, but checks only this provider for remaining objects.
+// removeOther removes a peering like remove, but checks for remaining objects of this provider only.
 func (l *netLab) removeOther(t *testing.T, p fleet.Provider) {
 	t.Helper()
 	require.NoError(t, l.b.RemovePeering(within(t, 2*time.Minute), p, nil))
 	l.requireNoNetwork(t, p)
 }
 
-// Without a load balancer the gateway has no address. The unfinished network can be removed, or completed once an
+// Without a load balancer the gateway has no address. The unfinished network can be removed, or completed as soon as an
 // address exists.
 func TestLabNetworkWithoutAddress(t *testing.T) {
 	l := theNetLab(t)
@@ -81,7 +82,7 @@ func TestLabNetworkWithoutAddress(t *testing.T) {
 	l.remove(t, p)
 }
 
-// An Establish is cut at each stage of the network: another process completes or removes it.
+// The test cuts Establish at each stage of the network. Another process then completes or removes the network.
 func TestLabNetworkCut(t *testing.T) {
 	l := theNetLab(t)
 	p := l.offer(2, `{"serviceType":"NodePort"}`)
@@ -93,7 +94,7 @@ func TestLabNetworkCut(t *testing.T) {
 			seen := 0
 			err := l.backend(t).Establish(ctx, p, func(stage backend.Stage, _ string) {
 				if stage == cut {
-					if seen++; seen == 1+n%2 { // before the stage has begun, or while it waits
+					if seen++; seen == 1+n%2 { // cut before the stage has begun, or while it waits
 						cancel()
 					}
 				}
@@ -108,7 +109,7 @@ func TestLabNetworkCut(t *testing.T) {
 	}
 }
 
-// A network made by liqoctl is used while it is connected, and stays unchanged; an unfinished one is refused.
+// A connected network that liqoctl made is used and stays unchanged. An unfinished network of liqoctl is refused.
 func TestLabNetworkForeign(t *testing.T) {
 	l := theNetLab(t)
 	p := l.offer(1, "")
@@ -148,8 +149,8 @@ func TestLabNetworkForeign(t *testing.T) {
 	}
 }
 
-// Without a network no network object is made, and the Node is Ready all the same. A pod there has no address on the
-// consumer, so a pod that cannot be reached never enters a Service.
+// With the network mode none, Establish makes no network objects, and the Node is still Ready. A pod on this Node has
+// no address on the consumer, so it never becomes an endpoint of a Service.
 func TestLabNetworkNone(t *testing.T) {
 	l := theNetLab(t)
 	p := l.provider(1)
@@ -174,7 +175,7 @@ func TestLabNetworkNone(t *testing.T) {
 	l.remove(t, p)
 }
 
-// A node with a network also runs with the VkOptionsTemplate that its offer names.
+// With a network, too, a node runs with the VkOptionsTemplate that its offer names.
 func TestLabNetworkVirtualKubelet(t *testing.T) {
 	l := theNetLab(t)
 	p := l.offer(1, string(l.kubeletOptions(t)))
@@ -186,8 +187,8 @@ func TestLabNetworkVirtualKubelet(t *testing.T) {
 	l.remove(t, p)
 }
 
-// kubeletOptions makes, for the test, a copy of Liqo's own VkOptionsTemplate that annotates Nodes. It returns the
-// network options that name it.
+// kubeletOptions copies Liqo's own VkOptionsTemplate for the test, with an annotation for Nodes. It returns the network
+// options that name the copy.
 func (l *netLab) kubeletOptions(t *testing.T) []byte {
 	t.Helper()
 	templates := l.clusters[consumer].any.Resource(offloading("vkoptionstemplates")).Namespace("liqo")
@@ -212,8 +213,9 @@ func (l *netLab) requireOptions(t *testing.T, a fleet.Attempt) {
 	require.Equal(t, "named", node.Annotations["example.com/options"])
 }
 
-// TestLabNetworkTaken uses a provider whose addresses, as Liqo sees them, are also addresses of a node of this cluster.
-// Liqo would route them to the provider. No gateway is made, and the provider is usable once the node has gone.
+// TestLabNetworkTaken uses a provider whose addresses, as Liqo reports them, include the address of a node of the
+// consumer. Liqo would route that node's address to the provider, so Establish makes no gateway. When the node is gone,
+// the provider can be used.
 func TestLabNetworkTaken(t *testing.T) {
 	l := theNetLab(t)
 	p := l.offer(1, "")

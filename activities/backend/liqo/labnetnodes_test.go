@@ -54,8 +54,8 @@ func TestLabNetworkTen(t *testing.T) {
 	l.remove(t, p)
 }
 
-// A peering in the opposite direction uses the same network. Our network is neither removed while that peering exists
-// nor lost: it is removed once the other peering is gone.
+// A peering in the opposite direction uses the same network. Our network stays while that peering exists, and is
+// removed when that peering is gone.
 func TestLabNetworkTwoWay(t *testing.T) {
 	l := theNetLab(t)
 	p := l.offer(1, `{"serviceType":"NodePort"}`)
@@ -76,7 +76,8 @@ func TestLabNetworkTwoWay(t *testing.T) {
 	l.requireNothing(t)
 }
 
-// A network that is removed altogether under a node is observed as missing, and the next Establish makes it again.
+// All objects of a network are removed under a node. Observe reports that the network is missing, and the next
+// Establish makes it again.
 func TestLabNetworkReset(t *testing.T) {
 	l := theNetLab(t)
 	p := l.offer(1, `{"serviceType":"NodePort"}`)
@@ -93,7 +94,7 @@ func TestLabNetworkReset(t *testing.T) {
 	l.remove(t, p)
 }
 
-// Our gateway is killed, and started again as Kubernetes would: the network recovers without an Establish.
+// Our gateway is killed and started again, as Kubernetes would do. The network recovers without an Establish.
 func TestLabNetworkKilled(t *testing.T) {
 	l := theNetLab(t)
 	p := l.offer(1, `{"serviceType":"NodePort"}`)

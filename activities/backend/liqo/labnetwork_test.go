@@ -45,7 +45,7 @@ func (l *netLab) offer(n int, options string) fleet.Provider {
 	return p
 }
 
-// establish establishes in passes, as activities do, and prints the duration.
+// establish runs Establish in passes, as activities do, and prints its duration.
 func (l *netLab) establish(t *testing.T, p fleet.Provider) {
 	t.Helper()
 	began := time.Now()
@@ -63,8 +63,8 @@ func (l *netLab) establish(t *testing.T, p fleet.Provider) {
 	fmt.Printf("STEP %s/establish %.1f\n", t.Name(), time.Since(began).Seconds())
 }
 
-// join makes a Node, and requires its condition NetworkUnavailable to be False; with the network mode none the Node
-// must not have this condition.
+// join makes a Node. With a network, the Node's condition NetworkUnavailable must be False; with the network mode none,
+// the Node must not have this condition.
 func (l *netLab) join(t *testing.T, a fleet.Attempt) {
 	t.Helper()
 	began := time.Now()

@@ -28,7 +28,7 @@ func networking(name string) schema.GroupVersionResource {
 	return schema.GroupVersionResource{Group: "networking.liqo.io", Version: "v1beta1", Resource: name}
 }
 
-// watched returns the kinds of which an object owned by us could be left.
+// watched returns the kinds of which an object of ours could be left.
 func watched() []schema.GroupVersionResource {
 	core := func(name string) schema.GroupVersionResource {
 		return schema.GroupVersionResource{Version: "v1", Resource: name}
@@ -42,7 +42,7 @@ func watched() []schema.GroupVersionResource {
 	}
 }
 
-// objects is World.Objects: it returns the objects that carry our labels, and the objects that Liqo has derived from
+// objects implements World.Objects. It returns the objects that carry our labels, and the objects that Liqo has derived from
 // them under a name that contains ours. It waits up to five seconds for the garbage collector of a busy cluster to
 // remove the objects whose owner is gone. Liqo's Identity of a slice owns a Secret, which outlives both for a moment.
 func (l *lab) objects(ctx context.Context) (found []backendtest.Object, err error) {

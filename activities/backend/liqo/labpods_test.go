@@ -22,7 +22,7 @@ import (
 
 const (
 	podNamespace = group + "-pods"
-	podLabel     = "contract.example.org/pod" // a pod's name in the suite
+	podLabel     = "contract.example.org/pod" // the label with a pod's name in the suite
 	podFinalizer = "contract.example.org/dead"
 )
 
@@ -58,7 +58,7 @@ func (l *lab) offload(t *testing.T) {
 	}))
 }
 
-// letGo removes the finalizers of held pods.
+// letGo removes the finalizers that the suite has set on pods.
 func (l *lab) letGo(ctx context.Context) error {
 	kube := l.clusters[consumer].kube.CoreV1().Pods(podNamespace)
 	list, err := kube.List(ctx, metav1.ListOptions{})
@@ -104,7 +104,8 @@ func (l *lab) pods(ctx context.Context, node string) ([]string, error) {
 	return names, nil
 }
 
-// putPod puts a pod on a node and waits until it runs there; for a pod of a DaemonSet it waits only until it exists.
+// putPod creates a pod on a node and waits until the pod runs there. For a pod of a DaemonSet it waits only until the
+// pod exists.
 func (l *lab) putPod(ctx context.Context, node string, pod backendtest.Pod) error {
 	kube := l.clusters[consumer].kube
 	meta := metav1.ObjectMeta{Name: pod.Name, Labels: map[string]string{podLabel: pod.Name}}

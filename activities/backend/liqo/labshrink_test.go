@@ -13,8 +13,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// shrink plays a provider's own class controller, because Liqo's default controller grants every amount. It stops
-// Liqo's and answers each new slice with half a CPU.
+// shrink replaces Liqo's class controller, which grants every amount, by a controller of the provider. The new
+// controller answers each slice with half a CPU.
 func (l *lab) shrink(ctx context.Context, p fleet.Provider) (backendtest.Undo, error) {
 	resume, err := l.stall(ctx, p)
 	if err != nil {

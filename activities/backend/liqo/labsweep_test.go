@@ -17,7 +17,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// forget implements World.Forget: it removes a peering by force while the provider is away, with all finalizers, as
+// forget implements World.Forget. While the provider is away, it removes a peering and all its finalizers by force, as
 // `liqoctl unpeer --force` does.
 func (l *lab) forget(ctx context.Context, p fleet.Provider) error {
 	undo, err := l.cut(ctx, p)
@@ -31,8 +31,8 @@ func (l *lab) forget(ctx context.Context, p fleet.Provider) error {
 	return err
 }
 
-// wipe removes a tenant namespace with all of its objects, whether or not they have finalizers: the virtual nodes in
-// order, and then the objects that act on the provider.
+// wipe removes a tenant namespace with all of its objects, whether or not they have finalizers. It first removes the
+// virtual nodes in order, and then the objects that act on the provider.
 func (c *cluster) wipe(ctx context.Context, namespace string) error {
 	kinds := []schema.GroupVersionResource{offloading("virtualnodes"), authentication("identities"),
 		{Version: "v1", Resource: "secrets"}, authentication("renews"), authentication("resourceslices"),
@@ -67,7 +67,7 @@ func (c *cluster) wipe(ctx context.Context, namespace string) error {
 	return c.removeNamespace(ctx, namespace)
 }
 
-// TestLabNetworkLeft finds and removes, on the provider, a network that the consumer has forgotten.
+// TestLabNetworkLeft finds, on the provider, a network that the consumer has forgotten, and removes it.
 func TestLabNetworkLeft(t *testing.T) {
 	l := theNetLab(t)
 	p := l.offer(1, `{"serviceType":"NodePort"}`)
@@ -85,8 +85,8 @@ func TestLabNetworkLeft(t *testing.T) {
 	l.remove(t, p)
 }
 
-// TestLabNetworkNoRoom covers a consumer without room for its gateway: the cause is reported within half a minute, and
-// does not count against the provider. With room the same peering is completed.
+// TestLabNetworkNoRoom uses a consumer without room for its gateway. Establish reports the cause within half a minute
+// and does not blame the provider. When there is room, Establish completes the same peering.
 func TestLabNetworkNoRoom(t *testing.T) {
 	l := theNetLab(t)
 	p := l.offer(2, `{"serviceType":"NodePort"}`)

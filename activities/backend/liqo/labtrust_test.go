@@ -17,9 +17,9 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// On a provider that has applied provider-access, the control plane's certificate that Liqo gives to a consumer lets
-// the consumer neither act as another consumer nor grant itself resources. The requests of the consumer's own Liqo
-// still pass.
+// Liqo gives a consumer the certificate of a control plane on the provider. The provider has applied provider-access,
+// so the consumer can neither act as another consumer with this certificate nor grant itself resources. Requests of the
+// consumer's own Liqo still pass.
 func TestLabTrust(t *testing.T) {
 	l := theLab(t)
 	if l.rights == nil {
@@ -90,14 +90,14 @@ func TestLabTrust(t *testing.T) {
 	require.NoError(t, b.Return(within(t, time.Minute), later, nil))
 	require.NoError(t, b.Return(within(t, time.Minute), a, nil))
 	require.NoError(t, b.RemovePeering(within(t, time.Minute), p, nil))
-	// The garbage collector of a new cluster takes a while.
+	// In a new cluster the garbage collector starts with a delay.
 	require.NoError(t, poll(within(t, 3*time.Minute), func(ctx context.Context) (bool, error) {
 		left, err := l.objects(ctx)
 		return len(left) == 0, err
 	}))
 }
 
-// upgraded changes the image of virtual kubelets, as an upgrade of Liqo does, until the test ends.
+// upgraded changes the image of virtual kubelets until the test ends, as an upgrade of Liqo does.
 func (l *lab) upgraded(t *testing.T) {
 	t.Helper()
 	templates := l.clusters[consumer].any.Resource(offloading("vkoptionstemplates")).Namespace("liqo")
@@ -114,7 +114,7 @@ func (l *lab) upgraded(t *testing.T) {
 	t.Cleanup(func() { set(context.WithoutCancel(t.Context()), image) })
 }
 
-// controlPlane returns the access to a provider that Liqo has made for the consumer's crd-replicator.
+// controlPlane returns the access to a provider that Liqo has created for the consumer's crd-replicator.
 func (l *lab) controlPlane(t *testing.T, p fleet.Provider) *rest.Config {
 	t.Helper()
 	secrets, err := l.clusters[consumer].kube.CoreV1().Secrets("liqo-tenant-"+p.ID).List(t.Context(), metav1.ListOptions{
@@ -126,7 +126,7 @@ func (l *lab) controlPlane(t *testing.T, p fleet.Provider) *rest.Config {
 	return config
 }
 
-// renewed makes the consumer's Liqo renew the certificate of its control plane, and waits until the provider has
+// renewed makes the consumer's Liqo renew the certificate of its control plane. It waits until the provider has
 // answered.
 func (l *lab) renewed(t *testing.T, p fleet.Provider) {
 	t.Helper()

@@ -22,7 +22,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// The functions of backendtest.World: changes that people with a shell on the clusters make.
+// The functions of backendtest.World make the changes that an administrator with kubectl on the clusters can make.
 
 func (l *lab) node(ctx context.Context, name string) (*corev1.Node, error) {
 	return l.clusters[consumer].kube.CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{})
@@ -98,8 +98,8 @@ func (l *lab) liqoctl(ctx context.Context, verb string, from, to *cluster) error
 	return nil
 }
 
-// unpeerByHand removes a peering step by step. `liqoctl unauthenticate` alone deletes Identity and Tenant concurrently,
-// and crd-replicator may then hold the Identity's Renew and kubeconfig by finalizers that it can no longer remove.
+// unpeerByHand removes a peering step by step. `liqoctl unauthenticate` alone deletes Identity and Tenant concurrently.
+// crd-replicator may then no longer be able to remove its finalizers from the Identity's Renew and kubeconfig.
 func (l *lab) unpeerByHand(ctx context.Context, from, to *cluster) error {
 	namespace := "liqo-tenant-" + to.name
 	err := from.any.Resource(authentication("identities")).Namespace(namespace).Delete(ctx, "controlplane-"+to.name,
@@ -140,13 +140,13 @@ func (l *lab) putPeering(ctx context.Context, p fleet.Provider) (backendtest.Und
 	}, l.liqoctl(ctx, "authenticate", here, there)
 }
 
-// stall stops the provider's Liqo; its API server keeps running.
+// stall stops the provider's Liqo. The provider's API server keeps running.
 func (l *lab) stall(_ context.Context, p fleet.Provider) (backendtest.Undo, error) {
 	process := p.ID + "-liqo-cm"
 	return func(context.Context) error { return l.signal(process, syscall.SIGCONT) }, l.signal(process, syscall.SIGSTOP)
 }
 
-// cut stops the provider's API server: it accepts connections and never answers.
+// cut stops the provider's API server, so that it accepts connections and never answers.
 func (l *lab) cut(_ context.Context, p fleet.Provider) (backendtest.Undo, error) {
 	process := p.ID + "-apiserver"
 	l.clusters[p.ID].cut = true

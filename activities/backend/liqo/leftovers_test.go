@@ -17,12 +17,12 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// signed returns the labels of the objects that this very cluster has made on a provider.
+// signed returns the labels that this cluster, and none of its clones, sets on its objects on a provider.
 func signed() map[string]string {
 	return with(mine(), map[string]string{labelConsumerUID: "uid-of-" + me})
 }
 
-// leftSlice returns the provider's side of an attempt's slice.
+// leftSlice returns the provider's copy of an attempt's slice.
 func leftSlice(labels ...map[string]string) *authv1beta1.ResourceSlice {
 	slice := &authv1beta1.ResourceSlice{ObjectMeta: named(remoteNS, "lca-g-abc-1-1", append([]map[string]string{{
 		backend.LabelGroup: "g", backend.LabelInstance: "g-abc-1", backend.LabelAttempt: "1",
@@ -39,7 +39,7 @@ func leftTenant(labels ...map[string]string) *authv1beta1.Tenant {
 
 // Leftovers returns the objects that carry our labels and have no counterpart on the consumer. It marks the objects of
 // another cluster with our id as foreign.
-func TestLeftovers(t *testing.T) {
+func TestLeftoversAreObjectsWithoutACounterpart(t *testing.T) {
 	const slice, tenant = "ResourceSlice liqo-tenant-consumer/lca-g-abc-1-1", "Tenant liqo-tenant-consumer/consumer"
 	clone := map[string]string{labelConsumerUID: "another"}
 	hub := map[string]string{backend.LabelHub: "another"}
@@ -48,7 +48,7 @@ func TestLeftovers(t *testing.T) {
 	refused := map[string]string{backend.LabelRefused: "Cordoned"}
 	for name, c := range map[string]struct {
 		here, there []client.Object
-		want        map[string]bool // by object, whether it is foreign
+		want        map[string]bool // true: the object is foreign
 	}{
 		"nothing": {nil, nil, nil},
 		"all has its counterpart": {peered(accepted("2")), []client.Object{tenantNS(me, signed()), leftTenant(signed()),
@@ -91,9 +91,9 @@ func TestLeftovers(t *testing.T) {
 	}
 }
 
-// A slice is removed only as it was listed. It stays when it was replaced, when it is another cluster's, or when it has
-// a counterpart by now.
-func TestRemoveLeftover(t *testing.T) {
+// RemoveLeftover removes a slice only in the state in which it was listed. It keeps a slice that was replaced, that
+// belongs to another cluster, or that has a counterpart by now.
+func TestRemoveLeftoverRemovesOnlyTheListedSlice(t *testing.T) {
 	o := fleet.Orphan{Attempt: someAttempt(1), UID: "slice", Object: "the slice"}
 	anew := leftSlice(signed())
 	anew.UID = "another"
@@ -125,9 +125,9 @@ func TestRemoveLeftover(t *testing.T) {
 	require.ErrorIs(t, clusters.RemoveLeftover(prompt(t), o), backend.ErrUnreachable)
 }
 
-// The removal of a peering also removes the copy of a NamespaceMap that is gone on the consumer. A clone's slices keep
-// it.
-func TestRemovePeeringThatIsLeft(t *testing.T) {
+// The removal of a peering also removes the provider's copy of a NamespaceMap that no longer exists on the consumer. It
+// keeps the copy when slices of a clone of this cluster exist.
+func TestLeftoverPeeringIsRemoved(t *testing.T) {
 	copied := &offloadingv1beta1.NamespaceMap{ObjectMeta: named(remoteNS, "consumer",
 		map[string]string{consts.ReplicationOriginLabel: me})}
 	theirs := &offloadingv1beta1.NamespaceMap{ObjectMeta: named(remoteNS, "provider1", of(me))}
@@ -149,8 +149,9 @@ func TestRemovePeeringThatIsLeft(t *testing.T) {
 	require.True(t, exists(t, c.there, leftTenant()))
 }
 
-// A pass that waits for a gateway without room on the consumer reports the missing room and names the pod.
-func TestEstablishWithoutRoom(t *testing.T) {
+// A pass waits for a gateway that has no room on the consumer. The pass reports the missing room and names the
+// gateway's pod.
+func TestEstablishReportsMissingRoomForTheGateway(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		c, liqo := withLiqo(t, []client.Object{unschedulable("gw-" + peer)}, nil)

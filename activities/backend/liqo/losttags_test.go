@@ -10,9 +10,9 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
 )
 
-// A Ready, stamped Node that has lost our annotations, our label, or all of its labels still counts as existing, and
-// the lost values are restored. A Node of that name with another provider id is not ours.
-func TestANodeThatLostItsTagsExists(t *testing.T) {
+// A Ready, stamped Node that has lost our annotations, our label or all of its labels still counts as existing, and the
+// backend restores the lost values. A Node of that name with another provider id is foreign.
+func TestNodeWithoutOurTagsStillExists(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		strip func(*corev1.Node)

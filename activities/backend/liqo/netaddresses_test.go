@@ -13,9 +13,9 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
 )
 
-// A provider reports the addresses of its pods, and Liqo routes them on every node. Addresses that are in use on this
-// cluster are refused before a gateway is made. This cluster sees the provider at 10.9.0.0/16.
-func TestNetworkSeparate(t *testing.T) {
+// A provider reports the addresses of its pods, and Liqo routes them on every node. Before Establish makes a gateway,
+// it refuses addresses that are in use on this cluster. The provider of this test reports 10.9.0.0/16.
+func TestProviderAddressesMustNotOverlap(t *testing.T) {
 	t.Parallel()
 	node := func(name, address string, labels map[string]string) client.Object {
 		return &corev1.Node{ObjectMeta: named("", name, labels), Status: corev1.NodeStatus{
@@ -33,7 +33,7 @@ func TestNetworkSeparate(t *testing.T) {
 	}
 	for what, test := range map[string]struct {
 		there client.Object
-		says  string // "" when the network is made
+		says  string // empty: Establish makes the network
 	}{
 		"node":                      {node("n1", "10.9.3.4", nil), "overlaps with 10.9.3.4/32, an address of node n1"},
 		"node elsewhere":            {node("n1", "10.8.3.4", nil), ""},
@@ -66,9 +66,9 @@ func TestNetworkSeparate(t *testing.T) {
 	}
 }
 
-// TestNetworkDialsNobodyHere uses a provider that names the address of its gateway. Our gateway does not dial an
-// address of this cluster, or of its own host.
-func TestNetworkDialsNobodyHere(t *testing.T) {
+// A provider names the address of its gateway. Our gateway does not connect to an address of this cluster or of its own
+// host.
+func TestGatewayDoesNotDialLocalAddresses(t *testing.T) {
 	t.Parallel()
 	node := &corev1.Node{ObjectMeta: named("", "n1"), Status: corev1.NodeStatus{
 		Addresses: []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: "192.0.2.7"}}}}
@@ -105,8 +105,8 @@ func TestNetworkDialsNobodyHere(t *testing.T) {
 	}
 }
 
-// A provider whose addresses change while its network exists gets no route to the new ones. Our Configuration that was
-// changed by hand is corrected.
+// A provider's addresses change while its network exists. Liqo gets no route to the new addresses. The backend corrects
+// our Configuration when a person has changed it.
 func TestNetworkAddressesArePinned(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -25,7 +25,7 @@ func networked(mode fleet.NetworkMode, options string) fleet.Provider {
 	return p
 }
 
-// ipamOf returns the Networks of a cluster whose Liqo has the networking module.
+// ipamOf returns the Network objects of a cluster whose Liqo has the networking module.
 func ipamOf(pods, external string) []client.Object {
 	return []client.Object{
 		netObject(ipam.WithKind("Network"), "liqo", "pod-cidr", map[string]string{consts.NetworkTypeLabelKey: "pod-cidr"},
@@ -46,19 +46,19 @@ func netObject(kind schema.GroupVersionKind, namespace, name string, labels map[
 	return o
 }
 
-// players plays Liqo's part in both clusters of a network: it immediately creates the objects that Liqo derives from
-// ours, and removes them with ours.
+// players act as Liqo in both clusters of a network. They immediately create the objects that Liqo derives from ours,
+// and remove them with ours.
 type players struct {
 	t    *testing.T
 	c    *clusters
 	idle map[string]bool // kinds to which the players do not react
-	// refuse is the error of creating a kind.
+	// refuse holds the error that the creation of a kind returns.
 	refuse  map[string]error
-	address string // address of the gateways that are dialed
-	ports   []any  // their ports with a Liqo after 1.2, in place of the one port
+	address string // address of the gateway that accepts connections
+	ports   []any  // ports of that gateway with a Liqo after 1.2, in place of the single port
 }
 
-// listens returns the endpoint at which a gateway is dialed.
+// listens returns the endpoint to which the other gateway connects.
 func (p *players) listens() map[string]any {
 	if p.ports != nil {
 		return map[string]any{"addresses": []any{p.address}, "ports": p.ports, "protocol": "UDP"}

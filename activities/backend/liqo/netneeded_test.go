@@ -17,19 +17,20 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// nodeMade returns an existing virtual node of ours, with a network or without.
+// nodeMade returns a virtual node of ours, with or without a network.
 func nodeMade(networkless bool) *offloadingv1beta1.VirtualNode {
 	return &offloadingv1beta1.VirtualNode{ObjectMeta: named(localNS, "lca-g-abc-0-1", mine(), of(peer)),
 		Spec: offloadingv1beta1.VirtualNodeSpec{DisableNetworkCheck: ptr.To(networkless)}}
 }
 
-// While the provider has nodes, new nodes have the same network as the existing ones, although the offer has changed.
-func TestJoinAfterTheNetworkChanged(t *testing.T) {
+// The offer's network changes while the provider has nodes. New nodes still have the same network as the existing
+// nodes.
+func TestNewNodesHaveTheNetworkOfExistingNodes(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		has    []client.Object
 		offer  fleet.Provider
-		wanted bool // without a network
+		wanted bool // the new node has no network
 	}{
 		"no nodes, none":              {nil, networked(fleet.NetworkNone, ""), true},
 		"no nodes, gateway":           {nil, networked(fleet.NetworkGateway, ""), false},
@@ -59,7 +60,7 @@ func TestJoinAfterTheNetworkChanged(t *testing.T) {
 	}
 }
 
-// While nodes need our network, it is repaired as it was made, although the offer has changed.
+// The offer's network changes while nodes need our network. Establish repairs the network with its original settings.
 func TestNetworkKeptAfterTheOfferChanged(t *testing.T) {
 	t.Parallel()
 	for name, offer := range map[string]fleet.Provider{
@@ -93,8 +94,9 @@ func foreignNode() *offloadingv1beta1.VirtualNode {
 	return node
 }
 
-// A network that was removed altogether is observed as missing, and made again, when our nodes had one.
-func TestNetworkRemoved(t *testing.T) {
+// Our nodes had a network, and all of its objects were removed. Observe reports the missing network, and Establish
+// makes it again.
+func TestRemovedNetworkIsMadeAgain(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		node  client.Object
@@ -126,9 +128,9 @@ func TestNetworkRemoved(t *testing.T) {
 	}
 }
 
-// A failure of our own API server, while the network is checked or the pinned values are read, does not count against
-// the provider.
-func TestObserveBlamesNobodyForOurSide(t *testing.T) {
+// Our own API server fails while the backend checks the network or reads the pinned values. The backend does not blame
+// the provider for this failure.
+func TestObserveDoesNotBlameTheProviderForOurFaults(t *testing.T) {
 	t.Parallel()
 	refused := errors.New("dial tcp 10.0.0.1:443: connect: connection refused")
 	for name, fails := range map[string]interceptor.Funcs{

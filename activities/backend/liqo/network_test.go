@@ -55,8 +55,8 @@ func field(t *testing.T, o *unstructured.Unstructured, path ...string) any {
 	return value
 }
 
-// Establish makes the objects of liqoctl network connect, in the same order, with our labels.
-func TestNetworkMade(t *testing.T) {
+// Establish makes the same objects as `liqoctl network connect`, in the same order, with our labels.
+func TestEstablishMakesTheNetwork(t *testing.T) {
 	t.Parallel()
 	c, _ := withLiqo(t, nil, nil)
 	var order []backend.Stage
@@ -103,8 +103,8 @@ func TestNetworkMade(t *testing.T) {
 	require.Equal(t, wholeNetwork, namesOf(netObjects(t, c)))
 }
 
-// A GatewayServer of the next Liqo has several ports in place of one, and its client dials them. An upgrade of Liqo
-// changes one form to the other.
+// A GatewayServer of the next Liqo has several ports in place of one, and its client uses them. An upgrade of Liqo
+// converts one form into the other.
 func TestNetworkWithSeveralPorts(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, testNetworkWithSeveralPorts)
@@ -131,7 +131,7 @@ func testNetworkWithSeveralPorts(t *testing.T) {
 	require.Equal(t, want, field(t, netObjects(t, fresh)[client], "spec", "endpoint"))
 }
 
-// Establish waits for a GatewayServer without a port: its client would dial port 0.
+// Establish waits while a GatewayServer has no port, because its client would connect to port 0.
 func TestNetworkWaitsForThePort(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -143,7 +143,7 @@ func TestNetworkWaitsForThePort(t *testing.T) {
 	})
 }
 
-func TestNetworkOptions(t *testing.T) {
+func TestNetworkOptionsAreApplied(t *testing.T) {
 	t.Parallel()
 	c, _ := withLiqo(t, nil, nil)
 	require.NoError(t, connecting(prompt(t), c, networked(fleet.NetworkGateway, `{"serverLocation":"consumer",`+
@@ -160,7 +160,7 @@ func TestNetworkOptions(t *testing.T) {
 	require.Equal(t, int64(1200), field(t, server, "spec", "mtu"))
 }
 
-func TestNetworkInvalid(t *testing.T) {
+func TestInvalidNetworkOptionsAreRefused(t *testing.T) {
 	t.Parallel()
 	for options, says := range map[string]string{
 		`{"serverLocation":"moon"}`:                                 "serverLocation is neither",
@@ -186,7 +186,7 @@ func TestNetworkInvalid(t *testing.T) {
 	require.ErrorContains(t, connecting(prompt(t), c, networked("tunnel", ""), nil), "write gateway, existing or none")
 }
 
-// Without the networking module on either side Establish fails without waiting.
+// When the networking module is missing on either side, Establish fails without waiting.
 func TestNetworkingNotInstalled(t *testing.T) {
 	t.Parallel()
 	for _, here := range []bool{true, false} {
@@ -207,9 +207,9 @@ func TestNetworkingNotInstalled(t *testing.T) {
 	}
 }
 
-// When Liqo stops, the error names the stage. When Establish is cut at any stage, another process completes it or
-// removes its objects.
-func TestNetworkCut(t *testing.T) {
+// When Liqo stops, the error names the stage. When the test cuts Establish at any stage, another process completes the
+// network or removes its objects.
+func TestNetworkIsCompletedOrRemovedAfterACut(t *testing.T) {
 	t.Parallel()
 	for kind, stage := range map[string]backend.Stage{
 		kindConfiguration: backend.StageNetworkConfig, kindServer: backend.StageGatewayServer,
@@ -239,7 +239,7 @@ func TestNetworkCut(t *testing.T) {
 	}
 }
 
-func TestNetworkGoesOnAfterAnyCut(t *testing.T) {
+func TestNetworkIsCompletedAfterAnyFailedCreate(t *testing.T) {
 	t.Parallel()
 	for _, kind := range made {
 		t.Run(kind, func(t *testing.T) {
@@ -272,8 +272,9 @@ func foreignNetwork(value string) (here, there []client.Object) {
 	return here, there
 }
 
-// A network that is not ours is used when it is connected, otherwise refused. It is never written.
-func TestNetworkForeign(t *testing.T) {
+// Establish uses a foreign network when it is connected, and refuses it otherwise. It never writes the objects of a
+// foreign network.
+func TestForeignNetworkIsUsedWhenConnected(t *testing.T) {
 	t.Parallel()
 	for _, mode := range []fleet.NetworkMode{fleet.NetworkGateway, fleet.NetworkExisting} {
 		for _, value := range []string{"Connected", "Connecting", ""} {
@@ -294,30 +295,31 @@ func TestNetworkForeign(t *testing.T) {
 	}
 }
 
-func TestNetworkNeverAddedToWhatIsThere(t *testing.T) {
+func TestNetworkIsNotAddedToAForeignPeering(t *testing.T) {
 	t.Parallel()
-	// No network is added to a foreign peering: it is refused.
+	// Establish refuses a foreign peering without a network, and adds no network to it.
 	c, _ := withLiqo(t, []client.Object{tenantNS(peer), controlPlane(), controlPlaneSecret()},
 		[]client.Object{tenantNS(me)})
 	err := connecting(prompt(t), c, networked("", ""), nil)
 	require.ErrorContains(t, err, "ForeignNetworkNotConnected: the peering was made by others, and has no network")
 	require.Empty(t, netObjects(t, c))
 
-	// A peering with nodes stays as it is.
+	// Establish adds no network to a peering that has nodes.
 	node := &offloadingv1beta1.VirtualNode{ObjectMeta: named(localNS, "n", of(peer))}
 	c, _ = withLiqo(t, []client.Object{tenantNS(peer, mine()), controlPlane(mine()), node}, []client.Object{tenantNS(me)})
 	require.NoError(t, connecting(prompt(t), c, networked("", ""), nil))
 	require.Empty(t, netObjects(t, c))
 
-	// With the mode `existing` no network is made: without one, Establish is refused.
+	// With the mode `existing`, Establish makes no network. When no network exists, it fails.
 	c, _ = withLiqo(t, nil, nil)
 	err = connecting(prompt(t), c, networked(fleet.NetworkExisting, ""), nil)
 	require.ErrorContains(t, err, "ForeignNetworkNotConnected: the offer says that the network exists")
 	require.Empty(t, netObjects(t, c))
 }
 
-// Our network stays while a foreign peering or slice uses it, in either direction, and is reported as in use (I11).
-func TestNetworkServesOthers(t *testing.T) {
+// While a foreign peering or slice uses our network, in either direction, the network stays and is reported as in use
+// (invariant I11).
+func TestNetworkInForeignUseStays(t *testing.T) {
 	t.Parallel()
 	for name, add := range map[string]func(*testing.T, *clusters){
 		"their peering over our network": func(t *testing.T, c *clusters) {
@@ -337,15 +339,16 @@ func TestNetworkServesOthers(t *testing.T) {
 			require.NoError(t, connecting(prompt(t), c, networked("", ""), nil))
 			add(t, c)
 			require.ErrorIs(t, c.RemovePeering(prompt(t), networked("", ""), nil), backend.ErrInUse)
-			_, _, err := c.peering(known()).networkGone(t.Context()) // checks once more, right before it removes the network
+			_, _, err := c.peering(known()).networkGone(t.Context()) // the last check, right before the network is removed
 			require.ErrorIs(t, err, backend.ErrInUse)
 			require.Equal(t, wholeNetwork, namesOf(netObjects(t, c)))
 		})
 	}
 }
 
-// After the server has moved, or a key was rotated, our objects are updated, unless the network works.
-func TestNetworkRepaired(t *testing.T) {
+// The address of the server has changed, or a key was rotated. Establish then updates our objects, unless the network
+// works.
+func TestNetworkIsRepairedAfterAChange(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		c, _ := withLiqo(t, nil, nil)
@@ -376,7 +379,8 @@ func (c *clusters) breakConnection(t *testing.T) {
 	require.NoError(t, c.local.Update(t.Context(), broken))
 }
 
-// In namespaces that existed before us, only the network records the provider, and only the network is removed.
+// In namespaces that existed before our peering, only the network's objects record the provider. RemovePeering removes
+// only the network.
 func TestNetworkRemembersTheProvider(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

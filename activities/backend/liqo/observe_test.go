@@ -21,7 +21,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// replica returns the provider's side of the first attempt's slice.
+// replica returns the provider's copy of the first attempt's slice.
 func replica() *authv1beta1.ResourceSlice {
 	return &authv1beta1.ResourceSlice{ObjectMeta: named(remoteNS, "lca-g-abc-1-1", mine(),
 		map[string]string{consts.ReplicationOriginLabel: me})}
@@ -50,7 +50,7 @@ func gatewayRunning(namespace, remote string, ready int32, args ...string) *apps
 		Status: appsv1.DeploymentStatus{ReadyReplicas: ready}}
 }
 
-// unschedulable returns a pod of a peering that finds no room on the consumer.
+// unschedulable returns a pod of a peering for which the consumer has no room.
 func unschedulable(name string) *corev1.Pod {
 	return &corev1.Pod{ObjectMeta: named(localNS, name, gatewayPods),
 		Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "gateway",
@@ -78,7 +78,7 @@ func selecting(color string) *offloadingv1beta1.NamespaceOffloading {
 	return o
 }
 
-func TestObserve(t *testing.T) {
+func TestObserveReportsPeeringAndNodes(t *testing.T) {
 	leaving := accepted("2")
 	now := metav1.Now()
 	leaving.DeletionTimestamp, leaving.Finalizers = &now, []string{"crd-replicator"}
@@ -146,8 +146,8 @@ func TestObserve(t *testing.T) {
 	}
 }
 
-// After a failed read the observation reports nothing about the nodes, not even the parts that were already read.
-func TestObserveTellsWhatItCouldNotRead(t *testing.T) {
+// After a failed read, Observe reports nothing about the nodes. It leaves out even the parts that it had already read.
+func TestFailedReadMakesObserveReportNoNodes(t *testing.T) {
 	there := []client.Object{tenantNS(me)}
 	forbidden := apierrors.NewForbidden(corev1.Resource("any"), "", errors.New("no such role"))
 	for name, c := range map[string]struct {
@@ -202,8 +202,9 @@ func all(err error) func(client.ObjectList) error {
 	return func(client.ObjectList) error { return err }
 }
 
-// An account that may read its tenant namespace only by name still detects that the namespace is gone.
-func TestObserveByNameOnly(t *testing.T) {
+// The account may read its tenant namespace by name and may not list namespaces. Observe still detects that the
+// namespace is gone.
+func TestObserveNeedsNoListPermission(t *testing.T) {
 	w := newClusters(t, peered(accepted("2")), nil)
 	w.there = interceptor.NewClient(w.there.(client.WithWatch), interceptor.Funcs{List: func(ctx context.Context,
 		cluster client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
@@ -217,7 +218,7 @@ func TestObserveByNameOnly(t *testing.T) {
 	require.Equal(t, fleet.RefusingRemoved, seen.Tenant)
 }
 
-func TestObserveOfAnotherCluster(t *testing.T) {
+func TestObserveRefusesAnotherCluster(t *testing.T) {
 	w := newClusters(t, peered(accepted("2")), nil)
 	p := provider()
 	p.ID = "somebody-else"

@@ -11,8 +11,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
 )
 
-// Bound volumes with Liqo's node affinity count for their provider; other volumes do not.
-func TestVolumesByProvider(t *testing.T) {
+// A bound volume with Liqo's node affinity counts for the provider that the affinity names. Other volumes do not count.
+func TestBoundVolumesCountForTheirProvider(t *testing.T) {
 	t.Parallel()
 	volume := func(name, label string, phase corev1.PersistentVolumePhase) *corev1.PersistentVolume {
 		return &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: corev1.PersistentVolumeSpec{
@@ -31,7 +31,7 @@ func TestVolumesByProvider(t *testing.T) {
 	require.Equal(t, map[string][]string{"milan": {"shop/claim-a"}}, claims)
 }
 
-func TestKeepNode(t *testing.T) {
+func TestKeepSetsCAsAnnotation(t *testing.T) {
 	t.Parallel()
 	node := readyNode("lca-g-abc-1-1", "1")
 	c := newClusters(t, peered(stampedNode()...), nil)
@@ -44,8 +44,9 @@ func TestKeepNode(t *testing.T) {
 	require.NoError(t, c.Keep(t.Context(), someAttempt(2), true), "it does not exist")
 }
 
-// Only pods with Liqo's label are visited. An ended pod is removed once, and only in the state in which it was listed.
-func TestOffloadedPods(t *testing.T) {
+// The backend visits only pods with Liqo's label. It removes an ended pod once, and only in the state in which the pod
+// was listed.
+func TestEndedOffloadedPodsAreRemovedOnce(t *testing.T) {
 	t.Parallel()
 	pod := func(name string, labels map[string]string) *corev1.Pod {
 		return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name, Labels: labels}}

@@ -14,10 +14,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 )
 
-// Since Liqo pull request 3265 a NamespaceMap belongs to the Secret of the control plane's Identity and lives as long
-// as that Secret. When it is deleted earlier, Liqo makes it again. So we do not delete it: it is removed with the
-// Identity.
-func TestUnpeerWhereTheSecretOwnsTheNamespaceMap(t *testing.T) {
+// Since Liqo pull request 3265, a NamespaceMap belongs to the Secret of the control plane's Identity and lives as long
+// as that Secret. When the map is deleted earlier, Liqo makes it again. RemovePeering therefore deletes only the
+// Identity, and Kubernetes then removes the map.
+func TestRemovePeeringLeavesOwnedNamespaceMapToKubernetes(t *testing.T) {
 	t.Parallel()
 	here, there := ourPeering()
 	owned := func() *offloadingv1beta1.NamespaceMap {
@@ -39,7 +39,7 @@ func TestUnpeerWhereTheSecretOwnsTheNamespaceMap(t *testing.T) {
 			if !ended {
 				return cluster.Create(ctx, owned())
 			}
-		case *authv1beta1.Identity: // Kubernetes removes the Secret, and with it the map
+		case *authv1beta1.Identity: // Kubernetes removes the Secret, and the map with the Secret
 			ended = true
 			if err := cluster.DeleteAllOf(ctx, &corev1.Secret{}, client.InNamespace(localNS)); err != nil {
 				return err

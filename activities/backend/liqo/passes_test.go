@@ -25,10 +25,11 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/wait"
 )
 
-// onePass is shorter than each grace of these tests, and long enough for a slow machine to reach the wait.
+// onePass is shorter than each grace period of these tests. It is long enough for a slow machine to reach the wait.
 const onePass = time.Second
 
-// inPasses calls the verb in passes of that length, as activities do, until it succeeds.
+// inPasses calls the verb again and again until it succeeds, as activities do. Each call, a pass, gets a context of
+// that length.
 func inPasses(t *testing.T, length time.Duration, verb func(context.Context) error) {
 	t.Helper()
 	all, cancel := context.WithTimeout(backend.WithStartTime(t.Context(), time.Now()), time.Minute)
@@ -47,8 +48,8 @@ func inPasses(t *testing.T, length time.Duration, verb func(context.Context) err
 	}
 }
 
-// The time that Liqo, pods and providers are given is counted over all passes.
-func TestClocksOutlastPasses(t *testing.T) {
+// Liqo, pods and providers have grace periods. Each period is measured over all passes.
+func TestGracePeriodsSpanPasses(t *testing.T) {
 	t.Parallel()
 	const grace = 3 * onePass
 	someReturn := func(c *clusters) func(context.Context) error {
@@ -71,7 +72,7 @@ func TestClocksOutlastPasses(t *testing.T) {
 		},
 		"a slice that nobody lets go": func(t *testing.T) func(context.Context) error {
 			c := newClusters(t, peered(held(accepted("2"))), []client.Object{tenantNS(me)})
-			c.graces.release = time.Second + grace // times in objects have whole seconds
+			c.graces.release = time.Second + grace // Kubernetes stores whole seconds
 			return someReturn(c)
 		},
 		"a certificate on a provider that is gone": func(t *testing.T) func(context.Context) error {
@@ -82,7 +83,7 @@ func TestClocksOutlastPasses(t *testing.T) {
 			secret.Annotations = map[string]string{consts.RemoteTenantNamespaceAnnotKey: remoteNS}
 			secret.Data = map[string][]byte{consts.KubeconfigSecretField: content}
 			c := newClusters(t, []client.Object{tenantNS(peer), controlPlane(), secret, established()}, nil)
-			c.down = true // for our requests, not for Liqo's
+			c.down = true // our requests fail, Liqo's do not
 			c.graces.certificate = grace
 			return someReturn(c)
 		},
@@ -122,9 +123,9 @@ func TestClocksOutlastPasses(t *testing.T) {
 	}
 }
 
-// A provider on the other side of the world, or a slow one: each pass begins from the start, and has to get further
-// than the pass before within its four seconds.
-func TestPassesGetFarAway(t *testing.T) {
+// A provider is far away or slow. Each pass starts from the first stage and must get further than the pass before it
+// within four seconds.
+func TestPassesFinishAt225msLatency(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		here, there := ourPeering()
@@ -141,16 +142,16 @@ func TestPassesGetFarAway(t *testing.T) {
 	})
 }
 
-// Many nodes that are returned concurrently, as after a large batch, share the request rate of this cluster. Each pass
-// has to make progress all the same.
-func TestPassesOfManyReturns(t *testing.T) {
+// Many nodes are returned concurrently, as after a large batch, and share the request rate of this cluster. Each pass
+// must still make progress.
+func TestConcurrentReturnsMakeProgress(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		c := newClusters(t, peered(), []client.Object{tenantNS(me), tenantOf(mine())})
 		c.local = after(c.watch, flowcontrol.NewTokenBucketRateLimiter(maxQPS, maxBurst).Wait)
 		c.open = func(context.Context, fleet.Credentials) (client.Client, error) { return c.there, nil } // no rate limit
 		var all sync.WaitGroup
-		places := make(chan struct{}, 50) // the places of one provider in a worker
+		places := make(chan struct{}, 50) // a worker runs at most this many steps on one provider
 		ctx, cancel := context.WithTimeout(backend.WithStartTime(t.Context(), time.Now()), time.Minute)
 		defer cancel()
 		for i := range 100 {
@@ -223,9 +224,9 @@ func refuseEvictions(cluster client.WithWatch) client.Client {
 	})
 }
 
-// A permission that is missing for a whole pass counts as missing when the verb was begun longer ago than an API server
-// needs to start. Otherwise short passes would never report it.
-func TestUntilRefusedForAWholePass(t *testing.T) {
+// When a permission is missing for a whole pass, and the verb began longer ago than an API server needs to start, the
+// pass reports the missing permission. Without this rule, short passes would never report it.
+func TestPermissionMissingForAWholePassIsReported(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, testUntilRefusedForAWholePass)
 }
@@ -235,7 +236,7 @@ func testUntilRefusedForAWholePass(t *testing.T) {
 	no := apierrors.NewForbidden(configMaps, "", errors.New(`RBAC: role "ours" not found`))
 	over := errors.New("the pass is over")
 	until := func(begun time.Time, look poll) error {
-		ctx, cancel := context.WithCancelCause(t.Context()) // as activities end a pass
+		ctx, cancel := context.WithCancelCause(t.Context()) // activities end a pass in this way
 		defer time.AfterFunc(onePass, func() { cancel(over) }).Stop()
 		return (&waiter{started: begun, refusal: time.Minute}).until(ctx, backend.StageAPIServer, look)
 	}
@@ -259,8 +260,9 @@ func testUntilRefusedForAWholePass(t *testing.T) {
 	require.NotErrorIs(t, err, backend.ErrDenied)
 }
 
-// A provider that accepts our requests and never answers is reported as silent, although the pass ends first.
-func TestUntilSilentForAWholePass(t *testing.T) {
+// A provider accepts our requests and never answers. The pass reports it as silent although the context of the pass
+// ends first.
+func TestProviderSilentForAWholePassIsReported(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, testUntilSilentForAWholePass)
 }

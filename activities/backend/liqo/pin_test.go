@@ -15,7 +15,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/testkit"
 )
 
-// pinnedPeering returns clusters with our peering, which was made over an API server of that authority.
+// pinnedPeering returns clusters with our peering. The provider's API server had that certificate authority when the
+// peering was made.
 func pinnedPeering(t *testing.T, authority *testkit.Certificate) *clusters {
 	t.Helper()
 	here, there := ourPeering()
@@ -28,16 +29,16 @@ func fingerprint(authority *testkit.Certificate) string {
 	return authoritiesOf(&rest.Config{TLSClientConfig: rest.TLSClientConfig{CAData: authority.PEM()}})
 }
 
-// leadTo makes the credentials lead to a cluster whose API server has that authority.
+// leadTo makes the credentials lead to a cluster whose API server has that certificate authority.
 func (c *clusters) leadTo(cluster client.Client, authority string) {
 	c.open = func(context.Context, fleet.Credentials) (client.Client, error) {
 		return pinned{Client: cluster, authorities: authority}, nil
 	}
 }
 
-// A cluster that only claims the provider's id gets no access to the provider's state: a verb over it neither removes
-// our peering, nor points our Liqo to it, nor counts our slice as gone.
-func TestImpostor(t *testing.T) {
+// A cluster claims the provider's id. A verb that reaches this cluster does not remove our peering, does not point our
+// Liqo to it, and does not count our slice as gone.
+func TestClusterThatClaimsAProvidersIDIsRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		honest, liar := testkit.NewAuthority(t), testkit.NewAuthority(t)
 		c := pinnedPeering(t, honest)
@@ -69,8 +70,8 @@ func TestImpostor(t *testing.T) {
 	})
 }
 
-// On an operator's request a rebuilt provider is accepted as it is now.
-func TestRepin(t *testing.T) {
+// After an operator's request to repin, a rebuilt provider is accepted in its current state.
+func TestRepinAcceptsARebuiltProvider(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		before, after := testkit.NewAuthority(t), testkit.NewAuthority(t)
 		c := pinnedPeering(t, before)
@@ -87,7 +88,7 @@ func TestRepin(t *testing.T) {
 }
 
 // A rebuilt provider has no Tenant of ours. That does not count as a refusal.
-func TestRepinAfterRebuild(t *testing.T) {
+func TestMissingTenantAfterRebuildIsNoRefusal(t *testing.T) {
 	c := pinnedPeering(t, testkit.NewAuthority(t))
 	rebuilt := newClusters(t, nil, nil).there
 	c.leadTo(rebuilt, fingerprint(testkit.NewAuthority(t)))
@@ -98,7 +99,8 @@ func TestRepinAfterRebuild(t *testing.T) {
 	require.Nil(t, found)
 }
 
-// The first peering pins the provider's authority in the Identity. Afterwards only an operator's request changes it.
+// The first peering records the provider's certificate authority in the Identity. Only an operator's request changes
+// this record.
 func TestIdentityKeepsItsAuthority(t *testing.T) {
 	authority := testkit.NewAuthority(t)
 	keypair, _ := keys(t)
@@ -130,8 +132,9 @@ func TestIdentityKeepsItsAuthority(t *testing.T) {
 	require.Equal(t, "https://evil.example:6443", identity.Spec.AuthParams.APIServer)
 }
 
-// Layout and order of authorities do not matter; a different or a missing authority does.
-func TestAuthoritiesOf(t *testing.T) {
+// Two lists of certificate authorities are equal when they differ only in layout and order. A different or a missing
+// authority makes them differ.
+func TestAuthoritiesCompareWithoutOrder(t *testing.T) {
 	a, b := testkit.NewAuthority(t), testkit.NewAuthority(t)
 	of := func(data string) string {
 		return authoritiesOf(&rest.Config{TLSClientConfig: rest.TLSClientConfig{CAData: []byte(data)}})

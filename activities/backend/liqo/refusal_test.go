@@ -16,7 +16,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// closedPeering returns our peering after the provider's administrators have closed its Tenant.
+// closedPeering returns our peering after the provider's administrators have set its Tenant to the condition.
 func closedPeering(condition authv1beta1.TenantCondition) (here, there []client.Object) {
 	here, there = ourPeering()
 	for _, object := range there {
@@ -27,7 +27,8 @@ func closedPeering(condition authv1beta1.TenantCondition) (here, there []client.
 	return here, there
 }
 
-// A provider's refusal stays on the provider through every removal of ours, so that a closed Tenant is not made again.
+// A provider's refusal stays recorded on the provider when we remove the peering. A new peering therefore does not make
+// a closed Tenant again.
 func TestRefusalStaysOnProvider(t *testing.T) {
 	for condition, kind := range map[authv1beta1.TenantCondition]fleet.RefusingKind{
 		authv1beta1.TenantConditionCordoned: fleet.RefusingCordoned,
@@ -59,7 +60,7 @@ func TestRefusalStaysOnProvider(t *testing.T) {
 	}
 }
 
-// When the provider lifts the refusal, the same nonce is signed again and the marks are removed.
+// When the provider lifts the refusal, Establish signs the same nonce again and removes our marks.
 func TestRefusalLifted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, there := closedPeering("")
@@ -93,8 +94,8 @@ func TestRefusalLifted(t *testing.T) {
 	})
 }
 
-// A refusal that the provider sets while the Tenant is being deleted is still found.
-func TestRefusalInTheLastMoment(t *testing.T) {
+// The provider refuses us while RemovePeering deletes the Tenant. RemovePeering still finds the refusal.
+func TestRefusalDuringRemovalIsFound(t *testing.T) {
 	here, there := ourPeering()
 	c := newClusters(t, here, there)
 	tenant := tenantOf()
@@ -106,9 +107,9 @@ func TestRefusalInTheLastMoment(t *testing.T) {
 	require.True(t, exists(t, c.there, tenant))
 }
 
-// A Tenant that its provider has deleted is not made again immediately. The consumer's objects record that, without
-// Temporal.
-func TestRemovedTenantRefuses(t *testing.T) {
+// When a provider has deleted our Tenant, Establish does not make the Tenant again immediately. The consumer's objects
+// record the deletion, so this works without Temporal.
+func TestRemovedTenantCountsAsRefusal(t *testing.T) {
 	for name, foreignNS := range map[string]bool{"our namespace": false, "a namespace that was there": true} {
 		t.Run(name, func(t *testing.T) {
 			here, there := ourPeering()
@@ -150,9 +151,8 @@ func TestRemovedTenantRefuses(t *testing.T) {
 	}
 }
 
-// Two states look like a deleted Tenant and do not count as a refusal: our own interrupted removal, and a foreign
-// peering.
-func TestNotRemoved(t *testing.T) {
+// Two states look like a deleted Tenant and are no refusal: our own interrupted removal, and a foreign peering.
+func TestInterruptedRemovalIsNoRefusal(t *testing.T) {
 	here, there := ourPeering()
 	for name, objects := range map[string][]client.Object{
 		"no Identity":        {here[0], here[2]},
@@ -167,8 +167,8 @@ func TestNotRemoved(t *testing.T) {
 	}
 }
 
-// A slice that is denied, or has no answer, because the provider refuses us as a whole, is reported with that refusal.
-func TestJoinRefused(t *testing.T) {
+// A provider refuses us as a whole, so our slice is denied or gets no answer. Join reports the provider's refusal.
+func TestJoinReportsTheProvidersRefusal(t *testing.T) {
 	denied, silent := accepted("2"), accepted("2")
 	denied.Status.Conditions[1].Status = authv1beta1.ResourceSliceConditionDenied
 	silent.Status = authv1beta1.ResourceSliceStatus{}

@@ -15,7 +15,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
 )
 
-// held returns the object with a finalizer of crd-replicator that crd-replicator may not remove.
+// held returns the object with a finalizer of crd-replicator. crd-replicator may not remove this finalizer.
 func held[T client.Object](object T) T {
 	now := metav1.Now()
 	object.SetDeletionTimestamp(&now)
@@ -23,8 +23,9 @@ func held[T client.Object](object T) T {
 	return object
 }
 
-// A provider that has removed our Tenant keeps crd-replicator from removing its finalizers: we remove them then.
-func TestLeaveRevoked(t *testing.T) {
+// A provider that has removed our Tenant prevents crd-replicator from removing its finalizers. Return then removes
+// them.
+func TestReturnRemovesFinalizersAfterTenantRemoval(t *testing.T) {
 	t.Parallel()
 	replica := accepted("2")
 	replica.Namespace = remoteNS
@@ -35,8 +36,8 @@ func TestLeaveRevoked(t *testing.T) {
 	require.False(t, exists(t, c.there, replica))
 }
 
-// While the Tenant exists, or its state is unknown, crd-replicator is waited for.
-func TestLeaveNotRevoked(t *testing.T) {
+// While the Tenant exists, or its state is unknown, Return waits for crd-replicator.
+func TestReturnWaitsForCrdReplicator(t *testing.T) {
 	t.Parallel()
 	for name, down := range map[string]bool{"there": false, "nobody can tell": true} {
 		t.Run(name, func(t *testing.T) {
@@ -66,7 +67,7 @@ func TestFinalizersStayWhileTheTenantExists(t *testing.T) {
 	require.NotEmpty(t, slice.Finalizers)
 }
 
-func TestReleaseKeepsFinalizersOfOthers(t *testing.T) {
+func TestReleaseKeepsForeignFinalizers(t *testing.T) {
 	t.Parallel()
 	slice := longHeld("example.com/theirs", replicatorFinalizers+"resource")
 	c := newClusters(t, peered(slice), nil)
@@ -89,7 +90,7 @@ func heldRest() []client.Object {
 	return []client.Object{held(renew), held(namespaces), held(controlPlaneSecret())}
 }
 
-func TestUnpeerRevoked(t *testing.T) {
+func TestRemovePeeringAfterTenantRemoval(t *testing.T) {
 	t.Parallel()
 	replica := &offloadingv1beta1.NamespaceMap{ObjectMeta: named(remoteNS, peer,
 		map[string]string{consts.ReplicationOriginLabel: me})}
@@ -102,8 +103,8 @@ func TestUnpeerRevoked(t *testing.T) {
 	require.False(t, exists(t, c.there, tenantNS(me)))
 }
 
-// The remains of a foreign peering are neither waited for nor touched.
-func TestUnpeerOthersRemains(t *testing.T) {
+// RemovePeering neither waits for the remains of a foreign peering nor changes them.
+func TestRemovePeeringIgnoresForeignRemains(t *testing.T) {
 	t.Parallel()
 	rest := heldRest()
 	rest = []client.Object{rest[0], rest[2], tenantNS(peer)}

@@ -23,8 +23,8 @@ func nonceOn(namespace, name, label, cluster string, labels ...map[string]string
 		map[string]string{label: "true"})...)}
 }
 
-// ourPeering returns all objects that Establish makes. Liqo's derived objects disappear immediately because they have
-// no finalizer.
+// ourPeering returns all objects that Establish makes. The objects that Liqo derives disappear immediately, because
+// they have no finalizer.
 func ourPeering() (here, there []client.Object) {
 	return []client.Object{
 			tenantNS(peer, mine()), controlPlane(mine()),
@@ -35,10 +35,10 @@ func ourPeering() (here, there []client.Object) {
 		}
 }
 
-func TestUnpeerRemovesOurs(t *testing.T) {
+func TestRemovePeeringRemovesOurObjects(t *testing.T) {
 	t.Parallel()
 	here, there := ourPeering()
-	there[0] = tenantNS(me) // a foreign namespace, which stays
+	there[0] = tenantNS(me) // the namespace is foreign and stays
 	certificate := &corev1.Secret{ObjectMeta: named(remoteNS, certificatePrefix+"lca-g-abc-1-1")}
 	c := newClusters(t, here, append(there, certificate))
 	require.NoError(t, c.RemovePeering(prompt(t), provider(), nil))
@@ -52,9 +52,9 @@ func TestUnpeerRemovesOurs(t *testing.T) {
 	require.NoError(t, c.RemovePeering(prompt(t), provider(), nil), "twice")
 }
 
-// RemovePeering removes the objects of an Establish, or of a removal, that was cut anywhere: the first object is
-// removed last.
-func TestUnpeerRemovesParts(t *testing.T) {
+// A process was cut anywhere in Establish or in a removal. RemovePeering removes the objects that exist, the first
+// object of Establish last.
+func TestRemovePeeringRemovesAnIncompletePeering(t *testing.T) {
 	t.Parallel()
 	for cut := range 7 {
 		here, there := ourPeering()
@@ -76,7 +76,7 @@ func TestUnpeerRemovesParts(t *testing.T) {
 	}
 }
 
-func TestUnpeerLeavesOthersAlone(t *testing.T) {
+func TestRemovePeeringLeavesForeignPeeringsAlone(t *testing.T) {
 	t.Parallel()
 	other := map[string]string{backend.LabelManagedBy: backend.ManagedBy, backend.LabelHub: "default",
 		labelConsumer: "provider1"}
@@ -97,7 +97,7 @@ func TestUnpeerLeavesOthersAlone(t *testing.T) {
 	}
 }
 
-func TestUnpeerInUse(t *testing.T) {
+func TestRemovePeeringReportsForeignUse(t *testing.T) {
 	t.Parallel()
 	outgoingSlice := &authv1beta1.ResourceSlice{ObjectMeta: named(localNS, "theirs", outgoing(peer))}
 	byHand := &offloadingv1beta1.VirtualNode{ObjectMeta: named("default", "theirs", of(peer))}
@@ -130,8 +130,8 @@ func TestUnpeerInUse(t *testing.T) {
 	}
 }
 
-// A slice that is created after the first check of the peering's use keeps the Identity.
-func TestIdentityStaysWhenASliceHasCome(t *testing.T) {
+// A slice is created after the first check whether the peering is in use. RemovePeering then keeps the Identity.
+func TestIdentityStaysWhenASliceIsCreatedDuringRemoval(t *testing.T) {
 	t.Parallel()
 	identity := controlPlane(mine())
 	c := newClusters(t, []client.Object{tenantNS(peer), identity, controlPlaneSecret(), established()}, nil)
@@ -144,7 +144,7 @@ func TestIdentityStaysWhenASliceHasCome(t *testing.T) {
 }
 
 // A slice of ours that exists only on the provider is removed before its Tenant.
-func TestUnpeerRemovesOrphan(t *testing.T) {
+func TestRemovePeeringRemovesOrphanedSlice(t *testing.T) {
 	t.Parallel()
 	here, there := ourPeering()
 	orphan := &authv1beta1.ResourceSlice{ObjectMeta: named(remoteNS, "lca-g-abc-1-1", of(me), mine(),
@@ -154,9 +154,8 @@ func TestUnpeerRemovesOrphan(t *testing.T) {
 	require.Empty(t, dump(t, c))
 }
 
-// A namespace stays that existed before us, or that foreign objects have moved into. The kinds of these objects need
-// not be known.
-func TestUnpeerKeepsNamespace(t *testing.T) {
+// RemovePeering keeps a namespace that existed before our peering, or that contains foreign objects of any kind.
+func TestRemovePeeringKeepsForeignNamespaces(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
 		moved  client.Object
@@ -190,7 +189,7 @@ func TestUnpeerKeepsNamespace(t *testing.T) {
 	}
 }
 
-func TestUnpeerWhileUnreachable(t *testing.T) {
+func TestRemovePeeringWaitsForAnUnreachableProvider(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		here, there := ourPeering()
@@ -208,8 +207,8 @@ func TestUnpeerWhileUnreachable(t *testing.T) {
 	})
 }
 
-// A peering that was never completed is removed without its provider, which may be gone permanently.
-func TestUnpeerNothingWithoutProvider(t *testing.T) {
+// An incomplete peering is removed without its provider, because the provider may never return.
+func TestIncompletePeeringIsRemovedWithoutItsProvider(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		c := newClusters(t, []client.Object{tenantNS(peer)}, nil)

@@ -21,7 +21,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
 )
 
-// asked records the requests of a backend to the consumer, in order, as "create VirtualNode".
+// asked records the requests of a backend to the consumer in their order, for example "create VirtualNode".
 type asked struct {
 	mu  sync.Mutex
 	all []string
@@ -41,7 +41,7 @@ func (a *asked) since(n int) []string {
 	return slices.Clone(a.all[n:])
 }
 
-// of returns a client that records every request to the cluster; made receives each object that was created.
+// of returns a client that records every request to the cluster. It passes each created object to made.
 func (a *asked) of(cluster client.WithWatch, made func(client.Object)) client.Client {
 	return interceptor.NewClient(cluster, interceptor.Funcs{
 		Get: func(ctx context.Context, w client.WithWatch, k client.ObjectKey, o client.Object,
@@ -67,8 +67,9 @@ func (a *asked) of(cluster client.WithWatch, made func(client.Object)) client.Cl
 	})
 }
 
-// inTime performs the steps with which Liqo and Kubernetes react to a Join's objects, about as fast as on an idle
-// machine, and wakes waiters as Watch does. Last, started lets the Node, which has been Ready for a while, take pods.
+// inTime plays the steps with which Liqo and Kubernetes react to the objects of a Join, about as fast as on an idle
+// machine. It wakes waiters as Watch does. At the end, started makes the Node, which has been Ready for a while, accept
+// pods.
 func inTime(t *testing.T, c *clusters, started func(*corev1.Node) error) (made func(client.Object)) {
 	in := func(after time.Duration, do func() error) {
 		time.AfterFunc(after*time.Millisecond, func() {
@@ -78,7 +79,7 @@ func inTime(t *testing.T, c *clusters, started func(*corev1.Node) error) (made f
 			c.changes.notify("lca-g-abc-1-1")
 		})
 	}
-	touched := func() { // changes of finalizers and conditions that Join does not wait for
+	touched := func() { // plays changes of finalizers and conditions for which Join does not wait
 		for _, after := range []time.Duration{5, 20, 40} {
 			in(after, func() error { return nil })
 		}
@@ -111,7 +112,7 @@ func inTime(t *testing.T, c *clusters, started func(*corev1.Node) error) (made f
 	}
 }
 
-// newNode returns the attempt's Node as its kubelet registers it: Ready, and with the taint of every new Node.
+// newNode returns the attempt's Node as its kubelet registers it: it is Ready and has the taint of every new Node.
 func newNode() *corev1.Node {
 	node := readyNode("lca-g-abc-1-1", "1")
 	node.UID, node.Labels["color"] = "1", "ours"
@@ -120,7 +121,7 @@ func newNode() *corev1.Node {
 	return node
 }
 
-// joining runs a Join of one more node on a provider with a peering, and returns its requests to the consumer.
+// joining joins one more node on a provider with a peering. It returns the requests of the Join to the consumer.
 func joining(t *testing.T, started func(*clusters, *asked, *corev1.Node) error) *asked {
 	c, a := newClusters(t, peered(), nil), &asked{}
 	c.graces = defaultGraces()
@@ -134,9 +135,9 @@ func joining(t *testing.T, started func(*clusters, *asked, *corev1.Node) error) 
 	return a
 }
 
-// Pending pods wait for these requests, or for the CPU that the requests take from Liqo. All but the last are sent
-// before Kubernetes has removed its taint from the Node.
-func TestJoinAsksSparingly(t *testing.T) {
+// Pending pods wait for these requests and for the CPU that the requests take from Liqo, so Join must send few. It
+// sends all but the last before Kubernetes has removed its taint from the Node.
+func TestJoinSendsFewRequests(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		before, id := 0, ""
@@ -154,8 +155,8 @@ func TestJoinAsksSparingly(t *testing.T) {
 	})
 }
 
-// A Node that is replaced while Kubernetes removes its taint loses its instance id, and Join waits for the new Node.
-func TestJoinStampsANodeThatIsReplaced(t *testing.T) {
+// A Node is replaced while Kubernetes removes its taint, so the instance id is lost. Join waits for the new Node.
+func TestJoinStampsAReplacedNode(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		joining(t, func(c *clusters, _ *asked, node *corev1.Node) error {
@@ -166,9 +167,9 @@ func TestJoinStampsANodeThatIsReplaced(t *testing.T) {
 	})
 }
 
-// The request of an earlier Join, which is no longer waited for, arrives between two checks: its virtual node is
-// adopted by this attempt.
-func TestJoinAdoptsAVirtualNodeThatCameLate(t *testing.T) {
+// An earlier Join has given up, but its request still creates a virtual node between two checks of this Join. This Join
+// adopts the virtual node.
+func TestJoinAdoptsALateVirtualNode(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		slice := accepted("3")
@@ -187,8 +188,9 @@ func TestJoinAdoptsAVirtualNodeThatCameLate(t *testing.T) {
 	})
 }
 
-// A slice that arrives late is adopted in the same way. Another worker that still runs the step may have made it too.
-func TestJoinAdoptsASliceThatCameLate(t *testing.T) {
+// Join adopts a slice that is created late in the same way. Another worker that still runs the step may have created
+// it.
+func TestJoinAdoptsALateSlice(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		c := newClusters(t, peered(), nil)
@@ -204,9 +206,9 @@ func TestJoinAdoptsASliceThatCameLate(t *testing.T) {
 	})
 }
 
-// A Join whose worker has lost its heartbeat continues while another worker undoes the attempt: removed objects stay
-// removed.
-func TestJoinMakesNoSliceTwice(t *testing.T) {
+// A worker's heartbeat was lost, and its Join continues while another worker undoes the attempt. The Join does not make
+// removed objects again.
+func TestJoinDoesNotRestoreRemovedObjects(t *testing.T) {
 	t.Parallel()
 	for _, answered := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {

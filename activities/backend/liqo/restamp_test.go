@@ -15,15 +15,15 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend/nodes"
 )
 
-// A Node that Kubernetes or its virtual kubelet has not finished yet is left for later. A Node that both report as not
-// ready is stamped: no further change is expected, and CA sees the Node's state.
+// Restamp does not stamp a Node yet while Kubernetes or the virtual kubelet still changes it. When both report the Node
+// as not ready, no change is pending; Restamp stamps the Node, and CA sees its state.
 func TestRestampWaitsForTheNode(t *testing.T) {
 	t.Parallel()
 	const noSchedule, noExecute = corev1.TaintEffectNoSchedule, corev1.TaintEffectNoExecute
 	for name, test := range map[string]struct {
 		ready  corev1.ConditionStatus
 		taints []corev1.Taint
-		labels map[string]string // labels in the virtual node's spec
+		labels map[string]string // labels in the spec of the virtual node
 		want   error
 	}{
 		"finished": {ready: corev1.ConditionTrue},
@@ -54,8 +54,8 @@ func TestRestampWaitsForTheNode(t *testing.T) {
 	}
 }
 
-// After ErrNotYet, Watch reports the Node when its taint is removed, although no other part of the report changes.
-func TestWatchTellsThatATaintGoes(t *testing.T) {
+// After ErrNotYet, Watch reports the Node when its taint is removed, even when no other part of the report changes.
+func TestWatchReportsRemovedTaint(t *testing.T) {
 	t.Parallel()
 	for _, key := range []string{corev1.TaintNodeNotReady, corev1.TaintNodeUnreachable} {
 		t.Run(key, func(t *testing.T) {
@@ -77,7 +77,7 @@ func TestWatchTellsThatATaintGoes(t *testing.T) {
 	}
 }
 
-func TestRestamp(t *testing.T) {
+func TestRestampSetsTheInstanceID(t *testing.T) {
 	t.Parallel()
 	marked := stampedNode()
 	lost := readyNode("lca-g-abc-1-1", "1")
@@ -109,9 +109,9 @@ func TestRestamp(t *testing.T) {
 	require.NoError(t, newClusters(t, nil, nil).Restamp(t.Context(), someAttempt(1)))
 }
 
-// A Node that was made with all tags as labels, which CA compares, is recognized by its virtual node. It loses the
-// labels and gets the tags as annotations.
-func TestRestampTakesLabelsOff(t *testing.T) {
+// An earlier version set all tags as labels, which CA compares. Restamp recognizes such a Node by its virtual node,
+// removes the labels and sets the tags as annotations.
+func TestRestampReplacesLabelsByAnnotations(t *testing.T) {
 	t.Parallel()
 	virtual := stampedNode()[0].DeepCopyObject().(*offloadingv1beta1.VirtualNode)
 	virtual.Spec.Labels = with(labelsOf("1"), of(peer), map[string]string{"color": "ours"})
@@ -127,8 +127,8 @@ func TestRestampTakesLabelsOff(t *testing.T) {
 	}
 }
 
-// Join, or another worker, stamps the Node between the two reads of a restamp: that does not count as a conflict.
-func TestRestampThatCameSecond(t *testing.T) {
+// Join, or another worker, stamps the Node between the two reads of a Restamp. This is not a conflict.
+func TestRestampAfterAnotherStampIsNoConflict(t *testing.T) {
 	t.Parallel()
 	marked := stampedNode()
 	c := newClusters(t, copies([]any{marked[0], marked[1]}), nil)
@@ -138,7 +138,7 @@ func TestRestampThatCameSecond(t *testing.T) {
 			opts ...client.GetOption) error {
 			err := w.Get(ctx, key, o, opts...)
 			if node, ok := o.(*corev1.Node); ok {
-				node.Spec.ProviderID = "" // as it was a moment ago
+				node.Spec.ProviderID = "" // the state before that stamp
 			}
 			return err
 		},

@@ -30,7 +30,7 @@ func stampedNode() []client.Object {
 	return []client.Object{virtual, node, accepted("2")}
 }
 
-func TestDrain(t *testing.T) {
+func TestDrainEvictsPods(t *testing.T) {
 	t.Parallel()
 	yes := true
 	daemon, mirror := podOn("lca-g-abc-1-1", "daemon"), podOn("lca-g-abc-1-1", "mirror")
@@ -57,7 +57,8 @@ func TestDrain(t *testing.T) {
 	}
 }
 
-// A forced drain makes CA count the Node as deleted before it removes pods. CA's own taint, and foreign taints, stay.
+// A forced drain first makes CA count the Node as deleted, and then removes the pods. CA's own taint and foreign taints
+// stay.
 func TestDrainForceTaintsFirst(t *testing.T) {
 	t.Parallel()
 	other := corev1.Taint{Key: "k", Value: "v", Effect: corev1.TaintEffectNoSchedule}
@@ -99,8 +100,8 @@ func TestDrainForceTaintsFirst(t *testing.T) {
 	}
 }
 
-// A foreign Node of the name is not touched.
-func TestDrainAndLeaveForeignNode(t *testing.T) {
+// Drain and Return do not change a foreign Node with the attempt's name.
+func TestDrainAndReturnLeaveForeignNodesAlone(t *testing.T) {
 	t.Parallel()
 	node := &corev1.Node{ObjectMeta: named("", "lca-g-abc-1-1")}
 	pod := podOn("lca-g-abc-1-1", "plain")
@@ -112,7 +113,7 @@ func TestDrainAndLeaveForeignNode(t *testing.T) {
 	require.False(t, node.Spec.Unschedulable)
 }
 
-func TestLeave(t *testing.T) {
+func TestReturnRemovesTheAttempt(t *testing.T) {
 	t.Parallel()
 	replica := accepted("2")
 	replica.Namespace = remoteNS
@@ -132,8 +133,8 @@ func TestLeave(t *testing.T) {
 	require.NoError(t, c.Return(prompt(t), someAttempt(1), nil), "twice")
 }
 
-// The virtual node is deleted before its Node, because a live virtual kubelet would register the Node again: the Node
-// waits until the virtual kubelet has ended.
+// Return deletes the virtual node before its Node, because a running virtual kubelet would register the Node again. The
+// Node stays until the virtual kubelet has ended.
 func TestReturnDeletesNodeLast(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -161,7 +162,8 @@ func TestReturnDeletesNodeLast(t *testing.T) {
 	})
 }
 
-// A virtual kubelet whose own node is lost terminates without end, and registers no Node.
+// A virtual kubelet whose own node is lost never finishes its termination. It registers no Node either, so Return does
+// not wait for it.
 func TestReturnWithLostKubelet(t *testing.T) {
 	t.Parallel()
 	past := metav1.NewTime(time.Now().Add(-time.Minute))
@@ -171,9 +173,9 @@ func TestReturnWithLostKubelet(t *testing.T) {
 	require.NoError(t, c.Return(prompt(t), someAttempt(1), nil))
 }
 
-// Without a peering only we remove the provider's side of a slice, and only the consumer's slice shows that it exists.
-// So the consumer's slice is removed last, in any pass.
-func TestReturnWithoutPeeringAsksFirst(t *testing.T) {
+// When the peering is gone, only we can remove the provider's copy of a slice, and only the consumer's slice shows that
+// this copy exists. Return therefore removes the consumer's slice last, in any pass.
+func TestReturnWithoutPeeringRemovesConsumersSliceLast(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		c := newClusters(t, []client.Object{tenantNS(peer), accepted("2")}, []client.Object{tenantNS(me)})
@@ -186,7 +188,7 @@ func TestReturnWithoutPeeringAsksFirst(t *testing.T) {
 	})
 }
 
-func TestLeaveWhileUnreachable(t *testing.T) {
+func TestReturnWaitsForAnUnreachableProvider(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		c := newClusters(t, peered(stampedNode()...), []client.Object{tenantNS(me)})
@@ -200,8 +202,8 @@ func TestLeaveWhileUnreachable(t *testing.T) {
 	})
 }
 
-// The undo of an attempt without any object needs no provider: its credentials may be gone permanently.
-func TestLeaveNothingWithoutProvider(t *testing.T) {
+// The undo of an attempt without objects needs no provider, because the provider's credentials may be gone permanently.
+func TestReturnOfAnEmptyAttemptNeedsNoProvider(t *testing.T) {
 	t.Parallel()
 	c := newClusters(t, nil, nil)
 	c.down = true
@@ -210,8 +212,8 @@ func TestLeaveNothingWithoutProvider(t *testing.T) {
 	require.Zero(t, c.opens)
 }
 
-// Liqo up to 1.1 evicts the pods of DaemonSets too and waits for them without end.
-func TestLeaveFreesLiqoOfDaemons(t *testing.T) {
+// Liqo up to 1.1 also evicts the pods of DaemonSets, and waits for them without end. Return removes these pods.
+func TestReturnRemovesDaemonSetPodsForLiqo(t *testing.T) {
 	t.Parallel()
 	yes, now := true, metav1.Now()
 	daemon := podOn("lca-g-abc-1-1", "daemon")
@@ -235,9 +237,9 @@ func TestLeaveFreesLiqoOfDaemons(t *testing.T) {
 	require.Equal(t, 1, deleted)
 }
 
-// A pod whose deletion is final and that only a foreign finalizer keeps does not run. It holds up neither a drain nor a
-// return nor Liqo, which removes virtual nodes one at a time.
-func TestLeaveWithDeadFinalizer(t *testing.T) {
+// A deleted pod is past its grace period, and only a foreign finalizer keeps it. Such a pod does not run. It delays
+// neither a drain nor a return, nor Liqo, which removes virtual nodes one after another.
+func TestReturnIgnoresPodsKeptByAFinalizer(t *testing.T) {
 	t.Parallel()
 	now := metav1.Now()
 	held := podOn("lca-g-abc-1-1", "held")
@@ -254,7 +256,7 @@ func TestLeaveWithDeadFinalizer(t *testing.T) {
 	require.Equal(t, []string{"example.org/dead"}, held.Finalizers)
 	require.Equal(t, map[string]string{"app": "x"}, held.Labels, "Liqo waits for pods by its label")
 
-	// A pod that is still within its termination period is waited for.
+	// Return waits for a pod that is still within its termination period.
 	held = podOn("lca-g-abc-1-1", "held")
 	held.DeletionTimestamp, held.DeletionGracePeriodSeconds, held.Finalizers = &now, ptr.To(int64(30)),
 		[]string{"example.org/dead"}

@@ -19,8 +19,8 @@ import (
 
 var someRights = &TenantRights{Role: "worker-tenant", Namespace: "liqo-autoscaler", Account: "worker"}
 
-// boundedByRights makes the consumer allow the worker to access Secrets and ConfigMaps of tenant namespaces only where
-// the worker has a binding.
+// boundedByRights makes the consumer check the worker's permissions. The worker may access Secrets and ConfigMaps only
+// in tenant namespaces in which it has a binding.
 func (c *clusters) boundedByRights() {
 	c.config.TenantRights = someRights
 	all := c.local
@@ -64,8 +64,8 @@ func (c *clusters) boundedByRights() {
 	})
 }
 
-// The worker grants itself the permissions to remove a peering, and gives them up where the namespace stays.
-func TestRightsOfRemoval(t *testing.T) {
+// The worker grants itself the permissions to remove a peering. It gives them up when the namespace stays.
+func TestRemovalGrantsItsOwnPermissions(t *testing.T) {
 	t.Parallel()
 	here, there := ourPeering()
 	c := newClusters(t, here, there)
@@ -84,8 +84,8 @@ func TestRightsOfRemoval(t *testing.T) {
 	require.False(t, exists(t, c.there, there[1]))
 }
 
-// Establish first creates the worker's binding, with our labels.
-func TestRightsOfEstablish(t *testing.T) {
+// The first object that Establish creates is the worker's binding, with our labels.
+func TestEstablishCreatesTheBindingFirst(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		secret, _ := keys(t)
@@ -104,9 +104,9 @@ func TestRightsOfEstablish(t *testing.T) {
 	})
 }
 
-// A namespace in which the worker has no permissions contains no object of ours, unless they were removed from one of
-// our namespaces.
-func TestRightsOfPeers(t *testing.T) {
+// A namespace in which the worker has no permissions contains no objects of ours. One exception exists: someone has
+// removed the permissions from a namespace of ours.
+func TestNamespacesWithoutPermissionsAreSkipped(t *testing.T) {
 	t.Parallel()
 	c := newClusters(t, []client.Object{tenantNS("others"), tenantNS("begun"),
 		nonceOn("liqo-tenant-begun", signedNonceName, consts.SignedNonceSecretLabelKey, "begun", mine()),

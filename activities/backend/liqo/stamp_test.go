@@ -32,7 +32,7 @@ func earlier(marked, stamped bool) (*offloadingv1beta1.VirtualNode, *corev1.Node
 	return virtual, node
 }
 
-// Two Nodes must never carry one instance id.
+// Two Nodes must never carry the same instance id. Join therefore stamps its Node last.
 func TestJoinStampsLast(t *testing.T) {
 	t.Parallel()
 	plain, unstamped := earlier(false, false)
@@ -90,8 +90,9 @@ func TestJoinStampsLast(t *testing.T) {
 	}
 }
 
-// A Join of an abandoned attempt still runs and sets its mark in the same moment: the mark is seen before the stamp.
-func TestJoinSeesAMarkThatCameWithItsOwn(t *testing.T) {
+// A Join of an abandoned attempt still runs and marks its virtual node concurrently. The newer Join sees this mark
+// before it stamps its Node.
+func TestConcurrentMarkOfAnotherAttemptPreventsTheStamp(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		virtual, _ := earlier(false, false)
@@ -115,7 +116,8 @@ func TestJoinSeesAMarkThatCameWithItsOwn(t *testing.T) {
 	})
 }
 
-// A Node that was deleted and registered again since it was read is not stamped: the API server refuses the old UID.
+// A Node was deleted and registered again after Join has read it. The stamp fails, because the API server refuses the
+// old UID.
 func TestStampFailsWhenTheNodeWasReplaced(t *testing.T) {
 	t.Parallel()
 	read, now := readyNode("lca-g-abc-1-1", "1"), readyNode("lca-g-abc-1-1", "1")

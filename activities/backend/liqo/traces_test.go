@@ -14,9 +14,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// A request to the API server of the consumer or a provider is a span of the caller's trace, without the credentials of
-// the request. Without a trace the request has neither a span nor a trace header.
-func TestRequestsAreInTheTrace(t *testing.T) {
+// A request to the API server of the consumer or of a provider becomes a span of the caller's trace, without the
+// request's credentials. Without a trace, the request has neither a span nor a trace header.
+func TestRequestsBecomeSpans(t *testing.T) {
 	asked := make(chan http.Header, 2)
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		asked <- r.Header

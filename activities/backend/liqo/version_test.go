@@ -21,9 +21,9 @@ func manager(version string) *appsv1.Deployment {
 	return d
 }
 
-// Versions of Liqo that do not fit prevent a new peering, unless AnyLiqo is set. An existing peering continues. A
-// merely untested combination is reported.
-func TestVersionsOfLiqo(t *testing.T) {
+// A combination of Liqo versions that do not fit prevents a new peering, unless AnyLiqo is set. An existing peering
+// continues. A combination that is only untested is reported.
+func TestUnfitLiqoVersionsPreventNewPeerings(t *testing.T) {
 	t.Parallel()
 	const goesOn = backend.StageNonce
 	for name, c := range map[string]struct {
@@ -68,7 +68,7 @@ func TestVersionsOfLiqo(t *testing.T) {
 	}
 }
 
-// Up to Liqo 1.1 a provider carries one slice, ours or a foreign one.
+// Up to Liqo 1.1 a provider serves one slice, ours or a foreign slice.
 func TestOneSliceUpTo11(t *testing.T) {
 	t.Parallel()
 	both := peered(accepted("2"), sliceIdentity(), manager("1.1.2"))
@@ -87,7 +87,7 @@ func TestOneSliceUpTo11(t *testing.T) {
 		})
 	}
 
-	// When two slices were made at the same time, each Join sees the other slice before it makes a virtual node.
+	// Two Joins make their slices concurrently. Each Join sees the other slice before it makes a virtual node.
 	synctest.Test(t, func(t *testing.T) {
 		c := newClusters(t, append(both, theirs), nil)
 		s := spec()

@@ -23,7 +23,7 @@ func waitingFor(message string, err error) poll {
 	return func(context.Context) (bool, string, error) { return false, message, err }
 }
 
-func TestUntilStopped(t *testing.T) {
+func TestUntilReportsWhyItWasCancelled(t *testing.T) {
 	t.Parallel()
 	reason := errors.New("an operator cancelled it")
 	ctx, cancel := context.WithCancelCause(t.Context())
@@ -44,8 +44,9 @@ func TestUntilStopped(t *testing.T) {
 	require.Equal(t, []string{"looking", "the nonce"}, told)
 }
 
-// The error contains the reason for the end of a wait once, even when the pending request returns the same reason.
-func TestUntilSaysOnceWhyItEnds(t *testing.T) {
+// The error contains the reason for the end of the wait only once, even when the pending request returns the same
+// reason.
+func TestUntilReportsItsReasonOnce(t *testing.T) {
 	t.Parallel()
 	hanging := make(chan struct{})
 	server := httptest.NewTLSServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { <-hanging }))
@@ -67,7 +68,7 @@ func TestUntilSaysOnceWhyItEnds(t *testing.T) {
 	require.ErrorContains(t, err, "no answer")
 }
 
-func TestUntilVerdicts(t *testing.T) {
+func TestUntilReturnsFinalErrorsImmediately(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, testUntilVerdicts)
 }
@@ -88,7 +89,7 @@ func testUntilVerdicts(t *testing.T) {
 	}
 }
 
-func TestUntilUnreachable(t *testing.T) {
+func TestUntilToleratesShortSilence(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, testUntilUnreachable)
 }
@@ -102,7 +103,7 @@ func testUntilUnreachable(t *testing.T) {
 	require.NotErrorIs(t, err, context.DeadlineExceeded)
 	require.GreaterOrEqual(t, time.Since(began), 100*time.Millisecond, "one failure is not enough")
 
-	// A success between two failures starts the time of patience again.
+	// A success between two failures restarts the patience, the time for which failures are tolerated.
 	looks := 0
 	err = (&waiter{patience: 150 * time.Millisecond}).until(prompt(t), backend.StageAPIServer,
 		func(context.Context) (bool, string, error) {
@@ -114,8 +115,8 @@ func testUntilUnreachable(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// A cluster that never answers blocks the check. The caller still receives progress, in its own goroutine.
-func TestUntilTellsDuringLook(t *testing.T) {
+// A cluster that never answers blocks the check. The wait still reports progress, in the caller's goroutine.
+func TestUntilReportsProgressDuringACheck(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, testUntilTellsDuringLook)
 }
@@ -137,9 +138,9 @@ func testUntilTellsDuringLook(t *testing.T) {
 	require.Equal(t, 2, told)
 }
 
-// An API server that has just started answers 403 to every request until it has read its roles. A server that continues
-// to answer 403 means it, and the wait ends long before its context.
-func TestUntilPutsUpWithARefusalForAWhile(t *testing.T) {
+// An API server that has just started answers 403 to every request until it has read its roles. When the 403 lasts
+// longer, the permission is really missing, and the wait ends long before its context.
+func TestUntilToleratesAShortRefusal(t *testing.T) {
 	t.Parallel()
 	no := apierrors.NewForbidden(schema.GroupResource{Resource: "configmaps"}, "",
 		errors.New(`RBAC: role "ours" not found`))

@@ -16,8 +16,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// beginWatch runs Watch until the context ends. The fake sends to a watch no change from before its start, not even a
-// change after the list: begun waits until all watches have started.
+// beginWatch runs Watch until the context ends. The fake cluster sends a watch only changes after the start of the
+// watch, not even a change right after the list. The function begun therefore waits until all watches have started.
 func (c *clusters) beginWatch(ctx context.Context, t *testing.T) (told chan fleet.Found, done chan error, begun func()) {
 	t.Helper()
 	var watches atomic.Int32
@@ -36,7 +36,7 @@ func (c *clusters) beginWatch(ctx context.Context, t *testing.T) (told chan flee
 	}
 }
 
-func TestWatch(t *testing.T) {
+func TestWatchReportsOurNodes(t *testing.T) {
 	t.Parallel()
 	theirs := readyNode("lca-g-abc-1-3", "3")
 	theirs.Annotations[backend.LabelHub] = "other"
@@ -73,7 +73,7 @@ func TestWatch(t *testing.T) {
 	require.Empty(t, told, "and told once")
 }
 
-// A Node is compared with its booking on every way on which it is found, and List and Watch report the same.
+// However a Node is found, it is compared with its booking. List and Watch report the same differences.
 func TestNodeIsComparedWithItsBooking(t *testing.T) {
 	t.Parallel()
 	booking, err := json.Marshal(fleet.Booking{Spec: fleet.InstanceSpec{ID: "g", Shape: shape("3")}})

@@ -61,7 +61,7 @@ type world struct {
 
 func (w world) host(p fleet.Provider) *testHost { return w.hosts[p.ID] }
 
-// will returns a function of World that gives a provider's host this behaviour.
+// will returns a function of World that makes a provider's host behave in this way.
 func (w world) will(b behaviour) func(context.Context, fleet.Provider) (backendtest.Undo, error) {
 	return func(_ context.Context, p fleet.Provider) (backendtest.Undo, error) { return w.host(p).behaves(b), nil }
 }
@@ -89,7 +89,7 @@ func (w world) objects(ctx context.Context) (all []backendtest.Object, err error
 		for _, m := range h.machines {
 			all = append(all, backendtest.Object{Where: id, Provider: id, Kind: "machine", Name: m.Tags[0], UID: m.Hostname})
 		}
-		if h.behave.refuses != "" { // the host's own refusal, which no function of ours can remove
+		if h.behave.refuses != "" { // the host itself refuses: no function of ours can lift this
 			all = append(all, backendtest.Object{Where: id, Provider: id, Kind: "host group", Name: id, Refusal: true})
 		}
 		h.mu.Unlock()
@@ -107,13 +107,13 @@ func (w world) putPod(ctx context.Context, node string, pod backendtest.Pod) err
 	if pod.Protected {
 		o.Labels = map[string]string{protected: "true"}
 	}
-	if pod.Held { // set as its deletion would set it
+	if pod.Held { // the deletion of the pod would set it
 		o.Finalizers, o.DeletionGracePeriodSeconds = []string{"example.org/nobody"}, ptr.To[int64](0)
 	}
 	if err := w.Create(ctx, o); err != nil {
 		return err
 	}
-	o.Status.Phase = corev1.PodRunning // a pod that does not run yet is evicted in spite of its budget
+	o.Status.Phase = corev1.PodRunning // a pod that does not run yet is evicted in spite of a disruption budget
 	return w.Status().Update(ctx, o)
 }
 
@@ -126,7 +126,7 @@ func (w world) pods(ctx context.Context, node string) (names []string, err error
 	return names, err
 }
 
-// put makes an object that is not ours.
+// put creates a foreign object.
 func (w world) put(ctx context.Context, o client.Object) (backendtest.Undo, error) {
 	undo := func(ctx context.Context) error { return client.IgnoreNotFound(w.Delete(ctx, o)) }
 	return undo, w.Create(ctx, o)

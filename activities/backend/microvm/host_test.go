@@ -29,7 +29,8 @@ const (
 	hostToken = "h0st-t0ken"
 	joinToken = "j0in-t0ken"
 
-	// testUserData is the user data that a testHost reads when it boots a machine, in place of a shell script.
+	// testUserData is the user data that a testHost reads when it boots a machine. A real host would run a shell
+	// script.
 	testUserData = "token " + joinToken + "\nname {{.Name}}\nlabels {{join .Labels \",\"}}\ntaints {{join .Taints \",\"}}"
 	testOverhead = 64 << 20
 )
@@ -52,7 +53,7 @@ type testHost struct {
 	behave   behaviour
 }
 
-// behaviour holds the deviations of a testHost from a good host; the zero value is a good host.
+// behaviour lists how a testHost deviates from a correct host. The zero value is a correct host.
 type behaviour struct {
 	cut     bool                                              // it does not answer
 	stalled bool                                              // it does not list its machines
@@ -94,7 +95,7 @@ func credentialsFile(t *testing.T, document map[string]any) fleet.Credentials {
 	return fleet.Credentials{KubeconfigFile: path}
 }
 
-// behaves changes the behaviour of the host, and returns a function that makes it good again.
+// behaves changes the behaviour of the host. It returns a function that makes the host correct again.
 func (h *testHost) behaves(b behaviour) func(context.Context) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -154,7 +155,7 @@ func (h *testHost) groups() []hostGroup {
 	return groups
 }
 
-// list returns the machines that the host lists under its behaviour.
+// list returns the machines that the host lists with its current behaviour.
 func (h *testHost) list() []machine {
 	all := []machine{{Hostname: "somebody-else-1", Tags: []string{"theirs"}}}
 	if h.behave.late > 0 {
@@ -187,7 +188,7 @@ func (h *testHost) create(w http.ResponseWriter, r *http.Request) {
 	h.tell(w, map[string]string{"hostname": m.Hostname})
 }
 
-// boot registers the machine's Node, and makes it Ready a little later, if the machine is still there.
+// boot registers the machine's Node. A little later it makes the Node Ready, if the machine still exists.
 func (h *testHost) boot(m machine) {
 	var node *corev1.Node
 	h.while(m, func() error {

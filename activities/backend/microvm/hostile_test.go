@@ -20,7 +20,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// scene holds a host with a peering.
+// scene is a host with a peering.
 type scene struct {
 	*testHost
 	b *Backend
@@ -53,14 +53,14 @@ func (s *scene) join(t *testing.T) error {
 	return err
 }
 
-// A host that floods, gives an unreadable answer, or redirects us is reported as such. The error contains no secret and
-// is bounded in length.
-func TestHostileAnswers(t *testing.T) {
+// A host may flood us, give an unreadable answer, or redirect us; each is reported. The error contains no secret and
+// has a bounded length.
+func TestHostileAnswersAreReported(t *testing.T) {
 	elsewhere := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		t.Errorf("the user data was sent elsewhere: %s %s", r.Method, r.URL)
 	}))
 	t.Cleanup(elsewhere.Close)
-	announce := func(size int) func(http.ResponseWriter, *http.Request) bool { // without sending the content
+	announce := func(size int) func(http.ResponseWriter, *http.Request) bool { // the content itself is not sent
 		return func(w http.ResponseWriter, _ *http.Request) bool {
 			w.Header().Set("Content-Length", strconv.Itoa(size))
 			return true
@@ -131,8 +131,9 @@ func TestHostileAnswers(t *testing.T) {
 	})
 }
 
-// The error contains the reason for the end of a wait once, even when the pending request returns the same reason.
-func TestSaysOnceWhyItEnds(t *testing.T) {
+// The error contains the reason for the end of the wait only once, even when the pending request returns the same
+// reason.
+func TestErrorReportsItsReasonOnce(t *testing.T) {
 	s := newScene(t)
 	s.behaves(behaviour{answer: func(_ http.ResponseWriter, r *http.Request) bool {
 		<-r.Context().Done()
@@ -148,8 +149,8 @@ func TestSaysOnceWhyItEnds(t *testing.T) {
 	require.ErrorContains(t, err, "does not answer: no answer")
 }
 
-// The statuses 401 and 403 concern our token, and never the machines.
-func TestTokenRefused(t *testing.T) {
+// The statuses 401 and 403 apply to our token. They show nothing about the machines.
+func TestRefusedTokenLosesNoMachine(t *testing.T) {
 	s := newScene(t)
 	require.NoError(t, s.join(t))
 	document := s.document()
@@ -160,9 +161,9 @@ func TestTokenRefused(t *testing.T) {
 	require.Zero(t, seen)
 }
 
-// The message of a host's refusal is cut, and our token is removed from it. An unknown kind does not count as a
-// refusal.
-func TestRefusalWords(t *testing.T) {
+// The backend cuts the message of a host's refusal and removes our token from it. A refusal of an unknown kind does not
+// count.
+func TestRefusalMessagesAreCut(t *testing.T) {
 	s := newScene(t)
 	s.behaves(behaviour{refuses: fleet.RefusingCordoned, reason: hostToken + strings.Repeat("ä", 2*maxWords)})
 	refusal, err := s.b.Refusal(bounded(t), s.p)
@@ -177,8 +178,9 @@ func TestRefusalWords(t *testing.T) {
 	}
 }
 
-// A machine whose name on the host leads to another path is not deleted under that name.
-func TestMachineNames(t *testing.T) {
+// A host lists a machine whose name, used in a URL, leads to another path. The backend does not delete the machine
+// under that name.
+func TestMachineNamesCannotLeadToOtherPaths(t *testing.T) {
 	s := newScene(t)
 	require.NoError(t, s.join(t))
 	s.mu.Lock()
@@ -200,8 +202,8 @@ func TestMachineNames(t *testing.T) {
 	require.Equal(t, []string{"POST /hostgroup/host1/nodes"}, s.changes())
 }
 
-// A lost answer, or a host that lists a machine late or twice, leads to one machine.
-func TestOneMachine(t *testing.T) {
+// When an answer is lost, or a host lists a machine late or twice, the backend still makes only one machine.
+func TestLostAnswersLeadToOneMachine(t *testing.T) {
 	var s *scene
 	const name = "lca-g-e-1-1"
 	for _, b := range []behaviour{{late: 4}, {lost: true}} {
@@ -223,8 +225,9 @@ func TestOneMachine(t *testing.T) {
 	require.Empty(t, s.tagged(name))
 }
 
-// A machine that is missing on its host is reported as absent. A machine without an object here keeps the peering.
-func TestMachineGone(t *testing.T) {
+// A machine that is missing on its host is reported as absent. A machine without an object on the consumer keeps the
+// peering.
+func TestMissingMachineIsAbsent(t *testing.T) {
 	s := newScene(t)
 	require.NoError(t, s.join(t))
 	s.mu.Lock()
@@ -244,7 +247,7 @@ func TestMachineGone(t *testing.T) {
 	require.ErrorContains(t, err, "host1-1")
 }
 
-// A Node that is registered again is stamped when it is Ready and Kubernetes' taint is removed.
+// Restamp stamps a Node that its kubelet has registered again when the Node is Ready and Kubernetes' taint is removed.
 func TestRestampWaitsForTheNode(t *testing.T) {
 	s := newScene(t)
 	require.NoError(t, s.join(t))
@@ -269,7 +272,7 @@ func TestRestampWaitsForTheNode(t *testing.T) {
 }
 
 // A provider is pinned to its host: another address under its id is refused until an operator repins the provider.
-func TestPinned(t *testing.T) {
+func TestProviderIsPinnedToItsHost(t *testing.T) {
 	s := newScene(t)
 	other := newTestHost(t, s.cluster, "host1")
 	moved := other.provider(t)
@@ -288,8 +291,8 @@ func TestPinned(t *testing.T) {
 	require.False(t, forgot)
 }
 
-// A defect in an access document is reported without its content.
-func TestAccess(t *testing.T) {
+// An error about an access document does not contain the document's content.
+func TestAccessErrorsShowNoContent(t *testing.T) {
 	s := newScene(t)
 	for name, change := range map[string]func(map[string]any){
 		"http":              func(d map[string]any) { d["url"] = "http://host.example.org" },

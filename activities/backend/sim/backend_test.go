@@ -22,8 +22,8 @@ func bounded(t *testing.T) context.Context {
 	return ctx
 }
 
-// Each stage of each verb can be held. The error names the stage, and the verb completes after another handle has
-// released the stage.
+// A test can hold each stage of each verb. The error names the held stage. When another handle releases the stage, the
+// verb completes.
 func TestHangAtEachStage(t *testing.T) {
 	errEnough := errors.New("enough")
 	verbs := []struct {
@@ -128,8 +128,8 @@ func TestEstablishOtherProvider(t *testing.T) {
 	require.Zero(t, counts(t, w))
 }
 
-// A RemovePeering that was given up halfway does not harm the next Establish.
-func TestEstablishAfterHalfAnUnpeer(t *testing.T) {
+// A process gave up a RemovePeering halfway. The next Establish still succeeds.
+func TestEstablishAfterAnInterruptedRemoval(t *testing.T) {
 	w := open(t, filepath.Join(t.TempDir(), "world.json"), Delays{})
 	p, b := provider(t, w, "one"), New(w, testOptions)
 	require.NoError(t, b.Establish(bounded(t), p, nil))
@@ -147,8 +147,8 @@ func TestEstablishAfterHalfAnUnpeer(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// A peering that also serves the other direction counts as in use.
-func TestUnpeerBothWays(t *testing.T) {
+// A peering that also serves the opposite direction counts as in use.
+func TestTwoWayPeeringIsInUse(t *testing.T) {
 	w := open(t, filepath.Join(t.TempDir(), "world.json"), Delays{})
 	p, b := provider(t, w, "one"), New(w, testOptions)
 	require.NoError(t, b.Establish(bounded(t), p, nil))
@@ -165,7 +165,7 @@ func TestUnpeerBothWays(t *testing.T) {
 }
 
 // A provider offers its capacity once: of three nodes of 2 CPUs, two fit into 5 CPUs. The third fits when one has left.
-func TestCapacity(t *testing.T) {
+func TestCapacityIsOfferedOnce(t *testing.T) {
 	w := open(t, filepath.Join(t.TempDir(), "world.json"), Delays{})
 	p, b := provider(t, w, "one"), New(w, testOptions)
 	require.NoError(t, w.AddProvider(t.Context(), "one", corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("5")}))
@@ -184,9 +184,9 @@ func TestCapacity(t *testing.T) {
 	require.NoError(t, join("group-a-3", 2))
 }
 
-// Nodes of a provider that is cut off turn Unknown, and Ready again when it is back. The next Join makes the kubelet
-// register a deleted Node again, with the instance id.
-func TestNodeLostAndFound(t *testing.T) {
+// Nodes of a provider that is cut off become Unknown. They become Ready again when the provider is back. The next Join
+// makes the kubelet register a deleted Node again, with the instance id.
+func TestNodesOfACutProviderRecover(t *testing.T) {
 	w := open(t, filepath.Join(t.TempDir(), "world.json"), Delays{})
 	p, b := provider(t, w, "one"), New(w, testOptions)
 	require.NoError(t, b.Establish(bounded(t), p, nil))
@@ -205,7 +205,7 @@ func TestNodeLostAndFound(t *testing.T) {
 }
 
 // Two hubs on one consumer do not see each other.
-func TestHubs(t *testing.T) {
+func TestHubsDoNotSeeEachOther(t *testing.T) {
 	w := open(t, filepath.Join(t.TempDir(), "world.json"), Delays{})
 	p := provider(t, w, "one")
 	opts := testOptions
@@ -227,7 +227,7 @@ func TestHubs(t *testing.T) {
 }
 
 // Many nodes are joined and returned concurrently, from two handles.
-func TestManyNodes(t *testing.T) {
+func TestManyNodesJoinConcurrently(t *testing.T) {
 	const n = 30
 	delays := Delays{Peer: 20 * time.Millisecond, Join: 50 * time.Millisecond, Leave: 20 * time.Millisecond}
 	w := open(t, filepath.Join(t.TempDir(), "world.json"), delays)

@@ -15,7 +15,7 @@ func secret(name string) fleet.Credentials {
 	return fleet.Credentials{SecretRef: &fleet.SecretRef{Namespace: "lend", Name: name, Key: "kubeconfig"}}
 }
 
-// Credentials in a Secret pass the whole contract, like credentials in a file.
+// The whole contract passes with credentials in Secrets, as it does with credentials in files.
 func TestContractWithSecrets(t *testing.T) {
 	w := open(t, filepath.Join(t.TempDir(), "world.json"), Delays{})
 	h := harness(t, w, "contract", "one", "two")
@@ -40,7 +40,7 @@ func TestSecretLeadsToProvider(t *testing.T) {
 	require.Equal(t, []fleet.Provider{one}, peers)
 }
 
-func TestIdentifyRefuses(t *testing.T) {
+func TestIdentifyReportsBadCredentials(t *testing.T) {
 	w := open(t, filepath.Join(t.TempDir(), "world.json"), Delays{})
 	one, file := provider(t, w, "one"), credentials(t, w, "one")
 	require.NoError(t, w.SetKnobs(t.Context(), "one", Knobs{Unreachable: true}))

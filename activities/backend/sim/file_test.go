@@ -13,7 +13,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Writers on several handles lose none of each other's changes, and a reader sees only whole worlds, in order.
+// Several handles write concurrently and lose no change of another handle. A reader sees only whole worlds, in their
+// order.
 func TestEditIsAtomic(t *testing.T) {
 	const writers, edits = 4, 50
 	path := filepath.Join(t.TempDir(), "world.json")
@@ -53,7 +54,7 @@ func TestEditIsAtomic(t *testing.T) {
 	require.Equal(t, writers*edits, seen)
 }
 
-// A change that fails, or changes nothing, writes nothing.
+// A change that fails, or that changes nothing, does not write the file.
 func TestEditWritesOnlyChanges(t *testing.T) {
 	w := open(t, filepath.Join(t.TempDir(), "world.json"), Delays{})
 	before, err := os.ReadFile(w.Path())
@@ -89,8 +90,8 @@ func TestOpenRefusesOtherFiles(t *testing.T) {
 	require.Equal(t, "my diary", string(content))
 }
 
-// The cache never serves a world that was replaced, not even by a new world under the same path with the same revision.
-func TestSnapshotOfNewWorld(t *testing.T) {
+// The cache never returns a world that was replaced, not even when a new world has the same path and the same revision.
+func TestCacheIgnoresAReplacedWorld(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "world.json")
 	w := open(t, path, Delays{})
 	first, err := w.Snapshot()
@@ -106,9 +107,9 @@ func TestSnapshotOfNewWorld(t *testing.T) {
 	require.NotEqual(t, first.World, second.World)
 }
 
-// After each write in a node's life the state in a handle's memory equals the file: a verb changes no object that it
-// has not named, and a file that is written again as a whole contains every object.
-func TestMemoryIsFile(t *testing.T) {
+// After each write in the life of a node, the state in a handle's memory equals the file. This holds because a verb
+// changes only objects that it names, and because a file that is written as a whole contains every object.
+func TestMemoryEqualsTheFile(t *testing.T) {
 	w := open(t, filepath.Join(t.TempDir(), "world.json"), Delays{})
 	w.compactBeyond = -10_000
 	writes, anew, first := 0, 0, int64(0)
@@ -135,7 +136,7 @@ func TestMemoryIsFile(t *testing.T) {
 }
 
 // Only waiters whose objects have changed are woken.
-func TestChangedByObject(t *testing.T) {
+func TestChangesWakeOnlyTheirWaiters(t *testing.T) {
 	w := open(t, filepath.Join(t.TempDir(), "world.json"), Delays{})
 	one, two := []string{"provider/one"}, []string{"provider/two"}
 	provider(t, w, "one")

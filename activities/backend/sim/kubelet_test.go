@@ -34,7 +34,7 @@ func (b *Backend) only(t *testing.T) fleet.Found {
 	return found[0]
 }
 
-// The first reader after the delay registers a deleted Node again; a reader within the delay does not.
+// The first read after the delay registers a deleted Node again. A read within the delay does not.
 func TestKubeletRegistersAgain(t *testing.T) {
 	w, b, spec := joined(t, Delays{Register: time.Hour})
 	require.NoError(t, w.DeleteNode(t.Context(), spec.Attempt.ObjectName()))
@@ -54,7 +54,7 @@ func TestKubeletRegistersAgain(t *testing.T) {
 	require.False(t, b.only(t).Stamped)
 	require.NoError(t, w.SetDelays(t.Context(), Delays{}))
 
-	// A Node that is removed without DeleteNode counts as missing from the time at which that is noticed.
+	// When a Node is removed without DeleteNode, its absence counts from the time at which a reader notices it.
 	require.NoError(t, w.Edit(t.Context(), func(s *State) error {
 		s.deleteNode(spec.Attempt.ObjectName())
 		return nil
@@ -62,9 +62,9 @@ func TestKubeletRegistersAgain(t *testing.T) {
 	require.True(t, b.only(t).Node)
 }
 
-// A kubelet that is dead, or has lost its provider, registers no Node, and its Node is Unknown. With both faults the
-// Node recovers when both have ended.
-func TestKubeletKilled(t *testing.T) {
+// A kubelet that is dead, or that has lost its provider, registers no Node, and its Node is Unknown. When both faults
+// exist, the Node recovers only after both have ended.
+func TestNodeOfADeadKubeletIsUnknown(t *testing.T) {
 	w, b, spec := joined(t, Delays{})
 	name := spec.Attempt.ObjectName()
 	require.NoError(t, w.KillKubelet(t.Context(), name))
@@ -87,7 +87,7 @@ func TestKubeletKilled(t *testing.T) {
 	require.Error(t, w.KillKubelet(t.Context(), "nobody"))
 }
 
-// A slice that is deleted while its provider is away stays terminating, together with its node, until a Return ends it.
+// A slice that is deleted while its provider is away stays terminating, together with its node. A Return ends both.
 func TestDeleteSliceWhileUnreachable(t *testing.T) {
 	w, b, spec := joined(t, Delays{})
 	require.NoError(t, w.SetKnobs(t.Context(), "one", Knobs{Unreachable: true}))
@@ -104,7 +104,7 @@ func TestDeleteSliceWhileUnreachable(t *testing.T) {
 }
 
 // Two Nodes never carry one instance id, not even when both attempts are marked.
-func TestRestampSecondAttempt(t *testing.T) {
+func TestTwoNodesNeverCarryOneID(t *testing.T) {
 	w, b, spec := joined(t, Delays{Register: time.Hour})
 	first := spec.Attempt
 	require.NoError(t, w.DeleteNode(t.Context(), first.ObjectName()))
@@ -136,7 +136,7 @@ func TestRestampSecondAttempt(t *testing.T) {
 	require.Equal(t, 1, counts(t, w).Stamped)
 }
 
-// While a world cannot be read, Watch continues, and reports every object again after this gap.
+// While nobody can read the world, Watch continues. After this gap it reports every object again.
 func TestWatchOutlivesGap(t *testing.T) {
 	w, b, spec := joined(t, Delays{})
 	ctx, cancel := context.WithCancelCause(bounded(t))
@@ -144,7 +144,7 @@ func TestWatchOutlivesGap(t *testing.T) {
 	go func() { done <- b.Watch(ctx, func(f fleet.Found) { told <- f }) }()
 	before := <-told
 	hidden := false
-	require.Eventually(t, func() bool { // hidden for a few reads, visible for a few
+	require.Eventually(t, func() bool { // the world is hidden for a few reads, then visible for a few
 		from, to := w.path, w.path+".hidden"
 		if hidden {
 			from, to = to, from

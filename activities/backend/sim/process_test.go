@@ -19,7 +19,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/testkit"
 )
 
-// Environment variables of a child, which runs this test binary again.
+// Environment variables of a child process, which runs this test binary again.
 const (
 	envWorld       = "SIM_TEST_WORLD"
 	envCredentials = "SIM_TEST_CREDENTIALS"
@@ -35,7 +35,7 @@ func child(t *testing.T, test string, env ...string) *exec.Cmd {
 	return cmd
 }
 
-// Two processes run the whole contract at the same time on one world, with providers of their own.
+// Two processes run the whole contract concurrently on one world, each with its own providers.
 func TestContractTwoProcesses(t *testing.T) {
 	testkit.Slow(t)
 	delays := Delays{Peer: 20 * time.Millisecond, Join: 20 * time.Millisecond, Leave: 10 * time.Millisecond}
@@ -67,9 +67,9 @@ func TestChildContract(t *testing.T) {
 	backendtest.Run(t, harness(t, w, "child", "three", "four"))
 }
 
-// One process after another is killed halfway through one write, until each write of a node's life was covered. During
-// this life the file is also written again as a whole, several times. Another process continues after each kill, and at
-// the end no object is left.
+// The test kills one process after another in the middle of a write, until it has covered each write in the life of a
+// node. During this life the file is also written several times as a whole. After each kill another process continues,
+// and at the end no object is left.
 func TestKilledAtEachWrite(t *testing.T) {
 	testkit.Slow(t)
 	const enough = 100
@@ -84,7 +84,7 @@ func TestKilledAtEachWrite(t *testing.T) {
 		found, listErr := New(w, testOptions).List(t.Context(), "")
 		require.NoError(t, listErr)
 		for _, f := range found {
-			if f.Terminating { // as the machine does: a terminating node is returned
+			if f.Terminating { // the machine does the same: it returns a terminating node
 				require.NoError(t, New(w, testOptions).Return(bounded(t), f.Attempt, nil))
 			}
 		}
@@ -103,7 +103,7 @@ func TestKilledAtEachWrite(t *testing.T) {
 	}
 }
 
-// isTorn reports whether a writer was killed while it added a line, or while it wrote the file again as a whole.
+// isTorn reports whether a writer was killed in the middle of a line, or while it wrote the whole file again.
 func isTorn(t *testing.T, path string) bool {
 	t.Helper()
 	content, err := os.ReadFile(path)
@@ -120,7 +120,7 @@ func TestChildLife(t *testing.T) {
 	require.NoError(t, err)
 	w, err := Open(os.Getenv(envWorld))
 	require.NoError(t, err)
-	w.compactBeyond = -10_000 // far below four first lines: the file is written again now and then
+	w.compactBeyond = -10_000 // far below four first lines, so that the whole file is written again from time to time
 	whole := w.writeAt
 	w.writeAt = func(f *os.File, at int64, content []byte) error {
 		if left--; left == 0 {
@@ -145,7 +145,7 @@ func life(t *testing.T, w *World, p fleet.Provider) {
 	_, err := b.Join(ctx, spec, nil)
 	require.NoError(t, err)
 	got := counts(t, w)
-	got.Pods = 0 // one may be left from an earlier life
+	got.Pods = 0 // an earlier life may have left a pod
 	require.Equal(t, Counts{
 		Peerings: 1, Tenants: 1, Slices: 1, RemoteSlices: 1, VirtualNodes: 1, Nodes: 1, Ready: 1, Stamped: 1,
 	}, got)
