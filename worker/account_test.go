@@ -17,8 +17,8 @@ import (
 	flow "github.com/liqo-autoscaler/liqo-autoscaler/workflows/client"
 )
 
-// The costs of a group outlive its history, the group itself and the hub's history.
-func TestCostsOutliveGroupsAndHistories(t *testing.T) {
+// The costs of a group are kept after its history, the group itself, or the hub's history is lost.
+func TestCostsSurviveLostGroupsAndHistories(t *testing.T) {
 	t.Parallel()
 	s := newHubScene(t, 1, func(g *fleet.GroupSpec) { g.Spending = &money.Spending{Account: "team"} })
 	s.work(func(o *worker.Options) { o.Observer.Every = 2 * time.Second })

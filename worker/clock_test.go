@@ -16,7 +16,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/worker"
 )
 
-// skewed returns a client whose worker sees older times for scheduled activities: its clock is ahead.
+// skewed returns a client. Its worker receives scheduled times that are older than they are, as if the worker's clock
+// were ahead.
 func skewed(t *testing.T, ahead time.Duration) client.Client {
 	t.Helper()
 	older := func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker,
@@ -34,8 +35,9 @@ func skewed(t *testing.T, ahead time.Duration) client.Client {
 	return c
 }
 
-// A worker whose clock is an hour ahead of Temporal's, or behind it, makes nodes and finds a dead provider.
-func TestAWorkerWhoseClockIsOff(t *testing.T) {
+// A worker's clock is an hour ahead of Temporal's clock, or an hour behind it. The worker still makes nodes and finds a
+// dead provider.
+func TestWorkerWithAWrongClockWorks(t *testing.T) {
 	for name, ahead := range map[string]time.Duration{"ahead": time.Hour, "behind": -time.Hour} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -13,9 +13,9 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows"
 )
 
-// A group continues as new all the time, under load, and every operation is sent twice concurrently: no operation is
-// lost or doubled, and the group's drivers continue.
-func TestContinueAsNewLosesAndDoublesNothing(t *testing.T) {
+// A group continues as new again and again under load, and each operation is sent twice concurrently. No operation is
+// lost or applied twice, and the group's drivers continue.
+func TestContinueAsNewAppliesEachOperationOnce(t *testing.T) {
 	t.Parallel()
 	const groups, each = 4, 10
 	s := newScene(t, 0, func(g *fleet.GroupSpec) { g.Max = groups * each }).shortRuns().work()
@@ -51,7 +51,7 @@ func TestContinueAsNewLosesAndDoublesNothing(t *testing.T) {
 	for err := range errs {
 		require.NoError(t, err)
 	}
-	failed := s.allIn(fleet.Failed, groups*each) // without an offer each instance fails
+	failed := s.allIn(fleet.Failed, groups*each) // no offer exists, so each instance fails
 	require.Equal(t, groups*each, failed.Target)
 	names := map[string]bool{}
 	for _, i := range failed.Instances {

@@ -13,8 +13,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows"
 )
 
-// Nodes cost the prices of their offers, also after Temporal has lost the group. Limits apply to booked and chosen
-// nodes. The first provider has four places at 1, the second four at 2.
+// Each node costs the price of its offer, also after Temporal has lost the group. Spending limits apply to booked and
+// to chosen nodes. The first provider has four places at the price 1, the second has four at the price 2.
 func TestCostsAndLimitsOfRealWorkflows(t *testing.T) {
 	t.Parallel()
 	hard := 4.0
@@ -47,8 +47,8 @@ func TestCostsAndLimitsOfRealWorkflows(t *testing.T) {
 	require.False(t, again.Cost.Since.Before(ready.Cost.Since))
 }
 
-// Past days can be read without a worker, from every run of the group.
-func TestCostsOfDaysArePublished(t *testing.T) {
+// The costs of past days can be read without a worker, from every run of the group.
+func TestCostsOfPastDaysAreReadWithoutAWorker(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, 1, func(g *fleet.GroupSpec) { g.Max = 4 }).shortRuns()
 	now := time.Now()

@@ -15,8 +15,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/worker"
 )
 
-// locked is a backend whose RemovePeering needs the provider's credentials and, like Liqo's, never gives up without
-// them.
+// locked is a backend whose RemovePeering needs the provider's credentials. Like Liqo's backend, it waits for them
+// without end.
 type locked struct{ backend.Backend }
 
 func (l locked) RemovePeering(ctx context.Context, p fleet.Provider, progress backend.Progress) error {
@@ -27,9 +27,9 @@ func (l locked) RemovePeering(ctx context.Context, p fleet.Provider, progress ba
 	return l.Backend.RemovePeering(ctx, p, progress)
 }
 
-// The file of a provider's credentials moves, and its offer names the new file, while the provider has a peering: the
-// peering is removed all the same, and the provider can be used again.
-func TestPeeringIsRemovedWithTheCredentialsOfToday(t *testing.T) {
+// A provider has a peering, the file of its credentials moves, and its offer names the new file. The peering is still
+// removed, and the provider can be used again.
+func TestPeeringIsRemovedWithCurrentCredentials(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, 1).work(func(o *worker.Options) { o.Backend = locked{o.Backend} })
 	s.grow(1)

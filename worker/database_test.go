@@ -28,7 +28,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/worker"
 )
 
-// Texts that the test plants. A provider repeats the token in its answer.
+// Secrets that the test writes into files. A provider repeats the token in its answer.
 const (
 	plantedLabel = "planted-in-a-label"
 	plantedError = "planted-in-an-error"
@@ -48,9 +48,9 @@ func (r repeats) Establish(ctx context.Context, p fleet.Provider, progress backe
 	return r.Backend.Establish(ctx, p, progress)
 }
 
-// TestDatabaseHoldsNoSecrets reads Temporal's whole database after the life of an instance. The database contains no
-// secret. With a codec the payloads can be read only with the keys.
-func TestDatabaseHoldsNoSecrets(t *testing.T) {
+// TestDatabaseContainsNoSecrets reads Temporal's whole database after the life of an instance. The database contains no
+// secret. When a codec is used, nobody can read the payloads without the keys.
+func TestDatabaseContainsNoSecrets(t *testing.T) {
 	for _, encrypts := range []bool{false, true} {
 		t.Run(fmt.Sprint("codec=", encrypts), func(t *testing.T) {
 			t.Parallel()
@@ -154,7 +154,8 @@ func readDatabase(t *testing.T, path string) (all rows) {
 	return all
 }
 
-// has reports whether a text is in the database: as it is, compressed, or in a payload that the keys decrypt.
+// has reports whether a text is in the database, either in plain form, compressed, or in a payload that the keys
+// decrypt.
 func (r rows) has(keys *codec.Codec, text string) bool {
 	for _, value := range r {
 		if contains(keys, value, []byte(text), 0) {
@@ -179,7 +180,7 @@ func contains(keys *codec.Codec, in, text []byte, depth int) bool {
 	return keys != nil && bytes.Contains(in, []byte(codec.Encoding)) && inPayloads(keys, in, text, depth)
 }
 
-// unzipped decompresses as much as it can.
+// unzipped decompresses as much of the input as it can.
 func unzipped(in []byte) []byte {
 	from, err := gzip.NewReader(bytes.NewReader(in))
 	if err != nil {

@@ -10,8 +10,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows"
 )
 
-// A starved machine does not count as a deadlock, and a deadlock is found before the server gives the task to another
-// worker.
+// A machine without free CPU does not count as a deadlock. The worker finds a real deadlock before the server gives the
+// task to another worker.
 func TestDeadlocksAreFoundWithinATask(t *testing.T) {
 	t.Setenv("TEMPORAL_DEBUG", "")
 	require.Greater(t, worker.DeadlockAfter(), time.Second)

@@ -12,8 +12,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows"
 )
 
-// The first provider refuses, hangs or is dead at a stage: the instance becomes Ready on the second. Once the first
-// provider is healthy again, it carries no object of ours.
+// The first provider refuses, hangs or is dead at a stage, and the instance becomes Ready on the second provider. When
+// the first provider is healthy again, it has no object of ours.
 func TestFailover(t *testing.T) {
 	t.Parallel()
 	quick := func(g *fleet.GroupSpec) {
@@ -34,7 +34,7 @@ func TestFailover(t *testing.T) {
 			t.Parallel()
 			change := quick
 			if knobs.Refuse != "" {
-				change = func(*fleet.GroupSpec) {} // a refusal is final, and does not depend on time
+				change = func(*fleet.GroupSpec) {} // a refusal is final and does not depend on a budget
 			}
 			s := newScene(t, 2, change)
 			s.knobs(0, knobs)
@@ -67,9 +67,9 @@ func TestLastFailureReachesCA(t *testing.T) {
 	s.empty()
 }
 
-// The step's budget is used up before the budget of the peering, which all holds share: the failure names the stage for
-// which the peering waits.
-func TestStepOutOfTimeNamesWhatThePeeringWaitsFor(t *testing.T) {
+// The step's budget ends before the budget of the peering, which all holds share. The failure names the stage for which
+// the peering waits.
+func TestTimeoutNamesTheStageOfThePeering(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, 1, func(g *fleet.GroupSpec) { g.Budgets.Peer = seconds(15) })
 	s.knobs(0, sim.Knobs{Hang: backend.StageTenant})
@@ -83,8 +83,8 @@ func TestStepOutOfTimeNamesWhatThePeeringWaitsFor(t *testing.T) {
 	s.empty()
 }
 
-// An operator cancels a stuck peering: every waiting instance immediately goes to another provider, and the unfinished
-// peering is removed once the provider continues.
+// An operator cancels a stuck peering. Every waiting instance immediately goes to another provider. When the stuck
+// provider continues, the unfinished peering is removed.
 func TestCancelledPeeringGoesElsewhere(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, 2).work()
@@ -118,7 +118,7 @@ func TestCancelledScaleOutFailsAndIsUndone(t *testing.T) {
 	s.empty()
 }
 
-func TestCancelledScaleInIsStuckUntilAskedAgain(t *testing.T) {
+func TestCancelledScaleInIsStuckUntilRetried(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, 1, func(g *fleet.GroupSpec) { g.Budgets.Drain = seconds(120) }).work() // cancelled long before
 	name := s.grow(1).Instances[0].Name
@@ -135,7 +135,8 @@ func TestCancelledScaleInIsStuckUntilAskedAgain(t *testing.T) {
 	s.allIn("", 0)
 }
 
-// A worker dies while a peering hangs, another takes over: the same instance becomes Ready, with one tenant, one slice.
+// A worker dies while a peering hangs, and another worker takes over. The same instance becomes Ready, with one Tenant
+// and one slice.
 func TestWorkerKilledWhilePeering(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, 1)
@@ -158,8 +159,8 @@ func TestWorkerKilledWhilePeering(t *testing.T) {
 	s.empty()
 }
 
-// A peering is removed by hand while its provider's entity counts it as established: the next node makes the entity
-// repair it.
+// A person removes a peering while the provider's entity counts it as established. The next node makes the entity
+// repair the peering.
 func TestPeeringRemovedByHandIsRepaired(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, 1).work()

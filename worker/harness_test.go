@@ -53,12 +53,11 @@ func TestMain(m *testing.M) {
 	os.Exit(run(m))
 }
 
-// never is the interval after which drivers repeat their acquire: longer than tests wait, because an answer must arrive
-// without a repetition.
+// never is the interval after which drivers repeat their acquire. It is longer than any wait of a test, because an
+// answer must arrive without a repetition.
 var never = []time.Duration{time.Hour, time.Hour, time.Hour}
 
-// asking shortens the interval of a repeated acquire for a test of the repetition. No other test may run at the same
-// time.
+// asking shortens the interval of a repeated acquire for a test of the repetition. No other test may run concurrently.
 func asking(t *testing.T) {
 	before := fleet.ResendAfter
 	t.Cleanup(func() { fleet.ResendAfter = before })
@@ -71,7 +70,7 @@ func run(m *testing.M) int {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
-	if _, err := os.Stat("/dev/shm"); err == nil { // Temporal's database on a disk makes everything three times as slow
+	if _, err := os.Stat("/dev/shm"); err == nil { // a database on a disk makes everything three times as slow
 		_ = os.Setenv("TMPDIR", "/dev/shm")
 	}
 	dir, err := os.MkdirTemp("", "liqo-autoscaler-worker")
@@ -93,15 +92,15 @@ func run(m *testing.M) int {
 	return m.Run()
 }
 
-// shortRuns moves the scene to its own server, which suggests continue-as-new after a few events. Call it before the
-// worker starts.
+// shortRuns moves the scene to its own server, which suggests a continue-as-new after a few events. The test calls it
+// before the worker starts.
 func (s *scene) shortRuns() *scene {
 	s.t.Helper()
 	s.t.Cleanup(s.ownServer(nil, "--dynamic-config-value", "limit.historyCount.suggestContinueAsNew=25"))
 	return s
 }
 
-// ownServer moves the scene to its own server, whose database is temporal.db. stop ends the server.
+// ownServer moves the scene to its own server. The server's database is temporal.db, and stop ends the server.
 func (s *scene) ownServer(options []grpc.DialOption, args ...string) (stop func()) {
 	s.t.Helper()
 	cli, err := workertest.TemporalCLI("../bin")
@@ -117,13 +116,13 @@ func (s *scene) ownServer(options []grpc.DialOption, args ...string) (stop func(
 	return func() { _ = server.Stop() }
 }
 
-// neverLeads keeps a worker from leading its hub, and so from observing: the steps under test must make the repairs,
-// and not a round. A scene that needs rounds has its own hub, see newHubScene.
+// neverLeads prevents a worker from leading its hub, so that it does not observe. The steps under test must make the
+// repairs, not a round of the observer. A scene that needs rounds has its own hub, see newHubScene.
 func neverLeads(ctx context.Context, _ func(context.Context)) { <-ctx.Done() }
 
 func quiet() sdklog.Logger { return sdklog.NewStructuredLogger(slog.New(slog.DiscardHandler)) }
 
-// scene holds the fleet of one test: a world with providers, their offers, a worker and a node group.
+// scene is the environment of one test: a world with providers, their offers, a worker and a node group.
 type scene struct {
 	t         testing.TB
 	observer  *observer.Observer // only in a scene with its own hub
@@ -142,14 +141,14 @@ type scene struct {
 
 var scenes atomic.Int64
 
-// quick lists the tests of this package that also run with -short: a life, a kill, a refusal, and a recovery. The other
-// tests take minutes.
+// quick lists the tests of this package that also run with -short. They cover a life, a kill, a refusal and a recovery.
+// The other tests take minutes.
 var quick = []string{
 	"TestLifeOfAnInstance", "TestWorkerKilledWhilePeering", "TestLastFailureReachesCA",
 	"TestTerminatedGroupRecoversFromWhatExists", "TestRefusedOperationsChangeNothing",
 }
 
-// newScene makes a world with n providers, of which the first is the cheapest. It starts no worker yet.
+// newScene makes a world with n providers. The first provider is the cheapest. newScene starts no worker.
 func newScene(t testing.TB, n int, change ...func(*fleet.GroupSpec)) *scene {
 	t.Helper()
 	return newSceneOf(t, newID(), "", n, change...)
@@ -164,7 +163,7 @@ func newHubScene(t testing.TB, n int, change ...func(*fleet.GroupSpec)) *scene {
 
 func newID() string { return fmt.Sprintf("t%d", scenes.Add(1)) }
 
-// newSceneOf makes a scene whose group and providers may have the same names as in the scene of another hub.
+// newSceneOf makes a scene in a hub. Its group and providers may have the same names as in the scene of another hub.
 func newSceneOf(t testing.TB, id string, hub workflows.Hub, n int, change ...func(*fleet.GroupSpec)) *scene {
 	t.Helper()
 	if name, _, _ := strings.Cut(t.Name(), "/"); !slices.Contains(quick, name) {
@@ -210,7 +209,8 @@ func seconds(n float64) metav1.Duration {
 	return metav1.Duration{Duration: time.Duration(n * float64(time.Second))}
 }
 
-// secret returns the secret part of the provider's credentials file, which must not be written anywhere else (I10).
+// secret returns the secret part of the provider's credentials file. It must not appear in any other place (invariant
+// I10).
 func (s *scene) secret(provider string) string { return "s3cr3t-" + s.queue + "-" + provider }
 
 // options returns the options of a worker of this scene.
@@ -232,8 +232,8 @@ func (s *scene) work(change ...func(*worker.Options)) *scene {
 	return s
 }
 
-// workUnchecked is like work, without the replay of all histories at the end, for which Temporal must outlive the
-// test's body.
+// workUnchecked is like work, but does not replay all histories at the end. A replay needs Temporal to run longer than
+// the test's body.
 func (s *scene) workUnchecked(change ...func(*worker.Options)) {
 	s.t.Helper()
 	o, err := options(s.temporal, s.world, s.queue, filepath.Join(s.dir, "offers.yaml"))
@@ -270,7 +270,7 @@ func (s *scene) configure() fleet.Snapshot {
 
 func (s *scene) grow(n int) fleet.Snapshot {
 	s.t.Helper()
-	ctx, cancel := context.WithTimeout(s.ctx, time.Minute) // its worker may only be starting
+	ctx, cancel := context.WithTimeout(s.ctx, time.Minute) // the worker may still be starting
 	defer cancel()
 	at, err := s.groups.Grow(ctx, s.spec.ID, n, 0, fleet.Position{})
 	return s.shows(at, err)
@@ -282,7 +282,7 @@ func (s *scene) release(names ...string) fleet.Snapshot {
 	return s.shows(at, err)
 }
 
-// shows returns the snapshot of the group once it has reached the position of an operation.
+// shows returns the snapshot of the group as soon as it has reached the position of an operation.
 func (s *scene) shows(at fleet.Position, err error) fleet.Snapshot {
 	s.t.Helper()
 	require.NoError(s.t, err)
@@ -298,7 +298,7 @@ func (s *scene) snapshot() fleet.Snapshot {
 	return snap
 }
 
-// until waits until the group's snapshot is as wanted.
+// until waits until the group's snapshot meets the condition.
 func (s *scene) until(what string, want func(fleet.Snapshot) bool) fleet.Snapshot {
 	s.t.Helper()
 	var last seen[fleet.Snapshot]
@@ -309,8 +309,8 @@ func (s *scene) until(what string, want func(fleet.Snapshot) bool) fleet.Snapsho
 	return *last.Load()
 }
 
-// seen holds the last value that a condition has read. The condition may still run when the test has given up and
-// prints it.
+// seen holds the last value that a condition has read. It is atomic, because the condition may still run while the test
+// prints the value after a timeout.
 type seen[T any] struct{ atomic.Pointer[T] }
 
 func (s *seen[T]) is(v T) T {
@@ -339,7 +339,7 @@ func (s *scene) allIn(phase fleet.Phase, n int) fleet.Snapshot {
 	})
 }
 
-// empty waits until the world carries no object of ours (I9).
+// empty waits until the world has no object of ours (invariant I9).
 func (s *scene) empty() {
 	s.t.Helper()
 	s.counts("the world is empty", func(c sim.Counts) bool { return c == sim.Counts{} })
@@ -354,7 +354,7 @@ func (s *scene) counts(what string, want func(sim.Counts) bool) {
 	}, waitLimit, waitTick, "%s; last: %s; %s", what, &last, s)
 }
 
-// String returns the published states of the entities, for the message of a test that waited in vain.
+// String returns the published states of the entities. The message of a test that waited in vain contains them.
 func (s *scene) String() string {
 	entities := flow.NewEntities(s.temporal, s.hub, s.queue)
 	groups, err := entities.Groups(s.ctx)
@@ -369,8 +369,8 @@ func (s *scene) knobs(n int, k sim.Knobs) {
 	require.NoError(s.t, s.world.SetKnobs(s.ctx, s.providers[n], k))
 }
 
-// Limit and interval of the tests' waits for conditions: shorter than the two minutes after which a silent driver is
-// checked.
+// Limit and interval of the tests' waits for conditions. The limit is shorter than the two minutes after which a group
+// checks a silent driver.
 const (
 	waitLimit = 100 * time.Second
 	waitTick  = 20 * time.Millisecond

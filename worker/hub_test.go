@@ -13,9 +13,9 @@ import (
 	flow "github.com/liqo-autoscaler/liqo-autoscaler/workflows/client"
 )
 
-// Two clusters, each with its own hub, use one provider and share a Temporal namespace. Neither takes the other hub's
-// group or provider of the same name for its own.
-func TestHubsShareANamespace(t *testing.T) {
+// Two clusters, each with its own hub, use the same provider and share a Temporal namespace. Neither hub uses the other
+// hub's group or provider of the same name.
+func TestHubsOfOneNamespaceStaySeparate(t *testing.T) {
 	t.Parallel()
 	hubs := []workflows.Hub{fleet.DefaultHub, "edge"} // no other test uses this hub
 	var scenes []*scene

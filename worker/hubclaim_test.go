@@ -20,9 +20,9 @@ import (
 	flow "github.com/liqo-autoscaler/liqo-autoscaler/workflows/client"
 )
 
-// A worker of another cluster, for example one with the wrong kubeconfig, ends before it takes a task, and changes
+// A worker of another cluster, for example a worker with the wrong kubeconfig, ends before it takes a task, and changes
 // nothing. A command gives the hub to a cluster that has been rebuilt.
-func TestAHubBelongsToOneCluster(t *testing.T) {
+func TestHubBelongsToOneCluster(t *testing.T) {
 	t.Parallel()
 	s := newHubScene(t, 1).work()
 	s.grow(1)
@@ -57,8 +57,8 @@ func TestAHubBelongsToOneCluster(t *testing.T) {
 	require.NoError(t, hub.PauseObserver(s.ctx, false))
 }
 
-// A running worker ends when its hub is given to another cluster.
-func TestAWorkerEndsWhenItsHubIsGivenAway(t *testing.T) {
+// A running worker ends when an operator gives its hub to another cluster.
+func TestWorkerEndsWhenItsHubIsGivenAway(t *testing.T) {
 	t.Parallel()
 	s := newHubScene(t, 1)
 	o, err := options(s.temporal, s.world, s.queue, s.dir+"/offers.yaml")
@@ -93,9 +93,9 @@ func TestAWorkerEndsWhenItsHubIsGivenAway(t *testing.T) {
 	require.ErrorIs(t, <-ended, flow.ErrOtherCluster)
 }
 
-// An operator gives a hub away. During this time a worker of the former cluster, whose observer claims the hub in each
-// round, cannot claim it.
-func TestFormerClusterCannotClaimInBetween(t *testing.T) {
+// An operator gives a hub to another cluster in several calls. A worker of the former cluster, whose observer claims
+// the hub in each round, cannot claim it between two calls.
+func TestFormerClusterCannotReclaimTheHub(t *testing.T) {
 	t.Parallel()
 	s := newHubScene(t, 1)
 	former := flow.NewHub(s.temporal, s.hub, s.queue)
@@ -128,8 +128,8 @@ func (c claimsBetween) ExecuteWorkflow(ctx context.Context, options client.Start
 	return run, err
 }
 
-// A claim that is lost with Temporal's database or by hand is made again by the next round.
-func TestHubIsClaimedAgain(t *testing.T) {
+// When a claim is lost with Temporal's database, or a person removes it, the next round makes the claim again.
+func TestLostClaimIsMadeAgain(t *testing.T) {
 	t.Parallel()
 	s := newHubScene(t, 1).work()
 	s.observe()

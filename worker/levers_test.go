@@ -54,7 +54,8 @@ func documentedLevers(t *testing.T) *levers {
 	return l
 }
 
-// pull runs a documented command, with its placeholders replaced by names of the scene, and returns the output.
+// pull runs a documented command and returns the output. It replaces the placeholders of the command by names of the
+// scene.
 func (l *levers) pull(s *scene, command string, instead ...string) string {
 	s.t.Helper()
 	l.mu.Lock()
@@ -70,8 +71,9 @@ func (l *levers) pull(s *scene, command string, instead ...string) string {
 	return string(out)
 }
 
-// Every command of the temporal CLI in docs/operations.md is run as written there, and has the documented effect.
-func TestLevers(t *testing.T) {
+// The test runs every command of the temporal CLI in docs/operations.md as written there. Each command has the
+// documented effect.
+func TestDocumentedTemporalCommandsWork(t *testing.T) {
 	testkit.Slow(t)
 	l := documentedLevers(t)
 	t.Run("run", func(t *testing.T) {
@@ -112,7 +114,7 @@ func cancelPeering(t *testing.T, l *levers) {
 	require.Equal(t, s.providers[1], s.allIn(fleet.Ready, 1).Instances[0].Provider)
 }
 
-// has fails when a text lacks one of the words.
+// has returns an error when the text lacks one of the words.
 func has(text string, words ...string) error {
 	for _, w := range words {
 		if !strings.Contains(text, w) {
@@ -122,7 +124,7 @@ func has(text string, words ...string) error {
 	return nil
 }
 
-// gone fails while anything is left in the world.
+// gone returns an error while the world contains an object.
 func (s *scene) gone() error {
 	w, err := s.world.Snapshot()
 	if err == nil && w.Counts() != (sim.Counts{}) {
@@ -157,8 +159,8 @@ func cancelScaleIn(t *testing.T, l *levers) {
 	s.empty()
 }
 
-// failedOutOfReach makes an instance fail whose slice is on a provider that is now unreachable, so that its undo runs
-// and waits.
+// failedOutOfReach makes an instance fail whose slice is on a provider that is then unreachable. The undo of the
+// instance runs and waits.
 func (s *scene) failedOutOfReach() (name string) {
 	s.t.Helper()
 	s.knobs(0, sim.Knobs{Hang: backend.StageVirtualKubelet})
@@ -171,7 +173,7 @@ func (s *scene) failedOutOfReach() (name string) {
 	return name
 }
 
-// The observer, which is paused at first, finds the objects that remain after a cancelled undo.
+// The observer is paused at first. When it runs again, it finds the objects that remain after a cancelled undo.
 func cancelUndo(t *testing.T, l *levers) {
 	s := newHubScene(t, 1).work()
 	of := []string{"hub", s.hub.ID(workflows.HubID), "undo/", s.hub.ID("undo/")}
@@ -202,14 +204,14 @@ func cancelUndo(t *testing.T, l *levers) {
 	require.Error(t, s.gone(), "a paused observer leaves everything as it is")
 	l.pull(s, "temporal workflow signal -w hub --name pause-observer --input false", of...)
 	isPaused(false)
-	testkit.Until(t, 2*waitLimit, "what is left is undone", func() error { // two rounds must find them
+	testkit.Until(t, 2*waitLimit, "what is left is undone", func() error { // two rounds must find the objects
 		s.observe()
 		return s.gone()
 	})
 	require.NotEqual(t, cancelled, s.run(s.hub.ID(undo)))
 }
 
-// A removal that is cancelled stops, and is tried again a minute later.
+// An operator cancels a removal. The removal stops, and the entity tries it again a minute later.
 func cancelUnpeering(t *testing.T, l *levers) {
 	s := newScene(t, 1).work()
 	s.knobs(0, sim.Knobs{Hang: backend.StageTenantGone})
@@ -249,8 +251,8 @@ func cordonProvider(t *testing.T, l *levers) {
 	s.allIn(fleet.Ready, 1)
 }
 
-// A group that is reset immediately begins a new epoch; a group that was terminated does so with the next Refresh. Each
-// keeps its node.
+// A group that is reset begins a new epoch immediately. A group that is terminated begins a new epoch with the next
+// Refresh. Each group keeps its node.
 func resetAndTerminateGroup(t *testing.T, l *levers) {
 	s := newScene(t, 1).work()
 	s.grow(1)

@@ -62,7 +62,7 @@ func TestInstancesOfOneProviderShareItsPeering(t *testing.T) {
 
 func TestFullProviderSpillsToTheNext(t *testing.T) {
 	t.Parallel()
-	s := newScene(t, 2, func(g *fleet.GroupSpec) { g.Max = 6 }).work() // 4 fit on each provider
+	s := newScene(t, 2, func(g *fleet.GroupSpec) { g.Max = 6 }).work() // each provider has room for 4
 	s.grow(6)
 	ready := s.allIn(fleet.Ready, 6)
 	on := map[string]int{}
@@ -87,8 +87,8 @@ func TestNoOfferFailsVisiblyUntilCADeletesIt(t *testing.T) {
 	s.allIn("", 0)
 }
 
-// CA may release an instance at any moment; all of its objects are removed.
-func TestAskedBackInEveryPhase(t *testing.T) {
+// CA may release an instance at any moment, and all of its objects are then removed.
+func TestInstanceReleasedInEachPhaseLeavesNothing(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		name string
@@ -113,7 +113,7 @@ func TestAskedBackInEveryPhase(t *testing.T) {
 	}
 }
 
-func TestShrinkTakesBackOnlyWhatIsStillToCome(t *testing.T) {
+func TestShrinkCancelsOnlyUnfinishedInstances(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, 1).work()
 	s.grow(1)
@@ -165,8 +165,9 @@ func TestRefusedOperationsChangeNothing(t *testing.T) {
 	require.ErrorContains(t, err, "nodegroup/nobody does not run")
 }
 
-// Calls that are booked in one update have one outcome each, and the same outcome again when their answer was lost.
-func TestCallsInOneUpdate(t *testing.T) {
+// Calls that share an update have one outcome each. A call that is repeated because its answer was lost has the same
+// outcome again.
+func TestCallsInOneUpdateHaveTheirOwnOutcomes(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, 1).work()
 	grown := s.grow(2)
@@ -196,7 +197,7 @@ func TestTerminatedGroupRecoversFromWhatExists(t *testing.T) {
 	s.empty()
 }
 
-func TestLostCallDoesNotComeBackAsAGhost(t *testing.T) {
+func TestLateCallBooksNothing(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, 1)
 	kill := s.spawn()
@@ -207,7 +208,7 @@ func TestLostCallDoesNotComeBackAsAGhost(t *testing.T) {
 	_, err := s.groups.Grow(ctx, s.spec.ID, 1, 0, fleet.Position{})
 	require.ErrorIs(t, err, fleet.ErrOutcomeUnknown, "nobody answered: it may or may not have been booked")
 	s.spawn()
-	s.grow(1) // answered, so every earlier operation has been decided
+	s.grow(1) // this call is answered, so the group has decided every earlier operation
 	s.allIn(fleet.Ready, 1)
 	require.Equal(t, 1, s.snapshot().Target)
 }

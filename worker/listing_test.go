@@ -25,7 +25,8 @@ import (
 	flow "github.com/liqo-autoscaler/liqo-autoscaler/workflows/client"
 )
 
-// listed waits until a query finds exactly these workflows. Temporal lists a workflow a little later than it runs.
+// listed waits until a query finds exactly these workflows. A workflow appears in Temporal's list a little after its
+// start.
 func (s *scene) listed(query string, ids ...string) {
 	s.t.Helper()
 	slices.Sort(ids)
@@ -45,8 +46,8 @@ func (s *scene) listed(query string, ids ...string) {
 	}, waitLimit, waitTick, "%s; last: %s", query, &last)
 }
 
-// Operators find workflows by group, instance and provider.
-func TestWorkflowsAreListedByWhatTheyAreAbout(t *testing.T) {
+// Operators can find workflows by group, instance and provider.
+func TestWorkflowsAreFoundByGroupInstanceAndProvider(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, 2).work()
 	group, bad, good := s.spec.ID, s.providers[0], s.providers[1]
@@ -82,7 +83,7 @@ func (s *scene) elsewhere() (namespace string) {
 	require.NoError(s.t, err)
 	s.t.Cleanup(s.temporal.Close)
 	s.groups = flow.NewGroups(s.temporal, "", s.queue)
-	require.Eventually(s.t, func() bool { // caches receive the change a little later
+	require.Eventually(s.t, func() bool { // Temporal's caches receive the change a little later
 		_, err := s.temporal.CountWorkflow(s.ctx, &workflowservice.CountWorkflowExecutionsRequest{})
 		return err == nil
 	}, waitLimit, 100*time.Millisecond)
@@ -108,7 +109,8 @@ func (s *scene) unregister(namespace string) {
 	require.NoError(s.t, err)
 }
 
-// known waits until Temporal accepts queries by our attributes, or, with false, refuses them.
+// known waits until Temporal accepts queries by our attributes. When want is false, it waits until Temporal refuses
+// them.
 func (s *scene) known(want bool) {
 	s.t.Helper()
 	require.Eventually(s.t, func() bool {
@@ -119,7 +121,7 @@ func (s *scene) known(want bool) {
 }
 
 // A worker that does not set the attributes needs no search attribute in the namespace.
-func TestWithoutSearchAttributesEverythingWorks(t *testing.T) {
+func TestWorkerWithoutSearchAttributesWorks(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, 1)
 	namespace := s.elsewhere()
@@ -134,8 +136,8 @@ func TestWithoutSearchAttributesEverythingWorks(t *testing.T) {
 	s.empty()
 }
 
-// A worker that sets the attributes waits, and reports the missing ones, until they are registered. When they are
-// removed later, no start is lost: it is repeated until they exist again.
+// A worker that sets the attributes waits until they are registered, and reports the missing ones. When an
+// administrator removes them later, no start is lost, because the group repeats the start until they exist again.
 func TestWorkerWaitsForSearchAttributes(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, 1)

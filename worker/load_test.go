@@ -20,7 +20,7 @@ import (
 	flow "github.com/liqo-autoscaler/liqo-autoscaler/workflows/client"
 )
 
-// small makes a group of nodes so small that hundreds fit on one provider.
+// small makes a group with nodes so small that hundreds of them fit on one provider.
 func small(most int) func(*fleet.GroupSpec) {
 	return func(g *fleet.GroupSpec) {
 		g.Max = most
@@ -31,11 +31,11 @@ func small(most int) func(*fleet.GroupSpec) {
 	}
 }
 
-// slots makes a worker that creates, and removes, at most n nodes concurrently.
+// slots makes a worker create at most n nodes concurrently, and remove at most n nodes concurrently.
 func slots(n int) func(*worker.Options) { return func(o *worker.Options) { o.Slots = n } }
 
-// readyWithin waits for n instances, each Ready at its first attempt: time in our own queues counts against no provider
-// (I12).
+// readyWithin waits until n instances are Ready, each at its first attempt. Time in our own queues must not count
+// against a provider (invariant I12).
 func (s *scene) readyWithin(limit time.Duration, n int) {
 	s.t.Helper()
 	began := time.Now()
@@ -68,7 +68,7 @@ func (s *scene) events(id string, kind enums.EventType) (n int) {
 	return n
 }
 
-// waited returns the longest time in which an activity of the workflow had no slot, or was refused for lack of a place.
+// waited returns the longest time for which an activity of the workflow had no slot, or had no place on its provider.
 func (s *scene) waited(id string) (most time.Duration) {
 	s.t.Helper()
 	scheduled := map[int64]time.Time{}
@@ -79,7 +79,7 @@ func (s *scene) waited(id string) (most time.Duration) {
 		switch at := e.GetEventTime().AsTime(); e.GetEventType() {
 		case enums.EVENT_TYPE_ACTIVITY_TASK_SCHEDULED:
 			scheduled[e.GetEventId()] = at
-		case enums.EVENT_TYPE_ACTIVITY_TASK_STARTED: // only of the run that has ended
+		case enums.EVENT_TYPE_ACTIVITY_TASK_STARTED: // the event is written when the run of the activity has ended
 			most = max(most, at.Sub(scheduled[e.GetActivityTaskStartedEventAttributes().GetScheduledEventId()]))
 		}
 	}
@@ -87,11 +87,12 @@ func (s *scene) waited(id string) (most time.Duration) {
 	return most
 }
 
-// heldUpBy bounds the time that other providers' faults may keep a healthy instance's steps from their slots.
+// heldUpBy is the longest time for which faults of other providers may keep the steps of a healthy instance waiting for
+// their slots.
 const heldUpBy = 5 * time.Second
 
 // Two hundred instances are created concurrently on one provider without a peering, by one worker.
-func TestTwoHundredOnOneProvider(t *testing.T) {
+func TestTwoHundredInstancesOnOneProviderBecomeReady(t *testing.T) {
 	const n = 200
 	s := newScene(t, 1, small(n)).work(slots(50))
 	s.grow(n)
@@ -103,7 +104,8 @@ func TestTwoHundredOnOneProvider(t *testing.T) {
 	require.Zero(t, s.events(provider, enums.EVENT_TYPE_WORKFLOW_TASK_FAILED), "a task of the provider failed")
 }
 
-// Two hundred drivers send an acquire to a provider whose entity does not run: all are accepted and answered.
+// Two hundred drivers send an acquire to a provider whose entity does not run. The entity starts, accepts each acquire
+// and answers it.
 func TestTwoHundredAcquiresOfAColdProvider(t *testing.T) {
 	t.Parallel()
 	const n = 200
@@ -133,14 +135,14 @@ func TestTwoHundredAcquiresOfAColdProvider(t *testing.T) {
 	require.Zero(t, failed.Load())
 	id := workflows.ProviderID(s.providers[0])
 	require.LessOrEqual(t, s.events(id, enums.EVENT_TYPE_WORKFLOW_EXECUTION_SIGNALED), n/2, "they share signals")
-	// These drivers do not exist: each undeliverable answer releases its hold.
+	// These drivers do not exist, so no answer can be delivered. Each undeliverable answer releases its hold.
 	s.provider(0, "has no holds", func(p fleet.ProviderSnapshot) bool { return p.Revision >= 2*n && len(p.Holds) == 0 })
 	s.empty()
 }
 
-// Many more instances than a worker has slots wait for a provider without a peering: they leave the peering the slot
+// Many more instances than a worker has slots wait for a provider without a peering. The peering still gets the slot
 // that it needs.
-func TestInstancesLeaveThePeeringItsSlot(t *testing.T) {
+func TestWaitingInstancesLeaveThePeeringASlot(t *testing.T) {
 	t.Parallel()
 	const n = 25
 	s := newScene(t, 1, small(n)).work(slots(5))
@@ -148,7 +150,7 @@ func TestInstancesLeaveThePeeringItsSlot(t *testing.T) {
 	s.readyWithin(waitLimit, n)
 }
 
-// More removals are stuck than a worker has slots: a healthy instance is created and removed all the same.
+// More removals are stuck than a worker has slots. A healthy instance is still created and removed.
 func TestStuckRemovalsHoldNothingUp(t *testing.T) {
 	t.Parallel()
 	const n = 6
@@ -164,7 +166,7 @@ func TestStuckRemovalsHoldNothingUp(t *testing.T) {
 	s.release(names...)
 	s.counts("the slices are stuck", func(c sim.Counts) bool { return c.Nodes == 0 && c.RemoteSlices == n })
 	s.knobs(0, sim.Knobs{Hang: backend.StageSliceGone, Refuse: backend.StageSliceAuth})
-	for range 5 { // the stuck removals pause between two passes: once or twice a slot may be free by chance
+	for range 5 { // the stuck removals pause between two passes, so a slot may be free once or twice by chance
 		s.visit(n)
 	}
 	s.knobs(0, sim.Knobs{})
@@ -195,7 +197,7 @@ func (s *scene) visit(stuck int) {
 	}
 }
 
-// blind is a backend whose lists do not return while it is shut.
+// blind is a backend whose lists do not return while shut is set.
 type blind struct {
 	backend.Backend
 	shut *atomic.Bool
@@ -212,9 +214,9 @@ func (b blind) List(ctx context.Context, group string) ([]fleet.Found, error) {
 	return b.Backend.List(ctx, group)
 }
 
-// A group inspects the existing objects, which takes forever, and receives differences all the time: it continues as
-// new all the same, and its inspection continues in the next run.
-func TestOpenLookDoesNotForbidContinueAsNew(t *testing.T) {
+// A group inspects the objects that exist, which takes forever, and receives differences all the time. It still
+// continues as new, and the inspection continues in the next run.
+func TestGroupContinuesAsNewDuringAnInspection(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, 1).shortRuns()
 	id := workflows.NodeGroupID(s.spec.ID)

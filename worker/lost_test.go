@@ -22,7 +22,8 @@ import (
 	flow "github.com/liqo-autoscaler/liqo-autoscaler/workflows/client"
 )
 
-// temporalOf starts a dev server at an address, with its database in a folder, and returns a function that stops it.
+// temporalOf starts a dev server at an address, with its database in a folder. It returns a function that stops the
+// server.
 func (s *scene) temporalOf(address, dir string) (stop func()) {
 	s.t.Helper()
 	cli, err := workertest.TemporalCLI("../bin")
@@ -46,10 +47,10 @@ func (s *scene) temporalOf(address, dir string) (stop func()) {
 }
 
 // Temporal's whole database is lost while one node is Ready, one is being drained and one is being created. The group
-// is paused and its only provider is cordoned. Existing nodes come back in their state: the Ready node under its id,
-// the drained one on its way to removal, the new one Ready or undone. Pause and cordon are forgotten, so another node
-// is created. Names without an object are forgotten too, and no name is used twice.
-func TestLostDatabase(t *testing.T) {
+// is paused, and its only provider is cordoned. The groups adopt the nodes that exist in their state: the Ready node
+// keeps its id, the drain of the second node continues, and the third node becomes Ready or is undone. Pause and cordon
+// are lost, so another node is created. Instances without an object are lost too. No name is used twice.
+func TestLostDatabaseIsRebuiltFromObjects(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, 1, func(g *fleet.GroupSpec) { g.Budgets.Drain = seconds(600) })
 	address := testkit.FreePorts(t, 1)[0]
@@ -127,8 +128,8 @@ func (s *scene) uid(instance string) string {
 	return ""
 }
 
-// A new leader's rounds take effect although earlier rounds had higher numbers.
-func TestANewLeadersRoundsAreTaken(t *testing.T) {
+// A new leader's rounds take effect, although the rounds of the previous leader had higher numbers.
+func TestRoundsOfANewLeaderTakeEffect(t *testing.T) {
 	t.Parallel()
 	s := newHubScene(t, 1).work()
 	s.observe()
@@ -138,7 +139,7 @@ func TestANewLeadersRoundsAreTaken(t *testing.T) {
 	ctx, cancel := context.WithTimeout(s.ctx, waitLimit)
 	defer cancel()
 	require.ErrorContains(t, s.observer.RoundNow(ctx), "higher term")
-	again, cancel := context.WithTimeout(s.ctx, 2*time.Minute) // it leaves the lead to other workers for a minute
+	again, cancel := context.WithTimeout(s.ctx, 2*time.Minute) // it gives other workers a minute to take the lead
 	defer cancel()
 	require.NoError(t, s.observer.RoundNow(again))
 	name := s.failedOutOfReach()
@@ -153,8 +154,8 @@ func TestANewLeadersRoundsAreTaken(t *testing.T) {
 	s.empty()
 }
 
-// State that no existing object shows, such as a failed instance, is forgotten with a group's history.
-func TestLostHistoryForgetsFailures(t *testing.T) {
+// When a group's history is lost, state without an object is lost too. A failed instance is an example.
+func TestLostHistoryLosesFailures(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, 0).work()
 	s.grow(1)
@@ -163,10 +164,10 @@ func TestLostHistoryForgetsFailures(t *testing.T) {
 	require.Empty(t, s.configure().Instances)
 }
 
-// The histories of closed workflows are lost, as after the end of their retention. The outcome of an instance can then
-// no longer be read, and is not needed: a node stays, also when its group's history is lost too; an attempt whose
-// scale-out has ended is still rolled back; and no name is used twice.
-func TestClosedHistoriesAreLost(t *testing.T) {
+// The histories of closed workflows are lost, as after the end of their retention. The group can then no longer read
+// the outcome of an instance, and does not need it. A node stays, even when the history of its group is lost too. An
+// attempt whose scale-out has ended is still rolled back. No name is used twice.
+func TestLostHistoriesOfClosedWorkflowsAreNotNeeded(t *testing.T) {
 	t.Parallel()
 	s := newHubScene(t, 1).work()
 	kept := s.grow(1).Instances[0].Name

@@ -9,8 +9,9 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// When an operation returns, the memo already shows its booking: so its answer need not carry it (I6).
-func TestMemoShowsWhatReturned(t *testing.T) {
+// When an operation returns, the memo already shows its booking. The answer therefore does not have to contain it
+// (invariant I6).
+func TestMemoShowsTheBookingOfAReturnedCall(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, 1).work()
 	for n := range 5 {

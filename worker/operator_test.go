@@ -25,9 +25,9 @@ import (
 	flow "github.com/liqo-autoscaler/liqo-autoscaler/workflows/client"
 )
 
-// These tests run the instructions for operators in docs/operations.md as operators follow them.
+// These tests follow the instructions for operators in docs/operations.md.
 
-// pauseInput returns the input that docs/operations.md gives for a pause, with another operation id.
+// pauseInput returns the input for a pause as docs/operations.md states it, with another operation id.
 func pauseInput(t testing.TB, id, paused string) json.RawMessage {
 	t.Helper()
 	text, err := os.ReadFile("../docs/operations.md")
@@ -49,8 +49,9 @@ func (s *scene) pause(id, paused string) error {
 	return handle.Get(s.ctx, nil)
 }
 
-// A paused group refuses to grow and continues to scale in, until it is resumed. A repeated id changes nothing.
-func TestPausedByHand(t *testing.T) {
+// A paused group refuses scale-out and continues to scale in until an operator resumes it. A repeated operation id
+// changes nothing.
+func TestPausedGroupOnlyScalesIn(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, 1).work()
 	name := s.grow(1).Instances[0].Name
@@ -73,7 +74,7 @@ func begun(e *history.HistoryEvent) bool {
 	return e.GetEventType() != enums.EVENT_TYPE_WORKFLOW_TASK_COMPLETED
 }
 
-// A peering that was reset counts as failed: an instance that waits for it goes to another provider.
+// A peering that an operator resets counts as failed, and an instance that waits for it goes to another provider.
 func TestResetPeeringCountsAsFailed(t *testing.T) {
 	t.Parallel()
 	s := newHubScene(t, 2).work()
@@ -85,7 +86,7 @@ func TestResetPeeringCountsAsFailed(t *testing.T) {
 	require.Equal(t, s.providers[1], i.Provider)
 	s.knobs(0, sim.Knobs{})
 	s.provider(0, "has cooled off", func(p fleet.ProviderSnapshot) bool { return p.Phase == fleet.Absent })
-	for range 2 { // the pass of the run before the reset may have made a tenant after the removal
+	for range 2 { // the first run's pass may have made a Tenant after the removal
 		s.observe()
 	}
 	s.provider(0, "is known to have a peering, unless none is left", func(p fleet.ProviderSnapshot) bool {
@@ -94,7 +95,7 @@ func TestResetPeeringCountsAsFailed(t *testing.T) {
 	})
 }
 
-// An undo that was reset runs once more, which does not harm the attempt that is Ready.
+// An undo that an operator resets runs once more and does not harm the attempt that is Ready.
 func TestResetUndoRunsOnceMore(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, 2)
@@ -113,8 +114,8 @@ func TestResetUndoRunsOnceMore(t *testing.T) {
 	s.empty()
 }
 
-// A server of another hub has no worker: its group does not answer, so the server does not become ready.
-func TestServerOfAnotherHubIsNotAnswered(t *testing.T) {
+// The hub of this server has no worker. The server's group does not answer, so the server does not become ready.
+func TestServerWithoutAWorkerIsNotReady(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, 1).work()
 	groups := flow.NewGroups(s.temporal, "elsewhere", s.queue)
@@ -126,8 +127,8 @@ func TestServerOfAnotherHubIsNotAnswered(t *testing.T) {
 	require.ErrorIs(t, err, fleet.ErrUnavailable)
 }
 
-// All that `status` and `offers` show can be read while no worker runs: the published states, and the current step.
-func TestReadsNeedNoWorker(t *testing.T) {
+// `status` and `offers` can be read while no worker runs: they show the published states and the current step.
+func TestStatusIsReadWithoutAWorker(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, 1)
 	s.knobs(0, sim.Knobs{Hang: backend.StageReady})

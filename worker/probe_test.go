@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestProbe(t *testing.T) {
+func TestProbeAcceptsAnyAnswer(t *testing.T) {
 	require.Nil(t, probe(""))
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		http.Redirect(w, r, "http://127.0.0.1:1/nobody", http.StatusFound)

@@ -15,7 +15,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/worker"
 )
 
-// Environment of a worker process, which runs this test binary again, so that it can be killed.
+// Environment of a worker process. The process runs this test binary again, so that a test can kill it.
 const (
 	envWorld    = "WORKER_TEST_WORLD"
 	envQueue    = "WORKER_TEST_QUEUE"
@@ -25,7 +25,7 @@ const (
 
 // workerProcess runs a worker until it is killed.
 func workerProcess() int {
-	sdkworker.SetBinaryChecksum(os.Getenv(envBuild)) // "": the SDK computes it
+	sdkworker.SetBinaryChecksum(os.Getenv(envBuild)) // empty: the SDK computes it
 	world, err := sim.Open(os.Getenv(envWorld))
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -44,7 +44,7 @@ func workerProcess() int {
 	return 1
 }
 
-// spawn starts a worker process, and returns a function that kills it with SIGKILL.
+// spawn starts a worker process. It returns a function that kills the process with SIGKILL.
 func (s *scene) spawn() (kill func()) {
 	s.t.Helper()
 	return s.spawnAt(devServer)
@@ -53,7 +53,7 @@ func (s *scene) spawn() (kill func()) {
 // spawnAt is spawn with the scene's own Temporal.
 func (s *scene) spawnAt(temporal string, env ...string) (kill func()) {
 	s.t.Helper()
-	cmd := exec.Command(os.Args[0], fmt.Sprintf("-record=%t", *record)) // its drivers use the intervals of this replay
+	cmd := exec.Command(os.Args[0], fmt.Sprintf("-record=%t", *record)) // its drivers use these intervals
 	cmd.Env = append(os.Environ(), envWorld+"="+s.world.Path(), envQueue+"="+s.queue, envTemporal+"="+temporal)
 	cmd.Env = append(cmd.Env, env...)
 	cmd.Stderr = os.Stderr

@@ -46,7 +46,7 @@ func (s *scene) provider(n int, what string, want func(fleet.ProviderSnapshot) b
 	}, waitLimit, waitTick, "%s: %s", what, &last)
 }
 
-// An operator cancels a group: it closes and leaves everything alone, including running scale-outs (A22).
+// An operator cancels a group. The group closes and changes nothing, and its running scale-outs continue.
 func TestCancelledGroupLeavesItsDriversAlone(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, 1).work()
@@ -65,8 +65,8 @@ func TestCancelledGroupLeavesItsDriversAlone(t *testing.T) {
 	s.empty()
 }
 
-// An operator cancels a provider's entity while its peering is being made: the peering continues, and the waiting
-// instance repeats its acquire.
+// An operator cancels a provider's entity while its peering is being established. The peering continues, and the
+// waiting instance repeats its acquire.
 func TestCancelledProviderLeavesItsPeeringAlone(t *testing.T) {
 	asking(t)
 	s := newScene(t, 1).work()
@@ -80,8 +80,9 @@ func TestCancelledProviderLeavesItsPeeringAlone(t *testing.T) {
 	require.NotEqual(t, enums.WORKFLOW_EXECUTION_STATUS_CANCELED, s.status(workflows.PeeringID(s.providers[0])))
 }
 
-// Two lives of a group, however close, never give the same name to two instances (I2): an epoch counts seconds.
-func TestTwoLivesInOneSecondHaveTwoEpochs(t *testing.T) {
+// A group is terminated and started again within the same second. The two runs never give the same name to two
+// instances (invariant I2), because each run has its own epoch, counted in seconds.
+func TestRunsWithinOneSecondHaveDifferentEpochs(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, 1).work()
 	seen := map[string]bool{}
@@ -94,9 +95,9 @@ func TestTwoLivesInOneSecondHaveTwoEpochs(t *testing.T) {
 	s.configure()
 }
 
-// A provider whose peering is to be kept forever loses its history. The comparison starts its entity again, which reads
-// the catalog, and the peering is kept.
-func TestRecoveredProviderKeepsItsPolicy(t *testing.T) {
+// A provider loses its history, and its policy is to keep the peering forever. The comparison starts its entity again.
+// The entity reads the offers, and keeps the peering.
+func TestRecoveredProviderKeepsThePeering(t *testing.T) {
 	t.Parallel()
 	s := newHubScene(t, 1)
 	offers := filepath.Join(s.dir, "offers.yaml")
@@ -113,7 +114,7 @@ func TestRecoveredProviderKeepsItsPolicy(t *testing.T) {
 	_, err = entities.Cordon(s.ctx, s.providers[0], true)
 	require.NoError(t, err)
 	require.NoError(t, s.temporal.TerminateWorkflow(s.ctx, s.hub.ID(workflows.ProviderID(s.providers[0])), "", "test"))
-	require.Eventually(t, func() bool { // Temporal lists it a moment later
+	require.Eventually(t, func() bool { // the workflow appears in Temporal's list a moment later
 		before, err := entities.Before(s.ctx, s.providers[0])
 		return err == nil && !before.Cordoned.IsZero()
 	}, waitLimit, waitTick)
@@ -125,9 +126,9 @@ func TestRecoveredProviderKeepsItsPolicy(t *testing.T) {
 	})
 }
 
-// A group loses its history while a scale-out waits for its slice: when the group releases the instance, the scale-out
-// must not continue to make it.
-func TestRecoveredGroupEndsTheScaleOutOfWhatItGivesBack(t *testing.T) {
+// A group loses its history while a scale-out waits for its slice. When the group then releases the instance, the
+// scale-out must not continue to create it.
+func TestRecoveredGroupStopsScaleOutOfReleasedInstance(t *testing.T) {
 	t.Parallel()
 	s := newHubScene(t, 1).work()
 	s.knobs(0, sim.Knobs{Hang: backend.StageSliceAuth})
@@ -135,8 +136,8 @@ func TestRecoveredGroupEndsTheScaleOutOfWhatItGivesBack(t *testing.T) {
 	s.counts("a slice is made", func(c sim.Counts) bool { return c.Slices == 1 })
 	require.NoError(t, s.temporal.TerminateWorkflow(s.ctx, s.hub.ID(workflows.NodeGroupID(s.spec.ID)), "", "test"))
 	s.configure()
-	// A slice alone does not show the booking: two rounds in a row show that the instance is unknown. A group that begins
-	// in the second of the booking first begins one more epoch, because a name of its own epoch is new to it.
+	// A slice alone does not show the booking. Two rounds in a row find that the instance is unknown. A group that starts
+	// in the second of the booking begins one more epoch first, because it has not assigned this name of its epoch.
 	testkit.Until(t, waitLimit, "the scale-out is stopped", func() error {
 		s.observe()
 		if is := s.status(workflows.ScaleOutID(name)); is != enums.WORKFLOW_EXECUTION_STATUS_FAILED {
@@ -149,8 +150,8 @@ func TestRecoveredGroupEndsTheScaleOutOfWhatItGivesBack(t *testing.T) {
 	s.counts("the slice is given back", func(c sim.Counts) bool { return c.Slices == 0 && c.RemoteSlices == 0 })
 }
 
-// A group loses its history while a drained node is being removed: the node does not become Ready again.
-func TestRecoveredGroupDoesNotResurrectADrainingNode(t *testing.T) {
+// A group loses its history while a drained node is being removed. The node does not become Ready again.
+func TestRecoveredGroupKeepsDrainingANode(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, 1, func(g *fleet.GroupSpec) { g.Budgets.Drain = seconds(20) }).work()
 	name := s.grow(1).Instances[0].Name
@@ -170,8 +171,8 @@ func TestRecoveredGroupDoesNotResurrectADrainingNode(t *testing.T) {
 	s.empty()
 }
 
-// groupLostWhilePeering returns a scene whose group loses its history while its one instance waits for a peering that
-// hangs.
+// groupLostWhilePeering returns a scene with one instance that waits for a hanging peering. The group has lost its
+// history in the meantime.
 func groupLostWhilePeering(t *testing.T) (s *scene, name string) {
 	s = newScene(t, 1).work()
 	s.knobs(0, sim.Knobs{Hang: backend.StageTenant})
@@ -182,9 +183,9 @@ func groupLostWhilePeering(t *testing.T) (s *scene, name string) {
 	return s, name
 }
 
-// A group loses its history while a scale-out without any object waits for its peering: when the scale-out reports, its
-// instance is accepted again in its state, and its hold is not kept forever.
-func TestForgottenScaleOutIsTakenBack(t *testing.T) {
+// A group loses its history while a scale-out without objects waits for its peering. When the scale-out reports, the
+// group adopts its instance in its state, and the hold does not stay forever.
+func TestForgottenScaleOutIsAdopted(t *testing.T) {
 	t.Parallel()
 	s, name := groupLostWhilePeering(t)
 	require.Empty(t, s.configure().Instances)
@@ -197,8 +198,8 @@ func TestForgottenScaleOutIsTakenBack(t *testing.T) {
 	s.empty()
 }
 
-// A provider's grant reaches a scale-out that was terminated, and whose group lost its history: the hold is released
-// immediately.
+// A scale-out was terminated, and its group lost its history. The provider's grant for this scale-out cannot be
+// delivered, and the provider immediately releases the hold.
 func TestGrantForATerminatedScaleOutIsReleased(t *testing.T) {
 	t.Parallel()
 	s, name := groupLostWhilePeering(t)
@@ -209,8 +210,8 @@ func TestGrantForATerminatedScaleOutIsReleased(t *testing.T) {
 	s.empty()
 }
 
-// A group loses its history, and only the hold of an instance is left. Two comparisons find it.
-func TestHoldThatNobodyHasBookedIsGivenBack(t *testing.T) {
+// A group loses its history, and only the hold of one of its instances is left. Two comparisons find the hold.
+func TestHoldWithoutABookingIsReleased(t *testing.T) {
 	t.Parallel()
 	s := newHubScene(t, 1).work()
 	name := s.grow(1).Instances[0].Name
@@ -227,9 +228,9 @@ func TestHoldThatNobodyHasBookedIsGivenBack(t *testing.T) {
 	s.provider(0, "not held", func(p fleet.ProviderSnapshot) bool { return len(p.Holds) == 0 })
 }
 
-// An operator terminates the scale-out of an instance that is then released: the scale-out is not started again, and
-// the release is carried out.
-func TestTerminatedScaleOutOfALeavingInstance(t *testing.T) {
+// An operator terminates the scale-out of an instance, and CA then releases the instance. The group does not start the
+// scale-out again, and carries out the release.
+func TestTerminatedScaleOutOfAReleasedInstanceIsNotRestarted(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, 1).work()
 	s.knobs(0, sim.Knobs{Hang: backend.StageTenant})
@@ -242,7 +243,7 @@ func TestTerminatedScaleOutOfALeavingInstance(t *testing.T) {
 	s.empty()
 }
 
-// punctual is a backend whose Drain ends just when it is cancelled.
+// punctual is a backend whose Drain ends at the same time as its cancellation.
 type punctual struct{ backend.Backend }
 
 func (punctual) Drain(ctx context.Context, _ fleet.Attempt, _ bool, _ backend.Progress) error {
@@ -250,8 +251,8 @@ func (punctual) Drain(ctx context.Context, _ fleet.Attempt, _ bool, _ backend.Pr
 	return nil
 }
 
-// An operator cancels a scale-in whose step ends all the same: the instance is stuck, and does not simply continue.
-func TestCancelledScaleInIsStuckAlsoWhenItsStepEnds(t *testing.T) {
+// An operator cancels a scale-in, but its step still completes. The instance is stuck and does not continue.
+func TestCancelledScaleInIsStuckAfterACompletedStep(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, 1, func(g *fleet.GroupSpec) { g.Budgets.Drain = seconds(60) })
 	o, err := options(s.temporal, s.world, s.queue, filepath.Join(s.dir, "offers.yaml"))
@@ -269,8 +270,8 @@ func TestCancelledScaleInIsStuckAlsoWhenItsStepEnds(t *testing.T) {
 	s.empty()
 }
 
-// deaf is a backend whose Drain ignores its cancellation. It closes begun when it begins, and ends unfinished when let
-// is closed.
+// deaf is a backend whose Drain ignores its cancellation. It closes begun when it begins. When let is closed, it ends
+// without having drained.
 type deaf struct {
 	backend.Backend
 	begun, let chan struct{}
@@ -288,9 +289,9 @@ func (d deaf) Drain(ctx context.Context, _ fleet.Attempt, _ bool, _ backend.Prog
 	return &backend.StageError{Stage: backend.StageDrain, Message: "a pod is left", Err: context.DeadlineExceeded}
 }
 
-// An operator cancels a scale-in whose drain ends its pass, with pods left, before it receives the cancellation. This
-// does not count as a drain with a used-up budget: the pods stay.
-func TestCancelledDrainHasNotGivenUp(t *testing.T) {
+// An operator cancels a scale-in. Before its drain receives the cancellation, the drain ends a pass with pods left.
+// This does not count as a drain whose budget is used up, so the pods stay.
+func TestCancelledDrainEvictsNoPodByForce(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, 1, func(g *fleet.GroupSpec) { g.Budgets.Drain = seconds(600) })
 	d := deaf{begun: make(chan struct{}), let: make(chan struct{})}
@@ -312,7 +313,7 @@ func TestCancelledDrainHasNotGivenUp(t *testing.T) {
 	s.counts("the node is there with its pod", func(c sim.Counts) bool { return c.Nodes == 1 && c.Pods == 1 })
 }
 
-// observe makes the observer run one round, and waits for its end.
+// observe makes the observer run one round and waits until the round has ended.
 func (s *scene) observe() {
 	s.t.Helper()
 	ctx, cancel := context.WithTimeout(s.ctx, waitLimit)

@@ -16,7 +16,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows"
 )
 
-// slow is a backend whose removal has not yet noticed that the peering is in use again.
+// slow is a backend with a removal that has not yet noticed that the peering is in use again.
 type slow struct{ backend.Backend }
 
 func (s slow) RemovePeering(ctx context.Context, p fleet.Provider, report backend.Progress) error {
@@ -28,9 +28,9 @@ func (s slow) RemovePeering(ctx context.Context, p fleet.Provider, report backen
 	return err
 }
 
-// A provider's entity is lost while unpeering/<id> hangs, as after an upgrade: the removal and the next node's peering
-// do not work against each other.
-func TestRecoveredProviderEndsTheRemovalUnderWay(t *testing.T) {
+// A provider's entity is lost while unpeering/<id> hangs, as after an upgrade. The removal does not interfere with the
+// peering of the next node.
+func TestRecoveredProviderEndsARunningRemoval(t *testing.T) {
 	t.Parallel()
 	s := newHubScene(t, 1).work(func(o *worker.Options) { o.Backend = slow{o.Backend} })
 	s.knobs(0, sim.Knobs{Hang: backend.StageTenantGone})
@@ -46,7 +46,7 @@ func TestRecoveredProviderEndsTheRemovalUnderWay(t *testing.T) {
 	}).Instances[0]
 	require.Equal(t, fleet.Ready, i.Phase, "%+v", i.Failure)
 	require.Equal(t, 1, i.Attempt)
-	require.Eventually(t, func() bool { // ended by the recovering entity, or earlier on its own
+	require.Eventually(t, func() bool { // the recovering entity has ended it, or it ended before
 		return s.status(workflows.UnpeeringID(s.providers[0])) != enums.WORKFLOW_EXECUTION_STATUS_RUNNING
 	}, waitLimit, waitTick, "the removal ends")
 	first := s.firstRun(0)
@@ -56,7 +56,8 @@ func TestRecoveredProviderEndsTheRemovalUnderWay(t *testing.T) {
 		})
 }
 
-// firstRun returns the number from which the runs of a provider's peering are counted: the start of its entity.
+// firstRun returns the number at which the count of a provider's peering runs begins. It depends on the start of the
+// entity.
 func (s *scene) firstRun(n int) (run int) {
 	s.t.Helper()
 	history := s.temporal.GetWorkflowHistory(s.ctx, s.hub.ID(workflows.ProviderID(s.providers[n])), "", false,

@@ -26,23 +26,23 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows"
 )
 
-// record makes the scenes below write their histories for workflows.TestRecordedHistoriesReplay; `make histories` sets
+// record makes the tests below write their histories for workflows.TestRecordedHistoriesReplay. `make histories` sets
 // it.
 var record = flag.Bool("record", false, "write histories to workflows/testdata/histories")
 
-// recorded lists the scenes whose histories are kept, by test: together they cover every workflow, done, failed,
-// cancelled and undone.
+// recorded lists, by test, the scenes whose histories are kept. Together they cover every workflow, with the outcomes
+// done, failed, cancelled and undone.
 var recorded = map[string]string{
-	"TestLifeOfAnInstance":                               "life",
-	"TestStepOutOfTimeNamesWhatThePeeringWaitsFor":       "failed",
-	"TestCancelledPeeringGoesElsewhere":                  "peering-cancelled",
-	"TestCancelledScaleInIsStuckUntilAskedAgain":         "scale-in-stuck",
-	"TestDeletedSliceOrVirtualNodeIsLost/slice":          "lost",
-	"TestRecoveredGroupEndsTheScaleOutOfWhatItGivesBack": "recovered",
-	"TestFailover/refuses_the_slice":                     "refused",
-	"TestContinueAsNewLosesAndDoublesNothing":            "continued",
-	"TestRecoveredProviderKeepsItsPolicy":                "kept", // with comparisons
-	"TestAskedBackInEveryPhase/joining":                  "asked-back",
+	"TestLifeOfAnInstance":                                 "life",
+	"TestTimeoutNamesTheStageOfThePeering":                 "failed",
+	"TestCancelledPeeringGoesElsewhere":                    "peering-cancelled",
+	"TestCancelledScaleInIsStuckUntilRetried":              "scale-in-stuck",
+	"TestDeletedSliceOrVirtualNodeIsLost/slice":            "lost",
+	"TestRecoveredGroupStopsScaleOutOfReleasedInstance":    "recovered",
+	"TestFailover/refuses_the_slice":                       "refused",
+	"TestContinueAsNewAppliesEachOperationOnce":            "continued",
+	"TestRecoveredProviderKeepsThePeering":                 "kept", // with comparisons
+	"TestInstanceReleasedInEachPhaseLeavesNothing/joining": "asked-back",
 }
 
 // secretless searches a whole history, including packed states, for the scene's credentials (I10).
@@ -54,7 +54,8 @@ func (s *scene) secretless(id string, h *history.History) {
 	}
 }
 
-// says reports whether the secret is in the text, or in a packed part of the text: JSON's strings, base64 and gzip.
+// says reports whether the secret is in the text, or in an encoded part of the text. It decodes JSON strings, base64
+// and gzip.
 func says(text []byte, secret string) bool {
 	if bytes.Contains(text, []byte(secret)) {
 		return true
@@ -89,7 +90,7 @@ func says(text []byte, secret string) bool {
 	return found
 }
 
-func TestSaysFindsWhatIsPacked(t *testing.T) {
+func TestSecretsInEncodedTextAreFound(t *testing.T) {
 	state, err := fleet.Encode(map[string]string{"why": "token s3cr3t-1"})
 	require.NoError(t, err)
 	input, err := json.Marshal(workflows.EntityInput{Name: "x", State: state})
@@ -101,8 +102,8 @@ func TestSaysFindsWhatIsPacked(t *testing.T) {
 	require.False(t, says(text, "s3cr3t-2"))
 }
 
-// oneTimer requires that the run has at most one timer at any time. An unneeded timer must be cancelled, because
-// otherwise each wait in a long life would add an event.
+// oneTimer requires that the run has at most one timer at any time. A timer that is no longer needed must be cancelled,
+// because otherwise each wait would add an event to a long history.
 func (s *scene) oneTimer(id string, h *history.History) {
 	open := map[int64]bool{}
 	for _, e := range h.GetEvents() {
@@ -118,7 +119,7 @@ func (s *scene) oneTimer(id string, h *history.History) {
 	}
 }
 
-// keptRuns is the number of histories that a scene keeps of one kind of workflow: the newest.
+// keptRuns is the number of histories that a scene keeps of each kind of workflow. It keeps the newest.
 const keptRuns = 2
 
 // keep writes a history to a file when record is set.
@@ -141,14 +142,14 @@ func (s *scene) keep(h *history.History) {
 	require.NoError(s.t, os.WriteFile(filepath.Join(dir, fmt.Sprintf("%s-%d.json", kind, s.kept[kind])), text, 0o644))
 }
 
-// replay runs the history of every run of every workflow of the scene once more through today's code: past decisions
-// must be repeated exactly, because otherwise a worker that takes over would fail.
+// replay replays the history of every run of every workflow of the scene with the current code. The code must repeat
+// past decisions exactly, because otherwise a worker that takes over a workflow would fail.
 func (s *scene) replay() {
 	if s.t.Failed() {
 		return
 	}
 	replayer, err := sdkworker.NewWorkflowReplayerWithOptions(sdkworker.WorkflowReplayerOptions{Interceptors: s.tracing,
-		DisableDeadlockDetection: true}) // a busy machine would count as one
+		DisableDeadlockDetection: true}) // otherwise a busy machine would count as a deadlock
 	require.NoError(s.t, err)
 	for _, lane := range workflows.Lanes {
 		worker.RegisterWorkflows(replayer, lane)
@@ -172,7 +173,8 @@ func (s *scene) replay() {
 	require.NotZero(s.t, replayed)
 }
 
-// fewestEvents is the number of events in every run whose first task has begun: a run with fewer has made no decision.
+// fewestEvents is the number of events of a run whose first task has begun. A run with fewer events has made no
+// decision.
 const fewestEvents = 3
 
 func (s *scene) replayRun(replayer sdkworker.WorkflowReplayer, id, run string) {
@@ -189,7 +191,7 @@ func (s *scene) replayRun(replayer sdkworker.WorkflowReplayer, id, run string) {
 		return
 	}
 	s.keep(&h)
-	// A run that was reset has the id of the run before it in its history.
+	// The history of a run after a reset contains the id of the run before the reset.
 	of := sdkworker.ReplayWorkflowHistoryOptions{OriginalExecution: workflow.Execution{ID: id, RunID: run}}
 	require.NoError(s.t, replayer.ReplayWorkflowHistoryWithOptions(nil, &h, of), "replay %s, run %s", id, run)
 }

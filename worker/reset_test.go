@@ -19,15 +19,15 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows"
 )
 
-// reset does the same as the UI's Reset and `temporal workflow reset`: it goes back to the last workflow task that
-// completed before the event that pick selects.
+// reset does the same as Reset in Temporal's UI and as `temporal workflow reset`. It resets to the last workflow task
+// that completed before the event that pick selects.
 func (s *scene) reset(id string, pick func(*history.HistoryEvent) bool) {
 	s.t.Helper()
 	run := s.run(id)
 	s.resetTo(id, run, s.lastTask(id, run, pick))
 }
 
-// resetTo resets to a certain task of a certain run; later events are applied again, except the excluded types.
+// resetTo resets a run to a certain task. Temporal applies the later events again, except the excluded types.
 func (s *scene) resetTo(id, run string, task int64, out ...enums.ResetReapplyExcludeType) {
 	s.t.Helper()
 	require.NotZero(s.t, task)
@@ -46,7 +46,7 @@ func scheduled(name string) func(*history.HistoryEvent) bool {
 	}
 }
 
-// another waits until the run that was reset has ended, and the group has started another one.
+// another waits until the run has ended by the reset and the group has started another run.
 func (s *scene) another(id, run string) {
 	s.t.Helper()
 	require.Eventually(s.t, func() bool {
@@ -63,8 +63,8 @@ func (s *scene) run(id string) string {
 	return d.WorkflowExecutionInfo.Execution.RunId
 }
 
-// An operator resets the scale-out of an instance that is Ready: its node stays.
-func TestResetScaleOutOfAReadyInstanceLeavesItsNodeAlone(t *testing.T) {
+// An operator resets the scale-out of a Ready instance. The node stays.
+func TestResetScaleOutOfAReadyInstanceKeepsItsNode(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, 1).work()
 	name := s.grow(1).Instances[0].Name
@@ -72,7 +72,7 @@ func TestResetScaleOutOfAReadyInstanceLeavesItsNodeAlone(t *testing.T) {
 	s.isStatus(workflows.ScaleOutID(name), enums.WORKFLOW_EXECUTION_STATUS_COMPLETED)
 	require.NoError(t, s.world.PutPod(s.ctx, fleet.ObjectName(name, 1), sim.Pod{Name: "app", Protected: true}))
 	s.reset(workflows.ScaleOutID(name), scheduled(activities.NameJoin))
-	s.isStatus(workflows.ScaleOutID(name), enums.WORKFLOW_EXECUTION_STATUS_FAILED) // it sends its view, and ends
+	s.isStatus(workflows.ScaleOutID(name), enums.WORKFLOW_EXECUTION_STATUS_FAILED) // it sends its view and ends
 	require.Never(t, func() bool {
 		w, err := s.world.Snapshot()
 		return err == nil && w.Counts().Ready != 1
@@ -80,8 +80,9 @@ func TestResetScaleOutOfAReadyInstanceLeavesItsNodeAlone(t *testing.T) {
 	require.Equal(t, 1, s.snapshot().Target)
 }
 
-// An operator resets a group's workflow: later bookings are not forgotten, and no name is used twice (I2).
-func TestResetGroupBeginsAnewFromWhatExists(t *testing.T) {
+// An operator resets a group's workflow. The group does not forget later bookings, and uses no name twice (invariant
+// I2).
+func TestResetGroupRebuildsFromObjects(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, 1).work()
 	ctx, cancel := context.WithTimeout(s.ctx, 15*time.Second)
@@ -90,7 +91,7 @@ func TestResetGroupBeginsAnewFromWhatExists(t *testing.T) {
 	require.NoError(t, err)
 	is := s.allIn(fleet.Ready, 1)
 	name, epoch := is.Instances[0].Name, is.Epoch
-	<-ctx.Done() // Temporal sends the booking again to a run that was reset: by then it is late
+	<-ctx.Done() // Temporal delivers the booking again to the run after the reset, when it is too late
 	s.reset(workflows.NodeGroupID(s.spec.ID), func(e *history.HistoryEvent) bool {
 		return e.GetWorkflowExecutionUpdateAcceptedEventAttributes() != nil
 	})
@@ -106,7 +107,8 @@ func TestResetGroupBeginsAnewFromWhatExists(t *testing.T) {
 	s.empty()
 }
 
-// An operator resets a provider's workflow whose peering failed once: the provider keeps the holds of its Ready nodes.
+// A provider's peering failed once, and an operator resets the provider's workflow. The provider keeps the holds of its
+// Ready nodes.
 func TestResetProviderKeepsItsHolds(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, 1).work()
@@ -127,16 +129,16 @@ func TestResetProviderKeepsItsHolds(t *testing.T) {
 		func(p fleet.ProviderSnapshot) bool { return p.Phase == fleet.Established && len(p.Holds) == 1 })
 }
 
-// An operator resets a running scale-out, as one does to retry a hanging step: the scale-out starts again from the
-// state of its group, and no object is made twice.
-func TestResetScaleOutOnItsWayGoesOn(t *testing.T) {
+// An operator resets a running scale-out to retry a hanging step. The scale-out starts again from the state of its
+// group, and creates no object twice.
+func TestResetOfARunningScaleOutContinues(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, 1).work()
 	s.knobs(0, sim.Knobs{Hang: backend.StageVirtualKubelet})
 	name := s.grow(1).Instances[0].Name
 	s.counts("the slice is granted", func(c sim.Counts) bool { return c.RemoteSlices == 1 })
 	run := s.run(workflows.ScaleOutID(name))
-	s.reset(workflows.ScaleOutID(name), scheduled(activities.NameDiscover)) // before it has sent any message
+	s.reset(workflows.ScaleOutID(name), scheduled(activities.NameDiscover)) // a point before its first message
 	s.another(workflows.ScaleOutID(name), run)
 	s.knobs(0, sim.Knobs{})
 	i := s.allIn(fleet.Ready, 1).Instances[0]
@@ -148,8 +150,8 @@ func TestResetScaleOutOnItsWayGoesOn(t *testing.T) {
 	s.empty()
 }
 
-// An operator resets a running scale-in: it is started again, and the instance is removed.
-func TestResetScaleInOnItsWayGoesOn(t *testing.T) {
+// An operator resets a running scale-in. The group starts it again, and the instance is removed.
+func TestResetOfARunningScaleInContinues(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, 1, func(g *fleet.GroupSpec) { g.Budgets.Drain = seconds(600) }).work()
 	name := s.grow(1).Instances[0].Name
@@ -169,9 +171,9 @@ func TestResetScaleInOnItsWayGoesOn(t *testing.T) {
 	s.empty()
 }
 
-// An operation reaches a group at the very task at which the group detects that it was reset: it is not booked on the
-// old state.
-func TestOperationOnAGroupThatWasReset(t *testing.T) {
+// An operation reaches a group in the same task in which the group detects that it was reset. The group does not book
+// the operation on the old state.
+func TestOperationIsNotBookedOnResetState(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, 1)
 	kill := s.spawn()
@@ -190,12 +192,12 @@ func TestOperationOnAGroupThatWasReset(t *testing.T) {
 		assert.NoError(t, err)
 		grown <- at
 	}()
-	require.Eventually(t, func() bool { // it waits for a worker
+	require.Eventually(t, func() bool { // the operation waits for a worker
 		d, err := s.temporal.DescribeWorkflowExecution(s.ctx, workflows.NodeGroupID(s.spec.ID), "")
 		return err == nil && d.GetPendingWorkflowTask() != nil
 	}, waitLimit, waitTick)
 	s.spawn()
-	s.configure() // as CA's next Refresh does
+	s.configure() // CA's next Refresh does the same
 	snap := s.shows(<-grown, nil)
 	require.Greater(t, snap.Epoch, epoch)
 	require.Equal(t, 2, snap.Target)

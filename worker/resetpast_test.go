@@ -14,9 +14,9 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows"
 )
 
-// An operator resets an ended run of a group to its last task, in which it continued as new: the group does not
-// continue with the state of that time.
-func TestResetToTheTaskThatContinuedAsNewBeginsAnew(t *testing.T) {
+// A run of a group has ended with a continue-as-new in its last task. An operator resets the run to this task. The
+// group does not continue with the state of that time.
+func TestResetToContinueAsNewStartsANewEpoch(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, 1).shortRuns().work()
 	id := workflows.NodeGroupID(s.spec.ID)
@@ -27,7 +27,7 @@ func TestResetToTheTaskThatContinuedAsNewBeginsAnew(t *testing.T) {
 	s.grow(1)
 	is := s.allIn(fleet.Ready, 2)
 
-	quiet, length := 0, int64(0) // a later signal would be detected
+	quiet, length := 0, int64(0) // a later signal would show that the state is old
 	require.Eventually(t, func() bool {
 		d, err := s.temporal.DescribeWorkflowExecution(s.ctx, id, "")
 		if now := d.GetWorkflowExecutionInfo().GetHistoryLength(); err != nil || now != length {
@@ -60,9 +60,9 @@ func (s *scene) lastTask(id, run string, pick func(*history.HistoryEvent) bool) 
 	return last
 }
 
-// An operator resets a group to a moment in which it was starting drivers: it starts no driver of the past. The
-// scale-out was cancelled since then, so its id may be used again.
-func TestResetGroupStartsNoDriverOfThePast(t *testing.T) {
+// A group was starting drivers, and an operator resets it to this moment. The group does not start these drivers again.
+// CA has cancelled the scale-out since then, so Temporal would accept its workflow id again.
+func TestResetGroupStartsNoEarlierDriver(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, 1).work()
 	id := workflows.NodeGroupID(s.spec.ID)
@@ -80,7 +80,7 @@ func TestResetGroupStartsNoDriverOfThePast(t *testing.T) {
 	task := s.lastTask(id, "", func(e *history.HistoryEvent) bool { return scheduled(activities.NameDeliver)(e) })
 	s.resetTo(id, s.run(id), task, enums.RESET_REAPPLY_EXCLUDE_TYPE_SIGNAL, enums.RESET_REAPPLY_EXCLUDE_TYPE_UPDATE)
 	s.until("it has begun anew", func(snap fleet.Snapshot) bool { return snap.Epoch > epoch })
-	s.configure() // it has recovered, and completed its later work
+	s.configure() // the group has recovered and completed its later work
 	require.Equal(t, before, s.run(workflows.ScaleOutID(name)), "a scale-out that ended was started again")
 	require.Empty(t, s.snapshot().Instances)
 }

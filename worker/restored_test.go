@@ -21,10 +21,10 @@ import (
 	flow "github.com/liqo-autoscaler/liqo-autoscaler/workflows/client"
 )
 
-// Temporal is restored from a backup in which an instance was being created. After the backup the instance became
-// Ready, and Cluster Autoscaler released it. The worker keeps running, and no gRPC server has any memory. The instance
-// does not come back: the observer has saved the group's last position, so the group begins a new epoch, and the
-// scale-out is stopped.
+// An operator restores Temporal from a backup in which an instance was being created. After the backup the instance
+// became Ready, and Cluster Autoscaler released it. The worker keeps running, and no gRPC server remembers the
+// instance. The instance does not appear again: the observer has saved the group's last position, so the group begins a
+// new epoch and stops the scale-out.
 func TestReleasedInstanceOfARestoredBackupStaysReleased(t *testing.T) {
 	t.Parallel()
 	s := newHubScene(t, 1)
@@ -73,7 +73,7 @@ func TestReleasedInstanceOfARestoredBackupStaysReleased(t *testing.T) {
 	s.allIn(fleet.Ready, 1)
 	s.release(next)
 	s.allIn("", 0)
-	// Two rounds release the hold of the attempt that the restored scale-out had. Then the peering is removed.
+	// Two rounds find the hold of the restored scale-out's attempt and release it. The peering is then removed.
 	s.rounds("nothing is left", func() bool {
 		w, err := s.world.Snapshot()
 		return err == nil && w.Counts() == sim.Counts{}
@@ -82,7 +82,7 @@ func TestReleasedInstanceOfARestoredBackupStaysReleased(t *testing.T) {
 
 // A group and a provider are terminated, and Temporal's index has lost them. The pause and the cordon stay, because the
 // observer has saved them.
-func TestPauseAndCordonOutliveTheirEntities(t *testing.T) {
+func TestPauseAndCordonSurviveTerminatedEntities(t *testing.T) {
 	t.Parallel()
 	s := newHubScene(t, 1).work()
 	_, err := s.groups.Pause(s.ctx, s.spec.ID, true)

@@ -21,7 +21,7 @@ var peered = sim.Counts{Peerings: 1, Tenants: 1}
 
 func oneStandby(g *fleet.GroupSpec) { g.Standby = 1 }
 
-// standby waits until the group keeps a peering ready with its n-th provider, and with no other.
+// standby waits until the group keeps a peering ready with its n-th provider and with no other provider.
 func (s *scene) standby(n int) {
 	s.t.Helper()
 	s.until("it keeps the peering with "+s.providers[n]+" ready", func(snap fleet.Snapshot) bool {
@@ -39,10 +39,10 @@ func (s *scene) peering(n int) string {
 	return w.Consumer.Peerings[s.providers[n]].UID
 }
 
-// A group keeps a peering ready without a node. A node on it needs only a slice, and its removal leaves the peering.
-// The peering has no linger time, so without the standby it would be removed immediately. It is removed when the config
-// no longer wants it.
-func TestStandby(t *testing.T) {
+// A group keeps a peering ready without a node. A node on this peering needs only a slice, and the removal of the node
+// leaves the peering. The peering has no linger time, so without the standby it would be removed immediately. It is
+// removed when the config no longer requests a standby.
+func TestStandbyKeepsAPeeringReady(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, 2, oneStandby).work()
 	s.standby(0)
@@ -74,8 +74,8 @@ func TestStandby(t *testing.T) {
 	require.Empty(t, s.snapshot().Standby)
 }
 
-// A provider whose peering fails is replaced by the next one.
-func TestStandbyGoesElsewhere(t *testing.T) {
+// When the peering of a standby fails, the group keeps a standby on the next provider.
+func TestStandbyMovesToTheNextProvider(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, 2, oneStandby)
 	s.knobs(0, sim.Knobs{Refuse: backend.StageTenant, Message: "the tenant is cordoned"})
@@ -84,8 +84,9 @@ func TestStandbyGoesElsewhere(t *testing.T) {
 	s.counts("the other peering alone", func(c sim.Counts) bool { c.Refusals = 0; return c == peered })
 }
 
-// A group is removed from the config: two comparisons find its hold, which is no longer listed.
-func TestStandbyOfARemovedGroup(t *testing.T) {
+// An administrator removes a group from the config. Two comparisons find the group's standby hold, which no group lists
+// any more.
+func TestStandbyOfARemovedGroupIsReleased(t *testing.T) {
 	t.Parallel()
 	s := newHubScene(t, 1, oneStandby).work()
 	s.standby(0)
@@ -99,7 +100,7 @@ func TestStandbyOfARemovedGroup(t *testing.T) {
 	s.empty()
 }
 
-// reprice changes the offers' file.
+// reprice changes a price in the offers' file.
 func (s *scene) reprice(from, to string) {
 	s.t.Helper()
 	path := filepath.Join(s.dir, "offers.yaml")
@@ -109,9 +110,9 @@ func (s *scene) reprice(from, to string) {
 	require.NoError(s.t, os.WriteFile(path, bytes.ReplaceAll(text, []byte(from), []byte(to)), 0o600))
 }
 
-// Temporal's whole database is lost while a peering is kept ready, and another provider is now the cheapest. The
-// existing peering is kept: the price difference is too small.
-func TestStandbyAfterALostDatabase(t *testing.T) {
+// Temporal's whole database is lost while a peering is kept ready. Another provider is now the cheapest, but the price
+// difference is too small, so the group keeps the existing peering.
+func TestLostDatabaseKeepsTheStandby(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, 2, oneStandby)
 	s.reprice("price: 2,", "price: 0.9,")
@@ -134,7 +135,7 @@ func TestStandbyAfterALostDatabase(t *testing.T) {
 	s.reprice("price: 0.9,", "price: 1.1,")
 	s.temporalOf(address, filepath.Join(s.dir, "after"))
 	s.spawnAt(address)
-	for _, h := range s.configure().Standby { // the group may have booked the next one by now
+	for _, h := range s.configure().Standby { // the group may have booked the next standby by now
 		require.NotEqual(t, before[0].Key, h.Key, "it is forgotten")
 	}
 	s.standby(1)

@@ -15,7 +15,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/worker"
 )
 
-// throttle returns an address that forwards its connections to another one. After hang is called, the connections stay
+// throttle returns an address that forwards connections to another address. After a call of hang, the connections stay
 // open and transfer nothing.
 func throttle(t *testing.T, to string) (address string, hang func()) {
 	t.Helper()
@@ -58,8 +58,8 @@ func throttle(t *testing.T, to string) (address string, hang func()) {
 	}
 }
 
-// A worker ends within the 30 s that its chart gives it, also when Temporal does not answer: each lane's worker takes
-// ten seconds then.
+// A worker ends within the 30 s of its chart, even when Temporal does not answer. In this case the worker of each lane
+// (task queue) takes ten seconds.
 func TestWorkerStopsInTimeWhileTemporalHangs(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, 1)

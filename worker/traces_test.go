@@ -27,7 +27,7 @@ import (
 	flow "github.com/liqo-autoscaler/liqo-autoscaler/workflows/client"
 )
 
-// calling is a backend that first sends a request to an API server, as the real one does.
+// calling is a backend that first sends a request to an API server, as the real backend does.
 type calling struct {
 	backend.Backend
 	get func(context.Context) error
@@ -65,7 +65,7 @@ func api(t *testing.T) func(context.Context) error {
 	}
 }
 
-// lineages waits until every span has its parents, and the wanted spans exist. It returns the lineages of all spans.
+// lineages waits until the parents of each span and the wanted spans exist. It returns the lineages of all spans.
 func lineages(t *testing.T, spans *tracetest.InMemoryExporter, want ...string) (lines []string) {
 	t.Helper()
 	testkit.Until(t, waitLimit, "the spans are there", func() error {
@@ -102,8 +102,8 @@ func (s *scene) wrote(id string) (header, field bool) {
 	return header, field
 }
 
-// A worker without traces leaves none in any history. Then, in the middle of a scale-out, a worker with traces takes
-// over: the running work continues, and from then on all effects of a call of Cluster Autoscaler are in the trace of
+// A worker without traces writes none into any history. Then, in the middle of a scale-out, a worker with traces takes
+// over. The running work continues, and from then on all effects of a call of Cluster Autoscaler belong to the trace of
 // that call. Work without a call has its own trace.
 func TestOneScaleOutIsOneTrace(t *testing.T) {
 	t.Parallel()

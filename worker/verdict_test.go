@@ -13,7 +13,7 @@ import (
 	flow "github.com/liqo-autoscaler/liqo-autoscaler/workflows/client"
 )
 
-// unready gives a group this patience with a Node whose provider is silent, and room for many instances.
+// unready sets the group's budget for a Node whose provider is silent, and gives the group room for many instances.
 func unready(d time.Duration) func(*fleet.GroupSpec) {
 	return func(g *fleet.GroupSpec) {
 		g.Max = 16
@@ -50,14 +50,14 @@ func (s *scene) rounds(what string, holds func() bool) {
 	}, waitLimit, waitTick, "%s; %s", what, s)
 }
 
-// A provider dies with four of twelve instances: they are lost and no longer count, and new instances take their places
-// on another provider. When the provider is back, no object is left there.
+// A provider with four of twelve instances dies. The four instances are lost and no longer count, and new instances
+// replace them on another provider. When the dead provider is back, no object of ours is left there.
 func TestProviderThatDiesLosesItsInstances(t *testing.T) {
 	t.Parallel()
 	s := newHubScene(t, 4, unready(2*time.Second)).work()
 	s.grow(12)
 	require.Len(t, s.on(0, s.allIn(fleet.Ready, 12)), 4)
-	s.observe() // from here on the rounds know the providers to observe
+	s.observe() // from here on the rounds know which providers to observe
 
 	s.knobs(0, sim.Knobs{Unreachable: true})
 	s.until("their Nodes are not ready", func(snap fleet.Snapshot) bool {
@@ -106,9 +106,9 @@ func countReady(snap fleet.Snapshot) (n int) {
 	return n
 }
 
-// The consumer is cut off from all its providers for longer than twice the patience: no instance is lost, and no
+// The consumer is cut off from all its providers for more than twice budgets.unready. No instance is lost, and no
 // provider is blamed.
-func TestConsumerThatIsCutLosesNothing(t *testing.T) {
+func TestIsolatedConsumerLosesNothing(t *testing.T) {
 	t.Parallel()
 	const patience = time.Second
 	s := newHubScene(t, 2, unready(patience)).work()
@@ -133,8 +133,8 @@ func TestConsumerThatIsCutLosesNothing(t *testing.T) {
 	s.rounds("all is well", func() bool { return s.standing(0).Good() && s.standing(1).Good() })
 }
 
-// A single provider without holds that answers is sufficient evidence that this cluster is not cut off.
-func TestProviderWithoutHoldsIsAWitness(t *testing.T) {
+// One provider without holds answers. This is sufficient evidence that this cluster is not cut off.
+func TestAnsweringProviderDisprovesIsolation(t *testing.T) {
 	t.Parallel()
 	s := newHubScene(t, 2, unready(time.Second)).work()
 	s.grow(4)
@@ -147,7 +147,8 @@ func TestProviderWithoutHoldsIsAWitness(t *testing.T) {
 	require.Equal(t, 2, s.snapshot().Target, "and no more within a minute")
 }
 
-// The provider removes our account: running Nodes are untouched, no new Node is made there, and the reason is reported.
+// The provider removes our account. Running Nodes are untouched, no new Node is created there, and the reason is
+// reported.
 func TestRefusedCredentialsLoseNothing(t *testing.T) {
 	t.Parallel()
 	s := newHubScene(t, 2, unready(time.Second)).work()
@@ -164,9 +165,9 @@ func TestRefusedCredentialsLoseNothing(t *testing.T) {
 	s.rounds("well again", func() bool { return s.standing(0).Good() })
 }
 
-// The provider's administrators cordon our Tenant, and lift the cordon: in between new pods stay off its Node. When
-// they drain the Tenant, or a slice disappears there, the instance is lost.
-func TestTenantsAreFollowed(t *testing.T) {
+// The provider's administrators cordon our Tenant and later lift the cordon. In between, no new pods start on the
+// Tenant's Node. When they drain the Tenant, or remove a slice, the instance is lost.
+func TestNodesFollowTheirTenant(t *testing.T) {
 	t.Parallel()
 	s := newHubScene(t, 1, unready(0)).work()
 	s.grow(4)

@@ -21,7 +21,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows"
 )
 
-// version runs a worker of a version in this process, and makes that version the current one.
+// version runs a worker of a version in this process and makes that version the current one.
 func (s *scene) version(build string) {
 	s.t.Helper()
 	o, err := options(s.temporal, s.world, s.queue, filepath.Join(s.dir, "offers.yaml"))
@@ -35,7 +35,7 @@ func (s *scene) version(build string) {
 	})
 }
 
-// builds returns the builds of a run's tasks, in order; an empty run means the newest.
+// builds returns the builds of a run's tasks, in order. An empty run id means the newest run.
 func (s *scene) builds(id, run string) (of []string) {
 	s.t.Helper()
 	events := s.temporal.GetWorkflowHistory(s.ctx, id, run, false, enums.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
@@ -64,9 +64,9 @@ func (s *scene) takenOver(build, id, run string) {
 	require.Equal(s.t, len(tasks)-1, slices.Index(tasks, build), "%s had tasks of %v", id, tasks)
 }
 
-// Another version becomes current in the middle of a scale-out: the scale-out ends with the version that began it, and
-// later workflows use the new version. The group and the provider continue as new there.
-func TestAnotherVersionBecomesCurrent(t *testing.T) {
+// Another version becomes current in the middle of a scale-out. The scale-out ends with the version that began it, and
+// later workflows use the new version. The group and the provider continue as new with the new version.
+func TestScaleOutEndsWithItsOwnVersion(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, 1)
 	t.Cleanup(s.replay)
@@ -90,8 +90,8 @@ func TestAnotherVersionBecomesCurrent(t *testing.T) {
 	s.empty()
 }
 
-// Without versions, too, a run ends with the first task of another build.
-func TestAnotherBuildTakesOver(t *testing.T) {
+// Workers without versions behave in the same way: a run ends with the first task of another build.
+func TestRunEndsWithTheFirstTaskOfAnotherBuild(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, 1)
 	kill := s.spawn()
@@ -109,7 +109,7 @@ func TestAnotherBuildTakesOver(t *testing.T) {
 	s.replay()
 }
 
-func TestCheckVersion(t *testing.T) {
+func TestInvalidVersionsAreRefused(t *testing.T) {
 	for _, c := range []struct{ deployment, build, says string }{
 		{"", "", ""}, {"la", "v1.2.3", ""}, {"la-edge", "0.3.0-4-gabc", ""}, {"", "v1", "give --deployment-name"},
 		{"la.x", "v1", "use no dot"}, {"la:x", "v1", "no colon"}, {"__la", "v1", "underscores"},

@@ -8,8 +8,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// One of our Nodes is deleted by hand: its kubelet registers it again, it receives its instance id again, and CA does
-// not notice.
+// A person deletes one of our Nodes. Its kubelet registers it again, it receives its instance id again, and CA does not
+// notice.
 func TestDeletedNodeComesBackWithItsID(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, 1).work()
@@ -32,7 +32,7 @@ func TestDeletedNodeComesBackWithItsID(t *testing.T) {
 	require.Equal(t, 1, s.snapshot().Target)
 }
 
-// A slice or a virtual node that is deleted by hand makes the instance lost: its target is given up, so that CA buys
+// A person deletes a slice or a virtual node. The instance is lost and leaves the target size, so that CA requests
 // another.
 func TestDeletedSliceOrVirtualNodeIsLost(t *testing.T) {
 	t.Parallel()

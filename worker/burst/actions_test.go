@@ -9,8 +9,8 @@ import (
 	historypb "go.temporal.io/api/history/v1"
 )
 
-// TestActions checks the billed actions: a schedule's start counts three times, each retry counts, and all markers of
-// one workflow task count once. A memo does not count.
+// TestActions checks the number of billed actions. The start of a schedule counts as three, each retry counts, and all
+// markers of one workflow task count as one. A memo does not count.
 func TestActions(t *testing.T) {
 	started := func(by string) *historypb.HistoryEvent {
 		a := &historypb.WorkflowExecutionStartedEventAttributes{SearchAttributes: &commonpb.SearchAttributes{

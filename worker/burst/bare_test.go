@@ -14,7 +14,7 @@ import (
 
 const bareQueue = "bare"
 
-// startBare starts a plain SDK worker for the baseline.
+// startBare starts a plain SDK worker. It runs the workflows of the baseline, which contain none of our logic.
 func (s *stack) startBare() {
 	s.t.Helper()
 	w := worker.New(s.temporal, bareQueue, worker.Options{})
@@ -25,7 +25,7 @@ func (s *stack) startBare() {
 	s.t.Cleanup(w.Stop)
 }
 
-// bare returns the time in which n bare workflows signal one entity, twice each.
+// bare runs n workflows of the baseline, each of which signals one entity twice. It returns the duration.
 func (s *stack) bare(round, n int) time.Duration {
 	s.t.Helper()
 	start := func(id string, workflow any, args ...any) (client.WorkflowRun, error) {
@@ -48,7 +48,7 @@ func (s *stack) bare(round, n int) time.Duration {
 	return time.Since(began)
 }
 
-// Bare is the smallest possible scale-out: four activities, and two signals to the entity that counts.
+// Bare is the smallest possible scale-out: it runs four activities and sends two signals to an entity that counts them.
 func Bare(ctx workflow.Context, entity string) error {
 	ctx = workflow.WithActivityOptions(ctx, workflow.ActivityOptions{StartToCloseTimeout: 10 * time.Second})
 	for step := range 4 {
@@ -65,7 +65,7 @@ func Bare(ctx workflow.Context, entity string) error {
 	return nil
 }
 
-// BareEntity counts signals until the last one has arrived.
+// BareEntity counts signals until it has received the last one.
 func BareEntity(ctx workflow.Context, left int) error {
 	signals := workflow.GetSignalChannel(ctx, "count")
 	for left > 0 && workflow.GetInfo(ctx).GetCurrentHistoryLength() < 1000 {

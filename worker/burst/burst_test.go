@@ -25,7 +25,8 @@ var (
 	limit  = flag.Duration("limit", 15*time.Minute, "how long a burst may take")
 )
 
-// allShapes lists the shapes of a full run. Ten providers together have room for 1.3 times the burst; with "on" n
+// allShapes lists the shapes of a full run. The first number of a shape is the number of groups, the second the number
+// of instances of each. By default, ten providers together have room for 1.3 times the burst. With the suffix "on" n, n
 // providers have room for exactly the burst.
 const allShapes = "1x150,15x10,1x1000,50x20,1x150on5"
 
@@ -37,7 +38,7 @@ type shape struct {
 	name                         string
 	groups, instances, providers int
 	room                         int  // nodes per provider
-	warm                         bool // its peerings already exist
+	warm                         bool // the peerings exist before the burst
 }
 
 func (s shape) total() int { return s.groups * s.instances }
@@ -63,7 +64,7 @@ func parseShape(name string) (shape, error) {
 	return s, nil
 }
 
-func TestParseShape(t *testing.T) {
+func TestShapesAreParsed(t *testing.T) {
 	for name, want := range map[string]shape{
 		"15x10":    {"15x10", 15, 10, 10, 20, false},
 		"1x150on5": {"1x150on5", 1, 150, 5, 30, false},
@@ -78,7 +79,8 @@ func TestParseShape(t *testing.T) {
 	}
 }
 
-// TestBurst measures the times and counts the costs, and prints BENCH <name> <value> <unit> <ratio> <against>.
+// TestBurst measures the durations and counts the costs of bursts, and prints BENCH <name> <value> <unit> <ratio>
+// <against>.
 func TestBurst(t *testing.T) {
 	if !*burst {
 		t.Skip("a measurement: make bench SUITE=burst")
@@ -147,7 +149,7 @@ func measure(t *testing.T, sh shape, disk bool) {
 	c := s.count(from, to)
 	undone := c.undone
 	bench("undone-"+name, float64(undone), "attempts", float64(undone)/float64(instances), "instances")
-	refused := max(0, attempts-instances-undone) // a refused attempt leaves nothing to undo
+	refused := max(0, attempts-instances-undone) // an attempt that is refused for lack of capacity starts no undo
 	bench("refused-"+name, float64(refused), "attempts", float64(refused)/float64(instances), "instances")
 	bench("attempts-"+name, float64(attempts), "attempts", float64(attempts)/float64(instances), "instances")
 	s.count(from, ready).printCosts("burst-"+name, sh.total())
@@ -158,7 +160,7 @@ func measure(t *testing.T, sh shape, disk bool) {
 // measureAlone counts the costs of one scale-out and one scale-in on a provider with a peering, and of the idle hub.
 func measureAlone(t *testing.T) {
 	s := newStack(t, shape{name: "alone", groups: 1, instances: 1, providers: 1, room: 4, warm: true}, false)
-	s.scaleOut() // its peering stays
+	s.scaleOut() // the peering stays for the next scale-out
 	s.quiet()
 	if *alone {
 		began := time.Now()
@@ -195,7 +197,7 @@ func measureWarm(t *testing.T, sh shape) {
 	s.count(ready, time.Now()).printCosts("scale-in-warm-"+sh.name, sh.total())
 }
 
-// measureProbed repeats the shape until the probe has made probeCalls calls of each kind.
+// measureProbed repeats the burst until the probe has made probeCalls calls of each kind.
 func measureProbed(t *testing.T, sh shape, p *probe) {
 	s := newStack(t, sh, false)
 	before := p.least()

@@ -16,18 +16,18 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// sampled is the number of histories that are read for each kind of workflow, except entities. The other histories are
-// assumed to have the same costs.
+// sampled is the number of histories that count reads of each kind of workflow. It assumes the same costs for the
+// histories that it does not read. It reads the histories of all entities.
 const sampled = 60
 
-// cost holds the costs of the workflows of one kind in a span of time.
+// cost holds the costs of all workflows of one kind in a period.
 type cost struct {
 	runs                   int
 	events, bytes, actions float64
 	kinds, billed          map[string]float64 // events and actions by the kind of event
 }
 
-// count holds the costs of all workflows of the server in a span of time, and the highest use of each limit.
+// count holds the costs of all workflows of the server in a period, and the highest use of each limit.
 type count struct {
 	costs       map[string]*cost
 	undone      int
@@ -35,7 +35,7 @@ type count struct {
 	failedTasks map[string]int
 }
 
-// count reads the histories.
+// count reads the histories and returns their costs.
 func (s *stack) count(from, to time.Time) *count {
 	s.t.Helper()
 	s.quiet()
@@ -77,10 +77,10 @@ func (s *stack) count(from, to time.Time) *count {
 
 func entity(kind string) bool { return kind == "nodegroup" || kind == "provider" }
 
-// isBare reports whether the kind belongs to the baseline, which is counted at any time.
+// isBare reports whether the kind belongs to the baseline. The baseline's workflows count even outside the period.
 func isBare(kind string) bool { return strings.HasPrefix(kind, "bare") }
 
-// read adds one history with this weight, the number of histories that it represents.
+// read adds the costs of one history. The weight is the number of histories that this history represents.
 func (s *stack) read(c *count, kind string, e *commonpb.WorkflowExecution, from, to time.Time, weight float64) {
 	s.t.Helper()
 	markerTask := int64(0)
@@ -117,18 +117,18 @@ func (c *count) see(kind string, e *historypb.HistoryEvent) {
 	}
 }
 
-// actions returns the number of actions that Temporal Cloud bills for the event, by its documentation
-// (https://docs.temporal.io/cloud/actions) and by the count in Temporal's own UI (temporalio/ui,
-// get-event-billable-actions.ts). A memo that changes counts in neither. Queries and refused updates leave no event and
-// are not counted; heartbeats are counted when they are sent. A signal counts in the workflow that receives it; a
-// signal that starts its workflow is included in the start. markerTask is the workflow task of the last marker: all
-// markers of one task are one action.
+// actions returns the number of actions that Temporal Cloud bills for the event. The sources are its documentation
+// (https://docs.temporal.io/cloud/actions) and the count in Temporal's own UI (temporalio/ui,
+// get-event-billable-actions.ts). Neither counts the change of a memo. Queries and refused updates leave no event and
+// are not counted. Heartbeats are counted when they are sent. A signal counts in the workflow that receives it, but a
+// signal that starts its workflow counts as part of the start. markerTask is the workflow task of the last marker,
+// because all markers of one task are one action.
 func actions(e *historypb.HistoryEvent, markerTask *int64) int {
 	switch e.EventType {
 	case enumspb.EVENT_TYPE_WORKFLOW_EXECUTION_STARTED:
 		started := e.GetWorkflowExecutionStartedEventAttributes()
 		if _, ok := started.GetSearchAttributes().GetIndexedFields()["TemporalScheduledById"]; ok {
-			return 3 // including the schedule's own two
+			return 3 // includes the two actions of the schedule itself
 		}
 		return 1
 	case enumspb.EVENT_TYPE_WORKFLOW_EXECUTION_SIGNALED:
@@ -140,8 +140,8 @@ func actions(e *historypb.HistoryEvent, markerTask *int64) int {
 		enumspb.EVENT_TYPE_ACTIVITY_TASK_SCHEDULED, enumspb.EVENT_TYPE_UPSERT_WORKFLOW_SEARCH_ATTRIBUTES:
 		return 1
 	case enumspb.EVENT_TYPE_ACTIVITY_TASK_STARTED:
-		return int(e.GetActivityTaskStartedEventAttributes().GetAttempt()) - 1 // each retry
-	case enumspb.EVENT_TYPE_WORKFLOW_TASK_COMPLETED: // attempts of local activities after their first task
+		return int(e.GetActivityTaskStartedEventAttributes().GetAttempt()) - 1 // each retry is an action
+	case enumspb.EVENT_TYPE_WORKFLOW_TASK_COMPLETED: // retries of local activities after their first task
 		m := e.GetWorkflowTaskCompletedEventAttributes().GetMeteringMetadata()
 		return int(min(m.GetNonfirstLocalActivityExecutionAttempts(), 100))
 	case enumspb.EVENT_TYPE_MARKER_RECORDED:
@@ -154,7 +154,8 @@ func actions(e *historypb.HistoryEvent, markerTask *int64) int {
 	return 0
 }
 
-// printCosts prints a table, and its sums for each instance next to the sums of the baseline's workflows, if any ran.
+// printCosts prints a table of the costs and the sums for each instance. When the baseline has run, it also prints the
+// baseline's sums.
 func (c *count) printCosts(name string, instances int) {
 	var sum, base cost
 	fmt.Printf("\ncosts of %s: events and billed actions, in all and per instance\n", name)
@@ -191,7 +192,7 @@ func (c *count) printCosts(name string, instances int) {
 	bench("actions-"+name, sum.actions/per, "actions/instance", sum.actions/actions, against)
 }
 
-// printIdle prints the actions in a minute of one group, and of the whole hub.
+// printIdle prints the actions per minute of one group and of the whole hub at rest.
 func (c *count) printIdle(span time.Duration) {
 	hub, groups := 0.0, 1.0
 	for kind, k := range c.costs {

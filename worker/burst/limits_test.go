@@ -16,8 +16,8 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 )
 
-// limits holds the limits for our own workflows. Each is at most a quarter of Temporal's own limit, above which
-// Temporal ends a run, fails its tasks, or starves them.
+// limits are our limits for our own workflows. Each is at most a quarter of the limit at which Temporal ends a run,
+// fails its tasks, or delays them.
 var limits = []struct {
 	name, unit string
 	most, per  float64
@@ -28,7 +28,7 @@ var limits = []struct {
 	{"signals-a-second", "signals", 20, 1}, {"signals-during-a-task", "signals", 100, 1},
 }
 
-// reached holds the highest use of each limit in any run, and where it was.
+// reached holds the highest use of each limit in any run, and the workflow in which it occurred.
 type reached map[string]peak
 
 type peak struct {
@@ -42,8 +42,8 @@ func (r reached) at(limit string, value int, in string) {
 	}
 }
 
-// runOf measures one run event by event. The bounds of histories, tasks and signals apply to entities: all other
-// workflows are short.
+// runOf measures one run, event by event. The limits for histories, tasks and signals apply to entities only, because
+// all other workflows are short.
 type runOf struct {
 	kind    string
 	entity  bool
@@ -54,7 +54,7 @@ type runOf struct {
 	task    int64 // the workflow task whose commands are added up
 	issued  int
 	signals []time.Time // signals in the last second
-	// began and ended are the times of the last workflow task; during counts the signals between them.
+	// began and ended are the times of the last workflow task. during is the number of signals between them.
 	began, ended time.Time
 	during       int
 }
@@ -98,7 +98,8 @@ func (r *runOf) seeActivities(e *historypb.HistoryEvent) {
 	}
 }
 
-// seeCommands adds up the sizes of a workflow task's commands: the events after its end that name it.
+// seeCommands adds up the sizes of the commands of a workflow task. The commands are the events after the end of the
+// task that name the task.
 func (r *runOf) seeCommands(e *historypb.HistoryEvent) {
 	if e.EventType == enumspb.EVENT_TYPE_WORKFLOW_TASK_COMPLETED {
 		r.task, r.issued = e.EventId, 0
@@ -115,8 +116,8 @@ func (r *runOf) seeCommands(e *historypb.HistoryEvent) {
 	}
 }
 
-// seeSignals counts the signals within any second, and those during one task. Temporal writes these signals after the
-// end of the task, with the time of their arrival.
+// seeSignals counts the signals within any second, and the signals during one task. Temporal writes the latter after
+// the end of the task, with the time of their arrival.
 func (r *runOf) seeSignals(e *historypb.HistoryEvent) {
 	at := e.EventTime.AsTime()
 	switch e.EventType {
@@ -183,9 +184,8 @@ func largestPayload(m protoreflect.Message, tell func(int)) {
 	})
 }
 
-// The run has two concurrent activities, which its first task issues, and three signals, of which two arrive during
-// this task.
-func TestReachedLimits(t *testing.T) {
+// The run starts two concurrent activities in its first task. It receives three signals, two of them during this task.
+func TestHighestUseOfLimitsIsMeasured(t *testing.T) {
 	at := func(ms int) *timestamppb.Timestamp { return timestamppb.New(time.UnixMilli(int64(ms))) }
 	event := func(id int64, ms int, kind enumspb.EventType) *historypb.HistoryEvent {
 		return &historypb.HistoryEvent{EventId: id, EventTime: at(ms), EventType: kind}

@@ -14,10 +14,10 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/grpcserver"
 )
 
-// callLimit is the time for which Cluster Autoscaler waits for an answer.
+// callLimit is the time for which Cluster Autoscaler waits for an answer of the gRPC server.
 const callLimit = 5 * time.Second
 
-// probe calls the gRPC server for its own group during a burst, as Cluster Autoscaler does.
+// probe calls the gRPC server during a burst in the same way as Cluster Autoscaler. It uses its own group.
 type probe struct {
 	mu                        sync.Mutex
 	increase, remove, refresh calls
@@ -47,13 +47,13 @@ func (p *probe) run(s *stack) (stop func()) {
 				case <-ctx.Done():
 					return
 				case <-tick.C:
-					running.Go(inTurn[n%len(inTurn)]) // on schedule, for any duration of the previous call
+					running.Go(inTurn[n%len(inTurn)]) // on schedule, even when the previous call still runs
 				}
 			}
 		})
 	}
-	// Cluster Autoscaler does not delete in the loop in which it has scaled up (core/static_autoscaler.go), so the two
-	// calls are never made at the same time.
+	// Cluster Autoscaler does not delete nodes in a loop in which it has scaled up (core/static_autoscaler.go), so the
+	// probe never makes the two calls concurrently.
 	every(time.Second/2, func() {
 		p.time(ctx, &p.increase, func(ctx context.Context) error {
 			_, err := server.NodeGroupIncreaseSize(ctx, &protos.NodeGroupIncreaseSizeRequest{Id: probeGroup, Delta: 1})
@@ -108,7 +108,7 @@ func (p *probe) time(ctx context.Context, into *calls, call func(context.Context
 	}
 }
 
-// least returns the number of calls of the rarest kind.
+// least returns how often the probe has made the kind of call that it made least often.
 func (p *probe) least() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -35,7 +35,7 @@ import (
 const (
 	queue      = "burst"
 	probeGroup = "probe"
-	lane       = "burst" // the label with which groups select offers: the probe group has its own provider
+	lane       = "burst" // the label by which groups select offers; the probe group selects its own provider
 	parallel   = 8       // concurrent calls
 	look       = 50 * time.Millisecond
 )
@@ -45,7 +45,7 @@ var shapeOfNodes = corev1.ResourceList{
 	corev1.ResourcePods: resource.MustParse("110"),
 }
 
-// stack holds a fresh server with our worker and a bare one, and the groups of one shape.
+// stack is a new server with our worker, a worker of the baseline, and the groups of one shape.
 type stack struct {
 	t        *testing.T
 	ctx      context.Context
@@ -105,7 +105,7 @@ func newStack(t *testing.T, sh shape, disk bool) *stack {
 	return s
 }
 
-// startServer starts a dev server as make run does, except for its disk.
+// startServer starts a dev server in the same way as make run. With disk, the database is on a disk.
 func startServer(t *testing.T, dir string, disk bool, beats *heartbeats) client.Client {
 	t.Helper()
 	cli, err := workertest.TemporalCLI("../../bin")
@@ -129,7 +129,8 @@ func startServer(t *testing.T, dir string, disk bool, beats *heartbeats) client.
 	return server.Client()
 }
 
-// heartbeats counts the activities' heartbeats that reached the server: each is a billed action without an event.
+// heartbeats counts the heartbeats of activities that reach the server. Temporal bills each as an action and writes no
+// event for it.
 type heartbeats struct {
 	mu   sync.Mutex
 	sent []time.Time
@@ -156,14 +157,14 @@ func (h *heartbeats) between(from, to time.Time) (n float64) {
 	return n
 }
 
-// writeOffers makes the providers, all with one price: the shape's providers and one for the probe group.
+// writeOffers makes the providers of the shape and one provider for the probe group. All have the same price.
 func (s *stack) writeOffers(dir string) string {
 	s.t.Helper()
 	var text strings.Builder
 	text.WriteString("offers:\n")
 	linger := 0
 	if s.shape.warm {
-		linger = 3600 // its peering stays
+		linger = 3600 // the peering of the probe group stays
 	}
 	add := func(name, group string, room int) {
 		fmt.Fprintf(&text, "- {name: %s, credentials: {secretRef: {namespace: sim, name: %s}}, labels: {%s: %s}, price: 1,\n"+
@@ -184,7 +185,7 @@ func (s *stack) writeOffers(dir string) string {
 // load returns the groups of the shape.
 func (s *stack) load() []fleet.GroupSpec { return s.specs[:s.shape.groups] }
 
-// each calls the groups with bounded concurrency.
+// each calls the function for each group, with bounded concurrency.
 func (s *stack) each(specs []fleet.GroupSpec, call func(context.Context, fleet.GroupSpec) error) {
 	s.t.Helper()
 	g, ctx := errgroup.WithContext(s.ctx)
@@ -199,7 +200,8 @@ func (s *stack) each(specs []fleet.GroupSpec, call func(context.Context, fleet.G
 	require.NoError(s.t, g.Wait())
 }
 
-// scaleOut grows each group by the shape's instances. It returns once all are Ready, with the number of their attempts.
+// scaleOut grows each group by the number of instances of the shape. When all instances are Ready, it returns the
+// duration and the number of their attempts.
 func (s *stack) scaleOut() (took time.Duration, attempts int) {
 	s.t.Helper()
 	want := s.shape.instances
@@ -261,8 +263,8 @@ func (s *stack) snapshot(g fleet.GroupSpec) fleet.Snapshot {
 	return snap
 }
 
-// until waits for the groups of the shape one after another, until each group was once as wanted: the wait for fifty
-// groups costs the server no more than the wait for one.
+// until waits until each group of the shape has met the condition once. It waits for one group after another, so that
+// fifty groups cost the server no more reads than one group.
 func (s *stack) until(want func(fleet.Snapshot) bool) {
 	s.t.Helper()
 	late := time.Now().Add(*limit)
@@ -284,7 +286,7 @@ func phases(snap fleet.Snapshot) map[fleet.Phase]int {
 	return n
 }
 
-// settle waits until the shape's providers have neither peering nor slice.
+// settle waits until the providers of the shape have neither a peering nor a slice.
 func (s *stack) settle() {
 	s.t.Helper()
 	late := time.Now().Add(*limit)
@@ -310,7 +312,7 @@ func (s *stack) settle() {
 	}
 }
 
-// quiet waits until the histories of the latest events are written and listed.
+// quiet waits until Temporal has written and listed the histories of the latest events.
 func (s *stack) quiet() { s.wait(3 * time.Second) }
 
 func (s *stack) wait(d time.Duration) {

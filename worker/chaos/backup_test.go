@@ -21,9 +21,9 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows"
 )
 
-// backupRestored restores a backup of Temporal in the middle of a burst of 20, with scale-outs, scale-ins and undos
-// running. Every node that was Ready stays, every booking after the backup is made again or undone, and the sizes that
-// CA wants are reached.
+// backupRestored restores a backup of Temporal in the middle of a burst of 20, while scale-outs, scale-ins and undos
+// run. Every node that was Ready stays. Every booking after the backup is booked again or undone. The groups reach the
+// sizes that CA wants.
 func backupRestored(t *testing.T) {
 	const before, more = 8, 20
 	o := newScenario(t, wide(2, work, []class{{id: "std", budgets: "drain: 20s"}}, lender("sick", "std", 0.5, 50),
@@ -35,7 +35,7 @@ func backupRestored(t *testing.T) {
 	o.occupy(first[:4], true)
 	o.occupy(first[4:], false)
 
-	require.NoError(t, o.s.world.SetKnobs(o.ctx, "p2", sim.Knobs{Hang: backend.StageReady})) // until the backup is made
+	require.NoError(t, o.s.world.SetKnobs(o.ctx, "p2", sim.Knobs{Hang: backend.StageReady})) // until the backup exists
 	o.grow("std", more)
 	o.release("std", first[:2])
 	o.ready("std", before-2+more/4)
@@ -55,8 +55,8 @@ func backupRestored(t *testing.T) {
 
 func (o *scenario) database() string { return filepath.Join(o.dir, "temporal.db") }
 
-// backup copies Temporal's database while it is in use, as a backup does, once workflows of each of these types run;
-// they also run in the backup.
+// backup waits until workflows of each of these types run. It then copies Temporal's database while the server uses it,
+// so these workflows also run in the backup.
 func (o *scenario) backup(underWay ...string) {
 	o.t.Helper()
 	path := o.database() + ".backup"
@@ -84,7 +84,7 @@ func (o *scenario) query(path string, do func(*sql.DB) error) error {
 	return do(db)
 }
 
-// runs returns an error unless workflows of each of these types run, by the database's own index.
+// runs returns an error unless workflows of each of these types run according to the database's own index.
 func runs(ctx context.Context, db *sql.DB, types []string) error {
 	for _, name := range types {
 		n := 0
@@ -100,7 +100,7 @@ func runs(ctx context.Context, db *sql.DB, types []string) error {
 	return nil
 }
 
-// restore replaces the database by the backup. CA knows more than Temporal from now on.
+// restore replaces the database by the backup. CA then knows more bookings than Temporal.
 func (o *scenario) restore() {
 	o.t.Helper()
 	o.s.temporal.kill()
@@ -117,8 +117,8 @@ func (o *scenario) restore() {
 	o.revives()
 }
 
-// mayUndo records the attempts that may be undone although their providers are healthy: attempts that the backup does
-// not know and whose Node had no instance id yet. Only a stamped Node is adopted (docs/operations.md).
+// mayUndo records the attempts that the product may undo although their providers are healthy. The backup does not know
+// these attempts, and their Nodes had no instance id yet. A group adopts only a stamped Node (docs/operations.md).
 func (o *scenario) mayUndo(known map[string]*sim.Slice) {
 	w := o.world()
 	for name := range w.Consumer.Slices {

@@ -10,10 +10,10 @@ import (
 	"go.temporal.io/sdk/workflow"
 )
 
-// calendar makes days pass: the first part of each simulated hour, Awake, passes as on any clock, and the rest passes
-// within Asleep. It is only the clock of workflows, and every wait of the product that follows the calendar uses that
-// clock: for how long values are remembered and kept, and waits last. Activities, calls and Temporal itself keep the
-// real time.
+// calendar makes days pass. The first part of each simulated hour, Awake, passes at the speed of a real clock. The rest
+// of the hour passes within the real duration Asleep. Only workflows use this clock, because each long wait of the
+// product, for example how long values are remembered, uses the workflows' clock. Activities, calls and Temporal itself
+// use the real time.
 //
 // The workflows' clock is a function of Temporal's clock, so a replay reads the same times.
 type calendar struct {
@@ -21,10 +21,10 @@ type calendar struct {
 
 	Began         time.Time
 	Awake, Asleep time.Duration
-	Hours         int // afterwards time passes as on any clock again
+	Hours         int // after these hours time passes at the speed of a real clock again
 }
 
-// parseCalendar reads what String wrote.
+// parseCalendar parses the output of String.
 func parseCalendar(text string) (*calendar, error) {
 	c := &calendar{}
 	return c, json.Unmarshal([]byte(text), c)
@@ -38,7 +38,7 @@ func (c *calendar) String() string {
 	return string(text)
 }
 
-// hour returns the beginning of the nth hour, on a real clock.
+// hour returns the real time at which the nth hour begins.
 func (c *calendar) hour(n int) time.Time { return c.Began.Add(time.Duration(n) * (c.Awake + c.Asleep)) }
 
 // speed returns the factor by which time passes faster during Asleep.
@@ -54,7 +54,7 @@ func (c *calendar) at(real time.Time) time.Time {
 	return c.Began.Add(time.Duration(n)*time.Hour + rest)
 }
 
-// when returns the real time of a time of the calendar.
+// when returns the real time that belongs to a time of the calendar.
 func (c *calendar) when(at time.Time) time.Time {
 	n := c.hours(at.Sub(c.Began), time.Hour)
 	rest := at.Sub(c.Began) - time.Duration(n)*time.Hour
@@ -100,8 +100,8 @@ func (o *calendarOutbound) NewTimer(ctx workflow.Context, d time.Duration) workf
 	return o.Next.NewTimer(ctx, max(o.c.when(o.c.at(now).Add(d)).Sub(now), time.Millisecond))
 }
 
-// Each hour passes, each time occurs once, and a timer fires at its time of the calendar.
-func TestCalendar(t *testing.T) {
+// Each hour passes, each time occurs once, and a timer fires at its time in the calendar.
+func TestCalendarPassesEachHour(t *testing.T) {
 	c := &calendar{Began: time.Unix(1_700_000_000, 0).UTC(), Awake: 20 * time.Second, Asleep: 5 * time.Second, Hours: 3}
 	again, err := parseCalendar(c.String())
 	require.NoError(t, err)

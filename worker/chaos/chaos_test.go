@@ -21,12 +21,12 @@ var (
 		"directory for logs, world and database, which are kept there; empty: a temporary one, kept after a failure")
 )
 
-// restLimit bounds a quiet point: a scale-out that was terminated is missed after two minutes, may then use its budget
-// of another minute, and its objects are undone with retries of up to a minute.
+// restLimit bounds the wait for a quiet point. A group misses a terminated scale-out after two minutes, the next
+// scale-out may use its budget of another minute, and an undo retries at intervals of up to a minute.
 const restLimit = 5 * time.Minute
 
-// Processes die, hang and are cut off, providers fail, and operators cancel and terminate: every answer to CA stays
-// true, and at the end no object is left.
+// Processes die, hang and are cut off, providers fail, and operators cancel and terminate workflows. Every answer to CA
+// stays true, and at the end no object is left.
 func TestChaos(t *testing.T) {
 	if *duration <= 0 {
 		t.Skip("run make chaos")
@@ -34,8 +34,8 @@ func TestChaos(t *testing.T) {
 	chaos(t, drawn(), *duration, false)
 }
 
-// TestSmoke is a short run with a gentle monkey and a fixed seed, so that the suite does not decay between two runs of
-// `make chaos`.
+// TestSmoke is a short run with a gentle monkey and a fixed seed. It keeps the suite working between two runs of `make
+// chaos`.
 func TestSmoke(t *testing.T) {
 	if testing.Short() || *duration > 0 {
 		t.Skip("a run of its own takes half a minute")
@@ -43,7 +43,7 @@ func TestSmoke(t *testing.T) {
 	chaos(t, 1, 8*time.Second, true)
 }
 
-// cramped holds the groups and providers that the monkey plays with: the providers never have room for all groups.
+// cramped holds the groups and providers of the chaos suite. The providers never have room for all groups.
 var cramped = layout{
 	groups: `defaults:
   shape: {cpu: "2", memory: 4Gi, pods: "110"}
@@ -77,7 +77,7 @@ func chaos(t *testing.T, with uint64, length time.Duration, gentle bool) {
 	r.end(ctx, "CHAOS")
 }
 
-// play lets the monkey and the driver work until the time has passed or an invariant is violated, and returns once all
+// play lets the monkey and the driver run until the time has passed or an invariant is violated. It returns when all
 // faults are repaired.
 func play(ctx context.Context, d *driver, k *monkey, length time.Duration) {
 	playing, stop := context.WithTimeout(ctx, length)

@@ -26,24 +26,24 @@ var (
 	crashed = flag.Bool("crash-short", false, "the crash matrix ends with these kills, and is not at all points")
 )
 
-// Numbers of points in one life: with more points a life shows less about each point, and all points are covered
-// sooner.
+// Number of points in one life at which a process may be killed. With more points, a life shows less about each point,
+// but fewer lives cover all points.
 const (
 	dealt      = 2
 	dealtShort = 4
 )
 
-// Kinds of lives in the matrix: in a failover life the first provider refuses the objects that are made there.
+// Kinds of lives in the matrix. In a failover life, the first provider refuses the objects that are made there.
 const (
 	plain    = "plain"
 	failover = "failover"
 )
 
-// kindsOfLives has an entry for each fleet of the matrix. The fleets are killed separately.
+// kindsOfLives has an entry for each fleet of the matrix. The processes of different fleets are killed independently.
 var kindsOfLives = []string{plain, plain, plain, failover, failover, failover, failover, failover}
 
-// A worker or a gRPC server dies by SIGKILL before and after each observed side effect in the life of an instance, at
-// two side effects in each life. Each life still reaches its Node, and then an empty world.
+// A worker or a gRPC server dies by SIGKILL before or after each observed side effect in the life of an instance, at
+// two side effects in each life. In each life the instance still reaches its Node, and the world is empty at the end.
 func TestCrash(t *testing.T) {
 	if *crashes <= 0 {
 		t.Skip("run make chaos SUITE=crash")
@@ -52,7 +52,7 @@ func TestCrash(t *testing.T) {
 	defer cancel()
 	began, c := time.Now(), newCrash(ctx, t, drawn())
 	c.each(func(f *crashFleet) {
-		if f.first { // its very first life has effects that never occur again
+		if f.first { // the first life of a fleet has effects that never occur again
 			lives := []*failpoint.Life{failpoint.Undisturbed(), failpoint.Undisturbed(), failpoint.Undisturbed()}
 			for _, life := range lives {
 				f.live(ctx, life)
@@ -79,7 +79,7 @@ func TestCrash(t *testing.T) {
 	}
 }
 
-// crash holds one run of the matrix.
+// crash is one run of the matrix.
 type crash struct {
 	seed   uint64
 	matrix *failpoint.Matrix
@@ -89,7 +89,7 @@ type crash struct {
 	lives, lost, leaked, double int
 }
 
-// newCrash starts Temporal and the fleets, each in its own namespace.
+// newCrash starts Temporal and the fleets. Each fleet has its own Temporal namespace.
 func newCrash(ctx context.Context, t *testing.T, seed uint64) *crash {
 	t.Helper()
 	c := &crash{seed: seed, matrix: failpoint.New(seed, *crashes)}
@@ -127,7 +127,7 @@ func (c *crash) each(do func(*crashFleet)) {
 	all.Wait()
 }
 
-// deal gives a life its points, or returns nil after enough kills.
+// deal returns the points of the next life, or nil when enough processes have been killed.
 func (c *crash) deal(kind string) *failpoint.Life {
 	if !*crashed {
 		return c.matrix.Deal(kind, dealt)
@@ -138,7 +138,7 @@ func (c *crash) deal(kind string) *failpoint.Life {
 	return c.matrix.Deal(kind, dealtShort)
 }
 
-// ended counts a life, and its fault if it has one.
+// ended counts a life and its fault, if it had one.
 func (c *crash) ended(fault *int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -148,7 +148,7 @@ func (c *crash) ended(fault *int) {
 	}
 }
 
-// roomy is a layout of fleets in which the instance always has room.
+// roomy is a layout in which the instance always has room.
 var roomy = layout{
 	groups: `defaults:
   shape: {cpu: "2", memory: 4Gi, pods: "110"}
@@ -167,7 +167,7 @@ nodeGroups:
 	},
 }
 
-// crashFleet holds one worker, one gRPC server and their world. It runs one life after another.
+// crashFleet is one worker, one gRPC server and their world. It runs one life after another.
 type crashFleet struct {
 	*run
 	c     *crash
@@ -177,7 +177,7 @@ type crashFleet struct {
 	gate  *gate
 }
 
-// newFleet starts a fleet in a namespace of Temporal that has the name of its folder.
+// newFleet starts a fleet. Its Temporal namespace has the name of its folder.
 func newFleet(ctx context.Context, t *testing.T, dir string, temporal *process, address, listen string) *crashFleet {
 	t.Helper()
 	require.NoError(t, os.MkdirAll(dir, 0o755))
@@ -194,7 +194,7 @@ func newFleet(ctx context.Context, t *testing.T, dir string, temporal *process, 
 	return &crashFleet{stack: s, gate: g}
 }
 
-// child returns this test binary as a process in a role, with additional environment variables.
+// child returns a process that runs this test binary in a role, with additional environment variables.
 func (s *stack) child(role, name, temporal string, more ...string) *process {
 	log := filepath.Join(s.dir, strings.ReplaceAll(name, " ", "-")+".log")
 	return &process{name: name, log: log, argv: os.Args[:1],
@@ -203,7 +203,7 @@ func (s *stack) child(role, name, temporal string, more ...string) *process {
 			envGroups + "=" + filepath.Join(s.dir, "nodegroups.yaml")}, more...)}
 }
 
-// live makes CA want one instance, and then none: the fleet ends in its initial state.
+// live makes CA want one instance, and then none. At the end the fleet is in its initial state.
 func (f *crashFleet) live(ctx context.Context, life *failpoint.Life) {
 	f.gate.begin(life, f.m)
 	defer f.gate.begin(nil, f.m)
@@ -232,7 +232,7 @@ func (f *crashFleet) live(ctx context.Context, life *failpoint.Life) {
 	f.m.note("test", "end of a life")
 }
 
-// grown repeats CA's loop until CA has its Node, and returns once the fleet is at rest.
+// grown repeats CA's loop until CA has its Node. It returns when nothing in the fleet changes any more.
 func (f *crashFleet) grown(ctx context.Context) error {
 	return testkit.Poll(ctx, restLimit, 100*time.Millisecond, func(ctx context.Context) error {
 		f.s.healthy(f.m)

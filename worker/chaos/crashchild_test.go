@@ -39,7 +39,7 @@ import (
 	flow "github.com/liqo-autoscaler/liqo-autoscaler/workflows/client"
 )
 
-// Environment variables of a child, which runs this test binary again as a worker or as a gRPC server.
+// Environment variables of a child process, which runs this test binary again as a worker or as a gRPC server.
 const (
 	envRole      = "CRASH_ROLE"     // roleWorker or roleServer
 	envParent    = "CRASH_PARENT"   // URL of the gate for side effects; unset: no gate
@@ -61,14 +61,14 @@ func TestMain(m *testing.M) {
 	if os.Getenv(envRole) == "" {
 		os.Exit(m.Run())
 	}
-	go func() { // the child ends with its parent
+	go func() { // the child ends when its parent ends
 		_, _ = io.Copy(io.Discard, os.Stdin)
 		os.Exit(1)
 	}()
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()
 	fmt.Fprintln(os.Stderr, child(ctx))
-	os.Exit(1) // it ends only by signals
+	os.Exit(1) // a child ends only by a signal
 }
 
 // child runs until it is killed or receives a signal to end.
@@ -138,13 +138,14 @@ func serve(ctx context.Context, t client.Client) error {
 	return grpcserver.Serve(ctx, listener, server, grpcserver.ServeOptions{})
 }
 
-// asker requests permission from the parent at each side effect. A parent that kills the child does not answer.
+// asker requests the parent's permission for each side effect. When the parent kills the child instead, it does not
+// answer.
 type asker struct {
 	role, parent string
 	tasks        sync.Map // type of workflow or activity of each task from Temporal, by task token
 }
 
-// ask returns the parent's answer; without a parent the child ends.
+// ask returns the parent's answer. When the parent has ended, the child ends.
 func (a *asker) ask(when, what string) string {
 	said, err := http.PostForm(a.parent, url.Values{"role": {a.role}, "when": {when}, "what": {what},
 		"pid": {strconv.Itoa(os.Getpid())}})
@@ -168,7 +169,8 @@ func (a *asker) write(line []byte, write func() error) error {
 	return err
 }
 
-// kindsIn returns the kinds of objects that a line of the world's file sets or, with a dash, removes.
+// kindsIn returns the kinds of objects that a line of the world's file sets. A dash precedes a kind that the line
+// removes.
 func kindsIn(line []byte) string {
 	var r struct {
 		World string
@@ -207,7 +209,7 @@ func (a *asker) call(ctx context.Context, method string, req, reply any, cc *grp
 	return err
 }
 
-// effect returns the name of a call's change, or "" when it changes nothing.
+// effect returns the name of the change that a call makes, or "" when it changes nothing.
 func (a *asker) effect(req any) string {
 	switch r := req.(type) {
 	case interface{ GetTaskToken() []byte }: // results of tasks, and heartbeats

@@ -18,7 +18,8 @@ const (
 	after  = "after"
 )
 
-// gate lets the children of a fleet proceed to their side effects, or kills the requesting child and starts it again.
+// gate answers the children of a fleet before and after each side effect. It may kill the child that sends the request,
+// and start it again.
 type gate struct {
 	url       string
 	processes map[string]*process // by role
@@ -45,14 +46,15 @@ func (g *gate) begin(life *failpoint.Life, m *model) {
 	g.count++
 }
 
-// ServeHTTP answers before an effect with the effect's name, which the child sends again after the effect.
+// ServeHTTP answers a request before an effect with the name of the effect. The child sends this name again after the
+// effect.
 func (g *gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	role, when, what := r.FormValue("role"), r.FormValue("when"), r.FormValue("what")
 	p := g.processes[role]
 	if g.life == nil || strconv.Itoa(p.pid()) != r.FormValue("pid") {
-		return // the child is dead by now, or no life is set
+		return // the child has been killed, or no life is set
 	}
 	of := strconv.Itoa(g.count) + " "
 	die := false

@@ -15,17 +15,18 @@ import (
 )
 
 const (
-	many   = 200              // on the dead provider
-	few    = 10               // on the healthy provider, at a time
-	beside = 45 * time.Second // time of the visits to the healthy provider while the other one is dead
-	// heldUpBy bounds, in seconds, by how much a visit may take longer than alone, on a machine where a visit takes quick
-	// alone. On a busier machine everything takes longer, and the bound is longer too.
+	many   = 200              // instances on the dead provider
+	few    = 10               // instances of one visit to the healthy provider
+	beside = 45 * time.Second // duration of the visits to the healthy provider while the other provider is dead
+	// heldUpBy is the additional time, in seconds, that a visit may take while the other provider is dead. It applies to a
+	// machine on which a visit takes the time quick without a fault. On a busier machine everything takes longer, and the
+	// bound grows.
 	heldUpBy = 5.0
 	quick    = 2.0
 )
 
-// deadProvider runs a provider that hangs forever, with 200 instances, next to a healthy one. It has no effect on the
-// healthy provider, whose nodes are created and removed as fast as without it.
+// deadProvider runs a provider that hangs forever and has 200 instances, next to a healthy provider. The dead provider
+// has no effect on the healthy one: the nodes of the healthy provider are created and removed as fast as before.
 func deadProvider(t *testing.T) {
 	delays := sim.Delays{Peer: 300 * time.Millisecond, Join: 500 * time.Millisecond, Leave: 200 * time.Millisecond,
 		Unpeer: 200 * time.Millisecond}
@@ -60,8 +61,8 @@ func deadProvider(t *testing.T) {
 	})
 }
 
-// visit returns the times in which some nodes of the healthy provider are created, and removed with all of their
-// objects.
+// visit creates some nodes on the healthy provider and removes them with all of their objects. It returns both
+// durations.
 func (o *scenario) visit() (come, gone time.Duration) {
 	o.t.Helper()
 	began := time.Now()
@@ -80,7 +81,7 @@ func (o *scenario) visit() (come, gone time.Duration) {
 	return come, gone
 }
 
-// alone returns the times of some visits before any fault.
+// alone returns the durations of some visits before any fault.
 func (o *scenario) alone() (come, gone []time.Duration) {
 	o.t.Helper()
 	for range 5 {
@@ -90,8 +91,8 @@ func (o *scenario) alone() (come, gone []time.Duration) {
 	return come, gone
 }
 
-// beside makes visits for a while, and requires that they are not held up. It compares the medians, because a machine
-// with other users delays single visits.
+// beside makes visits for a while and requires that they are not delayed. It compares the medians, because other users
+// of the machine delay single visits.
 func (o *scenario) beside(come, gone []time.Duration) {
 	o.t.Helper()
 	var comes, goes []time.Duration
@@ -112,8 +113,8 @@ func (o *scenario) heldUp(what string, alone, is, slow float64, most time.Durati
 
 func median(of []time.Duration) float64 { return slices.Sorted(slices.Values(of))[len(of)/2].Seconds() }
 
-// settled waits until all instances of the group that CA wants are booked, and have chosen a provider: the costs of a
-// burst's beginning do not count against the provider.
+// settled waits until all instances of the group that CA wants are booked and have chosen a provider. The costs of the
+// start of a burst therefore do not count as an effect of the dead provider.
 func (o *scenario) settled(group string, n int) {
 	o.t.Helper()
 	instances := func() (booked, looking int, err error) {

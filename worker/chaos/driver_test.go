@@ -25,10 +25,11 @@ import (
 
 const (
 	caTimeout = 5 * time.Second  // CA's grpc_timeout
-	readLimit = 15 * time.Second // a read is served from memory; the limit is for a machine without free time
+	readLimit = 15 * time.Second // a read comes from memory; the limit is for a busy machine
 )
 
-// driver plays CA: in each loop a Refresh, then reads, then mutations, several concurrently like CA's deletions.
+// driver acts as CA. In each loop it calls Refresh, reads, and then makes mutations. Several mutations run
+// concurrently, like CA's deletions.
 type driver struct {
 	s      *stack
 	m      *model
@@ -36,7 +37,8 @@ type driver struct {
 	conns  []protos.CloudProviderClient
 	active int
 	also   func(map[string]listing) []op // CA's wishes in addition to the random ones
-	// pictures holds the groups that a replica has listed in its present life: it must list them forever (I6).
+	// pictures holds the groups that a replica has listed since its process started. The replica must list them until the
+	// process ends (invariant I6).
 	pictures map[int]pictures
 }
 
@@ -75,7 +77,7 @@ func (d *driver) run(ctx context.Context) {
 	}
 }
 
-// loop runs one loop of CA on the active replica; decide returns the mutations that follow from the listings. It
+// loop runs one loop of CA on the active replica. decide returns the mutations that follow from the listings. loop
 // returns the last listings, or nil when the loop ended early.
 func (d *driver) loop(ctx context.Context, decide func(map[string]listing) []op) map[string]listing {
 	d.m.add("loops")
@@ -109,10 +111,11 @@ func (d *driver) loop(ctx context.Context, decide func(map[string]listing) []op)
 	return seen
 }
 
-// other returns the other one of two servers; with a single server it returns that one.
+// other returns the second of two servers when n is the first, and the reverse. When only one server exists, other
+// returns it.
 func (d *driver) other(n int) int { return len(d.conns) - 1 - n }
 
-// refresh is the only call that may fail for lack of data.
+// refresh calls Refresh, the only call that may fail for lack of data.
 func (d *driver) refresh(ctx context.Context, n int) bool {
 	ctx, cancel := context.WithTimeout(ctx, caTimeout)
 	defer cancel()
@@ -131,7 +134,7 @@ func (d *driver) refresh(ctx context.Context, n int) bool {
 
 var asOf = regexp.MustCompile(`^target (\d+) .* as of ([0-9a-z]+)/(\d+)`)
 
-// look reads the complete state of a replica at one moment, and checks it against the model. It returns nil when the
+// look reads the complete state of a replica at one moment and checks it against the model. It returns nil when the
 // replica died during the reads.
 func (d *driver) look(ctx context.Context, n, life int, settled bool) map[string]listing {
 	for range 20 {
@@ -161,7 +164,7 @@ func (d *driver) look(ctx context.Context, n, life int, settled bool) map[string
 			same = same && after[id].epoch == v.epoch && after[id].seq == v.seq
 		}
 		if !same {
-			continue // the replica received news between the reads
+			continue // the replica has received newer data between the reads
 		}
 		for _, id := range slices.Sorted(maps.Keys(seen)) {
 			d.m.see(seen[id], n, life, settled)
@@ -173,7 +176,7 @@ func (d *driver) look(ctx context.Context, n, life int, settled bool) map[string
 	return nil
 }
 
-// states reads the groups, and the age of the replica's picture of each.
+// states reads the groups and the age of the replica's data about each of them.
 func (d *driver) states(ctx context.Context, n int) (map[string]listing, error) {
 	ctx, cancel := context.WithTimeout(ctx, readLimit)
 	defer cancel()
@@ -188,7 +191,7 @@ func (d *driver) states(ctx context.Context, n int) (map[string]listing, error) 
 			return nil, fmt.Errorf("group %s says %q", g.GetId(), g.GetDebug())
 		}
 		target, _ := strconv.Atoi(found[1])
-		// An unreadable group is served from its last picture, and cannot grow.
+		// The replica serves an unreadable group from its last data, and such a group cannot grow.
 		most := int(g.GetMaxSize())
 		if least, changes := d.s.least[g.GetId()]; most != target && most != d.s.groups[g.GetId()] &&
 			(!changes || most != least) {
@@ -200,8 +203,8 @@ func (d *driver) states(ctx context.Context, n int) (map[string]listing, error) 
 	return out, nil
 }
 
-// keeps records the groups that a replica lists. A replica without any picture of a group does not list it; a replica
-// that had a picture lists the group for the rest of its life.
+// keeps records the groups that a replica lists. A replica lists a group from the time at which it first has data about
+// the group until its process ends.
 func (d *driver) keeps(n, life int, seen map[string]listing) error {
 	p := d.pictures[n]
 	if p.life != life || p.groups == nil {
@@ -254,7 +257,7 @@ func (d *driver) read(ctx context.Context, n int, states map[string]listing) (ma
 				return nil, err
 			}
 			if want := map[bool]string{true: id, false: ""}[l.counts]; node.GetNodeGroup().GetId() != want {
-				// it may have changed between the two calls, which look detects
+				// the data may have changed between the two calls; look detects this
 				if again, err := d.states(ctx, n); err == nil && again[id].seq == v.seq && again[id].epoch == v.epoch {
 					return nil, fmt.Errorf("I5: %s counts: %t, its group is %q", name, l.counts, node.GetNodeGroup().GetId())
 				}
@@ -265,7 +268,7 @@ func (d *driver) read(ctx context.Context, n int, states map[string]listing) (ma
 	return out, nil
 }
 
-// mutate makes one call with CA's deadline and passes the outcome to the model.
+// mutate makes one call with CA's deadline and reports the outcome to the model.
 func (d *driver) mutate(ctx context.Context, o op) {
 	d.m.mu.Lock()
 	o.epoch, o.ups = d.m.groups[o.group].epoch, d.m.ups
@@ -311,7 +314,8 @@ func brief(err error) string {
 	return status.Code(err).String() + ": " + strings.ReplaceAll(status.Convert(err).Message(), "\n", " ")
 }
 
-// decide returns CA's next mutations: at most one change of size per group and loop, together with deletions.
+// decide returns CA's next mutations. In each loop it changes the size of a group at most once, together with
+// deletions.
 func (d *driver) decide(seen map[string]listing) []op {
 	var ops []op
 	for _, id := range []string{"red", "blue"} {
@@ -343,7 +347,7 @@ func (d *driver) decide(seen map[string]listing) []op {
 			ops = append(ops, op{group: id, kind: "grow", delta: delta, room: d.m.room(id, delta)})
 		case r < 0.30 && len(creating) > 0:
 			ops = append(ops, op{group: id, kind: "shrink", delta: 1 + d.rng.IntN(2)})
-			continue // otherwise the cause of a removal would be ambiguous
+			continue // otherwise a removal could have two causes
 		case r < 0.33 && len(creating) > 0:
 			gone = append(gone, creating[0])
 		}
@@ -362,7 +366,7 @@ func (d *driver) decide(seen map[string]listing) []op {
 	return ops
 }
 
-// room reports whether delta more units fit, by all that the model knows.
+// room reports whether the group has room for delta more units, as far as the model knows.
 func (m *model) room(group string, delta int) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -19,15 +19,15 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows"
 )
 
-// guard watches every node from the time at which it is Ready and stamped until CA releases it: the node stays the same
-// and is not drained, and its pods stay.
+// guard watches each node from the time at which it is Ready and stamped until CA releases it. During this time the
+// node must not be replaced or drained, and its pods must stay.
 type guard struct {
 	mu    sync.Mutex
 	nodes map[string]guarded
 	given map[string]bool // instances that CA has released
 	ever  int
 	last  time.Time
-	stall time.Duration // the longest interval between two nodes becoming Ready
+	stall time.Duration // the longest interval between two nodes that became Ready
 }
 
 type guarded struct {
@@ -42,7 +42,7 @@ func newGuard() *guard { return &guard{nodes: map[string]guarded{}, given: map[s
 func (g *guard) watch(world *sim.World, m *model) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	w, err := world.Snapshot() // newer than every earlier give or occupy
+	w, err := world.Snapshot() // read after every earlier call of give and occupy
 	if err != nil {
 		m.violate("%v", err)
 		return
@@ -67,12 +67,12 @@ func (g *guard) watch(world *sim.World, m *model) {
 		}
 		if fault := of.suffers(w.Consumer.Nodes[name], w.Consumer.Pods[name]); fault != "" {
 			m.violate("Ready node %s %s, and nobody asked it back", name, fault)
-			g.given[of.instance] = true // one violation is enough
+			g.given[of.instance] = true // one violation per node is enough
 		}
 	}
 }
 
-// suffers returns the forbidden change that has happened to a node, or "".
+// suffers returns the forbidden change that a node has undergone, or "".
 func (of guarded) suffers(node *corev1.Node, pods []sim.Pod) string {
 	switch {
 	case node == nil:
@@ -92,7 +92,7 @@ func (of guarded) suffers(node *corev1.Node, pods []sim.Pod) string {
 	return ""
 }
 
-// give removes instances from the guard's care, before CA releases them.
+// give ends the watch over the nodes of these instances. The test calls it before CA releases them.
 func (g *guard) give(instances ...string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -101,7 +101,7 @@ func (g *guard) give(instances ...string) {
 	}
 }
 
-// occupy puts a pod on the node of each of these instances; a protected pod delays the drain of its node.
+// occupy puts a pod on the node of each of these instances. A protected pod delays the drain of its node.
 func (g *guard) occupy(ctx context.Context, world *sim.World, instances []string, protected bool) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -145,7 +145,7 @@ func (g *guard) String() string {
 	return fmt.Sprintf("%d nodes were Ready, and %.1fs were the longest time without a new one", g.ever, g.stall.Seconds())
 }
 
-// undone checks that the undone attempts and the failed peerings were allowed.
+// undone checks that the product was allowed to undo each undone attempt and to fail each failed peering.
 func (o *scenario) undone() {
 	all, err := o.s.listAll(o.ctx)
 	if err != nil {
@@ -173,8 +173,8 @@ func (o *scenario) undone() {
 	o.m.note("judge", "%d attempts were undone", n)
 }
 
-// unjust returns the fault of an undo, or of a peering's end, or "". A healthy provider is neither left nor refused,
-// and a node that was Ready is not undone.
+// unjust returns why an undo, or the end of a peering, was not allowed, or "". The product must neither leave nor
+// refuse a healthy provider, and must not undo a node that was Ready.
 func (o *scenario) unjust(kind, id, provider string, status enums.WorkflowExecutionStatus) string {
 	attempt := fleet.ObjectPrefix + strings.TrimPrefix(id, "undo/")
 	of, wasReady := o.guard.nodes[attempt]

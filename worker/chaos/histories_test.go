@@ -20,32 +20,33 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows"
 )
 
-// lasting lists the workflows that may run in an empty world: the entities.
+// lasting lists the workflows that may run in an empty world. These are the entities.
 var lasting = []string{workflows.TypeNodeGroup, workflows.TypeProvider, workflows.TypeHub}
 
-// failing lists the workflows that may fail: peerings when providers fail, and drivers that are stopped.
+// failing lists the workflows that may fail. These are peerings whose provider fails, and drivers that their group
+// stops.
 var failing = []string{workflows.TypePeering, workflows.TypeUnpeering, workflows.TypeScaleOut, workflows.TypeScaleIn}
 
 var drivers = map[string]bool{workflows.TypeScaleOut: true, workflows.TypeScaleIn: true}
 
-// stopped is the error type of a driver that its group has stopped, or that was reset. A failure of any type but this
-// one and the failures that triedAll accepts is a defect.
+// stopped is the error type of a driver that its group has stopped, or that an operator has reset. A failure of another
+// type is a defect, unless triedAll accepts it.
 const stopped = "Stopped"
 
-// harmless lists the causes for which Temporal fails a workflow task that was correct.
+// harmless lists the causes for which Temporal fails a workflow task although the worker's answer was correct.
 var harmless = []enums.WorkflowTaskFailedCause{
 	enums.WORKFLOW_TASK_FAILED_CAUSE_UNHANDLED_COMMAND, enums.WORKFLOW_TASK_FAILED_CAUSE_FORCE_CLOSE_COMMAND,
 	enums.WORKFLOW_TASK_FAILED_CAUSE_RESET_STICKY_TASK_QUEUE, enums.WORKFLOW_TASK_FAILED_CAUSE_UNHANDLED_UPDATE,
 	enums.WORKFLOW_TASK_FAILED_CAUSE_FAILOVER_CLOSE_COMMAND, enums.WORKFLOW_TASK_FAILED_CAUSE_RESET_WORKFLOW,
 }
 
-// staleStream is the SDK's error for a task whose events the server delivered incompletely, as after an update whose
-// worker has died. The next try receives all events (temporalio/temporal issue 7741, open). The pending task shows
-// whether the error persists.
+// staleStream is the SDK's error for a task whose events the server delivered incompletely, for example after an update
+// whose worker has died. The next try receives all events (temporalio/temporal issue 7741, open). When the error
+// persists, the pending task shows it.
 const staleStream = "premature end of stream"
 
-// stoppedTask is the SDK's error for a task during which its process received no CPU time, as when the monkey stops it.
-// A real deadlock fails the next try as well.
+// stoppedTask is the SDK's error for a task during which the process received no CPU time, for example because the
+// monkey stopped it. A real deadlock also fails the next try.
 const stoppedTask = "TMPRL1101"
 
 // listAll lists every run of every workflow.
@@ -64,7 +65,7 @@ func (s *stack) listAll(ctx context.Context) ([]*workflowpb.WorkflowExecutionInf
 	}
 }
 
-// closed returns an error while a workflow that must end still runs.
+// closed returns an error while any workflow that must end is still running.
 func (s *stack) closed(ctx context.Context) error {
 	all, err := s.listAll(ctx)
 	if err != nil {
@@ -78,9 +79,9 @@ func (s *stack) closed(ctx context.Context) error {
 	return nil
 }
 
-// forget replaces Temporal's timeout of a day: it ends the scale-outs that wait for an answer that will never come,
-// because their group and their provider have forgotten them. A group forgets a scale-out only after the group's
-// workflow was ended.
+// forget replaces Temporal's timeout of a day. It ends scale-outs that wait for an answer that will never arrive,
+// because their group and their provider have forgotten them. A group forgets a scale-out only after an operator has
+// ended the group's workflow.
 func (r *run) forget(ctx context.Context) (ended int) {
 	all, err := r.s.listAll(ctx)
 	if err != nil {
@@ -103,10 +104,10 @@ func (r *run) forget(ctx context.Context) (ended int) {
 	return ended
 }
 
-// triedAll reports whether a scale-out has ended without a node for a reason outside the product: the providers were
-// full for its whole budget, or its message names each provider with the reason why it could not be used. The monkey
-// makes providers refuse, hang and vanish, so all providers can fail for one instance. A message that leaves a provider out
-// is a defect: the scale-out has ended although a provider was not tried.
+// triedAll reports whether a scale-out ended without a node for a reason outside the product. Either the providers were
+// full for its whole budget, or its message names each provider and why the provider could not be used. The monkey
+// makes providers refuse, hang and vanish, so all providers can fail for one instance. A message that leaves a provider
+// out is a defect, because the scale-out has not tried this provider.
 func triedAll(kind, message string, providers []string) bool {
 	code, reasons, _ := strings.Cut(message, ": ")
 	switch {
@@ -141,8 +142,8 @@ func TestScaleOutMayFailWhenEachProviderDid(t *testing.T) {
 	}
 }
 
-// histories checks every run: none has failed for a defect, no task fails again and again, and each run replays. It
-// returns the number of runs, and the number of runs that continued as new.
+// histories checks every run: a defect has failed no run, no task fails repeatedly, and each run replays. It returns
+// the number of runs and the number of runs that continued as new.
 func (s *stack) histories(ctx context.Context, violate func(string, ...any)) (runs, continued int, err error) {
 	all, err := s.listAll(ctx)
 	if err != nil {
@@ -215,8 +216,8 @@ func (s *stack) history(ctx context.Context, id, run string) (*history.History, 
 	return &h, nil
 }
 
-// decided returns the decided part of a history: a run that was terminated ends with events that no task has seen, and
-// a replay would count these as seen.
+// decided returns the part of a history that tasks have processed. A terminated run ends with events that no task has
+// processed, and a replay would process these events too.
 func decided(h *history.History) *history.History {
 	end := 0
 	for n, e := range h.GetEvents() {
@@ -229,7 +230,7 @@ func decided(h *history.History) *history.History {
 	return &history.History{Events: h.GetEvents()[:end]}
 }
 
-// commands lists the events that a workflow task's completion writes right after it.
+// commands lists the types of the events that Temporal writes right after the completion of a workflow task.
 var commands = []enums.EventType{
 	enums.EVENT_TYPE_ACTIVITY_TASK_SCHEDULED, enums.EVENT_TYPE_ACTIVITY_TASK_CANCEL_REQUESTED,
 	enums.EVENT_TYPE_TIMER_STARTED,

@@ -17,20 +17,20 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows"
 )
 
-// The judge must detect each broken promise, and must not report a kept one.
-func TestJudge(t *testing.T) {
+// The model must detect each broken promise, and must not report a promise that was kept.
+func TestModelDetectsBrokenPromises(t *testing.T) {
 	creating, running, leaving, failed := listed{counts: true}, listed{counts: true, running: true}, listed{},
 		listed{counts: true, failed: true}
 	as := func(name string, l listed) listed { l.name = name; return l }
 	grow, shrink, remove := op{kind: "grow", delta: 1}, op{kind: "shrink", delta: 1}, op{kind: "delete",
 		names: []string{"a"}}
 	type step struct {
-		op    *op  // answered with OK, or lost
-		ended bool // the group's workflow was ended before
+		op    *op  // the answer is OK, or lost
+		ended bool // an operator has ended the group's workflow before
 		lost  bool
-		epoch string // "" for the first
+		epoch string // empty: the first epoch
 		list  []listed
-		bad   string // "" for none
+		bad   string // empty: no violation
 	}
 	for name, steps := range map[string][]step{
 		"comes without being asked":         {{list: []listed{as("a", creating)}, bad: "I4, I7"}},
@@ -99,8 +99,8 @@ func TestJudge(t *testing.T) {
 	require.Contains(t, m.verdict()[1], "I6")
 }
 
-// Of two growths with an unknown outcome any may have come.
-func TestJudgeExplainsUnitsByAnyOfTheLost(t *testing.T) {
+// Two growths have an unknown outcome. New units may be the result of either of them.
+func TestModelExplainsUnitsByLostCalls(t *testing.T) {
 	for _, c := range []struct{ extra, left, lost int }{{2, 0, 2}, {1, 0, 2}, {3, 0, 1}, {4, 1, 1}, {0, 0, 3}} {
 		g := &groupModel{}
 		for _, o := range []op{{kind: "grow", delta: 1}, {kind: "shrink", delta: 1}, {kind: "grow", delta: 2}} {
@@ -112,8 +112,8 @@ func TestJudgeExplainsUnitsByAnyOfTheLost(t *testing.T) {
 	}
 }
 
-// The guard must detect each forbidden change of a Ready node, and report nothing for a node that CA has released.
-func TestGuard(t *testing.T) {
+// The guard must detect each forbidden change of a Ready node. It must report nothing for a node that CA has released.
+func TestGuardDetectsForbiddenChanges(t *testing.T) {
 	const instance, node = "std-t0-1", "lca-std-t0-1-1"
 	change := func(f func(*corev1.Node)) func(*simworld.World, *guard) error {
 		return func(w *simworld.World, _ *guard) error {
@@ -123,7 +123,7 @@ func TestGuard(t *testing.T) {
 	drain := change(func(n *corev1.Node) { n.Spec.Unschedulable = true })
 	for name, c := range map[string]struct {
 		happens func(*simworld.World, *guard) error
-		bad     string // "" for none
+		bad     string // empty: no violation
 	}{
 		"nothing": {func(*simworld.World, *guard) error { return nil }, ""},
 		"is gone": {func(w *simworld.World, _ *guard) error {
@@ -157,8 +157,8 @@ func TestGuard(t *testing.T) {
 	}
 }
 
-// An undo, and a peering that fails, is a defect unless the provider is sick.
-func TestUnjust(t *testing.T) {
+// The undo of an attempt, and the failure of a peering, are defects unless the provider is sick.
+func TestGuardReportsUnexplainedUndo(t *testing.T) {
 	g := newGuard()
 	g.nodes["lca-std-t0-1-1"], g.nodes["lca-std-t0-2-1"] = guarded{instance: "std-t0-1"}, guarded{instance: "std-t0-2"}
 	g.give("std-t0-2")

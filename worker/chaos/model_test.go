@@ -12,52 +12,52 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows"
 )
 
-// model holds CA's justified beliefs: the answers to its calls, and the listings that it has read. Every contradiction
-// is a violation.
+// model holds what CA may believe, by the answers to its calls and by the listings that it has read. A listing that
+// contradicts the model is a violation.
 type model struct {
 	mu         sync.Mutex
 	began      time.Time
 	timeline   io.Writer
 	violations []string
 	groups     map[string]*groupModel
-	hours      bool      // hours pass, after which failed instances may be removed without a call (I3)
+	hours      bool      // simulated hours pass, so a failed instance may be removed without a call (invariant I3)
 	upAt       time.Time // last start of Temporal
 	ups        int
-	counts     map[string]int // numbers of actions, for the report
+	counts     map[string]int // numbers of actions for the report
 }
 
 type groupModel struct {
 	id        string
 	max       int // the highest max
-	least     int // the lowest max, when the config changes
+	least     int // the lowest max, for a config that changes
 	epoch     string
 	seq       int64
 	target    int
 	instances map[string]*instance
 	order     []string // names, in the order in which they were first seen
 
-	ends, epochs int       // how often the group's workflow was ended; how often it began a new epoch
+	ends, epochs int       // how often the group's workflow was ended, and how often it began a new epoch
 	endedAt      time.Time // time of the last end
 
 	grown, shrunk int    // units answered with OK and not yet seen
-	may           int    // units that may appear, from an earlier life of the group
+	may           int    // units of an earlier epoch that may still appear
 	lost          []lost // mutations with an unknown outcome
 }
 
 // lost is a mutation whose answer was lost.
 type lost struct {
 	op
-	until time.Time // it cannot run after this time
+	until time.Time // after this time the mutation cannot run
 }
 
 type instance struct {
 	listed, counts, running, failed bool
 	released                        bool // DeleteNodes was answered with OK
-	maybe                           bool // ... or its answer was lost
-	touched                         bool // its objects were deleted by hand: it may be lost
-	// the group began a new epoch without it: it is accepted again when its driver reports
+	maybe                           bool // DeleteNodes was called, and its answer was lost
+	touched                         bool // the monkey has deleted its objects, so the instance may be lost
+	// The group began a new epoch without the instance. It adopts the instance when the instance's driver reports.
 	away bool
-	back bool // ... and was accepted
+	back bool // the group has adopted the instance
 }
 
 // op is one mutation, and the server that received it.
@@ -65,19 +65,19 @@ type op struct {
 	group, kind string
 	delta       int
 	names       []string
-	room        bool // by all known data it cannot be out of range
+	room        bool // as far as the model knows, the mutation is within the group's limits
 	epoch       string
 	server      int
 	life, ups   int
 }
 
-// listing is the state of one group as one replica lists it at one moment.
+// listing is the state of one group that one replica lists at one moment.
 type listing struct {
 	group  string
 	epoch  string
 	seq    int64
 	target int
-	closed bool // its max equals its target: the replica may serve its last picture of an unreadable group
+	closed bool // its max equals its target, so the replica may be serving its last data about an unreadable group
 	list   []listed
 }
 
@@ -137,7 +137,7 @@ func (m *model) temporalUp() {
 	m.upAt, m.ups = time.Now(), m.ups+1
 }
 
-// ending records that the group's workflow is ended: units that were not made yet may be gone afterwards.
+// ending records that the monkey ends the group's workflow. Units whose creation has not begun may be gone afterwards.
 func (m *model) ending(group string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -157,11 +157,11 @@ func (m *model) forgets(workflow string) bool {
 	return false
 }
 
-// wentBack reports whether the group may have been reset, and no worker has run it since. Its published state is then
-// old, and a replica without newer data cannot detect that.
+// wentBack reports whether the monkey may have reset the group and no worker has run the group since. The published
+// state is then old, and a replica without newer data cannot detect this.
 func (g *groupModel) wentBack() bool { return g.ends > g.epochs && time.Since(g.endedAt) < time.Minute }
 
-// victim returns the name of a running instance whose objects may be deleted by hand, or "".
+// victim returns the name of a running instance whose objects the monkey may delete, or "".
 func (m *model) victim(n int) string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -192,7 +192,7 @@ func (m *model) touch(name string) {
 	}
 }
 
-// listed returns the name of an instance that is being created, or released, or "".
+// listed returns the name of an instance that is being created, or that is being released when leaving is set, or "".
 func (m *model) listed(n int, leaving bool) string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -212,7 +212,7 @@ func (m *model) listed(n int, leaving bool) string {
 	return names[n%len(names)]
 }
 
-// did records the outcome of a mutation: OK or unknown. A refusal changes nothing.
+// did records the outcome of a mutation, which is OK or unknown. A refused mutation changes nothing.
 func (m *model) did(o op, known bool, deadline time.Time) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -236,8 +236,8 @@ func (m *model) did(o op, known bool, deadline time.Time) {
 	}
 }
 
-// see checks a replica's listing after a good Refresh, or after an answered mutation, against the model. settled
-// reports whether the replica has determined the outcome of the mutations that it had lost.
+// see checks a replica's listing against the model, after a successful Refresh or after an answered mutation. settled
+// reports whether the replica has found out the outcomes of the mutations whose answers were lost.
 func (m *model) see(v listing, server, life int, settled bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -249,7 +249,7 @@ func (m *model) see(v listing, server, life int, settled bool) {
 	m.count(g, v, bad)
 	switch {
 	case g.epoch != "" && (v.epoch < g.epoch || v.epoch == g.epoch && v.seq < g.seq) && (v.closed || g.wentBack()):
-		return // the other replica saw more before the group became unreadable or was reset
+		return // the other replica has read more, before the group became unreadable or was reset
 	case g.epoch == "":
 		g.epoch = v.epoch
 	case v.epoch != g.epoch:
@@ -268,7 +268,7 @@ func (m *model) see(v listing, server, life int, settled bool) {
 	}
 }
 
-// count checks I1 and the form of the ids, without any earlier listing.
+// count checks invariant I1 and the form of the ids. It uses no earlier listing.
 func (m *model) count(g *groupModel, v listing, bad func(string, ...any)) {
 	n, most := 0, g.max
 	names := map[string]bool{}
@@ -276,7 +276,7 @@ func (m *model) count(g *groupModel, v listing, bad func(string, ...any)) {
 		if i.counts {
 			n++
 		}
-		// CA may have grown the group in the meantime: existing objects win.
+		// CA may have grown the group in the meantime, and the objects that exist decide.
 		if known := g.instances[i.name]; known != nil && i.counts && (known.away || known.back) {
 			most++
 		}
@@ -293,8 +293,7 @@ func (m *model) count(g *groupModel, v listing, bad func(string, ...any)) {
 	}
 }
 
-// reborn begins a new life of the group: units that were Pending before are gone, and unfinished units may have any
-// state.
+// reborn begins a new epoch of the group. Units that were Pending are gone, and unfinished units may have any state.
 func (m *model) reborn(g *groupModel, v listing, bad func(string, ...any)) {
 	if v.epoch < g.epoch {
 		bad("I6: its epoch goes back from %s", g.epoch)
@@ -329,7 +328,7 @@ func (m *model) reborn(g *groupModel, v listing, bad func(string, ...any)) {
 	}
 }
 
-// compare checks the invariants between two listings of one life of a group.
+// compare checks the invariants between two listings of the same epoch of a group.
 func (m *model) compare(g *groupModel, v listing, bad func(string, ...any)) {
 	names := map[string]bool{}
 	fresh, left := 0, 0
@@ -357,7 +356,7 @@ func (m *model) compare(g *groupModel, v listing, bad func(string, ...any)) {
 			bad("I4: %s counts again", now.name)
 		case now.counts && i.failed && !now.failed:
 			bad("I3: %s has lost its error", now.name)
-		case now.counts && i.running && !now.running && !g.wentBack(): // otherwise the driver reports again
+		case now.counts && i.running && !now.running && !g.wentBack(): // after a reset the driver reports again
 			bad("%s was running and is not any more", now.name)
 		case i.counts && !now.counts && !i.released:
 			switch {
@@ -391,8 +390,8 @@ func (m *model) compare(g *groupModel, v listing, bad func(string, ...any)) {
 	m.explain(g, fresh, left, sure, bad)
 }
 
-// byLost explains as many units as possible by some of the grows with an unknown outcome, each of which took effect
-// completely or not at all. It forgets these grows, and returns the number of unexplained units.
+// byLost explains as many units as possible by growths with an unknown outcome. Each such growth took effect completely
+// or not at all. byLost forgets the growths that it has used, and returns the number of units without an explanation.
 func (g *groupModel) byLost(extra int) int {
 	best, sum, most := 0, 0, 0
 	for set := range 1 << min(len(g.lost), 12) {

@@ -14,28 +14,28 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows"
 )
 
-// monkey causes faults, and repairs each fault a little later.
+// monkey causes faults. It repairs each fault a little later.
 type monkey struct {
 	s       *stack
 	rng     *rand.Rand
 	m       *model
 	repairs []repair
 	spared  []*process // processes that are not killed
-	// versioned prevents resets: with versioned workers Temporal 1.29.1 sometimes never delivers the task of a run that
+	// versioned excludes resets. With versioned workers, Temporal 1.29.1 sometimes never delivers the task of a run that
 	// was reset.
 	versioned bool
-	// gentle excludes Temporal and the workflows: their losses are found only after minutes.
+	// gentle excludes faults of Temporal and of the workflows, because the product detects their loss only after minutes.
 	gentle bool
 }
 
 type repair struct {
 	what string
-	key  string // one fault per key at a time
+	key  string // at most one fault per key exists at a time
 	due  time.Time
 	do   func(context.Context)
 }
 
-// act is one action of the monkey; it returns false when it had no target.
+// act is one action of the monkey. It returns false when it found no target.
 type act struct {
 	name   string
 	weight int
@@ -43,8 +43,7 @@ type act struct {
 	do     func(ctx context.Context) (what string, ok bool)
 }
 
-// run causes faults until the context ends, and then repairs the remaining faults, with after as the context for the
-// repairs.
+// run causes faults until the context ends, and then repairs the remaining faults. The repairs use the context after.
 func (k *monkey) run(ctx, after context.Context) {
 	acts := slices.DeleteFunc(k.acts(), func(a act) bool { return a.rough && k.gentle })
 	total := 0
@@ -228,8 +227,8 @@ func (k *monkey) edit(ctx context.Context, do func(context.Context) error) bool 
 	return do(ctx) == nil
 }
 
-// delete removes an object of a running instance by hand. In each group it does so for one instance at a time: for five
-// minutes a group does not accept that several ready instances are gone simultaneously.
+// delete removes an object of a running instance. In each group it deletes the objects of one instance at a time,
+// because a group does not accept for five minutes that several Ready instances are gone at the same time.
 func (k *monkey) delete(ctx context.Context) (string, bool) {
 	kind, n := k.rng.IntN(3), k.rng.IntN(8)
 	name := k.m.victim(n)
@@ -254,7 +253,7 @@ func (k *monkey) delete(ctx context.Context) (string, bool) {
 	return "", false
 }
 
-// load puts a pod on a Node, which delays the drain of the Node, up to the drain budget.
+// load puts a pod on a Node. The pod delays the drain of the Node, at most for the drain budget.
 func (k *monkey) load(ctx context.Context) (string, bool) {
 	n, protected := k.rng.IntN(8), k.rng.IntN(2) == 0
 	w, err := k.s.world.Snapshot()
@@ -268,7 +267,7 @@ func (k *monkey) load(ctx context.Context) (string, bool) {
 	})
 }
 
-// end cancels or terminates a workflow of one of the kinds; a workflow that does not run is not an error.
+// end cancels or terminates a workflow of one of these kinds. A workflow that does not run is not an error.
 func (k *monkey) end(ctx context.Context, kinds []string, do func(id string) error) (string, bool) {
 	kind, n := kinds[k.rng.IntN(len(kinds))], k.rng.IntN(60)
 	provider, group := k.s.providers[n%3], []string{"red", "blue"}[n%2]

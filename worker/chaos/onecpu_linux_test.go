@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// oneCPU takes one of two CPUs from a machine in the middle of a burst.
+// oneCPU restricts all processes to one of two CPUs in the middle of a burst.
 func oneCPU(t *testing.T) {
 	var all, two, one unix.CPUSet
 	require.NoError(t, unix.SchedGetaffinity(0, &all))
@@ -32,11 +32,12 @@ func oneCPU(t *testing.T) {
 	o.finish()
 }
 
-// onlyOn bounds all processes to these CPUs, including their present and future threads.
+// onlyOn restricts all processes to these CPUs, including their present and future threads.
 func (o *scenario) onlyOn(cpus *unix.CPUSet) {
 	o.t.Helper()
 	for _, p := range o.s.all() {
-		// A new thread may have been started by a thread without the bound: the second pass finds it.
+		// A thread that is not restricted yet may start another thread during the first pass. The second pass restricts this
+		// thread too.
 		for range 2 {
 			tasks, err := os.ReadDir(filepath.Join("/proc", strconv.Itoa(p.cmd.Process.Pid), "task"))
 			require.NoError(o.t, err)

@@ -7,8 +7,8 @@ import (
 
 var overloaded = flag.Bool("overload", false, "run TestOverload, some eight minutes")
 
-// The work exceeds the available time, and processes receive no CPU: no healthy instance is given up for that, and at
-// the end all of CA's wishes are fulfilled.
+// The work exceeds the available time, and processes receive no CPU. The product still undoes no healthy instance, and
+// at the end the groups have the sizes that CA wants.
 func TestOverload(t *testing.T) {
 	if !*overloaded {
 		t.Skip("run make chaos")

@@ -16,7 +16,8 @@ import (
 	flow "github.com/liqo-autoscaler/liqo-autoscaler/workflows/client"
 )
 
-// stamps checks I2 in the world: the stamp of each Node is its own instance's id, and no two Nodes carry the same one.
+// stamps checks invariant I2 in the world: each Node carries the id of its own instance, and no two Nodes carry the
+// same id.
 func (s *stack) stamps() error {
 	w, err := s.world.Snapshot()
 	if err != nil {
@@ -39,8 +40,7 @@ func (s *stack) stamps() error {
 	return nil
 }
 
-// healthy checks the invariants that no fault may break: the stamps, and that processes end only when the test ends
-// them.
+// healthy checks the invariants that no fault may break: the stamps, and that no process ends unless the test ends it.
 func (s *stack) healthy(m *model) {
 	if err := s.stamps(); err != nil {
 		m.violate("%v", err)
@@ -52,8 +52,8 @@ func (s *stack) healthy(m *model) {
 	}
 }
 
-// whole checks that CA's view equals the existing objects (I9): every instance runs, and has exactly one object of each
-// kind.
+// whole checks that CA's view equals the objects that exist (invariant I9). Every instance runs and has exactly one
+// object of each kind.
 func (s *stack) whole(seen map[string]listing) error {
 	want := map[string]bool{}
 	for id, v := range seen {
@@ -80,13 +80,13 @@ func (s *stack) whole(seen map[string]listing) error {
 	return nil
 }
 
-// rest repeats CA's loop without any new wish until everything is at rest, and fails after the limit. A scale-out that
-// was terminated is missed only after two minutes, and may then use its whole budget. With help an operator retries the
-// cancelled steps.
+// rest repeats CA's loop with the same wishes until nothing changes any more. It fails after the limit. A group misses
+// a terminated scale-out only after two minutes, and the next scale-out may use its whole budget. With help, an
+// operator retries the cancelled steps.
 func (d *driver) rest(ctx context.Context, limit time.Duration, help bool) error {
 	var retried time.Time
 	return until(ctx, limit, func() error {
-		if help && time.Since(retried) > 5*time.Second { // a cancellation may take effect later
+		if help && time.Since(retried) > 5*time.Second { // a cancellation may take effect later, so retry again
 			if err := d.retry(ctx); err != nil {
 				return err
 			}
@@ -103,11 +103,11 @@ func (d *driver) rest(ctx context.Context, limit time.Duration, help bool) error
 	})
 }
 
-// retry continues the steps that an operator has cancelled, and that wait for an operator.
+// retry makes the product continue the steps that an operator has cancelled and that wait for an operator.
 func (d *driver) retry(ctx context.Context) error {
 	for group := range d.s.groups {
 		err := d.s.api.SignalWorkflow(ctx, workflows.NodeGroupID(group), "", workflows.SignalRetry, nil)
-		// the group has ended: it has no stuck step
+		// the group's workflow has ended, so it has no stuck step
 		if notFound := (*serviceerror.NotFound)(nil); err != nil && !errors.As(err, &notFound) {
 			return fmt.Errorf("signal group %s: %w", group, err)
 		}
@@ -115,7 +115,7 @@ func (d *driver) retry(ctx context.Context) error {
 	return nil
 }
 
-// asked returns deletions of all instances for which meant is true.
+// asked returns deletions of all instances for which meant returns true.
 func asked(seen map[string]listing, meant func(listed) bool) []op {
 	var ops []op
 	for id, v := range seen {
@@ -132,7 +132,7 @@ func asked(seen map[string]listing, meant func(listed) bool) []op {
 	return ops
 }
 
-// empty deletes everything and waits until no object is left anywhere.
+// empty deletes all instances and waits until no object is left in any cluster.
 func (d *driver) empty(ctx context.Context, limit time.Duration) error {
 	if err := until(ctx, limit, func() error {
 		seen := d.loop(ctx, func(seen map[string]listing) []op {
@@ -171,8 +171,8 @@ func (d *driver) empty(ctx context.Context, limit time.Duration) error {
 // was found in use.
 const keptAtMost = 5*time.Minute + 30*time.Second
 
-// providers returns the number of kept peerings: a provider that has recovered, or that found its peering in use,
-// removes the peering minutes later. Every other peering must be gone, and no hold may be live.
+// providers returns the number of peerings that are kept without a hold. A provider removes such a peering minutes
+// after it has recovered or has found the peering in use. Every other peering must be gone, and no hold may exist.
 func (d *driver) providers(ctx context.Context) (kept int, err error) {
 	w, err := d.s.world.Snapshot()
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 	"go.temporal.io/api/workflowservice/v1"
 )
 
-// reset resets a workflow's newest run to one of its completed tasks, as the Reset of Temporal's UI does.
+// reset resets the newest run of a workflow to one of its completed tasks, like Reset in Temporal's UI.
 func (k *monkey) reset(ctx context.Context, id string) error {
 	events := k.s.api.GetWorkflowHistory(ctx, id, "", false, enums.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
 	var tasks []int64

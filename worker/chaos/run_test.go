@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// run holds one run: the processes, CA, and the model of CA's beliefs.
+// run is one run of the suite: the processes, CA, and the model of CA's beliefs.
 type run struct {
 	t        *testing.T
 	seed     uint64
@@ -25,7 +25,7 @@ type run struct {
 	restIn   time.Duration
 }
 
-// drawn returns the seed of the command line, or a random one.
+// drawn returns the seed from the command line, or a random seed.
 func drawn() uint64 {
 	if *seed != 0 {
 		return *seed
@@ -33,7 +33,7 @@ func drawn() uint64 {
 	return uint64(time.Now().UnixNano()) % 1_000_000
 }
 
-// newRun starts everything and returns once it is at rest.
+// newRun starts all processes and returns when nothing changes any more.
 func newRun(ctx context.Context, t *testing.T, with uint64, l layout) *run {
 	t.Helper()
 	dir, path := place(t), *binary
@@ -43,7 +43,7 @@ func newRun(ctx context.Context, t *testing.T, with uint64, l layout) *run {
 	return runOn(ctx, t, with, newStack(ctx, t, dir, path, l))
 }
 
-// runOn is newRun on a stack that has been started.
+// runOn is newRun on a stack whose processes already run.
 func runOn(ctx context.Context, t *testing.T, with uint64, s *stack) *run {
 	t.Helper()
 	r := &run{t: t, seed: with, dir: s.dir, s: s}
@@ -61,7 +61,7 @@ func runOn(ctx context.Context, t *testing.T, with uint64, s *stack) *run {
 	return r
 }
 
-// quiet waits until everything is at rest: CA's view equals the existing objects.
+// quiet waits until nothing changes any more, and checks that CA's view equals the objects that exist.
 func (r *run) quiet(ctx context.Context, help bool) {
 	r.m.note("judge", "quiet")
 	began := time.Now()
@@ -72,7 +72,7 @@ func (r *run) quiet(ctx context.Context, help bool) {
 	r.m.note("judge", "at rest after %s", r.restIn)
 }
 
-// end deletes everything, checks all histories, and logs the result of the run in one line.
+// end deletes all instances, checks all histories, and logs the result of the run in one line.
 func (r *run) end(ctx context.Context, name string) {
 	r.t.Helper()
 	r.m.note("judge", "everything is deleted now")
@@ -101,7 +101,8 @@ func (r *run) end(ctx context.Context, name string) {
 	}
 }
 
-// place returns the run's directory, in memory if possible: Temporal's database on a disk makes everything slower.
+// place returns the directory of the run. It is in memory if possible, because a database on a disk makes Temporal
+// slow.
 func place(t *testing.T) string {
 	t.Helper()
 	if *keep != "" {

@@ -17,21 +17,21 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/wait"
 )
 
-// scenario is a run in which CA has the wishes of the test and loops automatically, while a guard watches all Ready
-// nodes.
+// scenario is a run in which the test sets the sizes that CA wants. CA's loop runs in the background, and a guard
+// watches all Ready nodes.
 type scenario struct {
 	*run
 	name  string
 	ctx   context.Context
 	guard *guard
-	sick  map[string]bool // providers on which attempts may be undone
+	sick  map[string]bool // providers on which the product may undo attempts
 	stop  func()          // ends the loop of CA and the loop of the guard
 
-	unknown map[string]bool // attempts that may be undone anywhere, see mayUndo
+	unknown map[string]bool // attempts that the product may undo on any provider, see mayUndo
 
 	mu   sync.Mutex
 	want map[string]int  // sizes below which CA grows a group
-	back map[string]bool // instances that CA wants to be gone
+	back map[string]bool // instances that CA wants to release
 }
 
 // Limits of one step of a scenario on a machine with little free time, and of a whole scenario.
@@ -40,10 +40,10 @@ const (
 	scenarioLimit = 15 * time.Minute
 )
 
-// class is a group, and its budgets where they differ from the defaults, such as "join: 30s".
+// class is a group with its budgets, such as "join: 30s", where they differ from the defaults.
 type class struct{ id, budgets string }
 
-// wide returns groups with room for all instances, each on its own lenders.
+// wide returns groups with room for all instances. Each group has its own providers, the lenders.
 func wide(workers int, delays sim.Delays, groups []class, lenders ...simworld.Provider) layout {
 	l := layout{most: map[string]int{}, workers: workers, delays: delays, flags: []string{"--slots", "50"},
 		providers: lenders}
@@ -64,7 +64,7 @@ func lender(name, group string, price float64, room int) simworld.Provider {
 		"{cpu: %d, memory: %dGi, pods: %d}", group, price, room, room, 110*room)}
 }
 
-// standard returns one group with three equal lenders, together twice as large as the largest burst.
+// standard returns one group with three equal providers. Together they have room for twice the largest burst.
 func standard(workers int) layout {
 	return wide(workers, work, []class{{id: "std"}}, lender("p1", "std", 1, 100), lender("p2", "std", 1, 100),
 		lender("p3", "std", 1, 100))
@@ -97,8 +97,8 @@ func newScenario(t *testing.T, l layout) *scenario {
 	return o
 }
 
-// decide returns CA's next mutations: it grows each group to the wanted size, releases the instances in back as long as
-// they count, and deletes failed instances.
+// decide returns CA's next mutations. It grows each group to the wanted size, releases the instances in back while they
+// still count, and deletes failed instances.
 func (o *scenario) decide(seen map[string]listing) []op {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -128,7 +128,7 @@ func (o *scenario) grow(group string, n int) {
 	o.want[group] += n
 }
 
-// content sets CA's wish for the group to its present size.
+// content sets the size that CA wants for the group to the group's present size.
 func (o *scenario) content(group string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -147,16 +147,16 @@ func (o *scenario) release(group string, instances []string) {
 	o.want[group] = max(0, o.want[group]-len(instances))
 }
 
-// instances returns the group's instances that are Ready and wanted.
+// instances returns the group's instances that are Ready and that CA does not want to release.
 func (o *scenario) instances(group string) []string { return o.guard.instances(o.world(), group) }
 
-// occupy puts a pod on the node of each of these instances; a protected pod delays the drain of its node.
+// occupy puts a pod on the node of each of these instances. A protected pod delays the drain of its node.
 func (o *scenario) occupy(instances []string, protected bool) {
 	o.t.Helper()
 	require.NoError(o.t, o.guard.occupy(o.ctx, o.s.world.World, instances, protected))
 }
 
-// breaks sets a provider's faults. From now on attempts on it may be undone.
+// breaks sets a provider's faults. From then on the product may undo attempts on this provider.
 func (o *scenario) breaks(provider string, knobs sim.Knobs) {
 	o.t.Helper()
 	o.sick[provider] = true
@@ -185,7 +185,7 @@ func (o *scenario) ready(group string, n int) {
 	})
 }
 
-// until waits for the world to be as wanted. A violation during the wait ends the test.
+// until waits until the world meets the condition. A violation during the wait ends the test.
 func (o *scenario) until(what string, check func(*sim.State) error) {
 	o.t.Helper()
 	err := until(o.ctx, stepLimit, func() error {
@@ -201,13 +201,13 @@ func (o *scenario) until(what string, check func(*sim.State) error) {
 	}
 }
 
-// pause lets the run continue for this time.
+// pause lets the run continue for the duration.
 func (o *scenario) pause(d time.Duration) {
 	o.t.Helper()
 	require.True(o.t, wait.For(o.ctx, d), "the scenario's time is up")
 }
 
-// finish waits until everything is at rest, without any help, and then makes the complete check.
+// finish waits, without any help, until nothing changes any more, and then makes all checks.
 func (o *scenario) finish() {
 	o.t.Helper()
 	o.stop()

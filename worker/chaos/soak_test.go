@@ -23,16 +23,16 @@ import (
 
 var soaked = flag.Int("soak", 0, "simulated hours of the soak; 0: TestSoak is skipped")
 
-// In each hour CA and the monkey work for some seconds, then everything settles as far as possible, and the rest of the
-// hour passes. The first hour begins when all processes run.
+// In each hour CA and the monkey work for some seconds. Then the processes settle as far as possible, and the rest of
+// the hour passes. The first hour begins when all processes run.
 const (
 	awake  = 20 * time.Second
 	busy   = 14 * time.Second
 	asleep = 4 * time.Second
 	starts = time.Minute
 	rounds = 5 * time.Second // interval of the observer's rounds
-	// warm is the hour after which sizes are measured for the first time. Workers are upgraded in the first half, so that
-	// the last ones reach the greatest possible age.
+	// warm is the hour after which the test first measures sizes. Workers are upgraded only in the first half of the day,
+	// so that the last workers become as old as possible.
 	warm = 2
 	// upgradeEvery is the number of hours between two upgrades.
 	upgradeEvery = 3
@@ -41,8 +41,8 @@ const (
 // deployment is the name of the Worker Deployment.
 const deployment = "soak"
 
-// TestSoak runs a day with failures, reloads and upgrades: workflows use a calendar on which each hour takes some
-// seconds. Every answer to CA stays true, and neither memory, histories nor memos grow from hour to hour.
+// TestSoak runs a day with failures, reloads and upgrades. Workflows use a calendar in which each hour takes some
+// seconds. Every answer to CA stays true. Memory, histories and memos do not grow from hour to hour.
 func TestSoak(t *testing.T) {
 	if *soaked <= 0 {
 		t.Skip("run make chaos SUITE=soak")
@@ -72,18 +72,19 @@ type soak struct {
 	*run
 	days              *calendar
 	monkey            *monkey
-	temporal          string // its address
+	temporal          string // address of Temporal
 	start             sizes
 	build             int  // build of the workers
-	green             bool // whether the config has this group
+	green             bool // whether the config has the group green
 	reloads, upgrades int
 }
 
-// soaking is the world of the soak; groups and offers are written again now and then.
+// soaking is the layout of the soak. The test writes the groups and offers again from time to time.
 var soaking = layout{groups: groupsAt(0), most: map[string]int{"red": 4, "blue": 4, "green": 2},
 	providers: cramped.providers, delays: cramped.delays}
 
-// groupsAt returns the config of an hour: blue's max changes, and green exists half of the time.
+// groupsAt returns the config of an hour. The max of the group blue changes, and the group green exists half of the
+// time.
 func groupsAt(hour int) string {
 	text := strings.Replace(cramped.groups, "{id: blue, min: 0, max: 3}",
 		fmt.Sprintf("{id: blue, min: 0, max: %d, budgets: {drain: %ds}}", 3+hour%2, 5+hour%3), 1)
@@ -95,7 +96,7 @@ func groupsAt(hour int) string {
 
 func greenAt(hour int) bool { return hour%4 == 1 || hour%4 == 2 }
 
-// newSoak starts everything, and returns once it is at rest.
+// newSoak starts all processes and returns when nothing changes any more.
 func newSoak(ctx context.Context, t *testing.T, seed uint64, days *calendar) *soak {
 	t.Helper()
 	dir := place(t)
@@ -123,7 +124,8 @@ func newSoak(ctx context.Context, t *testing.T, seed uint64, days *calendar) *so
 	return s
 }
 
-// work starts workers of the next build, and makes it the current one. It returns the workers of the previous build.
+// work starts workers of the next build and makes that build the current one. It returns the workers of the previous
+// build.
 func (s *soak) work(ctx context.Context) (before []*process) {
 	s.t.Helper()
 	before = s.s.workers
@@ -154,7 +156,7 @@ func (s *soak) work(ctx context.Context) (before []*process) {
 	return before
 }
 
-// hour runs one hour of the day: changes of the config, perhaps an upgrade, and then faults.
+// hour runs one hour of the day: it changes the config, may upgrade the workers, and then causes faults.
 func (s *soak) hour(ctx context.Context, hour int) {
 	s.t.Helper()
 	s.m.note("test", "hour %d", hour)
@@ -162,7 +164,7 @@ func (s *soak) hour(ctx context.Context, hour int) {
 	var old []*process
 	if hour > 0 && hour%upgradeEvery == 0 && hour <= *soaked/2 {
 		s.upgrades++
-		if old = s.work(ctx); s.upgrades%2 == 0 { // a power cut; otherwise a clean end, at the end of the hour
+		if old = s.work(ctx); s.upgrades%2 == 0 { // a power cut; otherwise a clean end when the hour ends
 			for _, p := range old {
 				p.kill()
 			}
@@ -182,14 +184,14 @@ func (s *soak) hour(ctx context.Context, hour int) {
 func (s *soak) reload(hour int) {
 	s.t.Helper()
 	if s.green && !greenAt(hour) {
-		s.m.ending("green") // its workflow ends once it is empty, and may begin a new epoch
+		s.m.ending("green") // the workflow of green ends when green is empty, and may begin a new epoch later
 	}
 	s.green = greenAt(hour)
 	require.NoError(s.t, os.WriteFile(filepath.Join(s.dir, "nodegroups.yaml"), []byte(groupsAt(hour)), 0o600))
 	var offers strings.Builder
 	offers.WriteString("offers:\n")
 	for n, p := range soaking.providers {
-		if n == hour%6 { // in three successive hours one provider each offers nothing, and in the next three all offer
+		if n == hour%6 { // in half of the hours one provider offers nothing
 			continue
 		}
 		fmt.Fprintf(&offers, "- {name: %s, credentials: {kubeconfigFile: %s.kubeconfig}, maxNodes: %d, %s}\n", p.Name, p.Name,
@@ -199,7 +201,7 @@ func (s *soak) reload(hour int) {
 	s.reloads++
 }
 
-// wishes makes CA use green while the config has the group, and release its instances when the config does not.
+// wishes makes CA grow green while the config has this group, and release its instances otherwise.
 func (s *soak) wishes(seen map[string]listing) []op {
 	v, ok := seen["green"]
 	switch {

@@ -12,15 +12,15 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows"
 )
 
-// sizes holds the sizes that could grow with the hours, at one moment.
+// sizes holds, at one moment, the sizes that could grow from hour to hour.
 type sizes struct {
-	worker, server int64 // RSS in bytes of the longest-living process
+	worker, server int64 // RSS in bytes of the process that has lived longest
 	events, bytes  int64 // of the longest history of any run so far
 	memo           int   // bytes of the largest memo of a running entity
 	instances      int   // number of instances in that memo
 }
 
-// Bounds of the sizes. Histories end with a continue-as-new at 2,000 events; a burst of signals can exceed that.
+// Bounds of the sizes. A run continues as new at 2,000 events; a burst of signals can exceed this number.
 const (
 	mostEvents = 5_000
 	mostBytes  = 10 << 20
@@ -88,7 +88,7 @@ func (z sizes) memos(start sizes) string {
 	return fmt.Sprintf("%d->%d bytes,nodes:%d->%d", start.memo, z.memo, start.instances, z.instances)
 }
 
-// bounded checks that no size grows with the hours: a day adds noise, and not a part for each hour.
+// bounded checks that no size grows from hour to hour. A day may add noise, but not an amount for each hour.
 func (m *model) bounded(start, end sizes) {
 	most := func(what string, is, most int64) {
 		if is > most {

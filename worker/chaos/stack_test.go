@@ -24,7 +24,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows"
 )
 
-// process can be killed, and started again in the same way.
+// process is a process that the test can kill and start again in the same way.
 type process struct {
 	name string
 	argv []string
@@ -34,8 +34,8 @@ type process struct {
 	mu      sync.Mutex
 	cmd     *exec.Cmd
 	ended   chan struct{}
-	killing bool // the test ends it: not a defect
-	life    int  // rises before a kill; separates failed calls from defects
+	killing bool // the test ends the process, so its end is no defect
+	life    int  // grows before a kill, so that a failed call can be told from a defect
 }
 
 func (p *process) start() error {
@@ -48,7 +48,7 @@ func (p *process) start() error {
 	defer out.Close()
 	cmd := exec.Command(p.argv[0], p.argv[1:]...)
 	cmd.Stdout, cmd.Stderr, cmd.Env = out, out, append(os.Environ(), p.env...)
-	if _, err = cmd.StdinPipe(); err == nil { // the process ends with the test
+	if _, err = cmd.StdinPipe(); err == nil { // the process ends when the test ends
 		err = cmd.Start()
 	}
 	if err != nil {
@@ -60,7 +60,7 @@ func (p *process) start() error {
 	return nil
 }
 
-// kill ends it with SIGKILL and returns once it is gone. A stopped process dies, too.
+// kill ends the process with SIGKILL and returns when it is gone. It also ends a stopped process.
 func (p *process) kill() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -74,7 +74,8 @@ func (p *process) kill() {
 	p.cmd = nil
 }
 
-// leave ends it with a signal, as an upgrade does, and returns once it is gone; after the limit it is killed.
+// leave ends the process with a signal, as an upgrade does, and returns when it is gone. After the limit it kills the
+// process.
 func (p *process) leave(limit time.Duration) {
 	p.mu.Lock()
 	p.life++
@@ -104,7 +105,7 @@ func (p *process) lives() int {
 	return p.life
 }
 
-// pid returns the id of its present life, or 0.
+// pid returns the id of the running process, or 0.
 func (p *process) pid() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -114,7 +115,7 @@ func (p *process) pid() int {
 	return p.cmd.Process.Pid
 }
 
-// died reports whether it ended without being killed by the test.
+// died reports whether the process ended without the test.
 func (p *process) died() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -135,7 +136,7 @@ type stack struct {
 	world     *simworld.World
 	providers []string
 	groups    map[string]int // highest max of a run, by id
-	least     map[string]int // ... and the lowest, where the config changes; 0: it may lack the group
+	least     map[string]int // the lowest max of a run, for a config that changes; 0: the config may lack the group
 	temporal  *process
 	workers   []*process
 	servers   []*process
@@ -145,7 +146,7 @@ type stack struct {
 	replays   sdkworker.WorkflowReplayerOptions
 }
 
-// lists reports whether all groups that the config always has are listed.
+// lists reports whether all groups that the config always contains are listed.
 func (s *stack) lists(seen map[string]listing) bool {
 	for id := range s.groups {
 		least, changes := s.least[id]
@@ -160,7 +161,7 @@ func (s *stack) all() []*process {
 	return append(append([]*process{s.temporal}, s.workers...), s.servers...)
 }
 
-// layout describes a stack without Temporal and the two gRPC servers.
+// layout describes a stack, except Temporal and the two gRPC servers.
 type layout struct {
 	groups    string         // the file of node groups
 	most      map[string]int // max of each group
@@ -170,7 +171,7 @@ type layout struct {
 	flags     []string // flags of each worker
 }
 
-// newStack starts everything; its processes end with the test.
+// newStack starts all processes. They end with the test.
 func newStack(ctx context.Context, t *testing.T, dir, binary string, l layout) *stack {
 	t.Helper()
 	ports := testkit.FreePorts(t, 3)
@@ -205,7 +206,7 @@ func (s *stack) files(t *testing.T, l layout) {
 	require.NoError(t, os.WriteFile(filepath.Join(s.dir, "nodegroups.yaml"), []byte(l.groups), 0o600))
 }
 
-// temporalAt returns a dev server with its database in dir; more holds its other flags.
+// temporalAt returns a dev server whose database is in dir. more holds additional flags.
 func temporalAt(t *testing.T, address, dir string, more ...string) *process {
 	t.Helper()
 	cli, err := devserver.CLI()
@@ -215,7 +216,7 @@ func temporalAt(t *testing.T, address, dir string, more ...string) *process {
 	argv := []string{
 		cli, "server", "start-dev", "--headless", "--ip", "127.0.0.1", "--port", port, "--db-filename",
 		filepath.Join(dir, "temporal.db"), "--sqlite-pragma", "synchronous=OFF", "--log-level", "error",
-		"--sqlite-pragma", "journal_mode=WAL", // otherwise a backup keeps the server from writing
+		"--sqlite-pragma", "journal_mode=WAL", // otherwise the copy for a backup would block the server's writes
 	}
 	for _, attribute := range workflows.SearchAttributes {
 		argv = append(argv, "--search-attribute", attribute+"=Keyword")

@@ -11,19 +11,18 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend/sim"
 )
 
-// burst is the number of nodes that CA wants concurrently, and some is the number of Ready nodes at the time of the
-// fault.
+// burst is the number of nodes that CA wants concurrently. some is the number of Ready nodes at the time of the fault.
 const (
 	burst = 150
 	some  = 30
 )
 
-// work holds the durations of the verbs in a burst.
+// work holds the durations of the backend's verbs in a burst.
 var work = sim.Delays{Peer: 300 * time.Millisecond, Join: 3 * time.Second, Leave: 200 * time.Millisecond,
 	Unpeer: 200 * time.Millisecond}
 
-// workerStopped gives a worker no CPU for a minute in the middle of a burst. If it is the only worker, everything waits
-// for it and then continues; another worker does the work during this time.
+// workerStopped gives a worker no CPU for a minute in the middle of a burst. When it is the only worker, all work waits
+// for it and then continues. Otherwise another worker does the work during this minute.
 func workerStopped(t *testing.T) {
 	for _, workers := range []int{1, 2} {
 		t.Run(fmt.Sprintf("of%d", workers), func(t *testing.T) {
@@ -49,8 +48,7 @@ func workerStopped(t *testing.T) {
 	}
 }
 
-// stops stops a process at a moment at which it does not hold the simulated world's lock, which a real cluster does not
-// have.
+// stops stops a process while it does not hold the lock of the simulated world. A real cluster has no such lock.
 func (o *scenario) stops(p *process) {
 	o.t.Helper()
 	require.NoError(o.t, o.s.world.Edit(o.ctx, func(*sim.State) error {

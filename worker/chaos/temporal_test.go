@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// temporalRestarted kills Temporal in the middle of a burst, and starts it again some seconds later.
+// temporalRestarted kills Temporal in the middle of a burst and starts it again some seconds later.
 func temporalRestarted(t *testing.T) {
 	o := newScenario(t, standard(1))
 	o.grow("std", burst)
@@ -21,7 +21,7 @@ func temporalRestarted(t *testing.T) {
 	o.finish()
 }
 
-// revives starts Temporal and returns once it answers.
+// revives starts Temporal and returns when it answers.
 func (o *scenario) revives() {
 	o.t.Helper()
 	require.NoError(o.t, o.s.temporal.start())

@@ -22,7 +22,7 @@ import (
 
 var market = types.NamespacedName{Namespace: "liqo-autoscaler", Name: "liqo-autoscaler-market-default"}
 
-const enough = time.Minute // a limit for busy machines; no measured duration
+const enough = time.Minute // the limit for busy machines; the test measures no duration
 
 func listEvents(t *testing.T, kube kubernetes.Interface, namespace string) []corev1.Event {
 	t.Helper()
@@ -31,7 +31,7 @@ func listEvents(t *testing.T, kube kubernetes.Interface, namespace string) []cor
 	return list.Items
 }
 
-// until waits for an event of the reason, after which every earlier event has been processed.
+// until waits for an Event with the reason. At that time all earlier Events have been processed.
 func until(t *testing.T, kube kubernetes.Interface, namespace string, reason activities.Reason) []corev1.Event {
 	t.Helper()
 	var found []corev1.Event
@@ -55,8 +55,8 @@ func TestEventIsAboutTheNodeByName(t *testing.T) {
 	require.Equal(t, events.Component, e.Source.Component)
 }
 
-// A step that is retried, in this worker or in another one, shows no event twice.
-func TestNothingAboutANodeIsShownTwice(t *testing.T) {
+// A step that this worker or another worker retries records no Event twice.
+func TestRetriedStepRecordsNoEventTwice(t *testing.T) {
 	kube := fake.NewClientset()
 	first, second := events.New(t.Context(), kube, market), events.New(t.Context(), kube, market)
 	joining := activities.Event{Reason: activities.ReasonJoining, Node: "lca-std-e-1-1", Message: "granted"}
@@ -78,7 +78,7 @@ func TestNothingAboutANodeIsShownTwice(t *testing.T) {
 	}
 }
 
-func TestEventAboutTheMarket(t *testing.T) {
+func TestEventWithoutANodeIsAboutTheMarket(t *testing.T) {
 	kube := fake.NewClientset()
 	shown := events.New(t.Context(), kube, market)
 	shown.Record(activities.Event{Reason: activities.ReasonPeeringRemoved, Message: "peering with milan"})
@@ -94,8 +94,9 @@ func TestEventAboutTheMarket(t *testing.T) {
 	require.Len(t, until(t, kube, "", activities.ReasonNodeReady), 1, "without a market only Nodes have Events")
 }
 
-// A burst of failures leads to a few Events and a few more requests: equal failures are added up, and then dropped.
-func TestABurstIsBounded(t *testing.T) {
+// A burst of failures leads to a few Events and a few more requests. The recorder first combines equal failures, and
+// then drops them.
+func TestBurstOfFailuresLeadsToFewEvents(t *testing.T) {
 	kube := fake.NewClientset()
 	shown := events.New(t.Context(), kube, market)
 	for n := range 150 {
@@ -114,8 +115,8 @@ func TestABurstIsBounded(t *testing.T) {
 	require.LessOrEqual(t, written, 40, "25 about one object, a few more on a slow machine, and the node's")
 }
 
-// An API server that does not answer, or refuses, does not block the caller.
-func TestShowDoesNotWait(t *testing.T) {
+// Record does not block its caller when the API server does not answer or refuses the request.
+func TestRecordDoesNotWaitForTheAPIServer(t *testing.T) {
 	for name, hangs := range map[string]bool{"hangs": true, "refuses": false} {
 		t.Run(name, func(t *testing.T) {
 			kube := fake.NewClientset()
@@ -128,7 +129,7 @@ func TestShowDoesNotWait(t *testing.T) {
 				return true, nil, errors.New("no")
 			})
 			shown := events.New(t.Context(), kube, market)
-			for n := range 3000 { // more than its queues hold
+			for n := range 3000 { // more than the recorder's queues can hold
 				shown.Record(activities.Event{Reason: activities.ReasonNodeReady, Node: fmt.Sprintf("lca-std-e-%d-1", n)})
 			}
 		})

@@ -12,9 +12,9 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/worker/metrics"
 )
 
-// The difference to another clock is absent until it is measured. Each activity measures the difference to Temporal's
-// clock.
-func TestClocksThatDiffer(t *testing.T) {
+// The metric for the difference to another clock is absent until the difference is measured. Each activity measures the
+// difference to Temporal's clock.
+func TestClockDifferenceIsMeasured(t *testing.T) {
 	const name = "liqo_autoscaler_clock_ahead_seconds"
 	reg := prometheus.NewRegistry()
 	clocks := &metrics.Clocks{}

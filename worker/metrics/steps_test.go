@@ -21,7 +21,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/worker/metrics"
 )
 
-// run runs one activity through the interceptor, as a worker does.
+// run runs one activity through the interceptor in the same way as a worker.
 func run(t *testing.T, s *metrics.Steps, name string, do func(context.Context) (activities.SelectOutput, error)) error {
 	t.Helper()
 	var suite testsuite.WorkflowTestSuite
@@ -92,7 +92,7 @@ func TestStepsAreCountedByTheirCode(t *testing.T) {
 	}
 }
 
-func TestARunningStepShows(t *testing.T) {
+func TestRunningStepIsCounted(t *testing.T) {
 	reg := prometheus.NewRegistry()
 	s, err := metrics.NewSteps(reg, &metrics.Clocks{})
 	require.NoError(t, err)
@@ -102,8 +102,8 @@ func TestARunningStepShows(t *testing.T) {
 	}))
 }
 
-// The number of labels stays small, for any number of providers in the offers.
-func TestProvidersAreBounded(t *testing.T) {
+// The number of label values stays small, however many providers have offers.
+func TestProviderLabelsAreBounded(t *testing.T) {
 	reg := prometheus.NewRegistry()
 	s, err := metrics.NewSteps(reg, &metrics.Clocks{})
 	require.NoError(t, err)
@@ -133,7 +133,8 @@ func lint(t *testing.T, reg prometheus.Gatherer) {
 	require.Empty(t, problems)
 }
 
-// value returns the sum of the series of that name with the given labels; for a histogram, the sum of the counts.
+// value returns the sum of all series with that name and the given labels. For a histogram it returns the sum of the
+// counts.
 func value(t *testing.T, reg prometheus.Gatherer, name string, labels ...string) float64 {
 	t.Helper()
 	sum, _ := gather(t, reg, name, labels...)

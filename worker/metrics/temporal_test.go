@@ -11,8 +11,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/worker/metrics"
 )
 
-// The SDK's metrics are exported in Prometheus' form: counters that count up, latencies in seconds with matching
-// bounds.
+// The SDK's metrics are exported in the form that Prometheus expects: counters that only grow, and latencies in seconds
+// with suitable buckets.
 func TestTemporalMetricsAreExported(t *testing.T) {
 	reg := prometheus.NewRegistry()
 	h, err := metrics.Temporal(reg, func(err error) { require.NoError(t, err) })
@@ -50,8 +50,8 @@ func TestTemporalMetricsAreExported(t *testing.T) {
 	}, labels)
 }
 
-// Two registries in one process, as in tests, do not share metrics.
-func TestNothingIsGlobal(t *testing.T) {
+// Two registries in one process, as in tests, share no metrics.
+func TestRegistriesShareNoMetrics(t *testing.T) {
 	for range 2 {
 		reg := registry.New("v")
 		_, err := metrics.Temporal(reg, func(error) {})

@@ -37,13 +37,13 @@ var (
 	offers = mirror.GroupVersion.WithResource("liqooffers")
 )
 
-// api is an API server with both CRDs, which counts the requests.
+// api is an API server with both CRDs. It counts the requests.
 type api struct {
 	*fake.FakeDynamicClient
 	mu     sync.Mutex
 	writes []time.Time
 	lists  int
-	fails  error // of each request
+	fails  error // the error that each request returns
 	made   int
 	log    bytes.Buffer
 }
@@ -59,7 +59,7 @@ func newAPI(objects ...runtime.Object) *api {
 		} else {
 			a.writes = append(a.writes, time.Now())
 		}
-		if write, ok := action.(clienttesting.CreateAction); ok { // the fake sets neither
+		if write, ok := action.(clienttesting.CreateAction); ok { // the fake API server sets neither of the two fields
 			u := write.GetObject().(*unstructured.Unstructured)
 			a.made++
 			u.SetUID("uid")
@@ -83,7 +83,7 @@ func (a *api) count() (writes, lists int) {
 	return len(a.writes), a.lists
 }
 
-// names lists the objects of a resource.
+// names returns the names of the objects of a resource.
 func (a *api) names(t *testing.T, of schema.GroupVersionResource) (names []string) {
 	t.Helper()
 	kind := map[string]mirror.Kind{"liqonodegroups": mirror.KindGroup, "liqooffers": mirror.KindOffer}[of.Resource]
@@ -103,7 +103,7 @@ func (a *api) get(t *testing.T, of schema.GroupVersionResource, name string) *un
 	return o.(*unstructured.Unstructured)
 }
 
-// runs runs the mirror of a hub until the end of the test.
+// runs runs the mirror of a hub until the test ends.
 func (a *api) runs(t *testing.T, hub string) *mirror.Mirror {
 	t.Helper()
 	m := mirror.New(mirror.Cluster{Client: a, Namespace: namespace, Hub: hub},
@@ -149,7 +149,7 @@ func conditions(t *testing.T, u *unstructured.Unstructured) (all []string) {
 	return all
 }
 
-func TestContentOfGroups(t *testing.T) {
+func TestGroupsAreMirrored(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := newAPI()
 		m := a.runs(t, "default")
@@ -185,7 +185,7 @@ func TestContentOfGroups(t *testing.T) {
 	})
 }
 
-func TestContentOfOffers(t *testing.T) {
+func TestOffersAreMirrored(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := newAPI()
 		m := a.runs(t, "default")
@@ -222,7 +222,7 @@ func TestContentOfOffers(t *testing.T) {
 	})
 }
 
-// An object is written when its content differs. A condition keeps the time at which its status changed.
+// The mirror writes an object only when its content differs. A condition keeps the time at which its status changed.
 func TestWritesOnlyOnChange(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := newAPI()
@@ -254,7 +254,7 @@ func TestWritesOnlyOnChange(t *testing.T) {
 	})
 }
 
-// A group that costs something is written once an hour, not in each round.
+// A group whose costs grow is written once an hour, and not in each round.
 func TestCostsAreWrittenHourly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := newAPI()
@@ -271,8 +271,9 @@ func TestCostsAreWrittenHourly(t *testing.T) {
 	})
 }
 
-// A thousand groups are written at five writes a second. The newest content counts for objects that wait.
-func TestThousandGroupsAtFiveASecond(t *testing.T) {
+// The mirror writes a thousand groups at five writes a second. For an object that waits for its write, the mirror
+// writes the newest content.
+func TestThousandGroupsAreWrittenAtFiveASecond(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := newAPI()
 		m := a.runs(t, "default")
@@ -297,9 +298,9 @@ func TestThousandGroupsAtFiveASecond(t *testing.T) {
 	})
 }
 
-// Objects of groups and offers that are gone are deleted. Objects of unread groups stay, and so do all objects of a new
-// leader that has no data yet.
-func TestGoneOnesAreDeleted(t *testing.T) {
+// The mirror deletes the objects of groups and offers that are gone. It keeps the objects of groups that it cannot
+// read. A new leader that has no data yet keeps all objects.
+func TestObjectsOfGoneGroupsAreDeleted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := newAPI()
 		m := a.runs(t, "default")
@@ -312,14 +313,14 @@ func TestGoneOnesAreDeleted(t *testing.T) {
 		require.Equal(t, []string{"a", "b"}, a.names(t, groups))
 		require.Equal(t, []string{"rome"}, a.names(t, offers))
 
-		a.runs(t, "default") // another leader
+		a.runs(t, "default") // the mirror of another leader
 		pass(time.Hour)
 		require.Equal(t, []string{"a", "b"}, a.names(t, groups))
 		require.Equal(t, []string{"rome"}, a.names(t, offers))
 	})
 }
 
-// Objects of other parties and of other hubs are neither changed nor deleted.
+// The mirror neither changes nor deletes objects of other owners and of other hubs.
 func TestForeignObjectsStay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		foreign := &unstructured.Unstructured{Object: map[string]any{"apiVersion": mirror.GroupVersion.String(),
@@ -344,8 +345,8 @@ func TestForeignObjectsStay(t *testing.T) {
 	})
 }
 
-// Without the CRDs or the right to them the mirror tries again each few minutes, and logs that once.
-func TestWithoutCRDs(t *testing.T) {
+// Without the CRDs, or without the permission to use them, the mirror tries again every few minutes. It logs this once.
+func TestMirrorRetriesWithoutCRDs(t *testing.T) {
 	for name, err := range map[string]error{
 		"absent": &apierrors.StatusError{ErrStatus: metav1.Status{Reason: metav1.StatusReasonNotFound, Code: 404,
 			Message: "the server could not find the requested resource"}},
@@ -372,8 +373,8 @@ func TestWithoutCRDs(t *testing.T) {
 	}
 }
 
-// An object that a person has changed or deleted has its content again after some minutes.
-func TestChangedByHand(t *testing.T) {
+// When a person has changed or deleted an object, the mirror restores its content within some minutes.
+func TestObjectsChangedByHandAreRestored(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := newAPI()
 		m := a.runs(t, "default")
@@ -389,8 +390,8 @@ func TestChangedByHand(t *testing.T) {
 	})
 }
 
-// The CRDs are of the kinds that the mirror writes, and have the documented columns.
-func TestDefinitions(t *testing.T) {
+// The CRDs define the kinds that the mirror writes, with the documented columns.
+func TestCRDsMatchTheMirror(t *testing.T) {
 	for resource, want := range map[string]struct {
 		kind    mirror.Kind
 		short   string

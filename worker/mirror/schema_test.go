@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// definition is the used part of a CustomResourceDefinition.
+// definition holds the fields of a CustomResourceDefinition that the tests use.
 type definition struct {
 	Metadata struct{ Name string }
 	Spec     struct {
@@ -35,7 +35,7 @@ type definition struct {
 	}
 }
 
-// definitionOf reads the file of a resource in the chart.
+// definitionOf reads the definition of a resource from its file in the chart.
 func definitionOf(t *testing.T, resource string) definition {
 	t.Helper()
 	raw, err := os.ReadFile("../../deploy/helm/liqo-autoscaler/crds/" + resource + ".yaml")
@@ -48,7 +48,7 @@ func definitionOf(t *testing.T, resource string) definition {
 	return d
 }
 
-// valid checks that an object obeys the schema of its CRD, and that the API server would drop no field.
+// valid checks that an object obeys the schema of its CRD, so that the API server would drop no field.
 func valid(t *testing.T, resource string, u *unstructured.Unstructured) {
 	t.Helper()
 	schema := definitionOf(t, resource).Spec.Versions[0].Schema.OpenAPIV3Schema
@@ -61,7 +61,7 @@ func valid(t *testing.T, resource string, u *unstructured.Unstructured) {
 	known(t, resource, schema, object)
 }
 
-// known checks that the schema has every field. It does not look into metadata.
+// known checks that the schema has every field of the object. It skips the metadata.
 func known(t *testing.T, path string, schema *spec.Schema, value any) {
 	t.Helper()
 	switch value := value.(type) {

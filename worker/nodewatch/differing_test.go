@@ -94,9 +94,9 @@ func TestDifferencesAreReportedOnce(t *testing.T) {
 	require.NotContains(t, d.groups.of("edge-t0-1"), fleet.Lost, "nothing is decided by it")
 }
 
-// While a Node is not ready, its last known difference counts. A Node that is leaving, or that does not belong to
-// Cluster Autoscaler, no longer counts.
-func TestOnlyNodesOfCACount(t *testing.T) {
+// While a Node is not ready, its last known difference still counts. The difference of a Node that is being removed, or
+// that Cluster Autoscaler does not use, no longer counts.
+func TestOnlyNodesThatCAUsesCount(t *testing.T) {
 	const how = "label tier=burst is missing"
 	for name, test := range map[string]struct {
 		then func(*fleet.Found)
@@ -120,7 +120,7 @@ func TestOnlyNodesOfCACount(t *testing.T) {
 	}
 }
 
-// A Node that is changed again and again does not fill the log or the memory.
+// A Node that changes again and again fills neither the log nor the memory.
 func TestReportsOfANodeAreBounded(t *testing.T) {
 	d := newDiffering(t)
 	for n := range 60 {

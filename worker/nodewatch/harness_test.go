@@ -24,7 +24,8 @@ const (
 	waitTick  = 2 * time.Millisecond
 )
 
-// scene holds a simulated world with one provider, and the facts that the groups have received.
+// scene is a simulated world with one provider. It records the facts that the groups receive; a fact is the signal that
+// a Node was registered, is not ready, or is lost.
 type scene struct {
 	t       *testing.T
 	world   *sim.World
@@ -44,7 +45,7 @@ func newScene(t *testing.T) *scene {
 	return s
 }
 
-// run runs a nodewatch until the end of the test; change, if any, changes its options.
+// run runs a nodewatch until the test ends. change, if any, changes its options.
 func (s *scene) run(change ...func(*nodewatch.Options)) (stop func()) {
 	o := nodewatch.Options{Watcher: s.backend, Groups: s.groups, RetryFirst: waitTick, RetryMax: 10 * waitTick}
 	for _, f := range change {
@@ -78,8 +79,8 @@ func (s *scene) ready(instance string) fleet.Found {
 	}
 }
 
-// script runs a nodewatch that receives only the arguments of the returned function, which returns after each argument
-// was processed.
+// script runs a nodewatch. The nodewatch receives only the nodes that the test passes to the returned function. The
+// function returns when the nodewatch has processed the node.
 func (s *scene) script(change ...func(*nodewatch.Options)) (tell func(...fleet.Found)) {
 	found, n := make(chan fleet.Found), 0
 	first := func(o *nodewatch.Options) { o.Watcher, o.Parallel = scripted{s.backend, found}, 1 }
@@ -88,7 +89,7 @@ func (s *scene) script(change ...func(*nodewatch.Options)) (tell func(...fleet.F
 		for _, f := range all {
 			found <- f
 			n++
-			mark := s.ready(fmt.Sprintf("edge-mark-%d", n)) // the order is kept: once mark is reported, f was processed
+			mark := s.ready(fmt.Sprintf("edge-mark-%d", n)) // nodewatch keeps the order: when mark is reported, f was processed
 			found <- mark
 			s.told(mark.Attempt.Instance, fleet.Registered)
 		}
@@ -102,7 +103,7 @@ func (s *scene) node(a fleet.Attempt) *corev1.Node {
 	return state.Consumer.Nodes[a.ObjectName()]
 }
 
-// stamped waits until the attempt's Node carries its instance id.
+// stamped waits until the attempt's Node has its instance id.
 func (s *scene) stamped(a fleet.Attempt) {
 	s.t.Helper()
 	require.Eventually(s.t, func() bool {
@@ -111,7 +112,7 @@ func (s *scene) stamped(a fleet.Attempt) {
 	}, waitLimit, waitTick)
 }
 
-// told waits until the instance's facts are exactly these, in this order.
+// told waits until the group has received exactly these facts about the instance, in this order.
 func (s *scene) told(instance string, kinds ...fleet.EventKind) {
 	s.t.Helper()
 	require.Eventually(s.t, func() bool { return len(s.groups.of(instance)) >= len(kinds) }, waitLimit, waitTick,
@@ -119,13 +120,13 @@ func (s *scene) told(instance string, kinds ...fleet.EventKind) {
 	require.Equal(s.t, kinds, s.groups.of(instance), "facts of %s", instance)
 }
 
-// groups is a nodewatch.Groups that records the facts, and refuses them with a set error.
+// groups is a nodewatch.Groups that records the facts. When an error is set, it refuses them with this error.
 type groups struct {
 	mu      sync.Mutex
 	facts   []fleet.Fact
 	refused int
 	refuse  error
-	group   string // the only valid group
+	group   string // the only group that exists
 }
 
 func (g *groups) Fact(_ context.Context, group string, f fleet.Fact) error {

@@ -21,9 +21,9 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/worker/nodewatch"
 )
 
-// TestLabDeletedNode runs on real Kubernetes and Liqo (the folder of a running lab is in LIQO_AUTOSCALER_LAB). It
-// deletes the Node of a live instance three times with kubectl. The Node is stamped and Ready again within seconds, and
-// never counts as lost.
+// TestLabDeletedNode runs on real Kubernetes and Liqo. LIQO_AUTOSCALER_LAB names the folder of the running lab. The
+// test deletes the Node of a live instance three times with kubectl. Within seconds the Node is stamped and Ready
+// again, and it never counts as lost.
 func TestLabDeletedNode(t *testing.T) {
 	root := os.Getenv("LIQO_AUTOSCALER_LAB")
 	if root == "" {

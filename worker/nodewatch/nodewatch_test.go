@@ -15,7 +15,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/worker/nodewatch"
 )
 
-// The Node of a live instance is deleted by hand: it is registered and stamped again, and its group receives the fact.
+// A person deletes the Node of a live instance. The Node is registered and stamped again, and its group receives the
+// fact.
 func TestDeletedNodeIsStampedAgain(t *testing.T) {
 	s := newScene(t)
 	s.run()
@@ -32,8 +33,8 @@ func TestDeletedNodeIsStampedAgain(t *testing.T) {
 	require.NotContains(t, s.groups.of("edge-t0-1"), fleet.Lost)
 }
 
-// The kubelet would register the Node after an hour: it is made to do so immediately.
-func TestDeletedNodeIsCalledBack(t *testing.T) {
+// The kubelet would register the Node only after an hour. nodewatch makes it register the Node immediately.
+func TestDeletedNodeIsRegisteredImmediately(t *testing.T) {
 	s := newScene(t)
 	require.NoError(t, s.world.SetDelays(t.Context(), sim.Delays{Register: time.Hour}))
 	s.run()
@@ -47,8 +48,8 @@ func TestDeletedNodeIsCalledBack(t *testing.T) {
 	}
 }
 
-// While the kubelet does not register its Node, it is called back at intervals, and not continuously.
-func TestMissingNodeIsCalledNowAndThen(t *testing.T) {
+// While a kubelet does not register its Node, nodewatch makes it try again at intervals, and not continuously.
+func TestMissingNodeIsCalledBackAtIntervals(t *testing.T) {
 	s := newScene(t)
 	var calls atomic.Int32
 	found := s.ready("edge-t0-1")
@@ -72,8 +73,9 @@ func TestMissingNodeIsCalledNowAndThen(t *testing.T) {
 	require.Equal(t, int32(3), calls.Load())
 }
 
-// A marked virtual node whose Node was never stamped belongs to a Join that is about to stamp it. Join checks for other
-// attempts before, which Restamp does not. Only when Join does not stamp it in time, nodewatch does.
+// A marked virtual node whose Node was never stamped belongs to a Join that is about to stamp the Node. Join first
+// checks for other attempts, and Restamp does not. nodewatch therefore stamps such a Node only when Join has not done
+// so in time.
 func TestFirstStampIsLeftToJoin(t *testing.T) {
 	s := newScene(t)
 	var calls atomic.Int32
@@ -94,8 +96,8 @@ func TestFirstStampIsLeftToJoin(t *testing.T) {
 	require.NotZero(t, calls.Load(), "it was stamped before: there is no Join")
 }
 
-// A missing Node is called back again without a new report.
-func TestMissingNodeIsCalledAgain(t *testing.T) {
+// nodewatch calls a missing Node back again, even without a new report of the backend.
+func TestMissingNodeIsCalledBackWithoutANewReport(t *testing.T) {
 	s := newScene(t)
 	var calls atomic.Int32
 	found := s.ready("edge-t0-1")
@@ -108,14 +110,14 @@ func TestMissingNodeIsCalledAgain(t *testing.T) {
 	require.Eventually(t, func() bool { return calls.Load() >= 3 }, waitLimit, waitTick)
 	found.Marked = false
 	tell(found)
-	after := calls.Load() + 1 // one call may be pending
+	after := calls.Load() + 1 // one more call may be pending
 	require.Never(t, func() bool { return calls.Load() > after }, 20*waitTick, waitTick, "called although it is leaving")
 }
 
-// The kubelet dies and lives again: the group receives NotReady and then Registered.
-func TestNotReadyAndBack(t *testing.T) {
+// The kubelet dies and runs again later. The group receives the facts NotReady and then Registered.
+func TestNodeThatRecoversIsReported(t *testing.T) {
 	s := newScene(t)
-	a := s.join("edge-t0-1") // before the nodewatch runs
+	a := s.join("edge-t0-1") // the node exists before the nodewatch runs
 	s.run()
 	s.told("edge-t0-1", fleet.Registered)
 	require.NoError(t, s.world.KillKubelet(t.Context(), a.ObjectName()))
@@ -125,8 +127,8 @@ func TestNotReadyAndBack(t *testing.T) {
 	require.Equal(t, []bool{true, false, false}, s.groups.confirms("edge-t0-1"), "the driver has told the first one")
 }
 
-// A Node that was not ready and missing comes back: this is reported.
-func TestBackAfterNotReadyIsNews(t *testing.T) {
+// A Node was not ready and then missing. When it is registered again, nodewatch reports this.
+func TestNodeRegisteredAfterNotReadyIsReported(t *testing.T) {
 	s := newScene(t)
 	tell := s.script()
 	found := s.ready("edge-t0-1")
@@ -138,7 +140,7 @@ func TestBackAfterNotReadyIsNews(t *testing.T) {
 	require.Equal(t, []bool{true, false, false, true}, s.groups.confirms("edge-t0-1"))
 }
 
-func TestLost(t *testing.T) {
+func TestDeletedSliceOrVirtualNodeIsReportedLost(t *testing.T) {
 	for name, remove := range map[string]func(*sim.World, context.Context, string) error{
 		"slice":        (*sim.World).DeleteSlice,
 		"virtual node": (*sim.World).DeleteVirtualNode,
@@ -154,8 +156,8 @@ func TestLost(t *testing.T) {
 	}
 }
 
-// A Node without its mark, being drained, is never stamped.
-func TestUnmarkedNodeIsLeftAlone(t *testing.T) {
+// A drained Node whose virtual node has lost its mark is never stamped.
+func TestUnmarkedNodeIsNotStamped(t *testing.T) {
 	s := newScene(t)
 	var calls atomic.Int32
 	a := s.attempt("edge-t0-1")
@@ -173,9 +175,9 @@ func TestUnmarkedNodeIsLeftAlone(t *testing.T) {
 	s.told("edge-t0-1", fleet.Registered)
 }
 
-// A change is reported once, for any number of equal reports of the backend. After the Node was missing it is reported
-// again.
-func TestOnlyChangesAreTold(t *testing.T) {
+// nodewatch reports a change once, even when the backend reports it several times. When the Node was missing in
+// between, nodewatch reports it again.
+func TestEachChangeIsReportedOnce(t *testing.T) {
 	s := newScene(t)
 	tell := s.script()
 	found := s.ready("edge-t0-1")
@@ -187,9 +189,9 @@ func TestOnlyChangesAreTold(t *testing.T) {
 	s.told("edge-t0-1", fleet.Registered, fleet.Registered)
 }
 
-// An object that we remove has lost its mark before, and does not count as lost. Neither does an object whose removal
-// had begun before the nodewatch started. An object that another party removes counts as lost.
-func TestWhoRemoves(t *testing.T) {
+// Before we remove an object, it loses its mark, so it does not count as lost. An object whose removal began before
+// nodewatch started does not count as lost either. An object that another party removes counts as lost.
+func TestOnlyObjectsRemovedByOthersAreLost(t *testing.T) {
 	s := newScene(t)
 	tell := s.script()
 	found := s.ready("edge-t0-1")
@@ -209,13 +211,13 @@ func TestWhoRemoves(t *testing.T) {
 	tell(found, terminating, nothing)
 	s.told("edge-t0-1", fleet.Registered, fleet.Registered, fleet.Lost)
 
-	orphan := found // its virtual node was removed without a watch
+	orphan := found // a virtual node that was removed while no watch ran
 	orphan.Virtual, orphan.Marked = false, false
 	tell(orphan)
 	s.told("edge-t0-1", fleet.Registered, fleet.Registered, fleet.Lost, fleet.Lost)
 }
 
-// Groups and the API server fail for a while: afterwards the pending work is done, as far as it is still valid.
+// Groups and the API server fail for a while. Afterwards nodewatch completes the pending work that is still valid.
 func TestFailuresAreRetried(t *testing.T) {
 	s := newScene(t)
 	s.groups.setRefuse(errors.New("temporal is away"))
@@ -236,8 +238,8 @@ func TestFailuresAreRetried(t *testing.T) {
 	}, waitLimit, waitTick)
 }
 
-// The group does not run: the fact is dropped without a retry, and the next fact is sent.
-func TestNoGroup(t *testing.T) {
+// When the group does not run, nodewatch drops the fact without a retry, and sends the next fact.
+func TestFactForAGroupThatDoesNotRunIsDropped(t *testing.T) {
 	s := newScene(t)
 	s.groups.setRefuse(nodewatch.ErrNoGroup)
 	s.run()
@@ -250,8 +252,8 @@ func TestNoGroup(t *testing.T) {
 	s.told("edge-t0-1", fleet.Registered)
 }
 
-// A Watch that ends is started again.
-func TestWatchIsBegunAgain(t *testing.T) {
+// nodewatch starts a Watch again when it ends.
+func TestWatchThatEndsIsRestarted(t *testing.T) {
 	s := newScene(t)
 	s.join("edge-t0-1")
 	broken := &broken{Watcher: s.backend}
@@ -260,8 +262,8 @@ func TestWatchIsBegunAgain(t *testing.T) {
 	require.GreaterOrEqual(t, broken.began.Load(), int32(3))
 }
 
-// Two workers do the same work, without any harm.
-func TestTwoWorkers(t *testing.T) {
+// Two workers watch the same nodes. They do the same work without harm.
+func TestTwoWorkersDoNotInterfere(t *testing.T) {
 	s := newScene(t)
 	stop := s.run()
 	s.run(func(o *nodewatch.Options) {
@@ -276,7 +278,7 @@ func TestTwoWorkers(t *testing.T) {
 	s.stamped(a)
 }
 
-// scripted is a Watcher that reports the nodes that a test sends.
+// scripted is a Watcher that reports only the nodes that a test sends.
 type scripted struct {
 	backend.Watcher
 	found <-chan fleet.Found
@@ -307,7 +309,7 @@ func (c counting) Restamp(ctx context.Context, a fleet.Attempt) error {
 	return c.Watcher.Restamp(ctx, a)
 }
 
-// failing fails to stamp a few times.
+// failing returns an error for the first few stamps.
 type failing struct {
 	*sim.Backend
 	left atomic.Int32
@@ -320,7 +322,7 @@ func (f *failing) Restamp(ctx context.Context, a fleet.Attempt) error {
 	return f.Backend.Restamp(ctx, a)
 }
 
-// broken ends the first two Watches immediately.
+// broken is a Watcher whose first two Watches end immediately.
 type broken struct {
 	backend.Watcher
 	began atomic.Int32
@@ -333,7 +335,7 @@ func (b *broken) Watch(ctx context.Context, handle func(fleet.Found)) error {
 	return b.Watcher.Watch(ctx, handle)
 }
 
-// silent blocks each fact for a group, as an unavailable Temporal does, once mute is set.
+// silent blocks each fact for a group while mute is set, as an unavailable Temporal does.
 type silent struct {
 	*groups
 	mute atomic.Bool
@@ -347,8 +349,9 @@ func (s *silent) Fact(ctx context.Context, group string, f fleet.Fact) error {
 	return s.groups.Fact(ctx, group, f)
 }
 
-// While groups cannot receive facts, for any number of pending facts, a deleted Node is called back and stamped.
-func TestNodesAreMendedWhileGroupsAreSilent(t *testing.T) {
+// While groups cannot receive facts, nodewatch still calls back and stamps a deleted Node, however many facts are
+// pending.
+func TestNodesAreRepairedWhileGroupsAreSilent(t *testing.T) {
 	s := newScene(t)
 	var all []fleet.Attempt
 	for _, instance := range []string{"edge-t0-1", "edge-t0-2", "edge-t0-3", "edge-t0-4", "edge-t0-5", "edge-t0-6"} {

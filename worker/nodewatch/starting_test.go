@@ -16,7 +16,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/worker/nodewatch"
 )
 
-// late reports Nodes that have not started yet, and counts the calls that stamp one.
+// late reports Nodes that have not started yet. It counts the calls that stamp a Node.
 type late struct {
 	scripted
 	started atomic.Bool
@@ -31,8 +31,8 @@ func (l *late) Restamp(ctx context.Context, a fleet.Attempt) error {
 	return fmt.Errorf("the Node has a taint still: %w", backend.ErrNotYet)
 }
 
-// A Node that has not started receives its instance id once it has: no warning is logged, and no try is made in
-// between.
+// A Node that has not started receives its instance id as soon as it has started. nodewatch logs no warning and makes
+// no try before.
 func TestStartingNodeIsStampedLater(t *testing.T) {
 	s := newScene(t)
 	var watcher late
@@ -55,8 +55,8 @@ func TestStartingNodeIsStampedLater(t *testing.T) {
 	require.Contains(t, log.String(), "has its instance id again")
 }
 
-// A backend that does not report that a Node has started is still called again at intervals.
-func TestStartingNodeIsLookedAtAgain(t *testing.T) {
+// A backend does not report that a Node has started. nodewatch still tries to stamp the Node at intervals.
+func TestStartingNodeIsTriedAgain(t *testing.T) {
 	s := newScene(t)
 	var watcher late
 	tell := s.script(func(o *nodewatch.Options) {

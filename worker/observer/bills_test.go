@@ -16,12 +16,12 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/worker/observer"
 )
 
-// accounts holds the bills of a hub in memory, and the past days of its groups.
+// accounts holds in memory the bills of a hub and the past days of its groups.
 type accounts struct {
 	*hub
 	book   money.Book
 	days   map[string][]money.CostDay
-	reads  int // reads of days and of bills: both cost a query
+	reads  int // reads of days and of bills: each costs a query
 	errors error
 }
 
@@ -54,7 +54,7 @@ func (a *accounts) HandOver(_ context.Context, bills []money.Bill) error {
 	return a.errors
 }
 
-// billed returns a group with a node that has cost 1 an hour for the last hour.
+// billed returns a group whose node has cost 1 an hour for the last hour.
 func billed(name string, revision int64, month float64) fleet.Snapshot {
 	now := time.Now().UTC().Truncate(time.Second)
 	return fleet.Snapshot{Group: name, Epoch: "t0", Revision: revision, Spec: &fleet.GroupSpec{
@@ -104,7 +104,7 @@ func savedBill(t *testing.T, costs *saves, group string) (money.Bill, bool) {
 
 // The observer saves the costs of a running group once a minute, with the past days. While no node costs anything, it
 // writes nothing and queries no workflow.
-func TestCostsAreSaved(t *testing.T) {
+func TestCostsAreSavedOnceAMinute(t *testing.T) {
 	billing(t, func(t *testing.T, a *accounts, costs *saves, rounds func(n int)) {
 		_, known := savedBill(t, costs, "a")
 		require.False(t, known)
@@ -130,9 +130,9 @@ func TestCostsAreSaved(t *testing.T) {
 	})
 }
 
-// A group that is gone has handed its bill to the hub, or otherwise the observer does. A later life of the group has
-// its own bill.
-func TestBillOfAGoneGroupIsHandedOver(t *testing.T) {
+// A group that no longer exists has sent its bill to the hub, or the observer sends the bill instead. When a group of
+// the same name exists later, it has its own bill.
+func TestBillOfARemovedGroupReachesTheHub(t *testing.T) {
 	billing(t, func(t *testing.T, a *accounts, costs *saves, rounds func(n int)) {
 		a.groups["a"], a.groups["b"] = billed("a", 7, 5), billed("b", 7, 5)
 		rounds(2)
@@ -157,14 +157,14 @@ func TestBillOfAGoneGroupIsHandedOver(t *testing.T) {
 		bill, _ := savedBill(t, costs, "b")
 		require.True(t, bill.Is("b", again.Cost.Since))
 
-		a.book = nil // Temporal is lost
+		a.book = nil // Temporal has lost its data
 		rounds(1)
 		require.Len(t, a.book, 2)
 	})
 }
 
-// A saved bill stays when the source knows less: a group that was restored from a backup, a group that is being
-// rebuilt, and an observer that cannot read the saved bills or the hub.
+// A saved bill stays when its source knows less. Three sources do: a group that was restored from a backup, a group
+// that is being rebuilt, and an observer that cannot read the saved bills or the hub.
 func TestSavedCostsAreNotReplacedByLess(t *testing.T) {
 	billing(t, func(t *testing.T, a *accounts, costs *saves, rounds func(n int)) {
 		a.groups["a"] = billed("a", 7, 5)
@@ -219,8 +219,8 @@ func TestUnreadableSavedCostsAreKept(t *testing.T) {
 	})
 }
 
-// An observer that leads again does not replace the bills that another leader has saved in between.
-func TestLeaderAgainReadsTheSavedBills(t *testing.T) {
+// Another worker has led in between and saved bills. An observer that leads again does not replace these bills.
+func TestReturningLeaderKeepsBillsSavedByAnother(t *testing.T) {
 	path := t.TempDir() + "/costs"
 	synctest.Test(t, func(t *testing.T) {
 		a := &accounts{hub: newHub(), days: map[string][]money.CostDay{}}
@@ -241,7 +241,7 @@ func TestLeaderAgainReadsTheSavedBills(t *testing.T) {
 		lead(second, 3)
 		before, known := savedBill(t, costs, "a")
 		require.True(t, known)
-		delete(a.groups, "a") // its history is lost, and it has not been started again
+		delete(a.groups, "a") // the history of the group is lost, and the group does not run yet
 		lead(first, 2)
 		after, known := savedBill(t, costs, "a")
 		require.True(t, known)
@@ -250,7 +250,7 @@ func TestLeaderAgainReadsTheSavedBills(t *testing.T) {
 }
 
 // The observer also saves the days that have ended since the last step of a group.
-func TestDayThatIsOverIsSaved(t *testing.T) {
+func TestEndedDayIsSaved(t *testing.T) {
 	billing(t, func(t *testing.T, a *accounts, costs *saves, rounds func(n int)) {
 		a.groups["a"] = billed("a", 7, 0)
 		today := time.Now().UTC().Format(time.DateOnly)
@@ -268,15 +268,16 @@ func TestDayThatIsOverIsSaved(t *testing.T) {
 	})
 }
 
-// A bill that the group has sent itself stays, although the observer has saved another one within that minute.
-func TestOwnBillIsBetter(t *testing.T) {
+// A group has sent its own bill, and within the same minute the observer has saved another bill for it. The group's own
+// bill is used.
+func TestGroupsOwnBillWins(t *testing.T) {
 	billing(t, func(t *testing.T, a *accounts, costs *saves, rounds func(n int)) {
 		a.groups["a"] = billed("a", 7, 5)
 		rounds(2)
 		own := money.Bill{Group: "a", Account: "team", Revision: 8, Epoch: "t0"}
-		own.Cost, _ = a.groups["a"].Cost.Until(time.Now().Add(-10 * time.Second)) // its node was gone by then
+		own.Cost, _ = a.groups["a"].Cost.Until(time.Now().Add(-10 * time.Second)) // the node was removed before
 		own = own.Settled()
-		// the round read the group earlier, and saved the bill later
+		// the round read the group before, and saves the bill afterwards
 		a.book.Add(own)
 		delete(a.groups, "a")
 		rounds(8)
@@ -285,7 +286,7 @@ func TestOwnBillIsBetter(t *testing.T) {
 	})
 }
 
-// The saved bills of many idle groups fit, so that the observer queries no group at rest.
+// The saved bills of many idle groups fit into one document, so the observer queries no idle group.
 func TestIdleGroupsAreNotQueried(t *testing.T) {
 	billing(t, func(t *testing.T, a *accounts, costs *saves, rounds func(n int)) {
 		for n := range 230 {
@@ -305,7 +306,7 @@ func TestIdleGroupsAreNotQueried(t *testing.T) {
 }
 
 // A hub whose history is lost receives its bills again, even when no bill has costs in this month.
-func TestHubLosesOldBills(t *testing.T) {
+func TestHubWithoutHistoryReceivesItsBillsAgain(t *testing.T) {
 	path := t.TempDir() + "/costs"
 	synctest.Test(t, func(t *testing.T) {
 		a := &accounts{hub: newHub(), days: map[string][]money.CostDay{}}
@@ -321,7 +322,7 @@ func TestHubLosesOldBills(t *testing.T) {
 				require.NoError(t, next())
 				if n == 3 {
 					a.mu.Lock()
-					a.book = nil // Temporal is lost
+					a.book = nil // Temporal has lost its data
 					a.mu.Unlock()
 				}
 			}
@@ -330,8 +331,8 @@ func TestHubLosesOldBills(t *testing.T) {
 	})
 }
 
-// The costs are saved once a minute, also when one round takes less time than the one before.
-func TestSavedEachMinute(t *testing.T) {
+// The costs are saved once a minute, even when a round takes less time than the round before.
+func TestCostsAreSavedEachMinuteWithShorterRounds(t *testing.T) {
 	billing(t, func(t *testing.T, a *accounts, costs *saves, rounds func(n int)) {
 		a.groups["a"] = billed("a", 7, 0)
 		o := a.observer()

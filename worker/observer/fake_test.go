@@ -21,13 +21,13 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/worker/observer"
 )
 
-// hub is a hub in memory: its entities, its cluster and its providers. Tests change it between rounds.
+// hub is a hub in memory, with its entities, its cluster and its providers. Tests change it between rounds.
 type hub struct {
 	mu        sync.Mutex
 	groups    map[string]fleet.Snapshot
 	providers map[string]fleet.ProviderSnapshot
 	unlisted  bool             // Temporal's index lists nothing
-	fails     map[string]error // by request, such as "group/a", "list", "peers", "offers" or "index"
+	fails     map[string]error // errors by request, such as "group/a", "list", "peers", "offers" or "index"
 	trip      time.Duration    // duration of each request to Temporal
 	slow      time.Duration    // duration of a list of objects
 
@@ -49,7 +49,7 @@ type hub struct {
 	holds   []fleet.HoldRequest
 	events  []string
 	pods    []*corev1.Pod       // pods that Liqo offloads
-	claims  map[string][]string // by provider: the claims whose volume is there
+	claims  map[string][]string // by provider: the claims whose volume exists
 }
 
 // errHang is the error of a provider that accepts connections and never answers.
@@ -61,7 +61,7 @@ func newHub() *hub {
 		rows: map[string]fleet.Differences{}}
 }
 
-// with adds a group with these rows, and a provider milan with these holds.
+// with adds a group with these rows (a row is the state of an instance), and a provider milan with these holds.
 func (h *hub) with(rows []fleet.InstanceView, holds ...string) *hub {
 	h.groups["a"] = fleet.Snapshot{Group: "a", Epoch: "t0", Revision: 7, Instances: rows,
 		Spec: &fleet.GroupSpec{InstanceSpec: fleet.InstanceSpec{ID: "a"}}}
@@ -86,7 +86,7 @@ func whole(at fleet.Attempt) fleet.Found {
 	return fleet.Found{Attempt: at, Slice: true, Virtual: true, Marked: true, Node: true, Stamped: true, Ready: true}
 }
 
-// ask records a request, and waits for the duration of a request to Temporal.
+// ask records a request and waits as long as a request to Temporal takes.
 func (h *hub) ask(ctx context.Context, what string) error {
 	h.mu.Lock()
 	h.read = append(h.read, what)
@@ -245,7 +245,7 @@ func (h *hub) observer() *observer.Observer {
 		Logger:  slog.New(slog.DiscardHandler), Conditions: &activities.Conditions{}, Pods: &observer.Pods{}}
 }
 
-// between changes the hub between two rounds, and clears the records.
+// between changes the hub between two rounds, and clears the recorded requests.
 func (h *hub) between(change func()) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -256,7 +256,8 @@ func (h *hub) between(change func()) {
 	}
 }
 
-// leads runs an observer in the bubble of the test. Each call of next runs one more round, after the first.
+// leads runs an observer in the synctest bubble of the test. After the first round, each call of next runs one more
+// round.
 func leads(t *testing.T, o *observer.Observer, play func(next func() error)) {
 	t.Helper()
 	ctx, stop := context.WithCancel(t.Context())

@@ -18,8 +18,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/worker/observer"
 )
 
-// A finding in two successive rounds becomes the provider's standing. A failure on our own side does not.
-func TestWhatALookSees(t *testing.T) {
+// A finding in two successive rounds becomes the provider's standing. A fault on our own side does not.
+func TestFindingOfTwoRoundsBecomesTheStanding(t *testing.T) {
 	for name, c := range map[string]struct {
 		seen backend.Observation
 		err  error
@@ -55,9 +55,9 @@ func TestWhatALookSees(t *testing.T) {
 	}
 }
 
-// This cluster counts as cut off when neither a provider nor another cluster answers, and also when that cannot be
-// checked.
-func TestSilenceOfAllIsIsolationWhenNothingElseAnswers(t *testing.T) {
+// This cluster counts as cut off when neither a provider nor another cluster answers. It also counts as cut off when
+// the observer cannot check this.
+func TestSilenceOfAllClustersIsIsolation(t *testing.T) {
 	for name, c := range map[string]struct {
 		others  bool
 		witness error
@@ -79,8 +79,8 @@ func TestSilenceOfAllIsIsolationWhenNothingElseAnswers(t *testing.T) {
 	}
 }
 
-// unready returns a hub whose provider is dead from now on: the Node of its instance is not ready, and is lost after a
-// minute of that.
+// unready returns a hub whose provider is dead. The Node of its instance is not ready, and the instance is lost after a
+// minute.
 func unready() *hub {
 	minute := fleet.Term{Duration: metav1.Duration{Duration: time.Minute}}
 	dead := row("a-t0-1", fleet.Ready)
@@ -93,7 +93,7 @@ func unready() *hub {
 	return h
 }
 
-// lostAfter runs the observer until it reports the instance as lost to the group, and returns the time until then.
+// lostAfter runs the observer until it reports to the group that the instance is lost. It returns the time until then.
 func lostAfter(t *testing.T, h *hub, run func(t *testing.T, o *observer.Observer, until func() bool)) (d time.Duration) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -108,15 +108,16 @@ func lostAfter(t *testing.T, h *hub, run func(t *testing.T, o *observer.Observer
 	return d
 }
 
-// A dead provider's instance is lost within budgets.unready and two minutes, by rounds that come sooner than each minute.
-func TestADeadProviderIsNoticed(t *testing.T) {
+// The instance of a dead provider is lost within budgets.unready and two minutes. For this, the observer runs rounds
+// more often than once a minute.
+func TestDeadProvidersInstanceIsLost(t *testing.T) {
 	h := unready()
 	d := lostAfter(t, h, func(t *testing.T, o *observer.Observer, until func() bool) {
 		ctx, stop := context.WithCancel(t.Context())
 		done := make(chan struct{})
 		go func() { defer close(done); o.Run(ctx) }()
 		for !until() {
-			time.Sleep(time.Second) // in the bubble
+			time.Sleep(time.Second) // time in the synctest bubble
 		}
 		stop()
 		<-done
@@ -126,9 +127,9 @@ func TestADeadProviderIsNoticed(t *testing.T) {
 	require.LessOrEqual(t, d, 3*time.Minute)
 }
 
-// A dead provider is also found when no leader lives for more than half a minute, because each leader continues with
+// A dead provider is found even when each leader lives for less than half a minute, because each leader continues with
 // the evidence of its predecessor. Old evidence does not count.
-func TestADeadProviderIsNoticedByLeadersThatLiveShortly(t *testing.T) {
+func TestDeadProviderIsFoundBySuccessiveLeaders(t *testing.T) {
 	for between, found := range map[time.Duration]bool{10 * time.Second: true, 5 * time.Minute: false} {
 		memory := observer.File(t.TempDir() + "/memory")
 		h := unready()
@@ -146,7 +147,8 @@ func TestADeadProviderIsNoticedByLeadersThatLiveShortly(t *testing.T) {
 	}
 }
 
-// saved is the time at which the memory was last saved: a file's time does not follow the bubble's clock.
+// saved is the time at which the memory was last saved. The time of a file does not follow the clock of the synctest
+// bubble.
 var saved time.Time
 
 type aged struct {
@@ -167,8 +169,8 @@ func (a aged) Load(ctx context.Context) ([]byte, time.Duration, error) {
 	return document, age, err
 }
 
-// A new leader's term is above every term that it reads, and a leader that reads a higher one stops.
-func TestTerms(t *testing.T) {
+// The term of a new leader is higher than every term that it reads. A leader that reads a higher term stops.
+func TestLeaderWithALowerTermStops(t *testing.T) {
 	h := newHub().with([]fleet.InstanceView{row("a-t0-1", fleet.Ready)})
 	g := h.groups["a"]
 	g.Term = 41
@@ -189,8 +191,8 @@ func TestTerms(t *testing.T) {
 	})
 }
 
-// A leader without a complete round for two minutes gives up, so that another worker may try.
-func TestALeaderThatCanDoNothingGivesUp(t *testing.T) {
+// A leader that has completed no round for two minutes gives up its lead, so that another worker may try.
+func TestLeaderWithoutACompleteRoundGivesUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHub()
 		h.fails["list"] = errors.New("no answer")
@@ -202,8 +204,8 @@ func TestALeaderThatCanDoNothingGivesUp(t *testing.T) {
 	})
 }
 
-// A round that was frozen sends no signals: its data are old.
-func TestAFrozenRoundTellsNobody(t *testing.T) {
+// A round during which the process was frozen sends no signals, because its data are old.
+func TestFrozenRoundSendsNoSignals(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHub().with([]fleet.InstanceView{row("a-t0-1", fleet.Ready)}, "lca-a-t0-1-1")
 		leads(t, h.observer(), func(next func() error) {
@@ -214,8 +216,8 @@ func TestAFrozenRoundTellsNobody(t *testing.T) {
 	})
 }
 
-// A leader runs without its predecessor's memory when it cannot read it.
-func TestAMemoryThatCannotBeRead(t *testing.T) {
+// A leader that cannot read its predecessor's memory starts without it.
+func TestLeaderStartsWithoutAnUnreadableMemory(t *testing.T) {
 	path := t.TempDir() + "/memory"
 	noError(t, os.WriteFile(path, []byte("{"), 0o600))
 	synctest.Test(t, func(t *testing.T) {

@@ -41,7 +41,7 @@ func (h *hub) RemoveEndedPod(_ context.Context, pod *corev1.Pod) error {
 	return nil
 }
 
-// offloaded returns a pod of 600m on the node of instance a-t0-1, which has 1 CPU.
+// offloaded returns a pod that requests 600m CPU, on the node of instance a-t0-1, which has 1 CPU.
 func offloaded(name string, change func(*corev1.Pod)) *corev1.Pod {
 	p := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name, UID: types.UID(name)},
@@ -75,9 +75,9 @@ func withPods(pods ...*corev1.Pod) *hub {
 	return h
 }
 
-// A pod that does not run is counted after a minute, and overdue after budgets.podStart; one list that fails changes
-// nothing. Pods on other nodes, running pods and ended pods are not counted.
-func TestPodsThatDoNotRunAreCounted(t *testing.T) {
+// A pod that does not run counts after a minute, and is overdue after budgets.podStart. A single failed list changes
+// nothing. Pods on other nodes, running pods and ended pods do not count.
+func TestPodsThatDoNotStartAreCounted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		elsewhere := offloaded("elsewhere", noImage)
 		elsewhere.Spec.NodeName = "of-another-hub"
@@ -120,8 +120,9 @@ func TestPodsThatDoNotRunAreCounted(t *testing.T) {
 	})
 }
 
-// An ended pod of a Job that keeps another pod from its node is deleted, if its Job has counted it, and after the pod
-// was refused in two rounds. An ended pod of no Job stays, and so does each while all pods fit.
+// An ended pod of a Job takes quota that another pod needs on its node. The observer deletes the ended pod when its Job
+// has counted it and the other pod was refused in two rounds. It keeps an ended pod that belongs to no Job, and keeps
+// all ended pods while all pods fit.
 func TestEndedPodsOfJobsFreeTheirQuota(t *testing.T) {
 	counting := func(p *corev1.Pod) {
 		ofJob(p)

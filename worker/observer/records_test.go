@@ -14,9 +14,9 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/worker/observer"
 )
 
-// A group whose history was reverted receives the position that the last leader has saved, even when every process was
-// restarted. It receives it again until it has begun a new epoch.
-func TestRevertedGroupIsTold(t *testing.T) {
+// The history of a group was reverted. The group receives the position that the last leader has saved, even when every
+// process was restarted, and receives it again until it has begun a new epoch.
+func TestRevertedGroupReceivesItsSavedPosition(t *testing.T) {
 	memory := observer.File(t.TempDir() + "/memory")
 	synctest.Test(t, func(t *testing.T) {
 		h := newHub().with(nil)
@@ -34,7 +34,7 @@ func TestRevertedGroupIsTold(t *testing.T) {
 		}
 		observe(func(func() error) { require.Zero(t, h.rows["group/a"].Seen) })
 		h.between(func() { at("t0", 11, 3) })
-		time.Sleep(time.Hour) // the age of the record does not matter
+		time.Sleep(time.Hour) // the age of the record has no effect
 		observe(func(next func() error) {
 			for range 5 {
 				require.Equal(t, seen, h.rows["group/a"].Seen)
@@ -50,8 +50,8 @@ func TestRevertedGroupIsTold(t *testing.T) {
 	})
 }
 
-// A pause and a cordon outlive their entities, until an operator reverts them.
-func TestRecordsOutliveEntities(t *testing.T) {
+// A pause and a cordon stay when their entities are lost, until an operator reverts them.
+func TestPauseAndCordonSurviveLostEntities(t *testing.T) {
 	memory := observer.File(t.TempDir() + "/memory")
 	synctest.Test(t, func(t *testing.T) {
 		h := newHub().with(nil)
@@ -76,7 +76,7 @@ func TestRecordsOutliveEntities(t *testing.T) {
 			p, k, c := saved()
 			require.Equal(t, []bool{paused, known, cordoned}, []bool{p, k, c})
 		}
-		// several runs the number of rounds after which Temporal's index adds names.
+		// several runs as many rounds as Temporal's index needs to add names.
 		several := func(next func() error) {
 			for range 5 {
 				require.NoError(t, next())
@@ -89,11 +89,11 @@ func TestRecordsOutliveEntities(t *testing.T) {
 		leads(t, o, func(next func() error) {
 			is(true, true, true)
 			groups, providers := h.groups, h.providers
-			h.between(func() { h.groups, h.providers = nil, nil }) // terminated
+			h.between(func() { h.groups, h.providers = nil, nil }) // the entities were terminated
 			several(next)
 			is(true, true, true)
 			h.between(func() { h.groups, h.providers = groups, providers })
-			h.between(set(false, true, time.Time{})) // started again, and recovering
+			h.between(set(false, true, time.Time{})) // the entities run again and are recovering
 			several(next)
 			is(true, true, true)
 			h.between(set(true, false, time.Now()))
@@ -105,8 +105,9 @@ func TestRecordsOutliveEntities(t *testing.T) {
 	})
 }
 
-// A document that a ConfigMap would not take is saved without the evidence: the records of the groups are kept.
-func TestTooMuchToSave(t *testing.T) {
+// When a document is too large for a ConfigMap, the observer saves it without the evidence. The records of the groups
+// are kept.
+func TestLargeRecordIsSavedWithoutEvidence(t *testing.T) {
 	memory := observer.File(t.TempDir() + "/memory")
 	synctest.Test(t, func(t *testing.T) {
 		h := newHub().with(nil)
@@ -130,7 +131,7 @@ func TestTooMuchToSave(t *testing.T) {
 	})
 }
 
-// hanging is a Memory whose reads end with their context.
+// hanging is a Memory whose reads return only when their context ends.
 type hanging struct {
 	observer.Memory
 	reads int
@@ -142,8 +143,9 @@ func (h *hanging) Read(ctx context.Context) ([]byte, error) {
 	return nil, ctx.Err()
 }
 
-// The API server hangs, and a hundred scale-outs request a record. They share one read, and each receives its error.
-func TestAReadOfRecordsThatHangsIsShared(t *testing.T) {
+// The API server hangs, and a hundred scale-outs request a record. They share one read, and each receives the error of
+// this read.
+func TestHangingReadOfRecordsIsShared(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		memory := &hanging{}
 		r, began := &observer.Records{Memory: memory}, time.Now()

@@ -16,7 +16,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows"
 )
 
-func TestRowsOfAGroup(t *testing.T) {
+func TestGroupReceivesDifferingInstances(t *testing.T) {
 	whole := whole(attempt("a-t0-1"))
 	change := func(f func(*fleet.Found)) fleet.Found { c := whole; f(&c); return c }
 	notReady := row("a-t0-1", fleet.Ready)
@@ -53,7 +53,7 @@ func TestRowsOfAGroup(t *testing.T) {
 	}
 }
 
-func TestRowsOfAProvider(t *testing.T) {
+func TestProviderReceivesDifferingHolds(t *testing.T) {
 	ready, made := row("a-t0-1", fleet.Ready), whole(attempt("a-t0-1"))
 	leaving := made
 	leaving.Terminating = true
@@ -86,9 +86,9 @@ func TestRowsOfAProvider(t *testing.T) {
 	}
 }
 
-// In its first two rounds a leader signals all entities. In later rounds it signals the entities that differ, or that
-// differed in the last round.
-func TestWhoIsTold(t *testing.T) {
+// In its first two rounds a leader signals all entities. In later rounds it signals the entities that differ from the
+// objects, or that differed in the last round.
+func TestOnlyDifferingEntitiesAreSignalled(t *testing.T) {
 	h := newHub().with([]fleet.InstanceView{row("a-t0-1", fleet.Ready)}, "lca-a-t0-1-1")
 	h.found = []fleet.Found{whole(attempt("a-t0-1"))}
 	synctest.Test(t, func(t *testing.T) {
@@ -114,8 +114,8 @@ func TestWhoIsTold(t *testing.T) {
 	})
 }
 
-// An entity that a signal did not reach receives the signal of the next round. A closed entity receives no signal.
-func TestWhoCannotBeTold(t *testing.T) {
+// An entity that a signal did not reach receives a signal in the next round. A closed entity receives no signal.
+func TestUnreachedEntityIsSignalledAgain(t *testing.T) {
 	for entity := range map[string]bool{"group/a": true, "provider/milan": true} {
 		for err, again := range map[error][]string{errors.New("no answer"): {entity}, fleet.ErrNotRunning: nil} {
 			h := newHub().with([]fleet.InstanceView{row("a-t0-1", fleet.Ready)}, "lca-a-t0-1-1")
@@ -127,9 +127,9 @@ func TestWhoCannotBeTold(t *testing.T) {
 	}
 }
 
-// A round does not judge a group or provider that it cannot read, nor their objects. When Temporal's index lists
-// nothing, the names are known from earlier reads and from objects.
-func TestWhatIsNotReadIsNotJudged(t *testing.T) {
+// A round does not judge a group or a provider that it cannot read, nor the objects of either. When Temporal's index
+// lists nothing, the round takes the names from earlier reads and from the objects.
+func TestUnreadEntitiesAreNotJudged(t *testing.T) {
 	h := newHub().with([]fleet.InstanceView{row("a-t0-1", fleet.Peering)}, "lca-a-t0-1-1")
 	synctest.Test(t, func(t *testing.T) {
 		o := h.observer()
@@ -150,8 +150,8 @@ func TestWhatIsNotReadIsNotJudged(t *testing.T) {
 	})
 }
 
-// With an index that lists nothing at all a new leader finds the entities by the objects that exist.
-func TestANewLeaderFindsEntitiesByTheirObjects(t *testing.T) {
+// Temporal's index lists nothing. A new leader finds the entities by the objects that exist.
+func TestNewLeaderFindsEntitiesByTheirObjects(t *testing.T) {
 	h := newHub().with([]fleet.InstanceView{row("a-t0-1", fleet.Ready)}, "lca-a-t0-1-1")
 	h.unlisted, h.found = true, []fleet.Found{whole(attempt("a-t0-1"))}
 	h.fails["index"] = errors.New("the visibility store is away")
@@ -159,8 +159,8 @@ func TestANewLeaderFindsEntitiesByTheirObjects(t *testing.T) {
 	require.ElementsMatch(t, []string{"group/a", "provider/milan"}, h.told)
 }
 
-// A round that fails breaks the row: the next round is not the second one in a row.
-func TestAFailedRoundBreaksTheRow(t *testing.T) {
+// A failed round interrupts the sequence, so the round after it does not count as the second of two successive rounds.
+func TestFailedRoundInterruptsTheSequence(t *testing.T) {
 	h := newHub().with([]fleet.InstanceView{row("a-t0-1", fleet.Ready)}, "lca-a-t0-1-1")
 	h.found = []fleet.Found{whole(attempt("a-t0-1"))}
 	synctest.Test(t, func(t *testing.T) {
@@ -179,8 +179,8 @@ func TestAFailedRoundBreaksTheRow(t *testing.T) {
 	})
 }
 
-// A round whose list fails returns the error and signals no entity.
-func TestARoundWithoutAList(t *testing.T) {
+// A round that cannot list the objects returns the error and signals no entity.
+func TestRoundWithoutAListSignalsNobody(t *testing.T) {
 	for what, says := range map[string]string{"list": "list objects", "peers": "list peerings"} {
 		h := newHub().with([]fleet.InstanceView{row("a-t0-1", fleet.Ready)})
 		h.fails[what] = errors.New("no answer")
@@ -192,8 +192,9 @@ func TestARoundWithoutAList(t *testing.T) {
 	require.NoError(t, h.rounds(t, 2), "offers are not needed")
 }
 
-// Each of our peerings and slices has an entity. An object that does not name its provider starts no entity.
-func TestProvidersAreEnsured(t *testing.T) {
+// The observer starts an entity for each of our peerings and slices. It starts none for an object that does not name
+// its provider.
+func TestEntitiesOfOurObjectsAreStarted(t *testing.T) {
 	h := newHub()
 	nameless, elsewhere := attempt("a-t0-2"), attempt("a-t0-3")
 	nameless.Provider.ID, elsewhere.Provider.ID = "", "turin"
@@ -204,9 +205,9 @@ func TestProvidersAreEnsured(t *testing.T) {
 	require.ElementsMatch(t, []string{"milan", "rome", "turin"}, h.ensured)
 }
 
-// A provider without any use runs no timer: a round wakes it, so that it can close, when it has been unused for more
-// than a day.
-func TestAProviderThatMayCloseIsWoken(t *testing.T) {
+// An unused provider runs no timer. When it has been unused for more than a day, a round wakes it, so that it can
+// close.
+func TestUnusedProviderIsWokenToClose(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(*fleet.ProviderSnapshot)
 		told   []string
@@ -235,8 +236,8 @@ func TestAProviderThatMayCloseIsWoken(t *testing.T) {
 	}
 }
 
-// A round signals lost instances to groups and faults to providers, and cordons Nodes.
-func TestARoundJudges(t *testing.T) {
+// A round signals lost instances to groups and faults to providers, and it cordons Nodes.
+func TestRoundSignalsLossesAndFaults(t *testing.T) {
 	h := newHub().with([]fleet.InstanceView{row("a-t0-1", fleet.Ready)}, "lca-a-t0-1-1")
 	h.found = []fleet.Found{whole(attempt("a-t0-1"))}
 	synctest.Test(t, func(t *testing.T) {
@@ -262,8 +263,9 @@ func TestARoundJudges(t *testing.T) {
 	})
 }
 
-// A paused observer changes nothing. An observer whose cluster has lost the hub changes nothing either, and fails.
-func TestAPausedObserverDoesNothing(t *testing.T) {
+// A paused observer changes nothing. An observer whose cluster has lost the hub changes nothing either, and its round
+// fails.
+func TestPausedObserverChangesNothing(t *testing.T) {
 	for name, c := range map[string]struct {
 		hub  workflows.HubState
 		err  error
@@ -294,9 +296,9 @@ func TestAPausedObserverDoesNothing(t *testing.T) {
 	}
 }
 
-// A thousand groups and providers behind a Temporal that is 250 ms away are read within a round. A hundred silent
-// providers are observed within 20 s, and the responding ones are judged.
-func TestALargeHubIsObservedInTime(t *testing.T) {
+// A thousand groups and providers, behind a Temporal that is 250 ms away, are read within a round. A hundred silent
+// providers are observed within 20 s, and the providers that answer are judged.
+func TestLargeHubIsObservedInTime(t *testing.T) {
 	h := newHub()
 	h.trip = 250 * time.Millisecond
 	for n := range 500 {
@@ -323,8 +325,8 @@ func TestALargeHubIsObservedInTime(t *testing.T) {
 	})
 }
 
-// A node that is lost while the observer is paused costs until the last round that listed the objects.
-func TestPausedRoundsHaveSeenNothing(t *testing.T) {
+// A node is lost while the observer is paused. It costs its price until the last round that listed the objects.
+func TestPausedRoundsDoNotProlongCosts(t *testing.T) {
 	h := newHub().with([]fleet.InstanceView{row("n1", fleet.Ready)}, "a/n1")
 	h.found = []fleet.Found{whole(attempt("n1"))}
 	var paused atomic.Bool
@@ -339,7 +341,7 @@ func TestPausedRoundsHaveSeenNothing(t *testing.T) {
 				require.NoError(t, next())
 			}
 			paused.Store(true)
-			time.Sleep(8*time.Hour + 30*time.Second) // between two rounds
+			time.Sleep(8*time.Hour + 30*time.Second) // time between two rounds
 			h.mu.Lock()
 			h.found = []fleet.Found{whole(attempt("other"))}
 			h.mu.Unlock()

@@ -17,7 +17,7 @@ func orphan(provider, uid string, at fleet.Attempt) fleet.Orphan {
 	return fleet.Orphan{Attempt: at, UID: uid, Object: uid}
 }
 
-// swept returns a hub with milan, which is offered and peered, and rome, which is only offered.
+// swept returns a hub with the providers milan, which is offered and peered, and rome, which is only offered.
 func swept(left map[string][]fleet.Orphan) *hub {
 	h := newHub()
 	h.groups["a"] = fleet.Snapshot{Group: "a", Spec: &fleet.GroupSpec{InstanceSpec: fleet.InstanceSpec{ID: "a"}}}
@@ -26,7 +26,7 @@ func swept(left map[string][]fleet.Orphan) *hub {
 	return h
 }
 
-// sweeps runs rounds until n sweeps are complete, and returns the remaining orphans.
+// sweeps runs rounds until n sweeps are complete, and returns the orphans that remain.
 func (h *hub) sweeps(t *testing.T, n int) (left []fleet.Orphan) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -39,9 +39,9 @@ func (h *hub) sweeps(t *testing.T, n int) (left []fleet.Orphan) {
 	return left
 }
 
-// The third sweep removes the orphans that the first sweep has seen: slices directly, a peering through its provider's
-// entity.
-func TestSweep(t *testing.T) {
+// The third sweep removes the orphans that the first sweep has found. It removes a slice directly, and a peering
+// through its provider's entity.
+func TestThirdSweepRemovesOrphans(t *testing.T) {
 	left := map[string][]fleet.Orphan{
 		"milan": {orphan("milan", "slice", attempt("a-t0-1")), orphan("milan", "later", fleet.Attempt{})},
 		"rome":  {orphan("rome", "tenant", fleet.Attempt{})},
@@ -62,9 +62,9 @@ func TestSweep(t *testing.T) {
 	require.Equal(t, "tenant", orphans[1].UID)
 }
 
-// A removal that fails is tried again. Nothing is removed while the provider's entity cannot be read, while the group
-// does not answer, or while the offers cannot be listed.
-func TestSweepKeeps(t *testing.T) {
+// A sweep tries a failed removal again. It removes nothing while it cannot read the provider's entity, the group does
+// not answer, or it cannot list the offers.
+func TestSweepKeepsOrphansOfUnreadEntities(t *testing.T) {
 	for name, c := range map[string]struct {
 		fails   map[string]error
 		removed int

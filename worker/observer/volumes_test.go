@@ -52,8 +52,9 @@ func (h *hub) kept() (names []string) {
 	return names
 }
 
-// While a provider has claims, one of its Nodes is kept, and its group receives that. When its instance leaves, another
-// Node is kept. The Node is released when the claims are gone. When volumes cannot be listed, the annotations stay.
+// While a provider has claims, the observer keeps one of its Nodes and reports this to the Node's group. When the
+// Node's instance is released, the observer keeps another Node. When the claims are gone, it keeps none. When it cannot
+// list the volumes, the annotations stay.
 func TestOneNodeIsKeptForVolumes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := withTwo()
@@ -92,8 +93,9 @@ func TestOneNodeIsKeptForVolumes(t *testing.T) {
 	})
 }
 
-// A Node that another party keeps counts, and is not touched. A group that deletes volumes keeps no Node.
-func TestKeptByOthersAndNotAtAll(t *testing.T) {
+// A Node that another party keeps counts as kept, and the observer does not change it. The observer keeps no Node for a
+// group that deletes volumes.
+func TestNodesKeptByOthersCount(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := withTwo()
 		h.found[0].KeptByOthers = true

@@ -23,15 +23,15 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows"
 )
 
-// temporal is a namespace with search attributes, and with set errors.
+// temporal is a fake Temporal namespace with search attributes. Its calls return the errors that a test sets.
 type temporal struct {
 	operatorservice.OperatorServiceClient
 	mu         sync.Mutex
 	has        map[string]enums.IndexedValueType
-	list       []error // answers to the next lists, before the namespace's own
+	list       []error // results of the next lists, before the namespace's own
 	count      error
-	namespaces []string // the requested ones
-	add        []error  // answers to the next registrations, before the namespace's own
+	namespaces []string // the namespaces that were requested
+	add        []error  // results of the next registrations, before the namespace's own
 	added      int
 	onWait     func() // called at each wait
 }
@@ -85,7 +85,7 @@ func keywords(without ...string) map[string]enums.IndexedValueType {
 	return out
 }
 
-// await checks each millisecond, and also returns the reasons of the waits and the log.
+// await runs Await with a check each millisecond. It also returns the reasons of the waits and the log.
 func await(ctx context.Context, f *temporal) (waits []error, log string, err error) {
 	var written testkit.Buffer
 	err = searchattr.Await(ctx, searchattr.Options{Temporal: f, Namespace: "edge", Every: time.Millisecond,
@@ -96,14 +96,14 @@ func await(ctx context.Context, f *temporal) (waits []error, log string, err err
 
 func denied() error { return serviceerror.NewPermissionDenied("not you", "") }
 
-// A worker that sets the attributes waits for the missing ones, and reports them and the remedy.
+// A worker that sets the attributes waits for the missing ones. It reports them and how to register them.
 func TestAwaitNamesWhatIsMissing(t *testing.T) {
 	wrong := keywords()
 	wrong["LiqoProvider"] = enums.INDEXED_VALUE_TYPE_TEXT
 	for name, c := range map[string]struct {
 		has  map[string]enums.IndexedValueType
 		list []error
-		says string // "": Await does not wait
+		says string // empty: Await does not wait
 	}{
 		"all there": {has: keywords()},
 		"none there": {says: "temporal setup, or: temporal operator search-attribute create --namespace edge " +
@@ -138,7 +138,7 @@ func TestAwaitNamesWhatIsMissing(t *testing.T) {
 	}
 }
 
-// A Temporal that refuses the check is an error, because waiting would not help.
+// When Temporal refuses the check, Await fails, because waiting would not help.
 func TestAwaitFailsWhereTemporalRefuses(t *testing.T) {
 	for says, f := range map[string]*temporal{
 		"not you":      {has: keywords(), list: []error{denied()}, count: denied()},
@@ -176,7 +176,7 @@ func (f *temporal) AddSearchAttributes(_ context.Context, in *operatorservice.Ad
 	return &operatorservice.AddSearchAttributesResponse{}, nil
 }
 
-func TestRegister(t *testing.T) {
+func TestRegisterAddsMissingAttributes(t *testing.T) {
 	wrong := keywords("LiqoGroup")
 	wrong["LiqoProvider"] = enums.INDEXED_VALUE_TYPE_TEXT
 	for name, c := range map[string]struct {
