@@ -31,8 +31,8 @@ func team(hour, month float64) *money.Spending {
 	return s
 }
 
-// Groups of one account share its limits: the nodes of one group, including those in creation, use the money of the
-// other group.
+// Groups of one account share the account's limits. The nodes of one group, including the nodes in creation, use the
+// money of the other group.
 func TestGroupsShareAnAccount(t *testing.T) {
 	f, m := newFake(), &fakeMarket{}
 	m.nodes("milan", 20, 1)
@@ -53,8 +53,8 @@ func TestGroupsShareAnAccount(t *testing.T) {
 	require.NoError(t, c.increase("alone", 4))
 }
 
-// Concurrent calls for groups of one account do not exceed its limit together.
-func TestOneAccountGrowsInTurn(t *testing.T) {
+// Concurrent calls for several groups of one account do not exceed the account's limit.
+func TestConcurrentGrowthStaysWithinTheAccount(t *testing.T) {
 	f, m := newFake(), &fakeMarket{}
 	m.nodes("milan", 200, 1)
 	specs := make([]fleet.GroupSpec, 10)
@@ -77,8 +77,9 @@ func TestOneAccountGrowsInTurn(t *testing.T) {
 	require.EqualValues(t, 12, booked.Load())
 }
 
-// A group may have grown when the outcome of its last operation is unknown, so no other group of its account grows.
-func TestUnknownGrowthHoldsUpItsAccount(t *testing.T) {
+// While the outcome of a group's last operation is unknown, the group may have grown. No other group of its account
+// grows during this time.
+func TestUnknownGrowthStopsTheAccount(t *testing.T) {
 	f := newFake()
 	s := loaded(t, f, spends("cpu", team(9, 0)), spends("gpu", team(9, 0)), spends("alone", hourly(9)))
 	c := newClient(t, s)
@@ -89,8 +90,8 @@ func TestUnknownGrowthHoldsUpItsAccount(t *testing.T) {
 	require.NoError(t, c.increase("alone", 1))
 }
 
-// The costs of the account's ended groups count this month: also when this server has closed the group and the hub does
-// not show it yet, when the hub cannot be read, and never twice.
+// The costs of the account's ended groups count this month, and never twice. They also count when this server has
+// closed the group and the hub does not show its bill yet, and when the hub cannot be read.
 func TestEndedGroupsCountInTheirAccount(t *testing.T) {
 	f := newFake()
 	var rows []money.Spent
@@ -131,11 +132,11 @@ func TestEndedGroupsCountInTheirAccount(t *testing.T) {
 	require.NoError(t, c.increase("new", 1))
 }
 
-// gatedGroups books a growth when the test permits it.
+// gatedGroups books a growth only when the test permits it.
 type gatedGroups struct {
 	*fakeGroups
 	arrived chan string   // receives the group of each growth
-	goOn    chan struct{} // is closed to let every call book
+	goOn    chan struct{} // when closed, every call may book
 }
 
 func gated(f *fakeGroups) gatedGroups {
@@ -153,8 +154,8 @@ func (s gatedGroups) Grow(ctx context.Context, group string, delta int, priceCap
 	return s.fakeGroups.Grow(ctx, group, delta, priceCap, seen)
 }
 
-// A group whose own id is the account of another group never grows concurrently with the other group.
-func TestOwnerOfAnAccountGrowsInTurn(t *testing.T) {
+// The id of a group is the account of another group. The two groups never grow concurrently.
+func TestGroupsOfAnAccountDoNotGrowConcurrently(t *testing.T) {
 	f, m := newFake(), &fakeMarket{}
 	m.nodes("milan", 200, 1)
 	own := team(4, 0)
@@ -180,15 +181,16 @@ func TestOwnerOfAnAccountGrowsInTurn(t *testing.T) {
 	require.EqualValues(t, 4, booked.Load())
 }
 
-// readNow lets the next refresh read the sums of ended groups.
+// readNow makes the next refresh read the sums of ended groups.
 func (e *ended) readNow() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.next = time.Time{}
 }
 
-// A group that was removed from the config while no server ran, and has no instances, counts in its account's month.
-func TestIdleGroupThatIsNotConfiguredCountsInItsAccount(t *testing.T) {
+// A group without instances was removed from the config while no server ran. It still counts in the month of its
+// account.
+func TestRemovedIdleGroupCountsInItsAccount(t *testing.T) {
 	f := newFake()
 	first := newClient(t, loaded(t, f, spends("old", team(0, 10))))
 	f.change("old", func(l *fleet.Ledger) {
@@ -202,8 +204,9 @@ func TestIdleGroupThatIsNotConfiguredCountsInItsAccount(t *testing.T) {
 	requireCode(t, codes.ResourceExhausted, second.increase("new", 1))
 }
 
-// The group's own last operation may have grown it, too.
-func TestOwnUnknownGrowthHoldsUpItsAccount(t *testing.T) {
+// When the outcome of the group's own last operation is unknown, the group may have grown, too, and does not grow
+// further.
+func TestOwnUnknownGrowthStopsTheGroup(t *testing.T) {
 	f := newFake()
 	s := loaded(t, f, spends("cpu", team(9, 0)), spends("gpu", team(9, 0)))
 	c := newClient(t, s)
@@ -212,7 +215,7 @@ func TestOwnUnknownGrowthHoldsUpItsAccount(t *testing.T) {
 }
 
 // A slow booking of one account does not delay another account.
-func TestAccountsDoNotWaitForEachOther(t *testing.T) {
+func TestSlowAccountDelaysNoOther(t *testing.T) {
 	slow := gated(newFake())
 	specs := []fleet.GroupSpec{}
 	for _, account := range []string{"one", "two"} {
@@ -236,8 +239,8 @@ func TestAccountsDoNotWaitForEachOther(t *testing.T) {
 	all.Wait()
 }
 
-// While the sums of ended groups are read, no other call waits.
-func TestReadOfEndedHoldsNoCallUp(t *testing.T) {
+// While one call reads the sums of ended groups, no other call waits.
+func TestReadOfEndedGroupsDelaysNoCall(t *testing.T) {
 	f := newFake()
 	hangs, goOn := make(chan struct{}), make(chan struct{})
 	var slow atomic.Bool
@@ -263,9 +266,9 @@ func TestReadOfEndedHoldsNoCallUp(t *testing.T) {
 	all.Wait()
 }
 
-// In any order of prices, failures, releases and renames in an account, its nodes never cost more an hour than the
+// Prices, failures, releases and renames occur in any order in an account. Its nodes never cost more per hour than the
 // limit.
-func TestAnAccountNeverPassesItsHour(t *testing.T) {
+func TestAccountNeverExceedsItsHourlyLimit(t *testing.T) {
 	for r := range testkit.Cases(t) {
 		f, m := newFake(), &fakeMarket{}
 		hard := float64(1 + r.IntN(20))
@@ -285,7 +288,7 @@ func TestAnAccountNeverPassesItsHour(t *testing.T) {
 			switch r.IntN(4) {
 			case 0, 1:
 				_, _ = s.NodeGroupIncreaseSize(t.Context(), &protos.NodeGroupIncreaseSizeRequest{Id: name,
-					Delta: 1 + r.Int32N(3)}) // refused or booked: the sum below decides
+					Delta: 1 + r.Int32N(3)}) // refused or booked: the sum below must stay within the limit
 			case 2:
 				f.change(name, func(l *fleet.Ledger) { // one instance becomes Ready at its reserved price or less
 					for _, e := range l.Entries {

@@ -16,8 +16,9 @@ import (
 
 const foreignNodes = 500
 
-// One CA loop calls NodeGroupForNode up to seven times for each foreign node, sequentially and uncached. The benchmark
-// therefore shows the cost for a large cluster, compared with an RPC on the same connection whose handler does nothing.
+// One CA loop calls NodeGroupForNode up to seven times for each foreign node, sequentially and without a cache. The
+// benchmark shows the cost for a large cluster. It compares the cost with an RPC on the same connection whose handler
+// does nothing.
 func BenchmarkNodeGroupForNode(b *testing.B) {
 	f := newFake()
 	s := loaded(b, f, spec("cpu", 0, 100), spec("gpu", 0, 100))
@@ -45,7 +46,7 @@ func BenchmarkNodeGroupForNode(b *testing.B) {
 			return err
 		}
 	}
-	// The three benchmarks alternate call by call, so that a busy machine slows them equally.
+	// The three benchmarks alternate after each call, so that a busy machine slows all of them equally.
 	var empty, foreigners, ours []time.Duration
 	i := 0
 	for b.Loop() {
@@ -60,7 +61,7 @@ func BenchmarkNodeGroupForNode(b *testing.B) {
 	report(b, "NodeGroupForNode-own-p50", ours, empty, 50)
 }
 
-// The largest answers have a group of 1000 instances.
+// The largest answers are for a group of 1000 instances.
 func BenchmarkNodeGroupNodes(b *testing.B) {
 	c := overLoopback(b, loaded(b, newFake(), spec("cpu", 0, 1000)))
 	require.NoError(b, c.increase("cpu", 1000))
@@ -87,8 +88,8 @@ func timed(b *testing.B, i int, call func(i int) error) time.Duration {
 	return took
 }
 
-// report prints the line that "make bench" collects: the value, and its ratio to an empty handler on the same
-// connection.
+// report prints the line that "make bench" collects: the value, and its ratio to the time of an empty handler on the
+// same connection.
 func report(b *testing.B, name string, took, against []time.Duration, percent int) {
 	value, base := percentile(took, percent), percentile(against, percent)
 	ratio := float64(value) / float64(base)

@@ -6,8 +6,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A bid renders its text for CA's log, and compare decides between two bids.
-func TestBids(t *testing.T) {
+// A bid is the offer and the price that the expander compares. It renders its text for CA's log, and compare returns
+// the better of two bids.
+func TestBidsAreComparedAndRendered(t *testing.T) {
 	b := bid{cost: 1.25, warm: 0.5, asked: 3, room: 4}
 	require.Equal(t, "costs 1.25 an hour, 75 % of it is used, 50 % over peerings that are there", b.String())
 	dearer, colder, emptier := b, b, b
@@ -22,8 +23,8 @@ func TestBids(t *testing.T) {
 		bid{cost: 1, warm: 1, asked: 4, room: 4}.String())
 }
 
-// Sums that differ by less than a millionth are equal: they were added up in another order.
-func TestNearlyTheSame(t *testing.T) {
+// Sums that differ by less than a millionth count as equal, because the order of an addition changes its result.
+func TestNearlyEqualSumsAreEqual(t *testing.T) {
 	for _, size := range []float64{1e-6, 1, 1e6} {
 		require.Zero(t, order(size, size*(1+1e-7)), size)
 		require.Negative(t, order(size, size*(1+1e-5)), size)

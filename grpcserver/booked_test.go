@@ -11,9 +11,9 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// When the result of an operation cannot be read, the operation is still booked. CA's loop stops until a read shows the
+// The result of an operation cannot be read, but the operation is booked. CA's loop stops until a read shows the
 // result.
-func TestResultThatCannotBeReadStopsTheLoop(t *testing.T) {
+func TestUnreadableResultStopsCAsLoop(t *testing.T) {
 	bubble(t, func(t *testing.T, d direct, f *fakeGroups) {
 		f.set(func(f *fakeGroups) {
 			f.onBooked = func(fleet.Request) { f.failing["cpu"] = errors.New("decode memo: broken") }
@@ -26,9 +26,10 @@ func TestResultThatCannotBeReadStopsTheLoop(t *testing.T) {
 	})
 }
 
-// A memo older than the position that an operation returned does not show the operation: it is ignored, and CA's loop
-// stops until a newer memo exists. A group whose workflow knows the position does not begin a new epoch.
-func TestMemoOlderThanTheOperationStopsTheLoop(t *testing.T) {
+// A memo that is older than the position that an operation returned does not show the operation. The server ignores
+// this memo, and CA's loop stops until a newer memo exists. The group's workflow knows the position, so the group does
+// not begin a new epoch.
+func TestOlderMemoStopsCAsLoop(t *testing.T) {
 	bubble(t, func(t *testing.T, d direct, f *fakeGroups) {
 		epoch := f.published("cpu").Epoch
 		f.set(func(f *fakeGroups) { f.groups["cpu"].silent = true })
@@ -48,9 +49,9 @@ func TestMemoOlderThanTheOperationStopsTheLoop(t *testing.T) {
 	})
 }
 
-// Every operation carries the newest position that the server has seen, so that a group with a reverted history notices
-// it.
-func TestOperationsNameThePositionSeen(t *testing.T) {
+// Every operation carries the newest position that the server has seen. A group whose history has reverted detects this
+// by the position.
+func TestOperationsCarryTheNewestPosition(t *testing.T) {
 	bubble(t, func(t *testing.T, d direct, f *fakeGroups) {
 		var named []fleet.Position
 		for range 2 {

@@ -10,8 +10,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// Every rule of the contract with CA that one RPC or several RPCs can show holds for this provider, over real ledgers.
-// Our own ids, limits and workflows have tests of their own.
+// This provider, on real ledgers, obeys every rule of the contract with CA that RPCs can show. Other tests cover our
+// own ids, limits and workflows.
 func TestConformance(t *testing.T) {
 	offered := func(f *fakeGroups) *Server {
 		m := &fakeMarket{}
@@ -44,7 +44,7 @@ func TestConformance(t *testing.T) {
 			require.Len(t, results, len(conformance.Rules()))
 			for _, r := range results {
 				require.Equal(t, conformance.Passed, r.Outcome, "%s: %s: %s", r.ID, r.Demands, r.Seen)
-				if r.ID == "increase-given-up" { // the server refuses a call that has less than fleet.GiveUpBefore left
+				if r.ID == "increase-given-up" { // the server refuses a call with less than fleet.GiveUpBefore left
 					require.Equal(t, "3 of 3 calls were given up", r.Seen)
 				}
 			}

@@ -15,9 +15,10 @@ import (
 	"k8s.io/autoscaler/cluster-autoscaler/cloudprovider/externalgrpc/protos"
 )
 
-// TestSilentConnectionsKeepNobodyOut opens more connections than the server accepts, without a handshake,
-// from the same address. Cluster Autoscaler's connection stays open, a new client can connect, and the log does not grow with the connections.
-func TestSilentConnectionsKeepNobodyOut(t *testing.T) {
+// TestSilentConnectionsBlockNoClient opens more connections than the server accepts, from the address of Cluster
+// Autoscaler and without a handshake. Cluster Autoscaler's connection stays open, and a new client can connect. The
+// number of log lines does not grow with the number of connections.
+func TestSilentConnectionsBlockNoClient(t *testing.T) {
 	address, _, authority, logs := tlsSite(t)
 	pair := authority.Issue(t).TLS()
 	config := credentials.NewTLS(&tls.Config{RootCAs: authority.Pool(), ServerName: "localhost",
@@ -36,7 +37,7 @@ func TestSilentConnectionsKeepNobodyOut(t *testing.T) {
 	}
 	require.NoError(t, ask())
 
-	var stranger net.Dialer // from the address of Cluster Autoscaler
+	var stranger net.Dialer // uses the address of Cluster Autoscaler
 	var first net.Conn
 	for range maxConnections + 200 {
 		c, err := stranger.DialContext(t.Context(), "tcp", address)

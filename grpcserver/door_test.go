@@ -18,9 +18,9 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// A caller without a certificate may have one expander request under way, for at most two seconds, and all such callers
-// together three. A caller with a certificate does not count.
-func TestAnonymousCallersAreFew(t *testing.T) {
+// A caller without a certificate may have one concurrent expander request, for at most two seconds. All such callers
+// together may have three. A caller with a certificate does not count.
+func TestAnonymousExpanderRequestsAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := &door{}
 		call := func(address string, certified bool) (end func(), err error) {
@@ -65,8 +65,8 @@ func TestAnonymousCallersAreFew(t *testing.T) {
 	})
 }
 
-// A request of the largest allowed size, and of the worst form, uses little more memory than its bytes.
-func TestRequestOfTheExpanderCostsItsBytes(t *testing.T) {
+// A request of the largest allowed size uses little more memory than its bytes, even in its worst form.
+func TestExpanderRequestUsesLittleMemory(t *testing.T) {
 	const size = 8 << 20
 	for name, o := range map[string][]byte{
 		"empty pods":       bytes.Repeat([]byte{4<<3 | 2, 0}, size/2),

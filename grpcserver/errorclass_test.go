@@ -8,7 +8,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// The codes that CA files under its error class OutOfResources: another group may have the missing capacity.
+// CA maps each of these codes to its error class OutOfResources, because another group may have the missing capacity.
 func TestErrorClassOfEveryCode(t *testing.T) {
 	for _, code := range append(fleet.Codes, "Newer") {
 		want := int32(classOther)

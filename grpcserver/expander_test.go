@@ -19,7 +19,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/testkit"
 )
 
-// optionOf returns a node group that helps pods of this many CPUs each; with later also in the second wire generation.
+// optionOf returns an option of CA's expander: a node group that helps pods of this many CPUs each. With later, it also
+// uses the second wire generation.
 func optionOf(t testing.TB, group string, nodes int32, later bool, cpus ...string) *protos.Option {
 	t.Helper()
 	o := &protos.Option{NodeGroupId: group, NodeCount: nodes}
@@ -49,7 +50,7 @@ func pickOption(t testing.TB, conn *grpc.ClientConn, options ...*protos.Option) 
 	return groups, err
 }
 
-// expanderSite serves groups "milan", "turin" and so on, one for each offer of the market, and "all".
+// expanderSite serves groups "milan", "turin" and so on, one for each offer of the market, and the group "all".
 func expanderSite(t *testing.T, m *fakeMarket, more ...fleet.GroupSpec) *grpc.ClientConn {
 	t.Helper()
 	groups := append([]fleet.GroupSpec{spec("all", 0, 10)}, more...)
@@ -64,7 +65,7 @@ func expanderSite(t *testing.T, m *fakeMarket, more ...fleet.GroupSpec) *grpc.Cl
 	return dial(t, s, ServeOptions{Expander: true})
 }
 
-func TestExpanderChooses(t *testing.T) {
+func TestExpanderChoosesTheCheapestGroup(t *testing.T) {
 	m := &fakeMarket{}
 	m.nodes("milan", 2, 0.5)
 	m.nodes("turin", 2, 0.2)
@@ -105,9 +106,9 @@ func TestExpanderChooses(t *testing.T) {
 	}
 }
 
-// Options help different pods, so the price of the requested pods decides. Among equal options CA's next expander
-// chooses.
-func TestExpanderComparesWhatOptionsBring(t *testing.T) {
+// Options help different pods, so the expander compares their prices for the requested pods. Among equal options, CA's
+// next expander chooses.
+func TestExpanderComparesPricesPerRequestedPods(t *testing.T) {
 	m := &fakeMarket{}
 	m.nodes("milan", 5, 0.3)
 	m.nodes("turin", 5, 0.2)
@@ -123,8 +124,8 @@ func TestExpanderComparesWhatOptionsBring(t *testing.T) {
 	require.Equal(t, []string{"turin", "all"}, got, "as dear for each pod, and as full")
 }
 
-// An error makes CA keep all options, and an empty answer would not.
-func TestExpanderRefusesWhatItCannotRead(t *testing.T) {
+// When the expander returns an error, CA keeps all options. After an empty answer CA would keep none.
+func TestUnreadableExpanderRequestIsAnError(t *testing.T) {
 	m := &fakeMarket{}
 	m.nodes("milan", 5, 0.3)
 	conn := expanderSite(t, m)
@@ -138,7 +139,7 @@ func TestExpanderRefusesWhatItCannotRead(t *testing.T) {
 	}
 }
 
-// CA's client of the expander has no certificate: with TLS it can use the expander and no other service.
+// CA's client of the expander has no certificate. With TLS, this client can call the expander and no other service.
 func TestExpanderOverTLS(t *testing.T) {
 	files, by := tlsFiles(t)
 	files.Anonymous = true

@@ -14,23 +14,24 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/wait"
 )
 
-// fakeGroups is a correct in-memory Groups over real ledgers: an acknowledged operation has happened, a refused one has
-// not, and an operation whose caller has given up is not committed. The fields below change its behaviour.
+// fakeGroups is a correct in-memory implementation of Groups on real ledgers. An acknowledged operation has happened,
+// and a refused operation has not. An operation whose caller has given up is not booked. The fields below change its
+// behaviour.
 type fakeGroups struct {
 	mu     sync.Mutex
 	groups map[string]*fakeGroup
 	lives  map[string]int // the number of starts of each group
 
 	down       bool             // Temporal does not answer
-	failing    map[string]error // by group: the error of its reads and of Configure
-	hangs      string           // a group whose reads get no answer until their caller gives up
+	failing    map[string]error // by group: the error that its reads and Configure return
+	hangs      string           // a group whose reads return only when their caller gives up
 	slow       time.Duration    // duration of each Configure
-	slowRead   time.Duration    // duration of each Snapshot, which shows the state at its begin
+	slowRead   time.Duration    // duration of each Snapshot, which returns the state at its start
 	runningErr error
-	delay      time.Duration // duration of each mutation before it commits
-	lose       lose          // how the next mutation loses its answer
+	delay      time.Duration // duration of each mutation before its booking
+	lose       lose          // whether and how the next mutation loses its answer
 	onGrow     func()
-	onBooked   func(fleet.Request) // called once, when the next mutation has run
+	onBooked   func(fleet.Request) // called once, after the next booking
 
 	calls  map[string]int
 	ids    int
@@ -41,17 +42,17 @@ type fakeGroups struct {
 type fakeGroup struct {
 	ledger *fleet.Ledger
 	snap   fleet.Snapshot
-	exists []fleet.Found // the objects that its recovery finds
+	exists []fleet.Found // the objects that a recovery of the group finds
 	silent bool          // it publishes nothing
 
-	refused map[int]fleet.Refusal // the refused calls of the last operation
+	refused map[int]fleet.Refusal // the calls that the last operation refused
 }
 
-// lose describes how the next mutation loses its answer; the zero value loses nothing.
+// lose describes how the next mutation loses its answer. The zero value loses no answer.
 type lose struct {
 	active bool
-	booked bool          // it runs immediately; else it never runs, or late
-	late   time.Duration // it runs after this long
+	booked bool          // the mutation runs immediately; otherwise it runs late or never
+	late   time.Duration // the mutation runs after this time
 }
 
 func newFake() *fakeGroups {
@@ -72,14 +73,14 @@ func (f *fakeGroups) called(verb string) int {
 	return f.calls[verb]
 }
 
-// published returns the memo of a group.
+// published returns the memo that a group has published.
 func (f *fakeGroups) published(group string) fleet.Snapshot {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.groups[group].snap
 }
 
-// runs returns the running groups, ended the closed ones.
+// runs returns the running groups. ended returns the closed groups.
 func (f *fakeGroups) runs() []string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -113,7 +114,7 @@ func (f *fakeGroups) Configure(ctx context.Context, spec fleet.GroupSpec, notice
 		g := f.groups[spec.ID]
 		if g == nil {
 			g = &fakeGroup{ledger: fleet.NewLedger(spec.ID, time.Now())}
-			g.ledger.Epoch, g.ledger.Began = "t"+strconv.Itoa(f.lives[spec.ID]), time.Time{} // no wait is necessary
+			g.ledger.Epoch, g.ledger.Began = "t"+strconv.Itoa(f.lives[spec.ID]), time.Time{} // the tests do not have to wait
 			f.lives[spec.ID]++
 			f.groups[spec.ID] = g
 		}
@@ -193,7 +194,7 @@ func (f *fakeGroups) ReleaseEach(ctx context.Context, group string, calls []flee
 	return at, refused, err
 }
 
-// giveUpAt returns the time after which an operation counts as given up.
+// giveUpAt returns the time after which an operation of this caller expires.
 func giveUpAt(ctx context.Context) time.Time {
 	if deadline, ok := ctx.Deadline(); ok {
 		return deadline.Add(-fleet.GiveUpBefore)
@@ -210,7 +211,7 @@ func (f *fakeGroups) mutate(ctx context.Context, verb fleet.Verb, group string, 
 	if delay > 0 {
 		select {
 		case <-time.After(delay):
-		case <-ctx.Done(): // it has expired
+		case <-ctx.Done(): // the operation has expired
 		}
 	}
 	return f.retry(ctx, func() (fleet.Position, error) { return f.once(ctx, verb, group, r) })
@@ -233,7 +234,7 @@ func (f *fakeGroups) once(ctx context.Context, verb fleet.Verb, group string, r 
 		if lost.booked {
 			_, _ = g.operate(verb, r)
 		}
-		if lost.late > 0 { // its task began before the caller gave up
+		if lost.late > 0 { // the group began the operation before the caller gave up
 			r.Operation.GiveUpAt = time.Now().Add(time.Hour)
 			for n := range r.Calls {
 				r.Calls[n].Operation.GiveUpAt = r.Operation.GiveUpAt
@@ -251,7 +252,7 @@ func (f *fakeGroups) once(ctx context.Context, verb fleet.Verb, group string, r 
 	return at, err
 }
 
-// retry repeats a call while the group recovers, until ctx ends, as the client does.
+// retry repeats a call while the group recovers, until ctx ends, as the real client does.
 func (f *fakeGroups) retry(ctx context.Context, once func() (fleet.Position, error)) (fleet.Position, error) {
 	for {
 		f.mu.Lock()
@@ -273,13 +274,13 @@ func (g *fakeGroup) operate(verb fleet.Verb, r fleet.Request) (fleet.Position, e
 	g.recover()
 	now := time.Now()
 	at := now
-	if verb == fleet.Grow && !now.After(r.Operation.GiveUpAt) { // an abandoned call is judged by the present time
+	if verb == fleet.Grow && !now.After(r.Operation.GiveUpAt) { // an expired call is judged by the present time
 		at = began(g.ledger.Epoch)
 	}
 	var err error
 	g.refused, err = g.ledger.OperateEach(verb, r, at)
 	for _, e := range g.ledger.Entries {
-		if e.BookedAt.Equal(at) { // only the name is from that second: no deadline has passed
+		if e.BookedAt.Equal(at) { // only the name uses that second: no deadline has passed
 			e.BookedAt, e.Since = now, now
 		}
 	}
@@ -290,8 +291,8 @@ func (g *fakeGroup) operate(verb fleet.Verb, r fleet.Request) (fleet.Position, e
 	return g.ledger.Receipt(now).Position, nil
 }
 
-// began returns the second that the epoch names. Instances booked in this second have the epoch in their names, so that
-// tests can predict the names.
+// began returns the second in the epoch's name. Instances that are booked in this second contain the epoch in their
+// names, so that tests can predict the names.
 func began(epoch string) time.Time {
 	second, err := strconv.ParseInt(epoch, 36, 64)
 	if err != nil {
@@ -300,7 +301,7 @@ func began(epoch string) time.Time {
 	return time.Unix(second, 0)
 }
 
-// recover ends a recovery after the second of its epoch.
+// recover ends a recovery when the second of its epoch is over.
 func (g *fakeGroup) recover() {
 	if !g.ledger.Recovering {
 		return
@@ -319,7 +320,7 @@ func (g *fakeGroup) publish() {
 	}
 }
 
-// drop removes released instances, as the ends of their drivers do.
+// drop removes released instances, as the end of their drivers does.
 func (f *fakeGroups) drop(group string) {
 	f.change(group, func(l *fleet.Ledger) {
 		for _, e := range l.Entries {
@@ -330,7 +331,7 @@ func (f *fakeGroups) drop(group string) {
 	})
 }
 
-// change edits a group's ledger, and publishes it.
+// change edits a group's ledger and publishes it.
 func (f *fakeGroups) change(group string, edit func(l *fleet.Ledger)) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -22,7 +22,7 @@ import (
 
 var errUnreadable = errors.New("unreadable")
 
-// requests returns one request of each call of CA, in both wire generations where they differ.
+// requests returns one request for each RPC of CA, in both wire generations where they differ.
 func requests(f *testing.F) map[string][]proto.Message {
 	node := &protos.ExternalGrpcNode{Name: "n", ProviderID: "liqo://cpu/cpu-t0-1",
 		Labels: map[string]string{fleet.LabelGroup: "cpu"}}
@@ -57,7 +57,7 @@ func requests(f *testing.F) map[string][]proto.Message {
 	}
 }
 
-// For any bytes, in both wire generations, no call panics, and a failure is the caller's fault.
+// No call panics for any bytes, in either wire generation. The error of a failed call blames the caller.
 func FuzzCalls(f *testing.F) {
 	methods := protos.CloudProvider_ServiceDesc.Methods
 	seeds := requests(f)
@@ -81,7 +81,7 @@ func FuzzCalls(f *testing.F) {
 		groups.ready("cpu", 1)
 		method := methods[int(n)%len(methods)]
 		resp, err := method.Handler(s, t.Context(), func(in any) error {
-			if proto.Unmarshal(raw, in.(proto.Message)) != nil { // grpc refuses it
+			if proto.Unmarshal(raw, in.(proto.Message)) != nil { // gRPC refuses it
 				return errUnreadable
 			}
 			return nil
@@ -98,7 +98,7 @@ func FuzzCalls(f *testing.F) {
 	})
 }
 
-// The expander returns at least one of the options in its request: with none, CA would scale nothing.
+// The expander returns at least one of the options of its request, because without an option CA would not scale out.
 func FuzzExpander(f *testing.F) {
 	for _, options := range [][]*expanderprotos.Option{
 		nil, {optionOf(f, "cpu", 1, false, "1")}, {optionOf(f, "cpu", 2, true, "1", "2"), optionOf(f, "other", 1, true)},

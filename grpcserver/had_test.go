@@ -15,7 +15,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/testkit"
 )
 
-// buyer has groups on an exact market. Only these groups take nodes from the market.
+// buyer has groups on a market whose published capacity is exact. Only these groups take nodes from the market.
 type buyer struct {
 	*testing.T
 	rand   *rand.Rand
@@ -24,7 +24,7 @@ type buyer struct {
 	specs  []fleet.GroupSpec
 
 	shapes bool // the groups' shapes differ
-	waits  bool // some instances choose some loops later
+	waits  bool // some instances choose their offer only some loops later
 	prices bool // the offers' prices differ
 
 	own            map[[2]string]int // nodes by group and provider
@@ -54,8 +54,8 @@ func newBuyer(t *testing.T, r *rand.Rand) *buyer {
 	return b
 }
 
-// loop acts as one of Cluster Autoscaler's loops: it grows a group up to max. Then instances choose, and some failed
-// ones are removed.
+// loop acts as one loop of Cluster Autoscaler and grows a group up to its max. Then instances choose their offers, and
+// some failed instances are removed.
 func (b *buyer) loop(c client) {
 	require.NoError(b, c.refresh())
 	g := b.specs[b.rand.IntN(len(b.specs))]
@@ -75,7 +75,7 @@ func (b *buyer) loop(c client) {
 	}
 }
 
-// take lets an instance choose, and takes its node from the market.
+// take lets an instance choose an offer, and takes its node from the market.
 func (b *buyer) take(g fleet.GroupSpec, e *fleet.Entry) {
 	now, _ := b.market.current()
 	candidates := now.Candidates()
@@ -100,7 +100,7 @@ func (b *buyer) take(g fleet.GroupSpec, e *fleet.Entry) {
 	})
 }
 
-// less returns the free resources after one node is subtracted; the test fails when they are insufficient.
+// less returns the free resources without those of one node. The test fails when they are insufficient.
 func less(t *testing.T, free, shape corev1.ResourceList) corev1.ResourceList {
 	left := free.DeepCopy()
 	for name, each := range shape {
@@ -112,9 +112,10 @@ func less(t *testing.T, free, shape corev1.ResourceList) corev1.ResourceList {
 	return left
 }
 
-// A CA that obeys max, and grows one group in each loop, gets every node that it requests. The exception is waiting
-// instances of several shapes, which choose in an unknown order: one of a thousand such instances may find no place.
-func TestMaxCanBeHad(t *testing.T) {
+// A CA that requests no more than max, and grows one group in each loop, gets every node that it requests. The
+// exception is waiting instances of several shapes, because they choose in an unknown order: one of a thousand such
+// instances may find no place.
+func TestEveryNodeUpToMaxCanBeCreated(t *testing.T) {
 	asked, unsure, without := 0, 0, 0
 	for r := range testkit.Cases(t) {
 		b := newBuyer(t, r)

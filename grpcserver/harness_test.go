@@ -40,7 +40,7 @@ func newServer(t testing.TB, f *fakeGroups, specs ...fleet.GroupSpec) *Server {
 	return s
 }
 
-// loaded returns a server with a view, for direct calls.
+// loaded returns a server that has read its groups, for direct calls.
 func loaded(t testing.TB, f *fakeGroups, specs ...fleet.GroupSpec) *Server {
 	t.Helper()
 	s := newServer(t, f, specs...)
@@ -48,7 +48,7 @@ func loaded(t testing.TB, f *fakeGroups, specs ...fleet.GroupSpec) *Server {
 	return s
 }
 
-// dial serves s over an in-memory connection until the test ends and connects to it as CA does.
+// dial serves s over an in-memory connection until the test ends. It connects to s as CA does.
 func dial(t testing.TB, s *Server, o ServeOptions) *grpc.ClientConn {
 	t.Helper()
 	listener := bufconn.Listen(1 << 20)
@@ -73,7 +73,7 @@ func dialTo(t testing.TB, listener *bufconn.Listener) *grpc.ClientConn {
 	return conn
 }
 
-// client is CA's view of the server: over the wire, with a deadline, or direct.
+// client calls the server as CA does: over the wire with a deadline, or directly.
 type client struct {
 	t testing.TB
 	protos.CloudProviderClient
@@ -84,7 +84,7 @@ func newClient(t testing.TB, s *Server) client {
 	return client{t: t, CloudProviderClient: protos.NewCloudProviderClient(dial(t, s, ServeOptions{}))}
 }
 
-// newDirect returns a client that calls s in this process: thousands of random cases need no wire.
+// newDirect returns a client that calls s in this process, because thousands of random cases need no wire.
 func newDirect(t testing.TB, s *Server) client {
 	return client{t: t, CloudProviderClient: protos.NewCloudProviderClient(inProcess{s}), direct: true}
 }
@@ -115,7 +115,7 @@ func (c client) ctx() context.Context {
 	if c.direct {
 		return context.Background()
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute) // only a limit for calls that hang
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute) // this limit only ends calls that hang
 	c.t.Cleanup(cancel)
 	return ctx
 }
@@ -193,5 +193,5 @@ func specs(ids ...string) []fleet.GroupSpec {
 	return out
 }
 
-// pass lets time pass. Only for synctest bubbles, where it takes no real time.
+// pass lets time pass. Tests call it only in synctest bubbles, where it takes no real time.
 func pass(d time.Duration) { time.Sleep(d) }

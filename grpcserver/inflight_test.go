@@ -20,8 +20,9 @@ func during(f *fakeGroups, what func()) {
 	})
 }
 
-// A group that is removed while it grows is not empty: closing its workflow would abandon the new instance.
-func TestGroupRemovedWhileItGrows(t *testing.T) {
+// A group is removed while it grows. The server does not treat the group as empty, because closing its workflow would
+// abandon the new instance.
+func TestGroupRemovedDuringGrowthStays(t *testing.T) {
 	f := newFake()
 	c, _, config := reloading(t, f, spec("cpu", 0, 5), spec("gpu", 0, 5))
 	during(f, func() {
@@ -33,8 +34,8 @@ func TestGroupRemovedWhileItGrows(t *testing.T) {
 	requireRetired(t, c, "gpu", 1)
 }
 
-// An IncreaseSize that waited while its group was removed books nothing.
-func TestGroupRemovedBeforeItGrows(t *testing.T) {
+// An IncreaseSize that waits while its group is removed books nothing.
+func TestIncreaseOfARemovedGroupBooksNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f, config := newFake(), &fakeConfig{}
 		s, err := New(config.options(f, specs("cpu", "gpu")...))
@@ -44,7 +45,7 @@ func TestGroupRemovedBeforeItGrows(t *testing.T) {
 		require.NoError(t, d.increase(time.Second, 1))
 
 		g := s.roster.Load().byID["cpu"]
-		require.True(t, g.turn.TryAcquire(1)) // another caller's mutation
+		require.True(t, g.turn.TryAcquire(1)) // another caller's mutation runs
 		waiting := make(chan error, 1)
 		go func() { waiting <- d.increase(5*time.Second, 1) }()
 		synctest.Wait()
@@ -56,8 +57,8 @@ func TestGroupRemovedBeforeItGrows(t *testing.T) {
 	})
 }
 
-// Growth that began before the limits existed counts against them, too.
-func TestLimitsThatComeWhileAGroupGrows(t *testing.T) {
+// A growth that began before the limits existed counts against the limits, too.
+func TestRunningGrowthCountsAgainstNewLimits(t *testing.T) {
 	f := newFake()
 	c, _, config := reloading(t, f, spec("cpu", 0, 5), spec("gpu", 0, 5))
 	during(f, func() {

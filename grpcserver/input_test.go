@@ -12,7 +12,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-func TestBadInput(t *testing.T) {
+func TestInvalidRequestsAreRefused(t *testing.T) {
 	f := newFake()
 	c := newClient(t, loaded(t, f, spec("cpu", 0, 5), spec("gpu", 0, 5)))
 	require.NoError(t, c.increase("cpu", 1))
@@ -101,8 +101,8 @@ func TestNewRefuses(t *testing.T) {
 	}
 }
 
-// An increase that no group can book is refused without a call to a group.
-func TestIncreaseByNothingAsksNobody(t *testing.T) {
+// The server refuses an increase that no group can book, without a call to a group.
+func TestInvalidIncreaseCallsNoGroup(t *testing.T) {
 	f := newFake()
 	d := direct{t, loaded(t, f, spec("cpu", 0, 5))}
 	for _, delta := range []int32{0, -1} {

@@ -23,7 +23,7 @@ func limited(t *testing.T, f *fakeGroups, limits Limits, specs ...fleet.GroupSpe
 	return newClient(t, s), s
 }
 
-// The shape of spec is 4 CPUs and 8 GiB.
+// The test uses nodes of 4 CPUs and 8 GiB.
 func TestLimitsBindAllGroups(t *testing.T) {
 	for _, test := range []struct {
 		name   string
@@ -48,15 +48,16 @@ func TestLimitsBindAllGroups(t *testing.T) {
 			require.Equal(t, 1, f.called("grow"), "nothing was asked of the group")
 			require.NoError(t, c.increase("gpu", 2))
 
-			// A deleted instance no longer counts and makes room.
+			// A deleted instance no longer counts, so another instance may be created.
 			require.NoError(t, c.remove("cpu", c.ids("cpu")...))
 			require.NoError(t, c.increase("gpu", 3))
 		})
 	}
 }
 
-// The max that CA sees has room within the limits, so that CA does not request a refused size and back off.
-func TestLimitsShowInMax(t *testing.T) {
+// The max that CA sees stays within the limits, so that CA does not request a size that would be refused, and does not
+// back off.
+func TestMaxStaysWithinTheLimits(t *testing.T) {
 	c, _ := limited(t, newFake(), Limits{Nodes: ptr.To(5)}, spec("cpu", 0, 10), spec("gpu", 0, 2),
 		spec("min", 1, 10))
 	most := func() string {
@@ -72,7 +73,8 @@ func TestLimitsShowInMax(t *testing.T) {
 	require.Equal(t, "4 2 4", most())
 }
 
-// CA splits a scale-out between groups of one balancing label: its plan for all of these groups is not refused.
+// CA splits a scale-out between the groups with the same balancing label. The server does not refuse CA's plan for
+// these groups.
 func TestLimitsAreSharedByGroupsThatBalance(t *testing.T) {
 	full := balancing("full", "web")
 	full.Max = 1
@@ -115,7 +117,7 @@ func TestLimitsHoldUnderConcurrency(t *testing.T) {
 }
 
 // While the number of counted instances is unknown, no group grows.
-func TestLimitsNeedFullKnowledge(t *testing.T) {
+func TestUnknownCountStopsGrowth(t *testing.T) {
 	f := newFake()
 	s, err := New(Options{Groups: f, Specs: specs("cpu", "gpu"), Limits: Limits{Nodes: ptr.To(5)}, Logger: quiet})
 	require.NoError(t, err)

@@ -58,7 +58,7 @@ func names(lines []string, prefix string) []string {
 	return slices.DeleteFunc(slices.Clone(lines), func(l string) bool { return !strings.HasPrefix(l, prefix) })
 }
 
-func TestMetricsTellWhatTheViewHas(t *testing.T) {
+func TestMetricsShowTheView(t *testing.T) {
 	f := newFake()
 	s, err := New(Options{Groups: f, Specs: []fleet.GroupSpec{spec("cpu", 1, 10), spec("gpu", 0, 8)},
 		Limits: Limits{Nodes: ptr.To(9)}, Logger: quiet})
@@ -102,7 +102,7 @@ func TestMetricsTellWhatTheViewHas(t *testing.T) {
 	require.NotContains(t, strings.Join(lines, "\n"), "cpu-t0-", "no instance is a label")
 }
 
-// Unknown values are absent, not zero.
+// A metric without a known value is absent and not zero.
 func TestMetricsBeforeTheFirstSnapshot(t *testing.T) {
 	f := newFake()
 	f.down = true
@@ -113,7 +113,7 @@ func TestMetricsBeforeTheFirstSnapshot(t *testing.T) {
 	require.Empty(t, names(lines, "instances"))
 }
 
-// The age grows while a group cannot be read, and does not grow while the group is only idle.
+// The metric for the age grows while a group cannot be read. It does not grow while the group is only idle.
 func TestSnapshotAge(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFake()
@@ -134,7 +134,7 @@ func TestSnapshotAge(t *testing.T) {
 	})
 }
 
-func TestMetricsTellALostOutcome(t *testing.T) {
+func TestMetricsShowAnUnknownOutcome(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFake()
 		s := loaded(t, f, specs("cpu")...)
@@ -147,7 +147,7 @@ func TestMetricsTellALostOutcome(t *testing.T) {
 	})
 }
 
-func TestMetricsTellOfTheConfig(t *testing.T) {
+func TestMetricsShowTheConfig(t *testing.T) {
 	c, s, config := reloading(t, newFake(), specs("cpu", "gpu")...)
 	m := NewMetrics(s)
 	require.NoError(t, c.increase("cpu", 1))
@@ -168,8 +168,8 @@ func TestMetricsTellOfTheConfig(t *testing.T) {
 	require.True(t, since().After(began))
 }
 
-// A max-node-provision-time that is too short for a group sets the metric of this group.
-func TestMetricsTellOfAShortProvisionTime(t *testing.T) {
+// A max-node-provision-time that is too short for a group sets the metric for this group.
+func TestMetricsShowAShortProvisionTime(t *testing.T) {
 	s := loaded(t, newFake(), specs("cpu", "gpu")...)
 	_, err := s.NodeGroupGetOptions(t.Context(), &protos.NodeGroupAutoscalingOptionsRequest{Id: "cpu",
 		Defaults: &protos.NodeGroupAutoscalingOptions{MaxNodeProvisionTime: &metav1.Duration{Duration: time.Minute}}})
@@ -178,9 +178,9 @@ func TestMetricsTellOfAShortProvisionTime(t *testing.T) {
 		`group_provision_time_short{group="gpu"} 0`)
 }
 
-// A group whose workflow does not accept its config keeps the old one, and the metrics show that; the remaining groups
-// are not affected.
-func TestMetricsTellOfAGroupThatIsUnavailable(t *testing.T) {
+// A group whose workflow does not accept its config keeps the previous config, and the metrics show this. The other
+// groups are not affected.
+func TestMetricsShowAnUnavailableGroup(t *testing.T) {
 	f := newFake()
 	s := loaded(t, f, specs("cpu", "gpu")...)
 	m := NewMetrics(s)
@@ -193,8 +193,8 @@ func TestMetricsTellOfAGroupThatIsUnavailable(t *testing.T) {
 	has(t, scrape(t, m), `group_unavailable{group="cpu"} 0`)
 }
 
-// A scrape must not wait while a config is read or Temporal is called.
-func TestMetricsTakeNoLock(t *testing.T) {
+// A scrape must not wait while the server reads a config or calls Temporal.
+func TestScrapeDoesNotWait(t *testing.T) {
 	s := loaded(t, newFake(), specs("cpu")...)
 	s.reloading.Lock()
 	defer s.reloading.Unlock()
@@ -228,7 +228,7 @@ func TestRPCsAreMeasured(t *testing.T) {
 	require.NotContains(t, strings.Join(lines, "\n"), `method="Check"`)
 }
 
-// Alive reports on the server's loop, not on Temporal.
+// Alive depends on the server's loop and not on Temporal.
 func TestAlive(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFake()

@@ -35,8 +35,8 @@ func optionsOf(t *testing.T, d *durationpb.Duration) *protos.NodeGroupAutoscalin
 	return o
 }
 
-// CA sends the time that it waits for a node; the answer is always Unimplemented, so that its flags apply.
-func TestProvisionTimeOfCA(t *testing.T) {
+// CA sends the time for which it waits for a node. The answer is always Unimplemented, so that CA's own flags apply.
+func TestOptionsOfCAsFlagsApply(t *testing.T) {
 	f, logs := newFake(), &testkit.Buffer{}
 	short := spec("cpu", 0, 5)
 	short.Budgets.Total = metav1.Duration{Duration: 12 * time.Minute}
@@ -72,7 +72,7 @@ func TestProvisionTimeOfCA(t *testing.T) {
 	require.Zero(t, provisionTime(optionsOf(t, &durationpb.Duration{Seconds: math.MaxInt64})), "no duration is so long")
 }
 
-// broken has a length in the place of a duration.
+// broken returns options with a length in place of a duration.
 func broken(t *testing.T) *protos.NodeGroupAutoscalingOptions {
 	t.Helper()
 	o := &protos.NodeGroupAutoscalingOptions{}

@@ -18,7 +18,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// period is two hours, in both wire generations.
+// The period of a price request is two hours, in both wire generations.
 var (
 	periodBegins = time.Date(2027, 1, 1, 10, 0, 0, 0, time.UTC)
 	periodEnds   = periodBegins.Add(2 * time.Hour)
@@ -34,7 +34,7 @@ func appendTimes(t testing.TB, raw []byte, start, end protowire.Number) []byte {
 	return raw
 }
 
-// nodePrice requests the price in both generations, which must agree.
+// nodePrice requests the price in both generations. The two prices must be equal.
 func (c client) nodePrice(group string) (float64, error) {
 	c.t.Helper()
 	node := &protos.ExternalGrpcNode{Name: "template", Labels: map[string]string{fleet.LabelGroup: group}}
@@ -66,7 +66,7 @@ func (c client) podPrice(requests corev1.ResourceList) float64 {
 	return first.GetPrice()
 }
 
-func TestPrices(t *testing.T) {
+func TestNodePricesFollowTheOffers(t *testing.T) {
 	f, m := newFake(), &fakeMarket{}
 	m.nodes("milan", 2, 0.5)
 	m.nodes("turin", 2, 0.2)
@@ -96,8 +96,9 @@ func TestPrices(t *testing.T) {
 	require.True(t, gpu > whole && !math.IsInf(gpu, 0))
 }
 
-// A group of larger nodes multiplies an offer's price by its factor, in the answers to both of CA's expanders.
-func TestPriceFactor(t *testing.T) {
+// In the answers to both expanders of CA, the price of a group with larger nodes is the offer's price, multiplied by
+// the group's factor.
+func TestPriceFactorMultipliesTheOffersPrice(t *testing.T) {
 	f, m := newFake(), &fakeMarket{}
 	m.nodes("milan", 8, 0.5)
 	large := spec("large", 0, 5)
@@ -107,7 +108,7 @@ func TestPriceFactor(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, s.Start(t.Context()))
 	c := newClient(t, s)
-	for group, want := range map[string]float64{"small": 1, "large": 3.5} { // for two hours
+	for group, want := range map[string]float64{"small": 1, "large": 3.5} { // the price of two hours
 		got, err := c.nodePrice(group)
 		require.NoError(t, err)
 		require.InDelta(t, want, got, 1e-9, group)
@@ -116,20 +117,20 @@ func TestPriceFactor(t *testing.T) {
 	require.InDelta(t, 3.5, cost, 1e-9)
 }
 
-// Where an offer has prices by resource, a node costs the price of its shape, regardless of its group's factor.
+// When an offer has prices by resource, a node costs the price of its shape. The group's factor has no effect.
 func TestPricesByResource(t *testing.T) {
 	f, m := newFake(), &fakeMarket{}
 	m.nodes("milan", 8, 0)
 	m.set(func() {
 		m.Offers[0].Prices = map[corev1.ResourceName]float64{"cpu": 0.05, "memory": 0.01}
 	})
-	small, large := spec("small", 0, 5), spec("large", 0, 5) // 4 CPUs and 8 GiB: 0.28
+	small, large := spec("small", 0, 5), spec("large", 0, 5) // 4 CPUs and 8 GiB cost 0.28 an hour
 	large.Shape, large.PriceFactor = times(4, large.Shape), 3.5
 	s, err := New(Options{Groups: f, Specs: []fleet.GroupSpec{small, large}, Logger: quiet, Market: m.current})
 	require.NoError(t, err)
 	require.NoError(t, s.Start(t.Context()))
 	c := newClient(t, s)
-	for group, want := range map[string]float64{"small": 0.56, "large": 2.24} { // for two hours
+	for group, want := range map[string]float64{"small": 0.56, "large": 2.24} { // the price of two hours
 		got, err := c.nodePrice(group)
 		require.NoError(t, err)
 		require.InDelta(t, want, got, 1e-9, group)
@@ -149,8 +150,8 @@ func TestPricesByResource(t *testing.T) {
 	require.InDelta(t, 2.24, dearest, 1e-9)
 }
 
-// Kubernetes accepts such quantities. Their prices are finite, and the sum takes little time.
-func TestPriceOfAnAbsurdPod(t *testing.T) {
+// Kubernetes accepts these absurd quantities. The prices of such a pod are finite, and their sum takes little time.
+func TestPriceOfAbsurdQuantitiesIsFinite(t *testing.T) {
 	c := newClient(t, loaded(t, newFake(), specs("cpu")...))
 	container := func(cpu string) corev1.Container {
 		return corev1.Container{Resources: corev1.ResourceRequirements{
@@ -168,7 +169,7 @@ func TestPriceOfAnAbsurdPod(t *testing.T) {
 	}
 }
 
-func TestPriceOfNothing(t *testing.T) {
+func TestPriceOfAnEmptyRequest(t *testing.T) {
 	c := newClient(t, loaded(t, newFake(), specs("cpu")...))
 	at := &metav1.Time{Time: periodBegins}
 	for _, req := range []*protos.PricingPodPriceRequest{
@@ -186,7 +187,7 @@ func TestPriceOfNothing(t *testing.T) {
 }
 
 // Groups whose shape has no weight do not affect the price of a unit of weight.
-func TestPriceBesideWeightlessGroups(t *testing.T) {
+func TestWeightlessGroupsDoNotChangePrices(t *testing.T) {
 	weightless := spec("pods", 0, 5)
 	weightless.Shape = corev1.ResourceList{corev1.ResourcePods: resource.MustParse("110")}
 	one := corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1")}
@@ -196,9 +197,9 @@ func TestPriceBesideWeightlessGroups(t *testing.T) {
 	}
 }
 
-// Nodes cost the prices of the places that they take, from the cheapest one; nodes without a place cost as much as the
-// most expensive place, and a place without a price costs the weight of its resources.
-func TestWhatManyNodesCost(t *testing.T) {
+// Nodes cost the prices of the places that they take, from the cheapest place on. A node without a place costs as much
+// as the most expensive place. A place without a price costs the weight of its resources.
+func TestPriceOfManyNodes(t *testing.T) {
 	s := loaded(t, newFake(), spec("cpu", 0, 10))
 	g, weight := s.roster.Load().list[0], Weight(spec("cpu", 0, 10).Shape)
 	s.figures.Store(&map[string]figure{"cpu": {price: 3, places: []places{

@@ -10,8 +10,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// CA logs one line about each group in each loop, so the line contains the facts that CA's own figures lack.
-func TestDebugSaysHowAGroupIs(t *testing.T) {
+// CA logs one line about each group in each loop. This line contains the facts that CA's own figures lack.
+func TestDebugShowsTheGroupsState(t *testing.T) {
 	running, creating := fleet.InstanceView{State: fleet.StateRunning}, fleet.InstanceView{State: fleet.StateCreating}
 	instances := []fleet.InstanceView{running, running, running, creating, creating, {State: fleet.StateDeleting}}
 	broken := &problem{errors.New("broken")}
@@ -30,7 +30,7 @@ func TestDebugSaysHowAGroupIs(t *testing.T) {
 	}
 }
 
-// CA treats an error without a code as success.
+// CA treats an error without a gRPC code as success, so every error has a code.
 func TestEveryErrorHasACode(t *testing.T) {
 	for _, f := range []*fleet.Failure{nil, {}, {Message: "words"}} {
 		info := toErrorInfo(f)

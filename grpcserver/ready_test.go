@@ -14,10 +14,10 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// A server is ready when its groups have been read and a worker polls their task queue; the error names the missing
-// part. It stays ready while Temporal reports no worker for less than a minute, and while the number of workers is
-// unknown.
-func TestWhenAServerIsReady(t *testing.T) {
+// A server is ready when it has read its groups and a worker polls their task queue. The error names the part that is
+// missing. The server stays ready while Temporal reports no worker for less than a minute, and while the number of
+// workers is unknown.
+func TestServerIsReadyWithGroupsAndAWorker(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var why, unknown atomic.Pointer[problem]
 		value := func(p *atomic.Pointer[problem]) error {
@@ -64,8 +64,8 @@ func TestWhenAServerIsReady(t *testing.T) {
 	})
 }
 
-// A server that Cluster Autoscaler has never called reads the config on its own: after a failover in the middle of a
-// loop, CA must find the groups with which the loop began.
+// A server that Cluster Autoscaler has never called reads the config automatically. After a failover in the middle of a
+// loop, CA must find the same groups as at the start of the loop.
 func TestReplicaThatWasNeverCalledFollowsTheConfig(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFake()
@@ -80,7 +80,7 @@ func TestReplicaThatWasNeverCalledFollowsTheConfig(t *testing.T) {
 		go func() { s.KeepWarm(ctx, nil); close(done) }()
 		synctest.Wait()
 		require.Nil(t, s.roster.Load().byID["derived"])
-		changed.Store(true) // the market has come
+		changed.Store(true) // the market has become readable
 		pass(refreshEvery + time.Second)
 		require.NotNil(t, s.roster.Load().byID["derived"])
 		cancel()
@@ -88,7 +88,7 @@ func TestReplicaThatWasNeverCalledFollowsTheConfig(t *testing.T) {
 	})
 }
 
-// The first start of hundreds of groups starts a few concurrently, and all in the end.
+// The first start of hundreds of groups starts a few groups concurrently, and all of them in the end.
 func TestFirstStartIsStaggered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFake()

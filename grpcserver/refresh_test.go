@@ -16,7 +16,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-func TestBeforeTheFirstLoad(t *testing.T) {
+func TestCallsBeforeTheFirstLoad(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFake()
 		f.down = true
@@ -36,7 +36,7 @@ func TestBeforeTheFirstLoad(t *testing.T) {
 		require.NoError(t, err)
 		require.Empty(t, resp.GetNodeGroup().GetId())
 
-		// A read that arrives while the view is loaded gets an answer.
+		// A read that arrives while the server loads its view gets an answer.
 		f.set(func(f *fakeGroups) { f.down = false })
 		target, listed := make(chan error, 1), make(chan int, 1)
 		go func() {
@@ -71,7 +71,7 @@ func TestStartRetriesUntilItsContextEnds(t *testing.T) {
 	})
 }
 
-func TestFreshness(t *testing.T) {
+func TestServerIsFreshAfterARead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFake()
 		s := newServer(t, f, spec("cpu", 0, 5))
@@ -116,7 +116,7 @@ func TestRefreshConfigures(t *testing.T) {
 	require.NoError(t, direct{t, first}.refresh())
 	require.Equal(t, 2, f.called("configure"), "specs in force")
 
-	// A restart with another config: one group has changed.
+	// The server restarts with another config, in which one group has changed.
 	second := loaded(t, f, spec("cpu", 0, 5), spec("gpu", 0, 7))
 	require.Equal(t, 3, f.called("configure"))
 	require.Equal(t, 7, f.published("gpu").Max)
@@ -125,8 +125,8 @@ func TestRefreshConfigures(t *testing.T) {
 	require.EqualValues(t, 7, groups.GetNodeGroups()[1].GetMaxSize())
 }
 
-// A group is configured when it is known to run without the spec, or not to run; a failed read does not cause a
-// configuration.
+// The server configures a group that runs without the spec, or that does not run. A failed read shows neither, so it
+// causes no configuration.
 func TestRefreshConfiguresOnlyWhatItKnows(t *testing.T) {
 	for name, c := range map[string]struct {
 		err   error
@@ -148,8 +148,9 @@ func TestRefreshConfiguresOnlyWhatItKnows(t *testing.T) {
 	}
 }
 
-// The error travels in a header: it names some groups, counts the rest, and contains the reason of the first one.
-func TestSummaryIsBound(t *testing.T) {
+// gRPC sends the error in a header, so its size is bounded. The error names some groups, counts the others, and
+// contains the reason of the first group.
+func TestErrorForManyGroupsIsBounded(t *testing.T) {
 	var list []*group
 	var errs []error
 	for n := range named + 4 {
@@ -168,8 +169,8 @@ func TestSummaryIsBound(t *testing.T) {
 	require.ErrorContains(t, summary(list[1:22], errs[1:22]), ", g20 and 1 more: g01: ")
 }
 
-// Concurrent calls of Refresh share their reads, and each call sees every operation that was booked before the call.
-func TestRefreshesThatOverlapShareReads(t *testing.T) {
+// Concurrent calls of Refresh share their reads. Each call sees every operation that was booked before the call.
+func TestConcurrentRefreshesShareReads(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFake()
 		d := direct{t, loaded(t, f, spec("cpu", 0, 5))}
@@ -194,13 +195,13 @@ func TestRefreshesThatOverlapShareReads(t *testing.T) {
 	})
 }
 
-// A read that does not end delays a Refresh no longer than the Refresh's own read may take, and does not delay the
-// other groups.
-func TestRefreshWaitsForAnothersReadNoLongerThanForItsOwn(t *testing.T) {
+// Another caller's read of a group does not end. A Refresh waits for it no longer than for a read of its own, and the
+// other groups are not delayed.
+func TestRefreshBoundsItsWaitForAnotherRead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFake()
 		d := direct{t, loaded(t, f, spec("cpu", 0, 5), spec("gpu", 0, 5))}
-		require.True(t, d.s.roster.Load().byID["cpu"].reading.TryAcquire(1)) // another caller reads
+		require.True(t, d.s.roster.Load().byID["cpu"].reading.TryAcquire(1)) // another caller reads the group
 		_, err := f.Grow(t.Context(), "gpu", 1, 0, fleet.Position{})
 		require.NoError(t, err)
 		began := time.Now()
@@ -212,7 +213,7 @@ func TestRefreshWaitsForAnothersReadNoLongerThanForItsOwn(t *testing.T) {
 	})
 }
 
-// configured is a port whose reads change after Configure has returned.
+// configured is a Groups whose reads change after Configure has returned.
 type configured struct {
 	*fakeGroups
 	done atomic.Bool
@@ -234,8 +235,8 @@ func (c *configured) Snapshot(ctx context.Context, group string) (fleet.Snapshot
 	return snap, err
 }
 
-// The reason why a group does not take its config is complete: the error of the read and the error of Configure.
-func TestWhyAGroupIsNotConfigured(t *testing.T) {
+// When a group does not accept its config, the reason contains the error of the read and the error of Configure.
+func TestReasonOfAnUnconfiguredGroupIsComplete(t *testing.T) {
 	ended := fmt.Errorf("nodegroup/cpu %w: %w", fleet.ErrNotRunning, fleet.ErrUnavailable)
 	for name, c := range map[string]struct {
 		failing error // of reads and Configure
@@ -265,7 +266,7 @@ func TestWhyAGroupIsNotConfigured(t *testing.T) {
 	}
 }
 
-// When Temporal answers no read in time, no group is at fault: Refresh fails, and CA ends its loop.
+// When Temporal answers no read in time, no single group is the cause. Refresh fails, and CA ends its loop.
 func TestTemporalThatHangsFailsRefresh(t *testing.T) {
 	bubble(t, func(t *testing.T, d direct, f *fakeGroups) {
 		f.set(func(f *fakeGroups) { f.hangs = "cpu" })

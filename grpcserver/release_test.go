@@ -16,8 +16,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// idle returns a group with ten Ready instances whose bookings take 600 ms, and a function that deletes one instance
-// within a time.
+// idle returns a group with ten Ready instances whose bookings take 600 ms. remove deletes one instance within a
+// timeout.
 func idle(t *testing.T) (f *fakeGroups, s *Server, remove func(n int, within time.Duration) error) {
 	t.Helper()
 	f = newFake()
@@ -38,8 +38,8 @@ func idle(t *testing.T) (f *fakeGroups, s *Server, remove func(n int, within tim
 	}
 }
 
-// Cluster Autoscaler deletes ten idle nodes of a group by ten concurrent calls with five seconds each. The calls that
-// wait for the first one are booked together.
+// Cluster Autoscaler deletes ten idle nodes of a group by ten concurrent calls with a timeout of five seconds each. The
+// first call is booked alone. The calls that wait for it are booked together.
 func TestTenDeletionsTakeTwoBookings(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f, _, remove := idle(t)
@@ -63,13 +63,13 @@ func TestTenDeletionsTakeTwoBookings(t *testing.T) {
 	})
 }
 
-// A call whose caller gives up while it waits is left out, and the other waiting calls are booked.
-func TestDeletionThatWasGivenUpIsLeftOut(t *testing.T) {
+// A caller gives up while its call waits. This call is not booked, and the other waiting calls are booked.
+func TestAbandonedDeletionIsNotBooked(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f, _, remove := idle(t)
 		var calls sync.WaitGroup
 		calls.Go(func() { require.NoError(t, remove(0, 5*time.Second)) })
-		synctest.Wait() // it is being booked
+		synctest.Wait() // the call is being booked
 		calls.Go(func() { requireCode(t, codes.DeadlineExceeded, remove(1, 100*time.Millisecond)) })
 		calls.Go(func() { require.NoError(t, remove(2, 5*time.Second)) })
 		calls.Wait()
@@ -77,8 +77,8 @@ func TestDeletionThatWasGivenUpIsLeftOut(t *testing.T) {
 	})
 }
 
-// A call with a short deadline does not shorten the time of other calls: it is booked separately.
-func TestDeletionsOfDifferentDeadlinesAreBookedApart(t *testing.T) {
+// A call with a short deadline is booked separately, so that it does not shorten the time of other calls.
+func TestShortDeadlineIsBookedSeparately(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f, _, remove := idle(t)
 		var calls sync.WaitGroup
@@ -93,7 +93,7 @@ func TestDeletionsOfDifferentDeadlinesAreBookedApart(t *testing.T) {
 	})
 }
 
-// together makes calls one after another. The first call is booked alone, and all later calls are booked together.
+// together makes calls one after another. The first call is booked alone. All later calls share one booking.
 func together(calls *sync.WaitGroup, each ...func()) {
 	for _, call := range each {
 		calls.Go(call)
@@ -101,7 +101,7 @@ func together(calls *sync.WaitGroup, each ...func()) {
 	}
 }
 
-// Calls that are booked together have separate outcomes: when the group refuses a call, it still books the other calls.
+// Calls that share a booking have separate outcomes. When the group refuses one call, it still books the others.
 func TestEachDeletionHasItsOwnOutcome(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f, s, remove := idle(t)
@@ -128,8 +128,8 @@ func TestEachDeletionHasItsOwnOutcome(t *testing.T) {
 	})
 }
 
-// A caller that cancels its call during the booking does not affect the calls of other callers.
-func TestADeletionIsHungUpWhileItIsBooked(t *testing.T) {
+// A caller cancels its call during the booking. The calls of other callers are not affected.
+func TestCancelledDeletionAffectsNoOtherCall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f, s, remove := idle(t)
 		gone, hangUp := context.WithTimeout(t.Context(), 5*time.Second)
@@ -142,7 +142,7 @@ func TestADeletionIsHungUpWhileItIsBooked(t *testing.T) {
 				requireCode(t, codes.Canceled, err)
 			},
 			func() { require.NoError(t, remove(2, 5*time.Second)) })
-		pass(700 * time.Millisecond) // the first call has been booked, and the other calls are being booked
+		pass(700 * time.Millisecond) // the first call is booked, and the other calls are being booked
 		hangUp()
 		calls.Wait()
 		require.Equal(t, 7, f.target("cpu"), "the group had the call already")
@@ -150,8 +150,9 @@ func TestADeletionIsHungUpWhileItIsBooked(t *testing.T) {
 	})
 }
 
-// After a lost answer the server searches the snapshot: each call that has run succeeds, although one call is refused.
-func TestDeletionsWhoseAnswerIsLost(t *testing.T) {
+// The answer of a booking is lost. The server searches the snapshot for its calls: each call that has run succeeds,
+// although the group has refused another one.
+func TestDeletionsWithALostAnswerAreFound(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f, _, remove := idle(t)
 		f.change("cpu", func(l *fleet.Ledger) { l.Entries[2].Kept = true })
@@ -168,9 +169,9 @@ func TestDeletionsWhoseAnswerIsLost(t *testing.T) {
 	})
 }
 
-// When the outcome of a booking is unknown, each of its calls gets this error, and the group is dirty until a read
-// shows the outcome.
-func TestDeletionsOfAnUnknownOutcome(t *testing.T) {
+// When the outcome of a booking is unknown, each of its calls gets this error. The group is dirty until a read shows
+// the outcome.
+func TestDeletionsWithAnUnknownOutcomeMakeTheGroupDirty(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f, s, remove := idle(t)
 		var calls sync.WaitGroup

@@ -10,9 +10,9 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// A released instance is known for three minutes, through any number of later pictures, and then forgotten. An instance
-// that counts again, for example after an adoption, is not released.
-func TestReleasedNamesAreKnownForAWhile(t *testing.T) {
+// The server remembers a released instance for three minutes, however many snapshots it reads, and then forgets it. An
+// instance that counts again, for example after an adoption, is not released.
+func TestReleasedNamesAreRememberedForThreeMinutes(t *testing.T) {
 	at := func(names ...string) *picture {
 		s := fleet.Snapshot{Group: "cpu"}
 		for _, name := range names {
@@ -43,7 +43,7 @@ func TestReleasedNamesAreKnownForAWhile(t *testing.T) {
 	require.False(t, none.released("a", now))
 }
 
-// A group that releases one instance a second keeps the names of three minutes.
+// A group that releases one instance a second keeps only the names of the last three minutes.
 func TestReleasedNamesAreForgotten(t *testing.T) {
 	p, now := newPicture(fleet.Snapshot{}), time.Now()
 	for n := range 10_000 {

@@ -19,7 +19,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/testkit/protobytes"
 )
 
-// rawCodec sends and receives bytes as they are.
+// rawCodec sends and receives bytes without a change.
 type rawCodec struct{}
 
 func (rawCodec) Marshal(v any) ([]byte, error) { return *v.(*[]byte), nil }
@@ -29,16 +29,17 @@ func (rawCodec) Unmarshal(data []byte, v any) error {
 }
 func (rawCodec) Name() string { return "proto" }
 
-// replay plays the calls of a release of CA from a file, byte for byte, against one server.
+// replay plays the calls of a CA release from a file, byte by byte, on one server.
 type replay struct {
 	t      *testing.T
 	groups *fakeGroups
 	conn   *grpc.ClientConn
-	named  map[string][]byte // the bytes for each name in a file
+	named  map[string][]byte // the bytes by their name in a file
 }
 
-// Each release of CA makes its calls in this order and in this wire generation. See testdata/releases/README.md.
-func TestReleases(t *testing.T) {
+// Each file contains the calls of one release of CA, in the order and the wire generation of this release. See
+// testdata/releases/README.md.
+func TestCallsOfEachCARelease(t *testing.T) {
 	files, err := filepath.Glob("testdata/releases/*.txt")
 	require.NoError(t, err)
 	require.Len(t, files, 4)
@@ -81,8 +82,8 @@ func namedBytes(t *testing.T) map[string][]byte {
 	return map[string][]byte{"template": node, "pod": raw}
 }
 
-// happens changes an instance between calls: `ready cpu-t0-1`, `failed cpu-t0-2 NoCapacity`, or `gone cpu-t0-1`, after
-// its deletion.
+// happens changes an instance between two calls: `ready cpu-t0-1`, `failed cpu-t0-2 NoCapacity`, or `gone cpu-t0-1`
+// after its deletion.
 func (r replay) happens(what []string, where string) {
 	r.t.Helper()
 	require.GreaterOrEqual(r.t, len(what), 2, where)

@@ -44,7 +44,7 @@ func (c *fakeConfig) reload() (Settings, bool, error) {
 	return next, true, nil
 }
 
-// retired returns the groups that are no longer configured and served until they are empty.
+// retired returns the groups that the config no longer contains and that the server serves until they are empty.
 func retired(s *Server) (ids []string) {
 	for _, g := range s.roster.Load().list {
 		if g.terms.Load().retired {
@@ -54,7 +54,7 @@ func retired(s *Server) (ids []string) {
 	return ids
 }
 
-// kept returns, by group, why its configured shape, labels or taints are not in force.
+// kept returns, by group, why the configured shape, labels or taints are not in force.
 func kept(s *Server) map[string]string {
 	why := map[string]string{}
 	for _, g := range s.roster.Load().list {
@@ -69,7 +69,7 @@ func (c *fakeConfig) write(version string, specs ...fleet.GroupSpec) {
 	c.set(Settings{Specs: specs, Version: version}, nil)
 }
 
-// set makes the next reload read these settings; with an error every reload fails until the next set.
+// set makes the next reload read these settings. After an error, every reload fails until the next set.
 func (c *fakeConfig) set(s Settings, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -80,7 +80,7 @@ func (c *fakeConfig) options(g Groups, specs ...fleet.GroupSpec) Options {
 	return Options{Groups: g, Specs: specs, Version: "v1", Reload: c.reload, Logger: quiet}
 }
 
-// reloading returns CA's client of a loaded server, the server, and its config, which a test changes.
+// reloading returns CA's client of a loaded server, the server, and the config, which a test can change.
 func reloading(t *testing.T, g Groups, specs ...fleet.GroupSpec) (client, *Server, *fakeConfig) {
 	t.Helper()
 	config := &fakeConfig{}
@@ -108,7 +108,7 @@ func (c client) template(group string) *corev1.Node {
 	return resp.GetNodeInfo()
 }
 
-func TestReloadChangesAndAdds(t *testing.T) {
+func TestReloadChangesAndAddsGroups(t *testing.T) {
 	f := newFake()
 	c, s, config := reloading(t, f, spec("cpu", 0, 5))
 	require.NoError(t, c.increase("cpu", 3))
@@ -160,7 +160,7 @@ func TestBrokenConfigChangesNothing(t *testing.T) {
 		require.EqualValues(t, 5, c.groups()["cpu"].GetMaxSize())
 		require.NoError(t, c.increase("cpu", 1))
 		require.Equal(t, "v1", s.config.Load().version)
-		if broken.err != nil { // it stays broken
+		if broken.err != nil { // the config stays broken
 			require.Equal(t, broken.err.Error(), s.config.Load().broken)
 			require.Equal(t, 1, strings.Count(logs.String(), "the new config has errors"), "said once")
 		}
@@ -173,7 +173,7 @@ func TestBrokenConfigChangesNothing(t *testing.T) {
 	require.Equal(t, "v3", s.config.Load().version)
 }
 
-// Shape, labels and taints do not change under one id after CA may have learnt them; all other fields do.
+// Shape, labels and taints of a group do not change once CA may have read them. All other fields do.
 func TestChangedTemplateIsKept(t *testing.T) {
 	for name, change := range map[string]func(*fleet.GroupSpec){
 		"nodes": func(s *fleet.GroupSpec) { s.Nodes = fleet.NodesMachine },
@@ -220,7 +220,7 @@ func TestChangedTemplateIsKept(t *testing.T) {
 	}
 }
 
-// The same holds when the config changed while no server ran.
+// The same applies when the config has changed while no server ran.
 func TestChangedTemplateIsKeptOverARestart(t *testing.T) {
 	f := newFake()
 	c, _, _ := reloading(t, f, spec("cpu", 0, 5), spec("idle", 0, 5))
@@ -238,7 +238,7 @@ func TestChangedTemplateIsKeptOverARestart(t *testing.T) {
 	require.Contains(t, again.template("idle").GetLabels(), "tier")
 }
 
-// requireRetired checks that CA sees the group, with its size as max, and can only shrink it.
+// requireRetired checks that CA sees the group with its size as max, so that CA can only shrink the group.
 func requireRetired(t *testing.T, c client, group string, size int) {
 	t.Helper()
 	g := c.groups()[group]
@@ -283,7 +283,8 @@ func TestRemovedGroupIsServedUntilItIsEmpty(t *testing.T) {
 	require.Equal(t, []string{"idle", "gpu"}, f.ended())
 	requireCode(t, codes.NotFound, c.increase("gpu", 1))
 
-	// After its removal the id may return with another shape: CA has forgotten the group.
+	// After the group has ended, a group with the same id may have another shape, because CA has forgotten the ended
+	// group.
 	gpu := spec("gpu", 0, 2)
 	gpu.Shape[corev1.ResourceCPU] = resource.MustParse("32")
 	config.write("v3", spec("cpu", 0, 5), gpu)
@@ -292,8 +293,9 @@ func TestRemovedGroupIsServedUntilItIsEmpty(t *testing.T) {
 	require.NoError(t, c.increase("gpu", 2))
 }
 
-// A failed update of a group's config message for status is logged, and the next Refresh repeats it.
-func TestNoticeThatCannotBeToldIsToldLater(t *testing.T) {
+// The server writes a message about its config into a group, which `status` shows. When the write fails, the server
+// logs the error, and the next Refresh writes the message again.
+func TestFailedConfigMessageIsRepeated(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f, config := newFake(), &fakeConfig{}
 		var logs testkit.Buffer
@@ -336,7 +338,7 @@ func TestRemovedGroupComesBackBeforeItIsEmpty(t *testing.T) {
 	require.NoError(t, c.increase("gpu", 3))
 }
 
-// A group that was removed from the config while no server ran is found again.
+// A group was removed from the config while no server ran. A server that starts finds it.
 func TestRemovedGroupIsFoundAfterARestart(t *testing.T) {
 	f := newFake()
 	c, _, _ := reloading(t, f, spec("cpu", 0, 5), spec("gpu", 0, 5), spec("idle", 0, 5))
@@ -354,8 +356,8 @@ func TestRemovedGroupIsFoundAfterARestart(t *testing.T) {
 	require.Len(t, again.groups(), 1)
 }
 
-// A removed group that cannot be read then is found when it can be read, also when it keeps as many peerings ready as
-// it has nodes.
+// A removed group cannot be read when the server starts. The server finds it when it can be read, even when it keeps as
+// many peerings ready as it has nodes.
 func TestRemovedGroupIsFoundLater(t *testing.T) {
 	f := newFake()
 	c, _, _ := reloading(t, f, specs("cpu", "gpu")...)
@@ -372,7 +374,8 @@ func TestRemovedGroupIsFoundLater(t *testing.T) {
 	requireRetired(t, again, "gpu", 1)
 }
 
-// An empty removed group that keeps peerings ready is ended; otherwise it would keep them without end.
+// The server ends a removed group without instances that keeps peerings ready, because the group would keep them
+// without end.
 func TestRemovedGroupWithStandbysIsEndedAfterARestart(t *testing.T) {
 	f := newFake()
 	reloading(t, f, spec("cpu", 0, 5), spec("idle", 0, 5))
@@ -385,7 +388,8 @@ func TestRemovedGroupWithStandbysIsEndedAfterARestart(t *testing.T) {
 	require.Len(t, again.groups(), 1)
 }
 
-// While the offers are unknown, a group that is derived from offers is missing from the config, and is not removed.
+// While the offers are unknown, a group that is derived from offers is missing in the config. It does not count as
+// removed.
 func TestNoGroupEndsWhileOffersAreUnknown(t *testing.T) {
 	f, m := newFake(), &fakeMarket{unknown: true}
 	_, _, config := reloading(t, f, spec("cpu", 0, 5), spec("l-milan", 0, 5))
@@ -415,8 +419,9 @@ func TestNoGroupEndsWhileOffersAreUnknown(t *testing.T) {
 	require.Equal(t, []string{"l-milan"}, f.ended(), "now it is removed")
 }
 
-// The index of running workflows lags: an ended group in it does not hide the removed groups after it.
-func TestEndedGroupHidesNoRemovedOne(t *testing.T) {
+// Temporal's index of running workflows lags behind and still shows an ended group. The server still finds the removed
+// groups that follow it in the list.
+func TestEndedGroupInTheIndexHidesNoOther(t *testing.T) {
 	f := newFake()
 	c, _, _ := reloading(t, f, spec("cpu", 0, 5), spec("gpu", 0, 5))
 	require.NoError(t, c.increase("gpu", 2))
@@ -429,8 +434,9 @@ func TestEndedGroupHidesNoRemovedOne(t *testing.T) {
 	require.Equal(t, []string{"gpu"}, retired(s))
 }
 
-// The index may show a group late, even minutes after the server has started: the group is served then.
-func TestRemovedGroupThatTheIndexShowsLate(t *testing.T) {
+// Temporal's index may show a group only minutes after the server has started. The server serves the group from then
+// on.
+func TestRemovedGroupInALateIndexIsServed(t *testing.T) {
 	f := newFake()
 	c, _, _ := reloading(t, f, spec("cpu", 0, 5), spec("gpu", 0, 5))
 	require.NoError(t, c.increase("gpu", 2))
@@ -449,8 +455,8 @@ func TestRemovedGroupThatTheIndexShowsLate(t *testing.T) {
 	requireRetired(t, again, "gpu", 2)
 }
 
-// When the list of running groups cannot be read, the configured groups are served, but limits refuse growth.
-func TestUnknownWhichGroupsRun(t *testing.T) {
+// When the server cannot list the running groups, it serves the configured groups, but limits refuse growth.
+func TestLimitsRefuseGrowthWhileRunningGroupsAreUnknown(t *testing.T) {
 	f := newFake()
 	c, _, _ := reloading(t, f, spec("gpu", 0, 5))
 	require.NoError(t, c.increase("gpu", 2))

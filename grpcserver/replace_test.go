@@ -8,7 +8,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// madeOfOffers treats all groups except cpu as derived.
+// madeOfOffers treats all groups except cpu as derived from offers.
 type madeOfOffers struct{}
 
 func (madeOfOffers) Derives(group string) bool { return group != "cpu" }
@@ -17,7 +17,7 @@ func (madeOfOffers) Refused() map[string]string {
 	return map[string]string{"l-rome": "its id is taken"}
 }
 
-// deriving is reloading with groups that are derived from offers.
+// deriving is like reloading, with groups that are derived from offers.
 func deriving(t *testing.T, g Groups, specs ...fleet.GroupSpec) (client, *Server, *fakeConfig) {
 	t.Helper()
 	config := &fakeConfig{}
@@ -29,15 +29,16 @@ func deriving(t *testing.T, g Groups, specs ...fleet.GroupSpec) (client, *Server
 	return newClient(t, s), s, config
 }
 
-// labelled returns the group of a provider with a label.
+// labelled returns the group of a provider with the label.
 func labelled(region string, most int) fleet.GroupSpec {
 	s := spec("l-milan", 0, most)
 	s.Labels = map[string]string{"region": region}
 	return s
 }
 
-// A changed label of a derived group's template retires the group. When it is empty, a new group starts under its id.
-func TestChangedTemplateOfADerivedGroup(t *testing.T) {
+// A label in the template of a derived group changes. The server retires the group, and starts a new group with the
+// same id when the old group is empty.
+func TestChangedTemplateReplacesADerivedGroup(t *testing.T) {
 	f := newFake()
 	c, s, config := deriving(t, f, spec("cpu", 0, 5), labelled("north", 5))
 	require.NoError(t, c.increase("l-milan", 2))
@@ -72,9 +73,9 @@ func TestChangedTemplateOfADerivedGroup(t *testing.T) {
 	require.Empty(t, retired(s))
 }
 
-// A group without instances is replaced immediately, although it had instances before: CA forgets a group that is not
-// listed.
-func TestChangedTemplateOfAnEmptyDerivedGroup(t *testing.T) {
+// A group without instances is replaced immediately, even when it had instances before, because CA forgets a group that
+// is not listed.
+func TestChangedTemplateReplacesAnEmptyGroupImmediately(t *testing.T) {
 	f := newFake()
 	c, _, config := deriving(t, f, spec("cpu", 0, 5), labelled("north", 5))
 	require.NoError(t, c.increase("l-milan", 1))
@@ -89,8 +90,9 @@ func TestChangedTemplateOfAnEmptyDerivedGroup(t *testing.T) {
 	require.NoError(t, c.increase("l-milan", 1))
 }
 
-// A label that changes back ends the retirement. When its offer ends during the retirement, the group is not replaced.
-func TestChangedTemplateThatChangesBack(t *testing.T) {
+// When the label changes back, the retirement ends. When the offer ends during the retirement, the group is not
+// replaced.
+func TestRevertedTemplateEndsTheRetirement(t *testing.T) {
 	f := newFake()
 	c, s, config := deriving(t, f, spec("cpu", 0, 5), labelled("north", 5))
 	require.NoError(t, c.increase("l-milan", 1))
@@ -115,8 +117,9 @@ func TestChangedTemplateThatChangesBack(t *testing.T) {
 	require.NotContains(t, c.groups(), "l-milan")
 }
 
-// The same holds when the label changed while no server ran, and when another server has completed the replacement.
-func TestChangedTemplateOfADerivedGroupOverARestart(t *testing.T) {
+// The same applies when the label has changed while no server ran, and when another server has completed the
+// replacement.
+func TestChangedTemplateReplacesTheGroupAfterARestart(t *testing.T) {
 	f := newFake()
 	c, _, _ := deriving(t, f, spec("cpu", 0, 5), labelled("north", 5))
 	require.NoError(t, c.increase("l-milan", 1))

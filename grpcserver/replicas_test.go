@@ -15,9 +15,9 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// Two replicas run, and CA calls only the first. The second one has not been called since the config changed, and must not
-// apply the old config again: the replicas would then undo each other's changes without end.
-func TestReplicaThatCADoesNotCallChangesNothing(t *testing.T) {
+// Two replicas run, and CA calls only the first. The second replica must not apply the old config again after a change:
+// otherwise the replicas would undo each other's changes without end.
+func TestUncalledReplicaChangesNothing(t *testing.T) {
 	f := newFake()
 	c, _, config := reloading(t, f, specs("cpu", "gpu")...)
 	_, other, otherConfig := reloading(t, f, specs("cpu", "gpu")...)
@@ -28,7 +28,7 @@ func TestReplicaThatCADoesNotCallChangesNothing(t *testing.T) {
 	require.NoError(t, c.refresh())
 	require.Equal(t, []string{"gpu"}, f.ended())
 	configured := f.called("configure")
-	for range 3 { // the same calls as KeepWarm
+	for range 3 { // the same calls as KeepWarm makes
 		require.NoError(t, other.refreshInTime(t.Context()))
 	}
 	require.Equal(t, changed.Hash(), f.published("cpu").SpecHash)
@@ -36,14 +36,14 @@ func TestReplicaThatCADoesNotCallChangesNothing(t *testing.T) {
 	require.Equal(t, configured, f.called("configure"))
 	require.True(t, other.Fresh(), "it can take over at any time")
 
-	_, err := other.Refresh(t.Context(), nil) // it takes over
+	_, err := other.Refresh(t.Context(), nil) // the second replica takes over
 	require.NoError(t, err)
 	require.Equal(t, "v2", other.config.Load().version)
 	require.Equal(t, changed.Hash(), f.published("cpu").SpecHash)
 }
 
-// A group that was added to the config and removed while CA did not call this replica is served until it is empty here,
-// too.
+// A group was added to the config and removed again while CA did not call this replica. This replica, too, serves the
+// group until it is empty.
 func TestReplicaThatTakesOverFindsRemovedGroups(t *testing.T) {
 	f := newFake()
 	c, _, config := reloading(t, f, specs("cpu")...)
@@ -60,9 +60,9 @@ func TestReplicaThatTakesOverFindsRemovedGroups(t *testing.T) {
 	requireRetired(t, again, "gpu", 2)
 }
 
-// A group that was added and removed on the first replica is found, too, although this replica had found all running groups and
-// saw the same config before and after.
-func TestReplicaThatTakesOverLooksAgainWhatRuns(t *testing.T) {
+// This replica had found all running groups, and then a group was added and removed on the first replica. This replica
+// finds the group, although it saw the same config before and after.
+func TestReplicaThatTakesOverListsRunningGroupsAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f, config := newFake(), &fakeConfig{}
 		standby := loaded(t, f, specs("cpu")...)
@@ -83,7 +83,7 @@ func TestReplicaThatTakesOverLooksAgainWhatRuns(t *testing.T) {
 	})
 }
 
-// The template that CA has learnt through the first replica stays in force on the second one.
+// CA has read a template through the first replica. This template stays in force on the second replica.
 func TestReplicaThatTakesOverKeepsTheTemplateInForce(t *testing.T) {
 	f := newFake()
 	c, _, config := reloading(t, f, specs("cpu")...)
@@ -103,21 +103,21 @@ func TestReplicaThatTakesOverKeepsTheTemplateInForce(t *testing.T) {
 	require.Empty(t, kept(other))
 }
 
-// A new replica starts the missing groups before CA calls it: it is not ready otherwise.
-func TestNewReplicaStartsWhatDoesNotRun(t *testing.T) {
+// A new replica starts the groups that do not run before CA calls it, because it becomes ready only when they run.
+func TestNewReplicaStartsMissingGroups(t *testing.T) {
 	f := newFake()
 	s := loaded(t, f, specs("cpu")...)
 	require.Equal(t, s.roster.Load().byID["cpu"].terms.Load().hash, f.published("cpu").SpecHash)
 
-	f.set(func(f *fakeGroups) { delete(f.groups, "cpu") }) // cancelled by an operator
+	f.set(func(f *fakeGroups) { delete(f.groups, "cpu") }) // an operator has cancelled it
 	_, err := s.Refresh(t.Context(), nil)
 	require.NoError(t, err)
 	require.Contains(t, f.runs(), "cpu")
 	require.Equal(t, fleet.Snapshot{}.Target, f.target("cpu"))
 }
 
-// CA fails over to the standby in the middle of a loop and uses a group that was added since. An error would end the
-// loop and clear CA's scale-down timers.
+// CA fails over to the standby in the middle of a loop. It calls the standby for a group that was added in the
+// meantime. An error would end the loop and clear CA's scale-down timers.
 func TestStandbyKnowsAGroupThatWasAddedMeanwhile(t *testing.T) {
 	f := newFake()
 	c, _, config := reloading(t, f, specs("cpu")...)
@@ -131,8 +131,8 @@ func TestStandbyKnowsAGroupThatWasAddedMeanwhile(t *testing.T) {
 	require.Equal(t, 2, standby.target("gpu"))
 }
 
-// A standby takes a changed config on its own; the server that CA calls changes nothing between two Refreshes.
-func TestStandbyTakesAChangedConfig(t *testing.T) {
+// A standby reads a changed config automatically. The server that CA calls changes nothing between two Refreshes.
+func TestStandbyReadsAChangedConfig(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f, config := newFake(), &fakeConfig{}
 		s, err := New(config.options(f, specs("cpu")...))

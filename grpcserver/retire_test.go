@@ -9,7 +9,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// An operation with an unknown outcome may still book an instance, which would then belong to no group.
+// An operation with an unknown outcome may still book an instance. The removed group stays, because otherwise the
+// instance would belong to no group.
 func TestRemovedGroupStaysWhileAnOutcomeIsUnknown(t *testing.T) {
 	g := newGroup(&terms{spec: spec("cpu", 0, 10), retired: true})
 	require.NoError(t, g.put(fleet.Snapshot{Group: "cpu", Epoch: "t1", Revision: 1}, time.Now()))

@@ -13,7 +13,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// fakeMarket holds the providers' offers. A server reads it at any time: change it by nodes and set.
+// fakeMarket holds the providers' offers. A server reads it at any time, so tests change it only by nodes and set.
 type fakeMarket struct {
 	mu sync.Mutex
 	market.Market
@@ -26,7 +26,7 @@ func (m *fakeMarket) set(change func()) {
 	change()
 }
 
-// nodes offers room for n nodes of the shape of spec.
+// nodes adds an offer with room for n nodes of the test's shape.
 func (m *fakeMarket) nodes(provider string, n int, price float64) {
 	room := times(int64(n), spec("any", 0, 1).Shape)
 	m.set(func() {
@@ -40,7 +40,7 @@ func (m *fakeMarket) current() (now market.Market, known bool) {
 	return now, known
 }
 
-// times returns n times a shape.
+// times returns the resources of n nodes of a shape.
 func times(n int64, shape corev1.ResourceList) corev1.ResourceList {
 	out := corev1.ResourceList{}
 	for name, quantity := range shape {
@@ -55,7 +55,7 @@ func onMarket(t *testing.T, f *fakeGroups, m *fakeMarket, specs ...fleet.GroupSp
 	return newClient(t, marketed(t, f, m, specs...))
 }
 
-// marketed returns a server on a market, with a view.
+// marketed returns a server on a market. The server has read its groups.
 func marketed(t *testing.T, f *fakeGroups, m *fakeMarket, specs ...fleet.GroupSpec) *Server {
 	t.Helper()
 	s, err := New(Options{Groups: f, Specs: specs, Logger: quiet, Market: m.current})
@@ -69,8 +69,8 @@ func (c client) max(group string) int {
 	return int(c.groups()[group].GetMaxSize())
 }
 
-// The max that CA sees is the available capacity: CA treats a request for more as a failure and backs off.
-func TestMaxIsWhatIsOffered(t *testing.T) {
+// The max that CA sees is the available capacity, because CA treats a refused request as a failure and backs off.
+func TestMaxIsTheOfferedCapacity(t *testing.T) {
 	f, m := newFake(), &fakeMarket{}
 	m.nodes("milan", 2, 1)
 	m.nodes("turin", 1, 2)
@@ -96,7 +96,7 @@ func TestMaxIsWhatIsOffered(t *testing.T) {
 	require.Equal(t, 6, c.max("cpu"))
 }
 
-// An offer in another currency adds no room and no price: a metric counts it, so that operators see the cause.
+// An offer in another currency adds no room and no price. A metric counts it, so that operators see the cause.
 func TestOffersInAnotherCurrency(t *testing.T) {
 	f, m := newFake(), &fakeMarket{}
 	m.nodes("milan", 2, 1)
@@ -115,7 +115,7 @@ func TestOffersInAnotherCurrency(t *testing.T) {
 	has(t, scrape(t, NewMetrics(s)), "offers_in_another_currency 0")
 }
 
-// Each group that can use a room sees the whole room, until instances of other groups wait for places in it.
+// Each group that can use free room sees all of it, until instances of other groups wait for places in it.
 func TestRoomIsShared(t *testing.T) {
 	f, m := newFake(), &fakeMarket{}
 	m.nodes("milan", 7, 1)
@@ -129,7 +129,7 @@ func TestRoomIsShared(t *testing.T) {
 		"5 are left, and the two groups get equal parts, rounded up")
 }
 
-// CA splits a scale-out between groups of one balancing label: together they see no more than the existing room.
+// CA splits a scale-out between groups with the same balancing label. Together they see no more room than exists.
 func TestRoomIsSharedByGroupsThatBalance(t *testing.T) {
 	f, m := newFake(), &fakeMarket{}
 	m.nodes("milan", 5, 1)
@@ -137,10 +137,11 @@ func TestRoomIsSharedByGroupsThatBalance(t *testing.T) {
 	require.Equal(t, []int{3, 3, 5, 5}, []int{c.max("a"), c.max("b"), c.max("c"), c.max("d")})
 }
 
-// Groups of different shapes see the same room in their own shape: four small nodes take the place of a large one.
-func TestRoomOfEachShape(t *testing.T) {
+// Groups of different shapes see the same room in nodes of their own shape: four small nodes take the place of a large
+// node.
+func TestRoomIsCountedInTheGroupsShape(t *testing.T) {
 	f, m := newFake(), &fakeMarket{}
-	m.nodes("milan", 9, 1) // of the small shape
+	m.nodes("milan", 9, 1) // nodes of the small shape
 	large := spec("large", 0, 10)
 	large.Shape = times(4, large.Shape)
 	c := onMarket(t, f, m, spec("small", 0, 10), large)
@@ -149,7 +150,7 @@ func TestRoomOfEachShape(t *testing.T) {
 	require.NoError(t, c.refresh())
 	require.Equal(t, []int{3, 2}, []int{c.max("small"), c.max("large")}, "5 small places are left, or 1 large one")
 
-	f.change("large", func(l *fleet.Ledger) { // before the market shows it
+	f.change("large", func(l *fleet.Ledger) { // the market does not show it yet
 		l.Entries[0].Phase, l.Entries[0].Offer = fleet.Ready, &fleet.Offer{Name: "milan", Provider: "milan"}
 	})
 	require.NoError(t, c.refresh())
@@ -163,8 +164,8 @@ func TestRoomOfEachShape(t *testing.T) {
 	require.Equal(t, []int{5, 1}, []int{c.max("small"), c.max("large")}, "3 small places are left, and no large one")
 }
 
-// Waiting instances take the cheapest places, and the rest is shared.
-func TestRoomBesideWhatWaits(t *testing.T) {
+// Waiting instances take the cheapest places. The groups share the other places.
+func TestWaitingInstancesTakeTheCheapestRoom(t *testing.T) {
 	f, m := newFake(), &fakeMarket{}
 	m.nodes("milan", 2, 1)
 	m.nodes("turin", 3, 2)
@@ -178,15 +179,15 @@ func TestRoomBesideWhatWaits(t *testing.T) {
 }
 
 // New instances of one group may choose before the waiting instances of another group. They take no place that the
-// waiting instances need: neither a place of their only offer, nor a part of the room for a larger node.
-func TestRoomThatOthersWaitFor(t *testing.T) {
+// waiting instances need, neither a place on their only offer nor a part of the room for a larger node.
+func TestRoomForWaitingInstancesIsNotTaken(t *testing.T) {
 	only, large := spec("waits", 0, 10), spec("waits", 0, 10)
 	only.Provider = "milan"
 	large.Shape = times(3, large.Shape)
 	for name, waits := range map[string]fleet.GroupSpec{"for one offer": only, "for a large node": large} {
 		t.Run(name, func(t *testing.T) {
 			f, m := newFake(), &fakeMarket{}
-			m.nodes("milan", 3, 1) // where the small nodes go first
+			m.nodes("milan", 3, 1) // the small nodes take the room on milan first
 			m.nodes("turin", 2, 2)
 			c := onMarket(t, f, m, waits, spec("small", 0, 10))
 			require.Equal(t, 5, c.max("small"))
@@ -210,8 +211,8 @@ func balancing(id, value string) fleet.GroupSpec {
 	return s
 }
 
-// The market shows a hold some seconds after the group has it.
-func TestRoomOfInstancesTheMarketDoesNotShowYet(t *testing.T) {
+// The market shows a hold some seconds after the group has got the hold. In the meantime the hold already counts.
+func TestHoldsCountBeforeTheMarketShowsThem(t *testing.T) {
 	g := newGroup(&terms{spec: spec("cpu", 0, 10)})
 	instances := []fleet.InstanceView{
 		{Name: "a", Phase: fleet.Ready, Provider: "milan", Counts: true}, {Name: "b", Phase: fleet.Peering, Provider: "milan",
@@ -226,7 +227,7 @@ func TestRoomOfInstancesTheMarketDoesNotShowYet(t *testing.T) {
 	require.Zero(t, free.Cmp(resource.MustParse("12")), "one hold is seen, one is not: %s", free.String())
 }
 
-// A group that could not be read yet takes no place from other groups.
+// A group that the server has not read yet takes no place from other groups.
 func TestUnreadGroupTakesNoPlace(t *testing.T) {
 	f, m := newFake(), &fakeMarket{}
 	m.nodes("milan", 2, 1)
@@ -236,7 +237,7 @@ func TestUnreadGroupTakesNoPlace(t *testing.T) {
 	require.Equal(t, 2, c.max("cpu"))
 }
 
-// CA splits a scale-out only between groups of one value that can grow.
+// CA splits a scale-out only between groups that can grow. Groups that cannot grow therefore share no room.
 func TestGroupsThatCannotGrowShareNothing(t *testing.T) {
 	g := newGroup(&terms{spec: balancing("g", "a")})
 	for name, c := range map[string]struct {
@@ -258,9 +259,9 @@ func TestGroupsThatCannotGrowShareNothing(t *testing.T) {
 	}
 }
 
-// The rest of an offer is its published free capacity, but at most its capacity without our groups' instances. An offer
-// without a published free capacity has the latter.
-func TestWhatIsLeftOfAnOffer(t *testing.T) {
+// The free part of an offer is its published free capacity, but at most its capacity minus the instances of our groups.
+// When an offer has no published free capacity, the latter applies.
+func TestFreePartOfAnOffer(t *testing.T) {
 	shape := spec("cpu", 0, 10).Shape
 	g := newGroup(&terms{spec: spec("cpu", 0, 10)})
 	g.picture.Store(newPicture(fleet.Snapshot{Group: "cpu", Instances: []fleet.InstanceView{
@@ -291,13 +292,13 @@ func TestWhatIsLeftOfAnOffer(t *testing.T) {
 	}
 }
 
-// only returns n times one resource of a shape.
+// only returns a shape that contains n times one resource of another shape.
 func only(n int64, shape corev1.ResourceList, name corev1.ResourceName) corev1.ResourceList {
 	return corev1.ResourceList{name: times(n, shape)[name]}
 }
 
-// Groups without a common offer take nothing from each other.
-func TestRoomElsewhereIsNotShared(t *testing.T) {
+// Groups without a common offer do not share room.
+func TestGroupsWithoutACommonOfferShareNoRoom(t *testing.T) {
 	f, m := newFake(), &fakeMarket{}
 	m.nodes("milan", 6, 1)
 	m.nodes("turin", 4, 1)

@@ -15,12 +15,13 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// The rules of the contract with CA about single RPCs, by their numbers there, beyond the rules of TestConformance.
+// The scenarios of the contract with CA that concern single RPCs and that TestConformance does not cover. The numbers
+// S1 to S37 are those of docs/cluster-autoscaler.md.
 
 func TestS2GroupHasTheLastWord(t *testing.T) {
 	f := newFake()
 	d := direct{t, loaded(t, f, spec("cpu", 0, 3))}
-	// Another replica of this server has grown the group since: the view does not show it.
+	// Another replica of this server has grown the group. The view of this server does not show it.
 	_, err := f.Grow(t.Context(), "cpu", 3, 0, fleet.Position{})
 	require.NoError(t, err)
 	requireCode(t, codes.OutOfRange, d.increase(time.Second, 1))
@@ -28,8 +29,8 @@ func TestS2GroupHasTheLastWord(t *testing.T) {
 	require.Equal(t, 3, f.target("cpu"))
 }
 
-// OK means booked, and any error means not booked, whenever the caller gives up.
-func TestS3ImpatientCallers(t *testing.T) {
+// OK means that the operation is booked, and any error means that it is not, whenever the caller gives up.
+func TestS3AbandonedCallsBookNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFake()
 		s := loaded(t, f, spec("cpu", 0, 1000))
@@ -58,8 +59,8 @@ func TestS3ImpatientCallers(t *testing.T) {
 	})
 }
 
-// Labels and names do not identify a group; a released node belongs to none.
-func TestS4NodeGroupForNode(t *testing.T) {
+// The provider id alone identifies the group of a node, not labels or names. A released node belongs to no group.
+func TestS4OnlyTheProviderIDIdentifiesAGroup(t *testing.T) {
 	f := newFake()
 	c := newClient(t, loaded(t, f, spec("cpu", 1, 5), spec("gpu", 0, 2)))
 	require.NoError(t, c.increase("cpu", 3))
@@ -92,8 +93,8 @@ func TestS4NodeGroupForNode(t *testing.T) {
 	}
 }
 
-// With the store down, only Refresh fails; reads continue from the last snapshot, and mutations change nothing.
-func TestS34StoreDown(t *testing.T) {
+// While the store is down, only Refresh fails. Reads use the last snapshot, and mutations change nothing.
+func TestS34OnlyRefreshFailsWithoutTheStore(t *testing.T) {
 	f := newFake()
 	c := newClient(t, loaded(t, f, spec("cpu", 0, 5), spec("gpu", 0, 5)))
 	require.NoError(t, c.increase("cpu", 2))
@@ -127,7 +128,7 @@ func TestFailedInstanceStaysCountedWithItsReason(t *testing.T) {
 			"no offer has a GPU")
 		l.Entries[1].Phase, l.Entries[1].Failure = fleet.Failed, fleet.NewFailure(fleet.CodeTimeout, "", "node",
 			"node not registered")
-		l.Entries[2].Phase = fleet.Failed // no reason recorded: an empty code would hide the failure
+		l.Entries[2].Phase = fleet.Failed // no reason is recorded; an empty code would hide the failure
 		l.Entries[3].Phase, l.Entries[3].Failure = fleet.Discovering, fleet.NewFailure(fleet.CodeRefused, "p", "",
 			"an earlier attempt")
 	})
@@ -153,7 +154,7 @@ func TestFailedInstanceStaysCountedWithItsReason(t *testing.T) {
 
 func requireNoError(t *testing.T, err error) {
 	t.Helper()
-	if err != nil { // not require: it may not end the test from another goroutine
+	if err != nil { // require must not end the test from another goroutine
 		t.Error(err)
 	}
 }

@@ -79,7 +79,7 @@ func TestLogLines(t *testing.T) {
 	require.NotContains(t, logs.String(), "GetOptions")
 }
 
-// When its context ends, the server lets a running RPC finish, within a limit.
+// When its context ends, the server lets a running RPC finish, for a limited time.
 func TestStopsGracefully(t *testing.T) {
 	for name, tc := range map[string]struct {
 		grace time.Duration
@@ -115,7 +115,8 @@ func TestStopsGracefully(t *testing.T) {
 	}
 }
 
-// CA may still call after the server has received its stop: the Service's endpoints follow a little later.
+// The server continues to serve for a moment after it has received its stop, because the Service's endpoints change a
+// little later and CA may still call.
 func TestServesWhileEndpointsFollow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := loaded(t, newFake(), specs("cpu")...)
@@ -140,7 +141,7 @@ func TestServesWhileEndpointsFollow(t *testing.T) {
 	})
 }
 
-// hesitant yields to other goroutines when its address is read, which Serve does just before it serves.
+// hesitant yields to other goroutines when its address is read. Serve reads the address just before it serves.
 type hesitant struct{ net.Listener }
 
 func (h hesitant) Addr() net.Addr {
@@ -150,8 +151,8 @@ func (h hesitant) Addr() net.Addr {
 	return h.Listener.Addr()
 }
 
-// A server whose context ends before it serves has not failed.
-func TestServeThatIsEndedBeforeItBegins(t *testing.T) {
+// A server whose context ends before it serves returns no error.
+func TestServeEndedBeforeItsStartIsNoError(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	for range 20 {
@@ -161,7 +162,7 @@ func TestServeThatIsEndedBeforeItBegins(t *testing.T) {
 	}
 }
 
-// A broken listener ends the server.
+// An error of the listener ends the server.
 func TestServeEndsWithItsListener(t *testing.T) {
 	listener := bufconn.Listen(1)
 	require.NoError(t, listener.Close())
@@ -195,8 +196,8 @@ func (c *counting) TagConn(ctx context.Context, _ *stats.ConnTagInfo) context.Co
 
 func (c *counting) HandleConn(context.Context, stats.ConnStats) {}
 
-// An interceptor for traces sees every RPC.
-func TestCallsAreSeen(t *testing.T) {
+// An interceptor for traces receives every RPC.
+func TestInterceptorsReceiveEveryRPC(t *testing.T) {
 	calls := &counting{}
 	conn := dial(t, loaded(t, newFake(), specs("cpu")...), ServeOptions{Calls: calls})
 	c := client{t: t, CloudProviderClient: protos.NewCloudProviderClient(conn)}

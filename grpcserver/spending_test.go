@@ -26,7 +26,7 @@ func spends(id string, s *money.Spending) fleet.GroupSpec {
 	return g
 }
 
-// makes sets the first n instances of a group Ready on a provider at a price; the rest stay in creation.
+// makes sets the first n instances of a group Ready on a provider, at a price. The other instances stay in creation.
 func (f *fakeGroups) makes(group, provider string, price float64, n int) {
 	f.change(group, func(l *fleet.Ledger) {
 		for _, e := range l.Entries[:n] {
@@ -36,9 +36,9 @@ func (f *fakeGroups) makes(group, provider string, price float64, n int) {
 	})
 }
 
-// The max that CA sees is affordable within the limit at the price of the needed places, and a request beyond it is
-// refused with a code of its own.
-func TestHourlyLimitShowsInMax(t *testing.T) {
+// The max that CA sees costs no more than the limit at the prices of the places that the nodes need. A request above
+// max is refused with its own code.
+func TestMaxStaysWithinTheHourlyLimit(t *testing.T) {
 	f, m := newFake(), &fakeMarket{}
 	m.nodes("cheap", 2, 1)
 	m.nodes("dear", 4, 2)
@@ -72,8 +72,9 @@ func TestHourlyLimitShowsInMax(t *testing.T) {
 	require.Equal(t, 4, c.max("cpu"))
 }
 
-// An expensive provider that is full does not limit the nodes: no node is placed there.
-func TestAFullProviderBoundsNoSpending(t *testing.T) {
+// An expensive provider that is full does not reduce the number of nodes that the limit allows, because no node can be
+// placed on it.
+func TestFullProviderDoesNotReduceMax(t *testing.T) {
 	f, m := newFake(), &fakeMarket{}
 	m.nodes("cheap", 2, 1)
 	m.nodes("full", 0, 4)
@@ -82,8 +83,8 @@ func TestAFullProviderBoundsNoSpending(t *testing.T) {
 	require.NoError(t, c.increase("cpu", 3))
 }
 
-// The group decides by its own ledger; its refusal has the same code.
-func TestTheGroupRefusesToSpend(t *testing.T) {
+// The group decides by its own ledger. Its refusal has the same code as the server's.
+func TestGroupRefusesToExceedTheLimit(t *testing.T) {
 	f := newFake()
 	s := loaded(t, f, spends("cpu", nil))
 	c := newClient(t, s)
@@ -100,8 +101,8 @@ func TestTheGroupRefusesToSpend(t *testing.T) {
 	require.Equal(t, 1, c.target("cpu"))
 }
 
-// A month that has reached its limit leaves max at the target; the next month restores max.
-func TestMonthlyLimitShowsInMax(t *testing.T) {
+// When a month has reached its limit, max equals the target size. The next month restores max.
+func TestMaxStaysWithinTheMonthlyLimit(t *testing.T) {
 	f, m := newFake(), &fakeMarket{}
 	m.nodes("milan", 8, 1)
 	month := &money.Spending{Monthly: money.SpendingLimit{Hard: ptr.To(50.)}}
@@ -133,7 +134,7 @@ func TestMonthlyLimitShowsInMax(t *testing.T) {
 	require.NoError(t, c.increase("cpu", 1))
 }
 
-func TestMetricsTellWhatIsSpent(t *testing.T) {
+func TestMetricsShowSpending(t *testing.T) {
 	f := newFake()
 	sp := hourly(3)
 	sp.Hourly.Soft, sp.Monthly.Soft = ptr.To(1.5), ptr.To(1000.)
@@ -162,8 +163,9 @@ func TestMetricsTellWhatIsSpent(t *testing.T) {
 	require.Len(t, names(lines, "spending_limit_reached"), 3)
 }
 
-// A limit pays for this many nodes, at the price of the most expensive place that they need; full places do not count.
-func TestWhatALimitLeavesRoomFor(t *testing.T) {
+// The limit pays for this many nodes, at the price of the most expensive place that they need. Full places do not
+// count.
+func TestNodesThatALimitPays(t *testing.T) {
 	cheapAndDear := []places{{nodes: 2, price: 1}, {nodes: 2, price: 2}}
 	for name, c := range map[string]struct {
 		hard   *float64
@@ -205,8 +207,8 @@ func TestWhatALimitLeavesRoomFor(t *testing.T) {
 	}
 }
 
-// The price of the most expensive place that this many nodes need.
-func TestDearestPlaceNeeded(t *testing.T) {
+// The function returns the price of the most expensive place that this many nodes need.
+func TestMostExpensiveNeededPlace(t *testing.T) {
 	f := figure{places: []places{{nodes: 2, price: 1}, {nodes: 0, price: 9}, {nodes: 1, price: 2}, {nodes: 3, price: 4}}}
 	for n, want := range []float64{0, 1, 1, 2, 4, 4, 4, 4} {
 		require.Equal(t, want, f.placed(n), "%d nodes", n)

@@ -16,7 +16,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/testkit"
 )
 
-// choose lets each waiting instance of a group choose among the offers, as a scale-out does.
+// choose lets each waiting instance of a group choose an offer, as a scale-out does.
 func choose(f *fakeGroups, group string, offers []market.Offer, waits func(*fleet.Entry) bool) {
 	f.change(group, func(l *fleet.Ledger) {
 		for _, e := range l.Entries {
@@ -36,9 +36,9 @@ func choose(f *fakeGroups, group string, offers []market.Offer, waits func(*flee
 	})
 }
 
-// Three nodes in creation for a third each leave a millionth of a limit of 1 an hour. That bounds one more node, and
-// not two: a node without a bound could take any offer.
-func TestAMillionthLeftBoundsOneNode(t *testing.T) {
+// Three nodes in creation, for a third each, leave a millionth of a limit of 1 an hour. This rest allows one more node,
+// whose price is bounded by it. It does not allow two: the second node would have no bound and could take any offer.
+func TestTinyRestOfTheLimitAllowsOneNode(t *testing.T) {
 	f, m := newFake(), &fakeMarket{}
 	m.nodes("cheap", 3, 0.3)
 	m.nodes("dear", 3, 5)
@@ -53,14 +53,15 @@ func TestAMillionthLeftBoundsOneNode(t *testing.T) {
 		"way up to 0.999999, and 2e-06 more is asked for", status.Convert(err).Message())
 	require.NoError(t, c.increase("cpu", 1))
 	all := func(*fleet.Entry) bool { return true }
-	m.set(func() { m.Offers = m.Offers[:2] }) // the offer without a price disappears before they choose
+	m.set(func() { m.Offers = m.Offers[:2] }) // the offer without a price disappears before the instances choose
 	choose(f, "cpu", m.Offers, all)
 	rate, _ := f.published("cpu").Cost.Rate()
 	require.Equal(t, 0.9, rate.Float())
 }
 
-// An offer with a price is too small for a node now. It may become large enough before the instance chooses.
-func TestAnOfferThatIsTooSmallNowBoundsWhatANodeMayCost(t *testing.T) {
+// An offer with a price is too small for a node now, but may become large enough before the instance chooses. Its price
+// therefore counts.
+func TestPriceOfATooSmallOfferCounts(t *testing.T) {
 	f, m := newFake(), &fakeMarket{}
 	m.nodes("dear", 0, 5)
 	m.nodes("unpriced", 1, 0)
@@ -70,7 +71,7 @@ func TestAnOfferThatIsTooSmallNowBoundsWhatANodeMayCost(t *testing.T) {
 	require.Equal(t, 3.0, f.published("cpu").Cost.Reserved.Float())
 }
 
-// spender is a group with an hourly limit, on a market with changing prices and room, and two servers.
+// spender is a group with an hourly limit and two servers, on a market whose prices and room change.
 type spender struct {
 	*testing.T
 	rand    *rand.Rand
@@ -95,8 +96,8 @@ func newSpender(t *testing.T, r *rand.Rand, hard float64) *spender {
 // started returns a server that has just started.
 func (s *spender) started() client { return newDirect(s, marketed(s.T, s.groups, s.market, s.spec)) }
 
-// price returns the price of an offer. The first offer always has one: the limit does not apply on a market without any
-// price.
+// price returns the price of an offer. The first offer always has a price, because the limit does not apply on a market
+// without prices.
 func (s *spender) price(offer int) float64 {
 	if offer > 0 && s.mixed && s.rand.IntN(4) == 0 {
 		return 0
@@ -104,7 +105,7 @@ func (s *spender) price(offer int) float64 {
 	return 0.1 + s.rand.Float64()*4
 }
 
-// step makes one random change or call. A CA that obeys requests no more than max.
+// step makes one random change or call. When obeys is set, CA requests no more than max.
 func (s *spender) step(obeys bool) {
 	c := s.clients[s.rand.IntN(2)]
 	switch s.rand.IntN(8) {
@@ -125,7 +126,7 @@ func (s *spender) step(obeys bool) {
 			delta = min(delta, c.max("cpu")-c.target("cpu"))
 		}
 		if delta > 0 {
-			_ = c.increase("cpu", int32(delta)) // the rate shows whether the answer was right
+			_ = c.increase("cpu", int32(delta)) // the rate of spending shows whether the answer was right
 		}
 	case 5, 6:
 		now, _ := s.market.current()
@@ -142,9 +143,9 @@ func (s *spender) step(obeys bool) {
 	}
 }
 
-// The nodes with a price never pass the hourly limit, while prices and room change, nodes fail and are released,
-// servers restart, and servers use an old market. In half of the cases CA obeys max.
-func TestHourlyLimitIsNeverPassed(t *testing.T) {
+// The nodes with a price never exceed the hourly limit while prices and room change, nodes fail and are released,
+// servers restart, and servers use an old market. In half of the cases CA requests no more than max.
+func TestHourlyLimitIsNeverExceeded(t *testing.T) {
 	tries, grown := 0, 0
 	for r := range testkit.Cases(t) {
 		hard, obeys := 1+r.Float64()*20, r.IntN(2) == 0

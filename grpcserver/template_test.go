@@ -46,7 +46,7 @@ func TestTemplate(t *testing.T) {
 	require.Equal(t, backend.LabelGroup, fleet.LabelGroup, "one word for the group label")
 }
 
-// The template shares no data with the spec, and two calls for labels and taints share none either.
+// The template shares no data with the spec. Two calls for labels and taints share none either.
 func TestNodeLabelsAndTaintsAreCopies(t *testing.T) {
 	s := spec("cpu", 0, 1)
 	s.Labels, s.Taints = map[string]string{"a": "b"}, []corev1.Taint{{Key: "a"}}
@@ -56,8 +56,8 @@ func TestNodeLabelsAndTaintsAreCopies(t *testing.T) {
 	require.Equal(t, "a", s.Taints[0].Key)
 }
 
-// The wire encoding contains the node twice, byte for byte: in field 1 for CA up to 1.34.1, in field 2 for CA from
-// 1.34.2 on.
+// The wire encoding contains the same bytes of the node twice: in field 1 for CA up to 1.34.1, and in field 2 for CA
+// from 1.34.2 on.
 func TestTemplateInBothWireGenerations(t *testing.T) {
 	s := loaded(t, newFake(), spec("cpu", 0, 5))
 	c := newClient(t, s)
@@ -95,7 +95,7 @@ func TestTemplateInBothWireGenerations(t *testing.T) {
 	}
 }
 
-// One response serves all concurrent calls; run with the race detector.
+// One response serves all concurrent calls. The race detector checks this test.
 func TestTemplateIsSharedSafely(t *testing.T) {
 	c := newClient(t, loaded(t, newFake(), spec("cpu", 0, 5)))
 	var wg sync.WaitGroup

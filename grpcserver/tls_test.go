@@ -27,8 +27,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/testkit"
 )
 
-// S35: the server's certificate rotates without a restart; only a valid client is accepted.
-func TestTLS(t *testing.T) {
+// Scenario S35. The server's certificate rotates without a restart. The server accepts only a valid client.
+func TestTLSRotatesTheServersCertificate(t *testing.T) {
 	dir := t.TempDir()
 	files := TLSFiles{Cert: filepath.Join(dir, "tls.crt"), Key: filepath.Join(dir, "tls.key"), ClientCA: filepath.Join(dir,
 		"ca.crt")}
@@ -40,7 +40,7 @@ func TestTLS(t *testing.T) {
 	require.NoError(t, err)
 	address := serveTCP(t, loaded(t, newFake(), specs("cpu")...), creds)
 
-	// ask makes a new connection and returns the server certificate's serial number.
+	// ask makes a new connection and returns the serial number of the server's certificate.
 	ask := func(own *testkit.Certificate) (int64, error) {
 		config := &tls.Config{RootCAs: authority.Pool(), ServerName: "localhost"}
 		if own != nil {
@@ -76,7 +76,7 @@ func TestTLS(t *testing.T) {
 	requireCode(t, codes.Unavailable, err)
 }
 
-func TestTLSRefusesHalfAConfig(t *testing.T) {
+func TestTLSRefusesAnIncompleteConfig(t *testing.T) {
 	dir := t.TempDir()
 	files := TLSFiles{Cert: filepath.Join(dir, "tls.crt"), Key: filepath.Join(dir, "tls.key"), ClientCA: filepath.Join(dir,
 		"ca.crt")}
@@ -90,7 +90,7 @@ func TestTLSRefusesHalfAConfig(t *testing.T) {
 	require.ErrorContains(t, err, "no PEM certificate")
 }
 
-// tlsSite serves over TLS with an authority of its own, and keeps the log, including debug lines.
+// tlsSite serves over TLS with its own certificate authority. It keeps the log, including debug lines.
 func tlsSite(t *testing.T, allowed ...string) (address string, files TLSFiles, by *testkit.Certificate,
 	logs *testkit.Buffer) {
 	t.Helper()
@@ -101,7 +101,7 @@ func tlsSite(t *testing.T, allowed ...string) (address string, files TLSFiles, b
 	return serveTCP(t, loaded(t, newFake(), specs("cpu")...), creds), files, by, logs
 }
 
-// tlsFiles returns the files of a server, with an authority of their own.
+// tlsFiles returns the files of a server, with their own certificate authority.
 func tlsFiles(t *testing.T) (files TLSFiles, by *testkit.Certificate) {
 	t.Helper()
 	dir := t.TempDir()
@@ -113,7 +113,7 @@ func tlsFiles(t *testing.T) (files TLSFiles, by *testkit.Certificate) {
 	return files, by
 }
 
-// Only clients with an allowed name are accepted, even when the authority signs more clients.
+// Only clients with an allowed name are accepted, although the authority has signed certificates of other clients.
 func TestTLSAllowedNames(t *testing.T) {
 	address, files, authority, logs := tlsSite(t, "cluster-autoscaler", "spiffe://cluster/ca")
 	named := func(change func(*x509.Certificate)) *testkit.Certificate {
@@ -122,7 +122,7 @@ func TestTLSAllowedNames(t *testing.T) {
 	}
 	for name, tc := range map[string]struct {
 		change func(*x509.Certificate)
-		why    string // in the log; "" when accepted
+		why    string // the reason in the log; empty: the client is accepted
 	}{
 		"DNS name":    {change: func(c *x509.Certificate) { c.DNSNames = []string{"other", "cluster-autoscaler"} }},
 		"common name": {change: func(c *x509.Certificate) { c.Subject.CommonName = "cluster-autoscaler" }},
@@ -164,8 +164,8 @@ func TestTLSAllowedNames(t *testing.T) {
 	require.ErrorContains(t, err, "an allowed name is empty", "it would match certificates without a common name")
 }
 
-// The authority of clients rotates without a restart: while the file has both authorities, the clients of both are
-// accepted, and then only the clients of the new one.
+// The certificate authority of clients rotates without a restart. While the file contains both authorities, the clients
+// of both are accepted. Afterwards only the clients of the new authority are accepted.
 func TestTLSRotatedClientAuthority(t *testing.T) {
 	dir := t.TempDir()
 	files := TLSFiles{Cert: filepath.Join(dir, "tls.crt"), Key: filepath.Join(dir, "tls.key"), ClientCA: filepath.Join(dir,
@@ -203,7 +203,7 @@ func TestTLSRotatedClientAuthority(t *testing.T) {
 	ask(next, codes.OK, "the new one only")
 }
 
-// A probe that connects and leaves causes no warning.
+// A probe that connects and disconnects immediately causes no warning.
 func TestTLSProbesAreNoWarning(t *testing.T) {
 	address, _, _, logs := tlsSite(t)
 	conn, err := net.Dial("tcp", address)

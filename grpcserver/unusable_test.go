@@ -14,7 +14,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// A group that cannot be read does not fail Refresh: it keeps its last picture, and its max is its target.
+// A group that cannot be read does not fail Refresh. The server serves its last snapshot, with the target size as max.
 func TestGroupThatCannotBeReadFailsNoRefresh(t *testing.T) {
 	f := newFake()
 	c := newClient(t, loaded(t, f, spec("cpu", 0, 5), spec("gpu", 3, 5)))
@@ -68,9 +68,9 @@ func TestGroupThatWasNeverReadIsNotListed(t *testing.T) {
 	require.NoError(t, c.increase("gpu", 1))
 }
 
-// A server that has just started waits for a limited time for each group that may still be read, and then continues
-// without it.
-func TestGroupThatIsReadLate(t *testing.T) {
+// A server that has just started waits for a limited time for each group that it cannot read yet. It then continues
+// without this group.
+func TestStartDoesNotWaitForAnUnreadableGroup(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFake()
 		s, err := New(Options{Groups: f, Specs: specs("cpu", "gpu")})
@@ -79,7 +79,7 @@ func TestGroupThatIsReadLate(t *testing.T) {
 		f.failing["gpu"] = fmt.Errorf("%w: %w", fleet.ErrTemporal, fleet.ErrUnavailable)
 		requireCode(t, codes.Unavailable, d.refresh())
 		require.False(t, s.Fresh())
-		f.set(func(f *fakeGroups) { f.failing, f.slow = map[string]error{}, time.Minute }) // it does not run yet
+		f.set(func(f *fakeGroups) { f.failing, f.slow = map[string]error{}, time.Minute }) // the group does not run yet
 		requireCode(t, codes.Unavailable, d.refresh())
 		require.False(t, s.Fresh())
 
@@ -90,8 +90,8 @@ func TestGroupThatIsReadLate(t *testing.T) {
 	})
 }
 
-// A group that does not accept a changed spec keeps its size until it does, also in a Refresh that CA did not call.
-func TestGroupThatDoesNotTakeItsSpec(t *testing.T) {
+// A group that does not accept a changed spec keeps its size until it does, even when CA has not called Refresh.
+func TestGroupThatRefusesItsSpecKeepsItsSize(t *testing.T) {
 	bubble(t, func(t *testing.T, d direct, f *fakeGroups) {
 		require.NoError(t, d.increase(time.Second, 2))
 		g := d.s.roster.Load().byID["cpu"]
@@ -110,8 +110,8 @@ func TestGroupThatDoesNotTakeItsSpec(t *testing.T) {
 	})
 }
 
-// Temporal may answer for some groups only, for example while it moves a shard, or may be slow for one group: like any
-// fault of one group, this does not affect the remaining groups. When it answers for no group, it is down.
+// Temporal may answer for some groups only, for example while it moves a shard, or may be slow for one group. Like any
+// fault of one group, this does not affect the other groups. When Temporal answers for no group, it is down.
 func TestTemporalDownFailsRefresh(t *testing.T) {
 	bubble(t, func(t *testing.T, d direct, f *fakeGroups) {
 		d.s = loaded(t, f, spec("cpu", 0, 5), spec("gpu", 0, 5))
@@ -142,7 +142,7 @@ func TestTemporalDownFailsRefresh(t *testing.T) {
 	})
 }
 
-// A group for which Temporal does not answer leaves time to configure another group.
+// Temporal does not answer for one group. Refresh still has time to configure another group.
 func TestGroupThatHangsLeavesTimeToConfigure(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f, config := newFake(), &fakeConfig{}
@@ -160,7 +160,7 @@ func TestGroupThatHangsLeavesTimeToConfigure(t *testing.T) {
 	})
 }
 
-// The outcome of an operation may stay unknown because its group cannot be read: that stops CA for at most two minutes.
+// The outcome of an operation may stay unknown because its group cannot be read. This stops CA for at most two minutes.
 func TestUnknownOutcomeFailsRefreshForTwoMinutes(t *testing.T) {
 	bubble(t, func(t *testing.T, d direct, f *fakeGroups) {
 		f.set(func(f *fakeGroups) {
@@ -183,9 +183,9 @@ func TestUnknownOutcomeFailsRefreshForTwoMinutes(t *testing.T) {
 	})
 }
 
-// A group whose history was reverted learns that from CA's Refresh and starts a new epoch; until then its last state is
-// served.
-func TestGroupThatWentBackBeginsAnew(t *testing.T) {
+// A group whose history was reverted receives the newer position with CA's Refresh, and starts a new epoch. Until then
+// the server serves its last state.
+func TestRevertedGroupStartsANewEpoch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFake()
 		d := direct{t, loaded(t, f, spec("cpu", 0, 5))}
@@ -223,14 +223,14 @@ func TestGroupThatWentBackBeginsAnew(t *testing.T) {
 	})
 }
 
-// A group publishes before it has listed its objects: this state is not served.
-func TestGroupThatRecoversIsServedAsItWas(t *testing.T) {
+// A group that recovers publishes a state before it has listed its objects. The server does not serve this state.
+func TestRecoveringGroupIsServedFromItsLastState(t *testing.T) {
 	bubble(t, func(t *testing.T, d direct, f *fakeGroups) {
 		require.NoError(t, d.increase(time.Second, 2))
 		f.set(func(f *fakeGroups) {
 			l := fleet.NewLedger("cpu", time.Now())
 			l.Commands.Drop(func(fleet.Command) bool { return true })
-			l.Commands.Add(fleet.Command{Kind: fleet.CommandInspect}) // its list takes long
+			l.Commands.Add(fleet.Command{Kind: fleet.CommandInspect}) // the list of the objects takes long
 			f.groups["cpu"].ledger = l
 			f.groups["cpu"].snap = l.Snapshot(time.Now())
 		})

@@ -9,7 +9,7 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-func TestLimits(t *testing.T) {
+func TestLimitsCompareWithTheUse(t *testing.T) {
 	shape := corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1500m"),
 		corev1.ResourceMemory: resource.MustParse("4Gi")}
 	var use Use
@@ -40,7 +40,7 @@ func TestLimits(t *testing.T) {
 	}
 }
 
-func TestRoom(t *testing.T) {
+func TestRoomWithinTheLimits(t *testing.T) {
 	shape := corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("2"),
 		corev1.ResourceMemory: resource.MustParse("4Gi")}
 	var use Use
@@ -52,8 +52,8 @@ func TestRoom(t *testing.T) {
 	require.Equal(t, 0, Limits{}.Room(use, -1, shape))
 }
 
-// Arithmetic on a quantity that is stored as a decimal does not change the original.
-func TestUseLeavesDecimalsAlone(t *testing.T) {
+// A quantity that is stored as a decimal keeps its value when it is added to a sum.
+func TestSumDoesNotChangeItsQuantities(t *testing.T) {
 	five := resource.MustParse("5")
 	five.ToDec()
 	shape := corev1.ResourceList{corev1.ResourceCPU: five}

@@ -42,7 +42,7 @@ func (d direct) target() int {
 	return int(resp.GetTargetSize())
 }
 
-// impatient is too short a time for finding a lost answer.
+// impatient is a timeout that is too short to find a lost answer.
 const impatient = lookEvery + fleet.GiveUpBefore - time.Millisecond
 
 func bubble(t *testing.T, test func(t *testing.T, d direct, f *fakeGroups)) {
@@ -53,8 +53,8 @@ func bubble(t *testing.T, test func(t *testing.T, d direct, f *fakeGroups)) {
 	})
 }
 
-// The lost answer of an operation that has run turns into OK when the caller waits long enough.
-func TestLostAnswerIsFoundAgain(t *testing.T) {
+// The answer of an operation that has run is lost. When the caller waits long enough, it still gets OK.
+func TestPatientCallerGetsOKAfterALostAnswer(t *testing.T) {
 	bubble(t, func(t *testing.T, d direct, f *fakeGroups) {
 		require.NoError(t, d.increase(5*time.Second, 1))
 		f.set(func(f *fakeGroups) { f.lose = lose{active: true, booked: true} })
@@ -66,7 +66,7 @@ func TestLostAnswerIsFoundAgain(t *testing.T) {
 	})
 }
 
-// An impatient caller gets an unknown outcome; until the outcome is known, only Refresh fails.
+// A caller with a short timeout gets the error "unknown outcome". Until the outcome is known, only Refresh fails.
 func TestLostAnswerMakesTheGroupDirty(t *testing.T) {
 	bubble(t, func(t *testing.T, d direct, f *fakeGroups) {
 		f.set(func(f *fakeGroups) { f.lose = lose{active: true, booked: true} })
@@ -86,15 +86,15 @@ func TestLostAnswerMakesTheGroupDirty(t *testing.T) {
 	})
 }
 
-// An operation may run until its expiry: a read before that must not mark the group clean.
-func TestLateOperationIsWaitedFor(t *testing.T) {
+// A lost operation may run until it expires. A read before its expiry must not mark the group clean.
+func TestGroupStaysDirtyUntilTheOperationExpires(t *testing.T) {
 	bubble(t, func(t *testing.T, d direct, f *fakeGroups) {
 		f.set(func(f *fakeGroups) { f.lose = lose{active: true, late: 6 * time.Second} })
 		began := time.Now()
 		requireCode(t, codes.Unavailable, d.increase(5*time.Second, 2))
 		require.Equal(t, 5*time.Second-fleet.GiveUpBefore, time.Since(began), "CA learns it before its deadline")
 		requireCode(t, codes.Unavailable, d.refresh())
-		pass(2 * time.Second) // it has run, but could still be running
+		pass(2 * time.Second) // the operation has run, but the server cannot know this yet
 		requireCode(t, codes.Unavailable, d.refresh())
 		pass(3 * time.Second) // 5 s - 0.5 s + 5 s after the call
 		require.NoError(t, d.refresh())
@@ -102,9 +102,9 @@ func TestLateOperationIsWaitedFor(t *testing.T) {
 	})
 }
 
-// A read that began before the last moment at which a lost operation may run does not prove its outcome, even when the
-// read ends after that moment.
-func TestAReadThatBeganTooEarlyLeavesTheGroupDirty(t *testing.T) {
+// A read that began before the expiry of a lost operation does not prove the operation's outcome, even when the read
+// ends later.
+func TestEarlyReadLeavesTheGroupDirty(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newGroup(&terms{spec: spec("cpu", 0, 10)})
 		g.lost(time.Now().Add(time.Second))
@@ -118,7 +118,8 @@ func TestAReadThatBeganTooEarlyLeavesTheGroupDirty(t *testing.T) {
 	})
 }
 
-// The group decides on a mutation between a lost one and its resolution; the mutation does not make the group clean.
+// A mutation arrives while the outcome of a lost mutation is unknown. The group decides about it, but it does not make
+// the group clean.
 func TestMutationOfADirtyGroup(t *testing.T) {
 	bubble(t, func(t *testing.T, d direct, f *fakeGroups) {
 		require.NoError(t, d.increase(time.Second, 3))
@@ -130,7 +131,8 @@ func TestMutationOfADirtyGroup(t *testing.T) {
 	})
 }
 
-// The late booking of an earlier lost operation is not taken for the next operation.
+// An earlier lost operation is booked late. The server does not take this booking for the booking of the next
+// operation.
 func TestLateOperationIsNotMistakenForTheNext(t *testing.T) {
 	bubble(t, func(t *testing.T, d direct, f *fakeGroups) {
 		f.set(func(f *fakeGroups) { f.lose = lose{active: true, late: 1500 * time.Millisecond} })
@@ -143,8 +145,8 @@ func TestLateOperationIsNotMistakenForTheNext(t *testing.T) {
 	})
 }
 
-// Deletion is idempotent, so the result of a lost answer is found from the deleted names.
-func TestLostDeletion(t *testing.T) {
+// A deletion is idempotent, so the server finds the result of a lost answer by the deleted names.
+func TestLostDeletionIsFoundByItsNames(t *testing.T) {
 	bubble(t, func(t *testing.T, d direct, f *fakeGroups) {
 		require.NoError(t, d.increase(time.Second, 2))
 		f.set(func(f *fakeGroups) { f.lose = lose{active: true, booked: true} })
@@ -156,7 +158,7 @@ func TestLostDeletion(t *testing.T) {
 	})
 }
 
-// Mutations of one group queue; a caller that cannot wait changes nothing.
+// Mutations of one group wait for each other. A caller that gives up while it waits changes nothing.
 func TestMutationsTakeTurns(t *testing.T) {
 	bubble(t, func(t *testing.T, d direct, f *fakeGroups) {
 		f.set(func(f *fakeGroups) { f.delay = 3 * time.Second })
@@ -172,7 +174,7 @@ func TestMutationsTakeTurns(t *testing.T) {
 	})
 }
 
-// A snapshot that was read before a mutation and arrives after it does not undo the mutation in the view.
+// A snapshot that was read before a mutation arrives after it. It does not undo the mutation in the view.
 func TestOlderSnapshotNeverReplacesANewerOne(t *testing.T) {
 	f := newFake()
 	s := loaded(t, f, spec("cpu", 0, 5))
@@ -185,7 +187,7 @@ func TestOlderSnapshotNeverReplacesANewerOne(t *testing.T) {
 	require.Equal(t, 2, d.target())
 }
 
-// A snapshot of another group, or an empty one, is an error.
+// A snapshot of another group, or an empty snapshot, is an error.
 func TestForeignSnapshotIsRefused(t *testing.T) {
 	terms, err := newTerms(spec("cpu", 0, 1))
 	require.NoError(t, err)

@@ -10,9 +10,9 @@ import (
 	"k8s.io/autoscaler/cluster-autoscaler/cloudprovider/externalgrpc/protos"
 )
 
-// While Temporal does not answer, the view is read at growing intervals, up to five seconds; after an answer, every
-// twenty seconds. The next outage starts at the shortest interval.
-func TestHowOftenTheViewIsRead(t *testing.T) {
+// While Temporal does not answer, the server reads its groups at growing intervals, up to five seconds. After an answer
+// it reads them every twenty seconds. The next outage starts at the shortest interval.
+func TestIntervalsBetweenReads(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFake()
 		f.down = true
@@ -44,9 +44,9 @@ func TestHowOftenTheViewIsRead(t *testing.T) {
 	})
 }
 
-// A server is fresh for a minute after its last successful read, alive while its loop runs, and a standby when CA has
-// not called for two minutes.
-func TestHowLongAServerIsFreshAliveAndInUse(t *testing.T) {
+// A server is fresh for a minute after its last successful read. It is alive while its loop runs. It is a standby when
+// CA has not called it for two minutes.
+func TestFreshAliveAndStandbyTimes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFake()
 		s := loaded(t, f, spec("cpu", 0, 5))

@@ -12,7 +12,7 @@ import (
 
 const hugePages = "hugepages-2Mi"
 
-func TestWeight(t *testing.T) {
+func TestWeightOfResources(t *testing.T) {
 	for name, c := range map[string]struct {
 		resources map[corev1.ResourceName]string
 		want      float64
@@ -41,7 +41,7 @@ func (m *fakeMarket) withHugePages(amount string) {
 }
 
 // A group with huge pages does not change the price of pods without huge pages.
-func TestHugePagesOfOneGroupDoNotMakeOtherPodsCheap(t *testing.T) {
+func TestHugePagesDoNotChangeOtherPrices(t *testing.T) {
 	price := func(specs ...fleet.GroupSpec) float64 {
 		f, m := newFake(), &fakeMarket{}
 		m.nodes("milan", 2, 0.2)
@@ -54,8 +54,9 @@ func TestHugePagesOfOneGroupDoNotMakeOtherPodsCheap(t *testing.T) {
 	require.InEpsilon(t, price(spec("web", 0, 5)), price(spec("web", 0, 5), db), 0.5)
 }
 
-// A pod with a few huge pages on an expensive node is worth no more than a cheap node that is full.
-func TestHugePagesDoNotWinAtAnyPrice(t *testing.T) {
+// A pod with a few huge pages on an expensive node does not make this node cheaper than a cheap node that is full of
+// pods.
+func TestFewHugePagesDoNotJustifyAnExpensiveNode(t *testing.T) {
 	m := &fakeMarket{}
 	m.nodes("milan", 20, 1)
 	m.nodes("turin", 20, 1000)
@@ -69,9 +70,9 @@ func TestHugePagesDoNotWinAtAnyPrice(t *testing.T) {
 	require.Equal(t, []string{"milan"}, best)
 }
 
-// Cluster Autoscaler sees the price of the most expensive offer that can have a node of the group, and a node that is
-// being created reserves no more than this price.
-func TestOffersThatCanHaveNoNodeHaveNoPrice(t *testing.T) {
+// Cluster Autoscaler sees the price of the most expensive offer that can have a node of the group. A node in creation
+// reserves no more than this price.
+func TestUnfitOffersDoNotChangePrices(t *testing.T) {
 	f, m := newFake(), &fakeMarket{}
 	m.nodes("gpu", 4, 2)
 	m.nodes("plain", 4, 50)

@@ -9,8 +9,9 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/testkit/golden"
 )
 
-// CA's settings have one source: the file in the repository for copying and the output of our chart come from it.
-func TestSettingsOfCAAreMadeFromOneSource(t *testing.T) {
+// CA's settings have one source. The file that users copy from the repository and the output of our chart are both
+// generated from it.
+func TestSettingsOfCAHaveOneSource(t *testing.T) {
 	values, _, err := command(t.Context(), "config", "cloud-config", "-o", "helm-values")
 	require.NoError(t, err)
 	golden.Check(t, "../../deploy/ca/values.yaml", values)

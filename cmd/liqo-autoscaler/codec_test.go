@@ -22,7 +22,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows"
 )
 
-func TestCodecRefuses(t *testing.T) {
+func TestCodecRefusesUnsafeFlags(t *testing.T) {
 	keys := filepath.Join(t.TempDir(), "keys")
 	require.NoError(t, os.WriteFile(keys, []byte("a short"), 0o600))
 	for _, tc := range [][]string{
@@ -37,7 +37,7 @@ func TestCodecRefuses(t *testing.T) {
 	require.ErrorContains(t, err, "a key is 32 bytes", "no command goes on with plain payloads")
 }
 
-// TestCodecShowsMemos decrypts a large memo, and unpacks it.
+// TestCodecShowsMemos decrypts a large memo and decompresses it.
 func TestCodecShowsMemos(t *testing.T) {
 	keys := filepath.Join(t.TempDir(), "keys")
 	key := base64.StdEncoding.EncodeToString(bytes.Repeat([]byte{7}, 32))

@@ -20,8 +20,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/testkit/collector"
 )
 
-// `make run` and `make demo` run as a user runs them, twice in one directory: the second start finds the state of the
-// first.
+// The test runs `make run` and `make demo` as a user does, twice in one directory. The second start finds the state of
+// the first.
 func TestDevAndDemo(t *testing.T) {
 	testkit.Slow(t)
 	if _, err := os.Stat("../../bin/temporal"); err != nil {
@@ -60,7 +60,7 @@ func TestDevAndDemo(t *testing.T) {
 				}
 				return nil
 			})
-			for _, series := range []string{ // by task queue, as in the alerts and the dashboard
+			for _, series := range []string{ // by task queue, as the alerts and the dashboard need them
 				`temporal_num_pollers{[^}]*task_queue="liqo-autoscaler"`,
 				`temporal_activity_schedule_to_start_latency_seconds_bucket{[^}]*task_queue="liqo-autoscaler-making"`,
 				`temporal_workflow_endtoend_latency_seconds_bucket{[^}]*task_queue="liqo-autoscaler-drivers"`,
@@ -89,7 +89,7 @@ func TestDevAndDemo(t *testing.T) {
 	require.NotContains(t, string(log), "waits for the search attributes", "dev registers them")
 }
 
-// devRun holds the addresses and files of a run of dev, and of a demo against it.
+// devRun holds the addresses and files of one run of dev and of a demo on it.
 type devRun struct{ dir, temporal, listen, uiPort, metrics, health string }
 
 // dev runs dev until the context ends.
@@ -109,7 +109,7 @@ func (f devRun) demo(ctx context.Context, group string, more ...string) (string,
 	return out, err
 }
 
-// keepAndReturn runs the demo in two halves, and checks the node in between.
+// keepAndReturn runs the demo in two halves and checks the node in between.
 func keepAndReturn(ctx context.Context, t *testing.T, f devRun, group string) {
 	t.Helper()
 	half := func(which string) string {
@@ -133,7 +133,7 @@ func keepAndReturn(ctx context.Context, t *testing.T, f devRun, group string) {
 	require.Contains(t, returned, "the simulated world is empty")
 }
 
-// failAndReturn runs a demo whose instance fails; the instance stays until the demo deletes it.
+// failAndReturn runs a demo whose instance fails. The instance stays until the demo deletes it.
 func failAndReturn(ctx context.Context, t *testing.T, f devRun, group, provider string) {
 	t.Helper()
 	_, _, err := command(ctx, "dev", "refuse", provider, "--dir", f.dir)
@@ -147,7 +147,8 @@ func failAndReturn(ctx context.Context, t *testing.T, f devRun, group, provider 
 	require.NoError(t, err)
 }
 
-// startDev returns the banner when all parts run, and a function that stops dev and returns its whole output.
+// startDev starts dev and waits until all parts run. It returns the banner, and a function that stops dev and returns
+// its whole output.
 func startDev(ctx context.Context, t *testing.T, f devRun) (banner string, stop func() string) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(ctx)

@@ -10,8 +10,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend/sim"
 )
 
-// Each mishap affects only the named provider and replaces the earlier mishap; heal removes it.
-func TestMishaps(t *testing.T) {
+// Each mishap affects only the named provider and replaces the previous mishap. heal removes it.
+func TestMishapAffectsItsProviderOnly(t *testing.T) {
 	dir := t.TempDir()
 	world, err := sim.Open(filepath.Join(dir, "world.json"))
 	require.NoError(t, err)

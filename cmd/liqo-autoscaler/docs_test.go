@@ -58,8 +58,8 @@ var (
 	noAnchor  = regexp.MustCompile("[^a-z0-9 _-]")
 )
 
-// commands returns our command lines in a document: the lines of its blocks, with continued lines joined, and the
-// commands in its text.
+// commands returns the command lines of our programs in a document. They are the lines of its blocks, with continued
+// lines joined, and the commands in its sentences.
 func commands(text string) (lines []string) {
 	for _, block := range fenced.FindAllStringSubmatch(text, -1) {
 		for _, line := range strings.Split(strings.ReplaceAll(block[1], "\\\n", " "), "\n") {
@@ -80,13 +80,13 @@ func commands(text string) (lines []string) {
 var programs = map[string]func() *cobra.Command{"liqo-autoscaler": newRoot, "liqo-autoscaler-agent": agent.New,
 	"externalgrpc-conformance": conformance.New}
 
-// Each of our commands in a document is accepted by its program.
+// Our programs accept each of their command lines in a document.
 func TestDocumentedCommands(t *testing.T) {
 	found := 0
 	for _, path := range documents(t) {
 		for _, line := range commands(document(t, path)) {
 			if strings.HasPrefix(line, "liqo-autoscaler is up after") {
-				continue // output of dev
+				continue // a line of dev's output
 			}
 			words := strings.Fields(ends.ReplaceAllString(anything.ReplaceAllString(line, "x"), ""))
 			cmd, _, err := programs[words[0]]().Find(words[1:])
@@ -126,12 +126,12 @@ func TestDocumentedLinks(t *testing.T) {
 	require.Greater(t, found, 100)
 }
 
-// Every test that a document names exists; with a star, a test with this prefix exists.
+// Every test that a document names exists. A name with a star matches the tests with this prefix.
 func TestDocumentedTests(t *testing.T) {
 	var names []string
 	require.NoError(t, filepath.WalkDir("../..", func(path string, entry fs.DirEntry, err error) error {
 		switch {
-		case errors.Is(err, fs.ErrNotExist): // files that other tests leave here for a moment
+		case errors.Is(err, fs.ErrNotExist): // other tests create files here for a moment
 			return nil
 		case err != nil:
 			return err
@@ -162,7 +162,7 @@ func TestDocumentedTests(t *testing.T) {
 	require.Greater(t, found, 300)
 }
 
-// docs/offers.md has every field of an offer.
+// docs/offers.md describes every field of an offer.
 func TestDocumentedOffers(t *testing.T) {
 	text, offer := document(t, "docs/offers.md"), reflect.TypeFor[discovery.Spec]()
 	for i := range offer.NumField() {
@@ -172,7 +172,7 @@ func TestDocumentedOffers(t *testing.T) {
 	}
 }
 
-// Each row of a table whose last column lists tests names a test.
+// In a table whose last column lists tests, each row names a test.
 func TestDocumentedRowsHaveTests(t *testing.T) {
 	found := 0
 	for _, path := range documents(t) {

@@ -22,7 +22,8 @@ type chartSchema struct {
 	Definitions map[string]*chartSchema `json:"definitions"`
 }
 
-// refuses reports whether the schema lacks a key. A key that the schema leaves open has every key below it.
+// refuses reports whether the schema lacks a key. When the schema does not restrict the content of a key, it accepts
+// every key below it.
 func (s *chartSchema) refuses(root *chartSchema, path []string) bool {
 	if s.Ref != "" {
 		s = root.Definitions[strings.TrimPrefix(s.Ref, "#/definitions/")]
@@ -54,7 +55,7 @@ var (
 	fileOrDomain = regexp.MustCompile(`\.(crt|key|token|yaml|json|go|md|io)$`)
 )
 
-// Every value of a chart that a document names is in the schema of a chart.
+// Every chart value that a document names exists in the schema of a chart.
 func TestDocumentedChartValues(t *testing.T) {
 	schemas, found := readChartSchemas(t), 0
 	for _, path := range documents(t) {
@@ -82,7 +83,7 @@ func TestDocumentedChartValues(t *testing.T) {
 	require.Greater(t, found, 60)
 }
 
-// A section of a document that a comment of a chart names exists.
+// Every section of a document that a comment of a chart names exists.
 func TestSectionsNamedByChartsExist(t *testing.T) {
 	named := regexp.MustCompile(`(docs/[a-z-]+\.md)(?:, ([A-Z][\w ]*\w))?`)
 	found := 0
@@ -97,7 +98,7 @@ func TestSectionsNamedByChartsExist(t *testing.T) {
 	require.NotZero(t, found)
 }
 
-// The README of the agent's chart lists each permission of the chart: a row with its verbs and its resources.
+// The README of the agent's chart has a row for each permission of the chart, with its verbs and its resources.
 func TestDocumentedAgentPermissions(t *testing.T) {
 	rule := regexp.MustCompile(`(?s)resources: \[([^\]]+)\](?: #[^\n]*)?\n(?:  resourceNames: \[([^\]]+)\]\n)?  verbs: \[([^\]]+)\]`)
 	row := regexp.MustCompile(`(?m)^\| ([^|]+) \| ([^|]+) \| [^|]+ \|$`)
@@ -116,8 +117,9 @@ func TestDocumentedAgentPermissions(t *testing.T) {
 	}
 }
 
-// The schema refuses a key below an array, a definition or an object only if these lack the key.
-func TestChartSchemasRefuse(t *testing.T) {
+// The schema refuses a key below an array, a definition or an object only when the array, definition or object lacks
+// the key.
+func TestChartSchemasRefuseUnknownKeys(t *testing.T) {
 	s := readChartSchemas(t)[0]
 	for key, refused := range map[string]bool{
 		"worker.replicaCount": false, "worker.replicas": true, "nodeGroups.shape.cpu": false, "nodeGroups.shapes": true,

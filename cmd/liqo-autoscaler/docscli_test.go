@@ -18,7 +18,7 @@ const cliIntro = `# Command line
 Generated from the commands by ` + "`make update`" + `. Each command also prints this text with ` + "`--help`" + `.
 `
 
-// docs/reference/cli.md lists every command and flag of our programs.
+// docs/reference/cli.md describes every command and flag of our programs.
 func TestDocumentedCommandLine(t *testing.T) {
 	var b strings.Builder
 	b.WriteString(cliIntro)
@@ -28,7 +28,7 @@ func TestDocumentedCommandLine(t *testing.T) {
 	golden.Check(t, "../../docs/reference/cli.md", b.String())
 }
 
-// writeCommand writes a section for the command, and a section for each of its visible subcommands.
+// writeCommand writes a section for the command and one for each of its visible subcommands.
 func writeCommand(b *strings.Builder, cmd *cobra.Command) {
 	level := "##"
 	if cmd.HasParent() {
@@ -51,7 +51,7 @@ func writeCommand(b *strings.Builder, cmd *cobra.Command) {
 	}
 }
 
-// writeFlags writes a table of the command's own flags, without the inherited ones.
+// writeFlags writes a table of the command's own flags, without the inherited flags.
 func writeFlags(b *strings.Builder, cmd *cobra.Command) {
 	var rows []string
 	cmd.LocalFlags().VisitAll(func(f *pflag.Flag) {
@@ -79,7 +79,8 @@ func writeFlags(b *strings.Builder, cmd *cobra.Command) {
 	}
 }
 
-// sorted returns the default of a flag, with the entries of a map sorted: pflag prints a map in random order.
+// sorted returns the default value of a flag. It sorts the entries of a map, because pflag prints a map in random
+// order.
 func sorted(f *pflag.Flag) string {
 	if f.Value.Type() != "stringToString" {
 		return f.DefValue
@@ -94,12 +95,12 @@ func inCell(text string) string {
 	return strings.NewReplacer("|", `\|`, "<", "&lt;", "\n", " ").Replace(text)
 }
 
-// asText escapes the text of a command for Markdown, so that words in angle brackets are not HTML.
+// asText escapes the text of a command for Markdown, so that browsers do not read words in angle brackets as HTML.
 func asText(text string) string {
 	return strings.ReplaceAll(strings.TrimSpace(text), "<", "&lt;")
 }
 
-// usage returns the command's line with its arguments and its required flags.
+// usage returns the usage line of the command, with its arguments and its required flags.
 func usage(cmd *cobra.Command) string {
 	line := strings.TrimSuffix(cmd.UseLine(), " [flags]")
 	cmd.LocalFlags().VisitAll(func(f *pflag.Flag) {

@@ -17,9 +17,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// misuse returns the error with which a program refuses a command line before it runs it. The first word names the
-// program. A line without arguments and flags only names its command, and is refused if this command does not exist; a
-// flag at its end without its value only names the flag.
+// misuse returns the error with which a program refuses a command line, without running it. The first word names the
+// program. A line without arguments and flags only names a command, and is refused when this command does not exist. A
+// flag without a value at the end of the line only names the flag.
 func misuse(words []string) error {
 	cmd, rest, err := programs[words[0]]().Find(valued(words[1:]))
 	if last := len(rest) - 1; err == nil && last >= 0 && takesValue(cmd, rest[last]) {
@@ -48,8 +48,8 @@ func misuse(words []string) error {
 
 var capitals = regexp.MustCompile(`^[A-Z][A-Z/_-]*$`)
 
-// valued returns the words with values in place of placeholders such as ID or ADDRESS, and with the first of several
-// alternatives.
+// valued returns the words with values in place of placeholders, such as ID or ADDRESS. Of several alternatives it
+// takes the first.
 func valued(words []string) (with []string) {
 	for _, word := range words {
 		word, _, _ = strings.Cut(word, "|")
@@ -64,11 +64,11 @@ func valued(words []string) (with []string) {
 	return with
 }
 
-// printed matches our command lines in the program's output. An example, and a text in quotes, is a whole line; any
-// other match is part of a sentence.
+// printed matches our command lines in the program's output. An example, or a text in quotes, is a whole command line.
+// Any other match is a part of a sentence.
 var printed = regexp.MustCompile("(  |[\"`])?\\bliqo-autoscaler ([a-z][^\n|<>`\"]*)")
 
-// Each command line in the program's output, as a remedy or an example, is accepted by the program.
+// The program accepts each command line that its own output names as a remedy or an example.
 func TestPrintedCommandsAreAccepted(t *testing.T) {
 	found := 0
 	for path, texts := range printedTexts(t) {
@@ -76,7 +76,7 @@ func TestPrintedCommandsAreAccepted(t *testing.T) {
 			for _, m := range printed.FindAllStringSubmatch(text, -1) {
 				words := commandLine(m[2], m[1] != "")
 				if len(words) == 0 {
-					continue // a sentence
+					continue // a part of a sentence
 				}
 				found++
 				assert.NoError(t, misuse(append([]string{"liqo-autoscaler"}, words...)), "%s: liqo-autoscaler %s", path, m[2])
@@ -86,7 +86,8 @@ func TestPrintedCommandsAreAccepted(t *testing.T) {
 	require.Greater(t, found, 40)
 }
 
-// printedTexts returns the string constants of the program by file. x replaces the joined non-constant parts.
+// printedTexts returns the string constants of the program, by file. An x stands for a part of a concatenation that is
+// not constant.
 func printedTexts(t *testing.T) map[string][]string {
 	t.Helper()
 	texts := map[string][]string{}
@@ -127,7 +128,7 @@ func eachSource(t *testing.T, do func(path string, file *ast.File)) {
 	}))
 }
 
-// joined returns the text of a string constant, or of a concatenation that contains one.
+// joined returns the text of a string constant, or of a concatenation that contains a constant.
 func joined(e ast.Expr) (text string, constant bool) {
 	switch e := e.(type) {
 	case *ast.BasicLit:
@@ -150,9 +151,9 @@ var (
 	placeholder = regexp.MustCompile(`^(x|[A-Z][A-Z/_-]*|\S*[/.:\d]\S*)$`)
 )
 
-// commandLine returns the command line at the start of a text. From a sentence it takes the words of a command, the
-// flags with their values, and the arguments that cannot be other words of the sentence. It returns nil when the text
-// does not start with a command.
+// commandLine returns the command line at the start of a text, or nil when the text does not start with a command. From
+// a sentence, it takes the words of a command, the flags with their values, and the arguments that cannot be other
+// words of the sentence.
 func commandLine(text string, whole bool) (words []string) {
 	all := strings.Fields(formatted.ReplaceAllString(text, "x"))
 	for i, word := range all {
@@ -165,7 +166,7 @@ func commandLine(text string, whole bool) (words []string) {
 	switch {
 	case err != nil || cmd == cmd.Root():
 		return nil
-	case cmd.HasSubCommands() && len(rest) > 0 && rest[0] == "x": // any of its subcommands
+	case cmd.HasSubCommands() && len(rest) > 0 && rest[0] == "x": // x stands for any subcommand
 		rest = nil
 	}
 	for i := 0; i < len(rest); i++ {
@@ -198,12 +199,12 @@ func takesValue(cmd *cobra.Command, word string) bool {
 	return flag != nil && flag.NoOptDefVal == ""
 }
 
-// changing lists the commands that change something and print the resulting state.
+// changing lists the commands that change the state and print the result.
 var changing = []string{"temporal setup", "pause", "resume", "cordon", "uncordon",
 	"offers add", "offers put", "offers delete", "offers repin", "provider-access renew", "setup", "demo"}
 
-// A document does not name a command that changes state as the way to read this state.
-func TestDocumentsReadWithCommandsThatChangeNothing(t *testing.T) {
+// When a document explains how to read a state, it does not name a command that changes this state.
+func TestDocumentedReadsChangeNothing(t *testing.T) {
 	for _, name := range changing {
 		cmd, rest, err := newRoot().Find(strings.Fields(name))
 		require.NoError(t, err)

@@ -16,7 +16,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows"
 )
 
-// firstColumn returns the texts in backquotes in the first column of the table with that head.
+// firstColumn returns the texts in backquotes in the first column of the table with this header.
 func firstColumn(t *testing.T, path, head string) (names []string) {
 	t.Helper()
 	_, table, found := strings.Cut(document(t, path), head+"\n")
@@ -28,10 +28,10 @@ func firstColumn(t *testing.T, path, head string) (names []string) {
 	return names
 }
 
-// docs/labels.md has exactly the labels, annotations and finalizers in our domain.
+// docs/labels.md lists exactly the labels, annotations and finalizers in our domain.
 func TestDocumentedLabels(t *testing.T) {
 	key := regexp.MustCompile(`^liqo-autoscaler\.io/[a-z-]+$`)
-	keys := []string{"liqo-autoscaler.io/worker-image"} // from the chart
+	keys := []string{"liqo-autoscaler.io/worker-image"} // the chart uses this label
 	require.Contains(t, document(t, charts[0]+"/templates/worker.yaml"), keys[0])
 	eachSource(t, func(_ string, file *ast.File) {
 		ast.Inspect(file, func(n ast.Node) bool {
@@ -55,13 +55,13 @@ func TestDocumentedLabels(t *testing.T) {
 	assert.Equal(t, slices.Compact(keys), slices.Compact(named))
 }
 
-// Every search attribute in a document is set by workflows, and the chart's README names every search attribute.
+// Workflows set every search attribute that a document names. The chart's README names every search attribute.
 func TestDocumentedSearchAttributes(t *testing.T) {
 	named := regexp.MustCompile(`\bLiqo(?:Group|Instance|Provider|Phase|Hub|Node)\b`)
 	found := 0
 	for _, path := range documents(t) {
 		if path == "CHANGELOG.md" {
-			continue // it names removed ones
+			continue // this document names attributes that were removed
 		}
 		for _, name := range named.FindAllString(document(t, path), -1) {
 			found++
@@ -74,7 +74,7 @@ func TestDocumentedSearchAttributes(t *testing.T) {
 	}
 }
 
-// make help lists every suite of e2e, and each suite that a document names exists.
+// `make help` lists every suite of e2e. Each suite that a document names exists.
 func TestDocumentedSuites(t *testing.T) {
 	makefile := document(t, "e2e/Makefile")
 	all := regexp.MustCompile(`(?m)^all: (.*)$`).FindStringSubmatch(makefile)
@@ -82,7 +82,7 @@ func TestDocumentedSuites(t *testing.T) {
 	require.NotNil(t, all)
 	require.NotNil(t, help)
 	for _, suite := range strings.Fields(all[1]) {
-		if suite != "harness" { // the other suites include it
+		if suite != "harness" { // the other suites include the harness
 			assert.Regexp(t, `\b`+suite+`\b`, help[1])
 		}
 	}
@@ -97,7 +97,7 @@ func TestDocumentedSuites(t *testing.T) {
 	require.Greater(t, found, 10)
 }
 
-// docs/reference/workflows.md has exactly the existing signals, queries and updates.
+// docs/reference/workflows.md lists exactly the signals, queries and updates that exist.
 func TestDocumentedMessages(t *testing.T) {
 	names := []string{workflows.SignalPauseObserver, workflows.SignalBills, workflows.QueryBills}
 	constant := regexp.MustCompile(`(?m)^\s(?:Signal|Query)\w+\s*= "([a-z-]+)"`)

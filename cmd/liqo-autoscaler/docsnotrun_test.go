@@ -6,12 +6,12 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// maxNotRun bounds the steps of the two guides that nothing here runs: kind and liqoctl, kind load, the chart of Cluster
-// Autoscaler in each guide, and two blocks that verify a release.
+// maxNotRun is the maximum number of steps in the two guides that no test runs. These steps are kind and liqoctl, kind
+// load, the chart of Cluster Autoscaler in each guide, and two blocks that verify a release.
 const maxNotRun = 6
 
-// At most six steps of the guides to the first node run nowhere, and each has its reason.
-func TestFewStepsOfTheGuidesAreNotRun(t *testing.T) {
+// In the guides to the first node, no test runs at most maxNotRun steps. Each of these steps states its reason.
+func TestAtMostSixStepsOfTheGuidesAreNotRun(t *testing.T) {
 	found := 0
 	for _, path := range []string{"docs/install.md", "docs/quickstart-kind.md"} {
 		for _, s := range steps(document(t, path)) {

@@ -13,7 +13,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/testkit"
 )
 
-// command returns a shell in the copy of the repository, in a process group of its own.
+// command returns a shell in the copy of the repository, in its own process group.
 func (g *guide) command(ctx context.Context, text string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, "bash", "-euo", "pipefail", "-c", text)
 	cmd.Dir = g.folder
@@ -27,7 +27,7 @@ func (g *guide) command(ctx context.Context, text string) *exec.Cmd {
 	return cmd
 }
 
-// shell runs commands to their end, within the time of a first build.
+// shell runs commands to their end. The limit is the time of a first build.
 func (g *guide) shell(text string) {
 	ctx, cancel := context.WithTimeout(g.t.Context(), 30*time.Minute)
 	defer cancel()
@@ -36,13 +36,13 @@ func (g *guide) shell(text string) {
 	require.NoError(g.t, err)
 }
 
-// background runs commands until the guide ends, like a user that then presses Ctrl-C.
+// background runs commands until the guide ends, as if the user pressed Ctrl-C at the end.
 func (g *guide) background(text string) {
 	ctx, cancel := context.WithCancel(context.Background())
 	cmd := g.command(ctx, text)
 	require.NoError(g.t, cmd.Start())
 	ended := make(chan struct{})
-	go func() { _ = cmd.Wait(); close(ended) }() // the command is interrupted
+	go func() { _ = cmd.Wait(); close(ended) }() // the interrupt makes the command fail
 	g.t.Cleanup(func() {
 		cancel()
 		<-ended

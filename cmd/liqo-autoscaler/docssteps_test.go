@@ -22,7 +22,7 @@ import (
 
 var docsCheck = flag.Bool("docs-check", false, "run the steps of the guides that are marked as run here (make docs-check)")
 
-// guides are the documents in which every step is marked as run or not. TestGuides runs them in this order.
+// guides are the documents in which each step is marked as run or not run. TestGuides runs them in this order.
 var guides = []string{"README.md", "docs/start/try-it.md", "docs/install.md", "docs/quickstart-kind.md", "docs/pending-pods.md",
 	"docs/other-autoscalers.md",
 	"docs/production.md", "docs/upgrade.md", "docs/uninstall.md"}
@@ -40,7 +40,8 @@ var (
 	mark  = regexp.MustCompile(`(?:<!-- |\*)(ran here|output|rendered and validated|not run)(?:[:,] ([^*>]*?))?(?: -->|\*)`)
 )
 
-// steps returns the blocks of a guide, except blocks of the languages text and mermaid. A mark applies to one block.
+// steps returns the blocks of a guide, except blocks of the languages text and mermaid. Each mark applies to the block
+// that follows it.
 func steps(text string) (found []step) {
 	var before, block []string
 	var inside *step
@@ -70,7 +71,7 @@ func steps(text string) (found []step) {
 	return found
 }
 
-// Every step of a guide has a mark, and each file in it can be parsed.
+// Every step of a guide has a mark, and each file in a guide can be parsed.
 func TestStepsHaveMarks(t *testing.T) {
 	found := 0
 	for _, path := range guides {
@@ -85,7 +86,7 @@ func TestStepsHaveMarks(t *testing.T) {
 	require.Greater(t, found, 40)
 }
 
-// validate decodes each YAML document strictly, as its Kubernetes type.
+// validate decodes each YAML document strictly as its Kubernetes type.
 func validate(t *testing.T, where, text string) {
 	t.Helper()
 	strict := serializer.NewCodecFactory(scheme.Scheme, serializer.EnableStrict).UniversalDeserializer()
@@ -94,15 +95,15 @@ func validate(t *testing.T, where, text string) {
 		require.NoError(t, yaml.Unmarshal([]byte(part), &object), "%s: %s", where, part)
 		group, _, _ := strings.Cut(object.APIVersion, "/")
 		if object.Kind == "" || strings.Contains(strings.TrimSuffix(group, ".k8s.io"), ".") {
-			continue // one of our files, or an object of a CRD
+			continue // one of our own files, or an object of a CRD
 		}
 		_, _, err := strict.Decode([]byte(part), nil, nil)
 		require.NoError(t, err, "%s: %s", where, part)
 	}
 }
 
-// TestShapes checks that numbers, names and times may vary between runs, and words may not.
-func TestShapes(t *testing.T) {
+// TestOutputMayDifferInNumbersAndNames checks that numbers, names and times may differ between runs, and words may not.
+func TestOutputMayDifferInNumbersAndNames(t *testing.T) {
 	printed := "x\n   0.02s  NodeGroupTargetSize(standard) = 0\n  standard-a1-1  Ready\n"
 	names := map[string]string{}
 	require.Empty(t, missing("   0.91s  NodeGroupTargetSize(standard) = 0\n...\n  standard-zz-7  Ready", printed, names))
@@ -113,8 +114,8 @@ func TestShapes(t *testing.T) {
 
 var hasDigit = regexp.MustCompile(`\d`)
 
-// missing returns the first line of shape that the output lacks after the lines before it. It records in names the
-// words of the output that match words of shape.
+// missing returns the first line of shape that does not follow the previous lines in the output. It records in names
+// which words of the output stand for which words of shape.
 func missing(shape, printed string, names map[string]string) string {
 	lines := strings.Split(printed, "\n")
 	for _, want := range strings.Split(shape, "\n") {
@@ -144,7 +145,7 @@ func missing(shape, printed string, names map[string]string) string {
 	return ""
 }
 
-// TestGuides runs the guides in a copy of the repository, with only the pinned tools built.
+// TestGuides runs the guides in a copy of the repository. Only the pinned tools are built there.
 func TestGuides(t *testing.T) {
 	if !*docsCheck {
 		t.Skip("make docs-check runs it")
@@ -168,12 +169,12 @@ func TestGuides(t *testing.T) {
 	}
 }
 
-// guide is a guide during its run.
+// guide is a guide while it runs.
 type guide struct {
 	t       *testing.T
 	folder  string
 	printed func() string     // the output of the last command so far
-	names   map[string]string // words of this run for the words of the guide
+	names   map[string]string // the words of this run, by the words of the guide
 }
 
 func (g *guide) run(all []step) {
@@ -202,7 +203,7 @@ func (g *guide) run(all []step) {
 	}
 }
 
-// expect compares the output of the last command; a command in the background may have to build first.
+// expect compares the output of the last command with the shape. A command in the background may have to build first.
 func (g *guide) expect(shape string, limit time.Duration) {
 	testkit.Until(g.t, limit, "the guide's output is printed", func() error {
 		if line := missing(shape, g.printed(), g.names); line != "" {
@@ -212,7 +213,7 @@ func (g *guide) expect(shape string, limit time.Duration) {
 	})
 }
 
-// asHere returns a command of the guide with the names of this run, such as the name of the created instance.
+// asHere returns a command of the guide with the names of this run, for example the name of the created instance.
 func (g *guide) asHere(command string) string {
 	words := strings.Split(command, " ")
 	for i, word := range words {
@@ -223,8 +224,8 @@ func (g *guide) asHere(command string) string {
 	return strings.Join(words, " ")
 }
 
-// render replaces a command that would change a cluster by a command that only prints the manifests, and validates
-// these.
+// render replaces a command that would change a cluster by a command that only prints the manifests, and validates the
+// manifests.
 func (g *guide) render(text string) {
 	for _, line := range strings.Split(strings.ReplaceAll(text, "\\\n", ""), "\n") {
 		line, applied := strings.CutSuffix(line, " | kubectl apply -f -")

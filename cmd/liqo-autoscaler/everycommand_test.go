@@ -27,7 +27,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/testkit"
 )
 
-// asking are the commands that call Temporal, as this test runs them; KUBECONFIG is a cluster with one pod.
+// asking are the commands that call Temporal, in the form in which this test runs them. KUBECONFIG names a cluster with
+// one pod.
 var asking = []string{
 	"status", "report", "offers", "offers repin milan --kubeconfig KUBECONFIG", "demo",
 	"explain instance std-1-1", "explain group std", "explain std", "explain pod shop/web-0 --kubeconfig KUBECONFIG",
@@ -36,8 +37,8 @@ var asking = []string{
 	"temporal setup", "temporal adopt-hub --kubeconfig KUBECONFIG",
 }
 
-// notHere are the remaining commands: worker and grpcserver wait for Temporal at their start, and are in make e2e
-// SUITE=production; dev starts a Temporal of its own where none answers; the rest does not call Temporal.
+// notHere are the other commands. worker and grpcserver wait for Temporal at their start, and `make e2e
+// SUITE=production` covers them. dev starts its own Temporal when none answers. The rest does not call Temporal.
 var notHere = []string{"worker", "grpcserver", "dev", "discovery", "config", "setup", "provider-access",
 	"writers", "offers add", "offers put", "offers delete", "offers validate", "temporal codec", "completion", "help"}
 
@@ -59,8 +60,7 @@ func frontendWithout(t *testing.T, ca *testkit.Certificate) (address string) {
 	return l.Addr().String()
 }
 
-// clusterWithAPod returns a kubeconfig for an API server that has one pod and a Liqo cluster id, and otherwise empty
-// lists.
+// clusterWithAPod returns a kubeconfig for an API server with one pod and a Liqo cluster id. All other lists are empty.
 func clusterWithAPod(t *testing.T) (kubeconfig string) {
 	t.Helper()
 	has := map[string]string{
@@ -79,9 +79,9 @@ func clusterWithAPod(t *testing.T) (kubeconfig string) {
 	return kubeconfig
 }
 
-// Every command that calls Temporal reads its connection from the environment alone, mutual TLS included, and reports a
-// failure of this connection in one line and by its exit code.
-func TestEveryCommandSaysWhatIsWrongWithTemporal(t *testing.T) {
+// Every command that calls Temporal reads its connection, including mutual TLS, from the environment alone. It reports
+// a failed connection in one line and by its exit code.
+func TestEveryCommandReportsAFailedConnection(t *testing.T) {
 	dir, ca, other := t.TempDir(), testkit.NewAuthority(t), testkit.NewAuthority(t)
 	in := func(name string) string { return filepath.Join(dir, name) }
 	require.NoError(t, os.WriteFile(in("ca"), ca.PEM(), 0o600))
@@ -107,7 +107,7 @@ func TestEveryCommandSaysWhatIsWrongWithTemporal(t *testing.T) {
 		for _, line := range asking {
 			args := strings.Fields(strings.ReplaceAll(line, "KUBECONFIG", kubeconfig))
 			out, _, err := command(t.Context(), args...)
-			if args[0] == "doctor" { // its line is part of a report
+			if args[0] == "doctor" { // the line is part of its report
 				require.ErrorContains(t, err, "this installation has errors")
 				require.Contains(t, out, c.says)
 				continue
@@ -120,8 +120,8 @@ func TestEveryCommandSaysWhatIsWrongWithTemporal(t *testing.T) {
 	}
 }
 
-// Each command is in one of the lists above, so that a new command cannot be forgotten.
-func TestEveryCommandIsKnown(t *testing.T) {
+// Each command is in one of the lists above, so that nobody can forget a new command.
+func TestEveryCommandIsListed(t *testing.T) {
 	var walk func(cmd *cobra.Command)
 	walk = func(cmd *cobra.Command) {
 		for _, below := range cmd.Commands() {

@@ -16,7 +16,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/testkit"
 )
 
-// A misspelt command must fail: in a pipeline `config valdate FILE` would check nothing and pass.
+// A misspelt command must fail. Otherwise `config valdate FILE` in a pipeline would check nothing and pass.
 func TestMisspeltConfigCommandFails(t *testing.T) {
 	_, _, err := command(t.Context(), "config", "valdate", "x.yaml")
 	require.ErrorContains(t, err, `unknown command "valdate"`)
@@ -25,8 +25,8 @@ func TestMisspeltConfigCommandFails(t *testing.T) {
 	require.Contains(t, out, "validate")
 }
 
-// A flag without effect is refused when its value is wrong.
-func TestUselessFlagsAreChecked(t *testing.T) {
+// A flag is refused when its value is wrong, even when the flag has no effect.
+func TestFlagsWithoutEffectAreChecked(t *testing.T) {
 	for _, args := range [][]string{
 		{"status", "--log-level", "loud"}, {"status", "--log-format", "loud"}, {"offers", "--log-level", "loud"}, {"offers",
 			"--backend", "loud"},
@@ -37,7 +37,7 @@ func TestUselessFlagsAreChecked(t *testing.T) {
 }
 
 // Ctrl-C ends a command that waits for its input.
-func TestInterruptEndsARead(t *testing.T) {
+func TestInterruptEndsACommandThatReads(t *testing.T) {
 	if pipe := os.Getenv("LIQO_AUTOSCALER_READS"); pipe != "" {
 		readFrom(pipe)
 		return
@@ -48,7 +48,7 @@ func TestInterruptEndsARead(t *testing.T) {
 			t.Parallel()
 			pipe := filepath.Join(t.TempDir(), "pipe")
 			require.NoError(t, syscall.Mkfifo(pipe, 0o600))
-			cmd := exec.Command(os.Args[0], "-test.run=^TestInterruptEndsARead$")
+			cmd := exec.Command(os.Args[0], "-test.run=^TestInterruptEndsACommandThatReads$")
 			cmd.Env = append(os.Environ(), "LIQO_AUTOSCALER_READS="+pipe, "LIQO_AUTOSCALER_ARGS="+args)
 			require.NoError(t, cmd.Start())
 			ended := make(chan error, 1)
@@ -69,7 +69,7 @@ func TestInterruptEndsARead(t *testing.T) {
 	}
 }
 
-// readFrom runs the command as main does; its input is the pipe.
+// readFrom runs the command in the same way as main. Its input is the pipe.
 func readFrom(pipe string) {
 	args := strings.Replace(os.Getenv("LIQO_AUTOSCALER_ARGS"), "PIPE", pipe, 1)
 	if !strings.Contains(args, pipe) {
@@ -83,7 +83,7 @@ func readFrom(pipe string) {
 	main()
 }
 
-// untilRead returns the other end of the pipe when its reader has read a byte and waits for more.
+// untilRead returns the other end of the pipe after its reader has read a byte and waits for more.
 func untilRead(t *testing.T, pipe string) *os.File {
 	t.Helper()
 	var in *os.File

@@ -28,8 +28,8 @@ func run(t *testing.T, args ...string) (string, error) {
 	return out.String(), err
 }
 
-// An offer is checked, published, and deleted by hand; an invalid one is not sent.
-func TestOffersByHand(t *testing.T) {
+// An operator checks, publishes and deletes an offer. An invalid offer is not sent.
+func TestOfferIsPublishedByHand(t *testing.T) {
 	dir := t.TempDir()
 	there := offerserver.New(t)
 	file := func(name, text string) string {

@@ -20,8 +20,8 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 )
 
-// The output for kubectl is YAML alone; the next steps and the warnings go to stderr.
-func TestProviderAccess(t *testing.T) {
+// The standard output contains only YAML, for kubectl. The next steps and the warnings go to stderr.
+func TestProviderAccessPrintsOnlyYAML(t *testing.T) {
 	out, said, err := command(t.Context(), "provider-access", "--consumer-id", "rome")
 	require.NoError(t, err)
 	require.Contains(t, out, "name: liqo-tenant-rome")
@@ -70,9 +70,9 @@ func TestProviderAccessMisuse(t *testing.T) {
 	}
 }
 
-// A token is renewed with itself, for its own account, and the rest of the file does not change. A file that cannot be
-// renewed stays unchanged, and errors quote none of its contents.
-func TestRenewFile(t *testing.T) {
+// A token renews itself for its own account, and the rest of the file does not change. A file that cannot be renewed
+// stays unchanged. Errors quote no part of a file.
+func TestRenewChangesOnlyTheToken(t *testing.T) {
 	claims := base64.RawURLEncoding.EncodeToString([]byte(`{"sub": "system:serviceaccount:accounts:consumer-rome"}`))
 	old, end := "e30."+claims+".b2xk", time.Now().Add(time.Hour).Truncate(time.Second)
 	var asked []string

@@ -46,7 +46,7 @@ func command(ctx context.Context, args ...string) (stdout, stderr string, err er
 	return out.String(), errOut.String(), err
 }
 
-// stage is a whole installation on this machine, as in `make run`; the test plays CA.
+// stage is a whole installation on this machine, as `make run` starts it. The test acts as CA.
 type stage struct {
 	t     *testing.T
 	ctx   context.Context
@@ -58,7 +58,7 @@ func newStage(t *testing.T) *stage {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	t.Cleanup(cancel)
-	t.Setenv("KUBECONFIG", filepath.Join(t.TempDir(), "none")) // not the market of the user that runs the tests
+	t.Setenv("KUBECONFIG", filepath.Join(t.TempDir(), "none")) // not the user's market
 	ports := testkit.FreePorts(t, 3)
 	_, uiPort, err := net.SplitHostPort(ports[2])
 	require.NoError(t, err)
@@ -79,7 +79,7 @@ func (s *stage) cli(args ...string) string {
 	return out
 }
 
-// try is cli for a command that may fail for a while.
+// try is like cli, for a command that may fail for a while.
 func (s *stage) try(args ...string) (string, error) {
 	out, errOut, err := command(s.ctx, append(args, "--hub", "edge", "--temporal-address", s.flags.temporal)...)
 	if err == nil && errOut != "" {
@@ -95,7 +95,7 @@ func (s *stage) status(args ...string) show.Status {
 	return out
 }
 
-// tryStatus is status for the time before all groups have started.
+// tryStatus is like status, for the time before all groups have started.
 func (s *stage) tryStatus(args ...string) (status show.Status, err error) {
 	out, err := s.try(append([]string{"status", "-o", "json"}, args...)...)
 	if err == nil {
@@ -137,7 +137,7 @@ func (s *stage) configure(text string) {
 	require.NoError(s.t, os.WriteFile(filepath.Join(s.flags.dir, "nodegroups.yaml"), []byte(text), 0o600))
 }
 
-// until waits until the status is as wanted.
+// until waits until the status meets the condition.
 func (s *stage) until(want func(show.Status) bool) show.Status {
 	s.t.Helper()
 	var last show.Status
@@ -158,7 +158,7 @@ defaults: {max: 3, shape: {cpu: 2, memory: 4Gi, pods: 110}}
 nodeGroups: [{id: one}, {id: two, groupTaint: NoSchedule}]
 `
 
-// An operator reads the state, watches changes, and changes the config, with running and with stopped processes.
+// An operator reads the state, watches changes, and changes the config, while processes run and while they are stopped.
 func TestStatusOffersAndReload(t *testing.T) {
 	testkit.Slow(t)
 	s := newStage(t)
@@ -260,7 +260,8 @@ func TestStatusOffersAndReload(t *testing.T) {
 	}
 	require.NotContains(t, s.cli("offers")+s.cli("status"), "Cordoned")
 
-	// The group is removed while no server runs: the next one finds it, and it shrinks until it is gone.
+	// The group is removed from the config while no server runs. The next server finds it, and the group shrinks until it
+	// is gone.
 	stop()
 	s.configure(strings.Replace(twoGroups, ", {id: two, groupTaint: NoSchedule}", "", 1))
 	_, stop = startDev(s.ctx, t, s.flags)
@@ -279,7 +280,7 @@ func TestStatusOffersAndReload(t *testing.T) {
 	require.NotContains(t, s.groups(), "two")
 	s.until(func(st show.Status) bool { return len(st.Groups) == 1 })
 
-	// The group returns with another shape while all processes run; one version of the file is broken.
+	// The group returns with another shape while all processes run. One version of the config file is broken.
 	s.configure("nodeGroups: [{}]")
 	s.refresh()
 	require.Len(t, s.groups(), 1)
@@ -302,7 +303,8 @@ func TestStatusOffersAndReload(t *testing.T) {
 	s.refresh()
 	require.NotContains(t, s.cli("status"), "ChangeNotInForce")
 
-	// Histories of closed workflows are lost: a released instance is unknown, and a Ready one is known by its group only.
+	// Histories of closed workflows are lost. A released instance is then unknown, and only its group knows a Ready
+	// instance.
 	was, is := ready.Instances[0].Name, st.Instances[0].Name
 	temporal := devserver.Dial(t, s.flags.temporal)
 	for _, id := range []string{workflows.ScaleOutID(was), workflows.ScaleInID(was), workflows.ScaleOutID(is)} {
@@ -315,14 +317,14 @@ func TestStatusOffersAndReload(t *testing.T) {
 		s.cli("explain", "instance", is, "--kubeconfig", filepath.Join(t.TempDir(), "none")))
 	require.Equal(t, is, s.status().Instances[0].Name)
 
-	// The watch has printed every published phase of the first instance throughout these steps.
+	// During these steps the watch has printed every published phase of the first instance.
 	for _, phase := range []fleet.Phase{fleet.Discovering, fleet.Peering, fleet.Ready, fleet.Draining, fleet.Released} {
 		require.Contains(t, watched(), phase)
 	}
 	stop()
 }
 
-// isUnknown requires that every command with a node group's id reports this id as unknown, and lists the known ids.
+// isUnknown requires that every command with a node group's id reports this id as unknown and lists the known ids.
 func (s *stage) isUnknown(id, those string) {
 	s.t.Helper()
 	for _, args := range [][]string{{"status", "--group", id}, {"report", "--group", id}, {"explain", "group", id},
@@ -334,7 +336,7 @@ func (s *stage) isUnknown(id, those string) {
 	}
 }
 
-// relabel changes a label of a node as a user might, and restores it: status shows the difference in between.
+// relabel changes a label of a node, as a user might do, and restores it. In between, status shows the difference.
 func (s *stage) relabel(node string) {
 	s.t.Helper()
 	world, err := sim.Open(filepath.Join(s.flags.dir, "world.json"))
@@ -370,8 +372,8 @@ func (s *stage) relabel(node string) {
 	})
 }
 
-// For an instance that takes long to create, status shows the cause of the wait.
-func TestStatusSaysWhatAnInstanceWaitsFor(t *testing.T) {
+// While the creation of an instance takes long, status shows the cause of the wait.
+func TestStatusShowsTheCauseOfAWait(t *testing.T) {
 	testkit.Slow(t)
 	s := newStage(t)
 	s.configure(twoGroups)
@@ -409,7 +411,7 @@ func TestStatusSaysWhatAnInstanceWaitsFor(t *testing.T) {
 	knobs(sim.Knobs{Hang: backend.StageVirtualKubelet})
 	waits("waiting for virtual-kubelet: ")
 	require.Equal(t, fleet.Joining, s.status().Instances[0].Phase)
-	s.until(func(st show.Status) bool { // explain shows the same
+	s.until(func(st show.Status) bool { // explain shows the same cause
 		said := s.cli("explain", "instance", st.Instances[0].Name)
 		return strings.Contains(said, "Joining, attempt 1 on "+st.Instances[0].Provider+", waiting for virtual-kubelet: ")
 	})
@@ -457,7 +459,7 @@ func (s *stage) watch() func() []fleet.Phase {
 	}
 }
 
-// pause refuses any arguments other than a group or the observer.
+// pause accepts only a group or the observer as its argument.
 func TestPauseNeedsAGroup(t *testing.T) {
 	for _, args := range [][]string{{}, {"standard"}, {"provider", "milan"}, {"group"}, {"group", "a", "b"},
 		{"observer", "a"}} {

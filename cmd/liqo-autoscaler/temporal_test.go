@@ -13,7 +13,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/testkit/devserver"
 )
 
-// Setup creates the missing objects, keeps the existing ones, and does not change objects of other owners.
+// The setup creates the missing objects and keeps the existing ones. It does not change objects of other owners.
 func TestTemporalSetup(t *testing.T) {
 	address := devserver.New(t)
 	run := func(namespace string, args ...string) (string, error) {
@@ -57,7 +57,7 @@ func TestTemporalSetup(t *testing.T) {
 	require.Contains(t, errOut, "waiting: no process listens")
 }
 
-// Dev simulates nodes, so it must not use a Temporal that only the environment names.
+// dev simulates nodes, so it must not use a Temporal that only the environment names.
 func TestDevKeepsAwayFromOtherTemporals(t *testing.T) {
 	t.Setenv("TEMPORAL_ADDRESS", "temporal.example.com:7233")
 	_, _, err := command(t.Context(), "dev", "--dir", t.TempDir(), "--listen", "127.0.0.1:0", "--metrics-listen", "",

@@ -10,7 +10,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// manyGroups returns a config with one mistake, which all its groups inherit.
+// manyGroups returns a config whose defaults contain one mistake, which all groups inherit.
 func manyGroups(n int) []byte {
 	var raw strings.Builder
 	raw.WriteString("defaults: {max: 0, min: 0, shape: {cpu: 1, memory: 1Gi, pods: 1}, labels: {a: b}, budgets: {peer: " +
@@ -23,15 +23,15 @@ func manyGroups(n int) []byte {
 
 const oneMistake = "line 1: defaults.max: is 0: give at least 1"
 
-// A mistake in the defaults is reported once, at its own place, and not for each group.
-func TestAMistakeOfTheDefaultsIsToldOnce(t *testing.T) {
+// A mistake in the defaults is reported once, at its place in the defaults, and not for each group.
+func TestMistakeInTheDefaultsIsReportedOnce(t *testing.T) {
 	_, err := Parse(manyGroups(200))
 	require.EqualError(t, err, oneMistake)
 }
 
-// Each Refresh of CA reads a changed file and waits for it, so the time per group must not grow with the number of
-// groups: compare the sizes, and the plain decoding of the same text. Prints BENCH <name> <value> <unit> <ratio>
-// <against>.
+// Each Refresh of CA waits until a changed file is read, so the time per group must not grow with the number of groups.
+// The benchmark compares several sizes, and the plain decoding of the same text. It prints BENCH <name> <value> <unit>
+// <ratio> <against>.
 func BenchmarkParseManyGroups(b *testing.B) {
 	for _, n := range []int{200, 2_000, 20_000} {
 		raw := manyGroups(n)

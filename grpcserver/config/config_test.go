@@ -32,7 +32,7 @@ nodeGroups:
   shape: {cpu: 500m, memory: 8Gi, pods: 20, nvidia.com/gpu: 1}
 `
 
-func TestParse(t *testing.T) {
+func TestConfigIsParsed(t *testing.T) {
 	cfg, err := Parse([]byte(good))
 	require.NoError(t, err)
 	require.Equal(t, "munich", cfg.Hub)
@@ -61,7 +61,8 @@ func TestHubDefaults(t *testing.T) {
 	require.Equal(t, fleet.DefaultHub, cfg.Hub)
 }
 
-// The hash decides whether a group is configured again, so the spelling of a quantity or duration must not matter.
+// The hash decides whether a group is configured again. The spelling of a quantity or duration must therefore not
+// change it.
 func TestHashIgnoresSpelling(t *testing.T) {
 	one, err := Parse([]byte("nodeGroups: [{id: a, max: 1, shape: {cpu: 4, memory: 1024Mi, pods: 10}, budgets: {peer: " +
 		"90s}}]"))
@@ -72,8 +73,8 @@ func TestHashIgnoresSpelling(t *testing.T) {
 	require.Equal(t, one.NodeGroups[0].spec().Hash(), two.NodeGroups[0].spec().Hash())
 }
 
-// Each testdata/<name>.yaml is a broken file; <name>.txt holds all its complaints with their paths.
-func TestComplaints(t *testing.T) {
+// Each testdata/<name>.yaml is a broken config. <name>.txt contains all its errors with their paths.
+func TestBrokenConfigsReportAllErrors(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.yaml")
 	require.NoError(t, err)
 	require.NotEmpty(t, files)
@@ -88,8 +89,9 @@ func TestComplaints(t *testing.T) {
 	}
 }
 
-// The YAML library reads the first document and ignores the rest silently, so limits there would have no effect.
-func TestNothingFollowsTheDocument(t *testing.T) {
+// The YAML library reads the first document of a file and silently ignores any other. Limits in a later document would
+// have no effect, so such a file is refused.
+func TestSecondDocumentIsRefused(t *testing.T) {
 	const flow = "{nodeGroups: [{id: a, max: 1, shape: {cpu: 4, memory: 8Gi, pods: 10}}]}\n"
 	for _, raw := range []string{good + "...\nlimits: {nodes: 1}\n", flow + "limits: {nodes: 1}\n", flow + "{", good +
 		"---\nlimits: {nodes: 1}\n"} {
@@ -102,9 +104,9 @@ func TestNothingFollowsTheDocument(t *testing.T) {
 	}
 }
 
-// Aliases of one long text expand a small file to GBs, so a server that reads the file would be killed: such aliases
-// are refused.
-func TestAliasesThatSwell(t *testing.T) {
+// Aliases of one long text can expand a small file to gigabytes, and the kernel would kill a server that reads it.
+// Parse refuses such aliases.
+func TestExpandingAliasesAreRefused(t *testing.T) {
 	_, err := Parse([]byte("hub: &a " + strings.Repeat("a", 20_000) + "\nnodeGroups: [" + strings.Repeat("*a,", 2_000) +
 		"]\n"))
 	require.EqualError(t, err, strictyaml.ErrAliases.Error())
@@ -113,7 +115,7 @@ func TestAliasesThatSwell(t *testing.T) {
 	require.NoError(t, err)
 }
 
-func TestLoad(t *testing.T) {
+func TestConfigIsLoadedFromAFile(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "groups.yaml")
 	require.NoError(t, os.WriteFile(file, []byte(good), 0o600))
 	cfg, err := Load(file)
@@ -137,7 +139,7 @@ func TestLoad(t *testing.T) {
 	require.ErrorIs(t, err, os.ErrNotExist)
 }
 
-// Parse returns for any bytes, and an accepted config has the properties on which the server relies.
+// Parse returns for any input. An accepted config has the properties on which the server relies.
 func FuzzParse(f *testing.F) {
 	f.Add([]byte(good))
 	files, _ := filepath.Glob("testdata/*.yaml")

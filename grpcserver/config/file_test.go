@@ -34,7 +34,7 @@ func TestFileIsReadAgain(t *testing.T) {
 	require.False(t, changed, "told once")
 
 	write("nodeGroups: [{id: a, max: none}]")
-	for range 2 { // the same complaint until the file changes
+	for range 2 { // the same error until the file changes
 		_, changed, err = f.Changed()
 		require.ErrorContains(t, err, "nodeGroups[0].max: got \"none\", want a whole number")
 		require.False(t, changed)

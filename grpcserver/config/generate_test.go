@@ -18,7 +18,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/testkit/golden"
 )
 
-// schemaID is the id of the schema; no document is served there.
+// schemaID is the id of the schema. It is only a name: no server serves a document at this URL.
 const schemaID = "https://liqo-autoscaler.io/schemas/nodegroups.json"
 
 func TestSchemaIsUpToDate(t *testing.T) {
@@ -40,13 +40,14 @@ func generateSchema() map[string]any {
 	return s
 }
 
-// Patterns of scalars that YAML decodes as text, or as text or number.
+// Patterns of scalars that YAML decodes as text, or as text or a number.
 const (
 	durationPattern = `^([0-9]+(\.[0-9]+)?(ns|us|µs|ms|s|m|h))+$`
 	namePattern     = `^[a-z0-9]([a-z0-9-]*[a-z0-9])?$`
 )
 
-// schemaOf returns the schema of a type; path is the place where it is used, with "*" for list and map elements.
+// schemaOf returns the schema of a type. path is the place at which the type is used, with "*" for the elements of
+// lists and maps.
 func schemaOf(t reflect.Type, path string) map[string]any {
 	s := kindSchema(t, path)
 	if text := about[path]; text != "" {
@@ -66,7 +67,7 @@ func kindSchema(t reflect.Type, path string) map[string]any {
 	case reflect.TypeFor[corev1.TaintEffect]():
 		effects := []string{"NoSchedule", "PreferNoSchedule", "NoExecute"}
 		if strings.HasSuffix(path, ".groupTaint") {
-			effects = append(effects, "") // "" removes the effect of the defaults
+			effects = append(effects, "") // an empty effect removes the effect that the defaults set
 		}
 		return oneOf(effects...)
 	case reflect.TypeFor[fleet.NodeKind]():
@@ -101,7 +102,7 @@ func objectSchema(t reflect.Type, path string) map[string]any {
 	for _, f := range reflect.VisibleFields(t) {
 		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
 		if f.Anonymous || f.Type == reflect.TypeFor[*metav1.Time]() {
-			continue // its fields follow, or only Kubernetes sets it
+			continue // the schema lists its fields separately, or only Kubernetes sets it
 		}
 		s := schemaOf(f.Type, strictyaml.Join(path, name))
 		constrain(s, f.Tag.Get("validate"))
@@ -114,7 +115,8 @@ func objectSchema(t reflect.Type, path string) map[string]any {
 	return s
 }
 
-// A validator ignores a keyword that does not apply to the kind of the value.
+// A JSON schema validator ignores a keyword that does not apply to the kind of the value. Texts and lists therefore
+// need different keywords for their lengths.
 func TestLengthsOfTextAndOfLists(t *testing.T) {
 	properties := objectSchema(reflect.TypeFor[struct {
 		Text string   `json:"text" validate:"min=2,max=200"`
@@ -125,7 +127,7 @@ func TestLengthsOfTextAndOfLists(t *testing.T) {
 		"maxItems": 20}, properties["list"])
 }
 
-// requiredIn lists the required fields: the defaults may supply all other fields of a group.
+// requiredIn lists the required fields of a group. The defaults may supply all other fields.
 var requiredIn = map[string][]string{
 	"nodeGroups.*": {"id"}, "nodeGroups.*.sizes.*": {"name"},
 	"nodeGroups.*.taints.*": {"key", "effect"}, "defaults.taints.*": {"key", "effect"},

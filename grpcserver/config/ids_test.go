@@ -11,7 +11,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/testkit"
 )
 
-// Ids are valid and deterministic, and ids of different parts differ, within the limits of a hash of five characters.
+// Ids of derived groups are valid and deterministic. Ids of different parts differ, as far as a hash of five characters
+// can ensure it.
 func TestIDsAreValidAndDiffer(t *testing.T) {
 	const letters = "abcdefghijklmnopqrstuvwxyz0123456789-"
 	name := func(r *rand.Rand, most int) string {

@@ -12,7 +12,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-func TestDefaults(t *testing.T) {
+func TestGroupsInheritTheDefaults(t *testing.T) {
 	cfg, err := Parse([]byte(`
 limits: {nodes: 20, cpu: 80, memory: 160Gi}
 defaults:
@@ -80,8 +80,8 @@ nodeGroups:
 	require.Len(t, plain.Labels, 2, "groups do not share maps")
 }
 
-// Each size takes the missing resources of its shape from the defaults; the group itself takes no shape.
-func TestDefaultsOfSizes(t *testing.T) {
+// Each size inherits the missing resources of its shape from the defaults. The group itself inherits no shape.
+func TestSizesInheritTheDefaultShape(t *testing.T) {
 	cfg, err := Parse([]byte(`
 defaults: {max: 5, shape: {cpu: 2, memory: 4Gi, pods: 110}, labels: {tier: burst}}
 nodeGroups:
@@ -101,8 +101,8 @@ nodeGroups:
 	require.Equal(t, "2", cfg.NodeGroups[1].Shape.Cpu().String())
 }
 
-// minPerGroup of each size counts against the limits.
-func TestLimitsOfSizes(t *testing.T) {
+// The minPerGroup of each size counts against the limits.
+func TestMinPerGroupOfSizesCountsAgainstLimits(t *testing.T) {
 	const text = "limits: {cpu: %d}\nnodeGroups: [{id: a, max: 3, minPerGroup: 2, sizes: [" +
 		"{name: s, shape: {cpu: 2, memory: 4Gi, pods: 10}}, {name: l, shape: {cpu: 8, memory: 32Gi, pods: 10}}]}]"
 	_, err := Parse([]byte(fmt.Sprintf(text, 20)))
@@ -111,8 +111,8 @@ func TestLimitsOfSizes(t *testing.T) {
 	require.ErrorContains(t, err, "limits.cpu: is 19, less than the min of all groups together (20)")
 }
 
-// The output of `config view` parses to the same configuration.
-func TestViewRoundTrip(t *testing.T) {
+// The output of `config view` parses to the same config.
+func TestConfigViewParsesToTheSameConfig(t *testing.T) {
 	for _, raw := range []string{good, "nodeGroups: [{id: a, max: 1, sizes: [{name: s, shape: {cpu: 1, memory: 1Gi, " +
 		"pods: 1}, priceFactor: 0.5}]}]", "defaults: {max: 3, groupTaint: NoSchedule}\nlimits: {cpu: 7500m}\nnodeGroups: " +
 		"[{id: a, shape: {cpu: 1, memory: 1Gi, pods: 1}}]"} {
@@ -132,8 +132,8 @@ func TestViewRoundTrip(t *testing.T) {
 	}
 }
 
-// A node that is not a group takes nothing from the defaults, and is an error.
-func TestDefaultsOfWhatIsNoGroup(t *testing.T) {
+// An element of the list of groups that is not a map inherits nothing from the defaults, and is an error.
+func TestInvalidGroupInheritsNothing(t *testing.T) {
 	_, err := Parse([]byte("defaults: {max: 5, shape: {cpu: 2}}\nnodeGroups: [plain, null, {id: own}]\n"))
 	require.ErrorContains(t, err, "nodeGroups[0]")
 }

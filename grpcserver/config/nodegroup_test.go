@@ -10,8 +10,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/testkit/golden"
 )
 
-// Every field of the resulting spec comes from the node group: a field that the translation forgets is zero.
-func TestTranslationIsWhole(t *testing.T) {
+// The node group sets every field of the resulting spec. A field that the translation leaves out would be zero.
+func TestEveryFieldIsTranslated(t *testing.T) {
 	complete := func(what any) {
 		value := reflect.ValueOf(what)
 		for _, f := range reflect.VisibleFields(value.Type()) {
@@ -25,8 +25,8 @@ func TestTranslationIsWhole(t *testing.T) {
 	require.Equal(t, full.Spending.Spending, *full.spec().Spending)
 }
 
-// A price limit for each node does not limit the sum of all nodes.
-func TestSpendingOfEachNodeAlone(t *testing.T) {
+// A price limit for each node does not limit the price of all nodes together.
+func TestPriceLimitPerNodeIsNoSumLimit(t *testing.T) {
 	g := NodeGroup{Defaults: Defaults{Spending: &Spending{PerNode: ptr.To(2.0)}}}
 	require.Nil(t, g.spec().Spending)
 	require.InDelta(t, 2.0, g.spec().MaxPrice, 0)

@@ -9,7 +9,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-func TestID(t *testing.T) {
+func TestDerivedIDsAreValidAndShort(t *testing.T) {
 	require.Equal(t, "l-milan", GroupID("l", "milan"))
 	require.Equal(t, "l-eu-west-1-a-long-1f6f1", GroupID("l", "eu-west-1-a-long-name-of-a-region"))
 	for _, value := range []string{"North", "north/2", "-", "ü", "x.y", "a-very-long-name-of-a-provider-cluster"} {
@@ -19,11 +19,11 @@ func TestID(t *testing.T) {
 	}
 }
 
-func TestValidPer(t *testing.T) {
+func TestPerIsValidated(t *testing.T) {
 	for per, valid := range map[string]bool{
 		"any": true, "provider": true, "label:topology.kubernetes.io/region": true, "label:": false, "label:a b": false,
 		"region": false, "": false, "label:region": true,
-		// nodes do not get these labels from their offer, so no group would result, and no error
+		// Nodes do not get these labels from their offer. No group would result, and no error would be reported.
 		"label:kubernetes.io/arch": false, "label:node.kubernetes.io/instance-type": false, "label:liqo.io/site": false,
 		"label:liqo-autoscaler.io/zone": false,
 	} {

@@ -23,7 +23,7 @@ func TestDocumentedConfigurationIsTheSchema(t *testing.T) {
 	golden.Check(t, page, got)
 }
 
-// reference returns the schema as a Markdown table: a row per field, in the order of the paths.
+// reference returns the schema as a Markdown table, with a row per field in the order of the paths.
 func reference() string {
 	var b strings.Builder
 	b.WriteString("| field | kind | purpose |\n|---|---|---|\n")

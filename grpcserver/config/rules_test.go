@@ -8,8 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A value at a bound is accepted, and a value just beyond it is refused with one complaint about that value.
-func TestBounds(t *testing.T) {
+// A value at a bound is accepted. A value just beyond the bound is refused with one error about this value.
+func TestValuesAtTheirBounds(t *testing.T) {
 	group := func(fields string) string {
 		return "nodeGroups: [{id: a, max: 5, shape: {cpu: 2, memory: 4Gi, pods: 10}, " + fields + "}]"
 	}
@@ -97,7 +97,7 @@ func TestBounds(t *testing.T) {
 }
 
 // A file of one MiB is read, and a larger one is refused.
-func TestLargestFile(t *testing.T) {
+func TestFileLargerThanOneMiBIsRefused(t *testing.T) {
 	filled := good + "#" + strings.Repeat("x", 1<<20-len(good)-1)
 	_, err := Parse([]byte(filled))
 	require.NoError(t, err)

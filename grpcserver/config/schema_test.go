@@ -77,7 +77,7 @@ func TestSchemaRefuses(t *testing.T) {
 	}
 }
 
-// Editors show the descriptions: every field has one, and every description has its field.
+// Editors show the descriptions. Every field has a description, and every description belongs to a field.
 func TestSchemaDescribesEveryField(t *testing.T) {
 	seen := map[string]bool{}
 	var walk func(path string, s map[string]any)

@@ -6,8 +6,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A written value that would be taken for another one is refused, not replaced or accepted.
-func TestWrittenValuesAreNotTakenForOthers(t *testing.T) {
+// A value that YAML would read as another value is refused. It is neither replaced nor accepted.
+func TestAmbiguousValuesAreRefused(t *testing.T) {
 	const head = "nodeGroups:\n- id: a\n"
 	for name, tc := range map[string]struct{ yaml, want string }{
 		"zero drain": {"  max: 4\n  shape: {cpu: 2, memory: 4Gi, pods: 110}\n  budgets: {drain: 0s}\n",

@@ -16,7 +16,7 @@ import (
 
 var errBroken = status.Error(codes.Internal, "broken")
 
-// on replaces the right answer to the calls with one kind of request by another answer.
+// on replaces the correct answer to one kind of request.
 func on[Q, R any](answer func(s *site, req Q, right R) (R, error)) breaks {
 	return func(s *site, ctx context.Context, req any, handler grpc.UnaryHandler) (any, error) {
 		q, ok := req.(Q)
@@ -31,7 +31,7 @@ func on[Q, R any](answer func(s *site, req Q, right R) (R, error)) breaks {
 	}
 }
 
-// instead replaces the right answer to these calls by another one.
+// instead replaces the correct handler of one kind of request.
 func instead[Q any](answer func(s *site, ctx context.Context, req Q, right grpc.UnaryHandler) (any, error)) breaks {
 	return func(s *site, ctx context.Context, req any, handler grpc.UnaryHandler) (any, error) {
 		if q, ok := req.(Q); ok {
@@ -49,7 +49,7 @@ func fails[Q any](s *site, ctx context.Context, req any, handler grpc.UnaryHandl
 	return handler(ctx, req)
 }
 
-// agrees answers calls with OK, and does nothing.
+// agrees answers calls with OK and does nothing.
 func agrees[Q any](resp any) breaks {
 	return instead(func(*site, context.Context, Q, grpc.UnaryHandler) (any, error) { return resp, nil })
 }
@@ -61,7 +61,7 @@ func templates(change func(first, second *corev1.Node) (*corev1.Node, *corev1.No
 	})
 }
 
-// template makes the same change to the Node in both fields.
+// template makes the same change to the Node in both fields of the answer.
 func template(change func(*corev1.Node)) breaks {
 	return templates(func(first, second *corev1.Node) (*corev1.Node, *corev1.Node) {
 		change(first)
@@ -100,7 +100,7 @@ func groupOfNode(change func(node *protos.ExternalGrpcNode, g *protos.NodeGroup)
 	})
 }
 
-// options answers with options to CA before 1.35, or from 1.35 on.
+// options returns options to CA before 1.35, or to CA from 1.35 on when later is set.
 func options(later bool, o *protos.NodeGroupAutoscalingOptions) breaks {
 	return instead(func(_ *site, _ context.Context, q *protos.NodeGroupAutoscalingOptionsRequest,
 		_ grpc.UnaryHandler) (any, error) {
@@ -113,7 +113,7 @@ func options(later bool, o *protos.NodeGroupAutoscalingOptions) breaks {
 
 var nothing = &protos.NodeGroup{}
 
-// forget removes instances of cpu from the list, so that their ids are assigned again.
+// forget removes instances of the group cpu from the list, so that their ids are assigned again.
 func (m *memory) forget(drop func(*memoryInstance) bool) {
 	kept := m.list[:0]
 	for _, i := range m.list {
@@ -366,7 +366,7 @@ var broken = map[string]map[string]breaks{
 	"decrease-clamped": {
 		"refuses": fails[*protos.NodeGroupDecreaseTargetSizeRequest],
 		"takes Nodes": targetIs(func(right int32) int32 {
-			if right == 1 { // the running one
+			if right == 1 { // only the running instance
 				return 0
 			}
 			return right
@@ -458,7 +458,7 @@ var unchecked = instead(func(s *site, _ context.Context, q *protos.NodeGroupIncr
 	return &protos.NodeGroupIncreaseSizeResponse{}, nil
 })
 
-// taking lets time pass with each call, by the clock of the rules.
+// taking makes each call take this time, by the clock of the rules.
 func (b breaks) taking(d time.Duration) breaks {
 	return func(s *site, ctx context.Context, req any, right grpc.UnaryHandler) (any, error) {
 		s.passes(d)
@@ -474,7 +474,7 @@ func errorCode(code string) func([]*protos.Instance) []*protos.Instance {
 	}
 }
 
-// deleteOne deletes an instance of cpu without a request.
+// deleteOne deletes an instance of the group cpu without a request.
 func deleteOne(s *site, state protos.InstanceStatus_InstanceState) {
 	for _, i := range s.counted("cpu") {
 		if i.state == state {
@@ -484,7 +484,7 @@ func deleteOne(s *site, state protos.InstanceStatus_InstanceState) {
 	}
 }
 
-// ofState returns the nodes of a request whose instances are in the state.
+// ofState returns the nodes of a request whose instances are in this state.
 func (m *memory) ofState(state protos.InstanceStatus_InstanceState, q *protos.NodeGroupDeleteNodesRequest) (ids []string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

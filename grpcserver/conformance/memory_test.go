@@ -16,7 +16,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/wire"
 )
 
-// memory is a correct provider: two node groups whose Nodes never register. Safe for concurrent use.
+// memory is a correct provider with two node groups, whose Nodes never register. It is safe for concurrent use.
 type memory struct {
 	protos.UnimplementedCloudProviderServer
 
@@ -33,7 +33,7 @@ type memoryInstance struct {
 
 const (
 	memoryMax = 12
-	// memoryMargin is the time between an answer and its caller's deadline.
+	// memoryMargin is the time that remains between an answer and the deadline of its caller.
 	memoryMargin = 500 * time.Millisecond
 )
 
@@ -174,7 +174,7 @@ func (m *memory) NodeGroupDeleteNodes(_ context.Context,
 	req *protos.NodeGroupDeleteNodesRequest) (*protos.NodeGroupDeleteNodesResponse, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	for commit := range 2 { // check first, then delete
+	for commit := range 2 { // the first pass checks all names, and the second deletes
 		for _, node := range req.GetNodes() {
 			at := slices.IndexFunc(m.list, func(i *memoryInstance) bool { return i.id == node.GetProviderID() })
 			if at < 0 || m.list[at].group != req.GetId() {

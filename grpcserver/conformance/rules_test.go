@@ -11,17 +11,17 @@ import (
 	"google.golang.org/grpc"
 )
 
-// site is a provider under test, whose break is active while its rule is checked.
+// site is a provider under test. Its break, a wrong answer, is active only while the rule for this break is checked.
 type site struct {
 	*memory
 	clock atomic.Int64 // in nanoseconds
-	rule  atomic.Value // the rule under check
+	rule  atomic.Value // the rule that is being checked
 }
 
 func (s *site) now() time.Time         { return time.Unix(0, s.clock.Load()) }
 func (s *site) passes(d time.Duration) { s.clock.Add(int64(d)) }
 
-// check runs all rules, and the named rule on a provider that breaks it.
+// check runs all rules. During the named rule, the provider breaks this rule.
 func (s *site) check(t *testing.T, rule string, broken breaks) map[string]Result {
 	t.Helper()
 	s.rule.Store("")
@@ -43,10 +43,10 @@ func (s *site) check(t *testing.T, rule string, broken breaks) map[string]Result
 	return out
 }
 
-// breaks is the wrong answer of a broken provider to a call.
+// breaks returns the wrong answer of a broken provider to a call.
 type breaks func(s *site, ctx context.Context, req any, right grpc.UnaryHandler) (any, error)
 
-func TestRightProvider(t *testing.T) {
+func TestCorrectProviderPassesAllRules(t *testing.T) {
 	s := &site{memory: newMemory()}
 	for id, r := range s.check(t, "", nil) {
 		require.Equal(t, Passed, r.Outcome, "%s: %s", id, r.Seen)
@@ -55,8 +55,8 @@ func TestRightProvider(t *testing.T) {
 	require.Len(t, s.counted("gpu"), 2)
 }
 
-// Each rule fails on the provider that breaks it, and every other rule passes.
-func TestEveryRuleHasItsBreak(t *testing.T) {
+// Each rule fails on the provider that breaks it, and every other rule passes on that provider.
+func TestEachRuleFailsOnItsBreakOnly(t *testing.T) {
 	for _, rule := range Rules() {
 		require.NotEmpty(t, broken[rule.ID], "rule %s has never been seen to fail", rule.ID)
 		require.True(t, strings.HasSuffix(rule.Demands, ".") && rule.Source != "" && rule.Fix != "", rule.ID)
@@ -77,7 +77,7 @@ func TestEveryRuleHasItsBreak(t *testing.T) {
 	}
 }
 
-func TestGroupThatCannotBeUsed(t *testing.T) {
+func TestUnusableGroupIsRefused(t *testing.T) {
 	_, err := Check(t.Context(), wired{newMemory(), nil}.client(), Options{Group: "gpu"})
 	require.ErrorContains(t, err, "has 1 instances on their way")
 	_, err = Check(t.Context(), wired{newMemory(), nil}.client(), Options{Group: "other"})

@@ -10,7 +10,7 @@ import (
 	"k8s.io/autoscaler/cluster-autoscaler/cloudprovider/externalgrpc/protos"
 )
 
-// wired calls a server in this process, with requests and answers in their wire encoding. A break is an interceptor.
+// wired calls a server in this process, with requests and answers in their wire encoding. The breaks are interceptors.
 type wired struct {
 	server protos.CloudProviderServer
 	broken grpc.UnaryServerInterceptor

@@ -12,9 +12,9 @@ import (
 
 const arch = "kubernetes.io/arch"
 
-// TestArchitectureFollowsTheOffer checks that a group derived for one provider has the architecture of the provider's
-// offer, that a base with an architecture of its own has groups of that architecture only, and that an offer with an
-// unknown name makes no group.
+// TestArchitectureFollowsTheOffer derives groups for providers. A group has the architecture of its provider's offer. A
+// base that names an architecture has only groups of this architecture. An offer with an unknown architecture makes no
+// group.
 func TestArchitectureFollowsTheOffer(t *testing.T) {
 	arm, strange := offer("turin", "south", 1), offer("rome", "south", 1)
 	arm.Labels[arch], strange.Labels[arch] = "arm64", "vax"

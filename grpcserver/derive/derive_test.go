@@ -51,7 +51,7 @@ func ids(specs []fleet.GroupSpec) (out []string) {
 	return out
 }
 
-func TestOneGroupForEachProvider(t *testing.T) {
+func TestPerProviderDerivesOneGroupEach(t *testing.T) {
 	w := newWorld(offer("milan", "north", 2), offer("turin", "south", 1))
 	specs := w.groups().Expand([]config.NodeGroup{base("plain", ""), base("l", config.PerProvider)})
 	require.Equal(t, []string{"plain", "l-milan", "l-turin"}, ids(specs))
@@ -63,7 +63,7 @@ func TestOneGroupForEachProvider(t *testing.T) {
 	require.Equal(t, []int{1, 10}, []int{milan.Min, milan.Max})
 }
 
-func TestOneGroupForEachValueOfALabel(t *testing.T) {
+func TestPerLabelDerivesOneGroupPerValue(t *testing.T) {
 	unlabelled := offer("rome", "", 1)
 	unlabelled.Labels = nil
 	w := newWorld(offer("milan", "north", 2), offer("como", "north", 3), offer("turin", "south", 1), unlabelled)
@@ -76,8 +76,8 @@ func TestOneGroupForEachValueOfALabel(t *testing.T) {
 	require.Empty(t, specs[2].Provider)
 }
 
-// An offer that disappears and returns every five seconds causes no change that CA can see.
-func TestAnOfferThatFlaps(t *testing.T) {
+// An offer disappears and returns every five seconds. CA sees no change.
+func TestFlappingOfferChangesNothing(t *testing.T) {
 	w := newWorld(offer("milan", "north", 2), offer("turin", "south", 1))
 	g, all := w.groups(), w.Offers
 	first := g.Expand([]config.NodeGroup{base("l", config.PerProvider)})
@@ -89,7 +89,7 @@ func TestAnOfferThatFlaps(t *testing.T) {
 	w.Offers = all[1:]
 	w.now = w.now.Add(Linger - 10*time.Second)
 	require.Equal(t, first, g.Expand([]config.NodeGroup{base("l", config.PerProvider)}))
-	w.unknown = true // the removal is not certain
+	w.unknown = true // the market is unknown, so the removal is not certain
 	w.now = w.now.Add(Linger)
 	require.Equal(t, first, g.Expand([]config.NodeGroup{base("l", config.PerProvider)}))
 	w.unknown = false
@@ -97,7 +97,7 @@ func TestAnOfferThatFlaps(t *testing.T) {
 	require.Equal(t, []string{"l-turin"}, ids(g.Expand([]config.NodeGroup{base("l", config.PerProvider)})))
 }
 
-func TestTheBaseChanges(t *testing.T) {
+func TestDerivedGroupsFollowTheirBase(t *testing.T) {
 	w := newWorld(offer("milan", "north", 2))
 	g := w.groups()
 	b := base("l", config.PerProvider)
@@ -110,8 +110,9 @@ func TestTheBaseChanges(t *testing.T) {
 	require.Empty(t, g.Expand([]config.NodeGroup{}))
 }
 
-// At most DefaultMax groups are derived, for the cheapest offers. They stay when other offers become cheaper.
-func TestAtMostSoMany(t *testing.T) {
+// The server derives at most DefaultMax groups, for the cheapest offers. These groups stay when other offers become
+// cheaper.
+func TestDerivedGroupsAreBounded(t *testing.T) {
 	w := newWorld()
 	for n := range 60 {
 		w.Offers = append(w.Offers, offer(fmt.Sprintf("p%02d", n), "north", float64(100-n)))
@@ -127,12 +128,12 @@ func TestAtMostSoMany(t *testing.T) {
 	require.Equal(t, first, ids(g.Expand([]config.NodeGroup{base("l", config.PerProvider)})))
 }
 
-// Where offers are priced by resource, the shape decides which one is the cheapest.
-func TestTheCheapestByResourceAreKept(t *testing.T) {
+// When offers have prices by resource, the shape of the group decides which offer is the cheapest.
+func TestCheapestOffersByResourcePriceAreKept(t *testing.T) {
 	perNode, perCPU := offer("node", "north", 0.2), offer("cpu", "north", 0)
 	perCPU.Prices = map[corev1.ResourceName]float64{"cpu": 0.03}
 	for want, spec := range map[string]config.NodeGroup{
-		"l-cpu": base("l", config.PerProvider), // 2 CPUs: 0.06
+		"l-cpu": base("l", config.PerProvider), // 2 CPUs cost 0.06
 		"l-large-node": {ID: "l", Defaults: config.Defaults{Max: 3, Per: config.PerProvider},
 			Sizes: []config.Size{{Name: "large", Shape: shape("8", "16Gi")}}},
 	} {
@@ -142,8 +143,8 @@ func TestTheCheapestByResourceAreKept(t *testing.T) {
 	}
 }
 
-// With more possible groups than the limit, each size keeps its cheapest providers: large nodes cost more, and small
-// ones do not replace them.
+// When more groups are possible than the limit allows, each size keeps its cheapest providers. A group of small nodes
+// does not displace a group of large nodes, although large nodes cost more.
 func TestEachSizeKeepsItsCheapest(t *testing.T) {
 	g := newWorld(offer("dear", "north", 1.5), offer("cheap", "north", 1)).groups()
 	g.Max = 2
@@ -153,8 +154,8 @@ func TestEachSizeKeepsItsCheapest(t *testing.T) {
 	require.Equal(t, []string{"l-large-cheap", "l-small-cheap"}, ids(g.Expand([]config.NodeGroup{spec})))
 }
 
-// A clash of ids refuses the new group and renames no existing one.
-func TestClash(t *testing.T) {
+// When two ids are equal, the new group is refused, and no existing group is renamed.
+func TestEqualIDsRefuseTheNewGroup(t *testing.T) {
 	w := newWorld(offer("b-c", "north", 1))
 	g := w.groups()
 	require.Equal(t, []string{"a-b-c"}, ids(g.Expand([]config.NodeGroup{base("a", config.PerProvider)})))

@@ -28,9 +28,9 @@ func learning() config.NodeGroup {
 	return spec
 }
 
-// Fifty-five cheap providers without a GPU, or without enough CPUs, do not displace the five providers that can have
-// nodes of the group.
-func TestProvidersThatCanHaveNoNodeDisplaceNoneThatCan(t *testing.T) {
+// Fifty-five cheap providers lack a GPU or enough CPUs. They do not displace the five providers that can have nodes of
+// the group.
+func TestUnfitProvidersDisplaceNoFitProvider(t *testing.T) {
 	var able []string
 	w := newWorld()
 	for n := range 55 {
@@ -50,9 +50,9 @@ func TestProvidersThatCanHaveNoNodeDisplaceNoneThatCan(t *testing.T) {
 	require.Empty(t, g.Refused())
 }
 
-// A measured offer lacks the capacity that other workloads use. Its group stays as long as the group of a missing
-// offer, and returns with the capacity.
-func TestAProviderThatIsTooFullForANodeLingers(t *testing.T) {
+// A measured offer contains only the capacity that other workloads leave free. While this is too small, the offer's
+// group stays as long as the group of an offer that has disappeared. It returns with the capacity.
+func TestGroupOfAFullMeasuredOfferLingers(t *testing.T) {
 	free, full := withGPUs(offer("milan", "north", 2), "4"), offer("milan", "north", 2)
 	w := newWorld(free)
 	g := w.groups()
@@ -66,8 +66,8 @@ func TestAProviderThatIsTooFullForANodeLingers(t *testing.T) {
 	require.Len(t, listed(), 1)
 }
 
-// Holds leave less than a node of a sufficient provider: it is full, and its group still exists.
-func TestAProviderThatItsHoldsFillHasAGroup(t *testing.T) {
+// Holds leave less room on a provider than a node needs. The provider is only full, so its group exists.
+func TestProviderFullOfHoldsKeepsItsGroup(t *testing.T) {
 	taken := withGPUs(offer("milan", "north", 2), "4")
 	taken.Free = corev1.ResourceList{}
 	require.Len(t, newWorld(taken).groups().Expand([]config.NodeGroup{learning()}), 1)

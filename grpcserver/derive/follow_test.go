@@ -9,7 +9,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/grpcserver/config"
 )
 
-// file is a config file with a new version, or a broken one.
+// file is a config file that has a new version or is broken.
 type file struct {
 	next   *config.Config
 	broken error
@@ -24,8 +24,8 @@ func (f *file) Changed() (config.Config, bool, error) {
 	return *f.next, true, f.broken
 }
 
-// The settings follow the config and the market. While the config is broken, the settings stay; changes of the market
-// during this time follow when the config is repaired.
+// The settings follow the config and the market. While the config is broken, the settings stay. When the config is
+// repaired, the settings follow the changes that the market has made in the meantime.
 func TestSettingsFollowConfigAndMarket(t *testing.T) {
 	w := newWorld(offer("milan", "north", 2))
 	var f file

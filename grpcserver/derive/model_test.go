@@ -17,7 +17,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/testkit"
 )
 
-// randomOffers returns offers that appear and disappear, are full, or are smaller than a node.
+// randomOffers returns offers that appear, disappear, are full, or are smaller than a node.
 func randomOffers(r *rand.Rand) (all []market.Offer) {
 	for n := range 8 {
 		o := offer(fmt.Sprint("p", n), "north", 1+r.Float64())
@@ -36,10 +36,10 @@ func randomOffers(r *rand.Rand) (all []market.Offer) {
 	return all
 }
 
-// derivation is the model: for each listed group, by id, the last time it was offered.
+// derivation is the model. For each listed group, by id, it holds the time at which the group was last offered.
 type derivation map[string]time.Time
 
-// follow repeats the work of Expand: it removes a group that was not offered for too long, keeps every other listed
+// follow repeats the work of Expand. It removes a group that was not offered for too long, keeps every other listed
 // group, and fills the remaining places with the cheapest offers that are large enough for a node.
 func (d derivation) follow(w *world, most int) {
 	if w.unknown {
@@ -65,7 +65,7 @@ func (d derivation) follow(w *world, most int) {
 }
 
 // The derived groups equal the groups of the model while offers and prices change, the market is unknown, and the
-// server restarts. The same offers in another order give the same groups.
+// server restarts. The order of the offers does not change the groups.
 func TestDerivedGroupsFollowTheModel(t *testing.T) {
 	configured := []config.NodeGroup{base("l", config.PerProvider)}
 	for r := range testkit.Cases(t) {
@@ -84,7 +84,7 @@ func TestDerivedGroupsFollowTheModel(t *testing.T) {
 			for _, s := range specs {
 				require.Equal(t, s.ID, "l-"+s.Provider)
 			}
-			if r.IntN(5) == 0 { // another server starts, and their linger starts again
+			if r.IntN(5) == 0 { // another server starts, and the linger times of the groups start again
 				g = w.restarted(specs)
 				g.Max = most
 				w.unknown = true

@@ -14,15 +14,15 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// restarted returns the groups that another server derives while the groups of the first one run.
+// restarted returns the groups that a new server derives while the groups of the first server run.
 func (w *world) restarted(running []fleet.GroupSpec) *Groups {
 	g := w.groups()
 	g.InForce = func() ([]fleet.GroupSpec, bool) { return running, true }
 	return g
 }
 
-// Running groups stay when other offers become cheaper, also after a restart and on another replica.
-func TestGroupsThatRunStayOverARestart(t *testing.T) {
+// Running groups stay when other offers become cheaper, even after a restart and on another replica.
+func TestRunningGroupsSurviveARestart(t *testing.T) {
 	for name, c := range map[string]struct {
 		per config.Per
 		max int
@@ -47,8 +47,8 @@ func TestGroupsThatRunStayOverARestart(t *testing.T) {
 	}
 }
 
-// An id belongs to one value, regardless of which offer is the cheapest when a server starts.
-func TestAnIDKeepsItsValueOverARestart(t *testing.T) {
+// An id belongs to one value, whichever offer is the cheapest when a server starts.
+func TestIDsKeepTheirValueOverARestart(t *testing.T) {
 	configured := []config.NodeGroup{base("a", config.PerProvider), base("a-b", config.PerProvider)}
 	w := newWorld(offer("b-c", "north", 1), offer("c", "south", 2))
 	provider := func(specs []fleet.GroupSpec) string {
@@ -62,8 +62,8 @@ func TestAnIDKeepsItsValueOverARestart(t *testing.T) {
 	require.Equal(t, "b-c", provider(w.restarted(first).Expand(configured)))
 }
 
-// A server that starts while an offer is missing, or while the market cannot be read, still lists the offer's group.
-func TestLingerOverARestart(t *testing.T) {
+// A server starts while an offer is missing, or while the market cannot be read. It still lists the offer's group.
+func TestGroupOfAMissingOfferSurvivesARestart(t *testing.T) {
 	w := newWorld(offer("milan", "north", 2), offer("turin", "south", 1))
 	configured := []config.NodeGroup{base("l", config.PerProvider)}
 	first := w.groups().Expand(configured)
@@ -79,8 +79,9 @@ func TestLingerOverARestart(t *testing.T) {
 	require.Equal(t, []string{"l-turin"}, ids(g.Expand(configured)), "it lingers from the start on")
 }
 
-// No group is derived before the running groups are known: a new group could take the place of a running one.
-func TestNothingIsDerivedBeforeTheGroupsThatRunAreKnown(t *testing.T) {
+// The server derives no group before it knows the running groups, because a new group could take the place of a running
+// group.
+func TestNoGroupIsDerivedBeforeRunningGroupsAreKnown(t *testing.T) {
 	w := newWorld(offer("milan", "north", 2), offer("turin", "south", 1))
 	configured := []config.NodeGroup{base("plain", ""), base("l", config.PerProvider)}
 	g, known := w.groups(), false
@@ -92,7 +93,7 @@ func TestNothingIsDerivedBeforeTheGroupsThatRunAreKnown(t *testing.T) {
 	require.Equal(t, []string{"plain", "l-milan", "l-turin"}, ids(g.Expand(configured)), "it is read once")
 }
 
-// Running groups that do not derive from a configured base are ignored.
+// Running groups that do not belong to a base in the config are ignored.
 func TestOnlyDerivedGroupsAreRestored(t *testing.T) {
 	w := newWorld()
 	other, retired := base("l-milan", ""), base("m", config.PerProvider)
@@ -104,7 +105,7 @@ func TestOnlyDerivedGroupsAreRestored(t *testing.T) {
 	require.Empty(t, w.restarted(specs).Expand([]config.NodeGroup{byLabel}))
 }
 
-// snapshots are running groups: by id, the error of a read.
+// snapshots are the running groups. Each id has the error that a read of its snapshot returns.
 type snapshots map[string]error
 
 func (s snapshots) Running(context.Context) (ids []string, err error) {
@@ -118,7 +119,7 @@ func (s snapshots) Snapshot(_ context.Context, group string) (fleet.Snapshot, er
 	return fleet.Snapshot{Group: group, Spec: &fleet.GroupSpec{InstanceSpec: fleet.InstanceSpec{ID: group}}}, s[group]
 }
 
-func TestReadInForce(t *testing.T) {
+func TestSpecsOfRunningGroupsAreRead(t *testing.T) {
 	specs, err := ReadInForce(t.Context(), snapshots{"a": nil, "b": nil, "gone": fleet.ErrNotRunning})
 	require.NoError(t, err)
 	slices.SortFunc(specs, func(a, b fleet.GroupSpec) int { return len(a.ID) - len(b.ID) })

@@ -17,7 +17,7 @@ func shape(cpu, memory string) corev1.ResourceList {
 	return corev1.ResourceList{"cpu": resource.MustParse(cpu), "memory": resource.MustParse(memory)}
 }
 
-// ladder returns a group with two sizes; the larger one is four times the smaller one.
+// ladder returns a group with two sizes. The larger size is four times the smaller size.
 func ladder(id string, per config.Per) config.NodeGroup {
 	b := base(id, per)
 	b.Shape, b.Sizes = nil, []config.Size{{Name: "small", Shape: shape("2", "4Gi")},
@@ -25,8 +25,8 @@ func ladder(id string, per config.Per) config.NodeGroup {
 	return b
 }
 
-// Sizes need no market.
-func TestOneGroupForEachSize(t *testing.T) {
+// Groups per size are derived from the config alone, without a market.
+func TestSizesDeriveOneGroupEach(t *testing.T) {
 	specs := (&Groups{}).Expand([]config.NodeGroup{base("plain", ""), ladder("burst", "")})
 	require.Equal(t, []string{"plain", "burst-small", "burst-large"}, ids(specs))
 	small, large := specs[1], specs[2]
@@ -37,7 +37,7 @@ func TestOneGroupForEachSize(t *testing.T) {
 	require.Equal(t, ids(specs[1:]), ids((&Groups{}).Expand([]config.NodeGroup{ladder("burst", config.PerAny)})))
 }
 
-func TestOneGroupForEachSizeAndPlace(t *testing.T) {
+func TestSizesAndProvidersDeriveOneGroupEach(t *testing.T) {
 	w := newWorld(offer("milan", "north", 2), offer("turin", "south", 1))
 	g := w.groups()
 	specs := g.Expand([]config.NodeGroup{ladder("b", config.PerProvider), ladder("r",
@@ -78,7 +78,7 @@ func TestPriceFactorOfASize(t *testing.T) {
 		"without a factor it is the offer's")
 }
 
-// CA splits a scale-out evenly between groups that balance, so groups of different sizes must not balance.
+// CA splits a scale-out evenly between groups that it balances, so it must not balance groups of different sizes.
 func TestSizesDoNotBalance(t *testing.T) {
 	l := ladder("b", "")
 	l.Labels = map[string]string{fleet.LabelBalance: "web"}
@@ -88,8 +88,8 @@ func TestSizesDoNotBalance(t *testing.T) {
 	require.Equal(t, "web", l.Labels[fleet.LabelBalance])
 }
 
-// An offer that disappears and returns every five seconds does not change the groups of any size.
-func TestAnOfferThatFlapsUnderSizes(t *testing.T) {
+// An offer disappears and returns every five seconds. The groups of no size change.
+func TestFlappingOfferChangesNoSizes(t *testing.T) {
 	w := newWorld(offer("milan", "north", 2), offer("turin", "south", 1))
 	g, all, configured := w.groups(), w.Offers, []config.NodeGroup{ladder("b", config.PerProvider)}
 	first := g.Expand(configured)

@@ -11,7 +11,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/testkit"
 )
 
-// gpuSizes returns sizes with three resources that have a weight: their sum depends on its order.
+// gpuSizes returns sizes with three weighted resources. The order of their addition changes the sum.
 func gpuSizes() config.NodeGroup {
 	size := func(name, cpu, memory, gpus string) config.Size {
 		s := config.Size{Name: name, Shape: shape(cpu, memory)}
@@ -23,8 +23,9 @@ func gpuSizes() config.NodeGroup {
 		size("two", "24", "128Gi", "2"), size("four", "48", "192Gi", "4"), size("eight", "96", "384Gi", "8")}}
 }
 
-// The same sizes always have the same price factors and hashes: another hash is another spec to configure.
-func TestSizesAreTheSameEachTime(t *testing.T) {
+// The same sizes always have the same price factors and hashes. A different hash would be a new spec, and the group
+// would be configured again.
+func TestSizesHaveStableHashes(t *testing.T) {
 	first := gpuSizes().Bases()
 	require.Equal(t, 1.0, first[0].PriceFactor)
 	for range testkit.Cases(t) {
@@ -35,7 +36,7 @@ func TestSizesAreTheSameEachTime(t *testing.T) {
 	}
 }
 
-func TestAConfigThatDoesNotChangeIsNotPutInForceAgain(t *testing.T) {
+func TestUnchangedConfigIsNotAppliedAgain(t *testing.T) {
 	_, reload := (&Groups{}).Follow(config.Config{NodeGroups: []config.NodeGroup{gpuSizes()}}, &file{})
 	for range 100 {
 		_, changed, err := reload()

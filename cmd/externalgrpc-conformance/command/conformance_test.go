@@ -72,7 +72,7 @@ func serveProvider(t *testing.T, provider protos.CloudProviderServer, options ..
 	return listener.Addr().String()
 }
 
-// run runs the command with these arguments, and returns its output.
+// run runs the command with these arguments and returns its output.
 func run(t *testing.T, args ...string) (string, error) {
 	t.Helper()
 	cmd := New()
@@ -83,14 +83,14 @@ func run(t *testing.T, args ...string) (string, error) {
 	return out.String(), err
 }
 
-// patient returns flags whose clock is stopped, for a busy machine.
+// patient returns flags with a stopped clock, so that a busy machine exceeds no time limit.
 func patient() conformanceFlags {
 	began := time.Now()
 	return conformanceFlags{output: "json", Options: conformance.Options{Timeout: time.Minute,
 		Clock: func() time.Time { return began }}}
 }
 
-func TestConformanceOfAnAddress(t *testing.T) {
+func TestConformanceOfAServer(t *testing.T) {
 	var out testkit.Buffer
 	require.NoError(t, patient().run(t.Context(), serveProvider(t, emptyProvider{}), &out))
 	var seen judged
@@ -104,7 +104,7 @@ func TestConformanceOfAnAddress(t *testing.T) {
 	require.Contains(t, text, "fix:  answer Refresh from what is known")
 }
 
-// The command connects as CA does: by mutual TLS, with the name in the address.
+// The command connects in the same way as CA: by mutual TLS, with the host name of the address.
 func TestConformanceOverTLS(t *testing.T) {
 	dir, by := t.TempDir(), testkit.NewAuthority(t)
 	cert, key, ca := filepath.Join(dir, "tls.crt"), filepath.Join(dir, "tls.key"), filepath.Join(dir, "ca.crt")
@@ -126,7 +126,7 @@ func TestConformanceOverTLS(t *testing.T) {
 	require.ErrorIs(t, f.run(t.Context(), address, &testkit.Buffer{}), os.ErrNotExist)
 }
 
-func TestConformanceMisused(t *testing.T) {
+func TestConformanceRefusesWrongFlags(t *testing.T) {
 	for args, want := range map[string][]string{
 		"want the provider's address":     {},
 		"missing port":                    {"localhost"},

@@ -12,7 +12,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/testkit/golden"
 )
 
-// checked returns the result for a provider with a rule for each of the verdicts.
+// checked returns the result for a provider, with one rule for each outcome.
 func checked(group string, verdicts ...conformance.Outcome) judged {
 	c := judged{Address: "127.0.0.1:8086", Group: group}
 	for i, v := range verdicts {
@@ -23,7 +23,7 @@ func checked(group string, verdicts ...conformance.Outcome) judged {
 	return c
 }
 
-func TestPrint(t *testing.T) {
+func TestResultIsPrintedInEachFormat(t *testing.T) {
 	for name, d := range map[string]output.Document{
 		"checked":      checked("standard", conformance.Passed, conformance.Failed, conformance.Skipped),
 		"checked-read": checked("", conformance.Passed),

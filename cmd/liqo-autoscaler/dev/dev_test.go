@@ -18,9 +18,9 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/testkit"
 )
 
-// A missing or broken config or offers file ends dev before it starts any process, with the file's name and the
+// A missing or broken config or offers file ends dev before dev starts any process. The error names the file and the
 // mistake.
-func TestDevFilesAtFault(t *testing.T) {
+func TestDevReportsBrokenFiles(t *testing.T) {
 	dir := t.TempDir()
 	write := func(name, content string) string {
 		path := filepath.Join(dir, name)
@@ -43,8 +43,8 @@ func TestDevFilesAtFault(t *testing.T) {
 	}
 }
 
-// A user's own groups and offers are simulated, including an offer that appears while dev runs.
-func TestDevOwnFiles(t *testing.T) {
+// dev simulates a user's own groups and offers, including an offer that appears while dev runs.
+func TestDevUsesOwnFiles(t *testing.T) {
 	dir := t.TempDir()
 	offers := filepath.Join(dir, "mine.yaml")
 	write := func(names ...string) {
@@ -73,8 +73,8 @@ func TestDevOwnFiles(t *testing.T) {
 	}
 }
 
-// A Temporal that cannot start ends `make run` immediately, with the reason.
-func TestDevSaysWhyTemporalDoesNotStart(t *testing.T) {
+// When Temporal cannot start, `make run` ends immediately with the reason.
+func TestDevReportsWhyTemporalDoesNotStart(t *testing.T) {
 	dir := t.TempDir()
 	script := filepath.Join(dir, "temporal.sh")
 	fails := []byte("echo 'listen tcp 127.0.0.1:8233: bind: address already in use'; exit 1\n")
@@ -89,7 +89,7 @@ func TestDevSaysWhyTemporalDoesNotStart(t *testing.T) {
 }
 
 // The commands that dev proposes work with the running dev.
-func TestDevNamesCommandsThatWork(t *testing.T) {
+func TestCommandsThatDevPrintsWork(t *testing.T) {
 	t.Chdir("../../..")
 	usual := devFlags{dir: defaultDir, listen: defaultListen}
 	demo, watch := usual.tries(connect.DefaultAddress, "default")
@@ -104,9 +104,9 @@ func TestDevNamesCommandsThatWork(t *testing.T) {
 	require.Equal(t, os.Args[0]+" demo", demo)
 }
 
-// Without the Temporal CLI, dev prints that the build takes minutes before it begins, also in make temporal, which
+// Without the Temporal CLI, dev first prints that its build takes minutes. It also does so in `make temporal`, which
 // hides stdout.
-func TestBuildingTheCLISaysSo(t *testing.T) {
+func TestBuildOfTheCLIIsAnnounced(t *testing.T) {
 	script, err := os.ReadFile("../../../temporal-dev.sh")
 	require.NoError(t, err)
 	folder := t.TempDir()
@@ -129,7 +129,7 @@ func TestBuildingTheCLISaysSo(t *testing.T) {
 		out.String())
 }
 
-// The script is found from within the repository, and elsewhere through the program's path.
+// dev finds its script from within the repository, and elsewhere by the path of the program.
 func TestDevFindsItsScript(t *testing.T) {
 	dir := t.TempDir()
 	here, repository := filepath.Join(dir, "here"), filepath.Join(dir, "repository")

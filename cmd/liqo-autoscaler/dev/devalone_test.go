@@ -22,8 +22,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/testkit"
 )
 
-// Two runs in one directory would write to one database.
-func TestOneDevInADirectory(t *testing.T) {
+// The second run in a directory is refused, because both runs would write to one database.
+func TestSecondDevInADirectoryIsRefused(t *testing.T) {
 	dir := t.TempDir()
 	unlock, err := lockDir(dir)
 	require.NoError(t, err)
@@ -38,7 +38,7 @@ func TestOneDevInADirectory(t *testing.T) {
 	unlock()
 }
 
-// writeCLI writes a Temporal CLI that prints its arguments and ends.
+// writeCLI writes a fake Temporal CLI that prints its arguments and ends.
 func writeCLI(t *testing.T, folder string) string {
 	t.Helper()
 	path := filepath.Join(folder, "temporal")
@@ -46,8 +46,8 @@ func writeCLI(t *testing.T, folder string) string {
 	return path
 }
 
-// dev starts Temporal as the script does.
-func TestServerArgsAreTheScripts(t *testing.T) {
+// dev starts Temporal with the same arguments as the script.
+func TestServerArgumentsEqualTheScripts(t *testing.T) {
 	folder := t.TempDir()
 	script, err := os.ReadFile("../../../temporal-dev.sh")
 	require.NoError(t, err)
@@ -64,8 +64,8 @@ func TestServerArgsAreTheScripts(t *testing.T) {
 		strings.Join(serverArgs("127.0.0.2", "1", "2", filepath.Join(folder, "db")), " "))
 }
 
-// A released binary has no script: the Temporal CLI next to it or on PATH is enough.
-func TestDevWithoutACheckout(t *testing.T) {
+// A released binary has no script. A Temporal CLI next to it or on PATH is sufficient.
+func TestDevWorksWithoutACheckout(t *testing.T) {
 	t.Chdir(t.TempDir())
 	tools := t.TempDir()
 	t.Setenv("PATH", tools)
@@ -82,8 +82,8 @@ func TestDevWithoutACheckout(t *testing.T) {
 	require.Equal(t, writeCLI(t, beside), findCLI(filepath.Join(beside, "liqo-autoscaler")))
 }
 
-// A Temporal that accepts connections and does not answer is reported on the terminal, and ends dev in time.
-func TestAPortThatDoesNotAnswer(t *testing.T) {
+// Temporal accepts connections and does not answer. dev reports this on the terminal and ends in time.
+func TestSilentTemporalEndsDev(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	defer l.Close()
@@ -97,7 +97,7 @@ func TestAPortThatDoesNotAnswer(t *testing.T) {
 	require.Contains(t, out.String(), "a program listens at "+l.Addr().String())
 }
 
-func TestAnOutageOfTemporalIsReported(t *testing.T) {
+func TestOutageOfTemporalIsReported(t *testing.T) {
 	away := errors.New("no Temporal")
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()

@@ -34,7 +34,7 @@ func list(cpu, memory string) corev1.ResourceList {
 
 func main(d *appsv1.Deployment) *corev1.Container { return &d.Spec.Template.Spec.Containers[0] }
 
-// broken are set-ups with one fault each, by the expected finding, with a part of its text.
+// broken lists set-ups with one fault each, by the expected finding, with a part of the finding's text.
 var broken = map[doctor.ID]struct {
 	breaks func(*setup)
 	says   string
@@ -191,8 +191,8 @@ var broken = map[doctor.ID]struct {
 	}, "1.25.0"},
 }
 
-// Each fault is found, and it is the only finding.
-func TestFindings(t *testing.T) {
+// The doctor reports each fault, and no other finding.
+func TestEachFaultIsTheOnlyFinding(t *testing.T) {
 	r := healthy().examine(t)
 	require.Empty(t, r.Findings)
 	require.Empty(t, r.NotExamined)
@@ -219,9 +219,9 @@ func TestFindings(t *testing.T) {
 	}
 }
 
-// The effect of too short a wait depends on Cluster Autoscaler's version: from 1.36 on it never holds the group back. A
-// build of unknown version may be 1.36 or later.
-func TestWhatAHastyAutoscalerDoes(t *testing.T) {
+// The effect of a wait that is too short depends on Cluster Autoscaler's version. From 1.36 on, such a wait does not
+// stop the group. A build of an unknown version may be 1.36 or later.
+func TestShortProvisionTimeDependsOnCAsVersion(t *testing.T) {
 	for image, endless := range map[string]bool{"ca:v1.33.0": false, "ca:v1.35.2": false, "ca:v1.36.0": true,
 		"ca:v1.37.1@sha256:0": true, "ca:mine": true} {
 		s := healthy()
@@ -240,19 +240,19 @@ func TestWhatAHastyAutoscalerDoes(t *testing.T) {
 }
 
 // Flags in both spellings, a version that is not a release, and the credentials of another account cause no findings.
-func TestNoFalseAlarm(t *testing.T) {
+func TestUnusualSetupCausesNoFinding(t *testing.T) {
 	s := healthy()
 	main(s.autoscaler).Command = []string{"./cluster-autoscaler", "--cloud-provider", "externalgrpc", "--v"}
 	main(s.autoscaler).Args = []string{"--cloud-config", "/config/cloud-config.yaml", "--ok-total-unready-count=1000"}
 	s.kubernetes, s.in.Providers[0].ConsumerID = "unknown", ""
-	s.node.Spec.ProviderID, s.node.Status.Allocatable = "std/x", nil // another provider's node
+	s.node.Spec.ProviderID, s.node.Status.Allocatable = "std/x", nil // a node of another provider
 	s.forbidden["provider/tenants"] = true
 	r := s.examine(t)
 	require.Empty(t, r.Findings)
 	require.Len(t, r.NotExamined, 2)
 }
 
-// nodesOf returns Nodes with these labels. An id gets a number.
+// nodesOf returns Nodes with these labels. An id, if any, is followed by a number.
 func nodesOf(n int, id string, labels map[string]string) (nodes []runtime.Object) {
 	for i := range n {
 		node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("%d-%.3s", i, id), Labels: labels}}
@@ -264,8 +264,8 @@ func nodesOf(n int, id string, labels map[string]string) (nodes []runtime.Object
 	return nodes
 }
 
-// TestOtherAutoscalers checks clouds whose Cluster Autoscaler refuses our Nodes, clouds whose newer versions accept
-// them, and clouds whose Cluster Autoscaler is not visible.
+// TestOtherAutoscalers uses clouds whose Cluster Autoscaler refuses our Nodes, clouds whose newer versions accept them,
+// and clouds whose Cluster Autoscaler is not visible.
 func TestOtherAutoscalers(t *testing.T) {
 	for name, tc := range map[string]struct {
 		image, provider, id string
@@ -293,8 +293,8 @@ func TestOtherAutoscalers(t *testing.T) {
 	}
 }
 
-// Every finding is known: with an id, a severity and a remedy.
-func TestReportedIsKnown(t *testing.T) {
+// Every reported finding is known, with an id, a severity and a remedy.
+func TestEveryFindingIsKnown(t *testing.T) {
 	files, err := filepath.Glob("*.go")
 	require.NoError(t, err)
 	reported := map[doctor.ID]bool{}
@@ -308,7 +308,7 @@ func TestReportedIsKnown(t *testing.T) {
 	require.ElementsMatch(t, doctor.Known(), slices.Collect(maps.Keys(reported)))
 }
 
-// Each finding has a section of docs/doctor.md.
+// docs/doctor.md has a section for each finding.
 func TestFindingsAreDocumented(t *testing.T) {
 	text, err := os.ReadFile("../../../docs/doctor.md")
 	require.NoError(t, err)
@@ -317,7 +317,7 @@ func TestFindingsAreDocumented(t *testing.T) {
 	}
 }
 
-// TestBundledIsHealthy examines one StatefulSet with both programs.
+// TestBundledIsHealthy examines an installation with both programs in one StatefulSet.
 func TestBundledIsHealthy(t *testing.T) {
 	s := healthy()
 	s.bundle()
@@ -337,8 +337,8 @@ func TestBundledIsHealthy(t *testing.T) {
 	require.Equal(t, map[doctor.ID]string{"server-not-ready": where, "worker-not-ready": where}, ids)
 }
 
-// An object that may not be read is named, and causes no finding.
-func TestForbiddenToLook(t *testing.T) {
+// The report names an object that the doctor may not read. The object causes no finding.
+func TestForbiddenReadCausesNoFinding(t *testing.T) {
 	s := healthy()
 	s.in.Providers = nil
 	s.examine(t)
@@ -350,7 +350,7 @@ func TestForbiddenToLook(t *testing.T) {
 }
 
 // A policy that only warns or audits counts as missing.
-func TestPoliciesThatOnlyWarn(t *testing.T) {
+func TestWarningPolicyCountsAsMissing(t *testing.T) {
 	s := healthy()
 	s.enforced = admissionv1.Warn
 	report := s.examine(t)

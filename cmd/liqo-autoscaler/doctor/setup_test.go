@@ -25,7 +25,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/testkit"
 )
 
-// setup is an installation by the chart, before its examination.
+// setup is an installation by the chart before the doctor examines it.
 type setup struct {
 	in                             doctor.Installation
 	server, worker, autoscaler     *appsv1.Deployment
@@ -42,10 +42,10 @@ type setup struct {
 	clientNames                    []string
 	serverLasts, clientLasts       time.Duration
 	otherAuthority                 bool
-	caLoop                         time.Duration                // from now, when Cluster Autoscaler's last loop ended
-	policed                        []string                     // kinds with a policy for the worker's account
-	enforced                       admissionv1.ValidationAction // actions of its binding
-	consumer                       string                       // has an account here, and no policies
+	caLoop                         time.Duration                // end of Cluster Autoscaler's last loop, from now
+	policed                        []string                     // kinds for which a policy restricts the worker's account
+	enforced                       admissionv1.ValidationAction // actions of the policies' binding
+	consumer                       string                       // a consumer that has an account here and no policies
 }
 
 func deployment(name, image string, args ...string) *appsv1.Deployment {
@@ -127,7 +127,7 @@ func healthy() *setup {
 
 const day = 24 * time.Hour
 
-// examine writes the certificates, and runs the examination.
+// examine writes the certificates and runs the examination.
 func (s *setup) examine(t *testing.T) *doctor.Report {
 	t.Helper()
 	authority := testkit.NewAuthority(t)
@@ -165,7 +165,7 @@ func (s *setup) examine(t *testing.T) *doctor.Report {
 	}
 	objects = append(objects, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceSystem,
 		Name: "cluster-autoscaler-status", Annotations: map[string]string{"cluster-autoscaler.kubernetes.io/last-updated":
-		// in Cluster Autoscaler's format
+		// the time has Cluster Autoscaler's format
 		s.in.Now.Add(s.caLoop).UTC().String()}}})
 	s.in.Kube = s.cluster(append(objects, s.serverTLS, s.clientTLS, s.caConfig, s.node)...)
 	if s.provider == nil {
@@ -185,7 +185,7 @@ func issue(t *testing.T, by *testkit.Certificate, names []string, lasts time.Dur
 	}).PEM()
 }
 
-// cluster returns a cluster that serves those APIs and allows everything except the forbidden requests.
+// cluster returns a cluster that serves these APIs. It allows each request except the forbidden ones.
 func (s *setup) cluster(objects ...runtime.Object) *fake.Clientset {
 	kube := fake.NewClientset(objects...)
 	d := kube.Discovery().(*fakediscovery.FakeDiscovery)

@@ -12,7 +12,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet/template"
 )
 
-// ready returns a Ready Node of the group std, as in its template.
+// ready returns a Ready Node of the group std that equals its template.
 func ready(w explain.World, taints ...corev1.Taint) corev1.Node {
 	node := template.Of(w.Groups[0].Spec.InstanceSpec)
 	node.Name, node.Spec.ProviderID = "lca-std-a-1-1", "liqo://std/std-a-1"
@@ -20,9 +20,9 @@ func ready(w explain.World, taints ...corev1.Taint) corev1.Node {
 	return *node
 }
 
-// A person tainted one virtual node: Cluster Autoscaler derives the group's shape from this Node, so the group stops
-// growing.
-func TestATaintThatAPersonSet(t *testing.T) {
+// A person has tainted one virtual node. Cluster Autoscaler derives the group's template from this Node, so the group
+// stops growing.
+func TestTaintSetByAPersonIsExplained(t *testing.T) {
 	tainted := corev1.Taint{Key: "maintenance", Value: "true", Effect: corev1.TaintEffectNoSchedule}
 	passing := corev1.Taint{Key: corev1.TaintNodeUnschedulable, Effect: corev1.TaintEffectNoSchedule}
 	w := world()
@@ -57,8 +57,8 @@ func TestATaintThatAPersonSet(t *testing.T) {
 	require.Empty(t, explain.OfPod(w).Groups[0].Differing)
 }
 
-// Without access to the Nodes, the differing Nodes that the worker found are shown.
-func TestWhatTheWorkerFoundToDiffer(t *testing.T) {
+// Without access to the Nodes, the page shows the differing Nodes that the worker has found.
+func TestDifferencesFoundByTheWorkerAreShown(t *testing.T) {
 	w := world()
 	w.Market.Findings.Nodes = []market.DifferentNode{{Node: "n", Group: "std", Differs: "cpu is 1 instead of 2"},
 		{Node: "m", Group: "gpu", Differs: "x"}}

@@ -42,7 +42,7 @@ func sayings(records []explain.Record) (all []said) {
 	return all
 }
 
-// A provider refuses the node, and the next one creates it.
+// A provider refuses the node, and the next provider creates it.
 func TestRecordsOfAFailover(t *testing.T) {
 	records := explain.Records("scale-out/x", recorded(t, "refused/ScaleOut-1.json"))
 	var first, second string
@@ -63,8 +63,8 @@ func TestRecordsOfAFailover(t *testing.T) {
 	require.False(t, records[1].At.IsZero())
 }
 
-// A garbled record is left out, and the remaining records are shown.
-func TestRecordsOfWhatCannotBeRead(t *testing.T) {
+// A record that cannot be decoded is left out, and the other records are shown.
+func TestUnreadableRecordIsLeftOut(t *testing.T) {
 	events := recorded(t, "refused/ScaleOut-1.json")
 	for _, e := range events {
 		for _, p := range e.GetMarkerRecordedEventAttributes().GetDetails()["result"].GetPayloads() {
@@ -79,7 +79,7 @@ func TestRecordsOfWhatCannotBeRead(t *testing.T) {
 	require.Empty(t, explain.Records("scale-out/x", []*history.HistoryEvent{{}}))
 }
 
-func TestInstance(t *testing.T) {
+func TestInstanceIsExplainedByItsRecords(t *testing.T) {
 	records := append(explain.Records("scale-in/x", recorded(t, "refused/ScaleIn-1.json")),
 		explain.Records("scale-out/x", recorded(t, "refused/ScaleOut-1.json"))...)
 	i := explain.OfInstance("x", "", nil, "", records)

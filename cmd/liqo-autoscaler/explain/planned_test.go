@@ -14,7 +14,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// planned returns world with its pod from a manifest. Cluster Autoscaler receives the pod in the given way.
+// planned returns the test's world with its pod from a manifest. Cluster Autoscaler receives the pod in the given way.
 func planned(way explain.Way, together int) explain.World {
 	w := world()
 	w.Namespace, w.Pod.Status.Conditions[0].Message = nil, ""
@@ -22,9 +22,9 @@ func planned(way explain.Way, together int) explain.World {
 	return w
 }
 
-// A pod that Cluster Autoscaler creates only in its memory lacks Liqo's toleration. The page names the reason, the
-// toleration to add, and the verdict with this toleration.
-func TestAPodThatPassesNoWebhook(t *testing.T) {
+// Cluster Autoscaler creates this pod only in its memory, so the pod lacks Liqo's toleration. The page names the
+// reason, the toleration to add, and the verdict with this toleration.
+func TestPodThatPassesNoWebhookLacksTheToleration(t *testing.T) {
 	w := planned(explain.InMemory, 0)
 	w.Pod.Spec.Tolerations = nil
 	var text bytes.Buffer
@@ -53,8 +53,8 @@ node group std: NoGroupFits, target size 1 of 5
 	require.Empty(t, p.Assumed)
 }
 
-// A pod that the API server creates has the toleration from the webhook. The page states this assumption.
-func TestAPodThatPassesTheWebhook(t *testing.T) {
+// The API server would create this pod, so the webhook adds the toleration. The page states this assumption.
+func TestPodThatPassesTheWebhookHasTheToleration(t *testing.T) {
 	w := planned(explain.Created, 0)
 	w.Planned.Object = ""
 	var text bytes.Buffer
@@ -64,8 +64,8 @@ func TestAPodThatPassesTheWebhook(t *testing.T) {
 		"toleration of virtual nodes to the pod\n")
 }
 
-// Cluster Autoscaler provisions all pods of a request or none: 2 pods of 1 CPU fit on a node of 2.
-func TestARequestIsProvisionedWhole(t *testing.T) {
+// Cluster Autoscaler provisions all pods of a ProvisioningRequest or none. Two pods of 1 CPU fit on a node of 2 CPUs.
+func TestProvisioningRequestIsProvisionedAsAWhole(t *testing.T) {
 	const may = "the group may grow by "
 	for says, tc := range map[string]struct {
 		together, max int
@@ -91,9 +91,9 @@ func TestARequestIsProvisionedWhole(t *testing.T) {
 	}
 }
 
-// Cluster Autoscaler requests no node for pods of a DaemonSet, for pods that consume a request, and for a class that
-// only checks.
-func TestPodsForWhichNothingIsRequested(t *testing.T) {
+// Cluster Autoscaler requests no node for the pods of a DaemonSet, for pods that consume a ProvisioningRequest, and for
+// a provisioning class that only checks the capacity.
+func TestPodsWithoutARequestAreExplained(t *testing.T) {
 	w := world()
 	w.Pod.OwnerReferences = []metav1.OwnerReference{{Kind: "DaemonSet", Name: "agent", Controller: ptr.To(true)}}
 	p := explain.OfPod(w)
@@ -115,7 +115,7 @@ func TestPodsForWhichNothingIsRequested(t *testing.T) {
 	require.Equal(t, "it only checks", p.Message)
 }
 
-func TestThePodsOfAFile(t *testing.T) {
+func TestPodsOfAFileAreExplained(t *testing.T) {
 	w := planned(explain.InMemory, 0)
 	w.Groups = []fleet.Snapshot{}
 	all := explain.Pods{explain.OfPod(w), explain.OfPod(w)}

@@ -25,7 +25,7 @@ func list(cpu, memory string) corev1.ResourceList {
 		"pods": resource.MustParse("110")}
 }
 
-// world returns one pod that fits, in an offloaded namespace, and one group "std" with room for nodes on milan.
+// world returns one pod that fits, in an offloaded namespace, and the group "std" with room for nodes on milan.
 func world() explain.World {
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web-0"},
@@ -57,8 +57,8 @@ func status(scaleUp string, max int) string {
 		"  health: {status: Healthy, maxSize: %d}\n  scaleUp: %s\n", max, scaleUp)
 }
 
-// status and explain know the same reasons for which a group does not grow.
-func TestEveryConditionOfAGroupStopsIt(t *testing.T) {
+// `status` and `explain` list the same reasons for which a group does not grow.
+func TestEachConditionStopsItsGroup(t *testing.T) {
 	for reason, change := range map[explain.Reason]func(*fleet.Snapshot){
 		explain.Retired: func(s *fleet.Snapshot) {
 			s.Notice = fleet.GroupNotice{Name: fleet.BlockRetired, Message: "it only shrinks"}
@@ -193,8 +193,8 @@ func TestWhyAPodGetsNoNode(t *testing.T) {
 	}
 }
 
-// Events of other components follow the verdict, and unreadable sources are named.
-func TestWhatOthersSaid(t *testing.T) {
+// The page lists the Events of other components after the verdict, and names the sources that cannot be read.
+func TestEventsOfOtherComponentsAreShown(t *testing.T) {
 	w := world()
 	from := func(component, reason, message string, at int64) corev1.Event {
 		return corev1.Event{Source: corev1.EventSource{Component: component}, Reason: reason, Message: message,
@@ -223,8 +223,8 @@ not considered: namespace shop: forbidden
 `, text.String())
 }
 
-// The code of each shown failure is explained once, without the codes that only CA knows.
-func TestThePodsPageExplainsEachCodeOnce(t *testing.T) {
+// The page explains the code of each shown failure once. It leaves out the codes that only CA uses.
+func TestPodsPageExplainsEachCodeOnce(t *testing.T) {
 	failed := func(code fleet.Code) fleet.InstanceView {
 		return fleet.InstanceView{Name: "std-a-1", Phase: fleet.Failed, Failure: fleet.NewFailure(code, "", "", "no")}
 	}
@@ -245,8 +245,9 @@ func TestThePodsPageExplainsEachCodeOnce(t *testing.T) {
 	}
 }
 
-// A group with a selection shows the score and its parts, with the group's present nodes on each provider.
-func TestWhatSpeaksForAnOffer(t *testing.T) {
+// For a group with a selection, the page shows the score and its parts, with the number of the group's nodes on each
+// provider.
+func TestScoreOfAnOfferIsShown(t *testing.T) {
 	w := world()
 	w.Groups[0].Spec.Selection = &fleet.Selection{Price: 1, Warm: 0.5, Latency: 1, Spread: 1}
 	w.Groups[0].Instances = []fleet.InstanceView{{Name: "std-a-1", Phase: fleet.Ready, Counts: true, Provider: "milan"}}
@@ -257,8 +258,8 @@ func TestWhatSpeaksForAnOffer(t *testing.T) {
 		"offer of milan: fits at price 0 USD, score 2.5: latency 0.5, price 1, spread 0.5, warm 0.5\n")
 }
 
-// A pod that has a virtual node and does not run there: the page shows the verdict, the node's provider, and the
-// provider's last event. The condition PodScheduled in the pod's status comes from the provider.
+// A pod has a virtual node and does not run there. The page shows the verdict, the node's provider, and the provider's
+// last Event. The condition PodScheduled in the pod's status comes from the provider.
 func TestWhyAPodDoesNotRunOnItsNode(t *testing.T) {
 	w := world()
 	w.Groups[0].Instances = []fleet.InstanceView{{Name: "std-a-1", Phase: fleet.Ready, Attempt: 2, Provider: "milan"}}

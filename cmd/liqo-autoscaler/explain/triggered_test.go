@@ -16,15 +16,15 @@ import (
 
 var bookedAt = time.Date(2027, 1, 1, 10, 0, 0, 0, time.UTC)
 
-// triggered returns the event of a pod, at this time after the booking.
+// triggered returns the Event of a pod at this time after the booking.
 func triggered(pod string, after time.Duration, groups string) corev1.Event {
 	return corev1.Event{Reason: "TriggeredScaleUp", Message: "pod triggered scale-up: [" + groups + "]",
 		InvolvedObject: corev1.ObjectReference{Kind: "Pod", Namespace: "shop", Name: pod},
 		FirstTimestamp: metav1.NewTime(bookedAt.Add(after)), LastTimestamp: metav1.NewTime(bookedAt.Add(after))}
 }
 
-// The page lists the pods whose events name the instance's group at the time of its booking.
-func TestThePodsThatTriggeredARequest(t *testing.T) {
+// The page lists the pods whose Events name the instance's group at the time of the booking.
+func TestPodsThatTriggeredTheScaleOutAreListed(t *testing.T) {
 	const both = "{burst-a 0->2 (max: 10)} {burst 1->2 (max: 5)}"
 	again, other, late := triggered("again", -time.Hour, both), triggered("node", 0, both), triggered("new", 0, both)
 	again.LastTimestamp = metav1.NewTime(bookedAt.Add(time.Hour))

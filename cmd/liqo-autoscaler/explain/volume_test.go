@@ -9,7 +9,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/cmd/liqo-autoscaler/explain"
 )
 
-// boundTo returns a claim whose volume is on the Nodes with a label.
+// boundTo returns a claim whose volume is accessible only from Nodes with this label.
 func boundTo(label, value string) explain.Claim {
 	required := &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{
 		MatchExpressions: []corev1.NodeSelectorRequirement{{Key: label, Operator: corev1.NodeSelectorOpIn,
@@ -18,9 +18,10 @@ func boundTo(label, value string) explain.Claim {
 		NodeAffinity: &corev1.VolumeNodeAffinity{Required: required}}}}
 }
 
-// The volume of a StatefulSet's pod is on a provider: no template of a group over several providers has Liqo's label of
-// the provider, so Cluster Autoscaler never requests a node. The same holds for a volume of this cluster.
-func TestAVolumeThatNoNodeCanHave(t *testing.T) {
+// The volume of a StatefulSet's pod is on a provider. A group over several providers has no template with Liqo's label
+// of that provider, so Cluster Autoscaler never requests a node for the pod. The same applies to a volume of this
+// cluster.
+func TestVolumeThatNoTemplateMatchesIsExplained(t *testing.T) {
 	w := world()
 	w.Claims = []explain.Claim{boundTo("liqo.io/remote-cluster-id", "milan")}
 	p := explain.OfPod(w)

@@ -21,9 +21,9 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/serve"
 )
 
-// The command explains the pods of a file without a cluster. It treats a pod that the API server would create as a pod
-// of an offloaded namespace.
-func TestExplainAPodFromAFile(t *testing.T) {
+// The command explains the pods of a file without access to a cluster. It treats a pod that the API server would create
+// as a pod in an offloaded namespace.
+func TestPodsOfAFileAreExplainedWithoutACluster(t *testing.T) {
 	folder := t.TempDir()
 	write := func(name, text string) string {
 		path := filepath.Join(folder, name)
@@ -73,7 +73,7 @@ func configMap(namespace, name, key, text string) *corev1.ConfigMap {
 		Data: map[string]string{key: text}}
 }
 
-// The reads of explain pod in the cluster, and its notes about forbidden reads.
+// The test covers the requests that `explain pod` sends to the cluster, and its notes about forbidden requests.
 func TestExplainPodReads(t *testing.T) {
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web-0", UID: "1"}}
 	event := func(name string, of *corev1.Pod) *corev1.Event {

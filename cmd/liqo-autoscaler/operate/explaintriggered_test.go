@@ -15,8 +15,9 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/cmd/liqo-autoscaler/explain"
 )
 
-// The events are read page by page, up to a bound, and a refusal of the API server is an error of this part alone.
-func TestTheEventsOfScaleUpsAreRead(t *testing.T) {
+// The command reads the Events page by page, up to a bound. When the API server refuses, only this part of the output
+// reports an error.
+func TestEventsAreReadInPages(t *testing.T) {
 	kube, pages := fake.NewClientset(), 0
 	more := func(int) string { return "" }
 	kube.PrependReactor("list", "events", func(a clienttesting.Action) (bool, runtime.Object, error) {
@@ -46,8 +47,8 @@ func TestTheEventsOfScaleUpsAreRead(t *testing.T) {
 	require.True(t, apierrors.IsForbidden(err))
 }
 
-// Without access to a cluster the instance is still explained.
-func TestNoClusterIsANote(t *testing.T) {
+// Without access to a cluster, the command still explains the instance.
+func TestInstanceIsExplainedWithoutACluster(t *testing.T) {
 	i := explain.Instance{Name: "burst-towb8j-1"}
 	triggered(t.Context(), filepath.Join(t.TempDir(), "none"), &i)
 	require.Empty(t, i.TriggeredBy)

@@ -10,7 +10,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// running are the running entities.
+// running lists the running entities.
 type running map[string]error
 
 func (r running) Status(_ context.Context, provider string) (fleet.ProviderSnapshot, error) {
@@ -21,9 +21,9 @@ func (r running) Status(_ context.Context, provider string) (fleet.ProviderSnaps
 	return fleet.ProviderSnapshot{ID: provider}, err
 }
 
-// An operator names a provider by its id or by its offer. An unknown name changes nothing, unless the operator forces
-// it: a cordon of a misspelt name would protect nothing.
-func TestTheProviderThatAnOperatorNames(t *testing.T) {
+// An operator names a provider by its id or by its offer. An unknown name changes nothing unless the operator forces
+// it, because the cordon of a misspelt name would protect nothing.
+func TestUnknownProviderNameIsRefused(t *testing.T) {
 	offers := []fleet.Offer{{Name: "cheap", Provider: "milan"}, {Name: "new"}}
 	for name, c := range map[string]struct {
 		named   string

@@ -8,8 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// An operator copies a name from kubectl, from Cluster Autoscaler's log, or from status.
-func TestWhatAnOperatorNames(t *testing.T) {
+// An operator may copy a name from kubectl, from Cluster Autoscaler's log, or from `status`. Each form is accepted.
+func TestCopiedNamesAreAccepted(t *testing.T) {
 	for name, instance := range map[string]string{
 		"standard-tp2z2n-2":                  "standard-tp2z2n-2",
 		"lca-standard-tp2z2n-2-2":            "standard-tp2z2n-2",

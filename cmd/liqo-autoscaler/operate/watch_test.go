@@ -23,7 +23,8 @@ func publishedAs(n int64, phase fleet.Phase) fleet.Snapshot {
 			{Name: "standard-toozs0-1", Phase: phase, Counts: true, Attempt: 1, Provider: "milan"}}}
 }
 
-// A watch prints each change, one line when Temporal becomes unreachable, and one when it is reachable again.
+// A watch prints each change. It prints one line when Temporal becomes unreachable, and one line when Temporal is
+// reachable again.
 func TestStreamSurvivesAnOutage(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	var out, errOut testkit.Buffer
@@ -36,7 +37,7 @@ func TestStreamSurvivesAnOutage(t *testing.T) {
 	w.heard <- hearing{"standard", errors.New("watch standard: unavailable")}
 	w.heard <- hearing{err: away}
 	w.heard <- hearing{}
-	w.snapshots <- publishedAs(1, fleet.Peering) // the same as before
+	w.snapshots <- publishedAs(1, fleet.Peering) // equals the previous snapshot
 	w.snapshots <- publishedAs(2, fleet.Ready)
 	stop()
 	require.NoError(t, <-done)
@@ -48,8 +49,8 @@ func TestStreamSurvivesAnOutage(t *testing.T) {
 	require.Contains(t, lines[1], "Ready")
 }
 
-// A watch whose first read fails does not report an empty hub. It continues when a part could be read.
-func TestAWatchWhoseFirstReadingFails(t *testing.T) {
+// The first read of a watch fails. The watch does not report an empty hub, and continues as soon as it can read a part.
+func TestWatchSurvivesAFailedFirstRead(t *testing.T) {
 	begin := func(r reading, err error) (out, errOut string, failed error) {
 		var o, e testkit.Buffer
 		failed = stream{output: "table", out: &o, errOut: &e}.begin(statusFlags{output: "table"}, r, err)
@@ -77,8 +78,9 @@ func TestAWatchWhoseFirstReadingFails(t *testing.T) {
 	require.Empty(t, errOut)
 }
 
-// A watch evaluates limits in the same way as status: with all groups of the account, including the ended ones.
-func TestAWatchKnowsTheAccount(t *testing.T) {
+// A watch evaluates spending limits in the same way as `status`: it includes all groups of the account and the ended
+// groups.
+func TestWatchEvaluatesTheWholeAccount(t *testing.T) {
 	spec := func(id string) *fleet.GroupSpec {
 		return &fleet.GroupSpec{InstanceSpec: fleet.InstanceSpec{ID: id, Currency: "USD"},
 			Spending: &money.Spending{Account: "team"}}

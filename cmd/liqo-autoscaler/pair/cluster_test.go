@@ -8,8 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A context is looked up by its name alone, and an API server that is not verified is refused.
-func TestOpen(t *testing.T) {
+// Open finds a context by its exact name. It refuses an API server whose certificate is not verified.
+func TestOpenRefusesAnUnverifiedServer(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "kubeconfig")
 	require.NoError(t, os.WriteFile(path, []byte(`apiVersion: v1
 kind: Config

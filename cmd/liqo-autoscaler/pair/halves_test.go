@@ -15,9 +15,9 @@ func (p *place) version(v string) {
 	p.kube.Discovery().(*fakediscovery.FakeDiscovery).FakedServerVersion = &version.Info{GitVersion: v}
 }
 
-// With two owners the document carries the token from one half of the setup to the other, and no other output contains
-// it.
-func TestTwoOwners(t *testing.T) {
+// When the clusters have two owners, the document carries the token from one half of the setup to the other. No other
+// output contains the token.
+func TestDocumentCarriesTheTokenBetweenOwners(t *testing.T) {
 	w := newWorld(t)
 	path := w.path("milan.yaml")
 	out, report, err := w.split("provider", "--context", "milan", "--consumer-id", "munich", "--output", path, "--price",
@@ -47,7 +47,7 @@ func TestTwoOwners(t *testing.T) {
 	w.tellsNoToken()
 }
 
-// A stdout that is not a terminal receives the document.
+// When stdout is not a terminal, the command writes the document to stdout.
 func TestDocumentOnStdout(t *testing.T) {
 	w := newWorld(t)
 	out, _, err := w.split("provider", "--context", "milan", "--consumer-id", "munich")
@@ -63,7 +63,7 @@ func TestDocumentOnStdout(t *testing.T) {
 	require.Len(t, w.places["milan"].tokens, 1)
 }
 
-// An invalid document, or a document for another consumer, is refused, and no error quotes it.
+// The command refuses an invalid document and a document for another consumer. No error quotes the document.
 func TestWrongDocuments(t *testing.T) {
 	w := newWorld(t)
 	good, _, err := w.split("provider", "--context", "milan", "--consumer-id", "munich")
@@ -99,7 +99,7 @@ func TestWrongDocuments(t *testing.T) {
 }
 
 // The undo removes nothing while a node or the peering exists.
-func TestUndoWhileInUse(t *testing.T) {
+func TestUndoRemovesNothingInUse(t *testing.T) {
 	for side, all := range relations {
 		for _, r := range all {
 			w := newWorld(t)
@@ -118,13 +118,13 @@ func TestUndoWhileInUse(t *testing.T) {
 			for id, p := range w.places {
 				require.Empty(t, p.writes(), id)
 			}
-			at.exists(t, r, "x2", "another") // another pair does not keep them
+			at.exists(t, r, "x2", "another") // objects of another pair do not keep them
 		}
 	}
 }
 
-// The undo removes exactly the objects that setup has made on both sides.
-func TestUndo(t *testing.T) {
+// The undo removes exactly the objects that the setup has made on both sides.
+func TestUndoRemovesItsOwnObjects(t *testing.T) {
 	w := newWorld(t)
 	_, err := w.run()
 	require.NoError(t, err)
@@ -155,7 +155,7 @@ func TestUndo(t *testing.T) {
 	require.Contains(t, out, "0 objects removed")
 }
 
-func TestUndoHalves(t *testing.T) {
+func TestUndoOfOneHalf(t *testing.T) {
 	w := newWorld(t)
 	_, err := w.run()
 	require.NoError(t, err)

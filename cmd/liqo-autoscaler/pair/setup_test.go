@@ -17,8 +17,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/discovery/secrets"
 )
 
-// The first run makes all objects; the second one changes nothing, even when the provider has less free capacity.
-func TestFirstAndSecondRun(t *testing.T) {
+// The first run makes all objects. The second run changes nothing, even when the provider has less free capacity.
+func TestSecondRunChangesNothing(t *testing.T) {
 	w := newWorld(t)
 	out, err := w.run("--price", "0.08", "--image", "registry.example.com/la")
 	require.NoError(t, err)
@@ -69,8 +69,9 @@ func TestFirstAndSecondRun(t *testing.T) {
 	w.tellsNoToken()
 }
 
-// A revoked token is replaced; --lendable and --price replace their values, and the fields that an operator added stay.
-func TestChangedOffers(t *testing.T) {
+// The setup replaces a revoked token. --lendable and --price replace their values. Fields that an operator has added
+// stay.
+func TestSetupKeepsAddedFieldsOfOffers(t *testing.T) {
 	w := newWorld(t)
 	_, err := w.run()
 	require.NoError(t, err)
@@ -91,7 +92,7 @@ func TestChangedOffers(t *testing.T) {
 	w.tellsNoToken()
 }
 
-func TestDryRun(t *testing.T) {
+func TestDryRunChangesNothing(t *testing.T) {
 	w := newWorld(t)
 	out, err := w.run("--dry-run")
 	require.NoError(t, err)
@@ -109,8 +110,8 @@ func TestDryRun(t *testing.T) {
 	require.Empty(t, files)
 }
 
-// A setup that cannot work is refused before anything changes.
-func TestRefusals(t *testing.T) {
+// The setup refuses a combination that cannot work, before it changes anything.
+func TestImpossibleSetupIsRefused(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(w *world)
 		args   []string
@@ -177,7 +178,7 @@ func TestProviderServer(t *testing.T) {
 	require.Contains(t, string(w.secret("milan").Data["kubeconfig"]), "server: https://milan-control-plane:6443")
 }
 
-// An existing file is never changed; the difference is printed.
+// The setup never changes an existing file. It prints the difference.
 func TestExistingValues(t *testing.T) {
 	w := newWorld(t)
 	require.NoError(t, os.WriteFile(w.path("values.yaml"), []byte("mine: 1\nofferSecrets: {enabled: true}\n"), 0o600))
@@ -190,8 +191,8 @@ func TestExistingValues(t *testing.T) {
 	require.Equal(t, "mine: 1\nofferSecrets: {enabled: true}\n", w.file("values.yaml"))
 }
 
-// Objects without the mark that match the manifest stay unchanged.
-func TestAccessThatSomebodyElseApplied(t *testing.T) {
+// Objects that match the manifest and do not carry our mark stay unchanged.
+func TestUnmarkedObjectsStayUnchanged(t *testing.T) {
 	w := newWorld(t)
 	p := w.places["milan"]
 	all, err := parse(provider.Manifest("munich", "liqo", provider.PodPolicies), p.objects)
@@ -210,8 +211,8 @@ func TestAccessThatSomebodyElseApplied(t *testing.T) {
 	require.Empty(t, p.writes(), "they are not of setup")
 }
 
-// A marked object that differs is restored, and its other fields stay.
-func TestChangedAccess(t *testing.T) {
+// The setup restores a marked object that differs, and keeps the object's other fields.
+func TestMarkedObjectsAreRestored(t *testing.T) {
 	w := newWorld(t)
 	_, err := w.run()
 	require.NoError(t, err)
@@ -231,8 +232,8 @@ func TestChangedAccess(t *testing.T) {
 	require.Equal(t, map[string]string{"a": "b"}, role.GetAnnotations())
 }
 
-// A hundred providers have a hundred Secrets, and do not change the values.
-func TestHundredProviders(t *testing.T) {
+// A hundred providers have a hundred Secrets. They do not change the values file.
+func TestProvidersDoNotChangeTheValues(t *testing.T) {
 	w := newWorld(t)
 	for n := range 100 {
 		id := fmt.Sprintf("p%d", n)
@@ -248,7 +249,7 @@ func TestHundredProviders(t *testing.T) {
 	w.tellsNoToken()
 }
 
-// at returns the change that gives the provider this address.
+// at returns a change that gives the provider this address.
 func at(host string) func(*world) { return func(w *world) { w.places["milan"].host = host } }
 
 func (w *world) rename(place, id string) {

@@ -39,7 +39,7 @@ type place struct {
 	void    map[string]bool // the revoked tokens
 }
 
-// world holds the clusters by their contexts, and a folder for the files.
+// world holds the clusters by their kubeconfig contexts, and a folder for the files.
 type world struct {
 	t      *testing.T
 	places map[string]*place
@@ -109,7 +109,7 @@ func (p *place) review(a clienttesting.Action) (bool, runtime.Object, error) {
 	return true, r, nil
 }
 
-// writes returns the requests that change something, and clears the record of requests.
+// writes returns the requests that change something, and then clears the record of requests.
 func (p *place) writes() (all []string) {
 	for _, a := range append(p.kube.Actions(), p.objects.Actions()...) {
 		if v := a.GetVerb(); v != "get" && v != "list" && a.GetResource().Resource != "tokenreviews" {
@@ -121,7 +121,7 @@ func (p *place) writes() (all []string) {
 	return all
 }
 
-// run runs setup with the arguments, and returns its standard output and report.
+// run runs the setup with the arguments. It returns the standard output and the report.
 func (w *world) run(args ...string) (out string, err error) {
 	w.t.Helper()
 	out, report, err := w.split(append([]string{"--consumer-context", "munich", "--provider-context", "milan"},
@@ -189,7 +189,7 @@ func (w *world) secret(name string) *corev1.Secret {
 	return s
 }
 
-// exists creates an object with that field.
+// exists creates an object of a kind in which one field has this value.
 func (p *place) exists(t *testing.T, r relation, name, other string) {
 	t.Helper()
 	o := &unstructured.Unstructured{Object: map[string]any{"apiVersion": r.resource.GroupVersion().String(),

@@ -8,9 +8,9 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 )
 
-// addOffer checks the contents first, then creates the Secret of the offer, or updates it as the same owner. Its errors
-// quote no part of the kubeconfig.
-func TestOffersAdd(t *testing.T) {
+// addOffer first checks the contents. It then creates the Secret of the offer, or updates the Secret as the same field
+// owner. Its errors quote no part of the kubeconfig.
+func TestOffersAddWritesTheSecret(t *testing.T) {
 	kube := fake.NewClientset()
 	access := []byte("clusters: [{name: c, cluster: {server: 'https://s3cret'}}]")
 	data := map[string][]byte{"kubeconfig": access, "info": []byte("resources: {cpu: 1, memory: 1Gi, pods: 10}")}

@@ -13,11 +13,11 @@ import (
 )
 
 // `offers` adds a note when the published market is missing, incomplete or old.
-func TestNotesOfTheMarket(t *testing.T) {
+func TestOffersNotesAnOldOrMissingMarket(t *testing.T) {
 	from := serve.Published{File: filepath.Join(t.TempDir(), "market.json")}
 	for _, c := range []struct {
 		published market.Market
-		says      []string // one for each line
+		says      []string // one text for each line
 	}{
 		{says: []string{"no market has been published"}},
 		{published: market.Market{At: time.Now()}},

@@ -20,7 +20,7 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 )
 
-// tokenOfAge returns a token of that age with a life of one hour.
+// tokenOfAge returns a token of this age that is valid for one hour.
 func tokenOfAge(age time.Duration) string {
 	begin := time.Now().Add(-age)
 	claims := fmt.Sprintf(`{"sub": "system:serviceaccount:accounts:consumer-rome", "iat": %d, "exp": %d}`, begin.Unix(),
@@ -40,7 +40,8 @@ users: [{name: u, user: %s}]
 `, api.URL, base64.StdEncoding.EncodeToString(authority), user)
 }
 
-// providerAPI starts an API server of a provider. It answers each request with a new token, or as the handler does.
+// providerAPI starts an API server of a provider. It answers each request with a new token. When instead is set, that
+// handler answers.
 func providerAPI(t *testing.T, instead http.HandlerFunc) *httptest.Server {
 	t.Helper()
 	api := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -58,8 +59,8 @@ func providerAPI(t *testing.T, instead http.HandlerFunc) *httptest.Server {
 	return api
 }
 
-// TestRenewSecrets runs the CronJob's command once. It renews the tokens that are due, prints a reason for each Secret
-// that it skips, and fails at the end if a renewal failed. Only the kubeconfig in a Secret changes.
+// TestRenewSecrets runs the CronJob's command once. The command renews the tokens that are due and prints a reason for
+// each Secret that it skips. It fails at the end when a renewal failed. In a Secret, only the kubeconfig changes.
 func TestRenewSecrets(t *testing.T) {
 	good := providerAPI(t, nil)
 	refusing := providerAPI(t, func(w http.ResponseWriter, _ *http.Request) {

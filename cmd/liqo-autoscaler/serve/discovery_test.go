@@ -28,7 +28,7 @@ func TestHashToken(t *testing.T) {
 	cmd.SetOut(&out)
 	cmd.SetArgs(nil)
 	require.NoError(t, cmd.ExecuteContext(t.Context()))
-	// printf %s 0123456789abcdef0123456789abcdef | sha256sum
+	// The hash is the output of: printf %s 0123456789abcdef0123456789abcdef | sha256sum
 	require.Equal(t, "3eb1bd439947eb762998e566ccc2e099c791118b2f40579cc4f7da2b5061b7f9\n", out.String())
 
 	for in, says := range map[string]string{
@@ -99,8 +99,9 @@ func discoverySiteAt(t *testing.T, dir string) (testSite, *testkit.Buffer) {
 	return d, &log
 }
 
-// A writers file that breaks while the server runs admits no client, is logged, and can be repaired.
-func TestBrokenWritersAreTold(t *testing.T) {
+// A writers file breaks while the server runs. The server then admits no client and logs the error. When the file is
+// repaired, clients are admitted again.
+func TestBrokenWritersFileIsLogged(t *testing.T) {
 	d, log := discoverySiteAt(t, t.TempDir())
 	c, err := client.New(d.client)
 	require.NoError(t, err)
@@ -108,7 +109,7 @@ func TestBrokenWritersAreTold(t *testing.T) {
 
 	good, err := os.ReadFile(d.files.writers)
 	require.NoError(t, err)
-	write := func(content []byte) { // atomically: a half-written file would be logged too
+	write := func(content []byte) { // an atomic write: a half-written file would be logged too
 		require.NoError(t, os.WriteFile(d.files.writers+".new", content, 0o600))
 		require.NoError(t, os.Rename(d.files.writers+".new", d.files.writers))
 	}

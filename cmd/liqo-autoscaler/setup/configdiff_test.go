@@ -35,8 +35,8 @@ nodeGroups:
 - {id: each, per: provider, shape: {cpu: 1, memory: 4Gi, pods: 110}}
 `
 
-// A pull request shows the effect of a changed config, and the values that would have none.
-func TestWhatAConfigChanges(t *testing.T) {
+// The command shows, for a pull request, the effect of a changed config and the values that would have no effect.
+func TestConfigDiffShowsTheEffect(t *testing.T) {
 	parse := func(text string) config.Config {
 		cfg, err := config.Parse([]byte(text))
 		require.NoError(t, err)

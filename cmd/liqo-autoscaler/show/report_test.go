@@ -24,7 +24,7 @@ func amounts(pairs ...any) map[string]money.Money {
 	return out
 }
 
-// published returns bills that groups published hours before the report: nodes continue to cost until now.
+// published returns bills that groups published hours before the report. Their nodes continue to cost until the report.
 func published() []money.Bill {
 	return []money.Bill{
 		{Group: "standard", Account: "team", Cost: money.Cost{Currency: "EUR", Since: ago(20 * 24 * time.Hour),
@@ -41,8 +41,8 @@ func published() []money.Bill {
 	}
 }
 
-// ended returns a group that was renamed to standard, an earlier life of standard, and the bill of a life that still
-// runs.
+// ended returns the bills of a group that was renamed to standard, of an earlier group with the name standard, and of a
+// group that still runs.
 func ended() []money.Bill {
 	return []money.Bill{
 		{Group: "basic", Account: "team", From: "2026-11-12", Cost: money.Cost{Currency: "EUR",
@@ -72,7 +72,7 @@ func TestReport(t *testing.T) {
 	}
 }
 
-// Each currency has a sum of its own.
+// The report contains a separate sum for each currency.
 func TestReportOfSeveralCurrencies(t *testing.T) {
 	var groups []money.Bill
 	for n := range 30 {
@@ -88,7 +88,7 @@ func TestReportOfSeveralCurrencies(t *testing.T) {
 	require.Regexp(t, `all +- +- +27.00 USD`, out.String())
 }
 
-// OpenCost looks up the price of each node by its providerID. A node without a price has no row.
+// OpenCost finds the price of each node by its providerID. A node without a price has no row.
 func TestOpenCostCSV(t *testing.T) {
 	var out bytes.Buffer
 	require.NoError(t, show.OpenCostCSV(&out, now, []fleet.Snapshot{

@@ -14,8 +14,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet/money"
 )
 
-// many returns 200 idle groups, except three: one grows, one has a failed instance, and one has a node that is not
-// ready.
+// many returns 200 groups. All are idle except three: one grows, one has a failed instance, and one has a node that is
+// not ready.
 func many() show.Status {
 	var all []fleet.Snapshot
 	for n := range 200 {
@@ -33,7 +33,7 @@ func many() show.Status {
 	return show.StatusOf(nil, all...)
 }
 
-// names returns the names of the first groups of the status, and of the first instances.
+// names returns the names of the first groups of the status and of the first instances.
 func names(s show.Status, most int) (groups, instances []string) {
 	for _, g := range s.Groups[:min(most, len(s.Groups))] {
 		groups = append(groups, g.Name)
@@ -44,8 +44,8 @@ func names(s show.Status, most int) (groups, instances []string) {
 	return groups, instances
 }
 
-// In a large hub an operator sees the active groups first.
-func TestOrders(t *testing.T) {
+// In a large hub, the status lists the active groups first.
+func TestActiveGroupsComeFirst(t *testing.T) {
 	for order, want := range map[string][][]string{
 		"activity": {{"team-170", "team-190", "team-150", "team-0"}, {"team-170-a-1", "team-190-a-1", "team-150-a-1",
 			"team-0-a-1"}},
@@ -70,7 +70,7 @@ func TestOrders(t *testing.T) {
 }
 
 // An operator selects groups and providers by patterns, and instances by their phase.
-func TestSelections(t *testing.T) {
+func TestSelectionByPatternAndPhase(t *testing.T) {
 	for _, c := range []struct {
 		sel               show.Selection
 		groups, instances int
@@ -101,7 +101,7 @@ func TestSelections(t *testing.T) {
 	require.Len(t, s.Groups, 2, "gpu-10 keeps a peering with turin")
 }
 
-func TestSelectionsThatAreWrong(t *testing.T) {
+func TestWrongSelectionsAreRefused(t *testing.T) {
 	sel := show.Selection{Phases: []string{"failed", "NOTREADY"}}
 	require.NoError(t, sel.Check())
 	require.Equal(t, []string{"Failed", "NotReady"}, sel.Phases)
@@ -110,7 +110,7 @@ func TestSelectionsThatAreWrong(t *testing.T) {
 	require.ErrorContains(t, (&show.Selection{Providers: []string{"[-]"}}).Check(), `--provider "[-]": syntax error`)
 }
 
-// The lines of a watch have dates, because it runs for days, and fit into narrow terminals.
+// The lines of a watch contain dates, because a watch may run for days. They fit into narrow terminals.
 func TestChangesHaveDates(t *testing.T) {
 	c := show.Changes(fleet.Snapshot{}, snapshots()[0], alone)[5]
 	c.At = time.Date(2026, 11, 20, 12, 0, 0, 0, time.Local)
@@ -124,8 +124,8 @@ func TestChangesHaveDates(t *testing.T) {
 	require.Regexp(t, `^11-20 12:00:00  standard-\S+-6 +Failed turin\n    Unreachable: .*…\n$`, printed(output.Style{Width: 60}))
 }
 
-// A group that only shrinks has its target as its max, as Cluster Autoscaler sees it.
-func TestMaxOfARetiredGroup(t *testing.T) {
+// For a group that only shrinks, max equals the target size, as for Cluster Autoscaler.
+func TestMaxOfARetiredGroupIsItsTarget(t *testing.T) {
 	s := snapshots()[0]
 	s.Notice = fleet.GroupNotice{Name: fleet.BlockRetired, Message: "it only shrinks"}
 	require.Equal(t, 6, show.StatusOf(nil, s).Groups[0].Max)

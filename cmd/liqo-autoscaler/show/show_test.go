@@ -34,7 +34,7 @@ func list(cpu, memory, gpu string) corev1.ResourceList {
 	return l
 }
 
-// snapshots show every phase and every kind of problem.
+// snapshots returns groups with every phase and every kind of problem.
 func snapshots() []fleet.Snapshot {
 	epoch := fleet.NewEpoch(ago(50 * time.Hour))
 	name := func(group string, seq int) string { return fleet.InstanceName(group, epoch, seq) }
@@ -68,7 +68,7 @@ func snapshots() []fleet.Snapshot {
 			SpecHash: "ffffeeeedddd", Spec: &gpu, Paused: true, At: ago(time.Minute), Standby: []fleet.Standby{
 				{Provider: "milan", Key: "standby/gpu-10/t-1", State: fleet.HoldGranted, Since: ago(2 * time.Hour)},
 				{Provider: "turin", Key: "standby/gpu-10/t-2", State: fleet.HoldWaiting, Since: ago(3 * time.Second)}}},
-		{Group: "gpu-9", Epoch: fleet.NewEpoch(ago(time.Minute)), Revision: 1, At: ago(time.Minute)}, // without a config yet
+		{Group: "gpu-9", Epoch: fleet.NewEpoch(ago(time.Minute)), Revision: 1, At: ago(time.Minute)}, // no config yet
 	}
 }
 
@@ -99,18 +99,18 @@ func offers() ([]fleet.ProviderSnapshot, []fleet.Offer) {
 			Refusing: &fleet.ProviderRefusal{Kind: fleet.RefusingCordoned,
 				Reason: "the provider has set our Tenant liqo-tenant-munich/munich to Cordoned"},
 		},
-		{ID: "c-found", Phase: fleet.Lingering, Since: ago(time.Minute)}, // recovered from existing objects
+		{ID: "c-found", Phase: fleet.Lingering, Since: ago(time.Minute)}, // recovered from the objects that exist
 	}, []fleet.Offer{milan, turin}
 }
 
-// unreachable returns a provider of the snapshots that does not answer.
+// unreachable returns one of these providers. It does not answer.
 func unreachable() fleet.ProviderSnapshot {
 	return fleet.ProviderSnapshot{ID: "milan", Standing: fleet.Standing{Access: fleet.AccessSilent,
 		Since:   ago(7 * time.Minute),
 		Message: "observe provider milan: cannot look: connection refused"}}
 }
 
-// cordoned returns unreachable with a cordon by an operator.
+// cordoned returns the same provider after an operator has cordoned it.
 func cordoned() fleet.ProviderSnapshot {
 	p := unreachable()
 	p.Phase, p.Cordoned = fleet.Established, ago(time.Hour)
@@ -154,7 +154,7 @@ func costly() show.Status {
 		{Provider: "paris", Group: "gpu-10", Node: "lca-gpu-10-abc-1-1", Claims: 1, Claim: "ml/model"}}})
 }
 
-// blocked returns groups that cannot grow, or not with their config, each for another reason.
+// blocked returns groups that cannot grow, or that do not follow their config. Each has a different reason.
 func blocked() show.Status {
 	hour, month := 0.3, 10.
 	group := func(name string, change func(*fleet.Snapshot)) fleet.Snapshot {
@@ -186,8 +186,9 @@ func blocked() show.Status {
 	return show.StatusOf(nil, all...).Priced(all, nil, []choice.Candidate{{Offer: offered[0]}}, now)
 }
 
-// Without prices a spending limit is shown when no budget remains; with prices, when it cannot pay one more node.
-func TestSpendingOfTheNextNode(t *testing.T) {
+// Without prices, status shows a spending limit when no budget remains. With prices, status shows it when the budget
+// cannot pay one more node.
+func TestSpendingLimitIsShownWhenNoNodeFits(t *testing.T) {
 	hour := 0.3
 	s := snapshots()[0]
 	s.Spec.Spending = &money.Spending{Hourly: money.SpendingLimit{Hard: &hour}}
@@ -205,7 +206,7 @@ func TestSpendingOfTheNextNode(t *testing.T) {
 	require.Empty(t, at(0.05))
 }
 
-func TestGolden(t *testing.T) {
+func TestDocumentsMatchTheirGoldenFiles(t *testing.T) {
 	providers, offered := offers()
 	documents := map[string]output.Document{
 		"status":            show.StatusOf(nil, snapshots()...),
@@ -239,7 +240,7 @@ func TestGolden(t *testing.T) {
 	}
 }
 
-// Programs decode the same data that was encoded.
+// A program that decodes the JSON gets the same data that was encoded.
 func TestJSONRoundTrip(t *testing.T) {
 	status := show.StatusOf(nil, snapshots()...)
 	var out bytes.Buffer
@@ -255,7 +256,7 @@ func TestJSONRoundTrip(t *testing.T) {
 // alone returns the balance of a group that shares its account with no other group.
 func alone(s fleet.Snapshot) money.Balance { return s.Balance([]fleet.Snapshot{s}, nil, s.At) }
 
-func TestChanges(t *testing.T) {
+func TestChangesOfInstancesAreListed(t *testing.T) {
 	before := snapshots()[0]
 	require.Len(t, show.Changes(fleet.Snapshot{}, before, alone), len(before.Instances), "all are new")
 	require.Empty(t, show.Changes(before, before, alone))
@@ -264,7 +265,7 @@ func TestChanges(t *testing.T) {
 	after.At, after.Target = now, 5
 	after.Instances = append([]fleet.InstanceView{}, before.Instances...)
 	after.Instances[0].Phase = fleet.Discovering
-	after.Instances[3].Since = now // not shown
+	after.Instances[3].Since = now // a change that is not shown
 	after.Instances[5].Failure = fleet.NewFailure(fleet.CodeTimeout, "turin", "", "another reason")
 	after.Instances = after.Instances[:7]
 	changes := show.Changes(before, after, alone)
@@ -285,7 +286,7 @@ func TestChanges(t *testing.T) {
 	}
 }
 
-// A change of a group's conditions is one change of its own; a changed number in a message does not count.
+// A change of a group's conditions is a separate change. A number that changes within a message does not count.
 func TestChangedConditions(t *testing.T) {
 	before := snapshots()[0]
 	full := before
@@ -307,8 +308,8 @@ func TestChangedConditions(t *testing.T) {
 	require.Regexp(t, `  group standard +- +6  - +-  no condition any more\n$`, line(over[0]))
 }
 
-// The costs of all groups of an account reach its limit together, including the ended groups.
-func TestChangesOfASharedAccount(t *testing.T) {
+// The costs of all groups of an account, including the ended groups, count towards its limit.
+func TestSharedAccountReachesItsLimit(t *testing.T) {
 	month := 10.
 	before := snapshots()[0]
 	before.Spec.Spending = &money.Spending{Account: "team", Monthly: money.SpendingLimit{Hard: &month}}
@@ -328,7 +329,7 @@ func TestChangesOfASharedAccount(t *testing.T) {
 	require.Empty(t, show.Changes(before, after, alone))
 }
 
-func TestFormats(t *testing.T) {
+func TestUnknownFormatIsRefused(t *testing.T) {
 	require.NoError(t, output.CheckFormat("wide"))
 	require.EqualError(t, output.CheckFormat("xml"), `--output "xml": use table, wide, json, yaml`)
 }

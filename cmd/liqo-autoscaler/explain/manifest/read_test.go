@@ -32,9 +32,9 @@ func buffer(spec string) string {
 
 const atomic = "best-effort-atomic-scale-up.autoscaling.x-k8s.io"
 
-// The pods of each kind reach Cluster Autoscaler in their own way: only a created pod has Liqo's toleration. Each has
-// the requests that the API server derives from its limits.
-func TestEachKindInItsWay(t *testing.T) {
+// The pods of each kind reach Cluster Autoscaler in a different way. Only a pod that the API server creates has Liqo's
+// toleration. Each pod has the requests that the API server derives from its limits.
+func TestPodsOfEachKindAreRead(t *testing.T) {
 	workload := func(version, kind string) string {
 		return "apiVersion: " + version + "\nkind: " + kind + "\nmetadata: {name: a, namespace: demo}\nspec: {template: {" +
 			"spec: " + podSpec + "}}\nstatus: {later: x}\n"
@@ -91,8 +91,8 @@ func TestEachKindInItsWay(t *testing.T) {
 	}
 }
 
-// A buffer of a workload is separate from the workload: the workload's own pods pass Liqo's webhook.
-func TestABufferOfAWorkload(t *testing.T) {
+// A buffer of a workload is separate from the workload, whose own pods pass Liqo's webhook.
+func TestBufferIsSeparateFromItsWorkload(t *testing.T) {
 	all, err := manifest.Read([]byte("apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web, namespace: demo}\n" +
 		"spec: {template: {spec: " + podSpec + "}}\n" +
 		buffer("scalableRef: {apiGroup: apps, kind: Deployment, name: web}, percentage: 20")))
@@ -114,8 +114,8 @@ func TestLimitsOfThePodBecomeRequests(t *testing.T) {
 	require.Equal(t, "2Gi", memory.String())
 }
 
-// A file that cannot be judged is refused with the position and the remedy.
-func TestWhatIsRefused(t *testing.T) {
+// A file that cannot be judged is refused. The error contains the position and the remedy.
+func TestUnreadableFileIsRefused(t *testing.T) {
 	for text, says := range map[string]string{
 		"": "it has no object: want one of CapacityBuffer, CronJob, DaemonSet, Deployment, Job, Pod, PodTemplate, " +
 			"ProvisioningRequest, ReplicaSet, ReplicationController, StatefulSet",
@@ -144,7 +144,7 @@ func TestWhatIsRefused(t *testing.T) {
 	}
 }
 
-func TestAFileHasABound(t *testing.T) {
+func TestFileSizeIsBounded(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "pod.yaml")
 	_, err := manifest.File(path)
 	require.ErrorIs(t, err, os.ErrNotExist)
