@@ -10,7 +10,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/discovery/api"
 )
 
-// posting returns an offer as an agent writes it, with more fields.
+// posting returns an offer in the form in which an agent writes it, with additional fields.
 func posting(t *testing.T, more map[string]any) []byte {
 	t.Helper()
 	fields := map[string]any{
@@ -25,14 +25,15 @@ func posting(t *testing.T, more map[string]any) []byte {
 	return text
 }
 
-// Agents and consumers are upgraded at different times. Each reads the documents of the other, or reports which side to
-// upgrade. TestWire has the recorded versions: this build reads every version, and writes all of its fields.
-func TestContract(t *testing.T) {
+// Agents and consumers are upgraded at different times. Each side reads the documents of the other side, or reports
+// which side to upgrade. The recorded versions are in TestWire: this build reads every version, and writes all of its
+// fields.
+func TestAgentsAndConsumersOfDifferentVersionsWork(t *testing.T) {
 	future := map[string]any{"spot": true, "zones": []string{"a"}}
 	for name, c := range map[string]struct {
 		more    map[string]any
-		server  string // error of the discovery server
-		whoever string // error of the ConfigMap's reader
+		server  string // the error of the discovery server
+		whoever string // the error of a reader of the ConfigMap
 	}{
 		"of an agent without a version": {more: nil},
 		"of this version":               {more: map[string]any{"contract": discovery.ContractVersion}},

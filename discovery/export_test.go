@@ -2,7 +2,7 @@ package discovery
 
 import "github.com/liqo-autoscaler/liqo-autoscaler/internal/strictyaml"
 
-// ParseOffer reads one offer as the discovery server does, and returns the fields and the error of Check.
+// ParseOffer reads one offer in the same way as the discovery server. It returns the fields and the error of Check.
 func ParseOffer(document []byte) (Spec, error) {
 	var spec Spec
 	_, faults, err := strictyaml.Unmarshal(document, &spec)

@@ -31,7 +31,7 @@ func of(name, provider string) fleet.Offer {
 	return o
 }
 
-func TestMerge(t *testing.T) {
+func TestCatalogsAreMerged(t *testing.T) {
 	down := fixed{name: "api", err: errors.New("no route")}
 	file := fixed{
 		name: "file", offers: []fleet.Offer{of("b", "rome"), of("c", "milan")},

@@ -15,8 +15,8 @@ func withNetwork(t *testing.T, network string) (discovery.Spec, error) {
 	return discovery.ParseOffer([]byte(goodOffer + "network: " + network + "\n"))
 }
 
-// The domain receives the mode, and the other network fields as a block that it does not interpret.
-func TestNetworkTravels(t *testing.T) {
+// An offer's network has a mode, which our code reads, and other fields, which it passes on as an uninterpreted block.
+func TestNetworkFieldsArePassedOn(t *testing.T) {
 	spec, err := withNetwork(t, "{serverLocation: consumer, serviceType: NodePort, servicePort: 51841, nodePort: 31840, "+
 		"clientAddress: gw.example.com, clientPort: 4500, mtu: 1280}")
 	require.NoError(t, err)
@@ -44,7 +44,7 @@ func TestNetworkTravels(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, &fleet.Network{Options: []byte(`{"virtualKubelet":"small"}`)}, spec.Offer().Network)
 
-	// The largest possible block stays small.
+	// The largest possible block of fields stays small.
 	spec, err = withNetwork(t, "{serverLocation: consumer, serviceType: LoadBalancer, servicePort: 65535, "+
 		"loadBalancerIP: 'ffff:ffff:ffff:ffff:ffff:ffff:255.255.255.255', clientAddress: "+
 		strings.Repeat("a.", 126)+"a, clientPort: 65535, "+
@@ -53,7 +53,7 @@ func TestNetworkTravels(t *testing.T) {
 	require.Less(t, len(spec.Offer().Network.Options), fleet.MaxNetworkOptions)
 }
 
-func TestNetworkFaults(t *testing.T) {
+func TestInvalidNetworkIsReported(t *testing.T) {
 	for network, want := range map[string]string{
 		"{mode: tunnel}":                           `network.mode: got "tunnel", want one of gateway, existing, none`,
 		"{mode: none, mtu: 1300}":                  "network: mode none makes no gateway: leave out all but the mode",

@@ -16,7 +16,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// publishes is a cluster that publishes a document.
+// publishes is a cluster in which an agent publishes a document.
 type publishes struct {
 	mu       sync.Mutex
 	document string
@@ -42,7 +42,7 @@ func (p *publishes) set(document string, err error) {
 	p.document, p.err = document, err
 }
 
-// written is a source with one offer as users write it.
+// written is a source with one offer, in the form in which users write it.
 type written struct{ offer fleet.Offer }
 
 func (written) Name() string { return "file" }
@@ -57,7 +57,7 @@ func published(cpu string, renewal int) string {
 		"ttlSeconds": 60, "renewed": "2026-11-23T10:00:%02dZ"}`, cpu, renewal)
 }
 
-func TestMeasuredOffer(t *testing.T) {
+func TestMeasuredOfferIsPublishedByTheProvider(t *testing.T) {
 	doc, err := discovery.Parse([]byte("offers: [{name: milan, credentials: {kubeconfigFile: k}, lendable: measured}]"))
 	require.NoError(t, err)
 	provider, now := &publishes{document: published("4", 1)}, time.Now()
@@ -89,7 +89,7 @@ func TestMeasuredOffer(t *testing.T) {
 	provider.set(published("2", 2), nil)
 	expect("2", "")
 
-	// The agent is killed: its document expires by our clock, not by the agent's clock.
+	// The agent is killed. Its document expires by our clock, and not by the agent's clock.
 	now = now.Add(59 * time.Second)
 	expect("2", "")
 	now = now.Add(time.Second)
@@ -97,7 +97,8 @@ func TestMeasuredOffer(t *testing.T) {
 	provider.set(published("3", 3), nil)
 	expect("3", "")
 
-	// The provider does not answer: the last document stays valid, and not every list sends a request to the provider.
+	// The provider does not answer. The last document stays valid, and only some of the lists send a request to the
+	// provider.
 	provider.set("", errors.New("connection refused"))
 	asked := provider.asked
 	for range 5 {
@@ -110,7 +111,7 @@ func TestMeasuredOffer(t *testing.T) {
 	now = now.Add(30 * time.Second)
 	expect("", "has not renewed it")
 
-	// A document that is not an offer withdraws the last one.
+	// A document that is not an offer withdraws the last offer.
 	provider.set(published("1", 4), nil)
 	now = now.Add(time.Minute)
 	expect("1", "")
@@ -118,8 +119,8 @@ func TestMeasuredOffer(t *testing.T) {
 	expect("", "read what its provider offers: its ttlSeconds is 0")
 }
 
-// Fields that the consumer writes override the fields that the provider publishes.
-func TestMeasuredOfferThatSaysMore(t *testing.T) {
+// Fields in the consumer's offer override the fields that the provider publishes.
+func TestConsumersFieldsOverridePublishedFields(t *testing.T) {
 	offer := fleet.Offer{Name: "milan", Measured: true, Price: 2, Currency: "EUR",
 		Labels: map[string]string{"country": "ch"}, MaxNodes: 3, Class: "other",
 		Credentials: fleet.Credentials{SecretRef: &fleet.SecretRef{Namespace: "a", Name: "b"}}}
@@ -142,7 +143,7 @@ func (onlyIdentifies) Identify(context.Context, fleet.Credentials) (string, erro
 	return "milan", nil
 }
 
-func TestMeasuredWhereNobodyCanRead(t *testing.T) {
+func TestMeasuredOfferNeedsABackendThatReads(t *testing.T) {
 	offer := fleet.Offer{Name: "milan", Measured: true,
 		Credentials: fleet.Credentials{SecretRef: &fleet.SecretRef{Namespace: "a", Name: "b"}}}
 	offers, problems, err := discovery.Resolve(written{offer}, onlyIdentifies{}, discovery.Options{}).Offers(t.Context())
@@ -151,7 +152,7 @@ func TestMeasuredWhereNobodyCanRead(t *testing.T) {
 	require.Contains(t, problems[0].Message, "use --backend liqo")
 }
 
-// A provider may publish any content.
+// A provider may publish any content, so the content is checked like an offer of a stranger.
 func TestPublishedIsNotTrusted(t *testing.T) {
 	change := func(key string, value any) string {
 		var doc map[string]any

@@ -40,12 +40,12 @@ func (c *clock) Advance(d time.Duration) {
 	c.now = c.now.Add(d)
 }
 
-// source is a Source whose offers the test sets.
+// source is a Source whose offers a test sets.
 type source struct {
 	offers   []fleet.Offer
 	problems []discovery.Problem
 	err      error
-	takes    time.Duration // duration of an answer
+	takes    time.Duration // duration of a list
 }
 
 func (*source) Name() string { return "test" }
@@ -61,7 +61,7 @@ func (s *source) List(ctx context.Context) ([]fleet.Offer, []discovery.Problem, 
 	return append([]fleet.Offer(nil), s.offers...), append([]discovery.Problem(nil), s.problems...), s.err
 }
 
-// clusters identifies a cluster by the name of its Secret, counts the requests, and can hang or fail.
+// clusters identifies a cluster by the name of its Secret. It counts the requests, and a test can make it hang or fail.
 type clusters struct {
 	mu      sync.Mutex
 	ids     map[string]string
@@ -202,9 +202,9 @@ type apiSource struct{ source }
 func (*apiSource) Name() string { return "api" }
 func (*apiSource) Claims() bool { return true }
 
-// A cluster that falsely reports another cluster's id takes from that cluster neither its offer nor its place, once
-// that cluster is declared or has a peering.
-func TestClaimsOfOneProvider(t *testing.T) {
+// A cluster falsely reports another cluster's id. When the other cluster is declared in an offer, or has a peering, it
+// loses neither its offer nor its peering to the false one.
+func TestFalseIDDisplacesNoKnownProvider(t *testing.T) {
 	ids := &clusters{ids: map[string]string{"honest": "milan", "liar": "milan", "liar2": "milan"}}
 	declared, liar := offer("honest"), offer("liar")
 	declared.Provider = "milan"
@@ -245,7 +245,7 @@ func TestClaimsOfOneProvider(t *testing.T) {
 	}
 }
 
-// The id that a cluster reports is checked for its form.
+// The id that a cluster reports must have the right form.
 func TestIDsAreChecked(t *testing.T) {
 	ids := &clusters{ids: map[string]string{"evil": strings.Repeat("x", 3<<20), "odd": "a b", "good": "good"}}
 	offers, problems, err := discovery.Resolve(&source{offers: []fleet.Offer{offer("evil"), offer("odd"), offer("good")}},
@@ -256,8 +256,8 @@ func TestIDsAreChecked(t *testing.T) {
 	require.Less(t, len(problems[0].Message), 400)
 }
 
-// A later read is newer, and a read alone does not change an offer's fingerprint.
-func TestOffersAreOrderedByReading(t *testing.T) {
+// The reading time decides which of two offers is newer. A read alone does not change an offer's fingerprint.
+func TestLaterReadIsNewer(t *testing.T) {
 	clock := &clock{now: start}
 	catalog := discovery.Resolve(&source{offers: []fleet.Offer{offer("a")}}, &clusters{ids: map[string]string{"a": "m"}},
 		discovery.Options{Now: clock.Now})
@@ -304,7 +304,7 @@ func TestIDsAreRememberedForABoundedTime(t *testing.T) {
 	require.Equal(t, 3, ids.count("a"), "an id is not believed for ever")
 }
 
-func TestKubeconfigFileIsAskedAgainWhenItChanges(t *testing.T) {
+func TestChangedKubeconfigFileIsIdentifiedAgain(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "a")
 	o := offer("a")
 	o.Credentials = fleet.Credentials{KubeconfigFile: path}
@@ -333,7 +333,7 @@ func TestKubeconfigFileIsAskedAgainWhenItChanges(t *testing.T) {
 	require.Equal(t, 2, ids.count("a"))
 }
 
-func TestADeadProviderCostsOneTimeout(t *testing.T) {
+func TestDeadProviderCostsOneTimeout(t *testing.T) {
 	synctest.Test(t, testADeadProviderCostsOneTimeout)
 }
 
@@ -351,9 +351,9 @@ func testADeadProviderCostsOneTimeout(t *testing.T) {
 	require.Equal(t, 1, ids.count("dead"))
 }
 
-// A provider that has died, or is still dead, delays the list only for a moment when it is read again. Its last answer
-// is valid during this time.
-func TestADeadProviderHoldsUpNobodyWhenItIsAskedAgain(t *testing.T) {
+// A provider has died, or is still dead. When it is read again, it delays the list only for a moment, and its last
+// answer stays valid during this time.
+func TestDeadProviderDelaysTheListOnlyBriefly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ids := &clusters{ids: map[string]string{"a": "milan", "b": "rome"}, hang: map[string]bool{"dead": true}}
 		cat := discovery.Resolve(&source{offers: []fleet.Offer{offer("a"), offer("b"), offer("dead")}}, ids,
@@ -366,7 +366,7 @@ func TestADeadProviderHoldsUpNobodyWhenItIsAskedAgain(t *testing.T) {
 			require.Equal(t, want, names(offers))
 			require.LessOrEqual(t, time.Since(began), most)
 		}
-		list(5*time.Second, "a=milan", "b=rome") // full duration: no answer is known yet
+		list(5*time.Second, "a=milan", "b=rome") // takes the full time, because no answer is known yet
 		for range 3 {
 			<-time.After(31 * time.Second)
 			list(time.Second, "a=milan", "b=rome")
@@ -414,7 +414,7 @@ func testIdentificationsAreParallelButBounded(t *testing.T) {
 	}
 }
 
-func TestASlowProviderServesTheNextCall(t *testing.T) {
+func TestSlowProvidersAnswerServesTheNextCall(t *testing.T) {
 	synctest.Test(t, testASlowProviderServesTheNextCall)
 }
 
@@ -449,16 +449,16 @@ func TestOffersEndsWithItsContext(t *testing.T) {
 	require.ErrorIs(t, <-done, context.Canceled)
 }
 
-func TestASourceThatFails(t *testing.T) {
+func TestFailedSourceKeepsItsLastOffers(t *testing.T) {
 	boom := errors.New("boom")
 	_, _, err := discovery.Resolve(&source{err: boom}, &clusters{}, discovery.Options{}).Offers(t.Context())
 	require.ErrorIs(t, err, boom)
 	require.ErrorContains(t, err, "list offers of test: ")
 }
 
-// A source that hangs, such as a discovery server whose packets are lost, delays the offers of other sources only for a
-// moment once it has answered before. Its last answer is used for that time.
-func TestASourceThatHangs(t *testing.T) {
+// A source hangs, for example a discovery server whose packets are lost. When it has answered before, it delays the
+// offers of other sources only for a moment, and its last answer is used in the meantime.
+func TestHangingSourceDelaysOthersOnlyBriefly(t *testing.T) {
 	for name, c := range map[string]struct {
 		src  source
 		want []string

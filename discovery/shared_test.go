@@ -14,7 +14,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// asked is a catalog that takes a second to answer, and counts its calls.
+// asked is a catalog whose answers take a second. It counts its calls.
 type asked struct {
 	mu    sync.Mutex
 	times int
@@ -46,7 +46,7 @@ func (a *asked) fail(err error) {
 }
 
 // Concurrent callers share one call of the catalog.
-func TestSharedCatalog(t *testing.T) {
+func TestConcurrentCallersShareACall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := &asked{}
 		shared := discovery.Share(c)
@@ -59,7 +59,7 @@ func TestSharedCatalog(t *testing.T) {
 						t.Errorf("got %v, %v, %v", offers, problems, err)
 						return
 					}
-					delete(offers[0].Lendable, "cpu") // a change in the caller's own copy
+					delete(offers[0].Lendable, "cpu") // changes only this caller's copy
 					problems[0].Message = ""
 				})
 			}
@@ -67,7 +67,7 @@ func TestSharedCatalog(t *testing.T) {
 		}
 		burst(shared.Within(discovery.Recent))
 		require.Equal(t, 1, c.count(), "they share one answer")
-		time.Sleep(discovery.Recent - 2*time.Second) // the bubble's clock
+		time.Sleep(discovery.Recent - 2*time.Second) // time in the bubble
 		burst(shared.Within(discovery.Recent))
 		require.Equal(t, 1, c.count())
 		offers, problems, err := shared.Within(discovery.Recent).Offers(t.Context())
@@ -85,7 +85,7 @@ func TestSharedCatalog(t *testing.T) {
 	})
 }
 
-func TestSharedCatalogThatFails(t *testing.T) {
+func TestCallersShareAFailedCall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := &asked{}
 		c.fail(errors.New("no such file"))
@@ -102,8 +102,8 @@ func TestSharedCatalogThatFails(t *testing.T) {
 	})
 }
 
-// A caller that gives up does not end the call for the other callers.
-func TestSharedCatalogOutlivesWhoAsksFirst(t *testing.T) {
+// A caller that gives up does not end the shared call for the other callers.
+func TestSharedCallOutlivesItsFirstCaller(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := &asked{}
 		catalog := discovery.Share(c).Within(discovery.Recent)

@@ -149,7 +149,7 @@ func TestParseAcceptsNoOffers(t *testing.T) {
 	require.Empty(t, doc.Offers)
 }
 
-func TestEpochIsOfTheContent(t *testing.T) {
+func TestEpochDependsOnTheContentOnly(t *testing.T) {
 	parse := func(doc string) fleet.Offer {
 		spec, err := discovery.ParseOffer([]byte(doc))
 		require.NoError(t, err)

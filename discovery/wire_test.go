@@ -10,8 +10,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/testkit/golden"
 )
 
-// This build reads completely the documents of earlier builds of agents, writers, discovery servers and workers: the
-// requests and answers of the discovery server, its stored state, and the market.
+// This build reads all fields of the documents that earlier builds of agents, writers, discovery servers and workers
+// have written. These documents are the requests and answers of the discovery server, its stored state, and the market.
 func TestWire(t *testing.T) {
 	for name, zero := range map[string]any{
 		"Posted": api.Posted{}, "Begin": api.Begin{}, "Session": api.Session{}, "Offer": api.Offer{}, "List": api.List{},

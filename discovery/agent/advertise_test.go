@@ -13,8 +13,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/discovery/api"
 )
 
-// hanging is a sink whose writes hang for a while. It records the age of the oldest measurement that it was given after
-// that.
+// hanging is a sink whose writes hang for a while. It records the age of the oldest measurement that it receives
+// afterwards.
 type hanging struct {
 	sink
 	until    time.Time
@@ -31,8 +31,8 @@ func (h *hanging) Put(ctx context.Context, offer api.Posted, ttl time.Duration) 
 	return h.sink.Put(ctx, offer, ttl)
 }
 
-// A sink that stops hanging is not given an old measurement.
-func TestASinkThatHangs(t *testing.T) {
+// A sink hangs and then works again. It receives a new measurement, and not the measurement from before it hung.
+func TestSinkReceivesANewMeasurementAfterAHang(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var at time.Time
 		to := &hanging{sink: sink{offers: map[string]api.Posted{}}, until: time.Now().Add(5 * time.Minute),

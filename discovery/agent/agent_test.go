@@ -36,7 +36,7 @@ var quiet = slog.New(slog.DiscardHandler)
 type cluster struct {
 	kube    *fake.Clientset
 	objects *dynamicfake.FakeDynamicClient
-	watches chan string // the watched resources, each sent when its watch has begun
+	watches chan string // receives the name of each watched resource when its watch has begun
 }
 
 func newCluster(objects ...runtime.Object) *cluster {
@@ -58,7 +58,7 @@ func newCluster(objects ...runtime.Object) *cluster {
 	return c
 }
 
-// sink keeps the offers that are put.
+// sink keeps the offers that the agent writes.
 type sink struct {
 	mu     sync.Mutex
 	offers map[string]api.Posted
@@ -92,7 +92,7 @@ func (s *sink) fail(err error) {
 	s.err = err
 }
 
-// cpu returns a check that the offer has this amount of CPU; with "" the offer must not exist.
+// cpu returns a check that the offer has this amount of CPU. When want is "", the offer must not exist.
 func (s *sink) cpu(name, want string) func() error {
 	return func() error {
 		s.mu.Lock()
@@ -114,8 +114,8 @@ func configFile(t *testing.T, content string) (*reload.Files[Config], string) {
 	return files, path
 }
 
-// start runs an agent until the test ends or stop is called, and returns when all watches have begun: a fake cluster
-// loses the events between a list and its watch.
+// start runs an agent until the test ends or stop is called. It returns when all watches have begun, because a fake
+// cluster loses the events between a list and its watch.
 func (c *cluster) start(t *testing.T, config *reload.Files[Config], to Sink) (a *Agent, stop func()) {
 	t.Helper()
 	a, err := New(c.options(config, to))
@@ -167,9 +167,8 @@ func liqoSlice(name, consumer, cpu string) *unstructured.Unstructured {
 	return o
 }
 
-// Changes in the cluster, and changes of the config, are immediately in the offer. An agent that stops withdraws its
-// offers.
-func TestAnOfferFollowsTheCluster(t *testing.T) {
+// Changes in the cluster and in the config immediately change the offer. An agent that stops withdraws its offers.
+func TestOfferFollowsTheCluster(t *testing.T) {
 	c := newCluster(node("a", amounts("16", "64Gi", "pods", "110")))
 	to := &sink{offers: map[string]api.Posted{}}
 	config, path := configFile(t, document)
@@ -210,8 +209,8 @@ func TestAnOfferFollowsTheCluster(t *testing.T) {
 	require.Empty(t, to.offers)
 }
 
-// A failing write to the server is retried. Until it succeeds, the agent reports the error.
-func TestASinkThatFails(t *testing.T) {
+// The agent retries a failed write to the server. Until a write succeeds, it reports the error.
+func TestFailedWriteIsRetried(t *testing.T) {
 	c := newCluster(node("a", amounts("4", "64Gi", "pods", "110")))
 	to := &sink{offers: map[string]api.Posted{}, err: errors.New("away")}
 	config, _ := configFile(t, document)
@@ -227,8 +226,8 @@ func TestASinkThatFails(t *testing.T) {
 	testkit.Until(t, patience, "all is well", a.Advertised)
 }
 
-// Only one of two agents works; the other one takes over.
-func TestOneAgent(t *testing.T) {
+// Only one of two agents works. When it stops, the other agent takes over.
+func TestOnlyOneOfTwoAgentsWorks(t *testing.T) {
 	c := newCluster(node("a", amounts("4", "64Gi", "pods", "110")))
 	config, _ := configFile(t, document)
 	first, second := &sink{offers: map[string]api.Posted{}}, &sink{offers: map[string]api.Posted{}}

@@ -21,7 +21,7 @@ offers:
   cap: {cpu: "10", nvidia.com/gpu: "1"}
 `
 
-func TestParse(t *testing.T) {
+func TestAgentConfigIsParsed(t *testing.T) {
 	c, err := Parse([]byte(document))
 	require.NoError(t, err)
 	require.Equal(t, time.Minute, c.TTL())
@@ -38,7 +38,7 @@ func TestParse(t *testing.T) {
 	require.InDelta(t, 0.08, posted.Price, 0)
 }
 
-func TestParseSaysAllThatIsWrong(t *testing.T) {
+func TestParseReportsAllErrors(t *testing.T) {
 	_, err := Parse([]byte(`
 provider: Milan
 ttlSeconds: 1

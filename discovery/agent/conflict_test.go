@@ -16,12 +16,12 @@ import (
 
 var toBoth = Config{Offers: []OfferConfig{{Consumer: "munich"}, {Consumer: "turin"}}}
 
-// room returns a world of one node with this number of CPUs.
+// room returns a cluster of one node with this number of CPUs.
 func room(cpus string) World {
 	return World{Nodes: []*corev1.Node{node("a", amounts(cpus, "600Gi", "pods", "500"))}}
 }
 
-// ask creates n slices of one CPU each, alternating between two consumers.
+// ask creates n slices of one CPU each, which belong alternately to two consumers.
 func (c *cluster) ask(t *testing.T, n int) {
 	t.Helper()
 	consumers := []string{"munich", "turin"}
@@ -49,7 +49,7 @@ func (c *cluster) granted(t *testing.T) (n int) {
 	return n
 }
 
-// rounds runs rounds of the granter until none is due.
+// rounds runs the granter until no slice needs another round.
 func rounds(t *testing.T, g *granter) {
 	t.Helper()
 	for n, again := 0, time.Duration(1); again > 0; n++ {
@@ -59,7 +59,7 @@ func rounds(t *testing.T, g *granter) {
 	}
 }
 
-// twin returns the same cluster for another client: a fake client serves one request at a time.
+// twin returns the same cluster with a client of its own, because a fake client serves one request at a time.
 func (c *cluster) twin() *cluster {
 	twin := newCluster()
 	for own, other := range map[*clienttesting.Fake]clienttesting.ObjectTracker{
@@ -72,7 +72,7 @@ func (c *cluster) twin() *cluster {
 	return twin
 }
 
-// during calls do once, in the middle of the first request of that verb for that resource.
+// during calls do once, in the middle of the first request with this verb for this resource.
 func during(f *clienttesting.Fake, verb, resource string, do func()) {
 	var once sync.Once
 	f.PrependReactor(verb, resource, func(clienttesting.Action) (bool, runtime.Object, error) {
@@ -81,9 +81,9 @@ func during(f *clienttesting.Fake, verb, resource string, do func()) {
 	})
 }
 
-// An agent is frozen in the middle of a round, and another agent grants during this time. The room suffices for one of
-// two slices.
-func TestAFrozenAgentGrantsNoRoomTwice(t *testing.T) {
+// An agent freezes in the middle of a round, and another agent grants a slice in the meantime. The room suffices for
+// one of two slices, and only one is granted.
+func TestFrozenAgentGrantsNoRoomTwice(t *testing.T) {
 	for _, at := range [][2]string{{"list", "tenants"}, {"list", "resourceslices"}, {"create", "configmaps"},
 		{"update", "resourceslices"}} {
 		t.Run(at[0]+" "+at[1], func(t *testing.T) {
@@ -103,7 +103,8 @@ func TestAFrozenAgentGrantsNoRoomTwice(t *testing.T) {
 	}
 }
 
-// Two agents grant in one cluster, as with two discovery servers, whose agents have a Lease each.
+// Two agents grant slices in one cluster. This happens with two discovery servers, because the agent of each server has
+// its own Lease.
 func TestTwoAgentsGrantNoRoomTwice(t *testing.T) {
 	c := newCluster()
 	c.versioned()
@@ -117,9 +118,9 @@ func TestTwoAgentsGrantNoRoomTwice(t *testing.T) {
 	require.Equal(t, 60, c.granted(t), "of 60 CPUs")
 }
 
-// TestALateWatchGrantsNoRoomTwice uses a watch that has not delivered another agent's grant, which takes all the room.
+// TestLateWatchGrantsNoRoomTwice uses a watch that has not delivered another agent's grant, which takes all the room.
 // When that slice is deleted, its room is free again, although the watch has never delivered the slice.
-func TestALateWatchGrantsNoRoomTwice(t *testing.T) {
+func TestLateWatchGrantsNoRoomTwice(t *testing.T) {
 	c := newCluster()
 	c.versioned()
 	c.ask(t, 2)
@@ -144,7 +145,7 @@ func TestALateWatchGrantsNoRoomTwice(t *testing.T) {
 	require.Equal(t, map[string]string{"turin-001": denied, "turin-002": accepted}, c.answered(t))
 }
 
-// remove deletes the slice of this number.
+// remove deletes the consumer's slice with this number.
 func (c *cluster) remove(t *testing.T, consumer string, n int) {
 	t.Helper()
 	o := asking(consumer, n)
@@ -152,8 +153,8 @@ func (c *cluster) remove(t *testing.T, consumer string, n int) {
 		metav1.DeleteOptions{}))
 }
 
-// An agent that restarts knows the grants of its predecessor, including a grant that is not in the slice's status yet.
-func TestAnAgentThatRestartsKnowsWhatWasGranted(t *testing.T) {
+// An agent that restarts knows the grants of its predecessor, even a grant that is not in the slice's status yet.
+func TestRestartedAgentKnowsEarlierGrants(t *testing.T) {
 	c := newCluster()
 	c.ask(t, 1)
 	c.objects.PrependReactor("update", "resourceslices", func(clienttesting.Action) (bool, runtime.Object, error) {
@@ -168,8 +169,9 @@ func TestAnAgentThatRestartsKnowsWhatWasGranted(t *testing.T) {
 	require.Equal(t, map[string]string{"munich-000": accepted, "turin-001": denied}, c.answered(t))
 }
 
-// The first record contains the grants in the status of the slices. A deleted slice leaves the record.
-func TestTheFirstRecordHasWhatSlicesSay(t *testing.T) {
+// The agent creates its first record from the grants in the status of the slices. When a slice is deleted, its grant
+// leaves the record.
+func TestFirstRecordContainsTheGrantsOfTheSlices(t *testing.T) {
 	c := newCluster()
 	c.ask(t, 2)
 	rounds(t, c.granter(toBoth, room("1")))

@@ -11,7 +11,7 @@ import (
 
 const gpu = "nvidia.com/gpu"
 
-// amounts returns amounts of cpu, of memory in Gi, and of more resources, each as name and amount.
+// amounts returns amounts of CPU, of memory in Gi, and of further resources, each given as name and amount.
 func amounts(cpu, memory string, more ...string) corev1.ResourceList {
 	list := corev1.ResourceList{"cpu": resource.MustParse(cpu), "memory": resource.MustParse(memory)}
 	for i := 0; i < len(more); i += 2 {
@@ -59,7 +59,7 @@ func slice(consumer, hub string, granted corev1.ResourceList, change ...func(*Sl
 	return s
 }
 
-func TestGranted(t *testing.T) {
+func TestGrantedAmountOfASlice(t *testing.T) {
 	w := World{Slices: []Slice{slice("munich", "", amounts("2", "4Gi")), slice("munich", "east", amounts("1", "1Gi")),
 		waiting("turin", amounts("1", "1Gi")), slice("", "", amounts("9", "9Gi"))}}
 	granted := w.Granted()
@@ -68,9 +68,9 @@ func TestGranted(t *testing.T) {
 	require.Empty(t, granted["turin"])
 }
 
-// The cluster has two nodes of 8 CPUs. Each case changes it, and lists the CPUs and GPUs that are then free for
-// consumer munich.
-func TestFree(t *testing.T) {
+// The cluster has two nodes of 8 CPUs. Each case changes the cluster and lists the CPUs and GPUs that are then free for
+// the consumer munich.
+func TestFreeCapacityOfACluster(t *testing.T) {
 	asks := amounts("2", "4Gi")
 	for name, test := range map[string]struct {
 		change    func(*World)
@@ -184,8 +184,8 @@ func TestLargest(t *testing.T) {
 	require.Equal(t, "6", largest.Cpu().String())
 }
 
-// TestArchitectureIsMeasured checks that an offer names the architecture of the usable nodes when they have only one, and
-// that a label of the configuration comes first.
+// TestArchitectureIsMeasured checks that an offer names the architecture of the usable nodes when they all have the
+// same one. A label in the config has precedence.
 func TestArchitectureIsMeasured(t *testing.T) {
 	is := func(name string) func(*corev1.Node) {
 		return func(n *corev1.Node) { n.Labels[corev1.LabelArchStable] = name }

@@ -10,7 +10,7 @@ import (
 )
 
 // FuzzSlices reads slices with any content that a consumer can write. A slice without an entry in the record has no
-// grant, for any content of its fields.
+// grant, whatever its fields contain.
 func FuzzSlices(f *testing.F) {
 	for _, seed := range []string{
 		`{"metadata": {"name": "a", "namespace": "liqo-tenant-munich", "uid": "u"}, "spec": {"consumerClusterID": "munich",

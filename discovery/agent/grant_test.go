@@ -8,7 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// waiting returns a slice of our class that Liqo has admitted.
+// waiting returns a slice of our class. Liqo has admitted it, and it waits for a grant.
 func waiting(consumer string, asks corev1.ResourceList) Slice {
 	return slice(consumer, "default", asks, func(s *Slice) {
 		s.Spec.Class = Class
@@ -16,7 +16,7 @@ func waiting(consumer string, asks corev1.ResourceList) Slice {
 	})
 }
 
-func TestWaits(t *testing.T) {
+func TestSliceWaitsUntilItIsAnswered(t *testing.T) {
 	require.True(t, waiting("munich", nil).Waits())
 	answer := func(is string) func(*Slice) {
 		return func(s *Slice) { s.Status.Conditions = append(s.Status.Conditions, sliceCondition{"Resources", is}) }
@@ -35,8 +35,8 @@ func TestWaits(t *testing.T) {
 	}
 }
 
-// The cluster has 8 CPUs. Munich may have 6, and turin has no limit.
-func TestJudge(t *testing.T) {
+// The cluster has 8 CPUs. The consumer munich may have 6 of them, and turin has no limit.
+func TestSlicesAreGrantedWithinCapAndRoom(t *testing.T) {
 	config := Config{Offers: []OfferConfig{{Consumer: "munich", Cap: corev1.ResourceList{"cpu": amounts("6", "0")["cpu"]}},
 		{Consumer: "turin"}}}
 	granted := func(to, cpu string) Slice { return slice(to, "default", amounts(cpu, "1Gi")) }
@@ -80,9 +80,9 @@ func TestJudge(t *testing.T) {
 	}
 }
 
-// Sixteen nodes of 4 CPUs are not a node of 64 CPUs, nor a node of 16 while 1 CPU is free on each node: a pod with such
-// a request starts on no node.
-func TestASliceLargerThanAnyNodeIsDenied(t *testing.T) {
+// Sixteen nodes of 4 CPUs are not one node of 64 CPUs. With 1 free CPU on each, they are not one node of 16 CPUs
+// either. A pod with such a request would start on no node, so the slice is denied.
+func TestSliceLargerThanAnyNodeIsDenied(t *testing.T) {
 	var w World
 	for n := range 16 {
 		w.Nodes = append(w.Nodes, node(fmt.Sprint("n", n), amounts("4", "16Gi", "pods", "110")))
@@ -104,8 +104,9 @@ func TestASliceLargerThanAnyNodeIsDenied(t *testing.T) {
 	require.Equal(t, reasonLarger, one.Judge(w, waiting("munich", amounts("16", "64Gi", "pods", "110")), active).Reason)
 }
 
-// A provider that has no node yet grants a slice that fits on a node which its autoscaler adds, and no larger one.
-func TestASliceOfANodeThatIsAddedIsGranted(t *testing.T) {
+// A provider has no node yet. It grants a slice that fits on a node which its autoscaler adds, and denies a larger
+// slice.
+func TestSliceThatFitsOnAnAddedNodeIsGranted(t *testing.T) {
 	w := World{GrowsTo: amounts("16", "64Gi", "pods", "440"), GrowsNode: amounts("4", "16Gi", "pods", "110")}
 	one, active := Config{Offers: []OfferConfig{{Consumer: "munich"}}}, Tenant{"munich", "Active"}
 	v := one.Judge(w, waiting("munich", amounts("4", "16Gi", "pods", "110")), active)

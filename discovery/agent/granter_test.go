@@ -23,7 +23,7 @@ import (
 )
 
 // versioned makes the fake cluster refuse updates of objects that have changed in the meantime, as an API server does.
-// It also loses some updates, and the answers to some updates that it has accepted.
+// The cluster also loses some updates, and the answers to some updates that it has accepted.
 func (c *cluster) versioned() {
 	updates := 0
 	c.objects.PrependReactor("update", "resourceslices", func(a clienttesting.Action) (bool, runtime.Object, error) {
@@ -52,7 +52,7 @@ func (c *cluster) versioned() {
 	})
 }
 
-// versionedRecord lets the fake cluster refuse an update of the record of grants with an old resourceVersion.
+// versionedRecord makes the fake cluster refuse an update of the record of grants when its resourceVersion is old.
 func (c *cluster) versionedRecord() { c.versionedRecordOf(c.kube.Tracker()) }
 
 func (c *cluster) versionedRecordOf(tracker clienttesting.ObjectTracker) {
@@ -101,7 +101,7 @@ func asking(consumer string, n int) *unstructured.Unstructured {
 	return o
 }
 
-// touch changes the slice repeatedly, as another controller does.
+// touch changes the slice again and again, as another controller does.
 func touch(ctx context.Context, slices dynamic.ResourceInterface, name string) {
 	for n := range 5 {
 		if o, err := slices.Get(ctx, name, metav1.GetOptions{}); err == nil {
@@ -113,7 +113,8 @@ func touch(ctx context.Context, slices dynamic.ResourceInterface, name string) {
 
 const storageClasses = "[map[default:true storageClassName:fast] map[default:false storageClassName:slow]]"
 
-// answers returns the number of granted slices, and of slices that were denied for lack of room, once all are answered.
+// answers returns the number of granted slices, and of slices that were denied for lack of room, when all slices are
+// answered.
 func answers(all []unstructured.Unstructured) (granted, full int, err error) {
 	for i := range all {
 		s := sliceOf(&all[i])
@@ -137,10 +138,10 @@ func answers(all []unstructured.Unstructured) (granted, full int, err error) {
 	return granted, full, nil
 }
 
-// Two consumers create 100 slices concurrently, and 60 of the slices fit: exactly 60 are granted, in spite of
-// concurrent changes of the slices and of lost answers.
+// Two consumers create 100 slices concurrently, and 60 of them fit. Exactly 60 are granted, in spite of concurrent
+// changes of the slices and of lost answers.
 func TestNoRoomIsGrantedTwice(t *testing.T) {
-	c := newCluster() // without a watch: a fake watch blocks under this many events
+	c := newCluster() // without a watch, because a fake watch blocks under this many events
 	c.versioned()
 	config, _ := configFile(t, `
 provider: milan-1
@@ -152,7 +153,7 @@ offers:
 	c.tenant(t, "munich")
 	c.tenant(t, "turin")
 	world := World{Nodes: []*corev1.Node{node("a", amounts("60", "600Gi", "pods", "110"))},
-		Slices: []Slice{slice("turin", "", amounts("60", "1Gi"))}} // a stale slice of a late watch
+		Slices: []Slice{slice("turin", "", amounts("60", "1Gi"))}} // the state that a delayed watch shows
 	agreed, _, err := config.Get()
 	require.NoError(t, err)
 	g := c.granter(agreed, world)
@@ -204,7 +205,7 @@ func (c *cluster) granter(config Config, world World) *granter {
 		metrics: NewMetrics("test", prometheus.NewRegistry())})
 }
 
-// watched returns the world with the slices that a watch without delay would deliver.
+// watched returns the world with the slices that a watch without a delay would deliver.
 func (c *cluster) watched(world World) World {
 	list, err := c.objects.Resource(sliceResource).List(context.Background(), metav1.ListOptions{})
 	if err != nil {
@@ -216,8 +217,8 @@ func (c *cluster) watched(world World) World {
 	return world
 }
 
-// A slice whose answer the API server refuses, for example by a policy, does not delay other slices.
-func TestAnAnswerThatIsRefused(t *testing.T) {
+// The API server refuses the answer to one slice, for example because of a policy. This does not delay other slices.
+func TestRefusedAnswerDelaysNoOtherSlice(t *testing.T) {
 	c := newCluster()
 	c.objects.PrependReactor("update", "resourceslices", func(a clienttesting.Action) (bool, runtime.Object, error) {
 		if a.GetNamespace() == "liqo-tenant-munich" {
@@ -241,8 +242,8 @@ func TestAnAnswerThatIsRefused(t *testing.T) {
 	require.Equal(t, accepted, sliceOf(found).condition(conditionResources))
 }
 
-// A grant whose answer was lost keeps its room: other slices that wait do not get it.
-func TestAGrantWhoseAnswerIsLostKeepsItsRoom(t *testing.T) {
+// The answer of a grant is lost. The grant keeps its room, and no other slice that waits gets this room.
+func TestGrantWithALostAnswerKeepsItsRoom(t *testing.T) {
 	c := newCluster()
 	lost := false
 	c.objects.PrependReactor("update", "resourceslices", func(clienttesting.Action) (bool, runtime.Object, error) {
@@ -275,7 +276,7 @@ func (c *cluster) create(t *testing.T, slice *unstructured.Unstructured) {
 	require.NoError(t, err)
 }
 
-// answered returns the conditions of all slices, by their names.
+// answered returns the conditions of all slices by their names.
 func (c *cluster) answered(t *testing.T) map[string]string {
 	t.Helper()
 	list, err := c.objects.Resource(sliceResource).List(t.Context(), metav1.ListOptions{})
@@ -288,9 +289,9 @@ func (c *cluster) answered(t *testing.T) map[string]string {
 	return conditions
 }
 
-// A consumer may request anything that the schema admits. An unreadable request is denied soon, and does not delay
-// other slices.
-func TestASliceThatCannotBeRead(t *testing.T) {
+// A consumer may request anything that the schema admits. The agent denies an unreadable request soon, and the request
+// does not delay other slices.
+func TestUnreadableSliceIsDenied(t *testing.T) {
 	for _, amount := range []string{"1e1.5", "1e100000000"} {
 		c := newCluster()
 		for n, consumer := range []string{"munich", "turin"} {

@@ -17,9 +17,9 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 )
 
-// Liqo gives a consumer write access to its slices on the provider, including their labels and status. With any content
-// there the consumer holds no more than it was granted, and takes nothing from other consumers.
-func TestAConsumerWritesItsSlices(t *testing.T) {
+// Liqo gives a consumer write access to its slices on the provider, including their labels and status. Whatever the
+// consumer writes there, it gets no more than it was granted, and takes nothing from other consumers.
+func TestConsumerCannotGrantItselfCapacity(t *testing.T) {
 	set := func(value any, path ...string) func(*testing.T, *unstructured.Unstructured) {
 		return func(t *testing.T, o *unstructured.Unstructured) {
 			require.NoError(t, unstructured.SetNestedField(o.Object, value, path...))
@@ -64,9 +64,9 @@ func TestAConsumerWritesItsSlices(t *testing.T) {
 				_, err = slices.Namespace("liqo-tenant-munich").Update(t.Context(), o, metav1.UpdateOptions{})
 				require.NoError(t, err)
 			}
-			c.create(t, asking("munich", 2)) // above its cap
+			c.create(t, asking("munich", 2)) // exceeds munich's cap
 			c.create(t, asking("turin", 3))
-			c.create(t, asking("turin", 4)) // one slice fits
+			c.create(t, asking("turin", 4)) // only one of these slices fits
 			rounds(t, g)
 			answers := c.answered(t)
 			require.Equal(t, []string{denied, accepted, denied},
@@ -75,8 +75,9 @@ func TestAConsumerWritesItsSlices(t *testing.T) {
 	}
 }
 
-// A slice of Liqo's own class counts with the amount that Liqo has granted, even when an agent had granted less before.
-func TestASliceThatChangesItsClassCountsWithMore(t *testing.T) {
+// A slice changes its class to Liqo's own class. It then counts with the amount that Liqo has granted, even when an
+// agent had granted less before.
+func TestSliceThatChangesItsClassCountsWithLiqosGrant(t *testing.T) {
 	changed := slice("munich", "", amounts("3", "1Gi"), func(s *Slice) {
 		s.Booked, s.Recorded, s.Spec.Class = amounts("1", "2Gi"), true, "default"
 	})
@@ -85,8 +86,9 @@ func TestASliceThatChangesItsClassCountsWithMore(t *testing.T) {
 	require.Equal(t, "cpu=1, memory=2Gi", show(changed.Granted()))
 }
 
-// A slice with a grant in its status but without an entry in the record holds nothing. The agent logs it once.
-func TestAForgedGrantHoldsNothing(t *testing.T) {
+// A consumer writes a grant into the status of a slice that has no entry in the record. This slice has no grant, and
+// the agent logs this once.
+func TestForgedGrantIsIgnored(t *testing.T) {
 	c := newCluster()
 	c.ask(t, 1)
 	g := c.granter(toBoth, room("2"))
@@ -102,9 +104,9 @@ func TestAForgedGrantHoldsNothing(t *testing.T) {
 	require.Len(t, g.record.grants(), 2)
 }
 
-// An API server that accepts no answer to one consumer's slice, for example because the slice is too large, delays only
+// An API server accepts no answer to a consumer's slice, for example because the slice is too large. This delays only
 // that consumer.
-func TestASliceThatCannotBeAnswered(t *testing.T) {
+func TestUnanswerableSliceDelaysOnlyItsConsumer(t *testing.T) {
 	c := newCluster()
 	c.ask(t, 2)
 	tries := 0
@@ -125,8 +127,8 @@ func TestASliceThatCannotBeAnswered(t *testing.T) {
 	require.Equal(t, 1, tries, "it is tried again a second later")
 }
 
-// While one consumer's slice is retried only once a minute, a new slice of another consumer is answered immediately.
-func TestARetriedSliceDelaysNoOther(t *testing.T) {
+// One consumer's slice is retried only once a minute. A new slice of another consumer is still answered immediately.
+func TestRetriedSliceDelaysNoOther(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster()
 		c.ask(t, 1) // a slice of munich
@@ -140,7 +142,7 @@ func TestARetriedSliceDelaysNoOther(t *testing.T) {
 			defer close(ended)
 			g.run(ctx, waits)
 		}()
-		<-time.After(10 * time.Minute) // in the bubble: by now the slice is retried once a minute
+		<-time.After(10 * time.Minute) // time in the synctest bubble: by now the slice is retried once a minute
 		for n := range 3 {             // the second slice comes just after a round
 			began, slice := time.Now(), asking("turin", 1+2*n)
 			c.create(t, slice)
@@ -156,7 +158,7 @@ func TestARetriedSliceDelaysNoOther(t *testing.T) {
 }
 
 // A consumer whose Tenant is gone keeps its grants.
-func TestAGrantOutlivesItsTenant(t *testing.T) {
+func TestGrantStaysAfterItsTenantIsGone(t *testing.T) {
 	c := newCluster()
 	c.ask(t, 1)
 	g := c.granter(toBoth, room("1"))
@@ -168,8 +170,8 @@ func TestAGrantOutlivesItsTenant(t *testing.T) {
 	require.Equal(t, denied, c.answered(t)["turin-001"])
 }
 
-// One consumer cannot fill the record of grants.
-func TestOneConsumerHoldsSoManySlices(t *testing.T) {
+// The number of slices of one consumer is bounded, so that it cannot fill the record of grants.
+func TestSlicesOfAConsumerAreBounded(t *testing.T) {
 	w := room("10000")
 	for range maxSlices {
 		w.Slices = append(w.Slices, slice("munich", "", amounts("1", "0")))
@@ -180,7 +182,7 @@ func TestOneConsumerHoldsSoManySlices(t *testing.T) {
 	require.True(t, toBoth.Judge(w, waiting("turin", amounts("1", "0")), Tenant{"turin", tenantActive}).Granted)
 }
 
-// The number of series of a metric does not depend on what consumers write.
+// The number of series of a metric does not depend on the content that consumers write.
 func TestSeriesAreBounded(t *testing.T) {
 	w := room("8")
 	for n := range 100 {

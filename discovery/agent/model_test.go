@@ -22,7 +22,7 @@ func atMost(r *rand.Rand, cpu, gib int64) corev1.ResourceList {
 		gpu:      *resource.NewQuantity(r.Int64N(4), resource.DecimalSI)}
 }
 
-// randomCluster returns a few nodes, pods of its own with and without a node, and offloaded pods of consumers.
+// randomCluster returns a few nodes, the cluster's own pods with and without a node, and offloaded pods of consumers.
 func randomCluster(r *rand.Rand, consumers []string) (w World) {
 	for n := range 1 + r.IntN(5) {
 		w.Nodes = append(w.Nodes, node(fmt.Sprint("n", n), atMost(r, 16, 64)))
@@ -65,13 +65,13 @@ func fitsIn(has, asks corev1.ResourceList) bool {
 	return true
 }
 
-// fitsANode reports whether a single node, of which all are usable, is as large as the request.
+// fitsANode reports whether a single node is as large as the request. All nodes of the test are usable.
 func fitsANode(w World, asks corev1.ResourceList) bool {
 	return slices.ContainsFunc(w.Nodes, func(n *corev1.Node) bool { return fitsIn(n.Status.Allocatable, asks) })
 }
 
-// unspent returns the capacity that the model has left: the nodes' capacity, less the pods that run or could run, less
-// the reserve, and less the larger amount of each consumer's grants and pod requests. It may be negative.
+// unspent returns the capacity that the model has left. It is the nodes' capacity, less the pods that run or could run,
+// less the reserve, and less the larger of each consumer's grants and pod requests. It may be negative.
 func unspent(w World, reserve corev1.ResourceList) corev1.ResourceList {
 	left, used := corev1.ResourceList{}, map[string]corev1.ResourceList{}
 	for _, n := range w.Nodes {
@@ -110,19 +110,19 @@ func unspent(w World, reserve corev1.ResourceList) corev1.ResourceList {
 	return left
 }
 
-// Grants never exceed the free capacity, in any order of requests. A consumer is granted the amount of its offer, and no
-// more.
-func TestWhatIsOfferedIsGrantedAndNoMoreThanThereIs(t *testing.T) {
+// Whatever the order of the requests, the grants never exceed the free capacity. A consumer is granted the amount of
+// its offer, and no more.
+func TestOfferedCapacityIsGrantedAndNeverExceeded(t *testing.T) {
 	for r := range testkit.Cases(t) {
 		consumers := []string{"munich", "turin", "rome"}[:1+r.IntN(3)]
 		w, c := randomCluster(r, consumers), randomConfig(r, consumers)
 		for range 10 {
 			at := r.IntN(len(consumers))
-			if len(w.Slices) > 0 && r.IntN(4) == 0 { // one slice is returned
+			if len(w.Slices) > 0 && r.IntN(4) == 0 { // a consumer returns one slice
 				w.Slices = w.Slices[1:]
 			}
 			left := c.Measure(w, c.Offers[at]).Lendable
-			for _, s := range w.Slices { // the consumer subtracts its own slices
+			for _, s := range w.Slices { // the consumer's own slices are not part of its offer
 				if s.Owner == consumers[at] {
 					for name, amount := range s.Granted() {
 						has := left[name].DeepCopy()
@@ -132,7 +132,7 @@ func TestWhatIsOfferedIsGrantedAndNoMoreThanThereIs(t *testing.T) {
 				}
 			}
 			asks := atMost(r, 4, 8)
-			if r.IntN(3) == 0 { // all of the remaining capacity
+			if r.IntN(3) == 0 { // requests all of the remaining capacity
 				asks = left.DeepCopy()
 			}
 			maps.DeleteFunc(asks, func(_ corev1.ResourceName, amount resource.Quantity) bool { return amount.Sign() <= 0 })
@@ -156,8 +156,8 @@ func TestWhatIsOfferedIsGrantedAndNoMoreThanThereIs(t *testing.T) {
 	}
 }
 
-// The shares of all consumers never exceed the whole.
-func TestSharesAddUpToNoMoreThanTheWhole(t *testing.T) {
+// The shares of all consumers together never exceed the whole capacity.
+func TestSharesNeverExceedTheWhole(t *testing.T) {
 	for r := range testkit.Cases(t) {
 		weights, all := make([]int64, 1+r.IntN(100)), int64(0)
 		for i := range weights {

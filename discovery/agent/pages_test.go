@@ -50,7 +50,8 @@ func TestListsGoPageByPage(t *testing.T) {
 	require.ErrorIs(t, err, full)
 }
 
-// TestInformerListsPageByPage keeps all objects of several pages, trimmed.
+// TestInformerListsPageByPage checks that the informer keeps all objects of several pages, without the fields that it
+// does not need.
 func TestInformerListsPageByPage(t *testing.T) {
 	informer, err := paged(t, 35).informer(&corev1.Pod{}, 10,
 		func(context.Context, metav1.ListOptions) (watch.Interface, error) { return watch.NewFake(), nil })
@@ -67,8 +68,8 @@ func TestInformerListsPageByPage(t *testing.T) {
 	}
 }
 
-// TestOneOfAList finds an object by its UID: another object may have taken the name.
-func TestOneOfAList(t *testing.T) {
+// TestObjectIsFoundByItsUID checks that an object is found by its UID, because another object may have taken its name.
+func TestObjectIsFoundByItsUID(t *testing.T) {
 	list := lister(func(_ context.Context, o metav1.ListOptions) (runtime.Object, error) {
 		require.Equal(t, "metadata.name=a", o.FieldSelector)
 		return &corev1.PodList{Items: []corev1.Pod{{ObjectMeta: metav1.ObjectMeta{Name: "a", UID: "1"}}}}, nil

@@ -10,7 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// sixteen returns sixteen nodes of 4 CPUs, and one node of a control plane, which is not lent.
+// sixteen returns sixteen nodes of 4 CPUs, and one node of a control plane, which is not offered.
 func sixteen() (w World) {
 	for n := range 16 {
 		w.Nodes = append(w.Nodes, node(fmt.Sprint("n", n), amounts("4", "16Gi", "pods", "110")))
@@ -39,8 +39,9 @@ func onlyOn(name string) func(*corev1.Pod) {
 	}
 }
 
-// A pod without a node takes its requests if one of the lent nodes could run it, and nothing otherwise.
-func TestPodsWithoutANodeTakeWhatTheyCanStartOn(t *testing.T) {
+// A pod without a node reduces the free capacity by its requests when one of the offered nodes could run it, and by
+// nothing otherwise.
+func TestPendingPodsTakeRoomOnlyWhereTheyCanStart(t *testing.T) {
 	one := amounts("1", "1Gi")
 	select1 := func(key, value string) func(*corev1.Pod) {
 		return func(p *corev1.Pod) { p.Spec.NodeSelector = map[string]string{key: value} }
@@ -87,8 +88,8 @@ func TestPodsWithoutANodeTakeWhatTheyCanStartOn(t *testing.T) {
 	}
 }
 
-// A pod that is resized in place counts as the scheduler counts it.
-func TestAPodThatIsResizedCountsAsWhatIsAllocated(t *testing.T) {
+// A pod that is resized in place counts in the same way as for the scheduler.
+func TestResizedPodCountsAsForTheScheduler(t *testing.T) {
 	for name, test := range map[string]struct {
 		asks, has, free string
 		condition       corev1.PodCondition
@@ -114,7 +115,7 @@ func TestAPodThatIsResizedCountsAsWhatIsAllocated(t *testing.T) {
 	}
 }
 
-// broughtBy marks the pod as created by Liqo for a consumer.
+// broughtBy marks the pod as a pod that Liqo has created for a consumer.
 func broughtBy(consumer string) func(*corev1.Pod) {
 	return func(p *corev1.Pod) { p.Labels[labelManagedBy], p.Labels[labelPodOrigin] = shadowPod, consumer }
 }
@@ -122,9 +123,9 @@ func broughtBy(consumer string) func(*corev1.Pod) {
 // ending makes the pod wait for the end of its containers.
 func ending(p *corev1.Pod) { p.DeletionTimestamp = &metav1.Time{Time: time.Now()} }
 
-// Of 8 CPUs each consumer takes the larger amount of its slices' grants and its pods' requests: the containers of a
-// deleted slice run until the end of their grace period.
-func TestPodsThatOutliveTheirSliceTakeTheirRoom(t *testing.T) {
+// Each consumer takes the larger of its slices' grants and its pods' requests from the 8 CPUs. The containers of a
+// deleted slice still run until the end of their grace period.
+func TestPodsOfADeletedSliceStillTakeRoom(t *testing.T) {
 	of := func(consumer, cpu string) *corev1.Pod {
 		return pod("p", "a", amounts(cpu, "1Gi"), broughtBy(consumer), ending)
 	}
@@ -162,8 +163,8 @@ func TestPodsThatOutliveTheirSliceTakeTheirRoom(t *testing.T) {
 	}
 }
 
-// Room of pods that still run is not granted, and does not change another consumer's share.
-func TestRoomOfPodsThatOutliveTheirSliceIsNotGranted(t *testing.T) {
+// The room of pods that still run is not granted again, and it does not change the share of another consumer.
+func TestRoomOfPodsOfADeletedSliceIsNotGranted(t *testing.T) {
 	w := World{Nodes: []*corev1.Node{node("a", amounts("8", "32Gi", "pods", "110"))},
 		Pods: []*corev1.Pod{pod("p", "a", amounts("8", "8Gi"), broughtBy("munich"), ending)}}
 	config := Config{Shares: SharesEqual, Offers: []OfferConfig{{Consumer: "munich"}, {Consumer: "turin"}}}

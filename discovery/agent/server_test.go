@@ -24,7 +24,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/testkit"
 )
 
-// site is a discovery server that can be down and has its own clock.
+// site is a discovery server with its own clock. A test can make it unavailable.
 type site struct {
 	agent, reader *client.Client
 	source        *client.Source
@@ -32,7 +32,7 @@ type site struct {
 
 	mu   sync.Mutex
 	down bool
-	ours time.Duration // lead of its clock over all other clocks
+	ours time.Duration // lead of the server's clock over all other clocks
 }
 
 func (s *site) set(down bool, ahead time.Duration) {
@@ -89,7 +89,8 @@ func (s *site) client(t *testing.T, web *httptest.Server, token string) *client.
 	return c
 }
 
-// listed returns a check that a worker sees the offer with this amount of CPU; with "" it must see no offer.
+// listed returns a check that a worker sees the offer with this amount of CPU. When cpu is "", the worker must see no
+// offer.
 func (s *site) listed(t *testing.T, cpu string) func() error {
 	return func() error {
 		offers, problems, err := s.source.List(t.Context())
@@ -104,7 +105,7 @@ func (s *site) listed(t *testing.T, cpu string) func() error {
 	}
 }
 
-// current drops the offers that have expired by the reader's clock, as discovery.Resolve does.
+// current drops the offers that have expired by the reader's clock, in the same way as discovery.Resolve.
 func current(offers []fleet.Offer) (left []fleet.Offer) {
 	for _, o := range offers {
 		if !o.Expired(time.Now()) {
@@ -120,7 +121,7 @@ func (s *site) start(t *testing.T, c *cluster) (a *Agent, stop func()) {
 	return c.start(t, config, &Server{Client: s.agent})
 }
 
-func TestAnAgentThatStopsWithdraws(t *testing.T) {
+func TestStoppedAgentWithdrawsItsOffer(t *testing.T) {
 	s, c := newSite(t, 0), newCluster(node("a", amounts("8", "64Gi", "pods", "110")))
 	_, stop := s.start(t, c)
 	testkit.Until(t, patience, "offered", s.listed(t, "7"))
@@ -128,13 +129,13 @@ func TestAnAgentThatStopsWithdraws(t *testing.T) {
 	require.NoError(t, s.listed(t, "")())
 }
 
-// The error of the server's clock makes no difference.
-func TestTheOfferOfAKilledAgentExpires(t *testing.T) {
+// An agent is killed, and its offer expires. An error of the server's clock does not change the time of the expiry.
+func TestOfferOfAKilledAgentExpires(t *testing.T) {
 	for _, off := range []time.Duration{-time.Hour, 0, time.Hour} {
 		s, c := newSite(t, off), newCluster(node("a", amounts("8", "64Gi", "pods", "110")))
 		_, stop := s.start(t, c)
 		testkit.Until(t, patience, "offered", s.listed(t, "7"))
-		s.set(true, off) // from now on no request of the agent arrives
+		s.set(true, off) // from now on the agent's requests are lost
 		stop()
 		require.NoError(t, s.listed(t, "7")(), "it has withdrawn nothing")
 		s.set(true, off+20*time.Minute)
@@ -142,8 +143,9 @@ func TestTheOfferOfAKilledAgentExpires(t *testing.T) {
 	}
 }
 
-// Requests that an agent sends after another agent has begun change nothing, and make the agent step back.
-func TestAnAgentStandsBack(t *testing.T) {
+// Requests that an agent sends after another agent has taken the lead change nothing. They make the agent give up its
+// lead.
+func TestAgentGivesUpItsLeadToANewerAgent(t *testing.T) {
 	s := newSite(t, 0)
 	offer := func(cpu string) api.Posted {
 		config, _ := configFile(t, document)
@@ -158,14 +160,14 @@ func TestAnAgentStandsBack(t *testing.T) {
 	require.ErrorIs(t, first.Put(t.Context(), offer("1"), time.Minute), errStoodBack)
 	require.ErrorIs(t, first.Withdraw(t.Context(), "milan"), errStoodBack)
 	require.NoError(t, s.listed(t, "2")())
-	first.Restart() // the agent leads again
+	first.Restart() // the first agent leads again
 	require.NoError(t, first.Put(t.Context(), offer("1"), time.Minute))
 	require.NoError(t, s.listed(t, "1")())
 }
 
-// A server whose database was restored from a backup issues session numbers a second time. A writer in the older
-// session of that number ends neither the offers nor the writes of the newer session.
-func TestASessionInWhichAnotherWrites(t *testing.T) {
+// The database of a server was restored from a backup, so the server issues some session numbers a second time. The
+// writer in the older session of such a number ends neither the offers nor the writes of the newer session.
+func TestSessionNumberIssuedTwiceIsDetected(t *testing.T) {
 	s := newSite(t, 0)
 	config, _ := configFile(t, document)
 	c, _, err := config.Get()
@@ -185,7 +187,7 @@ func TestASessionInWhichAnotherWrites(t *testing.T) {
 	require.NoError(t, agent.Put(t.Context(), offer, time.Minute), "in a session of its own")
 }
 
-func TestAServerThatWasDownGetsTheOfferAsItIsThen(t *testing.T) {
+func TestRecoveredServerReceivesTheCurrentOffer(t *testing.T) {
 	s, c := newSite(t, 0), newCluster(node("a", amounts("8", "64Gi", "pods", "110")))
 	a, _ := s.start(t, c)
 	testkit.Until(t, patience, "offered", s.listed(t, "7"))

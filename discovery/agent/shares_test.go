@@ -9,14 +9,14 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// The cluster has 10 CPUs and 3 GPUs, less a pod's CPU, for munich, turin and rome.
-func TestShares(t *testing.T) {
+// The cluster has 10 CPUs and 3 GPUs for munich, turin and rome. A pod uses one of the CPUs.
+func TestSharesOfConsumers(t *testing.T) {
 	three := []OfferConfig{{Consumer: "munich", Weight: 2}, {Consumer: "turin"},
 		{Consumer: "turin", Hub: "east", Weight: 9},
 		{Consumer: "rome", Cap: corev1.ResourceList{"cpu": resource.MustParse("1")}}}
 	for name, test := range map[string]struct {
 		shares    Shares
-		cpu, gpus [3]string // shares of munich, turin and rome; "" is the whole free amount
+		cpu, gpus [3]string // shares of munich, turin and rome; empty: the whole free amount
 	}{
 		"none":    {SharesNone, [3]string{"", "", "1"}, [3]string{}},
 		"equal":   {SharesEqual, [3]string{"3", "3", "1"}, [3]string{"1", "1", "1"}},
@@ -31,7 +31,7 @@ func TestShares(t *testing.T) {
 			w := World{
 				Nodes: []*corev1.Node{node("a", amounts("10", "30Gi", gpu, "3"))},
 				Pods:  []*corev1.Pod{pod("p", "a", amounts("1", "0"))},
-				// a grant changes no other consumer's share
+				// a grant does not change the share of another consumer
 				Slices: []Slice{slice("munich", "default", amounts("1", "1Gi"))},
 			}
 			for n, consumer := range []string{"munich", "turin", "rome"} {
@@ -48,8 +48,8 @@ func TestShares(t *testing.T) {
 	}
 }
 
-// A slice beyond its consumer's share is denied while there is room, and one within it is granted.
-func TestJudgeKeepsShares(t *testing.T) {
+// A slice beyond its consumer's share is denied although there is room. A slice within the share is granted.
+func TestSliceBeyondItsShareIsDenied(t *testing.T) {
 	config := Config{Offers: []OfferConfig{{Consumer: "munich"}, {Consumer: "turin"}}, Shares: SharesEqual}
 	held := slice("munich", "default", amounts("4", "1Gi"), func(s *Slice) { s.Namespace = "liqo-tenant-munich" })
 	w := World{Nodes: []*corev1.Node{node("a", amounts("8", "32Gi"))}, Slices: []Slice{held}}
@@ -58,9 +58,9 @@ func TestJudgeKeepsShares(t *testing.T) {
 	require.True(t, config.Judge(w, waiting("turin", amounts("4", "16Gi")), Tenant{"turin", tenantActive}).Granted)
 }
 
-// An offer contains the total amount for its consumer: the free capacity, at most its cap, less the grants through
-// other hubs.
-func TestMeasure(t *testing.T) {
+// An offer contains the total amount for its consumer: the free capacity, up to the consumer's cap, less the grants
+// through other hubs.
+func TestOfferIsTheConsumersTotal(t *testing.T) {
 	config := Config{Provider: "milan", Reserve: corev1.ResourceList{"cpu": resource.MustParse("1")},
 		Offers: []OfferConfig{{Consumer: "munich", Hub: "default", Cap: amounts("6", "99Gi")}}}
 	w := World{Nodes: []*corev1.Node{node("a", amounts("16", "32Gi"))}}
@@ -76,8 +76,8 @@ func TestMeasure(t *testing.T) {
 	require.Equal(t, "cpu=0, memory=28Gi, pods=0", offered())
 }
 
-// An offer names the largest nodes: each node that is not smaller than another node in every offered resource. An offer
-// of the sum names no nodes.
+// An offer names its largest nodes. These are the nodes for which no other node is at least as large in every offered
+// resource. An offer that only states a sum names no nodes.
 func TestMeasureNamesTheLargestNodes(t *testing.T) {
 	w := World{}
 	for name, list := range map[string]corev1.ResourceList{

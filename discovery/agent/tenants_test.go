@@ -64,7 +64,7 @@ func TestOffersInTenantNamespaces(t *testing.T) {
 	require.Contains(t, there(), "lab")
 	require.NotContains(t, there(), "default", "it is for another hub now")
 
-	// The next agent knows nothing of what this one wrote, and offers less.
+	// The next agent does not know what this agent has written, and it offers less.
 	next := &Tenants{Kube: kube, Config: sink.Config}
 	next.Restart()
 	require.NoError(t, next.Put(t.Context(), offer("a"), time.Minute))

@@ -15,7 +15,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/testkit"
 )
 
-// randomPod has containers, sidecars, init containers, an overhead and amounts of the pod as a whole.
+// randomPod returns a pod with containers, sidecars, init containers, an overhead and pod-level resources.
 func randomPod(r *rand.Rand) *corev1.Pod {
 	p := pod("p", "a", nil)
 	p.Spec.Containers = nil
@@ -45,8 +45,8 @@ func randomPod(r *rand.Rand) *corev1.Pod {
 	return p
 }
 
-// The trimmed pod that the agent keeps has the same requests as the whole pod.
-func TestWhatIsKeptOfAPodSaysWhatItRequests(t *testing.T) {
+// The agent keeps only some fields of a pod. These fields result in the same requests as the whole pod.
+func TestTrimmedPodHasTheSameRequests(t *testing.T) {
 	for r := range testkit.Cases(t) {
 		p := randomPod(r)
 		want := resourcehelper.PodRequests(p, resourcehelper.PodResourcesOptions{UseStatusResources: true})

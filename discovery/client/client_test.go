@@ -118,7 +118,7 @@ func (identify) Identify(_ context.Context, c fleet.Credentials) (string, error)
 	return "id-" + c.SecretRef.Name, nil
 }
 
-func TestWhatIsPutIsListed(t *testing.T) {
+func TestWrittenOfferIsListed(t *testing.T) {
 	s := newSite(t)
 	c, src := s.client(t)
 	offers, problems, err := src.List(t.Context())
@@ -171,7 +171,7 @@ func TestManyPages(t *testing.T) {
 	require.Len(t, offers, api.MaxLimit+1)
 }
 
-func TestRefusalsSayWhy(t *testing.T) {
+func TestRefusalsReportTheirReason(t *testing.T) {
 	s := newSite(t)
 	c, src := s.client(t)
 	broken := posted(t, "milan")
@@ -223,7 +223,7 @@ func TestAnUnreachableServer(t *testing.T) {
 	require.ErrorIs(t, err, client.ErrUnreachable, "not for ever")
 }
 
-func TestAnswersAreNotBelieved(t *testing.T) {
+func TestInvalidOffersAreReported(t *testing.T) {
 	good := `{"name":"good","credentials":{"secretRef":{"namespace":"lend","name":"good"}},"lendable":{"cpu":"1","memory":"1Gi","pods":"1"},"epoch":"e","writer":"w","updated":"2026-11-20T12:00:00Z","fieldOfTheFuture":1}`
 	bad := func(old, new string) string { return strings.Replace(good, old, new, 1) }
 	for name, c := range map[string]struct {
@@ -269,8 +269,8 @@ func TestAnswersAreNotBelieved(t *testing.T) {
 	}
 }
 
-// The network addresses in posted offers must be inside the worker's networks. Host names are refused, because they can
-// resolve to any address.
+// The network addresses in received offers must be inside the worker's networks. The client refuses host names, because
+// they can resolve to any address.
 func TestAddressesOfNetworks(t *testing.T) {
 	for network, want := range map[string]string{
 		`{"clientAddress":"203.0.113.9","loadBalancerIP":"2001:db8::1"}`: "",
@@ -304,7 +304,7 @@ func TestAddressesOfNetworks(t *testing.T) {
 	require.ErrorContains(t, err, `parse network CIDR "203.0.113.0": write it like 203.0.113.0/24`)
 }
 
-func TestAnswersThatAreNone(t *testing.T) {
+func TestMalformedAnswersAreErrors(t *testing.T) {
 	huge := strings.Repeat("x", 1<<20)
 	for name, c := range map[string]struct {
 		answer http.HandlerFunc
@@ -341,7 +341,7 @@ func TestAnswersThatAreNone(t *testing.T) {
 func TestTimeoutAndContext(t *testing.T) {
 	s := newSite(t)
 	release := make(chan struct{})
-	// a handler that ended with its request could still answer it
+	// a handler that ended with its request could still answer the request
 	s.set(func(http.ResponseWriter, *http.Request) { <-release })
 	defer close(release)
 	s.options.Timeout = 20 * time.Millisecond
@@ -372,11 +372,11 @@ func TestTheCAFileIsReadAgain(t *testing.T) {
 	require.NoError(t, err)
 
 	require.NoError(t, os.WriteFile(s.caFile, testkit.NewAuthority(t).PEM(), 0o600))
-	s.advance(time.Hour) // no stale list is left
+	s.advance(time.Hour) // the last list is too old to be used
 	_, _, err = src.List(t.Context())
 	require.ErrorIs(t, err, client.ErrUnreachable, "an authority that was taken away is not trusted")
 
-	s.options.CAFile = "" // the system's authorities do not know the test server
+	s.options.CAFile = "" // the system's authorities have not signed the test server's certificate
 	_, src = s.client(t)
 	_, _, err = src.List(t.Context())
 	require.ErrorIs(t, err, client.ErrUnreachable)
@@ -419,8 +419,9 @@ func TestNewRefuses(t *testing.T) {
 	require.ErrorContains(t, err, "name the namespaces")
 }
 
-// A request beyond the rate limit is sent again at the time that the server sets, if the deadline leaves time for it.
-func TestRetryAfter(t *testing.T) {
+// The client repeats a request beyond the rate limit at the time that the server sets, when the deadline leaves time
+// for it.
+func TestRequestIsRepeatedAfterRetryAfter(t *testing.T) {
 	for after, want := range map[string]int64{"1": 2, "3600": 1, "": 1, "soon": 1} {
 		var asked atomic.Int64
 		web := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -10,9 +10,9 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/discovery/client"
 )
 
-// An offer that lives for a minute does so for a reader whose clock is an hour off, also while the server is away. The
-// offer does not seem to change from list to list.
-func TestAReaderWhoseClockIsOff(t *testing.T) {
+// An offer is valid for a minute. For a reader whose clock is an hour off it is also valid for a minute, even while the
+// server is unreachable. Two lists return the same offer without a change.
+func TestReaderWithAWrongClockKeepsOffersForTheirTime(t *testing.T) {
 	for _, off := range []time.Duration{-time.Hour, 0, time.Hour} {
 		s := newSite(t)
 		s.advance(off)
@@ -36,8 +36,8 @@ func TestAReaderWhoseClockIsOff(t *testing.T) {
 	}
 }
 
-// When a server does not send the remaining time of an offer, the offer's end time is used.
-func TestAServerThatSaysOnlyWhenAnOfferEnds(t *testing.T) {
+// When a server does not send the remaining time of an offer, the client uses the offer's end time.
+func TestEndTimeIsUsedWithoutARemainingTime(t *testing.T) {
 	s := newSite(t)
 	_, src := s.client(t)
 	s.set(func(w http.ResponseWriter, _ *http.Request) {
@@ -50,7 +50,7 @@ func TestAServerThatSaysOnlyWhenAnOfferEnds(t *testing.T) {
 	require.Equal(t, time.Date(2027, 1, 1, 0, 0, 0, 0, time.UTC), *offers[0].Expires)
 }
 
-func TestASessionThatIsOver(t *testing.T) {
+func TestEndedSessionIsReported(t *testing.T) {
 	s := newSite(t)
 	c, _ := s.client(t)
 	first, err := c.Begin(t.Context(), "milan-1")

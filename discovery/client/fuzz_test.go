@@ -14,8 +14,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/discovery/api"
 )
 
-// FuzzPages judges pages of offers as a discovery server may answer them. Each item is an offer, or at most one problem
-// with a text that is bounded and printable.
+// FuzzPages reads pages of offers with any content that a discovery server can send. Each item becomes an offer, or at
+// most one problem whose text is bounded and printable.
 func FuzzPages(f *testing.F) {
 	token := filepath.Join(f.TempDir(), "token")
 	require.NoError(f, os.WriteFile(token, []byte("t"), 0o600))

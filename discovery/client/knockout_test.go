@@ -21,13 +21,13 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// milan is the cluster that every Secret leads to.
+// milan is the cluster to which every Secret leads.
 type milan struct{}
 
 func (milan) Identify(context.Context, fleet.Credentials) (string, error) { return "milan", nil }
 
-// A writer of one cluster cannot take another writer's away by an offer whose Secret leads there as well.
-func TestAWriterCannotKnockOutAnother(t *testing.T) {
+// A writer publishes an offer whose Secret leads to the cluster of another writer. The other writer's offer stays.
+func TestWriterCannotDisplaceAnothersOffer(t *testing.T) {
 	s := newSite(t)
 	writers, err := server.ParseWriters(fmt.Appendf(nil,
 		"writers: [{name: w, tokenSHA256: %s, providers: [milan]}, {name: rome, tokenSHA256: %s, providers: [rome]}]",
@@ -56,8 +56,8 @@ func TestAWriterCannotKnockOutAnother(t *testing.T) {
 	require.Equal(t, "milan", offers[0].Name)
 }
 
-// What one provider lists costs a worker a bounded amount, and takes no other provider's offers away.
-func TestAProviderCannotListWithoutBound(t *testing.T) {
+// The list of one provider costs a worker a bounded amount of memory, and displaces no offer of another provider.
+func TestListOfOneProviderIsBounded(t *testing.T) {
 	s := newSite(t)
 	large := posted(t, "milan")
 	large.Provider, large.Labels = "milan", map[string]string{}
@@ -85,8 +85,9 @@ func TestAProviderCannotListWithoutBound(t *testing.T) {
 	require.Contains(t, problems[0].String(), "provider milan has offers of more than 1048576 bytes: the others are left")
 }
 
-// TestAServerCannotAnswerWithoutBound answers with many small things, each of which becomes a large one in memory.
-func TestAServerCannotAnswerWithoutBound(t *testing.T) {
+// TestMemoryOfAnAnswerIsBounded uses a server that answers with many small items, each of which needs much memory
+// when decoded.
+func TestMemoryOfAnAnswerIsBounded(t *testing.T) {
 	s := newSite(t)
 	_, src := s.client(t)
 	var contentType, answer string
@@ -117,7 +118,7 @@ func TestAServerCannotAnswerWithoutBound(t *testing.T) {
 
 	contentType, status = api.ContentProblem, http.StatusUnprocessableEntity
 	answer = `{"title":"no","errors":[` + many("{}", 100_000) + `]}`
-	_, src = s.client(t) // without an earlier list
+	_, src = s.client(t) // the client has no earlier list
 	_, _, err = src.List(t.Context())
 	require.ErrorIs(t, err, client.ErrUnreachable)
 	require.ErrorContains(t, err, "it answers 422")

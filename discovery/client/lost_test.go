@@ -9,8 +9,9 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/discovery/client"
 )
 
-// An ingress that has lost the server answers in its own name, often 404: the server has refused nothing by that.
-func TestAnIngressWithoutItsServer(t *testing.T) {
+// An ingress that cannot reach the server answers on its own, often with 404. This does not count as a refusal by the
+// server.
+func TestAnswerOfAnIngressIsNoRefusal(t *testing.T) {
 	for _, status := range []int{http.StatusNotFound, http.StatusTooManyRequests, http.StatusMisdirectedRequest} {
 		s := newSite(t)
 		c, src := s.client(t)

@@ -20,8 +20,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/testkit"
 )
 
-// While clients call, the server's certificate and its authority are exchanged, each file when the other side is ready
-// for it: no call fails.
+// While clients call, the server's certificate and its authority are replaced, each file when the other side is ready
+// for it. No call fails.
 func TestRotationUnderLoad(t *testing.T) {
 	was, will := testkit.NewAuthority(t), testkit.NewAuthority(t)
 	web := testkit.NewMount(t, was.Issue(t).Secret(t, was))
@@ -49,7 +49,7 @@ func TestRotationUnderLoad(t *testing.T) {
 		TokenFile: tokenFile, SecretNamespaces: []string{"lend"}}
 	stays, err := client.New(options)
 	require.NoError(t, err)
-	waits, err := client.New(options) // connects after the exchange
+	waits, err := client.New(options) // this client connects after the replacement
 	require.NoError(t, err)
 	list := func(ctx context.Context, c *client.Client) error {
 		src, err := client.NewSource(c)
@@ -84,9 +84,10 @@ func TestRotationUnderLoad(t *testing.T) {
 	require.Empty(t, logs.String())
 }
 
-// A certificate replaces a token, and is read again when it changes. An expired certificate is refused, with a message,
-// until it is renewed, also on an existing connection. The certificate of a removed writer is refused from then on.
-func TestClientCertificate(t *testing.T) {
+// A client uses a certificate in place of a token, and reads it again when it changes. The server refuses an expired
+// certificate, with a message, even on an existing connection, until the client renews it. It also refuses the
+// certificate of a removed writer.
+func TestClientCertificateReplacesAToken(t *testing.T) {
 	authority := testkit.NewAuthority(t)
 	milan := func(change ...func(*x509.Certificate)) map[string][]byte {
 		return authority.Issue(t, append(change, func(c *x509.Certificate) {

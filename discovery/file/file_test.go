@@ -40,7 +40,7 @@ func list(t *testing.T, s *file.Source) (names []string, offers []fleet.Offer, p
 	return names, offers, problems
 }
 
-func TestListReadsTheFileAsItIsNow(t *testing.T) {
+func TestListReadsTheCurrentFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "offers.yaml")
 	write(t, path, document("b", "a"))
 	s, err := file.Open(path)
@@ -60,7 +60,7 @@ func TestListReadsTheFileAsItIsNow(t *testing.T) {
 	require.Equal(t, []string{"c"}, names)
 }
 
-func TestABrokenVersionIsReportedUntilMended(t *testing.T) {
+func TestBrokenVersionIsReportedUntilRepaired(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "offers.yaml")
 	write(t, path, document("a"))
 	s, err := file.Open(path)
@@ -87,7 +87,7 @@ func TestABrokenVersionIsReportedUntilMended(t *testing.T) {
 	require.Empty(t, problems, "the same content as the last good one is good again")
 }
 
-func TestAWhollyWrongFileSaysNotTooMuch(t *testing.T) {
+func TestErrorsOfABrokenFileAreBounded(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "offers.yaml")
 	write(t, path, document("a"))
 	s, err := file.Open(path)
@@ -117,7 +117,7 @@ func TestOpenRefuses(t *testing.T) {
 	require.ErrorIs(t, err, os.ErrNotExist)
 }
 
-func TestAFileThatComesBackUnchangedIsGoodAgain(t *testing.T) {
+func TestRestoredFileIsReadAgain(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "offers.yaml")
 	write(t, path, document("a"))
 	s, err := file.Open(path)
@@ -130,8 +130,8 @@ func TestAFileThatComesBackUnchangedIsGoodAgain(t *testing.T) {
 	require.Empty(t, problems)
 }
 
-// The kubelet's volume swaps a symlink; the file is found by its path each time.
-func TestASwappedSymlinkIsFollowed(t *testing.T) {
+// The kubelet updates a volume by swapping a symlink. The source opens the file by its path each time.
+func TestSwappedSymlinkIsFollowed(t *testing.T) {
 	dir := t.TempDir()
 	for _, v := range []string{"v1", "v2"} {
 		require.NoError(t, os.MkdirAll(filepath.Join(dir, v), 0o700))

@@ -26,7 +26,7 @@ func whole(name string, price float64, has corev1.ResourceList) Offer {
 	return Offer{Name: name, Provider: name, Lendable: has, Free: has, Price: price}
 }
 
-// When not all offers can be published, the offers that a group can use are kept before cheaper offers.
+// When the document has no room for all offers, the offers that a group can use are kept before cheaper offers.
 func TestOffersThatAGroupNeedsAreKeptBeforeCheaperOnes(t *testing.T) {
 	var offers []Offer
 	for n := range maxOffers + 50 {
@@ -48,9 +48,10 @@ func TestOffersThatAGroupNeedsAreKeptBeforeCheaperOnes(t *testing.T) {
 	require.Equal(t, 20, room)
 }
 
-// A provider of 100 CPUs has room for two nodes of 8. One CPU more makes no difference. With one CPU less only one node
-// fits, and Cluster Autoscaler must not continue to request two.
-func TestALostPlaceIsPublishedHoweverSmallTheChange(t *testing.T) {
+// A provider has 16 of 100 CPUs free, which is room for two nodes of 8 CPUs. One free CPU more changes nothing. With
+// one free CPU less only one node fits. The market publishes this immediately, because Cluster Autoscaler must not
+// continue to request two.
+func TestLostPlaceIsPublishedImmediately(t *testing.T) {
 	spec := fleet.GroupSpec{Max: 9, InstanceSpec: fleet.InstanceSpec{ID: "g", Shape: amounts("8", "32Gi", "pods", "110")}}
 	of := func(free string) Market {
 		o := whole("p", 1, amounts("100", "400Gi"))

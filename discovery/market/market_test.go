@@ -39,14 +39,14 @@ type world struct {
 	writes int
 	none   bool
 
-	far time.Duration // duration of reading a provider
+	far time.Duration // duration of a read of a provider
 
-	active     map[string]bool // the providers with holds or peerings of ours
+	active     map[string]bool // the providers on which we have holds or peerings
 	unobserved bool            // no round has read a provider yet
 	read       []string
 }
 
-// written returns the number of writes of the market.
+// written returns how often the market was written.
 func (w *world) written() int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -60,7 +60,7 @@ func (w *world) offer() market.Offer {
 	return w.market.Offers[0]
 }
 
-// set changes the world.
+// set changes the world under its lock.
 func (w *world) set(change func()) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -94,7 +94,7 @@ func (w *world) Provider(ctx context.Context, id string) (fleet.ProviderSnapshot
 	return fleet.ProviderSnapshot{}, fleet.ErrNotRunning
 }
 
-// Remembered returns the state that the observer has read a moment ago, for every provider.
+// Remembered returns, for every provider, the state that the observer has read a moment ago.
 func (w *world) Remembered(id string) (fleet.ProviderSnapshot, time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -151,7 +151,7 @@ func newWorld() *world {
 	}
 }
 
-// hold takes cpu and memory of milan.
+// hold takes CPU and memory of the provider milan.
 func (w *world) hold(cpu, memory string, keys ...string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -165,7 +165,7 @@ func (w *world) hold(cpu, memory string, keys ...string) {
 	w.states["milan"] = fleet.ProviderSnapshot{ID: "milan", Offer: &offer, Free: free, Holds: keys}
 }
 
-// run publishes for a while, in a synctest bubble.
+// run runs a publisher for a while in a synctest bubble.
 func (w *world) run(t *testing.T, during func(pass func(time.Duration))) {
 	t.Helper()
 	w.runWith(t, w.publisher(), during)
@@ -178,7 +178,7 @@ func (w *world) runWith(t *testing.T, p market.Publisher, during func(pass func(
 		go p.Run(ctx)
 		synctest.Wait()
 		during(func(d time.Duration) {
-			time.Sleep(d) // the bubble's clock
+			time.Sleep(d) // time in the bubble
 			synctest.Wait()
 		})
 		cancel()
@@ -186,7 +186,7 @@ func (w *world) runWith(t *testing.T, p market.Publisher, during func(pass func(
 	})
 }
 
-func TestPublishesDifferences(t *testing.T) {
+func TestChangesArePublished(t *testing.T) {
 	w := newWorld()
 	w.hold("4", "8Gi", "std-1-1")
 	w.run(t, func(pass func(time.Duration)) {
@@ -232,7 +232,8 @@ func TestPublishesDifferences(t *testing.T) {
 	})
 }
 
-// The worker's findings are published with the offers. A new finding leads to a write, and a flood of findings is cut.
+// The worker's findings are published together with the offers. A new finding causes a write, and a flood of findings
+// is cut.
 func TestFindingsArePublished(t *testing.T) {
 	w := newWorld()
 	p := w.publisher()
@@ -275,7 +276,7 @@ func TestFindingsArePublished(t *testing.T) {
 	})
 }
 
-// Findings with long messages still leave room in the document for the offers.
+// Findings with long messages leave enough room in the document for the offers.
 func TestFindingsAreBounded(t *testing.T) {
 	w := newWorld()
 	p := w.publisher()
@@ -299,7 +300,7 @@ func TestFindingsAreBounded(t *testing.T) {
 	})
 }
 
-func TestFindingsOfAGroup(t *testing.T) {
+func TestFindingsOfAGroupAreSelected(t *testing.T) {
 	all := market.Findings{
 		Nodes: []market.DifferentNode{{Node: "a", Group: "one"}, {Node: "b", Group: "two"}},
 		Left:  []market.Left{{Provider: "milan"}}, MoreNodes: 3,
@@ -310,7 +311,7 @@ func TestFindingsOfAGroup(t *testing.T) {
 		all.Of(func(group, _ string) bool { return group == "two" || group == "" }))
 }
 
-// A provider that accepts no new holds has no room, in spite of its offer: the published market names the reason.
+// A provider that accepts no new holds has no room, although it has an offer. The published market names the reason.
 func TestClosedProvidersHaveNoRoom(t *testing.T) {
 	for why, change := range map[string]func(*fleet.ProviderSnapshot){
 		"CredentialsRefused": func(s *fleet.ProviderSnapshot) { s.Standing.Access = fleet.AccessRefused },
@@ -338,7 +339,7 @@ func TestClosedProvidersHaveNoRoom(t *testing.T) {
 	}
 }
 
-// Nodes are created faster over an existing peering, so a new peering leads to a write.
+// A node is created faster on an existing peering, so a new peering causes a write.
 func TestPeeringsArePublished(t *testing.T) {
 	w := newWorld()
 	w.hold("4", "8Gi", "std-1-1")
@@ -356,7 +357,7 @@ func TestPeeringsArePublished(t *testing.T) {
 	})
 }
 
-// A provider that an operator has cordoned has no room, and the cordon leads to a write.
+// A provider that an operator has cordoned has no room, and the cordon causes a write.
 func TestCordonedProvidersHaveNoRoom(t *testing.T) {
 	w := newWorld()
 	w.hold("4", "8Gi", "std-1-1")
@@ -377,7 +378,7 @@ func TestCordonedProvidersHaveNoRoom(t *testing.T) {
 	})
 }
 
-// The amounts that an agent measures change all the time. A lost place is published; a recovered place is published
+// The amounts that an agent measures change all the time. A lost place causes a write. A recovered place is published
 // only with the next write.
 func TestSmallChangesAreNotPublished(t *testing.T) {
 	w := newWorld()
@@ -386,22 +387,22 @@ func TestSmallChangesAreNotPublished(t *testing.T) {
 			cpu    string
 			writes int
 		}{
-			{"101", 1}, {"103", 1}, {"100.5", 1}, // less than a node, and less than a tenth
+			{"101", 1}, {"103", 1}, {"100.5", 1}, // less than a node, and less than a tenth of the capacity
 			{"99", 2}, {"100", 2}, {"99", 2}, // 24 places of 25
-			{"103", 3}, // a whole node
+			{"103", 3}, // a whole node more
 		} {
 			w.set(func() { w.offers[0].Lendable = list(each.cpu, "200Gi") })
 			pass(4 * time.Second)
 			require.Equal(t, each.writes, w.written(), each.cpu)
 		}
 		w.set(func() { w.groups = nil })
-		w.set(func() { w.offers[0].Lendable = list("80", "200Gi") }) // more than a tenth
+		w.set(func() { w.offers[0].Lendable = list("80", "200Gi") }) // more than a tenth of the capacity
 		pass(4 * time.Second)
 		require.Equal(t, 4, w.written())
 	})
 }
 
-// A publication has 10 s, which suffices for many providers and a distant Temporal.
+// A publication may take 10 s. This suffices for many providers and a distant Temporal.
 func TestManyProvidersArePublishedInTime(t *testing.T) {
 	w := newWorld()
 	w.far = 30 * time.Millisecond
@@ -421,7 +422,7 @@ func TestManyProvidersArePublishedInTime(t *testing.T) {
 	})
 }
 
-func TestAPublisherThatCannotLookWritesNothing(t *testing.T) {
+func TestPublisherWithoutReadsWritesNothing(t *testing.T) {
 	w := newWorld()
 	w.run(t, func(pass func(time.Duration)) {
 		w.set(func() { w.err = errors.New("no source answers") })
@@ -433,8 +434,8 @@ func TestAPublisherThatCannotLookWritesNothing(t *testing.T) {
 	})
 }
 
-// A reader relies only on its own clock: a document that is not written again for long is not used.
-func TestAReaderNoticesThatNobodyPublishes(t *testing.T) {
+// A reader uses only its own clock. It does not use a document that nobody has written for long.
+func TestReaderIgnoresAnOldDocument(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld()
 		w.none = true
@@ -448,7 +449,7 @@ func TestAReaderNoticesThatNobodyPublishes(t *testing.T) {
 		require.False(t, known)
 		w.set(func() {
 			w.none = false
-			w.market = market.Market{At: time.Now().Add(-time.Hour), Offers: []market.Offer{{Name: "a"}}} // a clock an hour off
+			w.market = market.Market{At: time.Now().Add(-time.Hour), Offers: []market.Offer{{Name: "a"}}} // by a wrong clock
 		})
 		time.Sleep(3 * time.Second)
 		m, known := r.Current()
@@ -461,8 +462,8 @@ func TestAReaderNoticesThatNobodyPublishes(t *testing.T) {
 	})
 }
 
-// A ConfigMap has room for a MiB. When there are more offers, the most expensive ones are left out and counted.
-func TestTheDearestOffersAreLeftOut(t *testing.T) {
+// A ConfigMap has room for one MiB. When the offers need more, the most expensive offers are left out and counted.
+func TestMostExpensiveOffersAreLeftOut(t *testing.T) {
 	for name, c := range map[string]struct{ words, atLeast, atMost int }{
 		"many":  {words: 1, atLeast: 1000, atMost: 1000},
 		"large": {words: 60, atLeast: 100, atMost: 300},
@@ -502,9 +503,9 @@ func TestTheDearestOffersAreLeftOut(t *testing.T) {
 	}
 }
 
-// When there are too many offers, the best offers of each group are kept at any price: otherwise a group for GPUs would
-// have no offer.
-func TestTheBestOffersOfEachGroupAreKept(t *testing.T) {
+// When there are too many offers, the best offers of each group are kept at any price. Otherwise a group for GPUs, for
+// example, might have no offer.
+func TestBestOffersOfEachGroupAreKept(t *testing.T) {
 	w := newWorld()
 	w.offers = nil
 	for n := range 1200 {
@@ -532,7 +533,7 @@ func TestTheBestOffersOfEachGroupAreKept(t *testing.T) {
 	})
 }
 
-// At most one write a second is made, for any number of changes.
+// The market is written at most once a second, whatever the number of changes.
 func TestWritesAreBounded(t *testing.T) {
 	w := newWorld()
 	w.run(t, func(pass func(time.Duration)) {
@@ -545,7 +546,8 @@ func TestWritesAreBounded(t *testing.T) {
 	})
 }
 
-// Offers that are priced by node and by resource compare by a node of 4 CPUs and 16 GiB.
+// To order offers that are priced by node and offers that are priced by resource, the market compares the price of a
+// node of 4 CPUs and 16 GiB.
 func TestOffersAreOrderedByPrice(t *testing.T) {
 	w := newWorld()
 	priced := func(name string, price float64, prices map[corev1.ResourceName]float64) fleet.Offer {
@@ -564,8 +566,8 @@ func TestOffersAreOrderedByPrice(t *testing.T) {
 	})
 }
 
-// Both stores keep the same promises.
-func TestStores(t *testing.T) {
+// Both stores of the market fulfil the same contract.
+func TestStoresFulfilTheContract(t *testing.T) {
 	client := fake.NewClientset()
 	for name, store := range map[string]market.Store{
 		"file":      market.File(filepath.Join(t.TempDir(), "market.json")),
@@ -586,8 +588,8 @@ func TestStores(t *testing.T) {
 	}
 }
 
-// Only the providers with holds or peerings of ours are read for a publication; for the other providers their last
-// known state counts. Before the first round of the observer no market is published.
+// For a publication, only the providers on which we have holds or peerings are read. For the other providers, the last
+// known state is used. Before the first round of the observer, no market is published.
 func TestOnlyActiveProvidersAreRead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld()
@@ -600,7 +602,7 @@ func TestOnlyActiveProvidersAreRead(t *testing.T) {
 		ctx, stop := context.WithCancel(t.Context())
 		defer stop()
 		go w.publisher().Run(ctx)
-		time.Sleep(10 * time.Second) // in the bubble
+		time.Sleep(10 * time.Second) // time in the bubble
 		require.Zero(t, w.written())
 		w.set(func() { w.unobserved = false })
 		time.Sleep(3 * time.Second)

@@ -57,7 +57,7 @@ func start(t *testing.T, client *fake.Clientset) *secrets.Source {
 		cancel()
 		require.NoError(t, <-done)
 	})
-	// The fake sends a watch no change from before its start, not even a change after the list.
+	// The fake cluster sends a watch only changes after the start of the watch, not even a change right after the list.
 	eventually(t, func() bool {
 		return slices.ContainsFunc(client.Actions(), func(a clienttesting.Action) bool { return a.GetVerb() == "watch" })
 	})
@@ -100,15 +100,15 @@ func TestTheOriginalFormatIsRead(t *testing.T) {
 	gpu := o.Lendable["nvidia.com/gpu"]
 	require.EqualValues(t, 1, gpu.Value())
 
-	// The format has no field for ephemeral storage; a group that requests it fits all the same.
+	// The format has no field for ephemeral storage. The offer still fits a group that requests ephemeral storage.
 	spec := fleet.InstanceSpec{ID: "g", Shape: o.Lendable.DeepCopy()}
 	spec.Shape[corev1.ResourceEphemeralStorage] = *o.Lendable.Memory()
 	o.Provider = "p"
 	require.Equal(t, "p", choice.Choose(spec, []choice.Candidate{{Offer: o}}, nil, choice.Rank{}, time.Now()).Chosen)
 }
 
-// A cluster behind a NAT cannot be dialed: the gateway server runs on the consumer, unless the Secret sets another
-// location.
+// A cluster behind NAT accepts no connections from outside. The gateway server therefore runs on the consumer, unless
+// the Secret sets another location.
 func TestNetworkBehindNAT(t *testing.T) {
 	t.Parallel()
 	for more, want := range map[string]*fleet.Network{
@@ -130,7 +130,7 @@ func TestNetworkBehindNAT(t *testing.T) {
 	}
 }
 
-func TestYAMLAndOurOwnKeys(t *testing.T) {
+func TestSecretsAreReadAsYAMLAndByOurKeys(t *testing.T) {
 	t.Parallel()
 	s := start(t, fake.NewClientset(secret("milan", func(s *corev1.Secret) {
 		s.Data["info"] = []byte("name: milan\nresources: {cpu: 16, memory: 64Gi, pods: 110}\nlabels: {hasGPU: true, zone: " +
@@ -205,7 +205,7 @@ func TestMalformedSecretsAreReportedByName(t *testing.T) {
 	}
 }
 
-func TestChangesArrive(t *testing.T) {
+func TestChangedSecretsAreListed(t *testing.T) {
 	t.Parallel()
 	client := fake.NewClientset(secret("a"))
 	s := start(t, client)
@@ -225,8 +225,8 @@ func TestChangesArrive(t *testing.T) {
 	eventually(t, func() bool { return len(names(t, s)) == 0 })
 }
 
-// The prototype's watch ended with its channel, and its list was stale from then on.
-func TestAClosedWatchIsFollowedByAnother(t *testing.T) {
+// In the prototype, a watch ended when its channel closed, and the list was stale from then on.
+func TestClosedWatchIsRestarted(t *testing.T) {
 	t.Parallel()
 	client := fake.NewClientset(secret("a"))
 	var mu sync.Mutex
@@ -234,7 +234,7 @@ func TestAClosedWatchIsFollowedByAnother(t *testing.T) {
 	client.PrependWatchReactor("secrets", func(clienttesting.Action) (bool, watch.Interface, error) {
 		mu.Lock()
 		defer mu.Unlock()
-		w := watch.NewFake() // delivers no event: only a new list can show the change
+		w := watch.NewFake() // sends no event, so only a new list can show the change
 		open = append(open, w)
 		return true, w, nil
 	})
@@ -254,7 +254,7 @@ func TestAClosedWatchIsFollowedByAnother(t *testing.T) {
 
 	mu.Lock()
 	last := len(open)
-	open[last-1].Stop() // closed without an event
+	open[last-1].Stop() // ends without an event
 	mu.Unlock()
 	eventually(t, func() bool { return watches() > last })
 	mu.Lock()
@@ -263,7 +263,7 @@ func TestAClosedWatchIsFollowedByAnother(t *testing.T) {
 	eventually(t, func() bool { return len(names(t, s)) == 3 })
 }
 
-func TestABrokenWatchIsReportedWhileOldOffersServe(t *testing.T) {
+func TestBrokenWatchKeepsTheLastOffers(t *testing.T) {
 	t.Parallel()
 	client := fake.NewClientset(secret("a"))
 	var mu sync.Mutex
@@ -302,8 +302,8 @@ func TestABrokenWatchIsReportedWhileOldOffersServe(t *testing.T) {
 	eventually(t, func() bool { _, problems, _ := s.List(t.Context()); return len(problems) == 0 })
 }
 
-// The prototype states no maximum of clusters.
-func TestAThousandSecrets(t *testing.T) {
+// The prototype states no maximum number of clusters.
+func TestThousandSecretsAreListed(t *testing.T) {
 	testkit.Slow(t)
 	t.Parallel()
 	client := fake.NewClientset()
@@ -356,7 +356,8 @@ func TestNewRefuses(t *testing.T) {
 	require.ErrorContains(t, err, "the namespace is missing")
 }
 
-// byServer identifies a cluster by the current server address in the Secret's kubeconfig, as the real backend does.
+// byServer identifies a cluster by the current server address in the Secret's kubeconfig, in the same way as the real
+// backend.
 type byServer struct{ client *fake.Clientset }
 
 func (b byServer) Identify(ctx context.Context, c fleet.Credentials) (string, error) {
@@ -391,7 +392,7 @@ func TestTwoSecretsOfOneClusterAndARotation(t *testing.T) {
 	})
 }
 
-func TestOnlyLabelledSecretsAreAskedForAndKept(t *testing.T) {
+func TestOnlyLabelledSecretsAreListedAndKept(t *testing.T) {
 	t.Parallel()
 	client := fake.NewClientset(secret("a"), secret("b"))
 	s := start(t, client)

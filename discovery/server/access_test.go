@@ -19,9 +19,9 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/testkit"
 )
 
-// The log has an entry for each write: the writer, the write, and whether it was accepted or the reason why not. It
-// contains no token.
-func TestAudit(t *testing.T) {
+// The log has an entry for each write. It contains the writer, the write, and whether it was accepted or why it was
+// refused. It contains no token.
+func TestEachWriteIsLogged(t *testing.T) {
 	keep, log := onSQLite(t).open(t), &testkit.Buffer{}
 	var writers changing
 	a, b, r, _ := rowsOf()
@@ -66,14 +66,14 @@ func TestAudit(t *testing.T) {
 	}
 }
 
-// Each writer has its own limit.
-func TestRate(t *testing.T) {
+// Each writer has its own rate limit.
+func TestEachWriterHasItsOwnRate(t *testing.T) {
 	r := newRig(t, onSQLite(t).open(t))
 	writers, err := ParseWriters([]byte("writers: [" + fmt.Sprintf(
 		"{name: a, tokenSHA256: %s}, {name: b, tokenSHA256: %s}",
 		hash(tokenA), hash(tokenB)) + "]"))
 	require.NoError(t, err)
-	r.serve(Options{Store: onSQLite(t).open(t), Writers: writers, Rate: 0.001}) // one, and the next after 17 minutes
+	r.serve(Options{Store: onSQLite(t).open(t), Writers: writers, Rate: 0.001}) // one request in 17 minutes
 	require.Equal(t, 200, r.do("GET", "/v1/offers", tokenA, "").status)
 	for range 3 {
 		late := r.do("PUT", "/v1/offers/milan", tokenA, goodOffer)
@@ -84,9 +84,9 @@ func TestRate(t *testing.T) {
 	require.Contains(t, r.log.String(), "429 Too Many Requests")
 }
 
-// Requests without valid credentials are limited by their address, for any content, and take nothing from authenticated
-// requests. The number of remembered addresses is bounded.
-func TestRateOfStrangers(t *testing.T) {
+// Requests without valid credentials are limited by their address, whatever they contain, and do not reduce the limits
+// of authenticated requests. The number of remembered addresses is bounded.
+func TestUnauthenticatedRequestsAreLimitedByAddress(t *testing.T) {
 	writers, err := ParseWriters(fmt.Appendf(nil, "writers: [{name: a, tokenSHA256: %s}]", hash(tokenA)))
 	require.NoError(t, err)
 	s, err := New(Options{Store: onSQLite(t).open(t), Writers: writers, Rate: 0.001, Log: slog.New(slog.DiscardHandler)})
@@ -112,9 +112,10 @@ func TestRateOfStrangers(t *testing.T) {
 	require.Equal(t, 429, from("192.0.2.2:1", "s3cret").Code, "it counts with all others")
 }
 
-// A stranger's chain of certificates is not verified while its address makes too many requests, nor when it is long:
-// its signatures cost more CPU than all else. A client of the same address that was admitted before is not held up.
-func TestCertificatesOfStrangersCostLittle(t *testing.T) {
+// Verifying the signatures of a certificate chain costs more CPU than the rest of a request. The server therefore does
+// not verify the chain of an unknown client when the chain is long, or while its address sends too many requests. A
+// client with the same address that was admitted before is not delayed.
+func TestCertificatesOfUnknownClientsCostLittle(t *testing.T) {
 	authority, other := testkit.NewAuthority(t), testkit.NewAuthority(t)
 	caFile := filepath.Join(t.TempDir(), "ca.crt")
 	require.NoError(t, os.WriteFile(caFile, authority.PEM(), 0o600))
@@ -142,8 +143,8 @@ func TestCertificatesOfStrangersCostLittle(t *testing.T) {
 	require.Equal(t, 200, from(good.Cert).Code)
 }
 
-// TestStrangersFillNoLog checks that the log of many requests of an unknown client is short.
-func TestStrangersFillNoLog(t *testing.T) {
+// TestUnknownClientsCauseFewLogLines checks that many requests of an unknown client cause only a few log lines.
+func TestUnknownClientsCauseFewLogLines(t *testing.T) {
 	log := &testkit.Buffer{}
 	writers, err := ParseWriters(fmt.Appendf(nil, "writers: [{name: a, tokenSHA256: %s}]", hash(tokenA)))
 	require.NoError(t, err)

@@ -27,14 +27,14 @@ import (
 	kit "github.com/liqo-autoscaler/liqo-autoscaler/internal/testkit/postgres"
 )
 
-// manyOffers makes 10,000 offers of the one offer milan, with 100 different labels.
+// manyOffers copies the offer milan 10,000 times, with 100 different labels.
 const manyOffers = `WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 10000)
 	INSERT INTO offers (name, writer, expires, record, labels)
 	SELECT 'o' || i, writer, expires, replace(replace(record, '"name":"milan"', '"name":"o' || i || '"'),
 	'"country":"it"', '"country":"c' || (i % 100) || '"'), ',country=c' || (i % 100) || ',' FROM offers, n`
 
-// BenchmarkList lists by a selector that matches 100 of 10,000 offers, and compares the time with a bare handler that
-// answers the same bytes. Prints BENCH <name> <value> <unit> <ratio> <against>.
+// BenchmarkList lists by a selector that matches 100 of 10,000 offers. It compares the time with a plain handler that
+// answers the same bytes, and prints BENCH <name> <value> <unit> <ratio> <against>.
 func BenchmarkList(b *testing.B) {
 	for _, name := range []string{"sqlite", "postgres"} {
 		keep, run := benchStore(b, name)
@@ -114,8 +114,8 @@ func call(b *testing.B, at *httptest.Server, method, path, body string) []byte {
 }
 
 // BenchmarkRenewals runs 1,000 agents that renew their offers every ten seconds, each in its own session and over its
-// own connection. It compares the CPU time of the server's process with a server that only reads the requests. Prints
-// BENCH <name> <value> <unit> <ratio> <against>.
+// own connection. It compares the CPU time of the server's process with that of a server that only reads the requests.
+// It prints BENCH <name> <value> <unit> <ratio> <against>.
 func BenchmarkRenewals(b *testing.B) {
 	for b.Loop() {
 		bare := renewals(b, "bare", "bare:")

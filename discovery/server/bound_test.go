@@ -13,7 +13,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/discovery/store/storetest"
 )
 
-// An empty bound, as a template may leave it, must not mean permission for everything.
+// A template may leave a bound of a writer empty. An empty bound must not permit everything, so it is refused.
 func TestParseWritersRefusesEmptyBounds(t *testing.T) {
 	for _, key := range []string{"secretNamespaces", "providers"} {
 		for _, empty := range []string{"", " null", " ~", " []"} {
@@ -23,9 +23,10 @@ func TestParseWritersRefusesEmptyBounds(t *testing.T) {
 	}
 }
 
-// A writer that is bound to clusters names the cluster of its offer, or its only one is filled in; workers check that
-// claim against the cluster, so that no offer of another writer is ignored as a duplicate.
-func TestWriterOfCertainClusters(t *testing.T) {
+// A writer may be bound to clusters. When it is bound to several, its offer names the cluster; when it is bound to one,
+// the server fills in this cluster. Workers check the named cluster, so that the offer of one writer never replaces the
+// offer of another writer as a duplicate.
+func TestWriterOffersOnlyItsClusters(t *testing.T) {
 	for bound, want := range map[string]map[string]int{
 		"milan": {"": http.StatusCreated, "milan": http.StatusCreated, "rome": http.StatusUnprocessableEntity},
 		"milan, rome": {"": http.StatusUnprocessableEntity, "milan": http.StatusCreated,

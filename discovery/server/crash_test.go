@@ -60,13 +60,13 @@ func TestServerProcess(t *testing.T) {
 	require.NoError(t, err)
 	writers, err := OpenWriters(filepath.Join(dir, "writers.yaml"))
 	require.NoError(t, err)
-	limit, _ := strconv.ParseFloat(os.Getenv(envRate), 64) // unset: no limit
+	limit, _ := strconv.ParseFloat(os.Getenv(envRate), 64) // without a value the rate is unlimited
 	s, err := New(Options{Store: keep, Writers: writers, Log: quiet, Rate: limit})
 	require.NoError(t, err)
 	require.NoError(t, s.Serve(t.Context(), listener, certificates))
 }
 
-// bare reads a request, and answers it like a write.
+// bare reads a request and answers it like a write.
 func bare(w http.ResponseWriter, r *http.Request) {
 	_, _ = io.Copy(io.Discard, r.Body)
 	w.Header().Set("Content-Type", api.ContentJSON)
@@ -88,7 +88,7 @@ func newSite(t testing.TB, store string) site {
 
 func (s site) in(name string) string { return filepath.Join(s.dir, name) }
 
-// start starts a server process, and returns its client, the process, and a function that kills it.
+// start starts a server process. It returns a client of the server, the process, and a function that kills the process.
 func (s site) start(t testing.TB) (c *client.Client, process *os.Process, kill func()) {
 	t.Helper()
 	cmd := exec.Command(os.Args[0], "-test.run=^TestServerProcess$")
@@ -117,8 +117,8 @@ func offer(t testing.TB, name string, price int) api.Posted {
 	return posted
 }
 
-// load writes from four goroutines until the servers fail, each goroutine its own offer again and again. It returns the
-// last acknowledged price of each goroutine. It calls stop concurrently, once there are enough writes.
+// load writes from four goroutines until the servers fail. Each goroutine writes its own offer again and again. load
+// calls stop concurrently when there are enough writes, and returns the last acknowledged price of each goroutine.
 func load(t *testing.T, c *client.Client, stop func()) (acknowledged [4]int) {
 	t.Helper()
 	const enough = 60
@@ -139,12 +139,12 @@ func load(t *testing.T, c *client.Client, stop func()) (acknowledged [4]int) {
 		})
 	}
 	hands.Wait()
-	stop() // if the servers failed earlier
+	stop() // when the servers have failed before
 	return acknowledged
 }
 
-// checkKept compares the listed offers with the acknowledged writes: the list must have the last acknowledged write of
-// each goroutine, or the next one, whose answer was lost.
+// checkKept compares the listed offers with the acknowledged writes. For each goroutine, the list must contain the last
+// acknowledged write, or the next write, whose answer was lost.
 func checkKept(t *testing.T, c *client.Client, acknowledged [4]int) {
 	t.Helper()
 	source, err := client.NewSource(c)
@@ -166,8 +166,8 @@ func checkKept(t *testing.T, c *client.Client, acknowledged [4]int) {
 	}
 }
 
-// A write that was acknowledged is not lost when the server is killed.
-func TestKilledUnderLoad(t *testing.T) {
+// When the server is killed, no acknowledged write is lost.
+func TestKilledServerLosesNoAcknowledgedWrite(t *testing.T) {
 	onEachStore(t, func(t *testing.T, db shared) {
 		s := newSite(t, db.name)
 		c, _, kill := s.start(t)
@@ -177,9 +177,9 @@ func TestKilledUnderLoad(t *testing.T) {
 	})
 }
 
-// While PostgreSQL is away writers receive an error that names this cause, and consumers keep using their last list
-// until it is too old. No acknowledged write is lost, and the server needs no restart.
-func TestPostgresKilledUnderLoad(t *testing.T) {
+// While PostgreSQL is down, writers receive an error that names this cause, and consumers use their last list until it
+// is too old. No acknowledged write is lost, and the server needs no restart.
+func TestKilledPostgresLosesNoAcknowledgedWrite(t *testing.T) {
 	testkit.Slow(t)
 	db := onPostgres(t, kit.New(t))
 	s := newSite(t, db.name)

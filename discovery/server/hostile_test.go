@@ -120,8 +120,8 @@ func gzipped(t *testing.T, text string) string {
 	return out.String()
 }
 
-// Invalid input is not stored, and each answer names the reason.
-func TestHostileInput(t *testing.T) {
+// The server does not store invalid input. Each answer names the reason.
+func TestInvalidInputIsNotStored(t *testing.T) {
 	onEachStore(t, func(t *testing.T, db shared) {
 		var writers changing
 		a, b, r, m := rowsOf()
@@ -193,7 +193,7 @@ func TestHostileInput(t *testing.T) {
 }
 
 // A client sends nothing to a server whose certificate has expired.
-func TestExpiredCertificate(t *testing.T) {
+func TestClientSendsNothingToAnExpiredServer(t *testing.T) {
 	var asked atomic.Bool
 	web := httptest.NewUnstartedServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { asked.Store(true) }))
 	authority := testkit.NewAuthority(t)

@@ -14,7 +14,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/discovery/store/storetest"
 )
 
-func TestEveryRouteIsDocumentedAndTheOtherWayRound(t *testing.T) {
+func TestRoutesAndDocumentationMatch(t *testing.T) {
 	c := loadContract(t)
 	require.Regexp(t, `^3\.1\.`, c["openapi"])
 	s, err := New(Options{Store: storetest.New(t), Writers: Writers{}})
@@ -42,7 +42,7 @@ func TestSchemasHaveTheFieldsOfTheTypes(t *testing.T) {
 		schema := c.at("components", "schemas", name)
 		fields := map[string]bool{}
 		jsonFields(typ, fields)
-		delete(fields, "virtualKubelet") // refused over the network
+		delete(fields, "virtualKubelet") // the discovery server refuses this field
 		var documented []string
 		for key := range schema["properties"].(map[string]any) {
 			documented = append(documented, key)

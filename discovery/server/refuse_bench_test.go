@@ -20,7 +20,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/testkit"
 )
 
-// refusals lists the kinds of requests that the server refuses. Some kinds use a new connection for each request.
+// refusals lists the kinds of requests that the server refuses. For some kinds, each request uses a new connection.
 var refusals = []struct {
 	name    string
 	request func(*http.Request)
@@ -32,16 +32,16 @@ var refusals = []struct {
 	{"handshake", func(*http.Request) {}, true},
 }
 
-// Lengths of a measurement.
+// Durations of a measurement.
 const (
 	refusing  = 5 * time.Second
 	attackers = 8
 )
 
-// BenchmarkRefuse sends requests that the server refuses over eight connections, each as soon as the last one is
-// answered. It measures the CPU time of the server's process for each request, and compares it with a server that reads
-// requests and does nothing. It also measures the latency of lists of a client with a token, with and without these
-// requests. Prints BENCH <name> <value> <unit> <ratio> <against>.
+// BenchmarkRefuse sends requests that the server refuses over eight connections, without a pause after an answer. It
+// measures the CPU time that the server's process uses for each request, and compares it with a server that only reads
+// requests. It also measures the latency of lists for a client with a token, with and without these requests. It prints
+// BENCH <name> <value> <unit> <ratio> <against>.
 func BenchmarkRefuse(b *testing.B) {
 	for b.Loop() {
 		for _, kind := range refusals {
@@ -63,7 +63,7 @@ func quantile(of []time.Duration, q float64) time.Duration {
 	return of[int(q*float64(len(of)-1))]
 }
 
-// refuse returns the CPU time for each refused request, and the waiting time of a client with and without the attack.
+// refuse returns the CPU time for each refused request, and the latency of a client with and without the attack.
 func refuse(b *testing.B, keep string, request func(*http.Request), anew bool) (cpu time.Duration, attacked,
 	quiet []time.Duration) {
 	b.Setenv(envRate, "50") // the shipped default
@@ -91,7 +91,7 @@ func refuse(b *testing.B, keep string, request func(*http.Request), anew bool) (
 	known := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool}}}
 	defer known.CloseIdleConnections()
 	list := func() (took []time.Duration) {
-		next := time.NewTicker(25 * time.Millisecond) // below the client's own limit
+		next := time.NewTicker(25 * time.Millisecond) // less than the client's own limit
 		defer next.Stop()
 		for end := time.Now().Add(refusing); time.Now().Before(end); <-next.C {
 			began := time.Now()

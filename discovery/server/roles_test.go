@@ -11,9 +11,9 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/discovery/api"
 )
 
-// A consumer receives the offers to it and to all consumers, a provider its own offers, a reader all offers. This holds
-// for lists, for pages, and for a single offer by its name.
-func TestWhoIsToldOfWhat(t *testing.T) {
+// A consumer receives the offers that are addressed to it or to all consumers. A provider receives its own offers, and
+// a reader receives all offers. This applies to lists, to pages, and to a single offer by its name.
+func TestEachRoleReceivesItsOffers(t *testing.T) {
 	keep := onSQLite(t).open(t)
 	r := newRig(t, keep)
 	rows := []string{}

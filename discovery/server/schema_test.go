@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// contract is openapi.yaml, parsed as far as answers are checked against it.
+// contract is the parsed openapi.yaml, as far as the tests check answers against it.
 type contract map[string]any
 
 func loadContract(t *testing.T) contract {
@@ -42,7 +42,7 @@ func (c contract) deref(m map[string]any) map[string]any {
 	return m
 }
 
-// answer checks one answer: its status is documented for the operation, its type and body are as documented.
+// answer checks that the operation documents the answer's status, type and body.
 func (c contract) answer(method, path string, status int, contentType string, body []byte) error {
 	documented := c.at("paths", path, strings.ToLower(method), "responses", strconv.Itoa(status))
 	if documented == nil {
@@ -70,7 +70,7 @@ func (c contract) answer(method, path string, status int, contentType string, bo
 	return c.check(c.deref(schema), value, "body")
 }
 
-// check implements the part of JSON Schema that openapi.yaml uses; an unknown keyword is an error.
+// check implements the keywords of JSON Schema that openapi.yaml uses. An unknown keyword is an error.
 func (c contract) check(schema map[string]any, value any, path string) error {
 	for keyword := range schema {
 		if !slices.Contains([]string{"type", "properties", "additionalProperties", "required", "items", "enum", "minimum",

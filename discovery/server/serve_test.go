@@ -78,7 +78,7 @@ func TestServeUntilTheContextEnds(t *testing.T) {
 	require.Error(t, err)
 }
 
-func TestServeSaysWhyItEnds(t *testing.T) {
+func TestServeReportsWhyItEnds(t *testing.T) {
 	dir := t.TempDir()
 	certFile, keyFile := filepath.Join(dir, "tls.crt"), filepath.Join(dir, "tls.key")
 	selfSigned(t, certFile, keyFile)
@@ -101,15 +101,15 @@ func TestNewNeedsAStoreAndWriters(t *testing.T) {
 	require.Error(t, err)
 }
 
-// When the files change between the reads of the certificate and the key, both are read again.
-func TestCertificateRenewedWhileItIsLoaded(t *testing.T) {
+// When the files change between the read of the certificate and the read of the key, the server reads both files again.
+func TestCertificateRenewedDuringItsLoadIsReadAgain(t *testing.T) {
 	dir := t.TempDir()
 	certFile, keyFile := filepath.Join(dir, "tls.crt"), filepath.Join(dir, "tls.key")
 	selfSigned(t, certFile, keyFile)
 	oldKey, err := os.ReadFile(keyFile)
 	require.NoError(t, err)
 	require.NoError(t, os.Remove(keyFile))
-	require.NoError(t, syscall.Mkfifo(keyFile, 0o600)) // a reader of the key waits for this test
+	require.NoError(t, syscall.Mkfifo(keyFile, 0o600)) // a reader of the key waits for this test to write
 
 	type loaded struct {
 		c   *Certificates
@@ -120,7 +120,7 @@ func TestCertificateRenewedWhileItIsLoaded(t *testing.T) {
 		c, err := LoadCertificates(certFile, keyFile, slog.New(slog.DiscardHandler))
 		done <- loaded{c, err}
 	}()
-	pipe, err := os.OpenFile(keyFile, os.O_WRONLY, 0) // returns at the read of the key, after the certificate
+	pipe, err := os.OpenFile(keyFile, os.O_WRONLY, 0) // returns when the server reads the key, after the certificate
 	require.NoError(t, err)
 	renewed := selfSigned(t, filepath.Join(dir, "new.crt"), filepath.Join(dir, "new.key"))
 	require.NoError(t, os.Rename(filepath.Join(dir, "new.crt"), certFile))

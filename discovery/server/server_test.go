@@ -37,7 +37,7 @@ func hash(token string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// rig is a server with three tokens and a clock. It checks every answer against openapi.yaml.
+// rig is a server with three tokens and its own clock. It checks every answer against openapi.yaml.
 type rig struct {
 	t        *testing.T
 	url      string
@@ -113,7 +113,7 @@ func (r *rig) do(method, path, token, body string, header ...string) result {
 	return result{status: resp.StatusCode, header: resp.Header, body: raw}
 }
 
-func TestAnOffersLife(t *testing.T) {
+func TestOfferIsWrittenListedAndDeleted(t *testing.T) {
 	r := newRig(t, storetest.New(t))
 	const path = "/v1/offers/milan"
 	require.Equal(t, 404, r.do("GET", path, tokenA, "").status)
@@ -166,7 +166,7 @@ func TestPutRefuses(t *testing.T) {
 	for name, c := range map[string]struct {
 		body   string
 		status int
-		path   string // path of the field
+		path   string // the path of the field
 		detail string
 		header []string
 	}{
@@ -222,7 +222,7 @@ func TestPutRefuses(t *testing.T) {
 	}
 }
 
-// PHP and other languages escape slashes in JSON.
+// PHP and some other languages escape slashes in JSON.
 func TestPutReadsAllOfJSON(t *testing.T) {
 	r := newRig(t, storetest.New(t))
 	got := r.do("PUT", "/v1/offers/milan", tokenA, strings.Replace(goodOffer, `"cpu"`, `"nvidia.com\/gpu":"1","cpu"`, 1))
@@ -248,7 +248,7 @@ func TestSecretNamespacesAreKept(t *testing.T) {
 		Detail: "is not one of this writer's namespaces"}}, p.Errors)
 }
 
-func TestWhoMayDoWhat(t *testing.T) {
+func TestPermissionsOfEachRole(t *testing.T) {
 	for _, c := range []struct {
 		method, path, token string
 		header              []string
@@ -256,7 +256,7 @@ func TestWhoMayDoWhat(t *testing.T) {
 	}{
 		{"GET", "/v1/offers", "", nil, 401},
 		{"GET", "/v1/offers", "wrong", nil, 401},
-		{"GET", "/v1/offers", hash(tokenA), nil, 401}, // the hash is not a token
+		{"GET", "/v1/offers", hash(tokenA), nil, 401}, // a hash in place of the token
 		{"GET", "/v1/offers", "", []string{"Authorization", "Basic " + tokenA}, 401},
 		{"GET", "/v1/offers", "", []string{"Authorization", "Bearer "}, 401},
 		{"GET", "/v1/offers", "", []string{"Authorization", "bearer " + tokenA}, 200},
@@ -284,7 +284,7 @@ func TestWhoMayDoWhat(t *testing.T) {
 	}
 }
 
-func TestWhatIsNotThere(t *testing.T) {
+func TestMissingOffersAndRoutes(t *testing.T) {
 	r := newRig(t, storetest.New(t))
 	got := r.do("GET", "/v2/offers", tokenA, "")
 	require.Equal(t, 404, got.problem(t).Status)
@@ -345,7 +345,7 @@ func TestListFiltersAndPages(t *testing.T) {
 	}
 }
 
-func TestListGoesOverManyPagesOfTheStore(t *testing.T) {
+func TestListReadsManyPagesOfTheStore(t *testing.T) {
 	keep := storetest.New(t)
 	r := newRig(t, keep)
 	posted, err := api.Decode([]byte(goodOffer))
@@ -392,7 +392,7 @@ func (brokenStore) Delete(context.Context, string, string, store.Turn, time.Time
 func (brokenStore) Now(context.Context) (time.Time, error)        { return time.Time{}, errDisk }
 func (brokenStore) Sweep(context.Context, time.Time) (int, error) { return 0, errDisk }
 
-func TestABrokenStoreIsNotShownToCallers(t *testing.T) {
+func TestErrorsOfTheStoreAreHidden(t *testing.T) {
 	r := newRig(t, brokenStore{})
 	require.Equal(t, 204, r.do("GET", "/healthz", "", "").status)
 	for _, got := range []result{r.do("GET", "/readyz", "", ""), r.do("GET", "/v1/offers", tokenA, ""),

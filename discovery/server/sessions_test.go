@@ -32,9 +32,8 @@ func turn(session, sequence int64) string {
 	return fmt.Sprintf("?session=%d&sequence=%d", session, sequence)
 }
 
-// A newer session ends the older one: late writes of the older session change nothing, and neither does a duplicate of
-// a write.
-func TestSessionsFence(t *testing.T) {
+// A newer session ends the older one. Late writes of the older session, and duplicates of a write, change nothing.
+func TestNewerSessionEndsTheOlder(t *testing.T) {
 	r := newRig(t, storetest.New(t))
 	cheaper := strings.Replace(goodOffer, `"price":0.1`, `"price":0.05`, 1)
 	price := func() float64 {
@@ -81,8 +80,8 @@ func TestSessionsThatAreRefused(t *testing.T) {
 	require.Equal(t, 404, r.do("GET", "/v1/offers/milan", tokenR, "").status)
 }
 
-// An offer lives for a time by the server's clock, and answers contain its remaining time.
-func TestTTL(t *testing.T) {
+// An offer is valid for a time by the server's clock. The answers contain the remaining time.
+func TestOffersExpireByTheServersClock(t *testing.T) {
 	r := newRig(t, storetest.New(t))
 	with := func(field string) string { return strings.Replace(goodOffer, `"name"`, field+`,"name"`, 1) }
 	remaining := func() float64 {

@@ -21,15 +21,15 @@ import (
 	kit "github.com/liqo-autoscaler/liqo-autoscaler/internal/testkit/postgres"
 )
 
-// shared is an empty database for several servers. Its clock is an hour ahead.
+// shared is an empty database for several servers. The database's clock is an hour ahead.
 type shared struct {
-	name     string // the store as an argument of the test's server process
+	name     string // the store, as an argument of the server process
 	open     func(t *testing.T) store.Store
 	advance  func(t *testing.T, seconds int)
 	postgres *kit.Server // nil: SQLite
 }
 
-// onEachStore runs a test with an empty database of each kind. PostgreSQL's server is the test's own.
+// onEachStore runs a test with an empty database of each kind. Each test has its own PostgreSQL server.
 func onEachStore(t *testing.T, test func(*testing.T, shared)) {
 	t.Run("SQLite", func(t *testing.T) { test(t, onSQLite(t)) })
 	t.Run("PostgreSQL", func(t *testing.T) {
@@ -58,7 +58,7 @@ func onSQLite(t *testing.T) shared {
 	}
 }
 
-// onPostgres installs a function that replaces PostgreSQL's own clock.
+// onPostgres creates a database in which a function replaces PostgreSQL's own clock.
 func onPostgres(t *testing.T, server *kit.Server) shared {
 	const name = "offers"
 	server.CreateDatabase(t, name)
@@ -84,7 +84,7 @@ func onPostgres(t *testing.T, server *kit.Server) shared {
 	}
 }
 
-// changing holds writers that the test edits.
+// changing holds writers that a test edits.
 type changing struct {
 	mu sync.Mutex
 	ws Writers
@@ -102,7 +102,7 @@ func (c *changing) set(t *testing.T, rows ...string) {
 	c.ws = ws
 }
 
-// rowsOf returns the rows of a, b, r and m; b and m are bound.
+// rowsOf returns the rows of the writers a, b, r and m. The writers b and m are bound to clusters.
 func rowsOf() (a, b, r, m string) {
 	return fmt.Sprintf("{name: a, tokenSHA256: %s}", hash(tokenA)),
 		fmt.Sprintf("{name: b, tokenSHA256: %s, secretNamespaces: [lend-b]}", hash(tokenB)),
@@ -112,7 +112,7 @@ func rowsOf() (a, b, r, m string) {
 
 const tokenM = "token-of-m"
 
-// replica returns one of several servers of a database.
+// replica returns one of several servers of the same database.
 func replica(t *testing.T, db shared, writers Authenticator) *rig {
 	t.Helper()
 	r := &rig{t: t, contract: loadContract(t), log: &testkit.Buffer{}}
@@ -134,9 +134,9 @@ func (r *rig) names() (names []string) {
 
 func with(field string) string { return strings.Replace(goodOffer, `{"name"`, `{`+field+`,"name"`, 1) }
 
-// Several servers of one database share offers, sessions and sequences. An end takes effect on both immediately, by the
-// database's clock, which is an hour off theirs.
-func TestTwoServersOfOneDatabase(t *testing.T) {
+// Several servers of one database share offers, sessions and sequences. When an offer ends on one server, it
+// immediately ends on the other, by the clock of the database, which is an hour ahead of theirs.
+func TestServersOfOneDatabaseShareTheirState(t *testing.T) {
 	onEachStore(t, func(t *testing.T, db shared) {
 		var writers changing
 		a, b, r, _ := rowsOf()
@@ -169,7 +169,7 @@ func TestTwoServersOfOneDatabase(t *testing.T) {
 		for o := range outcomes {
 			if o.status == 200 {
 				last = max(last, o.sequence)
-			} else if o.status != 409 { // on a machine that is too slow: the write may have taken effect
+			} else if o.status != 409 { // a slow machine: the write may have taken effect
 				unknown = append(unknown, float64(o.sequence))
 			}
 		}
@@ -193,8 +193,8 @@ func TestTwoServersOfOneDatabase(t *testing.T) {
 	})
 }
 
-// The offers of a removed writer, or of a writer without the permission for them, are in no answer from then on.
-func TestARemovedWritersOffersVanish(t *testing.T) {
+// After a writer is removed, or loses its permission for some offers, no answer contains these offers.
+func TestOffersOfARemovedWriterAreHidden(t *testing.T) {
 	onEachStore(t, func(t *testing.T, db shared) {
 		var writers changing
 		a, b, r, _ := rowsOf()

@@ -37,7 +37,7 @@ func TestParseWritersRefuses(t *testing.T) {
 	}
 }
 
-func TestWritersFileFollowsTheFile(t *testing.T) {
+func TestChangedWritersFileIsRead(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "writers.yaml")
 	write := func(content string) { require.NoError(t, os.WriteFile(path, []byte(content), 0o600)) }
 	in := func(f *WritersFile, token string) bool { _, ok := f.Current().Authenticate(token); return ok }
@@ -66,7 +66,7 @@ func TestWritersFileFollowsTheFile(t *testing.T) {
 	require.NoError(t, f.Err())
 }
 
-// breaking holds the writers of a file that has a fault from the second read on.
+// breaking holds the writers of a file that is broken from the second read on.
 type breaking struct {
 	Writers
 	looks atomic.Int32
@@ -79,9 +79,9 @@ func (b *breaking) Current() Writers {
 	return nil
 }
 
-// While the writers file has a fault, no request is authenticated. A request that was admitted before neither receives
-// an empty list, which a worker would believe, nor takes over the name of another writer's offer.
-func TestTheWritersFileBreaksDuringARequest(t *testing.T) {
+// While the writers file is broken, no request is authenticated. A request that was admitted before does not receive an
+// empty list, because a worker would accept this list. It does not take over the name of another writer's offer either.
+func TestWritersFileThatBreaksDuringARequest(t *testing.T) {
 	keep := storetest.New(t)
 	r := newRig(t, keep)
 	require.Equal(t, 201, r.do("PUT", "/v1/offers/milan", tokenA, goodOffer).status)

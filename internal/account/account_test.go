@@ -17,7 +17,7 @@ func token(claims string) string {
 	return "e30." + base64.RawURLEncoding.EncodeToString([]byte(claims)) + ".c2ln"
 }
 
-func TestLifeEnds(t *testing.T) {
+func TestExpiryOfCredentials(t *testing.T) {
 	certificate := testkit.NewAuthority(t).Issue(t)
 	validity := certificate.Cert.NotAfter
 	early := validity.Add(-time.Minute).Truncate(time.Second)
@@ -39,14 +39,14 @@ func TestLifeEnds(t *testing.T) {
 	}
 }
 
-// Credentials are due for renewal after a third of their life. They are late when a third is left, but not earlier than
-// 14 days before their expiry.
-func TestDueAndLate(t *testing.T) {
+// Credentials are due for renewal after a third of their validity. They are late when a third remains, but not earlier
+// than 14 days before they expire.
+func TestCredentialsAreDueAndLate(t *testing.T) {
 	const day = 24 * time.Hour
 	begin := time.Unix(1_800_000_000, 0)
 	for name, test := range map[string]struct {
 		life      account.Life
-		due, late time.Duration // after the beginning
+		due, late time.Duration // after the start of the validity
 	}{
 		"a day":       {account.Life{Begin: begin, End: begin.Add(day)}, 8 * time.Hour, 16 * time.Hour},
 		"ten minutes": {account.Life{Begin: begin, End: begin.Add(10 * time.Minute)}, 200 * time.Second, 400 * time.Second},
@@ -65,7 +65,7 @@ func TestDueAndLate(t *testing.T) {
 	require.Equal(t, account.Life{End: begin}, account.LifeOfToken(token(`{"iat": 1800000001, "exp": 1800000000}`)))
 }
 
-func TestOf(t *testing.T) {
+func TestServiceAccountIsReadFromItsToken(t *testing.T) {
 	namespace, name, err := account.Of(token(`{"sub": "system:serviceaccount:liqo-autoscaler:consumer-rome"}`))
 	require.NoError(t, err)
 	require.Equal(t, []string{"liqo-autoscaler", "consumer-rome"}, []string{namespace, name})

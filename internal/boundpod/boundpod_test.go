@@ -25,8 +25,8 @@ func refusal(message string, at int64) corev1.Event {
 		Source: corev1.EventSource{Component: "liqo-pod-reflection"}}
 }
 
-// The messages were recorded from a real provider, see the suite pods.
-func TestWhyABoundPodDoesNotRun(t *testing.T) {
+// The messages in this test were recorded from a real provider by the e2e suite "pods".
+func TestReasonOfABoundPodThatDoesNotRun(t *testing.T) {
 	const quota = `Error reflecting object to cluster "provider1": admission webhook "shadowpod.validate.liqo.io" ` +
 		`denied the request: peering cpu quota usage exceeded - free 0 / requested 100m`
 	running := corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}

@@ -11,8 +11,9 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/testkit"
 )
 
-// A reflector of one command may still log while another command creates its logger: run with -race.
-func TestLibrariesLogWhereTheProcessLogs(t *testing.T) {
+// The reflector of one command may still log while another command creates its logger. The race detector checks this
+// test.
+func TestLibrariesUseTheProcessLogger(t *testing.T) {
 	before := slog.Default()
 	t.Cleanup(func() { slog.SetDefault(before) })
 	slog.SetDefault(slog.New(slog.DiscardHandler))

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestLogsAreClean checks that control characters and tokens in the text of another party reach no log.
+// TestLogsAreClean checks that control characters and tokens in texts of other parties do not appear in a log.
 func TestLogsAreClean(t *testing.T) {
 	const hostile = "no \x1b]52;c;cm0=\a\u202Egnp.exe eyJhbGciOiJSUzI1NiJ9.eyJzdWIiOiJhIn0.c2ln"
 	for _, format := range []string{"json", "text"} {

@@ -23,14 +23,14 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// line creates a key, and returns its line.
+// line returns the line of a new key.
 func line(name string) string {
 	key := make([]byte, keyBytes)
 	_, _ = rand.Read(key)
 	return name + " " + base64.StdEncoding.EncodeToString(key) + "\n"
 }
 
-// with opens a codec of these lines.
+// with opens a codec with these lines.
 func with(t *testing.T, lines ...string) *Codec {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "keys")
@@ -80,9 +80,9 @@ func TestCodec(t *testing.T) {
 	require.ErrorContains(t, err, "another key has that name")
 }
 
-// TestRotation adds a new key last everywhere, moves it to the front everywhere, and removes the old key at last. In
-// each step, processes before and after the step read each other's payloads.
-func TestRotation(t *testing.T) {
+// TestKeysAreRotatedWithoutAGap first adds a new key at the end of all files, then moves it to the front, and at last
+// removes the old key. In each step, processes before and after the step read each other's payloads.
+func TestKeysAreRotatedWithoutAGap(t *testing.T) {
 	old, new := line("old"), line("new")
 	steps := []*Codec{with(t, old), with(t, old, new), with(t, new, old)}
 	text := payload("1")
@@ -98,7 +98,7 @@ func TestRotation(t *testing.T) {
 	require.ErrorContains(t, err, `"old"`)
 }
 
-// TestNewKeysNeedNoRestart replaces the file with a valid and with a broken one.
+// TestNewKeysNeedNoRestart replaces the file with a valid file and then with a broken file.
 func TestNewKeysNeedNoRestart(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "keys")
 	write := func(text string) { require.NoError(t, os.WriteFile(path, []byte(text), 0o600)) }
@@ -107,7 +107,7 @@ func TestNewKeysNeedNoRestart(t *testing.T) {
 	c, err := Open(path, slog.New(slog.NewTextHandler(&log, nil)))
 	require.NoError(t, err)
 	key := func() string {
-		c.at = time.Time{} // a second later
+		c.at = time.Time{} // as if a second had passed
 		return string(encode(t, c, payload("1")).GetMetadata()[metadataKey])
 	}
 	require.Equal(t, "a", key())
@@ -144,8 +144,9 @@ func TestBadKeyFiles(t *testing.T) {
 	require.ErrorContains(t, err, "no such file")
 }
 
-// TestFailures checks that the texts of a failure and its causes are encoded once, and decoded again.
-func TestFailures(t *testing.T) {
+// TestTextsOfFailuresAreEncoded checks that the codec encodes the texts of a failure and of its causes once, and
+// decodes them again.
+func TestTextsOfFailuresAreEncoded(t *testing.T) {
 	f := &failure.Failure{Message: "milan at 10.1.2.3 refuses", StackTrace: "main.go:1"}
 	require.NoError(t, hide(nil, f))
 	require.Equal(t, "Encoded failure", f.GetMessage())
@@ -158,8 +159,9 @@ func TestFailures(t *testing.T) {
 	require.Equal(t, "milan at 10.1.2.3 refuses", f.GetMessage())
 }
 
-// TestHandler answers the Temporal UI and the CLI, and no other page of the same browser.
-func TestHandler(t *testing.T) {
+// TestHandlerAnswersOnlyTemporalsUIAndCLI checks that the handler answers the Temporal UI and the CLI, and refuses
+// other pages in the same browser.
+func TestHandlerAnswersOnlyTemporalsUIAndCLI(t *testing.T) {
 	c := with(t, line("a"))
 	h := Handler(c, []string{"http://127.0.0.1:8233"})
 	for name, tc := range map[string]struct {
@@ -191,9 +193,9 @@ func TestHandler(t *testing.T) {
 	}
 }
 
-// TestRequestsStayAsTheyAre checks that the codec changes a copy of a request, so that the SDK can send the original
+// TestCodecDoesNotChangeTheRequest checks that the codec changes a copy of a request. The SDK may send the original
 // again.
-func TestRequestsStayAsTheyAre(t *testing.T) {
+func TestCodecDoesNotChangeTheRequest(t *testing.T) {
 	request := &common.Payloads{Payloads: []*common.Payload{payload("1")}}
 	err := copied(t.Context(), "", request, nil, nil, func(_ context.Context, _ string, sent, _ any, _ *grpc.ClientConn,
 		_ ...grpc.CallOption) error {

@@ -20,9 +20,9 @@ import (
 
 func expired(c *x509.Certificate) { c.NotAfter = time.Now().Add(-time.Minute) }
 
-// Every fault of the connection is one line with the address and the remedy, and an exit code.
-func TestWhatIsWrong(t *testing.T) {
-	const nowhere = "temporal..nowhere:7233" // not a valid name, so Go uses no resolver: no network is needed
+// Every fault of the connection is reported in one line, with the address and the remedy, and has an exit code.
+func TestFaultsAreReportedWithTheirRemedy(t *testing.T) {
+	const nowhere = "temporal..nowhere:7233" // an invalid name, so Go uses no resolver and the test needs no network
 	good, other := newPKI(t), newPKI(t)
 	mutual, plain := serve(t, good.server(t)), serve(t, nil)
 	nobody := testkit.FreePorts(t, 1)[0]
@@ -71,7 +71,7 @@ func TestWhatIsWrong(t *testing.T) {
 			if c.flags.Address != nowhere {
 				require.ErrorContains(t, err, c.flags.Address)
 			}
-			// The SDK's final error for the fault is explained in the same way.
+			// The last error of the SDK for the same fault is explained in the same way.
 			require.Equal(t, c.code, connect.ExitCode(target.Check(t.Context(), client)))
 		})
 	}
@@ -87,7 +87,7 @@ func TestRefusedByTemporalItself(t *testing.T) {
 }
 
 // The flags have precedence over the environment, and the environment over the file's profile.
-func TestPrecedence(t *testing.T) {
+func TestFlagsHavePrecedence(t *testing.T) {
 	p, dir := newPKI(t), t.TempDir()
 	f := serve(t, p.server(t))
 	write := func(text string) string {
@@ -125,7 +125,7 @@ func TestPrecedence(t *testing.T) {
 	require.True(t, target.Local())
 }
 
-func TestSettingsThatCannotBe(t *testing.T) {
+func TestImpossibleSettingsAreRefused(t *testing.T) {
 	p, dir := newPKI(t), t.TempDir()
 	empty := filepath.Join(dir, "empty")
 	require.NoError(t, os.WriteFile(empty, nil, 0o600))
@@ -169,7 +169,7 @@ func TestFilesAreReadAgain(t *testing.T) {
 		require.NoError(t, err)
 		require.NoError(t, os.WriteFile(to, content, 0o600))
 	}
-	// The same credentials, as after a lost connection.
+	// After a lost connection, the same credentials are used.
 	creds := target.Handshake()
 	conn, err := net.Dial("tcp", next.address)
 	require.NoError(t, err)
@@ -178,8 +178,8 @@ func TestFilesAreReadAgain(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// A permanent refusal ends the wait, and an unreachable Temporal does not.
-func TestAwait(t *testing.T) {
+// A permanent refusal ends the wait. An unreachable Temporal does not end it.
+func TestAwaitEndsOnAPermanentRefusal(t *testing.T) {
 	p := newPKI(t)
 	f := serve(t, p.server(t))
 	f.refuse = serviceerror.NewPermissionDenied("no", "")

@@ -10,8 +10,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// ReadAll returns the errors of failed reads together with the results of the rest.
-func TestReadAll(t *testing.T) {
+// ReadAll returns the errors of the failed reads together with the results of the other reads.
+func TestReadAllReturnsPartialResults(t *testing.T) {
 	read := func(name string) (string, error) {
 		if name == "bad" {
 			return "", fleet.ErrUnavailable

@@ -15,8 +15,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/testkit"
 )
 
-// Our certificate and both authorities are exchanged during calls to Temporal, on an existing connection and on new
-// ones: no call fails.
+// During calls to Temporal, our certificate and both authorities are replaced. No call fails, on existing or on new
+// connections.
 func TestRotationUnderLoad(t *testing.T) {
 	was, will := newPKI(t), newPKI(t)
 	ours := testkit.NewMount(t, was.ca.Issue(t).Secret(t, was.ca))

@@ -26,7 +26,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	for _, pair := range os.Environ() { // the developer's own Temporal
+	for _, pair := range os.Environ() { // removes the developer's own Temporal settings
 		if name, _, _ := strings.Cut(pair, "="); strings.HasPrefix(name, "TEMPORAL_") {
 			_ = os.Unsetenv(name)
 		}
@@ -35,13 +35,13 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// frontend is a Temporal that knows one namespace, "there", and records its clients.
+// frontend is a Temporal with one namespace, "there". It records its clients.
 type frontend struct {
 	workflowservice.UnimplementedWorkflowServiceServer
 	address string
 
 	mu      sync.Mutex
-	clients []string // serial numbers
+	clients []string // serial numbers of the client certificates
 	keys    []string
 	refuse  error
 	unread  error // the answer to GetClusterInfo, which Temporal reads from its database
@@ -93,7 +93,7 @@ func serve(t *testing.T, config *tls.Config) *frontend {
 	return f
 }
 
-// pki is an authority with the certificates of a server and of a client, in files.
+// pki is a certificate authority with certificates of a server and of a client, in files.
 type pki struct {
 	ca                    *testkit.Certificate
 	caFile, cert, keyFile string

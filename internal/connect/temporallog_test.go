@@ -14,7 +14,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/cli"
 )
 
-// said returns the log line of a workflow, from a logger that is made as the SDK makes it.
+// said returns the log line of a workflow. The logger is created in the same way as by the SDK.
 func said(level slog.Level, say func(sdklog.Logger)) string {
 	var out bytes.Buffer
 	handler := slog.NewJSONHandler(&out, &slog.HandlerOptions{Level: level, ReplaceAttr: func(groups []string,
@@ -32,7 +32,7 @@ func said(level slog.Level, say func(sdklog.Logger)) string {
 	return strings.TrimSpace(out.String())
 }
 
-func TestTemporalLinesKeepTheWorkflowAndNoNoise(t *testing.T) {
+func TestLogLinesOfTemporalNameTheWorkflow(t *testing.T) {
 	phase := func(l sdklog.Logger) {
 		l.Info("phase", "group", "standard", "instance", "standard-t0-1", "attempt", 2, "from", "Peering", "event", "done",
 			"phase", "Joining")
@@ -47,7 +47,7 @@ func TestTemporalLinesKeepTheWorkflowAndNoNoise(t *testing.T) {
 		"one group, although With was called twice")
 }
 
-func TestTemporalLinesSpeakOurWords(t *testing.T) {
+func TestLogLinesOfTemporalUseOurKeys(t *testing.T) {
 	require.JSONEq(t, `{"level":"WARN","msg":"Activity error.","workflow_id":"scale-out/standard-t0-1","step":"Peer","error":"refused","duration":1.5}`,
 		said(slog.LevelInfo, func(l sdklog.Logger) {
 			l = sdklog.With(l, "ActivityID", "5", "ActivityType", "Peer", "Attempt", 3)

@@ -12,7 +12,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/connlimit"
 )
 
-// place is a listener with a limit, on loopback, where clients have the addresses 127.0.0.x.
+// place is a listener with a limit on loopback. Its clients have the addresses 127.0.0.x.
 type place struct {
 	t        *testing.T
 	listener net.Listener
@@ -50,14 +50,14 @@ func (p *place) dial(from string) net.Conn {
 	return c
 }
 
-// enter dials, and waits until the connection is accepted.
+// enter connects and waits until the server has accepted the connection.
 func (p *place) enter(from string) pair {
 	p.t.Helper()
 	client := p.dial(from)
 	return pair{client, <-p.accepted}
 }
 
-// stays checks that the connection is open, from end to end.
+// stays checks that the connection is open at both ends.
 func (p pair) stays(t *testing.T, why string) {
 	t.Helper()
 	_, err := p.server.Write([]byte{1})
@@ -75,9 +75,9 @@ func gone(t *testing.T, client net.Conn, why string) {
 	require.False(t, ok && timeout.Timeout(), why)
 }
 
-// TestAStrangerTakesItsOwnPlaces checks that an address with many connections loses its own connections, the oldest
-// first.
-func TestAStrangerTakesItsOwnPlaces(t *testing.T) {
+// TestAddressWithManyConnectionsLosesItsOwn checks that an address with many connections loses its own connections, the
+// oldest first.
+func TestAddressWithManyConnectionsLosesItsOwn(t *testing.T) {
 	p := open(t, 4)
 	quiet := p.enter("127.0.0.2")
 	var strange []pair
@@ -95,8 +95,9 @@ func TestAStrangerTakesItsOwnPlaces(t *testing.T) {
 	strange[22].stays(t, "its newest")
 }
 
-// TestTheOldestOfEqualsGoes checks that the oldest connection is closed among addresses with equally many connections.
-func TestTheOldestOfEqualsGoes(t *testing.T) {
+// TestOldestConnectionIsClosedAmongEqualAddresses checks that the oldest connection is closed when several addresses
+// have equally many connections.
+func TestOldestConnectionIsClosedAmongEqualAddresses(t *testing.T) {
 	p := open(t, 2)
 	first, second := p.enter("127.0.0.2"), p.enter("127.0.0.3")
 	p.enter("127.0.0.4").stays(t, "the third")
@@ -104,13 +105,13 @@ func TestTheOldestOfEqualsGoes(t *testing.T) {
 	second.stays(t, "the second")
 }
 
-// TestKnownClientsStay checks that connections of known clients stay open, also from the address of an unknown client.
-// When known clients fill the listener, new connections are closed until one known connection ends.
+// TestKnownClientsStay checks that the connections of known clients stay open, even when an unknown client has the same
+// address. When known clients use all places of the listener, new connections are closed until a known connection ends.
 func TestKnownClientsStay(t *testing.T) {
 	p := open(t, 3)
 	known := p.enter("127.0.0.3")
 	connlimit.Keep(known.server)
-	connlimit.Keep(known.server) // again
+	connlimit.Keep(known.server) // a second call for the same connection
 	for range 10 {
 		p.enter("127.0.0.3")
 	}
@@ -120,13 +121,13 @@ func TestKnownClientsStay(t *testing.T) {
 	}
 	gone(t, p.dial("127.0.0.6"), "no place is left")
 	require.NoError(t, known.server.Close())
-	_ = known.server.Close() // frees one place, not two
+	_ = known.server.Close() // frees one place and not two
 	p.enter("127.0.0.6").stays(t, "a place was given back")
 	p.enter("127.0.0.7").stays(t, "in place of the stranger before")
 }
 
-// TestKeepFromARequest checks that a handler can mark the connection of its request, with TLS and without.
-func TestKeepFromARequest(t *testing.T) {
+// TestHandlerMarksItsConnection checks that a handler can mark the connection of its request, with TLS and without TLS.
+func TestHandlerMarksItsConnection(t *testing.T) {
 	for name, start := range map[string]func(*httptest.Server){"plain": (*httptest.Server).Start,
 		"TLS": (*httptest.Server).StartTLS} {
 		t.Run(name, func(t *testing.T) {

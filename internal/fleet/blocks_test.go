@@ -10,9 +10,9 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet/money"
 )
 
-// The server's message about the config is published with the next revision, survives a new epoch, and disappears when
-// the server clears it.
-func TestNotice(t *testing.T) {
+// The server writes a message about the config into a group. The next revision publishes the message. The message stays
+// after a new epoch, and disappears when the server clears it.
+func TestNoticeIsPublishedWithTheNextRevision(t *testing.T) {
 	l := ledger(t)
 	notice := fleet.GroupNotice{Name: fleet.BlockChangeNotInForce, Message: "shape changed"}
 	configure := func(n fleet.GroupNotice, seen fleet.Position) int64 {
@@ -36,8 +36,8 @@ func TestNotice(t *testing.T) {
 	require.Equal(t, before+1, configure(fleet.GroupNotice{}, fleet.Position{}))
 }
 
-// Blocks reports exactly the reasons for which Operate would refuse a scale-out.
-func TestBlocked(t *testing.T) {
+// Blocks returns exactly the reasons for which Operate would refuse a scale-out.
+func TestBlocksAgreeWithOperate(t *testing.T) {
 	hour := 0.3
 	for name, change := range map[string]func(*fleet.Ledger){
 		"":                func(*fleet.Ledger) {},

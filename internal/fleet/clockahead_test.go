@@ -10,8 +10,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// aheadLedger returns a ledger that began with a correct clock, and a function that answers its recoveries and returns
-// their number.
+// aheadLedger returns a ledger that began with a correct clock. It also returns a function that answers the ledger's
+// recoveries and returns their number.
 func aheadLedger(t *testing.T, now time.Time) (l *fleet.Ledger, settle func(now time.Time) int) {
 	t.Helper()
 	l = fleet.NewLedger("standard", now)
@@ -32,9 +32,9 @@ func aheadLedger(t *testing.T, now time.Time) (l *fleet.Ledger, settle func(now 
 	return l, settle
 }
 
-// A group began while a clock was ten minutes ahead; the clock was corrected, and the group was started again. Its
-// server has seen the epoch from the fast clock: the group starts a later epoch once, and books again.
-func TestAnEpochOfAClockThatWasAhead(t *testing.T) {
+// A group began while a clock was ten minutes ahead. The clock was corrected, and the group was started again. The
+// server has seen the epoch of the fast clock, so the group starts a later epoch, once, and books again.
+func TestEpochOfAFastClockCausesOneNewEpoch(t *testing.T) {
 	now := time.Date(2026, 11, 22, 10, 0, 0, 0, time.UTC)
 	l, settle := aheadLedger(t, now)
 	ahead, lists, refused := fleet.NewEpoch(now.Add(10*time.Minute)), 0, 0
@@ -57,8 +57,8 @@ func TestAnEpochOfAClockThatWasAhead(t *testing.T) {
 	}
 }
 
-// A view of a driver from that time also causes exactly one new epoch.
-func TestAViewOfAClockThatWasAhead(t *testing.T) {
+// A view from a driver of the time of the fast clock also causes exactly one new epoch.
+func TestViewOfAFastClockCausesOneNewEpoch(t *testing.T) {
 	now := time.Date(2026, 11, 22, 10, 0, 0, 0, time.UTC)
 	l, settle := aheadLedger(t, now)
 	ahead := fleet.Generation{Epoch: fleet.NewEpoch(now.Add(10 * time.Minute)), Count: 3}

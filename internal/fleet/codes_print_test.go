@@ -34,7 +34,7 @@ Each row has a value in each column, even where the code cannot occur. For examp
 |---|---|---|---|---|---|---|
 `
 
-// CodesPage returns CodeTable as the page of the codes.
+// CodesPage renders CodeTable as the documentation page of the codes.
 func CodesPage() string {
 	var b strings.Builder
 	b.WriteString(codesIntro)

@@ -19,7 +19,7 @@ func moment(t *testing.T, text string) time.Time {
 	return at
 }
 
-// A group keeps 400 past days, and for each day the most expensive providers separately.
+// A group keeps 400 past days. For each day it keeps the most expensive providers separately.
 func TestCostsAreBounded(t *testing.T) {
 	from := moment(t, "2026-01-01T00:00:00Z")
 	l := &fleet.Ledger{Group: "a", Epoch: "t0", Spec: storySpec()}
@@ -30,7 +30,7 @@ func TestCostsAreBounded(t *testing.T) {
 		l.Cost.Providers[fmt.Sprintf("%063d", n)] = money.ProviderCost{Rate: money.Money(1_234_567 + n), Nodes: 1}
 	}
 	for day := 1; day <= 500; day++ {
-		over := l.Cost.Advance(from.AddDate(0, 0, day)) // Step would see that no node runs
+		over := l.Cost.Advance(from.AddDate(0, 0, day)) // instead of Step, which would find that no node runs
 		l.CostDays = append(l.CostDays, over...)
 	}
 	var total, days money.Money
@@ -54,8 +54,8 @@ func TestCostsAreBounded(t *testing.T) {
 	require.Less(t, len(packed), 200<<10)
 }
 
-// Costs in another currency are not added; a node that was booked in that currency has no price afterwards.
-func TestCostsInAnotherCurrency(t *testing.T) {
+// Costs in another currency are not added to the sum. A node that was booked in that currency has no price afterwards.
+func TestCostsInAnotherCurrencyAreNotAdded(t *testing.T) {
 	at := moment(t, "2026-11-10T00:00:00Z")
 	l := costly(t, at, 2)
 	l.Step(fleet.GroupInput{}, at.Add(30*time.Hour))
@@ -69,7 +69,7 @@ func TestCostsInAnotherCurrency(t *testing.T) {
 		Providers: map[string]money.ProviderCost{"milan": {Nodes: 1, Unpriced: 1}}}, l.Cost)
 }
 
-// costly returns a group with one node that costs this much an hour from this time on.
+// costly returns a group with one node that costs this amount per hour from this time on.
 func costly(t *testing.T, at time.Time, hourly float64) *fleet.Ledger {
 	t.Helper()
 	l := &fleet.Ledger{Group: "a", Epoch: "t0", Spec: storySpec()}
@@ -84,8 +84,8 @@ func costly(t *testing.T, at time.Time, hourly float64) *fleet.Ledger {
 	return l
 }
 
-// The sums of a group survive the end of a run and a reverted history.
-func TestCostsSurvive(t *testing.T) {
+// The sums of a group stay after the end of a run and after a reverted history.
+func TestCostsSurviveARevertedHistory(t *testing.T) {
 	at := moment(t, "2026-11-30T20:00:00Z")
 	l := costly(t, at, 2)
 	l.Step(fleet.GroupInput{}, at.Add(6*time.Hour))
@@ -106,8 +106,9 @@ func TestCostsSurvive(t *testing.T) {
 	require.Equal(t, l.Cost.Since, again.Cost.Since)
 }
 
-// A recovered instance costs the price in its booking; a booking without a price has an unknown price, not zero.
-func TestCostsOfWhatIsFound(t *testing.T) {
+// A recovered instance costs the price in its booking. When the booking has no price, the price is unknown, and not
+// zero.
+func TestRecoveredInstanceCostsItsBookedPrice(t *testing.T) {
 	s := storySpec()
 	at := moment(t, "2026-11-10T00:00:00Z")
 	found := func(seq int, b fleet.Booking) fleet.Found {

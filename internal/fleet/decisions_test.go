@@ -12,9 +12,9 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// A group remembers the provider and the reason of each attempt, and the reasons of failures: each entry once, only the
-// last ones, in few bytes, also across a new epoch.
-func TestChoices(t *testing.T) {
+// A group remembers the provider and the reason of each attempt, and the reasons of failures. It keeps each entry once,
+// only the last entries, and in few bytes. The entries stay after a new epoch.
+func TestChoicesAndFailuresAreRemembered(t *testing.T) {
 	l := ledger(t)
 	require.NoError(t, operate(l, fleet.Grow, 1))
 	sequence := 0

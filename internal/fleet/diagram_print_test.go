@@ -48,7 +48,7 @@ that this phase ignores the event.
 
 `
 
-// Diagrams returns both machines as Mermaid state diagrams, the main path before all moves, and then the tables.
+// Diagrams returns both machines as Mermaid state diagrams: first the main path, then all moves, then the tables.
 func Diagrams() string {
 	instance, peering := instanceArrows(), peeringArrows()
 	page := fmt.Sprintf(machinePage,
@@ -59,7 +59,7 @@ func Diagrams() string {
 	return page + strings.TrimPrefix(strings.ReplaceAll("\n"+Matrix(), "\n# ", "\n### "), "\n")
 }
 
-// arrow is one move in a diagram. An empty from or to is the diagram's start or end.
+// arrow is one move in a diagram. An empty from means the start of the diagram, an empty to its end.
 type arrow struct{ from, to, label string }
 
 func instanceArrows() []arrow {
@@ -90,8 +90,8 @@ func peeringArrows() []arrow {
 	return all
 }
 
-// along returns the arrows of a path through all, from a phase and by these labels. It panics if the tables do not have
-// that path.
+// along returns the arrows of one path within all. The path begins in the phase from and follows these labels. along
+// panics when the tables do not contain the path.
 func along(all []arrow, from string, labels ...string) (path []arrow) {
 	for _, label := range labels {
 		i := slices.IndexFunc(all, func(a arrow) bool { return a.from == from && a.label == label })
@@ -104,7 +104,7 @@ func along(all []arrow, from string, labels ...string) (path []arrow) {
 	return path
 }
 
-// drawing returns the arrows as a diagram. It draws the moves between the same two phases as one arrow with all labels.
+// drawing returns the arrows as a diagram. Moves between the same two phases become one arrow with all labels.
 func drawing(all []arrow) string {
 	var ends []arrow
 	labels := map[arrow][]string{}

@@ -9,22 +9,22 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// object holds the objects of one attempt: the slice, and the flags of the objects that need the slice.
+// object holds the objects of one attempt: its slice, and flags for the objects that depend on the slice.
 type object struct {
 	fleet.Found
-	granted string // the provider of the grant
+	granted string // the provider that has granted the slice
 }
 
 // cluster is a provider cluster: its offer, and the peering between it and the consumer.
 type cluster struct {
 	id     string
-	nodes  int // how many instances fit
-	price  int // of each instance
+	nodes  int // number of instances that fit
+	price  int // price of each instance
 	peered bool
 	down   bool
-	// refusing: the provider's administrators refuse us.
+	// refusing: the provider's administrators refuse this consumer.
 	refusing bool
-	foreign  int // slices of another user
+	foreign  int // number of slices of other users
 }
 
 func contains(all []string, one string) bool { return slices.Contains(all, one) }
@@ -43,7 +43,7 @@ func (x *explorer) list(of func(fleet.Attempt) bool) (found []fleet.Found) {
 	for _, o := range x.objects {
 		if of(o.Attempt) {
 			f := o.Found
-			if !f.Virtual { // the virtual node carries the mark
+			if !f.Virtual { // the mark is on the virtual node
 				f.Booking = nil
 			}
 			found = append(found, f)
@@ -75,14 +75,14 @@ func (x *explorer) acquire(s *fleet.InstanceSpec, at fleet.Attempt, o *fleet.Off
 	}
 }
 
-// tell delivers its messages, without a record of earlier deliveries.
+// tell is the activity that delivers messages. It has no record of earlier deliveries.
 type tell struct {
 	group, provider string
 	view            *fleet.View
 	holds           []fleet.HoldRequest
 	report          *fleet.PeeringReport
 	result          any
-	local           bool // a local activity: after its cancellation the workflow does not wait for its end
+	local           bool // a local activity: the workflow does not wait for its end after a cancellation
 }
 
 func (t *tell) pass(x *explorer, a *act) (any, bool) {
@@ -184,7 +184,7 @@ func (j *join) pass(x *explorer, a *act) (any, bool) {
 			return nil, false
 		}
 		return j.end(fleet.Done)
-	case o != nil && o.granted != c.id: // of another run of the driver
+	case o != nil && o.granted != c.id: // granted for another run of the driver
 		return j.end(fleet.Refused)
 	case a.cancelled && (a.tries < 2 || x.chance(60)):
 		return j.end(fleet.Cancelled)
@@ -222,8 +222,8 @@ func (j *join) pass(x *explorer, a *act) (any, bool) {
 	return nil, false
 }
 
-// finish marks and stamps as the port promises: not while another attempt of the instance is marked or stamped. An
-// attempt that is marked, stamped and not lost is the instance.
+// finish marks and stamps the Node under the rules of the backend's contract: not while another attempt of the instance
+// is marked or stamped. An attempt that is marked, stamped and not lost represents the instance.
 func (j *join) finish(x *explorer, o *object) (any, bool) {
 	waits := false
 	for _, other := range x.objects {
@@ -282,7 +282,7 @@ func (d *drain) pass(x *explorer, a *act) (any, bool) {
 	return ev, true
 }
 
-// takeBack is the step Return: it removes the node, the slice, and last the hold.
+// takeBack is the step Return. It removes the node, then the slice, and last the hold.
 type takeBack struct {
 	at   fleet.Attempt
 	view *fleet.View
@@ -297,7 +297,7 @@ func (t *takeBack) pass(x *explorer, a *act) (any, bool) {
 	}
 	o := x.object(t.at)
 	if o != nil && t.at.Provider.ID != "" && t.at.Provider.ID != o.granted {
-		// After a cancellation, the id of a driver may be used again: a late start goes to another provider.
+		// After a cancellation, Temporal accepts the id of a driver again, so a late start may choose another provider.
 		if o = nil; x.mode < modeTerminate && !x.excused[t.at.Instance] {
 			x.violates("%s is taken back from %s, where it is not", t.at.ObjectName(), t.at.Provider.ID)
 		}
@@ -322,7 +322,7 @@ func (t *takeBack) pass(x *explorer, a *act) (any, bool) {
 	return t.ev, told.deliver(x)
 }
 
-// refusal returns the refusal of a provider that refuses us; sometimes it expires automatically.
+// refusal returns the refusal of a provider. The refusal sometimes expires automatically.
 func (x *explorer) refusal() *fleet.ProviderRefusal {
 	r := &fleet.ProviderRefusal{Kind: fleet.RefusingCordoned, Reason: "cordoned"}
 	if x.chance(50) {
@@ -331,7 +331,7 @@ func (x *explorer) refusal() *fleet.ProviderRefusal {
 	return r
 }
 
-// repeer makes or removes a peering and reports success; its workflow reports a failure.
+// repeer makes or removes a peering and reports success. Its workflow reports a failure.
 type repeer struct {
 	in      fleet.PeeringInput
 	removes bool
@@ -372,7 +372,7 @@ func (p *repeer) pass(x *explorer, a *act) (any, bool) {
 		return nil, false
 	}
 	told := &tell{provider: id, report: &report}
-	if x.trouble(70) { // reports are few
+	if x.trouble(70) { // such reports are rare
 		x.haunt(told)
 	}
 	told.deliver(x)

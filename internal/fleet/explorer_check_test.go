@@ -9,7 +9,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet/provider"
 )
 
-// picture is the state of a group before a step, for the checks.
+// picture is the state of a group before a step. The checks compare it with the state after the step.
 type picture struct {
 	epoch    string
 	next     int
@@ -25,8 +25,9 @@ func (x *explorer) look(l *fleet.Ledger) picture {
 	return p
 }
 
-// checkLedger compares a group after a step with its state before: only CA, a loss, the hour of a failed instance or a
-// reverted history makes an instance stop counting (I1, I3), and nothing else books one.
+// checkLedger compares a group after a step with its state before. An instance stops counting only by a call of CA, a
+// loss, the expiry of a failed instance after an hour, or a reverted history (invariants I1 and I3). Only CA books
+// instances.
 func (x *explorer) checkLedger(before picture, l *fleet.Ledger) {
 	if before.epoch != l.Epoch {
 		return
@@ -39,7 +40,7 @@ func (x *explorer) checkLedger(before picture, l *fleet.Ledger) {
 	}
 	for _, e := range l.Entries {
 		known := e.Driver.Kind == fleet.ScaleOut && e.Driver.Generation.Known() && !l.Recovering
-		starting := l.Commands.Find(e.Driver.Start) != nil // an order would arrive before the start
+		starting := l.Commands.Find(e.Driver.Start) != nil // an order would arrive before the driver's start
 		if known && e.Leaving && e.Driver.Sent.Deleted == starting {
 			x.violates("the driver of %s does not hear that it was deleted", e.Name)
 		}
@@ -65,7 +66,7 @@ func (x *explorer) checkLedger(before picture, l *fleet.Ledger) {
 	}
 }
 
-// checkOperation checks an operation against its promises (I1, I2, I4, I7).
+// checkOperation checks that an operation fulfils the invariants I1, I2, I4 and I7.
 func (x *explorer) checkOperation(before picture, target int, l *fleet.Ledger, c call, err error) {
 	if err != nil {
 		if before.epoch == l.Epoch && l.Target() != target {
@@ -108,7 +109,8 @@ func (x *explorer) checkOperation(before picture, target int, l *fleet.Ledger, c
 	}
 }
 
-// checkShrink checks a shrink against I4: it cancels as many unfinished instances as it can, the youngest first.
+// checkShrink checks a shrink against invariant I4: it cancels as many unfinished instances as it can, the youngest
+// first.
 func (x *explorer) checkShrink(before picture, l *fleet.Ledger, c call) {
 	if c.verb != fleet.Shrink || before.epoch != l.Epoch || before.revision == l.Revision {
 		return
@@ -143,8 +145,8 @@ func (x *explorer) publishGroup(r *run, l *fleet.Ledger) {
 	r.memo = s
 }
 
-// checkStops checks a group after a step against its input views: the group orders a driver that it does not know to
-// stop.
+// checkStops checks a group after a step against its input views. The group must order each driver that it does not
+// know to stop.
 func (x *explorer) checkStops(l *fleet.Ledger, views []fleet.View) {
 	if l.Recovering || l.Spec == nil {
 		return
@@ -154,8 +156,8 @@ func (x *explorer) checkStops(l *fleet.Ledger, views []fleet.View) {
 		ends := slices.ContainsFunc(views, func(later fleet.View) bool {
 			return later.Instance == v.Instance && later.End != fleet.EndNone
 		})
-		// The group waits for a driver that survived the group's new epoch; the driver's report on an earlier attempt is
-		// late.
+		// The driver has survived its group's new epoch, and its report on an earlier attempt is late. The group waits for
+		// this driver.
 		wentOn := e != nil && e.Driver.Kind != "" && !e.Driver.Generation.Known() && v.Attempt < e.Attempt
 		if ends || wentOn || e != nil && e.Driver.Generation == v.Generation {
 			continue
@@ -178,8 +180,9 @@ func (x *explorer) checkPeering(id string, t provider.Transition) {
 	}
 }
 
-// checkHolds checks a provider against the releases that it received within the hour. A new entity holds the objects
-// that exist: a Join that hung may have created them since, and a group in a new epoch has adopted them.
+// checkHolds checks a provider's holds against the releases that it has received within the last hour. A new entity
+// books holds for the objects that exist. Among these may be objects that a hanging Join has created in the meantime,
+// and that a group in a new epoch has adopted.
 func (x *explorer) checkHolds(p *providerRun) {
 	for _, key := range p.p.LiveHolds() {
 		exists := slices.ContainsFunc(x.objects, func(o *object) bool {
@@ -191,8 +194,8 @@ func (x *explorer) checkHolds(p *providerRun) {
 	}
 }
 
-// checkDriver checks the actions of a driver against its events: a stopped driver starts nothing more, releases a grant
-// for an attempt that it has left, and ends with a view.
+// checkDriver checks the actions of a driver against its events. A stopped driver starts no further step, releases a
+// grant for an attempt that it has left, and ends with a view.
 func (x *explorer) checkDriver(d *driverRun, was int, ev driver.Event, actions []driver.Action) {
 	name := d.d.Instance.Name
 	gave := false
@@ -244,7 +247,7 @@ func (x *explorer) checkProvider(p *provider.State) {
 	}
 }
 
-// removesPeering runs when a peering is removed: no hold may exist on it (I11).
+// removesPeering checks the removal of a peering: no hold may exist on it (invariant I11).
 func (x *explorer) removesPeering(c *cluster, runNumber int) {
 	r := x.runs["provider/"+c.id]
 	if r == nil || r.status != running {
@@ -258,20 +261,20 @@ func (x *explorer) removesPeering(c *cluster, runNumber int) {
 	}
 }
 
-// destroys runs when an object owned by us is removed: a finished Node must have a reason.
+// destroys checks the removal of an object of ours. The removal of a finished Node must have a reason.
 func (x *explorer) destroys(o *object, how string) {
 	name := o.Attempt.Instance
 	if !o.Marked || !o.Stamped || o.Terminating || x.released[name] || x.harmed[name] || x.excused[name] {
 		return
 	}
 	if l := x.group(o.Attempt.Group); x.restored && l != nil && l.Find(name) != nil &&
-		l.Find(name).Undone >= o.Attempt.Number { // its group has recorded the undo since, see docs/operations.md
+		l.Find(name).Undone >= o.Attempt.Number { // its group has recorded the undo since then, see docs/operations.md
 		return
 	}
 	x.violates("%s is finished and healthy, and %s takes it away", o.Attempt.ObjectName(), how)
 }
 
-// undoes reports whether a running or starting undo will release the hold soon.
+// undoes reports whether an undo that runs or starts will soon release the hold.
 func (x *explorer) undoes(key string) bool {
 	if u := x.runs["undo/"+key]; u != nil && u.status == running {
 		return true
@@ -284,10 +287,10 @@ func (x *explorer) undoes(key string) bool {
 	})
 }
 
-// countUndo counts the undos that are started once the world is calm.
+// countUndo counts the undos that start when the world has no more faults.
 func (x *explorer) countUndo(at fleet.Attempt) {
 	often := 3
-	if x.restored { // until Join gives up, which a report from the lost history may hide from its group
+	if x.restored { // until Join gives up; its group may not know this from its reverted history
 		often = 15
 	}
 	if x.calm {
@@ -299,9 +302,9 @@ func (x *explorer) countUndo(at fleet.Attempt) {
 
 func (x *explorer) undoStarted(at fleet.Attempt) {
 	if l := x.group(at.Group); x.mode >= modeTerminate && (l == nil || l.Find(at.Instance) == nil) {
-		x.excused[at.Instance] = true // an orphan that was unfinished when it was listed
+		x.excused[at.Instance] = true // an orphan that was unfinished when the round listed it
 	}
-	// A Join whose result was lost runs again; its instance may have been released in between.
+	// A Join whose result was lost runs again. Its instance may have been released in between.
 	wanted := func() bool {
 		l := x.group(at.Group)
 		return l != nil && l.Find(at.Instance) != nil && l.Find(at.Instance).Phase != fleet.Released
@@ -317,15 +320,15 @@ func (x *explorer) undoStarted(at fleet.Attempt) {
 	}
 }
 
-// heals runs when a repair was necessary that should not have been: in a world without deaths of workflows, only CA or
-// operators cancel a step and may leave objects to find.
+// heals checks that a repair was necessary. In a world in which workflows do not die, only CA and operators cancel a
+// step, so only they may leave objects behind.
 func (x *explorer) heals(instance, what string) {
 	if x.mode < modeTerminate && !x.released[instance] && !x.harmed[instance] && !x.excused[instance] {
 		x.violates("%s: %s", instance, what)
 	}
 }
 
-// checkRest checks the conditions that hold when all activity has ended (I1, I9).
+// checkRest checks the conditions that must hold when all activity has ended (invariants I1 and I9).
 func (x *explorer) checkRest() {
 	booked := map[string]string{}
 	for _, s := range x.servers {

@@ -7,8 +7,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// tooLate delivers hung messages after their subject has ended: a removed instance, a released hold, or a peering's run
-// that another run has replaced.
+// tooLate delivers messages late, when the subject of a message has ended. The subject is an instance that was removed,
+// a hold that was released, or a run of a peering that another run has replaced.
 func (x *explorer) tooLate() {
 	for _, a := range x.acts {
 		t, tells := a.do.(*tell)
@@ -32,7 +32,7 @@ func (x *explorer) tooLate() {
 	}
 }
 
-// terminate, and all functions below, do things that workflows do not survive.
+// terminate and all functions below cause faults that end workflows.
 func (x *explorer) terminate() {
 	if r := x.pick(func(r *run) bool { return !r.entity() || x.chance(20) }); r != nil {
 		x.note("terminate %s", r.id)
@@ -41,8 +41,8 @@ func (x *explorer) terminate() {
 	}
 }
 
-// strand terminates a driver whose choice was sent to its group and not yet to the provider. The provider receives the
-// request minutes later, when the group may already have undone the attempt.
+// strand terminates a driver that has sent its choice to its group, but not yet to the provider. The provider receives
+// the request minutes later, when the group may already have undone the attempt.
 func (x *explorer) strand() {
 	s := x.servers[x.rng.IntN(len(x.servers))]
 	x.resize(s, fleet.Grow, 1)
@@ -63,7 +63,7 @@ func (x *explorer) strand() {
 	}
 }
 
-// discover lets drivers that have just begun discover and choose.
+// discover lets drivers that have just started run Discover and Select.
 func (x *explorer) discover() {
 	for range 3 {
 		for _, a := range slices.Clone(x.acts) {
@@ -103,7 +103,7 @@ func (x *explorer) hang() {
 	}
 }
 
-// dieYoung terminates a group, starts it again immediately, and repeats this once.
+// dieYoung terminates a group and starts it again immediately, twice.
 func (x *explorer) dieYoung() {
 	for range 2 {
 		if r := x.runs["nodegroup/"+x.servers[0].spec.ID]; r != nil && r.status == running {
@@ -114,8 +114,8 @@ func (x *explorer) dieYoung() {
 	}
 }
 
-// crowd terminates a group after a scale-out has begun, and books all its capacity before that scale-out reports: the
-// group has no room to adopt it.
+// crowd terminates a group after a scale-out has begun. Before that scale-out reports, it books all capacity of the
+// group, so that the group has no room to adopt the scale-out.
 func (x *explorer) crowd() {
 	s := x.servers[x.rng.IntN(len(x.servers))]
 	x.resize(s, fleet.Grow, 1)
@@ -135,13 +135,13 @@ func (x *explorer) crowd() {
 	}
 }
 
-// hurry lets the first server start its group and book in it, as far as possible before any time passes.
+// hurry lets the first server start its group and book in it before any time passes, as far as possible.
 func (x *explorer) hurry() {
 	x.rush(x.servers[0])
 	x.ca(x.servers[0])
 }
 
-// rush makes the server start its group, and the group execute its commands immediately.
+// rush makes the server start its group, and makes the group execute its commands immediately.
 func (x *explorer) rush(s *server) {
 	for range 8 {
 		x.refresh(s)
@@ -158,7 +158,7 @@ func (x *explorer) rush(s *server) {
 	}
 }
 
-// failTask makes the workflow tasks of a driver fail without end.
+// failTask makes all further workflow tasks of a driver fail.
 func (x *explorer) failTask() {
 	if r := x.pick(func(r *run) bool { _, is := r.actor.(*driverRun); return is && r.failing.IsZero() }); r != nil {
 		x.note("%s fails its task", r.id)
@@ -167,7 +167,7 @@ func (x *explorer) failTask() {
 	}
 }
 
-// reset starts an entity without a state, and a driver (also a closed one) in its state of a few tasks ago.
+// reset starts an entity without its state. It starts a driver, even a closed one, in its state of a few tasks ago.
 func (x *explorer) reset() {
 	ids := sortedIDs(x.runs)
 	if len(ids) == 0 {
@@ -201,7 +201,7 @@ func (x *explorer) reset() {
 	}
 }
 
-// goBack replaces all workflows by an old copy, as a restored database does. The latest bookings are lost.
+// goBack replaces all workflows by an old copy, as the restore of a database does. The latest bookings are lost.
 func (x *explorer) goBack() {
 	if x.saved != nil && x.chance(50) {
 		for _, s := range x.servers {
@@ -212,7 +212,7 @@ func (x *explorer) goBack() {
 		x.restore(x.saved)
 		x.saved = nil
 		for _, s := range x.servers {
-			if x.chance(50) { // the server restarted and lost its picture
+			if x.chance(50) { // the server restarted and lost its data
 				s.picture = fleet.Snapshot{}
 				x.resize(s, fleet.Grow, 1)
 			}

@@ -12,17 +12,18 @@ import (
 type driverRun struct {
 	d    *driver.Driver
 	kind fleet.DriverKind
-	// step is the id of the running step's activity, and doing its work; free is the result of Discover.
+	// step is the id of the activity of the running step, and doing is the work of this activity. free is the result of
+	// Discover.
 	step    int
 	doing   doer
 	free    []string
 	full    bool
 	telling int
 	end     fleet.End
-	stopped bool // it received a stop
+	stopped bool // the driver has received a stop
 }
 
-// The requests of operators to a driver.
+// The requests that operators send to a driver.
 type (
 	cancelled struct{}
 	reset     struct{}
@@ -143,7 +144,7 @@ func (d *driverRun) run(x *explorer, r *run, step fleet.Step) {
 	d.step = x.schedule(r, d.doing)
 }
 
-// choose is Select: it chooses from the result of Discover, and each try sends the choice.
+// choose is the activity Select. It chooses from the result of Discover, and each try sends the choice.
 func (d *driverRun) choose(x *explorer, view fleet.View, ev fleet.Event) doer {
 	if len(d.free) == 0 {
 		if ev.Kind = fleet.Refused; d.full {
@@ -159,7 +160,8 @@ func (d *driverRun) choose(x *explorer, view fleet.View, ev fleet.Event) doer {
 	return &tell{group: d.d.Spec.ID, view: &chosen, provider: ev.Offer.Provider, holds: holds, result: ev, local: true}
 }
 
-// undo runs in the same way as workflows.Undo, and peering as Peering and Unpeering.
+// undo runs in the same way as workflows.Undo. peering runs in the same way as workflows.Peering and
+// workflows.Unpeering.
 type undo struct {
 	at    fleet.Attempt
 	doing bool

@@ -12,7 +12,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet/provider"
 )
 
-// group runs a Ledger in the same way as workflows.NodeGroup, and providerRun a provider.State.
+// group runs a Ledger in the same way as workflows.NodeGroup. providerRun runs a provider.State in the same way as
+// workflows.Provider.
 type group struct {
 	l        *fleet.Ledger
 	inFlight map[int64]bool
@@ -21,7 +22,7 @@ type group struct {
 type providerRun struct {
 	p        *provider.State
 	inFlight map[int64]bool
-	released map[string]time.Time // when it received the release of a hold
+	released map[string]time.Time // the time of the release of each hold
 }
 
 func copyOf[T any](x *explorer, from T) T {
@@ -217,7 +218,7 @@ func (p *providerRun) task(x *explorer, r *run, in []any) {
 		x.schedule(r, &command{cmd: cmd, provider: p.p.ID, peering: p.p.PeeringInput()})
 	}
 	memo := p.p.Snapshot(x.now)
-	memo.Free = memo.Free.DeepCopy() // the state continues to change its own copy
+	memo.Free = memo.Free.DeepCopy() // a copy, because the state changes its own
 	r.memo = memo
 	if r.timer = p.p.Due(x.now); p.p.Over(x.now) {
 		x.end(r, completed)
@@ -248,7 +249,7 @@ func (p *providerRun) step(x *explorer, in provider.Input) {
 	}
 }
 
-// command executes an entity's command in the same way as the activities Deliver and Inspect.
+// command executes a command of an entity in the same way as the activities Deliver and Inspect.
 type command struct {
 	cmd                fleet.Command
 	group, provider    string
@@ -281,7 +282,7 @@ func (c *command) pass(x *explorer, a *act) (any, bool) {
 	case fleet.CommandUndo:
 		x.undoStarted(*cmd.Attempt)
 		again := x.start("undo/"+cmd.Attempt.ObjectName(), true, &undo{at: *cmd.Attempt})
-		if !again && !a.ghost { // a late delivery was ordered before
+		if !again && !a.ghost { // a late delivery is an order of an earlier time
 			x.countUndo(*cmd.Attempt)
 		}
 		already(again)
@@ -328,7 +329,7 @@ func (c *command) recover(x *explorer, r *fleet.Result) {
 	}
 }
 
-// check describes the workflow first, and lists the objects later.
+// check first describes the workflow, and lists the objects later.
 func (c *command) check(x *explorer, r fleet.Result) (any, bool) {
 	if c.statuses == nil {
 		for n, id := range c.drivers {
@@ -364,7 +365,7 @@ func (c *command) check(x *explorer, r fleet.Result) (any, bool) {
 	return r, true
 }
 
-// tell signals a workflow, and returns the outcome for a closed one.
+// tell sends a signal to a workflow. For a closed workflow it returns the outcome of the failed signal.
 func (x *explorer) tell(id string, message any) fleet.Outcome {
 	r := x.runs[id]
 	switch {

@@ -13,7 +13,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// server is the CA server's knowledge of one group: the newest picture, and the calls whose answers were lost.
+// server is what the gRPC server knows about one group: its newest snapshot, and the calls whose answers were lost.
 type server struct {
 	spec    *fleet.GroupSpec
 	picture fleet.Snapshot
@@ -33,8 +33,8 @@ func (x *explorer) group(id string) *fleet.Ledger {
 	return nil
 }
 
-// refresh runs every few seconds in the server: it reads the groups, starts the missing ones, and makes a group that is
-// behind its picture start a new epoch.
+// refresh runs in the server every few seconds. It reads the groups and starts the missing ones. When a group is behind
+// the server's snapshot, refresh makes it start a new epoch.
 func (x *explorer) refresh(s *server) {
 	id := s.spec.ID
 	l := x.group(id)
@@ -90,7 +90,7 @@ func (x *explorer) release(s *server, names []string) {
 	x.operate(s, call{fleet.Release, r})
 }
 
-// request returns a new operation, whose caller gives up after the given time.
+// request returns a new operation. Its caller gives up after the given time.
 func (x *explorer) request(s *server, after time.Duration) fleet.Request {
 	s.calls++
 	return fleet.Request{
@@ -99,7 +99,7 @@ func (x *explorer) request(s *server, after time.Duration) fleet.Request {
 	}
 }
 
-// operate sends a call to the group. Its answer may be lost; then the call may be repeated.
+// operate sends a call to the group. The answer may be lost, and then the call may be repeated.
 func (x *explorer) operate(s *server, c call) {
 	l := x.group(s.spec.ID)
 	if l == nil {
@@ -137,7 +137,7 @@ func (x *explorer) sameRows(got, want fleet.Snapshot) {
 	}
 }
 
-// disturb acts as people and machines that disturb the system, within the world's mode.
+// disturb causes faults by people and machines, within the world's mode.
 func (x *explorer) disturb() {
 	kinds := []func(){x.breakCluster, x.tooLate, x.restart}
 	if x.mode >= modePeople {
@@ -153,7 +153,7 @@ func (x *explorer) disturb() {
 	kinds[x.rng.IntN(len(kinds))]()
 }
 
-// restart restarts a server: it has no picture, and repeats no earlier call.
+// restart restarts a server. The server then has no snapshot, and repeats no earlier call.
 func (x *explorer) restart() {
 	s := x.servers[x.rng.IntN(len(x.servers))]
 	x.note("the server of %s is restarted", s.spec.ID)
@@ -178,7 +178,7 @@ func (x *explorer) breakCluster() {
 	}
 }
 
-// harm removes an object that we created, or makes it unready.
+// harm removes one of our objects, or makes it unready.
 func (x *explorer) harm() {
 	if len(x.objects) == 0 {
 		return
@@ -188,7 +188,7 @@ func (x *explorer) harm() {
 	case o.Terminating:
 	case x.chance(50) && o.Stamped:
 		if o.Ready = !o.Ready; !x.isReady(o.Attempt.Instance) {
-			x.excused[o.Attempt.Instance] = true // Join may give up on it
+			x.excused[o.Attempt.Instance] = true // Join may give up on this attempt
 		}
 		x.note("%s ready: %v", o.Attempt.ObjectName(), o.Ready)
 		if x.fact(o, fleet.NotReady); o.Ready {
@@ -207,7 +207,7 @@ func (x *explorer) harm() {
 	}
 }
 
-// unpeer removes an unused peering, as a person might by hand.
+// unpeer removes an unused peering, as a person might do.
 func (x *explorer) unpeer() {
 	for _, c := range x.clusters {
 		r := x.runs["provider/"+c.id]
@@ -284,7 +284,7 @@ func (x *explorer) pause() {
 	x.operate(s, call{fleet.Pause, r})
 }
 
-// cordon is an operator's order to a provider: true cordons it.
+// cordon is an operator's order to a provider. The value true cordons the provider.
 type cordon bool
 
 func (x *explorer) cordon() {

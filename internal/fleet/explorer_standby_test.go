@@ -8,7 +8,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet/provider"
 )
 
-// changeStandby changes a group's config or a provider's price, which decide the places of the group's standbys.
+// changeStandby changes a group's config or a provider's price. Both decide on which providers the group keeps its
+// standbys.
 func (x *explorer) changeStandby(s *server) {
 	spec := *s.spec
 	spec.Standby = x.rng.IntN(3)
@@ -18,7 +19,7 @@ func (x *explorer) changeStandby(s *server) {
 	x.note("%s keeps %d peerings ready, %s costs %d", spec.ID, spec.Standby, c.id, c.price)
 }
 
-// rankStandby ranks the providers, as the activities do it.
+// rankStandby ranks the providers in the same way as the activities.
 func (x *explorer) rankStandby(q fleet.StandbyQuestion) []fleet.StandbyRow {
 	var all []choice.Candidate
 	var peers []fleet.Provider
@@ -39,7 +40,7 @@ func nodeHolds(p *provider.State) []string {
 	return slices.DeleteFunc(p.LiveHolds(), fleet.IsStandby)
 }
 
-// checkStandbyRelease checks that a round releases no hold of a standby that a group keeps.
+// checkStandbyRelease checks that a round does not release the hold of a standby that a group keeps.
 func (x *explorer) checkStandbyRelease(p *provider.State, key string, in provider.Input) {
 	if in.Differences == nil || contains(p.LiveHolds(), key) || x.mode >= modeTerminate {
 		return
@@ -53,8 +54,8 @@ func (x *explorer) checkStandbyRelease(p *provider.State, key string, in provide
 	}
 }
 
-// standbysOf returns the keys of the standbys that groups keep at a provider at rest: the configured number, or fewer
-// when no provider with room is left.
+// standbysOf returns the keys of the standbys that groups keep at a provider when the world rests. A group keeps the
+// configured number, or fewer when no provider with room is left.
 func (x *explorer) standbysOf(c *cluster) (keys []string) {
 	for _, s := range x.servers {
 		l := x.group(s.spec.ID)

@@ -7,8 +7,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// temporal is the explorer's model of workflows: their runs with their inboxes, and the running activities. It is plain
-// data, so that an old copy can be restored.
+// temporal is the explorer's model of Temporal: the runs of workflows with their inboxes, and the running activities.
+// It is plain data, so that a test can restore an old copy.
 type temporal struct {
 	runs   map[string]*run // the newest run of each id
 	active []*run
@@ -22,7 +22,7 @@ const (
 	running status = iota
 	completed
 	failed
-	// instanceFailed: the workflow closed as failed after its last view was delivered, because its instance has failed.
+	// instanceFailed: the workflow delivered its last view and then closed as Failed, because its instance has failed.
 	instanceFailed
 )
 
@@ -31,22 +31,23 @@ type run struct {
 	id      string
 	serial  int
 	status  status
-	inbox   []any // signals, ends of activities and requests of operators, in the order of arrival
+	inbox   []any // signals, results of activities and requests of operators, in the order of arrival
 	timer   time.Time
-	failing time.Time // since when its workflow task fails; zero: it succeeds
+	failing time.Time // the time since which its workflow task fails; zero: the task succeeds
 	actor   actor
 	past    []actor // its states before its last tasks
 	memo    any
-	spins   int // consecutive tasks that only left a due timer
+	spins   int // number of consecutive tasks that did not handle a due timer
 }
 
-// actor is the code of a workflow: task handles new messages; clone shares nothing that task changes.
+// actor is the code of a workflow. task handles new messages. clone returns a copy that shares no data with the
+// original that task changes.
 type actor interface {
 	task(x *explorer, r *run, in []any)
 	clone() actor
 }
 
-// act is an activity. It runs until it is done; its result may be lost, and then it runs again.
+// act is an activity. It runs until it is done. When its result is lost, it runs again.
 type act struct {
 	serial    int
 	owner     *run
@@ -54,15 +55,15 @@ type act struct {
 	notBefore time.Time
 	cancelled bool
 	tries     int
-	ghost     bool // its try was given up, so its result has no receiver
+	ghost     bool // Temporal has given up this try, so nobody receives its result
 }
 
-// doer is the work of an activity: pass is one pass; done is false when it must be repeated.
+// doer is the work of an activity. pass runs one pass; when done is false, the pass must be repeated.
 type doer interface {
 	pass(x *explorer, a *act) (result any, done bool)
 }
 
-// ended is the result of an activity as its workflow receives it.
+// ended is the result of an activity in the form in which its workflow receives it.
 type ended struct {
 	act    int
 	result any
@@ -78,7 +79,7 @@ func (x *explorer) start(id string, again bool, a actor, first ...any) (already 
 		return true
 	}
 	x.serial++
-	x.pass(time.Microsecond) // no two runs of one id begin at the same instant
+	x.pass(time.Microsecond) // two runs of one id never begin at the same instant
 	x.note("%s starts", id)
 	r := &run{id: id, serial: x.serial, actor: a, inbox: append([]any{nil}, first...)}
 	x.runs[id] = r
@@ -86,7 +87,7 @@ func (x *explorer) start(id string, again bool, a actor, first ...any) (already 
 	return false
 }
 
-// signal puts a message durably into a running workflow's inbox.
+// signal puts a message into the durable inbox of a running workflow.
 func (x *explorer) signal(id string, message any) bool {
 	r := x.runs[id]
 	if r == nil || r.status != running {
@@ -102,8 +103,8 @@ func (x *explorer) end(r *run, s status) {
 	x.active = slices.DeleteFunc(x.active, func(other *run) bool { return other == r })
 }
 
-// continueAsNew replaces a run by the next run of its chain. Messages that arrived during this time are kept only when
-// keep is set.
+// continueAsNew replaces a run by the next run of its chain. It keeps the messages that arrive in the meantime only
+// when keep is set.
 func (x *explorer) continueAsNew(r *run, a actor, keep bool) {
 	inbox := slices.DeleteFunc(r.inbox, func(m any) bool { _, is := m.(ended); return is || !keep })
 	memo := r.memo
@@ -127,12 +128,12 @@ func (x *explorer) cancelAct(serial int) {
 	}
 }
 
-// execute runs one pass of an activity, which may fail before its effect or lose its result afterwards.
+// execute runs one pass of an activity. The pass may fail before its effect, or lose its result afterwards.
 func (x *explorer) execute(a *act) {
 	a.tries++
 	j, joins := a.do.(*join)
 	if a.ghost {
-		if _, done := a.do.pass(x, a); done || !joins || a.tries > 40 { // the budget of Join bounds the passes
+		if _, done := a.do.pass(x, a); done || !joins || a.tries > 40 { // the budget of Join bounds its number of passes
 			x.drop(a)
 		}
 		return
@@ -149,7 +150,7 @@ func (x *explorer) execute(a *act) {
 		return
 	}
 	if zombie && joins {
-		x.excused[j.at.Instance] = true // it may complete objects that were just seen incomplete
+		x.excused[j.at.Instance] = true // this Join may complete objects that a round has just listed as incomplete
 	}
 	result, done := a.do.pass(x, a)
 	if done && x.trouble(10) {
@@ -169,15 +170,15 @@ func (x *explorer) execute(a *act) {
 	}
 }
 
-// haunt lets a worker that hung during a delivery continue later, long after its try was given up or repeated: its
-// message arrives late, twice, or after newer messages.
+// haunt lets a worker continue that hung during a delivery. The try was given up or repeated long ago, so its message
+// arrives late, twice, or after newer messages.
 func (x *explorer) haunt(do doer) {
 	switch was := do.(type) {
 	case *tell:
 		late := *was
 		do = &late
 	case *command:
-		if was.cmd.Kind == fleet.CommandDescribe { // describe changes nothing
+		if was.cmd.Kind == fleet.CommandDescribe { // a description changes nothing
 			return
 		}
 		late := *was
@@ -230,14 +231,14 @@ func (t *temporal) copy() *temporal {
 	return c
 }
 
-// restore replaces the model by an old copy. Workers may still complete their earlier work once.
+// restore replaces the model by an old copy. Workers may still complete earlier work once.
 func (x *explorer) restore(old *temporal) {
 	serial, acts := x.serial, x.acts
 	x.temporal = *old.copy()
 	x.serial = serial + 1
 	clear(x.over)
 	x.restored = true
-	x.pass(time.Second) // Temporal stops while its database is replaced
+	x.pass(time.Second) // Temporal is stopped during the replacement of its database
 	for _, a := range acts {
 		if x.chance(30) {
 			x.acts = append(x.acts, a)

@@ -22,12 +22,12 @@ var (
 	exploreSteps = flag.Int("steps", 100_000, "how many steps the explorer takes over all worlds")
 )
 
-// worldSteps is the number of steps in one world before its final rest.
+// worldSteps is the number of steps in one world before its final rest, in which no more faults occur.
 const worldSteps = 1000
 
-// The faults of a world; each mode includes the modes before it.
+// The faults of a world. Each mode includes the modes before it.
 const (
-	modeLoad = iota // messages and results are late, never lost
+	modeLoad = iota // messages and results are late and never lost
 	modeFaults
 	modePeople
 	modeTerminate
@@ -35,10 +35,10 @@ const (
 	modes
 )
 
-// TestExplorer runs every Step of this package against one model of the world: messages are lost before they are sent,
-// or sent twice and late; results are lost, entities continue as new, people cancel, terminate, reset and restore,
-// nodes and providers vanish. Every world ends with a rest. A failure names its seed: run again with -run Explorer
-// -seed N -steps 1 -v.
+// TestExplorer runs every Step function of this package in a random order against one model of the world. Messages are
+// lost before they are sent, or arrive twice and late. Results are lost, entities continue as new, and nodes and
+// providers vanish. People cancel, terminate, reset and restore workflows. Every world ends with a rest, without
+// faults. A failure names its seed: run the test again with -run Explorer -seed N -steps 1 -v.
 func TestExplorer(t *testing.T) {
 	counts := map[string]int{}
 	for n := 0; n*worldSteps < *exploreSteps; n++ {
@@ -59,7 +59,7 @@ func TestExplorer(t *testing.T) {
 	}
 }
 
-// disturbances are the counted disturbances of some worlds.
+// disturbances are the disturbances that are counted, each of which occurs only in some worlds.
 var disturbances = []string{
 	"lost tries", "lost results", "lost answers", "calls sent twice", "late deliveries", "deliveries too late",
 	"continue-as-new", "servers restarted", "cancelled", "terminated", "reset", "failing tasks", "stranded", "hung",
@@ -86,19 +86,19 @@ type explorer struct {
 	round    roundUnderWay
 
 	names, released, harmed, excused, operations map[string]bool
-	calledOff                                    map[string]bool // holds that a choice requested when it was cancelled
-	over                                         map[string]over // by name: when its group released it
-	undone                                       map[string]int  // how often, since the final rest began
+	calledOff                                    map[string]bool // holds that a cancelled choice requested
+	over                                         map[string]over // by name: when the group released the instance
+	undone                                       map[string]int  // number of undos since the final rest began
 }
 
-// over is the time and the state when a group released an instance.
+// over is the time at which a group released an instance, and the instance's state at this time.
 type over struct {
 	epoch string
 	at    time.Time
 }
 
-// roundUnderWay is the running round: the states that it has read of the entities, and the groups that it could not
-// read.
+// roundUnderWay is the running round. It holds the states that the round has read of the entities, and the groups that
+// it could not read.
 type roundUnderWay struct {
 	id        fleet.RoundID
 	next      time.Time
@@ -133,7 +133,7 @@ func newExplorer(t *testing.T, seed uint64, counts map[string]int) *explorer {
 	for n, id := range []string{"milan", "turin", "rome"} {
 		x.clusters = append(x.clusters, &cluster{id: id, nodes: n + 1, price: 10 + n})
 	}
-	if x.mode == modeLoad { // with enough room no hold is refused
+	if x.mode == modeLoad { // the world has enough room, so no hold is refused
 		x.clusters[0].nodes = 20
 	}
 	for _, id := range []string{"edge", "gpu"} {
@@ -163,7 +163,7 @@ func (x *explorer) explore() {
 
 func (x *explorer) chance(percent int) bool { return x.rng.IntN(100) < percent }
 
-// trouble returns true with the given chance, for a fault; never during the final rest.
+// trouble returns true with the given chance when a fault may occur. It returns false during the final rest.
 func (x *explorer) trouble(percent int) bool {
 	if x.calm || x.mode == modeLoad && percent == 3 {
 		return false
@@ -200,13 +200,13 @@ func (x *explorer) step() {
 	}
 }
 
-// idle lets some seconds pass when no task or activity can run.
+// idle lets some seconds pass when no task and no activity can run.
 func (x *explorer) idle() bool {
 	x.pass(x.upTo(10 * time.Second))
 	return true
 }
 
-// someAct executes one activity, someTask one workflow task; false means that none can run now.
+// someAct executes one activity. someTask executes one workflow task. Both return false when none can run.
 func (x *explorer) someAct() bool {
 	var ready []*act
 	for _, a := range x.acts {
@@ -249,14 +249,14 @@ func (x *explorer) someTask() bool {
 
 func (x *explorer) pass(d time.Duration) { x.now = x.now.Add(d) }
 
-// compare runs one half of a round: the published states of the entities are read first, and the objects are listed
-// later. Another leader may take over at any time and continues with a higher term.
+// compare runs one half of a round. The first half reads the published states of the entities, and the second half
+// lists the objects later. Another leader may take over at any time, with a higher term.
 func (x *explorer) compare() {
 	c := &x.round
 	switch {
 	case !c.pending && !x.now.Before(c.next):
 		if c.id.Number++; x.trouble(3) {
-			c.id.Number++ // the earlier round failed
+			c.id.Number++ // the earlier round has failed
 		} else if x.trouble(10) {
 			c.id = fleet.RoundID{Term: c.id.Term + 1, Number: 1}
 		}
@@ -268,8 +268,8 @@ func (x *explorer) compare() {
 	}
 }
 
-// readBooked reads the published states of the entities. An entity that does not answer is not judged in this round,
-// and neither are its objects.
+// readBooked reads the published states of the entities. When an entity does not answer, this round judges neither the
+// entity nor its objects.
 func (x *explorer) readBooked() {
 	c := &x.round
 	c.groups, c.providers, c.unread = nil, nil, map[string]bool{}
@@ -313,7 +313,7 @@ func (x *explorer) compareBooked() {
 		unread := func(group string) bool { return c.unread[group] }
 		d := comparison.ProviderDiffers(p.ProviderSnapshot, c.groups, unread, found, peers)
 		d.Round, d.Revision = c.id, p.Revision
-		// Each network is broken for five of fifteen rounds.
+		// Each network is broken during five of fifteen rounds.
 		broken := !x.calm && (int(c.id.Number)/5+p.n)%3 == 0
 		if p.Standing.Network != broken {
 			d.Standing = &fleet.Standing{Network: broken, Message: "broken"}
@@ -322,7 +322,7 @@ func (x *explorer) compareBooked() {
 	}
 }
 
-// rest runs the world without faults for hours, and checks the remaining state.
+// rest runs the world without faults for hours and then checks its state.
 func (x *explorer) rest() {
 	if x.mode >= modePeople {
 		x.unpeer()
@@ -337,7 +337,7 @@ func (x *explorer) rest() {
 	}
 	end := x.now.Add(150 * time.Minute)
 	for resume := 0; x.now.Before(end) && !x.Failed(); resume++ {
-		if resume < 3 && x.mode >= modePeople { // load and faults alone need no operator (I12)
+		if resume < 3 && x.mode >= modePeople { // without people and deaths no operator is needed (invariant I12)
 			x.resume()
 		}
 		for n := 0; x.someAct() || x.someTask(); n++ {
@@ -359,8 +359,8 @@ func (x *explorer) rest() {
 	}
 }
 
-// endForgotten ends a day-old scale-out that waits for its provider when the provider and its group have both forgotten
-// it, as Temporal's timeout does.
+// endForgotten ends a day-old scale-out that waits for its provider, when both its group and the provider have
+// forgotten it. Temporal's timeout does the same.
 func (x *explorer) endForgotten() {
 	for _, r := range slices.Clone(x.active) {
 		d, drives := r.actor.(*driverRun)
@@ -378,7 +378,7 @@ func (x *explorer) endForgotten() {
 	}
 }
 
-// resume acts as an operator at the end: groups and providers are resumed, and stuck instances are retried.
+// resume is the operator at the end of a world: it resumes groups and providers, and retries stuck instances.
 func (x *explorer) resume() {
 	x.signalAll()
 	for _, c := range x.clusters {

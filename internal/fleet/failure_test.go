@@ -14,7 +14,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// A code without a row would be judged and counted as another code.
+// Each code needs its own row, because otherwise it would be judged and counted as another code.
 func TestEveryCodeHasOneRow(t *testing.T) {
 	file, err := parser.ParseFile(token.NewFileSet(), "failure.go", nil, 0)
 	require.NoError(t, err)
@@ -35,7 +35,7 @@ func TestEveryCodeHasOneRow(t *testing.T) {
 	require.Equal(t, declared, fleet.Codes)
 }
 
-// The judgements of each code; a judgement that changes must change here too.
+// The test lists the judgement of each code. A judgement that changes must change here too.
 func TestEachCodeIsJudgedAsIntended(t *testing.T) {
 	const full, other = fleet.OutOfResources, fleet.OtherError
 	for code, want := range map[fleet.Code]fleet.CodeRow{
@@ -64,7 +64,7 @@ func TestACodeOfAnotherVersionIsJudgedAsInternal(t *testing.T) {
 	}
 }
 
-// Every code has one sentence about the failure, and one sentence about the repair.
+// Every code has one sentence that explains the failure, and one sentence about the remedy.
 func TestEveryCodeIsExplained(t *testing.T) {
 	for _, row := range fleet.CodeTable {
 		for _, text := range []string{row.Means, row.Remedy} {
@@ -87,8 +87,8 @@ func TestDocumentedCodesAreTheTable(t *testing.T) {
 	}
 }
 
-// A refusal is recognized by its kind through any wrapping.
-func TestIsRefused(t *testing.T) {
+// A refusal is recognized by its kind, however often its error is wrapped.
+func TestWrappedRefusalIsRecognized(t *testing.T) {
 	err := fmt.Errorf("call: %w", fleet.Refuse(fleet.RefusedMax, "full"))
 	require.True(t, fleet.IsRefused(err, fleet.RefusedMax))
 	require.False(t, fleet.IsRefused(err, fleet.RefusedInvalid))

@@ -10,9 +10,9 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// A group with a selection remembers the providers on which its attempts failed, and passes them to the drivers that it
-// starts later.
-func TestAGroupRemembersFailures(t *testing.T) {
+// A group with a selection remembers the providers on which its attempts have failed. It passes them to the drivers
+// that it starts later.
+func TestGroupRemembersFailedProviders(t *testing.T) {
 	for name, weigh := range map[string]bool{"weighed": true, "not weighed": false} {
 		t.Run(name, func(t *testing.T) {
 			l := ledger(t)
@@ -33,7 +33,7 @@ func TestAGroupRemembersFailures(t *testing.T) {
 			refused := fleet.NewFailure(fleet.CodeTimeout, "milan", "", "no answer")
 			tell(1, 1, "milan", nil, t0)
 			tell(2, 2, "turin", refused, t0.Add(time.Minute))
-			tell(3, 3, "rome", refused, t0.Add(2*time.Minute)) // a full turin is not a failure
+			tell(3, 3, "rome", refused, t0.Add(2*time.Minute)) // a full provider has not failed
 			full := fleet.NewFailure(fleet.CodeNoCapacity, "rome", "", "full")
 			tell(4, 4, "pisa", full, t0.Add(3*time.Minute))
 			want := map[string][]time.Time(nil)
@@ -51,8 +51,8 @@ func TestAGroupRemembersFailures(t *testing.T) {
 	}
 }
 
-// Only a provider that refused, was unreachable or ran out of time is remembered as failed.
-func TestAGroupRemembersOnlyCodesThatBlame(t *testing.T) {
+// A provider counts as failed only when it refused, was unreachable or exceeded its time.
+func TestOnlyFaultsOfTheProviderAreRemembered(t *testing.T) {
 	for _, code := range fleet.Codes {
 		l := ledger(t)
 		changed := spec()
@@ -69,7 +69,7 @@ func TestAGroupRemembersOnlyCodesThatBlame(t *testing.T) {
 	}
 }
 
-// The memory of failures has bounds: the last five of a provider, and three hours.
+// The group remembers at most the last five failures of a provider, and for at most three hours.
 func TestFailuresAreBounded(t *testing.T) {
 	l := ledger(t)
 	changed := spec()

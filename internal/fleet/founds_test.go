@@ -35,8 +35,8 @@ func TestFoundsAreSmallOnTheWire(t *testing.T) {
 	require.Error(t, json.Unmarshal([]byte(`{"found":"bm8="}`), &back), "not compressed")
 }
 
-// Data that cannot be packed or unpacked is an error, and decoding replaces earlier contents and does not mix with
-// them.
+// Data that cannot be encoded or decoded causes an error. Decoding replaces the earlier content of the value and does
+// not mix with it.
 func TestCodecErrors(t *testing.T) {
 	_, err := fleet.Encode(make(chan int))
 	require.ErrorContains(t, err, "encode chan int")

@@ -11,7 +11,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet/money"
 )
 
-// backup returns a copy of the ledger as a database backup stores it.
+// backup returns a copy of the ledger in the form in which a database backup stores it.
 func backup(t *testing.T, l *fleet.Ledger) *fleet.Ledger {
 	t.Helper()
 	text, err := json.Marshal(l)
@@ -21,7 +21,7 @@ func backup(t *testing.T, l *fleet.Ledger) *fleet.Ledger {
 	return again.Restore()
 }
 
-// rebuild lets a ledger list the objects that exist, and answers with these objects and with the bill that the observer
+// rebuild lets a ledger list the objects that exist. It answers with these objects and with the bill that the observer
 // has saved.
 func rebuild(t *testing.T, l *fleet.Ledger, now time.Time, bill *money.Bill, found ...fleet.Found) {
 	t.Helper()
@@ -38,7 +38,7 @@ func rebuild(t *testing.T, l *fleet.Ledger, now time.Time, bill *money.Bill, fou
 	require.False(t, l.Recovering)
 }
 
-// standing returns the node of the ledger's first instance, as a recovery finds it.
+// standing returns the node of the ledger's first instance in the form in which a recovery finds it.
 func standing(l *fleet.Ledger, hourly float64) fleet.Found {
 	e := l.Entries[0]
 	return fleet.Found{Slice: true, Virtual: true, Marked: true, Node: true, Stamped: true, Ready: true,
@@ -46,9 +46,9 @@ func standing(l *fleet.Ledger, hourly float64) fleet.Found {
 		Attempt: fleet.Attempt{Group: "a", Instance: e.Name, Number: 1, Provider: fleet.Provider{ID: "milan"}}}
 }
 
-// A backup has a node at 2 an hour that was released soon afterwards. When the backup is restored twelve hours later, the
-// node costs nothing for the time in between.
-func TestRestoredGroupBillsNothingThatIsGone(t *testing.T) {
+// A backup contains a node that costs 2 an hour and that was released soon afterwards. When the backup is restored
+// twelve hours later, the node costs nothing for the time in between.
+func TestRestoredGroupDoesNotBillGoneNodes(t *testing.T) {
 	at := moment(t, "2026-11-10T00:00:00Z")
 	later := at.Add(12 * time.Hour)
 	for name, revert := range map[string]func(l *fleet.Ledger){
@@ -77,18 +77,18 @@ func TestRestoredGroupBillsNothingThatIsGone(t *testing.T) {
 	}
 }
 
-// A restored group runs for a minute before the observer notices it, and counts nodes that are gone. The sums that the
-// observer saved before the backup was restored replace the group's sums.
+// A restored group runs for a minute before the observer notices the restore, and counts nodes that are gone. The
+// observer has saved sums before the backup was restored; they replace the group's sums.
 func TestSavedSumsReplaceThoseOfABackup(t *testing.T) {
 	at := moment(t, "2026-11-29T23:00:00Z")
 	l := costly(t, at, 2)
 	restored := backup(t, l)
 	l.Step(fleet.GroupInput{}, at.Add(10*time.Hour)) // the node existed for ten hours
 	saved := l.Bill(at.Add(10 * time.Hour))
-	saved.Revision++ // that was its release
+	saved.Revision++ // the release of the node
 
 	later := at.Add(24 * time.Hour)
-	restored.Step(fleet.GroupInput{}, later) // 48 for a node that is gone
+	restored.Step(fleet.GroupInput{}, later) // the restored group counts 48 for a node that is gone
 	restored.Step(fleet.GroupInput{Differences: &fleet.Differences{Round: fleet.RoundID{Term: 1, Number: 1},
 		Epoch: restored.Epoch, Revision: restored.Revision, Seen: ahead(restored)}}, later)
 	rebuild(t, restored, later, &saved)
@@ -102,8 +102,8 @@ func TestSavedSumsReplaceThoseOfABackup(t *testing.T) {
 	require.Zero(t, restored.Cost.ThisMonth())
 }
 
-// A group whose history is lost continues the sums that the observer has saved, and its nodes cost in between, too. An
-// older bill does not replace the sums of the group.
+// A group whose history is lost continues with the sums that the observer has saved. Its nodes also cost for the time
+// in between. An older bill does not replace the sums of the group.
 func TestLostGroupContinuesItsBill(t *testing.T) {
 	at := moment(t, "2026-11-10T00:00:00Z")
 	l := costly(t, at, 2)
@@ -124,9 +124,9 @@ func TestLostGroupContinuesItsBill(t *testing.T) {
 	require.InDelta(t, 40, l.Cost.Providers["milan"].Total.Float(), 0.1)
 }
 
-// A node that is found missing costs until the last round that had it, even when that round was before midnight, and
-// costs nothing during its cleanup. A node that is only hidden, or whose slice still exists, continues to cost.
-func TestLostNodeCostsUntilItWasLastSeen(t *testing.T) {
+// A node that a round finds missing costs until the last round that found it, even when that round was before midnight.
+// Its cleanup costs nothing. A node that is only hidden, or whose slice still exists, continues to cost.
+func TestLostNodeCostsUntilTheLastRoundThatFoundIt(t *testing.T) {
 	at := moment(t, "2026-11-10T20:00:00Z")
 	missing := func(l *fleet.Ledger, number, before int64, now time.Time, found ...fleet.Found) {
 		d := fleet.Differences{Round: fleet.RoundID{Term: 1, Number: number}, Epoch: l.Epoch, Revision: l.Revision,
@@ -165,8 +165,8 @@ func TestLostNodeCostsUntilItWasLastSeen(t *testing.T) {
 	require.InDelta(t, 20, l.Cost.Providers["milan"].Total.Float(), 0.1, "its slice exists")
 }
 
-// A group that has ever had costs continues when it drops its last day.
-func TestLastDayIsForgotten(t *testing.T) {
+// The costs of a group continue when it drops its last past day.
+func TestCostsContinueWithoutPastDays(t *testing.T) {
 	at := moment(t, "2026-11-10T20:00:00Z")
 	l := costly(t, at, 2)
 	l.Step(fleet.GroupInput{}, at.Add(6*time.Hour))
@@ -176,16 +176,16 @@ func TestLastDayIsForgotten(t *testing.T) {
 	require.NotPanics(t, func() { l.Step(fleet.GroupInput{}, at.Add(403*24*time.Hour)) })
 }
 
-// The saved bill of a group whose history was reverted is later, although the reverted history has overtaken its
-// revision.
-func TestOvertakenRevision(t *testing.T) {
+// The history of a group was reverted, and its revision has overtaken the saved bill's revision since. The saved bill
+// still counts as later.
+func TestSavedBillWinsOverAnOvertakenRevision(t *testing.T) {
 	at := moment(t, "2026-11-10T00:00:00Z")
 	l := costly(t, at, 2)
 	restored := backup(t, l)
 	l.Step(fleet.GroupInput{}, at.Add(10*time.Hour))
 	saved := l.Bill(at.Add(10 * time.Hour))
 	later := at.Add(24 * time.Hour)
-	saved.Booked++ // the lost history had booked another instance
+	saved.Booked++ // the lost history had booked one more instance
 	restored.Revision += 50
 	seen := fleet.Position{Epoch: restored.Epoch, Revision: saved.Revision, Booked: restored.NextSeq + 1}
 	require.True(t, restored.Behind(seen))
@@ -195,8 +195,8 @@ func TestOvertakenRevision(t *testing.T) {
 	require.Equal(t, money.Of(20), restored.Cost.Providers["milan"].Total)
 }
 
-// A day that has ended is published, so that a reader of snapshot and days does not count it twice.
-func TestEndOfADayIsPublished(t *testing.T) {
+// A day that has ended is published. A reader that adds the snapshot and the past days does not count the day twice.
+func TestEndedDayIsPublished(t *testing.T) {
 	at := moment(t, "2026-11-10T20:00:00Z")
 	l := costly(t, at, 2)
 	published := l.Snapshot(at)
@@ -205,8 +205,8 @@ func TestEndOfADayIsPublished(t *testing.T) {
 	require.NotEqual(t, published.Revision, l.Revision)
 }
 
-// A node whose slice is gone costs nothing in the gap.
-func TestGapOfANodeWithoutASlice(t *testing.T) {
+// A node without a slice costs nothing for the time in between.
+func TestNodeWithoutASliceCostsNothingInTheGap(t *testing.T) {
 	at := moment(t, "2026-11-10T00:00:00Z")
 	later := at.Add(12 * time.Hour)
 	l := backup(t, costly(t, at, 2))

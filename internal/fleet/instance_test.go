@@ -27,7 +27,7 @@ func spec() *fleet.GroupSpec {
 		Budgets: fleet.Budgets{Total: metav1.Duration{Duration: 10 * time.Minute}}}}
 }
 
-// play applies events to an instance; events that end a step end the current one.
+// play applies events to an instance. An event that ends a step ends the current step.
 func play(t *testing.T, i *fleet.Instance, events ...fleet.Event) {
 	t.Helper()
 	for _, ev := range events {
@@ -48,7 +48,7 @@ var (
 	full    = fleet.Event{Kind: fleet.Again, Failure: &fleet.Failure{Code: fleet.CodeNoCapacity}}
 )
 
-func TestRefusedProviderIsOutForTheInstance(t *testing.T) {
+func TestRefusedProviderIsExcludedForTheInstance(t *testing.T) {
 	i := fleet.NewInstance("standard-x-1", &spec().InstanceSpec, t0)
 	play(t, &i, done, done, chooseA, done, refused)
 	require.Equal(t, fleet.Discovering, i.Phase)
@@ -76,7 +76,7 @@ func TestFailedInstanceCountsAndShowsWhy(t *testing.T) {
 	require.Equal(t, "cordoned", i.Row().Failure.Message)
 }
 
-// An end of another step or attempt changes nothing, including data that a copy would share.
+// The end of another step or of another attempt changes nothing, not even data that a copy of the instance would share.
 func TestStaleEventsChangeNothing(t *testing.T) {
 	draining := fleet.NewInstance("standard-x-1", &spec().InstanceSpec, t0)
 	play(t, &draining, done, done, chooseA, done, done, fleet.Event{Kind: fleet.Deleted})
@@ -105,7 +105,7 @@ func TestStaleEventsChangeNothing(t *testing.T) {
 	require.Error(t, err)
 }
 
-// Names of attempts are parsed; other names are refused.
+// Names of attempts are parsed. Other names are refused.
 func TestParseObjectName(t *testing.T) {
 	instance, attempt, ok := fleet.ParseObjectName("standard", fleet.ObjectName("standard-x-12", 3))
 	require.True(t, ok)
@@ -118,8 +118,8 @@ func TestParseObjectName(t *testing.T) {
 	}
 }
 
-// The row of an instance shows the state to CA, and to people the reason of a failure or loss.
-func TestRowOfAnInstance(t *testing.T) {
+// The row of an instance shows its state to CA. It shows the reason of a failure or loss to people.
+func TestRowShowsStateAndReason(t *testing.T) {
 	lost := &fleet.Failure{Code: fleet.CodeLost, Message: "gone"}
 	timeout := &fleet.Failure{Code: fleet.CodeTimeout, Message: "late"}
 	for _, row := range fleet.Machine {
@@ -149,7 +149,7 @@ func TestRowOfAnInstance(t *testing.T) {
 	}
 }
 
-// NotReadySince is the time of the first report that the Node is not ready, until it is ready again.
+// NotReadySince is the time of the first report that the Node is not ready. It is cleared when the Node is ready again.
 func TestNotReadySince(t *testing.T) {
 	i := fleet.NewInstance("standard-x-1", &spec().InstanceSpec, t0)
 	i.Phase = fleet.Ready
@@ -167,7 +167,7 @@ func TestNotReadySince(t *testing.T) {
 	require.Equal(t, t0.Add(2*time.Hour), i.NotReadySince)
 }
 
-// The views that steps send automatically.
+// The test lists the views that steps send automatically.
 func TestViewsOfSteps(t *testing.T) {
 	v := fleet.View{Instance: "standard-x-1", Sequence: 3, Phase: fleet.Selecting, Attempt: 1, Stuck: "cancelled",
 		Failure: &fleet.Failure{Code: fleet.CodeTimeout}}
@@ -184,8 +184,9 @@ func TestViewsOfSteps(t *testing.T) {
 	require.Empty(t, returned.Stuck)
 }
 
-// An event that a row does not name has no effect there: it changes nothing, and Apply returns an error.
-func TestEventsThatMeanNothing(t *testing.T) {
+// An event that a row of the table does not name has no effect in this phase. It changes nothing, and Apply returns an
+// error.
+func TestEventOutsideTheTableIsAnError(t *testing.T) {
 	for _, row := range fleet.Machine {
 		for _, kind := range fleet.EventKinds {
 			i := fleet.NewInstance("standard-x-1", &spec().InstanceSpec, t0)
@@ -202,8 +203,8 @@ func TestEventsThatMeanNothing(t *testing.T) {
 	}
 }
 
-// Registered holds for every Ready instance, and for a joining one whose Node carries the id.
-func TestRegistered(t *testing.T) {
+// Registered is true for every Ready instance, and for a joining instance whose Node carries the id.
+func TestStampedInstanceIsRegistered(t *testing.T) {
 	i := fleet.NewInstance("standard-x-1", &spec().InstanceSpec, t0)
 	play(t, &i, done, done, chooseA, done)
 	require.Equal(t, fleet.Joining, i.Phase)
@@ -216,8 +217,8 @@ func TestRegistered(t *testing.T) {
 	require.False(t, i.Row().Registered)
 }
 
-// Refused holds a provider once, and no entry when no provider was chosen.
-func TestRefusedOnce(t *testing.T) {
+// Refused contains a provider once. When no provider was chosen, it gets no entry.
+func TestRefusedContainsAProviderOnce(t *testing.T) {
 	i := fleet.NewInstance("standard-x-1", &spec().InstanceSpec, t0)
 	play(t, &i, done, done, chooseA, done, refused, done, chooseA, done, refused)
 	require.Equal(t, []string{"milan"}, i.Refused)

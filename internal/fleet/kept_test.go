@@ -9,9 +9,10 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// DeleteNodes with an instance whose Node keeps volumes is refused as a whole and books nothing. The instance can be
-// released after the observer no longer keeps it. A round without knowledge of the volumes changes nothing.
-func TestAKeptInstanceIsNotReleased(t *testing.T) {
+// CA calls DeleteNodes with an instance whose Node keeps volumes. The group refuses the whole call and books nothing.
+// When the observer no longer keeps the Node, the instance can be released. A round that could not read the volumes
+// changes nothing.
+func TestInstanceThatKeepsVolumesIsNotReleased(t *testing.T) {
 	now := t0
 	l, found := recoveredLedger(t, 2, now)
 	configured := &fleet.GroupSpec{InstanceSpec: fleet.InstanceSpec{ID: "a"}, Max: 10}

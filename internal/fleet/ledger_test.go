@@ -13,7 +13,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet/money"
 )
 
-// ledger returns a configured group that found no objects at its start.
+// ledger returns a configured group. Its recovery has found no objects.
 func ledger(t *testing.T) *fleet.Ledger {
 	t.Helper()
 	l := fleet.NewLedger("standard", t0.Add(-time.Minute))
@@ -23,7 +23,7 @@ func ledger(t *testing.T) *fleet.Ledger {
 	return l
 }
 
-// booked returns the name with that number, booked at t0.
+// booked returns the name with this number, booked at t0.
 func booked(seq int) string { return fleet.InstanceName("standard", fleet.NewEpoch(t0), seq) }
 
 var operations int
@@ -49,7 +49,7 @@ func TestGrowBooksUniqueInstancesUpToMax(t *testing.T) {
 	require.Equal(t, "liqo://standard/"+booked(1), s.Instances[0].ID("standard"))
 }
 
-func TestReleaseGivesAUnitBackOnce(t *testing.T) {
+func TestReleaseReducesTheTargetOnce(t *testing.T) {
 	l := ledger(t)
 	require.NoError(t, operate(l, fleet.Grow, 2))
 	for range 3 {
@@ -82,8 +82,8 @@ func TestOperationsRunOnceAndNotLate(t *testing.T) {
 	require.False(t, l.Ops.Has("a"))
 }
 
-// Random operations and mostly successful walks through the table are compared with a model: the target size equals a
-// separate counter, and never leaves its bounds (I1, I4).
+// The test compares random operations, and random but mostly successful walks through the table, with a model. The
+// target size equals a separate counter and never leaves its bounds (invariants I1 and I4).
 func TestLedgerAgainstModel(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 4))
 	l := ledger(t)
@@ -126,7 +126,7 @@ func TestLedgerAgainstModel(t *testing.T) {
 		}
 		l.Step(fleet.GroupInput{}, t0)
 		for _, e := range l.Entries {
-			e.Driver = fleet.DriverRef{} // the walk acts as the driver
+			e.Driver = fleet.DriverRef{} // the walk takes the place of the driver
 		}
 		l.Commands.Open = nil
 		require.Equal(t, model, l.Target(), "after %d operations", n)
@@ -139,14 +139,14 @@ func TestLedgerAgainstModel(t *testing.T) {
 	}
 }
 
-// walk applies one event to an instance, and returns 1 when the instance stopped counting.
+// walk applies one event to an instance. It returns 1 when the instance has stopped counting.
 func walk(t *testing.T, rng *rand.Rand, e *fleet.Entry, visits map[fleet.Phase]int) int {
 	kind := fleet.EventKinds[rng.IntN(len(fleet.EventKinds))]
 	if rng.IntN(8) > 0 {
 		kind = fleet.Done
 	}
 	if kind == fleet.Deleted && !e.Leaving {
-		return 0 // the group applies it only to deleted instances
+		return 0 // the group applies this event only to deleted instances
 	}
 	was, counted := e.Phase, e.Counts()
 	_, _ = e.Apply(fleet.Event{Kind: kind, Step: was.Row().Step, Attempt: e.Attempt, Offer: &fleet.Offer{Provider: "p"}},
@@ -177,7 +177,7 @@ func requireSnapshot(t *testing.T, l *fleet.Ledger) {
 	require.Equal(t, s.Target, counting)
 }
 
-// Instances with equal specs share one spec, even when recovery found them with copies.
+// Instances with equal specs share one spec, even when the recovery has found a copy for each instance.
 func TestInstancesShareTheirSpec(t *testing.T) {
 	l, _ := recoveredLedger(t, 3, t0)
 	for _, e := range l.Entries {
@@ -186,9 +186,9 @@ func TestInstancesShareTheirSpec(t *testing.T) {
 	}
 }
 
-// A group runs at most fifty scale-outs without a provider, and starts more when half of these have chosen. Instances
-// that wait longer than their budget fail.
-func TestABurstIsStartedInBatches(t *testing.T) {
+// A group runs at most fifty scale-outs without a provider. It starts more when half of them have chosen a provider.
+// Instances that wait longer than their budget fail.
+func TestBurstIsStartedInBatches(t *testing.T) {
 	l := ledger(t)
 	l.Spec.Max = 200
 	require.NoError(t, operate(l, fleet.Grow, 120))
@@ -223,9 +223,9 @@ func TestABurstIsStartedInBatches(t *testing.T) {
 	require.Equal(t, 120, l.Target(), "failed ones count")
 }
 
-// An instance that is being created reserves its highest possible price. A failed instance, and an instance that
-// already costs, reserve nothing.
-func TestWhatIsReserved(t *testing.T) {
+// An instance in creation reserves its highest possible price. A failed instance, and an instance that already costs,
+// reserve nothing.
+func TestInstanceInCreationReservesItsHighestPrice(t *testing.T) {
 	l := ledger(t)
 	require.NoError(t, l.Operate(fleet.Grow, fleet.Request{Delta: 4, PriceCap: 2,
 		Operation: fleet.Operation{ID: "1", GiveUpAt: t0}}, t0))
@@ -244,7 +244,7 @@ func TestWhatIsReserved(t *testing.T) {
 	require.True(t, fleet.IsRefused(err, fleet.RefusedSpending), "%v", err)
 }
 
-// Names of released instances are remembered for one hour, at most the last 2,000 names.
+// The group remembers the names of released instances for one hour, and at most the last 2,000 names.
 func TestReleasedNamesAreRemembered(t *testing.T) {
 	l := ledger(t)
 	gone := func(n int) []fleet.ReleasedInstance {
@@ -264,8 +264,8 @@ func TestReleasedNamesAreRemembered(t *testing.T) {
 	require.Len(t, l.Released, 2000)
 }
 
-// Attempts that a driver has left are undone in their order, each once.
-func TestUndoneOnce(t *testing.T) {
+// Attempts that a driver has left are undone in their order, and each once.
+func TestLeftAttemptsAreUndoneOnce(t *testing.T) {
 	l := ledger(t)
 	require.NoError(t, operate(l, fleet.Grow, 1))
 	l.Step(fleet.GroupInput{}, t0)
@@ -291,9 +291,9 @@ func TestUndoneOnce(t *testing.T) {
 	require.Empty(t, undone(5, 4, 0))
 }
 
-// The last waiting instances of a burst start when the limit has room for every one, regardless of the number that
-// already runs.
-func TestTheLastOfABurst(t *testing.T) {
+// The last waiting instances of a burst start when the limit has room for all of them, however many scale-outs already
+// run.
+func TestLastInstancesOfABurstStart(t *testing.T) {
 	l := ledger(t)
 	l.Spec.Max = 200
 	require.NoError(t, operate(l, fleet.Grow, 52))
@@ -319,8 +319,8 @@ func TestTheLastOfABurst(t *testing.T) {
 	require.Len(t, last.Instances, 100)
 }
 
-// A driver is started with its group's data, as long as the instance is wanted.
-func TestDriverInput(t *testing.T) {
+// A driver starts with the data of its group, as long as the group wants the instance.
+func TestDriverStartsWithItsGroupsData(t *testing.T) {
 	l := ledger(t)
 	require.NoError(t, operate(l, fleet.Grow, 3))
 	l.Step(fleet.GroupInput{}, t0)
@@ -339,8 +339,9 @@ func TestDriverInput(t *testing.T) {
 	require.Nil(t, l.DriverInput(fleet.Command{Instance: "standard-x-9"}))
 }
 
-// The newest complete attempt represents its instance, else the newest attempt, regardless of their order in the list.
-func TestWhoSpeaksForAnInstance(t *testing.T) {
+// Of several attempts, the newest complete attempt represents the instance, or the newest attempt when none is
+// complete. The order in the list has no influence.
+func TestNewestCompleteAttemptRepresentsItsInstance(t *testing.T) {
 	attempt := func(n int, whole bool) fleet.Found {
 		return fleet.Found{Attempt: fleet.Attempt{Group: "a", Instance: "a-t0-1", Number: n,
 			Provider: fleet.Provider{ID: "milan"}},
@@ -373,15 +374,15 @@ func TestWhoSpeaksForAnInstance(t *testing.T) {
 	}
 }
 
-// A group that starts a new epoch within the second of its epoch uses the next second. It drops specs that no instance
-// uses.
-func TestEpochsAreNotUsedAgain(t *testing.T) {
+// A group that starts two epochs within one second uses the next second for the second epoch. It drops specs that no
+// instance uses.
+func TestEpochsAreNotReused(t *testing.T) {
 	l := fleet.NewLedger("standard", t0)
 	l.Step(fleet.GroupInput{Result: &fleet.Result{ID: 1, Outcome: fleet.OutcomeDone}}, t0.Add(time.Second))
 	require.NoError(t, l.Operate(fleet.Configure, fleet.Request{Spec: spec()}, t0.Add(time.Second)))
 	require.Equal(t, 2*time.Minute, l.Spec.Budgets.Join.Duration)
 	require.Equal(t, fleet.DefaultCurrency, l.Snapshot(t0).Cost.Currency)
-	l.Epoch = fleet.NewEpoch(t0.Add(time.Hour)) // a clock was ahead
+	l.Epoch = fleet.NewEpoch(t0.Add(time.Hour)) // as if a clock had been ahead
 	_ = l.Operate(fleet.Pause, fleet.Request{Seen: fleet.Position{Epoch: l.Epoch, Revision: 1 << 40}}, t0.Add(time.Second))
 	require.Equal(t, fleet.NewEpoch(t0.Add(time.Hour+time.Second)), l.Epoch)
 

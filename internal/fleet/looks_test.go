@@ -37,8 +37,8 @@ func lost(found []fleet.Found) (facts []fleet.Fact) {
 	return facts
 }
 
-// Facts that arrive together cost one inspection, not one each: an inspection lists every object.
-func TestInstancesInDoubtShareALook(t *testing.T) {
+// Facts that arrive together cause one inspection, because an inspection lists every object.
+func TestInstancesInDoubtShareAnInspection(t *testing.T) {
 	now := time.Unix(2_000_000, 0)
 	l, found := recoveredLedger(t, 5, now)
 	l.Step(fleet.GroupInput{Facts: lost(found[:3])}, now)
@@ -52,8 +52,8 @@ func TestInstancesInDoubtShareALook(t *testing.T) {
 	require.Equal(t, []string{found[3].Attempt.Instance}, l.Commands.Open[0].Instances)
 }
 
-// An entirely empty list may come from the wrong cluster: a single inspection never acts on it.
-func TestALookThatShowsNothingAtAllIsNotBelieved(t *testing.T) {
+// An entirely empty list may come from the wrong cluster. The group never acts on a single inspection with such a list.
+func TestSingleEmptyInspectionIsIgnored(t *testing.T) {
 	now := time.Unix(2_000_000, 0)
 	l, found := recoveredLedger(t, 2, now)
 	for range 3 {
@@ -66,8 +66,8 @@ func TestALookThatShowsNothingAtAllIsNotBelieved(t *testing.T) {
 	require.Equal(t, 2, l.Target())
 }
 
-// A loss takes effect only when the instance is unchanged since the round read it.
-func TestSentences(t *testing.T) {
+// A loss takes effect only when the instance has not changed since the round has read it.
+func TestLossNeedsAnUnchangedInstance(t *testing.T) {
 	now := time.Unix(2_000_000, 0)
 	for name, c := range map[string]struct {
 		entry        func(*fleet.Entry)
@@ -115,9 +115,9 @@ func TestSentences(t *testing.T) {
 	}
 }
 
-// When more than three drivers and more than a tenth of all drivers fail their tasks, the build is faulty: the group
-// replaces no driver.
-func TestABuildThatFails(t *testing.T) {
+// When more than three drivers and more than a tenth of all drivers fail their workflow tasks, the build is faulty. The
+// group then replaces no driver.
+func TestFaultyBuildReplacesNoDriver(t *testing.T) {
 	for _, c := range []struct {
 		failing, all int
 		fails        bool

@@ -9,8 +9,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// The tables name only existing phases and events, and each phase once.
-func TestTablesNameWhatThereIs(t *testing.T) {
+// The tables name only phases and events that exist, and each phase once.
+func TestTablesNameExistingPhasesAndEvents(t *testing.T) {
 	require.Len(t, fleet.Machine, 10)
 	for _, row := range fleet.Machine {
 		require.Equal(t, row, row.Phase.Row(), "phase %s twice", row.Phase)
@@ -36,7 +36,7 @@ func isPhase(p fleet.Phase) bool {
 	return slices.ContainsFunc(fleet.Machine, func(r fleet.Row) bool { return r.Phase == p })
 }
 
-// The phases after a DeleteNodes call in every phase, when every step then succeeds.
+// The test lists, for a DeleteNodes call in every phase, the following phases when every step succeeds.
 func TestReleasedFromEveryPhase(t *testing.T) {
 	for _, row := range fleet.Machine {
 		p, path := row.Phase, []fleet.Phase{row.Phase}
@@ -52,14 +52,15 @@ func TestReleasedFromEveryPhase(t *testing.T) {
 	}
 }
 
-// The intended moves, each with its reason; the golden file of the docs shows only the actual moves.
-func TestMovesAreThoseOfTheDesign(t *testing.T) {
+// The test lists the intended moves, each with its reason. The golden file of the documentation shows only the actual
+// moves.
+func TestMachineMatchesTheIntendedMoves(t *testing.T) {
 	type ends = map[fleet.EventKind]fleet.Move
 	undo, away := fleet.Move{To: fleet.Failed, Undo: true}, fleet.Move{To: fleet.Discovering, Blame: true, Undo: true}
 	to := func(p fleet.Phase) fleet.Move { return fleet.Move{To: p} }
 	ignored := fleet.Move{Ignored: true}
 	for phase, want := range map[fleet.Phase]ends{
-		// The deadline fails the instance here, and is ignored while a provider works.
+		// The deadline fails the instance in this phase. The deadline is ignored while a provider works.
 		fleet.Pending: {fleet.Done: to(fleet.Discovering), fleet.Deadline: to(fleet.Failed),
 			fleet.Cancelled: to(fleet.Failed)},
 		fleet.Discovering: {fleet.Deadline: to(fleet.Failed), fleet.Cancelled: to(fleet.Failed),
@@ -67,14 +68,14 @@ func TestMovesAreThoseOfTheDesign(t *testing.T) {
 		// A full provider is not a refusal: the driver searches again.
 		fleet.Selecting: {fleet.Again: to(fleet.Discovering), fleet.Refused: to(fleet.Failed),
 			fleet.Deadline: to(fleet.Failed)},
-		// A refusal for capacity, or silence, excludes no provider and leaves nothing to undo.
+		// A refusal for lack of capacity, and silence, exclude no provider and leave nothing to undo.
 		fleet.Peering: {fleet.Again: to(fleet.Discovering), fleet.Refused: {To: fleet.Discovering, Blame: true},
 			fleet.Deadline: ignored, fleet.Cancelled: to(fleet.Failed)},
 		fleet.Joining: {fleet.Refused: away, fleet.GaveUp: away, fleet.Cancelled: undo, fleet.Deadline: ignored,
 			fleet.Registered: {}, fleet.Lost: ignored},
 		fleet.Ready: {fleet.Lost: {To: fleet.Draining, Force: true}, fleet.Deleted: to(fleet.Draining), fleet.Done: ignored,
 			fleet.Refused: ignored, fleet.Cancelled: ignored, fleet.Deadline: ignored, fleet.NotReady: {}},
-		// The slice is returned regardless of the drain's result; only a person stops it.
+		// The slice is returned whatever the result of the drain. Only a person stops the return.
 		fleet.Draining: {fleet.GaveUp: {To: fleet.Unpeering, Force: true}, fleet.Refused: {To: fleet.Unpeering, Force: true},
 			fleet.Cancelled: {Stuck: true}, fleet.Lost: {Force: true}},
 		fleet.Unpeering: {fleet.Done: to(fleet.Released), fleet.Refused: ignored, fleet.GaveUp: ignored,

@@ -5,11 +5,11 @@ import (
 	"strings"
 )
 
-// PeeringEvents lists every event, in the order of the table.
+// PeeringEvents lists every event in the order of the table.
 var PeeringEvents = []PeeringEvent{PeeringAcquired, PeeringDone, PeeringFailed, PeeringEmptied, PeeringElapsed,
 	PeeringBroken, PeeringInUse, PeeringRefused, PeeringLifted}
 
-// Matrix returns both tables as text: a row per phase, a column per event. docs/machine.md contains it.
+// Matrix returns both tables as text, with a row per phase and a column per event. docs/machine.md contains this text.
 func Matrix() string {
 	var b strings.Builder
 	b.WriteString("# Instance\n\n| phase | step | counts | CA sees |")
@@ -57,7 +57,7 @@ func (l *Ledger) String() string {
 	return fmt.Sprintf("group %s, epoch %s, revision %d, target %d", l.Group, l.Epoch, l.Revision, l.Target())
 }
 
-// move returns a row's move for an event; "-" means that the event is ignored.
+// move returns the move of a row for an event. "-" means that the event is ignored.
 func move[E comparable, M fmt.Stringer](moves map[E]M, event E) string {
 	if m, ok := moves[event]; ok {
 		return m.String()
@@ -100,13 +100,13 @@ func (m PeeringMove) String() string {
 	return s
 }
 
-// condition is the requirement for a move to end in another phase than the event alone leads to.
+// condition is a requirement under which a move ends in another phase than the event alone would lead to.
 type condition struct {
 	name string
 	to   PeeringPhase
 }
 
-// conditions returns the move's conditions, in the order in which provider.State.Apply judges them.
+// conditions returns the move's conditions in the order in which provider.State.Apply checks them.
 func (m PeeringMove) conditions() (all []condition) {
 	if m.ToRefused != "" {
 		all = append(all, condition{"refusing", m.ToRefused})

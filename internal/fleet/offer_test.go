@@ -9,8 +9,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// The time for which an unused peering is kept: docs/offers.md promises a minute.
-func TestLinger(t *testing.T) {
+// An unused peering is kept for a minute by default, as docs/offers.md states.
+func TestDefaultLingerIsAMinute(t *testing.T) {
 	require.Equal(t, time.Minute, fleet.Offer{}.Linger())
 	seconds := int64(90)
 	require.Equal(t, 90*time.Second, fleet.Offer{LingerSeconds: &seconds}.Linger())

@@ -12,7 +12,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet/provider"
 )
 
-// The reasons for refusing an operation; a refused operation books nothing.
+// The test lists the reasons for which an operation is refused. A refused operation books nothing.
 func TestRefusedOperations(t *testing.T) {
 	foreign := *spec()
 	foreign.ID = "gpu"
@@ -80,9 +80,9 @@ func TestRefusedOperations(t *testing.T) {
 	}
 }
 
-// An operation that shows a reverted history is accepted, so that the group starts a new epoch; the operation itself
-// books nothing.
-func TestOperationOfAServerThatHasSeenMore(t *testing.T) {
+// An operation can show the group that its history has reverted. The group accepts such an operation and starts a new
+// epoch, but the operation itself books nothing.
+func TestOperationFromANewerPositionStartsANewEpoch(t *testing.T) {
 	l := ledger(t)
 	r := fleet.Request{Operation: fleet.Operation{ID: "a", GiveUpAt: t0.Add(time.Second)}, Delta: 1,
 		Seen: fleet.Position{Epoch: "x", Revision: l.Revision + 1}}
@@ -95,8 +95,8 @@ func TestOperationOfAServerThatHasSeenMore(t *testing.T) {
 	require.NotNil(t, l.Spec, "it knows what it is for")
 }
 
-// A provider that offers a number of nodes holds at most this number, regardless of their size.
-func TestAnOfferIsBoundByItsNodes(t *testing.T) {
+// A provider that offers a number of nodes gets at most this number of holds, whatever their size.
+func TestOfferIsBoundedByItsNumberOfNodes(t *testing.T) {
 	p := provider.New("milan", t0)
 	p.Step(provider.Input{Result: &fleet.Result{ID: 2, Outcome: fleet.OutcomeDone}}, t0)
 	acquire := func(key string) provider.Hold {
@@ -114,8 +114,8 @@ func TestAnOfferIsBoundByItsNodes(t *testing.T) {
 	require.NotEqual(t, fleet.HoldRefused, acquire("lca-a-x-3-1").State, "there is room again")
 }
 
-// A new epoch ends the running commands of the earlier one: their results do not answer any new command.
-func TestResultsOfTheLifeBeforeAnswerNothing(t *testing.T) {
+// A new epoch ends the running commands of the earlier epoch. Their results do not count for any new command.
+func TestResultsOfAnEarlierEpochAreIgnored(t *testing.T) {
 	l := ledger(t)
 	require.NoError(t, operate(l, fleet.Grow, 3))
 	l.Step(fleet.GroupInput{}, t0)
@@ -135,9 +135,9 @@ func TestResultsOfTheLifeBeforeAnswerNothing(t *testing.T) {
 	require.Len(t, l.Commands.Open, 3, "none of the three was started")
 }
 
-// Concurrent calls are separate operations: each call is booked or refused once, also when the answer is lost and the
+// Concurrent calls are separate operations. Each call is booked or refused once, even when the answer is lost and the
 // calls are repeated.
-func TestCallsThatComeTogether(t *testing.T) {
+func TestConcurrentCallsAreSeparateOperations(t *testing.T) {
 	l := ledger(t)
 	require.NoError(t, operate(l, fleet.Grow, 4))
 	names := []string{}

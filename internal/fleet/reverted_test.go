@@ -10,8 +10,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// restored returns a group that was restored from a backup with one growing instance, and a view of its driver. CA has
-// deleted the instance since the backup.
+// restored returns a group that was restored from a backup with one instance in creation, and a view of the instance's
+// driver. CA has deleted the instance since the backup.
 func restored(t *testing.T) (l *fleet.Ledger, settle func(time.Time) int, v fleet.View, now time.Time) {
 	t.Helper()
 	now = time.Date(2026, 11, 22, 10, 0, 0, 0, time.UTC)
@@ -31,8 +31,8 @@ func ahead(l *fleet.Ledger) fleet.Position {
 	return fleet.Position{Epoch: l.Epoch, Revision: l.Revision + 10, Booked: l.NextSeq}
 }
 
-// After a restored backup, a driver of the restored history is stopped and its instance does not come back: CA may have
-// deleted the instance since, and an instance id is never used twice (I2).
+// A group is restored from a backup. It stops the driver of an instance of the restored history, and does not adopt the
+// instance. CA may have deleted the instance since, and an instance id must never be used twice (invariant I2).
 func TestDriverOfARestoredHistoryIsStopped(t *testing.T) {
 	for name, revert := range map[string]func(l *fleet.Ledger, now time.Time){
 		"noticed by the server": func(l *fleet.Ledger, now time.Time) {
@@ -60,8 +60,8 @@ func TestDriverOfARestoredHistoryIsStopped(t *testing.T) {
 	}
 }
 
-// A driver continues when its group was only terminated: no caller has seen more of the group than the group itself.
-func TestDriverOfATerminatedGroupGoesOn(t *testing.T) {
+// When its group was only terminated, a driver continues, because no caller has seen a later position than the group.
+func TestDriverOfATerminatedGroupContinues(t *testing.T) {
 	_, _, v, now := restored(t)
 	l, _ := aheadLedger(t, now.Add(time.Minute))
 	v.SpecHash = l.Spec.InstanceSpec.Hash()
@@ -72,7 +72,7 @@ func TestDriverOfATerminatedGroupGoesOn(t *testing.T) {
 
 // A group that was terminated, or whose history was reverted, takes its pause from the value that the observer has
 // saved. A group that continues keeps its own value.
-func TestPauseOutlivesTheGroup(t *testing.T) {
+func TestPauseSurvivesATerminatedGroup(t *testing.T) {
 	now := time.Date(2026, 11, 22, 10, 0, 0, 0, time.UTC)
 	yes, no := true, false
 	recovered := func(l *fleet.Ledger, paused *bool, now time.Time) {
@@ -106,8 +106,8 @@ func TestPauseOutlivesTheGroup(t *testing.T) {
 	require.True(t, l.Paused, "began anew by a view")
 }
 
-// A restored group adopts every finished node that exists in the second round, however many there are: otherwise CA
-// buys them again. Undos stay bounded to five a round.
+// In the second round, a restored group adopts every finished node that exists, however many there are. Otherwise CA
+// would request these nodes again. The number of undos stays at most five per round.
 func TestRestoredGroupAdoptsAllInOneRound(t *testing.T) {
 	now := time.Date(2026, 11, 22, 10, 0, 0, 0, time.UTC)
 	l, _ := aheadLedger(t, now)
@@ -117,7 +117,7 @@ func TestRestoredGroupAdoptsAllInOneRound(t *testing.T) {
 		at := fleet.Attempt{Group: "standard", Number: 1, Provider: fleet.Provider{ID: "milan"},
 			Instance: fleet.InstanceName("standard", l.Epoch, 0) + strconv.Itoa(n)}
 		f := fleet.Found{Attempt: at, Slice: true, Virtual: true, Booking: &fleet.Booking{Spec: l.Spec.InstanceSpec}}
-		if n < 12 { // finished
+		if n < 12 { // a finished node
 			f.Marked, f.Node, f.Stamped, f.Ready = true, true, true, true
 		}
 		found = append(found, f)

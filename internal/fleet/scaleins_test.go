@@ -9,7 +9,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// manyReady returns a group with onMilan Ready instances on milan, and one on rome.
+// manyReady returns a group with onMilan Ready instances on milan and one on rome.
 func manyReady(t *testing.T, onMilan int, now time.Time) (l *fleet.Ledger, names []string) {
 	t.Helper()
 	spec := spec()
@@ -47,9 +47,9 @@ func scaleIns(l *fleet.Ledger) map[string]int {
 	return running
 }
 
-// More scale-ins than a group runs concurrently are stuck on one provider. Scale-ins on another provider start
-// regardless, and further ones on the same provider start when the budgets of the earlier drains have expired.
-func TestStuckScaleInsHoldNoOtherUp(t *testing.T) {
+// More scale-ins than a group may run concurrently are stuck on one provider. Scale-ins on another provider still
+// start. Further scale-ins on the stuck provider start when the budgets of the earlier drains have expired.
+func TestStuckScaleInsDelayNoOtherProvider(t *testing.T) {
 	const stuck = 150
 	now := time.Unix(2_000_000, 0)
 	l, names := manyReady(t, stuck, now)
@@ -67,9 +67,9 @@ func TestStuckScaleInsHoldNoOtherUp(t *testing.T) {
 	require.Equal(t, map[string]int{"milan": stuck, "rome": 1}, scaleIns(l))
 }
 
-// All nodes of a dead provider are removed immediately, regardless of their number: their forced drains wait for no
-// slot. They delay no deletion on this provider, and no deletion delays them.
-func TestLostNodesAllGoAtOnce(t *testing.T) {
+// All nodes of a dead provider are removed immediately, however many there are, because their forced drains wait for no
+// slot. They do not delay a deletion on this provider, and a deletion does not delay them.
+func TestLostNodesAreRemovedConcurrently(t *testing.T) {
 	const lost, released, more = 150, 110, 3
 	now := time.Unix(2_000_000, 0)
 	l, names := manyReady(t, lost+released+more, now)

@@ -49,7 +49,7 @@ func TestGroupTaint(t *testing.T) {
 	require.Len(t, spec.Taints, 1, "the spec is left alone")
 }
 
-// The defaults that docs/configuration.md promises.
+// The budgets have the defaults that docs/configuration.md states.
 func TestDefaultBudgets(t *testing.T) {
 	of := func(d time.Duration) metav1.Duration { return metav1.Duration{Duration: d} }
 	term := func(d time.Duration) *fleet.Term { return &fleet.Term{Duration: of(d)} }
@@ -65,8 +65,8 @@ func TestDefaultBudgets(t *testing.T) {
 	require.Equal(t, one, one.WithDefaults())
 }
 
-// A term is a duration that starts with an event, or 0 for never.
-func TestTerm(t *testing.T) {
+// A term is a duration that starts with an event. Zero means never.
+func TestTermStartsWithItsEvent(t *testing.T) {
 	for text, want := range map[string]time.Duration{"0": 0, `"5m"`: 5 * time.Minute, `"0s"`: 0} {
 		term := fleet.Term{Duration: metav1.Duration{Duration: time.Hour}}
 		require.NoError(t, json.Unmarshal([]byte(text), &term), text)
@@ -113,8 +113,9 @@ func TestSmallValues(t *testing.T) {
 	require.Zero(t, s.Peered(fleet.HoldRefused))
 }
 
-// Ids are labels of bounded length. An id that was written is parsed again, and any other text is refused.
-func TestIDs(t *testing.T) {
+// Ids have the form of labels, with a bounded length. A text that an id was written to is parsed to the same id. Any
+// other text is refused.
+func TestIDsAreParsedFromTheirText(t *testing.T) {
 	for most, valid := range map[int]func(string) bool{24: fleet.ValidGroupID, 63: fleet.ValidProviderID} {
 		require.True(t, valid(strings.Repeat("a", most)))
 		require.False(t, valid(strings.Repeat("a", most+1)))
@@ -148,7 +149,7 @@ func TestIDs(t *testing.T) {
 	}
 }
 
-// A name contains the group, the time of the booking, and a number; the name of an attempt's objects contains one more
+// A name contains the group, the time of the booking and a number. The name of an attempt's objects contains one more
 // number.
 func TestNamesAreReadBack(t *testing.T) {
 	booked, seq, ok := fleet.ParseInstanceName("a-b", fleet.InstanceName("a-b", "t0", 12))
@@ -161,9 +162,10 @@ func TestNamesAreReadBack(t *testing.T) {
 	require.Equal(t, []any{1, true}, []any{attempt, ok})
 }
 
-// NodeLabels adds the labels of the group and the type to a copy of the spec's labels. The group's label replaces a
-// given one, a given type stays, and a machine has no type. The spec's own labels do not change.
-func TestNodeLabels(t *testing.T) {
+// NodeLabels adds the labels of the group and the node type to a copy of the spec's labels. The group's label replaces
+// a label of the same key in the spec. A type in the spec stays, and a machine has no type. The spec's own labels do
+// not change.
+func TestNodeLabelsAddGroupAndType(t *testing.T) {
 	s := fleet.InstanceSpec{ID: "a", Labels: map[string]string{"disk": "ssd", fleet.LabelGroup: "b"}}
 	require.Equal(t, map[string]string{"disk": "ssd", fleet.LabelGroup: "a", fleet.LabelType: fleet.TypeVirtualNode},
 		s.NodeLabels())
@@ -179,7 +181,7 @@ func TestNodeLabels(t *testing.T) {
 	require.Equal(t, fleet.NetworkGateway, (*fleet.Network)(nil).ModeOrDefault())
 }
 
-// Orphans have one order for every caller: by provider, the slices first, then by name.
+// Orphans have the same order for every caller: by provider, slices before other objects, and then by name.
 func TestOrderOfOrphans(t *testing.T) {
 	orphan := func(provider, instance, what string) fleet.Orphan {
 		return fleet.Orphan{Object: what, Attempt: fleet.Attempt{Instance: instance, Provider: fleet.Provider{ID: provider}}}
@@ -195,7 +197,7 @@ func TestOrderOfOrphans(t *testing.T) {
 }
 
 // An offer expires at its time, and so does a provider's refusal.
-func TestEnds(t *testing.T) {
+func TestOffersAndRefusalsExpire(t *testing.T) {
 	for after, over := range map[time.Duration]bool{-1: false, 0: true, 1: true} {
 		require.Equal(t, over, fleet.Offer{Expires: &t0}.Expired(t0.Add(after)))
 		require.Equal(t, over, fleet.ProviderRefusal{Until: t0}.Over(t0.Add(after)))
@@ -210,8 +212,8 @@ func TestEnds(t *testing.T) {
 	require.Equal(t, t0, fleet.Earlier(t0.Add(1), t0))
 }
 
-// TestFormOfInstanceIDs pins the form of the ids, which become providerIDs. Cluster Autoscaler's provider gce removes
-// six characters of a providerID, requires three parts, and returns an error otherwise (CA
+// TestFormOfInstanceIDs checks the form of the ids, which become providerIDs. Cluster Autoscaler's provider gce removes
+// six characters of a providerID and requires three parts; for any other form it returns an error (CA
 // cloudprovider/gce/gce_url.go).
 func TestFormOfInstanceIDs(t *testing.T) {
 	for _, id := range []string{fleet.InstanceID("g", "g-a-1"),

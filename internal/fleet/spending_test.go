@@ -10,7 +10,7 @@ import (
 )
 
 // A booking limits the price of a node by the node's own limit and by its group's limit.
-func TestBookedWithinSpending(t *testing.T) {
+func TestBookingLimitsThePriceOfItsNode(t *testing.T) {
 	at := moment(t, "2026-11-10T00:00:00Z")
 	for name, c := range map[string]struct{ maxPrice, cap, want float64 }{
 		"nothing":             {},
@@ -35,8 +35,8 @@ func TestBookedWithinSpending(t *testing.T) {
 	}
 }
 
-// A price is compared in millionths, as it is counted.
-func TestPaysUpToTheMaxPrice(t *testing.T) {
+// A price is compared in millionths, because costs are counted in millionths.
+func TestPriceIsComparedInMillionths(t *testing.T) {
 	s := fleet.InstanceSpec{MaxPrice: 2}
 	require.True(t, s.Pays(2))
 	require.False(t, s.Pays(2.000001))

@@ -10,8 +10,8 @@ import (
 )
 
 // A scale-out receives the places of its group's other instances, and the number of earlier scale-outs without a
-// provider: so the instances of a burst choose different providers.
-func TestScaleOutsAreToldOfTheirGroup(t *testing.T) {
+// provider. With these, the instances of a burst choose different providers.
+func TestScaleOutReceivesPlacesOfItsGroup(t *testing.T) {
 	l := ledger(t)
 	require.NoError(t, operate(l, fleet.Grow, 4))
 	l.Step(fleet.GroupInput{}, t0)

@@ -11,7 +11,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet/provider"
 )
 
-// A standby's hold does not count as a node in the published state: it takes no place of an offer.
+// The hold of a standby does not count as a node in the published state, so it takes no place of an offer.
 func TestStandbyTakesNoPlace(t *testing.T) {
 	now := time.Now()
 	p := provider.New("milan", now)

@@ -14,7 +14,7 @@ import (
 
 func sortedNames(m map[string]string) []string { return slices.Sorted(maps.Keys(m)) }
 
-// driverStory plays the driver of a-1.
+// driverStory plays the driver of the instance a-1.
 type driverStory struct {
 	*subject
 	d     *driver.Driver
@@ -24,7 +24,7 @@ type driverStory struct {
 func (s *driverStory) tell(verb string, w words, now time.Time) []string {
 	ev := driver.Event{}
 	switch verb {
-	case "begin": // scale-out, or scale-in on a provider
+	case "begin": // of a scale-out, or of a scale-in on a provider
 		s.epochs = []string{fleet.NewEpoch(now)}
 		i := fleet.NewInstance(s.long("a-1"), &storySpec().InstanceSpec, now)
 		if w.first() == string(fleet.ScaleIn) {
@@ -34,7 +34,7 @@ func (s *driverStory) tell(verb string, w words, now time.Time) []string {
 			Instance: i, Spec: storySpec().InstanceSpec, Generation: fleet.Generation{Epoch: s.epochs[0], Count: 2},
 			Ahead: s.number(w.pairs["ahead"], 0),
 		}, now)
-	case "ends": // the running step
+	case "ends": // ends the running step
 		at := s.d.Instance.AttemptRef()
 		ev.Ended = &fleet.Event{Kind: fleet.EventKind(w.first()), Step: s.d.Running, Attempt: at.Number}
 		if on := w.pairs["on"]; on != "" {

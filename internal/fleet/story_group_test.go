@@ -17,13 +17,13 @@ type groupStory struct {
 	*subject
 	l     *fleet.Ledger
 	saved []byte
-	seen  int64 // the newest command written
+	seen  int64 // the newest command that the story shows
 	rows  map[string]string
 	calls int
 }
 
 func (g *groupStory) tell(verb string, w words, now time.Time) []string {
-	if verb == "begin" { // it has been configured, and found the objects on the line
+	if verb == "begin" { // the group is configured, and the line lists the objects that exist
 		g.l = fleet.NewLedger("a", now.Add(-time.Minute))
 		g.epochs = append(g.epochs, g.l.Epoch)
 		g.l.Step(fleet.GroupInput{Result: &fleet.Result{ID: 1, Outcome: fleet.OutcomeDone,
@@ -36,12 +36,12 @@ func (g *groupStory) tell(verb string, w words, now time.Time) []string {
 	return g.follows(g.play(verb, w, now), now)
 }
 
-// step applies the input, and requires that the published state changes only together with its revision.
+// step applies the input. It requires that the published state changes only together with its revision.
 func (g *groupStory) step(in fleet.GroupInput, now time.Time) {
 	before := g.l.Snapshot(now)
 	g.l.Step(in, now)
 	if after := g.l.Snapshot(now); after.Position() == before.Position() {
-		for _, s := range []*fleet.Snapshot{&before, &after} { // these change with the next revision
+		for _, s := range []*fleet.Snapshot{&before, &after} { // these fields change only with the next revision
 			s.Cost = money.Cost{}
 			for n := range s.Standby {
 				s.Standby[n].Worse = time.Time{}
@@ -72,7 +72,7 @@ func (g *groupStory) play(verb string, w words, now time.Time) (out []string) {
 	case "round":
 		d := fleet.Differences{Round: fleet.RoundID{Number: int64(g.number(w.first(), 0))}, Revision: g.l.Revision,
 			Empty: w.has("empty")}
-		if w.has("early") { // it has read the group before its last change
+		if w.has("early") { // the round has read the group before its last change
 			d.Revision--
 		}
 		d.Found = g.objects(w.pairs["found"])
@@ -178,7 +178,7 @@ func (g *groupStory) view(w words) fleet.View {
 	return v
 }
 
-// result answers an open command: its kind, its instance or attempt, and its outcome.
+// result parses the result of an open command: the kind of the command, its instance or attempt, and its outcome.
 func (g *groupStory) result(w words) *fleet.Result {
 	for _, c := range g.l.Commands.Open {
 		named := len(w.plain) < 3 || strings.Contains(commandText(c), w.plain[1])
@@ -204,8 +204,9 @@ func (g *groupStory) result(w words) *fleet.Result {
 	return nil
 }
 
-// standbyRows parses the rows of a ranking, the best first: milan@2:warm:granted has a price of 2, an existing peering
-// and a granted hold. A full row has no room, a gone one no offer, and a cordoned one is excluded.
+// standbyRows parses the rows of a ranking, the best first. milan@2:warm:granted has the price 2, an existing peering
+// and a granted hold. full means that the provider has no room, gone that it has no offer, and cordoned that it is
+// excluded.
 func (g *groupStory) standbyRows(text string) (rows []fleet.StandbyRow) {
 	for one := range strings.SplitSeq(text, ",") {
 		fields := strings.Split(one, ":")
@@ -234,7 +235,7 @@ func (g *groupStory) standbyRows(text string) (rows []fleet.StandbyRow) {
 	return rows
 }
 
-// follows returns the new commands and the changed rows.
+// follows returns the new commands and the changed rows of a step.
 func (g *groupStory) follows(out []string, now time.Time) []string {
 	for _, c := range g.l.Commands.Open {
 		if c.ID > g.seen {

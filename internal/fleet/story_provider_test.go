@@ -15,20 +15,20 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet/provider"
 )
 
-// providerStory plays the provider milan, which offers 4 CPUs; an acquire requests 2.
+// providerStory plays the provider milan, which offers 4 CPUs. An acquire requests 2 CPUs.
 type providerStory struct {
 	*subject
 	p     *provider.State
 	seen  int64
 	holds map[string]string
 	phase string
-	runs  int // the number from which the first life counts its runs
+	runs  int // number from which the first run counts its peering runs
 }
 
 func (s *providerStory) tell(verb string, w words, now time.Time) []string {
 	in := provider.Input{}
 	switch verb {
-	case "begin": // it recovers until the list of its objects arrives
+	case "begin": // the provider recovers until the list of its objects arrives
 		s.p, s.holds, s.seen = provider.New("milan", now), map[string]string{}, 0
 		if s.runs == 0 {
 			s.runs = s.p.Run
@@ -88,7 +88,7 @@ func (s *providerStory) tell(verb string, w words, now time.Time) []string {
 	return s.follows(now)
 }
 
-// refusal parses refusing=<kind>, with an end in for=<seconds>.
+// refusal parses refusing=<kind>. for=<seconds> sets the end of the refusal.
 func (s *providerStory) refusal(w words, now time.Time) *fleet.ProviderRefusal {
 	kind := w.pairs["refusing"]
 	if kind == "" {

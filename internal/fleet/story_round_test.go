@@ -13,9 +13,9 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet/comparison"
 )
 
-// roundStory plays group a and the observer's rounds over its providers: "round 3 milan=silent turin=granted".
-// absent=a-1-1 names slices that are missing there; isolated means that no provider answers; gap, that the round before
-// does not count; late, that the verdicts arrive after three minutes.
+// roundStory plays the group a and the observer's rounds over its providers: "round 3 milan=silent turin=granted".
+// absent=a-1-1 names slices that are missing on the provider. isolated means that no provider answers. gap means that
+// the previous round does not count. late means that the verdicts arrive after three minutes.
 type roundStory struct {
 	*groupStory
 	outlook   comparison.Outlook
@@ -99,7 +99,7 @@ func (r *roundStory) round(w words, now time.Time) (out []string) {
 	}
 	d := fleet.Differences{Round: fleet.RoundID{Term: 1, Number: number}, Epoch: groups[0].Epoch,
 		Revision: groups[0].Revision, Lost: j.Losses["a"]}
-	if w.has("late") { // the Node was ready again in between, and is not now
+	if w.has("late") { // the Node was ready again in between, and is not ready now
 		now = now.Add(3 * time.Minute)
 		for _, row := range groups[0].Instances {
 			if !row.NotReady {
@@ -118,7 +118,7 @@ func (r *roundStory) round(w words, now time.Time) (out []string) {
 func (r *roundStory) evidence(id string, w words) comparison.Evidence {
 	e := comparison.Evidence{Provider: id, Access: fleet.AccessGranted}
 	heard, measures := strings.CutPrefix(w.pairs[id], "heard-")
-	if measures { // the clock of the other end continues
+	if measures { // the clock of the other gateway continues
 		e.Heard = []string{w.first(), heard}
 		return e
 	}
@@ -139,7 +139,7 @@ func (r *roundStory) evidence(id string, w words) comparison.Evidence {
 	return e
 }
 
-// exists returns the objects of the group.
+// exists returns the objects of the group that exist.
 func (r *roundStory) exists() (found []fleet.Found) {
 	for _, e := range r.l.Entries {
 		at := fleet.Attempt{Group: "a", Instance: e.Name, Number: e.Attempt, Provider: fleet.Provider{ID: e.Provider()}}

@@ -42,7 +42,7 @@ func TestStories(t *testing.T) {
 	}
 }
 
-// teller plays one line, and returns its effects.
+// teller plays one line and returns its effects.
 type teller interface {
 	tell(verb string, w words, now time.Time) []string
 }
@@ -82,11 +82,11 @@ func tellStory(t *testing.T, file, text string) string {
 	return out.String()
 }
 
-// subject knows the epochs of the story's group, which keep the names short, and the booked names.
+// subject holds the epochs of the story's group, by which it shortens names, and the names that the group has booked.
 type subject struct {
 	*testing.T
 	epochs []string
-	booked map[string]string // long, by short
+	booked map[string]string // the long name, by the short name
 }
 
 func life(n int) string {
@@ -96,7 +96,7 @@ func life(n int) string {
 	return fmt.Sprintf("a-e%d-", n)
 }
 
-// short replaces each name that was booked by its short form, which has no prefix.
+// short replaces each booked name by its short form, which has no prefix.
 func (s *subject) short(text string) string {
 	text = strings.ReplaceAll(text, fleet.ObjectPrefix, "")
 	for short, long := range s.booked {
@@ -115,8 +115,8 @@ var (
 	shortObject = regexp.MustCompile(shortName.String() + `-\d`)
 )
 
-// long returns the booked name. A name that was not booked has its epoch in the place of the second. An object's name
-// has the prefix.
+// long returns the booked name for a short name. A name that the group has not booked contains its epoch in place of
+// the second of its booking. The name of an object has a prefix.
 func (s *subject) long(name string) string {
 	if shortObject.MatchString(name) {
 		return fleet.ObjectPrefix + s.longName(name)
@@ -148,7 +148,7 @@ func (s *subject) epochOf(name string) string {
 	return s.epochs[0]
 }
 
-// books registers the name of an instance that the epoch has booked.
+// books registers the name of an instance that the group has booked in the epoch.
 func (s *subject) books(name, epoch string) {
 	_, seq, _ := fleet.ParseInstanceName("a", name)
 	short := fmt.Sprint(life(1+slices.Index(s.epochs, epoch)), seq)
@@ -168,7 +168,7 @@ func (s *subject) requireSame(before, after any) {
 	require.JSONEq(s, string(was), string(is), "what is published has changed under one revision")
 }
 
-// words are the words of a line: plain words, and key=value pairs.
+// words are the words of a line: plain words, and pairs key=value.
 type words struct {
 	plain []string
 	pairs map[string]string
@@ -214,7 +214,7 @@ func (s *subject) amount(text string) float64 {
 	return amount
 }
 
-// objects parses the objects of attempts: a-1-2@milan:whole, separated by commas.
+// objects parses the objects of attempts, such as a-1-2@milan:whole, separated by commas.
 func (s *subject) objects(text string) (found []fleet.Found) {
 	for one := range strings.SplitSeq(text, ",") {
 		name, state, _ := strings.Cut(one, ":")
@@ -236,7 +236,7 @@ func (s *subject) objects(text string) (found []fleet.Found) {
 		case "unstamped":
 			f.Marked, f.Ready = true, true
 		}
-		if state == "unreadable" { // its virtual node does not name its instance
+		if state == "unreadable" { // its virtual node does not name the instance
 			f.Booking = nil
 		}
 		found = append(found, f)

@@ -8,9 +8,9 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// The span of the caller stays with an instance until the caller's request is fulfilled, so that later events do not
+// The span of the caller stays with an instance until the caller's request is fulfilled. Later events then do not
 // belong to that trace.
-func TestTraceGoesWithTheInstance(t *testing.T) {
+func TestSpanStaysUntilTheRequestIsFulfilled(t *testing.T) {
 	l := ledger(t)
 	ask := func(r fleet.Request, verb fleet.Verb, id, trace string) {
 		r.Operation, r.Trace = fleet.Operation{ID: id, GiveUpAt: t0}, trace

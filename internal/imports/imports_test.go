@@ -15,9 +15,9 @@ import (
 
 const module = "github.com/liqo-autoscaler/liqo-autoscaler/"
 
-// mayImport has a row for each folder of packages with the rows that it may import, lowest first: no row names a row
-// below it. Each folder may also import packages of its own row and the helpers of row internal. The rows of cmd and
-// internal/serve/parts connect all parts.
+// mayImport has a row for each folder of packages. The row lists the rows that the folder may import, the lowest first;
+// no row lists a row below it. Each folder may also import packages of its own row and the helpers in the row internal.
+// The rows of cmd and internal/serve/parts connect all parts.
 var mayImport = map[string][]string{
 	"internal":                  {},
 	"internal/fleet/money":      {},
@@ -56,7 +56,7 @@ var mayImport = map[string][]string{
 		"worker", "deploy", "internal/cli", "internal/connect", "internal/serve", "internal/serve/parts"},
 }
 
-// forPrograms are the building blocks of programs: only programs and these packages import them.
+// forPrograms are the building blocks of programs. Only programs and these packages import them.
 var forPrograms = []string{"internal/cli", "internal/connect", "internal/serve"}
 
 // kits are imported only by tests and by other kits.
@@ -67,7 +67,7 @@ var kits = []string{"internal/testkit", "internal/test", "activities/backend/bac
 var adapters = []string{"activities/backend/liqo", "activities/backend/microvm", "activities/backend/sim",
 	"discovery/agent", "discovery/client", "discovery/file", "discovery/secrets", "discovery/server", "discovery/store"}
 
-// list runs go list in the module's root, and returns the fields of its lines.
+// list runs go list in the module's root and returns the fields of its lines.
 func list(t *testing.T, args ...string) (lines [][]string) {
 	t.Helper()
 	cmd := exec.Command("go", append([]string{"list"}, args...)...)
@@ -80,7 +80,7 @@ func list(t *testing.T, args ...string) (lines [][]string) {
 	return lines
 }
 
-// room returns the longest row of the table that contains a package.
+// room returns the row of the table for a package. When several rows match, it returns the longest.
 func room(of string) (name string) {
 	for row := range mayImport {
 		if (of == row || strings.HasPrefix(of, row+"/")) && len(row) > len(name) {
@@ -108,7 +108,7 @@ func allowed(from, to string) bool {
 	}
 }
 
-func TestWhoImportsWhom(t *testing.T) {
+func TestImportsFollowTheTable(t *testing.T) {
 	rooms := map[string]bool{}
 	for _, line := range list(t, "-f", `{{.ImportPath}} {{join .Imports " "}}`, "./...") {
 		from := strings.TrimPrefix(line[0], module)
@@ -124,8 +124,8 @@ func TestWhoImportsWhom(t *testing.T) {
 	require.Len(t, rooms, len(mayImport), "a row of the table has no package")
 }
 
-// A package below another one never imports the upper one, even when a row would allow it.
-func TestRowsFormNoCircle(t *testing.T) {
+// When a package imports another package, the other package never imports the first, even when a row would allow it.
+func TestRowsFormNoCycle(t *testing.T) {
 	var reaches func(from, to string, seen map[string]bool) bool
 	reaches = func(from, to string, seen map[string]bool) bool {
 		seen[from] = true
@@ -141,7 +141,8 @@ func TestRowsFormNoCircle(t *testing.T) {
 	}
 }
 
-// The agent, which providers install, stays small: it has no Temporal, no database, and no controllers of Liqo.
+// The agent, which providers install, stays small. It contains no Temporal client, no database, and no controllers of
+// Liqo.
 func TestAgentReachesNoTemporalDatabaseOrLiqo(t *testing.T) {
 	packages := list(t, "-deps", "./cmd/liqo-autoscaler-agent")
 	require.Contains(t, packages, []string{module + "discovery/agent"})
@@ -153,7 +154,7 @@ func TestAgentReachesNoTemporalDatabaseOrLiqo(t *testing.T) {
 	}
 }
 
-// Workflow code depends only on its inputs: it cannot reach a cluster client, even through its imports.
+// Workflow code depends only on its inputs. It cannot reach a client of a cluster, even through its imports.
 func TestWorkflowsReachNoCluster(t *testing.T) {
 	packages := list(t, "-deps", "./workflows", "./internal/fleet/...")
 	require.Contains(t, packages, []string{module + "activities"})
@@ -164,8 +165,8 @@ func TestWorkflowsReachNoCluster(t *testing.T) {
 	}
 }
 
-// TestMirrorIsNotRead checks that the objects of the mirror are for people: only the worker's wiring reaches the package, and no other package names a
-// resource of the mirror.
+// TestMirrorIsNotRead checks that the objects of the mirror are only for people. Only the wiring of the worker imports
+// the package, and no other package names a resource of the mirror.
 func TestMirrorIsNotRead(t *testing.T) {
 	var importers []string
 	for _, line := range list(t, "-f", `{{.ImportPath}} {{join .Imports " "}}`, "./...") {
@@ -187,8 +188,8 @@ func TestMirrorIsNotRead(t *testing.T) {
 // maxFiles is the maximum number of production files in a package; a larger package must be split.
 const maxFiles = 30
 
-// A package is small enough to be read completely. The Liqo backend is the one exception:
-// docs/contributing/decisions.md, "The Liqo backend is one package".
+// A package is small enough to be read completely. The Liqo backend is the only exception: see "The Liqo backend is one
+// package" in docs/contributing/decisions.md.
 func TestPackagesAreSmall(t *testing.T) {
 	for _, p := range list(t, "-f", "{{.ImportPath}} {{len .GoFiles}}", "./...") {
 		files, err := strconv.Atoi(p[1])

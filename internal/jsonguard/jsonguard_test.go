@@ -22,7 +22,7 @@ func guarded(t *testing.T, document string, limits Limits) (string, error) {
 	return string(whole), err
 }
 
-func TestWhatIsOrdinaryStays(t *testing.T) {
+func TestOrdinaryValuesStay(t *testing.T) {
 	for _, document := range []string{
 		`{}`, `[]`, `null`, `"x"`, "{}\n{}\n", `{"a":[1,2.5e3,-4],"b":{"c":"}],\"{["}}`,
 		`{"status":{"resources":{"cpu":"1500m","memory":"64Gi","x":"1e3","y":1e9,"z":"5E"}}}`,
@@ -35,7 +35,7 @@ func TestWhatIsOrdinaryStays(t *testing.T) {
 	}
 }
 
-func TestMuchOfLittle(t *testing.T) {
+func TestManySmallValuesAreRefused(t *testing.T) {
 	for name, document := range map[string]string{
 		"elements": `{"items":[{},{},{},{},{}]}`,
 		"numbers":  `[1,2,3,4,5]`,
@@ -57,9 +57,9 @@ func TestMuchOfLittle(t *testing.T) {
 	}
 }
 
-// Every quantity is shortened to few digits and an exponent of two digits, because arithmetic on it uses as many digits
-// as the quantity has.
-func TestHugeQuantities(t *testing.T) {
+// Every quantity is shortened to few digits and an exponent of two digits, because arithmetic on a quantity computes
+// with all of its digits.
+func TestHugeQuantitiesAreShortened(t *testing.T) {
 	for _, amount := range []string{`"1e100000000"`, `1e100000000`, `"1E-100000000"`, `" 1e+100000000 "`,
 		`"1.0000000000000000000000001e100000000"`, `"-1e2147483647"`, "\"\u00a01e100000000\"",
 		`"` + strings.Repeat("9", 1<<20) + `Ki"`, strings.Repeat("9", 1<<20), `"` + strings.Repeat("9", 60) + `e1000000"`,

@@ -14,9 +14,9 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/leader"
 )
 
-// A process completes its last work, such as the withdrawal of a published offer, before the next one begins. The next
-// one then does not wait for the Lease to expire.
-func TestNobodyBeginsBeforeTheLastOneHasEnded(t *testing.T) {
+// A leader completes its last work, such as the withdrawal of a published offer, before the next leader begins. The
+// next leader then does not wait until the Lease expires.
+func TestLeaderBeginsAfterItsPredecessorHasEnded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		client, log := fake.NewClientset(), slog.New(slog.DiscardHandler)
 		ctx, stop := context.WithCancel(t.Context())
@@ -50,8 +50,8 @@ func TestNobodyBeginsBeforeTheLastOneHasEnded(t *testing.T) {
 	})
 }
 
-// A work function that returns before its context ends lets another process lead, and this process does not compete for
-// a minute.
+// When a work function returns before its context ends, another process may lead. This process does not compete for a
+// minute.
 func TestWorkThatReturnsLetsAnotherProcessLead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		client, log := fake.NewClientset(), slog.New(slog.DiscardHandler)
@@ -78,7 +78,7 @@ func TestWorkThatReturnsLetsAnotherProcessLead(t *testing.T) {
 	})
 }
 
-// Without another process it leads again after a minute.
+// When no other process leads, this process leads again after a minute.
 func TestWorkThatReturnsIsCalledAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, stop := context.WithCancel(t.Context())

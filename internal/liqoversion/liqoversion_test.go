@@ -8,7 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-func TestJudge(t *testing.T) {
+func TestVersionCombinationsAreJudged(t *testing.T) {
 	t.Parallel()
 	for pair, want := range map[[2]string]struct {
 		problem string
@@ -33,14 +33,14 @@ func TestJudge(t *testing.T) {
 	}
 }
 
-func TestOneNode(t *testing.T) {
+func TestOneNodePerProviderUpTo11(t *testing.T) {
 	t.Parallel()
 	for v, want := range map[string]bool{"1.1.2": true, "v1.0.3": true, "1.2.0": false, "1.3.1": false, "abc": false} {
 		require.Equal(t, want, OneNode(v), v)
 	}
 }
 
-func TestOf(t *testing.T) {
+func TestVersionIsReadFromTheImage(t *testing.T) {
 	t.Parallel()
 	for image, want := range map[string]string{
 		"ghcr.io/liqotech/liqo-controller-manager:v1.2.0":                    "1.2.0",

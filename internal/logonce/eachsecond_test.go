@@ -10,7 +10,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/logonce"
 )
 
-func TestEachSecond(t *testing.T) {
+func TestExcessLinesOfASecondAreSkipped(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var e logonce.EachSecond
 		next := func() (int, bool) { return e.Next() }

@@ -9,7 +9,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/logonce"
 )
 
-func TestOnce(t *testing.T) {
+func TestErrorIsLoggedOnce(t *testing.T) {
 	var o logonce.LastError
 	for i, c := range []struct {
 		err   error

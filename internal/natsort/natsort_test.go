@@ -10,7 +10,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/natsort"
 )
 
-func TestCompare(t *testing.T) {
+func TestNumbersAreComparedByValue(t *testing.T) {
 	want := []string{"", "cpu", "cpu-2", "cpu-010", "cpu-11-b", "cpu-11-c", "cpu-100000000000000000000", "gpu[2].a",
 		"gpu[10].a"}
 	got := slices.Clone(want)

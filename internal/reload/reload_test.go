@@ -14,7 +14,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/reload"
 )
 
-// rig follows two files and joins their texts to a value; "bad" in a text is an error.
+// rig follows two files and joins their texts to one value. The text "bad" causes an error.
 type rig struct {
 	t      *testing.T
 	a, b   string
@@ -84,8 +84,8 @@ func TestFilesAreFollowed(t *testing.T) {
 	require.Equal(t, second, version)
 }
 
-// A text that moves from one file to the next makes another version.
-func TestVersionTellsFilesApart(t *testing.T) {
+// When a text moves from one file to the next, the version changes.
+func TestVersionDistinguishesFiles(t *testing.T) {
 	r := newRig(t)
 	r.write(r.a, "xy")
 	r.write(r.b, "z")
@@ -123,8 +123,8 @@ func TestLatestLogsEachErrorOnce(t *testing.T) {
 	require.Contains(t, logs.String(), `level=ERROR msg="not renewed" error="worse bad"`)
 }
 
-// Files that are exchanged between two reads are read again before the callback runs.
-func TestExchangedWhileTheyAreRead(t *testing.T) {
+// The files are replaced between two reads. They are read again before the callback runs.
+func TestFilesReplacedDuringAReadAreReadAgain(t *testing.T) {
 	r := newRig(t)
 	r.write(r.a, "one")
 	r.write(r.b, "one")

@@ -33,7 +33,7 @@ func TestCertificateExpiry(t *testing.T) {
 	require.Fail(t, "not collected")
 }
 
-func TestPortsThatAreTaken(t *testing.T) {
+func TestTakenPortsAreReported(t *testing.T) {
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	defer taken.Close()

@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// stuck is a client that does not read its answer until the end.
+// stuck is a client that does not read its answer until the end of the test.
 type stuck struct {
 	*httptest.ResponseRecorder
 	end <-chan struct{}
@@ -24,8 +24,8 @@ func (s stuck) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// TestScrapesAreEncodedOnceASecond makes many scrapes, and some by clients that do not read their answers. They cause
-// one encoding a second, and no client waits for another.
+// TestScrapesAreEncodedOnceASecond makes many scrapes, some of them by clients that do not read their answers. The
+// metrics are encoded once a second, and no client waits for another client.
 func TestScrapesAreEncodedOnceASecond(t *testing.T) {
 	own := prometheus.NewRegistry()
 	gauge := prometheus.NewGauge(prometheus.GaugeOpts{Name: "answer"})

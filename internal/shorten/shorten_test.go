@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestTo(t *testing.T) {
+func TestTextIsShortenedToALength(t *testing.T) {
 	for text, want := range map[string]string{
 		"":                        "",
 		"four":                    "four",
@@ -24,16 +24,17 @@ func TestTo(t *testing.T) {
 	require.Equal(t, 300, utf8.RuneCountInString(To(strings.Repeat("é", 1<<20), 300)))
 }
 
-// A provider's text reaches no terminal with escape sequences (OSC 52 writes the clipboard) or bidirectional marks.
-func TestTextOfOthersControlsNoTerminal(t *testing.T) {
+// A provider's text reaches a terminal without escape sequences (OSC 52 writes the clipboard) and without bidirectional
+// marks.
+func TestTextOfProvidersControlsNoTerminal(t *testing.T) {
 	hostile := "no \x1b[31m\x1b]52;c;cm0=\a \u202Egnp.exe\u2028\u009b2J\ttab\nline\r"
 	require.Equal(t, "no  [31m ]52;c;cm0=   gnp.exe  2J tab line ", OneLine(hostile))
 	require.Equal(t, "no  [31m ]52;c;cm0=   gnp.exe  2J\ttab\nline ", Lines(hostile))
 	require.Equal(t, "größer 😀", OneLine("größer 😀"))
 }
 
-// A token of ours that a provider quotes in its answer is not printed.
-func TestTokensAreNotRepeated(t *testing.T) {
+// A provider quotes our token in its answer. The token is not printed.
+func TestTokensAreNotPrinted(t *testing.T) {
 	const token = "eyJhbGciOiJSUzI1NiJ9.eyJzdWIiOiJhIn0.c2lnbmF0dXJl-_"
 	for text, want := range map[string]string{
 		"invalid token " + token + ", sorry":            "invalid token (a token), sorry",

@@ -70,7 +70,7 @@ func TestUnmarshalKeepsTimesAndQuantities(t *testing.T) {
 	require.EqualValues(t, 1, gpu.Value())
 }
 
-// All faults are reported together, in the order of the document.
+// All errors are reported together, in the order of the document.
 func TestUnmarshalReportsEveryFault(t *testing.T) {
 	const doc = `
 num: many
@@ -131,7 +131,7 @@ func TestUnmarshalRefusesBrokenDocuments(t *testing.T) {
 	}
 }
 
-// The YAML library reads the first document and ignores the rest silently.
+// The YAML library reads the first document of a file and silently ignores any other.
 func TestUnmarshalRefusesSeveralDocuments(t *testing.T) {
 	for _, doc := range []string{"num: 1\n---\nflag: true\n", "num: 1\n...\nflag: true\n", "{num: 1}\nflag: true\n",
 		"{num: 1}\n{"} {
@@ -143,8 +143,8 @@ func TestUnmarshalRefusesSeveralDocuments(t *testing.T) {
 	}
 }
 
-// Aliases of one long text expand a file of one MB to GBs: one such Secret would kill the worker.
-func TestAliasesThatSwell(t *testing.T) {
+// Aliases of one long text can expand a file of one MB to gigabytes. One such Secret would end the worker.
+func TestExpandingAliasesAreRefused(t *testing.T) {
 	swelling := "name: &a " + strings.Repeat("a", 20_000) + "\nlabels: {b: [" + strings.Repeat("*a,", 2_000) + "]}\n"
 	nested := "a: &a [x,x,x,x,x,x,x,x,x,x]\n"
 	for c := 'b'; c < 'j'; c++ {
@@ -164,8 +164,8 @@ func TestAliasesThatSwell(t *testing.T) {
 	}
 }
 
-// The paths of all nodes of a document would be much larger than the document, so they are not all kept.
-func TestLongPathsDoNotFillTheMemory(t *testing.T) {
+// The paths of all nodes of a document would be much larger than the document, so only some paths are kept.
+func TestPathsUseBoundedMemory(t *testing.T) {
 	key := strings.Repeat("k", 400)
 	doc := strings.Repeat(`{"`+key+`":`, 30) + "[" + strings.Repeat("1,", 15_000) + "1]" + strings.Repeat("}", 30)
 	var before, after runtime.MemStats
@@ -175,8 +175,8 @@ func TestLongPathsDoNotFillTheMemory(t *testing.T) {
 	require.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(100<<20))
 }
 
-// JSON does not have such numbers, and its encoder does not report their position.
-func TestNumbersThatJSONDoesNotHave(t *testing.T) {
+// JSON does not have such numbers, and Go's JSON encoder does not report their position.
+func TestNumbersOutsideJSONAreRefused(t *testing.T) {
 	require.EqualError(t, unmarshal("fraction: .nan\nlist: [{name: a}, {name: -.inf}]\nlabels: {example.com/a: .inf}\n",
 		&outer{}),
 		"line 1: fraction: got NaN, want a finite number\n"+
@@ -184,7 +184,7 @@ func TestNumbersThatJSONDoesNotHave(t *testing.T) {
 			"line 3: labels[\"example.com/a\"]: got +Inf, want a finite number")
 }
 
-// YAML 1.1 does not have this escape, which many JSON encoders write.
+// YAML 1.1 does not have this escape, but many JSON encoders write it.
 func TestUnmarshalReadsJSONWithEscapedSlashes(t *testing.T) {
 	var got outer
 	require.NoError(t, unmarshal(`{"name":"a\\\/b\\/c","amount":{"nvidia.com\/gpu":"1"}}`, &got))
@@ -192,8 +192,8 @@ func TestUnmarshalReadsJSONWithEscapedSlashes(t *testing.T) {
 	require.Contains(t, got.Amount, corev1.ResourceName("nvidia.com/gpu"))
 }
 
-// Arithmetic on such an amount takes seconds to minutes, and hundreds of MB.
-func TestAmountsOfManyDigits(t *testing.T) {
+// Arithmetic on such an amount takes seconds to minutes, and hundreds of MB of memory.
+func TestAmountsWithManyDigitsAreRefused(t *testing.T) {
 	for _, amount := range []string{"1e300000", `"1E-300000"`, `" 1e300000"`, `"1234567890123456789012e300000"`, `"` + strings.Repeat("9", 60000) + `"`} {
 		err := unmarshal(`{"amount":{"cpu":`+amount+`}}`, &outer{})
 		require.ErrorContains(t, err, "want a quantity such as", amount)
@@ -202,7 +202,7 @@ func TestAmountsOfManyDigits(t *testing.T) {
 	}
 }
 
-func TestLaterFaultsDoNotRepeat(t *testing.T) {
+func TestLaterErrorsBelowAFaultyPathAreDropped(t *testing.T) {
 	faults := strictyaml.Faults{{Path: "a.b"}, {Message: "the document"}}
 	var later strictyaml.Faults
 	for _, path := range []string{"a.b", "a.b.c", "a.b[0]", "a.bc", "a", "", "d"} {
@@ -216,7 +216,7 @@ func TestLaterFaultsDoNotRepeat(t *testing.T) {
 	require.Equal(t, []string{"a.bc", "a", "", "d", "f"}, paths)
 }
 
-// Errors enter histories, whose payloads are bounded, so the errors are bounded, too.
+// Errors become part of histories, whose payloads are bounded. The errors are therefore bounded, too.
 func TestFaultsAreBounded(t *testing.T) {
 	var faults strictyaml.Faults
 	for range 100 {
@@ -225,7 +225,7 @@ func TestFaultsAreBounded(t *testing.T) {
 	require.Less(t, len(faults.Error()), 40_000)
 }
 
-func TestRules(t *testing.T) {
+func TestValidationRules(t *testing.T) {
 	rules := strictyaml.NewRules(map[string]strictyaml.Check{
 		"upper": {Valid: func(s string) bool { return s == strings.ToUpper(s) }, Fault: "%q is not upper case"},
 	}, map[string]string{"Shape": "give one"})

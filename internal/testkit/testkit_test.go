@@ -80,7 +80,7 @@ func TestPoll(t *testing.T) {
 }
 
 // The cases of a seed are the same in each run. A case that runs alone equals the same case in a run of all cases.
-func TestCases(t *testing.T) {
+func TestCasesOfASeedAreStable(t *testing.T) {
 	draw := func(seed, cases string) (drawn []uint64) {
 		t.Setenv(testkit.EnvSeed, seed)
 		t.Setenv(testkit.EnvCases, cases)

@@ -11,8 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestHealthIsLookedAtOnceASecond makes many concurrent health checks, which cause only one call a second.
-func TestHealthIsLookedAtOnceASecond(t *testing.T) {
+// TestHealthChecksShareOneCallASecond makes many concurrent health checks. They cause only one call a second.
+func TestHealthChecksShareOneCallASecond(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		looks, wrong := 0, errors.New("away")
 		check := Rarely(func(context.Context) error {

@@ -11,7 +11,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/wait"
 )
 
-func TestFor(t *testing.T) {
+func TestForWaitsUntilItsContextEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()
 		require.True(t, wait.For(t.Context(), time.Hour))
@@ -24,12 +24,12 @@ func TestFor(t *testing.T) {
 	})
 }
 
-func TestForAll(t *testing.T) {
+func TestForAllRunsAFewConcurrently(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		all, seen := []string{"a", "b", "c", "d", "e"}, make([]string, 5)
 		began := time.Now()
 		wait.ForAll(all, 2, func(i int, of string) {
-			time.Sleep(time.Minute) // the bubble's clock
+			time.Sleep(time.Minute) // time in the synctest bubble
 			seen[i] = of
 		})
 		require.Equal(t, all, seen)

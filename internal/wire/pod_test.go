@@ -16,7 +16,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/wire"
 )
 
-// random returns a pod with init containers, sidecars, overhead and resources of the pod as a whole.
+// random returns a pod with init containers, sidecars, overhead and pod-level resources.
 func random(rng *rand.Rand) *corev1.Pod {
 	list := func() corev1.ResourceList {
 		l := corev1.ResourceList{}
@@ -47,8 +47,8 @@ func random(rng *rand.Rand) *corev1.Pod {
 	return pod
 }
 
-// The decoded parts of a pod give the same requests as the whole pod.
-func TestPodResourcesAreThoseOfTheWholePod(t *testing.T) {
+// The decoded fields of a pod result in the same requests as the whole pod.
+func TestDecodedPodHasTheRequestsOfTheWholePod(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	lean := &corev1.Pod{} // reused
 	for range 2000 {
@@ -65,8 +65,8 @@ func TestPodResourcesAreThoseOfTheWholePod(t *testing.T) {
 	}
 }
 
-// TestFarExponents parses quantities that take Kubernetes' parser minutes.
-func TestFarExponents(t *testing.T) {
+// TestQuantitiesWithLargeExponentsAreFast parses quantities for which Kubernetes' parser needs minutes.
+func TestQuantitiesWithLargeExponentsAreFast(t *testing.T) {
 	field := func(number byte, value string) string { return string([]byte{number<<3 | 2, byte(len(value))}) + value }
 	for text, want := range map[string]string{"10e2547483646": "1e18", "1e2147483647": "1e18", "-1E+999": "-1e18",
 		"1e-2147483648": "0", "0e999999999": "0", "0.5e-100": "0", "1e3": "1e3", "2e99": "2e99", "5m": "5m"} {
@@ -81,7 +81,7 @@ func TestFarExponents(t *testing.T) {
 	require.ErrorContains(t, wire.PodResources([]byte(raw), &corev1.Pod{}), `quantity "1.2.3e9999"`)
 }
 
-// A pod that is too large is refused, and uses memory only up to the allowed size.
+// A pod that is too large is refused. Its decoding uses memory only up to the allowed size.
 func TestPodResourcesAreBounded(t *testing.T) {
 	field := func(number byte, value []byte) []byte {
 		var size []byte

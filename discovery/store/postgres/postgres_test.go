@@ -35,7 +35,7 @@ func dsnFile(t *testing.T, dsn string) string {
 	return path
 }
 
-func TestPostgres(t *testing.T) {
+func TestPostgresFulfilsTheContract(t *testing.T) {
 	testkit.Slow(t)
 	server := kit.New(t)
 	databases := 0
@@ -43,7 +43,7 @@ func TestPostgres(t *testing.T) {
 		databases++
 		name := fmt.Sprintf("d%d", databases)
 		server.Query(t, "postgres", "CREATE DATABASE "+name+
-			" TEMPLATE template0 LOCALE_PROVIDER icu ICU_LOCALE 'en-US' LOCALE 'C'") // orders names not as bytes
+			" TEMPLATE template0 LOCALE_PROVIDER icu ICU_LOCALE 'en-US' LOCALE 'C'") // this locale does not order names as bytes
 		return name
 	}
 	t.Run("contract", func(t *testing.T) {
@@ -65,7 +65,7 @@ func TestPostgres(t *testing.T) {
 	t.Run("killed", func(t *testing.T) { killed(t, server, database(t)) })
 }
 
-// theDatabasesClock replaces PostgreSQL's own clock by a function, so that its clock is an hour off ours.
+// theDatabasesClock replaces PostgreSQL's own clock by a function. The database's clock then is an hour ahead of ours.
 func theDatabasesClock(t *testing.T, server *kit.Server, name string) {
 	server.Query(t, name, `CREATE SCHEMA shifted`)
 	server.Query(t, name, `CREATE FUNCTION shifted.clock_timestamp() RETURNS timestamptz LANGUAGE sql
@@ -78,7 +78,7 @@ func theDatabasesClock(t *testing.T, server *kit.Server, name string) {
 	require.WithinRange(t, now, before.Add(50*time.Minute), after.Add(70*time.Minute))
 }
 
-// startTogether starts several servers concurrently: the schema is made once, and each server finds it complete.
+// startTogether starts several servers concurrently. One server creates the schema, and each server finds it complete.
 func startTogether(t *testing.T, dsn string) {
 	file := dsnFile(t, dsn)
 	opened := make(chan error)
@@ -115,7 +115,7 @@ func theFileIsReadAgain(t *testing.T, server *kit.Server, name string) {
 	})
 }
 
-// killed checks that every call fails while PostgreSQL is away, and that acknowledged writes exist afterwards.
+// killed checks that every call fails while PostgreSQL is down, and that acknowledged writes exist afterwards.
 func killed(t *testing.T, server *kit.Server, name string) {
 	s := open(t, server.DSN(name))
 	posted, err := api.Decode([]byte(`{"name":"a",
@@ -140,7 +140,7 @@ func killed(t *testing.T, server *kit.Server, name string) {
 	})
 }
 
-// Errors about the DSN file never show its content.
+// Errors about the file with the DSN (the connection string) never show its content.
 func TestErrorsShowNoSecret(t *testing.T) {
 	address := testkit.FreePorts(t, 1)[0] // no server listens on this port
 	for dsn, says := range map[string]string{

@@ -45,7 +45,7 @@ func TestContract(t *testing.T) {
 
 const envPath = "SQLITE_TEST_PATH"
 
-// The test kills a process that has put an offer and has not closed its file.
+// The test kills a process that has written an offer and has not closed its file.
 func TestOffersOutliveTheProcess(t *testing.T) {
 	if path := os.Getenv(envPath); path != "" {
 		_, err := open(t, path).Put(t.Context(), record(t, "a"), store.Turn{}, time.Now())
@@ -120,8 +120,8 @@ func TestAnEndedContextChangesNothing(t *testing.T) {
 	require.ErrorIs(t, err, store.ErrNotFound)
 }
 
-// A file of the first version keeps its offers, and is migrated to the current schema.
-func TestMigration(t *testing.T) {
+// A file with the first version of the schema keeps its offers and is migrated to the current schema.
+func TestOldFileIsMigrated(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "offers.db")
 	db, err := sql.Open("sqlite", path)
 	require.NoError(t, err)

@@ -11,7 +11,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/cli/output"
 )
 
-// printed renders a table with a text of 90 characters, at a width.
+// printed renders a table of this width, with a text of 90 characters.
 func printed(t *testing.T, width int) string {
 	t.Helper()
 	style := output.Style{Width: width}
@@ -22,8 +22,8 @@ func printed(t *testing.T, width int) string {
 	return out.String()
 }
 
-// A terminal that is too narrow loses the least important columns, and never a text.
-func TestANarrowTerminalKeepsTheText(t *testing.T) {
+// On a terminal that is too narrow, the table drops its least important columns, and never a text.
+func TestNarrowTerminalKeepsTheText(t *testing.T) {
 	for width, want := range map[int]struct {
 		columns []string
 		lines   int
@@ -33,7 +33,7 @@ func TestANarrowTerminalKeepsTheText(t *testing.T) {
 		80:  {[]string{"NAME", "SPEC", "MIN", "WHY"}, 5},
 		60:  {[]string{"NAME", "MIN", "WHY"}, 5},
 		48:  {[]string{"NAME", "WHY"}, 6},
-		30:  {[]string{"NAME"}, 7}, // the text is below its row
+		30:  {[]string{"NAME"}, 7}, // the text is in the line below its row
 	} {
 		text := printed(t, width)
 		lines := strings.Split(strings.TrimSuffix(text, "\n"), "\n")
@@ -50,8 +50,8 @@ func TestANarrowTerminalKeepsTheText(t *testing.T) {
 	}
 }
 
-// A word longer than its column is broken, and a wide table exceeds the terminal's width.
-func TestLongWordsAndWideTables(t *testing.T) {
+// A word that is longer than its column is broken. A wide table exceeds the terminal's width.
+func TestLongWordsAreBroken(t *testing.T) {
 	var out bytes.Buffer
 	word := strings.Repeat("x", 70)
 	require.NoError(t, output.Style{Width: 40}.Table(&out, []string{"A", "WHY"}, [][]string{{"a", word}}))
@@ -61,7 +61,7 @@ func TestLongWordsAndWideTables(t *testing.T) {
 	require.Equal(t, "A   WHY\na   "+word+"\n", out.String())
 }
 
-// Only a terminal shortens texts: programs that read a table get whole texts.
+// Only on a terminal texts are shortened. A program that reads a table gets whole texts.
 func TestOnlyATerminalShortensTexts(t *testing.T) {
 	long := strings.Repeat("long ", 40)
 	require.Equal(t, long, output.Style{}.Cut(long))

@@ -10,8 +10,9 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet/choice"
 )
 
-// BenchmarkChoose compares a choice among 10,000 offers with sorting as many prices: different prices, one price for
-// all, and weights for an instance with 50 ahead. Prints BENCH <name> <value> <unit> <ratio> <against>.
+// BenchmarkChoose compares a choice among 10,000 offers with a sort of as many prices. The cases are different prices,
+// one price for all offers, and weights for an instance with 50 instances ahead of it. It prints BENCH <name> <value>
+// <unit> <ratio> <against>.
 func BenchmarkChoose(b *testing.B) {
 	const n = 10_000
 	for name, c := range map[string]struct {

@@ -173,9 +173,9 @@ func TestChooseFilters(t *testing.T) {
 	}
 }
 
-// An offer in another currency is left out, regardless of its number, because prices in two currencies do not compare.
-// A price of zero has no currency.
-func TestAnotherCurrency(t *testing.T) {
+// An offer in another currency is left out whatever its price, because prices in two currencies do not compare. A price
+// of zero has no currency.
+func TestOfferInAnotherCurrencyIsLeftOut(t *testing.T) {
 	euros := func(c *choice.Candidate) { c.Offer.Currency = "EUR" }
 	free := func(c *choice.Candidate) { c.Offer.Currency, c.Offer.Price = "EUR", 0 }
 	d := choice.Choose(chooseSpec, []choice.Candidate{candidate("euros", 0.1, euros), candidate("dollars", 0.5)}, nil,
@@ -208,7 +208,7 @@ func TestChooseTakesTheCheapestThatFits(t *testing.T) {
 	}
 }
 
-func TestChooseOfNothing(t *testing.T) {
+func TestChooseWithoutOffers(t *testing.T) {
 	d := choice.Choose(chooseSpec, nil, nil, choice.Rank{}, chooseAt)
 	require.Empty(t, d.Chosen)
 	require.Empty(t, d.Assessments)
@@ -232,7 +232,7 @@ func TestDecisionsStaySmall(t *testing.T) {
 	require.Equal(t, 500, d.Considered)
 
 	refused = nil
-	for i := range candidates { // all refused, with the longest names
+	for i := range candidates { // all are refused and have the longest names
 		refused = append(refused, candidates[i].Offer.Provider)
 		candidates[i].Offer.Name = strings.Repeat("<", 1000)
 	}
@@ -254,9 +254,9 @@ func TestDecisionsStaySmall(t *testing.T) {
 	require.Len(t, d.Assessments, 1, "the chosen one stays")
 }
 
-// A candidate is an offer without the capacity that holds have taken: the holds are subtracted from a newer offer, too.
+// A candidate is an offer without the capacity that holds have taken. The holds are also subtracted from a newer offer.
 // A resource that the offer does not name has no capacity.
-func TestCandidateOfAProvider(t *testing.T) {
+func TestCandidateIsTheOfferWithoutItsHolds(t *testing.T) {
 	for _, row := range fleet.PeeringMachine {
 		warm := row.Phase == fleet.Established || row.Phase == fleet.Lingering
 		require.Equal(t, warm, choice.CandidateOf(fleet.Offer{}, fleet.ProviderSnapshot{Phase: row.Phase}).Warm, row.Phase)
@@ -275,8 +275,8 @@ func TestCandidateOfAProvider(t *testing.T) {
 	require.Equal(t, "10", newer.Lendable.Cpu().String(), "the offer itself is as it was")
 }
 
-// The number of places follows the scarcest resource, or the offered number of nodes, and is at most 1,000.
-func TestRoom(t *testing.T) {
+// The number of places depends on the scarcest resource, or on the offered number of nodes. It is at most 1,000.
+func TestRoomFollowsTheScarcestResource(t *testing.T) {
 	for name, c := range map[string]struct {
 		shape  corev1.ResourceList
 		change func(*choice.Candidate)
@@ -303,8 +303,8 @@ func TestRoom(t *testing.T) {
 	}
 }
 
-// Choose takes the cheapest offer that fits, unless it has no price.
-func TestCheapest(t *testing.T) {
+// Choose takes the cheapest offer that fits, unless this offer has no price.
+func TestCheapestFittingOfferIsTaken(t *testing.T) {
 	for name, c := range map[string]struct {
 		prices []float64 // negative: the offer does not fit
 		want   money.Money
@@ -322,9 +322,9 @@ func TestCheapest(t *testing.T) {
 	}
 }
 
-// Matching returns the offers that fit except for their present use, the cheapest first, and no offer smaller than a
-// node. Dearest counts these offers too.
-func TestMatching(t *testing.T) {
+// Matching returns the offers that fit when their current use is ignored, the cheapest first. It returns no offer that
+// is smaller than a node. Dearest includes these offers too.
+func TestMatchingIgnoresTheCurrentUse(t *testing.T) {
 	full := func(c *choice.Candidate) { c.Free = corev1.ResourceList{} }
 	taken := func(c *choice.Candidate) { c.Offer.MaxNodes, c.Nodes = 1, 1 }
 	refuses := func(c *choice.Candidate) { c.Refusing = "no" }
@@ -372,8 +372,8 @@ func TestDecisionWireFormat(t *testing.T) {
 		{"provider":"b","offer":"offer-b","epoch":"e1","fits":false,"filter":"selector","reason":"labels {} do not match the group's selector country=it","price":0}]}`, string(raw))
 }
 
-// Candidates pass from Discover to Select through the history: an offer without free capacity must not come back as
-// unused.
+// Candidates pass from Discover to Select through the history as JSON. An offer without free capacity must not become
+// an unused offer on this way.
 func TestCandidateSurvivesJSON(t *testing.T) {
 	for _, free := range []corev1.ResourceList{nil, {}, amounts("cpu", "1")} {
 		c := candidate("a", 1, func(c *choice.Candidate) { c.Free = free })
@@ -387,8 +387,8 @@ func TestCandidateSurvivesJSON(t *testing.T) {
 	}
 }
 
-// A burst is spread before its first hold is booked: each instance takes the best place after the instances ahead have
-// taken theirs.
+// The instances of a burst spread over the offers before the first hold is booked. Each instance takes the best place
+// that is left when the instances ahead of it have taken theirs.
 func TestChooseSpreadsABurst(t *testing.T) {
 	four := func(c *choice.Candidate) { c.Free = amounts("cpu", "4", "memory", "16Gi", "pods", "110") }
 	candidates := []choice.Candidate{candidate("a", 1, four), candidate("b", 1, four), candidate("dear", 2)}
@@ -400,8 +400,9 @@ func TestChooseSpreadsABurst(t *testing.T) {
 	require.Equal(t, map[string]int{"a": 2, "b": 2, "dear": 2}, taken)
 }
 
-// Equal offers alternate: each offer fills one place before any fills a second one, each place is taken once, then the
-// next price follows. The names of groups order the offers differently, and the order of the input does not matter.
+// Equal offers alternate. Each offer fills one place before any offer fills a second place, and each place is taken
+// once; then the next price follows. The order of equal offers depends on the name of the group, and not on the order
+// of the input.
 func TestEqualOffersTakeTurns(t *testing.T) {
 	candidates, places := []choice.Candidate{candidate("dear", 2)}, map[string]int{}
 	for n, id := range []string{"a", "b", "c", "d"} {
@@ -430,9 +431,9 @@ func TestEqualOffersTakeTurns(t *testing.T) {
 	require.NotEqual(t, edge, deal("core"))
 }
 
-// A shape that fits no offer now but fits one without its holds is full, which is worth a retry. A shape that never
-// fits is not.
-func TestFullIsNotHopeless(t *testing.T) {
+// A shape that fits no offer now, but would fit without the holds on an offer, makes the result "full", so a retry may
+// help. A shape that never fits does not.
+func TestFullOfferMayBeRetried(t *testing.T) {
 	used := candidate("p", 1, func(c *choice.Candidate) { c.Free = corev1.ResourceList{} })
 	require.True(t, choice.Choose(chooseSpec, []choice.Candidate{used}, nil, choice.Rank{}, chooseAt).Full)
 	require.False(t, choice.Choose(chooseSpec, []choice.Candidate{used}, []string{"p"}, choice.Rank{}, chooseAt).Full)
@@ -440,12 +441,13 @@ func TestFullIsNotHopeless(t *testing.T) {
 	require.False(t, choice.Choose(chooseSpec, []choice.Candidate{small}, nil, choice.Rank{}, chooseAt).Full)
 }
 
-// Place takes the cheapest places first, in the group's own shape, and no place of an offer that the group may not use.
-func TestPlace(t *testing.T) {
+// Place takes the cheapest places first, in nodes of the group's shape. It takes no place on an offer that the group
+// may not use.
+func TestPlaceTakesTheCheapestPlacesFirst(t *testing.T) {
 	candidates := []choice.Candidate{candidate("dear", 2), candidate("cheap", 1),
 		candidate("french", 0, func(c *choice.Candidate) { c.Offer.Labels = map[string]string{"country": "fr"} })}
 	spec := chooseSpec
-	spec.Shape = amounts("cpu", "4", "memory", "4Gi", "pods", "50") // two nodes for each offer
+	spec.Shape = amounts("cpu", "4", "memory", "4Gi", "pods", "50") // each offer has room for two nodes
 	left := func() map[string]int { return choice.Room(spec, candidates, chooseAt) }
 	choice.Place(spec, 0, candidates, chooseAt)
 	require.Equal(t, map[string]int{"cheap": 2, "dear": 2}, left())
@@ -462,9 +464,9 @@ func TestPlace(t *testing.T) {
 	require.Zero(t, candidates[2].Nodes, "and none where none may be")
 }
 
-// A provider whose last peering's removal hangs is the last choice, also with a Selection, and is chosen when no other
-// offer fits. A refused provider stays excluded.
-func TestAHangingRemovalIsTheLastChoice(t *testing.T) {
+// When the removal of a provider's last peering hangs, the provider is chosen last, also with a Selection. It is chosen
+// when no other offer fits. A refused provider stays excluded.
+func TestProviderWithAHangingRemovalIsChosenLast(t *testing.T) {
 	for name, selection := range map[string]*fleet.Selection{"by price": nil, "by score": {Price: 1, Warm: 1}} {
 		t.Run(name, func(t *testing.T) {
 			spec := chooseSpec

@@ -15,7 +15,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/testkit"
 )
 
-// randomCandidates returns candidates that differ in price, size, taken capacity, and permission.
+// randomCandidates returns candidates with different prices, sizes, taken capacities and permissions.
 func randomCandidates(r *rand.Rand, most int) (all []choice.Candidate) {
 	for n := range 1 + r.IntN(most) {
 		all = append(all, candidate(fmt.Sprintf("p%02d", n), float64(r.IntN(4)), func(c *choice.Candidate) {
@@ -41,7 +41,7 @@ func randomCandidates(r *rand.Rand, most int) (all []choice.Candidate) {
 	return all
 }
 
-// takenFrom returns the rest of the resources after random holds; some holds leave nothing of a resource.
+// takenFrom returns the resources that are left after random holds. Some holds leave nothing of a resource.
 func takenFrom(r *rand.Rand, lendable corev1.ResourceList) corev1.ResourceList {
 	free := lendable.DeepCopy()
 	for _, name := range []corev1.ResourceName{"cpu", "memory", "pods", "nvidia.com/gpu"} {
@@ -68,7 +68,7 @@ func randomShape(r *rand.Rand) fleet.InstanceSpec {
 	return s
 }
 
-// exact returns the number of nodes that fit, by exact arithmetic: one node after another.
+// exact returns the number of nodes that fit, with exact arithmetic. It adds one node after another.
 func exact(spec fleet.InstanceSpec, c choice.Candidate) (n int) {
 	if c.Cordoned || c.Offer.Labels == nil {
 		return 0
@@ -102,8 +102,8 @@ func TestRoomIsExact(t *testing.T) {
 	}
 }
 
-// A resource that is one byte short of two nodes has room for one.
-func TestAByteShortOfANodeIsNoRoomForIt(t *testing.T) {
+// When a resource is one byte short of two nodes, it has room for one node.
+func TestOneMissingByteLeavesNoRoomForANode(t *testing.T) {
 	spec := chooseSpec
 	spec.Shape = amounts("cpu", "1", "memory", "4Gi", "pods", "10")
 	for free, want := range map[int64]int{8 << 30: 2, 8<<30 - 1: 1, 4 << 30: 1} {
@@ -115,8 +115,8 @@ func TestAByteShortOfANodeIsNoRoomForIt(t *testing.T) {
 	}
 }
 
-// market is the model's knowledge of candidates: the number of nodes that fit on each candidate, the candidate's price,
-// and the prices of all places in ascending order.
+// market is what the model knows about candidates: the number of nodes that fit on each candidate, its price, and the
+// prices of all places in ascending order.
 type market struct {
 	places map[string]int
 	price  map[string]float64
@@ -134,9 +134,9 @@ func marketOf(spec fleet.InstanceSpec, all []choice.Candidate) market {
 	return m
 }
 
-// A choice is one of the cheapest candidates that fit. Instances of a burst, each with the earlier ones ahead, never
-// take a place twice and together take the cheapest places. The order of the candidates has no influence.
-func TestABurstTakesTheCheapestPlacesOnceEach(t *testing.T) {
+// A choice is one of the cheapest candidates that fit. In a burst, each instance chooses with the earlier instances
+// ahead of it. Together they take the cheapest places, and none twice. The order of the candidates has no influence.
+func TestBurstTakesEachOfTheCheapestPlacesOnce(t *testing.T) {
 	for r := range testkit.Cases(t) {
 		spec, all := randomShape(r), randomCandidates(r, 18)
 		m := marketOf(spec, all)

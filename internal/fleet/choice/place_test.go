@@ -10,9 +10,9 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/testkit"
 )
 
-// Place takes the same places as a burst. Two small waiting nodes alternate between two equal offers of 8 CPUs, so that
-// a node of 8 CPUs fits on neither offer, and Place does not report a place for it to Cluster Autoscaler.
-func TestPlaceIsWhereNodesGo(t *testing.T) {
+// Place takes the same places as a burst. Two small waiting nodes alternate between two equal offers of 8 CPUs. A node
+// of 8 CPUs then fits on neither offer, and Place reports no place for it to Cluster Autoscaler.
+func TestPlacePredictsWhereNodesAreCreated(t *testing.T) {
 	for name, by := range map[string]*fleet.Selection{"price": nil, "spread": {Price: 1, Spread: 1}} {
 		t.Run(name, func(t *testing.T) {
 			small, large := chooseSpec, chooseSpec
@@ -26,8 +26,8 @@ func TestPlaceIsWhereNodesGo(t *testing.T) {
 	}
 }
 
-// In random markets Place takes the same places as instances that choose one after another.
-func TestPlaceIsABurst(t *testing.T) {
+// In random markets, Place takes the same places as instances that choose one after another.
+func TestPlaceEqualsABurstInRandomMarkets(t *testing.T) {
 	selections := []*fleet.Selection{nil, {Price: 1, Latency: 1}, {Price: 1, Spread: 1}, {Pack: 1}}
 	for r := range testkit.Cases(t) {
 		spec, all := randomShape(r), randomCandidates(r, 12)
@@ -51,7 +51,7 @@ func TestPlaceIsABurst(t *testing.T) {
 	}
 }
 
-// While an offer without a price fits, the prices of all other offers still count.
+// When an offer without a price fits, the prices of all other offers still count.
 func TestPricesCountNextToAnOfferWithoutAPrice(t *testing.T) {
 	at := func(ms, most int) func(*choice.Candidate) {
 		return func(c *choice.Candidate) { c.Offer.LatencyMilliseconds, c.Offer.MaxNodes = ms, most }

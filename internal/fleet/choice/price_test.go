@@ -15,7 +15,7 @@ import (
 
 type prices = map[corev1.ResourceName]float64
 
-func TestPriceOfANode(t *testing.T) {
+func TestNodePriceByNodeAndByResource(t *testing.T) {
 	shape := amounts("cpu", "2500m", "memory", "4Gi", "pods", "110", "ephemeral-storage", "10Gi", "nvidia.com/gpu", "2",
 		"hugepages-2Mi", "512Mi", "intel.com/gpu", "0")
 	for name, c := range map[string]struct {
@@ -53,7 +53,7 @@ func TestPriceOfANode(t *testing.T) {
 		"nothing times a lot")
 }
 
-// Offers of one price alternate, so the computed price of an offer must be the same each time.
+// Offers with the same price alternate, so the computed price of an offer must be exactly the same each time.
 func TestPriceIsTheSameEachTime(t *testing.T) {
 	spec := fleet.InstanceSpec{Shape: amounts("cpu", "3", "memory", "7Gi", "pods", "110", "ephemeral-storage", "11Gi",
 		"nvidia.com/gpu", "1")}
@@ -65,8 +65,8 @@ func TestPriceIsTheSameEachTime(t *testing.T) {
 	}
 }
 
-// The shape decides which offer is the cheapest.
-func TestChooseByWhatTheShapeCosts(t *testing.T) {
+// The shape of the group decides which offer is the cheapest.
+func TestCheapestOfferDependsOnTheShape(t *testing.T) {
 	candidates := func() []choice.Candidate {
 		byResource := candidate("b", 0, func(c *choice.Candidate) {
 			c.Offer.Prices = prices{"cpu": 0.03, "memory": 0.004}

@@ -19,7 +19,7 @@ func weighing(s fleet.Selection) fleet.InstanceSpec {
 	return spec
 }
 
-func TestSelectionWeighs(t *testing.T) {
+func TestSelectionWeighsItsCriteria(t *testing.T) {
 	warm := func(c *choice.Candidate) { c.Warm = true }
 	own := func(n int) func(*choice.Candidate) { return func(c *choice.Candidate) { c.Own = n } }
 	ms := func(n int) func(*choice.Candidate) {
@@ -77,9 +77,9 @@ func TestSelectionWeighs(t *testing.T) {
 	}
 }
 
-// Instances of a burst choose before its first hold is booked: each choice assumes that the instances ahead are at
-// their places.
-func TestSelectionInABurst(t *testing.T) {
+// The instances of a burst choose before the first hold is booked. Each choice assumes that the instances ahead have
+// their nodes.
+func TestSelectionAssumesNodesOfInstancesAhead(t *testing.T) {
 	for name, c := range map[string]struct {
 		by   fleet.Selection
 		want map[string]int
@@ -102,7 +102,7 @@ func TestSelectionInABurst(t *testing.T) {
 	}
 }
 
-// The choice depends only on the input. Candidates that the shortlist leaves out do not change it.
+// The choice depends only on the input. Candidates that the shortlist leaves out do not change the choice.
 func TestSelectionIsDeterministic(t *testing.T) {
 	all := fleet.Selection{Price: 1, Warm: 0.5, Latency: 0.3, Spread: 1, Pack: 0.1, Failures: 1}
 	for random := range testkit.Cases(t) {
@@ -137,8 +137,8 @@ func TestFailuresFade(t *testing.T) {
 	require.Equal(t, 1.0, choice.Weight(at(-time.Minute), chooseAt), "a clock that is ahead")
 }
 
-// Each instance of a burst chooses as if the instances ahead had already received their nodes, one after another.
-func TestChoicesOfABurstAreThoseOneAfterTheOther(t *testing.T) {
+// In a burst, each instance chooses as if the instances ahead of it had received their nodes one after another.
+func TestBurstChoosesLikeSuccessiveInstances(t *testing.T) {
 	selections := []*fleet.Selection{nil, {Price: 1}, {Spread: 1}, {Spread: 0.5}, {Pack: 0.5}, {Warm: 1, Spread: 2},
 		{Latency: 1, Pack: 1}, {Spread: 3, Pack: 1, Failures: 1}}
 	for random := range testkit.Cases(t) {
@@ -147,7 +147,7 @@ func TestChoicesOfABurstAreThoseOneAfterTheOther(t *testing.T) {
 		spec.Selection = selections[n]
 		var candidates []choice.Candidate
 		for n := range 1 + random.IntN(6) {
-			price := float64(1 + n) // places of equal price would alternate
+			price := float64(1 + n) // different prices, because places with equal prices would alternate
 			candidates = append(candidates, candidate(fmt.Sprint("p", n), price, func(c *choice.Candidate) {
 				c.Own, c.Warm, c.Failures = random.IntN(3), random.IntN(2) == 0, float64(random.IntN(2))
 				c.Offer.LatencyMilliseconds, c.Offer.MaxNodes = 20*random.IntN(3), random.IntN(4)
@@ -159,7 +159,7 @@ func TestChoicesOfABurstAreThoseOneAfterTheOther(t *testing.T) {
 			got := choice.Choose(spec, candidates, nil, at, chooseAt).Chosen
 			want := choice.Choose(spec, one, nil, choice.Rank{Name: "g"}, chooseAt).Chosen
 			if choice.Room(spec, one, chooseAt)[want] == 0 {
-				break // all offers are full: the remaining instances try the best offer
+				break // all offers are full; the other instances try the best offer
 			}
 			require.Equal(t, want, got, "selection %d, %d ahead of %v", n, ahead, candidates)
 			for i := range one {
@@ -185,8 +185,9 @@ func TestEqualScoresTakeTurns(t *testing.T) {
 	}
 }
 
-// A packed burst fills one of several equal offers before the next one; a spread burst fills none.
-func TestBurstsOfEquals(t *testing.T) {
+// When the selection weighs Pack, a burst fills one of several equal offers before the next. When it weighs Spread, the
+// burst uses each offer.
+func TestPackedBurstFillsOneOfferFirst(t *testing.T) {
 	for by, want := range map[fleet.Selection]int{{Pack: 0.5}: 1, {Spread: 0.5}: 2} {
 		chosen := map[string]int{}
 		for ahead := range 2 {

@@ -11,7 +11,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/testkit"
 )
 
-// onePlaceEach returns count offers of one place, with equal prices or with prices that rise by step.
+// onePlaceEach returns count offers with one place each. The prices rise by step.
 func onePlaceEach(count int, step float64) (all []choice.Candidate) {
 	for n := range count {
 		all = append(all, candidate(fmt.Sprintf("p%02d", n), 1+step*float64(n), func(c *choice.Candidate) {
@@ -21,9 +21,9 @@ func onePlaceEach(count int, step float64) (all []choice.Candidate) {
 	return all
 }
 
-// A scale-out reduces the offers to a shortlist and chooses from it a moment later. In a burst with as many instances
-// as places, each place is taken once, regardless of the number of providers.
-func TestABurstTakesEachPlaceOnceThroughTheShortlist(t *testing.T) {
+// A scale-out first reduces the offers to a shortlist, and a moment later chooses from it. In a burst with as many
+// instances as places, each place is taken once, however many providers exist.
+func TestBurstTakesEachPlaceOnceFromTheShortlist(t *testing.T) {
 	for name, step := range map[string]float64{"equal prices": 0, "different prices": 0.01} {
 		t.Run(name, func(t *testing.T) {
 			all, taken := onePlaceEach(60, step), map[string]int{}
@@ -37,7 +37,7 @@ func TestABurstTakesEachPlaceOnceThroughTheShortlist(t *testing.T) {
 }
 
 // The choice from the shortlist equals the choice from all offers.
-func TestTheShortlistKeepsTheChoice(t *testing.T) {
+func TestShortlistDoesNotChangeTheChoice(t *testing.T) {
 	selections := []*fleet.Selection{nil, {Price: 1, Latency: 1}, {Price: 1, Spread: 1}, {Pack: 1, Failures: 1}}
 	for r := range testkit.Cases(t) {
 		spec, all := chooseSpec, []choice.Candidate(nil)
@@ -57,8 +57,8 @@ func TestTheShortlistKeepsTheChoice(t *testing.T) {
 	}
 }
 
-// An offer that has expired since the shortlist was made is left out, and so is a refused provider.
-func TestKeepJudgesAgain(t *testing.T) {
+// The choice from the shortlist leaves out an offer that has expired in the meantime, and a provider that has refused.
+func TestShortlistIsFilteredAgain(t *testing.T) {
 	soon := chooseAt.Add(1)
 	first, second, third := candidate("a", 3), candidate("b", 2), candidate("c", 1)
 	first.Offer.Expires = &soon
@@ -71,9 +71,9 @@ func TestKeepJudgesAgain(t *testing.T) {
 	require.Empty(t, choice.Keep(chooseSpec, nil, nil, chooseAt).Chosen)
 }
 
-// An instance chooses the same place before and after the instances ahead have received theirs. An offer where the
+// An instance chooses the same place before and after the instances ahead have received theirs. An offer on which the
 // group has fewer nodes comes first.
-func TestThePlaceIsTheSameOnceOthersHaveTheirs(t *testing.T) {
+func TestPlaceDoesNotDependOnHoldsOfInstancesAhead(t *testing.T) {
 	for r := range testkit.Cases(t) {
 		var all []choice.Candidate
 		for n := range 2 + r.IntN(5) {

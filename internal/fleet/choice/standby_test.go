@@ -10,7 +10,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet/choice"
 )
 
-// rowTexts renders the rows of one ranking in short form.
+// rowTexts renders the rows of a ranking in a short form.
 func rowTexts(rows []fleet.StandbyRow) (texts []string) {
 	for _, r := range rows {
 		text := r.Offer.Provider
@@ -28,7 +28,7 @@ func rowTexts(rows []fleet.StandbyRow) (texts []string) {
 	return texts
 }
 
-func TestRankStandby(t *testing.T) {
+func TestStandbysAreRanked(t *testing.T) {
 	full := func(c *choice.Candidate) { c.Offer.MaxNodes, c.Nodes = 1, 1 }
 	in := func(phase fleet.PeeringPhase) fleet.ProviderSnapshot { return fleet.ProviderSnapshot{Phase: phase} }
 	held := func(provider string, state fleet.HoldState) (fleet.Standby, fleet.ProviderSnapshot) {
@@ -83,9 +83,9 @@ func TestRankStandby(t *testing.T) {
 	require.Len(t, rank(peers...), choice.MaxCandidates)
 }
 
-// A held standby that the group may not use is excluded with its filter, regardless of free capacity. A temporary
-// obstacle does not exclude it.
-func TestHoldsThatMayNotBe(t *testing.T) {
+// A filter excludes a held standby that the group may not use, whatever the free capacity. A temporary obstacle does
+// not exclude it.
+func TestUnusableStandbysAreExcluded(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(*choice.Candidate)
 		spec   func(*fleet.InstanceSpec)

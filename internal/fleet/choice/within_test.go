@@ -9,8 +9,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet/choice"
 )
 
-// A node is not created at a price above its group's limit; an offer without a price counts as free.
-func TestChooseWithinSpending(t *testing.T) {
+// No node is created at a price above its group's limit. An offer without a price counts as free of charge.
+func TestChooseStaysWithinTheSpendingLimit(t *testing.T) {
 	s := &fleet.InstanceSpec{ID: "edge", Shape: amounts("cpu", "2")}
 	offers := []choice.Candidate{candidate("cheap", 1), candidate("dear", 3), candidate("unknown", 0)}
 	offers[0].Offer.MaxNodes, offers[0].Nodes = 1, 1
@@ -24,6 +24,6 @@ func TestChooseWithinSpending(t *testing.T) {
 	require.True(t, d.Full, "the cheap one may have room later")
 
 	offers[2] = candidate("third", 1.0/3)
-	s.MaxPrice = 0.333333 // of 1, divided by three in millionths
+	s.MaxPrice = 0.333333 // a third of 1, in millionths
 	require.Equal(t, "third", choice.Choose(*s, offers, nil, choice.Rank{}, chooseAt).Chosen, "compared as it is counted")
 }

@@ -9,9 +9,9 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet/comparison"
 )
 
-// A hold that no group lists is unused; a standby that its group lists at this provider is in use. A missing peering is
-// reported.
-func TestProviderDiffersByStandbys(t *testing.T) {
+// A standby's hold that no group lists is unused. A standby that its group lists at this provider is in use, and its
+// missing peering is reported.
+func TestStandbyWithoutAGroupIsUnused(t *testing.T) {
 	kept, other, gone := fleet.StandbyKey("g", "e", 1), fleet.StandbyKey("g", "e", 2), fleet.StandbyKey("g", "e", 3)
 	p := fleet.ProviderSnapshot{ID: "milan", Phase: fleet.Established, Standby: map[string]fleet.HoldState{
 		kept: fleet.HoldGranted, other: fleet.HoldGranted, gone: fleet.HoldGranted}}
@@ -25,8 +25,8 @@ func TestProviderDiffersByStandbys(t *testing.T) {
 	require.Equal(t, 3, d.Rows())
 }
 
-// A round sends at most 500 rows of a kind to an entity, because its message has a size limit.
-func TestARoundTellsSoManyRowsAtMost(t *testing.T) {
+// A round sends at most 500 rows of a kind to an entity, because the size of its message is limited.
+func TestRowsOfAMessageAreBounded(t *testing.T) {
 	const most, more, epoch = 500, 503, "e"
 	p := fleet.ProviderSnapshot{ID: "milan", Phase: fleet.Established, Standby: map[string]fleet.HoldState{}}
 	var lost, strays fleet.Snapshot
@@ -47,9 +47,9 @@ func TestARoundTellsSoManyRowsAtMost(t *testing.T) {
 	require.Len(t, d.Unused, most)
 }
 
-// A Ready instance matches its row when all its objects exist. A joining attempt is left to its driver. Objects of a
-// failed instance, or without a booking, do not match.
-func TestGroupDiffers(t *testing.T) {
+// A Ready instance matches its row when all its objects exist. A joining attempt belongs to its driver, so it does not
+// count as a difference. Objects of a failed instance, and objects without a booking, count as a difference.
+func TestDifferencesOfAGroup(t *testing.T) {
 	whole := fleet.Found{Slice: true, Virtual: true, Node: true, Marked: true, Stamped: true, Ready: true,
 		Attempt: fleet.Attempt{Group: "a", Instance: "a-t0-1", Number: 1}}
 	row := fleet.InstanceView{Name: "a-t0-1", Attempt: 1, Phase: fleet.Ready}
@@ -105,9 +105,9 @@ func TestGroupDiffers(t *testing.T) {
 	}
 }
 
-// A hold is in use by objects that exist, by a Ready instance at this provider, or by an instance whose driver may
-// still request it.
-func TestProviderDiffers(t *testing.T) {
+// A hold is in use when objects exist for it, when a Ready instance is on this provider, or when the driver of an
+// instance may still request it.
+func TestDifferencesOfAProvider(t *testing.T) {
 	const key = "lca-a-t0-1-1"
 	booked := func(phase fleet.Phase, provider string, attempt int) []fleet.InstanceView {
 		return []fleet.InstanceView{{Name: "a-t0-1", Phase: phase, Provider: provider, Attempt: attempt}}
@@ -148,9 +148,9 @@ func TestProviderDiffers(t *testing.T) {
 	}
 }
 
-// A peering of a provider in Absent is a leftover; a missing peering of an established provider with a standby must be
-// established again.
-func TestPeeringsThatDiffer(t *testing.T) {
+// A peering of a provider in the phase Absent is a leftover. When the peering of an established provider with a standby
+// is missing, it must be established again.
+func TestDifferencesOfPeerings(t *testing.T) {
 	standby := map[string]fleet.HoldState{fleet.StandbyKey("g", "e", 1): fleet.HoldGranted}
 	for _, row := range fleet.PeeringMachine {
 		for _, peered := range []bool{true, false} {
@@ -169,8 +169,8 @@ func TestPeeringsThatDiffer(t *testing.T) {
 	}
 }
 
-// A group that a round could not read looks like a group without instances: the round reports no differences of its
-// holds.
+// A round could not read a group. Such a group looks like a group without instances, so the round reports no
+// differences for its holds.
 func TestHoldsOfAnUnreadGroupAreNotUnused(t *testing.T) {
 	p := fleet.ProviderSnapshot{ID: "milan", Phase: fleet.Established, Holds: []string{"lca-a-b-t0-1-1", "lca-a-t0-1-1"},
 		Standby: map[string]fleet.HoldState{"standby/a-b/t0-1": fleet.HoldGranted}}

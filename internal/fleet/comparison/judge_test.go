@@ -12,9 +12,9 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet/provider"
 )
 
-// A fault of the consumer cluster is published immediately, by a step or by one round. A lack of room does not stop new
-// holds, and a divided namespace does. The fault ends with the first round that does not find it.
-func TestFaultsOfOurOwn(t *testing.T) {
+// A fault of the consumer cluster is published immediately, whether a step or a round finds it. A lack of room does not
+// stop new holds; a divided namespace does. The fault ends with the first round that does not find it.
+func TestFaultsOfTheConsumerArePublishedImmediately(t *testing.T) {
 	now := time.Unix(2_000_000, 0)
 	p := provider.New("milan", now)
 	p.Step(provider.Input{Result: &fleet.Result{ID: p.Commands.Last, Outcome: fleet.OutcomeDone}}, now)
@@ -43,7 +43,7 @@ func TestFaultsOfOurOwn(t *testing.T) {
 	require.True(t, standing.Good())
 }
 
-// Only a Ready instance that is not deleted can be lost. The drivers end the attempts that are still created or
+// Only a Ready instance that is not being deleted can be lost. Drivers end the attempts that are being created or
 // released.
 func TestOnlySettledInstancesAreLost(t *testing.T) {
 	now := time.Unix(2_000_000, 0)
@@ -65,9 +65,9 @@ func TestOnlySettledInstancesAreLost(t *testing.T) {
 	require.Equal(t, "a-t0-3", second.Losses["a"][0].Instance)
 }
 
-// A provider that is silent for as many rounds as budgets.unready has minutes has been silent for long enough, even
-// when the last round begins slightly early. The group judges by its own clock how long the Node has not been ready.
-func TestRoundsAreNotExact(t *testing.T) {
+// budgets.unready is a number of minutes. A provider has been silent for long enough after as many rounds, even when
+// the last round begins slightly early. The group judges by its own clock how long the Node has not been ready.
+func TestEarlyLastRoundCounts(t *testing.T) {
 	start := time.Unix(2_000_000, 0)
 	minute := fleet.Term{Duration: metav1.Duration{Duration: time.Minute}}
 	groups := func(notReady time.Time) []fleet.Snapshot {
@@ -95,8 +95,9 @@ func TestRoundsAreNotExact(t *testing.T) {
 	}
 }
 
-// Granted and refused access are answers; silence is not, and unchecked access is neither.
-func TestWhoAnswers(t *testing.T) {
+// A granted and a refused access both count as answers. Silence is no answer, and neither is access that was not
+// checked.
+func TestRefusedAccessCountsAsAnswer(t *testing.T) {
 	for access, want := range map[fleet.Access][2]bool{"": {}, fleet.AccessGranted: {true, false},
 		fleet.AccessRefused: {true, false}, fleet.AccessSilent: {false, true}} {
 		seen := saw(time.Unix(2_000_000, 0), access)
@@ -104,8 +105,9 @@ func TestWhoAnswers(t *testing.T) {
 	}
 }
 
-// After is idempotent: the same round applied twice changes nothing, and does not modify its inputs.
-func TestARoundIsTakenOverOnce(t *testing.T) {
+// After is idempotent: when the same round is applied twice, the second time changes nothing. After does not modify its
+// inputs.
+func TestSameRoundIsAppliedOnce(t *testing.T) {
 	now := time.Unix(2_000_000, 0)
 	network := func(at time.Time, network string, heard ...string) comparison.Outlook {
 		seen := saw(at, fleet.AccessGranted)
@@ -127,8 +129,8 @@ func TestARoundIsTakenOverOnce(t *testing.T) {
 	}
 }
 
-// An end of the network that has measured nothing for three of its intervals counts as dead, exact to the second.
-func TestAnEndThatMeasuresNothing(t *testing.T) {
+// A gateway that has measured nothing for three of its intervals counts as dead, exactly to the second.
+func TestGatewayWithoutMeasurementsIsDead(t *testing.T) {
 	now := time.Unix(2_000_000, 0)
 	for quiet, c := range map[time.Duration]struct{ ok, broken time.Duration }{
 		0: {29 * time.Second, 30 * time.Second}, time.Minute: {59 * time.Second, time.Minute}} {
@@ -143,9 +145,9 @@ func TestAnEndThatMeasuresNothing(t *testing.T) {
 	}
 }
 
-// A published standing stays until two rounds agree on another one: a provider that was not checked, or one deviating
-// round, changes nothing.
-func TestStandingThatIsOpen(t *testing.T) {
+// A published standing stays until two rounds agree on another standing. A round in which the provider was not checked,
+// and a single deviating round, change nothing.
+func TestStandingStaysUntilTwoRoundsAgree(t *testing.T) {
 	now := time.Unix(2_000_000, 0)
 	published := fleet.ProviderSnapshot{ID: "milan", Phase: fleet.Established,
 		Standing: fleet.Standing{Access: fleet.AccessRefused, Message: "its words"}}
@@ -169,7 +171,7 @@ func TestStandingThatIsOpen(t *testing.T) {
 	}
 }
 
-// While no provider answers, this cluster is probably cut off: the condition reports the isolation and its start.
+// While no provider answers, this cluster is probably cut off. The condition reports the isolation and when it began.
 func TestStandingOfAnIsolatedCluster(t *testing.T) {
 	now := time.Unix(2_000_000, 0)
 	isolated := saw(now, fleet.AccessSilent)
@@ -185,8 +187,8 @@ func TestStandingOfAnIsolatedCluster(t *testing.T) {
 		j.Conditions([]fleet.ProviderSnapshot{{ID: "milan"}}))
 }
 
-// A Tenant's state counts only while the peering exists. The evidence of the round itself stays unchanged.
-func TestTenantCountsWhileThePeeringStands(t *testing.T) {
+// The state of a Tenant counts only while the peering exists. The evidence of the round itself does not change.
+func TestTenantCountsOnlyWithAPeering(t *testing.T) {
 	now := time.Unix(2_000_000, 0)
 	for _, row := range fleet.PeeringMachine {
 		seen := saw(now, fleet.AccessGranted)
@@ -200,8 +202,8 @@ func TestTenantCountsWhileThePeeringStands(t *testing.T) {
 	}
 }
 
-// Watched returns the providers that have holds or a fault and are reachable: through their offer, their peering, or
-// their nodes.
+// Watched returns the providers that have holds or a fault and that can be reached. Their offer, their peering or their
+// nodes show how to reach them.
 func TestWatchedProviders(t *testing.T) {
 	file := func(name string) fleet.Credentials { return fleet.Credentials{KubeconfigFile: name} }
 	network := &fleet.Network{Mode: fleet.NetworkNone}
@@ -242,8 +244,8 @@ func TestWatchedProviders(t *testing.T) {
 	}
 }
 
-// A Node is cordoned while its provider refuses new holds, and uncordoned afterwards. Instances that are not Ready,
-// that have no Node, or whose provider does not answer stay unchanged.
+// A Node is cordoned while its provider refuses new holds, and uncordoned afterwards. Three kinds of instances are left
+// unchanged: those that are not Ready, those without a Node, and those whose provider does not answer.
 func TestCordonedNodes(t *testing.T) {
 	now := time.Unix(2_000_000, 0)
 	providers := []fleet.ProviderSnapshot{{ID: "milan", Phase: fleet.Established}}
@@ -276,10 +278,10 @@ func TestCordonedNodes(t *testing.T) {
 	}
 }
 
-// At most a third of all instances is lost at a time: first the instances that their provider removed, then the silent
-// ones, by the time since their Nodes were ready, then by name. Each loss has a reason, and is marked when a Node that
-// is ready again cancels it.
-func TestWhoIsLostFirst(t *testing.T) {
+// At most a third of all instances is lost at a time. The instances that their provider removed come first. The silent
+// instances follow, in the order of the time since their Nodes were last ready, and then by name. Each loss has a
+// reason. A loss that is cancelled when its Node is ready again is marked.
+func TestRemovedInstancesAreLostFirst(t *testing.T) {
 	start := time.Unix(2_000_000, 0)
 	groups := silentGroup(start.Add(-2*time.Minute), start.Add(-3*time.Minute), start.Add(-3*time.Minute))
 	seen := func(at time.Time, absent ...string) comparison.Outlook {

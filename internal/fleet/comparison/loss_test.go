@@ -12,8 +12,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet/comparison"
 )
 
-// silentGroup returns a group with an instance on milan for each time at which its Node became not ready. One minute of
-// that loses the instance.
+// silentGroup returns a group with one instance on milan for each of these times, at which its Node became not ready.
+// An instance is lost after one minute of this state.
 func silentGroup(notReadySince ...time.Time) []fleet.Snapshot {
 	minute := fleet.Term{Duration: metav1.Duration{Duration: time.Minute}}
 	g := fleet.Snapshot{Group: "a", Spec: &fleet.GroupSpec{InstanceSpec: fleet.InstanceSpec{ID: "a",
@@ -29,7 +29,8 @@ func saw(at time.Time, access fleet.Access) comparison.Outlook {
 	return comparison.Outlook{At: at, Evidence: []comparison.Evidence{{Provider: "milan", Access: access}}}
 }
 
-// A provider is silent since the last round that it answered, so a single silent round never lasts long enough.
+// A provider counts as silent since the last round in which it answered. A single silent round therefore never lasts
+// long enough.
 func TestSilenceBeginsWithTheLastAnswer(t *testing.T) {
 	start := time.Unix(2_000_000, 0)
 	groups := silentGroup(start.Add(time.Second))
@@ -42,12 +43,12 @@ func TestSilenceBeginsWithTheLastAnswer(t *testing.T) {
 	require.Equal(t, start, second.Now.Of("milan").Since)
 }
 
-// nobody marks no provider as unread.
+// nobody is used when no provider is unread.
 func nobody(string) bool { return false }
 
-// The next round starts soon while an instance may be lost: its Node is not ready, and its provider or the network does
-// not answer.
-func TestTheNextRoundComesSoonWhileInstancesMayBeLost(t *testing.T) {
+// The next round starts soon while an instance may be lost, which is the case when its Node is not ready and its
+// provider or the network does not answer.
+func TestNextRoundStartsSoonWhileAnInstanceMayBeLost(t *testing.T) {
 	now := time.Unix(2_000_000, 0)
 	granted := saw(now, fleet.AccessGranted)
 	for name, c := range map[string]struct {
@@ -76,9 +77,9 @@ func cut(at time.Time, here bool) comparison.Outlook {
 	return o
 }
 
-// A loss that the group refuses, because its own clock shows that the Node has not been unready for long enough, does
-// not delay the next loss. A loss that took effect, or may have, delays it.
-func TestARefusedLossPutsNothingOff(t *testing.T) {
+// A group refuses a loss when its own clock shows that the Node has not been unready for long enough. Such a loss does
+// not delay the next loss. A loss that took effect, or may have taken effect, delays it.
+func TestRefusedLossDoesNotDelayTheNext(t *testing.T) {
 	start := time.Unix(2_000_000, 0)
 	for name, c := range map[string]struct {
 		change func([]fleet.Snapshot) []fleet.Snapshot
@@ -107,8 +108,8 @@ func TestARefusedLossPutsNothingOff(t *testing.T) {
 	}
 }
 
-// A provider that a round could not read keeps its evidence: its silence continues, and no instance is lost by the
-// evidence of an earlier round.
+// A round could not read a provider. The provider keeps its evidence, so its silence continues, but no instance is lost
+// by the evidence of an earlier round.
 func TestEvidenceOfAnUnreadProviderStays(t *testing.T) {
 	start := time.Unix(2_000_000, 0)
 	unread := func(string) bool { return true }
@@ -129,8 +130,9 @@ func TestEvidenceOfAnUnreadProviderStays(t *testing.T) {
 	require.Empty(t, comparison.Judge(last, comparison.Outlook{At: start}, nil, nil, nobody).Now.Evidence)
 }
 
-// Evidence that another process has saved is loaded as ages: all its times move with the loading process's clock.
-func TestLater(t *testing.T) {
+// A process loads evidence that another process has saved. The times are loaded as ages, so that they move with the
+// clock of the loading process.
+func TestSavedEvidenceIsLoadedAsAges(t *testing.T) {
 	at := time.Unix(2_000_000, 0)
 	all := func(at time.Time) comparison.Outlook {
 		return comparison.Outlook{At: at, IsolatedSince: at, IsolatedUntil: at, Sentenced: at,

@@ -24,7 +24,7 @@ func leftPeering() fleet.Orphan {
 
 var milan = []fleet.Provider{{ID: "milan"}}
 
-// swept returns a hub with group a, which runs without instances, and an offer of milan.
+// swept returns a hub with an offer of milan and the group a, which runs without instances.
 func swept(at time.Time, change ...func(*comparison.Swept)) comparison.Swept {
 	of := comparison.Swept{At: at, Groups: []fleet.Snapshot{{Group: "a",
 		Spec: &fleet.GroupSpec{InstanceSpec: fleet.InstanceSpec{ID: "a"}}}},
@@ -35,8 +35,9 @@ func swept(at time.Time, change ...func(*comparison.Swept)) comparison.Swept {
 	return of
 }
 
-// An orphan is removed after consecutive sweeps have seen it for ten minutes, and the peering only after the slices.
-func TestSweepIsPatient(t *testing.T) {
+// An orphan is removed after consecutive sweeps have seen it for ten minutes. A peering is removed only after the
+// slices.
+func TestOrphanIsRemovedAfterTenMinutes(t *testing.T) {
 	now := time.Unix(2_000_000, 0)
 	var s comparison.Sweep
 	at := func(after time.Duration, got ...fleet.Orphan) (slices int, peering bool) {
@@ -54,7 +55,7 @@ func TestSweepIsPatient(t *testing.T) {
 		{5 * time.Minute, []fleet.Orphan{leftSlice("a-t0-1"), leftPeering()}, 0, false},
 		{10 * time.Minute, []fleet.Orphan{leftSlice("a-t0-1"), leftPeering()}, 1, false},
 		{15 * time.Minute, []fleet.Orphan{leftPeering()}, 0, true},
-		{20 * time.Minute, nil, 0, false}, // it did not answer
+		{20 * time.Minute, nil, 0, false}, // the provider did not answer
 		{25 * time.Minute, []fleet.Orphan{leftPeering()}, 0, false},
 	} {
 		slices, peering := at(c.after, c.got...)
@@ -65,8 +66,8 @@ func TestSweepIsPatient(t *testing.T) {
 	require.Empty(t, s.Orphans)
 }
 
-// A sweep never removes an object that may still be in use, regardless of its age.
-func TestSweepKeeps(t *testing.T) {
+// A sweep never removes an object that may still be in use, however old it is.
+func TestSweepKeepsObjectsInUse(t *testing.T) {
 	now := time.Unix(2_000_000, 0)
 	row := func(number int) func(*comparison.Swept) {
 		return func(of *comparison.Swept) {
@@ -128,7 +129,7 @@ func TestSweepKeeps(t *testing.T) {
 	}
 }
 
-// An entirely empty list is not believed until lists have been empty for five minutes.
+// A sweep accepts an entirely empty list only when the lists have been empty for five minutes.
 func TestSweepDoubtsEmptyLists(t *testing.T) {
 	now := time.Unix(2_000_000, 0)
 	var s comparison.Sweep
@@ -143,7 +144,7 @@ func TestSweepDoubtsEmptyLists(t *testing.T) {
 	require.Empty(t, s.Orphans[0].KeptBecause)
 }
 
-// Each sweep checks some of the providers, one group after another; the evidence of the remaining providers stays.
+// Each sweep checks some of the providers, one group of them after another. The evidence of the other providers stays.
 func TestSweepTakesTurns(t *testing.T) {
 	var offers []fleet.Offer
 	for n := range 120 {
@@ -174,8 +175,8 @@ func TestSweepTakesTurns(t *testing.T) {
 	}
 }
 
-// A sweep checks each offered or peered provider once, in the order of the ids, and at most fifty in one sweep.
-func TestSweepAsksEachOnce(t *testing.T) {
+// A sweep checks each offered or peered provider once, in the order of the ids, and at most fifty providers.
+func TestSweepChecksEachProviderOnce(t *testing.T) {
 	for n, want := range map[int]string{49: "", 50: "", 51: "p50"} {
 		var offers []fleet.Offer
 		for i := range n {
@@ -191,9 +192,9 @@ func TestSweepAsksEachOnce(t *testing.T) {
 	}
 }
 
-// The sweep keeps objects with UIDs and names of at most our longest ones, and ignores longer ones, which a provider
-// may invent. It removes at most twenty slices in one pass.
-func TestSweepKnowsItsOwnNames(t *testing.T) {
+// The sweep records objects whose UIDs and names are no longer than our longest ones. It ignores longer ones, which a
+// provider may invent. It removes at most twenty slices in one pass.
+func TestSweepIgnoresInventedNames(t *testing.T) {
 	now := time.Unix(2_000_000, 0)
 	for _, c := range []struct{ uid, instance, kept int }{{64, 10, 1}, {65, 10, 0}, {10, 57, 1}, {10, 58, 0}} {
 		o := leftSlice(strings.Repeat("a", c.instance))
@@ -214,8 +215,8 @@ func TestSweepKnowsItsOwnNames(t *testing.T) {
 	require.Empty(t, attempts)
 }
 
-// The sweep keeps the same amount of data for every provider that reports too much.
-func TestSweepIsFair(t *testing.T) {
+// When several providers report too much, the sweep records the same amount of data for each of them.
+func TestSweepRecordsProvidersEqually(t *testing.T) {
 	var got []fleet.Orphan
 	asked := []fleet.Provider{{ID: "milan"}, {ID: "rome"}, {ID: "turin"}}
 	for _, p := range asked {
@@ -232,8 +233,8 @@ func TestSweepIsFair(t *testing.T) {
 	require.Equal(t, map[string]int{"milan": 34, "rome": 33, "turin": 33}, kept)
 }
 
-// A provider that reports arbitrary data displaces no data of another provider, and the sweep stays small.
-func TestSweepOfALiar(t *testing.T) {
+// A provider that reports arbitrary data displaces no data of another provider. The record of the sweep stays small.
+func TestInventedOrphansDisplaceNoOthers(t *testing.T) {
 	now := time.Unix(2_000_000, 0)
 	long := leftSlice("a-t0-1")
 	long.Object, long.UID = strings.Repeat("x", 1<<20), "long"

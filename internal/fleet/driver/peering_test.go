@@ -10,9 +10,9 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet/driver"
 )
 
-// An instance whose hold was refused searches for another provider. It may choose the same provider again only after
-// NoCapacity.
-func TestCodeOfARefusedHoldSaysWhetherTheProviderIsAskedAgain(t *testing.T) {
+// When a provider refuses a hold, the instance searches for another provider. It may choose the same provider again
+// only after NoCapacity.
+func TestOnlyNoCapacityKeepsAProviderEligible(t *testing.T) {
 	t0 := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	for _, code := range fleet.Codes {
 		d := driver.New(fleet.DriverInput{Spec: fleet.InstanceSpec{ID: "a"}, Instance: fleet.Instance{Name: "a-t0-1",

@@ -12,7 +12,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/testkit"
 )
 
-// bill returns the bill of a group that had a node at a price between two times.
+// bill returns the bill of a group that had a node at this price between the two times.
 func bill(t *testing.T, group, account, from, until string, hourly float64) money.Bill {
 	t.Helper()
 	c := costing(moment(t, from), hourly)
@@ -22,7 +22,7 @@ func bill(t *testing.T, group, account, from, until string, hourly float64) mone
 	return b
 }
 
-// The cost of an account is the sum of its running groups and of its ended groups in this month.
+// The cost of an account is the sum of its running groups and of the groups that have ended in this month.
 func TestAccountSumsRunningAndEndedGroups(t *testing.T) {
 	now := moment(t, "2026-11-10T12:00:00Z")
 	live := bill(t, "new", "team", "2026-11-10T10:00:00Z", "2026-11-10T11:00:00Z", 3)
@@ -60,8 +60,9 @@ func TestAccountSumsRunningAndEndedGroups(t *testing.T) {
 	require.Equal(t, money.Of(4), later.ThisMonth())
 }
 
-// A book has one bill of each life of a group: the bill with the later end.
-func TestBookHasOneBillOfEachLife(t *testing.T) {
+// A book has one bill for each life of a group. Of two bills for the same life it keeps the bill with the later end. A
+// life is the time from the start of the group's workflow to its end.
+func TestBookHasOneBillPerLifeOfAGroup(t *testing.T) {
 	var b money.Book
 	first := bill(t, "a", "a", "2026-11-01T00:00:00Z", "2026-11-01T02:00:00Z", 1)
 	longer := bill(t, "a", "a", "2026-11-01T00:00:00Z", "2026-11-01T03:00:00Z", 1)
@@ -82,7 +83,7 @@ func TestBookHasOneBillOfEachLife(t *testing.T) {
 	require.Empty(t, b.Spent(moment(t, "2026-12-01T00:00:00Z")))
 }
 
-// The sums of a month survive as rows of their own, for a hub whose bills are lost.
+// The sums of a month are kept as separate rows, for a hub whose bills are lost.
 func TestSpentBecomesABill(t *testing.T) {
 	b := bill(t, "a", "team", "2026-10-31T00:00:00Z", "2026-11-02T00:00:00Z", 1)
 	s := b.Spent()
@@ -95,7 +96,7 @@ func TestSpentBecomesABill(t *testing.T) {
 	require.True(t, book.Add(folded.Bill()))
 }
 
-// A book stays within its size limit: it drops past days before it drops sums of the last month.
+// A book stays within its size limit. It drops past days before it drops sums of the last month.
 func TestBookIsBounded(t *testing.T) {
 	now := moment(t, "2026-11-30T00:00:00Z")
 	var b money.Book
@@ -121,7 +122,8 @@ func TestBookIsBounded(t *testing.T) {
 	require.Empty(t, b)
 }
 
-// The sums that limits are compared with are bounded, too: the rows of an account are then merged into one.
+// The size of the sums that are compared with limits is bounded, too. At the bound, the rows of an account are merged
+// into one row.
 func TestSpentIsBounded(t *testing.T) {
 	now := moment(t, "2026-11-30T00:00:00Z")
 	var b money.Book
@@ -139,9 +141,9 @@ func TestSpentIsBounded(t *testing.T) {
 	require.Equal(t, money.Of(10), b.Spent(now)[0].Amount, "the largest amounts stay")
 }
 
-// An amount that is added for a time and subtracted again leaves every sum unchanged. A day never loses more than it
+// When an amount is added for a time and then subtracted again, every sum is unchanged. A day never loses more than it
 // had.
-func TestCorrectTakesBackWhatItAdded(t *testing.T) {
+func TestCorrectionRestoresEverySum(t *testing.T) {
 	for r := range testkit.Cases(t) {
 		from := time.Date(2026, time.Month(1+r.IntN(12)), 1+r.IntN(28), r.IntN(24), r.IntN(60), r.IntN(60), 0, time.UTC)
 		c := costing(from, float64(r.IntN(5)))

@@ -25,7 +25,7 @@ func costing(at time.Time, hourly float64) money.Cost {
 	return c
 }
 
-// Days and months begin at midnight UTC, regardless of the clock's zone; a day without costs is left out.
+// Days and months begin at midnight UTC, whatever the time zone of the clock. A day without costs is left out.
 func TestCostsOfDaysAndMonths(t *testing.T) {
 	for name, c := range map[string]struct {
 		from, to string
@@ -72,8 +72,8 @@ func TestCostsOfDaysAndMonths(t *testing.T) {
 	}
 }
 
-// A past day keeps the twenty most expensive providers separately, and sums up the rest.
-func TestDayKeepsItsDearestProviders(t *testing.T) {
+// A past day keeps the twenty most expensive providers separately. It adds up the other providers.
+func TestDayKeepsItsMostExpensiveProviders(t *testing.T) {
 	for providers, apart := range map[int]int{19: 19, 20: 20, 21: 19, 30: 19} {
 		from := moment(t, "2026-11-10T00:00:00Z")
 		cost := costing(from, 1)
@@ -95,7 +95,7 @@ func TestDayKeepsItsDearestProviders(t *testing.T) {
 	}
 }
 
-// The sum is the same to the last millionth, regardless of the number of intermediate additions.
+// The sum is the same to the last millionth, however many additions lead to it.
 func TestCostsAddUpExactly(t *testing.T) {
 	from := moment(t, "2026-11-10T00:00:00Z")
 	often, once := costing(from, 0.012345), costing(from, 0.012345)
@@ -108,7 +108,7 @@ func TestCostsAddUpExactly(t *testing.T) {
 	require.Equal(t, money.Of(9*0.012345), once.Providers["milan"].Total)
 }
 
-// A sum does not overflow.
+// A sum does not overflow: it stops at the largest value.
 func TestCostsStopAtTheLargest(t *testing.T) {
 	cost := costing(moment(t, "2026-01-01T00:00:00Z"), 1e8)
 	cost.Advance(moment(t, "2066-01-01T10:00:00Z"))
@@ -116,8 +116,8 @@ func TestCostsStopAtTheLargest(t *testing.T) {
 	require.Positive(t, cost.ThisMonth())
 }
 
-// Nodes without a price are counted with their running time, until midnight and separately from nodes with a price.
-func TestNodesWithoutAPrice(t *testing.T) {
+// The running time of nodes without a price is counted separately from nodes with a price, and until midnight.
+func TestNodesWithoutAPriceAreCountedByTime(t *testing.T) {
 	from := moment(t, "2026-11-10T22:00:00Z")
 	var cost money.Cost
 	cost.Advance(from)
@@ -142,8 +142,8 @@ func TestNodesWithoutAPrice(t *testing.T) {
 	require.Len(t, days, 1, "a day without a price is one")
 }
 
-// The smallest amount is one millionth: it is shown, and makes a day.
-func TestTheSmallestAmount(t *testing.T) {
+// The smallest amount is one millionth. It is shown, and a day with this amount is kept.
+func TestSmallestAmountIsShown(t *testing.T) {
 	from := moment(t, "2026-11-10T23:00:00Z")
 	later, days := costing(from, 0.000001).Until(from.Add(time.Hour))
 	require.Equal(t, map[string]money.Money{"milan": 1}, days[0].Providers)
@@ -161,8 +161,9 @@ func TestDaysAreKept(t *testing.T) {
 	require.Empty(t, money.Kept([]money.CostDay{day(401)}, at))
 }
 
-// A provider without nodes stays while it has costs today, and afterwards while there are at most twenty providers.
-func TestProvidersAreKept(t *testing.T) {
+// A provider without nodes is kept while it has costs today. Afterwards it is kept while there are at most twenty
+// providers.
+func TestProvidersWithCostsAreKept(t *testing.T) {
 	for name, c := range map[string]struct {
 		others int
 		was    money.ProviderCost

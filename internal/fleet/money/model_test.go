@@ -13,7 +13,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/testkit"
 )
 
-// integral is the model: the sum of the rates over whole seconds, in 3,600th parts of a millionth.
+// integral is the model. It adds up the rates over whole seconds, in 3,600th parts of a millionth.
 type integral struct {
 	since    time.Time
 	running  map[string]money.ProviderCost
@@ -51,8 +51,8 @@ func rates(r *rand.Rand) map[string]money.ProviderCost {
 	return running
 }
 
-// The sum of all days, of all providers and of the month equals the integral of the rates, across ends of years, leap
-// days, clocks that go back, and a history that is encoded and decoded.
+// The sum of all days, the sum of all providers and the sum of the month each equal the integral of the rates. This
+// holds across ends of years, leap days, clocks that go back, and a history that is encoded and decoded.
 func TestCostsAreTheIntegralOfTheRates(t *testing.T) {
 	steps := []time.Duration{time.Second, time.Hour, 26 * time.Hour, 800 * time.Hour}
 	for r := range testkit.Cases(t) {

@@ -10,9 +10,9 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet/money"
 )
 
-// The remaining budget is a rate below the hourly limit, and zero from the moment when the month reaches its limit; the
-// next month begins with the full budget.
-func TestWhatMayBeSpent(t *testing.T) {
+// Below the hourly limit, the remaining budget is a rate. It is zero from the moment at which the month reaches its
+// limit. The next month begins with the full budget.
+func TestRemainingBudget(t *testing.T) {
 	cost := costing(moment(t, "2026-11-30T20:00:00Z"), 2)
 	cost.Currency = "USD"
 	for name, c := range map[string]struct {
@@ -72,8 +72,8 @@ func TestReachedLimits(t *testing.T) {
 	}, s.Reaches(costing(at, 2).Balance(at.Add(90*time.Minute))))
 }
 
-// Reserved costs count as running costs, and are named in the refusal. A remaining budget is never negative.
-func TestReservedIsSpent(t *testing.T) {
+// Reserved costs count like running costs, and the refusal names them. A remaining budget is never negative.
+func TestReservedCostsCountAsSpent(t *testing.T) {
 	cost := costing(moment(t, "2026-11-30T20:00:00Z"), 2)
 	cost.Currency, cost.Reserved = "USD", money.Of(1.5)
 	require.Equal(t, money.Of(0.5), hard(4, 0).Left(cost.Balance(cost.At)))

@@ -36,8 +36,8 @@ func lendable(n int) corev1.ResourceList {
 	}
 }
 
-// An unused provider closes after a day, except a provider that an operator has cordoned.
-func TestProviderThatIsCordonedStays(t *testing.T) {
+// An unused provider closes after a day, unless an operator has cordoned it.
+func TestCordonedProviderDoesNotClose(t *testing.T) {
 	p := provider.New("milan", t0)
 	for len(p.Commands.Open) > 0 {
 		p.Step(provider.Input{Result: &fleet.Result{ID: p.Commands.Open[0].ID, Outcome: fleet.OutcomeDone}}, t0)
@@ -53,8 +53,8 @@ func TestProviderThatIsCordonedStays(t *testing.T) {
 	require.True(t, p.Over(later))
 }
 
-// A provider whose workflow was terminated inherits its cordon, only in its first recovery, and only when no operator
-// has changed it since.
+// A provider whose workflow was terminated inherits its cordon. It does so only in its first recovery, and only when no
+// operator has changed the cordon since.
 func TestProviderInheritsItsCordon(t *testing.T) {
 	on, off := true, false
 	for name, c := range map[string]struct {
@@ -76,7 +76,7 @@ func TestProviderInheritsItsCordon(t *testing.T) {
 			require.Equal(t, want, p.Holds["lca-a-t0-1-1"].State)
 
 			p.Step(provider.Input{Cordon: &off}, t0)
-			for round := range int64(2) { // slices without a hold: it lists the objects again
+			for round := range int64(2) { // slices without a hold make the provider list the objects again
 				p.Step(provider.Input{Differences: seen(round+1, "lca-a-t0-2-1")}, t0)
 			}
 			require.True(t, p.Recovering)
@@ -91,8 +91,8 @@ func seen(round int64, unheld ...string) *fleet.Differences {
 	return &fleet.Differences{Round: fleet.RoundID{Number: round}, Unheld: unheld}
 }
 
-// A life whose recovery found no cordon to inherit does not check again.
-func TestProviderInheritsInItsFirstRecoveryAlone(t *testing.T) {
+// When the first recovery of a run has found no cordon to inherit, the run does not check again.
+func TestCordonIsInheritedOnlyInTheFirstRecovery(t *testing.T) {
 	p := provider.New("milan", t0)
 	p.Step(provider.Input{}, t0)
 	recovered(t, p, false)
@@ -104,7 +104,7 @@ func TestProviderInheritsInItsFirstRecoveryAlone(t *testing.T) {
 	require.True(t, p.Snapshot(t0).Cordoned.IsZero())
 }
 
-// A hold that two rounds found unused is released, unless it has changed since the second one read the provider.
+// A hold that two rounds found unused is released, unless it has changed since the second round has read the provider.
 func TestUnusedHoldsAreReleased(t *testing.T) {
 	for changed, want := range map[bool]fleet.HoldState{false: fleet.HoldReleased, true: fleet.HoldGranted} {
 		p := provider.New("milan", t0)
@@ -124,8 +124,9 @@ func TestUnusedHoldsAreReleased(t *testing.T) {
 	}
 }
 
-// A standby's peering that two rounds find missing is established again, but not within ten minutes after its creation.
-func TestStandbysPeeringThatIsGoneIsMadeAgain(t *testing.T) {
+// When two rounds find the peering of a standby missing, it is established again, but not within ten minutes after its
+// creation.
+func TestMissingStandbyPeeringIsMadeAgain(t *testing.T) {
 	for after, want := range map[time.Duration]fleet.PeeringPhase{
 		10*time.Minute - time.Second: fleet.Established, 10 * time.Minute: fleet.Repairing,
 	} {
@@ -143,8 +144,8 @@ func TestStandbysPeeringThatIsGoneIsMadeAgain(t *testing.T) {
 	}
 }
 
-// A standby's peering is repaired only when it existed and two rounds in a row find it missing.
-func TestStandbysPeeringIsGoneInTwoRounds(t *testing.T) {
+// The peering of a standby is repaired only when it existed before and two rounds in a row find it missing.
+func TestStandbyPeeringIsMissingAfterTwoRounds(t *testing.T) {
 	for _, row := range fleet.PeeringMachine {
 		for seen, gone := range map[[2]bool]bool{{true, true}: true, {true, false}: false, {false, true}: false} {
 			p := provider.New("milan", t0)
@@ -163,8 +164,8 @@ func TestStandbysPeeringIsGoneInTwoRounds(t *testing.T) {
 	}
 }
 
-// A provider closes when it is unused, and has been for more than a day.
-func TestProviderIsOver(t *testing.T) {
+// A provider closes when it is unused and has been unused for more than a day.
+func TestProviderUnusedForADayCloses(t *testing.T) {
 	later := t0.Add(24*time.Hour + 1)
 	unused := func() *provider.State {
 		p := provider.New("milan", t0)
@@ -185,8 +186,9 @@ func TestProviderIsOver(t *testing.T) {
 	}
 }
 
-// A peering is established with the offer's credentials, within the longest budget of the holds that wait for it.
-func TestPeeringIsMadeOverTheOffer(t *testing.T) {
+// A peering is established with the offer's credentials. Its budget is the longest budget of the holds that wait for
+// it.
+func TestPeeringUsesTheOffersCredentials(t *testing.T) {
 	p := provider.New("milan", t0)
 	recovered(t, p, false)
 	require.Equal(t, fleet.PeeringInput{Provider: fleet.Provider{ID: "milan"}, Run: p.Run,
@@ -207,7 +209,7 @@ func TestPeeringIsMadeOverTheOffer(t *testing.T) {
 }
 
 // The message of a provider's refusal is cut to a readable length.
-func TestRefusalAtLength(t *testing.T) {
+func TestLongRefusalIsCut(t *testing.T) {
 	p := provider.New("milan", t0)
 	recovered(t, p, false)
 	p.Step(provider.Input{Requests: []fleet.HoldRequest{{Kind: fleet.HoldRefusing,
@@ -216,8 +218,8 @@ func TestRefusalAtLength(t *testing.T) {
 	require.Equal(t, strings.Repeat("x", 299)+"…", p.Refusing.Reason)
 }
 
-// The end of the start command names the started run, for a peering and for its removal.
-func TestStartedRun(t *testing.T) {
+// The result of the start command names the run that was started, for a peering and for its removal.
+func TestResultNamesTheStartedRun(t *testing.T) {
 	for _, kind := range []fleet.CommandKind{fleet.CommandPeering, fleet.CommandUnpeering} {
 		p := provider.New("milan", t0)
 		recovered(t, p, false)
@@ -228,7 +230,7 @@ func TestStartedRun(t *testing.T) {
 	}
 }
 
-// An event that a phase's row does not name changes nothing.
+// An event that the row of a phase does not name changes nothing.
 func TestIgnoredEventChangesNothing(t *testing.T) {
 	events := map[fleet.PeeringEvent]bool{}
 	for _, row := range fleet.PeeringMachine {
@@ -249,7 +251,7 @@ func TestIgnoredEventChangesNothing(t *testing.T) {
 	}
 }
 
-// recovered answers the open commands; cordoned is the state that the earlier life left.
+// recovered answers the open commands. cordoned is the state that the earlier run has left.
 func recovered(t *testing.T, p *provider.State, cordoned bool) {
 	t.Helper()
 	for p.Recovering {
@@ -259,8 +261,8 @@ func recovered(t *testing.T, p *provider.State, cordoned bool) {
 	}
 }
 
-// Random acquires, releases, reports and times are checked against the invariants of a provider: capacity is held once,
-// no hold waits without a pending answer, and a peering is removed only without holds (I11).
+// The test checks random acquires, releases, reports and times against the invariants of a provider. Capacity is held
+// once, each waiting hold has a pending answer, and a peering is removed only without holds (invariant I11).
 func TestProviderAgainstModel(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 5))
 	p, now, linger := provider.New("milan", t0), t0, int64(30)
@@ -275,7 +277,7 @@ func TestProviderAgainstModel(t *testing.T) {
 		case 0, 1:
 			key, cpu := fmt.Sprintf("lca-a-x-%d-1", n), int64(1+rng.IntN(3))
 			if len(keys) > 0 && rng.IntN(4) == 0 {
-				key = keys[rng.IntN(len(keys))] // again: the same answer
+				key = keys[rng.IntN(len(keys))] // the same key again gets the same answer
 				cpu = cpus[key]
 			}
 			keys, cpus[key] = append(keys, key), cpu
@@ -346,8 +348,8 @@ func requireProvider(t *testing.T, p *provider.State, cpus map[string]int64, wai
 	require.True(t, p.Live() > 0 || p.Phase != fleet.Established, "established for nobody")
 }
 
-// A peering carries the span of the first hold that waits for it; the span of a hold that no longer waits is dropped.
-func TestTraceGoesWithTheWait(t *testing.T) {
+// A peering carries the span of the first hold that waits for it. The span of a hold that no longer waits is dropped.
+func TestPeeringCarriesTheSpanOfItsFirstHold(t *testing.T) {
 	p := provider.New("milan", t0)
 	recovered(t, p, false)
 	require.Empty(t, p.Trace())

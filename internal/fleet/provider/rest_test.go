@@ -10,8 +10,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet/provider"
 )
 
-// A provider cools off after each failure of its peering, except when this cluster had no room.
-func TestProviderRestsByTheCodeOfItsPeeringsFailure(t *testing.T) {
+// A provider cools off after each failure of its peering, except when the consumer cluster had no room.
+func TestCoolOffDependsOnTheCodeOfTheFailure(t *testing.T) {
 	for _, code := range append(fleet.Codes, "Newer") {
 		p := provider.New("milan", t0)
 		recovered(t, p, false)

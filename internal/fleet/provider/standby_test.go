@@ -9,8 +9,9 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet/provider"
 )
 
-// The maximum counts nodes, and a standby is a peering without a node.
-func TestAStandbyIsHeldWhenAllNodesOfAnOfferAreTaken(t *testing.T) {
+// An offer's maximum counts nodes. A standby is a peering without a node, so it gets a hold even when all nodes of the
+// offer are taken.
+func TestStandbyIsGrantedWhenAllNodesAreTaken(t *testing.T) {
 	p := provider.New("milan", t0)
 	recovered(t, p, false)
 	offer := &fleet.Offer{Name: "milan", Provider: "milan", Lendable: lendable(9), MaxNodes: 1}

@@ -18,8 +18,8 @@ func alikeSpec() fleet.GroupSpec {
 			corev1.ResourcePods: resource.MustParse("20")}}}
 }
 
-// Each field that CA's simulation uses is compared, and no field that changes at runtime.
-func TestNodeDiffers(t *testing.T) {
+// Each field that CA's simulation uses is compared. Fields that change while the node runs are not compared.
+func TestFieldsOfCAsSimulationAreCompared(t *testing.T) {
 	taint := func(key string) func(*corev1.Node) {
 		return func(n *corev1.Node) {
 			n.Spec.Taints = append(n.Spec.Taints, corev1.Taint{Key: key, Effect: corev1.TaintEffectNoSchedule})
@@ -76,8 +76,8 @@ func TestNodeDiffers(t *testing.T) {
 	}
 }
 
-// Only a Node that CA counts is compared, and only with a readable booking; the comparison is not serialized.
-func TestFoundCompares(t *testing.T) {
+// A Node is compared only when CA uses it and its booking is readable. The result of the comparison is not serialized.
+func TestOnlyNodesOfCAAreCompared(t *testing.T) {
 	node := Of(alikeSpec().InstanceSpec)
 	node.Labels["tier"] = "x"
 	whole := func() fleet.Found {
@@ -102,8 +102,9 @@ func TestFoundCompares(t *testing.T) {
 	}
 }
 
-// Machines have no labels of Liqo, and a group of machines has another template under the same id.
-func TestTemplateOfMachines(t *testing.T) {
+// Machines have no labels of Liqo. A group of machines and a group of virtual nodes have different templates for the
+// same id.
+func TestMachinesHaveNoLabelsOfLiqo(t *testing.T) {
 	virtual, machine := alikeSpec(), alikeSpec()
 	machine.Nodes = fleet.NodesMachine
 	node := On(machine.InstanceSpec, fleet.Offer{Provider: "rack-1"})

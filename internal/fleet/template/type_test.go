@@ -10,9 +10,9 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet/template"
 )
 
-// nextLiqo returns the labels of a Node that the virtual kubelet of Liqo's main branch makes of a VirtualNode: its own
-// ones, type=virtual-kubelet among them, overlaid with the labels of the VirtualNode (liqoNodeProvider/setup.go,
-// hydrate).
+// nextLiqo returns the labels of a Node that the virtual kubelet of Liqo's main branch creates for a VirtualNode. They
+// are the virtual kubelet's own labels, such as type=virtual-kubelet, overridden by the labels of the VirtualNode
+// (liqoNodeProvider/setup.go, hydrate).
 func nextLiqo(s fleet.InstanceSpec, node, provider string) map[string]string {
 	labels := map[string]string{
 		"kubernetes.io/hostname": node, "kubernetes.io/os": "linux", "kubernetes.io/arch": "amd64",
@@ -25,9 +25,9 @@ func nextLiqo(s fleet.InstanceSpec, node, provider string) map[string]string {
 	return labels
 }
 
-// A Node of the next Liqo has the labels of the template, without the label that keeps Cluster Autoscaler 1.36 from
-// releasing it. A Node where this label was set by hand is reported.
-func TestTheNextLiqosNodeHasTheTypeOfTheTemplate(t *testing.T) {
+// A Node of the next Liqo has the labels of the template. It lacks the label that would keep Cluster Autoscaler 1.36
+// from removing it. When a person sets this label on a Node, the Node is reported.
+func TestNodeOfTheNextLiqoHasTheTemplatesType(t *testing.T) {
 	for _, own := range []map[string]string{nil, {fleet.LabelType: "gpu"}} {
 		spec := fleet.InstanceSpec{ID: "standard", Labels: own}
 		node := template.Of(spec)
@@ -46,7 +46,7 @@ func TestTheNextLiqosNodeHasTheTypeOfTheTemplate(t *testing.T) {
 	}
 }
 
-// A machine runs a kubelet of its own, which sets no such label.
-func TestAMachineHasNoType(t *testing.T) {
+// A machine runs its own kubelet, which sets no such label.
+func TestMachineHasNoType(t *testing.T) {
 	require.NotContains(t, template.Of(fleet.InstanceSpec{ID: "a", Nodes: fleet.NodesMachine}).Labels, fleet.LabelType)
 }

@@ -18,7 +18,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/worker/searchattr"
 )
 
-// TestBundledTemporalIsPrepared prepares a Temporal twice: the second time changes nothing.
+// TestBundledTemporalIsPrepared prepares a Temporal twice. The second time changes nothing.
 func TestBundledTemporalIsPrepared(t *testing.T) {
 	c := devserver.Dial(t, devserver.New(t))
 	f := BundledFlags{Enabled: true, Retention: 48 * time.Hour}
@@ -37,7 +37,7 @@ func TestBundledTemporalIsPrepared(t *testing.T) {
 	require.ErrorContains(t, BundledFlags{Enabled: true, Retention: time.Hour}.Check(), "use 24h or more")
 }
 
-// disk is a Temporal that reads, and writes only while its disk is not full.
+// disk is a Temporal that accepts reads, and accepts writes only while its disk is not full.
 type disk struct {
 	workflowservice.WorkflowServiceClient
 	full   error
@@ -60,8 +60,9 @@ func (d *disk) DescribeNamespace(context.Context, *workflowservice.DescribeNames
 	return &workflowservice.DescribeNamespaceResponse{NamespaceInfo: &namespace.NamespaceInfo{Data: d.data}}, nil
 }
 
-// TestStoresUntilTheDiskIsFull checks that a full disk is noticed within storesEvery, and free space by the next check.
-func TestStoresUntilTheDiskIsFull(t *testing.T) {
+// TestFullDiskIsNoticed checks that a full disk is noticed within storesEvery, and that free space is noticed by
+// the next check.
+func TestFullDiskIsNoticed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := &disk{}
 		check := stores(d, "default")
@@ -79,8 +80,8 @@ func TestStoresUntilTheDiskIsFull(t *testing.T) {
 	})
 }
 
-// TestStoresReadsWhatItWrote checks that a write that was accepted and lost is an error.
-func TestStoresReadsWhatItWrote(t *testing.T) {
+// TestLostWriteIsNoticed checks that a write that is accepted and then lost is an error.
+func TestLostWriteIsNoticed(t *testing.T) {
 	require.ErrorContains(t, stores(loses{&disk{}}, "default")(t.Context()), `read: "", where "`)
 }
 

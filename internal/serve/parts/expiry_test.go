@@ -12,7 +12,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/account"
 )
 
-// expiringBackend is a backend that only reports the expiry of its credentials.
+// expiringBackend is a backend that only reports when its credentials expire.
 type expiringBackend struct {
 	backend.Backend
 	lives map[string]account.Life
@@ -20,8 +20,8 @@ type expiringBackend struct {
 
 func (e expiringBackend) CredentialsLife() map[string]account.Life { return e.lives }
 
-// Credentials that expire soon or have expired cause one warning a day for each provider.
-func TestWarnOfExpiry(t *testing.T) {
+// Credentials that expire soon, or have expired, cause one warning a day for each provider.
+func TestExpiringCredentialsCauseAWarning(t *testing.T) {
 	var out strings.Builder
 	log := slog.New(slog.NewTextHandler(&out, nil))
 	now := time.Now()

@@ -20,7 +20,7 @@ type noGroups struct{ grpcserver.Groups }
 
 func (noGroups) Running(context.Context) ([]string, error) { return nil, nil }
 
-// optionsOf returns the options of a server with the config and the flags, and the ids of its groups.
+// optionsOf returns the options of a server with this config and these flags, and the ids of the server's groups.
 func optionsOf(t *testing.T, text string, flags MarketFlags) (o grpcserver.Options, ids []string, err error) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "nodegroups.yaml")
@@ -43,8 +43,8 @@ nodeGroups:
 - {id: burst, sizes: [{name: small}, {name: large, shape: {cpu: 8, memory: 16Gi}}]}
 `
 
-// Sizes alone need no market.
-func TestGroupsOfSizes(t *testing.T) {
+// Groups that are derived from sizes alone need no market.
+func TestGroupsBySizeNeedNoMarket(t *testing.T) {
 	o, ids, err := optionsOf(t, ladder, MarketFlags{maxDerived: 50})
 	require.NoError(t, err)
 	require.Equal(t, []string{"burst-small", "burst-large"}, ids)
@@ -57,7 +57,7 @@ func TestGroupsOfSizes(t *testing.T) {
 	require.ErrorContains(t, err, "--market-namespace or --market-file")
 }
 
-func TestGroupsOfTheMarket(t *testing.T) {
+func TestGroupsAreDerivedFromTheMarket(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "market.json")
 	room := corev1.ResourceList{"cpu": resource.MustParse("8"), "memory": resource.MustParse("32Gi"),
 		"pods": resource.MustParse("110")}

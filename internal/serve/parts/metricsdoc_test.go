@@ -82,7 +82,7 @@ func TestDocumentedMetricsAreTheOnesServed(t *testing.T) {
 	golden.Check(t, page, got)
 }
 
-// metricRows returns the rows of all our metrics, each of which has a value.
+// metricRows returns the rows of all our metrics. Each metric has a value in this test.
 func metricRows(t *testing.T) []string {
 	t.Helper()
 	of := map[string]string{}

@@ -58,7 +58,7 @@ func get(t *testing.T, listener net.Listener, path string) (int, string) {
 	return resp.StatusCode, string(body)
 }
 
-// fakeTemporal answers health checks as configured, and records their time limits.
+// fakeTemporal answers health checks as a test sets it, and records the deadlines of the checks.
 type fakeTemporal struct {
 	down  atomic.Pointer[error]
 	given atomic.Int64
@@ -120,7 +120,7 @@ func TestWorkerIsReadyWhilePollingAndTemporalAnswers(t *testing.T) {
 	require.Error(t, err)
 }
 
-// groups is a fleet that answers, or does not while down is set.
+// groups is a fleet that answers unless down is set.
 type groups struct{ down atomic.Bool }
 
 func (g *groups) Snapshot(_ context.Context, group string) (fleet.Snapshot, error) {
@@ -218,7 +218,8 @@ func (closedStore) Now(context.Context) (time.Time, error) {
 	return time.Time{}, errors.New("database is closed")
 }
 
-// The metrics of a process with all parts pass Prometheus' own lint, except the SDK's metrics, which have no help.
+// The metrics of a process with all parts pass Prometheus' own lint. The SDK's metrics are excluded, because they have
+// no help text.
 func TestMetricsPassTheLint(t *testing.T) {
 	s, err := grpcserver.New(grpcserver.Options{Groups: &groups{},
 		Specs:  []fleet.GroupSpec{{InstanceSpec: fleet.InstanceSpec{ID: "cpu"}, Max: 4}},

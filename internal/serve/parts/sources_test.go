@@ -22,7 +22,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/testkit/offerserver"
 )
 
-func TestSourcesCheck(t *testing.T) {
+func TestIncompleteSourcesAreRefused(t *testing.T) {
 	server := client.Options{URL: "https://there", TokenFile: "token", SecretNamespaces: []string{"lend"}}
 	for says, s := range map[string]Sources{
 		"no source of offers":                 {},
@@ -41,7 +41,7 @@ func TestSourcesCheck(t *testing.T) {
 	require.ErrorIs(t, err, os.ErrNotExist)
 }
 
-// bySecret uses a Secret's name as the provider's id.
+// bySecret uses the name of a Secret as the provider's id.
 type bySecret struct{ backend.Backend }
 
 func (bySecret) Peers(context.Context) ([]fleet.Provider, error) { return nil, nil }
@@ -70,7 +70,7 @@ func offersText(t *testing.T, name, text string, values ...any) string {
 	return path
 }
 
-// consumerWith answers a list of Secrets in namespace lend, and watches without events.
+// consumerWith is a consumer that lists these Secrets in the namespace lend. Its watches deliver no events.
 func consumerWith(t *testing.T, secrets ...corev1.Secret) *rest.Config {
 	t.Helper()
 	mux := http.NewServeMux()
@@ -92,11 +92,11 @@ func consumerWith(t *testing.T, secrets ...corev1.Secret) *rest.Config {
 	return &rest.Config{Host: web.URL}
 }
 
-// All sources are merged: two files, labelled Secrets and the discovery server. A duplicate offer is reported with both
-// its sources.
+// All sources are merged: two files, labelled Secrets, and the discovery server. A duplicate offer is reported with
+// both of its sources.
 func TestSourcesAreMerged(t *testing.T) {
 	there := offerserver.New(t)
-	offerserver.PutSamples(t, there) // milan, turin, genoa
+	offerserver.PutSamples(t, there) // the samples are milan, turin and genoa
 	consumer := consumerWith(t, corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "lend", Name: "venice", Labels: map[string]string{"autoscaling": "true"}},
 		Data: map[string][]byte{
@@ -129,7 +129,7 @@ func TestSourcesAreMerged(t *testing.T) {
 	require.NoError(t, <-watched)
 }
 
-// With several files, the error of a broken file contains its name.
+// With several files, the error of a broken file contains the name of the file.
 func TestSourcesNameTheirFiles(t *testing.T) {
 	a, b := offersFile(t, "a.yaml", "rome", "rome"), offersFile(t, "b.yaml", "milan", "milan")
 	offers, err := Sources{Files: []string{a, b}}.Open(bySecret{}, nil, "")

@@ -19,7 +19,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/testkit/collector"
 )
 
-func TestTracesAreAskedFor(t *testing.T) {
+func TestTracesNeedAnEndpoint(t *testing.T) {
 	for given, want := range map[string]bool{
 		"": false,
 		"OTEL_SERVICE_NAME=x OTEL_TRACES_SAMPLER=always_on":                       false,
@@ -73,9 +73,8 @@ func TestTracesOverGRPC(t *testing.T) {
 	require.Equal(t, []string{"over gRPC"}, c.Lineages())
 }
 
-// A collector that refuses everything causes the loss of its traces and one line in the log, regardless of the number
-// of attempts.
-func TestCollectorThatTakesNothing(t *testing.T) {
+// When a collector refuses all traces, the traces are lost and one line is logged, however many attempts fail.
+func TestRefusingCollectorIsLoggedOnce(t *testing.T) {
 	var asked atomic.Int32
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		asked.Add(1)

@@ -26,8 +26,8 @@ func TestDefectsFit(t *testing.T) {
 	}
 }
 
-// TestModelsFindDefects makes each mistake, and requires that the model in the mistake's file finds it. Only with
-// -defects; it changes no file.
+// TestModelsFindDefects makes each mistake and requires that the model named in the mistake's file finds it. The test
+// runs only with -defects. It changes no file.
 func TestModelsFindDefects(t *testing.T) {
 	if !*breakIt {
 		t.Skip("takes minutes: CONTRIBUTING.md has the command")
@@ -44,5 +44,5 @@ func TestModelsFindDefects(t *testing.T) {
 	}
 }
 
-// seed matches the case that finds a defect; a test that judges all cases together does not print one.
+// seed matches the seed of the case that finds a defect. A test that judges all cases together does not print a seed.
 var seed = regexp.MustCompile(`LIQO_AUTOSCALER_TEST_SEED=\d+/\d+`)

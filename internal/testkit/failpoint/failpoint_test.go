@@ -8,8 +8,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/testkit/failpoint"
 )
 
-// live has these effects, and returns the points at which its process was killed; a killed effect is repeated, as its
-// number shows.
+// live runs a life with these effects, and returns the points at which its process was killed. The process repeats an
+// effect at which it was killed; the effect's number shows the repetition.
 func live(l *failpoint.Life, names ...string) (killed []string) {
 	for _, name := range names {
 		effect, die := l.Before(name)
@@ -22,7 +22,7 @@ func live(l *failpoint.Life, names ...string) (killed []string) {
 	return killed
 }
 
-// Each effect that all undisturbed lives have had gives a point for a kill on both of its sides.
+// An effect that all lives without a kill have had gives two points: a kill before the effect, and a kill after it.
 func TestEachPointGetsItsKill(t *testing.T) {
 	m := failpoint.New(1, 0)
 	one, two := failpoint.Undisturbed(), failpoint.Undisturbed()
@@ -42,8 +42,8 @@ func TestEachPointGetsItsKill(t *testing.T) {
 	require.Empty(t, m.Unreached())
 }
 
-// A point that does not occur is given up and reported as unreached; kills continue until there are as many as wanted.
-func TestKillsUntilThereAreEnough(t *testing.T) {
+// A point that does not occur is given up and reported as unreached. Kills continue until their number is sufficient.
+func TestUnreachedPointsAreReported(t *testing.T) {
 	m := failpoint.New(1, 7)
 	first := failpoint.Undisturbed()
 	live(first, "a", "rare")

@@ -21,8 +21,8 @@ type today struct {
 	Later *inner           `json:"later,omitempty"`
 }
 
-// A text of an earlier version must decode completely, and the newest record must have all fields.
-func TestWhatIsKept(t *testing.T) {
+// A text of an earlier version must decode completely. The newest record must contain all fields.
+func TestRecordsDecodeCompletely(t *testing.T) {
 	for text, bad := range map[string]string{
 		`{"name":"a"}`:                       "",
 		`{"name":"a","many":[{"kept":"b"}]}`: "",
@@ -54,9 +54,9 @@ func TestWhatIsKept(t *testing.T) {
 	}
 }
 
-// A changed type rewrites its record until a release contains this record; from then on the record stays, and the next
-// change adds a record.
-func TestRecordOfAReleaseStays(t *testing.T) {
+// A change of a type rewrites its record until a release contains the record. The record then stays, and the next
+// change adds a new record.
+func TestReleasedRecordStays(t *testing.T) {
 	t.Chdir(t.TempDir())
 	git := func(args ...string) {
 		t.Helper()
@@ -81,9 +81,9 @@ func TestRecordOfAReleaseStays(t *testing.T) {
 		}
 	}
 	const one, two, three = `{"name":"a"}`, `{"name":"a","many":[{"kept":"b"}]}`, `{"name":"a","later":{"kept":"b"}}`
-	changes(one) // without git
+	changes(one) // in a folder without git
 	git("init", "-q")
-	changes(two) // without a tag
+	changes(two) // in a repository without a tag
 	changes(two)
 	are(two)
 	git("add", ".")
@@ -102,8 +102,8 @@ func TestRecordOfAReleaseStays(t *testing.T) {
 	require.ErrorContains(t, err, "Today.1.json is released and has changed", "it is gone")
 }
 
-// A record decodes completely, and has every field.
-func TestRecordThatDoesNotFit(t *testing.T) {
+// A record must decode completely and contain every field.
+func TestIncompleteRecordFails(t *testing.T) {
 	of, text := reflect.TypeFor[today](), []byte(`{"name":"a","later":{"kept":"b"}}`)
 	for _, c := range []struct {
 		texts []string

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestMounted(t *testing.T) {
+func TestMountedCgroupsAreFound(t *testing.T) {
 	for name, tc := range map[string]struct{ table, root, kind string }{
 		"1": {"cgroup /sys/fs/cgroup/cpu cgroup rw,cpu 0 0\ncgroup /sys/fs/cgroup/memory cgroup rw,memory 0 0\n",
 			"/sys/fs/cgroup/memory", "cgroup"},
@@ -26,8 +26,8 @@ func TestMounted(t *testing.T) {
 	}
 }
 
-// The kernel ends a program that exceeds its group's limit, and the group counts it.
-func TestGroup(t *testing.T) {
+// The kernel ends a program that exceeds the limit of its cgroup, and counts this in the cgroup.
+func TestProgramBeyondItsLimitIsKilled(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("needs root")
 	}

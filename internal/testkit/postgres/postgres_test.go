@@ -11,7 +11,7 @@ import (
 )
 
 // Committed data survives a power cut.
-func TestKill(t *testing.T) {
+func TestCommittedDataSurvivesAKill(t *testing.T) {
 	testkit.Slow(t) // the fast tests need only Go, gcc, git and make
 	s := New(t)
 	s.CreateDatabase(t, "kept")
@@ -21,7 +21,7 @@ func TestKill(t *testing.T) {
 	require.Equal(t, "7", s.Query(t, "kept", "select n from t"))
 }
 
-func TestFind(t *testing.T) {
+func TestPostgresIsFound(t *testing.T) {
 	dir := t.TempDir()
 	t.Setenv("PATH", dir)
 	_, err := find(dir)

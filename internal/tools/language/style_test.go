@@ -11,7 +11,7 @@ import (
 )
 
 // TestStyleFindsBrokenText checks that Vale reports the broken text in each of the five files in testdata, and nothing
-// in the plain text next to it. VALE names the program; without it the test is skipped.
+// in the plain text next to it. The variable VALE names the program. Without it the test is skipped.
 func TestStyleFindsBrokenText(t *testing.T) {
 	vale := os.Getenv("VALE")
 	if vale == "" {

@@ -28,8 +28,8 @@ func TestArrows(t *testing.T) {
 	require.Equal(t, "files=4 arrows=4 a_file=1.00 backwards=1", a.String())
 }
 
-// The fewest arrows run backwards in the best order: one for two circles that share an arrow, and one for each of two
-// separate circles.
+// The test checks the smallest number of arrows that run backwards in the best order of the files. It is one for two
+// cycles that share an arrow, and two for two separate cycles.
 func TestBackwards(t *testing.T) {
 	to := func(names ...string) map[string]bool {
 		all := map[string]bool{}
@@ -49,8 +49,8 @@ func TestBackwards(t *testing.T) {
 	}
 }
 
-// At most a tenth of the arrows between the files of a package in cmd and workflows run backwards: each package can be
-// read from top to bottom.
+// At most a tenth of the arrows between the files of a package in cmd and workflows run backwards. Each package can
+// therefore be read from top to bottom.
 func TestFilesOfCommandsAndWorkflowsAreReadOneWay(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it compiles the packages")

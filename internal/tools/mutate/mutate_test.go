@@ -55,7 +55,7 @@ func TestSites(t *testing.T) {
 	}, got)
 }
 
-// The module has one function with a boundary that is tested and another branch that is not.
+// The module of this test has one function. A test covers one boundary in it, and no test covers another branch.
 func TestKilledSurvivedAndUnbuilt(t *testing.T) {
 	t.Chdir(t.TempDir())
 	for name, content := range map[string]string{
@@ -88,7 +88,7 @@ func TestKilledSurvivedAndUnbuilt(t *testing.T) {
 	require.Equal(t, unbuilt, res)
 }
 
-// The first changes that compile count, regardless of the number of concurrent runs.
+// The first changes that compile are used, however many runs are concurrent.
 func TestDrawEndsWithTheFirstThatCompile(t *testing.T) {
 	d := &draw{sites: []site{{line: 1}, {line: 2}, {line: 3}, {line: 4}}, n: 2}
 	first, _ := d.nextSite()
@@ -103,7 +103,7 @@ func TestDrawEndsWithTheFirstThatCompile(t *testing.T) {
 	require.False(t, ok)
 }
 
-// A reason applies to one change in one file, even when its line has moved.
+// A reason applies to one change in one file, even when the line of the change has moved.
 func TestReasons(t *testing.T) {
 	t.Cleanup(func(was string) func() { return func() { known = was } }(known))
 	known = "p/p.go: `3` becomes `4`: nobody counts\n"
