@@ -38,9 +38,9 @@ func renderAgent(t *testing.T, set string) []object {
 	return decode(t, out)
 }
 
-// The agent reads the config that the chart writes, the binary accepts the flags, and the files have their configured
-// paths.
-func TestAgentChart(t *testing.T) {
+// The agent reads the config that the chart writes. The binary accepts the flags, and each file exists at the path that
+// the config names.
+func TestAgentReadsTheChartsConfig(t *testing.T) {
 	for set, name := range agentSets {
 		t.Run(set, func(t *testing.T) {
 			out, err := helm(t, "lint", agentChart, "--strict", "--quiet", "--kube-version", kube, "--values", agentValues(set))
@@ -81,7 +81,7 @@ func TestAgentChart(t *testing.T) {
 	}
 }
 
-// agentRights are all rights of the agent: it reads objects and holds its Lease.
+// agentRights are the rights of each agent. It reads objects and holds its Lease.
 var agentRights = map[string][]right{
 	"cluster": and(on("cluster", "list", slice, tenant, "/nodes", "/pods"),
 		on("cluster", "watch", slice, tenant, "/nodes", "/pods")),
@@ -92,14 +92,14 @@ var agentRights = map[string][]right{
 	},
 }
 
-// grantRights are the additional rights for answering slices.
+// grantRights are the additional rights of an agent that answers slices.
 var grantRights = on("cluster", "update", slice+"/status")
 
-// recordRights are the rights on the record of grants, in Liqo's namespace.
+// recordRights are the rights on the record of grants in Liqo's namespace.
 var recordRights = and(on("record", "create", "/configmaps"), named("record", "get", "/configmaps", agent.RecordName),
 	named("record", "update", "/configmaps", agent.RecordName))
 
-// publishRights are the additional rights without a discovery server.
+// publishRights are the additional rights of an agent without a discovery server.
 var publishRights = and(named("cluster", "create", "/configmaps", discovery.PublishedName),
 	named("cluster", "patch", "/configmaps", discovery.PublishedName))
 
@@ -124,7 +124,7 @@ func TestAgentRights(t *testing.T) {
 	}
 }
 
-// The schema has exactly the keys of values.yaml, and the offers' keys that the code reads.
+// The schema has exactly the keys of values.yaml and the keys of offers that the code reads.
 func TestAgentSchema(t *testing.T) {
 	raw, err := os.ReadFile(filepath.Join(agentChart, "values.schema.json"))
 	require.NoError(t, err)

@@ -21,8 +21,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/testkit/memlimit"
 )
 
-// TestAttackedAgent lets one consumer write the worst slices, including their status, which no policy prevents here.
-// The agent has the memory that the chart gives it, and continuously answers another consumer's slices.
+// TestAttackedAgent lets one consumer write the worst possible slices, including their status, which no policy prevents
+// here. The agent has the memory that the chart gives it. It still answers the slices of another consumer all the time.
 func TestAttackedAgent(t *testing.T) {
 	if os.Getenv("ATTACK") == "" {
 		t.Skip("part of make e2e SUITE=attack")
@@ -108,7 +108,8 @@ func TestAttackedAgent(t *testing.T) {
 	honest("restart")
 }
 
-// attack creates slices of consumer munich with these fields, and writes their status as only Liqo should.
+// attack creates slices of the consumer munich with these fields. It also writes their status, which only Liqo should
+// write.
 func (c *cluster) attack(t *testing.T, objects dynamic.Interface, name string, many int, spec, status map[string]any) {
 	t.Helper()
 	all := objects.Resource(liqoResource("resourceslices")).Namespace("liqo-tenant-munich")

@@ -13,7 +13,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/discovery/agent"
 )
 
-// incoming returns a consumer's slice as crd-replicator creates it.
+// incoming returns a consumer's slice in the form in which crd-replicator creates it.
 func incoming(consumer, name, class string) *unstructured.Unstructured {
 	spec := map[string]any{"consumerClusterID": consumer, "resources": map[string]any{"cpu": "1"}}
 	if class != "" {
@@ -24,9 +24,10 @@ func incoming(consumer, name, class string) *unstructured.Unstructured {
 	return slice
 }
 
-// deniesDefaultClass checks denyDefaultClass: the consumers of the agent's offers get no new slice of the class that
-// Liqo grants automatically. Nothing changes for granted slices, for other consumers, and for slices that this cluster
-// requests from them. One slice of munich exists before, and rome has no offer.
+// deniesDefaultClass checks the policy denyDefaultClass: a consumer for which the agent has an offer gets no new slice
+// of the class that Liqo grants automatically. The policy does not change granted slices, slices of other consumers,
+// and slices that this cluster requests from them. In this test one slice of munich exists before the policy, and rome
+// has no offer.
 func (c *cluster) deniesDefaultClass(t *testing.T, objects dynamic.Interface) {
 	slices := func(consumer string) dynamic.ResourceInterface {
 		return objects.Resource(liqoResource("resourceslices")).Namespace("liqo-tenant-" + consumer)
@@ -44,7 +45,7 @@ func (c *cluster) deniesDefaultClass(t *testing.T, objects dynamic.Interface) {
 		}
 	}
 	elsewhere := incoming("elsewhere", "stranger", "default")
-	elsewhere.SetNamespace("liqo-tenant-munich") // where Liqo does not change it
+	elsewhere.SetNamespace("liqo-tenant-munich") // in this namespace Liqo does not change the slice
 	elsewhere.SetLabels(nil)
 	_, err := slices("munich").Create(t.Context(), elsewhere, metav1.CreateOptions{})
 	require.NoError(t, err)

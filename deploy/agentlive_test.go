@@ -31,9 +31,9 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/testkit"
 )
 
-// The chart's agent, with exactly the rights that the chart grants, measures a cluster of a real API server: other
-// workloads shrink its offer, and it withdraws the offer when it stops. Of the slices that two consumers request
-// concurrently it grants no more than fit, whether it is killed in between or not.
+// The chart's agent measures a cluster of a real API server with exactly the rights that the chart grants. Other
+// workloads reduce its offer, and it withdraws the offer when it stops. Two consumers request slices concurrently. The
+// agent grants no more than fit, whether or not it is killed in between.
 func TestAgentOnARealCluster(t *testing.T) {
 	testkit.Slow(t)
 	c := startCluster(t)
@@ -83,7 +83,7 @@ func TestAgentOnARealCluster(t *testing.T) {
 	c.publishesToConsumers(t, deployment)
 }
 
-// publishesToConsumers checks that without a discovery server the offers are written into the consumers' tenant
+// publishesToConsumers checks that an agent without a discovery server writes the offers into the consumers' tenant
 // namespaces.
 func (c *cluster) publishesToConsumers(t *testing.T, d *appsv1.Deployment) {
 	t.Helper()
@@ -115,7 +115,7 @@ func (c *cluster) publishesToConsumers(t *testing.T, d *appsv1.Deployment) {
 	require.NoError(t, published("")())
 }
 
-// installAgent installs the chart into a cluster, together with the objects that a cluster with Liqo has.
+// installAgent installs the chart into a cluster, and creates the objects that a cluster with Liqo has.
 func (c *cluster) installAgent(t *testing.T) *appsv1.Deployment {
 	t.Helper()
 	c.kubectl(t, nil, "create", "namespace", namespace)
@@ -143,7 +143,7 @@ func (c *cluster) installAgent(t *testing.T) *appsv1.Deployment {
 	return deployment
 }
 
-// addNode adds node n, which is Ready.
+// addNode adds the Ready node n.
 func (c *cluster) addNode(t *testing.T, has corev1.ResourceList) {
 	t.Helper()
 	nodes := c.kube.CoreV1().Nodes()
@@ -158,8 +158,9 @@ func (c *cluster) addNode(t *testing.T, has corev1.ResourceList) {
 	require.NoError(t, err)
 }
 
-// runAgent starts the Deployment's container as a process, with a token of its ServiceAccount. stop ends it as a
-// kubelet does, and returns its log; kill and the end of the test kill it. Without keep it has no discovery server.
+// runAgent starts the Deployment's container as a process, with a token of its ServiceAccount. stop ends the process as
+// a kubelet does and returns its log. kill kills the process, and so does the end of the test. Without keep the agent
+// has no discovery server.
 func (c *cluster) runAgent(t *testing.T, d *appsv1.Deployment, keep store.Store) (stop func() string, kill func()) {
 	t.Helper()
 	dir := t.TempDir()
@@ -194,7 +195,7 @@ clusters: [{name: c, cluster: {server: %q, certificate-authority: %q}}]
 users: [{name: u, user: {token: %q}}]
 `, c.config.Host, c.config.CAFile, account))
 	authority := string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: web.Certificate().Raw}))
-	args := append(d.Spec.Template.Spec.Containers[0].Args, // the last value of a flag counts
+	args := append(d.Spec.Template.Spec.Containers[0].Args, // of a flag that is given twice, the last value counts
 		"--config="+file("agent.yaml", config.Data["agent.yaml"]), "--kubeconfig="+kubeconfig, "--discovery-url="+web.URL,
 		"--discovery-token-file="+file("token", token), "--discovery-ca="+file("ca.crt", authority),
 		"--health-listen=", "--metrics-listen=")

@@ -28,8 +28,8 @@ func liqoObject(kind, namespace, name string, spec map[string]any) *unstructured
 	return o
 }
 
-// noRoomIsGrantedTwice requests 100 slices of one CPU concurrently for two consumers, and some for a third consumer
-// without an offer, while 60 fit. restart runs when some slices have an answer.
+// noRoomIsGrantedTwice requests 100 slices of one CPU concurrently for two consumers, and some slices for a third
+// consumer without an offer. 60 slices fit. restart runs when some slices have an answer.
 func (c *cluster) noRoomIsGrantedTwice(t *testing.T, restart func()) {
 	objects, err := dynamic.NewForConfig(c.config)
 	require.NoError(t, err)
@@ -81,7 +81,7 @@ func answers(t *testing.T, objects dynamic.Interface) (count map[string]int, n i
 	count = map[string]int{}
 	for _, slice := range list.Items {
 		conditions, _, _ := unstructured.NestedSlice(slice.Object, "status", "conditions")
-		if len(conditions) > 1 { // Liqo's own condition is the first
+		if len(conditions) > 1 { // the first condition is Liqo's own
 			answer := conditions[1].(map[string]any)
 			count[fmt.Sprint(answer["status"], " ", answer["reason"])]++
 			n++
@@ -90,7 +90,7 @@ func answers(t *testing.T, objects dynamic.Interface) (count map[string]int, n i
 	return count, n, nil
 }
 
-// ask creates a slice as crd-replicator does, accepts it as Liqo does, and then continues to change it.
+// ask creates a slice as crd-replicator does, accepts it as Liqo does, and then changes it again and again.
 func (c *cluster) ask(t *testing.T, objects dynamic.Interface, consumer, name string) error {
 	slices := objects.Resource(liqoResource("resourceslices")).Namespace("liqo-tenant-" + consumer)
 	slice := liqoObject("ResourceSlice", "liqo-tenant-"+consumer, name, map[string]any{"class": agent.Class,
@@ -110,7 +110,7 @@ func (c *cluster) ask(t *testing.T, objects dynamic.Interface, consumer, name st
 			return err
 		}
 		made.SetAnnotations(map[string]string{"touched": time.Now().String()})
-		_, _ = slices.Update(t.Context(), made, metav1.UpdateOptions{}) // a conflict is equally valid
+		_, _ = slices.Update(t.Context(), made, metav1.UpdateOptions{}) // a conflict is fine, too
 	}
 	return nil
 }

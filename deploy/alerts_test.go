@@ -13,7 +13,7 @@ import (
 )
 
 // ofRelease replaces the selectors in the rules' file by the selectors of a release, as deploy/alerts does. The queue
-// is a regular expression within a string of PromQL.
+// is a regular expression inside a string of PromQL.
 func ofRelease(release, queue, rules string) string {
 	var lanes []string
 	for _, lane := range workflows.Lanes {
@@ -25,7 +25,8 @@ func ofRelease(release, queue, rules string) string {
 		`task_queue=~"`+queue+`(`+strings.Join(lanes, "|")+`)?"`).Replace(rules)
 }
 
-// The rules select the namespace, the task queues and, if the chart knows it, the job of the release.
+// The rules select the namespace and the task queues of the release. When the chart has a job for the metrics, the
+// rules select it too.
 func TestRulesSelectOneRelease(t *testing.T) {
 	file, err := os.ReadFile(filepath.Join(chart, "files/alerts.yaml"))
 	require.NoError(t, err)

@@ -22,18 +22,19 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/testkit/memlimit"
 )
 
-// cluster is an etcd and a kube-apiserver without controllers, which validate, admit, store and authorize.
+// cluster is an etcd and a kube-apiserver without controllers. The API server validates, admits, stores and authorizes
+// objects.
 type cluster struct {
 	bin        string // the folder with etcd, kube-apiserver and kubectl
-	kubeconfig string // of the administrator
+	kubeconfig string // the administrator's kubeconfig
 	config     *rest.Config
 	kube       kubernetes.Interface
-	removed    map[validation]bool    // see removeEach; nil in a lab
+	removed    map[validation]bool    // see removeEach; nil for a cluster of the lab
 	undoes     func(what string) bool // see TestLabPolicies
-	limit      *memlimit.Group        // of the agent's memory, if any
+	limit      *memlimit.Group        // the limit of the agent's memory, if any
 }
 
-// startCluster starts both processes on free ports with keys of this test; they end with it, by pid.
+// startCluster starts both processes on free ports, with keys of this test. They end with the test.
 func startCluster(t *testing.T) *cluster {
 	t.Helper()
 	c := &cluster{bin: tool(t, "KUBE_BIN"), removed: map[validation]bool{},
@@ -63,7 +64,7 @@ func startCluster(t *testing.T) *cluster {
 		"--tls-private-key-file="+file("server.key"),
 		"--service-account-key-file="+file("server.crt"), "--service-account-signing-key-file="+file("server.key"),
 		"--service-account-issuer=https://kubernetes.default.svc", "--authorization-mode=RBAC",
-		"--enable-admission-plugins=OwnerReferencesPermissionEnforcement") // as OpenShift does
+		"--enable-admission-plugins=OwnerReferencesPermissionEnforcement") // OpenShift enables this plugin
 
 	c.kubeconfig = file("kubeconfig")
 	require.NoError(t, os.WriteFile(c.kubeconfig, fmt.Appendf(nil, `apiVersion: v1
@@ -90,7 +91,8 @@ users: [{name: u, user: {client-certificate: %s, client-key: %s}}]
 	return c
 }
 
-// start starts a process that ends with the test, or closes ended if it ends before.
+// start starts a process that ends with the test. When the process ends before the test, start closes the channel
+// ended.
 func (c *cluster) start(t *testing.T, name string, args ...string) (ended <-chan struct{}) {
 	t.Helper()
 	log, err := os.Create(filepath.Join(t.TempDir(), name+".log"))
@@ -125,7 +127,7 @@ func (c *cluster) run(t *testing.T, path string, input []byte, args ...string) (
 	return string(out), err
 }
 
-// crdsServed waits until every CRD is served. kubectl fails immediately on a CRD without conditions.
+// crdsServed waits until every CRD is served. kubectl fails immediately for a CRD without conditions.
 func (c *cluster) crdsServed(t *testing.T) {
 	t.Helper()
 	require.Eventually(t, func() bool {

@@ -19,7 +19,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// bundled returns the values of a Temporal in the pod with every option, and further values.
+// bundled returns the values of a bundled Temporal, which runs in the pod, with every option set, and further values.
 func bundled(further ...string) []string {
 	return []string{"--set", strings.Join(append([]string{"temporal.address=", "temporal.bundled.enabled=true",
 		"networkPolicy.enabled=true", "temporal.codec.secretName=codec"}, further...), ",")}
@@ -33,7 +33,7 @@ func container(t *testing.T, pod corev1.PodSpec, name string) corev1.Container {
 	return pod.Containers[n]
 }
 
-// TestBundledIsOnePod checks that the release has one pod, and that Services and policies select only this pod.
+// TestBundledIsOnePod checks that the release has one pod, and that its Services and policies select only this pod.
 func TestBundledIsOnePod(t *testing.T) {
 	objects := render(t, "plaintext", bundled("temporal.bundled.ui.enabled=true")...)
 	require.Empty(t, all[appsv1.Deployment](objects))
@@ -42,7 +42,7 @@ func TestBundledIsOnePod(t *testing.T) {
 	require.Equal(t, int32(1), *set.Spec.Replicas)
 	one[corev1.Service](t, objects, namespace, set.Spec.ServiceName)
 	pod := set.Spec.Template.Spec
-	ports := map[string]string{} // container names by the names of their ports
+	ports := map[string]string{} // names of containers by the names of their ports
 	numbers := map[int32]bool{}
 	for _, c := range pod.Containers {
 		for _, p := range c.Ports {
@@ -74,9 +74,9 @@ func TestBundledIsOnePod(t *testing.T) {
 	selected(policies[0].Spec.PodSelector.MatchLabels)
 }
 
-// TestBundledArguments checks that our binary accepts the arguments of its two containers, which connect to Temporal in
-// the pod, and that each probe, file and volume exists.
-func TestBundledArguments(t *testing.T) {
+// TestBinaryAcceptsTheBundledArguments checks that our binary accepts the arguments of its two containers. It also
+// checks that they connect to the Temporal in the pod, and that each probe, file and volume exists.
+func TestBinaryAcceptsTheBundledArguments(t *testing.T) {
 	objects := render(t, "plaintext", bundled("temporal.bundled.ui.enabled=true")...)
 	pod := one[appsv1.StatefulSet](t, objects, namespace, release).Spec.Template.Spec
 	var volumes, mounted []string
@@ -106,9 +106,9 @@ func TestBundledArguments(t *testing.T) {
 	require.Contains(t, container(t, pod, "worker").Args, "--bundled-temporal", "it prepares Temporal, and looks at it")
 }
 
-// TestBundledPodIsModest checks that Pod Security's level restricted admits every container, and that only our two
-// containers have the token of the account.
-func TestBundledPodIsModest(t *testing.T) {
+// TestBundledPodIsRestricted checks that Pod Security's level restricted admits every container. Only our two
+// containers may have the token of the account.
+func TestBundledPodIsRestricted(t *testing.T) {
 	objects := render(t, "plaintext", bundled("temporal.bundled.ui.enabled=true")...)
 	pod := one[appsv1.StatefulSet](t, objects, namespace, release).Spec.Template.Spec
 	require.True(t, *pod.SecurityContext.RunAsNonRoot)
@@ -139,8 +139,8 @@ func TestBundledPodIsModest(t *testing.T) {
 	}
 }
 
-// TestBundledTemporal checks the container of the server: the image has the version that the suites run, and the server
-// does not listen outside the pod.
+// TestBundledTemporal checks the container of the Temporal server. Its image has the version that the suites run, and
+// the server does not listen outside the pod.
 func TestBundledTemporal(t *testing.T) {
 	objects := render(t, "plaintext", bundled()...)
 	c := container(t, one[appsv1.StatefulSet](t, objects, namespace, release).Spec.Template.Spec, "temporal")
@@ -156,7 +156,7 @@ func TestBundledTemporal(t *testing.T) {
 	require.Equal(t, "sqlite", env["DB"])
 	require.Equal(t, "1", env["NUM_HISTORY_SHARDS"])
 	require.Equal(t, "127.0.0.1", env["BIND_ON_IP"])
-	for _, name := range []string{"USER", "HOME"} { // Go's user.Current without cgo, for a user without a name
+	for _, name := range []string{"USER", "HOME"} { // Go's user.Current without cgo needs them for a user without a name
 		require.NotEmpty(t, env[name])
 	}
 	for _, name := range []string{"DBNAME", "VISIBILITY_DBNAME"} {
@@ -165,8 +165,8 @@ func TestBundledTemporal(t *testing.T) {
 	require.GreaterOrEqual(t, c.Resources.Limits.Memory().Value(), int64(1<<30))
 }
 
-// TestBundledUI checks that the web UI listens only in the pod, and answers requests of no other page in a browser. Its
-// command was run with the UI server 2.42.1, whose folder of configs is relative to its root.
+// TestBundledUI checks that the web UI listens only in the pod, and that it answers no request of another page in a
+// browser. The command was run with UI server 2.42.1, whose config folder is relative to its root.
 func TestBundledUI(t *testing.T) {
 	objects := render(t, "plaintext", bundled("temporal.bundled.ui.enabled=true")...)
 	c := container(t, one[appsv1.StatefulSet](t, objects, namespace, release).Spec.Template.Spec, "ui")
@@ -185,7 +185,7 @@ func TestBundledUI(t *testing.T) {
 		release+"-temporal").Data, "ui.yaml")
 }
 
-// TestBundledVolume checks the volume claim, and the emptyDir that can replace it.
+// TestBundledVolume checks the volume claim and the emptyDir that can replace it.
 func TestBundledVolume(t *testing.T) {
 	set := one[appsv1.StatefulSet](t, render(t, "plaintext",
 		bundled("temporal.bundled.persistence.storageClassName=fast")...), namespace, release)
@@ -216,9 +216,9 @@ func TestBundledIsScraped(t *testing.T) {
 	require.Equal(t, served, read)
 }
 
-// TestBundledAlert checks that the rules of the release include the volume's rule with a bundled Temporal, and only
-// then.
-func TestBundledAlert(t *testing.T) {
+// TestOnlyABundledTemporalHasTheVolumeAlert checks that the rules of a release contain the rule for the volume exactly
+// when Temporal is bundled.
+func TestOnlyABundledTemporalHasTheVolumeAlert(t *testing.T) {
 	monitored := "metrics.prometheusRule.enabled=true"
 	rule := one[prometheusRule](t, render(t, "plaintext", bundled(monitored)...), namespace, release)
 	require.Len(t, rule.Spec.Groups, 2)
@@ -228,9 +228,9 @@ func TestBundledAlert(t *testing.T) {
 	require.Len(t, one[prometheusRule](t, render(t, "plaintext", "--set", monitored), namespace, release).Spec.Groups, 1)
 }
 
-// TestBundledCount checks the number of objects that docs/install.md promises, including all policies of the cluster
-// and of the network.
-func TestBundledCount(t *testing.T) {
+// TestBundledReleaseHasTheDocumentedObjects checks the number of objects that docs/install.md states, including all
+// policies of the cluster and of the network.
+func TestBundledReleaseHasTheDocumentedObjects(t *testing.T) {
 	n := len(render(t, "plaintext", bundled()...))
 	t.Logf("OBJECTS bundled %d, with a Temporal elsewhere %d, each without network policies %d and %d", n,
 		len(render(t, "plaintext", "--set", "networkPolicy.enabled=true")),
@@ -241,8 +241,8 @@ func TestBundledCount(t *testing.T) {
 	require.Contains(t, string(install), fmt.Sprintf("renders %d objects", n))
 }
 
-// TestBundledRefused checks that values that contradict a bundled Temporal are not rendered.
-func TestBundledRefused(t *testing.T) {
+// TestValuesAgainstABundledTemporalAreRefused checks that the chart refuses values that contradict a bundled Temporal.
+func TestValuesAgainstABundledTemporalAreRefused(t *testing.T) {
 	for change, says := range map[string]string{
 		"worker.replicaCount=2":                            "worker.replicaCount is 2: with temporal.bundled",
 		"worker.replicaCount=0":                            "worker.replicaCount is 0",
@@ -264,7 +264,7 @@ func TestBundledRefused(t *testing.T) {
 }
 
 // bundledInstalls checks that a real API server accepts all objects, that Pod Security's strictest level admits the
-// pod, and that the one account has the rights of both programs.
+// pod, and that the account has the rights of both programs.
 func bundledInstalls(t *testing.T, c *cluster) {
 	args := append([]string{"--values", valuesFile("plaintext")}, bundled("temporal.bundled.ui.enabled=true")...)
 	notes, err := c.run(t, tool(t, "HELM"), nil, append([]string{"install", release, chart, "-n", namespace}, args...)...)

@@ -9,10 +9,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// The agent and the worker present a certificate from a Secret instead of a token, and the server has the authorities
-// that sign these certificates. Secrets are mounted as whole folders, so that they change with the Secret, with only
-// the needed keys of each Secret.
-func TestClientCertificates(t *testing.T) {
+// The agent and the worker present a certificate from a Secret instead of a token. The server has the authorities that
+// sign these certificates. The pod mounts whole folders, so that the files change with the Secret, and only the keys of
+// each Secret that it needs.
+func TestClientCertificatesReplaceTokens(t *testing.T) {
 	out, err := templateAgent(t, "--values", agentValues("full"), "--set",
 		"discovery.token.secretName=,discovery.certificate.secretName=agent-client")
 	require.NoError(t, err, "%s", out)

@@ -19,8 +19,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/grpcserver/config"
 )
 
-// The files in the ConfigMaps are parsed by the code that parses them in the pods.
-func TestConfigFiles(t *testing.T) {
+// The test parses the files of the ConfigMaps with the code that parses them in the pods.
+func TestConfigFilesAreParsedByTheCode(t *testing.T) {
 	for _, set := range valueSets {
 		t.Run(set, func(t *testing.T) {
 			objects := render(t, set)
@@ -47,7 +47,7 @@ func nameOf(set string) string {
 	return release
 }
 
-// cloudConfig is CA's own type (cloudprovider/externalgrpc/externalgrpc_cloud_provider.go).
+// cloudConfig has the fields of CA's own type (cloudprovider/externalgrpc/externalgrpc_cloud_provider.go).
 type cloudConfig struct {
 	Address     string           `json:"address"`
 	Key         string           `json:"key"`
@@ -67,7 +67,7 @@ func readCloudConfig(t *testing.T, objects []object, set string) (c cloudConfig)
 	return c
 }
 
-// CA's file points to the Service, by a name in the server's certificate.
+// CA's config file names the Service by a name that the server's certificate contains.
 func TestCloudConfig(t *testing.T) {
 	for _, set := range valueSets {
 		t.Run(set, func(t *testing.T) {
@@ -86,8 +86,8 @@ func TestCloudConfig(t *testing.T) {
 	}
 }
 
-// The names that the server allows are in the certificate that cert-manager issues for CA.
-func TestAllowedNames(t *testing.T) {
+// The certificate that cert-manager issues for CA contains the names that the server allows.
+func TestCAsCertificateHasTheAllowedNames(t *testing.T) {
 	for set, want := range map[string]string{"certmanager": "cluster-autoscaler", "existing": "ca.example.com,other",
 		"plaintext": ""} {
 		objects := render(t, set)
@@ -99,10 +99,11 @@ func TestAllowedNames(t *testing.T) {
 	}
 }
 
-// Certificates are issued into the mounted Secrets, with the right usages, by an authority that signs no other client.
-func TestCertificates(t *testing.T) {
+// Certificates are issued into the mounted Secrets, for the right usages. The authority that signs them signs no other
+// client.
+func TestCertificatesAreIssuedIntoTheMountedSecrets(t *testing.T) {
 	objects := render(t, "certmanager")
-	secrets := map[string]string{} // by usage
+	secrets := map[string]string{} // names of Secrets by usage
 	for _, c := range all[certificate](objects) {
 		if !c.Spec.IsCA {
 			require.Len(t, c.Spec.Usages, 2)
@@ -123,8 +124,8 @@ func TestCertificates(t *testing.T) {
 	require.Equal(t, "x", one[certificate](t, other, "kube-system", "lender-client-tls").Spec.IssuerRef.Name)
 }
 
-// The values for CA's chart fit a release of ours with the default name.
-func TestValuesForCA(t *testing.T) {
+// The values for CA's chart fit a release of our chart with the default name.
+func TestValuesForCAFitTheDefaultRelease(t *testing.T) {
 	raw, err := os.ReadFile("ca/values.yaml")
 	require.NoError(t, err)
 	var values struct {
@@ -154,7 +155,7 @@ func TestValuesForCA(t *testing.T) {
 
 	objects := render(t, "certmanager")
 	c := readCloudConfig(t, objects, "certmanager")
-	mounts := map[string]string{} // Secret by mount path
+	mounts := map[string]string{} // names of Secrets by mount path
 	for _, volume := range values.ExtraVolumeSecrets {
 		mounts[volume.MountPath] = volume.Name
 	}
@@ -175,13 +176,13 @@ func TestValuesForCA(t *testing.T) {
 
 	flags := flagsOfCA(t)
 	for name := range values.ExtraArgs {
-		name, _, _ = strings.Cut(name, "_") // the chart removes the suffix, so that a flag can be given twice
+		name, _, _ = strings.Cut(name, "_") // the chart removes the suffix, by which a flag can be given twice
 		require.Contains(t, flags, fmt.Sprintf("%q", name), "CA has no flag --%s", name)
 	}
 }
 
-// `liqo-autoscaler config cloud-config` prints the same file as the chart, with the values of deploy/ca/values.yaml.
-func TestCloudConfigCommand(t *testing.T) {
+// With the values of deploy/ca/values.yaml, `liqo-autoscaler config cloud-config` prints the same file as the chart.
+func TestCloudConfigCommandEqualsTheChart(t *testing.T) {
 	binary := tool(t, "LIQO_AUTOSCALER")
 	read := func(into any, args ...string) {
 		out, err := exec.CommandContext(t.Context(), binary, append([]string{"config", "cloud-config"}, args...)...).Output()
@@ -206,7 +207,7 @@ func TestCloudConfigCommand(t *testing.T) {
 		printed["extraArgs"].(map[string]any)["cloud-config"])
 }
 
-// flagsOfCA returns the source of CA's flags, in the version of our go.mod.
+// flagsOfCA returns the source code of CA's flags in the version in our go.mod.
 func flagsOfCA(t *testing.T) string {
 	t.Helper()
 	dir, err := exec.CommandContext(t.Context(), "go", "list", "-m", "-f", "{{.Dir}}",

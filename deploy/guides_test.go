@@ -16,18 +16,18 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-// guided matches a file of a guide, and commands that this test runs, each with its mark.
+// guided matches a file of a guide, and the commands that this test runs, each with its mark.
 var guided = regexp.MustCompile("(?s)<!-- (?:ran here: make (deploy-check)|rendered and validated: (\\S+)) -->\n\n   " +
 	"```[a-z]*\n(.*?)\n   ```")
 
-// TestSetupGuides runs the steps of both guides that are marked with make deploy-check, as printed, on a consumer and a
-// provider: real API servers with Liqo's CRDs, its cluster id and its Deployment. It reads the effects back. The second
-// guide uses the pair of the first one, so setup meets its own objects.
+// TestSetupGuides runs the steps of both guides that are marked with `make deploy-check`, as printed. The consumer and
+// the provider are real API servers with Liqo's CRDs, its cluster id and its Deployment. The test then reads the
+// effects. The second guide uses the consumer and the provider of the first guide, so the setup finds its own objects.
 func TestSetupGuides(t *testing.T) {
 	consumer, lender := startCluster(t), startCluster(t)
 	consumer.withLiqo(t, "munich")
 	lender.withLiqo(t, "milan")
-	consumer.kubectl(t, operatorCRDs(), "apply", "--server-side", "-f", "-") // cert-manager's
+	consumer.kubectl(t, operatorCRDs(), "apply", "--server-side", "-f", "-") // the CRDs of cert-manager
 	consumer.crdsServed(t)
 	lender.addLargeNode(t)
 	pair := pairConfig(t, consumer, lender)
@@ -44,7 +44,7 @@ func TestSetupGuides(t *testing.T) {
 		require.NoError(t, err, manifest)
 		return strings.Count("\n"+manifest, "\nkind: ")
 	}
-	const others = 8 + 29 + 4 // Cluster Autoscaler's chart, the provider, the consumer
+	const others = 8 + 29 + 4 // Cluster Autoscaler's chart, the provider, and the consumer
 	n := charts()
 	require.Contains(t, string(install), fmt.Sprintf("| %d with these values", n))
 	require.Contains(t, string(install), fmt.Sprintf("| %d; the quickstart", n+others))
@@ -88,7 +88,7 @@ func TestSetupGuides(t *testing.T) {
 		"-l", "liqo-autoscaler.io/setup", "-o", "name")))
 }
 
-// withLiqo gives the cluster Liqo's CRDs, and the objects by which setup recognizes it.
+// withLiqo creates Liqo's CRDs in the cluster, and the objects by which the setup recognizes Liqo.
 func (c *cluster) withLiqo(t *testing.T, id string) {
 	t.Helper()
 	crds, err := filepath.Glob(filepath.Join(c.bin, "chart", "charts", "liqo-crds", "crds", "*.yaml"))
@@ -130,12 +130,12 @@ func (c *cluster) addLargeNode(t *testing.T) {
 	node.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}
 	_, err = c.kube.CoreV1().Nodes().UpdateStatus(t.Context(), node, metav1.UpdateOptions{})
 	require.NoError(t, err)
-	if len(node.Spec.Taints) > 0 { // admission has tainted it as not ready
+	if len(node.Spec.Taints) > 0 { // admission has added the taint not-ready
 		c.kubectl(t, nil, "taint", "nodes", "n1", "node.kubernetes.io/not-ready-")
 	}
 }
 
-// pairConfig is a kubeconfig with the contexts of both guides.
+// pairConfig returns a kubeconfig with the contexts of both guides.
 func pairConfig(t *testing.T, consumer, lender *cluster) string {
 	t.Helper()
 	both, err := clientcmd.LoadFromFile(consumer.kubeconfig)
@@ -208,7 +208,7 @@ func inGuide(t *testing.T, kubeconfig, folder, text string) (string, error) {
 	return string(out), err
 }
 
-// checkGuide reads back the effects of a guide in the consumer.
+// checkGuide checks the effects of a guide in the consumer.
 func checkGuide(t *testing.T, c *cluster) {
 	t.Helper()
 	secret, err := c.kube.CoreV1().Secrets("liqo-autoscaler").Get(t.Context(), "milan", metav1.GetOptions{})

@@ -17,8 +17,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/worker/observer"
 )
 
-// leadsHub checks that a real API server, with the worker's rights, grants the hub's Lease, stores the observer's
-// memory, and shows the memory's age. With the server's rights it identifies the cluster.
+// leadsHub checks a real API server with the worker's rights. It grants the hub's Lease, stores the observer's memory,
+// and shows the memory's age. With the server's rights, the test identifies the cluster.
 func leadsHub(t *testing.T, c *cluster, account, server, hub string) {
 	as := func(account string) kubernetes.Interface {
 		config := rest.CopyConfig(c.config)

@@ -23,7 +23,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// A real API server accepts the chart and the provider's manifest, admits the pods under Pod Security's strictest
+// A real API server accepts the chart and the provider's manifest. It admits the pods under Pod Security's strictest
 // level, and grants exactly the rights that the worker needs.
 func TestInstall(t *testing.T) {
 	c := startCluster(t)
@@ -60,7 +60,7 @@ func installs(t *testing.T, c *cluster, set string) {
 	objects := decode(t, manifest)
 	checkNotes(t, set, notes)
 	account := nameOf(set) + "-worker"
-	if set == "existing" { // this account is not created by the chart
+	if set == "existing" { // the chart does not create this account
 		c.kubectl(t, nil, "create", "serviceaccount", account, "-n", namespace)
 	}
 	for _, deployment := range all[appsv1.Deployment](objects) {
@@ -92,7 +92,7 @@ func installs(t *testing.T, c *cluster, set string) {
 	mayNot(t, c, account, "liqo-tenant-x", "update", slice, "x")
 	mayNot(t, c, nameOf(set)+"-grpcserver", namespace, "get", "/configmaps", nameOf(set)+"-nodegroups")
 	if set == "plaintext" {
-		mayNot(t, c, account, namespace, "get", "/secrets", "turin") // only milan is in its offers
+		mayNot(t, c, account, namespace, "get", "/secrets", "turin") // the worker's offers name only milan
 		showsEvents(t, c, account)
 		leadsHub(t, c, account, nameOf(set)+"-grpcserver", "default")
 	}
@@ -101,14 +101,15 @@ func installs(t *testing.T, c *cluster, set string) {
 		workerDenies(t, c, e)
 		c.eachWasRemoved(t)
 	})
-	if set == "certmanager" { // no process runs here, and the account has its rights
+	if set == "certmanager" { // no process runs here, but the account has its rights
 		require.Equal(t, []string{"autoscaler-missing", "certificate-unreadable", "liqo-missing", "not-offloaded",
 			"server-not-ready", "temporal-unreachable", "worker-not-ready"}, doctorFinds(t, c))
 	}
 	ownsVirtualNode(t, c, account)
 }
 
-// ownsVirtualNode creates a slice and a VirtualNode that blocks its deletion, as the worker, with Liqo's own CRDs.
+// ownsVirtualNode acts as the worker, with Liqo's own CRDs. It creates a slice and a VirtualNode that blocks the
+// deletion of the slice.
 func ownsVirtualNode(t *testing.T, c *cluster, account string) {
 	config := rest.CopyConfig(c.config)
 	config.Impersonate.UserName = "system:serviceaccount:" + namespace + ":" + account
@@ -141,7 +142,7 @@ func ownsVirtualNode(t *testing.T, c *cluster, account string) {
 		metav1.ListOptions{})))
 }
 
-// checkNotes checks that the values for CA's chart in NOTES.txt are YAML, and agree with deploy/ca/values.yaml.
+// checkNotes checks that the values for CA's chart in NOTES.txt are YAML and equal deploy/ca/values.yaml.
 func checkNotes(t *testing.T, set, notes string) {
 	_, block, found := strings.Cut(notes, "these are the values:\n\n")
 	require.True(t, found, "%s", notes)
@@ -166,7 +167,7 @@ func checkNotes(t *testing.T, set, notes string) {
 	}
 }
 
-// mayAll checks that the account has each right of the table, in each of the namespaces of the place.
+// mayAll checks that the account has each right of the table in each namespace of the right's place.
 func mayAll(t *testing.T, c *cluster, account string, places map[string][]string) {
 	t.Helper()
 	for place, namespaces := range places {
@@ -207,7 +208,7 @@ func may(t *testing.T, c *cluster, account, in, verb, resource, name string) boo
 	return review.Status.Allowed
 }
 
-// providerGrants checks that the provider's account gets the rights in the table, within its own namespace, and that
+// providerGrants checks that the provider's account has the rights in the table, in its own namespace only, and that
 // its kubeconfig works.
 func providerGrants(t *testing.T, c *cluster) {
 	binary := tool(t, "LIQO_AUTOSCALER")
@@ -253,7 +254,8 @@ func providerGrants(t *testing.T, c *cluster) {
 	t.Run("revoke", func(t *testing.T) { revokes(t, c, file) })
 }
 
-// operatorCRDs lets the API server store our objects of operators' kinds; their types are in operators_test.go.
+// operatorCRDs returns CRDs with which the API server stores our objects of operators' kinds. The types of these
+// objects are in operators_test.go.
 func operatorCRDs() []byte {
 	var all bytes.Buffer
 	for _, crd := range [][3]string{{"cert-manager.io", "Certificate", "certificates"}, {"cert-manager.io", "Issuer",

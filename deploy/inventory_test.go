@@ -17,7 +17,7 @@ import (
 // reads are the verbs that change nothing.
 var reads = []string{"get", "list", "watch"}
 
-// written returns the write permissions of an account's Roles: the sorted verbs by resource.
+// written returns the write permissions of an account's Roles: for each resource, the sorted verbs.
 func written(t *testing.T, objects []object) map[string]string {
 	t.Helper()
 	var rights []right
@@ -45,7 +45,7 @@ func written(t *testing.T, objects []object) map[string]string {
 	return written
 }
 
-// inventory returns the rows of docs/security.md: the verbs by account and resource.
+// inventory returns the rows of docs/security.md: for each account and resource, the verbs.
 func inventory(t *testing.T) map[string]map[string]string {
 	t.Helper()
 	text, err := os.ReadFile("../docs/security.md")
@@ -59,8 +59,8 @@ func inventory(t *testing.T) map[string]map[string]string {
 	return documented
 }
 
-// onlyInventory checks that an account has no permission to write kinds outside its rows of the inventory, in each of
-// the namespaces. An account without rows may write nothing.
+// onlyInventory checks, in each of the namespaces, that an account may write only the kinds in its rows of the
+// inventory. An account without rows may write nothing.
 func (c *cluster) onlyInventory(t *testing.T, account, rows string, namespaces ...string) {
 	t.Helper()
 	documented := inventory(t)
@@ -73,7 +73,7 @@ func (c *cluster) onlyInventory(t *testing.T, account, rows string, namespaces .
 	for resource := range resources {
 		path := resource
 		if group, _, _ := strings.Cut(resource, "/"); !strings.Contains(group, ".") {
-			path = "/" + resource // in the core group
+			path = "/" + resource // a resource of the core group
 		}
 		own := strings.Split(documented[rows][resource], ", ")
 		for _, verb := range []string{"create", "update", "patch", "delete", "deletecollection"} {
@@ -86,8 +86,9 @@ func (c *cluster) onlyInventory(t *testing.T, account, rows string, namespaces .
 	}
 }
 
-// The inventory in docs/security.md has a row for each kind that an account of ours may write, with exactly its verbs.
-func TestInventory(t *testing.T) {
+// The inventory in docs/security.md has a row for each kind that an account of ours may write, with exactly the
+// permitted verbs.
+func TestInventoryListsEachWritePermission(t *testing.T) {
 	documented := inventory(t)
 	agent, err := templateAgent(t, "--values", agentValues("least"), "--set", "grantSlices=true")
 	require.NoError(t, err)

@@ -15,10 +15,10 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-// TestLabPolicies repeats the attempts of TestInstall on the clusters of a lab. Liqo's webhooks and controllers and
-// Kubernetes' garbage collector run there. Each attempt is refused by a policy or by a webhook of Liqo, or has no
-// effect: Liqo's mutating webhooks overwrite the template of a new VirtualNode, the arguments of an existing one, and the label
-// of a Tenant before a policy sees them.
+// TestLabPolicies repeats the attempts of TestInstall on the clusters of a lab, where Liqo's webhooks and controllers
+// and Kubernetes' garbage collector run. A policy or a webhook of Liqo refuses each attempt, or the attempt has no
+// effect. It has no effect when Liqo's mutating webhooks overwrite a value before a policy sees it: the template of a
+// new VirtualNode, the arguments of an existing one, or the label of a Tenant.
 func TestLabPolicies(t *testing.T) {
 	root := os.Getenv("LIQO_AUTOSCALER_LAB")
 	if root == "" {
@@ -76,10 +76,10 @@ func TestLabPolicies(t *testing.T) {
 	})
 }
 
-// besideTemplate are the virtualNodeChanges outside the template, which Liqo's webhook does not undo.
+// besideTemplate are the virtualNodeChanges outside the template. Liqo's webhook does not undo them.
 var besideTemplate = []string{"another kubeconfig", "no check by Liqo", "a finalizer", "an owner that is not there"}
 
-// writesTemplates checks that Liqo's webhook replaces the template of each new VirtualNode by the same one.
+// writesTemplates checks that Liqo's webhook replaces the template of each new VirtualNode by the same template.
 func writesTemplates(t *testing.T, e escalation) {
 	t.Helper()
 	template := func(v virtualNode) any {
@@ -102,12 +102,12 @@ func writesTemplates(t *testing.T, e escalation) {
 	}
 }
 
-// unknown reports whether the lab's Liqo does not know the field of the attempt, so that the API server drops it.
+// unknown reports whether the lab's Liqo lacks the field of the attempt, so that the API server drops the field.
 func unknown(what string) bool {
 	return what == "Service of its own" && strings.HasPrefix(os.Getenv("LIQO_AUTOSCALER_LAB_LIQO"), "v1.1.")
 }
 
-// labCluster returns a cluster of the lab. judge removes no validation there.
+// labCluster returns a cluster of the lab. On this cluster, judge removes no validation.
 func labCluster(t *testing.T, root, name string) *cluster {
 	t.Helper()
 	c := &cluster{bin: os.Getenv("LAB_BIN"), kubeconfig: filepath.Join(root, name+".kubeconfig")}
@@ -120,7 +120,8 @@ func labCluster(t *testing.T, root, name string) *cluster {
 	return c
 }
 
-// lends gives each identity of consumer rome a quota for pods in namespace default, which Liqo's webhook requires.
+// lends gives each identity of the consumer rome a quota for pods in the namespace default. Liqo's webhook requires the
+// quota.
 func (c *cluster) lends(t *testing.T) {
 	t.Helper()
 	c.kubectl(t, nil, "label", "namespace", "default", remoteID+"=rome")

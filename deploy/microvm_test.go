@@ -12,8 +12,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// machinesAlone checks that with hosts of microVMs the worker's account changes and removes only the Nodes of machines,
-// and writes no Secret anywhere.
+// machinesAlone checks the worker's account in an installation for hosts of microVMs. The account changes and removes
+// only the Nodes of machines, and writes no Secret in any namespace.
 func machinesAlone(t *testing.T, c *cluster) {
 	c.kubectl(t, nil, "create", "namespace", "machines")
 	out, err := c.run(t, tool(t, "HELM"), nil, "install", release, chart, "-n", namespace, "--values",

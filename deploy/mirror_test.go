@@ -22,14 +22,14 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/worker/mirror"
 )
 
-// mirrorWrites lets the worker's account, with its rights alone, show groups and offers by the CRDs of the chart. kubectl
-// prints the documented columns, the API server drops no field, and the mirror deletes the objects of removed groups
-// and offers.
+// mirrorWrites runs the mirror with only the rights of the worker's account, so that it shows groups and offers in the
+// CRDs of the chart. kubectl prints the documented columns, and the API server drops no field. The mirror deletes the
+// objects of removed groups and offers.
 func mirrorWrites(t *testing.T, c *cluster) {
 	manifest, err := template(t, "--values", valuesFile("plaintext"), "--show-only", "templates/serviceaccounts.yaml",
 		"--show-only", "templates/market-rbac.yaml")
 	require.NoError(t, err, "%s", manifest)
-	c.kubectl(t, nil, "apply", "-f", filepath.Join(chart, "crds")) // as docs/upgrade.md has it
+	c.kubectl(t, nil, "apply", "-f", filepath.Join(chart, "crds")) // the same command as in docs/upgrade.md
 	c.kubectl(t, manifest, "apply", "-f", "-")
 	defer c.kubectl(t, manifest, "delete", "-f", "-")
 	account := nameOf("plaintext") + "-worker"
@@ -38,7 +38,7 @@ func mirrorWrites(t *testing.T, c *cluster) {
 	as, err := dynamic.NewForConfig(config)
 	require.NoError(t, err)
 	objects := mirror.Cluster{Client: as, Namespace: namespace, Hub: "default"}
-	require.Eventually(t, func() bool { // the authorizer and the API learn of new objects a little later
+	require.Eventually(t, func() bool { // the authorizer and the API see new objects a little later
 		_, errGroups := objects.List(t.Context(), mirror.KindGroup)
 		_, errOffers := objects.List(t.Context(), mirror.KindOffer)
 		return errGroups == nil && errOffers == nil
@@ -60,7 +60,7 @@ func mirrorWrites(t *testing.T, c *cluster) {
 	lines := func(of string) (fields [][]string) {
 		for line := range strings.Lines(c.kubectl(t, nil, "-n", namespace, "get", of)) {
 			words := strings.Fields(line)
-			fields = append(fields, words[:len(words)-1]) // without the age
+			fields = append(fields, words[:len(words)-1]) // all columns except the age
 		}
 		return fields
 	}
@@ -84,7 +84,7 @@ func mirrorWrites(t *testing.T, c *cluster) {
 		return u.Items[0].GetResourceVersion()
 	}
 	before := version()
-	m.Groups([]fleet.Snapshot{group}, nil, nil) // the other one is deleted after this one was compared
+	m.Groups([]fleet.Snapshot{group}, nil, nil) // the mirror compares this group first and then deletes the other one
 	prints("lng", [][]string{{"NAME", "TARGET", "READY", "PENDING", "MIN", "MAX", "COST/H", "WHY"},
 		{"burst", "2", "1", "1", "0", "3", "0", "Paused"}})
 	require.Equal(t, before, version(), "the API server keeps what was written, so nothing is written again")

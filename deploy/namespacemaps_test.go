@@ -10,7 +10,7 @@ import (
 
 var namespaceMaps = liqoKind("offloading", "namespacemaps")
 
-// replica returns a NamespaceMap of rome as its crd-replicator creates it on a provider (Liqo
+// replica returns a NamespaceMap of rome in the form in which rome's crd-replicator creates it on a provider (Liqo
 // internal/crdReplicator/reflection/handler.go).
 func replica(name string, mapping map[string]any) *unstructured.Unstructured {
 	u := liqoObject("NamespaceMap", consumerNamespace, name, map[string]any{"desiredMapping": mapping})
@@ -20,8 +20,8 @@ func replica(name string, mapping map[string]any) *unstructured.Unstructured {
 	return u
 }
 
-// consumerNamespaces checks that a consumer's NamespaceMap has the consumer's origin, and names no namespace that
-// another consumer has or will have.
+// consumerNamespaces checks that a consumer's NamespaceMap has the consumer's origin. The map must not name a namespace
+// that another consumer has or will have.
 func consumerNamespaces(t *testing.T, c *cluster, account holder) {
 	outgoing := replica("outgoing", nil)
 	outgoing.SetLabels(map[string]string{"liqo.io/replication": "true", "liqo.io/remoteID": "rome", remoteID: "rome"})

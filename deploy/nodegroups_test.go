@@ -11,9 +11,9 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/grpcserver/config"
 )
 
-// The chart checks the groups without changing them: a group's own selector replaces the defaults' selector, and its
-// own min of 0 counts.
-func TestCheckLeavesNodeGroupsAlone(t *testing.T) {
+// The chart checks the groups and does not change them. A group's own selector replaces the selector of the defaults,
+// and a group's own min of 0 counts.
+func TestChartDoesNotChangeNodeGroups(t *testing.T) {
 	values := filepath.Join(t.TempDir(), "values.yaml")
 	require.NoError(t, os.WriteFile(values, []byte(`
 nodeGroupDefaults: {min: 5, max: 8, selector: {matchLabels: {country: it}}}

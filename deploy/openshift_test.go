@@ -6,9 +6,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// With openshift: true no pod names a user or a group, which the SCC restricted-v2 would refuse, and each pod keeps the
-// rest of its security context.
-func TestChartsForOpenShift(t *testing.T) {
+// With openshift: true, no pod names a user or a group, because the SCC restricted-v2 would refuse it. Each pod keeps
+// the other settings of its security context.
+func TestPodsOnOpenShiftNameNoUser(t *testing.T) {
 	for name, rendered := range map[string]func(*testing.T, ...string) ([]byte, error){
 		"server and worker": func(t *testing.T, args ...string) ([]byte, error) {
 			return template(t, append(args, "--values", valuesFile("plaintext"))...)

@@ -2,8 +2,8 @@ package deploy_test
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-// The used parts of cert-manager's types (cert-manager.io/v1) and of the Prometheus operator's types
-// (monitoring.coreos.com/v1), whose modules are not among our dependencies.
+// The parts that our tests use of cert-manager's types (cert-manager.io/v1) and of the Prometheus operator's types
+// (monitoring.coreos.com/v1). Our go.mod does not contain their modules.
 type certificate struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata"`

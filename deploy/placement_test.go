@@ -19,7 +19,7 @@ import (
 	"k8s.io/pod-security-admission/policy"
 )
 
-// podSpecs returns the pods of all rendered objects by the names of these objects.
+// podSpecs returns the pod specs of all rendered objects, by the names of these objects.
 func podSpecs(objects []object) map[string]corev1.PodSpec {
 	specs := map[string]corev1.PodSpec{}
 	for _, o := range objects {
@@ -39,14 +39,15 @@ func podSpecs(objects []object) map[string]corev1.PodSpec {
 	return specs
 }
 
-// liqoNode and ownNode are a virtual node of Liqo and a node of the cluster's own, both in zone a.
+// liqoNode is a virtual node of Liqo, and ownNode is a node of the cluster itself. Both are in zone a.
 var (
 	liqoNode = corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "v", Labels: map[string]string{
 		"liqo.io/type": "virtual-node", "zone": "a"}}}
 	ownNode = corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "p", Labels: map[string]string{"zone": "a"}}}
 )
 
-// mayRunOn reports whether the required node affinity of the pod accepts the node, as Kubernetes' scheduler computes it.
+// mayRunOn reports whether the pod's required node affinity accepts the node. It uses the code of Kubernetes'
+// scheduler.
 func mayRunOn(t *testing.T, pod corev1.PodSpec, node corev1.Node) bool {
 	t.Helper()
 	ok, err := nodeaffinity.GetRequiredNodeAffinity(&corev1.Pod{Spec: pod}).Match(&node)
@@ -54,9 +55,9 @@ func mayRunOn(t *testing.T, pod corev1.PodSpec, node corev1.Node) bool {
 	return ok
 }
 
-// TestOffVirtualNodes checks that no pod of the chart may run on a virtual node, with any affinity in the values, and
-// that the value keepOffVirtualNodes turns this off.
-func TestOffVirtualNodes(t *testing.T) {
+// TestPodsStayOffVirtualNodes checks that no pod of the chart may run on a virtual node, whatever affinity the values
+// contain. The value keepOffVirtualNodes disables this.
+func TestPodsStayOffVirtualNodes(t *testing.T) {
 	for _, set := range valueSets {
 		specs := podSpecs(render(t, set, "--set", "temporal.setup.enabled=true"))
 		require.Greater(t, len(specs), 3)
@@ -88,8 +89,9 @@ func TestOffVirtualNodes(t *testing.T) {
 	require.Nil(t, worker("keepOffVirtualNodes=false").Affinity)
 }
 
-// TestSpread checks that replicas are spread over nodes by default, by the labels of their own pods, and never by force.
-func TestSpread(t *testing.T) {
+// TestReplicasAreSpreadOverNodes checks that replicas are spread over nodes by default, by the labels of their own
+// pods. The spread is a preference and never a requirement.
+func TestReplicasAreSpreadOverNodes(t *testing.T) {
 	objects := render(t, "plaintext")
 	for _, d := range all[appsv1.Deployment](objects) {
 		spread := d.Spec.Template.Spec.TopologySpreadConstraints
@@ -103,7 +105,7 @@ func TestSpread(t *testing.T) {
 	}
 }
 
-// ports returns the numbers and names of the ports of the rules, in order and once each.
+// ports returns the numbers and names of the ports of the rules, in order and without duplicates.
 func ports(rules []networkingv1.NetworkPolicyEgressRule) (found []string) {
 	for _, r := range rules {
 		for _, p := range r.Ports {
@@ -114,8 +116,9 @@ func ports(rules []networkingv1.NetworkPolicyEgressRule) (found []string) {
 	return slices.Compact(found)
 }
 
-// TestEgress checks that all pods of a release, including its Jobs, reach the ports in the values and no other ports.
-func TestEgress(t *testing.T) {
+// TestPodsReachOnlyTheConfiguredPorts checks that all pods of a release, including its Jobs, can reach the ports in the
+// values and no other ports.
+func TestPodsReachOnlyTheConfiguredPorts(t *testing.T) {
 	policy := func(args ...string) *networkingv1.NetworkPolicy {
 		t.Helper()
 		objects := render(t, "plaintext", append([]string{"--set", "networkPolicy.enabled=true"}, args...)...)
@@ -152,7 +155,8 @@ func TestEgress(t *testing.T) {
 	}
 }
 
-// TestExtraObjects checks that further objects are part of the release, as objects and as templates.
+// TestExtraObjects checks that additional objects in the values become part of the release, whether they are given as
+// objects or as templates.
 func TestExtraObjects(t *testing.T) {
 	objects := render(t, "plaintext", "--set-json",
 		`extraObjects=[{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a","namespace":"{{ .Release.Namespace }}"}},`+
@@ -161,8 +165,8 @@ func TestExtraObjects(t *testing.T) {
 	one[corev1.ConfigMap](t, objects, namespace, "b")
 }
 
-// TestPreflight checks that the pod of `helm test` is a hook, that our program accepts its arguments, and that a
-// release with a bundled Temporal has no such pod, because the pod could not reach it.
+// TestPreflight checks that the pod of `helm test` is a hook, and that our program accepts its arguments. A release
+// with a bundled Temporal has no such pod, because the pod could not reach Temporal.
 func TestPreflight(t *testing.T) {
 	pods := all[corev1.Pod](render(t, "plaintext"))
 	require.Len(t, pods, 1)
@@ -189,8 +193,8 @@ func requireRestricted(t *testing.T, pod corev1.PodSpec) {
 	}
 }
 
-// TestRestricted checks that Pod Security's level restricted admits each pod of the chart.
-func TestRestricted(t *testing.T) {
+// TestPodsAreRestricted checks that Pod Security's level restricted admits each pod of the chart.
+func TestPodsAreRestricted(t *testing.T) {
 	for _, set := range valueSets {
 		for _, pod := range podSpecs(render(t, set, "--set", "temporal.setup.enabled=true")) {
 			requireRestricted(t, pod)
@@ -201,7 +205,8 @@ func TestRestricted(t *testing.T) {
 	}
 }
 
-// TestImagesAreListed checks that docs/production.md names each image of both charts, for sites that mirror them.
+// TestImagesAreListed checks that docs/production.md names each image of both charts. Sites that mirror images need
+// this list.
 func TestImagesAreListed(t *testing.T) {
 	page, err := os.ReadFile("../docs/production.md")
 	require.NoError(t, err)

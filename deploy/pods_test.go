@@ -19,7 +19,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// eachContainer runs a test for each container of each value set.
+// eachContainer runs a test for each container of each set of values.
 func eachContainer(t *testing.T, test func(t *testing.T, objects []object, pod corev1.PodSpec, c corev1.Container)) {
 	for _, set := range valueSets {
 		objects := render(t, set)
@@ -31,8 +31,8 @@ func eachContainer(t *testing.T, test func(t *testing.T, objects []object, pod c
 	}
 }
 
-// The binary itself parses the arguments of every container: with --help it parses all flags and runs nothing.
-func TestFlags(t *testing.T) {
+// The binary parses the arguments of every container. With --help it parses all flags and does nothing else.
+func TestBinaryAcceptsEveryFlagOfTheChart(t *testing.T) {
 	binary := tool(t, "LIQO_AUTOSCALER")
 	eachContainer(t, func(t *testing.T, _ []object, _ corev1.PodSpec, c corev1.Container) {
 		require.Equal(t, c.Name, c.Args[0], "the container is named after the command")
@@ -40,7 +40,7 @@ func TestFlags(t *testing.T) {
 		out, err := exec.CommandContext(t.Context(), binary, append(slices.Clone(c.Args), "--help")...).CombinedOutput()
 		require.NoError(t, err, "%s", out)
 		require.Contains(t, string(out), "liqo-autoscaler "+c.Name)
-		// Required flags are present.
+		// The container has each required flag.
 		for _, line := range strings.Split(string(out), "\n") {
 			if strings.Contains(line, "(required)") {
 				flag := strings.Fields(line)[0]
@@ -60,8 +60,8 @@ func flagValue(c corev1.Container, flag string) string {
 	return ""
 }
 
-// The container listens on each port; probes and Services use these ports.
-func TestPorts(t *testing.T) {
+// The container listens on each of its ports. Probes and Services use these ports.
+func TestPortsOfProbesAndServicesExist(t *testing.T) {
 	eachContainer(t, func(t *testing.T, objects []object, pod corev1.PodSpec, c corev1.Container) {
 		flags := map[string]string{"health": "--health-listen", "metrics": "--metrics-listen", "grpc": "--listen",
 			"https": "--listen"}
@@ -95,7 +95,7 @@ func TestPorts(t *testing.T) {
 	})
 }
 
-// The ServiceMonitor selects the Service of the metrics only.
+// The ServiceMonitor selects only the Service of the metrics.
 func TestServiceMonitor(t *testing.T) {
 	objects := render(t, "certmanager")
 	monitor := one[serviceMonitor](t, objects, namespace, release)
@@ -109,8 +109,8 @@ func TestServiceMonitor(t *testing.T) {
 		monitor.Spec.Endpoints[0].Port)
 }
 
-// The rules and the dashboard are the files that deploy/alerts tests with Prometheus; the rules have the selectors of
-// the release.
+// The rules and the dashboard in the chart are the files that deploy/alerts tests with Prometheus. The rules contain
+// the selectors of the release.
 func TestAlertsAndDashboard(t *testing.T) {
 	objects := render(t, "certmanager")
 	rule := one[prometheusRule](t, objects, namespace, release)
@@ -132,8 +132,8 @@ func TestAlertsAndDashboard(t *testing.T) {
 	require.Empty(t, all[prometheusRule](render(t, "plaintext")), "off by default")
 }
 
-// Every file in a flag is in a mounted volume, and every volume is mounted and exists.
-func TestVolumes(t *testing.T) {
+// Every file in a flag is in a mounted volume. Every volume exists and is mounted.
+func TestEveryFileIsInAMountedVolume(t *testing.T) {
 	eachContainer(t, func(t *testing.T, objects []object, pod corev1.PodSpec, c corev1.Container) {
 		var mounted []string
 		for _, mount := range c.VolumeMounts {
@@ -158,8 +158,8 @@ func TestVolumes(t *testing.T) {
 	})
 }
 
-// The pods need no access to the node and do not write into their image.
-func TestPodsAreModest(t *testing.T) {
+// The pods need no access to the node, and do not write into their image.
+func TestPodsNeedNoAccessToTheNode(t *testing.T) {
 	eachContainer(t, func(t *testing.T, _ []object, pod corev1.PodSpec, c corev1.Container) {
 		require.True(t, *pod.SecurityContext.RunAsNonRoot)
 		require.Positive(t, *pod.SecurityContext.RunAsUser)
@@ -174,8 +174,8 @@ func TestPodsAreModest(t *testing.T) {
 }
 
 // A Deployment, its Service, its disruption budget and its network policy select the pods of one component, and no pods
-// of another one.
-func TestSelectors(t *testing.T) {
+// of another component.
+func TestSelectorsMatchOneComponent(t *testing.T) {
 	for _, set := range valueSets {
 		objects := render(t, set)
 		deployments := all[appsv1.Deployment](objects)
@@ -208,7 +208,7 @@ func TestSelectors(t *testing.T) {
 			requireSelects(b.Spec.Selector.MatchLabels, b.Labels[component])
 		}
 		for _, p := range all[networkingv1.NetworkPolicy](objects) {
-			if p.Labels[component] == "" { // the egress of all pods
+			if p.Labels[component] == "" { // this policy selects the pods of all components
 				requireSelects(p.Spec.PodSelector.MatchLabels, components...)
 				continue
 			}
@@ -217,8 +217,8 @@ func TestSelectors(t *testing.T) {
 	}
 }
 
-// New node groups and new offers restart no pod: both files are read again.
-func TestWhatRestarts(t *testing.T) {
+// When node groups or offers change, no pod restarts, because the processes read both files again.
+func TestNewGroupsAndOffersRestartNoPod(t *testing.T) {
 	deployments := func(args ...string) []*appsv1.Deployment {
 		return all[appsv1.Deployment](render(t, "plaintext", args...))
 	}

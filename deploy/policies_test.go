@@ -12,8 +12,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/cmd/liqo-autoscaler/doctor"
 )
 
-// The policies name the worker's account, and are left out only when the values disable them.
-func TestWorkerPolicies(t *testing.T) {
+// The policies name the worker's account. They are missing only when the values disable them.
+func TestPoliciesNameTheWorkersAccount(t *testing.T) {
 	for _, set := range valueSets {
 		o := render(t, set)
 		account := nameOf(set) + "-worker"
@@ -50,8 +50,9 @@ func TestPoliciesAreRenderedWithoutACluster(t *testing.T) {
 	require.Len(t, all[admissionv1.ValidatingAdmissionPolicy](decode(t, out)), 1)
 }
 
-// TestOldClusterNeedsPoliciesSwitchedOff checks that the chart fails on a cluster without the API, and names the value.
-func TestOldClusterNeedsPoliciesSwitchedOff(t *testing.T) {
+// TestOldClusterNeedsDisabledPolicies checks that the chart fails on a cluster without the policies' API. The error
+// names the value that disables the policies.
+func TestOldClusterNeedsDisabledPolicies(t *testing.T) {
 	for _, version := range []string{"v1.27.0", "v1.29.9", "v1.29.9-gke.100"} {
 		old := []string{"--values", valuesFile("certmanager"), "--kube-version", version}
 		out, err := template(t, old...)
@@ -69,7 +70,7 @@ func TestOldClusterNeedsPoliciesSwitchedOff(t *testing.T) {
 	}
 }
 
-// doctor expects policies of exactly the kinds in the chart.
+// doctor expects policies for exactly the kinds in the chart.
 func TestDoctorKnowsThePolicies(t *testing.T) {
 	kinds := map[string]bool{}
 	for _, p := range all[admissionv1.ValidatingAdmissionPolicy](render(t, "plaintext")) {

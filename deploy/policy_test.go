@@ -24,7 +24,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/testkit"
 )
 
-// holder is a client with an account's token. Every attempt is a dry run: admission judges dry runs too.
+// holder is a client with an account's token. Every attempt is a dry run, because admission also judges dry runs.
 type holder struct {
 	kube kubernetes.Interface
 	liqo dynamic.Interface
@@ -44,8 +44,8 @@ func (c *cluster) holder(t *testing.T, namespace, account string) holder {
 	return c.withToken(t, made.Status.Token)
 }
 
-// identity returns the holder of a certificate of that name and these groups. It has an administrator's permissions, so
-// that only a policy refuses a request.
+// identity returns a client with a certificate of that name and these groups. It has an administrator's permissions, so
+// that only a policy can refuse a request.
 func (c *cluster) identity(t *testing.T, name string, groups ...string) (h holder) {
 	t.Helper()
 	access := rest.CopyConfig(c.config)
@@ -75,7 +75,8 @@ func liqoKind(group, name string) apischema.GroupVersionResource {
 	return apischema.GroupVersionResource{Group: group + ".liqo.io", Version: "v1beta1", Resource: name}
 }
 
-// createSecret creates a Secret. An existing Secret with this name does not fail it, because admission runs first.
+// createSecret creates a Secret. When a Secret with this name exists, the call still reaches admission, because
+// admission runs first.
 func (h holder) createSecret(ctx context.Context, namespace, name string, changes ...func(*corev1.Secret)) error {
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: name, Annotations: map[string]string{},
 		Labels: map[string]string{}}}
@@ -96,7 +97,7 @@ func (h holder) patchSecret(namespace, name, patch string) func(context.Context)
 	}
 }
 
-// patch returns an attempt to patch an object of Liqo's, or one of its subresources.
+// patch returns an attempt that patches an object of Liqo or one of its subresources.
 func (h holder) patch(kind apischema.GroupVersionResource, namespace, name, patch string,
 	of ...string) func(context.Context) error {
 	return func(ctx context.Context) error {
@@ -114,7 +115,8 @@ func (h holder) createLiqo(kind apischema.GroupVersionResource, namespace string
 	}
 }
 
-// createServed creates an object as the administrator, once its kind is served: a new CRD takes a moment.
+// createServed creates an object as the administrator as soon as its kind is served. A new CRD is served a moment after
+// its creation.
 func (c *cluster) createServed(t *testing.T, kind apischema.GroupVersionResource, object *unstructured.Unstructured) {
 	t.Helper()
 	admin, err := dynamic.NewForConfig(c.config)
@@ -138,14 +140,14 @@ func tokenOf(account string) func(*corev1.Secret) {
 
 func annotated(s *corev1.Secret) { s.Annotations[corev1.ServiceAccountNameKey] = "default" }
 
-// attempt is one request that an account makes.
+// attempt is one request of an account.
 type attempt struct {
 	what   string
-	denied string // part of the refusal, by a policy or a missing right; "" when it is allowed
+	denied string // the expected part of the refusal, by a policy or for a missing right; empty: the attempt is allowed
 	try    func(ctx context.Context) error
 }
 
-// judge repeats the first attempt until it is denied, because a new policy takes a moment to take effect. It then makes
+// judge repeats the first attempt until it is denied, because a new policy takes effect after a moment. It then makes
 // all attempts, and calls removeEach with them.
 func (c *cluster) judge(t *testing.T, attempts []attempt) {
 	t.Helper()
@@ -162,7 +164,7 @@ func (c *cluster) judge(t *testing.T, attempts []attempt) {
 	})
 	for _, a := range attempts {
 		t.Run(a.what, func(t *testing.T) {
-			testkit.Until(t, limit, "want "+a.denied, func() error { // each policy takes effect separately
+			testkit.Until(t, limit, "want "+a.denied, func() error { // each policy takes effect at its own time
 				err := a.try(t.Context())
 				if !c.meets(a, err) {
 					return fmt.Errorf("the answer: %w", err)
@@ -176,7 +178,7 @@ func (c *cluster) judge(t *testing.T, attempts []attempt) {
 	}
 }
 
-// meets reports whether this is the answer that the attempt expects.
+// meets reports whether the attempt has the expected answer.
 func (c *cluster) meets(a attempt, err error) bool {
 	if err == nil {
 		return a.denied == "" || c.undoes(a.what)
@@ -192,7 +194,7 @@ func refused(err error, says string) bool {
 func (c *cluster) applyCRDs(t *testing.T, names ...string) {
 	t.Helper()
 	if c.removed == nil {
-		return // of a lab: its Liqo has them
+		return // the lab's Liqo has installed them
 	}
 	for _, name := range names {
 		c.kubectl(t, nil, "apply", "--server-side", "-f", filepath.Join(c.bin, "chart", "charts", "liqo-crds", "crds",
@@ -201,7 +203,8 @@ func (c *cluster) applyCRDs(t *testing.T, names ...string) {
 	c.crdsServed(t)
 }
 
-// renews checks that `provider-access renew` gives the account's kubeconfig a new token, and no other account.
+// renews checks that `provider-access renew` gives the kubeconfig of the account a new token. It changes no other
+// account.
 func renews(t *testing.T, c *cluster, kubeconfig []byte) {
 	file := filepath.Join(t.TempDir(), "kubeconfig")
 	require.NoError(t, os.WriteFile(file, kubeconfig, 0o600))
@@ -214,7 +217,7 @@ func renews(t *testing.T, c *cluster, kubeconfig []byte) {
 	who := c.kubectl(t, nil, "--kubeconfig", file, "auth", "whoami", "-o", "jsonpath={.status.userInfo.username}")
 	require.Equal(t, "system:serviceaccount:liqo-autoscaler:consumer-rome", who)
 
-	// The Secret of an offer, in the same cluster, because the test has only one.
+	// The Secret of an offer. It is in the same cluster, because the test has only one.
 	c.kubectl(t, nil, "-n", "providers", "create", "secret", "generic", "rome", "--from-file=kubeconfig="+file)
 	out, err = c.run(t, tool(t, "LIQO_AUTOSCALER"), nil, "provider-access", "renew", "--secret", "providers/rome")
 	require.NoError(t, err, "%s", out)

@@ -20,11 +20,11 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/testkit"
 )
 
-const consumerNamespace = "liqo-tenant-rome" // of the consumer rome
+const consumerNamespace = "liqo-tenant-rome" // the namespace of the consumer rome
 
 var tenants = liqoKind("authentication", "tenants")
 
-// providerDenies checks that no identity of the consumer gains permissions of another account, or lifts the provider's
+// providerDenies checks that no identity of the consumer can gain permissions of another account or lift the provider's
 // refusal.
 func providerDenies(t *testing.T, c *cluster, h holder) {
 	c.applyCRDs(t, "authentication.liqo.io_tenants", "authentication.liqo.io_resourceslices",
@@ -51,7 +51,7 @@ func consumerIdentities(t *testing.T, c *cluster) map[string]holder {
 	}
 }
 
-// consumerToken checks that a token with which the account replaces its own expires within 90 days.
+// consumerToken checks the token with which the account replaces its own. It must expire within 90 days.
 func consumerToken(t *testing.T, c *cluster, h holder) {
 	days := func(n int64) func(context.Context) error {
 		seconds := n * 24 * 3600
@@ -64,7 +64,8 @@ func consumerToken(t *testing.T, c *cluster, h holder) {
 	c.judge(t, []attempt{{"91 days", "ends within 90 days", days(91)}, {"90 days", "", days(90)}})
 }
 
-// consumerSecrets checks that the account writes only its nonce, and that no identity gives Liqo a kubeconfig to load.
+// consumerSecrets checks that the account can write only its nonce, and that no identity can give Liqo a kubeconfig to
+// load.
 func consumerSecrets(t *testing.T, c *cluster, h holder) {
 	secret := func(name string, changes ...func(*corev1.Secret)) func(context.Context) error {
 		return func(ctx context.Context) error { return h.createSecret(ctx, consumerNamespace, name, changes...) }
@@ -112,7 +113,7 @@ func consumerSecrets(t *testing.T, c *cluster, h holder) {
 				})
 			}})
 	}
-	other := c.identity(t, "turin", "liqo.io") // another consumer, whose policies are not here
+	other := c.identity(t, "turin", "liqo.io") // another consumer, for which no policies are installed here
 	attempts = append(attempts, attempt{"another consumer", "", func(ctx context.Context) error {
 		return other.createSecret(ctx, "default", "x", labelled(identityType))
 	}})
@@ -122,7 +123,8 @@ func consumerSecrets(t *testing.T, c *cluster, h holder) {
 // identityType is the label by which Liqo finds its kubeconfigs.
 const identityType = "liqo.io/identity-type"
 
-// consumerTenant checks that the consumer writes its own Tenant, without the fields by which the provider refuses it.
+// consumerTenant checks that the consumer can write its own Tenant, except the fields by which the provider refuses the
+// consumer.
 func consumerTenant(t *testing.T, c *cluster, h holder) {
 	forge := func(name string, spec map[string]any,
 		changes ...func(*unstructured.Unstructured)) *unstructured.Unstructured {
@@ -167,7 +169,7 @@ func consumerTenant(t *testing.T, c *cluster, h holder) {
 		{"Tenant with its key", "", create(requests("rome", "liqo.io"))},
 		{"of several organizations", oneOrganization, create(requests("rome", "liqo.io", "a"))},
 	})
-	// One Tenant at a time, because Liqo allows one Tenant in a namespace.
+	// The test uses one Tenant at a time, because Liqo allows only one Tenant in a namespace.
 	tenant := func(condition string, attempts []attempt, changes ...func(*unstructured.Unstructured)) {
 		c.withTenant(t, forge("rome", map[string]any{"tenantCondition": condition}, changes...), attempts)
 	}

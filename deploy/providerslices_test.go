@@ -29,7 +29,7 @@ var (
 	renewKind = liqoKind("authentication", "renews")
 )
 
-// oneOrganization is in the messages about certificate requests.
+// oneOrganization is a part of the messages about certificate requests.
 const oneOrganization = "one organization"
 
 // consumerKey is the key that proves a consumer's identity.
@@ -64,19 +64,19 @@ func (k consumerKey) request(t *testing.T, cn string, organizations ...string) s
 	return encoded("CERTIFICATE REQUEST", der)
 }
 
-// sliceName returns the name in the certificate of a slice of rome.
+// sliceName returns the name that the certificate of a slice of rome contains.
 func sliceName(slice string) string {
 	return fmt.Sprintf("%s-%x", slice, sha256.New().Sum(nil)[:6])
 }
 
-// replicated gives an object of rome the labels that its crd-replicator sets on a provider.
+// replicated sets the labels on an object of rome that rome's crd-replicator sets on a provider.
 func replicated(u *unstructured.Unstructured) *unstructured.Unstructured {
 	u.SetLabels(map[string]string{originID: "rome", "liqo.io/replicated": "true", "liqo.io/replication": "false",
 		"liqo.io/remoteID": "milan", remoteID: "rome"})
 	return u
 }
 
-// consumerSlices checks that a consumer's Liqo requests slices and certificates for the consumer only, and cannot
+// consumerSlices checks that a consumer's Liqo can request slices and certificates only for this consumer, and cannot
 // answer its own requests.
 func consumerSlices(t *testing.T, c *cluster) {
 	rsaKey, err := rsa.GenerateKey(rand.Reader, 2048)
@@ -88,7 +88,7 @@ func consumerSlices(t *testing.T, c *cluster) {
 	}
 }
 
-// slicesOf makes the attempts for a Tenant with that key; foreign is a key of another kind.
+// slicesOf makes the attempts for a Tenant with this key. foreign is a key of another type.
 func slicesOf(t *testing.T, c *cluster, key, foreign consumerKey) {
 	admin, err := dynamic.NewForConfig(c.config)
 	require.NoError(t, err)

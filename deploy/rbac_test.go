@@ -16,7 +16,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/worker/observer"
 )
 
-// Every use of a client in the code has its rights in the table, and the table has no unused row.
+// Every use of a client in the code has its rights in the table, and the table has no row without such a use.
 func TestEveryUseOfAClientIsKnown(t *testing.T) {
 	for dir, known := range map[string]map[string][]right{"../activities/backend/liqo": needs,
 		"../discovery/secrets": needsOfOffers, "../discovery/market": needsOfMarket,
@@ -90,8 +90,8 @@ func sorted(set map[right]bool) []right {
 	})
 }
 
-// The worker has exactly the rights that it uses: no rule is missing, and none is unused.
-func TestWorkerRights(t *testing.T) {
+// The worker has exactly the rights that it uses.
+func TestWorkerHasExactlyTheRightsThatItUses(t *testing.T) {
 	o := render(t, "existing")
 	require.Equal(t, needed("cluster"), granted(t, "cluster", one[rbacv1.ClusterRole](t, o, "", "lender-worker").Rules))
 	require.Equal(t, needed("here"), granted(t, "here", one[rbacv1.ClusterRole](t, o, "", tenantRole).Rules))
@@ -110,7 +110,7 @@ func TestWorkerRights(t *testing.T) {
 	require.Equal(t, offers, credentials("providers"), "offer Secrets are watched there")
 }
 
-// With hosts of microVMs the worker has the rights for these, and none of Liqo's rights.
+// With hosts of microVMs, the worker has the rights for these hosts and no rights for Liqo's kinds.
 func TestWorkerRightsForMachines(t *testing.T) {
 	o := render(t, "existing", "--set", "microvm.enabled=true,microvm.namespace=machines")
 	uses := []map[string][]right{needsOfMachines, needsOfNodes}
@@ -134,8 +134,8 @@ func TestWorkerRightsForMachines(t *testing.T) {
 	require.Error(t, err, "without a namespace")
 }
 
-// Kubeconfigs that the values name are granted by name.
-func TestNamedCredentials(t *testing.T) {
+// The worker may read the kubeconfigs that the values name, and each of them only by its name.
+func TestCredentialsAreGrantedByName(t *testing.T) {
 	o := render(t, "certmanager")
 	require.Equal(t, []right{
 		{where: "credentials", verb: "get", resource: "/secrets", name: "milan"},
@@ -143,8 +143,8 @@ func TestNamedCredentials(t *testing.T) {
 	}, granted(t, "credentials", one[rbacv1.Role](t, o, "providers", "liqo-autoscaler-credentials").Rules))
 }
 
-// The market has one writer and one reader.
-func TestMarketRights(t *testing.T) {
+// One account may write the market, and one may read it.
+func TestMarketHasOneWriterAndOneReader(t *testing.T) {
 	o := render(t, "plaintext")
 	for _, role := range []string{"writer", "reader"} {
 		require.Equal(t, needed(role), granted(t, role, one[rbacv1.Role](t, o, namespace,
@@ -161,7 +161,7 @@ func TestMarketRights(t *testing.T) {
 
 // The hub's Lease and ConfigMap in kube-system belong to the worker, with or without a market. The worker and the
 // server may read the cluster's identity.
-func TestHubRights(t *testing.T) {
+func TestHubsLeaseBelongsToTheWorker(t *testing.T) {
 	for _, set := range []string{"market.enabled=true", "market.enabled=false"} {
 		o := render(t, "plaintext", "--set", set)
 		own := namespace + ".liqo-autoscaler.hub"
@@ -176,9 +176,9 @@ func TestHubRights(t *testing.T) {
 	}
 }
 
-// Each role is bound to the worker, except the market reader's role, which is bound to the server, and the renewal's
-// role, which is bound to the renewal; discovery has no rights and no token.
-func TestBindings(t *testing.T) {
+// Each role is bound to the worker, with two exceptions: the role that reads the market is bound to the server, and the
+// role of the renewal to the renewal. The discovery server has no rights and no token.
+func TestEachRoleIsBoundToItsAccount(t *testing.T) {
 	for _, set := range valueSets {
 		t.Run(set, func(t *testing.T) {
 			o := render(t, set)
@@ -211,8 +211,8 @@ func TestBindings(t *testing.T) {
 	}
 }
 
-// The rights that a provider grants are the consumer's uses there, in the consumer's own namespace.
-func TestProviderRights(t *testing.T) {
+// The provider grants exactly the rights that the consumer uses there, in the consumer's own namespace.
+func TestProviderGrantsTheConsumersUses(t *testing.T) {
 	o := decode(t, []byte(provider.Manifest("munich", "liqo", provider.PodPolicies)))
 	name := "liqo-autoscaler-consumer-munich"
 	require.Equal(t, needed("itself"), granted(t, "itself", one[rbacv1.ClusterRole](t, o, "", name).Rules))
@@ -221,8 +221,8 @@ func TestProviderRights(t *testing.T) {
 	require.Equal(t, needed("provider liqo"), granted(t, "provider liqo", one[rbacv1.Role](t, o, "liqo", name).Rules))
 }
 
-// The files and the command's output have the same contents, and any id and namespace make valid YAML.
-func TestProviderManifest(t *testing.T) {
+// The files and the output of the command have the same content. Any id and any namespace lead to valid YAML.
+func TestProviderManifestEqualsTheCommandsOutput(t *testing.T) {
 	for _, id := range []string{"rome", "123", "1e3", "true", "liqo", "munich-2"} {
 		o := decode(t, []byte(provider.Manifest(id, "liqo-of-munich", provider.PodPolicies)))
 		tenancy := one[corev1.Namespace](t, o, "", "liqo-tenant-"+id)

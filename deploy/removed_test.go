@@ -15,17 +15,17 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/testkit"
 )
 
-// validation is one rule of a policy. The charts make the same rules under different policy names.
+// validation is one rule of a policy. Both charts contain the same rules in policies with different names.
 type validation struct{ expression, message string }
 
 func ruleOf(v admissionv1.Validation) validation { return validation{v.Expression, v.Message} }
 
-// denial matches an API server's answer when a policy refuses a request (Kubernetes
+// denial matches the answer of an API server when a policy refuses a request (Kubernetes
 // pkg/admission/plugin/policy/validating/dispatcher.go).
 var denial = regexp.MustCompile(`ValidatingAdmissionPolicy '([^']+)' with binding '[^']+' denied request: (.*)`)
 
-// removeEach removes each validation that refuses one of the attempts from its policy, one at a time, and checks that
-// the attempt then gets another answer. It restores the validations.
+// removeEach checks that each validation is needed. It removes each validation that refuses one of the attempts from
+// its policy, one at a time, and checks that the attempt then has another result. It restores the validations.
 func (c *cluster) removeEach(t *testing.T, attempts []attempt) {
 	t.Helper()
 	for _, a := range attempts {
@@ -34,7 +34,7 @@ func (c *cluster) removeEach(t *testing.T, attempts []attempt) {
 		}
 		said := denial.FindStringSubmatch(fmt.Sprint(a.try(t.Context())))
 		if said == nil {
-			continue // a missing permission refuses it
+			continue // a missing permission refuses the attempt
 		}
 		policy, err := c.kube.AdmissionregistrationV1().ValidatingAdmissionPolicies().Get(t.Context(), said[1],
 			metav1.GetOptions{})
@@ -47,7 +47,7 @@ func (c *cluster) removeEach(t *testing.T, attempts []attempt) {
 			continue
 		}
 		without := slices.Clone(all)
-		without[n] = admissionv1.Validation{Expression: "true"} // a policy needs at least one
+		without[n] = admissionv1.Validation{Expression: "true"} // a policy needs at least one validation
 		c.validate(t, policy.Name, without)
 		testkit.Until(t, time.Minute, fmt.Sprintf("%s: refused without its validation", a.what), func() error {
 			if err := a.try(t.Context()); refused(err, a.denied) {
@@ -75,7 +75,7 @@ func (c *cluster) validate(t *testing.T, policy string, rules []admissionv1.Vali
 	}))
 }
 
-// eachWasRemoved checks that an attempt has shown the need for each validation of the installed policies.
+// eachWasRemoved checks that the attempts have shown, for each validation of the installed policies, that it is needed.
 func (c *cluster) eachWasRemoved(t *testing.T) {
 	t.Helper()
 	policies, err := c.kube.AdmissionregistrationV1().ValidatingAdmissionPolicies().List(t.Context(), metav1.ListOptions{})

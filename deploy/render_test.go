@@ -29,7 +29,7 @@ const (
 	chart     = "helm/liqo-autoscaler"
 	release   = "liqo-autoscaler"
 	namespace = "liqo-autoscaler"
-	kube      = "v1.33.1" // helm built from source assumes 1.20
+	kube      = "v1.33.1" // a helm that was built from source assumes 1.20
 )
 
 // valueSets are the files ci/<set>-values.yaml of the chart.
@@ -37,13 +37,13 @@ var valueSets = []string{"plaintext", "certmanager", "existing"}
 
 func valuesFile(set string) string { return filepath.Join(chart, "ci", set+"-values.yaml") }
 
-func TestValueSetsAreAll(t *testing.T) {
+func TestEveryValuesFileIsTested(t *testing.T) {
 	files, err := filepath.Glob(valuesFile("*"))
 	require.NoError(t, err)
 	require.Len(t, files, len(valueSets))
 }
 
-// tool returns the path in the environment variable; without it the test is skipped.
+// tool returns the path in the environment variable. Without the variable the test is skipped.
 func tool(t *testing.T, variable string) string {
 	t.Helper()
 	path := os.Getenv(variable)
@@ -53,7 +53,7 @@ func tool(t *testing.T, variable string) string {
 	return path
 }
 
-// helm runs helm; the error contains stderr.
+// helm runs helm. Its error contains stderr.
 func helm(t *testing.T, args ...string) ([]byte, error) {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), tool(t, "HELM"), args...)
@@ -72,7 +72,7 @@ func template(t *testing.T, args ...string) ([]byte, error) {
 		args...)...)
 }
 
-// render renders the chart with a value set, and decodes every object strictly into its type.
+// render renders the chart with a set of values and decodes every object strictly into its type.
 func render(t *testing.T, set string, args ...string) []object {
 	t.Helper()
 	out, err := template(t, append([]string{"--values", valuesFile(set)}, args...)...)
@@ -86,7 +86,7 @@ type object struct {
 	typed metav1.Object
 }
 
-// kinds returns the types of the deployed objects; the types of operators are in operators_test.go.
+// kinds returns the types of the objects in the charts. The types of operators are in operators_test.go.
 func kinds() map[string]metav1.Object {
 	return map[string]metav1.Object{
 		"v1/ConfigMap": &corev1.ConfigMap{}, "v1/Secret": &corev1.Secret{}, "v1/Service": &corev1.Service{},
@@ -111,7 +111,7 @@ func kinds() map[string]metav1.Object {
 	}
 }
 
-// decode decodes a stream of YAML documents strictly: an unknown or duplicate key fails the test.
+// decode decodes a stream of YAML documents strictly. An unknown or duplicate key fails the test.
 func decode(t *testing.T, stream []byte) (objects []object) {
 	t.Helper()
 	for _, document := range bytes.Split(append([]byte("\n"), stream...), []byte("\n---")) {
@@ -156,8 +156,8 @@ func one[T any](t *testing.T, objects []object, namespace, name string) *T {
 	return nil
 }
 
-// helm's own linter reports no finding.
-func TestLint(t *testing.T) {
+// The linter of helm reports no finding.
+func TestHelmsLinterReportsNoFinding(t *testing.T) {
 	for _, set := range valueSets {
 		out, err := helm(t, "lint", chart, "--strict", "--quiet", "--kube-version", kube, "--values", valuesFile(set))
 		require.NoError(t, err, "%s", out)

@@ -13,9 +13,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// TestRenewal checks the CronJob of the chart: its arguments name each kubeconfig that the worker uses, the binary
-// accepts them, and its account may read and patch these Secrets.
-func TestRenewal(t *testing.T) {
+// TestRenewalCoversEachKubeconfig checks the CronJob of the chart. Its arguments name each kubeconfig that the worker
+// uses, and the binary accepts the arguments. The CronJob's account may read and patch these Secrets.
+func TestRenewalCoversEachKubeconfig(t *testing.T) {
 	o := render(t, "certmanager")
 	pod := one[batchv1.CronJob](t, o, namespace, "liqo-autoscaler-renewal").Spec.JobTemplate.Spec.Template.Spec
 	args := pod.Containers[0].Args
@@ -39,7 +39,8 @@ func TestRenewal(t *testing.T) {
 	}
 }
 
-// renewalDenies checks that the account of the CronJob can only replace the kubeconfig in a Secret that has one.
+// renewalDenies checks that the account of the CronJob can only replace a kubeconfig, and only in a Secret that already
+// has one.
 func (c *cluster) renewalDenies(t *testing.T, set string) {
 	account := "system:serviceaccount:" + namespace + ":" + nameOf(set) + "-renewal"
 	h := c.identity(t, account, "system:serviceaccounts")

@@ -19,18 +19,18 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/testkit"
 )
 
-// renewalEnv is the duration of TestRenewalGoesOn.
+// renewalEnv is the environment variable with the duration of TestRenewalGoesOn.
 const renewalEnv = "RENEWAL"
 
 // TestRenewalGoesOn runs the CronJob's command each minute, with the account and the permissions that the chart gives
-// it, on tokens of ten minutes. The kubeconfig works throughout, even while the provider refuses one renewal. The
-// Secret of another program keeps its token, each run reports it, and its token is late before it expires.
+// it, on tokens that are valid for ten minutes. The kubeconfig works throughout, even while the provider refuses one
+// renewal. The Secret of another program keeps its token. Each run reports this token, which is late before it expires.
 func TestRenewalGoesOn(t *testing.T) {
 	lasts, err := time.ParseDuration(os.Getenv(renewalEnv))
 	if err != nil {
 		t.Skip("takes an hour: make e2e SUITE=renewal")
 	}
-	c := startCluster(t) // for both roles, because the test has only one
+	c := startCluster(t) // serves as consumer and provider, because the test has only one
 	binary := tool(t, "LIQO_AUTOSCALER")
 	for _, name := range []string{namespace, "liqo"} {
 		c.kubectl(t, nil, "create", "namespace", name)

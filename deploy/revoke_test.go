@@ -13,8 +13,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/testkit"
 )
 
-// revokes checks that the provider's administrator sees a consumer's access, and revokes it: the kubeconfig in file,
-// with its account's token, is invalid afterwards.
+// revokes checks that the provider's administrator can list a consumer's access and revoke it. Afterwards the
+// kubeconfig in file, which contains a token of the account, is invalid.
 func revokes(t *testing.T, c *cluster, file string) {
 	access := func(args ...string) (string, error) {
 		return c.run(t, tool(t, "LIQO_AUTOSCALER"), nil, append([]string{"provider-access"}, args...)...)
@@ -25,7 +25,7 @@ func revokes(t *testing.T, c *cluster, file string) {
 	c.kubectl(t, nil, "create", "namespace", "liqo-tenant-turin")
 	_, err = admin.Resource(tenants).Namespace("liqo-tenant-turin").Create(t.Context(), stranger, metav1.CreateOptions{})
 	require.NoError(t, err)
-	// rome has no Tenant now, which the policy of its certificates requires.
+	// At this point rome has no Tenant, but the policy for its certificates requires one.
 	held := liqoObject("ResourceSlice", consumerNamespace, "held", map[string]any{"consumerClusterID": "rome"})
 	made, err := admin.Resource(sliceKind).Namespace(consumerNamespace).Create(t.Context(), held, metav1.CreateOptions{})
 	require.NoError(t, err)

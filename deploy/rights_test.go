@@ -7,13 +7,13 @@ import (
 
 // right is one verb on one resource in one place.
 type right struct {
-	// consumer: "cluster", "here" (its tenant namespaces), "liqo", "credentials", "offers", "events" (of Nodes), "writer"
-	// and "reader" (of the market);
-	// provider: "tenant" (its namespace), "provider liqo", "itself", "account" (the accounts' namespace)
+	// Places in the consumer: "cluster", "here" (its tenant namespaces), "liqo", "credentials", "offers", "events" (of
+	// Nodes), "writer" and "reader" (of the market). Places in the provider: "tenant" (its namespace), "provider liqo",
+	// "itself", "account" (the accounts' namespace).
 	where    string
 	verb     string
-	resource string // group/resource, "" for the core group
-	name     string // resourceName; "" for any
+	resource string // group/resource; the core group has no name before the slash
+	name     string // resourceName; empty: any name
 }
 
 func on(where, verb string, resources ...string) (rights []right) {
@@ -23,12 +23,12 @@ func on(where, verb string, resources ...string) (rights []right) {
 	return rights
 }
 
-// both returns a right on this cluster and in the tenant namespace of a provider.
+// both returns a right in this cluster and in the tenant namespace of a provider.
 func both(verb string, resources ...string) []right {
 	return and(on("cluster", verb, resources...), on("tenant", verb, resources...))
 }
 
-// named returns a right to objects with one name.
+// named returns a right for objects with one name.
 func named(where, verb, resource, name string) []right {
 	return []right{{where: where, verb: verb, resource: resource, name: name}}
 }
@@ -53,20 +53,20 @@ const (
 	conf       = "networking.liqo.io/configurations"
 	gwServer   = "networking.liqo.io/gatewayservers"
 	gwClient   = "networking.liqo.io/gatewayclients"
-	gwKey      = "networking.liqo.io/publickeies" // this is the real spelling
+	gwKey      = "networking.liqo.io/publickeies" // Liqo's own spelling
 	connection = "networking.liqo.io/connections"
 	addresses  = "ipam.liqo.io/networks"
 
 	kubeletOptions = "offloading.liqo.io/vkoptionstemplates"
 	networkless    = "liqo-autoscaler-no-network" // activities/backend/liqo/kubeletoptions.go
 
-	// tenantRole is the role of the release lender, see nameOf.
+	// tenantRole is the role of the release "lender", see nameOf.
 	tenantRole  = "lender-worker-tenant"
 	signedNonce = "liqo-signed-nonce"       // activities/backend/liqo/nonce.go
 	refusedNote = "liqo-autoscaler-refused" // activities/backend/liqo/refusal.go
 )
 
-// needsOfMarket are the rights on the ConfigMap of the market, which the worker writes and the server reads.
+// needsOfMarket are the rights for the ConfigMap of the market. The worker writes it, and the server reads it.
 var needsOfMarket = map[string][]right{
 	"configmap.go Load c.Client.CoreV1().ConfigMaps(c.Namespace).Get": {
 		{where: "reader", verb: "get", resource: "/configmaps", name: marketName},
@@ -83,27 +83,27 @@ const (
 	mirrorOffers = "liqo-autoscaler.io/liqooffers"
 )
 
-// needsOfMirror are the rights on the objects that show groups and offers in `kubectl get`.
+// needsOfMirror are the rights for the objects that show groups and offers in `kubectl get`.
 var needsOfMirror = map[string][]right{
 	"objects.go List objects.List":     on("writer", "list", mirrorGroups, mirrorOffers),
 	"objects.go Apply objects.Create":  on("writer", "create", mirrorGroups, mirrorOffers),
 	"objects.go Apply objects.Update":  on("writer", "update", mirrorGroups+"/status", mirrorOffers+"/status"),
 	"objects.go Delete objects.Delete": on("writer", "delete", mirrorGroups, mirrorOffers),
-	"mirror.go write w.objects.Delete": nil, // the same request, through the port
+	"mirror.go write w.objects.Delete": nil, // the same request through the interface
 }
 
-// needsOfLease are the rights that client-go's leaderelection uses.
+// needsOfLease are the rights that the package leaderelection of client-go uses.
 var needsOfLease = map[string][]right{"leaderelection": {
 	{where: "hub", verb: "create", resource: "coordination.k8s.io/leases"},
 	{where: "hub", verb: "get", resource: "coordination.k8s.io/leases", name: hubName},
 	{where: "hub", verb: "update", resource: "coordination.k8s.io/leases", name: hubName},
 }}
 
-// hubName is the name of the default hub's Lease and ConfigMap, costsName of the ConfigMap with its bills.
+// hubName is the name of the default hub's Lease and ConfigMap. costsName is the name of the ConfigMap with its bills.
 var hubName, costsName = observer.Name("default"), observer.CostsName("default")
 
-// needsOfHub are the rights on the ConfigMaps in which the observer keeps its state and the bills. The bills are loaded
-// without a mark of the reader, so Load concerns the state alone.
+// needsOfHub are the rights for the ConfigMaps in which the observer keeps its state and the bills. The code that loads
+// the bills has no mark for this table, so the row Load covers only the state.
 var needsOfHub = map[string][]right{
 	"configmap.go Read c.Client.CoreV1().ConfigMaps(Namespace).Get": {
 		{where: "hub", verb: "get", resource: "/configmaps", name: hubName},
@@ -116,7 +116,7 @@ var needsOfHub = map[string][]right{
 		{where: "hub", verb: "update", resource: "/configmaps", name: hubName},
 		{where: "hub", verb: "update", resource: "/configmaps", name: costsName},
 	},
-	"round.go round o.Backend.List": nil, // the backend's List
+	"round.go round o.Backend.List": nil, // calls the backend's List
 }
 
 // needsOfEvents are the rights that client-go's recorder uses for worker/events.
@@ -132,8 +132,9 @@ var needsOfRenewal = map[string][]right{"renewal": {
 
 const marketName = "liqo-autoscaler-market-default"
 
-// needs holds the rights for each use of a client in activities/backend/liqo. nil marks a wrapper's own line, whose
-// callers are also listed, or a use that provider/rbac.yaml makes unnecessary, with a comment.
+// needs holds the rights for each use of a client in activities/backend/liqo. The value nil has two meanings: the row
+// is a wrapper whose callers are listed separately, or provider/rbac.yaml makes the use unnecessary, as its comment
+// says.
 var needs = map[string][]right{
 	// A wrapper: its callers are listed here, too.
 	"answers.go rejectForeignAnswers c.Create": nil,
@@ -159,7 +160,7 @@ var needs = map[string][]right{
 
 	"events.go lastWarning provider.List": on("tenant", "list", "/events"),
 
-	// First in Liqo's namespace; elsewhere only if the object is missing there.
+	// The search begins in Liqo's namespace. It continues elsewhere only when the object is missing there.
 	"identify.go identify cluster.List": and(on("liqo", "list", "/configmaps"), on("provider liqo", "list",
 		"/configmaps")),
 
@@ -211,7 +212,7 @@ var needs = map[string][]right{
 	"reachable.go apiServerStatus p.local.Get":    on("cluster", "get", foreign),
 	"reachable.go reachable p.local.Get":          on("cluster", "get", renew),
 
-	// The network: created, read and removed in the same way on both sides.
+	// The network is created, read and removed in the same way on both sides.
 	"netobjects.go listOf cluster.List": and(both("list", conf, gwServer, gwClient, gwKey, connection),
 		on("liqo", "list", addresses), on("provider liqo", "list", addresses)),
 	"netaddresses.go addressesOfNodes cluster.List": on("cluster", "list", "/nodes"),
@@ -225,7 +226,8 @@ var needs = map[string][]right{
 	"netgateways.go noRoomHere p.local.List":        on("cluster", "list", "/pods"),
 	"netremove.go networkInUse p.local.List":        on("cluster", "list", ident),
 
-	// Only before one of our tenant namespaces is removed; the namespace of rbac.yaml does not belong to us.
+	// This list runs only before one of our tenant namespaces is removed. The namespace of rbac.yaml does not belong to
+	// us.
 	"occupied.go occupied cluster.List": and(on("here", "list", "/secrets"), on("cluster", "list", slice, ident, tenant,
 		virtual, nsMap, conf, gwClient, gwServer)),
 
@@ -238,10 +240,10 @@ var needs = map[string][]right{
 	"refusal.go keep MergePatch": and(on("tenant", "patch", tenant),
 		[]right{{where: "tenant", verb: "patch", resource: "/secrets", name: "liqo-nonce"}}),
 
-	// Removes crd-replicator's finalizers from every kind that has them.
+	// This code removes crd-replicator's finalizers from every kind that has them.
 	"release.go release MergePatch": and(on("cluster", "patch", slice, nsMap, renew), on("here", "patch", "/secrets")),
 
-	// The rights "here".
+	// These are the rights for the place "here".
 	"rights.go admit p.local.Create": and(on("cluster", "create", "rbac.authorization.k8s.io/rolebindings"),
 		named("cluster", "bind", "rbac.authorization.k8s.io/clusterroles", tenantRole)),
 	"rights.go dismiss p.local.Delete": named("cluster", "delete", "rbac.authorization.k8s.io/rolebindings",
@@ -265,8 +267,8 @@ var needs = map[string][]right{
 	"tenant.go createTenant provider.Create": on("tenant", "create", tenant),
 	"tenant.go refreshTenant patchIfChanged": on("tenant", "patch", tenant),
 
-	// A provider's account may not list or create namespaces: it reads its own namespace, which rbac.yaml creates, by
-	// name.
+	// A provider's account may neither list nor create namespaces. It reads its own namespace, which rbac.yaml creates, by
+	// its name.
 	"tenantns.go tenantNamespace cluster.List": on("cluster", "list", "/namespaces"),
 	"tenantns.go tenantNamespace cluster.Get": {{where: "itself", verb: "get", resource: "/namespaces",
 		name: "liqo-tenant-munich"}},
@@ -297,13 +299,13 @@ var needs = map[string][]right{
 		on("cluster", "update", "authentication.liqo.io/resourceslices/finalizers")), // blockOwnerDeletion, see the chart
 	"virtualnode.go createVirtualNode j.local.Get":      on("cluster", "get", ident),
 	"virtualnode.go kubeletTrouble j.local.List":        on("cluster", "list", "/pods"),
-	"virtualnode.go forgeVirtualNode MutateVirtualNode": nil, // reads a VkOptionsTemplate only by its name
+	"virtualnode.go forgeVirtualNode MutateVirtualNode": nil, // reads a VkOptionsTemplate, and only by its name
 
 	"watch.go listerWatcher cluster.List":  on("cluster", "list", slice, virtual, "/nodes", ident),
 	"watch.go listerWatcher cluster.Watch": on("cluster", "watch", slice, virtual, "/nodes", ident),
 }
 
-// needsOfNodes holds the rights for activities/backend/nodes, which all backends use.
+// needsOfNodes are the rights for activities/backend/nodes, which all backends use.
 var needsOfNodes = map[string][]right{
 	"objects.go MergePatch cluster.Patch":                     nil,
 	"objects.go DeleteThis cluster.Delete":                    nil,
@@ -313,7 +315,7 @@ var needsOfNodes = map[string][]right{
 	"pods.go Remove cluster.SubResource(\"eviction\").Create": on("cluster", "create", "/pods/eviction"),
 }
 
-// needsOfMachines holds the rights for activities/backend/microvm, where "machines" is the namespace of its records.
+// needsOfMachines are the rights for activities/backend/microvm. The place "machines" is the namespace of its records.
 var needsOfMachines = map[string][]right{
 	"access.go open b.local.Get":          on("credentials", "get", "/secrets"),
 	"backend.go tag b.local.Get":          named("cluster", "get", "/namespaces", "kube-system"),
@@ -333,7 +335,7 @@ var needsOfMachines = map[string][]right{
 		on("machines", "delete", "/configmaps")),
 }
 
-// needsOfOffers holds the rights for discovery/secrets.
+// needsOfOffers are the rights for discovery/secrets.
 var needsOfOffers = map[string][]right{
 	"secrets.go New secrets.List":  on("offers", "list", "/secrets"),
 	"secrets.go New secrets.Watch": on("offers", "watch", "/secrets"),

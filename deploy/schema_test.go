@@ -24,7 +24,7 @@ import (
 
 type schema struct {
 	Ref                  string             `json:"$ref"`
-	Type                 any                `json:"type"` // a string, or several
+	Type                 any                `json:"type"` // a string or a list of strings
 	Properties           map[string]*schema `json:"properties"`
 	AdditionalProperties json.RawMessage    `json:"additionalProperties"`
 	Items                *schema            `json:"items"`
@@ -40,8 +40,8 @@ func readSchema(t *testing.T) *schema {
 	return &s
 }
 
-// Every object with known keys refuses other keys, and the keys of values.yaml and of the schema are the same.
-func TestSchemaIsClosed(t *testing.T) {
+// Every object with fixed keys refuses other keys. values.yaml and the schema have the same keys.
+func TestSchemaRefusesUnknownKeys(t *testing.T) {
 	root := readSchema(t)
 	var walk func(path string, s *schema)
 	walk = func(path string, s *schema) {
@@ -70,10 +70,10 @@ func TestSchemaIsClosed(t *testing.T) {
 			s = root.Definitions[name]
 		}
 		given, ok := values.(map[string]any)
-		if !ok || s.Properties == nil || len(given) == 0 { // optional altogether
+		if !ok || s.Properties == nil || len(given) == 0 { // the whole object is optional
 			return
 		}
-		// helm's own values
+		// these keys are helm's own values
 		want := slices.DeleteFunc(slices.Sorted(maps.Keys(s.Properties)), func(key string) bool { return key == "global" })
 		require.Equal(t, want, slices.Sorted(maps.Keys(given)), "keys of values.yaml at %s", path)
 		for key := range given {
@@ -83,8 +83,8 @@ func TestSchemaIsClosed(t *testing.T) {
 	compare("", values, root)
 }
 
-// The schema has the same keys of node groups and offers as the code.
-func TestSchemaFollowsTheCode(t *testing.T) {
+// The schema and the code have the same keys for node groups and offers.
+func TestSchemaHasTheKeysOfTheCode(t *testing.T) {
 	root := readSchema(t)
 	for name, of := range map[string]reflect.Type{
 		"nodeGroup": reflect.TypeFor[config.NodeGroup](), "offer": reflect.TypeFor[discovery.Spec](),
@@ -118,8 +118,8 @@ func keysOf(of reflect.Type) (keys []string) {
 	return keys
 }
 
-// Values that must not install are refused with a reason.
-func TestRefused(t *testing.T) {
+// The chart refuses values with which an installation could not work, and names the reason.
+func TestImpossibleValuesAreRefused(t *testing.T) {
 	for _, test := range []struct{ set, change, says string }{
 		{"plaintext", "worker.replicas=3", "Additional property replicas is not allowed"},
 		{"plaintext", "typo=1", "Additional property typo is not allowed"},

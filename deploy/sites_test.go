@@ -13,16 +13,16 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// verbs are the methods of Kubernetes clients that need a right; wrappers are our and Liqo's functions that get a
-// client and use it.
+// verbs are the methods of Kubernetes clients that need a right. wrappers are the functions, ours and Liqo's, that
+// receive a client and use it.
 var (
 	verbs    = []string{"Get", "List", "Watch", "Create", "Update", "Patch", "Delete", "DeleteAllOf"}
 	wrappers = []string{"DeleteThis", "deleteAsRead", "MergePatch", "patchIfChanged", "GetClusterKeys",
 		"MutateVirtualNode"}
 )
 
-// callSites returns the uses of Kubernetes clients in a package's code, each as "file function callee": the table in
-// rights.go must have exactly these rows.
+// callSites returns the uses of Kubernetes clients in a package's code, each as "file function callee". The table in
+// rights_test.go must have exactly these rows.
 func callSites(t *testing.T, dir string) []string {
 	t.Helper()
 	var sites []string
@@ -54,8 +54,8 @@ func callSites(t *testing.T, dir string) []string {
 	return slices.Compact(sites)
 }
 
-// clientCall returns the callee of a client call, or "". A method with the name of a verb and a context as its first
-// argument counts as a client call.
+// clientCall returns the callee of a call of a client, or "". A call counts when the method has the name of a verb and
+// its first argument is a context.
 func clientCall(call *ast.CallExpr) string {
 	switch callee := call.Fun.(type) {
 	case *ast.Ident:

@@ -11,14 +11,15 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// secured are the values for a Temporal with mutual TLS and an API key, whose Secrets have their own key names.
+// secured are the values for a Temporal with mutual TLS and an API key. Their Secrets have their own key names.
 var secured = []string{"--set", "temporal.namespace=edge,temporal.tls.ca.secretName=authority," +
 	"temporal.tls.ca.key=root.pem," +
 	"temporal.tls.clientCertificate.secretName=client,temporal.apiKey.secretName=cloud,temporal.codec.secretName=codec," +
 	"temporal.setup.enabled=true"}
 
-// All components that use Temporal get the same settings, and of each Secret only the files that their flags name.
-func TestTemporalSecrets(t *testing.T) {
+// All components that use Temporal have the same settings. Of each Secret, they mount only the files that their flags
+// name.
+func TestComponentsShareTheTemporalSettings(t *testing.T) {
 	objects := render(t, "plaintext", secured...)
 	job := one[batchv1.Job](t, objects, namespace, release+"-temporal-setup")
 	pods := map[string]corev1.PodSpec{"setup": job.Spec.Template.Spec}
@@ -47,7 +48,8 @@ func TestTemporalSecrets(t *testing.T) {
 	}
 }
 
-// The Job runs before all other objects of the release, so it needs none of these; the binary accepts its arguments.
+// The Job runs before all other objects of the release exist, so it needs none of them. The binary accepts its
+// arguments.
 func TestTemporalSetupJob(t *testing.T) {
 	require.Empty(t, all[batchv1.Job](render(t, "plaintext")))
 	job := one[batchv1.Job](t, render(t, "plaintext", secured...), namespace, release+"-temporal-setup")
@@ -65,9 +67,9 @@ func TestTemporalSetupJob(t *testing.T) {
 	require.Contains(t, string(out), "liqo-autoscaler temporal setup")
 }
 
-// With versioning each image has its own workers, under a name that stays when the version becomes the previous one.
-// Without versioning there is one Deployment of workers.
-func TestVersionsOfWorkers(t *testing.T) {
+// With versioning, the workers of each image have their own Deployment, whose name stays when its version becomes the
+// previous version. Without versioning, all workers have one Deployment.
+func TestEachVersionHasItsOwnWorkers(t *testing.T) {
 	const before, versioning = "registry.example.com/la:0.1.0", "worker.versioning.deploymentName=la"
 	workers := func(objects []object) map[string]string {
 		images := map[string]string{}

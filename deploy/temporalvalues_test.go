@@ -11,8 +11,9 @@ import (
 )
 
 // TestTemporalValues renders Temporal's own chart with the values of docs/temporal-install.md. It checks that Pod
-// Security's level restricted admits each pod of the installation, and that the number of objects is the documented one.
-// TEMPORAL_CHART names the folder of the chart, which is not in this repository; without it the test is skipped.
+// Security's level restricted admits each pod, and that the installation has the documented number of objects. The
+// variable TEMPORAL_CHART names the folder of the chart, which is not in this repository. Without it the test is
+// skipped.
 func TestTemporalValues(t *testing.T) {
 	folder := tool(t, "TEMPORAL_CHART")
 	out, err := helm(t, "template", "temporal", folder, "--namespace", "temporal", "--kube-version", kube,

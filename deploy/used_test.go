@@ -16,17 +16,18 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/deploy/provider"
 )
 
-// rightsUsed is the record that `make e2e SUITE=rights` writes: the rights of our accounts by which the lab's API
-// servers admitted requests. The suite lets this test read its new record instead, through the variable.
+// rightsUsed is the record that `make e2e SUITE=rights` writes. It lists the rights of our accounts by which the API
+// servers of the lab admitted requests. With the environment variable, the suite lets this test read its new record
+// instead.
 const (
 	rightsUsed    = "testdata/rights-used.txt"
 	envRightsUsed = "RIGHTS_USED"
 )
 
-// byTest is the reason for the CronJob's rights.
+// byTest is the reason why no record has the CronJob's rights.
 const byTest = "the CronJob runs in no suite: TestInstall/*/renewal"
 
-// byMirror is the reason of the mirror's rights, which the record is older than.
+// byMirror is the reason why the record lacks the mirror's rights: the record is older than the mirror.
 const byMirror = "no suite has the CRDs: TestInstall/mirror"
 
 // unseen are the rights that no record has, each with the reason.
@@ -56,8 +57,8 @@ var unseen = map[string]string{
 		"measured: TestPublished in activities/backend/liqo",
 }
 
-// usedAtTimes are the rights that a record may or may not have, depending on Liqo's speed during the run, each with the
-// reason.
+// usedAtTimes are the rights that a record may or may not have, because they depend on Liqo's speed during the run.
+// Each has its reason.
 var usedAtTimes = map[string]string{
 	"ClusterRole liqo-autoscaler-worker patch authentication.liqo.io/resourceslices": "crd-replicator is reminded of a " +
 		"slice, or its finalizer removed, only when it has failed: TestUnansweredSliceIsNoDenial and " +
@@ -67,10 +68,10 @@ var usedAtTimes = map[string]string{
 		"TestLeftoversAreObjectsWithoutACounterpart in activities/backend/liqo",
 }
 
-// Every right that the charts and provider-access grant was used by a suite on real API servers, and every right that
-// was used is granted.
+// A suite on real API servers has used every right that the charts and provider-access grant. Every right that was used
+// is granted.
 func TestRightsAreUsed(t *testing.T) {
-	// The values of the suites, whose consumer is the cluster "consumer".
+	// The values of the suites. Their consumer is the cluster "consumer".
 	objects := render(t, "plaintext", "--set", "offerSecrets.enabled=true,"+
 		"offers[0].credentials.secretRef.namespace=default")
 	agent, err := templateAgent(t, "--values", agentValues("least"), "--set", "grantSlices=true")

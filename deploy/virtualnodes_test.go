@@ -11,12 +11,12 @@ import (
 
 var virtualNodes = liqoKind("offloading", "virtualnodes")
 
-// virtualNode is a VirtualNode, divided into parts that a test may change.
+// virtualNode is a VirtualNode whose parts a test may change separately.
 type virtualNode struct {
 	metadata, spec, deployment, pod, container map[string]any
 }
 
-// completed returns a VirtualNode as Liqo's webhook completes it (Liqo pkg/vkMachinery/forge).
+// completed returns a VirtualNode in the form that Liqo's webhook gives it (Liqo pkg/vkMachinery/forge).
 func completed(name, image string) virtualNode {
 	field := func(path string) map[string]any { return map[string]any{"fieldRef": map[string]any{"fieldPath": path}} }
 	labels := map[string]any{"virtualkubelet.liqo.io/virtual-node": name}
@@ -55,7 +55,7 @@ func optionsNamed(namespace, name string) map[string]any {
 	return map[string]any{"namespace": namespace, "name": name}
 }
 
-// virtualNodeChanges are changes after which the virtual kubelet differs from the result of Liqo's webhook.
+// virtualNodeChanges are changes after which the virtual kubelet differs from the one that Liqo's webhook would create.
 var virtualNodeChanges = []struct {
 	what, denied string
 	change       func(v virtualNode)
@@ -118,11 +118,11 @@ var virtualNodeChanges = []struct {
 	}},
 }
 
-// virtualNodesDeny checks that the worker's VirtualNodes, new and changed, run only Liqo's virtual kubelet, and that
-// the worker may change the rest of a VirtualNode whose template another client has written.
+// virtualNodesDeny checks that the worker's VirtualNodes, both new and changed, run only Liqo's virtual kubelet. When
+// another client has written the template of a VirtualNode, the worker may change the rest of the VirtualNode.
 func virtualNodesDeny(t *testing.T, c *cluster, e escalation) {
 	const tenancy = "liqo-tenant-x"
-	later := completed("later", "virtual-kubelet:0") // of another version of Liqo
+	later := completed("later", "virtual-kubelet:0") // from another version of Liqo
 	later.pod["priorityClassName"] = "later"
 	for _, v := range []virtualNode{completed("before", "virtual-kubelet:0"), later} {
 		made, err := json.Marshal(v.object())

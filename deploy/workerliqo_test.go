@@ -9,8 +9,8 @@ import (
 	apischema "k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// workerForLiqo checks that the worker's account writes the same objects for Liqo as Liqo's own tools, and no object
-// through which Liqo would act for another account.
+// workerForLiqo checks that the worker's account can write the same objects for Liqo as Liqo's own tools. It must not
+// be able to write an object through which Liqo would act for another account.
 func workerForLiqo(t *testing.T, c *cluster, e escalation) {
 	in := func(group, resource, where, kind, name string, spec map[string]any,
 		changes ...func(*unstructured.Unstructured)) func(context.Context) error {

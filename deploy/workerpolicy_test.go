@@ -13,15 +13,15 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// escalation is the data with which the holder of the worker's token could try to become an administrator.
+// escalation is the data with which an attacker with the worker's token could try to become an administrator.
 type escalation struct {
 	holder
-	account, role string // the worker's, and the role for its tenant namespaces
-	liqo, hub     string // the namespace of Liqo, and the worker's hub
+	account, role string // the worker's account, and the role for its tenant namespaces
+	liqo, hub     string // Liqo's namespace, and the worker's hub
 }
 
-// admitted binds the worker to its role in a tenant namespace, as the worker does, and checks that it has the rights
-// there and nowhere else.
+// admitted binds the worker to its role in a tenant namespace, as the worker does. It checks that the worker has the
+// rights in this namespace and in no other.
 func (c *cluster) admitted(t *testing.T, e escalation) {
 	require.Eventually(t, func() bool {
 		err := e.bind("liqo-tenant-x", e.role, metav1.CreateOptions{})(t.Context())
@@ -35,7 +35,7 @@ func (c *cluster) admitted(t *testing.T, e escalation) {
 	}
 }
 
-// bind binds the worker, or another account, to a role, and returns the name of the binding.
+// bind binds the worker, or another account, to a role and returns the name of the binding.
 func (e escalation) bind(in, role string, o metav1.CreateOptions, to ...string) func(ctx context.Context) error {
 	account := append(to, e.account)[0]
 	return func(ctx context.Context) error {
@@ -48,7 +48,7 @@ func (e escalation) bind(in, role string, o metav1.CreateOptions, to ...string) 
 	}
 }
 
-// prepare creates, once, the objects that workers must not touch and the objects that they use.
+// prepare creates, once, the objects that the worker must not change and the objects that it uses.
 func (c *cluster) prepare(t *testing.T) {
 	t.Helper()
 	c.applyCRDs(t, "offloading.liqo.io_virtualnodes", "offloading.liqo.io_vkoptionstemplates",
@@ -58,7 +58,7 @@ func (c *cluster) prepare(t *testing.T) {
 	c.kubectl(t, nil, "create", "namespace", "liqo-tenant-x")
 	c.kubectl(t, nil, "create", "namespace", "liqo-tenant-theirs")
 	c.kubectl(t, nil, "create", "namespace", "liqo-tenant-z")
-	if c.removed != nil { // no controller creates it
+	if c.removed != nil { // no controller creates it here
 		c.kubectl(t, nil, "create", "serviceaccount", "default", "-n", "kube-system")
 	}
 	for _, namespace := range []string{"kube-system", "liqo-tenant-x"} {
@@ -120,7 +120,8 @@ spec: {containerImage: "virtual-kubelet:1", createNode: true, disableNetworkChec
 `), "apply", "-f", "-")
 }
 
-// workerDenies checks that the worker's token gives no other identity, and that the worker may do its work.
+// workerDenies checks that an attacker with the worker's token gains no other identity, and that the worker can do its
+// work.
 func workerDenies(t *testing.T, c *cluster, e escalation) {
 	const tenancy, signed, token = "liqo-tenant-x", "liqo-signed-nonce", `{"data": {"token": "eA=="}}`
 	secret := func(namespace, name string, changes ...func(*corev1.Secret)) func(context.Context) error {
@@ -161,7 +162,7 @@ func workerDenies(t *testing.T, c *cluster, e escalation) {
 			return e.kube.CoreV1().Pods("kube-system").Delete(ctx, name, dryDelete)
 		}
 	}
-	powerful := e // the account with additional permissions
+	powerful := e // the same account with additional permissions
 	powerful.holder = c.identity(t, "system:serviceaccount:"+namespace+":"+e.account)
 	const alone, kubeconfig = "the Secret liqo-signed-nonce alone", "could take for a kubeconfig"
 	c.judge(t, []attempt{

@@ -9,9 +9,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestVolumeFills checks the rule of the bundled Temporal, with the selectors of one release: it fires for the volume of
-// this release, and not for another one.
-func TestVolumeFills(t *testing.T) {
+// TestAlertFiresForTheReleasesFullVolume checks the rule for the volume of a bundled Temporal, with the selectors of
+// one release. The rule fires for the volume of this release and not for the volume of another release.
+func TestAlertFiresForTheReleasesFullVolume(t *testing.T) {
 	const path = "deploy/helm/liqo-autoscaler/files/alerts-bundled.yaml"
 	text := strings.ReplaceAll(read(t, path), `persistentvolumeclaim=~".*"`,
 		`namespace="la", persistentvolumeclaim="data-la-0"`)

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Each panel queries documented metrics of one installation, in expressions that Prometheus can parse, and panels do
+// Each panel queries documented metrics of one installation, with expressions that Prometheus can parse. The panels do
 // not overlap.
 func TestDashboard(t *testing.T) {
 	var board struct {
@@ -44,7 +44,7 @@ func TestDashboard(t *testing.T) {
 	}
 }
 
-// ofOneInstallation checks that each selector of a panel has the variables by which the dashboard selects one
+// ofOneInstallation checks that each selector of a panel contains the variables by which the dashboard selects one
 // installation.
 func ofOneInstallation(t *testing.T, title, expr string) {
 	t.Helper()

@@ -35,8 +35,8 @@ func alertRules(t *testing.T) (all []rulefmt.Rule) {
 // fired is a firing alert with its summary.
 type fired struct{ name, summary string }
 
-// firing returns the alerts of a rules file that fire this many minutes after processes have started to serve these
-// samples, one a minute. No alert fires before.
+// firing returns the alerts of a rules file that fire when processes have served these samples, one a minute, for this
+// many minutes. It requires that no alert fires before.
 func firing(t *testing.T, file string, served map[string][]string, minutes int) (all []fired) {
 	t.Helper()
 	load := "load 1m\n"

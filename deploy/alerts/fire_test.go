@@ -9,16 +9,16 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// day is a day in minutes, the unit of the samples below.
+// day is the number of minutes in a day. A minute is the unit of the samples below.
 const day = 24 * 60
 
-// The common part of the Temporal SDK's series about the workflows and the steps of a hub.
+// The common part of the names of the Temporal SDK's series for the workflows and the steps of a hub.
 const (
 	drivers = `{namespace="la", task_queue="liqo-autoscaler-drivers", `
 	making  = `{namespace="la", task_queue="liqo-autoscaler-making", activity_type="Join", `
 )
 
-// healthy are the metrics of a working installation's processes: one sample a minute.
+// healthy are the metrics of a working installation's processes, with one sample a minute.
 var healthy = map[string][]string{
 	"liqo_autoscaler_view_fresh":                    {`{namespace="la", pod="grpcserver-1"} 1x3000`},
 	"liqo_autoscaler_worker_polls":                  {`{namespace="la", pod="grpcserver-1"} 1x3000`},
@@ -57,8 +57,8 @@ var healthy = map[string][]string{
 		`{namespace="la", group="large", period="hour", level="soft"} 0x3000`},
 }
 
-// scenes holds, for each alert, the metrics with which it must fire, the minutes until it fires, and its summary. A
-// metric without samples is not served.
+// scenes holds, for each alert, the metrics with which it must fire, the minutes until it fires, and its summary.
+// Without samples, a metric is not served.
 var scenes = map[string]struct {
 	served  map[string][]string
 	minutes int
@@ -91,14 +91,14 @@ var scenes = map[string]struct {
 		"temporal_activity_schedule_to_start_latency_seconds_bucket": {
 			making + `le="1"} 0+1x3000`, making + `le="60"} 0+6x3000`,
 			making + `le="+Inf"} 0+6x3000`}}, 16, "Join"},
-	"LiqoAutoscalerScaleOutsFail": {map[string][]string{ // deleted by CA, and failed again, every five minutes
+	"LiqoAutoscalerScaleOutsFail": {map[string][]string{ // CA deletes the instance every five minutes, and it fails again
 		"liqo_autoscaler_instances_failed": {`{namespace="la", group="large", code="NoCapacity"} ` + often("1", "0", "0", "0", "0")}},
 		30, "large keep failing with NoCapacity"},
 	"LiqoAutoscalerInstancesStuck": {map[string][]string{
 		"liqo_autoscaler_instances_stuck": {`{namespace="la", group="large"} 3x3000`}}, 30, "3 instances of node group large"},
 	"LiqoAutoscalerInstancesNotReady": {map[string][]string{
 		"liqo_autoscaler_instances_not_ready": {`{namespace="la", group="large"} 2x3000`}}, 15, "2 nodes of node group large"},
-	"LiqoAutoscalerObserverStopped": {map[string][]string{ // the leading one of two workers has stopped
+	"LiqoAutoscalerObserverStopped": {map[string][]string{ // the leader of two workers has stopped
 		"liqo_autoscaler_observer_last_round_timestamp_seconds": {`{namespace="la", pod="worker-1"} 0x3000`,
 			`{namespace="la", pod="worker-2"} 0+60x5 300x3000`}}, 13, "no dead provider is noticed"},
 	"LiqoAutoscalerNodesDiffer": {map[string][]string{
@@ -118,7 +118,7 @@ var scenes = map[string]struct {
 		"liqo_autoscaler_provider_credentials_expiry_timestamp_seconds": {`{namespace="la", provider="milan"} 90000x3000`},
 		"liqo_autoscaler_provider_credentials_late_timestamp_seconds":   {`{namespace="la", provider="milan"} 600x3000`}},
 		11, "milan expire in 1d 0h 49m 0s"},
-	"LiqoAutoscalerCertificateExpires": {map[string][]string{ // 0: the file cannot be read
+	"LiqoAutoscalerCertificateExpires": {map[string][]string{ // zero: the file cannot be read
 		"liqo_autoscaler_tls_certificate_expiry_timestamp_seconds": {`{namespace="la", pod="grpcserver-1"} 0x3000`}},
 		10, "grpcserver-1"},
 	"LiqoAutoscalerNothingOffered": {map[string][]string{
@@ -130,8 +130,8 @@ var scenes = map[string]struct {
 		"liqo_autoscaler_group_offered_max_size": {`{namespace="la", group="large"} 2x3000`}}, day, "large has been paused"},
 }
 
-// Each alert fires in its scene, not earlier, and alone, while the neighbours are healthy. It does not fire when only
-// the neighbours have the fault.
+// Each alert fires in its scene, not earlier, and without other alerts, while the neighbours (other applications in the
+// same Prometheus) are healthy. When only the neighbours have the fault, it does not fire.
 func TestAlertsFire(t *testing.T) {
 	var alerts []string
 	for _, r := range alertRules(t) {
@@ -155,7 +155,7 @@ func TestAlertsFire(t *testing.T) {
 				near.serves(healthy))
 			require.Empty(t, firing(t, ofTheChart, together(ours.serves(healthy), billing.serves(troubled),
 				west.serves(troubled), south.serves(troubled), near.serves(troubled)), s.minutes))
-			if alert == "LiqoAutoscalerServerMissing" { // only the chart's rules detect one of several missing
+			if alert == "LiqoAutoscalerServerMissing" { // only the chart's rules detect that one of several servers is missing
 				fires(t, ruleFile, billing.serves(healthy))
 				return
 			}
@@ -167,5 +167,5 @@ func TestAlertsFire(t *testing.T) {
 	}
 }
 
-// often repeats samples.
+// often repeats the samples.
 func often(samples ...string) string { return strings.Repeat(strings.Join(samples, " ")+" ", 100) }

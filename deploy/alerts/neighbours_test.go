@@ -9,27 +9,28 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The texts in the rules that the chart replaces by the selectors of the release. TestRulesSelectOneRelease in deploy
-// compares the chart with the same texts.
+// The texts in the rules that the chart replaces by the selectors of the release. TestRulesSelectOneRelease in the
+// folder deploy compares the chart with the same texts.
 const (
 	anyJob   = `job=~".*"`
 	anyQueue = `task_queue=~"liqo-autoscaler(-.+)?"`
 )
 
-// selected are the labels of our installation, as the chart writes them. Metrics of the discovery server have no hub.
+// selected are the labels of our installation as the chart writes them. Metrics of the discovery server have no label
+// for the hub.
 const selected = `namespace="la", job="la-metrics", hub=~"(default)?"`
 
 // application is one of several applications with metrics in the same Prometheus.
 type application struct {
 	target, queue string
-	foreign       bool // another Temporal application: it has only the SDK's metrics (temporal_*) in common with us
+	foreign       bool // another application with Temporal, which shares only the SDK's metrics with us
 }
 
 var (
 	ours    = application{target: `namespace="la", job="la-metrics", hub="default"`, queue: "liqo-autoscaler"}
 	billing = application{target: `namespace="la", job="billing"`, queue: "billing", foreign: true}
-	// west is an installation in another namespace, south is in the same namespace with a hub of its own, and near
-	// is a further installation that the same job scrapes.
+	// west is an installation in another namespace. south is an installation in the same namespace with its own hub. near
+	// is an installation that the same job scrapes.
 	west  = application{target: `namespace="west", job="la-metrics", hub="default"`, queue: "liqo-autoscaler"}
 	south = application{target: `namespace="la", job="south-metrics", hub="south"`, queue: "liqo-autoscaler-south"}
 	near  = application{target: `namespace="la", job="la-metrics", hub="near"`, queue: "liqo-autoscaler-near"}

@@ -24,8 +24,8 @@ func TestRulesAreDocumented(t *testing.T) {
 	}
 }
 
-// Each rule selects the metrics of one installation: other applications of Temporal export the SDK's metrics too, and
-// another installation exports all metrics.
+// Each rule selects the metrics of one installation, because other applications with Temporal export the SDK's metrics,
+// and another installation exports all metrics.
 func TestRulesSelectOneInstallation(t *testing.T) {
 	for _, r := range alertRules(t) {
 		for _, s := range selectors(t, r.Expr) {
@@ -43,7 +43,7 @@ func hasQueue(metric string) bool {
 		!strings.HasPrefix(metric, "temporal_long_request")
 }
 
-// matchers returns the label matchers of a selector, as they are written.
+// matchers returns the label matchers of a selector in their written form.
 func matchers(s *parser.VectorSelector) (written []string) {
 	for _, m := range s.LabelMatchers {
 		written = append(written, m.String())
@@ -74,7 +74,7 @@ func documented(t *testing.T, metrics, expr string) {
 	}
 }
 
-// base returns the documented name of a metric: for a histogram, the common part of its series.
+// base returns the documented name of a metric. For the series of a histogram, this is their common part.
 func base(series string) string {
 	for _, suffix := range []string{"_bucket", "_count", "_sum"} {
 		series = strings.TrimSuffix(series, suffix)

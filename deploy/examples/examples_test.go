@@ -23,7 +23,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet/choice"
 )
 
-// Each file is parsed by the code that parses a user's file.
+// The test parses each example file with the code that parses a user's file.
 func TestEveryFileParses(t *testing.T) {
 	parsers := map[string]func(*testing.T, []byte) error{
 		"nodegroups.yaml": func(_ *testing.T, raw []byte) error { _, err := config.Parse(raw); return err },
@@ -54,7 +54,7 @@ func TestEveryFileParses(t *testing.T) {
 	require.Empty(t, parsers, "parsers without a file")
 }
 
-// listSecret lets the Secrets source read the Secret, as the API server would return it.
+// listSecret makes the Secrets source read the Secret in the form in which an API server returns it.
 func listSecret(t *testing.T, raw []byte) ([]fleet.Offer, []discovery.Problem) {
 	t.Helper()
 	var secret corev1.Secret

@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// charts pulls each chart, and checks its signature and that it runs the image of the release.
+// charts pulls each chart. It checks the chart's signature, and that the chart runs the image of the release.
 func (r *release) charts(t *testing.T) {
 	for chart, values := range map[string]string{"liqo-autoscaler": "plaintext", "liqo-autoscaler-agent": "least"} {
 		ref := r.registry + "/charts/" + chart
@@ -28,8 +28,8 @@ func (r *release) charts(t *testing.T) {
 	}
 }
 
-// The workflows are valid according to GitHub's syntax, expressions and the inputs of well-known actions.
-func TestWorkflows(t *testing.T) {
+// The GitHub workflows have valid syntax, expressions, and inputs of well-known actions.
+func TestGitHubWorkflowsAreValid(t *testing.T) {
 	files, err := filepath.Glob("../../.github/workflows/*.yaml")
 	require.NoError(t, err)
 	require.Len(t, files, 3)

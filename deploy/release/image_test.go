@@ -30,7 +30,7 @@ const (
 
 var architectures = []string{"amd64", "arm64"}
 
-// pushBase pushes a substitute for distroless' static image: certificates on scratch, and root as its user.
+// pushBase pushes a substitute for distroless' static image. It contains certificates on scratch, and its user is root.
 func pushBase(t *testing.T, host string) string {
 	t.Helper()
 	base := v1.ImageIndex(empty.Index)
@@ -50,7 +50,7 @@ func pushBase(t *testing.T, host string) string {
 	return ref.String()
 }
 
-// images checks the image of each architecture: layout, user, entrypoint, binary, SBOM; and all signatures.
+// images checks the image of each architecture (layout, user, entrypoint, binary and SBOM) and all signatures.
 func (r *release) images(t *testing.T) {
 	index, err := remote.Index(reference(t, r.image()+":"+version))
 	require.NoError(t, err)
@@ -103,7 +103,8 @@ func check(t *testing.T, image v1.Image, arch string) []byte {
 	return files[binary]
 }
 
-// sbom checks that the image's SBOM names each module of its binary with its version, and is the SBOM in the archives.
+// sbom checks that the image's SBOM names each module of its binary with its version, and equals the SBOM in the
+// archives.
 func (r *release) sbom(t *testing.T, arch string, digest v1.Hash, program []byte) {
 	t.Helper()
 	built, err := buildinfo.Read(bytes.NewReader(program))
@@ -139,7 +140,7 @@ func (r *release) signed(t *testing.T, ref string) {
 	require.Error(t, verify(r.otherPublic), "another key: %s", ref)
 }
 
-// tarball checks the image file with which the quickstart gets an image without a registry.
+// tarball checks the image file from which the quickstart loads an image without a registry.
 func (r *release) tarball(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "image.tar")
 	r.run(t, r.folder, "make", "image", "TAR="+file, "VERSION="+version, "IMAGE="+r.image())

@@ -24,15 +24,15 @@ const version = "0.1.0-check.1"
 
 var platforms = []string{"linux_amd64", "linux_arm64", "darwin_arm64"}
 
-// release is a release that was built in a copy of the repository, for a registry and with a key of this process.
+// release is a release that was built in a copy of the repository, with a registry and a signing key of this test.
 type release struct {
 	folder, dist, registry, key, public, otherPublic string
 	env                                              []string
 }
 
-// `make release` without GitHub makes the image, the charts, the SBOMs and the binaries, all signed, and the same bytes
-// on a second run.
-func TestRelease(t *testing.T) {
+// Without GitHub, `make release` makes the image, the charts, the SBOMs and the binaries, all of them signed. A second
+// run makes the same bytes.
+func TestReleaseIsSignedAndReproducible(t *testing.T) {
 	server := httptest.NewServer(registry.New(registry.Logger(log.New(io.Discard, "", 0))))
 	t.Cleanup(server.Close)
 	r := &release{registry: server.Listener.Addr().String()}
@@ -55,12 +55,12 @@ func TestRelease(t *testing.T) {
 
 func (r *release) image() string { return r.registry + "/liqo-autoscaler" }
 
-// archiveOf returns the file name of the archive for a platform, such as linux_amd64.
+// archiveOf returns the file name of the archive for a platform such as linux_amd64.
 func (r *release) archiveOf(platform string) string {
 	return filepath.Join(r.dist, "liqo-autoscaler_"+version+"_"+platform+".tar.gz")
 }
 
-// makeKeys makes a signing key, and another key.
+// makeKeys makes a signing key, and a second key that signs nothing.
 func (r *release) makeKeys(t *testing.T) {
 	own, other := t.TempDir(), t.TempDir()
 	r.env = []string{"COSIGN_PASSWORD="}
@@ -70,8 +70,8 @@ func (r *release) makeKeys(t *testing.T) {
 	r.key, r.public, r.otherPublic = own+"/cosign.key", own+"/cosign.pub", other+"/cosign.pub"
 }
 
-// copyOf copies the files that git tracks, and the files that an add would track, into a repository with one commit,
-// which has the tag of the release.
+// copyOf copies the files that git tracks, and the untracked files that git does not ignore, into a new repository. It
+// has one commit, with the tag of the release.
 func (r *release) copyOf(t *testing.T) string {
 	t.Helper()
 	folder := t.TempDir()
@@ -84,7 +84,7 @@ func (r *release) copyOf(t *testing.T) string {
 	return folder
 }
 
-// archive runs goreleaser in a copy, without the steps on GitHub.
+// archive runs goreleaser in a copy, without the steps that need GitHub.
 func (r *release) archive(t *testing.T, folder string) {
 	t.Helper()
 	r.run(t, folder, "bin/goreleaser", "release", "--skip=publish", "--clean", "--parallelism", "1",
