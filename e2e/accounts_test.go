@@ -49,9 +49,9 @@ func (s *stack) makeAccounts(ctx context.Context) {
 	}
 }
 
-// chartAccounts makes the chart's ServiceAccounts with the permissions that the chart gives them for these node groups
-// and offers, and the kubeconfig of the worker's account. The gRPC server has neither a kubeconfig, permissions nor a
-// token, unless it reads the market.
+// chartAccounts creates the chart's ServiceAccounts with the permissions that the chart gives them for these node
+// groups and offers. It also writes the kubeconfig of the worker's account. The gRPC server has no kubeconfig, no
+// permissions and no token, unless it reads the market.
 func (s *stack) chartAccounts(ctx context.Context) {
 	s.t.Helper()
 	args := []string{"--values", filepath.Join(s.dir, "groups.yaml"), "--values", filepath.Join(s.dir, "offers.yaml"),
@@ -106,7 +106,8 @@ func (s *stack) chartAccount(ctx context.Context, of *cluster, account, name str
 	s.limited(ctx, path)
 }
 
-// grant applies, as a provider's administrator, the manifests that `provider-access` prints for us, once or again.
+// grant applies, as a provider's administrator, the manifests that `provider-access` prints for this consumer. It may
+// run repeatedly.
 func (s *stack) grant(ctx context.Context, provider *cluster) error {
 	manifest, err := s.try(ctx, nil, nil, s.binary, "provider-access", "--consumer-id", lab.Consumer)
 	if err != nil {
@@ -116,7 +117,8 @@ func (s *stack) grant(ctx context.Context, provider *cluster) error {
 	return err
 }
 
-// grantAnew grants again the objects that liqoctl has removed with our namespace there, once that namespace is gone.
+// grantAnew waits until our namespace on the provider is gone, and then grants again the objects that liqoctl has
+// removed with this namespace.
 func (s *stack) grantAnew(ctx context.Context, provider *cluster) error {
 	ns, err := provider.kube.CoreV1().Namespaces().Get(ctx, "liqo-tenant-"+lab.Consumer, metav1.GetOptions{})
 	if err == nil {
@@ -131,8 +133,8 @@ func (s *stack) granted(ctx context.Context, provider *cluster) ([]byte, error) 
 		lab.Consumer, "--server", restConfig(s.t, s.lab.Kubeconfig(provider.name)).Host)
 }
 
-// providerAccount makes the account that a provider gives us. Its kubeconfig is a file in s.accounts and a Secret of
-// the consumer, each with the provider's name; offers use either.
+// providerAccount creates the account that a provider gives us. It writes the account's kubeconfig to a file in
+// s.accounts and to a Secret of the consumer, each with the provider's name, because offers may name either.
 func (s *stack) providerAccount(ctx context.Context, provider *cluster) {
 	s.t.Helper()
 	require.NoError(s.t, s.grant(ctx, provider))
@@ -150,8 +152,8 @@ func (s *stack) providerAccount(ctx context.Context, provider *cluster) {
 	require.NoError(s.t, err)
 }
 
-// asMade returns an error for every object in the namespace that a provider has made for us, except the objects of
-// provider-access and the Secret of Liqo that stays.
+// asMade returns an error for every object in the namespace that a provider has created for us. Two kinds of objects
+// may exist: the objects of provider-access, and a Secret of Liqo that always stays.
 func asMade(ctx context.Context, provider *cluster) error {
 	stays := []string{"Role liqo-autoscaler-consumer-" + lab.Consumer, "RoleBinding liqo-autoscaler-consumer-" +
 		lab.Consumer,
@@ -175,10 +177,10 @@ func asMade(ctx context.Context, provider *cluster) error {
 	return errors.Join(found...)
 }
 
-// probe is the Secret that accounts request to show that they are refused.
+// probe is the name of a Secret that accounts request to show that the request is refused.
 const probe = "not-for-you"
 
-// limited requires that a kubeconfig is accepted, and that it is not an administrator's.
+// limited requires that a cluster accepts the kubeconfig, and that the kubeconfig has no administrator permissions.
 func (s *stack) limited(ctx context.Context, kubeconfig string) {
 	s.t.Helper()
 	config, err := clientcmd.LoadFromFile(kubeconfig)

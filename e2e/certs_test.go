@@ -11,15 +11,15 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/testkit"
 )
 
-// newAuthority returns an authority for one run of a suite. Every authority has the name that cert-manager gives the
-// chart's, so that no certificate is refused only for its issuer's name.
+// newAuthority returns a certificate authority for one run of a suite. Every authority has the name that cert-manager
+// gives the chart's authority, so that no certificate is refused only because of its issuer's name.
 func newAuthority(t *testing.T) *testkit.Certificate {
 	t.Helper()
 	return testkit.NewAuthority(t, func(c *x509.Certificate) { c.Subject = pkix.Name{CommonName: "liqo-autoscaler-ca"} })
 }
 
-// serverSecret returns the Secret of the gRPC server, as the chart mounts it: its certificate, and the authority of
-// accepted clients.
+// serverSecret returns the Secret of the gRPC server in the form in which the chart mounts it. It contains the server's
+// certificate and the authority of accepted clients.
 func serverSecret(t *testing.T, a *testkit.Certificate) map[string][]byte {
 	t.Helper()
 	return a.Issue(t, func(c *x509.Certificate) {
@@ -27,8 +27,8 @@ func serverSecret(t *testing.T, a *testkit.Certificate) map[string][]byte {
 	}).Secret(t, a)
 }
 
-// clientSecret returns the Secret of Cluster Autoscaler: a certificate with that name, and the authority of trusted
-// servers.
+// clientSecret returns the Secret of Cluster Autoscaler. It contains a certificate with this name and the authority of
+// trusted servers.
 func clientSecret(t *testing.T, a *testkit.Certificate, name string, trusted *testkit.Certificate) map[string][]byte {
 	t.Helper()
 	return a.Issue(t, func(c *x509.Certificate) {

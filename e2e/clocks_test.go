@@ -18,17 +18,17 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/e2e/lab"
 )
 
-// clocks holds the offsets of the clocks of our processes, by the processes' names; all other clocks are right.
+// clocks holds the offsets of the wrong clocks of our processes, by the processes' names. All other clocks are right.
 type clocks map[string]time.Duration
 
-// withClocks makes processes run with clocks that are off.
+// withClocks makes processes run with these wrong clocks.
 func withClocks(c clocks) func(*stack) { return func(s *stack) { s.clocks = c } }
 
-// clockOff ends the name of a binary with a clock that can be off.
+// clockOff is the suffix of the name of a binary whose clock can be wrong.
 const clockOff = "-clock-off"
 
-// build compiles a program of ours into the folder, and once more with a clock that can be off if the suite has such
-// clocks. It returns the path of the first.
+// build compiles one of our programs into the folder. When the suite has wrong clocks, it also compiles a second binary
+// whose clock can be wrong. It returns the path of the first binary.
 func (s *stack) build(ctx context.Context, program, bin string) string {
 	s.t.Helper()
 	path := filepath.Join(bin, program)
@@ -59,8 +59,8 @@ func clocksWereOff(_ context.Context, t *testing.T, s *stack) {
 	}
 }
 
-// readBy runs a consumer whose clock is off: it gets all providers' offers from the discovery server, as the worker
-// does, and they expire by its own clock.
+// readBy runs a consumer with a wrong clock. Like the worker, the consumer gets all providers' offers from the
+// discovery server, and they expire by its own clock.
 func (s *stack) readBy(ctx context.Context, off time.Duration) {
 	s.t.Helper()
 	before := time.Now().Add(off)

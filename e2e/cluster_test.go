@@ -81,7 +81,7 @@ func (c *cluster) list(ctx context.Context, r schema.GroupVersionResource) ([]un
 	return l.Items, nil
 }
 
-// count requires exactly n objects of a resource.
+// count returns an error unless exactly n objects of a resource exist.
 func (c *cluster) count(ctx context.Context, r schema.GroupVersionResource, n int) error {
 	items, err := c.list(ctx, r)
 	if err != nil {

@@ -18,7 +18,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
 )
 
-// counted returns parts that end with a count of our objects on every cluster: none may be left, of any kind that the
+// counted returns parts that end with a count of our objects in every cluster. None may be left, of any kind that the
 // cluster serves.
 func counted(parts []part) []part {
 	out := slices.Clone(parts)
@@ -41,7 +41,7 @@ func counted(parts []part) []part {
 	return out
 }
 
-// ours returns the names of the objects with our label, by kind, and the number of searched kinds.
+// ours returns the names of the objects with our label, by kind, and the number of kinds that it has searched.
 func ours(ctx context.Context, c *cluster) (kinds int, found map[string][]string, err error) {
 	lists, err := c.kube.Discovery().ServerPreferredResources()
 	if err != nil {

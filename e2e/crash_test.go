@@ -19,10 +19,10 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/testkit/failpoint"
 )
 
-// envSeed is the seed of the crash matrix; unset or 0 draws one.
+// envSeed is the seed of the crash matrix. Without it, or with 0, the test draws a random seed.
 const envSeed = "LIQO_AUTOSCALER_E2E_SEED"
 
-// Two groups with a provider each: one life runs on each at a time.
+// Two groups, each with one provider. At any time, one life (a node's creation and removal) runs on each provider.
 const crashGroups = `
 hub: lab
 nodeGroups:
@@ -54,13 +54,14 @@ offers:
   network: {mode: $NETWORK}
 `
 
-// lifeLimit bounds the way to a Node, and its removal: the test checks only convergence. A peering whose last slice
-// Liqo has not yet removed at the time of its removal counts as in use, and stays for five minutes.
+// lifeLimit is the limit for the creation of a Node and for its removal, because the test checks only that both
+// complete. When Liqo has not yet removed the last slice at the removal of a peering, the peering counts as in use and
+// stays for five minutes.
 const lifeLimit = 12 * time.Minute
 
-// TestCrash is the crash matrix on real Liqo: the worker dies by SIGKILL before and after each observed write to an API
-// server, consumer's or provider's, in the life of a node from its peering to its removal. A kill affects the lives on
-// both providers.
+// TestCrash is the crash matrix on real Liqo. The worker dies by SIGKILL before or after each observed write to an API
+// server of the consumer or a provider, in the life of a node from its peering to its removal. A kill affects the lives
+// on both providers.
 func TestCrash(t *testing.T) {
 	ctx, cancel := context.WithTimeout(context.Background(), 75*time.Minute)
 	defer cancel()
@@ -103,7 +104,7 @@ func TestCrash(t *testing.T) {
 	require.GreaterOrEqual(t, points, 20, "the lives had hardly any effects")
 }
 
-// crash holds one run of the matrix.
+// crash is one run of the matrix.
 type crash struct {
 	s      *stack
 	doors  *doors
@@ -132,7 +133,7 @@ func (c *crash) lives(t *testing.T, name string, do func(*testing.T, *cluster)) 
 	})
 }
 
-// live runs a life on a provider: CA wants one node, and then none.
+// live runs one life on a provider: CA wants one node, and then none.
 func (c *crash) live(ctx context.Context, t *testing.T, p *cluster, life *failpoint.Life) {
 	t.Helper()
 	c.doors.begin(p.name, life)

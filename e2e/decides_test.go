@@ -23,7 +23,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// agentConfig lets the consumer have one node of the first provider, although the offer has room for four.
+// agentConfig allows the consumer one node on the first provider, although the offer has room for four.
 const agentConfig = `
 provider: provider1
 nodeLabels: {example.com/pool: burst}
@@ -34,13 +34,14 @@ offers:
   cap: {cpu: "3"}
 `
 
-// agentsClass is the line of an offer for which the agent decides.
+// agentsClass is the line in an offer by which the agent grants its slices.
 const agentsClass = "  class: liqo-autoscaler\n"
 
-// TestDecides is the suite decides: the first provider's agent grants and denies its slices, which have the agent's
-// class. A node without room there is made on the second provider, whose offer is a Secret, and the first provider is
-// not blamed. All processes have their own accounts, like the agent: the server reads the market, and the worker's
-// access to the first provider is renewed. During the whole suite the first provider denies us Liqo's default class.
+// TestDecides is the suite "decides". The first provider's agent grants and denies its slices, which have the agent's
+// class. When there is no room for a node there, the node is created on the second provider, whose offer is a Secret.
+// The first provider is not blamed. All processes, including the agent, have their own accounts: the server reads the
+// market, and the worker's access to the first provider is renewed. During the whole suite, the first provider denies
+// us Liqo's default class.
 func TestDecides(t *testing.T) {
 	ctx, cancel := context.WithTimeout(context.Background(), 13*time.Minute)
 	defer cancel()
@@ -96,9 +97,9 @@ func TestDecides(t *testing.T) {
 	defaultClassDenied(ctx, t, s)
 }
 
-// defaultClassDenied removes the class of the first offer, so that Liqo's own class is requested. The provider's API
-// server denies that to Liqo, which only logs it. The attempt ends with budgets.join, and the node is made on the
-// second provider. Cluster Autoscaler sees no error.
+// defaultClassDenied removes the class from the first offer, so that the worker requests Liqo's own class. The
+// provider's API server denies Liqo the grant, and Liqo only logs this. The attempt ends with budgets.join, and the
+// node is created on the second provider. Cluster Autoscaler sees no error.
 func defaultClassDenied(ctx context.Context, t *testing.T, s *stack) {
 	first, file := s.providers[0], filepath.Join(s.dir, "offers.yaml")
 	written, err := os.ReadFile(file)
@@ -107,8 +108,8 @@ func defaultClassDenied(ctx context.Context, t *testing.T, s *stack) {
 	require.NotEqual(t, string(written), withoutClass)
 	require.NoError(t, os.WriteFile(file, []byte(withoutClass), 0o600))
 	r := newRun(t, s)
-	// A slice may arrive before Liqo has set its consumer. Liqo accepts no slice without one, and the policy refuses the
-	// change.
+	// A slice may arrive before Liqo has set its consumer. Liqo does not accept a slice without a consumer, and the policy
+	// refuses to change it.
 	none := func(ctx context.Context) error {
 		all, err := first.list(ctx, resourceSlices)
 		for _, slice := range all {
@@ -140,7 +141,7 @@ func defaultClassDenied(ctx context.Context, t *testing.T, s *stack) {
 	r.scaledIn(ctx, ids)
 }
 
-// attemptOn requires that the instance's Node belongs to that attempt, on that provider.
+// attemptOn returns an error unless the instance's Node belongs to this attempt on this provider.
 func (r *run) attemptOn(ctx context.Context, id string, attempt int, on *cluster) {
 	r.t.Helper()
 	node, err := r.s.consumer.node(ctx, id)
@@ -149,8 +150,8 @@ func (r *run) attemptOn(ctx context.Context, id string, attempt int, on *cluster
 	require.Equal(r.t, fleet.ObjectName(instanceName(id), attempt), node.Name)
 }
 
-// startAgent starts the agent of a provider, with the chart's permissions. Without a discovery server in its arguments,
-// its measurements go to the consumer's tenant namespace.
+// startAgent starts the agent of a provider with the chart's permissions. Without a discovery server in its arguments,
+// the agent writes its measurements to the consumer's tenant namespace.
 func (s *stack) startAgent(ctx context.Context, provider *cluster, config string, args ...string) *proc.Process {
 	s.t.Helper()
 	s.install(ctx, provider, "liqo-autoscaler-agent", "--values", leastAgent(s.t), "--set", "grantSlices=true",
@@ -165,8 +166,8 @@ func (s *stack) startAgent(ctx context.Context, provider *cluster, config string
 		"--config", file, "--metrics-listen", "", "--health-listen", ""}, args...)...)
 }
 
-// offerBySecret makes an offer of the Secret with a provider's kubeconfig, more expensive than every other offer, and
-// waits until the market has it.
+// offerBySecret turns the Secret with a provider's kubeconfig into an offer that is more expensive than every other
+// offer. It waits until the market contains the offer.
 func (s *stack) offerBySecret(ctx context.Context, provider *cluster) {
 	s.t.Helper()
 	info, err := json.Marshal(map[string]any{

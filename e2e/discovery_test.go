@@ -21,7 +21,7 @@ import (
 // withThreeProviders makes the lab start three providers.
 func withThreeProviders(s *stack) { s.wants = 3 }
 
-// measuring returns the config of a provider's agent. The third provider is the cheapest, and too small.
+// measuring returns the config of a provider's agent. The third provider is the cheapest provider, but too small.
 func measuring(provider *cluster, seconds int, price float64, most string) string {
 	return fmt.Sprintf(`
 provider: %[1]s
@@ -38,15 +38,15 @@ offers:
 `, provider.name, seconds, price, most)
 }
 
-// hourOff sets the clocks of the suite discovery: the clock of each agent, and of the server, is off by an hour from
-// the clocks of the API servers, the worker and the database. This must make no difference: otherwise an end time by a
-// provider's clock that is ahead would be too late, one by a clock that is behind would have passed, and so would the
-// server's for the worker.
+// hourOff sets the clocks of the suite "discovery". The clocks of the agents and of the discovery server are an hour
+// ahead of or behind the clocks of the API servers, the worker and the database. This must make no difference. If the
+// end of an offer were a time of the provider's clock, a clock that is ahead would extend the offer, and with a clock
+// that is behind the offer would already have expired.
 var hourOff = clocks{"agent-provider1": time.Hour, "agent-provider2": -time.Hour, "agent-provider3": time.Hour,
 	"discovery": -time.Hour}
 
-// TestDiscovery is the suite discovery: providers publish their free amounts, reduced by other users' pods, on a
-// discovery server and without one, with clocks that are an hour off.
+// TestDiscovery is the suite "discovery". Providers publish their free amounts, reduced by the pods of other users, on
+// a discovery server and without one. Their clocks are an hour off.
 func TestDiscovery(t *testing.T) {
 	ctx, cancel := context.WithTimeout(context.Background(), 23*time.Minute)
 	defer cancel()
@@ -85,7 +85,7 @@ func onAServer(ctx context.Context, t *testing.T, s *stack) {
 	thereAndElsewhere(ctx, t, s, o.offers(map[string]string{first.name: "1", second.name: "16", third.name: "1"}))
 
 	r = newRun(t, s)
-	require.NoError(t, two.Stop(time.Minute)) // otherwise its offer would live for an hour
+	require.NoError(t, two.Stop(time.Minute)) // otherwise its offer would stay for an hour
 	r.until(ctx, "stopped agent's offer withdrawn", 30*time.Second, o.offers(map[string]string{first.name: "1",
 		third.name: "1"}))
 	three.Kill()
@@ -99,7 +99,7 @@ func onAServer(ctx context.Context, t *testing.T, s *stack) {
 	leave(ctx, t, first)
 }
 
-// withoutAServer runs the same story with offers that the providers' agents publish in their own clusters.
+// withoutAServer runs the same sequence with offers that the providers' agents publish in their own clusters.
 func withoutAServer(ctx context.Context, t *testing.T, s *stack) {
 	require.NoError(t, s.worker.Stop(time.Minute))
 	s.offerServer = nil
@@ -131,8 +131,8 @@ func withoutAServer(ctx context.Context, t *testing.T, s *stack) {
 	leave(ctx, t, s.providers[0])
 }
 
-// thereAndElsewhere gets the first node from the cheapest provider that fits. Then pods of other users shrink its
-// offer, and the next node is made on the second provider.
+// thereAndElsewhere creates the first node on the cheapest provider that fits. Pods of other users then reduce this
+// provider's offer, and the next node is created on the second provider.
 func thereAndElsewhere(ctx context.Context, t *testing.T, s *stack, shrunk func(context.Context) error) {
 	t.Helper()
 	r := newRun(t, s)

@@ -22,8 +22,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/testkit/failpoint"
 )
 
-// doors forwards the worker's requests to the clusters, and kills the worker: before a write is forwarded, or after it
-// was answered and before the worker has received the answer.
+// doors forwards the worker's requests to the clusters. It may kill the worker before it forwards a write, or after the
+// cluster has answered and before the worker receives the answer.
 type doors struct {
 	s *stack
 
@@ -31,10 +31,10 @@ type doors struct {
 	lives map[string]*failpoint.Life // the current life of each provider, by its name
 }
 
-// withDoors makes the worker reach the clusters through doors.
+// withDoors makes all requests of the worker to the clusters pass through doors.
 func withDoors(d *doors) func(*stack) { return func(s *stack) { s.doors = d } }
 
-// open makes a door for each cluster, and points the accounts' kubeconfigs to it.
+// open makes a door for each cluster and changes the accounts' kubeconfigs so that they lead to it.
 func (d *doors) open(s *stack) {
 	s.t.Helper()
 	d.s = s
@@ -49,7 +49,7 @@ func (d *doors) open(s *stack) {
 			Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(behind) }, Transport: door{d, cluster, next},
 			FlushInterval: -1, ErrorLog: log.New(io.Discard, "", 0)})
 		server.StartTLS()
-		s.t.Cleanup(server.CloseClientConnections) // Close would wait for watches
+		s.t.Cleanup(server.CloseClientConnections) // Close would wait for the watches
 		leads, err := clientcmd.LoadFromFile(path)
 		require.NoError(s.t, err)
 		for _, c := range leads.Clusters {
@@ -70,7 +70,7 @@ func (d *doors) begin(provider string, life *failpoint.Life) {
 	d.lives[provider] = life
 }
 
-// dies kills the worker and starts it again if the life's point requires that, and reports whether it did.
+// dies kills the worker and starts it again when the life's point requires it. It reports whether it did so.
 func (d *doors) dies(ask func() bool) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -123,11 +123,11 @@ func (d door) forward(r *http.Request, err error) (*http.Response, error) {
 	return d.next.RoundTrip(r)
 }
 
-// lifeOf returns the life of the provider that a request concerns: the names of all of our objects contain the
-// provider's.
+// lifeOf returns the life of the provider that a request concerns. The names of all of our objects contain the name of
+// the provider.
 func (d door) lifeOf(r *http.Request) (*failpoint.Life, error) {
 	about := d.cluster + r.URL.Path
-	if r.Method == http.MethodPost && r.Body != nil { // the name of the new object
+	if r.Method == http.MethodPost && r.Body != nil { // reads the name of the new object
 		body, err := io.ReadAll(r.Body)
 		if err != nil {
 			return nil, err
@@ -144,7 +144,8 @@ func (d door) lifeOf(r *http.Request) (*failpoint.Life, error) {
 	return nil, nil //nolint:nilnil // none
 }
 
-// writeOf returns the change of a request, such as "patch nodes", or "" when it makes no lasting change.
+// writeOf returns the change that a request makes, such as "patch nodes", or "" when the request makes no lasting
+// change.
 func writeOf(r *http.Request) string {
 	verb := map[string]string{http.MethodPost: "create", http.MethodPut: "update", http.MethodPatch: "patch",
 		http.MethodDelete: "delete"}[r.Method]
@@ -159,7 +160,7 @@ func writeOf(r *http.Request) string {
 	}
 	switch parts[0] {
 	case "events", "leases", "selfsubjectaccessreviews", "selfsubjectrulesreviews", "selfsubjectreviews":
-		return "" // reports and reviews
+		return "" // reports and reviews change nothing
 	}
 	if len(parts) > 2 {
 		return verb + " " + parts[0] + "/" + parts[2]

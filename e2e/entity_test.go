@@ -38,7 +38,7 @@ func (s *stack) describe(ctx context.Context, workflow string) (described, error
 	return d, nil
 }
 
-// cancelledByHand is the message of an attempt whose peering was cancelled while the attempt waited for it.
+// cancelledByHand is the message of an attempt that waited for a peering when an operator cancelled the peering.
 const cancelledByHand = "was cancelled by an operator"
 
 // cancel cancels a workflow as an operator does.
@@ -47,8 +47,8 @@ func (s *stack) cancel(ctx context.Context, workflow string) error {
 	return err
 }
 
-// waitsFor returns the stage and message for which a workflow's activity waits, from its last heartbeat, as an operator
-// sees them.
+// waitsFor returns the stage and the message for which a workflow's activity waits. It reads them from the last
+// heartbeat, as an operator does.
 func (s *stack) waitsFor(ctx context.Context, workflow string) (string, error) {
 	d, err := s.describe(ctx, workflow)
 	if err != nil {
@@ -68,7 +68,7 @@ func (s *stack) groupSnapshot(ctx context.Context) (snapshot fleet.Snapshot, err
 	return snapshot, s.published(ctx, "nodegroup/"+group, &snapshot)
 }
 
-// peeringPhase returns the phase of the peering with a provider, or Absent without an entity.
+// peeringPhase returns the phase of the peering with a provider. Without an entity it returns Absent.
 func (s *stack) peeringPhase(ctx context.Context, provider *cluster) (fleet.PeeringPhase, error) {
 	var state fleet.ProviderSnapshot
 	err := s.published(ctx, "provider/"+provider.name, &state)
@@ -94,7 +94,8 @@ func (s *stack) published(ctx context.Context, workflow string, out any) error {
 	return nil
 }
 
-// decodeMemo decodes a memo as the CLI prints it: plain JSON, or a payload with compressed JSON if it is large.
+// decodeMemo decodes a memo in the form in which the CLI prints it. A large memo is a payload with compressed JSON, any
+// other memo is plain JSON.
 func decodeMemo(memo json.RawMessage, out any) error {
 	var payload struct{ Data []byte }
 	if err := json.Unmarshal(memo, &payload); err != nil || payload.Data == nil {
@@ -107,9 +108,9 @@ func decodeMemo(memo json.RawMessage, out any) error {
 	return json.NewDecoder(packed).Decode(out)
 }
 
-// peeringEnds waits until nothing of the peering with a provider is running. A peering that failed cools off before it
-// is tried again; the next part of the suite does not wait for that, so this function closes the entity, which then
-// forgets it.
+// peeringEnds waits until no workflow for the peering with a provider runs. A failed peering cools off before it is
+// tried again. So that the next part of the suite does not wait for this, peeringEnds closes the entity, which then
+// forgets the failure.
 func (r *run) peeringEnds(ctx context.Context, provider *cluster) {
 	r.t.Helper()
 	r.until(ctx, "peering with "+provider.name+" is over", 7*time.Minute, func(ctx context.Context) error {
@@ -121,7 +122,7 @@ func (r *run) peeringEnds(ctx context.Context, provider *cluster) {
 			if err := r.s.cancel(ctx, "provider/"+provider.name); err != nil {
 				return err
 			}
-		case phase == fleet.Refusing: // stays until the provider lifts it; checked after a minute, then every five
+		case phase == fleet.Refusing: // stays until the provider lifts it; checked after a minute, then every five minutes
 			if err := setTenantCondition(ctx, provider, "Active"); err != nil {
 				return err
 			}

@@ -13,7 +13,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/worker/events"
 )
 
-// events waits until the consumer has our Events of these reasons about the Node, once each, and logs them.
+// events waits until the consumer has our Events with these reasons about the Node, each once, and logs them.
 func (r *run) events(ctx context.Context, node string, reasons ...activities.Reason) {
 	r.t.Helper()
 	selector := "involvedObject.kind=Node,involvedObject.name=" + node + ",source=" + events.Component

@@ -17,9 +17,9 @@ import (
 )
 
 // failings returns the faults of the first provider, in the order of the stages. A provider whose API server has never
-// answered is not an offer, so that is not the first fault. The death of the API server is the last: Liqo there
-// receives no events until its watches are back, up to a minute later, and until then reports "already exists" for the
-// objects that it makes.
+// answered has no offer, so this cannot be the first fault. The death of the API server comes last: until its watches
+// are back, up to a minute later, Liqo there receives no events and reports "already exists" for the objects that it
+// creates.
 func failings(s *stack) []failing {
 	return []failing{
 		managerHangs(s),
@@ -34,7 +34,7 @@ func failings(s *stack) []failing {
 	}
 }
 
-// managerHangs stops the provider's Liqo from the start, at the first object that it has to answer.
+// managerHangs stops the provider's Liqo from the start, so that it does not answer the first object.
 func managerHangs(s *stack) failing {
 	if s.gateways {
 		return failing{"NetworkHangs", backend.StageNetworkConfig, "has not mapped the addresses of Configuration",
@@ -71,7 +71,7 @@ func tenantHangs(ctx context.Context, r *run) sabotage {
 	}
 }
 
-// tenantRefused makes the provider's administrators cordon the Tenant before their Liqo has answered it.
+// tenantRefused cordons the Tenant, as the provider's administrators, before their Liqo has answered it.
 func tenantRefused(ctx context.Context, r *run) sabotage {
 	sab := tenantHangs(ctx, r)
 	return sabotage{repair: sab.repair, begun: func(ctx context.Context) {
@@ -80,7 +80,7 @@ func tenantRefused(ctx context.Context, r *run) sabotage {
 	}}
 }
 
-// setTenantCondition does what `liqoctl cordon tenant` and `liqoctl uncordon tenant` do on the provider.
+// setTenantCondition does the same as `liqoctl cordon tenant` and `liqoctl uncordon tenant` on the provider.
 func setTenantCondition(ctx context.Context, provider *cluster, condition string) error {
 	items, err := provider.list(ctx, tenants)
 	if err != nil || len(items) != 1 {
@@ -101,8 +101,8 @@ func sliceHangs(ctx context.Context, r *run) sabotage {
 	}
 }
 
-// replicatorHangs makes our own side not replicate the slice. It replicates again as soon as the second provider is
-// tried, which needs it too.
+// replicatorHangs stops our own crd-replicator, so that it does not replicate the slice. It continues as soon as the
+// second provider is tried, which needs it too.
 func replicatorHangs(ctx context.Context, r *run) sabotage {
 	frozen := freezeAt(ctx, r.steps, r.s.lab, lab.Consumer, lab.LiqoCRDReplicator, sliceMade(r.s.consumer))
 	return sabotage{begun: func(ctx context.Context) {
@@ -126,8 +126,8 @@ func kubeletHangs(ctx context.Context, r *run) sabotage {
 	return sabotage{repair: strike(ctx, r, syscall.SIGSTOP)}
 }
 
-// strike sends a signal to each virtual kubelet of the first provider until the returned function is called, which
-// continues the stopped ones.
+// strike sends a signal to each virtual kubelet of the first provider until the returned function is called. This
+// function continues the stopped virtual kubelets.
 func strike(ctx context.Context, r *run, signal syscall.Signal) func(context.Context) {
 	ctx, cancel := context.WithCancel(ctx)
 	done := make(chan struct{})
@@ -165,7 +165,7 @@ func strike(ctx context.Context, r *run, signal syscall.Signal) func(context.Con
 	}
 }
 
-// apiServerDies kills the first provider's API server, and starts it again in the same way in each part that wants it.
+// apiServerDies kills the first provider's API server, and starts it again in each part that needs it.
 func apiServerDies(_ context.Context, r *run) sabotage {
 	first := r.s.providers[0]
 	pid, err := r.s.lab.Pid(first.name + "-" + lab.APIServer)

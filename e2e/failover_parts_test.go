@@ -20,9 +20,9 @@ import (
 	"k8s.io/autoscaler/cluster-autoscaler/cloudprovider/externalgrpc/protos"
 )
 
-// cancelledBehindFinalizer stops the provider after it has answered the Tenant, which puts Liqo's finalizer on it. The
-// operator cancels the peering: its removal waits for the finalizer, reports that, and ends once the provider
-// continues.
+// cancelledBehindFinalizer stops the provider after it has answered the Tenant. The answer sets Liqo's finalizer on the
+// Tenant. The operator cancels the peering. Its removal waits for the finalizer and reports this. It ends when the
+// provider continues.
 func cancelledBehindFinalizer(ctx context.Context, t *testing.T, s *stack) {
 	r := newRun(t, s)
 	first := s.providers[0]
@@ -47,8 +47,8 @@ func cancelledBehindFinalizer(ctx context.Context, t *testing.T, s *stack) {
 	r.scaledIn(ctx, ids)
 }
 
-// resourcesRefused cordons the Tenant of a peering that carries a node. The next slice is denied and the instance goes
-// to another provider; the existing node stays.
+// resourcesRefused cordons the Tenant of a peering that has a node. The next slice is denied, and the instance goes to
+// another provider. The existing node stays.
 func resourcesRefused(ctx context.Context, t *testing.T, s *stack) {
 	if s.lab.OneSlice() {
 		t.Skip("this Liqo carries one slice per provider")
@@ -70,7 +70,7 @@ func resourcesRefused(ctx context.Context, t *testing.T, s *stack) {
 	require.NoError(t, undeploy(ctx, s.consumer, "work"))
 	require.NoError(t, undeploy(ctx, s.consumer, "more"))
 	r.scaledIn(ctx, append(ids, there...))
-	r.peeringEnds(ctx, first) // the next part needs its answer
+	r.peeringEnds(ctx, first) // the next part needs the provider's answer
 }
 
 // endpointUnreachable offers an address for the first provider's gateway at which no server answers.
@@ -90,8 +90,8 @@ func endpointUnreachable(ctx context.Context, t *testing.T, s *stack) {
 		}}.run(ctx, t, s)
 }
 
-// noneLeft stops both providers. The instance fails with a code of the fixed set and Liqo's message, CA backs off and
-// deletes it, and the target is 0.
+// noneLeft stops both providers. The instance fails with a known code and Liqo's message. CA backs off and deletes the
+// instance, and the target size is 0.
 func noneLeft(ctx context.Context, t *testing.T, s *stack) {
 	r := newRun(t, s)
 	for _, p := range s.providers {

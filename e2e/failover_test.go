@@ -13,16 +13,16 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
 )
 
-// hurried holds the budgets of the suite failover: long enough for a lab on a slow machine, short enough to see them
-// end.
+// hurried holds the budgets of the suite "failover". They are long enough for a lab on a slow machine, and short enough
+// for the test to see them end.
 const hurried = `  budgets: {peer: 20s, network: 40s, join: 25s, total: 2m30s}
 `
 
 const hurriedTotal = 150 * time.Second
 
-// TestFailover is the suite failover: the first provider refuses, hangs or dies at each stage. The instance becomes
-// Ready on the second provider inside its deadline, CA sees no error, the log names the failure of the first provider,
-// and no object of ours is left on it once it is healthy again.
+// TestFailover is the suite "failover". The first provider refuses, hangs or dies at each stage. The instance becomes
+// Ready on the second provider before its deadline, and CA sees no error. The log names the failure of the first
+// provider. When this provider is healthy again, it has no object of ours.
 func TestFailover(t *testing.T) {
 	ctx, cancel := context.WithTimeout(context.Background(), 43*time.Minute)
 	defer cancel()
@@ -45,9 +45,9 @@ func TestFailover(t *testing.T) {
 // failing is one fault of the first provider that prevents a node.
 type failing struct {
 	name  string
-	stage backend.Stage // the stage that does not end; "" for a refusal
-	words string        // Liqo's own message, or the worker's where Liqo has none
-	// sabotage prepares the fault. The end of the test reverts it unless its repair was called.
+	stage backend.Stage // the stage that does not complete; empty: a refusal
+	words string        // Liqo's own message; the worker's message where Liqo has none
+	// sabotage prepares the fault. The end of the test reverts the fault unless repair was called.
 	sabotage func(ctx context.Context, r *run) sabotage
 }
 
@@ -92,7 +92,7 @@ func (r *run) readyOnSecond(ctx context.Context) []string {
 	return ids
 }
 
-// named requires that the log names the cause at which the first attempt of an instance ended.
+// named returns an error unless the log names the cause for which the first attempt of an instance ended.
 func (r *run) named(id string, words ...string) error {
 	e, err := r.s.givenUp(instanceName(id), 1)
 	if err != nil {
@@ -102,7 +102,7 @@ func (r *run) named(id string, words ...string) error {
 	return names(e.Failure, words...)
 }
 
-// firstForgets waits until no object of ours is on the first provider, and none comes back. A provider that refuses
+// firstForgets waits until the first provider has no object of ours and gets none for a while. A provider that refuses
 // lifts the refusal first.
 func (r *run) firstForgets(ctx context.Context) {
 	r.t.Helper()

@@ -22,13 +22,14 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/e2e/lab"
 )
 
-// hub is not the default hub: an operator then finds every workflow under its id.
+// hub is not the default hub, so that the tests also cover the prefix that an operator sees in each workflow id.
 const (
 	hub   = "lab"
 	group = "burst"
 )
 
-// groups is the node-group config of the suite. The taint repels no pod; it shows that nodes and template carry it.
+// groups is the config of the suite's node groups. The taint does not repel pods; it shows that the nodes and the
+// template have the same taint.
 const groups = `
 hub: lab
 nodeGroups:
@@ -39,8 +40,8 @@ nodeGroups:
   taints: [{key: example.com/burst, value: "true", effect: PreferNoSchedule}]
 `
 
-// offers makes the first provider the better choice as long as it has room. With a Liqo older than 1.2 each provider
-// carries one node. Both kinds of credentials occur: a file, and a Secret that the chart lets the worker read by name.
+// offers makes the first provider the better choice while it has room. With a Liqo older than 1.2, each provider serves
+// one node. Both kinds of credentials are used: a file, and a Secret that the chart lets the worker read by name.
 // envNetwork sets the network.
 const offers = `
 offers:
@@ -60,8 +61,8 @@ offers:
   network: {mode: $NETWORK}
 `
 
-// TestFirstNode is the suite first-node, the basis of all other suites. Its parts share one lab and one Cluster
-// Autoscaler and build on each other's clean end, so the first failure ends the suite.
+// TestFirstNode is the suite "first-node", the basis of all other suites. Its parts share one lab and one Cluster
+// Autoscaler. Each part relies on the clean end of the part before, so the first failure ends the suite.
 func TestFirstNode(t *testing.T) {
 	firstNode(t, "first-node", groups, []part{
 		{"WorkerKilledWhilePeering", killedWhilePeering(func(_ context.Context, r *run) {
@@ -71,7 +72,7 @@ func TestFirstNode(t *testing.T) {
 	})
 }
 
-// firstNode runs the story of the first node; killed holds the parts in which a process is killed.
+// firstNode runs the sequence of the first node. killed holds the parts in which a process is killed.
 func firstNode(t *testing.T, suite, groups string, killed []part, options ...func(*stack)) {
 	ctx, cancel := context.WithTimeout(context.Background(), 18*time.Minute)
 	defer cancel()
@@ -88,7 +89,8 @@ func firstNode(t *testing.T, suite, groups string, killed []part, options ...fun
 	}))
 }
 
-// thereAndBack buys one node for one pod that does not fit. The pod runs on it, and the node is removed after the pod.
+// thereAndBack creates one node for one pod that does not fit. The pod runs on the node. After the pod is deleted, the
+// node is removed.
 func thereAndBack(ctx context.Context, t *testing.T, s *stack) {
 	r := newRun(t, s)
 	require.NoError(t, deploy(ctx, s.consumer, "work", 2, "800m")) // the plain node has 1 CPU
@@ -110,7 +112,7 @@ func thereAndBack(ctx context.Context, t *testing.T, s *stack) {
 		extra, err := sameAsTemplate(first, node)
 		require.NoError(t, err)
 		t.Logf("labels on the node only: %v", extra)
-		for _, label := range extra { // the group has any provider
+		for _, label := range extra { // the group may use any provider
 			require.Truef(t, undeclared(label) || strings.HasPrefix(label, labelProvider+"="), "the template lacks %s", label)
 		}
 	})
@@ -125,13 +127,13 @@ func thereAndBack(ctx context.Context, t *testing.T, s *stack) {
 		activities.ReasonReleased)...)
 }
 
-// twoNodesOneTenant makes two nodes concurrently on one provider, which share its peering.
+// twoNodesOneTenant creates two nodes concurrently on one provider. They share its peering.
 func twoNodesOneTenant(ctx context.Context, t *testing.T, s *stack) {
 	if s.lab.OneSlice() {
 		t.Skip("this Liqo carries one node per provider")
 	}
 	r := newRun(t, s)
-	require.NoError(t, deploy(ctx, s.consumer, "pair", 2, "1500m")) // one per node, none on the plain one
+	require.NoError(t, deploy(ctx, s.consumer, "pair", 2, "1500m")) // one pod per virtual node, and none on the plain node
 	ids := r.scaledOut(ctx, 2)
 	require.NoError(t, s.providers[0].count(ctx, tenants, 1))
 	require.NoError(t, s.consumer.count(ctx, resourceSlices, 2))
@@ -144,8 +146,8 @@ func twoNodesOneTenant(ctx context.Context, t *testing.T, s *stack) {
 	r.scaledIn(ctx, ids)
 }
 
-// killedWhilePeering kills a process while the provider has not yet answered. The work continues from its last state,
-// and no object is made twice.
+// killedWhilePeering kills a process before the provider has answered. The work continues from its last state, and no
+// object is created twice.
 func killedWhilePeering(kill func(context.Context, *run)) func(context.Context, *testing.T, *stack) {
 	return func(ctx context.Context, t *testing.T, s *stack) {
 		r := newRun(t, s)
@@ -171,8 +173,8 @@ func killedWhilePeering(kill func(context.Context, *run)) func(context.Context, 
 	}
 }
 
-// peeringCancelled cancels a stuck peering as an operator. The instance continues with the next provider, and the
-// unfinished peering is removed once the first provider continues.
+// peeringCancelled cancels a stuck peering as an operator. The instance continues with the next provider. When the
+// first provider continues, the unfinished peering is removed.
 func peeringCancelled(ctx context.Context, t *testing.T, s *stack) {
 	r := newRun(t, s)
 	frozen := freezeOnNonce(ctx, r.steps, s.lab, s.providers[0])
@@ -187,13 +189,13 @@ func peeringCancelled(ctx context.Context, t *testing.T, s *stack) {
 	firstClean := func(ctx context.Context) error { return clean(ctx, s.providers[0]) }
 	r.until(ctx, "first provider clean", time.Minute, firstClean)
 	r.during(ctx, "first provider stays clean", 3*time.Second, firstClean)
-	require.NoError(t, s.consumer.count(ctx, identities, 2)) // the second provider's: control plane and slice
+	require.NoError(t, s.consumer.count(ctx, identities, 2)) // the second provider has two: control plane and slice
 	require.NoError(t, undeploy(ctx, s.consumer, "work"))
 	r.scaledIn(ctx, ids)
 }
 
-// providersAsMade requires that the tenant namespaces that providers have made for us still exist, without any object
-// of ours.
+// providersAsMade returns an error unless the tenant namespaces that providers have created for us still exist, without
+// objects of ours.
 func providersAsMade(ctx context.Context, t *testing.T, s *stack) {
 	for _, p := range s.providers {
 		_, err := p.kube.CoreV1().Namespaces().Get(ctx, "liqo-tenant-"+lab.Consumer, metav1.GetOptions{})
@@ -202,7 +204,8 @@ func providersAsMade(ctx context.Context, t *testing.T, s *stack) {
 	}
 }
 
-// noSecretKept requires that no key and no token is in Temporal's database, a log or the recorded calls (I10).
+// noSecretKept requires that Temporal's database, the logs and the recorded calls contain no key and no token
+// (invariant I10).
 func noSecretKept(_ context.Context, t *testing.T, s *stack) {
 	database := "temporal.db"
 	if s.production != nil {
@@ -213,11 +216,11 @@ func noSecretKept(_ context.Context, t *testing.T, s *stack) {
 	require.NoError(t, err)
 	for _, f := range files {
 		if strings.HasSuffix(f, ".key") {
-			continue // of Temporal's certificates
+			continue // keys of Temporal's own certificates
 		}
 		b, err := os.ReadFile(f)
 		if errors.Is(err, fs.ErrNotExist) {
-			continue // SQLite's journal comes and goes
+			continue // SQLite creates and removes its journal at any time
 		}
 		require.NoError(t, err)
 		if filepath.Base(f) == database {

@@ -15,8 +15,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/e2e/lab"
 )
 
-// young is the time after its start in which an API server may refuse permissions that it grants later: it serves
-// before it has read its own roles. A step that runs in this time reports that once, and continues.
+// young is the time after the start of an API server in which it may refuse permissions that it grants later, because
+// it serves before it has read its own roles. A step that runs in this time reports the refusal once and continues.
 const young = 10 * time.Second
 
 func (s *stack) tooYoung(at time.Time) bool {
@@ -25,12 +25,12 @@ func (s *stack) tooYoung(at time.Time) bool {
 	})
 }
 
-// ofTheMoment is in the errors of steps whose budget ended while the consumer still refused a permission that
-// mayBeRefused accepts.
+// ofTheMoment is a part of the errors of steps whose budget ended while the consumer still refused a permission.
+// mayBeRefused accepts this refusal.
 const ofTheMoment = "list kubeconfigs of "
 
-// nothingForbidden requires that no log of our processes, and no API server, contains a refused permission, except the
-// refusals of mayBeRefused.
+// nothingForbidden requires that no log of our processes and no audit log of an API server contains a refused
+// permission, except the refusals that mayBeRefused accepts.
 func (s *stack) nothingForbidden() {
 	logs := slices.Concat(s.logs["worker"], s.logs["grpcserver"])
 	require.GreaterOrEqual(s.t, len(logs), 2)
@@ -54,7 +54,7 @@ func (s *stack) nothingForbidden() {
 	}
 }
 
-// written returns the time of a line of a log, or zero when the line has none.
+// written returns the time in a line of a log, or zero when the line contains none.
 func written(line []byte) time.Time {
 	var entry struct {
 		Time time.Time `json:"time"`
@@ -67,9 +67,10 @@ func written(line []byte) time.Time {
 const refusedNote = "liqo-autoscaler-refused"
 
 // mayBeRefused reports whether a refusal is expected. Every provider must refuse one request: an account for one tenant
-// namespace may not list the namespaces. The consumer may refuse two: the permissions that our account gives itself in
-// a tenant namespace take effect a moment later, and end with the namespace. In a namespace that is not ours our
-// account reads its note before it has any permission, and takes the refusal for a missing note.
+// namespace may not list namespaces. The consumer may refuse two kinds of requests. First, the permissions that our
+// account gives itself in a tenant namespace take effect a moment later and end with the namespace. Second, in a
+// foreign namespace our account reads its note before it has any permission, and treats the refusal like a missing
+// note.
 func mayBeRefused(cluster string, r lab.Request) bool {
 	if cluster != lab.Consumer {
 		return r.Kind() == "list /namespaces"
@@ -79,7 +80,7 @@ func mayBeRefused(cluster string, r lab.Request) bool {
 }
 
 // audited returns the requests that a cluster granted to our account, and the requests that it refused although the
-// account needs them: each once.
+// account needs them. It lists each request once.
 func (s *stack) audited(cluster string) (given, refused []string) {
 	requests, err := s.lab.Audited(cluster)
 	require.NoError(s.t, err)

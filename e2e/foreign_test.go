@@ -21,8 +21,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// TestForeignPeering is the suite foreign: we share a provider with other users, and none of their objects is touched
-// (I9, I11). The last two parts build on each other: our peering stays as long as another peering needs it.
+// TestForeignPeering is the suite "foreign". We share a provider with other users, and none of their objects is changed
+// (invariants I9 and I11). In the last two parts, our peering stays as long as another peering needs it.
 func TestForeignPeering(t *testing.T) {
 	ctx, cancel := context.WithTimeout(context.Background(), 28*time.Minute)
 	defer cancel()
@@ -35,7 +35,7 @@ func TestForeignPeering(t *testing.T) {
 	})
 }
 
-// peeredByHand uses a peering of `liqoctl peer` as it is, and leaves it unchanged.
+// peeredByHand uses an existing peering of `liqoctl peer` and leaves it unchanged.
 func peeredByHand(ctx context.Context, t *testing.T, s *stack) {
 	r := newRun(t, s)
 	first := s.providers[0]
@@ -55,8 +55,8 @@ func peeredByHand(ctx context.Context, t *testing.T, s *stack) {
 	})
 }
 
-// peeredTheOtherWay makes the provider use our cluster as well. Its own peering stays unchanged; ours shares namespaces
-// with it, so ours stays too until the other one is gone.
+// peeredTheOtherWay makes the provider use our cluster as well. The provider's own peering stays unchanged. Our peering
+// shares namespaces with it, so our peering also stays until the provider's is gone.
 func peeredTheOtherWay(ctx context.Context, t *testing.T, s *stack) {
 	r := newRun(t, s)
 	first := s.providers[0]
@@ -79,9 +79,9 @@ func peeredTheOtherWay(ctx context.Context, t *testing.T, s *stack) {
 	require.NoError(t, first.count(ctx, tenants, 1), "ours is left for the next part")
 }
 
-// anotherTeamsSlice has another team's slice on a provider with our peering. Our last scale-in leaves the slice, its
-// node and the peering alone. Once the slice is gone the peering is removed too, at the next try, which is minutes
-// later. We never remove the network that was made by hand in the part before.
+// anotherTeamsSlice creates another team's slice on a provider with our peering. Our last scale-in does not change the
+// slice, its node and the peering. When the slice is gone, the next try, minutes later, removes the peering too. We
+// never remove the network that a person made in the part before.
 func anotherTeamsSlice(ctx context.Context, t *testing.T, s *stack) {
 	r := newRun(t, s)
 	first := s.providers[0]
@@ -170,7 +170,7 @@ func unpeering(s *stack, provider *cluster) []string {
 	return []string{"unpeer", "--remote-kubeconfig", s.lab.Kubeconfig(provider.name), "--timeout", "2m"}
 }
 
-// liqoctl runs Liqo's command line in a cluster, as people do.
+// liqoctl runs Liqo's command line in a cluster, as users do.
 func (s *stack) liqoctl(ctx context.Context, in *cluster, args ...string) error {
 	args = append(args, "--kubeconfig", s.lab.Kubeconfig(in.name), "--skip-confirm")
 	out, err := exec.CommandContext(ctx, filepath.Join(s.lab.Bin, "liqo", "liqoctl"), args...).CombinedOutput()
@@ -180,13 +180,13 @@ func (s *stack) liqoctl(ctx context.Context, in *cluster, args ...string) error 
 	return nil
 }
 
-// theirs returns the two objects of a peering by hand, and with gateways the six objects of its network, which it adds
-// to the kinds.
+// theirs returns the two objects of a peering that a person has made. With gateways it also returns the six objects of
+// its network, and adds their kinds.
 func (s *stack) theirs(ctx context.Context, kinds map[*cluster][]schema.GroupVersionResource) (map[string]types.UID,
 	error) {
 	want := 2
 	if s.gateways {
-		want += 6 // each side has a Configuration and a key; one has a server, the other a client
+		want += 6 // each side has a Configuration and a key, one side a server and the other a client
 		for c := range kinds {
 			kinds[c] = append(kinds[c], configurations, publicKeys, gatewayServers, gatewayClients)
 		}
@@ -198,7 +198,7 @@ func (s *stack) theirs(ctx context.Context, kinds map[*cluster][]schema.GroupVer
 	return before, err
 }
 
-// uids returns the identities of objects, by cluster, kind and name.
+// uids returns the UIDs of objects by cluster, kind and name.
 func uids(ctx context.Context, kinds map[*cluster][]schema.GroupVersionResource) (map[string]types.UID, error) {
 	out := map[string]types.UID{}
 	for c, resources := range kinds {
@@ -215,7 +215,7 @@ func uids(ctx context.Context, kinds map[*cluster][]schema.GroupVersionResource)
 	return out, nil
 }
 
-// same requires exactly the earlier objects, none of which was made again.
+// same requires exactly the same objects as before. None of them may have been created again.
 func same(ctx context.Context, before map[string]types.UID, kinds map[*cluster][]schema.GroupVersionResource) error {
 	now, err := uids(ctx, kinds)
 	if err == nil && !maps.Equal(before, now) {
@@ -224,7 +224,7 @@ func same(ctx context.Context, before map[string]types.UID, kinds map[*cluster][
 	return err
 }
 
-// noneOfOurs requires that no object has our labels; foreign objects do not matter.
+// noneOfOurs requires that no object has our labels. Foreign objects may exist.
 func noneOfOurs(ctx context.Context, clusters ...*cluster) error {
 	kinds := []schema.GroupVersionResource{resourceSlices, virtualNodes, tenants, identities, configurations,
 		gatewayServers, gatewayClients, publicKeys,

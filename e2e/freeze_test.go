@@ -18,15 +18,15 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/e2e/lab"
 )
 
-// moment is a state of a cluster at which a process of the lab is to be stopped.
+// moment is a state of a cluster. When a cluster reaches it, a process of the lab is stopped.
 type moment struct {
 	name  string
 	watch func(context.Context) (watch.Interface, error)
 	come  func(runtime.Object) bool
 }
 
-// freezeAt stops a process as soon as the moment comes. The channel receives nil once the process is stopped. The end
-// of the test continues it.
+// freezeAt stops a process as soon as the cluster reaches the moment. The channel receives nil when the process is
+// stopped. At the end of the test the process continues.
 func freezeAt(ctx context.Context, s *steps, l *lab.Lab, cluster, process string, m moment) <-chan error {
 	s.t.Helper()
 	events, err := m.watch(ctx)
@@ -58,7 +58,8 @@ func awaitFrozen(s *steps, frozen <-chan error) {
 	s.done("frozen")
 }
 
-// nonceFilled is the moment at which the provider has filled the nonce of a consumer that peers: the Tenant comes next.
+// nonceFilled is the moment at which the provider has filled the nonce of a consumer that peers. The Tenant follows
+// next.
 func nonceFilled(provider *cluster) moment {
 	return moment{name: "nonce of " + provider.name, watch: func(ctx context.Context) (watch.Interface, error) {
 		return provider.kube.CoreV1().Secrets(corev1.NamespaceAll).Watch(ctx,
@@ -91,8 +92,8 @@ func liqoMoment(c *cluster, r schema.GroupVersionResource, come func(*unstructur
 	}}
 }
 
-// freezeOnNonce stops the provider's Liqo controller manager the moment it has filled the nonce of a consumer that
-// peers, so that the Tenant which comes next stays unanswered.
+// freezeOnNonce stops the provider's Liqo controller manager as soon as it has filled the nonce of a consumer that
+// peers. The Tenant that follows therefore gets no answer.
 func freezeOnNonce(ctx context.Context, s *steps, l *lab.Lab, provider *cluster) <-chan error {
 	s.t.Helper()
 	return freezeAt(ctx, s, l, provider.name, lab.LiqoManager, nonceFilled(provider))
@@ -102,7 +103,8 @@ func thaw(l *lab.Lab, provider *cluster) error {
 	return l.Signal(provider.name, lab.LiqoManager, syscall.SIGCONT)
 }
 
-// awaitUnanswered waits until the provider is frozen with one Tenant that it has not answered, and returns its UID.
+// awaitUnanswered waits until the provider is frozen and has one Tenant without an answer. It returns the UID of this
+// Tenant.
 func awaitUnanswered(ctx context.Context, s *steps, provider *cluster, frozen <-chan error) (uid types.UID) {
 	s.t.Helper()
 	awaitFrozen(s, frozen)

@@ -46,8 +46,8 @@ offers:
   network: {mode: none}
 `
 
-// TestGrows is a part of the suite decides: the first provider has no node until one of its pods is pending. It offers
-// the size to which it can grow, the agent grants a slice of that size, and the pods run when the node exists.
+// TestGrows is a part of the suite "decides". The first provider has no node until one of its pods is pending. It
+// offers the size to which it can grow, and the agent grants a slice of that size. The pods run when the node exists.
 func TestGrows(t *testing.T) {
 	ctx, cancel := context.WithTimeout(context.Background(), 13*time.Minute)
 	defer cancel()
@@ -76,7 +76,7 @@ func TestGrows(t *testing.T) {
 	r.attemptOn(ctx, there[0], 1, first)
 	require.NoError(t, offers("4")(ctx), "the consumer itself subtracts what it has")
 	r.until(ctx, "a pod pending on the provider", time.Minute, first.podPends)
-	require.NoError(t, first.setSchedulable(ctx, true)) // its autoscaler adds a node
+	require.NoError(t, first.setSchedulable(ctx, true)) // the provider's autoscaler adds a node
 	r.until(ctx, "pods running", 2*time.Minute, func(ctx context.Context) error {
 		return running(ctx, s.consumer, "work", 2)
 	})
@@ -84,7 +84,8 @@ func TestGrows(t *testing.T) {
 	r.scaledIn(ctx, there)
 }
 
-// setSchedulable makes the cluster's node take pods, or not. For the agent, a node that takes none does not exist.
+// setSchedulable makes the cluster's node accept pods, or not. A node that accepts no pods does not count for the
+// agent.
 func (c *cluster) setSchedulable(ctx context.Context, takes bool) error {
 	nodes, err := c.kube.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
 	if err != nil {
@@ -100,7 +101,7 @@ func (c *cluster) setSchedulable(ctx context.Context, takes bool) error {
 	return nil
 }
 
-// podPends returns nil once a pod that Liqo has brought is reported as unschedulable by the cluster's scheduler.
+// podPends returns nil when the cluster's scheduler reports a pod that Liqo has created as unschedulable.
 func (c *cluster) podPends(ctx context.Context) error {
 	pods, err := c.kube.CoreV1().Pods("").List(ctx, metav1.ListOptions{LabelSelector: "offloading.liqo.io/origin"})
 	if err != nil {

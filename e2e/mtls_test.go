@@ -21,7 +21,7 @@ import (
 // caName is the name in Cluster Autoscaler's certificate, the only name that the gRPC server accepts.
 const caName = "cluster-autoscaler"
 
-// cloudConfig makes the file for CA's --cloud-config with the product's command; without client files it is for
+// cloudConfig writes the file for CA's --cloud-config with the product's command. Without client files, the file is for
 // plaintext.
 func (s *stack) cloudConfig(ctx context.Context, name, address string, client *testkit.Mount) string {
 	s.t.Helper()
@@ -39,7 +39,7 @@ func (s *stack) cloudConfig(ctx context.Context, name, address string, client *t
 	return path
 }
 
-// realClient returns Cluster Autoscaler's own client, connected directly to our server, past the proxy.
+// realClient returns Cluster Autoscaler's own client with a direct connection to our server, without the proxy.
 func (s *stack) realClient(ctx context.Context, name string, client *testkit.Mount) cloudprovider.CloudProvider {
 	s.t.Helper()
 	path := s.cloudConfig(ctx, "cloud-config-"+name, s.servers[0], client)
@@ -47,8 +47,8 @@ func (s *stack) realClient(ctx context.Context, name string, client *testkit.Mou
 		cloudprovider.NodeGroupDiscoveryOptions{}, nil)
 }
 
-// mutualTLS requires that CA's own client and our server agree on TLS. Other clients are refused, and the log names the
-// client and the reason.
+// mutualTLS requires that CA's own client and our server can connect by TLS. The server refuses other clients, and its
+// log names the client and the reason.
 func mutualTLS(ctx context.Context, t *testing.T, s *stack) {
 	steps := newSteps(t)
 	ca := s.realClient(ctx, "direct", s.clientTLS)
@@ -83,7 +83,7 @@ func mutualTLS(ctx context.Context, t *testing.T, s *stack) {
 	certificatesRotated(ctx, t, s, ca, other)
 }
 
-// certificatesRotated replaces the server's files while it runs. New connections see the new files, existing
+// certificatesRotated replaces the server's files while it runs. New connections use the new files, and existing
 // connections stay.
 func certificatesRotated(ctx context.Context, t *testing.T, s *stack, in cloudprovider.CloudProvider,
 	next *testkit.Certificate) {
@@ -103,7 +103,7 @@ func certificatesRotated(ctx context.Context, t *testing.T, s *stack, in cloudpr
 	steps.done("certificates rotated, and back")
 }
 
-// serverSays requires a line of a gRPC server's log that has all words.
+// serverSays requires a line in a gRPC server's log that contains all words.
 func (s *stack) serverSays(words ...string) error {
 	for _, path := range s.logs["grpcserver"] {
 		log, err := os.ReadFile(path)

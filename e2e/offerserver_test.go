@@ -24,19 +24,19 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/testkit/postgres"
 )
 
-// offerServer holds a discovery server on PostgreSQL, and the files of its clients. The first provider's agent and the
-// worker have certificates, all other clients tokens. Server and clients have the flags of our charts.
+// offerServer is a discovery server on PostgreSQL, with the files of its clients. The first provider's agent and the
+// worker have certificates, and all other clients have tokens. Server and clients have the flags of our charts.
 type offerServer struct {
 	t        *testing.T
 	database *postgres.Server
 	address  string
-	tls      *testkit.Mount    // certificate of the server, with the authority of all
+	tls      *testkit.Mount    // the certificate of the server and the authority of all certificates
 	dir      string            // tokens, by client
 	secrets  map[string]string // folders with the files of Secrets, by the Secrets' names
 	worker   []string          // flags of the worker
 }
 
-// withOfferServer makes the worker take offers from a discovery server, as one consumer of two.
+// withOfferServer makes the worker read offers from a discovery server, as one of two consumers.
 func withOfferServer(s *stack) { s.offerServer = &offerServer{t: s.t} }
 
 func (o *offerServer) in(name string) string { return filepath.Join(o.dir, name) }
@@ -95,7 +95,7 @@ func (o *offerServer) token(name string) string {
 	return fmt.Sprintf("%x", sha256.Sum256([]byte(token)))
 }
 
-// certificate makes the certificate of a client, and its Secret by the client's name. It returns the id in the
+// certificate creates the certificate of a client and its Secret, with the client's name. It returns the id in the
 // certificate.
 func (o *offerServer) certificate(authority *testkit.Certificate, kind, name string) string {
 	id := &url.URL{Scheme: "spiffe", Host: "lab.example", Path: kind + "/" + name}

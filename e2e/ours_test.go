@@ -13,10 +13,10 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
 )
 
-// clean returns an error for every object of ours in the clusters (I9). Only we peer in the lab, so every object that
-// Liqo calls a slice, a virtual node, a tenant, an identity or a part of a network must be gone, with or without
-// labels, and so must every node except the plain one. Of the networks that Liqo's IPAM knows, the cluster's own
-// networks stay.
+// clean returns an error for every object of ours in the clusters (invariant I9). Only we peer in the lab. Therefore
+// every object that Liqo calls a slice, a virtual node, a tenant, an identity or a part of a network must be gone, with
+// or without labels. Every node except the plain node must be gone, too. Of the networks in Liqo's IPAM, the cluster's
+// own networks stay.
 func clean(ctx context.Context, clusters ...*cluster) error {
 	var found []error
 	for _, c := range clusters {

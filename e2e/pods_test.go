@@ -23,8 +23,8 @@ const realNode = "real-0"
 var podsGroups = strings.Replace(groups, `shape: {cpu: "2", memory: 4Gi`, `shape: {cpu: "1", memory: 1Gi`, 1) +
 	"  budgets: {drain: 20s, podStart: 1m}\n"
 
-// TestPods is the suite pods: pods on a provider whose kubelet runs containers. It needs a room; `make
-// e2e SUITE=pods` makes one.
+// TestPods is the suite "pods": pods on a provider whose kubelet runs containers. It needs a room, which `make e2e
+// SUITE=pods` creates.
 func TestPods(t *testing.T) {
 	ctx, cancel := context.WithTimeout(context.Background(), 28*time.Minute)
 	defer cancel()
@@ -45,7 +45,7 @@ func TestPods(t *testing.T) {
 	})
 }
 
-// startNode starts the first provider's real node, and keeps pods from its other one.
+// startNode starts the first provider's real node, and keeps pods away from its other node.
 func (s *stack) startNode(ctx context.Context) {
 	s.t.Helper()
 	first := s.providers[0]
@@ -78,8 +78,8 @@ spec:
 	require.NoError(s.t, err)
 }
 
-// podsRun: a Deployment with an init container, a sidecar, a probe, and data of the consumer runs on the provider's
-// kubelet; logs, exec and port-forward reach it from the consumer.
+// podsRun runs a Deployment with an init container, a sidecar, a probe and data of the consumer on the provider's
+// kubelet. Logs, exec and port-forward work from the consumer.
 func podsRun(ctx context.Context, t *testing.T, s *stack) {
 	r := newRun(t, s)
 	s.apply(ctx, podsWeb)

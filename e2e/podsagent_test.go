@@ -27,7 +27,7 @@ offers:
   network: {mode: none}
 `
 
-// providersPods are pods of the provider's own users, each with another way to request.
+// providersPods are pods of the provider's own users. Each states its requests in a different way.
 const providersPods = `
 apiVersion: node.k8s.io/v1
 kind: RuntimeClass
@@ -107,7 +107,8 @@ func (s *stack) requested(ctx context.Context, kind string) resource.Quantity {
 	return resource.MustParse(string(found[1]))
 }
 
-// agentAgainstDescribe: the agent offers the node's allocatable without the requests that `kubectl describe node` counts, also with a resize that the kubelet refuses. The agent stays for the parts that follow.
+// agentAgainstDescribe checks that the agent offers the node's allocatable amounts without the requests that `kubectl
+// describe node` counts. This includes a resize that the kubelet refuses. The agent runs on for the parts that follow.
 func agentAgainstDescribe(ctx context.Context, t *testing.T, s *stack) {
 	first := s.providers[0]
 	s.startAgent(ctx, first, podsAgent)

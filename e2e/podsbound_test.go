@@ -17,15 +17,15 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/boundpod"
 )
 
-// boundPod is a pod that does not run on its virtual node, with the expected report.
+// boundPod is a pod that is bound to its virtual node and does not run, with the report that the test expects.
 type boundPod struct {
-	name, args, more string // more are fields of its container
-	ofPod            string // and these of its spec
+	name, args, more string // more lists fields of its container
+	ofPod            string // fields of its spec
 	verdict          string
 	says             string
 }
 
-// boundPods are a pod for each way not to run, and a pod that runs.
+// boundPods contains a pod for each reason not to run, and one pod that runs.
 var boundPods = []boundPod{
 	{name: "fine", args: "[stubborn]", verdict: string(explain.Scheduled), says: "it has a node"},
 	{name: "crash", args: `[exit, "3"]`, verdict: string(boundpod.Restarting), says: "exit code 3"},
@@ -44,7 +44,7 @@ var boundPods = []boundPod{
 		says: "mounts no path of the node"},
 }
 
-// manifest has no field twice: the fields of more replace the usual ones.
+// manifest returns the pod's manifest without duplicate fields: a field in more replaces the default field.
 func (p boundPod) manifest() string {
 	image, resources := "image: localhost/box:1", "resources: {requests: {cpu: 90m, memory: 16Mi}}"
 	fields := []string{"name: main", "imagePullPolicy: IfNotPresent"}
@@ -86,8 +86,8 @@ func (s *stack) explainedIn(ctx context.Context, namespace, name string) (p expl
 	return p, json.Unmarshal(out, &p)
 }
 
-// boundPodsReported: pods that do not run on the provider. The consumer's pod shows the state of the provider's,
-// `explain pod` names the reason, and no pod of a consumer is an administrator of the provider's node.
+// boundPodsReported covers pods that do not run on the provider. The consumer's pod shows the state of the provider's
+// pod, and `explain pod` names the reason. No pod of a consumer has administrator permissions on the provider's node.
 func boundPodsReported(ctx context.Context, t *testing.T, s *stack) {
 	r := newRun(t, s)
 	manifests := ""
@@ -111,7 +111,7 @@ func boundPodsReported(ctx context.Context, t *testing.T, s *stack) {
 	}
 	t.Run("StatesAreReported", func(t *testing.T) { statesAreReported(ctx, t, s) })
 
-	// The provider has granted more than it has: its own pods take the rest.
+	// The provider has granted more than it has, because its own pods use the rest.
 	first := s.providers[0]
 	_, err := first.kube.CoreV1().Pods("default").Create(ctx, manifest[corev1.Pod](t, `
 metadata: {name: hog}
@@ -141,7 +141,8 @@ spec:
 	r.until(ctx, "no container runs", 30*time.Second, noContainer)
 }
 
-// statusShowsThem: two rounds of the observer later, `status` counts the pods by verdict, and reports their provider.
+// statusShowsThem waits for two rounds of the observer. `status` then counts the pods by verdict and reports their
+// provider.
 func statusShowsThem(ctx context.Context, t *testing.T, s *stack) {
 	newSteps(t).until(ctx, "status shows them", 3*time.Minute, func(ctx context.Context) error {
 		out, err := s.try(ctx, slices.Concat(s.env, s.admin("consumer")), nil, s.binary, "status", "--hub", hub)

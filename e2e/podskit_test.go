@@ -65,7 +65,7 @@ spec:
       - {name: secret, secret: {secretName: secret}}
 `
 
-// manifest reads an object.
+// manifest parses an object.
 func manifest[T any](t *testing.T, text string) *T {
 	t.Helper()
 	object := new(T)

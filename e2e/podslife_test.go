@@ -21,7 +21,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// takeBack requests the deletion of a node from the gRPC server, as Cluster Autoscaler does.
+// takeBack requests the deletion of a node from the gRPC server, in the same way as Cluster Autoscaler.
 func (s *stack) takeBack(ctx context.Context, n *corev1.Node) {
 	s.t.Helper()
 	_, err := s.client.NodeGroupDeleteNodes(ctx, &protos.NodeGroupDeleteNodesRequest{Id: group,
@@ -30,7 +30,7 @@ func (s *stack) takeBack(ctx context.Context, n *corev1.Node) {
 }
 
 // gone waits until no object of ours is left, no instance is listed, and the first provider's peering counts as
-// removed: otherwise it would be the last choice of the next part.
+// removed. Otherwise the next part would choose this provider last.
 func (r *run) gone(ctx context.Context, bound time.Duration) {
 	r.t.Helper()
 	r.until(ctx, "nothing left", bound, r.empty)
@@ -44,7 +44,7 @@ func (r *run) gone(ctx context.Context, bound time.Duration) {
 	})
 }
 
-// onNode deploys pods, waits for their node and until they are ready, and returns the node and the first of its pods.
+// onNode deploys pods and waits for their node and until they are ready. It returns the node and its first pod.
 func (r *run) onNode(ctx context.Context, manifests string) (*corev1.Node, *corev1.Pod) {
 	r.t.Helper()
 	r.s.apply(ctx, manifests)
@@ -59,8 +59,8 @@ func (r *run) onNode(ctx context.Context, manifests string) (*corev1.Node, *core
 	return virtual, pod
 }
 
-// jobRetries: a Job fails on a full node. Liqo's quota counts the pod that has ended, so the provider refuses the next
-// one, until the worker deletes the first.
+// jobRetries runs a Job that fails on a full node. Liqo's quota still counts the ended pod, so the provider refuses the
+// next pod until the worker deletes the ended one.
 func jobRetries(ctx context.Context, t *testing.T, s *stack) {
 	r := newRun(t, s)
 	keeps := boundPod{name: "keeps-the-node", args: "[pause]"}
@@ -115,7 +115,7 @@ spec:
 	r.scaledIn(ctx, ids)
 }
 
-// graceInADrain: a container that needs eight seconds after SIGTERM gets them, although the node is deleted.
+// graceInADrain checks that a container that needs eight seconds after SIGTERM gets them, although its node is deleted.
 func graceInADrain(ctx context.Context, t *testing.T, s *stack) {
 	r := newRun(t, s)
 	p := boundPod{name: "slow", args: "[grace, 8s]"}
@@ -128,8 +128,8 @@ func graceInADrain(ctx context.Context, t *testing.T, s *stack) {
 	r.gone(ctx, 2*time.Minute)
 }
 
-// budgetHolds: a disruption budget keeps a pod on a node that is to be deleted. `status` names the budget; without it the
-// pod moves to another node.
+// budgetHolds uses a disruption budget that keeps a pod on a node that CA deletes. `status` names the budget. Without
+// the budget the pod moves to another node.
 func budgetHolds(ctx context.Context, t *testing.T, s *stack) {
 	r := newRun(t, s)
 	virtual, _ := r.onNode(ctx, `
@@ -172,8 +172,8 @@ spec:
 	r.until(ctx, "its containers have ended", 30*time.Second, noContainer)
 }
 
-// forcedDrain: a pod is deleted by force, so node and slice go immediately, and the container uses its grace period on the
-// provider. Its requests are not free there until it has ended.
+// forcedDrain deletes a pod by force, so that node and slice are removed immediately. On the provider, the container
+// uses its grace period, and its requests do not become free until it has ended.
 func forcedDrain(ctx context.Context, t *testing.T, s *stack) {
 	r := newRun(t, s)
 	p := boundPod{name: "deaf", args: "[stubborn]", more: "resources: {requests: {cpu: 700m, memory: 16Mi}}"}
@@ -205,8 +205,8 @@ func forcedDrain(ctx context.Context, t *testing.T, s *stack) {
 	r.until(ctx, "its amount is free", 30*time.Second, offers("1700m"))
 }
 
-// kubeletStopped: the provider's kubelet dies with a pod on it. The removal of the peering waits, `offers` shows why,
-// and the next node comes from the second provider without delay. When the kubelet is back, nothing is left.
+// kubeletStopped stops the provider's kubelet while it runs a pod. The removal of the peering waits, and `offers` shows
+// why. The next node is created on the second provider without delay. When the kubelet is back, nothing is left.
 func kubeletStopped(ctx context.Context, t *testing.T, s *stack) {
 	r := newRun(t, s)
 	p := boundPod{name: "orphan", args: "[pause]"}
@@ -242,8 +242,8 @@ func kubeletStopped(ctx context.Context, t *testing.T, s *stack) {
 	r.until(ctx, "its containers have ended", time.Minute, noContainer)
 }
 
-// everywhereDaemons: a DaemonSet that tolerates every taint, in a namespace that is not offloaded, gets a pod on the
-// virtual node. Liqo rejects it, `explain pod` reports that, and Cluster Autoscaler still removes the node.
+// everywhereDaemons uses a DaemonSet that tolerates every taint, in a namespace that is not offloaded. It gets a pod on
+// the virtual node. Liqo rejects the pod, `explain pod` reports this, and Cluster Autoscaler still removes the node.
 func everywhereDaemons(ctx context.Context, t *testing.T, s *stack) {
 	const daemons = `
 apiVersion: apps/v1

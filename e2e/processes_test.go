@@ -22,7 +22,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/grpcserver"
 )
 
-// startProduction starts Temporal as people run it, and prepares it.
+// startProduction starts Temporal as it runs in production, and prepares it.
 func (s *stack) startProduction(ctx context.Context) {
 	s.t.Helper()
 	s.production = temporal.New(s.t, s.dir)
@@ -31,7 +31,7 @@ func (s *stack) startProduction(ctx context.Context) {
 	require.NoError(s.t, err)
 }
 
-// startTemporal starts a dev server that polls for tasks as often as temporal-dev.sh's.
+// startTemporal starts a dev server that polls for tasks as often as the server of temporal-dev.sh.
 func (s *stack) startTemporal(ctx context.Context) {
 	s.t.Helper()
 	ports, err := proc.FreePorts(1)
@@ -62,7 +62,7 @@ func (s *stack) start(name string, args ...string) *proc.Process {
 	return s.startProgram(s.binary, args[0], name, args...)
 }
 
-// startProgram starts one of our programs that has been built. Its log belongs to the logs of the role.
+// startProgram starts one of our programs that was built before. Its log belongs to the logs of the role.
 func (s *stack) startProgram(path, role, name string, args ...string) *proc.Process {
 	s.t.Helper()
 	spec := proc.Spec{Name: name, Path: path, Env: s.env, LogDir: s.dir, Dir: s.dir, Args: args}
@@ -72,13 +72,13 @@ func (s *stack) startProgram(path, role, name string, args ...string) *proc.Proc
 	p, err := proc.Start(spec)
 	require.NoError(s.t, err)
 	s.stopAtEnd(p)
-	if !slices.Contains(s.logs[role], p.Log) { // otherwise it was started again
+	if !slices.Contains(s.logs[role], p.Log) { // otherwise the process was restarted and its log is known
 		s.logs[role] = append(s.logs[role], p.Log)
 	}
 	return p
 }
 
-// startWorker starts a worker. It needs no waiting: tasks wait in Temporal.
+// startWorker starts a worker. It does not wait for the worker, because tasks wait in Temporal.
 func (s *stack) startWorker(name string) *proc.Process {
 	s.t.Helper()
 	args := []string{"worker", "--kubeconfig", filepath.Join(s.accounts, lab.Consumer+".kubeconfig"),
@@ -97,7 +97,7 @@ func (s *stack) startWorker(name string) *proc.Process {
 	return s.start(name, args...)
 }
 
-// startServer starts the gRPC server of a number and waits until it is ready: no Service sends CA to it before.
+// startServer starts a gRPC server and waits until it is ready, because a Service sends CA only to a ready server.
 func (s *stack) startServer(ctx context.Context, name string, number int) *proc.Process {
 	s.t.Helper()
 	files := s.tlsFiles()
@@ -137,7 +137,7 @@ func (s *stack) tlsFiles() grpcserver.TLSFiles {
 		ClientCA: s.serverTLS.File("ca.crt")}
 }
 
-// stopAtEnd stops a process when the test ends, for any reason.
+// stopAtEnd stops a process when the test ends.
 func (s *stack) stopAtEnd(p *proc.Process) {
 	s.t.Cleanup(func() { _ = p.Stop(10 * time.Second) })
 }

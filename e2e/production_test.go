@@ -5,14 +5,14 @@ import (
 	"testing"
 )
 
-// patient allows a provider to take longer than Temporal and its database are away, on a slow machine too.
+// patient gives a provider more time than the outage of Temporal and its database takes, even on a slow machine.
 const patient = `  budgets: {peer: 4m}
 `
 
-// TestProduction is the half of the suite production that needs real Liqo: the story of the first node on Temporal as
-// it runs in production, with two of each of our processes. While an instance waits for a provider, one of each dies. A
-// worker and a gRPC server stay away until the node is gone again; Temporal and its database until a call of CA has
-// failed.
+// TestProduction is the half of the suite "production" that needs real Liqo. It runs the sequence of the first node on
+// Temporal as it runs in production, with two of each of our processes. While an instance waits for a provider, one
+// process of each kind dies. A worker and a gRPC server stay down until the node is gone again. Temporal and its
+// database stay down until a call of CA has failed.
 func TestProduction(t *testing.T) {
 	firstNode(t, "production-liqo", groups+patient, []part{
 		{"WorkerKilledWhilePeering", killedWhilePeering(func(_ context.Context, r *run) {
@@ -20,7 +20,7 @@ func TestProduction(t *testing.T) {
 			r.t.Cleanup(func() { r.s.worker = r.s.startWorker("worker") })
 		})},
 		{"ServerKilledWhilePeering", killedWhilePeering(func(_ context.Context, r *run) {
-			r.unanswered = true // calls that were pending may fail
+			r.unanswered = true // calls that were pending may have failed
 			r.s.server.Kill()
 			r.t.Cleanup(func() { r.s.server = r.s.startServer(r.s.t.Context(), "grpcserver", 0) })
 		})},

@@ -16,8 +16,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/worker/observer"
 )
 
-// tenantDeleted deletes our Tenant on the provider. Its node is lost and its pod moves to another provider. No Tenant
-// is made again while the refusal is in effect; the refusal ends when an operator deletes its record.
+// tenantDeleted deletes our Tenant on the provider. The node is lost, and its pod moves to another provider. No Tenant
+// is created again while the refusal is in effect. The refusal ends when an operator deletes its record.
 func tenantDeleted(ctx context.Context, t *testing.T, s *stack) {
 	first, second := s.providers[0], s.providers[1]
 	r := newRun(t, s)
@@ -55,8 +55,8 @@ func tenantDeleted(ctx context.Context, t *testing.T, s *stack) {
 	r.until(ctx, "provider is well", 3*time.Minute, r.condition(first, ""))
 }
 
-// forceUnpeered kills the API server with four nodes, and an operator removes Liqo's peering here by force. When the
-// API server is back, the remaining objects there are found and removed.
+// forceUnpeered kills the API server of a provider with four nodes, and an operator removes Liqo's peering on the
+// consumer by force. When the API server is back, the objects that remain there are found and removed.
 func forceUnpeered(ctx context.Context, t *testing.T, s *stack) {
 	r, sab := fourDie(ctx, t, s)
 	first := s.providers[0]
@@ -71,11 +71,11 @@ func forceUnpeered(ctx context.Context, t *testing.T, s *stack) {
 	r.firstForgets(ctx)
 }
 
-// fourDie makes four nodes on the first provider, kills its API server, and waits until the pods run on the other one.
-// Kubernetes takes most of a minute to mark the Nodes NotReady; from then on the patience counts, and two minutes more.
-// One of these minutes is caused by CA: it takes dead nodes that are younger than 15 minutes for nodes that are still
-// to come (CA clusterstate.go, NotStarted), so the pods of the third that is lost first wait for the second third,
-// which is lost a minute later.
+// fourDie creates four nodes on the first provider, kills its API server, and waits until the pods run on the other
+// provider. Kubernetes takes most of a minute to mark the Nodes NotReady. From then on budgets.unready counts, and two
+// more minutes pass. CA causes one of these minutes: it treats dead nodes that are younger than 15 minutes as nodes
+// that are still starting (CA clusterstate.go, NotStarted). The pods of the first third of lost nodes therefore wait
+// until the second third is lost, a minute later.
 func fourDie(ctx context.Context, t *testing.T, s *stack) (*run, sabotage) {
 	first, second := s.providers[0], s.providers[1]
 	r := newRun(t, s)
@@ -154,7 +154,7 @@ func (r *run) nodesThere(ctx context.Context, provider *cluster) ([]corev1.Node,
 	return list.Items, nil
 }
 
-// oneRuns requires that a pod of the work runs on a node of the provider.
+// oneRuns requires that a pod of the test's Deployment runs on a node of the provider.
 func (r *run) oneRuns(ctx context.Context, provider *cluster) error {
 	nodes, err := r.nodesThere(ctx, provider)
 	if err != nil {

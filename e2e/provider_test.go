@@ -17,11 +17,12 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// patience is budgets.unready of the suite provider: longer than a virtual kubelet takes to miss its provider.
+// patience is budgets.unready of the suite "provider". It is longer than a virtual kubelet takes to notice that its
+// provider is away.
 const patience = time.Minute
 
-// TestProvider is the suite provider: the fate of Nodes whose provider dies, drains our Tenant or removes our account,
-// and of all Nodes when the consumer is cut off.
+// TestProvider is the suite "provider". It covers the Nodes of a provider that dies, drains our Tenant or removes our
+// account, and all Nodes when the consumer is cut off.
 func TestProvider(t *testing.T) {
 	ctx, cancel := context.WithTimeout(context.Background(), 58*time.Minute)
 	defer cancel()
@@ -40,8 +41,9 @@ func TestProvider(t *testing.T) {
 	runParts(ctx, t, s, counted(parts))
 }
 
-// providerDies kills the API server of a provider with four nodes. They are given up, two in each of two minutes, CA
-// buys new ones on the other provider, and when the API server is back no object is left there.
+// providerDies kills the API server of a provider with four nodes. Two nodes are lost in each of two successive
+// minutes, and CA requests new ones on the other provider. When the API server is back, no object of ours is left
+// there.
 func providerDies(ctx context.Context, t *testing.T, s *stack) {
 	r, sab := fourDie(ctx, t, s)
 	first := s.providers[0]
@@ -65,8 +67,8 @@ func providerDies(ctx context.Context, t *testing.T, s *stack) {
 	r.workDone(ctx)
 }
 
-// accountRevoked deletes our account on the provider, and makes another one later. The node and its pod stay as they
-// are, and no new object is made there.
+// accountRevoked deletes our account on the provider, and creates another account later. The node and its pod stay
+// unchanged, and no new object is created there.
 func accountRevoked(ctx context.Context, t *testing.T, s *stack) {
 	first := s.providers[0]
 	r := newRun(t, s)
@@ -115,8 +117,8 @@ func (s *stack) anotherAccount(ctx context.Context, timing *steps, provider *clu
 	s.limited(ctx, filepath.Join(s.accounts, provider.name+".kubeconfig"))
 }
 
-// tenantDrained cordons our Tenant, then drains it. Its node takes no new pods, then it is lost and its pod moves to
-// another provider.
+// tenantDrained cordons our Tenant and then drains it. After the cordon its node accepts no new pods. After the drain
+// the node is lost, and its pod moves to another provider.
 func tenantDrained(ctx context.Context, t *testing.T, s *stack) {
 	first, second := s.providers[0], s.providers[1]
 	r := newRun(t, s)
@@ -145,12 +147,12 @@ func tenantDrained(ctx context.Context, t *testing.T, s *stack) {
 	require.NoError(t, r.counts(ctx, 1))
 	require.NoError(t, setTenantCondition(ctx, first, "Active"))
 	r.workDone(ctx)
-	r.peeringEnds(ctx, first) // the next part needs its answer
+	r.peeringEnds(ctx, first) // the next part needs the provider's answer
 	r.until(ctx, "provider is well", 3*time.Minute, r.condition(first, ""))
 }
 
-// consumerCut silences all providers for more than twice the patience. No instance is lost, and everything continues as
-// before when they are back.
+// consumerCut makes all providers silent for more than twice budgets.unready. No instance is lost, and everything
+// continues as before when the providers are back.
 func consumerCut(ctx context.Context, t *testing.T, s *stack) {
 	r := newRun(t, s)
 	require.NoError(t, deploy(ctx, s.consumer, "work", 2, "800m"))
@@ -176,7 +178,7 @@ func consumerCut(ctx context.Context, t *testing.T, s *stack) {
 	r.scaledIn(ctx, ids)
 }
 
-// condition requires that a provider's entity publishes a condition; "" means none.
+// condition requires that a provider's entity publishes a condition. When want is "", it must publish none.
 func (r *run) condition(provider *cluster, want string) func(context.Context) error {
 	return func(ctx context.Context) error {
 		var p fleet.ProviderSnapshot
@@ -205,8 +207,7 @@ func (r *run) nodesOn(ctx context.Context, provider *cluster, n int) error {
 	return nil
 }
 
-// workDone removes the work, and waits until CA has released the nodes that it bought for it, after any number of
-// calls.
+// workDone removes the test's Deployment. It waits until CA has released the nodes for it, in any number of calls.
 func (r *run) workDone(ctx context.Context) {
 	r.t.Helper()
 	require.NoError(r.t, undeploy(ctx, r.s.consumer, "work"))

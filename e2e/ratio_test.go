@@ -36,7 +36,7 @@ nodeGroups:
   selector: {matchLabels: {lives: on-provider2}}
 `
 
-// aheadGroup is added after the other measurements.
+// aheadGroup is added to the config after the other measurements.
 const aheadGroup = `
 - id: ahead
   max: 1
@@ -45,13 +45,14 @@ const aheadGroup = `
   selector: {matchLabels: {lives: on-provider1}}
 `
 
-// ratioRounds is the number of runs of each way, one after the other.
+// ratioRounds is the number of runs of each measurement.
 const ratioRounds = 5
 
-// TestRatio prints the duration of a scale-out, from IncreaseSize to a Node with the instance's id that takes pods,
-// next to the durations by hand on the same clusters, until such a Node: `liqoctl peer`, which makes network, peering
-// and slice, for the first node on a provider, and a bare ResourceSlice for another one, or where a standby has peered
-// ahead. The lab does not wait for a disk: neither its etcds, by the lab's own choice, nor Temporal's database.
+// TestRatio prints the duration of a scale-out, from IncreaseSize to a Node with the instance's id that accepts pods.
+// Next to it, it prints the durations of manual steps on the same clusters until such a Node exists. For the first node
+// on a provider, the manual step is `liqoctl peer`, which makes network, peering and slice. For a further node, or when
+// a standby has peered before, it is a ResourceSlice alone. No part of the lab waits for a disk: the lab configures its
+// etcds so, and the test configures Temporal's database so.
 func TestRatio(t *testing.T) {
 	ctx, cancel := context.WithTimeout(context.Background(), 28*time.Minute)
 	defer cancel()
@@ -95,7 +96,7 @@ func (b *ratio) until(ctx context.Context, condition func(context.Context) error
 	require.NoError(b.t, testkit.Poll(ctx, 4*time.Minute, pollEvery, condition))
 }
 
-// scaledOut returns the time until all wanted nodes exist, of which one is missing.
+// scaledOut returns the time until all wanted nodes exist. One of them is missing at the start.
 func (b *ratio) scaledOut(ctx context.Context, a *player.Player) time.Duration {
 	b.t.Helper()
 	var before player.Picture
@@ -114,7 +115,7 @@ func (b *ratio) scaledOut(ctx context.Context, a *player.Player) time.Duration {
 		return strings.HasPrefix(n.Spec.ProviderID, "liqo://"+a.Group()+"/") &&
 			!slices.Contains(before.Listed, n.Spec.ProviderID)
 	})
-	b.until(ctx, func(context.Context) error { // CA sees the end, too
+	b.until(ctx, func(context.Context) error { // CA also sees the end
 		seen, err := a.Look()
 		if err == nil && len(seen.Running) < a.Wanted {
 			err = fmt.Errorf("%v", seen)
@@ -124,7 +125,7 @@ func (b *ratio) scaledOut(ctx context.Context, a *player.Player) time.Duration {
 	return took
 }
 
-// node returns the time from the call of do until a Node for which is returns true takes pods.
+// node returns the time between the call of do and the moment at which a Node accepts pods. is selects the Node.
 func (b *ratio) node(ctx context.Context, do func(), is func(*corev1.Node) bool) time.Duration {
 	b.t.Helper()
 	ctx, cancel := context.WithTimeout(ctx, 4*time.Minute)
@@ -143,14 +144,15 @@ func (b *ratio) node(ctx context.Context, do func(), is func(*corev1.Node) bool)
 	return 0
 }
 
-// takesPods reports whether a Node is Ready, and Kubernetes has removed the taint that it sets on each new one.
+// takesPods reports whether a Node is Ready and Kubernetes has removed the taint of every new node.
 func takesPods(n *corev1.Node) bool {
 	return isReady(n) && !slices.ContainsFunc(n.Spec.Taints, func(t corev1.Taint) bool {
 		return t.Key == corev1.TaintNodeNotReady || t.Key == corev1.TaintNodeNetworkUnavailable
 	})
 }
 
-// ahead returns the time of the first node of a group whose standby has already peered with the first provider.
+// ahead returns the time until the first node of a group. The standby of the group has already peered with the first
+// provider.
 func (b *ratio) ahead(ctx context.Context) time.Duration {
 	b.t.Helper()
 	path := filepath.Join(b.s.dir, "groups.yaml")
@@ -177,7 +179,7 @@ func (b *ratio) scaledIn(ctx context.Context, a *player.Player, leave int) {
 	b.t.Helper()
 	seen, err := a.Look()
 	require.NoError(b.t, err)
-	slices.Sort(seen.Listed) // ids count up
+	slices.Sort(seen.Listed) // the numbers in the ids increase
 	require.NoError(b.t, a.Remove(seen.Listed[leave:]))
 	a.Wanted = leave
 	gone := seen.Listed[leave:]
@@ -198,12 +200,12 @@ func (b *ratio) scaledIn(ctx context.Context, a *player.Player, leave int) {
 	})
 }
 
-// rest requires that only the permanent node is left: a removal slows down the next measurement.
+// rest requires that only the permanent node is left, because a removal would slow down the next measurement.
 func (b *ratio) rest(ctx context.Context) error {
 	return errors.Join(b.s.consumer.count(ctx, virtualNodes, 1), b.s.providers[1].count(ctx, resourceSlices, 1))
 }
 
-// liqoctlPeer returns the time by hand to a Ready node on a provider without a peering.
+// liqoctlPeer returns the time of the manual steps to a Ready node on a provider without a peering.
 func (b *ratio) liqoctlPeer(ctx context.Context) time.Duration {
 	b.t.Helper()
 	first := b.s.providers[0]
@@ -217,7 +219,7 @@ func (b *ratio) liqoctlPeer(ctx context.Context) time.Duration {
 	return took
 }
 
-// noNamespace requires that the first provider's tenant namespace is gone from the consumer: a terminating namespace
+// noNamespace requires that the consumer has no tenant namespace of the first provider, because a terminating namespace
 // accepts no new objects.
 func (b *ratio) noNamespace(ctx context.Context) error {
 	name := "liqo-tenant-" + b.s.providers[0].name
@@ -232,7 +234,7 @@ func (b *ratio) noNamespace(ctx context.Context) error {
 	}
 }
 
-// bareSlice returns the time by hand to one more Ready node on a provider with a peering.
+// bareSlice returns the time of the manual steps to one more Ready node on a provider with a peering.
 func (b *ratio) bareSlice(ctx context.Context) time.Duration {
 	b.t.Helper()
 	second := b.s.providers[1]

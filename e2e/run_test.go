@@ -12,14 +12,14 @@ import (
 	"k8s.io/autoscaler/cluster-autoscaler/cloudprovider/externalgrpc/protos"
 )
 
-// part is one part of a suite. It begins and ends without any object of ours in the clusters.
+// part is one part of a suite. At its start and at its end, the clusters contain no object of ours.
 type part struct {
 	name string
 	run  func(context.Context, *testing.T, *stack)
 }
 
-// runParts runs the parts, which share a stack and build on each other's clean end: the first failing part ends the
-// suite.
+// runParts runs the parts on one stack. Each part relies on the clean end of the part before, so the first part that
+// fails ends the suite.
 func runParts(ctx context.Context, t *testing.T, s *stack, parts []part) {
 	t.Helper()
 	for _, p := range parts {
@@ -34,15 +34,16 @@ func runParts(ctx context.Context, t *testing.T, s *stack, parts []part) {
 	}
 }
 
-// run holds one part of the suite: its steps, and its beginning in the record of calls.
+// run is one part of the suite while it runs: its steps, and its start in the record of calls.
 type run struct {
 	*steps
 	s     *stack
 	since int
 	begun time.Time
-	// empty is the required state of the clusters after a scale-in: clean, unless other users work there too.
+	// empty checks the required state of the clusters after a scale-in. It is clean, unless other users work in the
+	// clusters too.
 	empty func(context.Context) error
-	// unanswered is set when calls of CA may have failed, because their server was away.
+	// unanswered is set when calls of CA may have failed because their server was down.
 	unanswered bool
 }
 
@@ -53,7 +54,8 @@ func newRun(t *testing.T, s *stack) *run {
 		}}
 }
 
-// booked waits until CA has requested n nodes, once, and returns the ids that the server lists for them from then on.
+// booked waits until CA has requested n nodes, each once. It returns the ids that the server lists for them from then
+// on.
 func (r *run) booked(ctx context.Context, n int) []string {
 	r.t.Helper()
 	bounded, cancel := context.WithTimeout(ctx, time.Minute)
@@ -77,8 +79,8 @@ func (r *run) booked(ctx context.Context, n int) []string {
 	return ids
 }
 
-// scaledOut waits until CA has requested n nodes, once, and they are Ready under the ids that the server listed from
-// the start. With gateways the Nodes must report their network.
+// scaledOut waits until CA has requested n nodes, each once, and they are Ready under the ids that the server listed
+// from the start. With gateways, the Nodes must also report that their network is available.
 func (r *run) scaledOut(ctx context.Context, n int) []string {
 	r.t.Helper()
 	ids := r.booked(ctx, n)
@@ -98,8 +100,9 @@ func (r *run) scaledOut(ctx context.Context, n int) []string {
 	return ids
 }
 
-// scaledIn waits until CA has released the instances, the target is 0 and no object of ours is left anywhere. It then
-// checks the whole part: CA saw only the known instances, requested them once, and no call failed.
+// scaledIn waits until CA has released the instances, the target size is 0, and no object of ours is left in any
+// cluster. It then checks the whole part: CA has seen only the known instances and requested them once, and no call has
+// failed.
 func (r *run) scaledIn(ctx context.Context, ids []string, known ...string) {
 	r.t.Helper()
 	bounded, cancel := context.WithTimeout(ctx, 2*time.Minute)
@@ -127,8 +130,8 @@ func (r *run) scaledIn(ctx context.Context, ids []string, known ...string) {
 	r.lookBack(append(ids, known...))
 }
 
-// nothingListed requires that the server lists no instance any more, deleting ones included. By now CA itself calls too
-// rarely.
+// nothingListed requires that the server lists no instance, not even one that is being deleted. It calls the server
+// itself, because at this point CA calls too rarely.
 func (r *run) nothingListed(ctx context.Context) error {
 	groups, err := r.s.client.NodeGroups(ctx, &protos.NodeGroupsRequest{})
 	if err != nil {
@@ -146,7 +149,7 @@ func (r *run) nothingListed(ctx context.Context) error {
 	return nil
 }
 
-// missed waits until a call of CA has failed, which is allowed in this part: its server is away.
+// missed waits until a call of CA has failed. In this part, calls may fail because the server is down.
 func (r *run) missed(ctx context.Context) {
 	r.t.Helper()
 	r.unanswered = true

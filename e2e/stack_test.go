@@ -26,7 +26,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/testkit"
 )
 
-// stack holds everything between Cluster Autoscaler and the clusters, each in its own process.
+// stack holds all processes between Cluster Autoscaler and the clusters.
 type stack struct {
 	t         *testing.T
 	dir       string // logs, configs, the recorded calls
@@ -35,7 +35,7 @@ type stack struct {
 	consumer  *cluster
 	providers []*cluster
 	proxy     *ca.Proxy
-	client    protos.CloudProviderClient // to grpcserver, past the proxy
+	client    protos.CloudProviderClient // calls grpcserver directly, without the proxy
 
 	authority *testkit.Certificate // of the connection between CA and grpcserver
 	serverTLS *testkit.Mount
@@ -46,7 +46,7 @@ type stack struct {
 	binary     string              // our program
 	temporal   string              // host:port
 	env        []string            // how our processes and the temporal CLI reach it
-	production *temporal.Server    // the server there; nil: a dev server
+	production *temporal.Server    // the Temporal server behind env; nil: a dev server
 	servers    []string            // host:port of each grpcserver
 	health     []string            // host:port of their /readyz
 	server     *proc.Process       // the first server
@@ -58,15 +58,15 @@ type stack struct {
 	apiServer    int          // pid of the first provider's API server, after its restart
 	market       bool         // the worker publishes the offers, and grpcserver reads them
 	offerSecrets bool         // the worker takes Secrets in chartNamespace for offers, too
-	rightsTaken  bool         // permissions are removed by hand: refusals are expected
-	alone        bool         // without Cluster Autoscaler, which the test plays
+	rightsTaken  bool         // a test removes permissions, so refusals are expected
+	alone        bool         // without Cluster Autoscaler; the test acts as CA
 	replicated   bool         // see withProduction
 	doors        *doors       // between the worker and the clusters, if set
 	wants        int          // number of providers; default 2
 	kubelet      bool         // the lab has a kubelet
 	node         *node.Node   // node of the first provider that runs containers
 	loop         string       // path of Cluster Autoscaler
-	offerServer  *offerServer // the worker takes only its offers, and not the file's
+	offerServer  *offerServer // the worker reads only its offers, not the file's
 	clocks       clocks       // offsets of our processes' clocks
 }
 
@@ -77,19 +77,20 @@ func withMarket(s *stack) { s.market = true }
 // withOfferSecrets makes the worker take Secrets of the consumer for offers, in addition to the file.
 func withOfferSecrets(s *stack) { s.offerSecrets = true }
 
-// withRightsTaken is for suites in which our permissions are removed by hand, so that refusals are expected.
+// withRightsTaken is for suites in which a test removes our permissions, so that refusals are expected.
 func withRightsTaken(s *stack) { s.rightsTaken = true }
 
 // withoutCA leaves out Cluster Autoscaler and the proxy before the server.
 func withoutCA(s *stack) { s.alone = true }
 
-// withProduction uses Temporal as it runs in production in place of a dev server, and two workers and two gRPC servers.
+// withProduction uses Temporal as it runs in production in place of a dev server, with two workers and two gRPC
+// servers.
 func withProduction(s *stack) { s.replicated = true }
 
 // withKubelet adds a kubelet to the lab.
 func withKubelet(s *stack) { s.kubelet = true }
 
-// envNetwork is the mode of the providers' network. With "gateway" the lab runs Liqo's gateways; default none.
+// envNetwork is the mode of the providers' network. With "gateway" the lab runs Liqo's gateways. Default: none.
 const envNetwork = "LIQO_AUTOSCALER_E2E_NETWORK"
 
 // envCA is the path of a Cluster Autoscaler with the provider externalgrpc, such as a newer one. Default: package ca
@@ -182,7 +183,7 @@ func newStack(ctx context.Context, t *testing.T, suite, groups, offers string, o
 		s.startCA(ctx)
 		timing.done("cluster autoscaler up")
 	}
-	t.Cleanup(s.keepEvidence) // runs second, while all processes still run
+	t.Cleanup(s.keepEvidence) // runs before the processes are stopped
 	if !s.rightsTaken {
 		t.Cleanup(s.nothingForbidden)
 	}
@@ -192,7 +193,7 @@ func newStack(ctx context.Context, t *testing.T, suite, groups, offers string, o
 // startCA starts Cluster Autoscaler's loop, and the proxy between it and grpcserver.
 func (s *stack) startCA(ctx context.Context) {
 	s.t.Helper()
-	// at the proxy CA sees the same TLS settings as at our server
+	// At the proxy, CA sees the same TLS settings as at our server.
 	door, err := grpcserver.TLS(s.tlsFiles(), []string{caName}, nil)
 	require.NoError(s.t, err)
 	s.proxy, err = ca.NewProxy(s.servers, filepath.Join(s.dir, "calls.jsonl"), ca.Transport{Server: door,
@@ -223,7 +224,8 @@ func sources(t *testing.T) string {
 	return filepath.Join(filepath.Dir(file), "..")
 }
 
-// keepEvidence shows the logs of our processes and of Temporal when the test failed, and keeps the lab's logs.
+// keepEvidence does nothing when the test has passed. Otherwise it prints the list of workflows and the ends of all
+// logs, and keeps the lab's logs.
 func (s *stack) keepEvidence() {
 	if !s.t.Failed() {
 		return

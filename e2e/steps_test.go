@@ -10,10 +10,10 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/wait"
 )
 
-// pollEvery is how often conditions are checked, each time with calls to an API server.
+// pollEvery is the interval between two checks of a condition. Each check calls an API server.
 const pollEvery = 200 * time.Millisecond
 
-// steps times the steps of one test and bounds every wait.
+// steps measures the steps of one test and bounds every wait.
 type steps struct {
 	t    *testing.T
 	last time.Time
@@ -21,15 +21,15 @@ type steps struct {
 
 func newSteps(t *testing.T) *steps { return &steps{t: t, last: time.Now()} }
 
-// done records the end of a step, which began when the previous one ended.
+// done records the end of a step. The step began at the end of the previous step.
 func (s *steps) done(name string) {
 	now := time.Now()
 	fmt.Printf("STEP %s/%s %.2f\n", s.t.Name(), name, now.Sub(s.last).Seconds())
 	s.last = now
 }
 
-// until polls a condition until it returns nil, and ends the step. After the bound the test fails with the condition's
-// last error.
+// until polls a condition until it returns nil, and then ends the step. After the bound, the test fails with the
+// condition's last error.
 func (s *steps) until(ctx context.Context, name string, bound time.Duration, condition func(context.Context) error) {
 	s.t.Helper()
 	if err := testkit.Poll(ctx, bound, pollEvery, condition); err != nil {
@@ -38,7 +38,7 @@ func (s *steps) until(ctx context.Context, name string, bound time.Duration, con
 	s.done(name)
 }
 
-// during fails the test if the condition ends within the time: it must return nil all along.
+// during fails the test unless the condition returns nil throughout this time.
 func (s *steps) during(ctx context.Context, name string, span time.Duration, condition func(context.Context) error) {
 	s.t.Helper()
 	for end := time.Now().Add(span); time.Now().Before(end); {

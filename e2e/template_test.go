@@ -18,7 +18,7 @@ import (
 	"k8s.io/autoscaler/cluster-autoscaler/cloudprovider/externalgrpc/protos"
 )
 
-// templates reads the Node of an answer in both wire generations: field 1 (CA up to 1.34.1) and field 2 (CA from
+// templates returns the Node of an answer in both wire generations: field 1 (CA up to 1.34.1) and field 2 (CA from
 // 1.34.2).
 func templates(t *testing.T, call ca.Call) (first, second *corev1.Node) {
 	t.Helper()
@@ -47,7 +47,7 @@ func templates(t *testing.T, call ca.Call) (first, second *corev1.Node) {
 }
 
 // sameAsTemplate requires that the real node equals the template that CA received: every label except the hostname, the
-// permanent taints, and capacity and allocatable to the unit. It returns the labels that only the real node has.
+// permanent taints, and the exact capacity and allocatable amounts. It returns the labels that only the real node has.
 func sameAsTemplate(template, node *corev1.Node) (extra []string, err error) {
 	var wrong []error
 	for _, k := range slices.Sorted(maps.Keys(template.Labels)) {
@@ -107,7 +107,7 @@ func TestSameAsTemplateSeesEveryDifference(t *testing.T) {
 	}
 }
 
-// taints returns the permanent taints: CA removes conditions and its own marks from every template (CA
+// taints returns the permanent taints. CA removes taints of conditions and its own marks from every template (CA
 // utils/taints/taints.go).
 func taints(n *corev1.Node) []string {
 	var out []string

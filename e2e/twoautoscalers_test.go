@@ -26,8 +26,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/e2e/lab"
 )
 
-// strictCloud is a cloud whose Cluster Autoscaler returns an error for a Node with the providerID of another cloud, as the
-// clouds of the last row of the table in docs/other-autoscalers.md. Its nodes never come.
+// strictCloud is a cloud whose Cluster Autoscaler returns an error for a Node with the providerID of another cloud,
+// like the clouds in the last row of the table in docs/other-autoscalers.md. Its nodes never appear.
 type strictCloud struct {
 	protos.UnimplementedCloudProviderServer
 	mu      sync.Mutex
@@ -147,9 +147,9 @@ func (s *stack) startStrictCloud(ctx context.Context) *strictCloud {
 	return cloud
 }
 
-// TestTwoAutoscalers is the suite two-autoscalers: a second Cluster Autoscaler in the cluster, of a cloud that returns
-// an error for the providerID of a virtual node. Ours works. The other one scales nothing while a virtual node exists,
-// as docs/other-autoscalers.md states, and continues when the node is gone.
+// TestTwoAutoscalers is the suite "two-autoscalers". A second Cluster Autoscaler runs in the cluster. It belongs to a
+// cloud that returns an error for the providerID of a virtual node. Our Cluster Autoscaler works. The other one scales
+// nothing while a virtual node exists, as docs/other-autoscalers.md states, and continues when the node is gone.
 func TestTwoAutoscalers(t *testing.T) {
 	ctx, cancel := context.WithTimeout(context.Background(), 9*time.Minute)
 	defer cancel()

@@ -16,8 +16,8 @@ import (
 	"k8s.io/autoscaler/cluster-autoscaler/cloudprovider/externalgrpc/protos"
 )
 
-// TestWatch is the suite watch: events of an existing node. Nodes come back with their ids, lost nodes are noticed, and
-// dead virtual kubelets do not count as losses.
+// TestWatch is the suite "watch". It covers events of an existing node. Deleted Nodes are registered again with their
+// ids, lost nodes are noticed, and dead virtual kubelets do not count as losses.
 func TestWatch(t *testing.T) {
 	ctx, cancel := context.WithTimeout(context.Background(), 23*time.Minute)
 	defer cancel()
@@ -31,8 +31,8 @@ func TestWatch(t *testing.T) {
 	})
 }
 
-// deletedNodeComesBack deletes the Node by hand. Its virtual kubelet registers it again, we stamp it, and CA neither
-// releases it nor buys another one.
+// deletedNodeComesBack deletes the Node with kubectl. Its virtual kubelet registers it again, and our worker stamps it.
+// CA neither releases it nor requests another node.
 func deletedNodeComesBack(ctx context.Context, t *testing.T, s *stack) {
 	r := newRun(t, s)
 	require.NoError(t, deploy(ctx, s.consumer, "work", 2, "800m"))
@@ -66,8 +66,8 @@ func deletedNodeComesBack(ctx context.Context, t *testing.T, s *stack) {
 	r.scaledIn(ctx, ids)
 }
 
-// lost deletes an object of a node by hand. Its pods are pending again and CA buys another node, perhaps before the
-// loss is noticed; the instance no longer counts.
+// lost deletes an object of a node. The node's pods become pending again, and CA requests another node, perhaps before
+// our worker notices the loss. The instance no longer counts.
 func lost(ctx context.Context, t *testing.T, s *stack, of schema.GroupVersionResource) {
 	r := newRun(t, s)
 	require.NoError(t, deploy(ctx, s.consumer, "work", 2, "800m"))
@@ -101,7 +101,7 @@ func lost(ctx context.Context, t *testing.T, s *stack, of schema.GroupVersionRes
 	r.scaledIn(ctx, ids, old...)
 }
 
-// deadKubelet stops a virtual kubelet: its Node is only not ready. It still counts, and is Ready again later.
+// deadKubelet stops a virtual kubelet. Its Node is only not ready. It still counts, and becomes Ready again later.
 func deadKubelet(ctx context.Context, t *testing.T, s *stack) {
 	r := newRun(t, s)
 	require.NoError(t, deploy(ctx, s.consumer, "work", 2, "800m"))
@@ -123,7 +123,7 @@ func deadKubelet(ctx context.Context, t *testing.T, s *stack) {
 	r.scaledIn(ctx, ids)
 }
 
-// counts requires a target size.
+// counts requires that the target size is n.
 func (r *run) counts(ctx context.Context, n int) error {
 	res, err := r.s.client.NodeGroupTargetSize(ctx, &protos.NodeGroupTargetSizeRequest{Id: group})
 	if err == nil && int(res.GetTargetSize()) != n {
@@ -132,7 +132,7 @@ func (r *run) counts(ctx context.Context, n int) error {
 	return err
 }
 
-// shown requires that an instance is Ready, and that its node is shown as not ready or as ready.
+// shown requires that an instance is Ready, and that status shows its node as not ready when notReady is set.
 func (r *run) shown(ctx context.Context, id string, notReady bool) error {
 	snapshot, err := r.s.groupSnapshot(ctx)
 	if err != nil {

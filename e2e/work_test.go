@@ -16,11 +16,12 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// namespace is the namespace of the suites' work, with the same name on every cluster.
+// namespace is the namespace of the test's pods. It has the same name in every cluster.
 const namespace = "demo"
 
-// offload makes the namespace and offloads it, as `liqoctl offload namespace demo --namespace-mapping-strategy
-// EnforceSameName --pod-offloading-strategy LocalAndRemote` does, and waits until Liqo's pod webhook handles it.
+// offload creates the namespace and offloads it in the same way as `liqoctl offload namespace demo
+// --namespace-mapping-strategy EnforceSameName --pod-offloading-strategy LocalAndRemote`. It waits until Liqo's pod
+// webhook handles the namespace.
 func offload(ctx context.Context, s *steps, c *cluster) {
 	s.t.Helper()
 	_, err := c.kube.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}},
@@ -47,8 +48,8 @@ func offload(ctx context.Context, s *steps, c *cluster) {
 	})
 }
 
-// deploy creates a Deployment of pods that each request this amount of cpu, on nodes with the labels of selector, if it
-// is set.
+// deploy creates a Deployment whose pods each request this amount of CPU. When selector is set, they run only on nodes
+// with its labels.
 func deploy(ctx context.Context, c *cluster, name string, replicas int32, cpu string,
 	selector ...map[string]string) error {
 	wanted := map[string]string{}
@@ -77,7 +78,7 @@ func deploy(ctx context.Context, c *cluster, name string, replicas int32, cpu st
 	return err
 }
 
-// undeploy deletes a Deployment and, through the garbage collector, its pods; a missing one is not an error.
+// undeploy deletes a Deployment and, through the garbage collector, its pods. A missing Deployment is not an error.
 func undeploy(ctx context.Context, c *cluster, name string) error {
 	err := c.kube.AppsV1().Deployments(namespace).Delete(ctx, name,
 		metav1.DeleteOptions{PropagationPolicy: ptr.To(metav1.DeletePropagationBackground)})
@@ -115,7 +116,7 @@ func contains(all []string, one string) bool {
 	return false
 }
 
-// remotePods requires n Running pods of the namespace on a provider.
+// remotePods requires that n pods of the namespace run on a provider.
 func remotePods(ctx context.Context, c *cluster, n int) error {
 	pods, err := c.kube.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{})
 	if err != nil {

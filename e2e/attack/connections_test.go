@@ -21,12 +21,12 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// from dials from an address of this machine, so that attackers and honest clients have different ones.
+// from dials from this address of the machine, so that attackers and honest clients have different addresses.
 func from(ip string) *net.Dialer {
 	return &net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(ip)}, Timeout: 2 * time.Second}
 }
 
-// halfHandshakes opens many connections, begins a handshake on each, and holds them.
+// halfHandshakes opens many connections, begins a handshake on each, and keeps them open.
 func halfHandshakes(address string, many int) attack {
 	return attack{name: "half-handshakes", once: func(ctx context.Context, requests *atomic.Int64) {
 		var held []net.Conn
@@ -73,8 +73,8 @@ func pipelined(metrics string) attack {
 	}}
 }
 
-// longChain returns a client certificate with a hundred authorities of one name. No authority has signed it: a server
-// that searches for its issuer tries a hundred signatures.
+// longChain returns a client certificate with a hundred authorities of the same name. None of them has signed it, so a
+// server that searches for its issuer verifies a hundred signatures.
 func longChain(t *testing.T) *tls.Certificate {
 	t.Helper()
 	key := func() *ecdsa.PrivateKey {

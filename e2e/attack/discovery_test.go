@@ -27,8 +27,8 @@ const (
 	tokenEvil   = "the-provider-that-attacks"
 )
 
-// TestDiscovery attacks the discovery server, while a worker lists the offers and a provider renews one. Some attackers
-// have no token; one is a provider with a valid token.
+// TestDiscovery attacks the discovery server while a worker lists the offers and a provider renews an offer. Some
+// attackers have no token. One attacker is a provider with a valid token.
 func TestDiscovery(t *testing.T) {
 	s := newStack(t)
 	address := testkit.FreePorts(t, 1)[0]

@@ -46,17 +46,17 @@ func get(ctx context.Context, web *http.Client, url, token string) error {
 type honest struct {
 	name     string
 	ask      func(context.Context) error
-	patience time.Duration // how long the client waits for an answer
+	patience time.Duration // the time for which the client waits for an answer
 }
 
-// Times of honest clients: CA gives up a call after five seconds.
+// Timeouts of honest clients. CA gives up a call after five seconds.
 const (
 	patience = 5 * time.Second
 	pause    = 50 * time.Millisecond
 	measured = 4 * time.Second
 )
 
-// measure makes each honest client send requests for a while, one after the other, and returns their durations. Each
+// measure makes each honest client send requests for a while, one after another, and returns the durations. Each
 // request must be answered.
 func measure(t *testing.T, clients []honest, for_ time.Duration) (took map[string][]time.Duration) {
 	t.Helper()
@@ -108,16 +108,16 @@ func quantile(of []time.Duration, q float64) time.Duration {
 	return of[int(q*float64(len(of)-1))]
 }
 
-// attack is an attack that is repeated. One call of once runs it one time, and counts its requests.
+// attack is an attack that is repeated. One call of once runs it one time and counts its requests.
 type attack struct {
 	name    string
-	hands   int // that do it at the same time; 0 for one
+	hands   int // goroutines that run the attack concurrently; 0 means one
 	once    func(ctx context.Context, requests *atomic.Int64)
-	between time.Duration // that each hand waits after it
+	between time.Duration // pause of each goroutine after one attack
 }
 
-// under measures the honest clients, first alone and then during the attacks, and prints the figures. No request of an
-// honest client may fail, and no member may end.
+// under measures the honest clients, first without and then during the attacks, and prints the figures. No request of
+// an honest client may fail, and no program may end.
 func under(t *testing.T, target *member, members []*member, clients []honest, attacks ...attack) {
 	t.Helper()
 	for _, a := range attacks {
@@ -150,7 +150,7 @@ func under(t *testing.T, target *member, members []*member, clients []honest, at
 			used, before := testkit.CPU(t, target.Pid()), sent.Load()
 			attacked := measure(t, clients, 2*measured)
 			used, before = testkit.CPU(t, target.Pid())-used, sent.Load()-before
-			used -= idle * time.Duration(count(attacked)) / time.Duration(count(quiet)) // of the honest requests
+			used -= idle * time.Duration(count(attacked)) / time.Duration(count(quiet)) // less the honest requests
 			stop()
 			all.Wait()
 			fmt.Printf("BENCH attack-%s-%s %.6f cpu-s/request %d requests\n", target.name, a.name,

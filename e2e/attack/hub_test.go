@@ -76,7 +76,7 @@ func (h *hub) dial(ip string, known bool) *grpc.ClientConn {
 	return conn
 }
 
-// kept connects until the test ends.
+// kept returns a connection that stays open until the test ends.
 func (h *hub) kept(ip string, known bool) *grpc.ClientConn {
 	h.t.Helper()
 	conn := h.dial(ip, known)
@@ -84,7 +84,8 @@ func (h *hub) kept(ip string, known bool) *grpc.ClientConn {
 	return conn
 }
 
-// calls returns the calls of each loop of CA over a connection that CA keeps, and a call over a new connection.
+// calls returns two kinds of calls: the calls of each loop of CA on a connection that CA keeps, and a call on a new
+// connection.
 func (h *hub) calls() []honest {
 	ca := protos.NewCloudProviderClient(h.kept("127.0.0.1", true))
 	return []honest{
@@ -104,7 +105,7 @@ func (h *hub) calls() []honest {
 	}
 }
 
-// node makes CA create a node and release it.
+// node makes CA create a node and then release it.
 func (h *hub) node() honest {
 	ca := protos.NewCloudProviderClient(h.kept("127.0.0.1", true))
 	running := func(ctx context.Context, want int) func(context.Context) error {

@@ -79,7 +79,7 @@ func raw(ctx context.Context, conn *grpc.ClientConn, method string, message []by
 // emptyPods returns a request of the expander of just under 16 MiB with as many pods as fit, of two bytes each.
 func emptyPods() []byte { return optionWith(bytes.Repeat([]byte{0x22, 0x00}, 8<<20-64)) }
 
-// farExponents returns a request of the expander with pods whose amounts take Kubernetes' parser minutes.
+// farExponents returns a request for the expander. Kubernetes' parser needs minutes for the amounts in its pods.
 func farExponents() []byte {
 	field := func(number protowire.Number, value []byte) []byte {
 		return protowire.AppendBytes(protowire.AppendTag(nil, number, protowire.BytesType), value)
@@ -102,7 +102,8 @@ func optionWith(pods []byte) []byte {
 	return protowire.AppendBytes(protowire.AppendTag(nil, 1, protowire.BytesType), append(option, pods...))
 }
 
-// burst sends the expander CA's request of a large burst: sixty options with five hundred full pods each.
+// burst sends the request that CA sends to the expander for a large burst: sixty options with five hundred full-sized
+// pods each.
 func (h *hub) burst(t *testing.T) honest {
 	pods := make([]*corev1.Pod, 500)
 	for i := range pods {
@@ -186,7 +187,7 @@ func (h *hub) largeHeads(ctx context.Context, requests *atomic.Int64) {
 		_ = encoder.WriteField(hpack.HeaderField{Name: fmt.Sprintf("a%d", i), Value: strings.Repeat("~", 4096),
 			Sensitive: true})
 	}
-	large := block.Bytes() // Huffman codes leave it as large as it is
+	large := block.Bytes() // Huffman codes do not shorten it
 	for stream := range uint32(40) {
 		id := 2*stream + 1
 		if frames.WriteHeaders(http2.HeadersFrameParam{StreamID: id, BlockFragment: begin}) != nil {

@@ -106,7 +106,8 @@ func (s *stack) start(args ...string) *member {
 	return m
 }
 
-// heedsLimit checks that the program knows its limit: its garbage collector works harder before the kernel kills it.
+// heedsLimit checks that the program uses its memory limit: the garbage collector must work harder before the kernel
+// kills the program.
 func (m *member) heedsLimit() {
 	m.t.Helper()
 	answer, err := http.Get(m.metrics)

@@ -17,7 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestWorker attacks the worker through a discovery server that belongs to the attacker, while CA makes nodes.
+// TestWorker attacks the worker while CA requests nodes. The attacker owns the discovery server.
 func TestWorker(t *testing.T) {
 	var page atomic.Pointer[func(*http.Request) []byte]
 	var counted atomic.Pointer[atomic.Int64] // the worker's requests during this attack
@@ -62,8 +62,8 @@ func TestWorker(t *testing.T) {
 		pipelined(h.worker.metrics))
 }
 
-// providersOf returns a function that answers with endless pages, each with many offers of that size, and each offer of
-// another provider.
+// providersOf returns a function that answers with endless pages of offers. Each offer has this size and belongs to a
+// different provider.
 func providersOf(many, size int) func(*http.Request) []byte {
 	var next atomic.Int64
 	return func(*http.Request) []byte {

@@ -68,7 +68,7 @@ func newStack(t *testing.T, name string) *stack {
 	return s
 }
 
-// whole returns an error unless CA sees n running nodes, and the world has each node once.
+// whole returns an error unless CA sees n running nodes and the world contains each node once.
 func (s *stack) whole(n int) error {
 	seen, err := s.ca.Look()
 	if err != nil {
@@ -107,7 +107,7 @@ func (s *stack) nodes() map[string]string {
 	return out
 }
 
-// TestBundled runs the suite; its parts run one after another on one pod.
+// TestBundled runs the suite. Its parts run one after another on the same pod.
 func TestBundled(t *testing.T) {
 	s := newStack(t, "bundled")
 	for _, part := range []struct {
@@ -125,7 +125,7 @@ func TestBundled(t *testing.T) {
 	}
 }
 
-// starts begins with an empty volume and no earlier step.
+// starts checks a pod that begins with an empty volume and without any preparation.
 func (s *stack) starts(t *testing.T) {
 	began := time.Now()
 	s.becomesReady(t)
@@ -148,7 +148,7 @@ func (s *stack) burst(*testing.T) {
 	s.disk("after a burst of 50")
 }
 
-// temporalKilled kills Temporal several times while CA grows the group. Every booking confirmed to CA is kept.
+// temporalKilled kills Temporal several times while CA grows the group. No booking that was confirmed to CA is lost.
 func (s *stack) temporalKilled(t *testing.T) {
 	acknowledged := 51
 	for round := range 3 {
@@ -196,7 +196,7 @@ func (s *stack) intact(as string) {
 	}
 }
 
-// second starts another Temporal on the files of the running Temporal.
+// second starts another Temporal on the files of the running Temporal. It must fail.
 func (s *stack) second(t *testing.T) {
 	spec := s.specs["temporal"]
 	spec.Name = "second"
@@ -249,7 +249,7 @@ func (s *stack) podKilled(t *testing.T) {
 	s.disk(fmt.Sprintf("with %d nodes", s.ca.Wanted))
 }
 
-// anotherSchema begins with files of another schema on the volume, which this version treats as a lost volume.
+// anotherSchema begins with files of another schema on the volume. This version treats them like a lost volume.
 func (s *stack) anotherSchema(t *testing.T) {
 	before := s.nodes()
 	s.kill()

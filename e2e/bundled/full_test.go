@@ -15,8 +15,8 @@ import (
 	healthgrpc "google.golang.org/grpc/health/grpc_health_v1"
 )
 
-// TestFullVolume fills the volume while nodes are wanted: the pod is not ready, although Temporal reports that it
-// serves. When the volume has room again, scaling resumes without a restart.
+// TestFullVolume fills the volume while CA wants nodes. The pod is not ready, although Temporal reports that it serves.
+// When the volume has room again, scaling continues without a restart.
 func TestFullVolume(t *testing.T) {
 	s := newStack(t, "bundled-full")
 	if err := syscall.Mount("tmpfs", s.data, "tmpfs", 0, "size=64m"); err != nil {
@@ -28,7 +28,7 @@ func TestFullVolume(t *testing.T) {
 
 	filler := filepath.Join(s.data, "filler")
 	fill(t, filler)
-	s.ca.Wanted = 80 // SQLite writes for a while into the pages that its files have
+	s.ca.Wanted = 80 // SQLite first uses the free pages of its files
 	began := time.Now()
 	s.ca.Until(4*time.Minute, "the pod is not ready", func() error {
 		looped, err := s.ca.Loop(), s.readiness()

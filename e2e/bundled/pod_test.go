@@ -31,7 +31,7 @@ const (
 	configInPod = "/etc/temporal-dynamic"
 )
 
-// pod runs the StatefulSet's pod. It is not safe for concurrent use.
+// pod runs the StatefulSet's pod as processes. It is not safe for concurrent use.
 type pod struct {
 	dir, data string
 	address   string            // of Temporal
@@ -43,7 +43,8 @@ type pod struct {
 // containers names the containers of the pod, which all start together.
 var containers = []string{"temporal", "worker", "grpcserver"}
 
-// newPod renders the chart and prepares one process for each container. start starts them; they end with the test.
+// newPod renders the chart and prepares one process for each container. The method start starts the processes. They end
+// with the test.
 func newPod(t *testing.T, dir, binary string, world ...string) *pod {
 	t.Helper()
 	set, config := rendered(t)
@@ -121,7 +122,8 @@ func rendered(t *testing.T) (set appsv1.StatefulSet, config corev1.ConfigMap) {
 	return set, config
 }
 
-// portsOfTemporal makes the server listen on other ports than in a pod, where all ports are free.
+// portsOfTemporal makes the server listen on other ports than in a pod, because on this machine some ports may be in
+// use.
 func portsOfTemporal(t *testing.T, addresses []string) (env []string) {
 	t.Helper()
 	for n, name := range []string{"FRONTEND_GRPC", "FRONTEND_HTTP", "FRONTEND_MEMBERSHIP", "MATCHING_GRPC",
@@ -191,7 +193,7 @@ func (p *pod) kill() {
 	clear(p.processes)
 }
 
-// readiness makes the readiness checks of the kubelet; nil means that the pod is ready.
+// readiness runs the readiness checks of the kubelet. It returns nil when the pod is ready.
 func (p *pod) readiness() error {
 	for _, name := range []string{"worker", "grpcserver"} {
 		client := http.Client{Timeout: 2 * time.Second}

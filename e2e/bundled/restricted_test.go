@@ -10,8 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// restricted runs a command as a container of the pod runs: a user without a name and without capabilities, whose files
-// are read-only but for one folder.
+// restricted runs a command under the same restrictions as a container of the pod. The user has no name and no
+// capabilities, and all files except one folder are read-only.
 const restricted = `
 mount --make-rprivate /
 mount --bind / /mnt
@@ -43,9 +43,9 @@ func TestRestricted(t *testing.T) {
 	require.NoError(t, os.Remove(link))
 	binary, err := os.ReadFile(server)
 	require.NoError(t, err)
-	require.NoError(t, os.WriteFile(link, binary, 0o755)) // the folder of the original is its user's alone
+	require.NoError(t, os.WriteFile(link, binary, 0o755)) // only its owner may enter the folder of the original
 	require.NoError(t, os.Chmod(filepath.Join(s.dir, "config", "dynamic.yaml"), 0o644))
-	require.NoError(t, os.Chown(s.data, 0, 65532)) // as fsGroup has it
+	require.NoError(t, os.Chown(s.data, 0, 65532)) // fsGroup sets the same owner
 	require.NoError(t, os.Chmod(s.data, 0o2775))
 
 	spec := s.specs["temporal"]

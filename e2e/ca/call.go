@@ -42,10 +42,11 @@ func (c Call) String() string {
 		c.Error)
 }
 
-// OK reports whether it succeeded.
+// OK reports whether the call succeeded.
 func (c Call) OK() bool { return c.Code == "OK" }
 
-// Failed reports whether it failed unexpectedly: CA works without the RPCs that a provider does not implement.
+// Failed reports whether the call failed unexpectedly. An RPC that a provider does not implement is no failure, because
+// CA works without it.
 func (c Call) Failed() bool { return !c.OK() && c.Code != "Unimplemented" }
 
 // decode reads the bytes of a call into the types of its method. An unreadable message stays nil.
@@ -59,8 +60,8 @@ func decode(fullMethod string, request, response []byte) (method string, req, re
 	return method, read(m.Input(), request), read(m.Output(), response)
 }
 
-// read returns the Go struct of a message, nil when b is nil or no such message. The structs of externalgrpc marshal to
-// JSON as they are; protojson does not know the Kubernetes types in them.
+// read returns the Go struct of a message, or nil when b is nil or no such message exists. The structs of externalgrpc
+// marshal to JSON directly; protojson does not know the Kubernetes types in them.
 func read(d protoreflect.MessageDescriptor, b []byte) any {
 	t, err := protoregistry.GlobalTypes.FindMessageByName(d.FullName())
 	if b == nil || err != nil {

@@ -1,3 +1,3 @@
-// Package ca runs the real Cluster Autoscaler loop (1.33.0, see cmd) in a process of its own, and records every RPC it
-// makes: CA talks to a Proxy, which passes the bytes on untouched and keeps a Call of each.
+// Package ca runs the real Cluster Autoscaler loop (1.33.0, see cmd) in a separate process and records each of its
+// RPCs. CA calls a Proxy, which forwards the bytes unchanged and keeps a Call of each RPC.
 package ca

@@ -26,8 +26,8 @@ import (
 	"k8s.io/autoscaler/cluster-autoscaler/cloudprovider/externalgrpc/protos"
 )
 
-// TestLoop shows that the loop of this package behaves as Cluster Autoscaler does, against a provider that makes plain
-// Node objects: a pending pod buys one node, and the node goes when the pod has.
+// TestLoop checks that the loop of this package behaves like Cluster Autoscaler, with a provider that creates plain
+// Node objects. For a pending pod it requests one node, and it removes the node after the pod is gone.
 func TestLoop(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts Kubernetes")
@@ -64,7 +64,7 @@ func TestLoop(t *testing.T) {
 	require.NoError(t, err)
 	require.True(t, call.OK(), call)
 	require.EqualValues(t, 1, call.Request.(*protos.NodeGroupIncreaseSizeRequest).GetDelta())
-	require.Eventually(t, func() bool { // bound to the new node, which runs no pods
+	require.Eventually(t, func() bool { // bound to the new node; no kubelet runs the pod
 		pods, err := kube.CoreV1().Pods("default").List(ctx, metav1.ListOptions{FieldSelector: "spec.nodeName=plain-node-1"})
 		return err == nil && len(pods.Items) == 1
 	}, time.Minute, 200*time.Millisecond)
@@ -102,7 +102,7 @@ func deployment(replicas int32, cpu string) *appsv1.Deployment {
 	}
 }
 
-// plain is a provider with one group whose nodes are bare Node objects, Ready immediately.
+// plain is a provider with one group. Its nodes are plain Node objects that are Ready immediately.
 type plain struct {
 	protos.UnimplementedCloudProviderServer
 	kube kubernetes.Interface

@@ -47,8 +47,8 @@ func DefaultFlags() []string {
 	}
 }
 
-// Build compiles the loop into dir and returns the binary's path. From an empty build cache that takes about 6 minutes
-// on 2 cores, seconds afterwards.
+// Build compiles the loop into dir and returns the binary's path. With an empty build cache this takes about 6 minutes
+// on 2 cores, afterwards seconds.
 func Build(ctx context.Context, dir string) (string, error) {
 	_, file, _, ok := runtime.Caller(0)
 	if !ok {

@@ -39,8 +39,8 @@ type Transport struct {
 	Server, Client credentials.TransportCredentials
 }
 
-// NewProxy listens on a free port of loopback and forwards calls to any of the targets (host:port) that answers; the
-// targets need not run yet. Each call is also written as a line of JSON to the file at path.
+// NewProxy listens on a free port of loopback and forwards calls to any of the targets (host:port) that answers. The
+// targets may start later. The proxy also writes each call as a line of JSON to the file at path.
 func NewProxy(targets []string, path string, over Transport) (*Proxy, error) {
 	if over.Server == nil {
 		over.Server = insecure.NewCredentials()
@@ -66,13 +66,13 @@ func NewProxy(targets []string, path string, over Transport) (*Proxy, error) {
 	return p, nil
 }
 
-// Close ends it and cuts off pending calls.
+// Close ends the proxy and all pending calls.
 func (p *Proxy) Close() error {
 	p.server.Stop()
 	return errors.Join(p.upstream.Close(), p.file.Close())
 }
 
-// Calls returns the calls so far for which keep is true, in order; nil keeps all.
+// Calls returns the calls so far for which keep returns true, in order. When keep is nil, it returns all calls.
 func (p *Proxy) Calls(keep func(Call) bool) []Call {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -95,7 +95,7 @@ func (p *Proxy) Last() int {
 	return len(p.calls)
 }
 
-// Await returns the first call after number since for which want is true. It waits for such a call.
+// Await waits for a call after number since for which want returns true, and returns the first such call.
 func (p *Proxy) Await(ctx context.Context, since int, want func(Call) bool) (Call, error) {
 	for next := since; ; {
 		p.mu.Lock()
@@ -156,7 +156,7 @@ func (p *Proxy) record(at time.Time, full string, request, response []byte, err 
 	}
 }
 
-// raw is a codec that leaves bytes alone.
+// raw is a codec that passes bytes unchanged.
 type raw struct{}
 
 func (raw) Name() string { return "proto" }

@@ -38,7 +38,7 @@ func (stub) NodeGroupTemplateNodeInfo(context.Context,
 	*protos.NodeGroupTemplateNodeInfoRequest) (*protos.NodeGroupTemplateNodeInfoResponse, error) {
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"a": "b"}}}
 	res := &protos.NodeGroupTemplateNodeInfoResponse{NodeInfo: node}
-	res.ProtoReflect().SetUnknown([]byte{0x12, 0x01, 'x'}) // field 2, as the second wire generation has it
+	res.ProtoReflect().SetUnknown([]byte{0x12, 0x01, 'x'}) // field 2 belongs to the second wire generation
 	return res, nil
 }
 

@@ -1,5 +1,5 @@
-// Package clock builds Go programs whose wall clock can be off: time.Now of each process adds an offset from its
-// environment. Measured durations do not change: monotonic readings, timers and deadlines.
+// Package clock builds Go programs with a wall clock that can be wrong: time.Now of each process adds an offset from
+// its environment. The offset does not change measured durations, which use monotonic readings, timers and deadlines.
 package clock
 
 import (
@@ -15,7 +15,8 @@ import (
 // variable sets the offset of a process's clock. Default: 0.
 const variable = "LIQO_AUTOSCALER_E2E_CLOCK_OFF"
 
-// Off returns an environment variable that sets a process's clock ahead by this time, in whole seconds, or behind.
+// Off returns an environment variable that sets a process's clock ahead by this time, in whole seconds. A negative time
+// sets the clock behind.
 func Off(by time.Duration) string { return variable + "=" + by.String() }
 
 // reading is the line of package time in which time.Now reads the clock.
@@ -39,8 +40,8 @@ var clockOff = func() int64 {
 }()
 `
 
-// Overlay writes modified files of Go's package time into a folder, and returns the flag with which go build reads
-// them. The files depend only on the version of Go, so programs that are built with them stay in Go's cache.
+// Overlay writes modified files of Go's package time into a folder. It returns the flag with which go build reads them.
+// The files depend only on the version of Go, so that Go's cache keeps the programs that are built with them.
 func Overlay(dir string) (string, error) {
 	root, err := exec.Command("go", "env", "GOROOT").Output()
 	if err != nil {

@@ -25,7 +25,7 @@ var (
 	old   = flag.String("old", "", "a commit to measure, too")
 )
 
-// rest is the time for which a hub at rest is observed.
+// rest is the time for which the test observes a hub at rest.
 const rest = 2 * time.Minute
 
 func TestMain(m *testing.M) {
@@ -37,8 +37,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// TestHub prints BENCH <name> <value> <unit> <ratio> <against>. The ratio compares with a bound of docs/performance.md,
-// and is 0 without a bound.
+// TestHub prints BENCH <name> <value> <unit> <ratio> <against>. The ratio compares the value with a bound in
+// docs/performance.md, and is 0 without a bound.
 func TestHub(t *testing.T) {
 	if *cells == "" {
 		t.Skip("make bench SUITE=hub runs it")
@@ -102,10 +102,10 @@ func checkout(t *testing.T, commit string) string {
 	return dir
 }
 
-// settles is the time after which a hub's first rounds and retries have ended.
+// settles is the time after which the first rounds and retries of a hub have ended.
 const settles = 75 * time.Second
 
-// growth returns the number of bytes by which the database of an unused server grows in rest.
+// growth returns the number of bytes by which the database of an unused server grows during rest.
 func growth(t *testing.T, s *temporal.Small) int64 {
 	t.Helper()
 	pass(t, settles, func() error { return nil })
@@ -114,7 +114,7 @@ func growth(t *testing.T, s *temporal.Small) int64 {
 	return used(t, s.File) - before
 }
 
-// pass lets time pass, and calls do every ten seconds, as CA calls Refresh.
+// pass lets time pass and calls do every ten seconds, as CA calls Refresh.
 func pass(t *testing.T, d time.Duration, do func() error) {
 	t.Helper()
 	tick, end := time.NewTicker(10*time.Second), time.After(d)
@@ -131,7 +131,7 @@ func pass(t *testing.T, d time.Duration, do func() error) {
 	}
 }
 
-// measure runs one cell.
+// measure measures one cell.
 func measure(t *testing.T, name, program string, c cell, empty int64) {
 	began := time.Now()
 	s := newStack(t, program, c)

@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// delayed returns the address of a proxy to a server. The proxy adds rtt to each round trip, one half in each
-// direction, and does not reduce the throughput.
+// delayed returns the address of a proxy for a server. The proxy adds rtt to each round trip, one half in each
+// direction. It does not reduce the throughput.
 func delayed(t *testing.T, server string, rtt time.Duration) string {
 	t.Helper()
 	if rtt == 0 {
@@ -37,13 +37,13 @@ func delayed(t *testing.T, server string, rtt time.Duration) string {
 	return listener.Addr().String()
 }
 
-// piece holds the bytes of one read, and the time at which they are to be written.
+// piece holds the bytes of one read and the time at which the proxy writes them.
 type piece struct {
 	bytes []byte
 	due   time.Time
 }
 
-// later copies from one connection to the other, and delays each byte.
+// later copies bytes from one connection to the other and delays each byte.
 func later(to, from net.Conn, delay time.Duration) {
 	defer to.Close()
 	pieces := make(chan piece, 4096)
@@ -71,8 +71,8 @@ func later(to, from net.Conn, delay time.Duration) {
 	}
 }
 
-// The proxy adds the round trip, and nothing more than a machine's own.
-func TestDelayed(t *testing.T) {
+// The proxy adds the round trip. The machine itself adds only its own delay.
+func TestProxyAddsTheRoundTrip(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	defer listener.Close()

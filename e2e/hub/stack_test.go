@@ -31,7 +31,7 @@ func (c cell) String() string {
 	return fmt.Sprintf("%dx%d-rtt%d", c.groups, c.offers, c.rtt.Milliseconds())
 }
 
-// peered returns the number of providers that get nodes.
+// peered returns the number of providers on which nodes are created.
 func (c cell) peered() int {
 	switch {
 	case c.offers <= 20:
@@ -54,7 +54,7 @@ type stack struct {
 	client         protos.CloudProviderClient
 }
 
-// delays are the delays of the simulated backend: a peering takes 300 ms, a node 500 ms.
+// delays are the delays of the simulated backend. A peering takes 300 ms, and a node takes 500 ms.
 var delays = sim.Delays{Peer: 300 * time.Millisecond, Join: 500 * time.Millisecond, Leave: 200 * time.Millisecond,
 	Unpeer: 200 * time.Millisecond}
 
@@ -94,7 +94,7 @@ func (s *stack) start(program, name string, args ...string) *proc.Process {
 	return p
 }
 
-// files writes the world, the offers and the node groups. Each offer has room for two nodes, and no two cost the same.
+// files writes the world, the offers and the node groups. Each offer has room for two nodes, and all prices differ.
 func (s *stack) files(c cell) {
 	s.t.Helper()
 	w, err := sim.Open(s.in("world.json"))
@@ -125,7 +125,7 @@ func (s *stack) files(c cell) {
 	s.world = w
 }
 
-// call runs do with the time limit of CA's calls.
+// call runs do with the timeout of CA's calls.
 func (s *stack) call(do func(ctx context.Context) error) error {
 	ctx, cancel := context.WithTimeout(s.t.Context(), 10*time.Second)
 	defer cancel()
@@ -150,7 +150,7 @@ func (s *stack) grow(group, delta int) {
 	})
 }
 
-// running counts the instances of a group that run.
+// running returns the number of running instances of a group.
 func (s *stack) running(group int) (n int, err error) {
 	err = s.call(func(ctx context.Context) error {
 		nodes, err := s.client.NodeGroupNodes(ctx, &protos.NodeGroupNodesRequest{Id: fmt.Sprintf("g%d", group)})
@@ -164,8 +164,8 @@ func (s *stack) running(group int) (n int, err error) {
 	return n, err
 }
 
-// until waits until this number of instances of a group run, and returns the waiting time. CA's Refresh comes every
-// second.
+// until waits until this number of instances of a group run, with a Refresh every second, as CA does. It returns the
+// waiting time.
 func (s *stack) until(limit time.Duration, group, want int) time.Duration {
 	s.t.Helper()
 	began, refreshed := time.Now(), time.Now()

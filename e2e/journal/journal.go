@@ -30,8 +30,8 @@ func (e Entry) String() string {
 		e.Event, e.Phase, e.Failure)
 }
 
-// Read returns the entries of all logs, oldest first: any worker may run the next task of a workflow. It includes the
-// logs of workers that were killed.
+// Read returns the entries of all logs, the oldest first, because any worker may run the next task of a workflow. It
+// includes the logs of workers that were killed.
 func Read(logs []string, keep func(Entry) bool) ([]Entry, error) {
 	var all []Entry
 	for _, path := range logs {
@@ -62,10 +62,10 @@ func read(path string, keep func(Entry) bool) ([]Entry, error) {
 	return kept, lines.Err()
 }
 
-// parse returns false for a line without a phase, or for a line that is not JSON: a panic's trace, or a partly written
-// line.
+// parse returns false for a line without a phase, and for a line that is not JSON, such as a panic's trace or a partly
+// written line.
 func parse(raw []byte) (Entry, bool) {
-	var line map[string]any // a struct would take the SDK's "Attempt" for our "attempt"
+	var line map[string]any // a struct would decode the SDK's "Attempt" into our "attempt"
 	if json.Unmarshal(raw, &line) != nil {
 		return Entry{}, false
 	}

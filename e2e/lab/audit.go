@@ -14,11 +14,11 @@ import (
 	"time"
 )
 
-// EnvRights names a file to which every lab appends, when it goes down, the permissions of our accounts that its API
-// servers used to admit requests: one Request.Right in a line, sorted, each once. Default: none.
+// EnvRights names a file. When a lab ends, it appends the permissions of our accounts by which its API servers have
+// admitted requests. Each line is one Request.Right. The lines are sorted and unique. Default: none.
 const EnvRights = "LIQO_AUTOSCALER_LAB_RIGHTS"
 
-// Request holds the fields of an audit event about one request (audit.k8s.io/v1 Event).
+// Request holds fields of an audit event about one request (audit.k8s.io/v1 Event).
 type Request struct {
 	Verb        string
 	ObjectRef   struct{ APIGroup, Resource, Subresource, Namespace, Name string }
@@ -38,8 +38,9 @@ func (r Request) Allowed() bool { return r.Annotations["authorization.k8s.io/dec
 // by finds the role in the authorizer's reason (Kubernetes pkg/registry/rbac/validation/rule.go).
 var by = regexp.MustCompile(` of (ClusterRole|Role) "([^"]+)" to ServiceAccount `)
 
-// Right returns the permission that admitted the request: the role, with its namespace if it has one, and Kind. It is
-// "" when the role is not bound to a ServiceAccount: a permission that Kubernetes grants to every account.
+// Right returns the permission that admitted the request: the role, with its namespace if it has one, and Kind. It
+// returns "" when the role is not bound to a ServiceAccount, because Kubernetes then grants the permission to every
+// account.
 func (r Request) Right() string {
 	role := by.FindStringSubmatch(r.Annotations["authorization.k8s.io/reason"])
 	switch {
@@ -54,7 +55,7 @@ func (r Request) Right() string {
 // Audited returns the requests of ServiceAccounts to a cluster's API server, except requests without a resource, such
 // as discovery.
 func (l *Lab) Audited(cluster string) ([]Request, error) {
-	logs, err := filepath.Glob(filepath.Join(l.Root, cluster+"-audit*.log")) // with the one before, see keep
+	logs, err := filepath.Glob(filepath.Join(l.Root, cluster+"-audit*.log")) // includes the rotated log, see keep
 	if err != nil {
 		return nil, fmt.Errorf("read audit log: %w", err)
 	}
@@ -66,7 +67,7 @@ func (l *Lab) Audited(cluster string) ([]Request, error) {
 		}
 		for line := range bytes.Lines(log) {
 			var r Request
-			if json.Unmarshal(line, &r) == nil && r.ObjectRef.Resource != "" { // the last one may be half written
+			if json.Unmarshal(line, &r) == nil && r.ObjectRef.Resource != "" { // the last line may be only partly written
 				requests = append(requests, r)
 			}
 		}
@@ -74,7 +75,7 @@ func (l *Lab) Audited(cluster string) ([]Request, error) {
 	return requests, nil
 }
 
-// recordRights appends to the file of EnvRights. Only one lab at a time may do so.
+// recordRights appends the rights to the file of EnvRights. Only one lab at a time may do this.
 func (l *Lab) recordRights() error {
 	path := os.Getenv(EnvRights)
 	if path == "" {

@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// event returns Kubernetes 1.33's audit event of a request, with only the fields that are read; granted follows "RBAC:
-// allowed by ".
+// event returns an audit event of Kubernetes 1.33 about a request, with only the fields that the lab reads. granted is
+// the text after "RBAC: allowed by ".
 func event(verb, object, granted string) string {
 	decision, reason := "forbid", ""
 	if granted != "" {

@@ -16,12 +16,13 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/e2e/lab/internal/keep"
 )
 
-// part is some of the lab's binaries: built from a module of ours that requires their module, or installed by version.
+// part is a group of the lab's binaries. They are built from a module of ours that requires their module, or installed
+// by version.
 type part struct {
-	source   string   // module@version they come from
-	module   string   // folder under modules; "" for installed ones
-	tree     string   // folder with the source itself, in place of module
-	packages []string // to build, or the one to install
+	source   string   // module@version of the source
+	module   string   // folder below modules; empty for installed binaries
+	tree     string   // folder with the source itself; used instead of module
+	packages []string // the packages to build, or the package to install
 	names    []string // names of the binaries
 	into     string   // folder under the binaries' folder
 	ldflags  string
@@ -88,8 +89,8 @@ func sourceDir() (string, error) {
 	return dir, nil
 }
 
-// build makes sure that all binaries and Liqo's chart exist, one build at a time on a machine, and returns their
-// folder.
+// build makes sure that all binaries and Liqo's chart exist, and returns their folder. Only one build runs at a time on
+// a machine.
 func build(ctx context.Context, sources string, v versions, log func(string, ...any)) (string, error) {
 	bin, err := v.dir()
 	if err != nil {
@@ -108,7 +109,7 @@ func build(ctx context.Context, sources string, v versions, log func(string, ...
 		return "", err
 	}
 	defer lock.Close()
-	if built(bin, v) { // built while this process waited for the lock
+	if built(bin, v) { // another process has built them while this process waited for the lock
 		return bin, nil
 	}
 	log("lab: building Kubernetes %s, Liqo %s and what they need into %s (about 11 minutes from nothing)", v.kubernetes,
@@ -127,7 +128,7 @@ func build(ctx context.Context, sources string, v versions, log func(string, ...
 
 const chartFolder = "chart"
 
-// built reports whether all binaries and the chart are in the folder. Each appears there whole, by a rename.
+// built reports whether the folder contains all binaries and the chart. A rename puts each of them there completely.
 func built(bin string, v versions) bool {
 	return exists(filepath.Join(bin, chartFolder)) && all(parts(v), func(p part) bool {
 		return all(p.names, func(name string) bool { return exists(filepath.Join(bin, p.into, name)) })
@@ -174,8 +175,8 @@ func (p part) build(ctx context.Context, sources, bin string, log func(string, .
 	return nil
 }
 
-// borrow links a binary from the folder of another set of versions, when it was built from the same source. A binary
-// that was built from a folder is not borrowed: no version identifies the folder's content.
+// borrow links a binary from the folder of another set of versions when it was built from the same source. A binary
+// that was built from a folder is not linked, because no version identifies the content of a folder.
 func (p part) borrow(bin, name string) bool {
 	if p.tree != "" {
 		return false
@@ -189,7 +190,7 @@ func (p part) borrow(bin, name string) bool {
 	return false
 }
 
-// made reports whether a binary was built from the part's source: Go records the modules in its binaries.
+// made reports whether a binary was built from the part's source. Go records the modules in its binaries.
 func (p part) made(path string) bool {
 	info, err := buildinfo.ReadFile(path)
 	if err != nil {

@@ -22,9 +22,9 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/e2e/lab"
 )
 
-// TestGateways runs a peering with a network through the possible events: connected, its wire cut and restored, its
-// gateways killed and restarted, removed. Then it runs the network alone, with the server on a NodePort of the
-// consumer.
+// TestGateways runs a peering with a network through all events: it is connected, its wire is cut and restored, its
+// gateways are killed and restarted, and it is removed. The test then runs the network alone, with the server on a
+// NodePort of the consumer.
 func TestGateways(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts Kubernetes and Liqo")
@@ -73,7 +73,7 @@ func TestGateways(t *testing.T) {
 	require.Equal(t, before, machine(t))
 }
 
-// killed kills one side's gateway: its processes are started again, and report the connection again.
+// killed kills the gateway of one side. The lab starts its processes again, and they report the connection again.
 func killed(ctx context.Context, t *testing.T, l *lab.Lab, cluster, remote string) {
 	t.Helper()
 	process := cluster + "-" + lab.WireGuard(remote)
@@ -87,7 +87,8 @@ func killed(ctx context.Context, t *testing.T, l *lab.Lab, cluster, remote strin
 	}, 2*time.Minute, 50*time.Millisecond)
 	back := time.Now()
 	step(l, "killed-to-started", began)
-	// The status of a dead gateway stays; only the time of the measured latency, in whole seconds, advances.
+	// The status of a dead gateway does not change. Only a running gateway advances the time of the measured latency, in
+	// whole seconds.
 	require.Eventually(t, func() bool {
 		return latencyAt(ctx, t, l, cluster, remote).After(back) && latencyAt(ctx, t, l, remote, cluster).After(back)
 	}, time.Minute, 200*time.Millisecond)
@@ -125,7 +126,7 @@ func both(ctx context.Context, t *testing.T, l *lab.Lab, provider string, is fun
 	}, time.Minute, 100*time.Millisecond)
 }
 
-// latencyAt returns the time at which a cluster's gateway measured the latency of its tunnel last.
+// latencyAt returns the time at which a cluster's gateway last measured the latency of its tunnel.
 func latencyAt(ctx context.Context, t *testing.T, l *lab.Lab, cluster, remote string) time.Time {
 	t.Helper()
 	config, err := clientcmd.BuildConfigFromFlags("", l.Kubeconfig(cluster))
@@ -141,13 +142,14 @@ func latencyAt(ctx context.Context, t *testing.T, l *lab.Lab, cluster, remote st
 	return at
 }
 
-// swapped runs liqoctl as a user of the provider. The consumer is the remote cluster of that user.
+// swapped runs liqoctl as a user of the provider. For this user, the consumer is the remote cluster.
 func swapped(ctx context.Context, t *testing.T, l *lab.Lab, args ...string) {
 	t.Helper()
 	liqoctlAt(ctx, t, l, l.Providers[0], append(args, "--remote-kubeconfig", l.Kubeconfig(lab.Consumer))...)
 }
 
-// gatewaySpaces returns the network namespaces of the gateways of a peering, which must be two and differ from ours.
+// gatewaySpaces returns the network namespaces of the gateways of a peering. There must be two, both different from
+// ours.
 func gatewaySpaces(t *testing.T, l *lab.Lab, provider string) []string {
 	t.Helper()
 	own, err := os.Readlink("/proc/self/ns/net")
@@ -183,7 +185,7 @@ func members(t *testing.T, spaces []string) int {
 	return n
 }
 
-// machine returns the interfaces and mounts that a lab might leave on the machine.
+// machine returns the interfaces and mounts of this machine, among which a lab might leave some.
 func machine(t *testing.T) (out []string) {
 	t.Helper()
 	links, err := os.ReadDir("/sys/class/net")
@@ -200,7 +202,7 @@ func step(l *lab.Lab, name string, began time.Time) {
 	fmt.Printf("STEP lab/liqo-%s/%s %.1f\n", l.LiqoVersion, name, time.Since(began).Seconds())
 }
 
-// balanced checks that a Service gets its requested address, or a new one, unless the lab withholds addresses.
+// balanced checks that a Service gets the address that it requests, or a new one, unless the lab withholds addresses.
 func balanced(ctx context.Context, t *testing.T, l *lab.Lab, c kubernetes.Interface) {
 	t.Helper()
 	make := func(name, ip string) {

@@ -16,17 +16,18 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/e2e/lab/internal/keep"
 )
 
-// keeper is the process that keeps the lab. It lives as long as its standard input is open, which ends with the owner.
+// keeper is the process that runs the lab. It lives as long as its standard input is open, which the end of the owner
+// closes.
 type keeper struct {
 	cmd   *exec.Cmd
 	stdin io.WriteCloser
 	up    chan struct{} // closed once the lab is up
 	done  chan struct{} // closed once it has ended
-	said  string        // its error; valid once done is closed
+	said  string        // the keeper's own error message; valid when done is closed
 	err   error         // error of its end; valid once done is closed
 }
 
-// buildKeeper compiles the keeper from the sources next to this file; it returns immediately when nothing has changed.
+// buildKeeper compiles the keeper from the sources next to this file. It returns immediately when nothing has changed.
 // The caller holds the slot's lock.
 func buildKeeper(ctx context.Context, sources string, slot int) (string, error) {
 	cache, err := os.UserCacheDir()
@@ -42,7 +43,7 @@ func buildKeeper(ctx context.Context, sources string, slot int) (string, error) 
 	return out, nil
 }
 
-// startKeeper starts a lab. The keeper inherits the lock's file.
+// startKeeper starts a lab. The keeper inherits the lock's file, so that the lock stays taken until the lab has ended.
 func startKeeper(path string, config keep.Config, l *lock, log func(string, ...any)) (*keeper, error) {
 	fail := func(err error) (*keeper, error) { return nil, fmt.Errorf("start lab keeper: %w", err) }
 	line, err := json.Marshal(config)
@@ -52,7 +53,7 @@ func startKeeper(path string, config keep.Config, l *lock, log func(string, ...a
 	k := &keeper{cmd: exec.Command(path), up: make(chan struct{}), done: make(chan struct{})}
 	k.cmd.Stderr = os.Stderr // for panics
 	k.cmd.ExtraFiles = []*os.File{l.file}
-	k.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // the owner passes the terminal's Ctrl-C on
+	k.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // the owner forwards the terminal's Ctrl-C
 	if k.stdin, err = k.cmd.StdinPipe(); err != nil {
 		return fail(err)
 	}
@@ -84,7 +85,7 @@ func (k *keeper) listen(stdout io.Reader, log func(string, ...any)) {
 			close(k.up)
 		case s.Error != "":
 			k.said = s.Error
-		case !isClosed(k.up): // a test's log may not be written to after its end
+		case !isClosed(k.up): // a test must not write to its log after its end
 			log("lab: %s", s.Log)
 		}
 	}
@@ -105,7 +106,7 @@ func (k *keeper) await(ctx context.Context) error {
 	}
 }
 
-// end makes the keeper end the lab, and waits for that. It returns an error when the keeper was already gone, failed,
+// end makes the keeper end the lab and waits for this. It returns an error when the keeper had already ended, failed,
 // or took longer than patience.
 func (k *keeper) end(patience time.Duration) error {
 	early := isClosed(k.done)

@@ -22,9 +22,9 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/e2e/lab"
 )
 
-// TestKilled ends labs with connected gateways the hard way. With its owner killed a lab takes itself down; with its
-// keeper killed too its processes die all the same, and the next lab clears the rest.
-func TestKilled(t *testing.T) {
+// TestKilledLabLeavesNothing ends labs with connected gateways by force. When the owner is killed, the lab ends itself.
+// When the keeper is killed too, the lab's processes still die, and the next lab removes the remains.
+func TestKilledLabLeavesNothing(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts Kubernetes and Liqo")
 	}
@@ -60,7 +60,7 @@ func TestKilled(t *testing.T) {
 	require.DirExists(t, root)
 	require.Equal(t, before, machine(t))
 
-	l := lab.ForTest(ctx, t, lab.Options{Providers: 1}) // on the remains of the killed lab
+	l := lab.ForTest(ctx, t, lab.Options{Providers: 1}) // starts on the remains of the killed lab
 	require.Equal(t, root, l.Root)
 	pid, err := l.Pid("keeper")
 	require.NoError(t, err)
@@ -68,8 +68,8 @@ func TestKilled(t *testing.T) {
 	require.NoError(t, l.Down())
 }
 
-// owned starts a lab that another process owns, connects its clusters, and returns that process, the lab's root and the
-// pids of its processes by name.
+// owned starts a lab that another process owns and connects its clusters. It returns this process, the lab's root, and
+// the pids of its processes by name.
 func owned(ctx context.Context, t *testing.T, run string) (owner *exec.Cmd, root string, processes map[string]int) {
 	t.Helper()
 	owner = exec.CommandContext(ctx, run, "-providers", "1", "-gateways", "sh", "-c", `cd "$LIQO_AUTOSCALER_LAB" &&
@@ -81,7 +81,7 @@ func owned(ctx context.Context, t *testing.T, run string) (owner *exec.Cmd, root
 	stdout, err := owner.StdoutPipe()
 	require.NoError(t, err)
 	require.NoError(t, owner.Start())
-	t.Cleanup(func() { _ = syscall.Kill(-owner.Process.Pid, syscall.SIGKILL); _ = owner.Wait() }) // including its command
+	t.Cleanup(func() { _ = syscall.Kill(-owner.Process.Pid, syscall.SIGKILL); _ = owner.Wait() }) // with its command
 	line, err := bufio.NewReader(stdout).ReadString('\n')
 	require.NoError(t, err, "%s", &stderr)
 	root = strings.TrimSpace(line)
@@ -115,7 +115,7 @@ func namespaces(t *testing.T, processes map[string]int) (out []string) {
 	return out
 }
 
-// anyRuns reports whether one of the processes runs; a zombie, whose command line is empty, does not.
+// anyRuns reports whether any of the processes runs. A zombie, whose command line is empty, does not count.
 func anyRuns(processes map[string]int) bool {
 	for _, pid := range processes {
 		if cmdline, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid)); len(cmdline) > 0 {
@@ -125,8 +125,9 @@ func anyRuns(processes map[string]int) bool {
 	return false
 }
 
-// TestStartSaysWhatFailed takes a port from a lab: the error names the process and shows how its log ends.
-func TestStartSaysWhatFailed(t *testing.T) {
+// TestErrorOfTheStartNamesTheProcess occupies a port of the lab. The error of the start names the process that needs
+// it, and contains the end of its log.
+func TestErrorOfTheStartNamesTheProcess(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts Kubernetes")
 	}

@@ -24,19 +24,19 @@ type Options struct {
 	// modules. Default: the environment's EnvKubernetes and EnvLiqo, else DefaultKubernetes and DefaultLiqo.
 	KubernetesVersion string
 	LiqoVersion       string
-	// Slot allows a second lab next to the first: one for each slot, 0 to 9. Default: the environment's EnvSlot, else 0.
+	// Slot allows labs to run concurrently, one for each slot from 0 to 9. Default: the environment's EnvSlot, else 0.
 	Slot int
 	// Root is the folder of state, logs and kubeconfigs; Down removes it. Default: the folder "lab", or "lab-<slot>", in
 	// os.TempDir.
 	Root string
-	// Gateways makes the gateways of Liqo's networking run, each pod's WireGuard in its own network namespace: two
-	// clusters with a network are then Connected, and can be separated with Cut. It requires CAP_SYS_ADMIN, CAP_NET_ADMIN
-	// and /dev/net/tun. Without it such pods are only reported as running, and no network is ever connected.
+	// Gateways makes the gateways of Liqo's networking run, with the WireGuard of each pod in its own network namespace.
+	// Two clusters with a network are then Connected, and Cut can separate them. It requires CAP_SYS_ADMIN, CAP_NET_ADMIN
+	// and /dev/net/tun. Without Gateways, such pods are only reported as running, and no network is ever connected.
 	Gateways bool
-	// PodStart is the time from the assignment of a pod to a node to its first process, which a kubelet needs for sandbox,
-	// network and image. Default: 0.
+	// PodStart is the time between the assignment of a pod to a node and its first process. A real kubelet needs this time
+	// for sandbox, network and image. Default: 0.
 	PodStart time.Duration
-	// NoNetworking installs Liqo without its networking module, and with the check of the network disabled.
+	// NoNetworking installs Liqo without its networking module, and with Liqo's check of the network disabled.
 	NoNetworking bool
 	// Kubelet adds the binary kubelet to Bin, for nodes that package node starts.
 	Kubelet bool
@@ -47,7 +47,7 @@ type Options struct {
 // Lab is a running lab.
 type Lab struct {
 	Root string
-	// Bin is the folder of the binaries, temporal, kubectl and helm included; liqoctl is in its folder liqo.
+	// Bin is the folder of the binaries, including temporal, kubectl and helm. liqoctl is in its subfolder liqo.
 	Bin       string
 	Providers []string // names and Liqo cluster ids: provider1, provider2, ...
 	// The versions that run, in full: v1.2.0.
@@ -63,9 +63,9 @@ type Lab struct {
 // Consumer is the name and Liqo cluster id of the consumer cluster.
 const Consumer = keep.Consumer
 
-// Start builds the missing binaries, waits for the machine's lab lock, removes the remains of an earlier run, starts
-// the lab and returns once the whole lab answers. The context bounds the start; it does not end the lab. The lab ends
-// with Down, or automatically with this process, however it ends. An error of the start names the failed process and
+// Start builds the missing binaries, waits for the machine's lab lock, and removes the remains of an earlier run. It
+// then starts the lab and returns when the whole lab answers. The context bounds the start and does not end the lab.
+// The lab ends with Down, or when this process ends for any reason. An error of the start names the failed process and
 // contains the end of its log.
 func Start(ctx context.Context, o Options) (*Lab, error) {
 	if err := o.complete(); err != nil {
@@ -119,7 +119,8 @@ func (o *Options) build(ctx context.Context) (sources string, v versions, bin st
 	return sources, v, bin, err
 }
 
-// Built returns the folder of the binaries of two versions, "" as in Options, and whether it is complete.
+// Built returns the folder of the binaries of two versions, and whether it is complete. A version may be "", as in
+// Options.
 func Built(kubernetes, liqo string) (bin string, complete bool, err error) {
 	sources, err := sourceDir()
 	if err != nil {
@@ -159,7 +160,7 @@ func (o *Options) complete() error {
 	return nil
 }
 
-// possible returns an error, before anything is built, where gateways cannot run.
+// possible returns an error before anything is built when this machine cannot run gateways.
 func (o *Options) possible() error {
 	switch {
 	case !o.Gateways:
@@ -216,7 +217,7 @@ func ForTest(ctx context.Context, t testing.TB, o Options) *Lab {
 	return l
 }
 
-// Down ends every process of the lab, removes its root and frees the lock; see EnvRights too. The second call returns
+// Down ends every process of the lab, removes its root and frees the lock; see also EnvRights. A second call returns
 // the result of the first.
 func (l *Lab) Down() error {
 	l.down.Do(func() {
@@ -224,7 +225,7 @@ func (l *Lab) Down() error {
 		if l.keeper != nil {
 			l.err = errors.Join(l.err, l.keeper.end(30*time.Second))
 		}
-		l.err = errors.Join(l.err, pids.Clear(l.Root)) // nothing to do, unless the keeper was killed
+		l.err = errors.Join(l.err, pids.Clear(l.Root)) // has an effect only when the keeper was killed
 		l.lock.release()
 	})
 	return l.err
@@ -236,6 +237,6 @@ func (l *Lab) Kubeconfig(cluster string) string { return filepath.Join(l.Root, c
 // Tails returns the ends of all logs of the lab.
 func (l *Lab) Tails(lines int) string { return proc.Tails(filepath.Join(l.Root, "log"), lines) }
 
-// OneSlice reports whether a provider may carry at most one slice, because this Liqo, older than 1.2, loses the pods of
-// a second slice's sibling (liqotech/liqo#3257).
+// OneSlice reports whether a provider may have at most one slice. A Liqo older than 1.2 loses the pods of one slice
+// when a second slice exists (liqotech/liqo#3257).
 func (l *Lab) OneSlice() bool { return oneSlice(l.LiqoVersion) }

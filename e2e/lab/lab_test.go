@@ -14,8 +14,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/e2e/lab"
 )
 
-// TestLab starts the smallest lab where an earlier one was left, makes load balancers assign addresses, freezes and
-// thaws one process, and leaves nothing.
+// TestLab starts the smallest lab after an earlier lab has left remains. It makes load balancers assign addresses,
+// freezes one process and continues it, and leaves nothing.
 func TestLab(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts Kubernetes and Liqo")

@@ -19,8 +19,9 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/e2e/lab"
 )
 
-// TestPeering runs bare Liqo through a virtual node's life with its own liqoctl: peer, a Ready node, its virtual
-// kubelet killed and restarted, a pod on the provider, unpeer, node gone. It runs on the versions in the environment.
+// TestPeering runs Liqo alone, without our programs, through the life of a virtual node with Liqo's own liqoctl. It
+// peers, waits for a Ready node, kills and restarts the virtual kubelet, runs a pod on the provider, unpeers, and waits
+// until the node is gone. It uses the versions in the environment.
 func TestPeering(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts Kubernetes and Liqo")

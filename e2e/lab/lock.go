@@ -12,8 +12,8 @@ import (
 )
 
 // lock is the machine's lab lock: flock(2) on lab.lock in os.TempDir, and on lab-<slot>.lock for other slots. The
-// keeper holds it too, so that it is free once the lab is gone, and not once its owner is. The file contains the root
-// of the running lab, so that the next lab can remove it if its keeper has been killed as well.
+// keeper holds it too, so the lock becomes free when the lab has ended, not when its owner has ended. The file contains
+// the root of the running lab, so that the next lab can remove this root when the keeper was killed as well.
 type lock struct{ file *os.File }
 
 func suffix(slot int) string {
@@ -35,14 +35,14 @@ func acquire(ctx context.Context, slot int, log func(string, ...any)) (*lock, er
 	return &lock{file: f}, nil
 }
 
-// leftovers returns the roots of labs that were not ended.
+// leftovers returns the roots of labs that did not end properly.
 func (l *lock) leftovers() []string {
 	b := make([]byte, 4096)
 	n, _ := l.file.ReadAt(b, 0)
 	return strings.Fields(string(b[:n]))
 }
 
-// note writes the root of the starting lab into the file; "" when the lab has ended.
+// note writes the root of the starting lab into the file. It writes "" when the lab has ended.
 func (l *lock) note(root string) error {
 	if err := l.file.Truncate(0); err != nil {
 		return fmt.Errorf("note lab root: %w", err)
@@ -58,7 +58,7 @@ func (l *lock) release() {
 	l.file.Close() // frees the lock
 }
 
-// flock takes a file's lock, waiting as long as the context allows. Closing the file frees it.
+// flock takes a file's lock. It waits at most until the context ends. Closing the file frees the lock.
 func flock(ctx context.Context, path string, waiting func()) (*os.File, error) {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o666)
 	if err != nil {
@@ -75,7 +75,7 @@ func flock(ctx context.Context, path string, waiting func()) (*os.File, error) {
 			f.Close()
 			return nil, fmt.Errorf("take lock %s: %w", path, err)
 		}
-		if tries == 2 { // a process that was just killed frees it in a moment
+		if tries == 2 { // a process that was just killed frees the lock in a moment
 			waiting()
 		}
 		select {

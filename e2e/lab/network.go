@@ -18,8 +18,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/e2e/lab/internal/keep"
 )
 
-// Cut cuts the wire between two clusters' gateways: no packet passes, in either direction, until Restore. The clusters'
-// API servers still reach each other.
+// Cut cuts the wire between the gateways of two clusters: no packet passes in either direction until Restore. The
+// clusters' API servers still reach each other.
 func (l *Lab) Cut(a, b string) error {
 	if err := l.known(a, b); err != nil {
 		return fmt.Errorf("cut wire: %w", err)
@@ -35,29 +35,30 @@ func (l *Lab) Restore(a, b string) error {
 	return remove(keep.CutFile(l.Root, a, b))
 }
 
-// WithholdAddresses keeps new Services of type LoadBalancer without an address, as where no controller assigns one,
-// until ProvideAddresses. At first a lab provides addresses.
+// WithholdAddresses leaves new Services of type LoadBalancer without an address, as in a cluster without a controller
+// that assigns addresses, until ProvideAddresses. A new lab provides addresses.
 func (l *Lab) WithholdAddresses() error { return touch(keep.NoAddressFile(l.Root)) }
 
-// ProvideAddresses gives Services of type LoadBalancer an address, including Services that wait for one.
+// ProvideAddresses assigns addresses to Services of type LoadBalancer, including Services that wait for one.
 func (l *Lab) ProvideAddresses() error { return remove(keep.NoAddressFile(l.Root)) }
 
-// KillGateway kills the processes of a cluster's gateway to another cluster, like a crash of its pod; they are started
-// again after a second. To keep a gateway away, stop it: Signal with SIGSTOP for Gateway and WireGuard.
+// KillGateway kills the processes of a cluster's gateway to another cluster, like a crash of its pod. The lab restarts
+// them after a second. To keep a gateway away, send SIGSTOP with Signal to Gateway and WireGuard.
 func (l *Lab) KillGateway(cluster, remote string) error {
 	return errors.Join(l.Signal(cluster, Gateway(remote), syscall.SIGKILL),
 		l.Signal(cluster, WireGuard(remote), syscall.SIGKILL))
 }
 
-// Values of a Connection's status.
+// Values of the status of a Connection.
 const (
 	Connected       = "Connected"
 	Connecting      = "Connecting"
 	ConnectionError = "Error"
 )
 
-// Connection returns the status that a cluster's gateway has written last for its connection with another cluster: one
-// of the values above, or "" without a status or without a Connection. A gateway that has died keeps its last status.
+// Connection returns the status that a cluster's gateway has last written for its connection with another cluster. It
+// is one of the values above, or "" when there is no Connection or no status. A gateway that has died keeps its last
+// status.
 func (l *Lab) Connection(ctx context.Context, cluster, remote string) (string, error) {
 	config, err := clientcmd.BuildConfigFromFlags("", l.Kubeconfig(cluster))
 	if err != nil {

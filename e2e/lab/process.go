@@ -7,7 +7,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/e2e/lab/internal/pids"
 )
 
-// Names of processes, each after the cluster's name and a dash: "provider1-liqo-cm".
+// Names of processes. The cluster's name and a dash precede them, as in "provider1-liqo-cm".
 const (
 	Etcd               = "etcd"
 	APIServer          = "apiserver"
@@ -22,21 +22,23 @@ const (
 // VirtualKubelet returns the name of the process behind a virtual node.
 func VirtualKubelet(node string) string { return "vk-" + node }
 
-// Gateway returns the name of the process of a cluster's gateway to another cluster that pings through the tunnel and
-// writes the Connection's status.
+// Gateway returns the name of a process of a cluster's gateway to another cluster. This process pings through the
+// tunnel and writes the status of the Connection.
 func Gateway(remote string) string { return "gw-" + remote + "-gateway" }
 
 // WireGuard returns the name of the process of the tunnel.
 func WireGuard(remote string) string { return "gw-" + remote + "-wireguard" }
 
-// Pid returns the id of a process by its name in <root>/pids: the newest process when it was started again.
+// Pid returns the pid of a process by its name in <root>/pids. When the process was restarted, it returns the newest
+// pid.
 func (l *Lab) Pid(name string) (int, error) {
 	e, err := pids.Find(l.Root, name)
 	return e.PID, err
 }
 
-// Signal sends a signal to one process: SIGSTOP and SIGCONT freeze and thaw it, SIGKILL is a crash. The lab starts
-// Liqo's processes again, after a second, and later if they end immediately, but no process of Kubernetes.
+// Signal sends a signal to one process. SIGSTOP freezes the process, SIGCONT continues it, and SIGKILL acts like a
+// crash. The lab restarts Liqo's processes after a second, or later when they end immediately. It does not restart
+// processes of Kubernetes.
 func (l *Lab) Signal(cluster, process string, s syscall.Signal) error {
 	e, err := pids.Find(l.Root, cluster+"-"+process)
 	if err != nil {

@@ -13,15 +13,15 @@ import (
 	"slices"
 )
 
-// EnvLiqoSource names a folder with Liqo's source, which is built in place of the version of Liqo. From the version the
-// lab still derives the features of this source, such as several slices for each provider.
+// EnvLiqoSource names a folder with Liqo's source, which the lab builds in place of the version of Liqo. The lab still
+// derives the features of this source, such as several slices for each provider, from the version.
 const EnvLiqoSource = "LIQO_SOURCE"
 
 // liqoModule is the path of Liqo's Go module.
 const liqoModule = "github.com/liqotech/liqo"
 
 // builtFrom lists the parts of Liqo's source that affect its binaries and its chart. A change in another part, such as
-// a test suite or a document, causes no new build.
+// a test suite or a document, does not cause a new build.
 var builtFrom = []string{"apis", "cmd", "deployments/liqo", "internal", "pkg", "go.mod", "go.sum"}
 
 var declaresLiqo = regexp.MustCompile(`(?m)^module\s+` + regexp.QuoteMeta(liqoModule) + `\s*$`)

@@ -8,9 +8,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A folder with Liqo's source has one folder of binaries for each state of the built parts, and no binary is borrowed
-// from another source.
-func TestLiqoFromASourceTree(t *testing.T) {
+// Each state of the built parts of a folder with Liqo's source has its own folder of binaries. No binary is taken from
+// another source.
+func TestEachLiqoSourceHasItsOwnBinaries(t *testing.T) {
 	tree := t.TempDir()
 	write := func(name, text string) {
 		path := filepath.Join(tree, name)

@@ -7,12 +7,12 @@ import (
 	"path/filepath"
 )
 
-// temporalServerVersion is the newest version that the Go of our go.mod builds. Its module is separate from the CLI's,
-// whose dev server has another version.
+// temporalServerVersion is the newest version that the Go version of our go.mod can build. Its module is separate from
+// the module of the CLI, whose dev server has another version.
 const temporalServerVersion = "v1.32.0"
 
-// BuildTemporal makes sure that the Temporal server and its schema tool exist, and returns their folder, in the user's
-// cache: in it are server and sql. It takes several minutes the first time.
+// BuildTemporal makes sure that the Temporal server and its schema tool exist. It returns their folder in the user's
+// cache, which contains the programs server and sql. The first build takes several minutes.
 func BuildTemporal(ctx context.Context, log func(string, ...any)) (string, error) {
 	sources, err := sourceDir()
 	if err != nil {

@@ -10,8 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/version"
 )
 
-// Versions that are built unless Options, or the environment, set different ones. Each has its own module in the folder
-// modules; helm and temporal are installed by version.
+// Versions that are built unless Options or the environment set other ones. Each version has its own module in the
+// folder modules. helm and temporal are installed by version.
 const (
 	DefaultKubernetes = "v1.33.1"
 	DefaultLiqo       = "v1.2.0"
@@ -19,27 +19,27 @@ const (
 	etcdVersion     = "v3.5.21"
 	helmVersion     = "v3.17.0"
 	temporalVersion = "v1.5.1"
-	// the version that Liqo's modules require
+	// The version that Liqo's modules require.
 	wireGuardVersion = "v0.0.0-20220904105730-b51010ba13f0"
 )
 
-// Variables of the environment that stand in for options which are not set.
+// Environment variables that are used when the corresponding option is not set.
 const (
 	EnvKubernetes = "LIQO_AUTOSCALER_LAB_KUBERNETES"
 	EnvLiqo       = "LIQO_AUTOSCALER_LAB_LIQO"
 	EnvSlot       = "LAB_SLOT"
 )
 
-// versions holds the versions of a lab's parts; kubelet adds Kubernetes' kubelet. source, unless it is empty, is a
-// folder with Liqo's source that is built in place of the version, and digest is its digest.
+// versions holds the versions of a lab's parts. kubelet adds Kubernetes' kubelet. source, if set, is a folder with
+// Liqo's source that is built in place of the version, and digest is its digest.
 type versions struct {
 	kubernetes, liqo string
 	source, digest   string
 	kubelet          bool
 }
 
-// choose resolves the requested versions to versions with a module: "" means the environment's version, and then the
-// default. "v1.1" means the newest existing 1.1; the leading v may be left out.
+// choose maps the requested versions to versions for which a module exists. "" means the environment's version, or else
+// the default. "v1.1" means the newest 1.1. The leading v may be left out.
 func choose(modules, kubernetes, liqo string) (v versions, err error) {
 	if v.kubernetes, err = pick(filepath.Join(modules, "kubernetes"), kubernetes, os.Getenv(EnvKubernetes),
 		DefaultKubernetes); err != nil {
@@ -101,7 +101,8 @@ func (v versions) dir() (string, error) {
 		fmt.Sprintf("lab-kube-%s-liqo-%s-etcd-%s-temporal-%s", v.kubernetes, liqo, etcdVersion, temporalVersion)), nil
 }
 
-// stamp returns the linker flags without which the Kubernetes binaries report v0.0.0, which Liqo's clients refuse.
+// stamp returns the linker flags that set the version of the Kubernetes binaries. Without them the binaries report
+// v0.0.0, which Liqo's clients refuse.
 func (v versions) stamp() string {
 	parsed := version.MustParseSemantic(v.kubernetes) // pick has parsed it before
 	const base, client = "k8s.io/component-base/version.", "k8s.io/client-go/pkg/version."
@@ -109,12 +110,12 @@ func (v versions) stamp() string {
 		base, v.kubernetes, base, parsed.Major(), base, parsed.Minor(), client, v.kubernetes)
 }
 
-// imageWireGuard reports whether this version of Liqo runs the wireguard-go of its image: all before 1.2, which has it
-// inside.
+// imageWireGuard reports whether this version of Liqo runs the wireguard-go in its image. All versions before 1.2 do;
+// later versions contain it.
 func imageWireGuard(liqo string) bool { return before12(liqo) }
 
-// oneSlice reports whether this version of Liqo loses pods when a provider carries several slices: all before 1.2
-// (liqotech/liqo#3257).
+// oneSlice reports whether this version of Liqo loses pods when a provider has several slices. All versions before 1.2
+// do (liqotech/liqo#3257).
 func oneSlice(liqo string) bool { return before12(liqo) }
 
 func before12(liqo string) bool {

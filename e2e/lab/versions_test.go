@@ -16,7 +16,7 @@ func modules(t *testing.T) string {
 	return filepath.Join(dir, "modules")
 }
 
-func TestChoose(t *testing.T) {
+func TestVersionsAreChosen(t *testing.T) {
 	t.Setenv(EnvLiqo, "")
 	t.Setenv(EnvKubernetes, "")
 	v, err := choose(modules(t), "", "")
@@ -51,9 +51,9 @@ func TestNewestOfAMinor(t *testing.T) {
 	}
 }
 
-// TestModulesAreWhatTheyAreCalled checks the required versions: a folder that requires another version would build that
-// one.
-func TestModulesAreWhatTheyAreCalled(t *testing.T) {
+// TestModulesRequireTheVersionInTheirName checks that each folder requires the version in its name. Otherwise the lab
+// would build another version.
+func TestModulesRequireTheVersionInTheirName(t *testing.T) {
 	requires := map[string]string{"etcd": "go.etcd.io/etcd/server/v3", "kubernetes": "k8s.io/kubernetes",
 		"liqo": "github.com/liqotech/liqo", "temporal": "go.temporal.io/server"}
 	found, err := filepath.Glob(filepath.Join(modules(t), "*", "v*", "go.mod"))
@@ -69,8 +69,9 @@ func TestModulesAreWhatTheyAreCalled(t *testing.T) {
 	}
 }
 
-// TestDefaultFolder checks the folder's name: another name would build everything again.
-func TestDefaultFolder(t *testing.T) {
+// TestDefaultFolderHasAStableName checks the name of the folder, because another name would cause a new build of
+// everything.
+func TestDefaultFolderHasAStableName(t *testing.T) {
 	t.Setenv("XDG_CACHE_HOME", "/cache")
 	dir, err := versions{kubernetes: "v1.33.1", liqo: "v1.2.0"}.dir()
 	require.NoError(t, err)

@@ -1,4 +1,5 @@
-// Package player plays Cluster Autoscaler for one group, where CA's own loop would hide the group's answers.
+// Package player acts as Cluster Autoscaler for one group, in tests in which CA's own loop would hide the answers of
+// the group.
 package player
 
 import (
@@ -18,8 +19,8 @@ import (
 // timeout is CA's own timeout for a call.
 const timeout = 5 * time.Second
 
-// Player plays CA for one group: in each loop it refreshes, reads, and requests the nodes that are missing from its
-// wish. It never repeats a call on its own: the effect of a call whose answer was lost is visible in the next loop.
+// Player acts as CA for one group. In each loop it calls Refresh, reads, and requests the nodes that are missing from
+// the wanted number. It never repeats a call: in the next loop it sees the effect of a call whose answer was lost.
 type Player struct {
 	T      *testing.T // the running part of the test
 	Wanted int
@@ -38,7 +39,7 @@ func New(t *testing.T, group string, addresses ...string) *Player {
 	return Of(t, group, protos.NewCloudProviderClient(conn))
 }
 
-// Of plays over an existing connection.
+// Of returns a Player for an existing connection.
 func Of(t *testing.T, group string, client protos.CloudProviderClient) *Player {
 	return &Player{T: t, group: group, client: client}
 }
@@ -60,7 +61,7 @@ func (a *Player) Until(limit time.Duration, what string, check func() error) {
 	testkit.Until(a.T, limit, what, check)
 }
 
-// Look refreshes and reads.
+// Look calls Refresh and reads the group.
 func (a *Player) Look() (Picture, error) {
 	ctx, cancel := context.WithTimeout(a.T.Context(), 2*timeout)
 	defer cancel()
@@ -91,7 +92,7 @@ func (a *Player) Look() (Picture, error) {
 	return p, nil
 }
 
-// Loop runs one loop of CA. More nodes than wanted end the test: a step was done twice.
+// Loop runs one loop of CA. When more nodes exist than wanted, it ends the test, because a step was done twice.
 func (a *Player) Loop() error {
 	seen, err := a.Look()
 	if err != nil {

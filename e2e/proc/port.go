@@ -5,8 +5,8 @@ import (
 	"net"
 )
 
-// FreePorts returns n distinct addresses on loopback that were free a moment ago. Another process may still take one
-// before it is used.
+// FreePorts returns n different addresses on loopback whose ports were free a moment ago. Another process may still
+// occupy one before the caller uses it.
 func FreePorts(n int) ([]string, error) {
 	out := make([]string, 0, n)
 	for range n {
@@ -14,7 +14,7 @@ func FreePorts(n int) ([]string, error) {
 		if err != nil {
 			return nil, fmt.Errorf("find free port: %w", err)
 		}
-		defer l.Close() // all are held until all are found
+		defer l.Close() // all ports stay open until the last one is found
 		out = append(out, l.Addr().String())
 	}
 	return out, nil

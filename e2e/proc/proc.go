@@ -1,4 +1,5 @@
-// Package proc runs the processes of the end-to-end suites: each with its own log file, ended by pid, never by name.
+// Package proc runs the processes of the end-to-end suites. Each has its own log file. A process is ended by its pid
+// and never by its name.
 package proc
 
 import (
@@ -19,13 +20,14 @@ type Spec struct {
 	Args []string
 	Env  []string // added to the environment of this process
 	Dir  string
-	// LogDir gets <Name>.log; an existing file is appended to, so that a restarted process continues the same log.
+	// LogDir is the folder that gets <Name>.log. An existing file is appended to, so that a restarted process continues
+	// the same log.
 	LogDir string
-	// Cloneflags are the namespaces in which the process is alone, CLONE_NEW* of clone(2). Default: none.
+	// Cloneflags are the namespaces that the process does not share with this one, CLONE_NEW* of clone(2). Default: none.
 	Cloneflags uintptr
 }
 
-// Process is a running or ended process. It dies with this process (Linux: parent death signal).
+// Process is a process that runs or has ended. It dies with this process (Linux: parent death signal).
 type Process struct {
 	Name string
 	Log  string // path of its log
@@ -61,7 +63,7 @@ func Start(s Spec) (*Process, error) {
 	return p, nil
 }
 
-// Pid returns its process id.
+// Pid returns the process id.
 func (p *Process) Pid() int { return p.cmd.Process.Pid }
 
 // Done returns a channel that is closed once the process has ended.
@@ -75,13 +77,14 @@ func (p *Process) Signal(s syscall.Signal) error {
 	return nil
 }
 
-// Kill ends it as a power cut would, and waits for the end.
+// Kill ends the process with SIGKILL, as a power cut would, and waits for the end.
 func (p *Process) Kill() {
 	_ = p.cmd.Process.Kill()
 	<-p.done
 }
 
-// Stop sends it SIGTERM and kills it after patience. It returns the error of its end, nil for exit code 0.
+// Stop sends SIGTERM to the process and kills it after patience. It returns the error with which the process ended, or
+// nil for exit code 0.
 func (p *Process) Stop(patience time.Duration) error {
 	_ = p.cmd.Process.Signal(syscall.SIGTERM)
 	timer := time.NewTimer(patience)
@@ -94,10 +97,10 @@ func (p *Process) Stop(patience time.Duration) error {
 	return p.err
 }
 
-// ErrEnded is the error of Until when the process ended first.
+// ErrEnded is the error of Until when the process has ended before it was ready.
 var ErrEnded = errors.New("process ended")
 
-// Until polls ready every 100 ms until it returns nil, the process ends, or the context ends. Its error contains the
+// Until polls ready every 100 ms until ready returns nil, the process ends, or the context ends. Its error contains the
 // last error of ready.
 func (p *Process) Until(ctx context.Context, ready func(context.Context) error) error {
 	tick := time.NewTicker(100 * time.Millisecond)

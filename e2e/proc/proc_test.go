@@ -20,7 +20,7 @@ func shell(t *testing.T, name, script string) *proc.Process {
 	return p
 }
 
-func TestStopAsksThenKills(t *testing.T) {
+func TestStopSendsSIGTERMThenKills(t *testing.T) {
 	polite := shell(t, "polite", `trap 'echo bye; exit 0' TERM; echo ready; while :; do sleep 0.05; done`)
 	require.Eventually(t, func() bool { return proc.Tail(polite.Log, 1) == "ready" }, time.Minute, 10*time.Millisecond)
 	require.NoError(t, polite.Stop(time.Minute))
@@ -31,7 +31,7 @@ func TestStopAsksThenKills(t *testing.T) {
 	require.Error(t, deaf.Stop(50*time.Millisecond), "killed")
 }
 
-func TestUntilTellsWhyItIsNotReady(t *testing.T) {
+func TestUntilReportsWhyTheProcessIsNotReady(t *testing.T) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	never := func(context.Context) error { return errors.New("no answer") }
@@ -50,7 +50,7 @@ func TestUntilTellsWhyItIsNotReady(t *testing.T) {
 	require.NoError(t, shell(t, "fine", "sleep 60").Until(ctx, func(context.Context) error { return nil }))
 }
 
-func TestTail(t *testing.T) {
+func TestTailReturnsTheLastLines(t *testing.T) {
 	path := t.TempDir() + "/a.log"
 	require.NoError(t, os.WriteFile(path, []byte("one\ntwo\nthree\n"), 0o600))
 	require.Equal(t, "two\nthree", proc.Tail(path, 2))

@@ -33,7 +33,7 @@ func (s *stack) connection(t *testing.T) {
 		change map[string]string
 		code   int
 		says   string
-		also   bool // for the worker and the gRPC server too
+		also   bool // this case also runs the worker and the gRPC server
 	}{
 		{"all is well", nil, 0, "", false},
 		{"wrong authority", map[string]string{"TEMPORAL_TLS_SERVER_CA_CERT_PATH": s.in("other-ca.crt")}, 4,

@@ -15,7 +15,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/e2e/temporal"
 )
 
-// TestProduction runs the suite; its parts run one after another on one stack, and each ends with an empty world.
+// TestProduction runs the suite. Its parts run one after another on one stack, and each part ends with an empty world.
 func TestProduction(t *testing.T) {
 	s := newStack(t)
 	part := func(name string, run func(*testing.T)) {
@@ -43,8 +43,8 @@ func TestProduction(t *testing.T) {
 	}
 }
 
-// firstNode makes a node and removes it, as CA and an operator see it. The operator's commands find Temporal by the
-// environment.
+// firstNode creates a node and removes it again, and checks what CA and an operator see. The operator's commands find
+// Temporal by the environment.
 func (s *stack) firstNode(t *testing.T) {
 	began := time.Now()
 	s.ca.Wanted = 1
@@ -68,10 +68,10 @@ func (s *stack) firstNode(t *testing.T) {
 	require.Zero(t, code, "%s", out)
 }
 
-// outage is the time for which killed processes stay away.
+// outage is the time for which killed processes stay down.
 const outage = 3 * time.Second
 
-// killed kills processes in the middle of a scale-out. CA continues its loops during this time, and wants more.
+// killed kills processes in the middle of a scale-out. In the meantime CA continues its loops and wants more nodes.
 func (s *stack) killed(kill, start func()) {
 	s.t.Helper()
 	s.ca.Wanted = 4
@@ -124,7 +124,8 @@ func (s *stack) killed(kill, start func()) {
 	s.empty()
 }
 
-// sevenIsTooMany requires that no instance was booked between the six running ones: their numbers have no gap.
+// sevenIsTooMany requires that the numbers of the six running instances have no gap, so that no further instance was
+// booked between them.
 func (s *stack) sevenIsTooMany(ids []string) {
 	s.t.Helper()
 	var numbers []int
@@ -137,7 +138,7 @@ func (s *stack) sevenIsTooMany(ids []string) {
 	require.Equal(s.t, 5, slices.Max(numbers)-slices.Min(numbers), "%v", ids)
 }
 
-// restored loads a backup that does not contain half of the nodes: they are found, and none is bought again.
+// restored loads a backup that lacks half of the nodes. The group finds them, and CA requests none of them again.
 func (s *stack) restored(t *testing.T) {
 	s.ca.Wanted = 2
 	s.ca.Until(2*time.Minute, "two nodes run", func() error { return errors.Join(s.ca.Loop(), s.whole(2)) })

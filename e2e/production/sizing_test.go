@@ -29,7 +29,7 @@ func (s *stack) sizing(t *testing.T) {
 	bytes, commits := s.database(t)
 	s.ca.Grown = nil
 	began := time.Now()
-	for n := 2; n <= nodes; n += 2 { // as CA would for a slowly growing queue
+	for n := 2; n <= nodes; n += 2 { // as CA does for a slowly growing queue of pods
 		s.ca.Wanted = n
 		s.ca.Until(time.Minute, "booked", s.ca.Loop)
 	}

@@ -133,8 +133,8 @@ func (s *stack) cli(t *testing.T, env []string, args ...string) (out []byte, cod
 	return out, cmd.ProcessState.ExitCode()
 }
 
-// whole checks that CA's view equals the existing objects (I9): n instances run, and each has exactly one object of
-// each kind.
+// whole checks that CA's view equals the objects that exist (invariant I9): n instances run, and each has exactly one
+// object of each kind.
 func (s *stack) whole(n int) error {
 	seen, err := s.ca.Look()
 	if err != nil {
@@ -161,8 +161,8 @@ func (s *stack) whole(n int) error {
 	return nil
 }
 
-// empty deletes all instances and waits until no object is left, peerings included. A provider whose entity was lost
-// with the database recovers, and then removes nothing for five minutes.
+// empty deletes all instances and waits until no object is left, including peerings. A provider whose entity was lost
+// with the database recovers and removes nothing for five minutes.
 func (s *stack) empty() {
 	s.t.Helper()
 	s.ca.Wanted = 0

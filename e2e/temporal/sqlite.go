@@ -23,7 +23,7 @@ type Small struct {
 	File    string // of the database
 }
 
-// NewSmall starts a Small that ends with the test; its files and its log are in dir. It takes minutes the first time.
+// NewSmall starts a Small that ends with the test. Its files and its log are in dir. The first start takes minutes.
 func NewSmall(t testing.TB, dir string) *Small {
 	t.Helper()
 	bin, err := lab.BuildTemporal(t.Context(), t.Logf)
@@ -45,7 +45,7 @@ func NewSmall(t testing.TB, dir string) *Small {
 	return s
 }
 
-// dynamicOfSmall equals the settings of temporal-dev.sh: the server has one shard, and not hundreds.
+// dynamicOfSmall equals the settings of temporal-dev.sh, because the server has one shard and not hundreds.
 const dynamicOfSmall = `
 history.transferProcessorMaxPollRPS:
 - value: 1000

@@ -1,5 +1,5 @@
-// Package temporal runs Temporal as people run it, for the suites: the real server on PostgreSQL, its frontend with
-// mutual TLS.
+// Package temporal runs Temporal as in production, for the suites: the real server on PostgreSQL, with mutual TLS at
+// its frontend.
 package temporal
 
 import (
@@ -29,15 +29,15 @@ const (
 	Visibility = "temporal_visibility"
 )
 
-// Namespace is our namespace; `liqo-autoscaler temporal setup` makes it.
+// Namespace is our namespace. `liqo-autoscaler temporal setup` creates it.
 const Namespace = "autoscaling"
 
-// Server is the real server, all four services in one process, with its own PostgreSQL. Both may be killed and started
-// again. It is not safe for concurrent use.
+// Server is the real server, with all four services in one process and its own PostgreSQL. Tests may kill both and
+// start them again. It is not safe for concurrent use.
 type Server struct {
 	Postgres *postgres.Server
 	Address  string               // of the frontend, host:port
-	CA       *testkit.Certificate // authority of the frontend's certificate and of its clients'
+	CA       *testkit.Certificate // the authority of the frontend's certificate and of its clients' certificates
 	// CAFile, Cert and Key are the files of a client.
 	CAFile, Cert, Key string
 
@@ -46,7 +46,7 @@ type Server struct {
 	process *proc.Process // nil: it must stay away
 }
 
-// New starts a server that ends with the test; its files and its log are in dir. It takes minutes the first time.
+// New starts a server that ends with the test. Its files and its log are in dir. The first start takes minutes.
 func New(t testing.TB, dir string) *Server {
 	t.Helper()
 	bin, err := lab.BuildTemporal(t.Context(), t.Logf)
@@ -82,7 +82,7 @@ func (s *Server) sql(t testing.TB, tool, database string, args ...string) {
 	require.NoError(t, err, "%s", out)
 }
 
-// Start starts it, unless it runs, and returns once its frontend listens.
+// Start starts the server unless it runs, and returns when its frontend listens.
 func (s *Server) Start(t testing.TB) {
 	t.Helper()
 	if s.process == nil {
@@ -94,7 +94,7 @@ func (s *Server) Start(t testing.TB) {
 	})
 }
 
-// listens fails the test while no process accepts connections at an address.
+// listens returns an error while no process accepts connections at an address.
 func listens(t testing.TB, address string) error {
 	conn, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", address)
 	if err == nil {
@@ -121,7 +121,7 @@ func (s *Server) start(t testing.TB) {
 	s.process = p
 }
 
-// Revive starts it again if it has ended, as the kubelet would: it ends while its database is away.
+// Revive starts the server again when it has ended, as the kubelet would. The server ends while its database is down.
 func (s *Server) Revive(t testing.TB) {
 	t.Helper()
 	if s.process == nil {
@@ -134,7 +134,7 @@ func (s *Server) Revive(t testing.TB) {
 	}
 }
 
-// Kill ends it as a power cut would, until Start.
+// Kill ends the server, as a power cut would, until Start.
 func (s *Server) Kill() {
 	if s.process != nil {
 		s.process.Kill()
@@ -142,10 +142,10 @@ func (s *Server) Kill() {
 	}
 }
 
-// Pid returns its process id.
+// Pid returns the server's process id.
 func (s *Server) Pid() int { return s.process.Pid() }
 
-// Contents returns all rows of its databases, as they were stored.
+// Contents returns all rows of the server's databases in their stored form.
 func (s *Server) Contents(t testing.TB) []byte {
 	t.Helper()
 	var out []byte
@@ -163,7 +163,8 @@ func (s *Server) Contents(t testing.TB) []byte {
 // bytea matches bytes in the form in which pg_dump writes them.
 var bytea = regexp.MustCompile(`\\\\x(?:[0-9a-f]{2})*`)
 
-// Environment returns the variables with which a process reaches it; in change, "" leaves a variable unset.
+// Environment returns the variables with which a process reaches the server. In change, "" means that a variable is not
+// set.
 func (s *Server) Environment(change map[string]string) []string {
 	all := map[string]string{"TEMPORAL_ADDRESS": s.Address, "TEMPORAL_NAMESPACE": Namespace,
 		"TEMPORAL_TLS_SERVER_CA_CERT_PATH": s.CAFile, "TEMPORAL_TLS_CLIENT_CERT_PATH": s.Cert,
@@ -194,7 +195,8 @@ func (s *Server) config(t testing.TB) string {
 	return s.in("temporal.yaml")
 }
 
-// configText is a production config except for the number of shards, for which two cores are too few: 512 are usual.
+// configText is a production config, except for the number of shards: 512 are usual, but two cores are too few for
+// them.
 const configText = `
 log: {stdout: true, level: warn}
 persistence:

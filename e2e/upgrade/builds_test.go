@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Names of the two builds: their versions, and with versioning their build ids.
+// Names of the two builds. They are the builds' versions and, with versioning, their build ids.
 const (
 	oldBuild = "old"
 	newBuild = "new"
@@ -45,7 +45,7 @@ func build(t *testing.T, dir string) builds {
 	return b
 }
 
-// same makes the old binary from this build, with another version and so another build id.
+// same makes the old binary from this build, with another version and therefore another build id.
 func same(t *testing.T, dir string) string {
 	t.Helper()
 	_, file, _, _ := runtime.Caller(0)
@@ -63,7 +63,8 @@ func compile(t *testing.T, root, version, path string) {
 	require.NoError(t, err, "%s", out)
 }
 
-// checkout extracts the earlier commit; the path is "" where this build has to replace it, and from names the reason.
+// checkout extracts the earlier commit. When this build has to replace the earlier one, path is "" and from names the
+// reason.
 func checkout(t *testing.T, root, dir string) (path, from string) {
 	t.Helper()
 	ref := os.Getenv("UPGRADE_FROM")

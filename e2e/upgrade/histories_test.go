@@ -16,7 +16,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows"
 )
 
-// counts holds the sums over all histories.
+// counts holds sums over all histories.
 type counts struct {
 	runs       int
 	tasks      map[string]int // workflow tasks by build
@@ -27,24 +27,24 @@ type counts struct {
 	wrong      []string
 }
 
-// pinnedTypes end with the version that began them. A run that began before versioning was turned on is pinned by the
-// version that continues it.
+// pinnedTypes are the workflows that end with the version that began them. A run that began before versioning was
+// enabled is pinned to the version that continues it.
 var pinnedTypes = []string{workflows.TypeScaleOut, workflows.TypePeering}
 
 // lasting lists the workflows that may run in an empty world.
 var lasting = []string{workflows.TypeNodeGroup, workflows.TypeProvider, workflows.TypeHub}
 
-// harmless lists the causes for which Temporal fails a workflow task that was correct.
+// harmless lists the causes for which Temporal fails a workflow task although the worker's answer was correct.
 var harmless = []enums.WorkflowTaskFailedCause{
 	enums.WORKFLOW_TASK_FAILED_CAUSE_UNHANDLED_COMMAND, enums.WORKFLOW_TASK_FAILED_CAUSE_FORCE_CLOSE_COMMAND,
 	enums.WORKFLOW_TASK_FAILED_CAUSE_RESET_STICKY_TASK_QUEUE, enums.WORKFLOW_TASK_FAILED_CAUSE_UNHANDLED_UPDATE,
 }
 
-// staleStream is the SDK's error for a task whose events the server delivered incompletely, as after an update whose
-// worker has died; the next try receives all events (temporalio/temporal issue 7741).
+// staleStream is the SDK's error for a task whose events the server delivered incompletely, for example after an update
+// whose worker has died. The next try receives all events (temporalio/temporal issue 7741).
 const staleStream = "premature end of stream"
 
-// count reads every history. It returns an error while a workflow runs that must end.
+// count reads every history. It returns an error while a workflow that must end still runs.
 func (s *stack) count() (counts, error) {
 	c := counts{tasks: map[string]int{}, crossed: map[string]int{}, terminated: map[string]int{}}
 	request := &workflowservice.ListWorkflowExecutionsRequest{PageSize: 200}
@@ -114,7 +114,7 @@ func (s *stack) add(c *counts, w *workflow.WorkflowExecutionInfo) error {
 	return nil
 }
 
-// builtBy returns the build that did a task.
+// builtBy returns the build that has completed a task.
 func builtBy(e *history.WorkflowTaskCompletedEventAttributes) string {
 	if v := e.GetDeploymentVersion(); v.GetBuildId() != "" {
 		return v.GetBuildId()

@@ -34,8 +34,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// Limit of a step on a machine with little free time, and the numbers of instances that CA wants: instances that stay
-// throughout, instances that come and go with each wave, and instances that are stuck on the dead provider.
+// The limit of a step on a busy machine, and the numbers of instances that CA wants: permanent instances, instances
+// that each wave creates and removes, and instances that are stuck on the dead provider.
 const (
 	limit = 5 * time.Minute
 	stay  = 2
@@ -55,7 +55,7 @@ nodeGroups:
 - {id: doomed, max: 5, selector: {matchLabels: {for: doomed}}}
 `
 
-// stack holds Temporal, a gRPC server of this build, and workers that come and go.
+// stack holds Temporal, a gRPC server of this build, and the workers, which the test starts and ends.
 type stack struct {
 	t        *testing.T
 	dir      string
@@ -76,7 +76,7 @@ func newStack(t *testing.T, dir string, b builds) *stack {
 	require.NoError(t, os.MkdirAll(dir, 0o755))
 	ports := testkit.FreePorts(t, 2)
 	s := &stack{t: t, dir: dir, builds: b, address: ports[0], workers: map[string]*proc.Process{},
-		// Temporal's SDK takes a task of more than a second for a deadlock, which is wrong on a busy machine.
+		// Temporal's SDK treats a task of more than a second as a deadlock, which is wrong on a busy machine.
 		env: []string{"TEMPORAL_ADDRESS=" + ports[0], "TEMPORAL_DEBUG=1"}}
 	s.startTemporal()
 	offer := "labels: {for: %s}, lendable: {cpu: 60, memory: 120Gi, pods: 3300}, price: 1, lingerSeconds: 0"
@@ -128,14 +128,14 @@ func (s *stack) start(name, binary string, args ...string) *proc.Process {
 	return p
 }
 
-// work starts a worker; flags are added to the flags of its sources.
+// work starts a worker. flags are added to the flags of the worker's sources.
 func (s *stack) work(name, binary string, flags ...string) {
 	s.t.Helper()
 	s.workers[name] = s.start("worker-"+name, binary, append([]string{"worker", "--backend", "sim", "--world",
 		s.world.Path(), "--offers", s.world.Offers()}, flags...)...)
 }
 
-// leave ends a worker with a signal, as an upgrade does; kill ends it as a power cut would.
+// leave ends a worker with a signal, as an upgrade does. kill ends a worker as a power cut would.
 func (s *stack) leave(name string) {
 	s.t.Helper()
 	require.NoError(s.t, s.workers[name].Stop(time.Minute), "worker %s", name)
@@ -147,7 +147,7 @@ func (s *stack) kill(name string) {
 	delete(s.workers, name)
 }
 
-// alive fails the test when a worker has ended without a signal of the test.
+// alive fails the test when a worker has ended that the test has not ended.
 func (s *stack) alive() {
 	s.t.Helper()
 	for name, p := range s.workers {
@@ -159,7 +159,7 @@ func (s *stack) alive() {
 	}
 }
 
-// current makes a version the current one, once its workers poll all lanes.
+// current makes a version the current version when its workers poll all lanes (task queues).
 func (s *stack) current(build string) {
 	s.t.Helper()
 	d := s.temporal.WorkerDeploymentClient().GetHandle(deployment)
@@ -174,7 +174,7 @@ func (s *stack) current(build string) {
 	require.NoError(s.t, err)
 }
 
-// begin makes the permanent instances, and the instances that will be stuck.
+// begin creates the permanent instances and the instances that will be stuck.
 func (s *stack) begin() {
 	s.t.Helper()
 	s.std.Wanted, s.doomed.Wanted = stay, stuck
@@ -192,7 +192,7 @@ func (s *stack) begin() {
 	s.shrink(s.doomed, 0, doomed.Listed)
 }
 
-// shrink releases instances, and waits until they no longer count.
+// shrink releases instances and waits until they no longer count.
 func (s *stack) shrink(of *player.Player, to int, ids []string) {
 	s.t.Helper()
 	of.Until(limit, "instances are given back", func() error {
@@ -212,7 +212,7 @@ func (s *stack) shrink(of *player.Player, to int, ids []string) {
 	of.Wanted = to
 }
 
-// wave makes CA want more and then less again. It calls its function in the middle of the scale-outs.
+// wave makes CA want more instances and then fewer again. It calls meanwhile in the middle of the scale-outs.
 func (s *stack) wave(what string, meanwhile func()) {
 	s.t.Helper()
 	s.std.Wanted = stay + wave
@@ -241,7 +241,7 @@ func (s *stack) wave(what string, meanwhile func()) {
 	s.t.Log("done:", what)
 }
 
-// unharmed fails the test when a permanent node is gone, or was made again.
+// unharmed fails the test when a permanent node is gone or was created again.
 func (s *stack) unharmed() {
 	s.t.Helper()
 	now := s.nodes()
@@ -270,7 +270,7 @@ func running(p *player.Player, n int) error {
 	return err
 }
 
-// end revives the dead provider, releases everything, and checks the counts.
+// end makes the dead provider healthy, releases all instances, and checks the counts.
 func (s *stack) end(m mode) {
 	s.t.Helper()
 	w, err := s.world.Snapshot()

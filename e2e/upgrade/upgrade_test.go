@@ -31,8 +31,8 @@ func TestUpgrade(t *testing.T) {
 	})
 }
 
-// plain replaces the workers as a Deployment replaces its Pods: both builds run together for a while, and then each one
-// alone.
+// plain replaces the workers in the same way as a Deployment replaces its Pods. Both builds run together for a while,
+// and then each build runs alone.
 func plain(s *stack) {
 	s.work(oldBuild, s.builds.older)
 	s.begin()
@@ -47,7 +47,7 @@ func plain(s *stack) {
 	s.end(false)
 }
 
-// pinned does the same with versioning, which is turned on during the run. In one wave the workers of a version die
+// pinned does the same with versioning, which is enabled during the run. In one wave, the workers of a version die
 // while workflows are pinned to it.
 func pinned(s *stack) {
 	version := func(build string) []string { return []string{"--deployment-name", deployment, "--build-id", build} }

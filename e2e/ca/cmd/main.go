@@ -31,7 +31,7 @@ import (
 
 func main() {
 	klog.InitFlags(nil)
-	// Accepted and ignored, so that the command line of the real binary works here too.
+	// These flags of the real binary are accepted and ignored, so that its command line works here too.
 	flag.Bool("leader-elect", false, "ignored: there is one process")
 	pflag.CommandLine.SetNormalizeFunc(kubeflag.WordSepNormalizeFunc)
 	pflag.CommandLine.AddGoFlagSet(flag.CommandLine)
@@ -73,12 +73,13 @@ func run() error {
 		drive(ctx, autoscaler, trigger, health, opts.FrequentLoopsEnabled, opts.ScanInterval)
 	}()
 	<-ctx.Done()
-	// The real one does not wait for the loop either: it cleans up and exits (registerSignalHandlers).
+	// The real binary does not wait for the loop either: it cleans up and exits (registerSignalHandlers).
 	autoscaler.ExitCleanUp()
 	return nil
 }
 
-// drive is the end of main.run: one loop for each scan interval, or one as soon as the trigger fires.
+// drive is the end of main.run in the real binary. It runs one loop for each scan interval, or immediately when the
+// trigger fires.
 func drive(
 	ctx context.Context, a core.Autoscaler, trigger *loop.LoopTrigger, health *metrics.HealthCheck, frequent bool,
 	scan time.Duration,

@@ -11,8 +11,8 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// serve answers /metrics and /health-check on address, in the background. A failure to listen is logged and not fatal:
-// suites that run at the same time share the address.
+// serve answers /metrics and /health-check on the address, in the background. It logs a failure to listen and
+// continues, because suites that run concurrently use the same address.
 func serve(address string, health *metrics.HealthCheck) {
 	mux := http.NewServeMux()
 	mux.Handle("/metrics", legacyregistry.Handler())

@@ -31,9 +31,9 @@ import (
 	"k8s.io/autoscaler/cluster-autoscaler/simulator/scheduling"
 )
 
-// New builds the autoscaler like buildAutoscaler of cluster-autoscaler's main.go, with synced informers. NewAutoscaler
-// makes the cloud provider, by externalgrpc.BuildExternalGrpc from --cloud-config. Only --enable-provisioning-requests
-// requires requests.
+// New builds the autoscaler like buildAutoscaler in cluster-autoscaler's main.go, with synced informers. NewAutoscaler
+// creates the cloud provider through externalgrpc.BuildExternalGrpc, from --cloud-config. The argument requests is
+// needed only with --enable-provisioning-requests.
 func New(ctx context.Context, opts config.AutoscalingOptions, client kubernetes.Interface,
 	snapshotter debuggingsnapshot.DebuggingSnapshotter, requests *Requests) (
 	core.Autoscaler, informers.SharedInformerFactory, error) {
@@ -75,7 +75,7 @@ func New(ctx context.Context, opts config.AutoscalingOptions, client kubernetes.
 	if err != nil {
 		return nil, nil, err
 	}
-	factory.Start(ctx.Done()) // after NewAutoscaler, which registers further informers
+	factory.Start(ctx.Done()) // NewAutoscaler has registered further informers before
 	for _, synced := range factory.WaitForCacheSync(ctx.Done()) {
 		if !synced {
 			return nil, nil, errors.New("sync informers: gave up")

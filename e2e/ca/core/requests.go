@@ -19,8 +19,8 @@ type Requests struct {
 	Injector *provreq.ProvisioningRequestPodsInjector
 }
 
-// serve adds what buildAutoscaler of cluster-autoscaler's main.go adds with --enable-provisioning-requests, and returns
-// the processors of the list of pods.
+// serve adds the same parts as buildAutoscaler in cluster-autoscaler's main.go with --enable-provisioning-requests. It
+// returns the processors of the list of pods.
 func (r Requests) serve(all *core.AutoscalerOptions, list pods.PodListProcessor) pods.PodListProcessor {
 	all.ScaleUpOrchestrator = orchestrator.NewWrapperOrchestrator(orchestrator.New(r.Client,
 		[]orchestrator.ProvisioningClass{checkcapacity.New(r.Client, nil), besteffortatomic.New(r.Client)}))

@@ -23,7 +23,7 @@ func (w *world) status() string {
 	return found.Data["status"]
 }
 
-// mutations returns the calls since its last use that change something.
+// mutations returns the calls that change something and that arrived since its last use.
 func (w *world) mutations() (out []string) {
 	for _, c := range w.proxy.Calls(func(c ca.Call) bool { return c.Seq > w.told }) {
 		text := ""

@@ -14,14 +14,14 @@ import (
 const balanced = `- {id: aaa, provider: milan, labels: {liqo-autoscaler.io/balance: web}}
 - {id: bbb, provider: turin, labels: {liqo-autoscaler.io/balance: web}}`
 
-// Two groups with the same value of the balancing label share each scale-out, also when both have real nodes, whose
-// labels differ in more than a template's.
+// Two groups with the same value of the balancing label share each scale-out. They also do so when both have real
+// nodes, whose labels differ more than the labels of the templates.
 func TestS31SimilarGroupsBalance(t *testing.T) {
 	w := newWorld(t, balanced, offers(offer("milan", "north", 9, 1), offer("turin", "south", 9, 1)))
 	for round, name := range []string{"one", "two", "three"} {
 		w.pods(name, 2)
 		require.ElementsMatch(t, []string{"aaa +1", "bbb +1"}, w.loops(2), "round %d", round)
-		w.pass(2 * time.Minute) // after this time CA takes a real node for its group's shape
+		w.pass(2 * time.Minute) // afterwards CA uses a real node as the template of its group
 	}
 	require.Equal(t, map[string]int{"aaa": 3, "bbb": 3}, w.targets())
 	require.Zero(t, w.pending())
@@ -35,13 +35,13 @@ func TestS31GroupsOfAnotherValueDoNotBalance(t *testing.T) {
 	require.Contains(t, []map[string]int{{"aaa": 3, "bbb": 3}, {"ccc": 6}}, w.targets())
 }
 
-// With CA's own comparison, the ignored labels are the labels that differ between groups and providers: Nodes have no
-// label that differs between instances. The shipped values need no such list, and are not affected by the labels that
-// Liqo adds to a real Node and a template lacks.
-func TestS31CAsOwnComparison(t *testing.T) {
+// With CA's own comparison of groups, the config lists the labels that differ between groups and providers, so that CA
+// ignores them. No label of a Node differs between instances of one group. The shipped values need no such list. Labels
+// that Liqo adds to a real Node, and that a template lacks, do not affect them.
+func TestS31CAsOwnComparisonNeedsIgnoredLabels(t *testing.T) {
 	for name, c := range map[string]struct {
-		first int // pods before the two that are to be distributed
-		want  int // groups that share them
+		first int // pods before the two pods that CA distributes
+		want  int // number of groups that share them
 	}{
 		"no node yet":       {0, 2},
 		"one has a node":    {1, 1},

@@ -23,7 +23,7 @@ import (
 	"k8s.io/autoscaler/cluster-autoscaler/utils/taints"
 )
 
-// Labels that pods of these scenarios select by: the provider's region, and the provider itself.
+// Labels by which the pods of these scenarios select nodes: the provider's region, and the provider itself.
 const (
 	region  = "topology.liqo.io/region"
 	cluster = "liqo.io/remote-cluster-id"
@@ -37,8 +37,9 @@ func machine(name, cpu string, created time.Time) *corev1.Node {
 		"memory": resource.MustParse("4Gi"), "pods": resource.MustParse("110")})
 }
 
-// virtualNode returns the Node that the worker and Liqo make of an instance (activities/backend/liqo/virtualnode.go,
-// Liqo pkg/virtualKubelet/liqoNodeProvider/setup.go). It has the labels of its provider that the group declares.
+// virtualNode returns the Node that the worker and Liqo create for an instance (activities/backend/liqo/virtualnode.go,
+// Liqo pkg/virtualKubelet/liqoNodeProvider/setup.go). The Node has those labels of its provider that the group
+// declares.
 func virtualNode(e *fleet.Entry, provider string, created time.Time) *corev1.Node {
 	l := map[string]string{
 		"kubernetes.io/role": "agent", "liqo.io/type": "virtual-node", cluster: provider,
@@ -69,7 +70,7 @@ func (w *world) addNode(n *corev1.Node) {
 	require.NoError(w.t, err)
 }
 
-// removeNode removes a Node if it exists. Its pods are pending again, as their Deployments make them again.
+// removeNode removes a Node if it exists. Its pods become pending, because their Deployments create them again.
 func (w *world) removeNode(name string) {
 	w.clear(name)
 	if err := w.kube.CoreV1().Nodes().Delete(w.ctx, name, metav1.DeleteOptions{}); !apierrors.IsNotFound(err) {
@@ -86,7 +87,7 @@ func (w *world) clear(node string) {
 	}
 }
 
-// unready changes a Node as the node controller does when the Node no longer reports.
+// unready changes a Node in the same way as the node controller when the Node no longer reports.
 func (w *world) unready(n *corev1.Node) {
 	n.Status.Conditions[0].Status = corev1.ConditionUnknown
 	n.Status.Conditions[0].LastTransitionTime = metav1.NewTime(w.now())
@@ -97,7 +98,8 @@ func (w *world) unready(n *corev1.Node) {
 	require.NoError(w.t, err)
 }
 
-// pods makes n pending pods of a Deployment, which Liqo's webhook lets onto virtual nodes. Each fills a node.
+// pods creates n pending pods of a Deployment. Each pod needs a whole node and has the toleration of Liqo's webhook for
+// virtual nodes.
 func (w *world) pods(name string, n int, change ...func(*corev1.PodSpec)) {
 	for i := range n {
 		p := newPod(fmt.Sprintf("%s-%d", name, i), "2", w.now())
@@ -128,8 +130,8 @@ func unschedulable() corev1.PodStatus {
 		{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable}}}
 }
 
-// selecting changes a pod as Liqo's webhook does for a NamespaceOffloading with --selector key=value and the strategy
-// LocalAndRemote.
+// selecting changes a pod in the same way as Liqo's webhook for a NamespaceOffloading with --selector key=value and the
+// strategy LocalAndRemote.
 func selecting(key, value string) func(*corev1.PodSpec) {
 	term := func(key string, operator corev1.NodeSelectorOperator, value string) corev1.NodeSelectorTerm {
 		return corev1.NodeSelectorTerm{MatchExpressions: []corev1.NodeSelectorRequirement{
@@ -157,7 +159,7 @@ func (w *world) updatePod(p *corev1.Pod) {
 	require.NoError(w.t, err)
 }
 
-// finish ends the pods of a Deployment.
+// finish deletes the pods of a Deployment.
 func (w *world) finish(name string) {
 	for _, p := range w.listPods() {
 		if strings.HasPrefix(p.Name, name+"-") {
@@ -186,7 +188,7 @@ func (w *world) listNodes() (out []*corev1.Node) {
 	return out
 }
 
-// schedule binds the pods that fit, as far as these scenarios need it.
+// schedule binds the pods that fit, as far as these scenarios need a scheduler.
 func (w *world) schedule() {
 	free, nodes, pods := map[string]int64{}, w.listNodes(), w.listPods()
 	for _, n := range nodes {
@@ -234,7 +236,7 @@ func (w *world) pending() (n int) {
 	return n
 }
 
-// nodesOf returns the number of Nodes of a provider; isLeaving reports whether CA has marked one for deletion.
+// nodesOf returns the number of Nodes of a provider. isLeaving reports whether CA has marked one of them for deletion.
 func (w *world) nodesOf(provider string) (n int) {
 	for _, node := range w.listNodes() {
 		if node.Labels[cluster] == provider {

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A limit of `per: any`: CA knows no label of a provider before the group has a node, so it buys no node for pods that
+// A limit of `per: any`: before a group has a node, CA knows no label of a provider. It requests no node for pods that
 // select such a label, although a provider offers it.
 func TestPerAnyNeverScalesFromZeroForASelector(t *testing.T) {
 	w := newWorld(t, "- id: burst", offers(offer("milan", "north", 4, 1), offer("turin", "south", 4, 2)))
@@ -18,9 +18,9 @@ func TestPerAnyNeverScalesFromZeroForASelector(t *testing.T) {
 	require.Empty(t, w.loops(4))
 }
 
-// A wrong use of `per: any`: CA takes the group's one node, on milan, for its shape, and buys nodes again and again
-// although they are created on turin.
-func TestPerAnyBuysAgainAndAgainForASelector(t *testing.T) {
+// A wrong use of `per: any`: CA uses the group's only node, which is on milan, as the group's template. It requests
+// nodes again and again, although they are created on turin.
+func TestPerAnyRequestsNodesRepeatedlyForASelector(t *testing.T) {
 	w := newWorld(t, "- id: burst", offers(offer("milan", "north", 1, 1), offer("turin", "south", 9, 2)))
 	w.pods("first", 1)
 	require.Equal(t, []string{"burst +1"}, w.loops(2))
@@ -51,8 +51,9 @@ func TestScaleFromZeroOnTheSelectedProvider(t *testing.T) {
 	}
 }
 
-// In the sequence of TestPerAnyBuysAgainAndAgainForASelector no provider has room in the north, so no node is bought.
-func TestPerProviderBuysNothingThatDoesNotHelp(t *testing.T) {
+// The sequence is that of TestPerAnyRequestsNodesRepeatedlyForASelector. With `per: provider`, no provider has room in
+// the north, so CA requests no node.
+func TestPerProviderRequestsNoUselessNode(t *testing.T) {
 	w := newWorld(t, "- {id: burst, per: provider}", offers(offer("milan", "north", 1, 1), offer("turin", "south", 9, 2)))
 	w.pods("fill", 1, selecting(cluster, "milan"))
 	require.Equal(t, []string{"burst-milan +1"}, w.loops(2))
@@ -74,8 +75,8 @@ func TestPerLabelScalesFromZeroForTheRegion(t *testing.T) {
 	require.Equal(t, 1, w.pending())
 }
 
-// An offer that begins while CA runs becomes a group. An offer that ends leaves a group that does not grow.
-func TestOffersComeAndGo(t *testing.T) {
+// When an offer appears while CA runs, a group is added. When an offer ends, its group stays and does not grow.
+func TestNewOfferAddsAGroup(t *testing.T) {
 	w := newWorld(t, "- {id: burst, per: provider}", offers(offer("milan", "north", 4, 1)))
 	w.pods("south", 1, selecting(region, "south"))
 	require.Empty(t, w.loops(3))
@@ -91,8 +92,8 @@ func TestOffersComeAndGo(t *testing.T) {
 	require.Equal(t, map[string]int{"burst-turin": 1}, w.targets())
 }
 
-// A derived group lives until it is empty and its offer has been gone for half an hour.
-func TestLifeOfADerivedGroup(t *testing.T) {
+// A derived group ends when it is empty and its offer has been gone for half an hour.
+func TestDerivedGroupEndsAfterItsOffer(t *testing.T) {
 	w := newWorld(t, "- {id: burst, per: provider}", offers(offer("milan", "north", 4, 1), offer("turin", "south", 4, 2)))
 	w.pods("web", 1, selecting(cluster, "turin"))
 	require.Equal(t, []string{"burst-turin +1"}, w.loops(3))
@@ -113,8 +114,8 @@ func TestLifeOfADerivedGroup(t *testing.T) {
 	require.Equal(t, []string{"burst-milan"}, running)
 }
 
-// An offer that comes and goes every five seconds for ten minutes costs no node and no group.
-func TestAFlappingOfferChangesNothing(t *testing.T) {
+// An offer disappears and returns every five seconds for ten minutes. No node is requested, and no group ends.
+func TestFlappingOfferRequestsNoNode(t *testing.T) {
 	w := newWorld(t, "- {id: burst, per: provider}", offers(offer("milan", "north", 4, 1), offer("turin", "south", 4, 2)))
 	w.pace = 5 * time.Second
 	w.pods("web", 1, selecting(cluster, "turin"))
@@ -130,8 +131,8 @@ func TestAFlappingOfferChangesNothing(t *testing.T) {
 	require.Zero(t, w.pending())
 }
 
-// A provider that changes a label of its nodes gets another group, once the existing group is empty.
-func TestAChangedLabelBeginsTheGroupAnew(t *testing.T) {
+// A provider changes a label of its nodes. When the existing group is empty, the provider gets a new group.
+func TestChangedLabelReplacesTheEmptyGroup(t *testing.T) {
 	w := newWorld(t, "- {id: burst, per: provider}", offers(offer("milan", "north", 4, 1)))
 	w.pods("north", 1, selecting(region, "north"))
 	require.Equal(t, []string{"burst-milan +1"}, w.loops(3))

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Each test that docs/cluster-autoscaler.md links to is in the file that it names.
+// docs/cluster-autoscaler.md links tests. Each test is in the file that the link names.
 func TestDocumentedTestsExist(t *testing.T) {
 	docs := filepath.Join("..", "..", "..", "docs")
 	text, err := os.ReadFile(filepath.Join(docs, "cluster-autoscaler.md"))

@@ -12,7 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// An idle node is removed after CA's unneeded time, once.
+// CA removes an idle node after its unneeded time, and releases it once.
 func TestS16AnIdleNodeIsReleasedOnce(t *testing.T) {
 	w := newWorld(t, "- id: burst", offers(offer("milan", "north", 4, 1)))
 	w.pods("web", 1)
@@ -25,8 +25,8 @@ func TestS16AnIdleNodeIsReleasedOnce(t *testing.T) {
 	require.Equal(t, 1, w.nodesOf("milan"))
 }
 
-// A removal that takes long reduces the target size immediately and once, for any number of calls by CA.
-func TestS17ARemovalThatTakesLong(t *testing.T) {
+// A removal takes long. The target size decreases immediately and once, however often CA calls.
+func TestS17SlowRemovalReducesTheTargetOnce(t *testing.T) {
 	w := newWorld(t, "- id: burst", offers(offer("milan", "north", 4, 1)))
 	w.pods("web", 1)
 	require.Equal(t, []string{"burst +1"}, w.loops(2))
@@ -41,8 +41,8 @@ func TestS17ARemovalThatTakesLong(t *testing.T) {
 	require.Equal(t, map[string]int{"burst": 1}, w.targets())
 }
 
-// Twelve idle nodes at the same time, each released once, and several by each call.
-func TestS18TenIdleNodes(t *testing.T) {
+// Twelve nodes are idle at the same time. Each is released once, and each call releases several.
+func TestS18IdleNodesAreReleasedOnceEach(t *testing.T) {
 	w := newWorld(t, "- {id: burst, max: 20}", offers(offer("milan", "north", 20, 1)))
 	w.pods("web", 12)
 	require.Equal(t, []string{"burst +12"}, w.loops(2))
@@ -62,8 +62,8 @@ func TestS18TenIdleNodes(t *testing.T) {
 	require.Zero(t, w.nodesOf("milan"))
 }
 
-// Little-used nodes are drained by CA, and their pods find room on the remaining nodes.
-func TestPodsOfALittleUsedNodeMove(t *testing.T) {
+// CA drains nodes with little use, and their pods move to the remaining nodes.
+func TestPodsOfALittleUsedNodeMoveToOtherNodes(t *testing.T) {
 	w := newWorld(t, "- id: burst", offers(offer("milan", "north", 4, 1)))
 	w.pods("web", 2)
 	require.Equal(t, []string{"burst +2"}, w.loops(2))
@@ -74,8 +74,8 @@ func TestPodsOfALittleUsedNodeMove(t *testing.T) {
 	require.Equal(t, map[string]int{"burst": 1}, w.targets())
 }
 
-// A CA that restarts while a node is being removed neither schedules pods onto it nor releases it twice.
-func TestS20RestartedWhileANodeGoes(t *testing.T) {
+// CA restarts while a node is being removed. It schedules no pods onto this node, and releases it once.
+func TestS20RestartDuringARemovalReleasesOnce(t *testing.T) {
 	w := newWorld(t, "- id: burst", offers(offer("milan", "north", 4, 1)))
 	w.pods("web", 1)
 	require.Equal(t, []string{"burst +1"}, w.loops(2))
@@ -99,10 +99,10 @@ func TestS37CleanupChangesNothing(t *testing.T) {
 	require.Equal(t, map[string]int{"burst": 2}, w.targets())
 }
 
-// CA compares no prices: pods stay on the expensive provider to which they fell back, even when the cheaper one has
-// room again, for as long as their node is in use. After a person has drained the node, the pods get a node of the
-// cheaper provider, and CA releases the drained one.
-func TestReturnFromADearProvider(t *testing.T) {
+// CA does not compare the prices of running nodes. Pods stay on the expensive provider while their node is in use, even
+// when the cheaper provider has room again. After a person has drained the node, the pods get a node of the cheaper
+// provider, and CA releases the drained node.
+func TestPodsLeaveAnExpensiveProviderOnlyByADrain(t *testing.T) {
 	for _, per := range []string{"any", "provider"} {
 		t.Run(per, func(t *testing.T) {
 			w := newWorld(t, "- {id: burst, per: "+per+"}", offers(offer("dear", "north", 4, 5)), byPrice)
@@ -132,7 +132,8 @@ func TestReturnFromADearProvider(t *testing.T) {
 	}
 }
 
-// drain does the same as `kubectl drain`: the Node is cordoned, and its pods are made again by their Deployment.
+// drain does the same as `kubectl drain`: it cordons the Node, and the Deployment of the Node's pods creates them
+// again.
 func (w *world) drain(n *corev1.Node) {
 	n.Spec.Unschedulable = true
 	n.Spec.Taints = append(n.Spec.Taints, corev1.Taint{Key: corev1.TaintNodeUnschedulable,

@@ -29,9 +29,9 @@ func TestGRPCExpanderTakesTheCheapest(t *testing.T) {
 	require.Zero(t, w.pending())
 }
 
-// Of equally cheap providers the one with a peering serves the next pod. The least-waste expander cannot distinguish
-// their places.
-func TestGRPCExpanderTakesAPeeringThatIsThere(t *testing.T) {
+// Of several equally cheap providers, the provider with a peering serves the next pod. The least-waste expander cannot
+// distinguish their places.
+func TestGRPCExpanderPrefersAnExistingPeering(t *testing.T) {
 	w := newWorld(t, "- {id: burst, per: provider}", offers(offer("milan", "north", 4, 0.2),
 		offer("rome", "centre", 4, 0.1), offer("turin", "south", 4, 0.2)), byGRPC)
 	w.pods("first", 4)
@@ -46,8 +46,8 @@ func TestGRPCExpanderTakesAPeeringThatIsThere(t *testing.T) {
 	require.Zero(t, w.pending())
 }
 
-// CA's own client, which has no certificate, keeps every option when the server does not answer.
-func TestGRPCExpanderOverCAsClient(t *testing.T) {
+// CA's own client has no certificate. When the server does not answer, the client keeps every option.
+func TestGRPCExpanderKeepsAllOptionsWithoutAnAnswer(t *testing.T) {
 	w := newWorld(t, "- {id: burst, per: provider}", offers(offer("milan", "north", 2, 0.3),
 		offer("rome", "centre", 2, 0.1)), byGRPC)
 	client := grpcplugin.NewFilter(w.options.GRPCExpanderCert, w.options.GRPCExpanderURL)

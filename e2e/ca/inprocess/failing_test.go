@@ -21,7 +21,7 @@ func refused() *fleet.Failure {
 	return fleet.NewFailure(fleet.CodeRefused, "milan", "Tenant", "the provider said no")
 }
 
-// A group that fails is left alone for a while and its instance released; the pod is served by another group.
+// A group fails. CA does not use it for a while and releases its instance, and another group serves the pod.
 func TestS8FailureMovesThePodToAnotherGroup(t *testing.T) {
 	w := newWorld(t, "- {id: aaa, provider: milan}\n- {id: bbb, provider: turin, shape: {cpu: 3}}",
 		offers(offer("milan", "north", 4, 1), offer("turin", "south", 4, 2)))
@@ -36,7 +36,7 @@ func TestS8FailureMovesThePodToAnotherGroup(t *testing.T) {
 	require.Zero(t, w.pending())
 }
 
-// A failed instance at min is released all the same, and each further try waits twice as long as the try before.
+// A failed instance at min is still released. The wait before each further try is twice as long as the wait before.
 func TestS9S10S30FailuresAtMinBackOff(t *testing.T) {
 	w := newWorld(t, "- {id: aaa, min: 1}", offers(offer("milan", "north", 4, 1)), func(o *caconfig.AutoscalingOptions) {
 		o.InitialNodeGroupBackoffDuration, o.MaxNodeGroupBackoffDuration = 100*time.Millisecond, time.Minute
@@ -48,7 +48,7 @@ func TestS9S10S30FailuresAtMinBackOff(t *testing.T) {
 		for _, asked := range w.loops(1) {
 			require.Contains(t, []string{"aaa +1", "aaa releases 1"}, asked)
 			if asked == "aaa +1" {
-				grown = append(grown, time.Now()) // the clock that CA uses for backoff, after the call
+				grown = append(grown, time.Now()) // CA's backoff uses the wall clock; the time is taken after the call
 			}
 		}
 		require.LessOrEqual(t, w.targets()["aaa"], 1)
@@ -62,8 +62,8 @@ func TestS9S10S30FailuresAtMinBackOff(t *testing.T) {
 	}
 }
 
-// A hanging instance is released after CA's max-node-provision-time, and its node does not appear later.
-func TestS11WhatHangsIsReleased(t *testing.T) {
+// CA releases a hanging instance after its max-node-provision-time. The node does not appear later.
+func TestS11HangingInstanceIsReleased(t *testing.T) {
 	w := newWorld(t, "- id: aaa", offers(offer("milan", "north", 4, 1)))
 	w.hanging["aaa"] = true
 	w.pace = time.Minute
@@ -75,8 +75,9 @@ func TestS11WhatHangsIsReleased(t *testing.T) {
 	require.Empty(t, w.loops(10))
 }
 
-// A moment without room costs half a minute, not five. (CA decides by the wall clock whether it buys.)
-func TestBackoffIsShort(t *testing.T) {
+// A short lack of room delays a scale-out by half a minute and not by five. CA uses the wall clock to decide when it
+// may grow a group again.
+func TestShortLackOfRoomDelaysOnlyHalfAMinute(t *testing.T) {
 	backedOff := func(change ...func(*caconfig.AutoscalingOptions)) (loops int) {
 		w := newWorld(t, "- id: aaa", offers(offer("milan", "north", 4, 1)), change...)
 		w.failing["aaa"] = refused()
@@ -92,8 +93,8 @@ func TestBackoffIsShort(t *testing.T) {
 	require.Equal(t, 31, backedOff(asByDefault), "with CA's own")
 }
 
-// The provider of all virtual nodes dies: most of a small cluster is unready. With the shipped flags CA continues; with
-// its defaults it would stop completely.
+// The provider of all virtual nodes dies, so most nodes of a small cluster are unready. With the shipped flags CA
+// continues. With its defaults it would stop completely.
 func TestS24DeadProviderDoesNotStopCA(t *testing.T) {
 	for _, c := range []struct {
 		name   string
@@ -107,7 +108,7 @@ func TestS24DeadProviderDoesNotStopCA(t *testing.T) {
 			w := newWorld(t, "- {id: burst, per: provider}", offers(offer("milan", "north", 4, 1)), c.change...)
 			w.pods("web", 4)
 			require.Equal(t, []string{"burst-milan +4"}, w.loops(2))
-			w.pass(time.Hour) // CA waits for young nodes
+			w.pass(time.Hour) // CA treats young nodes as still starting
 			w.offers = append(w.offers, offer("turin", "south", 4, 2))
 			w.kill("milan")
 			w.pods("more", 1)
@@ -116,8 +117,8 @@ func TestS24DeadProviderDoesNotStopCA(t *testing.T) {
 	}
 }
 
-// The instances on the dead provider are lost after budgets.unready (5 min) and bought on another provider, also by a
-// CA that had stopped because of too many unready nodes.
+// The instances on the dead provider are lost after budgets.unready (5 min), and CA requests new ones on another
+// provider. This also works for a CA that had stopped because of too many unready nodes.
 func TestS24DeadProviderIsReplaced(t *testing.T) {
 	for name, change := range map[string]func(*caconfig.AutoscalingOptions){
 		"with the flags we ship": func(*caconfig.AutoscalingOptions) {}, "with CA's own": asByDefault,
@@ -141,9 +142,9 @@ func TestS24DeadProviderIsReplaced(t *testing.T) {
 	}
 }
 
-// A group has two providers, in a cluster with many machines of its own: the dead nodes make the group unhealthy for at
-// most budgets.unready, and do not use up its max.
-func TestS24DeadNodesOfAGroup(t *testing.T) {
+// A group has nodes on two providers, in a cluster with many machines. The nodes of a dead provider make the group
+// unhealthy for at most budgets.unready, and do not count towards its max.
+func TestS24DeadNodesMakeAGroupUnhealthyOnlyBriefly(t *testing.T) {
 	for name, c := range map[string]struct {
 		group       string
 		alive, dead int // nodes on turin and on milan
@@ -157,7 +158,7 @@ func TestS24DeadNodesOfAGroup(t *testing.T) {
 		} {
 			t.Run(name+", "+flags, func(t *testing.T) {
 				w := newWorld(t, c.group, offers(offer("milan", "north", c.dead, 1), offer("turin", "south", 9, 2)), change)
-				w.machines(28) // and the two existing machines
+				w.machines(28) // in addition to the two existing machines
 				w.pods("web", c.dead+c.alive)
 				require.Len(t, w.loops(2), 1)
 				require.Equal(t, c.dead, w.nodesOf("milan"), "the cheapest")
@@ -173,8 +174,8 @@ func TestS24DeadNodesOfAGroup(t *testing.T) {
 	}
 }
 
-// A group whose workflow cannot apply its config affects only itself.
-func TestAGroupThatIsStuckStopsNoOther(t *testing.T) {
+// The workflow of one group cannot apply its config. No other group is affected.
+func TestStuckGroupAffectsNoOther(t *testing.T) {
 	for name, edited := range map[string]string{
 		"a changed group": "- id: aaa\n- {id: bbb, max: 5}",
 		"a new group":     "- id: aaa\n- id: bbb\n- id: ccc",
@@ -192,9 +193,9 @@ func TestAGroupThatIsStuckStopsNoOther(t *testing.T) {
 	}
 }
 
-// A group that cannot be read for hours is served from its last state. CA gives up its instance that does not appear
-// and its Node that is gone, which is refused, and continues with the other group all the time.
-func TestAStaleGroupStopsNoOther(t *testing.T) {
+// The server cannot read a group for hours and serves its last state. CA tries to delete an instance that does not
+// appear and a Node that is gone; the server refuses both calls. CA uses the other group all the time.
+func TestUnreadableGroupAffectsNoOther(t *testing.T) {
 	w := newWorld(t, "- {id: aaa, per: provider}", offers(offer("milan", "north", 4, 1), offer("turin", "south", 4, 1)))
 	w.pods("web", 2, selecting(cluster, "milan"))
 	require.Equal(t, []string{"aaa-milan +2"}, w.loops(2))
@@ -229,8 +230,8 @@ func TestAStaleGroupStopsNoOther(t *testing.T) {
 	require.Equal(t, 1, w.nodesOf("milan"))
 }
 
-// A group that leaves the config while it has nodes only shrinks.
-func TestARemovedGroupOnlyShrinks(t *testing.T) {
+// A group with nodes leaves the config. From then on it only shrinks.
+func TestRemovedGroupOnlyShrinks(t *testing.T) {
 	w := newWorld(t, "- {id: aaa, min: 1, provider: milan}\n- {id: bbb, provider: turin}",
 		offers(offer("milan", "north", 4, 1), offer("turin", "south", 4, 1)))
 	w.pods("web", 1, selecting(cluster, "milan"))

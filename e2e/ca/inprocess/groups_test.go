@@ -14,7 +14,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// groups implements the gRPC server's port over real ledgers, as the entities of Temporal serve it.
+// groups implements the interface of the gRPC server on real ledgers, in the same way as Temporal's entities.
 type groups struct {
 	now func() time.Time
 

@@ -12,8 +12,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// One pending pod buys one node, and is bound to it.
-func TestS5OnePodBuysOneNode(t *testing.T) {
+// For one pending pod, CA requests one node, and the pod is bound to this node.
+func TestS5OnePodRequestsOneNode(t *testing.T) {
 	w := newWorld(t, "- id: burst", offers(offer("milan", "north", 4, 1)))
 	w.pods("web", 1)
 	require.Equal(t, []string{"burst +1"}, w.loops(6))
@@ -29,9 +29,9 @@ func TestS25ScaleFromZeroNeedsAToleration(t *testing.T) {
 	require.Equal(t, []string{"burst +1"}, w.loops(4))
 }
 
-// Max is the available size: the pods that fit get nodes immediately, and the remaining pod gets a node when there is
-// room. No call fails, so CA never backs off.
-func TestThreePodsWithRoomForTwo(t *testing.T) {
+// max is the size for which capacity is available. The pods that fit get nodes immediately, and the other pod gets a
+// node when there is room. No call fails, so CA never backs off.
+func TestPodsWithoutRoomWaitWithoutAFailure(t *testing.T) {
 	for _, per := range []string{", per: any", ", per: provider"} {
 		t.Run(per, func(t *testing.T) {
 			w := newWorld(t, "- {id: burst"+per+"}", offers(offer("milan", "north", 2, 1)))
@@ -55,8 +55,8 @@ func TestThreePodsWithRoomForTwo(t *testing.T) {
 	}
 }
 
-// A CA 1.33 that restarts in the middle of a scale-out sees the instances that are being created, and buys none twice.
-func TestS21RestartedWhileNodesAreOnTheirWay(t *testing.T) {
+// CA 1.33 restarts in the middle of a scale-out. It sees the instances in creation and requests none twice.
+func TestS21RestartDuringAScaleOutRequestsNoNodeTwice(t *testing.T) {
 	w := newWorld(t, "- id: burst", offers(offer("milan", "north", 9, 1)))
 	w.hanging["burst"] = true
 	w.pods("web", 5)
@@ -66,13 +66,13 @@ func TestS21RestartedWhileNodesAreOnTheirWay(t *testing.T) {
 	require.Equal(t, map[string]int{"burst": 5}, w.targets())
 }
 
-// For CA a taint that a person sets on one virtual node is part of the shape of its group: the group does not grow
+// A person sets a taint on one virtual node. CA uses this node as the template of its group, so the group does not grow
 // until the taint is removed. The taint of a cordon has no such effect.
 func TestATaintOnOneNodeStopsItsGroup(t *testing.T) {
 	w := newWorld(t, "- id: burst", offers(offer("milan", "north", 9, 1)))
 	w.pods("web", 1)
 	require.Equal(t, []string{"burst +1"}, w.loops(3))
-	w.pass(2 * time.Minute) // CA does not take a young Node for a shape
+	w.pass(2 * time.Minute) // CA does not use a young Node as a template
 	taint := func(taints ...corev1.Taint) {
 		for _, n := range w.listNodes() {
 			if n.Labels[cluster] == "milan" {
@@ -89,8 +89,8 @@ func TestATaintOnOneNodeStopsItsGroup(t *testing.T) {
 	require.Equal(t, []string{"burst +1"}, w.loops(3))
 }
 
-// A max below the target size neither buys nor removes a node.
-func TestMaxBelowTheTargetSize(t *testing.T) {
+// A max below the target size neither adds nor removes a node.
+func TestMaxBelowTheTargetSizeChangesNothing(t *testing.T) {
 	w := newWorld(t, "- id: burst", offers(offer("milan", "north", 9, 1)))
 	w.pods("web", 5)
 	require.Equal(t, []string{"burst +5"}, w.loops(2))
@@ -100,7 +100,8 @@ func TestMaxBelowTheTargetSize(t *testing.T) {
 	require.Equal(t, map[string]int{"burst": 5}, w.targets())
 }
 
-// CA's own limits count virtual nodes together with all other nodes: 1 CPU of the machine and 2 of each node.
+// CA's own limits count virtual nodes together with all other nodes: the machine has 1 CPU, and each virtual node has
+// 2.
 func TestCoresTotalCountsVirtualNodes(t *testing.T) {
 	for most, bought := range map[int64]int{4: 1, 5: 2} {
 		t.Run(fmt.Sprint(most), func(t *testing.T) {
@@ -112,8 +113,8 @@ func TestCoresTotalCountsVirtualNodes(t *testing.T) {
 	}
 }
 
-// With limits over all groups CA receives only sizes that are not refused, also when it splits a scale-out.
-func TestLimitsAndBalancing(t *testing.T) {
+// With limits for all groups together, CA only sees sizes that are not refused, even when it splits a scale-out.
+func TestLimitsAllowASplitScaleOut(t *testing.T) {
 	w := newWorld(t, `- {id: aaa, labels: {liqo-autoscaler.io/balance: web}}
 - {id: bbb, labels: {liqo-autoscaler.io/balance: web}}
 limits: {nodes: 4}`, offers(offer("milan", "north", 9, 1)))

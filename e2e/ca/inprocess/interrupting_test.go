@@ -15,8 +15,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/testkit"
 )
 
-// The gRPC server is replaced right after an increase was acknowledged: the instances stay the same, and none is bought
-// twice.
+// The gRPC server is replaced right after it has acknowledged an increase. The instances stay the same, and CA requests
+// none twice.
 func TestS6S36ServerReplacedInAScaleOut(t *testing.T) {
 	const groups = "- {id: burst, per: provider}"
 	w := newWorld(t, groups, offers(offer("milan", "north", 4, 1)))
@@ -43,8 +43,8 @@ func TestS6S36ServerReplacedInAScaleOut(t *testing.T) {
 	require.False(t, slices.ContainsFunc(failed, func(c ca.Call) bool { return c.Method != ca.Refresh }), "%v", failed)
 }
 
-// While Temporal is away CA's loops fail at their beginning and change nothing. Afterwards CA continues.
-func TestS7S34TemporalAway(t *testing.T) {
+// While Temporal is away, each loop of CA fails at its start and changes nothing. Afterwards CA continues.
+func TestS7S34LoopsFailWhileTemporalIsAway(t *testing.T) {
 	w := newWorld(t, "- id: burst", offers(offer("milan", "north", 4, 1)))
 	w.pods("web", 1)
 	require.Equal(t, []string{"burst +1"}, w.loops(2))
@@ -61,7 +61,8 @@ func TestS7S34TemporalAway(t *testing.T) {
 	require.Zero(t, w.pending())
 }
 
-// A Node deleted by hand comes back with its id: CA 1.33 waits for it, and neither buys nor deletes.
+// A person deletes a Node, and the Node is registered again with its id. CA 1.33 waits for it, and neither requests nor
+// deletes a node.
 func TestS22DeletedNodeComesBack(t *testing.T) {
 	w := newWorld(t, "- id: burst", offers(offer("milan", "north", 4, 1)))
 	w.pods("web", 1)
@@ -84,7 +85,7 @@ func TestS22DeletedNodeComesBack(t *testing.T) {
 }
 
 // A large cluster: 500 machines, 20 groups, 50 virtual nodes.
-func TestS33LargeCluster(t *testing.T) {
+func TestS33LargeClusterScales(t *testing.T) {
 	groups := ""
 	for _, id := range "abcdefghijklmnopqrst" {
 		groups += "- {id: group-" + string(id) + ", max: 100}\n"

@@ -16,7 +16,7 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// shipped holds CA's options as deploy/ca/values.yaml sets them, the values that we ship for CA's chart.
+// shipped holds CA's options as set by deploy/ca/values.yaml, which contains the values that we ship for CA's chart.
 var shipped config.AutoscalingOptions
 
 func TestMain(m *testing.M) {
@@ -42,7 +42,8 @@ type nothing struct{}
 
 func (nothing) Write(b []byte) (int, error) { return len(b), nil }
 
-// ship sets CA's flags as the values file for CA's chart does, which cuts off a suffix "_1".
+// ship sets CA's flags in the same way as CA's chart does with the values file. The chart removes the suffix "_1" of a
+// key.
 func ship(values string) error {
 	raw, err := os.ReadFile(values)
 	if err != nil {

@@ -23,7 +23,8 @@ import (
 	"k8s.io/autoscaler/cluster-autoscaler/provisioningrequest/provreqwrapper"
 )
 
-// request starts CA again with --enable-provisioning-requests and a request for n pods, of which each fills a node.
+// request starts CA again with --enable-provisioning-requests and with a ProvisioningRequest for n pods. Each pod needs
+// a whole node.
 func (w *world) request(class string, n int32, change ...func(*corev1.PodSpec)) {
 	pod := newPod("template", "2", w.now())
 	for _, c := range change {
@@ -43,8 +44,9 @@ func (w *world) request(class string, n int32, change ...func(*corev1.PodSpec)) 
 	w.start()
 }
 
-// requested runs n loops of CA. After each loop it waits until CA's informer has the current state of the request. It
-// returns the nodes that CA requested, and the condition Provisioned of the request with its reason.
+// requested runs n loops of CA. After each loop it waits until CA's informer has the current state of the
+// ProvisioningRequest. It returns the nodes that CA requested, and the condition Provisioned of the ProvisioningRequest
+// with its reason.
 func (w *world) requested(n int) (asked []string, provisioned string) {
 	w.t.Helper()
 	for range n {
@@ -68,9 +70,9 @@ func (w *world) requested(n int) (asked []string, provisioned string) {
 
 const bestEffort = requestsv1.ProvisioningClassBestEffortAtomicScaleUp
 
-// CA makes the pods of a request in its memory, where Liqo's webhook adds no toleration: without one in the PodTemplate
-// no group fits.
-func TestARequestNeedsAToleration(t *testing.T) {
+// CA creates the pods of a ProvisioningRequest only in its memory, where Liqo's webhook adds no toleration. Without a
+// toleration in the PodTemplate no group fits.
+func TestProvisioningRequestNeedsAToleration(t *testing.T) {
 	w := newWorld(t, "- id: burst", offers(offer("milan", "north", 9, 1)))
 	w.request(bestEffort, 4, intolerant)
 	asked, provisioned := w.requested(4)
@@ -84,8 +86,9 @@ func TestARequestNeedsAToleration(t *testing.T) {
 	require.Equal(t, 4, w.nodesOf("milan"))
 }
 
-// A request that exceeds the available room buys no node, and a request of the class that only checks never buys.
-func TestARequestIsServedWholeOrNotAtAll(t *testing.T) {
+// A ProvisioningRequest that exceeds the available room leads to no node. A ProvisioningRequest of the class that only
+// checks the capacity never leads to a node.
+func TestProvisioningRequestIsServedCompletelyOrNotAtAll(t *testing.T) {
 	w := newWorld(t, "- {id: burst, max: 20}", offers(offer("milan", "north", 9, 1)))
 	w.request(bestEffort, 10)
 	asked, provisioned := w.requested(4)
@@ -102,9 +105,9 @@ func TestARequestIsServedWholeOrNotAtAll(t *testing.T) {
 	require.Equal(t, []string{"burst +9"}, asked)
 }
 
-// Half of a request fails. CA reported the request as provisioned when it requested the nodes, and then releases the
-// failed nodes. A pod that consumes the request makes CA request no other node.
-func TestARequestOfWhichHalfFails(t *testing.T) {
+// Half of the nodes of a ProvisioningRequest fail. CA has reported it as provisioned when it requested the nodes, and
+// then releases the failed nodes. For a pod that consumes the ProvisioningRequest, CA requests no other node.
+func TestFailedNodesOfAProvisioningRequestAreReleased(t *testing.T) {
 	w := newWorld(t, `- {id: aaa, labels: {liqo-autoscaler.io/balance: web}}
 - {id: bbb, labels: {liqo-autoscaler.io/balance: web}}`, offers(offer("milan", "north", 9, 1)))
 	w.failing["bbb"] = refused()

@@ -11,8 +11,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet/comparison"
 )
 
-// compare plays the observer's round of each minute, as far as it judges providers: instances on a silent provider are
-// lost after budgets.unready. w.groups.mu is held.
+// compare does the part of the observer's round, each minute, that judges providers: instances on a silent provider are
+// lost after budgets.unready. The caller holds w.groups.mu.
 func (w *world) compare() {
 	if w.now().Sub(w.outlook.At) < time.Minute {
 		return

@@ -14,8 +14,8 @@ import (
 	caconfig "k8s.io/autoscaler/cluster-autoscaler/config"
 )
 
-// sized returns a ladder of sizes: the large size is four times the small one, which is the shape of all worlds, and
-// costs factor times as much; 0 means in proportion.
+// sized returns a group with two sizes. The large size is four times the small size, which is the shape of all worlds.
+// It costs factor times as much as the small size; 0 means in proportion.
 func sized(factor float64, more string) string {
 	return fmt.Sprintf("- {id: burst%s, sizes: [{name: small}, {name: large, shape: {cpu: 8, memory: 16Gi}, "+
 		"priceFactor: %v}]}", more, factor)
@@ -25,8 +25,8 @@ func asks(cpu string) func(*corev1.PodSpec) {
 	return func(s *corev1.PodSpec) { s.Containers[0].Resources.Requests["cpu"] = resource.MustParse(cpu) }
 }
 
-// A pod that fits only the large size buys exactly one large node from zero, with any of CA's expanders.
-func TestPodThatFitsTheLargeSizeAlone(t *testing.T) {
+// A pod fits only on the large size. CA requests exactly one large node from zero, with each of its expanders.
+func TestPodThatFitsOnlyTheLargeSizeGetsIt(t *testing.T) {
 	for name, change := range map[string]func(*caconfig.AutoscalingOptions){
 		"as shipped": func(*caconfig.AutoscalingOptions) {}, "price": byPrice, "grpc": byGRPC,
 	} {
@@ -41,8 +41,8 @@ func TestPodThatFitsTheLargeSizeAlone(t *testing.T) {
 	}
 }
 
-// When several sizes fit, CA takes the size that its expander finds best for the waiting pods. The price expander
-// prefers nodes that fit the size of the cluster.
+// When several sizes fit, CA takes the size that its expander prefers for the waiting pods. The price expander prefers
+// nodes whose size suits the cluster.
 func TestExpandersChooseTheSize(t *testing.T) {
 	asShipped := func(*caconfig.AutoscalingOptions) {}
 	for name, c := range map[string]struct {
@@ -81,7 +81,8 @@ func TestSizeOnTheSelectedProvider(t *testing.T) {
 	require.Equal(t, 1, w.nodesOf("turin"))
 }
 
-// The sizes share the room: CA immediately receives the room that one size leaves for the other, and requests no more.
+// The sizes share the room of an offer. CA immediately sees the room that one size leaves for the other, and requests
+// no more.
 func TestSizesShareTheRoom(t *testing.T) {
 	w := newWorld(t, sized(0, ""), offers(offer("milan", "north", 6, 1)))
 	w.pods("large", 2, asks("7"))
@@ -92,8 +93,8 @@ func TestSizesShareTheRoom(t *testing.T) {
 	require.Equal(t, map[string]int{"burst-large": 1, "burst-small": 2}, w.targets())
 }
 
-// With the balancing label CA splits a scale-out between the places of one size, and never between sizes.
-func TestSizesBalanceEachByItself(t *testing.T) {
+// With the balancing label, CA splits a scale-out between the places of one size, and never between sizes.
+func TestScaleOutIsSplitWithinOneSize(t *testing.T) {
 	label := ", per: provider, labels: {" + fleet.LabelBalance + ": web}"
 	w := newWorld(t, sized(0, label), offers(offer("milan", "north", 16, 1), offer("turin", "south", 16, 1)), byPrice)
 	w.pods("large", 4, asks("7"))

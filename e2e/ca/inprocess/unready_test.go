@@ -24,7 +24,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/cmd/liqo-autoscaler/doctor"
 )
 
-// nodeThatIs returns a Node of two hours that has had this condition for one.
+// nodeThatIs returns a Node that is two hours old and has had this condition for one hour.
 func nodeThatIs(name string, ready corev1.ConditionStatus) *corev1.Node {
 	return &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{Name: name, CreationTimestamp: metav1.NewTime(time.Now().Add(-2 * time.Hour))},
@@ -34,13 +34,14 @@ func nodeThatIs(name string, ready corev1.ConditionStatus) *corev1.Node {
 	}
 }
 
-// notImplemented is HasInstance of gce; aws and azure return another error for a Node of another owner. CA then does
-// not take the Node for deleted, and it counts as not Ready (CA clusterstate/clusterstate.go,
-// hasCloudProviderInstance).
+// notImplemented is the method HasInstance of the provider gce. aws and azure return another error for a Node of
+// another owner. CA then does not treat the Node as deleted, and counts it as not Ready (CA
+// clusterstate/clusterstate.go, hasCloudProviderInstance).
 func notImplemented(string) (bool, error) { return true, cloudprovider.ErrNotImplemented }
 
-// The cluster's other Cluster Autoscaler runs next to virtual nodes whose providers have died. The doctor command
-// computes whether it stops, and the test compares that with Cluster Autoscaler's own registry.
+// Another Cluster Autoscaler runs in the cluster, next to virtual nodes whose providers have died. The doctor command
+// predicts whether this Cluster Autoscaler stops. The test compares the prediction with Cluster Autoscaler's own
+// registry.
 func TestDoctorKnowsWhenAnotherAutoscalerStops(t *testing.T) {
 	stops := 0
 	for _, c := range []struct {

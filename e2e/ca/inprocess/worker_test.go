@@ -11,8 +11,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet/choice"
 )
 
-// work carries out the ledgers' commands, as Temporal and the worker do, until none is due. Then it schedules the pods
-// and publishes the market.
+// work executes the ledgers' commands in place of Temporal and the worker, until no command is due. It then schedules
+// the pods and publishes the market.
 func (w *world) work() {
 	w.t.Helper()
 	w.groups.mu.Lock()
@@ -44,7 +44,7 @@ func (w *world) carryOut(l *fleet.Ledger, cmd fleet.Command) {
 			in.Views = w.scaleIn(e, cmd.Generation)
 		}
 	case fleet.CommandOrder:
-		if e != nil && cmd.Order.Deleted { // a hanging instance is cancelled
+		if e != nil && cmd.Order.Deleted { // the deletion cancels a hanging instance
 			in.Views = []fleet.View{view(e, cmd.Order.Generation, fleet.Released)}
 		}
 	case fleet.CommandDescribe:
@@ -60,17 +60,18 @@ func (w *world) carryOut(l *fleet.Ledger, cmd fleet.Command) {
 	}
 	views := in.Views
 	in.Views = nil
-	l.Step(in, w.now()) // the start first, then the views
+	l.Step(in, w.now()) // the result of the start comes before the views
 	l.Step(fleet.GroupInput{Views: views}, w.now())
 }
 
-// view returns the only, and so the last, view of a driver.
+// view returns the only view of a driver, which is also its last.
 func view(e *fleet.Entry, generation fleet.Generation, phase fleet.Phase) fleet.View {
 	return fleet.View{Instance: e.Name, Generation: generation, Sequence: 1, End: fleet.EndFinal, Phase: phase,
 		Attempt: e.Attempt, Offer: e.Offer, SpecHash: e.SpecHash, BookedAt: e.BookedAt}
 }
 
-// scaleOut runs a whole scale-out and returns its views: it ends Ready or Failed, or returns none when it hangs.
+// scaleOut runs a whole scale-out and returns its views. The instance ends Ready or Failed. A hanging scale-out returns
+// no views.
 func (w *world) scaleOut(e *fleet.Entry, generation fleet.Generation) []fleet.View {
 	if w.hanging[e.Spec.ID] {
 		return nil

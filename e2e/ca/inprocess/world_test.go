@@ -45,7 +45,7 @@ import (
 	"k8s.io/autoscaler/cluster-autoscaler/expander"
 )
 
-// world holds a cluster with Cluster Autoscaler, a gRPC server, and providers.
+// world is a cluster with Cluster Autoscaler, a gRPC server, and providers.
 type world struct {
 	t    *testing.T
 	ctx  context.Context
@@ -59,15 +59,15 @@ type world struct {
 	ca       cacore.Autoscaler
 	requests *core.Requests // set with ProvisioningRequestEnabled
 	proxy    *ca.Proxy
-	told     int    // the last call that was reported
+	told     int    // sequence number of the last call that loops has returned
 	fails    bool   // calls of CA may fail
 	address  string // address of the gRPC server
-	stop     func() // stops it
+	stop     func() // stops the server
 	serving  grpcserver.ServeOptions
 
 	groups *groups
 	next   atomic.Pointer[config.Config] // the config for the next Refresh
-	// offers holds the total amounts of the providers, holds the amounts that instances took.
+	// offers holds the total amounts of the providers. holds contains the amounts that instances have taken.
 	offers    []market.Offer
 	holds     map[string]hold
 	published atomic.Pointer[market.Market]
@@ -81,7 +81,7 @@ type world struct {
 	standing map[string]fleet.Standing // faults of providers by the comparison
 }
 
-// patience bounds the time of background work on a busy machine.
+// patience is the timeout for background work on a busy machine.
 const patience = 2 * time.Minute
 
 type hold struct {
@@ -91,8 +91,8 @@ type hold struct {
 
 const shapes = "defaults: {max: 10, shape: {cpu: '2', memory: 4Gi, pods: '110', ephemeral-storage: 20Gi}}\nnodeGroups:\n"
 
-// newWorld makes a world with the node groups of a config's list, the offers, and one full machine. CA has the shipped
-// flags, modified by change.
+// newWorld creates a world with the node groups of a config, the offers, and one machine without free room. CA has the
+// shipped flags, modified by change.
 func newWorld(t *testing.T, nodeGroups string, offers []market.Offer, change ...func(*caconfig.AutoscalingOptions)) *world {
 	w := &world{t: t, ctx: t.Context(), pace: 10 * time.Second, kube: fake.NewClientset(), offers: offers,
 		holds: map[string]hold{}, failing: map[string]*fleet.Failure{}, hanging: map[string]bool{}, dead: map[string]bool{},
@@ -118,13 +118,13 @@ func newWorld(t *testing.T, nodeGroups string, offers []market.Offer, change ...
 	return w
 }
 
-// asByDefault sets CA's default bounds of failures instead of the shipped ones.
+// asByDefault sets CA's default limits for unready nodes instead of the shipped ones.
 func asByDefault(o *caconfig.AutoscalingOptions) {
 	o.OkTotalUnreadyCount = 3
 	o.InitialNodeGroupBackoffDuration, o.MaxNodeGroupBackoffDuration = 5*time.Minute, 30*time.Minute
 }
 
-// serve runs the gRPC server behind a proxy, and returns the cloud config for CA.
+// serve runs the gRPC server behind a proxy and returns the cloud config for CA.
 func (w *world) serve(nodeGroups string) (cloudConfig string) {
 	over := w.secure()
 	w.address = w.listen(w.parse(nodeGroups), "127.0.0.1:0")
@@ -141,8 +141,8 @@ func (w *world) serve(nodeGroups string) (cloudConfig string) {
 	return cloudConfig
 }
 
-// secure makes the gRPC server serve the expander over mutual TLS, if CA uses it, and returns the proxy's transport to
-// it.
+// secure makes the gRPC server serve the expander over mutual TLS when CA uses the expander. It returns the proxy's
+// credentials for this connection.
 func (w *world) secure() (over ca.Transport) {
 	w.serving.StopGrace = time.Millisecond
 	if !strings.Contains(w.options.ExpanderNames, expander.GRPCExpanderName) {
@@ -163,7 +163,7 @@ func (w *world) secure() (over ca.Transport) {
 	return over
 }
 
-// source provides the config of a world, which a test changes while the server runs.
+// source provides the config of a world. A test can change the config while the server runs.
 type source struct{ *world }
 
 // Changed implements derive.Source.
@@ -177,7 +177,7 @@ func (s source) Changed() (cfg config.Config, changed bool, err error) {
 // Hash implements derive.Source.
 func (source) Hash() string { return "" }
 
-// listen starts a gRPC server, which w.stop ends.
+// listen starts a gRPC server. w.stop stops it.
 func (w *world) listen(settings config.Config, address string) string {
 	log := slog.New(slog.DiscardHandler)
 	if os.Getenv("LOG") != "" {
@@ -214,7 +214,7 @@ func (w *world) edit(nodeGroups string) {
 	w.next.Store(&settings)
 }
 
-// start starts CA, or starts it again without any memory.
+// start starts CA. When CA ran before, the new CA has no memory of it.
 func (w *world) start() {
 	w.watching.Clear()
 	var err error
@@ -232,8 +232,8 @@ func (w *world) start() {
 	require.NoError(w.t, w.ca.Start())
 }
 
-// react makes the fake API server report when a watch has begun, because it loses earlier events, and makes it evict
-// pods.
+// react makes the fake API server report when a watch has begun, because it loses earlier events. It also makes the API
+// server evict pods.
 func (w *world) react() {
 	w.kube.PrependWatchReactor("*", func(a clienttesting.Action) (bool, watch.Interface, error) {
 		begun, err := w.kube.Tracker().Watch(a.GetResource(), a.GetNamespace())
@@ -249,7 +249,7 @@ func (w *world) react() {
 	})
 }
 
-// machines adds n nodes of the cluster itself, each full.
+// machines adds n machines (nodes of the cluster itself) without free room.
 func (w *world) machines(n int) {
 	for range n {
 		name := fmt.Sprintf("machine-%d", len(w.listNodes()))
@@ -262,7 +262,7 @@ func (w *world) machines(n int) {
 
 func (w *world) now() time.Time { return *w.time.Load() }
 
-// pass lets time pass; with 0 the wall clock is used.
+// pass lets time pass. With 0, the wall clock is used.
 func (w *world) pass(d time.Duration) {
 	now := w.now().Add(d)
 	if d == 0 {
@@ -294,8 +294,8 @@ func offer(provider, at string, nodes int, price float64) market.Offer {
 
 func offers(o ...market.Offer) []market.Offer { return o }
 
-// loops runs n loops of CA, each after the pace, and the worker's work in between. It returns CA's requests: "burst
-// +2", "burst -1", "burst releases 1", and refused requests with their code.
+// loops runs n loops of CA, with the pace between them and the worker's work in each pause. It returns CA's requests:
+// "burst +2", "burst -1", "burst releases 1", and refused requests with their code.
 func (w *world) loops(n int) (asked []string) {
 	w.t.Helper()
 	for range n {
@@ -333,7 +333,7 @@ func same[T interface{ GetName() string }](a, b []T) bool {
 	return equality.Semantic.DeepEqual(a, b)
 }
 
-// settle waits until CA has released the nodes that it has tainted: it deletes in the background.
+// settle waits until CA has released the nodes that it has tainted, because CA deletes nodes in the background.
 func (w *world) settle() {
 	w.t.Helper()
 	testkit.Until(w.t, patience, "deletions", func() error {
@@ -342,7 +342,7 @@ func (w *world) settle() {
 				return fmt.Errorf("%s is tainted and not asked back", n.Name)
 			}
 		}
-		if n := w.proxy.UnderWay(); n > 0 { // their effects are visible before they are recorded
+		if n := w.proxy.UnderWay(); n > 0 { // the effects of a call are visible before the proxy records it
 			return fmt.Errorf("%d calls are under way", n)
 		}
 		return nil

@@ -32,7 +32,8 @@ func main() {
 	}
 }
 
-// modes are the functions of the program by its first argument, with the number of further arguments; -1 is any number.
+// modes are the functions of the program, by its first argument, with their number of further arguments. -1 means any
+// number.
 var modes = map[string]struct {
 	args int
 	run  func(args []string, term <-chan os.Signal) error

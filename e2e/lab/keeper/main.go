@@ -23,8 +23,8 @@ func main() {
 		fmt.Fprintln(os.Stderr, keep.Contain(os.Args[2:]))
 		os.Exit(1)
 	}
-	signal.Ignore(syscall.SIGPIPE) // an owner that has died no longer reads, but work remains
-	syscall.CloseOnExec(3)         // the owner's lab lock: held until this process ends, but not by its children
+	signal.Ignore(syscall.SIGPIPE) // an owner that has died does not read, but the keeper still has work
+	syscall.CloseOnExec(3)         // the lab lock of the owner: this process holds it until it ends, its children do not
 	say := speaker(os.Stdout)
 	if err := run(os.Stdin, say); err != nil {
 		say(keep.Said{Error: err.Error()})
@@ -53,7 +53,7 @@ func run(stdin io.Reader, say func(keep.Said)) error {
 		func(format string, args ...any) { say(keep.Said{Log: fmt.Sprintf(format, args...)}) })
 }
 
-// speaker returns a function that writes a line of JSON. A missing reader is not an error.
+// speaker returns a function that writes a line of JSON. The function returns no error when nobody reads.
 func speaker(w io.Writer) func(keep.Said) {
 	var mu sync.Mutex
 	encoder := json.NewEncoder(w)

@@ -20,7 +20,8 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
 )
 
-// Image is the image of the suite's own pods, and of each pod's first process: it contains only the program lab/box as /box. No registry has it.
+// Image is the image of the suites' own pods, and of the first process of each pod. It contains only the program lab/box
+// as /box. No registry contains it.
 const Image = "localhost/box:1"
 
 // EnvBox names the file of the program lab/box, built without cgo.

@@ -1,5 +1,5 @@
-// Package node makes a real node of a lab's cluster: containerd, runc and the cluster's kubelet, inside a room (command
-// lab/room). One node fits in a room. The room's end removes it.
+// Package node starts a real node of a lab's cluster, with containerd, runc and the cluster's kubelet, inside a room
+// (command lab/room). A room has place for one node. The end of the room removes the node.
 package node
 
 import (
@@ -79,13 +79,14 @@ func Start(ctx context.Context, o Options) (*Node, error) {
 	return n, err
 }
 
-// Freeze stops the kubelet as a node's crash would, but for the containers, which run on; Thaw continues it.
+// Freeze stops the kubelet, like a crash of the node, except that its containers continue to run. Thaw continues the
+// kubelet.
 func (n *Node) Freeze() error { return n.kubelet.Signal(syscall.SIGSTOP) }
 
 // Thaw continues the kubelet.
 func (n *Node) Thaw() error { return n.kubelet.Signal(syscall.SIGCONT) }
 
-// Running returns how many containers run on the node, without the first process of each pod.
+// Running returns the number of containers that run on the node, without the first process of each pod.
 func Running(ctx context.Context) (int, error) {
 	out, err := exec.CommandContext(ctx, "ctr", "-n", "k8s.io", "tasks", "list", "-q").Output()
 	if err != nil {

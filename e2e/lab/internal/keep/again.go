@@ -14,11 +14,11 @@ type container struct {
 	process *proc.Process
 }
 
-// longestPause bounds the pause before a process that ends again and again, as without an API server, is started again.
-// Kubernetes doubles its pause too, up to five minutes.
+// longestPause is the maximum pause before the lab restarts a process that ends again and again, for example without an
+// API server. Kubernetes also doubles its pause, up to five minutes.
 const longestPause = 8 * time.Second
 
-// startContainer starts one of Liqo's processes, which again restarts.
+// startContainer starts one of Liqo's processes. The function again restarts it when it ends.
 func (c *cluster) startContainer(name, path string, args []string) (*proc.Process, error) {
 	spec := proc.Spec{Name: name, Path: path, Args: args, Env: c.env()}
 	p, err := c.startSpec(spec)
@@ -30,7 +30,7 @@ func (c *cluster) startContainer(name, path string, args []string) (*proc.Proces
 	return p, err
 }
 
-// again starts a process whenever it has ended, until the context ends: Liqo's IPAM and controllers exit when they have
+// again starts a process whenever it has ended, until the context ends. Liqo's IPAM and controllers exit when they have
 // lost the API server for too long, and Kubernetes would restart them.
 func (c *cluster) again(ctx context.Context, of container, log func(string, ...any)) {
 	pause, began := restartPause, time.Now()

@@ -14,8 +14,8 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// kinds lists the kinds of Liqo's chart that a cluster gets, with their resources: requests for them to the API server
-// would cost more than this list. The Deployments run as processes instead.
+// kinds lists the kinds of Liqo's chart that a cluster gets, with their resources, because requests for them to the API
+// server would take longer than this list. The Deployments run as processes instead.
 var kinds = map[string]struct {
 	resource   string
 	namespaced bool
@@ -60,8 +60,8 @@ func (c *cluster) applyOne(ctx context.Context, o *unstructured.Unstructured) er
 	objects := c.objects.Resource(version.WithResource(kind.resource))
 	options := metav1.ApplyOptions{FieldManager: "lab", Force: true}
 	var last error
-	// A resource whose definition is new may be missing for a moment after it is established; on a busy machine a single
-	// definition may take a quarter of a minute.
+	// A resource with a new definition may be missing for a moment after the definition is established. On a busy machine,
+	// one definition may take a quarter of a minute.
 	err = wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, time.Minute, true,
 		func(ctx context.Context) (bool, error) {
 			if kind.namespaced {

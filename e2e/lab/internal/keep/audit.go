@@ -7,7 +7,8 @@ import (
 )
 
 // audited is the audit policy of the API servers: they record each request of a ServiceAccount, without its content.
-// Kubernetes and Liqo do not use ServiceAccounts here, so the log contains the requests of a suite's own accounts.
+// Kubernetes and Liqo use no ServiceAccounts in the lab, so the log contains only the requests of a suite's own
+// accounts.
 const audited = `{"apiVersion": "audit.k8s.io/v1", "kind": "Policy", "omitStages": ["RequestReceived"], "rules": [
   {"level": "Metadata", "userGroups": ["system:serviceaccounts"]}, {"level": "None"}]}`
 

@@ -31,7 +31,7 @@ type lab struct {
 // cluster is one Kubernetes cluster with Liqo.
 type cluster struct {
 	*lab
-	name       string // and Liqo cluster id
+	name       string // the name is also the Liqo cluster id
 	index      int    // 0 is the consumer
 	ports      ports
 	url        string

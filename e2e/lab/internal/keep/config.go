@@ -1,6 +1,5 @@
-// Package keep is the inside of a lab: the work of the keeper process. It starts the clusters, replaces their kubelets,
-// and ends the whole lab when its owner ends. Everything listens on loopback, on ports that follow from slot and
-// cluster.
+// Package keep is the work of the keeper process, which runs a lab. It starts the clusters, replaces their kubelets,
+// and ends the whole lab when its owner ends. Everything listens on loopback. The ports depend on slot and cluster.
 package keep
 
 import (
@@ -23,7 +22,8 @@ type Config struct {
 	PodStart time.Duration
 }
 
-// WireGuardGo is the name of the program that Liqo before 1.2 runs by its path in the image, and of its folder in Bin.
+// WireGuardGo is the name of a program and of its folder in Bin. Liqo before 1.2 runs this program by its path in the
+// image.
 const WireGuardGo = "wireguard-go"
 
 // Consumer is the name and Liqo cluster id of the consumer cluster.
@@ -42,15 +42,15 @@ func (c Config) Clusters() []string {
 type ports struct {
 	etcd, etcdPeer, api, kcm, scheduler int
 	webhook                             int
-	unusedWebhook                       int // liqo-controller-manager parses one but serves nothing there
+	unusedWebhook                       int // liqo-controller-manager parses this port but serves nothing on it
 	managerMetrics, managerProbe        int
 	replicatorMetrics                   int
 	webhookMetrics, webhookProbe        int
 	ipam                                int
 }
 
-// block returns the first of a slot's 400 ports: 20 for each cluster, and from 200 on the virtual kubelets' ports. All
-// ten slots end below Linux's ephemeral ports.
+// block returns the first of the 400 ports of a slot. Each cluster has 20 ports, and the virtual kubelets have the
+// ports from 200 on. All ten slots end below Linux's ephemeral ports.
 func (c Config) block() int { return 16000 + 400*c.Slot }
 
 func (c Config) ports(cluster int) ports {

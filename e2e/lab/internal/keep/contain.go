@@ -13,15 +13,15 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/e2e/proc"
 )
 
-// ContainArg is the keeper's first argument when it is a container's first process; Contain describes its work then.
+// ContainArg is the first argument of the keeper when it runs as the first process of a container, see Contain.
 const ContainArg = "contain"
 
-// containFlags are the namespaces of each container, in addition to the network namespace. The end of its first
-// process, even by the keeper's end, ends all other processes in there.
+// containFlags are the namespaces of each container, in addition to the network namespace. When the first process of a
+// container ends, for example because the keeper ends, all other processes in these namespaces end.
 const containFlags = unix.CLONE_NEWNS | unix.CLONE_NEWPID
 
-// Contain gives the process that it runs in the files of a container and then becomes the container's program. args are
-// a folder that is laid over /usr/bin, or "", the program, and its arguments.
+// Contain gives its process the files of a container and then becomes the program of the container. args are a folder
+// to lay over /usr/bin (or ""), the program, and the program's arguments.
 func Contain(args []string) error {
 	if len(args) < 2 {
 		return errors.New("start container: no program")
@@ -29,7 +29,7 @@ func Contain(args []string) error {
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
 		return fmt.Errorf("start container: part its mounts from the machine's: %w", err)
 	}
-	// WireGuard in userspace has its socket there, under the same name in all containers.
+	// WireGuard in userspace creates its socket there, under the same name in all containers.
 	if err := unix.Mount("lab", "/var/run", "tmpfs", 0, ""); err != nil {
 		return fmt.Errorf("start container: mount an empty /var/run: %w", err)
 	}
@@ -41,7 +41,7 @@ func Contain(args []string) error {
 	return fmt.Errorf("start container: %s: %w", args[1], unix.Exec(args[1], args[1:], os.Environ()))
 }
 
-// startInside starts a container's program in a network namespace, as start does.
+// startInside starts the program of a container in a network namespace, in the same way as start.
 func (c *cluster) startInside(n *netns, name, overlay, path string, args, env []string) (p *proc.Process, err error) {
 	self, err := os.Executable()
 	if err != nil {

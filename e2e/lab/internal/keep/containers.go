@@ -16,8 +16,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/e2e/proc"
 )
 
-// containers holds the processes that the kubelet runs for one pod: the processes of a virtual kubelet or of a gateway,
-// and none for any other pod.
+// containers holds the processes that the kubelet runs for one pod. Only pods of virtual kubelets and of gateways have
+// processes.
 type containers struct {
 	uid       string
 	admitted  time.Time
@@ -30,15 +30,15 @@ type containers struct {
 
 const virtualKubelet = "virtual-kubelet"
 
-// restartPause is the pause before a process that ended without a signal is started again, and stopPatience the time in
-// which a process must end after its signal.
+// restartPause is the pause before the lab restarts a process that ended without a signal. stopPatience is the time in
+// which a process must end after a signal.
 const (
 	restartPause = time.Second
 	stopPatience = 5 * time.Second
 )
 
-// ensure starts the missing processes of the pod. It returns nil while the pod's start time has not passed. A process
-// that ended is started again after a pause.
+// ensure starts the missing processes of the pod. Until the pod's start time has passed, it does nothing and returns
+// nil. It restarts a process that has ended after a pause.
 func (k *kubelet) ensure(ctx context.Context, key string, pod *corev1.Pod) (*containers, error) {
 	k.mu.Lock()
 	ran := k.running[key]
@@ -205,7 +205,7 @@ func pairs(env map[string]string) []string {
 	return out
 }
 
-// nextIP returns a pod's address: an unused one, or loopback for a process, which listens there.
+// nextIP returns an unused address for a pod. A pod with a process gets loopback, where the process listens.
 func (k *kubelet) nextIP(process bool) string {
 	if process {
 		return "127.0.0.1"

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// controlPlane starts the processes of Kubernetes and returns once the API server is ready; the other processes connect
+// controlPlane starts the processes of Kubernetes and returns when the API server is ready. The other processes connect
 // later.
 func (c *cluster) controlPlane(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)

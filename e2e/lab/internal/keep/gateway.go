@@ -16,8 +16,8 @@ import (
 )
 
 // A gateway pod really runs: its containers wireguard and gateway are processes in the pod's own network namespace. The
-// third container, geneve, would connect it to nodes, which do not exist here, and needs features that the kernel may
-// lack.
+// third container, geneve, does not run. It would connect the gateway to nodes, which do not exist here, and needs
+// features that the kernel may lack.
 const (
 	wireGuardContainer = "wireguard"
 	gatewayContainer   = "gateway"
@@ -33,8 +33,8 @@ type sandbox struct {
 	keys string // folder of the mounted Secret
 }
 
-// newSandbox makes the pod's namespace, from which its cluster's API server can be reached and, when it is a client,
-// its server's endpoint.
+// newSandbox makes the pod's namespace. From it, the pod can reach its cluster's API server. When the pod is a client,
+// it can also reach its server's endpoint.
 func (k *kubelet) newSandbox(ctx context.Context, pod *corev1.Pod) (_ *sandbox, err error) {
 	ns, err := newNetns()
 	if err != nil {
@@ -70,8 +70,8 @@ func (s *sandbox) close() {
 	_ = os.RemoveAll(s.keys)
 }
 
-// endpointOf returns the address at which a client's WireGuard dials its server. A name is not resolved, because the
-// lab has no DNS.
+// endpointOf returns the address to which a client's WireGuard connects. It does not resolve a name, because the lab
+// has no DNS.
 func endpointOf(pod *corev1.Pod) (netip.AddrPort, bool) {
 	i := slices.IndexFunc(pod.Spec.Containers, func(c corev1.Container) bool { return c.Name == wireGuardContainer })
 	if i < 0 {
@@ -90,7 +90,7 @@ func endpointOf(pod *corev1.Pod) (netip.AddrPort, bool) {
 	return endpoint, err == nil && endpoint.Addr().Is4()
 }
 
-// mountKeys writes the Secret that the pod mounts to a folder.
+// mountKeys writes the Secret that the pod mounts into a folder.
 func (k *kubelet) mountKeys(ctx context.Context, pod *corev1.Pod, dir string) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err

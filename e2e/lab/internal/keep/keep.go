@@ -18,9 +18,9 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/e2e/proc"
 )
 
-// Run starts the lab, calls up once the whole lab answers, keeps it until the context ends, and then ends every process
-// and removes the root. An error of the start names the failed process and contains the end of its log. log receives
-// progress messages; several goroutines may call it.
+// Run starts the lab and calls up when the whole lab answers. It keeps the lab until the context ends. Then it ends
+// every process and removes the root. An error of the start names the failed process and contains the end of its log.
+// log receives progress messages; several goroutines may call it concurrently.
 func Run(ctx context.Context, config Config, up func(), log func(string, ...any)) error {
 	l := &lab{Config: config, kubeletPort: map[int]bool{}}
 	if err := os.MkdirAll(filepath.Join(l.Root, "log"), 0o755); err != nil {
@@ -52,7 +52,7 @@ func Run(ctx context.Context, config Config, up func(), log func(string, ...any)
 	return errors.Join(err, l.down(&tending, log))
 }
 
-// start starts all clusters concurrently, and the goroutines that tend them until the context ends.
+// start starts all clusters concurrently. It also starts the goroutines that maintain them until the context ends.
 func (l *lab) start(ctx context.Context, tending *sync.WaitGroup, log func(string, ...any)) (err error) {
 	if l.pki, err = newPKI(filepath.Join(l.Root, "pki"), l.addresses()...); err != nil {
 		return err
@@ -89,7 +89,7 @@ func (l *lab) start(ctx context.Context, tending *sync.WaitGroup, log func(strin
 	return l.whole()
 }
 
-// whole returns an error when a process has ended: some of the processes are not waited for.
+// whole returns an error when a process has ended, because start does not wait for some of the processes.
 func (l *lab) whole() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -120,7 +120,7 @@ func (c *cluster) up(ctx context.Context, reached func(string)) error {
 	return nil
 }
 
-// down kills the processes: their state is not kept, so none needs an orderly end.
+// down kills the processes. Their state is not kept, so no process needs an orderly end.
 func (l *lab) down(tending *sync.WaitGroup, log func(string, ...any)) error {
 	began := time.Now()
 	l.mu.Lock()

@@ -14,8 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// TestPortsAreApart: all clusters of all slots can run side by side.
-func TestPortsAreApart(t *testing.T) {
+// TestPortsOfAllSlotsDiffer checks that all clusters of all slots can run concurrently, because their ports differ.
+func TestPortsOfAllSlotsDiffer(t *testing.T) {
 	seen := map[int][2]int{}
 	for slot := range 10 {
 		c := Config{Slot: slot}

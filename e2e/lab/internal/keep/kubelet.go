@@ -18,9 +18,9 @@ import (
 	"k8s.io/client-go/util/workqueue"
 )
 
-// kubelet replaces the kubelet of a cluster's plain node, and the network to its pods. A pod of a virtual kubelet, and
-// in a lab with gateways a pod of a gateway, runs as processes; every other pod is only reported as running. Deleted
-// pods are removed immediately.
+// kubelet replaces the kubelet of a cluster's plain node and the network to its pods. The pod of a virtual kubelet runs
+// as a process, and so does the pod of a gateway in a lab with gateways. Every other pod is only reported as running.
+// Deleted pods are removed immediately.
 type kubelet struct {
 	*cluster
 	log      func(string, ...any)
@@ -34,11 +34,11 @@ type kubelet struct {
 	lastBalancer int
 }
 
-// balancePeriod is the interval of the search for Services without an address; they are in memory.
+// balancePeriod is the interval at which the lab searches for Services without an address. The Services are in memory.
 const balancePeriod = 200 * time.Millisecond
 
-// kubeletWorkers is the number of a cluster's pods that are handled concurrently; the end of a virtual kubelet takes a
-// while.
+// kubeletWorkers is the number of pods of a cluster that the lab handles concurrently, because the end of a virtual
+// kubelet takes a while.
 const kubeletWorkers = 4
 
 // runKubelet runs the stand-in kubelet of the cluster's plain node until the context ends.
@@ -48,7 +48,7 @@ func (c *cluster) runKubelet(ctx context.Context, log func(string, ...any)) {
 			o.FieldSelector = fields.OneTermEqualSelector("spec.nodeName", PlainNode).String()
 		}))
 	pods := factory.Core().V1().Pods()
-	// The other factory selects pods only.
+	// The other factory watches only pods.
 	all := informers.NewSharedInformerFactory(c.kube, 0)
 	limiter := workqueue.NewTypedItemExponentialFailureRateLimiter[string](100*time.Millisecond, 5*time.Second)
 	k := &kubelet{
@@ -162,7 +162,7 @@ func (k *kubelet) report(ctx context.Context, pod *corev1.Pod, ran *containers) 
 	}
 	_, err := k.kube.CoreV1().Pods(pod.Namespace).UpdateStatus(ctx, changed, metav1.UpdateOptions{})
 	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
-		return nil // the concurrent change comes as a separate event
+		return nil // a separate event reports the concurrent change
 	}
 	if err != nil {
 		return fmt.Errorf("write status: %w", err)

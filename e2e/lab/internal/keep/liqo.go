@@ -61,9 +61,10 @@ func (c *cluster) env() []string {
 
 func (c *cluster) tmp() string { return filepath.Join(c.Root, c.name+"-tmp") }
 
-// webhook starts Liqo's webhook server and, once it answers, configures the API server to call it: by URL, with our
-// authority. Without --secret-name it makes no certificate of its own; without --podcidr virtual kubelets panic once a
-// namespace is offloaded. Liqo 1.1 renders an empty --podcidr, 1.2 none.
+// webhook starts Liqo's webhook server. When the server answers, it configures the API server to call it by URL, with
+// our authority. Without --secret-name the webhook server makes no certificate of its own. Without --podcidr virtual
+// kubelets panic as soon as a namespace is offloaded. The chart of Liqo 1.1 renders an empty --podcidr, and the chart
+// of 1.2 renders none.
 func (c *cluster) webhook(ctx context.Context, ch chart) error {
 	args, err := ch.args("liqo-webhook", c.name, "--secret-name", "--webhook-port", "--podcidr")
 	if err != nil {
@@ -103,7 +104,7 @@ func (c *cluster) webhook(ctx context.Context, ch chart) error {
 	return c.apply(ctx, ch, configurations...)
 }
 
-// byURL replaces the service that a webhook configuration names, which has no endpoints here, by its URL on loopback.
+// byURL replaces the Service in a webhook configuration, which has no endpoints here, by its URL on loopback.
 func byURL(o *unstructured.Unstructured, port int, ca []byte) error {
 	webhooks, _, err := unstructured.NestedSlice(o.Object, "webhooks")
 	if err != nil {
@@ -123,8 +124,9 @@ func byURL(o *unstructured.Unstructured, port int, ca []byte) error {
 
 const managerDeployment = "liqo-controller-manager"
 
-// applyManagerDeployment applies the Deployment of the controller manager, which runs as a process, without pods: Liqo
-// reads from it that it is not being uninstalled, and users read its version.
+// applyManagerDeployment applies the Deployment of the controller manager without pods, because the controller manager
+// runs as a process. Liqo reads from the Deployment that it is not being uninstalled, and users read Liqo's version
+// from it.
 func (c *cluster) applyManagerDeployment(ctx context.Context, ch chart) error {
 	for _, d := range ch["Deployment"] {
 		if d.GetName() != managerDeployment {
@@ -158,7 +160,7 @@ func (c *cluster) replicator(ctx context.Context, ch chart) error {
 	if err != nil {
 		return err
 	}
-	// It has no probe; its metrics are served once its manager runs.
+	// crd-replicator has no probe. It serves its metrics as soon as its manager runs.
 	return c.startUntil(ctx, "crd-replicator", c.liqo("crd-replicator"), append(args, flags("--metrics-address",
 		loopback(c.ports.replicatorMetrics))...),
 		answers(c.ports.replicatorMetrics, "/metrics"))
@@ -173,8 +175,8 @@ func (c *cluster) startUntil(ctx context.Context, name, path string, args []stri
 	return p.Until(ctx, ready)
 }
 
-// probeTimeout bounds one check whether a process answers: an ended process must be noticed even when another one
-// listens on its port without answering.
+// probeTimeout bounds one check whether a process answers. The lab must notice an ended process even when another
+// process listens on the same port without answering.
 const probeTimeout = 3 * time.Second
 
 // answers returns a condition for proc.Process.Until: GET returns 200.

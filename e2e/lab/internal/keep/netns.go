@@ -11,8 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// netns is a network namespace with only loopback. It needs no removal: it is gone once it is closed and no process is
-// left inside, which the keeper's end causes too.
+// netns is a network namespace with only loopback. Nothing has to remove it: it ends when it is closed and no process
+// is left inside. The end of the keeper also ends it.
 type netns struct {
 	file *os.File
 
@@ -43,7 +43,7 @@ func newNetns() (*netns, error) {
 }
 
 // there locks the thread, lets enter move it to another network namespace, calls f on it, and moves it back. The thread
-// must not end instead: processes that were started from a thread die with it.
+// must not end instead, because processes that were started from a thread die with it.
 func there(enter, f func() error) error {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -57,17 +57,17 @@ func there(enter, f func() error) error {
 	}
 	err = f()
 	if lost := unix.Setns(int(home.Fd()), unix.CLONE_NEWNET); lost != nil {
-		panic(fmt.Sprintf("return to the network namespace of this process: %v", lost)) // never seen; nothing works then
+		panic(fmt.Sprintf("return to the network namespace of this process: %v", lost)) // not seen so far
 	}
 	return err
 }
 
-// do runs f inside. Sockets that it makes and processes that it starts stay there.
+// do runs f inside the namespace. The sockets and processes that f creates stay inside.
 func (n *netns) do(f func() error) error {
 	return there(func() error { return unix.Setns(int(n.file.Fd()), unix.CLONE_NEWNET) }, f)
 }
 
-// keep closes c when the namespace is closed, or immediately if it already is.
+// keep closes c when the namespace is closed. When the namespace is already closed, it closes c immediately.
 func (n *netns) keep(c io.Closer) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -88,7 +88,7 @@ func (n *netns) close() {
 	n.file.Close()
 }
 
-// own adds an address to the namespace's loopback.
+// own adds an address to the loopback interface of the namespace.
 func (n *netns) own(ip netip.Addr) error {
 	const name = "lo:1"
 	set := func(addr netip.Addr) func(*unix.Ifreq) error {

@@ -20,8 +20,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/e2e/proc"
 )
 
-// TestMain lets the test binary act as the keeper: as the first process of a container, and as a process that checks
-// the machine.
+// TestMain lets the test binary run as the keeper in two roles: as the first process of a container, and as a process
+// that checks the machine.
 func TestMain(m *testing.M) {
 	switch {
 	case len(os.Args) > 1 && os.Args[1] == ContainArg:
@@ -56,9 +56,9 @@ func TestMachineLacks(t *testing.T) {
 		"operation not permitted; run as root, or with CAP_SYS_ADMIN and CAP_NET_ADMIN", check(unprivileged, ""))
 }
 
-// TestWire checks that packets to an endpoint arrive at its current server, and that the answers return to the last
-// sender. No packet passes while the endpoint leads nowhere.
-func TestWire(t *testing.T) {
+// TestPacketsReachTheCurrentServer checks that packets to an endpoint reach its current server, and that the answers
+// return to the last sender. No packet passes while the endpoint has no server.
+func TestPacketsReachTheCurrentServer(t *testing.T) {
 	home, err := os.Readlink(threadNetns)
 	require.NoError(t, err)
 	client, one, two := namespace(t), namespace(t), namespace(t)
@@ -89,8 +89,8 @@ func TestWire(t *testing.T) {
 	require.Equal(t, home, now, "threads come back")
 }
 
-// TestAnswersAreCutToo checks that packets from the server, too, do not pass a wire that is cut.
-func TestAnswersAreCutToo(t *testing.T) {
+// TestCutWireAlsoStopsAnswers checks that a cut wire also stops packets from the server.
+func TestCutWireAlsoStopsAnswers(t *testing.T) {
 	client, server := namespace(t), namespace(t)
 	endpoint := netip.MustParseAddrPort("172.30.1.2:51840")
 	var listener *net.UDPConn
@@ -127,8 +127,8 @@ func TestAnswersAreCutToo(t *testing.T) {
 	require.Equal(t, "passes again", hear(c))
 }
 
-// TestRelayTCP checks that a namespace reaches only the one relayed port outside.
-func TestRelayTCP(t *testing.T) {
+// TestNamespaceReachesOnlyTheRelayedPort checks that a namespace reaches only the one relayed port outside.
+func TestNamespaceReachesOnlyTheRelayedPort(t *testing.T) {
 	listener, err := net.Listen("tcp4", "127.0.0.1:0")
 	require.NoError(t, err)
 	defer listener.Close()
@@ -161,8 +161,9 @@ func TestRelayTCP(t *testing.T) {
 	require.Equal(t, "hello", string(said))
 }
 
-// TestContainer checks that its program sees its own files and processes, and that its remaining processes end with it.
-func TestContainer(t *testing.T) {
+// TestContainerIsIsolatedAndEndsWithItsProgram checks that the program of a container sees its own files and processes.
+// The container's remaining processes end with the program.
+func TestContainerIsIsolatedAndEndsWithItsProgram(t *testing.T) {
 	overlay := t.TempDir()
 	require.NoError(t, os.WriteFile(filepath.Join(overlay, "only-here"), []byte("#!/bin/sh\necho overlaid\n"), 0o755))
 	c := &cluster{lab: &lab{Config: Config{Root: t.TempDir()}}, name: "c"}
@@ -247,7 +248,7 @@ func ask(c *net.UDPConn, what string) string {
 	return hear(c)
 }
 
-// hear returns the next packet, or "" after a short wait.
+// hear returns the next packet. It returns "" when none arrives within a short time.
 func hear(c *net.UDPConn) string {
 	_ = c.SetReadDeadline(time.Now().Add(300 * time.Millisecond))
 	buffer := make([]byte, 1000)

@@ -38,7 +38,7 @@ func (c *cluster) networkingValues() map[string]any {
 		"gatewayTemplates": map[string]any{"wireguard": map[string]any{"implementation": "userspace"}}}
 }
 
-// networking applies the parts of Liqo's networking module other than its controllers, which are in the controller
+// networking applies the parts of Liqo's networking module, except its controllers, which are in the controller
 // manager.
 func (c *cluster) networking(ctx context.Context, ch chart) error {
 	if c.NoNetworking {
@@ -57,8 +57,8 @@ func (c *cluster) networking(ctx context.Context, ch chart) error {
 		strconv.Itoa(c.ports.ipam))...), listens(c.ports.ipam))
 }
 
-// networksAssigned waits until Liqo has given the cluster's networks their addresses: before that it has no network to
-// offer, and refuses a request for one.
+// networksAssigned waits until Liqo has assigned addresses to the cluster's networks. Before that, Liqo refuses a
+// request for a network.
 func (c *cluster) networksAssigned(ctx context.Context) error {
 	networks := schema.GroupVersionResource{Group: "ipam.liqo.io", Version: "v1alpha1", Resource: "networks"}
 	var missing string

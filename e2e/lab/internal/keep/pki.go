@@ -18,12 +18,12 @@ import (
 )
 
 // pki holds the lab's certificates as files: one authority for all clusters, one server certificate for all listeners,
-// one admin, and the key that signs service account tokens.
+// one administrator, and the key that signs the tokens of service accounts.
 type pki struct {
 	caCert, caKey, serverCert, serverKey, adminCert, adminKey, saKey, saPub string
 }
 
-// life is long enough for any lab, and short enough that a forgotten key is soon worthless.
+// life is the validity of a certificate. It is long enough for any lab. A forgotten key expires soon.
 const life = 30 * 24 * time.Hour
 
 // newPKI writes the certificates into a folder. Servers are valid for loopback and for the addresses.

@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 )
 
-// Files in the lab's root that have an effect while they exist, so that any process can use them.
+// Files in the lab's root that have an effect while they exist. Any process can create them.
 
 // CutFile exists while no packet passes between two clusters.
 func CutFile(root, a, b string) string {
@@ -43,7 +43,8 @@ func (k *kubelet) balance(ctx context.Context) {
 	}
 }
 
-// balancerIP returns the address that the Service requests, or an address that no Service had before.
+// balancerIP returns the address that the Service requests. Otherwise it returns an address that no Service has had
+// before.
 func (k *kubelet) balancerIP(s *corev1.Service) string {
 	if s.Spec.LoadBalancerIP != "" {
 		return s.Spec.LoadBalancerIP
@@ -54,8 +55,8 @@ func (k *kubelet) balancerIP(s *corev1.Service) string {
 	return netip.AddrFrom4([4]byte{172, 30, byte(k.index), byte(k.lastBalancer%250 + 1)}).String()
 }
 
-// serverAt returns the gateway at which packets from a cluster to an address arrive: nowhere without a gateway, or when
-// the wire to its cluster is cut.
+// serverAt returns the gateway that packets from a cluster to an address reach. It returns nowhere when no gateway
+// exists, or when the wire to the gateway's cluster is cut.
 func (l *lab) serverAt(from string, at netip.AddrPort) place {
 	l.mu.Lock()
 	kubelets := slices.Clone(l.kubelets)
@@ -68,7 +69,7 @@ func (l *lab) serverAt(from string, at netip.AddrPort) place {
 	return place{}
 }
 
-// behind finds the gateway pod behind an address of a Service, as kube-proxy and load balancers do.
+// behind finds the gateway pod for an address of a Service, as kube-proxy and load balancers do.
 func (k *kubelet) behind(at netip.AddrPort) place {
 	services, _ := k.services.List(labels.Everything())
 	for _, s := range services {

@@ -14,9 +14,9 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// TestWhereAddressesLead checks that each address of a gateway's Service leads to the running pod, from a cluster whose
-// wire is not cut.
-func TestWhereAddressesLead(t *testing.T) {
+// TestServiceAddressesLeadToTheRunningGateway checks that each address of a gateway's Service leads to the running pod,
+// for clusters whose wire is not cut.
+func TestServiceAddressesLeadToTheRunningGateway(t *testing.T) {
 	l := &lab{Config: Config{Root: t.TempDir()}}
 	byNamespace := cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc}
 	services := cache.NewIndexer(cache.MetaNamespaceKeyFunc, byNamespace)

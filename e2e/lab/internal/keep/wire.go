@@ -9,10 +9,10 @@ import (
 	"syscall"
 )
 
-// A namespace has no interface to the outside. Sockets of the keeper inside it carry its traffic to the outside, or to
-// another namespace.
+// A network namespace has no interface to the outside. Sockets that the keeper holds inside the namespace carry its
+// traffic to the outside or to another namespace.
 
-// relayTCP makes a port on loopback inside lead to the same port outside.
+// relayTCP connects a port on the namespace's loopback to the same port outside.
 func (n *netns) relayTCP(port int) error {
 	var listener net.Listener
 	if err := n.do(func() (err error) {
@@ -54,13 +54,14 @@ type place struct {
 	port int
 }
 
-// wire carries packets between senders to an address inside a namespace and the place to which it leads. It determines
-// the place again for each packet, and for the answers: packets for nowhere are lost, as on a real wire that is cut.
+// wire carries packets from senders to an address inside a namespace to the place to which this address leads, and
+// carries the answers back. It determines the place again for each packet and answer. Packets for nowhere are lost, as
+// on a real wire that is cut.
 type wire struct {
 	front  *net.UDPConn
 	leads  func() place
 	client atomic.Pointer[netip.AddrPort] // the last sender
-	back   *net.UDPConn                   // inside that place
+	back   *net.UDPConn                   // socket inside that place
 	at     place
 }
 
@@ -96,7 +97,7 @@ func (w *wire) forward() {
 	}
 }
 
-// reach returns a socket to the place, and reuses the present socket when the place is the same.
+// reach returns a socket for the place. When the place is the same as before, it reuses the socket.
 func (w *wire) reach(to place) *net.UDPConn {
 	if w.back != nil && w.at == to {
 		return w.back
@@ -111,7 +112,7 @@ func (w *wire) reach(to place) *net.UDPConn {
 	if err := to.ns.do(func() (err error) {
 		w.back, err = net.DialUDP("udp4", nil, &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1), Port: to.port})
 		return err
-	}); err != nil { // the namespace was closed concurrently
+	}); err != nil { // the namespace was closed in the meantime
 		w.back = nil
 		return nil
 	}

@@ -1,5 +1,5 @@
-// Package pids manages the list of a lab's processes, the file <root>/pids with lines "pid name start-time". With it
-// another process can end a lab whose keeper has died.
+// Package pids manages the list of a lab's processes. The list is the file <root>/pids with lines "pid name
+// start-time". With this list, another process can end a lab whose keeper has died.
 package pids
 
 import (
@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// Keeper is the name of the process that keeps the lab; it is ended first, so that it starts nothing new.
+// Keeper is the name of the process that keeps the lab. It is ended first, so that it starts no further process.
 const Keeper = "keeper"
 
 // Entry is one process. The start time, in clock ticks since boot, distinguishes it from a later process with the same
@@ -41,7 +41,7 @@ func Append(root, name string, pid int) error {
 	return nil
 }
 
-// List returns all processes that were ever recorded, in that order; none without a file.
+// List returns all processes that were ever recorded, in this order. Without the file it returns none.
 func List(root string) ([]Entry, error) {
 	f, err := os.Open(file(root))
 	if errors.Is(err, os.ErrNotExist) {
@@ -65,7 +65,7 @@ func List(root string) ([]Entry, error) {
 	return out, s.Err()
 }
 
-// Find returns the newest process of a name, running or not.
+// Find returns the newest process with a name, whether it runs or not.
 func Find(root, name string) (Entry, error) {
 	all, err := List(root)
 	if err != nil {
@@ -79,14 +79,14 @@ func Find(root, name string) (Entry, error) {
 	return Entry{}, fmt.Errorf("find process %s: not in %s", name, file(root))
 }
 
-// Alive reports whether the process still runs; a zombie does not.
+// Alive reports whether the process still runs. A zombie does not count as running.
 func (e Entry) Alive() bool {
 	start, state := stat(e.PID)
 	return start == e.Start && start != "" && state != "Z"
 }
 
-// Clear kills the running processes in the list of a root, waits for their end, and removes the root. A root without a
-// list is left alone: it is not a lab's.
+// Clear kills the running processes in the list of a root, waits for their end, and removes the root. It changes
+// nothing in a root without a list, because such a root does not belong to a lab.
 func Clear(root string) error {
 	if _, err := os.Stat(file(root)); errors.Is(err, os.ErrNotExist) {
 		return nil
@@ -95,7 +95,7 @@ func Clear(root string) error {
 	if err != nil {
 		return err
 	}
-	// A keeper that dies ends its processes, and starts no new ones: it is killed first, and then the other processes.
+	// The keeper is killed first, because it could start further processes. Its own processes die with it.
 	for _, keeper := range []bool{true, false} {
 		var chosen []Entry
 		for _, e := range all {
@@ -138,7 +138,7 @@ func stat(pid int) (start, state string) {
 		return "", ""
 	}
 	_, rest, ok := strings.Cut(string(b), ") ")
-	for ok && strings.Contains(rest, ") ") { // the name may hold parentheses itself
+	for ok && strings.Contains(rest, ") ") { // the name may contain parentheses
 		_, rest, ok = strings.Cut(rest, ") ")
 	}
 	fields := strings.Fields(rest)

@@ -20,7 +20,7 @@ func sleeper(t *testing.T) *exec.Cmd {
 	return cmd
 }
 
-func TestClear(t *testing.T) {
+func TestClearEndsARecordedLab(t *testing.T) {
 	root := filepath.Join(t.TempDir(), "lab")
 	require.NoError(t, os.MkdirAll(filepath.Join(root, "log"), 0o755))
 	first, again := sleeper(t), sleeper(t)
@@ -36,7 +36,7 @@ func TestClear(t *testing.T) {
 	require.NoError(t, pids.Clear(root), "nothing left to do")
 }
 
-func TestClearSparesAPidUsedAgain(t *testing.T) {
+func TestClearSparesAReusedPid(t *testing.T) {
 	root := t.TempDir()
 	other := sleeper(t)
 	require.NoError(t, pids.Append(root, "etcd", other.Process.Pid))
@@ -56,7 +56,7 @@ func TestClearLeavesOtherFoldersAlone(t *testing.T) {
 	require.DirExists(t, root)
 }
 
-func TestFindIsTheNewest(t *testing.T) {
+func TestFindReturnsTheNewestProcess(t *testing.T) {
 	root := t.TempDir()
 	require.NoError(t, os.WriteFile(filepath.Join(root, "pids"), []byte("10 a 1\n11 b 1\n12 a 2\nbroken\n"), 0o600))
 	e, err := pids.Find(root, "a")

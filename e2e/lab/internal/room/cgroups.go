@@ -14,13 +14,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// prefix begins the names of rooms' cgroups; the pid of the program that made the room follows.
+// prefix is the start of the names of rooms' cgroups. The pid of the program that made the room follows it.
 const prefix = "liqo-autoscaler-room-"
 
 // hierarchy is a cgroup hierarchy of the machine.
 type hierarchy struct {
 	mount   string // where it is mounted
-	options string // that mount it, "" for version 2
+	options string // mount options, empty for version 2
 	own     string // folder of the cgroup of this process
 }
 
@@ -43,7 +43,7 @@ func hierarchies() ([]hierarchy, error) {
 			continue
 		}
 		path := cgroupOf(string(groups), h)
-		if root != "/" { // a container sees a part of the hierarchy
+		if root != "/" { // a container sees only a part of the hierarchy
 			path = strings.TrimPrefix(path, root)
 		}
 		h.own = filepath.Join(h.mount, path)
@@ -91,7 +91,7 @@ func cgroupOf(groups string, h hierarchy) string {
 	return "/"
 }
 
-// within calls f while this process is in the room's cgroup of each hierarchy.
+// within calls f while this process is in the room's cgroup in each hierarchy.
 func within(all []hierarchy, name string, f func() error) (err error) {
 	for _, h := range all {
 		if err := h.makeGroup(name); err != nil {
@@ -105,8 +105,8 @@ func within(all []hierarchy, name string, f func() error) (err error) {
 	return f()
 }
 
-// makeGroup makes a cgroup in the present one. One without CPUs and memory nodes, as a new one of cpuset, takes no
-// process.
+// makeGroup makes a cgroup below the current one. It copies CPUs and memory nodes, because a new cgroup of cpuset has
+// none and accepts no process without them.
 func (h hierarchy) makeGroup(name string) error {
 	dir := filepath.Join(h.own, name)
 	if err := os.Mkdir(dir, 0o755); err != nil {
@@ -134,7 +134,7 @@ func join(dir string) error {
 	return nil
 }
 
-// clearLeftovers removes the cgroups of rooms whose maker has been killed.
+// clearLeftovers removes the cgroups of rooms whose creator has been killed.
 func clearLeftovers(all []hierarchy) error {
 	for _, h := range all {
 		dirs, err := filepath.Glob(filepath.Join(h.own, prefix+"*"))
@@ -153,8 +153,8 @@ func clearLeftovers(all []hierarchy) error {
 	return nil
 }
 
-// removeGroup removes a cgroup and those in it, deepest first. The kernel refuses while processes end, so it tries for
-// ten seconds.
+// removeGroup removes a cgroup and the cgroups below it, the deepest first. The kernel refuses this while processes
+// end, so removeGroup tries for ten seconds.
 func removeGroup(dir string) error {
 	again := time.NewTicker(50 * time.Millisecond)
 	defer again.Stop()
@@ -169,7 +169,8 @@ func removeGroup(dir string) error {
 	}
 }
 
-// removeDeepest removes a folder that has no other in it; WalkDir calls it again for its parent in the next pass.
+// removeDeepest removes a folder that contains no other folder. In the next pass, WalkDir calls it for the parent
+// folder.
 func removeDeepest(path string, d fs.DirEntry, err error) error {
 	if err != nil || !d.IsDir() {
 		return err

@@ -9,11 +9,10 @@ import (
 	"syscall"
 )
 
-// cniPlugins is where Debian's package containernetworking-plugins has them.
+// cniPlugins is the folder of Debian's package containernetworking-plugins.
 const cniPlugins = "/usr/lib/cni"
 
-// Check returns an error that names each thing that this machine lacks to run a kubelet with containers, and what to do
-// about it.
+// Check returns an error that names each feature that this machine lacks for a kubelet with containers, and the remedy.
 func Check() error {
 	var missing []error
 	for _, name := range []string{"containerd", "ctr", "runc", "ip"} {

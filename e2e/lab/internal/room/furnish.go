@@ -13,7 +13,8 @@ import (
 
 const cgroupRoot = "/sys/fs/cgroup"
 
-// furnish gives the calling process, the first of new namespaces, its mounts, its cgroups, its host name and loopback.
+// furnish sets up the mounts, the cgroups, the host name and the loopback of the calling process, which is the first
+// process in new namespaces.
 func furnish(name string) error {
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
 		return fmt.Errorf("part its mounts from the machine's: %w", err)
@@ -30,7 +31,7 @@ func furnish(name string) error {
 	if err := delegate(all); err != nil {
 		return err
 	}
-	// A kubelet passes mounts on to its containers.
+	// A kubelet passes mounts on to its containers, so mounts must be shared.
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_SHARED, ""); err != nil {
 		return fmt.Errorf("share its mounts with its containers: %w", err)
 	}
@@ -66,8 +67,8 @@ func (m mounting) mount() error {
 	return nil
 }
 
-// mounts returns the mounts of a room, in order. An overlay may not be the upper folder of containerd's overlays, so
-// containerd has a tmpfs.
+// mounts returns the mounts of a room in their order. An overlay cannot be the upper folder of containerd's overlays,
+// so containerd gets a tmpfs.
 func mounts(all []hierarchy) []mounting {
 	out := []mounting{{"proc", "/proc", ""}, {"sysfs", "/sys", ""}}
 	if len(all) > 1 || !all[0].v2() {
@@ -85,8 +86,8 @@ func mounts(all []hierarchy) []mounting {
 		mounting{"tmpfs", "/var/lib/kubelet", ""})
 }
 
-// delegate lets a kubelet use the controllers of cgroup version 2: the kernel allows no process in a group whose
-// subgroups have controllers, so the first process moves into a group of its own.
+// delegate lets a kubelet use the controllers of cgroup version 2. The kernel allows no process in a cgroup whose child
+// cgroups have controllers, so the first process moves into its own child cgroup.
 func delegate(all []hierarchy) error {
 	for _, h := range all {
 		if !h.v2() || len(all) > 1 {
@@ -112,7 +113,8 @@ func delegate(all []hierarchy) error {
 	return nil
 }
 
-// network sets loopback up, and a default route that leads nowhere: Liqo reads its interface from it.
+// network enables loopback and sets a default route without a target, because Liqo reads its interface from the default
+// route.
 func network() error {
 	for _, args := range []string{"link set lo up", "link add lab0 type bridge", "address add 192.168.255.1/24 dev lab0",
 		"link set lab0 up", "route add default dev lab0"} {

@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// ErrLeft is of a room that has left something on the machine.
+// ErrLeft is the error of a room that has left something on the machine.
 var ErrLeft = errors.New("the room has left something behind")
 
 // machine returns the mounts and the network interfaces that this process sees.

@@ -23,7 +23,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// everything leaves the same as a kubelet: orphans, mounts, cgroups, a network interface, and files in /var and /etc.
+// everything leaves the same kinds of remains as a kubelet: orphaned processes, mounts, cgroups, a network interface,
+// and files in /var and /etc.
 const everything = `set -e
 sleep 1000 & setsid sleep 1000 &
 mkdir -p /var/lib/kubelet/here && mount -t tmpfs left /var/lib/kubelet/here
@@ -39,7 +40,7 @@ func skipUnlessPossible(t *testing.T) {
 	}
 }
 
-func TestARoomLeavesNothing(t *testing.T) {
+func TestRoomLeavesNothing(t *testing.T) {
 	skipUnlessPossible(t)
 	before, err := machine()
 	require.NoError(t, err)
@@ -52,7 +53,7 @@ func TestARoomLeavesNothing(t *testing.T) {
 	require.Empty(t, groups(t))
 }
 
-func TestARoomHasTheExitCodeOfItsCommand(t *testing.T) {
+func TestRoomReturnsTheExitCodeOfItsCommand(t *testing.T) {
 	skipUnlessPossible(t)
 	err := Run(t.Context(), []string{"bash", "-c", "exit 7"})
 	var exit *exec.ExitError
@@ -61,8 +62,8 @@ func TestARoomHasTheExitCodeOfItsCommand(t *testing.T) {
 	require.Error(t, Run(t.Context(), []string{"/no/such/program"}))
 }
 
-// The maker of a room is killed: its processes die with it, and the next room removes its cgroups.
-func TestAKilledRoomIsCleared(t *testing.T) {
+// The creator of a room is killed. Its processes die with it, and the next room removes its cgroups.
+func TestRemainsOfAKilledRoomAreRemoved(t *testing.T) {
 	skipUnlessPossible(t)
 	held := exec.Command(os.Args[0], "-test.run", "^TestARoomForAnother$", "-test.v")
 	held.Env = append(os.Environ(), "ROOM_TEST_HOLD=1")
@@ -80,10 +81,10 @@ func TestAKilledRoomIsCleared(t *testing.T) {
 	require.Empty(t, groups(t))
 }
 
-// TestARoomForAnother makes the room that is killed.
+// TestARoomForAnother makes the room that another test kills.
 func TestARoomForAnother(t *testing.T) {
 	if os.Getenv("ROOM_TEST_HOLD") == "" {
-		t.Skip("for TestAKilledRoomIsCleared")
+		t.Skip("for TestRemainsOfAKilledRoomAreRemoved")
 	}
 	require.NoError(t, Run(t.Context(), []string{"bash", "-c", everything + "echo inside now; sleep 1000"}))
 }
