@@ -17,13 +17,20 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// TestStories plays texts. A story states the inputs of a group, a driver or a provider, and their effects. A line that
-// begins with a time is an input: a verb and its words. The indented lines below it are the effects: commands begin
-// with ->, the rest are changed states. go test -update writes the indented lines again; # begins a comment.
+// TestStories plays the files of testdata/stories. A story states the inputs of a group, a driver or a provider, and
+// their effects. A line that begins with a time is an input: a verb and its words. The indented lines below it are the
+// effects. Commands begin with ->, and all other effects are changed states. A comment begins with #. To write the
+// indented lines again, run go test -update.
 //
-// The group is called a, and its instances a-1, a-2 and so on; in its second epoch a-e2-1, before its first a-e0-1. An
-// instance that was booked under a used number after a reverted history is a-1~2. An attempt's objects are written
-// a-1-2@milan:whole: instance, attempt, provider, and whole, unready, unstamped, nodeless, joining, slice or leaving.
+// The words of the stories: a driver is the ScaleOut or ScaleIn workflow of an instance, and a view is its report to the
+// group. An order is a message of the group to a driver. A fact is a worker's report about a Node. A round is one pass
+// of the observer, which compares the objects that exist with the published states. A group whose history has reverted,
+// for example after a restored backup, starts a new epoch.
+//
+// The group is called a, and its instances a-1, a-2 and so on. An instance of its second epoch is a-e2-1, and one from
+// before its first epoch is a-e0-1. An instance that was booked under a used number after a reverted history is a-1~2.
+// An attempt's objects are written a-1-2@milan:whole, with the instance, the attempt, the provider, and one of the words
+// whole, unready, unstamped, nodeless, joining, slice or leaving.
 func TestStories(t *testing.T) {
 	files, err := filepath.Glob("testdata/stories/*.txt")
 	require.NoError(t, err)
