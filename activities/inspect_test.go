@@ -227,8 +227,8 @@ func TestManyFailingDriversAreNotEnded(t *testing.T) {
 	}
 }
 
-// No worker may continue these drivers. Inspect ends each of them, however many they are, and reports its objects for a
-// replacement.
+// No worker may continue these drivers. Inspect ends each driver and reports its objects, so that the group can replace
+// the driver. This works for any number of drivers.
 func TestOrphanedDriversAreEnded(t *testing.T) {
 	f := &flows{status: map[string]activities.Status{}}
 	var want []fleet.DriverStatus

@@ -55,7 +55,8 @@ func optionsNamed(namespace, name string) map[string]any {
 	return map[string]any{"namespace": namespace, "name": name}
 }
 
-// virtualNodeChanges are changes after which the virtual kubelet differs from the one that Liqo's webhook would create.
+// virtualNodeChanges are changes after which the virtual kubelet differs from the virtual kubelet that Liqo's webhook
+// would create.
 var virtualNodeChanges = []struct {
 	what, denied string
 	change       func(v virtualNode)

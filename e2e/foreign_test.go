@@ -131,7 +131,7 @@ func anotherTeamsSlice(ctx context.Context, t *testing.T, s *stack) {
 	r.until(ctx, "nothing left", time.Minute, func(ctx context.Context) error { return clean(ctx, all...) })
 }
 
-// thereAndBackOn makes CA buy one node, on the given provider, and release it.
+// thereAndBackOn makes CA request one node, which is created on the given provider, and then release it.
 func (r *run) thereAndBackOn(ctx context.Context, provider *cluster) {
 	r.t.Helper()
 	require.NoError(r.t, deploy(ctx, r.s.consumer, "work", 2, "800m"))

@@ -259,8 +259,8 @@ func TestGroupsThatCannotGrowShareNothing(t *testing.T) {
 	}
 }
 
-// The free part of an offer is its published free capacity, but at most its capacity minus the instances of our groups.
-// When an offer has no published free capacity, the latter applies.
+// The free part of an offer is its published free capacity, but never more than its capacity minus the instances of our
+// groups. When an offer has no published free capacity, its capacity minus these instances counts.
 func TestFreePartOfAnOffer(t *testing.T) {
 	shape := spec("cpu", 0, 10).Shape
 	g := newGroup(&terms{spec: spec("cpu", 0, 10)})

@@ -114,8 +114,8 @@ func call(b *testing.B, at *httptest.Server, method, path, body string) []byte {
 }
 
 // BenchmarkRenewals runs 1,000 agents that renew their offers every ten seconds, each in its own session and over its
-// own connection. It compares the CPU time of the server's process with that of a server that only reads the requests.
-// It prints BENCH <name> <value> <unit> <ratio> <against>.
+// own connection. It compares the CPU time of the server's process with the CPU time of a server that only reads the
+// requests. It prints BENCH <name> <value> <unit> <ratio> <against>.
 func BenchmarkRenewals(b *testing.B) {
 	for b.Loop() {
 		bare := renewals(b, "bare", "bare:")

@@ -23,9 +23,9 @@ func TestParseWritersRefusesEmptyBounds(t *testing.T) {
 	}
 }
 
-// A writer may be bound to clusters. When it is bound to several, its offer names the cluster; when it is bound to one,
-// the server fills in this cluster. Workers check the named cluster, so that the offer of one writer never replaces the
-// offer of another writer as a duplicate.
+// A writer may be bound to clusters. A writer that is bound to several clusters names the cluster in its offer. For a
+// writer that is bound to one cluster, the server fills in this cluster. Workers check the named cluster, so that the
+// offer of one writer never replaces the offer of another writer as a duplicate.
 func TestWriterOffersOnlyItsClusters(t *testing.T) {
 	for bound, want := range map[string]map[string]int{
 		"milan": {"": http.StatusCreated, "milan": http.StatusCreated, "rome": http.StatusUnprocessableEntity},

@@ -5,7 +5,7 @@
 //	                                └─ replaces the kubelets: runs virtual kubelets, and optionally Liqo's gateways,
 //	                                   as processes
 //
-// It builds missing binaries, allows one lab per slot on a machine, removes the remains of an earlier run, and leaves
-// nothing: the keeper ends the lab when its pipe closes, however the owner ended, and the keeper's processes die with
-// it.
+// The package builds missing binaries, allows one lab per slot on a machine, and removes the remains of an earlier run.
+// It leaves nothing behind: the keeper ends the lab when its pipe closes, however the owner ended, and the keeper's
+// processes die with the keeper.
 package lab

@@ -44,10 +44,10 @@ func Of(t *testing.T, group string, client protos.CloudProviderClient) *Player {
 	return &Player{T: t, group: group, client: client}
 }
 
-// Group returns the group for which it plays.
+// Group returns the group for which the player acts.
 func (a *Player) Group() string { return a.group }
 
-// Picture is the group as CA sees it.
+// Picture is the state of the group as CA sees it.
 type Picture struct {
 	Target  int
 	Listed  []string        // ids of the instances that count

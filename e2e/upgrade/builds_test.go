@@ -29,7 +29,7 @@ func (b builds) versions(t *testing.T) bool {
 	return strings.Contains(string(out), "--deployment-name")
 }
 
-// build makes both binaries in a folder, the old one from an earlier commit if possible.
+// build builds both binaries in a folder. The old binary is built from an earlier commit if possible.
 func build(t *testing.T, dir string) builds {
 	t.Helper()
 	_, file, _, _ := runtime.Caller(0)
@@ -63,8 +63,8 @@ func compile(t *testing.T, root, version, path string) {
 	require.NoError(t, err, "%s", out)
 }
 
-// checkout extracts the earlier commit. When this build has to replace the earlier one, path is "" and from names the
-// reason.
+// checkout extracts the earlier commit. When this build has to replace the build of the earlier commit, path is "" and
+// from names the reason.
 func checkout(t *testing.T, root, dir string) (path, from string) {
 	t.Helper()
 	ref := os.Getenv("UPGRADE_FROM")

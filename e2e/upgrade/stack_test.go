@@ -212,7 +212,8 @@ func (s *stack) shrink(of *player.Player, to int, ids []string) {
 	of.Wanted = to
 }
 
-// wave makes CA want more instances and then fewer again. It calls meanwhile in the middle of the scale-outs.
+// wave makes CA want more instances and then fewer again. In the middle of the scale-outs it calls the function
+// meanwhile.
 func (s *stack) wave(what string, meanwhile func()) {
 	s.t.Helper()
 	s.std.Wanted = stay + wave

@@ -116,8 +116,8 @@ func (r *runOf) seeCommands(e *historypb.HistoryEvent) {
 	}
 }
 
-// seeSignals counts the signals within any second, and the signals during one task. Temporal writes the latter after
-// the end of the task, with the time of their arrival.
+// seeSignals counts the signals within any second, and the signals during one task. Temporal writes signals that arrive
+// during a task after the end of the task, with the time of their arrival.
 func (r *runOf) seeSignals(e *historypb.HistoryEvent) {
 	at := e.EventTime.AsTime()
 	switch e.EventType {

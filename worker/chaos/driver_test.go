@@ -36,7 +36,7 @@ type driver struct {
 	rng    *rand.Rand
 	conns  []protos.CloudProviderClient
 	active int
-	also   func(map[string]listing) []op // CA's wishes in addition to the random ones
+	also   func(map[string]listing) []op // CA's wishes in addition to the random wishes
 	// pictures holds the groups that a replica has listed since its process started. The replica must list them until the
 	// process ends (invariant I6).
 	pictures map[int]pictures

@@ -99,7 +99,7 @@ func TestModelDetectsBrokenPromises(t *testing.T) {
 	require.Contains(t, m.verdict()[1], "I6")
 }
 
-// Two growths have an unknown outcome. New units may be the result of either of them.
+// Two growths have an unknown outcome. Either growth may have created new units.
 func TestModelExplainsUnitsByLostCalls(t *testing.T) {
 	for _, c := range []struct{ extra, left, lost int }{{2, 0, 2}, {1, 0, 2}, {3, 0, 1}, {4, 1, 1}, {0, 0, 3}} {
 		g := &groupModel{}

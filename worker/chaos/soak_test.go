@@ -215,7 +215,7 @@ func (s *soak) wishes(seen map[string]listing) []op {
 	return asked(map[string]listing{"green": v}, func(i listed) bool { return i.failed })
 }
 
-// tell returns the result of the soak.
+// tell returns the results of the soak as text.
 func (s *soak) tell(ctx context.Context) string {
 	s.t.Helper()
 	all, err := s.s.listAll(ctx)

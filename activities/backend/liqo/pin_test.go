@@ -132,8 +132,8 @@ func TestIdentityKeepsItsAuthority(t *testing.T) {
 	require.Equal(t, "https://evil.example:6443", identity.Spec.AuthParams.APIServer)
 }
 
-// Two lists of certificate authorities are equal when they differ only in layout and order. A different or a missing
-// authority makes them differ.
+// Two lists of certificate authorities are equal when they differ only in layout and order. They are not equal when an
+// authority is different or missing.
 func TestAuthoritiesCompareWithoutOrder(t *testing.T) {
 	a, b := testkit.NewAuthority(t), testkit.NewAuthority(t)
 	of := func(data string) string {

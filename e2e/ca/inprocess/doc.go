@@ -4,12 +4,14 @@
 //	fake API server <── core.Autoscaler ──> ca.Proxy ──> grpcserver.Server ──> fleet.Ledger
 //	fake API server <── worker of a world ──────────────────────────────────> fleet.Ledger
 //
-// A world (world_test.go) is a cluster with one full machine, the providers' offers and node groups as a user writes
-// them. CA has the flags of deploy/ca/values.yaml unless a test sets different ones. The ledgers are the real ones
-// and are driven by their own commands. The worker (worker_test.go) replaces Temporal and Liqo: it chooses a provider
-// with choice.Choose, makes the Node that Liqo would make, publishes the market, and compares each minute. Time passes
-// with each loop, so that an hour takes a second; only for the backoff of a group CA uses the wall clock when it buys.
+// A world (world_test.go) is a cluster with one machine without free room, the providers' offers, and node groups as a
+// user writes them. CA has the flags of deploy/ca/values.yaml unless a test sets other flags. The ledgers are real and
+// execute their own commands. The worker (worker_test.go) replaces Temporal and Liqo. It chooses a provider
+// with choice.Choose, creates the Node that Liqo would create, publishes the market, and judges the providers each
+// minute. Each loop advances the time, so that an hour takes a second. One exception exists: for the backoff of a
+// group, CA uses the wall clock.
 //
-// Each file has one subject: growing, deriving, failing, pricing, balancing, draining, interrupting, requesting. A test
-// called TestS<n> is scenario n of docs/cluster-autoscaler.md. KLOG=4 prints CA's log, LOG=1 the server's log.
+// Each file has one subject: growing, deriving, failing, pricing, balancing, draining, interrupting, requesting. The
+// name of a test TestS<n> refers to scenario n of docs/cluster-autoscaler.md. KLOG=4 prints CA's log, and LOG=1 prints
+// the server's log.
 package inprocess

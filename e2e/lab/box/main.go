@@ -1,4 +1,5 @@
-// Command box is the one program in the image of the suite pods' containers, and the first process of their pods:
+// Command box is the only program in the image of the containers of the suite "pods". It is also the first process of
+// their pods:
 //
 //	box pause                   waits for SIGTERM, and collects orphans
 //	box serve ADDRESS FOLDER    serves the folder's files over HTTP
@@ -9,7 +10,7 @@
 //	box eat                     takes memory until the kernel kills it
 //	box exit CODE               ends with the exit code
 //
-// All print "up" first.
+// Each of them first prints "up".
 package main
 
 import (

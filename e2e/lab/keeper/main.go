@@ -1,7 +1,7 @@
-// Command keeper runs one lab; only package lab builds and starts it. It reads one line of JSON, a keep.Config, from
-// standard input and reports its progress on standard output. It ends the lab when its input ends, because the owner
-// closed the input or died. The processes that it starts die with it. As "keeper contain" it is the first process of a
-// container.
+// Command keeper runs one lab. Only package lab builds and starts it. It reads a keep.Config as one line of JSON from
+// standard input and reports its progress on standard output. It ends the lab when its standard input closes, because
+// the owner closed it or died. The processes that it starts die with it. With the argument "contain", it is the first
+// process of a container.
 package main
 
 import (

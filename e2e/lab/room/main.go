@@ -1,13 +1,13 @@
-// Command room runs a command as root in namespaces and cgroups of its own, where kubelets, containerd and runc find a
-// machine of their own:
+// Command room runs a command as root in its own namespaces and cgroups, so that kubelets, containerd and runc work as
+// on a separate machine:
 //
 //	room COMMAND [ARG...]
 //	room -check
 //
-// The command sees the machine's files; /run, /var and /etc are copies that end with it, and the network is loopback.
-// It exits with the exit code of the command. Afterwards no process, mount, network interface or cgroup of the room is
-// left; if one is, the exit code is 1 and the message names it. -check runs nothing, and prints what this machine
-// lacks.
+// The command sees the machine's files. /run, /var and /etc are copies that are removed when the command ends, and the
+// only network is loopback. Room exits with the exit code of the command. Afterwards no process, mount, network
+// interface or cgroup of the room exists. When one is left, the exit code is 1 and the message names it. With -check,
+// room runs nothing and prints the features that this machine lacks.
 package main
 
 import (

@@ -2,11 +2,12 @@
 //
 //	run [-providers N] [-kubernetes V] [-liqo V] [-gateways | -no-networking] COMMAND [ARG...]
 //
-// The command finds the lab by LIQO_AUTOSCALER_LAB (its root, with <cluster>.kubeconfig in it), LAB_BIN (the binaries),
-// LIQO_AUTOSCALER_LAB_LIQO and LIQO_AUTOSCALER_LAB_KUBERNETES (the versions, in full), and LAB_GATEWAYS, which is set
-// when gateways run. Run exits with the exit code of the command, which may be a shell. With -built it starts nothing
-// and prints the folder of the binaries, or nothing when they are not built. With -build it builds them first; -kubelet
-// adds Kubernetes' kubelet, and -temporal the official Temporal server, whose folder is the second line.
+// The command finds the lab by the environment variables LIQO_AUTOSCALER_LAB (the lab's root, which contains
+// <cluster>.kubeconfig), LAB_BIN (the binaries), LIQO_AUTOSCALER_LAB_LIQO and LIQO_AUTOSCALER_LAB_KUBERNETES (the full
+// versions), and LAB_GATEWAYS, which is set when gateways run. Run exits with the exit code of the command, which may
+// be a shell. With -built, run starts nothing and prints the folder of the binaries, or nothing when they are not
+// built. With -build, it builds them first. -kubelet adds Kubernetes' kubelet, and -temporal the official Temporal server,
+// whose folder is the second line.
 package main
 
 import (

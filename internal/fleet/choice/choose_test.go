@@ -388,7 +388,7 @@ func TestCandidateSurvivesJSON(t *testing.T) {
 }
 
 // The instances of a burst spread over the offers before the first hold is booked. Each instance takes the best place
-// that is left when the instances ahead of it have taken theirs.
+// that the instances ahead of it leave.
 func TestChooseSpreadsABurst(t *testing.T) {
 	four := func(c *choice.Candidate) { c.Free = amounts("cpu", "4", "memory", "16Gi", "pods", "110") }
 	candidates := []choice.Candidate{candidate("a", 1, four), candidate("b", 1, four), candidate("dear", 2)}
@@ -401,8 +401,8 @@ func TestChooseSpreadsABurst(t *testing.T) {
 }
 
 // Equal offers alternate. Each offer fills one place before any offer fills a second place, and each place is taken
-// once; then the next price follows. The order of equal offers depends on the name of the group, and not on the order
-// of the input.
+// once. Offers with the next price follow. The order of equal offers depends on the name of the group, and not on the
+// order of the input.
 func TestEqualOffersTakeTurns(t *testing.T) {
 	candidates, places := []choice.Candidate{candidate("dear", 2)}, map[string]int{}
 	for n, id := range []string{"a", "b", "c", "d"} {

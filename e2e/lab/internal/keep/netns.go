@@ -17,7 +17,7 @@ type netns struct {
 	file *os.File
 
 	mu     sync.Mutex
-	inside []io.Closer // our sockets, which hold the namespace
+	inside []io.Closer // our sockets, which keep the namespace alive
 	closed bool
 }
 
