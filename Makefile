@@ -115,7 +115,7 @@ CHAOS_short := (Chaos|Crash)
 CHAOS_overload := Overload
 CHAOS_crash := Crash
 # Two more overloads, which need no processes: 200 acquires at once of a cold provider, and six stuck removals in five slots.
-OVERLOAD_in_process := ^Test(TwoHundredAcquiresOfAColdProvider|StuckRemovalsHoldNothingUp)$$
+OVERLOAD_in_process := ^Test(TwoHundredAcquiresOfAStoppedProviderAreAnswered|StuckRemovalsDelayNoOtherInstance)$$
 CHAOS_soak := Soak
 KILLS ?= $(if $(filter short,$(SUITE)),40,200)
 HOURS ?= 24

@@ -48,7 +48,7 @@ func (s *slowly) awaitCall(t *testing.T, end <-chan error) {
 
 // The inspection of objects has a heartbeat timeout like every activity, so it must send heartbeats. Without heartbeats
 // it would time out again and again in a large cluster, and its group or provider would never recover.
-func TestListsHeartbeat(t *testing.T) {
+func TestListsSendHeartbeats(t *testing.T) {
 	for name, call := range map[string]func(*activities.Activities) (any, any){
 		"group": func(a *activities.Activities) (any, any) {
 			return a.Inspect, activities.Task{Kind: fleet.CommandRecover, Group: "a"}

@@ -165,9 +165,9 @@ func TestBundledTemporal(t *testing.T) {
 	require.GreaterOrEqual(t, c.Resources.Limits.Memory().Value(), int64(1<<30))
 }
 
-// TestBundledUI checks that the web UI listens only in the pod, and that it answers no request of another page in a
-// browser. The command was run with UI server 2.42.1, whose config folder is relative to its root.
-func TestBundledUI(t *testing.T) {
+// TestBundledUIListensOnlyInThePod checks that the web UI listens only in the pod, and that it answers no request of
+// another page in a browser. The command was run with UI server 2.42.1, whose config folder is relative to its root.
+func TestBundledUIListensOnlyInThePod(t *testing.T) {
 	objects := render(t, "plaintext", bundled("temporal.bundled.ui.enabled=true")...)
 	c := container(t, one[appsv1.StatefulSet](t, objects, namespace, release).Spec.Template.Spec, "ui")
 	require.Equal(t, "./ui-server --root / --config etc/temporal-ui --env ui start", strings.Join(c.Command, " "))
@@ -185,8 +185,8 @@ func TestBundledUI(t *testing.T) {
 		release+"-temporal").Data, "ui.yaml")
 }
 
-// TestBundledVolume checks the volume claim and the emptyDir that can replace it.
-func TestBundledVolume(t *testing.T) {
+// TestBundledVolumeMayBeAnEmptyDir checks the volume claim and the emptyDir that can replace it.
+func TestBundledVolumeMayBeAnEmptyDir(t *testing.T) {
 	set := one[appsv1.StatefulSet](t, render(t, "plaintext",
 		bundled("temporal.bundled.persistence.storageClassName=fast")...), namespace, release)
 	require.Len(t, set.Spec.VolumeClaimTemplates, 1)

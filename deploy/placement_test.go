@@ -155,9 +155,9 @@ func TestPodsReachOnlyTheConfiguredPorts(t *testing.T) {
 	}
 }
 
-// TestExtraObjects checks that additional objects in the values become part of the release, whether they are given as
-// objects or as templates.
-func TestExtraObjects(t *testing.T) {
+// TestExtraObjectsArePartOfTheRelease checks that additional objects in the values become part of the release, whether
+// they are given as objects or as templates.
+func TestExtraObjectsArePartOfTheRelease(t *testing.T) {
 	objects := render(t, "plaintext", "--set-json",
 		`extraObjects=[{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a","namespace":"{{ .Release.Namespace }}"}},`+
 			`"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: b, namespace: {{ .Release.Namespace | quote }}}"]`)
@@ -165,9 +165,9 @@ func TestExtraObjects(t *testing.T) {
 	one[corev1.ConfigMap](t, objects, namespace, "b")
 }
 
-// TestPreflight checks that the pod of `helm test` is a hook, and that our program accepts its arguments. A release
-// with a bundled Temporal has no such pod, because the pod could not reach Temporal.
-func TestPreflight(t *testing.T) {
+// TestHelmTestPodIsAHook checks that the pod of `helm test` is a hook, and that our program accepts its arguments. A
+// release with a bundled Temporal has no such pod, because the pod could not reach Temporal.
+func TestHelmTestPodIsAHook(t *testing.T) {
 	pods := all[corev1.Pod](render(t, "plaintext"))
 	require.Len(t, pods, 1)
 	require.Equal(t, "test", pods[0].Annotations["helm.sh/hook"])
@@ -205,9 +205,9 @@ func TestPodsAreRestricted(t *testing.T) {
 	}
 }
 
-// TestImagesAreListed checks that docs/production.md names each image of both charts. Sites that mirror images need
+// TestImagesAreDocumented checks that docs/production.md names each image of both charts. Sites that mirror images need
 // this list.
-func TestImagesAreListed(t *testing.T) {
+func TestImagesAreDocumented(t *testing.T) {
 	page, err := os.ReadFile("../docs/production.md")
 	require.NoError(t, err)
 	specs := podSpecs(render(t, "plaintext", bundled("temporal.bundled.ui.enabled=true")...))

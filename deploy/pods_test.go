@@ -96,7 +96,7 @@ func TestPortsOfProbesAndServicesExist(t *testing.T) {
 }
 
 // The ServiceMonitor selects only the Service of the metrics.
-func TestServiceMonitor(t *testing.T) {
+func TestServiceMonitorSelectsOnlyMetrics(t *testing.T) {
 	objects := render(t, "certmanager")
 	monitor := one[serviceMonitor](t, objects, namespace, release)
 	require.Equal(t, "prometheus", monitor.Labels["release"])
@@ -111,7 +111,7 @@ func TestServiceMonitor(t *testing.T) {
 
 // The rules and the dashboard in the chart are the files that deploy/alerts tests with Prometheus. The rules contain
 // the selectors of the release.
-func TestAlertsAndDashboard(t *testing.T) {
+func TestChartContainsTheTestedAlertsAndDashboard(t *testing.T) {
 	objects := render(t, "certmanager")
 	rule := one[prometheusRule](t, objects, namespace, release)
 	require.Equal(t, "prometheus", rule.Labels["release"])

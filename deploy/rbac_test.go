@@ -111,7 +111,7 @@ func TestWorkerHasExactlyTheRightsThatItUses(t *testing.T) {
 }
 
 // With hosts of microVMs, the worker has the rights for these hosts and no rights for Liqo's kinds.
-func TestWorkerRightsForMachines(t *testing.T) {
+func TestWorkerForMachinesHasNoRightsOfLiqo(t *testing.T) {
 	o := render(t, "existing", "--set", "microvm.enabled=true,microvm.namespace=machines")
 	uses := []map[string][]right{needsOfMachines, needsOfNodes}
 	require.Equal(t, neededOf(uses, "cluster"),

@@ -50,7 +50,7 @@ func TestComponentsShareTheTemporalSettings(t *testing.T) {
 
 // The Job runs before all other objects of the release exist, so it needs none of them. The binary accepts its
 // arguments.
-func TestTemporalSetupJob(t *testing.T) {
+func TestSetupJobNeedsNoOtherObject(t *testing.T) {
 	require.Empty(t, all[batchv1.Job](render(t, "plaintext")))
 	job := one[batchv1.Job](t, render(t, "plaintext", secured...), namespace, release+"-temporal-setup")
 	require.Equal(t, "pre-install,pre-upgrade", job.Annotations["helm.sh/hook"])

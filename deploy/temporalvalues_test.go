@@ -10,11 +10,11 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// TestTemporalValues renders Temporal's own chart with the values of docs/temporal-install.md. It checks that Pod
-// Security's level restricted admits each pod, and that the installation has the documented number of objects. The
-// variable TEMPORAL_CHART names the folder of the chart, which is not in this repository. Without it the test is
-// skipped.
-func TestTemporalValues(t *testing.T) {
+// TestTemporalsChartRendersWithOurValues renders Temporal's own chart with the values of docs/temporal-install.md. It
+// checks that Pod Security's level restricted admits each pod, and that the installation has the documented number of
+// objects. The variable TEMPORAL_CHART names the folder of the chart, which is not in this repository. Without it the
+// test is skipped.
+func TestTemporalsChartRendersWithOurValues(t *testing.T) {
 	folder := tool(t, "TEMPORAL_CHART")
 	out, err := helm(t, "template", "temporal", folder, "--namespace", "temporal", "--kube-version", kube,
 		"--values", "temporal/values.yaml")

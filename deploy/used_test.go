@@ -35,7 +35,7 @@ var unseen = map[string]string{
 	"ClusterRole liqo-autoscaler-agent create /configmaps": "no request of its own: asked for when a ConfigMap that is " +
 		"not there is applied",
 	"ClusterRole liqo-autoscaler-worker-tenant update offloading.liqo.io/vkoptionstemplates": "Liqo is upgraded in no " +
-		"suite: TestJoinWithoutNetwork in activities/backend/liqo",
+		"suite: TestNodeWithoutNetworkUsesCurrentOptions in activities/backend/liqo",
 	"ClusterRole liqo-autoscaler-worker bind rbac.authorization.k8s.io/clusterroles": "no request of its own: asked for " +
 		"when the RoleBinding is created, see admitted in policy_test.go",
 	"ClusterRole liqo-autoscaler-worker update authentication.liqo.io/resourceslices/finalizers": "no request of its " +

@@ -153,7 +153,7 @@ func TestMeasuredOfferNeedsABackendThatReads(t *testing.T) {
 }
 
 // A provider may publish any content, so the content is checked like an offer of a stranger.
-func TestPublishedIsNotTrusted(t *testing.T) {
+func TestPublishedContentIsChecked(t *testing.T) {
 	change := func(key string, value any) string {
 		var doc map[string]any
 		require.NoError(t, json.Unmarshal([]byte(published("4", 1)), &doc))
@@ -186,7 +186,7 @@ func TestPublishedIsNotTrusted(t *testing.T) {
 	}
 }
 
-func TestLendableIsAmountsOrMeasured(t *testing.T) {
+func TestLendableMustBeAmountsOrMeasured(t *testing.T) {
 	for offer, fault := range map[string]string{
 		"lendable: measured": "",
 		"lendable: measurd":  "lendable",

@@ -185,7 +185,7 @@ func TestOneBadOfferDoesNotHideTheOthers(t *testing.T) {
 	require.Zero(t, ids.count("old"), "nobody asks the cluster of an expired offer")
 }
 
-func TestThreeOffersOfOneProvider(t *testing.T) {
+func TestOneProviderMayHaveThreeOffers(t *testing.T) {
 	src := &source{offers: []fleet.Offer{offer("c"), offer("a"), offer("b")}}
 	offers, problems, err := discovery.Resolve(src, &clusters{ids: map[string]string{"a": "m", "b": "m", "c": "m"}},
 		discovery.Options{}).Offers(t.Context())

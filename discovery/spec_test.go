@@ -103,7 +103,7 @@ func TestParseOfferFaults(t *testing.T) {
 	}
 }
 
-func TestPricesOfAProgramAreChecked(t *testing.T) {
+func TestPricesAreValidated(t *testing.T) {
 	spec, err := discovery.ParseOffer([]byte(goodOffer))
 	require.NoError(t, err)
 	spec.Prices["cpu"] = math.NaN()

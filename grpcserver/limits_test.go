@@ -24,7 +24,7 @@ func limited(t *testing.T, f *fakeGroups, limits Limits, specs ...fleet.GroupSpe
 }
 
 // The test uses nodes of 4 CPUs and 8 GiB.
-func TestLimitsBindAllGroups(t *testing.T) {
+func TestLimitsApplyToAllGroupsTogether(t *testing.T) {
 	for _, test := range []struct {
 		name   string
 		limits Limits
@@ -75,7 +75,7 @@ func TestMaxStaysWithinTheLimits(t *testing.T) {
 
 // CA splits a scale-out between the groups with the same balancing label. The server does not refuse CA's plan for
 // these groups.
-func TestLimitsAreSharedByGroupsThatBalance(t *testing.T) {
+func TestBalancedScaleOutIsNotRefusedByLimits(t *testing.T) {
 	full := balancing("full", "web")
 	full.Max = 1
 	c, _ := limited(t, newFake(), Limits{Nodes: ptr.To(5)}, balancing("a", "web"), balancing("b", "web"), full,

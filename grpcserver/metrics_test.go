@@ -114,7 +114,7 @@ func TestMetricsBeforeTheFirstSnapshot(t *testing.T) {
 }
 
 // The metric for the age grows while a group cannot be read. It does not grow while the group is only idle.
-func TestSnapshotAge(t *testing.T) {
+func TestSnapshotAgeGrowsOnlyWhileUnread(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFake()
 		s := loaded(t, f, specs("cpu", "gpu")...)

@@ -40,7 +40,7 @@ func idle(t *testing.T) (f *fakeGroups, s *Server, remove func(n int, within tim
 
 // Cluster Autoscaler deletes ten idle nodes of a group by ten concurrent calls with a timeout of five seconds each. The
 // first call is booked alone. The calls that wait for it are booked together.
-func TestTenDeletionsTakeTwoBookings(t *testing.T) {
+func TestConcurrentDeletionsShareABooking(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f, _, remove := idle(t)
 		began := time.Now()

@@ -97,7 +97,7 @@ func TestMaxIsTheOfferedCapacity(t *testing.T) {
 }
 
 // An offer in another currency adds no room and no price. A metric counts it, so that operators see the cause.
-func TestOffersInAnotherCurrency(t *testing.T) {
+func TestOffersInAnotherCurrencyAddNoRoom(t *testing.T) {
 	f, m := newFake(), &fakeMarket{}
 	m.nodes("milan", 2, 1)
 	m.nodes("turin", 3, 0.1)
@@ -116,7 +116,7 @@ func TestOffersInAnotherCurrency(t *testing.T) {
 }
 
 // Each group that can use free room sees all of it, until instances of other groups wait for places in it.
-func TestRoomIsShared(t *testing.T) {
+func TestGroupsShareFreeRoom(t *testing.T) {
 	f, m := newFake(), &fakeMarket{}
 	m.nodes("milan", 7, 1)
 	elsewhere := spec("elsewhere", 0, 10)
@@ -130,7 +130,7 @@ func TestRoomIsShared(t *testing.T) {
 }
 
 // CA splits a scale-out between groups with the same balancing label. Together they see no more room than exists.
-func TestRoomIsSharedByGroupsThatBalance(t *testing.T) {
+func TestBalancedGroupsSeeNoMoreRoomThanExists(t *testing.T) {
 	f, m := newFake(), &fakeMarket{}
 	m.nodes("milan", 5, 1)
 	c := onMarket(t, f, m, balancing("a", "web"), balancing("b", "web"), balancing("c", "other"), spec("d", 0, 10))
@@ -228,7 +228,7 @@ func TestHoldsCountBeforeTheMarketShowsThem(t *testing.T) {
 }
 
 // A group that the server has not read yet takes no place from other groups.
-func TestUnreadGroupTakesNoPlace(t *testing.T) {
+func TestUnreadGroupTakesNoRoom(t *testing.T) {
 	f, m := newFake(), &fakeMarket{}
 	m.nodes("milan", 2, 1)
 	f.failing["gpu"] = fleet.ErrUnavailable

@@ -40,7 +40,7 @@ func TestHealthFollowsTheView(t *testing.T) {
 		check("clusterautoscaler.cloudprovider.v1.externalgrpc.CloudProvider"))
 }
 
-func TestPanicBreaksOneAnswerOnly(t *testing.T) {
+func TestPanicFailsOnlyItsCall(t *testing.T) {
 	f := newFake()
 	logs := &testkit.Buffer{}
 	s, err := New(Options{Groups: f, Specs: specs("cpu"), Logger: slog.New(slog.NewTextHandler(logs, nil))})
@@ -58,7 +58,7 @@ func TestPanicBreaksOneAnswerOnly(t *testing.T) {
 	require.NoError(t, c.increase("cpu", 1), "the group's turn was given back")
 }
 
-func TestLogLines(t *testing.T) {
+func TestMutationsAreLogged(t *testing.T) {
 	logs := &testkit.Buffer{}
 	s, err := New(Options{Groups: newFake(), Specs: specs("cpu"), Logger: slog.New(slog.NewTextHandler(logs, nil))})
 	require.NoError(t, err)
@@ -80,7 +80,7 @@ func TestLogLines(t *testing.T) {
 }
 
 // When its context ends, the server lets a running RPC finish, for a limited time.
-func TestStopsGracefully(t *testing.T) {
+func TestRunningCallCompletesAfterAStop(t *testing.T) {
 	for name, tc := range map[string]struct {
 		grace time.Duration
 		hang  time.Duration
@@ -117,7 +117,7 @@ func TestStopsGracefully(t *testing.T) {
 
 // The server continues to serve for a moment after it has received its stop, because the Service's endpoints change a
 // little later and CA may still call.
-func TestServesWhileEndpointsFollow(t *testing.T) {
+func TestServerServesAfterItsStopUntilEndpointsChange(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := loaded(t, newFake(), specs("cpu")...)
 		listener := bufconn.Listen(1 << 20)

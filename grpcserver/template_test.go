@@ -16,7 +16,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet/template"
 )
 
-func TestTemplate(t *testing.T) {
+func TestTemplateHasTheGroupsShapeLabelsAndTaints(t *testing.T) {
 	s := spec("gpu", 0, 5)
 	s.Shape["nvidia.com/gpu"] = resource.MustParse("1")
 	s.Labels = map[string]string{"tier": "burst", corev1.LabelArchStable: "arm64"}

@@ -114,7 +114,7 @@ func tlsFiles(t *testing.T) (files TLSFiles, by *testkit.Certificate) {
 }
 
 // Only clients with an allowed name are accepted, although the authority has signed certificates of other clients.
-func TestTLSAllowedNames(t *testing.T) {
+func TestTLSAcceptsOnlyAllowedNames(t *testing.T) {
 	address, files, authority, logs := tlsSite(t, "cluster-autoscaler", "spiffe://cluster/ca")
 	named := func(change func(*x509.Certificate)) *testkit.Certificate {
 		nameless := func(c *x509.Certificate) { c.Subject, c.DNSNames, c.IPAddresses = pkix.Name{}, nil, nil }
@@ -166,7 +166,7 @@ func TestTLSAllowedNames(t *testing.T) {
 
 // The certificate authority of clients rotates without a restart. While the file contains both authorities, the clients
 // of both are accepted. Afterwards only the clients of the new authority are accepted.
-func TestTLSRotatedClientAuthority(t *testing.T) {
+func TestTLSRotatesTheClientAuthority(t *testing.T) {
 	dir := t.TempDir()
 	files := TLSFiles{Cert: filepath.Join(dir, "tls.crt"), Key: filepath.Join(dir, "tls.key"), ClientCA: filepath.Join(dir,
 		"ca.crt")}
@@ -204,7 +204,7 @@ func TestTLSRotatedClientAuthority(t *testing.T) {
 }
 
 // A probe that connects and disconnects immediately causes no warning.
-func TestTLSProbesAreNoWarning(t *testing.T) {
+func TestTLSProbesCauseNoWarning(t *testing.T) {
 	address, _, _, logs := tlsSite(t)
 	conn, err := net.Dial("tcp", address)
 	require.NoError(t, err)

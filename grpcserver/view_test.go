@@ -120,7 +120,7 @@ func TestEarlyReadLeavesTheGroupDirty(t *testing.T) {
 
 // A mutation arrives while the outcome of a lost mutation is unknown. The group decides about it, but it does not make
 // the group clean.
-func TestMutationOfADirtyGroup(t *testing.T) {
+func TestMutationDoesNotCleanADirtyGroup(t *testing.T) {
 	bubble(t, func(t *testing.T, d direct, f *fakeGroups) {
 		require.NoError(t, d.increase(time.Second, 3))
 		f.set(func(f *fakeGroups) { f.lose = lose{active: true, booked: true} })
@@ -133,7 +133,7 @@ func TestMutationOfADirtyGroup(t *testing.T) {
 
 // An earlier lost operation is booked late. The server does not take this booking for the booking of the next
 // operation.
-func TestLateOperationIsNotMistakenForTheNext(t *testing.T) {
+func TestLateBookingIsNotTakenForTheNextOperation(t *testing.T) {
 	bubble(t, func(t *testing.T, d direct, f *fakeGroups) {
 		f.set(func(f *fakeGroups) { f.lose = lose{active: true, late: 1500 * time.Millisecond} })
 		requireCode(t, codes.Unavailable, d.increase(impatient, 2))
@@ -159,7 +159,7 @@ func TestLostDeletionIsFoundByItsNames(t *testing.T) {
 }
 
 // Mutations of one group wait for each other. A caller that gives up while it waits changes nothing.
-func TestMutationsTakeTurns(t *testing.T) {
+func TestMutationsOfAGroupWait(t *testing.T) {
 	bubble(t, func(t *testing.T, d direct, f *fakeGroups) {
 		f.set(func(f *fakeGroups) { f.delay = 3 * time.Second })
 		first := make(chan error, 1)

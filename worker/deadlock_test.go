@@ -12,7 +12,7 @@ import (
 
 // A machine without free CPU does not count as a deadlock. The worker finds a real deadlock before the server gives the
 // task to another worker.
-func TestDeadlocksAreFoundWithinATask(t *testing.T) {
+func TestDeadlocksAreFoundInTime(t *testing.T) {
 	t.Setenv("TEMPORAL_DEBUG", "")
 	require.Greater(t, worker.DeadlockAfter(), time.Second)
 	require.Less(t, worker.DeadlockAfter(), workflows.WorkflowTaskTimeout)

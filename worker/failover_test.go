@@ -85,7 +85,7 @@ func TestTimeoutNamesTheStageOfThePeering(t *testing.T) {
 
 // An operator cancels a stuck peering. Every waiting instance immediately goes to another provider. When the stuck
 // provider continues, the unfinished peering is removed.
-func TestCancelledPeeringGoesElsewhere(t *testing.T) {
+func TestInstancesLeaveACancelledPeering(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, 2).work()
 	s.knobs(0, sim.Knobs{Hang: backend.StageTenant})

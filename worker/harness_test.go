@@ -145,7 +145,7 @@ var scenes atomic.Int64
 // The other tests take minutes.
 var quick = []string{
 	"TestLifeOfAnInstance", "TestWorkerKilledWhilePeering", "TestLastFailureReachesCA",
-	"TestTerminatedGroupRecoversFromWhatExists", "TestRefusedOperationsChangeNothing",
+	"TestTerminatedGroupRecoversFromObjects", "TestRefusedOperationsChangeNothing",
 }
 
 // newScene makes a world with n providers. The first provider is the cheapest. newScene starts no worker.

@@ -60,7 +60,7 @@ func TestInstancesOfOneProviderShareItsPeering(t *testing.T) {
 	s.empty()
 }
 
-func TestFullProviderSpillsToTheNext(t *testing.T) {
+func TestFullProviderSendsInstancesToTheNext(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, 2, func(g *fleet.GroupSpec) { g.Max = 6 }).work() // each provider has room for 4
 	s.grow(6)
@@ -181,7 +181,7 @@ func TestCallsInOneUpdateHaveTheirOwnOutcomes(t *testing.T) {
 	}
 }
 
-func TestTerminatedGroupRecoversFromWhatExists(t *testing.T) {
+func TestTerminatedGroupRecoversFromObjects(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, 1).work()
 	s.grow(2)

@@ -106,7 +106,7 @@ func TestTwoHundredInstancesOnOneProviderBecomeReady(t *testing.T) {
 
 // Two hundred drivers send an acquire to a provider whose entity does not run. The entity starts, accepts each acquire
 // and answers it.
-func TestTwoHundredAcquiresOfAColdProvider(t *testing.T) {
+func TestTwoHundredAcquiresOfAStoppedProviderAreAnswered(t *testing.T) {
 	t.Parallel()
 	const n = 200
 	s := newScene(t, 1, small(n)).work()
@@ -151,7 +151,7 @@ func TestWaitingInstancesLeaveThePeeringASlot(t *testing.T) {
 }
 
 // More removals are stuck than a worker has slots. A healthy instance is still created and removed.
-func TestStuckRemovalsHoldNothingUp(t *testing.T) {
+func TestStuckRemovalsDelayNoOtherInstance(t *testing.T) {
 	t.Parallel()
 	const n = 6
 	s := newScene(t, 2, small(n+1)).work(slots(n - 1))

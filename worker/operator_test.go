@@ -96,7 +96,7 @@ func TestResetPeeringCountsAsFailed(t *testing.T) {
 }
 
 // An undo that an operator resets runs once more and does not harm the attempt that is Ready.
-func TestResetUndoRunsOnceMore(t *testing.T) {
+func TestResetUndoRunsAgain(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, 2)
 	s.knobs(0, sim.Knobs{Refuse: backend.StageResources, Message: "resources denied"})

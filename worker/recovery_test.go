@@ -47,7 +47,7 @@ func (s *scene) provider(n int, what string, want func(fleet.ProviderSnapshot) b
 }
 
 // An operator cancels a group. The group closes and changes nothing, and its running scale-outs continue.
-func TestCancelledGroupLeavesItsDriversAlone(t *testing.T) {
+func TestCancelledGroupDoesNotStopItsDrivers(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, 1).work()
 	s.knobs(0, sim.Knobs{Hang: backend.StageReady})
@@ -67,7 +67,7 @@ func TestCancelledGroupLeavesItsDriversAlone(t *testing.T) {
 
 // An operator cancels a provider's entity while its peering is being established. The peering continues, and the
 // waiting instance repeats its acquire.
-func TestCancelledProviderLeavesItsPeeringAlone(t *testing.T) {
+func TestPeeringContinuesWithoutItsProviderWorkflow(t *testing.T) {
 	asking(t)
 	s := newScene(t, 1).work()
 	s.knobs(0, sim.Knobs{Hang: backend.StageTenant})

@@ -35,7 +35,7 @@ var record = flag.Bool("record", false, "write histories to workflows/testdata/h
 var recorded = map[string]string{
 	"TestLifeOfAnInstance":                                 "life",
 	"TestTimeoutNamesTheStageOfThePeering":                 "failed",
-	"TestCancelledPeeringGoesElsewhere":                    "peering-cancelled",
+	"TestInstancesLeaveACancelledPeering":                  "peering-cancelled",
 	"TestCancelledScaleInIsStuckUntilRetried":              "scale-in-stuck",
 	"TestDeletedSliceOrVirtualNodeIsLost/slice":            "lost",
 	"TestRecoveredGroupStopsScaleOutOfReleasedInstance":    "recovered",

@@ -59,7 +59,7 @@ func TestScaleOutThatIsNotStartedInTimeFails(t *testing.T) {
 }
 
 // A paused group refuses a scale-out in the same way as a group at its max, so that CA tries another group.
-func TestPausedGroupIsAtItsMax(t *testing.T) {
+func TestPausedGroupRefusesLikeAFullGroup(t *testing.T) {
 	l, now := group(t, 0)
 	l.Paused = true
 	err := l.Operate(fleet.Grow, fleet.Request{Delta: 1,

@@ -70,7 +70,7 @@ func TestWire(t *testing.T) {
 // wire format.
 const packed = "H4sIAAAAAAAA/6pWSi3IT85QslIqMVDSUUovyi8tULJSKkpNUdJRykutKAlOLVSyMq4FBAAA///9OmAOKAAAAA=="
 
-func TestPackedState(t *testing.T) {
+func TestRecordedStateDecodes(t *testing.T) {
 	raw, err := base64.StdEncoding.DecodeString(packed)
 	require.NoError(t, err)
 	var l fleet.Ledger

@@ -117,7 +117,7 @@ func TestCloudConfig(t *testing.T) {
 	}
 }
 
-func TestHelmValues(t *testing.T) {
+func TestCloudConfigPrintsValuesForCAsChart(t *testing.T) {
 	read := func(args ...string) (values map[string]any) {
 		out, _, err := command(t.Context(), append([]string{"config", "cloud-config", "-o", "helm-values"}, args...)...)
 		require.NoError(t, err)

@@ -103,7 +103,7 @@ func untilRead(t *testing.T, pipe string) *os.File {
 	return in
 }
 
-func TestHubFlag(t *testing.T) {
+func TestInvalidHubIsRefused(t *testing.T) {
 	for _, name := range []string{"", "East", "a/b", "-a", "abcdefghijklmnopqrstuvwxy"} {
 		_, _, err := command(t.Context(), "status", "--hub", name)
 		require.ErrorContains(t, err, "use at most 24 lower-case letters", name)

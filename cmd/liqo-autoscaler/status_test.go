@@ -479,7 +479,7 @@ func TestCordonNeedsAProvider(t *testing.T) {
 	require.ErrorContains(t, err, `"a/b" is neither a Liqo cluster id nor the name of an offer`)
 }
 
-func TestStatusErrors(t *testing.T) {
+func TestStatusReportsItsErrors(t *testing.T) {
 	_, _, err := command(t.Context(), "status", "-o", "xml")
 	require.EqualError(t, err, `--output "xml": use table, wide, json, yaml`)
 	_, _, err = command(t.Context(), "status", "--watch", "-o", "yaml")

@@ -10,7 +10,7 @@ import (
 
 // Each panel queries documented metrics of one installation, with expressions that Prometheus can parse. The panels do
 // not overlap.
-func TestDashboard(t *testing.T) {
+func TestDashboardQueriesDocumentedMetrics(t *testing.T) {
 	var board struct {
 		Panels []struct {
 			ID                       int

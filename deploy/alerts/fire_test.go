@@ -132,7 +132,7 @@ var scenes = map[string]struct {
 
 // Each alert fires in its scene, not earlier, and without other alerts, while the neighbours (other applications in the
 // same Prometheus) are healthy. When only the neighbours have the fault, it does not fire.
-func TestAlertsFire(t *testing.T) {
+func TestEachAlertFiresAloneInItsScene(t *testing.T) {
 	var alerts []string
 	for _, r := range alertRules(t) {
 		alerts = append(alerts, r.Alert)

@@ -24,7 +24,7 @@ import (
 )
 
 // The test parses each example file with the code that parses a user's file.
-func TestEveryFileParses(t *testing.T) {
+func TestEveryExampleIsParsed(t *testing.T) {
 	parsers := map[string]func(*testing.T, []byte) error{
 		"nodegroups.yaml": func(_ *testing.T, raw []byte) error { _, err := config.Parse(raw); return err },
 		"offers.yaml":     func(_ *testing.T, raw []byte) error { _, err := discovery.Parse(raw); return err },
@@ -78,7 +78,7 @@ func listSecret(t *testing.T, raw []byte) ([]fleet.Offer, []discovery.Problem) {
 
 // The samples fit together: the discovery server accepts every offer, and every group finds a provider among the
 // samples.
-func TestSamplesFit(t *testing.T) {
+func TestExamplesFitTogether(t *testing.T) {
 	groups, err := config.Parse(examples.NodeGroups)
 	require.NoError(t, err)
 	offers, err := discovery.Parse(examples.Offers)

@@ -172,7 +172,7 @@ func TestFreeKeepsTheReserve(t *testing.T) {
 	require.NotContains(t, free, corev1.ResourceName(gpu))
 }
 
-func TestLargest(t *testing.T) {
+func TestLargestFreeNode(t *testing.T) {
 	require.Nil(t, World{}.Largest())
 	w := World{
 		Nodes: []*corev1.Node{node("a", amounts("8", "32Gi")), node("b", amounts("6", "16Gi")),

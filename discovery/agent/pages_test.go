@@ -37,7 +37,7 @@ func paged(t *testing.T, many int) lister {
 	}
 }
 
-func TestListsGoPageByPage(t *testing.T) {
+func TestListsAreReadPageByPage(t *testing.T) {
 	for _, many := range []int{0, 1, 10, 11, 35} {
 		n := 0
 		version, err := paged(t, many).each(t.Context(), 10, func(runtime.Object) error { n++; return nil })

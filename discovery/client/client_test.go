@@ -271,7 +271,7 @@ func TestInvalidOffersAreReported(t *testing.T) {
 
 // The network addresses in received offers must be inside the worker's networks. The client refuses host names, because
 // they can resolve to any address.
-func TestAddressesOfNetworks(t *testing.T) {
+func TestOfferedAddressesMustBeInAllowedNetworks(t *testing.T) {
 	for network, want := range map[string]string{
 		`{"clientAddress":"203.0.113.9","loadBalancerIP":"2001:db8::1"}`: "",
 		`{"serviceType":"NodePort","nodePort":31840}`:                    "",
@@ -338,7 +338,7 @@ func TestMalformedAnswersAreErrors(t *testing.T) {
 	}
 }
 
-func TestTimeoutAndContext(t *testing.T) {
+func TestSlowServerCountsAsUnreachable(t *testing.T) {
 	s := newSite(t)
 	release := make(chan struct{})
 	// a handler that ended with its request could still answer the request
@@ -355,7 +355,7 @@ func TestTimeoutAndContext(t *testing.T) {
 	require.ErrorIs(t, err, context.Canceled)
 }
 
-func TestTheCAFileIsReadAgain(t *testing.T) {
+func TestChangedCAFileIsRead(t *testing.T) {
 	s := newSite(t)
 	good, err := os.ReadFile(s.caFile)
 	require.NoError(t, err)

@@ -154,7 +154,7 @@ func (identify) Identify(_ context.Context, c fleet.Credentials) (string, error)
 	return "id-" + filepath.Base(c.KubeconfigFile), nil
 }
 
-func TestFileThroughResolve(t *testing.T) {
+func TestOffersOfAFileAreIdentified(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "offers.yaml")
 	write(t, path, document("a", "b"))

@@ -80,7 +80,7 @@ func eventually(t *testing.T, what func() bool) {
 	require.Eventually(t, what, 2*time.Minute, 5*time.Millisecond)
 }
 
-func TestTheOriginalFormatIsRead(t *testing.T) {
+func TestSecretsOfThePrototypeAreRead(t *testing.T) {
 	t.Parallel()
 	unlabelled := secret("other", func(s *corev1.Secret) { s.Labels = nil })
 	elsewhere := secret("elsewhere", func(s *corev1.Secret) { s.Namespace = "default" })
@@ -109,7 +109,7 @@ func TestTheOriginalFormatIsRead(t *testing.T) {
 
 // A cluster behind NAT accepts no connections from outside. The gateway server therefore runs on the consumer, unless
 // the Secret sets another location.
-func TestNetworkBehindNAT(t *testing.T) {
+func TestGatewayServerOfAClusterBehindNATIsOnTheConsumer(t *testing.T) {
 	t.Parallel()
 	for more, want := range map[string]*fleet.Network{
 		"hasNat: false": nil,
@@ -370,7 +370,7 @@ func (b byServer) Identify(ctx context.Context, c fleet.Credentials) (string, er
 	return id, nil
 }
 
-func TestTwoSecretsOfOneClusterAndARotation(t *testing.T) {
+func TestSecondSecretOfAClusterIsReported(t *testing.T) {
 	t.Parallel()
 	client := fake.NewClientset(secret("milan"),
 		secret("copy", func(s *corev1.Secret) { s.Data["kubeconfig"] = secret("milan").Data["kubeconfig"] }))

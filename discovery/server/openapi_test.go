@@ -82,7 +82,7 @@ func keys[V any](m map[string]V) []string {
 	return out
 }
 
-func TestTheContractCheckerCanFail(t *testing.T) {
+func TestCheckerDetectsAWrongAnswer(t *testing.T) {
 	c := loadContract(t)
 	require.NoError(t, c.answer(http.MethodGet, "/v1/offers", 200, api.ContentJSON, []byte(`{"items":[]}`)))
 	for body, want := range map[string]string{

@@ -156,7 +156,7 @@ func TestOfferIsWrittenListedAndDeleted(t *testing.T) {
 	require.NotContains(t, r.log.String(), "token-of")
 }
 
-func TestPutRefuses(t *testing.T) {
+func TestPutRefusesInvalidOffers(t *testing.T) {
 	with := func(old, new string) string {
 		if !strings.Contains(goodOffer, old) {
 			panic(old)

@@ -66,7 +66,7 @@ func TestNewerSessionEndsTheOlder(t *testing.T) {
 	require.Equal(t, 204, r.do("DELETE", "/v1/offers/milan"+turn(second, 1), tokenA, "").status)
 }
 
-func TestSessionsThatAreRefused(t *testing.T) {
+func TestInvalidSessionsAreRefused(t *testing.T) {
 	r := newRig(t, storetest.New(t))
 	require.Equal(t, 403, r.do("POST", "/v1/sessions", tokenR, `{"provider":"milan-1"}`).status)
 	require.Equal(t, 401, r.do("POST", "/v1/sessions", "nobody", `{"provider":"milan-1"}`).status)

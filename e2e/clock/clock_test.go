@@ -25,7 +25,7 @@ func main() {
 }
 `
 
-func TestOverlay(t *testing.T) {
+func TestBuiltProgramHasAWrongClock(t *testing.T) {
 	dir := t.TempDir()
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "main.go"), []byte(program), 0o600))
 	overlay, err := clock.Overlay(dir)

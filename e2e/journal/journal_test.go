@@ -35,7 +35,7 @@ func TestEntriesOfTwoWorkersAreReadInTheOrderOfTheirTimes(t *testing.T) {
 	require.Equal(t, []string{"Peering", "Discovering", "Joining"}, phases)
 }
 
-func TestALineWithoutAPhaseIsNoEntry(t *testing.T) {
+func TestLineWithoutAPhaseIsNoEntry(t *testing.T) {
 	log := written(t, `goroutine 1 [running]:
 {"msg":"Activity error.","Attempt":7}
 {"msg":"instance","instance":"a-1","Attempt":7,"attempt":2,"provider":"milan","from":"Peering","event":"refused","phase":"Discovering","failure":"cancelled"}
@@ -49,7 +49,7 @@ func TestALineWithoutAPhaseIsNoEntry(t *testing.T) {
 	require.Empty(t, entries)
 }
 
-func TestAMissingLogIsAnError(t *testing.T) {
+func TestMissingLogIsAnError(t *testing.T) {
 	_, err := journal.Read([]string{written(t, ""), filepath.Join(t.TempDir(), "second-worker.log")}, all)
 	require.ErrorIs(t, err, os.ErrNotExist)
 }

@@ -38,7 +38,7 @@ func TestVersionsAreChosen(t *testing.T) {
 	require.ErrorContains(t, err, "choose liqo v0.9: the lab has v1.1.2, v1.2.0")
 }
 
-func TestNewestOfAMinor(t *testing.T) {
+func TestNewestPatchOfAMinorIsChosen(t *testing.T) {
 	dir := t.TempDir()
 	for _, name := range []string{"v1.9.9", "v1.10.2", "v1.10.10", "v1.1.1", "notes"} {
 		require.NoError(t, os.Mkdir(filepath.Join(dir, name), 0o755))

@@ -63,7 +63,7 @@ func TestHubDefaults(t *testing.T) {
 
 // The hash decides whether a group is configured again. The spelling of a quantity or duration must therefore not
 // change it.
-func TestHashIgnoresSpelling(t *testing.T) {
+func TestHashDoesNotDependOnSpelling(t *testing.T) {
 	one, err := Parse([]byte("nodeGroups: [{id: a, max: 1, shape: {cpu: 4, memory: 1024Mi, pods: 10}, budgets: {peer: " +
 		"90s}}]"))
 	require.NoError(t, err)

@@ -39,7 +39,7 @@ func TestIDsAreValidAndDiffer(t *testing.T) {
 	require.LessOrEqual(t, clashes, 1, "of %d ids", len(seen))
 }
 
-func TestIDsOfAwkwardValues(t *testing.T) {
+func TestIDsOfUnusualValuesAreValid(t *testing.T) {
 	seen := map[string]string{}
 	for _, value := range []string{"", "A", "a", "a.b", "_", strings.Repeat("Z", 63), "true", "9", "ä"} {
 		id := GroupID("base", value)

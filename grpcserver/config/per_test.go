@@ -39,7 +39,7 @@ func TestNodeLabelsOfAnOffer(t *testing.T) {
 }
 
 // The id of a derived group depends only on the base group's id, the size and the value, even when it is shortened.
-func TestIDOfASize(t *testing.T) {
+func TestIDOfASizeIsStable(t *testing.T) {
 	require.Equal(t, "burst-small-milan", GroupID("burst", "small", "milan"))
 	long := []string{GroupID("burst", "memory", "eu-west-1-a-long-name"), GroupID("burst", "memory",
 		"eu-west-1-a-long-name-2"),

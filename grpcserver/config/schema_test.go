@@ -41,7 +41,7 @@ func TestSchemaAcceptsWhatParseAccepts(t *testing.T) {
 	require.Empty(t, against(t, s, printed), "what config view prints")
 }
 
-func TestSchemaRefuses(t *testing.T) {
+func TestSchemaRefusesInvalidConfigs(t *testing.T) {
 	s := schema(t)
 	for path, raw := range map[string]string{
 		".hubs":                              "hubs: a\nnodeGroups: [{id: a}]",

@@ -145,7 +145,7 @@ func TestCheapestOffersByResourcePriceAreKept(t *testing.T) {
 
 // When more groups are possible than the limit allows, each size keeps its cheapest providers. A group of small nodes
 // does not displace a group of large nodes, although large nodes cost more.
-func TestEachSizeKeepsItsCheapest(t *testing.T) {
+func TestEachSizeKeepsItsCheapestProviders(t *testing.T) {
 	g := newWorld(offer("dear", "north", 1.5), offer("cheap", "north", 1)).groups()
 	g.Max = 2
 	spec := base("l", config.PerProvider)

@@ -66,7 +66,7 @@ func TestSizesAndProvidersDeriveOneGroupEach(t *testing.T) {
 	}
 }
 
-func TestPriceFactorOfASize(t *testing.T) {
+func TestPriceFactorFollowsTheSize(t *testing.T) {
 	l := ladder("b", "")
 	l.PriceFactor = 2
 	l.Sizes = append(l.Sizes, config.Size{Name: "huge", Shape: shape("32", "64Gi"), PriceFactor: 3})

@@ -87,7 +87,7 @@ func TestReasonOfABoundPodThatDoesNotRun(t *testing.T) {
 	}
 }
 
-func TestLastRemoteEvent(t *testing.T) {
+func TestLastEventOfTheProviderIsFound(t *testing.T) {
 	remote := refusal("0/1 nodes are available", 5)
 	remote.Reason, remote.Source.Component = "FailedScheduling", "default-scheduler (remote)"
 	require.Equal(t, "FailedScheduling: 0/1 nodes are available",

@@ -60,7 +60,7 @@ func requireDecodes(t *testing.T, c *Codec, p, want *common.Payload) {
 	require.True(t, proto.Equal(want, out[0]), "%v", out[0])
 }
 
-func TestCodec(t *testing.T) {
+func TestPayloadsAreEncryptedAndDecrypted(t *testing.T) {
 	c, text := with(t, line("a")), payload(`{"price":0.12345}`)
 	one, two := encode(t, c, text), encode(t, c, text)
 	require.NotContains(t, string(one.GetData()), "0.12345")

@@ -77,7 +77,7 @@ func TestFaultsAreReportedWithTheirRemedy(t *testing.T) {
 	}
 }
 
-func TestRefusedByTemporalItself(t *testing.T) {
+func TestRefusalOfTemporalIsExplained(t *testing.T) {
 	f := serve(t, nil)
 	f.refuse = serviceerror.NewPermissionDenied("Request unauthorized.", "")
 	target, client := dial(t, connect.Flags{Address: f.address, Namespace: "there"})

@@ -20,7 +20,7 @@ func moment(t *testing.T, text string) time.Time {
 }
 
 // A group keeps 400 past days. For each day it keeps the most expensive providers separately.
-func TestCostsAreBounded(t *testing.T) {
+func TestPastCostsAreBounded(t *testing.T) {
 	from := moment(t, "2026-01-01T00:00:00Z")
 	l := &fleet.Ledger{Group: "a", Epoch: "t0", Spec: storySpec()}
 	l.Restore().Step(fleet.GroupInput{}, from)

@@ -36,7 +36,7 @@ func TestEveryCodeHasOneRow(t *testing.T) {
 }
 
 // The test lists the judgement of each code. A judgement that changes must change here too.
-func TestEachCodeIsJudgedAsIntended(t *testing.T) {
+func TestEachFailureCodeHasItsJudgement(t *testing.T) {
 	const full, other = fleet.OutOfResources, fleet.OtherError
 	for code, want := range map[fleet.Code]fleet.CodeRow{
 		fleet.CodeNoOffer:     {Class: full, Rests: true},
@@ -58,7 +58,7 @@ func TestEachCodeIsJudgedAsIntended(t *testing.T) {
 	require.Len(t, fleet.CodeTable, 11, "a code has no judgement here")
 }
 
-func TestACodeOfAnotherVersionIsJudgedAsInternal(t *testing.T) {
+func TestUnknownFailureCodeIsJudgedAsInternal(t *testing.T) {
 	for _, code := range []fleet.Code{"", "Newer"} {
 		require.Equal(t, fleet.CodeInternal.Row(), code.Row())
 	}

@@ -79,7 +79,7 @@ func TestRestoredGroupDoesNotBillGoneNodes(t *testing.T) {
 
 // A restored group runs for a minute before the observer notices the restore, and counts nodes that are gone. The
 // observer has saved sums before the backup was restored; they replace the group's sums.
-func TestSavedSumsReplaceThoseOfABackup(t *testing.T) {
+func TestSavedSumsReplaceSumsOfABackup(t *testing.T) {
 	at := moment(t, "2026-11-29T23:00:00Z")
 	l := costly(t, at, 2)
 	restored := backup(t, l)

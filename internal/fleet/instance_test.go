@@ -59,7 +59,7 @@ func TestRefusedProviderIsExcludedForTheInstance(t *testing.T) {
 	require.Nil(t, i.Failure, "a Ready instance has no failure")
 }
 
-func TestFullProviderIsNotBlamed(t *testing.T) {
+func TestFullProviderIsNotExcluded(t *testing.T) {
 	i := fleet.NewInstance("standard-x-1", &spec().InstanceSpec, t0)
 	play(t, &i, done, done, chooseA, full)
 	require.Equal(t, fleet.Discovering, i.Phase)
@@ -150,7 +150,7 @@ func TestRowShowsStateAndReason(t *testing.T) {
 }
 
 // NotReadySince is the time of the first report that the Node is not ready. It is cleared when the Node is ready again.
-func TestNotReadySince(t *testing.T) {
+func TestNotReadySinceIsTheFirstReport(t *testing.T) {
 	i := fleet.NewInstance("standard-x-1", &spec().InstanceSpec, t0)
 	i.Phase = fleet.Ready
 	hear := func(kind fleet.EventKind, after time.Duration) {
@@ -168,7 +168,7 @@ func TestNotReadySince(t *testing.T) {
 }
 
 // The test lists the views that steps send automatically.
-func TestViewsOfSteps(t *testing.T) {
+func TestStepsSendTheirViews(t *testing.T) {
 	v := fleet.View{Instance: "standard-x-1", Sequence: 3, Phase: fleet.Selecting, Attempt: 1, Stuck: "cancelled",
 		Failure: &fleet.Failure{Code: fleet.CodeTimeout}}
 	chosen := v.Chosen(fleet.Offer{Name: "m", Provider: "milan", Hourly: 2, MaxNodes: 7})

@@ -37,7 +37,7 @@ func isPhase(p fleet.Phase) bool {
 }
 
 // The test lists, for a DeleteNodes call in every phase, the following phases when every step succeeds.
-func TestReleasedFromEveryPhase(t *testing.T) {
+func TestDeletionLeadsToReleasedFromEveryPhase(t *testing.T) {
 	for _, row := range fleet.Machine {
 		p, path := row.Phase, []fleet.Phase{row.Phase}
 		if m := row.Moves[fleet.Deleted]; m.To != "" {

@@ -14,7 +14,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-func TestSameTemplate(t *testing.T) {
+func TestTemplateIsComparedWithoutMax(t *testing.T) {
 	cpu := func(amount string) corev1.ResourceList {
 		return corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(amount)}
 	}
@@ -36,7 +36,7 @@ func TestSameTemplate(t *testing.T) {
 	}
 }
 
-func TestGroupTaint(t *testing.T) {
+func TestGroupTaintIsAddedToTheNodes(t *testing.T) {
 	spec := fleet.InstanceSpec{ID: "gpu", Taints: []corev1.Taint{{Key: "burst", Effect: corev1.TaintEffectNoSchedule}}}
 	require.Equal(t, spec.Taints, spec.NodeTaints())
 	hash := spec.Hash()
@@ -85,7 +85,7 @@ func TestTermStartsWithItsEvent(t *testing.T) {
 	require.True(t, nanosecond.Over(t0, t0.Add(1)))
 }
 
-func TestSmallValues(t *testing.T) {
+func TestConditionsAndVerbsAreComplete(t *testing.T) {
 	require.True(t, fleet.Selection{}.Empty())
 	require.False(t, fleet.Selection{Pack: 1}.Empty())
 	require.Len(t, spec().Hash(), 12)
@@ -182,7 +182,7 @@ func TestNodeLabelsAddGroupAndType(t *testing.T) {
 }
 
 // Orphans have the same order for every caller: by provider, slices before other objects, and then by name.
-func TestOrderOfOrphans(t *testing.T) {
+func TestOrphansAreSorted(t *testing.T) {
 	orphan := func(provider, instance, what string) fleet.Orphan {
 		return fleet.Orphan{Object: what, Attempt: fleet.Attempt{Instance: instance, Provider: fleet.Provider{ID: provider}}}
 	}

@@ -52,7 +52,7 @@ func TestLeaderBeginsAfterItsPredecessorHasEnded(t *testing.T) {
 
 // When a work function returns before its context ends, another process may lead. This process does not compete for a
 // minute.
-func TestWorkThatReturnsLetsAnotherProcessLead(t *testing.T) {
+func TestReturnedWorkLetsAnotherProcessLead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		client, log := fake.NewClientset(), slog.New(slog.DiscardHandler)
 		ctx, stop := context.WithCancel(t.Context())
@@ -79,7 +79,7 @@ func TestWorkThatReturnsLetsAnotherProcessLead(t *testing.T) {
 }
 
 // When no other process leads, this process leads again after a minute.
-func TestWorkThatReturnsIsCalledAgain(t *testing.T) {
+func TestReturnedWorkIsCalledAgainAfterAMinute(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, stop := context.WithCancel(t.Context())
 		began := make(chan time.Time, 10)

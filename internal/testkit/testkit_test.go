@@ -54,7 +54,7 @@ func TestFreePortsDiffer(t *testing.T) {
 	require.Len(t, slices.Compact(ports), 5)
 }
 
-func TestPoll(t *testing.T) {
+func TestPollRepeatsUntilSuccess(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		calls, errNotYet := 0, errors.New("not yet")
 		check := func(context.Context) error {

@@ -122,7 +122,7 @@ func triedAll(kind, message string, providers []string) bool {
 	return !slices.ContainsFunc(providers, func(p string) bool { return !strings.Contains(reasons, p+": ") })
 }
 
-func TestScaleOutMayFailWhenEachProviderDid(t *testing.T) {
+func TestScaleOutMayFailOnlyWhenEachProviderFailed(t *testing.T) {
 	three := []string{"p1", "p2", "p3"}
 	for message, want := range map[string]bool{
 		"NoCapacity: no provider for group red: p1: full": true,

@@ -76,7 +76,7 @@ func TestMissingNodeIsCalledBackAtIntervals(t *testing.T) {
 // A marked virtual node whose Node was never stamped belongs to a Join that is about to stamp the Node. Join first
 // checks for other attempts, and Restamp does not. nodewatch therefore stamps such a Node only when Join has not done
 // so in time.
-func TestFirstStampIsLeftToJoin(t *testing.T) {
+func TestFirstStampBelongsToJoin(t *testing.T) {
 	s := newScene(t)
 	var calls atomic.Int32
 	found := s.ready("edge-t0-1")

@@ -33,7 +33,7 @@ func (l *late) Restamp(ctx context.Context, a fleet.Attempt) error {
 
 // A Node that has not started receives its instance id as soon as it has started. nodewatch logs no warning and makes
 // no try before.
-func TestStartingNodeIsStampedLater(t *testing.T) {
+func TestNodeIsStampedAfterItsStart(t *testing.T) {
 	s := newScene(t)
 	var watcher late
 	var log testkit.Buffer

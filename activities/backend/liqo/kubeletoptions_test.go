@@ -20,7 +20,7 @@ func optionsOf(namespace, name, image string) *offloadingv1beta1.VkOptionsTempla
 
 // An offer names a VkOptionsTemplate in Liqo's namespace. The provider's nodes run with this template, with or without
 // a network.
-func TestJoinWithOptionsOfTheOffer(t *testing.T) {
+func TestNodeUsesTheOffersKubeletOptions(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		for mode, want := range map[fleet.NetworkMode]*corev1.ObjectReference{
@@ -63,7 +63,7 @@ func networkless(t *testing.T, there ...client.Object) (*clusters, error) {
 
 // A node without a network runs with the current options of the installation, also after an upgrade of Liqo. One option
 // differs: the pods' addresses do not become endpoints of this cluster's Services.
-func TestJoinWithoutNetwork(t *testing.T) {
+func TestNodeWithoutNetworkUsesCurrentOptions(t *testing.T) {
 	t.Parallel()
 	for name, there := range map[string][]client.Object{
 		"first":         nil,
@@ -90,7 +90,7 @@ func TestJoinWithoutNetwork(t *testing.T) {
 	}
 }
 
-func TestJoinWithoutStandardOptions(t *testing.T) {
+func TestJoinNeedsLiqosStandardOptions(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		c, err := networkless(t)

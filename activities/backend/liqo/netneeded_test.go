@@ -61,7 +61,7 @@ func TestNewNodesHaveTheNetworkOfExistingNodes(t *testing.T) {
 }
 
 // The offer's network changes while nodes need our network. Establish repairs the network with its original settings.
-func TestNetworkKeptAfterTheOfferChanged(t *testing.T) {
+func TestNetworkKeepsItsSettingsAfterAnOfferChange(t *testing.T) {
 	t.Parallel()
 	for name, offer := range map[string]fleet.Provider{
 		"none":        networked(fleet.NetworkNone, ""),

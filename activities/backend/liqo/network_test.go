@@ -105,7 +105,7 @@ func TestEstablishMakesTheNetwork(t *testing.T) {
 
 // A GatewayServer of the next Liqo has several ports in place of one, and its client uses them. An upgrade of Liqo
 // converts one form into the other.
-func TestNetworkWithSeveralPorts(t *testing.T) {
+func TestNetworkSupportsSeveralPorts(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, testNetworkWithSeveralPorts)
 }
@@ -187,7 +187,7 @@ func TestInvalidNetworkOptionsAreRefused(t *testing.T) {
 }
 
 // When the networking module is missing on either side, Establish fails without waiting.
-func TestNetworkingNotInstalled(t *testing.T) {
+func TestMissingNetworkingModuleFailsImmediately(t *testing.T) {
 	t.Parallel()
 	for _, here := range []bool{true, false} {
 		var ours, theirs []client.Object
@@ -381,7 +381,7 @@ func (c *clusters) breakConnection(t *testing.T) {
 
 // In namespaces that existed before our peering, only the network's objects record the provider. RemovePeering removes
 // only the network.
-func TestNetworkRemembersTheProvider(t *testing.T) {
+func TestNetworkRecordsTheProviderInForeignNamespaces(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		c, _ := withLiqo(t, []client.Object{tenantNS(peer)}, []client.Object{tenantNS(me)})

@@ -35,7 +35,7 @@ func TestPublished(t *testing.T) {
 	require.ErrorContains(t, err, `has no key "other"`)
 }
 
-func TestPublishedThatMayNotBeRead(t *testing.T) {
+func TestUnreadableDocumentOfAnAgentIsReported(t *testing.T) {
 	t.Parallel()
 	forbidden := apierrors.NewForbidden(corev1.Resource("configmaps"), "offer", errors.New("no"))
 	for name, test := range map[string]struct {

@@ -29,7 +29,7 @@ func closedPeering(condition authv1beta1.TenantCondition) (here, there []client.
 
 // A provider's refusal stays recorded on the provider when we remove the peering. A new peering therefore does not make
 // a closed Tenant again.
-func TestRefusalStaysOnProvider(t *testing.T) {
+func TestRefusalStaysAfterOurRemoval(t *testing.T) {
 	for condition, kind := range map[authv1beta1.TenantCondition]fleet.RefusingKind{
 		authv1beta1.TenantConditionCordoned: fleet.RefusingCordoned,
 		authv1beta1.TenantConditionDrained:  fleet.RefusingDrained,
@@ -61,7 +61,7 @@ func TestRefusalStaysOnProvider(t *testing.T) {
 }
 
 // When the provider lifts the refusal, Establish signs the same nonce again and removes our marks.
-func TestRefusalLifted(t *testing.T) {
+func TestLiftedRefusalRemovesOurMarks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, there := closedPeering("")
 		for _, object := range there {

@@ -164,7 +164,7 @@ func TestReturnDeletesNodeLast(t *testing.T) {
 
 // A virtual kubelet whose own node is lost never finishes its termination. It registers no Node either, so Return does
 // not wait for it.
-func TestReturnWithLostKubelet(t *testing.T) {
+func TestReturnIgnoresALostKubelet(t *testing.T) {
 	t.Parallel()
 	past := metav1.NewTime(time.Now().Add(-time.Minute))
 	kubelet := &corev1.Pod{ObjectMeta: named(localNS, "vk", map[string]string{consts.VirtualNodeLabel: "lca-g-abc-1-1"})}

@@ -69,7 +69,7 @@ func TestUnfitLiqoVersionsPreventNewPeerings(t *testing.T) {
 }
 
 // Up to Liqo 1.1 a provider serves one slice, ours or a foreign slice.
-func TestOneSliceUpTo11(t *testing.T) {
+func TestProviderHasOneSliceUpToLiqo11(t *testing.T) {
 	t.Parallel()
 	both := peered(accepted("2"), sliceIdentity(), manager("1.1.2"))
 	theirs := accepted("1")

@@ -90,7 +90,7 @@ func TestHangAtEachStage(t *testing.T) {
 	}
 }
 
-func TestRefuseAtEachStage(t *testing.T) {
+func TestRefusalNamesItsStage(t *testing.T) {
 	refuse := func(stage backend.Stage) (*World, *Backend, backend.NodeSpec) {
 		w := open(t, filepath.Join(t.TempDir(), "world.json"), Delays{})
 		spec := nodeSpec("group-a-1", 1, provider(t, w, "one"))

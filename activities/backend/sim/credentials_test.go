@@ -27,7 +27,7 @@ func TestContractWithSecrets(t *testing.T) {
 }
 
 // The Secret's name is the provider's id, and recovery finds the reference.
-func TestSecretLeadsToProvider(t *testing.T) {
+func TestNameOfTheSecretIsTheProvidersID(t *testing.T) {
 	w := open(t, filepath.Join(t.TempDir(), "world.json"), Delays{})
 	b, one := New(w, testOptions), provider(t, w, "one")
 	one.Credentials = secret("one")

@@ -67,7 +67,7 @@ func TestEditWritesOnlyChanges(t *testing.T) {
 }
 
 // A verb that waits for a lock of another process ends with its context.
-func TestLockObeysContext(t *testing.T) {
+func TestLockWaitEndsWithItsContext(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "world.json")
 	holder, waiter := open(t, path, Delays{}), open(t, path, Delays{})
 	unlock, err := holder.lock(t.Context())
@@ -80,7 +80,7 @@ func TestLockObeysContext(t *testing.T) {
 }
 
 // A file that is not a world is reported, and stays unchanged.
-func TestOpenRefusesOtherFiles(t *testing.T) {
+func TestFileThatIsNoWorldIsReported(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "world.json")
 	require.NoError(t, os.WriteFile(path, []byte("my diary"), 0o600))
 	_, err := Open(path)

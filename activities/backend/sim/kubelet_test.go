@@ -137,7 +137,7 @@ func TestTwoNodesNeverCarryOneID(t *testing.T) {
 }
 
 // While nobody can read the world, Watch continues. After this gap it reports every object again.
-func TestWatchOutlivesGap(t *testing.T) {
+func TestWatchContinuesAfterAGap(t *testing.T) {
 	w, b, spec := joined(t, Delays{})
 	ctx, cancel := context.WithCancelCause(bounded(t))
 	told, done := make(chan fleet.Found, 100), make(chan error, 1)

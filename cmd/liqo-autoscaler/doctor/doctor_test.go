@@ -264,9 +264,9 @@ func nodesOf(n int, id string, labels map[string]string) (nodes []runtime.Object
 	return nodes
 }
 
-// TestOtherAutoscalers uses clouds whose Cluster Autoscaler refuses our Nodes, clouds whose newer versions accept them,
-// and clouds whose Cluster Autoscaler is not visible.
-func TestOtherAutoscalers(t *testing.T) {
+// TestOtherAutoscalersAreRecognized uses clouds whose Cluster Autoscaler refuses our Nodes, clouds whose newer versions
+// accept them, and clouds whose Cluster Autoscaler is not visible.
+func TestOtherAutoscalersAreRecognized(t *testing.T) {
 	for name, tc := range map[string]struct {
 		image, provider, id string
 		finds               []string

@@ -43,7 +43,7 @@ func sayings(records []explain.Record) (all []said) {
 }
 
 // A provider refuses the node, and the next provider creates it.
-func TestRecordsOfAFailover(t *testing.T) {
+func TestRecordsShowAFailover(t *testing.T) {
 	records := explain.Records("scale-out/x", recorded(t, "refused/ScaleOut-1.json"))
 	var first, second string
 	for _, r := range records {

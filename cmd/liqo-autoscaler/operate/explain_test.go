@@ -74,7 +74,7 @@ func configMap(namespace, name, key, text string) *corev1.ConfigMap {
 }
 
 // The test covers the requests that `explain pod` sends to the cluster, and its notes about forbidden requests.
-func TestExplainPodReads(t *testing.T) {
+func TestExplainPodReportsForbiddenReads(t *testing.T) {
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web-0", UID: "1"}}
 	event := func(name string, of *corev1.Pod) *corev1.Event {
 		return &corev1.Event{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name},

@@ -8,7 +8,7 @@ import (
 )
 
 // The first day of a report follows UTC, even when the local date is a day behind.
-func TestFirstDayOfAReport(t *testing.T) {
+func TestFirstDayOfAReportIsInUTC(t *testing.T) {
 	now := time.Date(2026, 3, 1, 23, 30, 0, 0, time.FixedZone("west", -2*3600)) // 2026-03-02 in UTC
 	for text, want := range map[string]string{
 		"1d": "2026-03-02", "2d": "2026-03-01", "30d": "2026-02-01", "400d": "2025-01-27",

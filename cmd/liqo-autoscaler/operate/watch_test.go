@@ -25,7 +25,7 @@ func publishedAs(n int64, phase fleet.Phase) fleet.Snapshot {
 
 // A watch prints each change. It prints one line when Temporal becomes unreachable, and one line when Temporal is
 // reachable again.
-func TestStreamSurvivesAnOutage(t *testing.T) {
+func TestWatchSurvivesAnOutage(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	var out, errOut testkit.Buffer
 	w := &watcher{snapshots: make(chan fleet.Snapshot), heard: make(chan hearing), last: map[string]fleet.Snapshot{}}
@@ -97,7 +97,7 @@ func TestWatchEvaluatesTheWholeAccount(t *testing.T) {
 	require.Equal(t, "4325", fmt.Sprintf("%.0f", w.balance(of("a", 5)).Month.Float()))
 }
 
-func TestGroupsByPatterns(t *testing.T) {
+func TestGroupsAreSelectedByPatterns(t *testing.T) {
 	running := []string{"cpu", "gpu-a", "gpu-b"}
 	for _, c := range []struct {
 		patterns, want []string

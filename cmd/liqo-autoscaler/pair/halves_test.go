@@ -48,7 +48,7 @@ func TestDocumentCarriesTheTokenBetweenOwners(t *testing.T) {
 }
 
 // When stdout is not a terminal, the command writes the document to stdout.
-func TestDocumentOnStdout(t *testing.T) {
+func TestDocumentIsWrittenToStdout(t *testing.T) {
 	w := newWorld(t)
 	out, _, err := w.split("provider", "--context", "milan", "--consumer-id", "munich")
 	require.NoError(t, err)
@@ -64,7 +64,7 @@ func TestDocumentOnStdout(t *testing.T) {
 }
 
 // The command refuses an invalid document and a document for another consumer. No error quotes the document.
-func TestWrongDocuments(t *testing.T) {
+func TestInvalidDocumentIsRefused(t *testing.T) {
 	w := newWorld(t)
 	good, _, err := w.split("provider", "--context", "milan", "--consumer-id", "munich")
 	require.NoError(t, err)

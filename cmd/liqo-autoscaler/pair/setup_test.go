@@ -170,7 +170,7 @@ func TestImpossibleSetupIsRefused(t *testing.T) {
 }
 
 // The credentials contain the address in --provider-server, even a loopback address.
-func TestProviderServer(t *testing.T) {
+func TestCredentialsContainTheGivenAddress(t *testing.T) {
 	w := newWorld(t)
 	w.places["milan"].host = "https://127.0.0.1:41234"
 	_, err := w.run("--provider-server", "https://milan-control-plane:6443")
@@ -179,7 +179,7 @@ func TestProviderServer(t *testing.T) {
 }
 
 // The setup never changes an existing file. It prints the difference.
-func TestExistingValues(t *testing.T) {
+func TestExistingFileIsNotChanged(t *testing.T) {
 	w := newWorld(t)
 	require.NoError(t, os.WriteFile(w.path("values.yaml"), []byte("mine: 1\nofferSecrets: {enabled: true}\n"), 0o600))
 	out, err := w.run("--temporal-address", "temporal:7233")

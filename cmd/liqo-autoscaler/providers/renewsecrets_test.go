@@ -59,9 +59,10 @@ func providerAPI(t *testing.T, instead http.HandlerFunc) *httptest.Server {
 	return api
 }
 
-// TestRenewSecrets runs the CronJob's command once. The command renews the tokens that are due and prints a reason for
-// each Secret that it skips. It fails at the end when a renewal failed. In a Secret, only the kubeconfig changes.
-func TestRenewSecrets(t *testing.T) {
+// TestDueTokensAreRenewed runs the CronJob's command once. The command renews the tokens that are due and prints a
+// reason for each Secret that it skips. It fails at the end when a renewal failed. In a Secret, only the kubeconfig
+// changes.
+func TestDueTokensAreRenewed(t *testing.T) {
 	good := providerAPI(t, nil)
 	refusing := providerAPI(t, func(w http.ResponseWriter, _ *http.Request) {
 		w.WriteHeader(http.StatusForbidden)

@@ -56,7 +56,7 @@ func ended() []money.Bill {
 	}
 }
 
-func TestReport(t *testing.T) {
+func TestReportMatchesItsGoldenFiles(t *testing.T) {
 	full := show.ReportOf(ago(6*24*time.Hour), now, published(), ended())
 	for name, r := range map[string]show.Report{
 		"report": full, "report-nothing": show.ReportOf(ago(0), now, nil, nil),
@@ -73,7 +73,7 @@ func TestReport(t *testing.T) {
 }
 
 // The report contains a separate sum for each currency.
-func TestReportOfSeveralCurrencies(t *testing.T) {
+func TestEachCurrencyHasItsOwnSum(t *testing.T) {
 	var groups []money.Bill
 	for n := range 30 {
 		groups = append(groups, money.Bill{Group: fmt.Sprintf("group-%d", n),
@@ -89,7 +89,7 @@ func TestReportOfSeveralCurrencies(t *testing.T) {
 }
 
 // OpenCost finds the price of each node by its providerID. A node without a price has no row.
-func TestOpenCostCSV(t *testing.T) {
+func TestOpenCostCSVHasAPricePerNode(t *testing.T) {
 	var out bytes.Buffer
 	require.NoError(t, show.OpenCostCSV(&out, now, []fleet.Snapshot{
 		{Group: "standard", Instances: []fleet.InstanceView{

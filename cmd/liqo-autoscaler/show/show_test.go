@@ -287,7 +287,7 @@ func TestChangesOfInstancesAreListed(t *testing.T) {
 }
 
 // A change of a group's conditions is a separate change. A number that changes within a message does not count.
-func TestChangedConditions(t *testing.T) {
+func TestConditionChangesAreListed(t *testing.T) {
 	before := snapshots()[0]
 	full := before
 	full.At, full.Target = now, 10

@@ -403,7 +403,7 @@ func TestChooseSpreadsABurst(t *testing.T) {
 // Equal offers alternate. Each offer fills one place before any offer fills a second place, and each place is taken
 // once. Offers with the next price follow. The order of equal offers depends on the name of the group, and not on the
 // order of the input.
-func TestEqualOffersTakeTurns(t *testing.T) {
+func TestEqualOffersAlternate(t *testing.T) {
 	candidates, places := []choice.Candidate{candidate("dear", 2)}, map[string]int{}
 	for n, id := range []string{"a", "b", "c", "d"} {
 		candidates = append(candidates, candidate(id, 1, func(c *choice.Candidate) {

@@ -92,7 +92,7 @@ func exact(spec fleet.InstanceSpec, c choice.Candidate) (n int) {
 	return n
 }
 
-func TestRoomIsExact(t *testing.T) {
+func TestRoomEqualsExactArithmetic(t *testing.T) {
 	for r := range testkit.Cases(t) {
 		spec, all := randomShape(r), randomCandidates(r, 6)
 		room := choice.Room(spec, all, chooseAt)

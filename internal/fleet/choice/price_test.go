@@ -54,7 +54,7 @@ func TestNodePriceByNodeAndByResource(t *testing.T) {
 }
 
 // Offers with the same price alternate, so the computed price of an offer must be exactly the same each time.
-func TestPriceIsTheSameEachTime(t *testing.T) {
+func TestPriceOfAnOfferIsStable(t *testing.T) {
 	spec := fleet.InstanceSpec{Shape: amounts("cpu", "3", "memory", "7Gi", "pods", "110", "ephemeral-storage", "11Gi",
 		"nvidia.com/gpu", "1")}
 	offer := fleet.Offer{Prices: prices{"cpu": 0.1, "memory": 0.7, "pods": 1e-7, "ephemeral-storage": 0.3,

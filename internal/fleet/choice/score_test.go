@@ -123,7 +123,7 @@ func TestSelectionIsDeterministic(t *testing.T) {
 	}
 }
 
-func TestFailuresFade(t *testing.T) {
+func TestOldFailuresWeighLess(t *testing.T) {
 	at := func(ago ...time.Duration) (times []time.Time) {
 		for _, d := range ago {
 			times = append(times, chooseAt.Add(-d))
@@ -173,7 +173,7 @@ func TestBurstChoosesLikeSuccessiveInstances(t *testing.T) {
 }
 
 // Candidates with equal scores alternate when a choice does not change the next score.
-func TestEqualScoresTakeTurns(t *testing.T) {
+func TestEqualScoresAlternate(t *testing.T) {
 	for _, by := range []fleet.Selection{{Price: 1}, {Warm: 1}, {Latency: 2}, {Failures: 1}} {
 		chosen := map[string]int{}
 		for ahead := range 4 {

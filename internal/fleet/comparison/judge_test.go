@@ -204,7 +204,7 @@ func TestTenantCountsOnlyWithAPeering(t *testing.T) {
 
 // Watched returns the providers that have holds or a fault and that can be reached. Their offer, their peering or their
 // nodes show how to reach them.
-func TestWatchedProviders(t *testing.T) {
+func TestReachableProvidersInUseAreWatched(t *testing.T) {
 	file := func(name string) fleet.Credentials { return fleet.Credentials{KubeconfigFile: name} }
 	network := &fleet.Network{Mode: fleet.NetworkNone}
 	standby := map[string]fleet.HoldState{"standby": fleet.HoldGranted}
@@ -246,7 +246,7 @@ func TestWatchedProviders(t *testing.T) {
 
 // A Node is cordoned while its provider refuses new holds, and uncordoned afterwards. Three kinds of instances are left
 // unchanged: those that are not Ready, those without a Node, and those whose provider does not answer.
-func TestCordonedNodes(t *testing.T) {
+func TestNodesOfARefusingProviderAreCordoned(t *testing.T) {
 	now := time.Unix(2_000_000, 0)
 	providers := []fleet.ProviderSnapshot{{ID: "milan", Phase: fleet.Established}}
 	for name, c := range map[string]struct {

@@ -130,7 +130,7 @@ func TestSweepKeepsObjectsInUse(t *testing.T) {
 }
 
 // A sweep accepts an entirely empty list only when the lists have been empty for five minutes.
-func TestSweepDoubtsEmptyLists(t *testing.T) {
+func TestSweepAcceptsEmptyListsAfterFiveMinutes(t *testing.T) {
 	now := time.Unix(2_000_000, 0)
 	var s comparison.Sweep
 	for n := range 3 {
@@ -145,7 +145,7 @@ func TestSweepDoubtsEmptyLists(t *testing.T) {
 }
 
 // Each sweep checks some of the providers, one group of them after another. The evidence of the other providers stays.
-func TestSweepTakesTurns(t *testing.T) {
+func TestSweepChecksSomeProvidersEachTime(t *testing.T) {
 	var offers []fleet.Offer
 	for n := range 120 {
 		offers = append(offers, fleet.Offer{Provider: fmt.Sprintf("p%03d", n)})

@@ -84,7 +84,7 @@ func TestBookHasOneBillPerLifeOfAGroup(t *testing.T) {
 }
 
 // The sums of a month are kept as separate rows, for a hub whose bills are lost.
-func TestSpentBecomesABill(t *testing.T) {
+func TestMonthlySumsBecomeABill(t *testing.T) {
 	b := bill(t, "a", "team", "2026-10-31T00:00:00Z", "2026-11-02T00:00:00Z", 1)
 	s := b.Spent()
 	require.Equal(t, money.Of(24), s.Amount)
@@ -124,7 +124,7 @@ func TestBookIsBounded(t *testing.T) {
 
 // The size of the sums that are compared with limits is bounded, too. At the bound, the rows of an account are merged
 // into one row.
-func TestSpentIsBounded(t *testing.T) {
+func TestMonthlySumsAreBounded(t *testing.T) {
 	now := moment(t, "2026-11-30T00:00:00Z")
 	var b money.Book
 	for n := range 1000 {

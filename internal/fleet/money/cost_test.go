@@ -153,7 +153,7 @@ func TestSmallestAmountIsShown(t *testing.T) {
 	require.Equal(t, money.Money(3), money.Money(1).Plus(2))
 }
 
-func TestDaysAreKept(t *testing.T) {
+func TestPastDaysAreKeptFor400Days(t *testing.T) {
 	at := moment(t, "2027-12-31T12:00:00Z")
 	day := func(ago int) money.CostDay { return money.CostDay{Date: at.AddDate(0, 0, -ago).Format(time.DateOnly)} }
 	days := []money.CostDay{day(402), day(401), day(400), day(1)}

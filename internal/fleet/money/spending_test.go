@@ -59,7 +59,7 @@ func hard(hour, month float64) *money.Spending {
 	return s
 }
 
-func TestReachedLimits(t *testing.T) {
+func TestLimitsReachedBySpending(t *testing.T) {
 	at := moment(t, "2026-11-30T20:00:00Z")
 	s := hard(3, 4)
 	s.Hourly.Soft, s.Monthly.Soft = ptr.To(2.0), ptr.To(1.0)

@@ -11,7 +11,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/testkit"
 )
 
-func TestTransportMustBeChosen(t *testing.T) {
+func TestServerNeedsTLSOrPlaintext(t *testing.T) {
 	dir := t.TempDir()
 	in := func(name string) string { return filepath.Join(dir, name) }
 	by := testkit.NewAuthority(t)

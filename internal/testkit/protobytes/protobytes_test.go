@@ -6,7 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestMatch(t *testing.T) {
+func TestMessageIsComparedWithItsText(t *testing.T) {
 	named := map[string][]byte{"x": {1, 2}}
 	fields, err := Parse(`1: -1 2: "a b" 3: {1: 0.5 4: {}} 3: {1: 2.0} 5: @x`, named)
 	require.NoError(t, err)

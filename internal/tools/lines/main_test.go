@@ -23,12 +23,12 @@ func f() {
 }
 `
 
-func TestCount(t *testing.T) {
+func TestOnlyLinesWithCodeCount(t *testing.T) {
 	require.Equal(t, 7, count([]byte(source)))
 	require.Zero(t, count([]byte("\n// only this\n")))
 }
 
-func TestCountsTheProductAlone(t *testing.T) {
+func TestOnlyTheProductCounts(t *testing.T) {
 	root := t.TempDir()
 	for _, f := range []string{"main.go", "main_test.go", "workflows/a.go", "workflows/b.go", "e2e/x.go",
 		"internal/testkit/deep/x.go", ".cache/x.go"} {

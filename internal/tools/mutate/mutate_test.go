@@ -33,7 +33,7 @@ func f(n int, err error) (phase, error) {
 }
 `
 
-func TestSites(t *testing.T) {
+func TestSitesOfAFileAreFound(t *testing.T) {
 	e := enums{}
 	f, err := parser.ParseFile(token.NewFileSet(), "p.go", source, 0)
 	require.NoError(t, err)
@@ -104,7 +104,7 @@ func TestDrawEndsWithTheFirstThatCompile(t *testing.T) {
 }
 
 // A reason applies to one change in one file, even when the line of the change has moved.
-func TestReasons(t *testing.T) {
+func TestReasonAppliesToOneChange(t *testing.T) {
 	t.Cleanup(func(was string) func() { return func() { known = was } }(known))
 	known = "p/p.go: `3` becomes `4`: nobody counts\n"
 	require.Equal(t, "nobody counts", reason(site{file: "p/p.go", line: 7, what: "`3` becomes `4`"}))

@@ -81,7 +81,7 @@ kind: ConfigMap
 metadata: {name: liqo-clusterid-configmap}
 `
 
-func TestChart(t *testing.T) {
+func TestArgumentsAreReadFromTheChart(t *testing.T) {
 	ch, err := parse([]byte(rendered))
 	require.NoError(t, err)
 	require.Len(t, ch["ConfigMap"], 1)
@@ -95,7 +95,7 @@ func TestChart(t *testing.T) {
 	require.Error(t, err)
 }
 
-func TestWebhooksByURL(t *testing.T) {
+func TestWebhooksAreCalledByURL(t *testing.T) {
 	o := &unstructured.Unstructured{Object: map[string]any{"webhooks": []any{map[string]any{
 		"name": "pod.mutate", "clientConfig": map[string]any{"service": map[string]any{"path": "/mutate/pod",
 			"port": int64(9443)}}}}}}
@@ -106,7 +106,7 @@ func TestWebhooksByURL(t *testing.T) {
 	require.Empty(t, cmp.Diff(want, o.Object))
 }
 
-func TestVirtualKubeletsEnvironment(t *testing.T) {
+func TestEnvironmentOfAVirtualKubelet(t *testing.T) {
 	pod := &corev1.Pod{Spec: corev1.PodSpec{NodeName: PlainNode, Containers: []corev1.Container{
 		{Command: []string{"/bin/other"}},
 		{Command: []string{"/usr/bin/virtual-kubelet"}, Env: []corev1.EnvVar{
@@ -129,7 +129,7 @@ func TestVirtualKubeletsEnvironment(t *testing.T) {
 	require.Empty(t, k.real(pod))
 }
 
-func TestKubeletPortsAreUsedAgain(t *testing.T) {
+func TestKubeletPortsAreReused(t *testing.T) {
 	l := &lab{kubeletPort: map[int]bool{}}
 	first, err := l.takePort()
 	require.NoError(t, err)

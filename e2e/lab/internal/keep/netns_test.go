@@ -34,8 +34,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// TestMachineLacks checks that an error names the missing feature and the remedy.
-func TestMachineLacks(t *testing.T) {
+// TestMissingFeaturesAreNamed checks that an error names the missing feature and the remedy.
+func TestMissingFeaturesAreNamed(t *testing.T) {
 	require.NoError(t, CheckGateways(), "these tests make namespaces and TUN devices")
 	check := func(attr *syscall.SysProcAttr, shell string) string {
 		cmd := exec.Command("sh", "-c", shell+` exec "$0"`, os.Args[0])

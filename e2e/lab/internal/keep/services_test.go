@@ -64,7 +64,7 @@ func TestServiceAddressesLeadToTheRunningGateway(t *testing.T) {
 	require.Equal(t, place{gateway, 51841}, lead("consumer", "172.30.1.2:51840"))
 }
 
-func TestEndpointOfAClient(t *testing.T) {
+func TestEndpointOfAGatewayClientIsRead(t *testing.T) {
 	pod := func(args ...string) *corev1.Pod {
 		return &corev1.Pod{Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "gateway"},
 			{Name: "wireguard", Args: append([]string{"--mode=client"}, args...)}}}}
