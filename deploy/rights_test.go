@@ -160,7 +160,7 @@ var needs = map[string][]right{
 
 	"events.go lastWarning provider.List": on("tenant", "list", "/events"),
 
-	// The search begins in Liqo's namespace. It continues elsewhere only when the object is missing there.
+	// The worker first searches in Liqo's namespace. It searches other namespaces only when the object is missing there.
 	"identify.go identify cluster.List": and(on("liqo", "list", "/configmaps"), on("provider liqo", "list",
 		"/configmaps")),
 

@@ -114,7 +114,7 @@ func (f *fakeGroups) Configure(ctx context.Context, spec fleet.GroupSpec, notice
 		g := f.groups[spec.ID]
 		if g == nil {
 			g = &fakeGroup{ledger: fleet.NewLedger(spec.ID, time.Now())}
-			g.ledger.Epoch, g.ledger.Began = "t"+strconv.Itoa(f.lives[spec.ID]), time.Time{} // so that tests do not have to wait for the epoch's second
+			g.ledger.Epoch, g.ledger.Began = "t"+strconv.Itoa(f.lives[spec.ID]), time.Time{} // no wait for this second
 			f.lives[spec.ID]++
 			f.groups[spec.ID] = g
 		}

@@ -270,8 +270,8 @@ func TestCancelledScaleInIsStuckAfterACompletedStep(t *testing.T) {
 	s.empty()
 }
 
-// deaf is a backend whose Drain ignores its cancellation. It closes begun when it begins. When let is closed, it ends
-// without having drained.
+// deaf is a backend whose Drain ignores its cancellation. It closes the channel begun at its start. When the channel
+// let is closed, it ends without having drained.
 type deaf struct {
 	backend.Backend
 	begun, let chan struct{}

@@ -9,8 +9,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// A scale-out receives the places of its group's other instances, and the number of earlier scale-outs without a
-// provider. With these, the instances of a burst choose different providers.
+// A scale-out receives the number of its group's instances on each provider, and the number of earlier scale-outs
+// without a provider. With these, the instances of a burst choose different providers.
 func TestScaleOutReceivesPlacesOfItsGroup(t *testing.T) {
 	l := ledger(t)
 	require.NoError(t, operate(l, fleet.Grow, 4))

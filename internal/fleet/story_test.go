@@ -22,15 +22,15 @@ import (
 // effects. Commands begin with ->, and all other effects are changed states. A comment begins with #. To write the
 // indented lines again, run go test -update.
 //
-// The words of the stories: a driver is the ScaleOut or ScaleIn workflow of an instance, and a view is its report to the
-// group. An order is a message of the group to a driver. A fact is a worker's report about a Node. A round is one pass
-// of the observer, which compares the objects that exist with the published states. A group whose history has reverted,
-// for example after a restored backup, starts a new epoch.
+// The words of the stories: a driver is the ScaleOut or ScaleIn workflow of an instance. A view is a driver's report to
+// its group, and an order is a message of the group to a driver. A fact is a worker's report about a Node. A round is
+// one pass of the observer, which compares the objects that exist with the published states. A group whose history has
+// reverted, for example after a restored backup, starts a new epoch.
 //
 // The group is called a, and its instances a-1, a-2 and so on. An instance of its second epoch is a-e2-1, and one from
 // before its first epoch is a-e0-1. An instance that was booked under a used number after a reverted history is a-1~2.
-// An attempt's objects are written a-1-2@milan:whole, with the instance, the attempt, the provider, and one of the words
-// whole, unready, unstamped, nodeless, joining, slice or leaving.
+// An attempt's objects are written a-1-2@milan:whole, with the instance, the attempt, the provider, and one of these
+// words: whole, unready, unstamped, nodeless, joining, slice or leaving.
 func TestStories(t *testing.T) {
 	files, err := filepath.Glob("testdata/stories/*.txt")
 	require.NoError(t, err)
