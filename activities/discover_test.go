@@ -80,14 +80,14 @@ func TestSelectSendsViewAndAcquire(t *testing.T) {
 	acquire := m.holds[0]
 	require.Equal(t, fleet.HoldAcquire, acquire.Kind)
 	require.Equal(t, "lca-a-t0-1-1", acquire.Key)
-	require.Equal(t, offer, *acquire.Offer, "the provider is told its offer as it is")
+	require.Equal(t, offer, *acquire.Offer, "the provider receives its offer unchanged")
 	require.Equal(t, "2", acquire.Shape.Cpu().String())
 	require.Equal(t, spec.Budgets.WithDefaults().Peer, acquire.Budget)
 
 	m.fails = map[string]error{"milan": errors.New("no answer")}
 	err := ended(t, a.Select, activities.SelectInput{Spec: spec,
 		Found: activities.DiscoverOutput{Candidates: []choice.Candidate{{Offer: offer}}}})
-	require.ErrorContains(t, err, "no answer", "what was not told is not chosen")
+	require.ErrorContains(t, err, "no answer", "a choice that was not sent is no choice")
 }
 
 func TestSelectReportsWhyNothingFits(t *testing.T) {
@@ -125,7 +125,7 @@ func TestSelectReportsWhyNothingFits(t *testing.T) {
 			require.Equal(t, c.code, out.Failure.Code)
 			require.Equal(t, c.full, out.Decision.Full)
 			require.Contains(t, out.Failure.Message, c.says)
-			require.Empty(t, m.views, "nobody is asked")
+			require.Empty(t, m.views, "no view is sent")
 		})
 	}
 }

@@ -178,11 +178,11 @@ func TestOnlyTheLastAttemptIsRecordedAsFailed(t *testing.T) {
 		view  fleet.View
 		shown bool
 	}{
-		"its provider failed":   {fleet.View{Attempt: 1, Offer: milan, Failure: failed("milan")}, true},
-		"nobody failed":         {fleet.View{Attempt: 1, Offer: milan}, false},
-		"the first is to come":  {fleet.View{Offer: milan, Failure: failed("milan")}, false},
-		"nobody was asked":      {fleet.View{Attempt: 1, Failure: failed("milan")}, false},
-		"another has failed it": {fleet.View{Attempt: 1, Offer: milan, Failure: failed("turin")}, false},
+		"its provider failed":    {fleet.View{Attempt: 1, Offer: milan, Failure: failed("milan")}, true},
+		"no failure":             {fleet.View{Attempt: 1, Offer: milan}, false},
+		"the first is to come":   {fleet.View{Offer: milan, Failure: failed("milan")}, false},
+		"no provider was chosen": {fleet.View{Attempt: 1, Failure: failed("milan")}, false},
+		"another has failed it":  {fleet.View{Attempt: 1, Offer: milan, Failure: failed("turin")}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			shown := &board{}

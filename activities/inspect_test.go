@@ -210,7 +210,7 @@ func TestClosedDriversAreReportedWithTheirObjects(t *testing.T) {
 
 	f.fails = map[string]error{"scale-out/a-t0-2": errors.New("Temporal does not answer")}
 	_, err = inspect(t, a, activities.Task{Kind: fleet.CommandDescribe, Group: "a", Drivers: names(4)})
-	require.ErrorContains(t, err, "Temporal does not answer", "who cannot be asked is not closed")
+	require.ErrorContains(t, err, "Temporal does not answer", "a driver whose state is unknown does not count as closed")
 }
 
 // When many drivers fail, a fault in this build is the cause. Inspect then ends no driver.

@@ -112,7 +112,7 @@ func TestJoinReturnsTheResultOfItsNode(t *testing.T) {
 			require.Equal(t, c.views, m.views)
 			require.Equal(t, c.holds, m.holds)
 			_, taken := a.Making.Acquire("milan")
-			require.NoError(t, taken, "its place is given back")
+			require.NoError(t, taken, "its place is released")
 			if c.views != nil {
 				require.NoError(t, err)
 				return

@@ -49,10 +49,10 @@ func testAStepWithoutAPlace(t *testing.T) {
 	require.NoError(t, err)
 	at := attempt("a-t0-1")
 	a := &activities.Activities{Making: l, Removing: l, Entities: running()} // there is no backend: a call would panic
-	asksNobody := &activities.Activities{Making: l, Entities: &entities{err: errors.New("the group is asked")}}
+	unread := &activities.Activities{Making: l, Entities: &entities{err: errors.New("the group is read")}}
 	for name, err := range map[string]error{
 		"Establish":     ended(t, a.Establish, fleet.PeeringInput{Provider: at.Provider}, noBeat(t)),
-		"Join":          ended(t, asksNobody.Join, activities.JoinInput{Node: backend.NodeSpec{Attempt: at}}, noBeat(t)),
+		"Join":          ended(t, unread.Join, activities.JoinInput{Node: backend.NodeSpec{Attempt: at}}, noBeat(t)),
 		"Drain":         ended(t, a.Drain, activities.DrainInput{Attempt: at}, noBeat(t)),
 		"Return":        ended(t, a.Return, activities.ReturnInput{Attempt: at}, noBeat(t)),
 		"RemovePeering": ended(t, a.RemovePeering, fleet.PeeringInput{Provider: at.Provider}, noBeat(t)),
@@ -68,7 +68,7 @@ func testAStepWithoutAPlace(t *testing.T) {
 	a.Backend = &world{}
 	a.Messages, a.Entities, a.Catalog = &messages{}, running("rome"), offering{}
 	require.NoError(t, ended(t, a.Establish, fleet.PeeringInput{Provider: other.Provider}))
-	require.NoError(t, ended(t, a.Establish, fleet.PeeringInput{Provider: other.Provider}), "the place is given back")
+	require.NoError(t, ended(t, a.Establish, fleet.PeeringInput{Provider: other.Provider}), "the place is released")
 	for range 2 {
 		require.NoError(t, ended(t, a.RemovePeering, fleet.PeeringInput{Provider: other.Provider}), "likewise")
 	}

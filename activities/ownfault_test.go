@@ -42,12 +42,12 @@ func TestClockPausesForFaultsOfThisCluster(t *testing.T) {
 	}{
 		"this cluster does not answer": {here: down, err: down, stands: "this cluster's API server does not answer"},
 		"it does, and the step fails":  {err: errors.New("not yet")},
-		"nobody answers": {
+		"no cluster answers": {
 			err: backend.ErrUnreachable, offers: turin, stands: "no provider answers this cluster",
 		},
-		"another provider answers":            {err: backend.ErrUnreachable, offers: turin, answers: []string{"turin"}},
-		"nobody answers, and it is not asked": {err: errors.New("not yet"), offers: turin},
-		"the only one does not answer":        {err: backend.ErrUnreachable},
+		"another provider answers":                                   {err: backend.ErrUnreachable, offers: turin, answers: []string{"turin"}},
+		"no cluster answers, but the step's provider was not silent": {err: errors.New("not yet"), offers: turin},
+		"the only one does not answer":                               {err: backend.ErrUnreachable},
 		"the only one does not, but the probe": {err: backend.ErrUnreachable,
 			probe: func(context.Context) error { return nil }},
 		"the only one does not, nor does the probe": {err: backend.ErrUnreachable,
@@ -170,7 +170,7 @@ func TestAnAnswerRestartsTheHalfHour(t *testing.T) {
 			w.answers = nil
 			clock.pass(time.Minute)
 		},
-		"nobody looks": func(_ *world, clock *wall, _ func() string) { clock.pass(time.Second) },
+		"no check": func(_ *world, clock *wall, _ func() string) { clock.pass(time.Second) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			clock, w := &wall{at: noon}, &world{verb: fails(backend.ErrUnreachable)}

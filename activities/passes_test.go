@@ -85,17 +85,17 @@ func TestClockContinuesOverPasses(t *testing.T) {
 	}{
 		"first pass":                  {works: 9 * time.Second},
 		"a long pause of the process": {works: time.Hour},
-		"goes on": {
+		"continues": {
 			before: &activities.Beat{Spent: 40 * time.Second, At: noon.Add(-5 * time.Second)}, works: 9 * time.Second,
 		},
 		"over": {
 			before: &activities.Beat{Spent: 46 * time.Second, At: noon.Add(-5 * time.Second)}, works: 9 * time.Second,
 			gaveUp: true,
 		},
-		"nobody ran it for long": {
+		"no run for a long time": {
 			before: &activities.Beat{Spent: 45 * time.Second, At: noon.Add(-time.Hour)}, works: 4 * time.Second,
 		},
-		"nobody ran it, and then over": {
+		"no run for a long time, then out of budget": {
 			before: &activities.Beat{Spent: 45 * time.Second, At: noon.Add(-time.Hour)}, works: 5 * time.Second, gaveUp: true,
 		},
 		"the other clock is ahead": {
@@ -351,7 +351,7 @@ func TestLateRunChangesNothing(t *testing.T) {
 			"the entity has not yet published it": {entities: at(2), works: true},
 			"the entity has gone on":              {entities: at(4)},
 			"the entity does not run":             {entities: &entities{}},
-			"the entity cannot be asked for its run": {
+			"the entity's run cannot be read": {
 				entities: &entities{providers: at(3).providers, err: errors.New("no answer")},
 				err:      "ask provider/milan for its phase: no answer",
 			},
@@ -369,7 +369,7 @@ func TestLateRunChangesNothing(t *testing.T) {
 				}
 				var app *temporal.ApplicationError
 				require.ErrorAs(t, err, &app)
-				require.False(t, app.NonRetryable(), "it is asked again")
+				require.False(t, app.NonRetryable(), "it is retried")
 				require.ErrorContains(t, err, c.err)
 			})
 		}

@@ -62,7 +62,7 @@ func TestRefusingProviderIsChecked(t *testing.T) {
 			results, err := run[[]fleet.Result](t, a.Inspect, activities.Task{ID: 7, Kind: fleet.CommandRefusal,
 				Provider: "milan",
 				Peer:     &fleet.Provider{ID: "milan"}})
-			require.NoError(t, err, "it is asked again when its entity says so")
+			require.NoError(t, err, "the entity requests the next check")
 			require.Equal(t, c.outcome, results[0].Outcome)
 			require.Equal(t, c.says, results[0].Refusing)
 		})

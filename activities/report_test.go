@@ -23,15 +23,15 @@ func TestReportSendsViewsHoldsAndReports(t *testing.T) {
 		fails map[string]error
 		want  error
 	}{
-		"all":                  {in: in},
-		"the view is not told": {in: in, fails: map[string]error{"a": broken}, want: broken},
-		"nobody runs the group": {
+		"all":                       {in: in},
+		"the view is not delivered": {in: in, fails: map[string]error{"a": broken}, want: broken},
+		"the group does not run": {
 			in: in, fails: map[string]error{"a": fleet.ErrNotRunning}, want: fleet.ErrNotRunning,
 		},
-		"the release is not told":        {in: holds, fails: map[string]error{"milan": broken}, want: broken},
-		"the report is not told":         {in: report, fails: map[string]error{"milan": broken}, want: broken},
-		"nobody waits for the report":    {in: report, fails: map[string]error{"milan": fleet.ErrNotRunning}},
-		"a release without its provider": {in: activities.ReportInput{Holds: in.Holds}},
+		"the release is not delivered":     {in: holds, fails: map[string]error{"milan": broken}, want: broken},
+		"the report is not delivered":      {in: report, fails: map[string]error{"milan": broken}, want: broken},
+		"no workflow waits for the report": {in: report, fails: map[string]error{"milan": fleet.ErrNotRunning}},
+		"a release without its provider":   {in: activities.ReportInput{Holds: in.Holds}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := &messages{fails: c.fails}

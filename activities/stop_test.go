@@ -40,7 +40,7 @@ func (s *slowly) awaitCall(t *testing.T, end <-chan error) {
 	select {
 	case <-s.began:
 	case err := <-end:
-		t.Fatalf("it ends before it asks the backend: %v", err)
+		t.Fatalf("it ends before it calls the backend: %v", err)
 	case <-time.After(30 * time.Second):
 		t.Fatal("it does not ask the backend")
 	}
@@ -130,7 +130,7 @@ func TestActivitiesEndWithTheirWorker(t *testing.T) {
 				var app *temporal.ApplicationError
 				require.ErrorAs(t, err, &app)
 				require.False(t, app.NonRetryable(), "%v", err)
-				require.Zero(t, time.Since(began), "it is told to, not at the end of its pass")
+				require.Zero(t, time.Since(began), "it ends when it is cancelled, not at the end of its pass")
 			})
 		})
 	}

@@ -124,7 +124,7 @@ func TestConcurrentStartsAreBounded(t *testing.T) {
 		results, err := a.Deliver(t.Context(), peering)
 		require.NoError(t, err)
 		require.Equal(t, fleet.OutcomeDone, results[0].Outcome)
-		require.Equal(t, 900*time.Millisecond, time.Since(began), "a peering waits for nobody's turn")
+		require.Equal(t, 900*time.Millisecond, time.Since(began), "a peering does not wait for other starts")
 		for range 3 {
 			for _, r := range <-answers {
 				if r.Outcome != fleet.OutcomeDone {

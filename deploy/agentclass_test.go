@@ -66,7 +66,7 @@ func (c *cluster) deniesDefaultClass(t *testing.T, objects dynamic.Interface) {
 		{"the agent's class", "", create(incoming("munich", "new", agent.Class), "munich")},
 		{"another class", "", create(incoming("munich", "new", "other"), "munich")},
 		{"a consumer without an offer", "", create(incoming("rome", "new", "default"), "rome")},
-		{"what this cluster asks for", "", create(outgoing, "munich")},
+		{"a slice that this cluster requests", "", create(outgoing, "munich")},
 	})
 	c.eachWasRemoved(t)
 }

@@ -62,7 +62,7 @@ func TestAgentOnARealCluster(t *testing.T) {
 	testkit.Until(t, 2*time.Minute, "it is offered what the node has", offered("63"))
 	c.kubectl(t, nil, "-n", "apps", "run", "other", "--image=x", `--overrides={"spec":{"nodeName":"n","containers":`+
 		`[{"name":"other","image":"x","resources":{"requests":{"cpu":"3"}}}]}}`)
-	testkit.Until(t, 2*time.Minute, "less of what somebody runs there", offered("60"))
+	testkit.Until(t, 2*time.Minute, "the amounts without the pods of other users", offered("60"))
 	c.noRoomIsGrantedTwice(t, func() {
 		kill()
 		stop, _ = c.runAgent(t, deployment, keep)
@@ -76,7 +76,7 @@ func TestAgentOnARealCluster(t *testing.T) {
 			incoming(of, "before", "default"), metav1.CreateOptions{})
 		require.NoError(t, err)
 	}
-	testkit.Until(t, 2*time.Minute, "what Liqo grants by itself is not offered", offered("1"))
+	testkit.Until(t, 2*time.Minute, "amounts that Liqo grants automatically are not offered", offered("1"))
 	c.deniesDefaultClass(t, objects)
 	require.Contains(t, stop(), "offer withdrawn")
 	require.NoError(t, offered("")())

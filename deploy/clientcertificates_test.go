@@ -58,5 +58,5 @@ func TestClientCertificatesReplaceTokens(t *testing.T) {
 		require.True(t, found, of.flag)
 	}
 	require.Empty(t, flagValue(one[appsv1.Deployment](t, render(t, "certmanager"), namespace,
-		release+"-discovery").Spec.Template.Spec.Containers[0], "--tls-client-ca"), "none unless asked for")
+		release+"-discovery").Spec.Template.Spec.Containers[0], "--tls-client-ca"), "no certificate by default")
 }

@@ -53,7 +53,7 @@ func machinesAlone(t *testing.T, c *cluster) {
 				&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "node.x"}}, dryCreate)
 			return err
 		}},
-		{"a Secret beside it", right, func(ctx context.Context) error { return h.createSecret(ctx, "machines", "x") }},
+		{"a Secret in the namespace", right, func(ctx context.Context) error { return h.createSecret(ctx, "machines", "x") }},
 		{"a Secret of Liqo's", right, func(ctx context.Context) error { return h.createSecret(ctx, "liqo-tenant-x", "x") }},
 	})
 	c.eachWasRemoved(t)

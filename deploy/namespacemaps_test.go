@@ -56,7 +56,7 @@ func consumerNamespaces(t *testing.T, c *cluster, account holder) {
 	attempts = append(attempts,
 		attempt{"for all consumers", origin, label(originID, "liqo.io")},
 		attempt{"for another consumer", origin, label(originID, "turin")},
-		attempt{"for nobody", origin, label(originID, nil)},
+		attempt{"for no consumer", origin, label(originID, nil)},
 		attempt{"to be replicated", "this cluster's Liqo replicates", label("liqo.io/replication", "true")},
 		attempt{"another origin", origin, patch("here", `{"metadata": {"labels": {"liqo.io/originID": "turin"}}}`)},
 		attempt{"the provider's own", origin, patch("outgoing", `{"spec": {"desiredMapping": {"a": "a"}}}`)},
@@ -65,7 +65,7 @@ func consumerNamespaces(t *testing.T, c *cluster, account holder) {
 		attempt{"status of the provider's own", "the status of a NamespaceMap", patch("outgoing",
 			`{"status": {"currentMapping": {"kube-system": {"remoteNamespace": "a", "phase": "Accepted"}}}}`, "status")},
 		attempt{"one more", names, patch("here", `{"spec": {"desiredMapping": {"a": "kube-system"}}}`)},
-		attempt{"one more beside what was there before", "", patch("here", `{"spec": {"desiredMapping": {"a": "a-rome"}}}`)},
+		attempt{"one more namespace in an existing map", "", patch("here", `{"spec": {"desiredMapping": {"a": "a-rome"}}}`)},
 		attempt{"one less", "", patch("here", `{"spec": {"desiredMapping": null}}`)},
 		attempt{"the account", `cannot create resource "namespacemaps"`, account.createLiqo(namespaceMaps, consumerNamespace,
 			replica("new", map[string]any{}))})

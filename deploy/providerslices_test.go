@@ -189,7 +189,7 @@ func slicesOf(t *testing.T, c *cluster, key, foreign consumerKey) {
 		{"Renew of a slice", "certificates of slices are not renewed", create(renew(map[string]any{
 			"identityType": "ResourceSlice", "resourceSliceRef": map[string]any{"name": "here"},
 			"csr": key.request(t, sliceName("here"), "rome")}))},
-		{"Renew that asks whether the provider answers", "", create(renew(map[string]any{"identityType": "ControlPlane"}))},
+		{"Renew that checks whether the provider answers", "", create(renew(map[string]any{"identityType": "ControlPlane"}))},
 	}
 	for size := 1; size <= 100; size += 11 {
 		name := strings.Repeat("a", size)

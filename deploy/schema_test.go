@@ -168,6 +168,6 @@ func TestImpossibleValuesAreRefused(t *testing.T) {
 	out, err := template(t)
 	require.Error(t, err)
 	for _, missing := range []string{"nodeGroups", "temporal.address"} {
-		require.Contains(t, string(out), missing, fmt.Sprintf("without values, %s is asked for", missing))
+		require.Contains(t, string(out), missing, fmt.Sprintf("without values, the error names %s", missing))
 	}
 }

@@ -167,7 +167,7 @@ func workerDenies(t *testing.T, c *cluster, e escalation) {
 	const alone, kubeconfig = "the Secret liqo-signed-nonce alone", "could take for a kubeconfig"
 	c.judge(t, []attempt{
 		{"bind itself elsewhere", "RoleBindings in namespaces liqo-tenant-* alone", e.bind("kube-system", e.role, dryCreate)},
-		{"bind somebody else", "binds itself alone", e.bind("liqo-tenant-x", e.role, dryCreate, "other")},
+		{"bind another account", "binds itself alone", e.bind("liqo-tenant-x", e.role, dryCreate, "other")},
 		{"bind itself", "", e.bind("liqo-tenant-z", e.role, dryCreate)},
 		{"bind another role", "is attempting to grant RBAC permissions", e.bind("liqo-tenant-z", "cluster-admin", dryCreate)},
 		{"bind another role, with the permission for it", "binds its own role", powerful.bind("liqo-tenant-z",

@@ -31,7 +31,7 @@ func (p *publishes) Published(_ context.Context, _ fleet.Credentials, name, key 
 	defer p.mu.Unlock()
 	p.asked++
 	if name != discovery.PublishedName || key != "edge" {
-		return "", fmt.Errorf("asked for %s/%s", name, key)
+		return "", fmt.Errorf("the request was for %s/%s", name, key)
 	}
 	return p.document, p.err
 }

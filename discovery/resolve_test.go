@@ -182,7 +182,7 @@ func TestOneBadOfferDoesNotHideTheOthers(t *testing.T) {
 		"test: offer none: it has no credentials; give kubeconfigFile or secretRef",
 		"test: offer old: expired at 2026-11-20T11:59:59Z; renew or remove it",
 	}, texts(problems))
-	require.Zero(t, ids.count("old"), "nobody asks the cluster of an expired offer")
+	require.Zero(t, ids.count("old"), "the cluster of an expired offer is not identified")
 }
 
 func TestOneProviderMayHaveThreeOffers(t *testing.T) {
@@ -296,7 +296,7 @@ func TestIDsAreRememberedForABoundedTime(t *testing.T) {
 
 	ids.set(func() { ids.ids["a"] = "turin" })
 	version = "2"
-	require.Equal(t, []string{"a=turin", "b=rome"}, list(), "new credentials are asked at once")
+	require.Equal(t, []string{"a=turin", "b=rome"}, list(), "new credentials are used immediately")
 	require.Equal(t, 2, ids.count("a"))
 
 	now.Advance(time.Minute)
@@ -432,7 +432,7 @@ func testASlowProviderServesTheNextCall(t *testing.T) {
 		offers, _, err := cat.Offers(context.Background())
 		return err == nil && len(offers) == 1
 	}, 2*time.Minute, time.Millisecond)
-	require.Equal(t, 1, ids.count("a"), "the identification went on by itself")
+	require.Equal(t, 1, ids.count("a"), "the identification continued without its caller")
 }
 
 func TestOffersEndsWithItsContext(t *testing.T) {

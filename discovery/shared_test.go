@@ -94,7 +94,7 @@ func TestCallersShareAFailedCall(t *testing.T) {
 			_, _, err := catalog.Offers(t.Context())
 			require.EqualError(t, err, "no such file")
 		}
-		require.Equal(t, 1, c.count(), "a source that fails is not asked the more")
+		require.Equal(t, 1, c.count(), "a failing source is not called more often")
 		c.fail(nil)
 		time.Sleep(discovery.Recent)
 		_, _, err := catalog.Offers(t.Context())

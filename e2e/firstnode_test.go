@@ -165,7 +165,7 @@ func killedWhilePeering(kill func(context.Context, *run)) func(context.Context, 
 		left, err := s.providers[0].list(ctx, tenants)
 		require.NoError(t, err)
 		require.Len(t, left, 1)
-		require.Equal(t, tenant, left[0].GetUID(), "the same Tenant, not one made anew")
+		require.Equal(t, tenant, left[0].GetUID(), "the same Tenant, not a new one")
 		require.NoError(t, s.consumer.count(ctx, resourceSlices, 1))
 		require.NoError(t, s.providers[0].count(ctx, resourceSlices, 1))
 		require.NoError(t, undeploy(ctx, s.consumer, "work"))

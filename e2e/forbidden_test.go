@@ -48,8 +48,8 @@ func (s *stack) nothingForbidden() {
 	}
 	for _, cluster := range append([]string{lab.Consumer}, s.lab.Providers...) {
 		asked, refused := s.audited(cluster)
-		assert.NotEmpty(s.t, asked, "%s was asked by our account", cluster)
-		s.t.Logf("%s was asked to %s", cluster, strings.Join(asked, ", "))
+		assert.NotEmpty(s.t, asked, "%s received requests of our account", cluster)
+		s.t.Logf("%s received the requests %s", cluster, strings.Join(asked, ", "))
 		assert.Empty(s.t, refused, "%s has refused our account", cluster)
 	}
 }

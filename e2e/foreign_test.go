@@ -50,7 +50,7 @@ func peeredByHand(ctx context.Context, t *testing.T, s *stack) {
 	require.NoError(t, s.liqoctl(ctx, s.consumer, append(unpeering(s, first), "--delete-namespaces")...))
 	r.until(ctx, "unpeered by hand", time.Minute,
 		func(ctx context.Context) error { return clean(ctx, append(s.providers, s.consumer)...) })
-	r.until(ctx, "our namespace made anew", time.Minute, func(ctx context.Context) error {
+	r.until(ctx, "our namespace created again", time.Minute, func(ctx context.Context) error {
 		return s.grantAnew(ctx, first)
 	})
 }

@@ -55,7 +55,7 @@ func mutualTLS(ctx context.Context, t *testing.T, s *stack) {
 	require.NoError(t, ca.Refresh())
 	require.Len(t, ca.NodeGroups(), 1)
 	require.Equal(t, group, ca.NodeGroups()[0].Id())
-	steps.done("CA's client let in")
+	steps.done("CA's client accepted")
 
 	ours, other := s.authority, newAuthority(t)
 	for _, refused := range []struct {

@@ -85,7 +85,7 @@ func thereAndBackOn(ctx context.Context, t *testing.T, s *stack, n int, selector
 	grown := s.proxy.Calls(func(c ca.Call) bool { return c.Seq > r.since && c.Method == ca.IncreaseSize })
 	require.Len(t, grown, 1)
 	require.Equal(t, id, grown[0].Request.(*protos.NodeGroupIncreaseSizeRequest).GetId())
-	fmt.Printf("PER %s asked of %s: %v\n", t.Name(), id, ids)
+	fmt.Printf("PER %s requested from %s: %v\n", t.Name(), id, ids)
 	node, err := s.consumer.node(ctx, ids[0])
 	require.NoError(t, err)
 	r.until(ctx, "pod running", time.Minute, func(ctx context.Context) error {

@@ -157,7 +157,7 @@ func (r *run) missed(ctx context.Context) {
 	defer cancel()
 	call, err := r.s.proxy.Await(ctx, r.s.proxy.Last(), ca.Call.Failed)
 	require.NoError(r.t, err)
-	r.t.Logf("CA was told: %s", call)
+	r.t.Logf("CA received: %s", call)
 }
 
 func (r *run) lookBack(ids []string) {
@@ -187,6 +187,6 @@ func (r *run) lookBack(ids []string) {
 		}
 	}
 	if asked != 1 {
-		r.t.Errorf("CA asked %d times for nodes, want once", asked)
+		r.t.Errorf("CA requested nodes %d times, want once", asked)
 	}
 }

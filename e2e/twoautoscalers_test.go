@@ -172,7 +172,7 @@ func TestTwoAutoscalers(t *testing.T) {
 	require.NoError(t, deploy(ctx, s.consumer, "work", 2, "800m"))
 	ids := r.scaledOut(ctx, 1)
 	require.NoError(t, deploy(ctx, s.consumer, "more", 1, "3", theirs))
-	r.during(ctx, "the other cloud does not grow beside a virtual node", 20*time.Second, size(1))
+	r.during(ctx, "the other cloud does not grow while a virtual node exists", 20*time.Second, size(1))
 	_, refused := cloud.state()
 	require.NotZero(t, refused, "it was not called for the virtual node, so this test proves nothing")
 

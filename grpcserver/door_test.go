@@ -55,7 +55,7 @@ func TestAnonymousExpanderRequestsAreBounded(t *testing.T) {
 		}
 		end()
 		_, err = call("10.0.0.1", false)
-		require.NoError(t, err, "at once, because the client may have its answer")
+		require.NoError(t, err, "immediately, because the client may have its answer")
 		pass(anonymousTime)
 		synctest.Wait()
 		for _, address := range []string{"10.0.0.4", "10.0.0.5", "10.0.0.6"} {

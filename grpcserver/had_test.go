@@ -129,6 +129,6 @@ func TestEveryNodeUpToMaxCanBeCreated(t *testing.T) {
 			require.Zero(t, b.without)
 		}
 	}
-	t.Logf("asked for %d, of which %d where the order is unknown; %d of these found no place", asked, unsure, without)
+	t.Logf("requested %d, of which %d with an unknown order; %d of these found no place", asked, unsure, without)
 	require.LessOrEqual(t, without, unsure/1000)
 }

@@ -86,7 +86,7 @@ func TestInvalidRequestsAreRefused(t *testing.T) {
 			require.Equal(t, 1, f.target("cpu"), "nothing changed")
 		})
 	}
-	require.NoError(t, c.decrease("cpu", math.MinInt32), "the most that can be asked back")
+	require.NoError(t, c.decrease("cpu", math.MinInt32), "the largest possible decrease")
 	require.Zero(t, c.target("cpu"))
 }
 

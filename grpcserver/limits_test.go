@@ -45,7 +45,7 @@ func TestLimitsApplyToAllGroupsTogether(t *testing.T) {
 			requireCode(t, codes.OutOfRange, err)
 			require.Equal(t, test.want, status.Convert(err).Message())
 			require.Zero(t, c.target("gpu"))
-			require.Equal(t, 1, f.called("grow"), "nothing was asked of the group")
+			require.Equal(t, 1, f.called("grow"), "the group was not called")
 			require.NoError(t, c.increase("gpu", 2))
 
 			// A deleted instance no longer counts, so another instance may be created.
@@ -88,7 +88,7 @@ func TestBalancedScaleOutIsNotRefusedByLimits(t *testing.T) {
 	require.Equal(t, "2 2 1 4", most())
 	require.NoError(t, c.increase("a", 2))
 	require.NoError(t, c.increase("b", 1))
-	require.Equal(t, "3 2 1 1", most(), "somebody gets the last one")
+	require.Equal(t, "3 2 1 1", most(), "one group gets the last node")
 }
 
 // Concurrent growth of several groups exceeds no limit.

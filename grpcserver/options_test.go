@@ -53,7 +53,7 @@ func TestOptionsOfCAsFlagsApply(t *testing.T) {
 	first := func(d time.Duration) *protos.NodeGroupAutoscalingOptions {
 		return &protos.NodeGroupAutoscalingOptions{MaxNodeProvisionTime: &metav1.Duration{Duration: d}}
 	}
-	require.False(t, tell(nil), "not told")
+	require.False(t, tell(nil), "not sent")
 	require.False(t, tell(secondGeneration(t, 15*time.Minute)))
 	require.NotContains(t, logs.String(), "gives up")
 	require.True(t, tell(secondGeneration(t, 12*time.Minute)))

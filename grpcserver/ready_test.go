@@ -55,7 +55,7 @@ func TestServerIsReadyWithGroupsAndAWorker(t *testing.T) {
 		unknown.Store(&problem{errors.New("Temporal is away")})
 		why.Store(nil)
 		pass(30 * time.Second)
-		require.Equal(t, none, s.Ready(), "nobody knows better")
+		require.Equal(t, none, s.Ready(), "the number of workers is unknown")
 		unknown.Store(nil)
 		pass(10 * time.Second)
 		require.NoError(t, s.Ready())

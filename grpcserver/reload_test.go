@@ -203,7 +203,7 @@ func TestChangedTemplateIsKept(t *testing.T) {
 			require.Contains(t, kept(s)["cpu"], "give the changed group a new id")
 			require.Equal(t, fleet.GroupNotice{Name: fleet.BlockChangeNotInForce, Message: kept(s)["cpu"]},
 				f.published("cpu").Notice, "status tells it")
-			require.Equal(t, idle.Hash(), f.published("idle").SpecHash, "nobody has ever seen one of its nodes")
+			require.Equal(t, idle.Hash(), f.published("idle").SpecHash, "CA has never seen one of its nodes")
 
 			require.NoError(t, c.remove("cpu", c.ids("cpu")...))
 			f.drop("cpu")
@@ -259,7 +259,7 @@ func TestRemovedGroupIsServedUntilItIsEmpty(t *testing.T) {
 
 	config.write("v2", spec("cpu", 0, 5))
 	require.NoError(t, c.refresh())
-	require.NotContains(t, c.groups(), "idle", "empty, so it is gone at once")
+	require.NotContains(t, c.groups(), "idle", "empty, so it ends immediately")
 	require.Equal(t, []string{"idle"}, f.ended())
 	requireRetired(t, c, "gpu", 3)
 	require.Equal(t, "gpu", c.groupOf(&protos.ExternalGrpcNode{ProviderID: ids[0]}).GetId())

@@ -78,7 +78,7 @@ func TestReplicaThatTakesOverListsRunningGroupsAgain(t *testing.T) {
 			require.NoError(t, err)
 			groups, err := s.NodeGroups(t.Context(), nil)
 			require.NoError(t, err)
-			require.Len(t, groups.GetNodeGroups(), 2, "CA would take the nodes of gpu for somebody else's")
+			require.Len(t, groups.GetNodeGroups(), 2, "otherwise CA would not count the nodes of gpu as its own")
 		}
 	})
 }

@@ -90,7 +90,7 @@ func TestMaxIsTheOfferedCapacity(t *testing.T) {
 	require.Equal(t, 10, c.max("cpu"))
 	m.set(func() { m.unknown = true })
 	require.NoError(t, c.refresh())
-	require.Equal(t, 7, c.max("cpu"), "one more, so that a market nobody writes stops nothing")
+	require.Equal(t, 7, c.max("cpu"), "a market that is not written must not stop CA")
 	m.set(func() { m.unknown, m.Offers = false, nil })
 	require.NoError(t, c.refresh())
 	require.Equal(t, 6, c.max("cpu"))

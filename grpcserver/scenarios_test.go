@@ -73,14 +73,14 @@ func TestS4OnlyTheProviderIDIdentifiesAGroup(t *testing.T) {
 	require.EqualValues(t, 1, got.GetMinSize())
 	require.EqualValues(t, 5, got.GetMaxSize())
 	got = c.groupOf(&protos.ExternalGrpcNode{Name: ids[2], ProviderID: ids[2]})
-	require.Equal(t, "cpu", got.GetId(), "the placeholder of an instance that was just given back")
+	require.Equal(t, "cpu", got.GetId(), "the placeholder of an instance that was just released")
 	foreign := map[string]*protos.ExternalGrpcNode{
 		"none":                        nil,
 		"no providerID":               {Name: "lca-cpu-t0-1-1", Labels: map[string]string{fleet.LabelGroup: "cpu"}},
 		"another cloud":               {Name: "a", ProviderID: "aws:///eu-central-1a/i-0123"},
 		"a group we do not list":      {Name: "a", ProviderID: "liqo://other/other-t0-1"},
-		"an instance nobody knows":    {Name: "a", ProviderID: "liqo://cpu/cpu-t0-99"},
-		"an instance given back":      {Name: "a", ProviderID: ids[2]},
+		"an unknown instance":         {Name: "a", ProviderID: "liqo://cpu/cpu-t0-99"},
+		"a released instance":         {Name: "a", ProviderID: ids[2]},
 		"a name of another group":     {Name: "a", ProviderID: "liqo://gpu/cpu-t0-1"},
 		"our scheme and nothing else": {Name: "a", ProviderID: "liqo://"},
 		"a broken id":                 {Name: "a", ProviderID: ids[0] + "/x"},

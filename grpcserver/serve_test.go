@@ -55,7 +55,7 @@ func TestPanicFailsOnlyItsCall(t *testing.T) {
 	require.Contains(t, logs.String(), "mutations.go", "with its stack")
 
 	f.set(func(f *fakeGroups) { f.onGrow = nil })
-	require.NoError(t, c.increase("cpu", 1), "the group's turn was given back")
+	require.NoError(t, c.increase("cpu", 1), "the group is not blocked")
 }
 
 func TestMutationsAreLogged(t *testing.T) {
@@ -174,7 +174,7 @@ func TestServeEndsWithItsListener(t *testing.T) {
 	case err := <-ended:
 		require.ErrorContains(t, err, "serve grpc")
 	case <-time.After(20 * time.Second):
-		require.Fail(t, "it goes on")
+		require.Fail(t, "it continues")
 	}
 }
 

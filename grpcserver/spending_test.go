@@ -51,7 +51,7 @@ func TestMaxStaysWithinTheHourlyLimit(t *testing.T) {
 	requireCode(t, codes.ResourceExhausted, err)
 	require.Equal(t, "increase node group cpu: spending.hourly.hard is 6 USD, what runs costs 0 an hour, and 8 more is "+
 		"asked for", status.Convert(err).Message())
-	require.Zero(t, f.called("grow"), "nothing was asked of the group")
+	require.Zero(t, f.called("grow"), "the group was not called")
 
 	require.NoError(t, c.increase("cpu", 2))
 	require.NoError(t, c.refresh())

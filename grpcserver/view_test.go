@@ -126,7 +126,7 @@ func TestMutationDoesNotCleanADirtyGroup(t *testing.T) {
 		f.set(func(f *fakeGroups) { f.lose = lose{active: true, booked: true} })
 		requireCode(t, codes.Unavailable, d.increase(impatient, 2))
 		requireCode(t, codes.OutOfRange, d.increase(impatient, 2))
-		require.Equal(t, 3, f.called("grow"), "asked, since the view is not to be trusted")
+		require.Equal(t, 3, f.called("grow"), "the group is called, because the view may be wrong")
 		requireCode(t, codes.Unavailable, d.refresh())
 	})
 }

@@ -40,7 +40,7 @@ func TestCostsSurviveLostGroupsAndHistories(t *testing.T) {
 	again := s.until("it is rebuilt", func(snap fleet.Snapshot) bool {
 		return snap.Epoch != first.Epoch && !snap.Recovering && snap.Target == 1
 	})
-	require.True(t, first.Cost.Since.Equal(again.Cost.Since), "it goes on with its bill")
+	require.True(t, first.Cost.Since.Equal(again.Cost.Since), "it continues its bill")
 	require.Positive(t, again.Cost.ThisMonth())
 
 	s.release(name)

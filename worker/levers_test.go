@@ -88,7 +88,7 @@ func TestDocumentedTemporalCommandsWork(t *testing.T) {
 		}
 	})
 	for command, ran := range l.ran {
-		require.True(t, ran, "nobody has run: %s", command)
+		require.True(t, ran, "no test has run: %s", command)
 	}
 }
 
@@ -259,7 +259,7 @@ func resetAndTerminateGroup(t *testing.T, l *levers) {
 	is := s.allIn(fleet.Ready, 1)
 	name, epoch := is.Instances[0].Name, is.Epoch
 	l.pull(s, `temporal workflow reset -w nodegroup/<group> -t LastWorkflowTask --reason "..."`, "<group>", s.spec.ID)
-	s.until("it has begun anew", func(snap fleet.Snapshot) bool { return fleet.EpochBefore(epoch, snap.Epoch) })
+	s.until("it has started a new epoch", func(snap fleet.Snapshot) bool { return fleet.EpochBefore(epoch, snap.Epoch) })
 	require.Equal(t, name, s.allIn(fleet.Ready, 1).Instances[0].Name)
 	l.pull(s, `temporal workflow terminate -w nodegroup/<group> --reason "..."`, "<group>", s.spec.ID)
 	_, err := s.groups.Snapshot(s.ctx, s.spec.ID)

@@ -37,7 +37,7 @@ func TestLifeOfAnInstance(t *testing.T) {
 	require.Equal(t, s.spec.ID, node.Labels[fleet.LabelGroup])
 
 	released := s.release(ready.Name)
-	require.Equal(t, 0, released.Target, "the unit is given back at once")
+	require.Equal(t, 0, released.Target, "the target size decreases immediately")
 	require.Equal(t, 0, s.release(ready.Name).Target, "and once (I4)")
 	s.allIn("", 0)
 	s.empty()
@@ -206,7 +206,7 @@ func TestLateCallBooksNothing(t *testing.T) {
 	ctx, cancel := context.WithTimeout(s.ctx, 1500*time.Millisecond)
 	defer cancel()
 	_, err := s.groups.Grow(ctx, s.spec.ID, 1, 0, fleet.Position{})
-	require.ErrorIs(t, err, fleet.ErrOutcomeUnknown, "nobody answered: it may or may not have been booked")
+	require.ErrorIs(t, err, fleet.ErrOutcomeUnknown, "without an answer it may or may not be booked")
 	s.spawn()
 	s.grow(1) // this call is answered, so the group has decided every earlier operation
 	s.allIn(fleet.Ready, 1)

@@ -237,7 +237,7 @@ func TestGroupContinuesAsNewDuringAnInspection(t *testing.T) {
 	require.Eventually(t, func() bool {
 		d, err := s.temporal.DescribeWorkflowExecution(s.ctx, id, "")
 		return err == nil && len(d.GetPendingActivities()) == 1
-	}, waitLimit, waitTick, "the look goes on")
+	}, waitLimit, waitTick, "the inspection continues")
 	require.NoError(t, s.world.DeleteVirtualNode(s.ctx, fleet.ObjectName(name, 1)))
 	shut.Store(false)
 	require.Equal(t, 0, s.until("lost", func(snap fleet.Snapshot) bool { return snap.Target == 0 }).Target)

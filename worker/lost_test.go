@@ -96,7 +96,7 @@ func TestLostDatabaseIsRebuiltFromObjects(t *testing.T) {
 		w, err := s.world.Snapshot()
 		return err == nil && w.Counts().Nodes == len(snap.Instances) && len(snap.Instances) == snap.Target
 	})
-	require.Equal(t, uid, s.uid(kept), "the Ready node was made anew")
+	require.Equal(t, uid, s.uid(kept), "the Ready node was created again")
 	s.counts("its pod is there", func(c sim.Counts) bool { return c.Pods == 1 })
 	next := s.grow(1)
 	names := map[string]bool{drained: true}
@@ -111,7 +111,7 @@ func TestLostDatabaseIsRebuiltFromObjects(t *testing.T) {
 	s.allIn(fleet.Ready, len(all))
 	s.release(all...)
 	s.allIn("", 0)
-	s.counts("the nodes are given back", func(c sim.Counts) bool { return c.Nodes == 0 && c.RemoteSlices == 0 })
+	s.counts("the nodes are released", func(c sim.Counts) bool { return c.Nodes == 0 && c.RemoteSlices == 0 })
 }
 
 // uid returns the UID of an instance's Node.
@@ -149,7 +149,7 @@ func TestRoundsOfANewLeaderTakeEffect(t *testing.T) {
 	for range 2 {
 		s.observe()
 	}
-	s.counts("what nobody undoes is found", func(c sim.Counts) bool { return c.Slices == 0 && c.RemoteSlices == 0 })
+	s.counts("objects without an undo are found", func(c sim.Counts) bool { return c.Slices == 0 && c.RemoteSlices == 0 })
 	s.release(name)
 	s.empty()
 }

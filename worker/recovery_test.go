@@ -147,7 +147,7 @@ func TestRecoveredGroupStopsScaleOutOfReleasedInstance(t *testing.T) {
 	})
 	s.knobs(0, sim.Knobs{})
 	s.allIn("", 0)
-	s.counts("the slice is given back", func(c sim.Counts) bool { return c.Slices == 0 && c.RemoteSlices == 0 })
+	s.counts("the slice is returned", func(c sim.Counts) bool { return c.Slices == 0 && c.RemoteSlices == 0 })
 }
 
 // A group loses its history while a drained node is being removed. The node does not become Ready again.

@@ -42,7 +42,7 @@ var recorded = map[string]string{
 	"TestFailover/refuses_the_slice":                       "refused",
 	"TestContinueAsNewAppliesEachOperationOnce":            "continued",
 	"TestRecoveredProviderKeepsThePeering":                 "kept", // with comparisons
-	"TestInstanceReleasedInEachPhaseLeavesNothing/joining": "asked-back",
+	"TestInstanceReleasedInEachPhaseLeavesNothing/joining": "released-while-joining",
 }
 
 // secretless searches a whole history, including packed states, for the scene's credentials (I10).

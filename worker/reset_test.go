@@ -95,7 +95,7 @@ func TestResetGroupRebuildsFromObjects(t *testing.T) {
 	s.reset(workflows.NodeGroupID(s.spec.ID), func(e *history.HistoryEvent) bool {
 		return e.GetWorkflowExecutionUpdateAcceptedEventAttributes() != nil
 	})
-	kept := s.until("it has begun anew, without being asked anything",
+	kept := s.until("it has started a new epoch without a request",
 		func(snap fleet.Snapshot) bool { return snap.Epoch > epoch })
 	require.Equal(t, 1, kept.Target, "the group has forgotten its node")
 	s.configure()

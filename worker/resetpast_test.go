@@ -39,7 +39,7 @@ func TestResetToContinueAsNewStartsANewEpoch(t *testing.T) {
 
 	last := s.lastTask(id, first, nil)
 	s.resetTo(id, first, last, enums.RESET_REAPPLY_EXCLUDE_TYPE_SIGNAL, enums.RESET_REAPPLY_EXCLUDE_TYPE_UPDATE)
-	kept := s.until("it has begun anew", func(snap fleet.Snapshot) bool { return snap.Epoch > is.Epoch })
+	kept := s.until("it has started a new epoch", func(snap fleet.Snapshot) bool { return snap.Epoch > is.Epoch })
 	require.Equal(t, 2, kept.Target)
 }
 
@@ -79,7 +79,7 @@ func TestResetGroupStartsNoEarlierDriver(t *testing.T) {
 
 	task := s.lastTask(id, "", func(e *history.HistoryEvent) bool { return scheduled(activities.NameDeliver)(e) })
 	s.resetTo(id, s.run(id), task, enums.RESET_REAPPLY_EXCLUDE_TYPE_SIGNAL, enums.RESET_REAPPLY_EXCLUDE_TYPE_UPDATE)
-	s.until("it has begun anew", func(snap fleet.Snapshot) bool { return snap.Epoch > epoch })
+	s.until("it has started a new epoch", func(snap fleet.Snapshot) bool { return snap.Epoch > epoch })
 	s.configure() // the group has recovered and completed its later work
 	require.Equal(t, before, s.run(workflows.ScaleOutID(name)), "a scale-out that ended was started again")
 	require.Empty(t, s.snapshot().Instances)

@@ -53,7 +53,7 @@ func TestReleasedInstanceOfARestoredBackupStaysReleased(t *testing.T) {
 
 	stop()
 	s.temporalOf(address, saved)
-	testkit.Until(t, waitLimit, "the group begins anew", func() error {
+	testkit.Until(t, waitLimit, "the group starts a new epoch", func() error {
 		ctx, cancel := context.WithTimeout(s.ctx, 10*time.Second)
 		defer cancel()
 		if err := s.observer.RoundNow(ctx); err != nil {

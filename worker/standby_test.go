@@ -143,5 +143,5 @@ func TestLostDatabaseKeepsTheStandby(t *testing.T) {
 		return p.Phase == fleet.Established && len(p.Standby) == 1
 	})
 	s.counts("it stands alone", func(c sim.Counts) bool { return c == peered })
-	require.Equal(t, made, s.peering(1), "the peering was made anew")
+	require.Equal(t, made, s.peering(1), "the peering was made again")
 }

@@ -72,7 +72,7 @@ func TestProviderThatDiesLosesItsInstances(t *testing.T) {
 		require.Contains(t, row.Failure.Message, "does not answer")
 	}
 	require.Equal(t, fleet.ConditionUnreachable, s.standing(0).Condition())
-	s.counts("their Nodes go at once", func(c sim.Counts) bool { return c.Nodes == 8 && c.Slices == 12 })
+	s.counts("their Nodes are removed immediately", func(c sim.Counts) bool { return c.Nodes == 8 && c.Slices == 12 })
 
 	s.grow(4)
 	s.until("four others, none on the dead provider", func(snap fleet.Snapshot) bool {
@@ -142,7 +142,7 @@ func TestAnsweringProviderDisprovesIsolation(t *testing.T) {
 	s.observe()
 	s.knobs(0, sim.Knobs{Unreachable: true})
 	s.until("no Node is ready", func(snap fleet.Snapshot) bool { return countNotReady(snap) == 4 })
-	s.rounds("a third, rounded up, is lost at once", func() bool { return s.snapshot().Target == 2 })
+	s.rounds("a third, rounded up, is lost in one round", func() bool { return s.snapshot().Target == 2 })
 	s.observe()
 	require.Equal(t, 2, s.snapshot().Target, "and no more within a minute")
 }

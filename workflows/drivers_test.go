@@ -20,7 +20,7 @@ func checked(t *testing.T, l *fleet.Ledger, now time.Time, found func(instance s
 			n = i
 		}
 	}
-	require.GreaterOrEqual(t, n, 0, "nobody looks at silent drivers")
+	require.GreaterOrEqual(t, n, 0, "the group does not check silent drivers")
 	cmd := l.Commands.Open[n]
 	r := fleet.Result{ID: cmd.ID, Outcome: fleet.OutcomeDone}
 	for _, name := range cmd.Instances {

@@ -15,12 +15,12 @@ import (
 // The ids of all workflows of a hub can be derived from the id of any of them.
 func TestIDsShareTheHubsPrefix(t *testing.T) {
 	for own, want := range map[string]string{
-		NodeGroupID("standard"):                              "peering/milan",
-		Hub("").ID(ProviderID("milan")):                      "peering/milan",
-		Hub("default").ID(ProviderID("milan")):               "peering/milan",
-		Hub("edge").ID(ProviderID("milan")):                  "edge/peering/milan",
-		Hub("edge").ID(UndoID("standard-x-1", 2)):            "edge/peering/milan",
-		"a name that somebody gave who started it by hand 1": "peering/milan",
+		NodeGroupID("standard"):                   "peering/milan",
+		Hub("").ID(ProviderID("milan")):           "peering/milan",
+		Hub("default").ID(ProviderID("milan")):    "peering/milan",
+		Hub("edge").ID(ProviderID("milan")):       "edge/peering/milan",
+		Hub("edge").ID(UndoID("standard-x-1", 2)): "edge/peering/milan",
+		"an id that a person chose 1":             "peering/milan",
 	} {
 		var suite testsuite.WorkflowTestSuite
 		env := suite.NewTestWorkflowEnvironment()

@@ -265,7 +265,7 @@ func TestBusiestProviderFits(t *testing.T) {
 	fits("all wait")
 	p.Commands.Open = nil // all commands have a result
 	p.Step(provider.Input{Report: &fleet.PeeringReport{Run: p.Run, Event: fleet.PeeringDone}}, t0)
-	require.Len(t, p.Commands.Open, live, "each is to be told")
+	require.Len(t, p.Commands.Open, live, "each driver gets an answer")
 	require.Len(t, p.Holds, live+refused+released)
 	fits("all are granted")
 }

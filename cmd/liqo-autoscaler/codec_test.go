@@ -34,7 +34,7 @@ func TestCodecRefusesUnsafeFlags(t *testing.T) {
 		require.ErrorContains(t, err, tc[0])
 	}
 	_, _, err := command(t.Context(), "status", "--temporal-codec-key-file", keys)
-	require.ErrorContains(t, err, "a key is 32 bytes", "no command goes on with plain payloads")
+	require.ErrorContains(t, err, "a key is 32 bytes", "no command continues with plain payloads")
 }
 
 // TestCodecShowsMemos decrypts a large memo and decompresses it.

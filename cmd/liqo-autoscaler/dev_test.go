@@ -169,7 +169,7 @@ func startDev(ctx context.Context, t *testing.T, f devRun) (banner string, stop 
 		case err := <-done:
 			done <- err
 			require.NoError(t, err)
-			require.Fail(t, "dev ended by itself", "%s", &out)
+			require.Fail(t, "dev ended without a signal", "%s", &out)
 		default:
 		}
 		if !strings.Contains(out.String(), "Ctrl-C stops everything.") {

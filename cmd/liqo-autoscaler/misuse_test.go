@@ -56,7 +56,7 @@ func TestInterruptEndsACommandThatReads(t *testing.T) {
 			t.Cleanup(func() { _ = cmd.Process.Kill() })
 			in := untilRead(t, pipe)
 			defer in.Close()
-			require.Empty(t, ended, "it ended although its input goes on")
+			require.Empty(t, ended, "it ended although its input continues")
 
 			require.NoError(t, cmd.Process.Signal(syscall.SIGINT))
 			select {
@@ -87,7 +87,7 @@ func readFrom(pipe string) {
 func untilRead(t *testing.T, pipe string) *os.File {
 	t.Helper()
 	var in *os.File
-	testkit.Until(t, 2*time.Minute, "somebody reads", func() (err error) {
+	testkit.Until(t, 2*time.Minute, "the command reads", func() (err error) {
 		in, err = os.OpenFile(pipe, os.O_WRONLY|syscall.O_NONBLOCK, 0)
 		return err
 	})

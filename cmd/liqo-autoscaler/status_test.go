@@ -220,7 +220,7 @@ func TestStatusOffersAndReload(t *testing.T) {
 	var all show.Offers
 	require.NoError(t, json.Unmarshal([]byte(s.cli("offers", "-o", "json", "--market-file",
 		filepath.Join(s.flags.dir, "market.json"))), &all))
-	require.Len(t, all.Offers, 3, "also those that nobody has used")
+	require.Len(t, all.Offers, 3, "also the unused offers")
 	require.True(t, *all.Offers[0].Current)
 
 	require.Equal(t, "node group one is paused, target size 0\n", s.cli("pause", "group", "one"))

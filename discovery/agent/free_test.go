@@ -85,7 +85,7 @@ func TestFreeCapacityOfACluster(t *testing.T) {
 			w.Pods = append(w.Pods, pod("p", "a", asks, phase(corev1.PodSucceeded)),
 				pod("q", "a", asks, phase(corev1.PodFailed)))
 		}, "16", "0"},
-		"an init container asks for more": {func(w *World) {
+		"an init container requests more": {func(w *World) {
 			w.Pods = append(w.Pods, pod("p", "a", asks, func(p *corev1.Pod) {
 				p.Spec.InitContainers = []corev1.Container{{Name: "i",
 					Resources: corev1.ResourceRequirements{Requests: amounts("5", "1Gi")}}}
@@ -114,10 +114,10 @@ func TestFreeCapacityOfACluster(t *testing.T) {
 				s.Spec.Class, s.Status.Conditions, s.Status.Resources = "gold", nil, nil
 			}), slice("turin", "", amounts("3", "4Gi"), func(s *Slice) { s.Status.Conditions[1].Status = "Denied" }))
 		}, "16", "0"},
-		"nobody adds by asking for less than nothing": {func(w *World) {
+		"a negative request adds nothing": {func(w *World) {
 			w.Slices = append(w.Slices, slice("turin", "", amounts("-3", "4Gi")))
 		}, "16", "0"},
-		"what this cluster asks of others is not lent here": {func(w *World) {
+		"slices that this cluster requests are not offered": {func(w *World) {
 			w.Slices = append(w.Slices, slice("", "default", amounts("3", "4Gi")))
 		}, "16", "0"},
 		"a cordoned node is not counted, nor what runs there": {func(w *World) {
@@ -142,7 +142,7 @@ func TestFreeCapacityOfACluster(t *testing.T) {
 			w.Pods = append(w.Pods, pod("p", "g", amounts("1", "1Gi", gpu, "1")))
 			w.Slices = append(w.Slices, slice("turin", "", amounts("1", "1Gi", gpu, "2")))
 		}, "22", "1"},
-		"more is asked for than there is": {func(w *World) {
+		"requests exceed the capacity": {func(w *World) {
 			for range 3 {
 				w.Pods = append(w.Pods, pod("p", "", amounts("8", "1Gi"), phase(corev1.PodPending)))
 			}

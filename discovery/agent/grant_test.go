@@ -24,8 +24,8 @@ func TestSliceWaitsUntilItIsAnswered(t *testing.T) {
 	for why, change := range map[string]func(*Slice){
 		"Liqo's own class":    func(s *Slice) { s.Spec.Class = "default" },
 		"not sent by anybody": func(s *Slice) { s.Owner = "" },
-		"not let in":          func(s *Slice) { s.Status.Conditions[0].Status = denied },
-		"nobody has looked":   func(s *Slice) { s.Status.Conditions = nil },
+		"not admitted":        func(s *Slice) { s.Status.Conditions[0].Status = denied },
+		"not judged yet":      func(s *Slice) { s.Status.Conditions = nil },
 		"denied":              answer(denied),
 		"granted":             answer(accepted),
 	} {

@@ -146,7 +146,7 @@ func TestPodsOfADeletedSliceStillTakeRoom(t *testing.T) {
 			[]Slice{slice("munich", "default", amounts("3", "4Gi"))}, "6"},
 		"of two consumers, neither in the other's slice": {[]*corev1.Pod{of("rome", "2")},
 			[]Slice{slice("turin", "", amounts("3", "4Gi"))}, "3"},
-		"of nobody that is known": {[]*corev1.Pod{pod("p", "a", amounts("2", "1Gi"), func(p *corev1.Pod) {
+		"of an unknown consumer": {[]*corev1.Pod{pod("p", "a", amounts("2", "1Gi"), func(p *corev1.Pod) {
 			p.Labels[labelManagedBy] = shadowPod
 		})}, nil, "6"},
 		"ended": {[]*corev1.Pod{pod("p", "a", amounts("2", "1Gi"), broughtBy("turin"),

@@ -53,7 +53,7 @@ func TestOffersInTenantNamespaces(t *testing.T) {
 	require.NotContains(t, first["default"], "secretRef", "the consumer knows its credentials")
 
 	require.NoError(t, sink.Put(t.Context(), offer("a"), time.Minute))
-	require.NotEqual(t, first["default"], there()["default"], "a renewal can be told from the one before")
+	require.NotEqual(t, first["default"], there()["default"], "a renewal differs from the previous document")
 	require.NoError(t, sink.Withdraw(t.Context(), "b"))
 	require.Contains(t, there(), "default")
 	require.NotContains(t, there(), "edge")

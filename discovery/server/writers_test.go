@@ -52,11 +52,11 @@ func TestChangedWritersFileIsRead(t *testing.T) {
 	require.False(t, in(f, ""))
 
 	write(fmt.Sprintf("writers: [{name: a, tokenSHA256: %s}]", hash("two")))
-	require.False(t, in(f, "one"), "revoked at once")
+	require.False(t, in(f, "one"), "revoked immediately")
 	require.True(t, in(f, "two"))
 
 	write("writers: [{")
-	require.False(t, in(f, "two"), "a broken file lets nobody in")
+	require.False(t, in(f, "two"), "a broken file admits no client")
 	require.Error(t, f.Err())
 	require.NoError(t, os.Remove(path))
 	require.False(t, in(f, "two"))

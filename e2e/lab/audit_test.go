@@ -49,7 +49,7 @@ func TestRightsAreRecorded(t *testing.T) {
 		"create authorization.k8s.io/selfsubjectreviews", "delete /pods"}, kinds)
 	require.False(t, requests[4].Allowed())
 
-	require.NoError(t, l.recordRights(), "nobody asks for it")
+	require.NoError(t, l.recordRights(), "without the variable nothing is recorded")
 	record := filepath.Join(t.TempDir(), "rights")
 	t.Setenv(EnvRights, record)
 	require.NoError(t, os.WriteFile(record, []byte("ClusterRole worker list /pods\nRole of/before get /secrets\n"), 0o600))

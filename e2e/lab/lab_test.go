@@ -39,7 +39,7 @@ func TestLab(t *testing.T) {
 	require.NoError(t, l.Down(), "a second time changes nothing")
 	require.NoDirExists(t, l.Root)
 	cmdline, _ := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "cmdline"))
-	require.Empty(t, cmdline, "the process has ended, or is a zombie nobody collects")
+	require.Empty(t, cmdline, "the process has ended, or is a zombie")
 	_, err = os.Stat(l.Kubeconfig(lab.Consumer))
 	require.ErrorIs(t, err, os.ErrNotExist)
 }

@@ -27,7 +27,7 @@ func suffix(slot int) string {
 func acquire(ctx context.Context, slot int, log func(string, ...any)) (*lock, error) {
 	path := filepath.Join(os.TempDir(), "lab"+suffix(slot)+".lock")
 	f, err := flock(ctx, path, func() {
-		log("lab: waiting for %s: another lab runs on this machine (%s=1 starts one beside it)", path, EnvSlot)
+		log("lab: waiting for %s: another lab runs on this machine (%s=1 starts a second lab)", path, EnvSlot)
 	})
 	if err != nil {
 		return nil, err

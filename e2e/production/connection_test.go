@@ -40,12 +40,12 @@ func (s *stack) connection(t *testing.T) {
 			"is not among the authorities we trust", true},
 		{"expired certificate", map[string]string{"TEMPORAL_TLS_CLIENT_CERT_PATH": s.in("expired.crt"),
 			"TEMPORAL_TLS_CLIENT_KEY_PATH": s.in("expired.key")}, 4, "expired on", true},
-		{"somebody else's certificate", map[string]string{"TEMPORAL_TLS_CLIENT_CERT_PATH": s.in("other.crt"),
+		{"a foreign certificate", map[string]string{"TEMPORAL_TLS_CLIENT_CERT_PATH": s.in("other.crt"),
 			"TEMPORAL_TLS_CLIENT_KEY_PATH": s.in("other.key")}, 4, "refuses our client certificate", true},
 		{"no certificate", map[string]string{"TEMPORAL_TLS_CLIENT_CERT_PATH": "", "TEMPORAL_TLS_CLIENT_KEY_PATH": ""}, 4,
 			"requires a client certificate", false},
 		{"no TLS", map[string]string{"TEMPORAL_TLS": "false"}, 4, "give --temporal-tls", false},
-		{"nobody there", map[string]string{"TEMPORAL_ADDRESS": testkit.FreePorts(t, 1)[0]}, 3, "no process listens", false},
+		{"no server there", map[string]string{"TEMPORAL_ADDRESS": testkit.FreePorts(t, 1)[0]}, 3, "no process listens", false},
 		{"no such namespace", map[string]string{"TEMPORAL_NAMESPACE": "nowhere"}, 5, "has no namespace nowhere", true},
 	} {
 		commands := [][]string{{"status"}, {"offers"}}

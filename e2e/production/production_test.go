@@ -37,7 +37,7 @@ func TestProduction(t *testing.T) {
 	for _, m := range s.ours() {
 		select {
 		case <-m.Done():
-			require.Fail(t, "it ended by itself", m.Name)
+			require.Fail(t, "it ended without a signal", m.Name)
 		default:
 		}
 	}
@@ -63,7 +63,7 @@ func (s *stack) firstNode(t *testing.T) {
 	}
 	began = time.Now()
 	s.empty()
-	measure("first node given back, with its peering", time.Since(began))
+	measure("first node released, with its peering", time.Since(began))
 	out, code = s.cli(t, s.env, "demo", "--address", s.servers[0].address, "--group", "std", "--world", s.world.Path())
 	require.Zero(t, code, "%s", out)
 }

@@ -166,7 +166,7 @@ func (s *stack) whole(n int) error {
 func (s *stack) empty() {
 	s.t.Helper()
 	s.ca.Wanted = 0
-	s.ca.Until(10*time.Minute, "all is given back", func() error {
+	s.ca.Until(10*time.Minute, "all is released", func() error {
 		if err := s.ca.Loop(); err != nil {
 			return err
 		}

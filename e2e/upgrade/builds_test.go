@@ -77,8 +77,8 @@ func checkout(t *testing.T, root, dir string) (path, from string) {
 		return "", "this one: there is no " + ref + " here"
 	}
 	if _, err := git(t.Context(), root, "diff", "--quiet", commit, "--", "workflows/testdata/histories"); err != nil {
-		require.Empty(t, os.Getenv("UPGRADE_FROM"), "the recorded histories have been made anew since "+commit)
-		return "", "this one: the recorded histories have been made anew since " + ref
+		require.Empty(t, os.Getenv("UPGRADE_FROM"), "the histories have been recorded again since "+commit)
+		return "", "this one: the histories have been recorded again since " + ref
 	}
 	path = filepath.Join(dir, "earlier")
 	require.NoError(t, os.MkdirAll(path, 0o755))

@@ -153,7 +153,7 @@ func (s *stack) alive() {
 	for name, p := range s.workers {
 		select {
 		case <-p.Done():
-			require.Fail(s.t, "worker "+name+" ended by itself", proc.Tail(p.Log, 20))
+			require.Fail(s.t, "worker "+name+" ended without a signal", proc.Tail(p.Log, 20))
 		default:
 		}
 	}
@@ -195,7 +195,7 @@ func (s *stack) begin() {
 // shrink releases instances and waits until they no longer count.
 func (s *stack) shrink(of *player.Player, to int, ids []string) {
 	s.t.Helper()
-	of.Until(limit, "instances are given back", func() error {
+	of.Until(limit, "instances are released", func() error {
 		seen, err := of.Look()
 		if err != nil {
 			return err

@@ -64,7 +64,7 @@ func pinned(s *stack) {
 	})
 	s.leave(oldBuild) // no workflow is pinned to it
 	s.wave("the new build alone", nil)
-	s.wave("back: the old one becomes current, and the new one dies at once", func() {
+	s.wave("back: the old build becomes current, and the new build dies immediately", func() {
 		s.work(oldBuild, s.builds.older, version(oldBuild)...)
 		s.current(oldBuild)
 		s.kill(newBuild)

@@ -31,7 +31,7 @@ func TestFileIsReadAgain(t *testing.T) {
 	require.NotEqual(t, first, f.Hash())
 	second := f.Hash()
 	_, changed, _ = f.Changed()
-	require.False(t, changed, "told once")
+	require.False(t, changed, "reported once")
 
 	write("nodeGroups: [{id: a, max: none}]")
 	for range 2 { // the same error until the file changes

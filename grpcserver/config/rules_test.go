@@ -47,7 +47,7 @@ func TestValuesAtTheirBounds(t *testing.T) {
 			"spending.hourly.soft: is 1.5, more than hard (1)"},
 		"soft more than little": {group("spending: {monthly: {soft: 0.75, hard: 0.5}}"),
 			"spending.monthly.soft: is 0.75, more"},
-		"soft beside nothing": {group("spending: {hourly: {soft: 1, hard: 0}}"),
+		"soft above a hard limit of zero": {group("spending: {hourly: {soft: 1, hard: 0}}"),
 			"spending.hourly.hard: is 0: give more"},
 		"a label's key":   {group("labels: {'a b': x}"), "labels[\"a b\"]: is not a label key: "},
 		"a label's value": {group("labels: {a: 'x y'}"), "labels.a: \"x y\" is not a label value: "},

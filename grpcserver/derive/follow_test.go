@@ -49,7 +49,7 @@ func TestSettingsFollowConfigAndMarket(t *testing.T) {
 	require.True(t, isNew)
 	require.Equal(t, []string{"l-milan", "l-turin"}, groups)
 	_, isNew = told()
-	require.False(t, isNew, "told once")
+	require.False(t, isNew, "reported once")
 
 	f.next = &config.Config{NodeGroups: []config.NodeGroup{base("s", config.PerProvider)}}
 	groups, isNew = told()

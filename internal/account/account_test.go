@@ -57,7 +57,7 @@ func TestCredentialsAreDueAndLate(t *testing.T) {
 		require.Equal(t, begin.Add(test.late), test.life.Late(), name)
 	}
 	unknown := account.Life{End: begin}
-	require.True(t, unknown.Due().IsZero(), "at once")
+	require.True(t, unknown.Due().IsZero(), "immediately")
 	require.Equal(t, begin.Add(-14*day), unknown.Late())
 	require.True(t, account.Life{}.Late().IsZero(), "they have no end")
 	said := account.LifeOfToken(token(`{"iat": 1800000000, "exp": 1800000600}`))

@@ -168,12 +168,12 @@ func TestHandlerAnswersOnlyTemporalsUIAndCLI(t *testing.T) {
 		method, host, origin string
 		code                 int
 	}{
-		"CLI":           {http.MethodPost, "127.0.0.1:8234", "", http.StatusOK},
-		"UI":            {http.MethodPost, "localhost:8234", "http://127.0.0.1:8233", http.StatusOK},
-		"UI asks first": {http.MethodOptions, "[::1]:8234", "http://127.0.0.1:8233", http.StatusNoContent},
-		"another page":  {http.MethodPost, "127.0.0.1:8234", "https://evil.example", http.StatusForbidden},
-		"its preflight": {http.MethodOptions, "127.0.0.1:8234", "https://evil.example", http.StatusForbidden},
-		"another name":  {http.MethodPost, "evil.example:8234", "http://127.0.0.1:8233", http.StatusForbidden},
+		"CLI":                 {http.MethodPost, "127.0.0.1:8234", "", http.StatusOK},
+		"UI":                  {http.MethodPost, "localhost:8234", "http://127.0.0.1:8233", http.StatusOK},
+		"preflight of the UI": {http.MethodOptions, "[::1]:8234", "http://127.0.0.1:8233", http.StatusNoContent},
+		"another page":        {http.MethodPost, "127.0.0.1:8234", "https://evil.example", http.StatusForbidden},
+		"its preflight":       {http.MethodOptions, "127.0.0.1:8234", "https://evil.example", http.StatusForbidden},
+		"another name":        {http.MethodPost, "evil.example:8234", "http://127.0.0.1:8233", http.StatusForbidden},
 	} {
 		text := `{"payloads":[{"metadata":{"encoding":"anNvbi9wbGFpbg=="},"data":"MQ=="}]}`
 		r := httptest.NewRequest(tc.method, "/decode", strings.NewReader(text))

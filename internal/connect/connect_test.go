@@ -38,12 +38,12 @@ func TestFaultsAreReportedWithTheirRemedy(t *testing.T) {
 		code  int
 		says  string
 	}{
-		"all is well":    {flags: good.flags(mutual.address)},
-		"plaintext":      {flags: at(plain.address)},
-		"no such host":   {at(nowhere), connect.ExitUnreachable, "temporal..nowhere has no address"},
-		"nobody listens": {at(nobody), connect.ExitUnreachable, "no process listens at Temporal's address"},
-		"needs TLS":      {at(mutual.address), connect.ExitRefused, "give --temporal-tls"},
-		"has no TLS":     {good.flags(plain.address), connect.ExitRefused, "does not speak TLS"},
+		"all is well":  {flags: good.flags(mutual.address)},
+		"plaintext":    {flags: at(plain.address)},
+		"no such host": {at(nowhere), connect.ExitUnreachable, "temporal..nowhere has no address"},
+		"no listener":  {at(nobody), connect.ExitUnreachable, "no process listens at Temporal's address"},
+		"needs TLS":    {at(mutual.address), connect.ExitRefused, "give --temporal-tls"},
+		"has no TLS":   {good.flags(plain.address), connect.ExitRefused, "does not speak TLS"},
 		"wrong authority": {with(func(f *connect.Flags) { f.CA = other.caFile }), connect.ExitRefused,
 			`signed by "CN=test authority", which is not among`},
 		"no certificate": {client("", ""), connect.ExitRefused, "requires a client certificate"},
@@ -192,5 +192,5 @@ func TestAwaitEndsOnAPermanentRefusal(t *testing.T) {
 	defer cancel()
 	target, client = dial(t, connect.Flags{Address: testkit.FreePorts(t, 1)[0]})
 	require.NoError(t, target.AwaitFor(ctx, client, logger, 0))
-	require.Equal(t, 1, strings.Count(log.String(), "no process listens"), "told once: %s", log)
+	require.Equal(t, 1, strings.Count(log.String(), "no process listens"), "logged once: %s", log)
 }

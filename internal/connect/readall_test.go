@@ -28,5 +28,5 @@ func TestReadAllReturnsPartialResults(t *testing.T) {
 	require.Empty(t, results)
 	require.NoError(t, err, "the index lags behind")
 	_, err = ReadAll([]string{"a"}, false, gone)
-	require.Error(t, err, "it was asked for")
+	require.Error(t, err, "it was requested")
 }

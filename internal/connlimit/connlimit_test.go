@@ -122,7 +122,7 @@ func TestKnownClientsStay(t *testing.T) {
 	gone(t, p.dial("127.0.0.6"), "no place is left")
 	require.NoError(t, known.server.Close())
 	_ = known.server.Close() // frees one place and not two
-	p.enter("127.0.0.6").stays(t, "a place was given back")
+	p.enter("127.0.0.6").stays(t, "a place was freed")
 	p.enter("127.0.0.7").stays(t, "in place of the stranger before")
 }
 

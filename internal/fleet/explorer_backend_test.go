@@ -299,7 +299,7 @@ func (t *takeBack) pass(x *explorer, a *act) (any, bool) {
 	if o != nil && t.at.Provider.ID != "" && t.at.Provider.ID != o.granted {
 		// After a cancellation, Temporal accepts the id of a driver again, so a late start may choose another provider.
 		if o = nil; x.mode < modeTerminate && !x.excused[t.at.Instance] {
-			x.violates("%s is taken back from %s, where it is not", t.at.ObjectName(), t.at.Provider.ID)
+			x.violates("%s is returned from %s, where it does not exist", t.at.ObjectName(), t.at.Provider.ID)
 		}
 	}
 	if o != nil {

@@ -36,7 +36,7 @@ func (x *explorer) checkLedger(before picture, l *fleet.Ledger) {
 		x.violates("a step of %s booked an instance", l.Group)
 	}
 	if l.Revision < before.revision {
-		x.violates("%s begins anew under its own epoch %s", l.Group, l.Epoch)
+		x.violates("%s starts its own epoch %s again", l.Group, l.Epoch)
 	}
 	for _, e := range l.Entries {
 		known := e.Driver.Kind == fleet.ScaleOut && e.Driver.Generation.Known() && !l.Recovering
@@ -165,7 +165,7 @@ func (x *explorer) checkStops(l *fleet.Ledger, views []fleet.View) {
 		if !slices.ContainsFunc(l.Commands.Open, func(c fleet.Command) bool {
 			return c.Kind == fleet.CommandOrder && c.Instance == v.Instance && c.Order.Stop && c.Order.Generation == v.Generation
 		}) {
-			x.violates("the driver of %s, generation %v, is not told to stop", v.Instance, v.Generation)
+			x.violates("the driver of %s, generation %v, is not ordered to stop", v.Instance, v.Generation)
 		}
 	}
 }
@@ -202,7 +202,7 @@ func (x *explorer) checkDriver(d *driverRun, was int, ev driver.Event, actions [
 	for _, a := range actions {
 		gave = gave || a.Release != nil && ev.Answer != nil && a.Release.ObjectName() == ev.Answer.Key
 		if d.stopped && (a.Run != fleet.StepNone || a.Resend || a.Report != nil && a.Report.End == fleet.EndNone) {
-			x.violates("the driver of %s goes on although it was told to stop", name)
+			x.violates("the driver of %s continues although it was ordered to stop", name)
 		}
 		if phase := d.d.Instance.Phase; a.End != fleet.EndNone && a.Report == nil && phase != fleet.Ready &&
 			phase != fleet.Released {
@@ -213,7 +213,7 @@ func (x *explorer) checkDriver(d *driverRun, was int, ev driver.Event, actions [
 		d.d.Instance.Phase == fleet.Peering
 	if o := ev.Order; o != nil && o.Paused && !d.d.Generation.Before(o.Generation) &&
 		!o.Generation.Before(d.d.Generation) && ungranted && d.d.Ending == "" {
-		x.violates("the driver of %s goes on without a grant although its group is paused", name)
+		x.violates("the driver of %s continues without a grant although its group is paused", name)
 	}
 	if o := ev.Order; o != nil && o.Stop && d.stopped && d.d.Ending != fleet.Stopped {
 		x.violates("the driver of %s does not answer the stop", name)
@@ -378,7 +378,7 @@ func (x *explorer) checkClusterRest(c *cluster, booked map[string]string) {
 	r := x.runs["provider/"+c.id]
 	if r == nil || r.status != running {
 		if len(want) > 0 {
-			x.violates("nobody runs provider/%s", c.id)
+			x.violates("provider/%s does not run", c.id)
 		}
 		return
 	}

@@ -242,7 +242,7 @@ func (x *explorer) someTask() bool {
 	if n > 0 || r.timer.IsZero() || r.timer.After(x.now) || r.status != running {
 		r.spins = 0
 	} else if r.spins++; r.spins > 3 {
-		x.violates("%s has a timer that is due at once, again and again", r.id)
+		x.violates("%s has a timer that is due immediately, again and again", r.id)
 	}
 	return true
 }

@@ -99,5 +99,5 @@ func TestFailuresAreBounded(t *testing.T) {
 	require.NoError(t, l.Operate(fleet.Configure, fleet.Request{Spec: spec()}, late))
 	l.Step(fleet.GroupInput{Views: []fleet.View{{Instance: e.Name, Generation: e.Driver.Generation, Sequence: 11,
 		Attempt: 10, Phase: fleet.Peering}}}, late)
-	require.Empty(t, l.Failures, "nobody weighs them any longer")
+	require.Empty(t, l.Failures, "failures no longer have a weight")
 }

@@ -76,15 +76,15 @@ func TestLossNeedsAnUnchangedInstance(t *testing.T) {
 		silent, bare bool // bare: the group is not configured
 		lost         bool
 	}{
-		"as the round saw it":      {lost: true},
-		"it is another":            {verdict: func(v *fleet.Loss) { v.Instance = "a-t0-7" }},
-		"it is another attempt":    {verdict: func(v *fleet.Loss) { v.Attempt = 2 }},
-		"it is given back":         {entry: func(e *fleet.Entry) { e.Phase = fleet.Draining }},
-		"it has changed since":     {entry: func(e *fleet.Entry) { e.Changed++ }},
-		"silent for long":          {silent: true, notReady: 5 * time.Minute, lost: true},
-		"silent, and not for long": {silent: true, notReady: 5*time.Minute - 1},
-		"silent, and ready again":  {silent: true},
-		"nobody says how long":     {silent: true, notReady: time.Hour, bare: true},
+		"as the round saw it":       {lost: true},
+		"it is another":             {verdict: func(v *fleet.Loss) { v.Instance = "a-t0-7" }},
+		"it is another attempt":     {verdict: func(v *fleet.Loss) { v.Attempt = 2 }},
+		"it is being released":      {entry: func(e *fleet.Entry) { e.Phase = fleet.Draining }},
+		"it has changed since":      {entry: func(e *fleet.Entry) { e.Changed++ }},
+		"silent for long":           {silent: true, notReady: 5 * time.Minute, lost: true},
+		"silent, and not for long":  {silent: true, notReady: 5*time.Minute - 1},
+		"silent, and ready again":   {silent: true},
+		"no config states the time": {silent: true, notReady: time.Hour, bare: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			l, _ := recoveredLedger(t, 1, now)

@@ -103,7 +103,7 @@ func TestPauseSurvivesATerminatedGroup(t *testing.T) {
 	l.Step(fleet.GroupInput{Views: []fleet.View{{Instance: "standard-" + later + "-1",
 		Generation: fleet.Generation{Epoch: later, Count: 1}}}}, now)
 	recovered(l, &no, now.Add(2*time.Second))
-	require.True(t, l.Paused, "began anew by a view")
+	require.True(t, l.Paused, "the view has started a new epoch")
 }
 
 // In the second round, a restored group adopts every finished node that exists, however many there are. Otherwise CA

@@ -46,7 +46,7 @@ func TestTakenPortsAreReported(t *testing.T) {
 	_, err = ObserveFlags{Metrics: free, Health: address}.Open(quiet)
 	require.ErrorContains(t, err, "--health-listen")
 	l, err := net.Listen("tcp", free)
-	require.NoError(t, err, "the first one was given back")
+	require.NoError(t, err, "the first port was released")
 	require.NoError(t, l.Close())
 
 	o, err := ObserveFlags{}.Open(quiet)

@@ -33,6 +33,6 @@ func TestForAllRunsAFewConcurrently(t *testing.T) {
 			seen[i] = of
 		})
 		require.Equal(t, all, seen)
-		require.Equal(t, 3*time.Minute, time.Since(began), "two at once")
+		require.Equal(t, 3*time.Minute, time.Since(began), "two concurrently")
 	})
 }

@@ -49,7 +49,7 @@ func deadProvider(t *testing.T) {
 		o.ready("doomed", many)
 		o.breaks("dead", sim.Knobs{Hang: backend.StageSliceGone})
 		o.release("doomed", o.instances("doomed"))
-		o.until("as many of doomed are stuck as go at once", func(w *sim.State) error {
+		o.until("as many of doomed are stuck as run concurrently", func(w *sim.State) error {
 			if c := w.Counts(); c.Nodes > many/2 || c.RemoteSlices < many {
 				return fmt.Errorf("there are %+v", c)
 			}

@@ -59,7 +59,7 @@ func TestStepsAreCountedByTheirCode(t *testing.T) {
 		"not confirmed by its group": {
 			do: fails(temporal.NewApplicationError("not booked", activities.TypeUnconfirmed)), code: "Unconfirmed", good: true,
 		},
-		"a type nobody knows": {
+		"an unknown type": {
 			do: fails(temporal.NewApplicationError("hello", "liqo://standard/standard-t0-1")), code: "Internal",
 		},
 		"details of another type": {do: fails(temporal.NewApplicationError("hello", "Timeout", "text")), code: "Timeout"},

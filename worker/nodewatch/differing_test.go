@@ -86,7 +86,7 @@ func TestDifferencesAreReportedOnce(t *testing.T) {
 	require.Equal(t, 2, d.warnings())
 
 	d.tell(d.node(), d.node(cpu))
-	require.Equal(t, 2, d.warnings(), "it was told before")
+	require.Equal(t, 2, d.warnings(), "it was reported before")
 	d.tell(d.node())
 	require.Equal(t, map[string]int{"edge": 0}, d.counts.Of())
 	require.Empty(t, d.counts.Nodes())

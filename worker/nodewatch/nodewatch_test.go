@@ -88,9 +88,9 @@ func TestFirstStampBelongsToJoin(t *testing.T) {
 	marked := found
 	marked.Stamped = false
 	tell(marked)
-	require.Zero(t, calls.Load(), "stamped beside Join")
+	require.Zero(t, calls.Load(), "stamped concurrently with Join")
 	clock.Add(60)
-	require.Eventually(t, func() bool { return calls.Load() > 0 }, waitLimit, waitTick, "it has come back to it by itself")
+	require.Eventually(t, func() bool { return calls.Load() > 0 }, waitLimit, waitTick, "it tries again")
 	calls.Store(0)
 	tell(found, marked)
 	require.NotZero(t, calls.Load(), "it was stamped before: there is no Join")
@@ -124,7 +124,7 @@ func TestNodeThatRecoversIsReported(t *testing.T) {
 	s.told("edge-t0-1", fleet.Registered, fleet.NotReady)
 	require.NoError(t, s.world.ReviveKubelet(t.Context(), a.ObjectName()))
 	s.told("edge-t0-1", fleet.Registered, fleet.NotReady, fleet.Registered)
-	require.Equal(t, []bool{true, false, false}, s.groups.confirms("edge-t0-1"), "the driver has told the first one")
+	require.Equal(t, []bool{true, false, false}, s.groups.confirms("edge-t0-1"), "the driver has reported the first")
 }
 
 // A Node was not ready and then missing. When it is registered again, nodewatch reports this.
@@ -171,7 +171,7 @@ func TestUnmarkedNodeIsNotStamped(t *testing.T) {
 	s.join("edge-t0-2")
 	s.told("edge-t0-2", fleet.Registered)
 	require.Empty(t, s.node(a).Spec.ProviderID)
-	require.Zero(t, calls.Load(), "the backend was asked to stamp it")
+	require.Zero(t, calls.Load(), "the backend was called to stamp it")
 	s.told("edge-t0-1", fleet.Registered)
 }
 

@@ -115,7 +115,7 @@ func TestCostsAreSavedOnceAMinute(t *testing.T) {
 		require.Equal(t, "team", bill.Account)
 		require.Equal(t, int64(7), bill.Revision)
 		require.Equal(t, a.days["a"], bill.Days)
-		require.Zero(t, bill.Cost.Providers["milan"].Rate, "a saved bill does not grow by itself")
+		require.Zero(t, bill.Cost.Providers["milan"].Rate, "a saved bill does not grow")
 		require.InDelta(t, 5+3./60, bill.Cost.ThisMonth().Float(), 1.5/60)
 
 		idle := a.groups["a"]

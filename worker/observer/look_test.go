@@ -63,9 +63,9 @@ func TestSilenceOfAllClustersIsIsolation(t *testing.T) {
 		witness error
 		want    fleet.Access
 	}{
-		"somebody answers": {others: true, want: fleet.AccessSilent},
-		"nobody answers":   {want: fleet.AccessIsolated},
-		"cannot ask":       {others: true, witness: errors.New("no answer"), want: fleet.AccessIsolated},
+		"another cluster answers": {others: true, want: fleet.AccessSilent},
+		"no cluster answers":      {want: fleet.AccessIsolated},
+		"cannot ask":              {others: true, witness: errors.New("no answer"), want: fleet.AccessIsolated},
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := newHub().with([]fleet.InstanceView{row("a-t0-1", fleet.Ready)}, "lca-a-t0-1-1")

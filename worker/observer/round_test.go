@@ -29,7 +29,7 @@ func TestGroupReceivesDifferingInstances(t *testing.T) {
 		want  fleet.Differences
 	}{
 		"as published": {row("a-t0-1", fleet.Ready), []fleet.Found{whole}, fleet.Differences{}},
-		"not ready, told": {
+		"not ready, reported": {
 			notReady, []fleet.Found{change(func(f *fleet.Found) { f.Ready = false })}, fleet.Differences{},
 		},
 		"ready again": {notReady, []fleet.Found{whole}, fleet.Differences{Found: fleet.Founds{whole}}},
@@ -106,7 +106,7 @@ func TestOnlyDifferingEntitiesAreSignalled(t *testing.T) {
 			require.Equal(t, []string{"group/a"}, h.told)
 			h.between(func() { h.found = []fleet.Found{whole(attempt("a-t0-1"))} })
 			noError(t, next())
-			require.Equal(t, []string{"group/a"}, h.told, "it hears that all is well")
+			require.Equal(t, []string{"group/a"}, h.told, "it receives the round without differences")
 			h.between(nil)
 			noError(t, next())
 			require.Empty(t, h.told)
@@ -170,7 +170,7 @@ func TestFailedRoundInterruptsTheSequence(t *testing.T) {
 			require.Error(t, next())
 			h.between(func() { delete(h.fails, "list") })
 			noError(t, next())
-			require.True(t, h.rows["group/a"].Round.After(first), "all are told of two complete rounds")
+			require.True(t, h.rows["group/a"].Round.After(first), "all receive two complete rounds")
 			require.False(t, h.rows["group/a"].Round.Follows(first))
 			h.between(nil)
 			noError(t, next())
@@ -250,7 +250,7 @@ func TestRoundSignalsLossesAndFaults(t *testing.T) {
 			noError(t, next())
 			require.Equal(t, fleet.RefusingCordoned, h.rows["provider/milan"].Standing.Tenant)
 			require.Equal(t, []string{"cordon lca-a-t0-1-1"}, h.cordons)
-			require.Equal(t, map[string]string{"milan": "TenantCordoned"}, o.Conditions.Of(time.Now()), "people are told")
+			require.Equal(t, map[string]string{"milan": "TenantCordoned"}, o.Conditions.Of(time.Now()), "published")
 			require.Equal(t, file("milan"), h.looked[0].Credentials)
 			h.between(func() {
 				h.offers = []fleet.Offer{{Provider: "milan", Credentials: file("new")}}
@@ -289,7 +289,7 @@ func TestPausedObserverChangesNothing(t *testing.T) {
 					require.Empty(t, h.looked)
 					require.Equal(t, c.hub.ObserverPaused, o.Progress().Paused)
 					_, known := o.Active("milan")
-					require.Equal(t, c.err == nil, known, "the market goes on while the observer is paused")
+					require.Equal(t, c.err == nil, known, "the market continues while the observer is paused")
 				})
 			})
 		})

@@ -225,7 +225,7 @@ func TestRefusalsKeepTheirKind(t *testing.T) {
 		require.ErrorContains(t, err, "because")
 		ctx, cancel := context.WithDeadline(t.Context(), at)
 		defer cancel()
-		require.Equal(t, at.Add(time.Hour-fleet.GiveUpBefore), b.newOperation(ctx).GiveUpAt, "it has told its clock")
+		require.Equal(t, at.Add(time.Hour-fleet.GiveUpBefore), b.newOperation(ctx).GiveUpAt, "its clock is known")
 	}
 	b := newBase(nil, "", "")
 	err := b.fromTemporal("nodegroup/a", temporal.NewApplicationError("a panic", "PanicError"))

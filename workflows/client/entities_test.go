@@ -146,9 +146,9 @@ func TestBeforeReturnsTheLastPublishedState(t *testing.T) {
 		want int64
 	}{
 		"none": {}, "the newest": {[]*workflow.WorkflowExecutionInfo{run(10, first), run(20, second)}, 2},
-		"in any order":    {[]*workflow.WorkflowExecutionInfo{run(20, second), run(10, first)}, 2},
-		"one that spoke":  {[]*workflow.WorkflowExecutionInfo{run(30, nil), run(10, first)}, 1},
-		"nobody did ever": {[]*workflow.WorkflowExecutionInfo{run(30, nil)}, 0},
+		"in any order":       {[]*workflow.WorkflowExecutionInfo{run(20, second), run(10, first)}, 2},
+		"one that spoke":     {[]*workflow.WorkflowExecutionInfo{run(30, nil), run(10, first)}, 1},
+		"no run has a state": {[]*workflow.WorkflowExecutionInfo{run(30, nil)}, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			list := &ended{runs: c.runs}
@@ -247,7 +247,7 @@ func TestRememberedReturnsTheLastReadWithItsAge(t *testing.T) {
 	e := NewEntities(c, "", "")
 	e.now = func() time.Time { return now }
 	_, age := e.Remembered("milan")
-	require.Greater(t, age, 1000*time.Hour, "nobody has read it")
+	require.Greater(t, age, 1000*time.Hour, "it was never read")
 	c.let <- nil
 	_, err := e.Provider(t.Context(), "milan")
 	require.NoError(t, err)

@@ -36,14 +36,14 @@ func TestErrorForUnknownGroupNamesRunningGroups(t *testing.T) {
 		list error
 		want string
 	}{
-		"another error":   {err: errors.New("no answer"), runs: many(1), want: "no answer"},
-		"no list":         {err: absent, list: errors.New("broken"), want: absent.Error()},
-		"none":            {err: absent, want: none + ", nor any other"},
-		"one":             {err: absent, runs: many(1), want: none + ", which has g00"},
-		"two":             {err: absent, runs: many(2), want: none + ", which has g00, g01"},
-		"as many as told": {err: absent, runs: many(20), want: "g18, g19"},
-		"one more":        {err: absent, runs: many(21), want: "g18, g19, and 1 more"},
-		"many more":       {err: absent, runs: many(30), want: "g18, g19, and 10 more"},
+		"another error":     {err: errors.New("no answer"), runs: many(1), want: "no answer"},
+		"no list":           {err: absent, list: errors.New("broken"), want: absent.Error()},
+		"none":              {err: absent, want: none + ", nor any other"},
+		"one":               {err: absent, runs: many(1), want: none + ", which has g00"},
+		"two":               {err: absent, runs: many(2), want: none + ", which has g00, g01"},
+		"exactly the bound": {err: absent, runs: many(20), want: "g18, g19"},
+		"one more":          {err: absent, runs: many(21), want: "g18, g19, and 1 more"},
+		"many more":         {err: absent, runs: many(30), want: "g18, g19, and 10 more"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			n := &namespace{pages: [][]string{c.runs}, err: c.list}
@@ -130,7 +130,7 @@ func TestExpiredOperationIsRepeatedByTheGroupsClock(t *testing.T) {
 	r := &refuser{fails: 9, err: temporal.NewApplicationError("expired", string(fleet.RefusedExpired), at)}
 	_, err := NewGroups(r, "", "").Grow(ctx, "gpu", 1, 0, fleet.Position{})
 	require.True(t, fleet.IsRefused(err, fleet.RefusedExpired))
-	require.Len(t, r.sent, 1, "nobody waits any longer")
+	require.Len(t, r.sent, 1, "no caller waits any longer")
 }
 
 // An accepted operation returns the group's clock, too. The next operation has a new id and a deadline by that clock.

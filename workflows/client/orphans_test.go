@@ -67,7 +67,7 @@ func TestOrphanIsFoundByTwoChecks(t *testing.T) {
 	require.False(t, look(time.Hour, "2"), "seen once again")
 	require.False(t, look(59*time.Second, "2"))
 	require.True(t, look(time.Second, "2"))
-	require.False(t, look(time.Second), "Temporal was restarted, and knows of nobody")
+	require.False(t, look(time.Second), "Temporal was restarted and knows no worker")
 
 	require.False(t, look(time.Hour, "2"))
 	p.versioning.Behavior = enums.VERSIONING_BEHAVIOR_AUTO_UPGRADE

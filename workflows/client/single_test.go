@@ -182,9 +182,9 @@ func TestStatusShowsFailingTasks(t *testing.T) {
 			single: single{answer: closed(failed), last: failedAs(workflows.TypeInstanceFailed)},
 			want:   activities.Status{Completed: true},
 		},
-		"failed, nobody knows why": {single: single{answer: closed(failed)}, fails: true},
-		"unknown":                  {single: single{err: serviceerror.NewNotFound("workflow not found")}},
-		"no answer":                {single: single{err: serviceerror.NewUnavailable("try again")}, fails: true},
+		"failed for an unknown reason": {single: single{answer: closed(failed)}, fails: true},
+		"unknown":                      {single: single{err: serviceerror.NewNotFound("workflow not found")}},
+		"no answer":                    {single: single{err: serviceerror.NewUnavailable("try again")}, fails: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := NewSingle(c.single, "", "", false)

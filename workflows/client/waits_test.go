@@ -106,7 +106,7 @@ func TestWaits(t *testing.T) {
 				HeartbeatDetails: &common.Payloads{Payloads: []*common.Payload{{Data: []byte("{")}}}}}},
 			Waiting{Step: "Drain"}, true,
 		},
-		"nobody drives it": {fleet.Peering, nil, Waiting{}, true},
+		"without a driver": {fleet.Peering, nil, Waiting{}, true},
 		"is at rest":       {fleet.Ready, nil, Waiting{}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -131,7 +131,7 @@ func TestFailedReadOfAPeeringIsReported(t *testing.T) {
 	require.ErrorContains(t, err, "peering/milan")
 	i.Provider = ""
 	_, err = NewGroups(unread{known: "scale-out/a-t0-1"}, "", "").Waits(t.Context(), i)
-	require.NoError(t, err, "nobody is asked")
+	require.NoError(t, err, "no peering is read")
 }
 
 // unread is a fake Temporal with one workflow. It returns an error for any other workflow.

@@ -36,7 +36,7 @@ func TestChangeEndsThePauseOfAWait(t *testing.T) {
 		require.Empty(t, changed, "another object's change")
 		stop()
 		all.notify("lca-g-abc-1-1")
-		require.Empty(t, changed, "nobody follows")
+		require.Empty(t, changed, "there is no follower")
 	})
 }
 
@@ -59,7 +59,7 @@ func TestWatchWakesTheJoin(t *testing.T) {
 			select {
 			case <-changed:
 			case <-time.After(2 * time.Minute):
-				require.FailNow(t, "nobody is woken")
+				require.FailNow(t, "no waiter is woken")
 			}
 			cancel()
 			require.ErrorIs(t, <-done, context.Canceled)

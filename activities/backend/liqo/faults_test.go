@@ -209,7 +209,7 @@ func TestPanicInACheckReachesTheCaller(t *testing.T) {
 			_, err := outOfRange("")
 			return false, "", err
 		},
-		"what it asks at once": func(context.Context) (bool, string, error) {
+		"a concurrent request": func(context.Context) (bool, string, error) {
 			_, errs := concurrently([]string{"", ""}, outOfRange)
 			return false, "", errs[0]
 		},

@@ -168,6 +168,6 @@ func TestListFailsWhenTheConsumersProxyAnswers404(t *testing.T) {
 	defer web.Close()
 	b, err := New(Config{Consumer: &rest.Config{Host: web.URL}, ForceAfter: time.Millisecond})
 	require.NoError(t, err)
-	require.Error(t, b.Drain(soon(t), someAttempt(1), false, nil), "nobody knows whether the node is empty")
-	require.Error(t, b.Return(soon(t), someAttempt(1), nil), "nobody knows whether the node is gone")
+	require.Error(t, b.Drain(soon(t), someAttempt(1), false, nil), "it is unknown whether the node is empty")
+	require.Error(t, b.Return(soon(t), someAttempt(1), nil), "it is unknown whether the node is gone")
 }

@@ -74,7 +74,7 @@ func TestIdentifyWhileAPIServerStarts(t *testing.T) {
 
 	refuse, c.graces.identify = 1000, 300*time.Millisecond
 	_, err = c.Identify(t.Context(), provider().Credentials)
-	require.ErrorIs(t, err, backend.ErrInvalid, "one that goes on refusing means it")
+	require.ErrorIs(t, err, backend.ErrInvalid, "a refusal that lasts is final")
 	require.ErrorContains(t, err, "may not read its cluster id")
 }
 

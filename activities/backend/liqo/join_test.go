@@ -290,7 +290,7 @@ func TestJoinReportsConflicts(t *testing.T) {
 	elsewhere.Labels[consts.ReplicationDestinationLabel] = "provider2"
 	for name, here := range map[string][]client.Object{
 		"providerID is taken":            stolen,
-		"slice of somebody":              peered(notOurs),
+		"foreign slice":                  peered(notOurs),
 		"slice on another provider":      peered(elsewhere),
 		"virtual node vanished underway": peered(accepted("2"), removing()),
 	} {

@@ -174,7 +174,7 @@ func TestLabRevokedIsLeftAlone(t *testing.T) {
 	require.ErrorIs(t, b.Establish(within(t, time.Minute), p, nil), backend.ErrDenied)
 	require.NoError(t, b.Return(within(t, time.Minute), a, nil))
 	require.ErrorIs(t, b.RemovePeering(within(t, time.Minute), p, nil), backend.ErrDenied,
-		"as long as the peering stands without a Tenant, the refusal is found anew")
+		"while the peering exists without a Tenant, the refusal is found again")
 	l.requireForgiven(t, b, p)
 }
 

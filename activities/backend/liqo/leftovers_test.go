@@ -103,7 +103,7 @@ func TestRemoveLeftoverRemovesOnlyTheListedSlice(t *testing.T) {
 		stays bool
 	}{
 		"as listed":      {nil, leftSlice(signed()), false},
-		"made anew":      {nil, anew, true},
+		"created again":  {nil, anew, true},
 		"of a clone":     {nil, leftSlice(signed(), map[string]string{labelConsumerUID: "another"}), true},
 		"not ours":       {nil, leftSlice(), true},
 		"a counterpart":  {peered(accepted("2")), leftSlice(signed()), true},

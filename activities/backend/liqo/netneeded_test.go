@@ -32,11 +32,11 @@ func TestNewNodesHaveTheNetworkOfExistingNodes(t *testing.T) {
 		offer  fleet.Provider
 		wanted bool // the new node has no network
 	}{
-		"no nodes, none":              {nil, networked(fleet.NetworkNone, ""), true},
-		"no nodes, gateway":           {nil, networked(fleet.NetworkGateway, ""), false},
-		"from none to gateway":        {[]client.Object{nodeMade(true)}, networked(fleet.NetworkGateway, ""), true},
-		"from gateway to none":        {[]client.Object{nodeMade(false)}, networked(fleet.NetworkNone, ""), false},
-		"somebody else's nodes alone": {[]client.Object{foreignNode()}, networked(fleet.NetworkGateway, ""), false},
+		"no nodes, none":       {nil, networked(fleet.NetworkNone, ""), true},
+		"no nodes, gateway":    {nil, networked(fleet.NetworkGateway, ""), false},
+		"from none to gateway": {[]client.Object{nodeMade(true)}, networked(fleet.NetworkGateway, ""), true},
+		"from gateway to none": {[]client.Object{nodeMade(false)}, networked(fleet.NetworkNone, ""), false},
+		"only foreign nodes":   {[]client.Object{foreignNode()}, networked(fleet.NetworkGateway, ""), false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -102,9 +102,9 @@ func TestRemovedNetworkIsMadeAgain(t *testing.T) {
 		node  client.Object
 		again bool
 	}{
-		"made with it":    {nodeMade(false), true},
-		"made without":    {nodeMade(true), false},
-		"somebody else's": {foreignNode(), false},
+		"made with it":   {nodeMade(false), true},
+		"made without":   {nodeMade(true), false},
+		"a foreign node": {foreignNode(), false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

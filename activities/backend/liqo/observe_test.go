@@ -92,7 +92,7 @@ func TestObserveReportsPeeringAndNodes(t *testing.T) {
 			backend.Observation{}},
 		"the slice is gone": {peered(accepted("2")), []client.Object{tenantNS(me), tenantIn("")},
 			backend.Observation{Absent: []string{"lca-g-abc-1-1"}}},
-		"the slice is being taken back": {peered(leaving), []client.Object{tenantNS(me), tenantIn("")},
+		"the slice is being returned": {peered(leaving), []client.Object{tenantNS(me), tenantIn("")},
 			backend.Observation{}},
 		"cordoned": {peered(accepted("2")), []client.Object{tenantNS(me), tenantIn("Cordoned"), replica()},
 			backend.Observation{Tenant: fleet.RefusingCordoned,

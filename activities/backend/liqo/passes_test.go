@@ -70,7 +70,7 @@ func TestGracePeriodsSpanPasses(t *testing.T) {
 			c.graces.register = grace
 			return someReturn(c)
 		},
-		"a slice that nobody lets go": func(t *testing.T) func(context.Context) error {
+		"a slice with a finalizer that stays": func(t *testing.T) func(context.Context) error {
 			c := newClusters(t, peered(held(accepted("2"))), []client.Object{tenantNS(me)})
 			c.graces.release = time.Second + grace // Kubernetes stores whole seconds
 			return someReturn(c)
@@ -94,7 +94,7 @@ func TestGracePeriodsSpanPasses(t *testing.T) {
 			c.graces.namespaceMap = grace
 			return removal(c)
 		},
-		"a kubeconfig that nobody lets go": func(t *testing.T) func(context.Context) error {
+		"a kubeconfig with a finalizer that stays": func(t *testing.T) func(context.Context) error {
 			c := newClusters(t, append(heldRest(), tenantNS(peer, mine())), []client.Object{tenantNS(me, mine())})
 			c.graces.release = time.Second + grace
 			return removal(c)

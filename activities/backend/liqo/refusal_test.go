@@ -83,7 +83,7 @@ func TestLiftedRefusalRemovesOurMarks(t *testing.T) {
 		require.NoError(t, c.local.Create(t.Context(), signed))
 		var stage *backend.StageError
 		require.ErrorAs(t, c.Establish(soon(t), provider(), nil), &stage)
-		require.Equal(t, backend.StageTenant, stage.Stage, "nobody answers the Tenant here")
+		require.Equal(t, backend.StageTenant, stage.Stage, "no controller answers the Tenant here")
 		for _, object := range there {
 			uid := object.GetUID()
 			require.NoError(t, c.there.Get(t.Context(), keyOf(object), object))

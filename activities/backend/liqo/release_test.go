@@ -39,7 +39,7 @@ func TestReturnRemovesFinalizersAfterTenantRemoval(t *testing.T) {
 // While the Tenant exists, or its state is unknown, Return waits for crd-replicator.
 func TestReturnWaitsForCrdReplicator(t *testing.T) {
 	t.Parallel()
-	for name, down := range map[string]bool{"there": false, "nobody can tell": true} {
+	for name, down := range map[string]bool{"the Tenant exists": false, "the provider is unreachable": true} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {

@@ -105,7 +105,7 @@ func TestRemovePeeringReportsForeignUse(t *testing.T) {
 	remote := &authv1beta1.ResourceSlice{ObjectMeta: named(remoteNS, "theirs", of(me),
 		map[string]string{consts.ReplicationOriginLabel: me})}
 	for name, test := range map[string]struct{ here, there client.Object }{
-		"a slice of somebody":                 {here: outgoingSlice},
+		"a foreign slice":                     {here: outgoingSlice},
 		"a virtual node without a slice":      {here: byHand},
 		"the other direction":                 {here: reverse},
 		"a slice only the provider still has": {there: remote},

@@ -95,7 +95,7 @@ func TestRestampSetsTheInstanceID(t *testing.T) {
 		"virtual node is going":  {objects: []any{held(marked[0].DeepCopyObject().(client.Object)), lost}},
 		"not marked":             {objects: []any{running(), lost}},
 		"no virtual node":        {objects: []any{lost}},
-		"set by somebody":        {objects: []any{marked[0], stolen}, want: backend.ErrConflict, id: "aws:///i-1"},
+		"set by another party":   {objects: []any{marked[0], stolen}, want: backend.ErrConflict, id: "aws:///i-1"},
 		"another attempt has it": {objects: []any{marked[0], lost, twin}, want: backend.ErrConflict},
 	} {
 		t.Run(name, func(t *testing.T) {

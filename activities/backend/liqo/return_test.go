@@ -52,7 +52,7 @@ func TestDrainEvictsPods(t *testing.T) {
 		require.Equal(t, force, len(node.Spec.Taints) > 0, "only a forced drain has CA count the Node as deleted")
 		found, err := c.List(t.Context(), "")
 		require.NoError(t, err)
-		require.False(t, found[0].Marked, "nobody stamps a draining node again")
+		require.False(t, found[0].Marked, "a draining node is not stamped again")
 		require.True(t, found[0].Stamped)
 	}
 }

@@ -49,7 +49,7 @@ func TestJoinStampsLast(t *testing.T) {
 		"an earlier attempt that is stamped":        {there: []client.Object{marked, stamped}, want: backend.ErrConflict},
 		"an earlier attempt that is drained":        {there: []client.Object{plain, stamped}, waits: carries},
 		"a Node that has outlived all else":         {there: []client.Object{stamped}, waits: carries},
-		"a virtual node that somebody has deleted":  {there: []client.Object{removed, stamped}, waits: carries},
+		"a virtual node that is being deleted":      {there: []client.Object{removed, stamped}, waits: carries},
 		"a mark without a stamp":                    {there: []client.Object{marked, unstamped}, waits: isMarked},
 		"a mark without a Node":                     {there: []client.Object{marked}, waits: isMarked},
 	} {

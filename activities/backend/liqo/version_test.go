@@ -35,7 +35,7 @@ func TestUnfitLiqoVersionsPreventNewPeerings(t *testing.T) {
 	}{
 		"together":            {here: "1.2.0", there: "1.2.1", stage: goesOn},
 		"different minor":     {here: "1.2.0", there: "1.1.2", stage: backend.StageAPIServer, said: "different minor"},
-		"told otherwise":      {here: "1.2.0", there: "1.1.2", anyLiqo: true, stage: goesOn, said: "different minor"},
+		"any Liqo is allowed": {here: "1.2.0", there: "1.1.2", anyLiqo: true, stage: goesOn, said: "different minor"},
 		"not known":           {here: "1.2.0", stage: goesOn, said: "unknown for one cluster or both"},
 		"peering that exists": {here: "1.2.0", there: "1.1.2", ours: true, stage: goesOn},
 	} {

@@ -48,7 +48,7 @@ func TestWatchReportsOurNodes(t *testing.T) {
 		case f := <-told:
 			return f
 		case <-time.After(30 * time.Second):
-			require.FailNow(t, "nothing was told")
+			require.FailNow(t, "nothing was reported")
 			return fleet.Found{}
 		}
 	}
@@ -65,12 +65,12 @@ func TestWatchReportsOurNodes(t *testing.T) {
 	require.NoError(t, c.local.Delete(t.Context(), accepted("2")))
 	for f = next(); f.Virtual || f.Slice; f = next() {
 	}
-	require.Equal(t, fleet.Found{Attempt: f.Attempt}, f, "its end is told")
+	require.Equal(t, fleet.Found{Attempt: f.Attempt}, f, "its end is reported")
 	require.Equal(t, first.Attempt.ObjectName(), f.Attempt.ObjectName())
 
 	cancel()
 	require.ErrorIs(t, <-done, context.Canceled)
-	require.Empty(t, told, "and told once")
+	require.Empty(t, told, "its end is reported once")
 }
 
 // However a Node is found, it is compared with its booking. List and Watch report the same differences.
@@ -93,7 +93,7 @@ func TestNodeIsComparedWithItsBooking(t *testing.T) {
 	case f := <-told:
 		require.Equal(t, found[0], f)
 	case <-time.After(30 * time.Second):
-		require.FailNow(t, "nothing was told")
+		require.FailNow(t, "nothing was reported")
 	}
 	cancel()
 	require.ErrorIs(t, <-done, context.Canceled)

@@ -210,6 +210,6 @@ func TestContract(t *testing.T) {
 	backendtest.Run(t, w.harness(t, one, two))
 	requireNoSecret(t, cluster)
 	for _, change := range append(one.changes(), two.changes()...) {
-		require.False(t, strings.Contains(change, "somebody-else"), "somebody else's machine: %s", change)
+		require.False(t, strings.Contains(change, "somebody-else"), "a foreign machine: %s", change)
 	}
 }

@@ -70,7 +70,7 @@ func TestHostileAnswersAreReported(t *testing.T) {
 		answer func(http.ResponseWriter, *http.Request) bool
 		want   error
 	}{
-		"more than 4 MiB when asked who it is": {announce(maxIdentity + 1), backend.ErrInvalid},
+		"more than 4 MiB in the answer about its identity": {announce(maxIdentity + 1), backend.ErrInvalid},
 		"a page": {func(w http.ResponseWriter, _ *http.Request) bool {
 			_, _ = w.Write([]byte("<p>" + hostToken))
 			return true

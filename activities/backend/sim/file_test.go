@@ -131,7 +131,7 @@ func TestMemoryEqualsTheFile(t *testing.T) {
 	})
 	life(t, w, p)
 	require.Greater(t, writes, 15)
-	require.Greater(t, anew, 2, "the file was not written anew")
+	require.Greater(t, anew, 2, "the file was not written again as a whole")
 	require.Zero(t, counts(t, other))
 }
 

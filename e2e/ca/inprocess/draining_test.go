@@ -37,7 +37,7 @@ func TestS17SlowRemovalReducesTheTargetOnce(t *testing.T) {
 	require.Empty(t, w.targets())
 	w.pods("more", 1)
 	asked := w.loops(20)
-	require.Equal(t, "burst +1", asked[0], "the node that goes serves no pod: %v", asked)
+	require.Equal(t, "burst +1", asked[0], "a node that is being removed serves no pod: %v", asked)
 	require.Equal(t, map[string]int{"burst": 1}, w.targets())
 }
 

@@ -40,7 +40,7 @@ func TestPodsWithoutRoomWaitWithoutAFailure(t *testing.T) {
 				group = "burst-milan"
 			}
 			w.pods("web", 3)
-			require.Equal(t, []string{group + " +2"}, w.loops(1), "at once")
+			require.Equal(t, []string{group + " +2"}, w.loops(1), "immediately")
 			require.Empty(t, w.loops(5))
 			require.Equal(t, 1, w.pending())
 			require.NotContains(t, w.status(), "Backoff")

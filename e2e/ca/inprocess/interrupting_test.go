@@ -26,7 +26,7 @@ func TestS6S36ServerReplacedInAScaleOut(t *testing.T) {
 	before := w.told
 	w.stop()
 	w.fails = true
-	require.Empty(t, w.loops(2), "nobody answers")
+	require.Empty(t, w.loops(2), "no server answers")
 	w.listen(w.parse(groups), w.address)
 	testkit.Until(t, patience, "CA reaches the new one", func() error { // gRPC pauses between its tries
 		require.Empty(t, w.loops(1))

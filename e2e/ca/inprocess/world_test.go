@@ -339,7 +339,7 @@ func (w *world) settle() {
 	testkit.Until(w.t, patience, "deletions", func() error {
 		for _, n := range w.listNodes() {
 			if e := w.instance(n.Spec.ProviderID); isLeaving(n) && e != nil && !e.Leaving {
-				return fmt.Errorf("%s is tainted and not asked back", n.Name)
+				return fmt.Errorf("%s is tainted and not released", n.Name)
 			}
 		}
 		if n := w.proxy.UnderWay(); n > 0 { // the effects of a call are visible before the proxy records it

@@ -23,7 +23,7 @@ func TestNodePriceByNodeAndByResource(t *testing.T) {
 		prices        prices
 		want          float64
 	}{
-		"nobody says":              {want: 0},
+		"no price":                 {want: 0},
 		"per node":                 {price: 0.5, want: 0.5},
 		"per node, with a factor":  {price: 0.5, factor: 3, want: 1.5},
 		"cpu":                      {prices: prices{"cpu": 0.04}, want: 0.1},

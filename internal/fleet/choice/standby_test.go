@@ -55,7 +55,7 @@ func TestStandbysAreRanked(t *testing.T) {
 	for state, want := range map[fleet.HoldState]string{"": "d full", fleet.HoldGranted: "d full granted"} {
 		h, snapshot := held("d", state)
 		q.Held, states["d"] = []fleet.Standby{h}, snapshot
-		require.Equal(t, []string{"b", "a", want}, rank(), "a hold is told of wherever it is")
+		require.Equal(t, []string{"b", "a", want}, rank(), "each hold is listed")
 	}
 	h, snapshot := held("e", fleet.HoldGranted)
 	q.Held, states["e"] = []fleet.Standby{h}, snapshot
@@ -119,7 +119,7 @@ func TestUnusableStandbysAreExcluded(t *testing.T) {
 		asked := []choice.Candidate{one}
 		rows := choice.RankStandby(q, asked, nil, nil, chooseAt)
 		require.Len(t, rows, 1)
-		require.Equal(t, []choice.Candidate{one}, asked, "what is asked about is as it was")
+		require.Equal(t, []choice.Candidate{one}, asked, "the input is unchanged")
 		require.Equal(t, map[bool]float64{true: 5}[c.want.Fits], rows[0].Score, "it would be peered: "+name)
 		rows[0].Offer, rows[0].Price, rows[0].Score = fleet.Offer{}, 0, 0
 		require.Equal(t, c.want, rows[0], name)

@@ -123,7 +123,7 @@ func TestDifferencesOfAProvider(t *testing.T) {
 		unheld, unused bool
 	}{
 		"nothing":                                      {},
-		"held for nobody":                              {held: true, unused: true},
+		"hold without an instance":                     {held: true, unused: true},
 		"held, and made":                               {held: true, found: found("milan", false)},
 		"held, and on its way out":                     {held: true, found: found("milan", true)},
 		"made without a hold":                          {found: found("milan", false), unheld: true},
@@ -133,10 +133,10 @@ func TestDifferencesOfAProvider(t *testing.T) {
 		"of a Ready instance":                          {held: true, rows: booked(fleet.Ready, "milan", 1)},
 		"of its attempt before":                        {held: true, rows: booked(fleet.Ready, "milan", 2), unused: true},
 		"of one that is elsewhere":                     {held: true, rows: booked(fleet.Ready, "turin", 1), unused: true},
-		"of one that is Ready, and nobody knows where": {held: true, rows: booked(fleet.Ready, "", 2)},
+		"of a Ready instance with an unknown provider": {held: true, rows: booked(fleet.Ready, "", 2)},
 		"of one on its way":                            {held: true, rows: booked(fleet.Joining, "turin", 2)},
 		"of one that has failed":                       {held: true, rows: booked(fleet.Failed, "milan", 1), unused: true},
-		"of one that is given back":                    {held: true, rows: booked(fleet.Draining, "milan", 1)},
+		"of an instance that is being released":        {held: true, rows: booked(fleet.Draining, "milan", 1)},
 	} {
 		p := fleet.ProviderSnapshot{ID: "milan", Phase: fleet.Established}
 		if c.held {

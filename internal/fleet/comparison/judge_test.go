@@ -156,12 +156,12 @@ func TestStandingStaysUntilTwoRoundsAgree(t *testing.T) {
 	cordoned := saw(now, fleet.AccessGranted)
 	cordoned.Evidence[0].Tenant = fleet.RefusingCordoned
 	for name, c := range map[string]struct{ last, seen comparison.Outlook }{
-		"nobody could ask":  {saw(now.Add(-time.Minute), ""), saw(now, "")},
-		"nobody asked":      {comparison.Outlook{}, comparison.Outlook{At: now}},
-		"silent once":       {saw(now.Add(-time.Minute), fleet.AccessGranted), saw(now, fleet.AccessSilent)},
-		"cut off once":      {saw(now.Add(-time.Minute), fleet.AccessGranted), broken},
-		"cordoned once":     {saw(now.Add(-time.Minute), fleet.AccessGranted), cordoned},
-		"refused once more": {saw(now.Add(-time.Minute), fleet.AccessSilent), saw(now, fleet.AccessRefused)},
+		"access could not be checked": {saw(now.Add(-time.Minute), ""), saw(now, "")},
+		"access was not checked":      {comparison.Outlook{}, comparison.Outlook{At: now}},
+		"silent once":                 {saw(now.Add(-time.Minute), fleet.AccessGranted), saw(now, fleet.AccessSilent)},
+		"cut off once":                {saw(now.Add(-time.Minute), fleet.AccessGranted), broken},
+		"cordoned once":               {saw(now.Add(-time.Minute), fleet.AccessGranted), cordoned},
+		"refused once more":           {saw(now.Add(-time.Minute), fleet.AccessSilent), saw(now, fleet.AccessRefused)},
 	} {
 		j := comparison.Judge(c.last.After(comparison.Outlook{}, nobody), c.seen, nil,
 			[]fleet.ProviderSnapshot{published}, nobody)
@@ -214,8 +214,8 @@ func TestReachableProvidersInUseAreWatched(t *testing.T) {
 		node, peers bool
 		want        *fleet.Provider
 	}{
-		"of no use":      {p: fleet.ProviderSnapshot{Offer: &fleet.Offer{Credentials: file("offer")}}},
-		"nobody can ask": {p: fleet.ProviderSnapshot{Holds: []string{"one"}}},
+		"of no use":     {p: fleet.ProviderSnapshot{Offer: &fleet.Offer{Credentials: file("offer")}}},
+		"not reachable": {p: fleet.ProviderSnapshot{Holds: []string{"one"}}},
 		"held": {p: fleet.ProviderSnapshot{Holds: []string{"one"}, Offer: &fleet.Offer{Credentials: file("offer"),
 			Network: network}}, want: &fleet.Provider{Credentials: file("offer"), Network: network}},
 		"held by a standby": {p: fleet.ProviderSnapshot{Standby: standby}, peers: true,

@@ -59,7 +59,7 @@ func TestNextRoundStartsSoonWhileAnInstanceMayBeLost(t *testing.T) {
 		"its Node is ready":       {func(_ *comparison.Outlook, v *fleet.InstanceView) { v.NotReady = false }, false},
 		"it is on its way out":    {func(_ *comparison.Outlook, v *fleet.InstanceView) { v.Counts = false }, false},
 		"it answers":              {func(o *comparison.Outlook, _ *fleet.InstanceView) { *o = granted }, false},
-		"nobody answers":          {func(o *comparison.Outlook, _ *fleet.InstanceView) { o.Isolated = true }, false},
+		"no provider answers":     {func(o *comparison.Outlook, _ *fleet.InstanceView) { o.Isolated = true }, false},
 		"the network is broken":   {func(o *comparison.Outlook, _ *fleet.InstanceView) { *o = cut(now, false) }, true},
 		"our gateway is at fault": {func(o *comparison.Outlook, _ *fleet.InstanceView) { *o = cut(now, true) }, false},
 	} {

@@ -84,7 +84,7 @@ func TestSweepKeepsObjectsInUse(t *testing.T) {
 		change func(*comparison.Swept)
 		kept   string
 	}{
-		"nobody knows it": {leftSlice("a-t0-1"), row(3), ""},
+		"unknown instance": {leftSlice("a-t0-1"), row(3), ""},
 		"of another cluster": {foreign, row(3),
 			"another cluster with this one's Liqo id has made it, or it does not say who has"},
 		"the instance's own": {leftSlice("a-t0-1"), row(2), "its instance is booked"},
@@ -166,7 +166,7 @@ func TestSweepChecksSomeProvidersEachTime(t *testing.T) {
 		}
 		s = s.After(swept(time.Unix(int64(n)*300, 0)), asked, next, got)
 		if n == 1 {
-			require.Len(t, s.Orphans, 1, "p000 was not asked")
+			require.Len(t, s.Orphans, 1, "p000 was not checked")
 		}
 	}
 	require.Len(t, seen, 120)

@@ -205,7 +205,7 @@ func TestPeeringUsesTheOffersCredentials(t *testing.T) {
 	require.Equal(t, fleet.Provider{ID: "milan", Credentials: offer.Credentials, Network: offer.Network}, in.Provider)
 	require.Equal(t, []metav1.Duration{minutes(3), minutes(7)}, []metav1.Duration{in.Budget, in.NetworkBudget})
 	p.Step(provider.Input{Report: &fleet.PeeringReport{Run: p.Run, Event: fleet.PeeringDone}}, t0)
-	require.Equal(t, fleet.EstablishBound, p.PeeringInput().Budget.Duration, "nobody waits")
+	require.Equal(t, fleet.EstablishBound, p.PeeringInput().Budget.Duration, "no hold waits")
 }
 
 // The message of a provider's refusal is cut to a readable length.
@@ -345,7 +345,7 @@ func requireProvider(t *testing.T, p *provider.State, cpus map[string]int64, wai
 	if p.Refusing != nil {
 		require.Empty(t, p.Snapshot(t0).Waiting, "the provider refuses us")
 	}
-	require.True(t, p.Live() > 0 || p.Phase != fleet.Established, "established for nobody")
+	require.True(t, p.Live() > 0 || p.Phase != fleet.Established, "established without a hold")
 }
 
 // A peering carries the span of the first hold that waits for it. The span of a hold that no longer waits is dropped.

@@ -90,7 +90,7 @@ func TestRefusingCollectorIsLoggedOnce(t *testing.T) {
 		_, span := traces.Tracer("test").Start(t.Context(), "span")
 		span.End()
 		if n := asked.Load(); n < 4 {
-			return fmt.Errorf("it was asked %d times", n)
+			return fmt.Errorf("it received %d requests", n)
 		}
 		return nil
 	})

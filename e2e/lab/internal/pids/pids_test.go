@@ -31,7 +31,7 @@ func TestClearEndsARecordedLab(t *testing.T) {
 	require.True(t, e.Alive())
 
 	require.NoError(t, pids.Clear(root))
-	require.False(t, e.Alive(), "dead, though nobody has collected the zombie")
+	require.False(t, e.Alive(), "dead, although the zombie still exists")
 	require.NoDirExists(t, root)
 	require.NoError(t, pids.Clear(root), "nothing left to do")
 }
