@@ -21,7 +21,7 @@ import (
 
 const agentChart = "helm/liqo-autoscaler-agent"
 
-var agentSets = map[string]string{"least": "liqo-autoscaler-agent", "full": "lender"} // with the objects' name
+var agentSets = map[string]string{"least": "liqo-autoscaler-agent", "full": "lender"} // the name of the rendered objects, by set
 
 func agentValues(set string) string { return filepath.Join(agentChart, "ci", set+"-values.yaml") }
 
