@@ -21,7 +21,7 @@ import (
 
 const agentChart = "helm/liqo-autoscaler-agent"
 
-var agentSets = map[string]string{"least": "liqo-autoscaler-agent", "full": "lender"} // the name of the rendered objects, by set
+var agentSets = map[string]string{"least": "liqo-autoscaler-agent", "full": "lender"} // names of the objects, by set
 
 func agentValues(set string) string { return filepath.Join(agentChart, "ci", set+"-values.yaml") }
 
