@@ -6,26 +6,26 @@ import (
 	"math"
 )
 
-// leastWeight is the minimum weight of a pod, because a pod without requests occupies a place too.
+// leastWeight is the minimum weight of an option's requests. Pods without requests occupy capacity too.
 const leastWeight = weightCPU / 100
 
 // nearly is the relative difference up to which two figures count as equal.
 const nearly = 1e-6
 
-// bid describes an option of CA's expander: its cost and its benefits.
+// bid holds the cost and the benefits of one option of CA's expander.
 type bid struct {
 	option option
-	cost   float64 // of all its nodes, an hour
-	warm   float64 // share of its nodes that use an existing peering
-	asked  float64 // the requests of its pods, see Weight
-	room   float64 // the capacity of its nodes, see Weight
+	cost   float64 // hourly cost of all nodes of the option
+	warm   float64 // share of the nodes that use an existing peering
+	asked  float64 // Weight of the pods' requests
+	room   float64 // Weight of the nodes' capacity
 }
 
-// price returns the hourly cost per unit of requested weight. Options help different pods, so their costs alone cannot
+// price returns the hourly cost per unit of requested weight. Options help different pods, so their total costs cannot
 // be compared.
 func (b bid) price() float64 { return b.cost / max(b.asked, leastWeight) }
 
-// waste returns the share of the nodes that no pod requests.
+// waste returns the share of the nodes' capacity that no pod requests.
 func (b bid) waste() float64 { return 1 - min(1, b.asked/max(b.room, leastWeight)) }
 
 func (b bid) String() string {
@@ -38,7 +38,7 @@ func (b bid) compare(other bid) int {
 	return cmp.Or(order(b.price(), other.price()), order(other.warm, b.warm), order(b.waste(), other.waste()))
 }
 
-// best returns the bids that no other bid is better than.
+// best returns the bid that compare orders first, and all bids equal to it.
 func best(bids []bid) (equal []bid) {
 	for _, b := range bids {
 		switch {

@@ -18,7 +18,7 @@ type Effect string
 // The effects.
 const (
 	EffectAdded      Effect = "Added"                             // the group starts
-	EffectChanged    Effect = "Changed"                           // the changed values come into force
+	EffectChanged    Effect = "Changed"                           // the changed values take effect
 	EffectNotInForce Effect = Effect(fleet.BlockChangeNotInForce) // values of the template have no effect
 	EffectReplaced   Effect = "Replaced"                          // a derived group starts again when it is empty
 	EffectRetired    Effect = Effect(fleet.BlockRetired)          // the group only shrinks, and then ends
@@ -28,11 +28,11 @@ const (
 type Change struct {
 	Group  string `json:"group"`
 	Effect Effect `json:"effect"`
-	// Message lists the values, or the action to take.
+	// Message lists the changed values, or the action that the operator must take.
 	Message string `json:"message"`
 }
 
-// Changes returns the effects that the specs of a config would have in the server, in the order of the groups' names.
+// Changes returns the effects that the configured specs would have on the running groups, ordered by group name.
 // derived reports whether a group is derived from offers.
 func Changes(running []fleet.Snapshot, configured []fleet.GroupSpec, derived func(id string) bool) (all []Change) {
 	now, wanted := map[string]fleet.Snapshot{}, map[string]bool{}
@@ -47,7 +47,7 @@ func Changes(running []fleet.Snapshot, configured []fleet.GroupSpec, derived fun
 			all = append(all, Change{spec.ID, EffectAdded, fmt.Sprintf("%d to %d nodes", spec.Min, spec.Max)})
 			continue
 		case s.Spec == nil:
-			continue // the server that has started it configures it with its next Refresh
+			continue // the server that started the group configures it in its next Refresh
 		case changesTemplate(*s.Spec, spec, hadNodes(s)) && derived(spec.ID):
 			all = append(all, Change{spec.ID, EffectReplaced, noticeReplaced})
 			continue
@@ -71,8 +71,8 @@ func Changes(running []fleet.Snapshot, configured []fleet.GroupSpec, derived fun
 	return all
 }
 
-// changesTemplate reports whether the configured template of a group differs from the one in force, which had nodes or
-// may have had nodes. Such a change is not put in force.
+// changesTemplate reports whether a config changes the template of a group that has or had nodes, as had reports. Such
+// a change does not take effect while the group runs.
 func changesTemplate(inForce, configured fleet.GroupSpec, had bool) bool {
 	return had && !inForce.SameTemplate(configured)
 }

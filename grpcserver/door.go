@@ -17,14 +17,15 @@ import (
 
 const expanderService = "grpcplugin.Expander"
 
-// These constants bound the concurrent requests of callers without a certificate. Each request of the expander may have
-// 16 MiB.
+// These constants bound the concurrent requests of callers without a certificate. A request of the expander may be as
+// large as 16 MiB.
 const (
 	anonymousRequests = 3 // of all addresses
 	anonymousTime     = 2 * time.Second
 )
 
-// maxConnections bounds the connections of all clients. A connection uses about 15 KB before its client is known.
+// maxConnections bounds the connections of all clients. A connection uses about 15 KB before its client is
+// authenticated.
 const maxConnections = 1000
 
 // These constants bound each connection.
@@ -34,15 +35,16 @@ const (
 	maxStreams     = 100
 )
 
-// door admits calls before their requests are read.
+// door decides whether to admit a call before the call's request is read.
 type door struct {
 	mu   sync.Mutex
 	from map[string]context.Context // running requests of callers without a certificate, by address
 }
 
 // admit refuses calls over TLS without a client certificate, except calls of the expander, because CA's expander client
-// has no certificate (CA expander/grpcplugin/grpc_client.go). Such a caller may have one request in progress per
-// address, for at most anonymousTime, so that one address cannot use up the memory or all places.
+// has no certificate (CA expander/grpcplugin/grpc_client.go). Callers without a certificate may have one request in
+// progress per address, for at most anonymousTime. So one address can use up neither the memory nor all
+// anonymousRequests.
 func (d *door) admit(ctx context.Context, call *tap.Info) (context.Context, error) {
 	p, ok := peer.FromContext(ctx)
 	if !ok {
@@ -60,9 +62,9 @@ func (d *door) admit(ctx context.Context, call *tap.Info) (context.Context, erro
 	return ctx, nil
 }
 
-// reserve counts the request until it has ended or its time has expired. gRPC ends the context of a call before it
-// sends the answer (grpc internal/transport/http2_server.go, finishStream), so the place is free for the request after
-// the answer.
+// reserve counts the request until it ends or anonymousTime has passed. gRPC ends the context of a call before it sends
+// the answer (grpc internal/transport/http2_server.go, finishStream), so a client that has received its answer can send
+// the next request.
 func (d *door) reserve(ctx context.Context, of net.Addr) (context.Context, error) {
 	address := of.String()
 	if host, _, err := net.SplitHostPort(address); err == nil {

@@ -11,8 +11,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// toStatus converts every error of the port into an error for CA. CA treats all codes the same way (backoff, or the end
-// of its loop); the codes are for people, alerts and tests. verb and group describe the failed call.
+// toStatus converts every error of the port into an error for CA. CA treats all codes in the same way: it backs off or
+// ends its loop. People, alerts and tests distinguish the codes. verb and group describe the failed call.
 func toStatus(verb, group string, err error) error {
 	if err == nil {
 		return nil
@@ -29,7 +29,7 @@ func codeOf(err error) codes.Code {
 		if code, known := refusalCodes[refusal.Kind]; known {
 			return code
 		}
-		return codes.FailedPrecondition // a kind from a newer worker: still a refusal that changed nothing
+		return codes.FailedPrecondition // a kind of a newer worker's build; a refusal never changes anything
 	case errors.Is(err, context.DeadlineExceeded):
 		return codes.DeadlineExceeded
 	case errors.Is(err, context.Canceled):

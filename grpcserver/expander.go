@@ -21,7 +21,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/wire"
 )
 
-// expander serves CA's --expander=grpc: it chooses which of the node groups that would help pending pods shall grow. CA
+// expander serves CA's --expander=grpc: it chooses which one of the node groups that can run the pending pods grows. CA
 // uses all options when an RPC fails, and scales nothing when the answer is empty (CA
 // expander/grpcplugin/grpc_client.go). The expander does not read the nodes in the request, because the server knows a
 // group's shape and prices.
@@ -44,18 +44,18 @@ const (
 // send many pods in a few bytes. Therefore pods are decoded one at a time from the wire, and only their weight is kept.
 type options struct {
 	all []option
-	err error // of a request that cannot be read
+	err error // of decoding; nil for a well-formed request
 }
 
 // option is one node group that CA may grow.
 type option struct {
 	group string
 	nodes int32
-	asked float64 // the requests of its pods, see Weight
+	asked float64 // Weight of its pods' requests
 }
 
-// read decodes a request. It stores an error of malformed bytes for the handler, which answers InvalidArgument, because
-// gRPC reports an error of a codec as Internal.
+// read decodes a request. It stores the error of a malformed request in err, and the handler then answers
+// InvalidArgument. gRPC would report an error that a codec returns as Internal.
 func (o *options) read(raw []byte) {
 	pods, scratch := 0, &corev1.Pod{}
 	o.err = wire.Each(raw, func(number protowire.Number, value []byte) error {
@@ -140,8 +140,9 @@ var bestOptions = grpc.ServiceDesc{ServiceName: expanderService, HandlerType: (*
 		return intercept(ctx, in, info, handle)
 	}}}}
 
-// BestOptions returns the best option of our groups, or several equally good ones, from which CA's next expander
-// chooses. It also returns all options whose group this server does not serve, because it cannot compare them.
+// BestOptions returns the best option among the groups of this server. If several are equally good, it returns all of
+// them, and CA's next expander chooses. It also returns all options whose group this server does not serve, because it
+// cannot compare them.
 func (e expander) BestOptions(_ context.Context, req *options) (*protos.BestOptionsResponse, error) {
 	if req.err != nil {
 		return nil, status.Errorf(codes.InvalidArgument, "choose a node group: the request cannot be read: %v", req.err)
@@ -166,12 +167,12 @@ func (e expander) BestOptions(_ context.Context, req *options) (*protos.BestOpti
 	return resp, nil
 }
 
-// answer returns an option without pods, because CA reads only the id.
+// answer returns the option for the response. It omits the pods, because CA reads only the id.
 func answer(o option, why string) *protos.Option {
 	return &protos.Option{NodeGroupId: o.group, NodeCount: o.nodes, Debug: why}
 }
 
-// bid returns the cost and the benefits of an option; false when it is not one of our groups.
+// bid returns the cost and the benefits of an option, or false when this server does not serve the option's group.
 func (s *Server) bid(o option) (bid, bool) {
 	g := s.roster.Load().byID[o.group]
 	if g == nil {
@@ -182,9 +183,9 @@ func (s *Server) bid(o option) (bid, bool) {
 	return b, true
 }
 
-// costOf returns the hourly cost of this many more nodes of the group, taking the cheapest places first, as scale-outs
-// do. Nodes without a place cost as much as a node on the dearest offer. warm is the share of nodes that use an
-// existing peering.
+// costOf returns the hourly cost of additional nodes of the group. Like scale-outs, it uses the cheapest places first.
+// Nodes without a place cost as much as a node on the dearest offer. warm is the share of nodes that use an existing
+// peering.
 func (s *Server) costOf(g *group, nodes int) (cost, warm float64) {
 	left := nodes
 	f, _ := s.figure(g.id)

@@ -13,7 +13,8 @@ import (
 	"k8s.io/autoscaler/cluster-autoscaler/cloudprovider/externalgrpc/protos"
 )
 
-// recovery converts a panic into the code Internal, so that it fails one call and not the server.
+// recovery converts a panic of a handler into an error with code Internal, so that a panic fails one call and not the
+// server.
 func recovery(log *slog.Logger) grpc.UnaryServerInterceptor {
 	return func(ctx context.Context, req any, info *grpc.UnaryServerInfo,
 		handler grpc.UnaryHandler) (resp any, err error) {

@@ -10,9 +10,9 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet/money"
 )
 
-// mayGrow refuses growth of a group that is no longer configured, and growth that would exceed a limit of all groups
-// together, with OutOfRange and the figures. Until done is called no other group grows, so that two groups cannot
-// exceed a limit together.
+// mayGrow refuses, with OutOfRange and the figures, growth of a group that is no longer configured, and growth that
+// would exceed a limit of all groups together. If limits are set, it blocks while another group grows. No other group
+// grows until done is called, so that two groups cannot exceed a limit together.
 func (s *Server) mayGrow(ctx context.Context, g *group, delta int) (done func(), err error) {
 	if g.terms.Load().retired {
 		return nil, status.Errorf(codes.FailedPrecondition,
@@ -20,7 +20,7 @@ func (s *Server) mayGrow(ctx context.Context, g *group, delta int) (done func(),
 	}
 	if !s.roster.Load().limits.Any() {
 		s.unlimited.Add(1)
-		if !s.roster.Load().limits.Any() { // else limits were configured in between
+		if !s.roster.Load().limits.Any() { // otherwise limits were configured since the check above
 			return func() { s.unlimited.Add(-1) }, nil
 		}
 		s.unlimited.Add(-1)
@@ -57,7 +57,8 @@ func (s *Server) checkLimits(g *group, delta int) error {
 	return nil
 }
 
-// use returns the sum of the counted instances of all groups. unknown names a group whose size is not known now.
+// use returns the resources of the counted instances of all groups. unknown names a group whose size is currently
+// unknown, or is "".
 func (r *roster) use() (use Use, unknown string) {
 	for _, g := range r.list {
 		p := g.picture.Load()
@@ -72,8 +73,8 @@ func (r *roster) use() (use Use, unknown string) {
 // maxTarget is the largest max that a config may set for a group.
 const maxTarget = 1000
 
-// most returns the group's max for CA. It excludes growth that limits, prices or the offers would not permit, but is
-// never below the present size. CA treats a refusal as a failure of the group and backs off.
+// most returns the max of the group that CA receives. It excludes growth that limits, prices or offers do not permit,
+// because CA treats a refused increase as a failure of the group and backs off. It is never below the target size.
 func (s *Server) most(r *roster, g *group) int {
 	t := g.terms.Load()
 	target, paused := 0, false

@@ -18,7 +18,8 @@ import (
 const metricsNamespace = "liqo_autoscaler"
 
 // Metrics exports a Server's metrics to Prometheus: its groups from the view, so that a scrape makes no request, and
-// its RPCs. Labels are groups, phases, states, codes, methods and providers of living instances; never an instance.
+// its RPCs. Labels are groups, phases, states, codes, methods, and the providers of existing instances. No label names
+// an instance.
 type Metrics struct {
 	server *Server
 	rpcs   *prometheus.HistogramVec
@@ -160,8 +161,8 @@ func (m *Metrics) Collect(out chan<- prometheus.Metric) {
 	}
 }
 
-// collectPicture exports one group's instances. Known label values are exported as 0, so that alerts can see an
-// increase.
+// collectPicture exports one group's instances. Known label values without instances are exported as 0, so that alerts
+// can detect an increase.
 func collectPicture(p *picture, gauge func(d *prometheus.Desc, value float64, labels ...string)) {
 	type where struct {
 		phase fleet.Phase

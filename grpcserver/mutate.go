@@ -15,29 +15,30 @@ import (
 
 // These are the times of a mutation.
 const (
-	// mutationTimeout bounds a mutation whose caller waits longer. CA waits 5 s (grpc_timeout).
+	// mutationTimeout bounds a mutation whose caller has no earlier deadline. CA waits 5 s (grpc_timeout).
 	mutationTimeout = 30 * time.Second
-	// lookEvery is the interval of reading the group while the outcome of an operation is unknown.
+	// lookEvery is the interval at which the server reads the group while the outcome of an operation is unknown.
 	lookEvery = 500 * time.Millisecond
 )
 
-// These are the verbs of mutations in errors.
+// These verbs name the mutations in errors and logs.
 const (
 	increase    = "increase"
 	decrease    = "decrease"
 	deleteNodes = "delete nodes of"
 )
 
-// mutation is one change of a group that CA requests.
+// mutation is a change of one group that CA has requested.
 type mutation struct {
 	verb  string
 	delta int // of increase and decrease, positive
 	calls []*deletion
-	// priceCap bounds the hourly price of each node of an increase, see fleet.Request.
+	// priceCap bounds the hourly price of each new node, see fleet.Request; 0 means no bound.
 	priceCap float64
 }
 
-// send books the mutation with the group, and returns the position from which the group shows it.
+// send books the mutation with the group's workflow. It returns the position at which the group's snapshots show the
+// mutation.
 func (m mutation) send(ctx context.Context, groups Groups, g *group) (fleet.Position, error) {
 	switch m.verb {
 	case increase:
@@ -49,8 +50,8 @@ func (m mutation) send(ctx context.Context, groups Groups, g *group) (fleet.Posi
 	}
 }
 
-// shows reports whether the pictures before and after prove that the mutation has run. For a decrease it returns false,
-// because other causes have the same effect.
+// shows reports whether the difference between the pictures before and after proves that the mutation has run. It
+// returns false for a decrease, because other causes have the same effect.
 func (m mutation) shows(before, after *picture) bool {
 	switch m.verb {
 	case increase:
@@ -68,8 +69,8 @@ func (m mutation) shows(before, after *picture) bool {
 	}
 }
 
-// mutate runs m in the group's turn. When it returns nil, m is booked and reads show the change. If the change cannot
-// be read, Refresh fails until it can.
+// mutate runs m while it holds the group's turn, for which it waits. When it returns nil, m is booked and reads show
+// the change. If the change cannot be read, mutate returns nil too, and Refresh fails until the change can be read.
 func (s *Server) mutate(ctx context.Context, id string, m mutation) error {
 	ctx, cancel := context.WithTimeout(ctx, mutationTimeout)
 	defer cancel()
@@ -84,7 +85,7 @@ func (s *Server) mutate(ctx context.Context, id string, m mutation) error {
 	return s.inTurn(ctx, g, m)
 }
 
-// inTurn runs m as mutate does, for a caller that has the group's turn.
+// inTurn runs m as mutate does. The caller must hold the group's turn.
 func (s *Server) inTurn(ctx context.Context, g *group, m mutation) error {
 	id := g.id
 	if p := g.unusable.Load(); p != nil {
@@ -109,7 +110,7 @@ func (s *Server) inTurn(ctx context.Context, g *group, m mutation) error {
 	before, wasDirty := g.picture.Load(), g.isDirty()
 	booked, err := m.send(ctx, s.groups, g)
 	if err == nil {
-		if _, err := s.readFrom(ctx, g, booked); err != nil { // booked nevertheless; Refresh fails until it is visible
+		if _, err := s.readFrom(ctx, g, booked); err != nil { // m is booked; Refresh fails until a read shows it
 			s.log.Error("the result of a booked operation cannot be read",
 				"group", id, "operation", m.verb, "error", err)
 			g.lost(time.Now())
@@ -127,13 +128,13 @@ func (s *Server) inTurn(ctx context.Context, g *group, m mutation) error {
 	return toStatus(m.verb, id, err)
 }
 
-// read reads the group's snapshot into the view.
+// read reads the group's snapshot and stores it in the view.
 func (s *Server) read(ctx context.Context, g *group) (fleet.Snapshot, error) {
 	return s.readFrom(ctx, g, fleet.Position{})
 }
 
-// readFrom reads the group after an operation that has brought it to the position. A snapshot at an older position does
-// not show the operation: readFrom returns an error, and the view ignores the snapshot.
+// readFrom reads the group's snapshot after an operation that returned the position at, and stores it in the view. A
+// snapshot at an older position does not show the operation: readFrom does not store it and returns an error.
 func (s *Server) readFrom(ctx context.Context, g *group, at fleet.Position) (fleet.Snapshot, error) {
 	g.reached(at)
 	began := time.Now()
@@ -148,9 +149,9 @@ func (s *Server) readFrom(ctx context.Context, g *group, at fleet.Position) (fle
 	return snapshot, g.put(snapshot, began)
 }
 
-// foundLater reads the group until the caller's deadline is near. It returns true when the lost operation is shown to
-// have run. Otherwise the outcome stays unknown: a task that was lost with its worker runs again only after CA's
-// timeout.
+// foundLater reads the group repeatedly until shortly before the caller's deadline. It returns true when a read proves
+// that the operation whose answer was lost has run. Otherwise the outcome stays unknown: Temporal repeats a task that
+// was lost with its worker only after CA's timeout.
 func (s *Server) foundLater(ctx context.Context, g *group, m mutation, before *picture) bool {
 	if m.verb == decrease {
 		return false
@@ -166,7 +167,7 @@ func (s *Server) foundLater(ctx context.Context, g *group, m mutation, before *p
 	return false
 }
 
-// settlesAt returns the time by which an operation lost now has either run or expired.
+// settlesAt returns the time by which an operation whose answer is lost now has either run or expired.
 func settlesAt(ctx context.Context) time.Time {
 	last := time.Now()
 	if deadline, ok := ctx.Deadline(); ok && deadline.Add(-fleet.GiveUpBefore).After(last) {
@@ -175,7 +176,7 @@ func settlesAt(ctx context.Context) time.Time {
 	return last.Add(fleet.TaskTimeout)
 }
 
-// early returns a context that ends before ctx, so that an answer can still reach the caller.
+// early returns a context that ends shortly before the deadline of ctx, so that the answer can still reach the caller.
 func early(ctx context.Context) (context.Context, context.CancelFunc) {
 	deadline, ok := ctx.Deadline()
 	if !ok {

@@ -10,7 +10,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// NodeGroupIncreaseSize books delta new instances, all or none, and returns when they have ids. The nodes follow later.
+// NodeGroupIncreaseSize books delta new instances, all or none, and returns when they have ids. It does not wait for
+// their nodes.
 func (s *Server) NodeGroupIncreaseSize(ctx context.Context,
 	req *protos.NodeGroupIncreaseSizeRequest) (*protos.NodeGroupIncreaseSizeResponse, error) {
 	delta := int(req.GetDelta())
@@ -23,9 +24,9 @@ func (s *Server) NodeGroupIncreaseSize(ctx context.Context,
 }
 
 // NodeGroupDeleteNodes releases instances: on return they no longer count, and their removal is booked. It checks all
-// ids before it changes anything. Ids that are already gone are accepted, because CA repeats its calls. Min is not
-// enforced: CA enforces it for real nodes, and failed ones must be removed even at min (kubernetes/autoscaler PR
-// #8387).
+// ids before it changes anything. Ids of released instances are accepted, because CA repeats its calls. Min is not
+// enforced: CA enforces it for real nodes, and must be able to delete failed instances even at min
+// (kubernetes/autoscaler PR #8387).
 func (s *Server) NodeGroupDeleteNodes(ctx context.Context,
 	req *protos.NodeGroupDeleteNodesRequest) (*protos.NodeGroupDeleteNodesResponse, error) {
 	names, err := instanceNames(req)

@@ -38,13 +38,13 @@ func (s *Server) compareProvisionTime(g *group, asked time.Duration) {
 	}
 }
 
-// isGivenUpEarly reports whether CA waits for a node of this group for a shorter time than the group tries to get it.
+// isGivenUpEarly reports whether CA stops waiting for a node of this group before the group stops trying to create it.
 func (g *group) isGivenUpEarly() bool {
 	waits := time.Duration(g.caWaits.Load())
 	return waits > 0 && waits < g.terms.Load().spec.Budgets.Total.Duration+provisionMargin
 }
 
-// provisionTime reads max-node-provision-time in both wire generations; 0 when it is missing.
+// provisionTime returns max-node-provision-time from either wire generation, or 0 when it is missing.
 func provisionTime(o *protos.NodeGroupAutoscalingOptions) time.Duration {
 	if old := o.GetMaxNodeProvisionTime(); old != nil {
 		return old.Duration

@@ -29,9 +29,9 @@ const (
 	weightOther = 1.0
 )
 
-// PricingNodePrice returns the price of a node of the group for the requested time: on the dearest offer that the group
-// may use or, without a price, by the weight of its resources. It is finite for every node, because an error would
-// exclude the group from `--expander=price` (CA expander/price/price.go).
+// PricingNodePrice returns the price of a node of the group for the requested time. This is the price on the dearest
+// offer that the group may use. If no offer has a price, it is the weight of the node's resources. It is finite for
+// every node, because an error would exclude the group from `--expander=price` (CA expander/price/price.go).
 func (s *Server) PricingNodePrice(_ context.Context,
 	req *protos.PricingNodePriceRequest) (*protos.PricingNodePriceResponse, error) {
 	hours, err := hoursBetween(req.GetStartTime(), req.GetEndTime(), req, fieldNodeStart, fieldNodeEnd)
@@ -46,8 +46,8 @@ func (s *Server) PricingNodePrice(_ context.Context,
 	return &protos.PricingNodePriceResponse{Price: s.nodePrice(g) * hours}, nil
 }
 
-// PricingPodPrice returns the price of the pod's requests for the requested time, by weight, at the rate of the
-// cheapest group.
+// PricingPodPrice returns the price of the pod's requests for the requested time: their weight multiplied by the rate
+// of the cheapest group.
 func (s *Server) PricingPodPrice(_ context.Context,
 	req *protos.PricingPodPriceRequest) (*protos.PricingPodPriceResponse, error) {
 	hours, err := hoursBetween(req.GetStartTime(), req.GetEndTime(), req, fieldPodStart, fieldPodEnd)
@@ -75,7 +75,7 @@ func (s *Server) nodePrice(g *group) float64 {
 	return Weight(g.terms.Load().spec.Shape)
 }
 
-// rate returns the price of a unit of weight in the cheapest group.
+// rate returns the hourly price of one unit of weight in the cheapest group.
 func (s *Server) rate() float64 {
 	least := math.Inf(1)
 	for _, g := range s.roster.Load().list {
@@ -89,9 +89,10 @@ func (s *Server) rate() float64 {
 	return least
 }
 
-// Weight returns the hourly price of resources where no offer gives a price. It is equal in each call and on each
-// processor, because node groups are compared by it: it adds in a fixed order, because a sum of floats depends on the
-// order, and it rounds, because without rounding a processor may fuse a product with a sum.
+// Weight returns the hourly price of resources for which no offer has a price. Node groups are compared by their
+// weights, so equal resources must have equal weights in each call and on each processor. Therefore Weight adds in a
+// fixed order, because a sum of floats depends on the order. It also rounds, because otherwise some processors fuse a
+// multiplication with an addition.
 func Weight(resources corev1.ResourceList) (sum float64) {
 	for _, name := range slices.Sorted(maps.Keys(resources)) {
 		quantity := resources[name]

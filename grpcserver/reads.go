@@ -12,14 +12,14 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// firstLoadWait bounds the wait of a read for the first load of the view. After a restart of this server CA's
-// connection is restored before the view is loaded. An error would make CA keep an empty instance list for up to two
-// minutes (CA clusterstate/utils/node_instances_cache.go).
+// firstLoadWait bounds the wait of a read for the first load of the view. After a restart of this server, CA reconnects
+// before the view is loaded. An error would make CA keep an empty instance list for up to two minutes (CA
+// clusterstate/utils/node_instances_cache.go).
 const firstLoadWait = time.Second
 
-// NodeGroups lists the configured groups, and former groups until they are empty. It leaves out a group that has never
-// been read, so that CA keeps all other groups. It never fails: CA treats an error as "no groups" and forgets its
-// scale-ups (CA externalgrpc_cloud_provider.go).
+// NodeGroups lists the configured groups, and groups removed from the config until they are empty. It omits a group
+// that has never been read, so that CA keeps all other groups. It never fails: CA treats an error as "no groups" and
+// forgets its scale-ups (CA externalgrpc_cloud_provider.go).
 func (s *Server) NodeGroups(ctx context.Context, _ *protos.NodeGroupsRequest) (*protos.NodeGroupsResponse, error) {
 	s.awaitLoad(ctx)
 	r := s.roster.Load()
@@ -35,9 +35,9 @@ func (s *Server) NodeGroups(ctx context.Context, _ *protos.NodeGroupsRequest) (*
 }
 
 // NodeGroupForNode decides only by the providerID, which placeholders, CA's fake nodes and real nodes all carry. It
-// returns the group when the instance counts, the empty id for everything else, and never an error. The placeholder of
-// an instance that was just released, whose name is the id, keeps its group. CA also reads min and max from this
-// answer.
+// returns the group when the instance counts, an empty id for any other Node, and never an error. A placeholder, whose
+// name is the instance's id, keeps its group for releasedFor after the instance was released. CA also reads min and max
+// from this answer.
 func (s *Server) NodeGroupForNode(_ context.Context,
 	req *protos.NodeGroupForNodeRequest) (*protos.NodeGroupForNodeResponse, error) {
 	id, name, ok := fleet.ParseInstanceID(req.GetNode().GetProviderID())
@@ -51,7 +51,7 @@ func (s *Server) NodeGroupForNode(_ context.Context,
 	return &protos.NodeGroupForNodeResponse{NodeGroup: &protos.NodeGroup{}}, nil
 }
 
-// NodeGroupTargetSize returns the number of instances that count (I1).
+// NodeGroupTargetSize returns the number of instances that count.
 func (s *Server) NodeGroupTargetSize(ctx context.Context,
 	req *protos.NodeGroupTargetSizeRequest) (*protos.NodeGroupTargetSizeResponse, error) {
 	_, p, err := s.pictureOf(ctx, req.GetId())
@@ -111,7 +111,7 @@ func (s *Server) pictureOf(ctx context.Context, id string) (*group, *picture, er
 	if g.picture.Load() == nil {
 		s.awaitLoad(ctx)
 	}
-	if g.picture.Load() == nil { // new here, and perhaps already started by another replica
+	if g.picture.Load() == nil { // new in this replica; another replica may have started it
 		ctx, cancel := context.WithTimeout(ctx, firstLoadWait)
 		defer cancel()
 		_, _ = s.readGroup(ctx, g, false)

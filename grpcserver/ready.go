@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// unpolledFor is the time for which Temporal must report no worker before a server that has seen a worker is not ready.
-// Temporal keeps a worker listed for five minutes, but not across a restart.
+// unpolledFor is the time for which Temporal must report no worker until a server that has seen a worker becomes
+// unready. Temporal lists a worker for five minutes after its last poll, but forgets it when Temporal restarts.
 const unpolledFor = time.Minute
 
 // Fresh reports whether the last successful refresh is less than a minute old.
@@ -18,10 +18,10 @@ func (s *Server) Fresh() bool {
 }
 
 // Ready returns nil when the node groups were read within the last minute and a worker polls their task queue. Its
-// error names the missing condition. It answers from memory. Without a worker each scale-out would fail, and CA would
-// back off from its node groups for minutes.
+// error names the missing condition. It makes no request. Without a worker each scale-out would fail, and CA would back
+// off from the node groups for minutes.
 func (s *Server) Ready() error {
-	if why := s.unpolled.Load(); why != nil { // a group that does not run yet cannot be read for the same reason
+	if why := s.unpolled.Load(); why != nil { // without a worker a new group cannot be read either
 		return why.error
 	}
 	if !s.Fresh() {
@@ -33,8 +33,8 @@ func (s *Server) Ready() error {
 	return nil
 }
 
-// checkWorkers updates whether a worker polls. An error of Temporal changes nothing, because it does not show that
-// the worker is missing.
+// checkWorkers records whether a worker polls the task queue. An error of Temporal changes nothing, because it does not
+// show that the worker is missing.
 func (s *Server) checkWorkers(ctx context.Context) {
 	if s.polled == nil {
 		return

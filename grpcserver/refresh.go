@@ -23,24 +23,24 @@ const (
 	// startParallel bounds the groups that are started concurrently: each start waits for Temporal's database, and lists
 	// the existing objects. Hundreds of concurrent starts would time out.
 	startParallel = 8
-	// readTimeout bounds the reading of all groups, so that a group without an answer from Temporal leaves time to
-	// configure the other groups.
+	// readTimeout bounds the reading of all groups. If Temporal does not answer for one group, time is left to configure
+	// the other groups.
 	readTimeout = 3 * time.Second
-	// configureTimeout bounds the wait of a Refresh for the start of one group, whose first recovery takes one to two
-	// seconds.
+	// configureTimeout bounds the time for which a Refresh waits until one group has started. The first recovery of a
+	// group takes one to two seconds.
 	configureTimeout = 3 * time.Second
-	// loadFor bounds the time after its start for which a group that cannot be read makes the server not ready.
+	// loadFor is the time after the server's start during which a group that cannot be read makes the server unready.
 	loadFor = 2 * time.Minute
-	// unknownFor bounds the time for which an operation's unknown outcome fails Refresh.
+	// unknownFor bounds the time for which the unknown outcome of an operation makes Refresh fail.
 	unknownFor = 2 * time.Minute
 )
 
-// Refresh begins every CA loop: it puts a changed config into force, reads every group again, and configures a group
-// that runs another spec or does not run. It is the only RPC that may fail because data is missing; CA then ends the
-// loop and keeps its timers.
+// Refresh applies a changed config, reads every group again, and configures each group that runs another spec or does
+// not run. CA calls it at the start of every loop. It is the only RPC that may fail because data is missing: CA then
+// ends the loop and keeps its timers.
 func (s *Server) Refresh(ctx context.Context, _ *protos.RefreshRequest) (*protos.RefreshResponse, error) {
 	if s.calledAt.Load() != 0 && s.standby() {
-		s.found.Store(false) // during this time another replica may have served configured groups
+		s.found.Store(false) // while this server was a standby, another replica may have started groups
 	}
 	s.calledAt.Store(time.Now().UnixNano())
 	s.reread()
@@ -53,9 +53,10 @@ func (s *Server) Refresh(ctx context.Context, _ *protos.RefreshRequest) (*protos
 }
 
 // refresh reads all groups, and configures groups that do not run or run another spec. It returns an error when
-// Temporal answered for no group, when a group is still unread after the start, or when the outcome of an operation is
-// unknown. Any other problem concerns only its own group. byCA reports whether CA requested the refresh. Only then is
-// the config the newest one (see reread) and may replace another.
+// Temporal answered for no group, when a group has not been read since the server's start, or when the outcome of an
+// operation is unknown. Any other problem affects only the group that has it. byCA reports whether CA requested the
+// refresh. Only then has the server just read the config (see reread), so that its spec may replace the spec of a
+// running group.
 func (s *Server) refresh(ctx context.Context, byCA bool) error {
 	ctx, cancel := early(ctx) // so that CA receives the reason
 	defer cancel()
@@ -77,7 +78,7 @@ func (s *Server) refresh(ctx context.Context, byCA bool) error {
 	if err := summary(list, errs); err != nil {
 		return err
 	}
-	for { // the latest start wins
+	for { // keep the later start of concurrent refreshes
 		at := s.freshAt.Load()
 		if at != nil && at.After(began) {
 			return nil
@@ -91,8 +92,9 @@ func (s *Server) refresh(ctx context.Context, byCA bool) error {
 	}
 }
 
-// putInForce configures the groups that need it, and notifies the other groups. Groups that do not run are started
-// concurrently, startParallel at a time; the next refresh starts the groups for which the time did not suffice.
+// putInForce configures the groups for which configure is true, and updates the notices of the other groups. It starts
+// groups that do not run concurrently, startParallel at a time. The next refresh starts the groups that this refresh
+// has no time for.
 func (s *Server) putInForce(ctx context.Context, list []*group, configure []bool, errs []error, byCA bool) {
 	var running, starting []int
 	for i := range list {
@@ -120,18 +122,19 @@ func (s *Server) putInForce(ctx context.Context, list []*group, configure []bool
 	both.Wait()
 }
 
-// readGroup updates the group's picture and reports whether to configure the group: when it does not run, was reverted
-// or runs another spec. A config that was not read for CA may be older than the one in force, so it never replaces one.
+// readGroup updates the group's picture and reports whether to configure the group, because it does not run, its
+// history was reset, or it runs another spec. Without byCA the server's config may be outdated, so it does not replace
+// the spec in force.
 func (s *Server) readGroup(ctx context.Context, g *group, byCA bool) (configure bool, err error) {
 	if _, settlesAt := g.dirty(); time.Now().Before(settlesAt) {
-		return false, nil // a read would not show the outcome
+		return false, nil // a read before settlesAt does not prove the outcome
 	}
 	snapshot, first, err := s.readShared(ctx, g)
 	if errors.Is(err, fleet.ErrNotRunning) || errors.Is(err, errWentBack) {
 		return byCA || first, err
 	}
 	if err != nil {
-		if ctx.Err() != nil { // no worker is needed to read
+		if ctx.Err() != nil { // reading needs no worker, so Temporal is slow
 			err = fmt.Errorf("%w: %w", fleet.ErrTemporal, err)
 		}
 		return false, err
@@ -143,9 +146,9 @@ func (s *Server) readGroup(ctx context.Context, g *group, byCA bool) (configure 
 	return g.needsConfig(snapshot, byCA || first)
 }
 
-// readShared reads the group, or uses the result of another Refresh whose read started after this call. A slow Temporal
-// makes many calls overlap. Each call gets a result that is as fresh as its own read, and only one call reads at a
-// time. first reports that the group had not been read before.
+// readShared reads the group, or returns the result of another Refresh whose read started after this call. Only one
+// call reads at a time, because many calls overlap when Temporal is slow. Each result is as fresh as a read by the call
+// itself. first reports that the group had not been read before.
 func (s *Server) readShared(ctx context.Context, g *group) (snapshot fleet.Snapshot, first bool, err error) {
 	came := time.Now()
 	if err := g.reading.Acquire(ctx, 1); err != nil {
@@ -160,8 +163,8 @@ func (s *Server) readShared(ctx context.Context, g *group) (snapshot fleet.Snaps
 	return snapshot, first, err
 }
 
-// needsConfig reports whether the group runs another spec than the configured one, which must be put into force now.
-// Its error is the reason for which the group refused the configured spec in CA's last Refresh.
+// needsConfig reports whether the configured spec must be sent to the group now, because the group runs another spec.
+// Its error is the group's reason for refusing the configured spec in CA's last Refresh.
 func (g *group) needsConfig(snapshot fleet.Snapshot, mayReplace bool) (bool, error) {
 	if snapshot.SpecHash == g.terms.Load().hash {
 		return false, nil
@@ -169,14 +172,15 @@ func (g *group) needsConfig(snapshot fleet.Snapshot, mayReplace bool) (bool, err
 	if mayReplace || snapshot.Spec == nil {
 		return true, nil
 	}
-	if p := g.unusable.Load(); p != nil { // it refused its spec, which the next Refresh of CA tries again
+	if p := g.unusable.Load(); p != nil { // the group refused its spec; CA's next Refresh sends it again
 		return false, p.error
 	}
 	return false, nil
 }
 
-// recordProblem returns the problem of a group if it fails Refresh, and records any other problem for the group alone.
-// away reports that Temporal has answered for no group, which does not count against a single group.
+// recordProblem returns the group's error if it must make Refresh fail, and otherwise records it for this group alone
+// and returns nil. away reports that Temporal answered for no group. Then the error is not recorded as a problem of
+// this group.
 func (s *Server) recordProblem(g *group, err error, away bool) error {
 	if away || s.loading(g, err) {
 		return err
@@ -205,8 +209,8 @@ func (s *Server) recordProblem(g *group, err error, away bool) error {
 }
 
 // loading reports whether a group has not been read since the server started, for a temporary reason: Temporal does not
-// answer, or the group is being started. Then the server is not ready for at most loadFor, because without the group CA
-// would treat its nodes as foreign and back off from the group.
+// answer, or the group is being started. During the first loadFor after its start, the server is then unready, because
+// without the group CA would treat the group's nodes as foreign and back off from the group.
 func (s *Server) loading(g *group, err error) bool {
 	passes := errors.Is(err, fleet.ErrTemporal) || errors.Is(err, fleet.ErrOutcomeUnknown) ||
 		errors.Is(err, context.DeadlineExceeded) || errors.Is(err, fleet.ErrNotRunning) ||
@@ -214,8 +218,8 @@ func (s *Server) loading(g *group, err error) bool {
 	return passes && g.picture.Load() == nil && s.freshAt.Load() == nil && time.Since(s.madeAt) < loadFor
 }
 
-// configure puts the configured spec into force. It takes the group's turn, so that every mutation is checked against a
-// single spec. Its error includes why, the reason for which the group could not be read before.
+// configure sends the configured spec to the group. It waits for the group's turn, so that the spec does not change
+// during a mutation. why is the error of reading the group before, or nil; the returned error includes it.
 func (s *Server) configure(ctx context.Context, g *group, why error) (err error) {
 	ctx, cancel := context.WithTimeout(ctx, configureTimeout)
 	defer cancel()
@@ -246,7 +250,7 @@ func (s *Server) configure(ctx context.Context, g *group, why error) (err error)
 	return nil
 }
 
-// named bounds the ids in an error, because gRPC transfers it in a header.
+// named bounds the number of ids in an error, because gRPC transfers the error in a header of limited size.
 const named = 20
 
 // summary returns an error with the names of all failed groups and the reason of the first one.

@@ -12,22 +12,23 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// deletion is one call of NodeGroupDeleteNodes that waits for its group's turn.
+// deletion is one call of NodeGroupDeleteNodes while it waits for the turn of its group.
 type deletion struct {
 	ctx  context.Context // with a deadline
 	call fleet.Call
-	// refused holds the group's refusal of this single call of an update; nil when the group has booked the call.
+	// refused holds the group's reason for refusing this call, or nil when the group has booked the call.
 	refused error
 	done    chan error // buffered: the caller may have stopped waiting
 }
 
-// shows reports whether the picture, after a booking of an unknown outcome, counts no instance of the call any more.
-// Then the call has run, or has nothing left to do.
+// shows reports whether the picture after counts no instance of the call any more. If the outcome of the booking is
+// unknown, this proves that the call has run or has nothing left to do.
 func (d *deletion) shows(after *picture) bool {
 	return !slices.ContainsFunc(d.call.Names, after.counts)
 }
 
-// release books calls in one update, and sets refused in each call that the group has refused.
+// release books the calls in one update of the group's workflow, and sets refused in each call that the group has
+// refused.
 func release(ctx context.Context, groups Groups, g *group, calls []*deletion) (fleet.Position, error) {
 	each := make([]fleet.Call, len(calls))
 	for n, d := range calls {
@@ -40,14 +41,14 @@ func release(ctx context.Context, groups Groups, g *group, calls []*deletion) (f
 	return at, err
 }
 
-// sameDeadline bounds the difference between the deadlines of calls that are booked together, because the booking must
-// have run, or be given up, before the earliest deadline.
+// sameDeadline bounds the difference between the deadlines of calls that are booked together, because their common
+// booking ends at the earliest deadline.
 const sameDeadline = time.Second
 
-// release releases instances. Calls of one group that wait for its turn are booked together in one update. Cluster
-// Autoscaler deletes ten idle nodes with ten concurrent calls and waits five seconds for each; one update per call took
-// longer. Each call remains an operation of its own, with its own id, validation and outcome. A call whose caller has
-// stopped waiting is left out.
+// release releases instances. Calls of one group that wait for its turn are booked together in one update. CA deletes
+// ten idle nodes with ten concurrent calls and waits five seconds for each; ten separate updates took longer. Each call
+// is still a separate operation with its own id, validation and outcome. A call whose caller has stopped waiting is not
+// booked.
 func (s *Server) release(ctx context.Context, id string, names []string) error {
 	ctx, cancel := context.WithTimeout(ctx, mutationTimeout)
 	defer cancel()
@@ -76,7 +77,7 @@ func (s *Server) release(ctx context.Context, id string, names []string) error {
 	}
 }
 
-// releaseWaiting books the waiting deletions until none is left. Its context belongs to no single call.
+// releaseWaiting books the waiting deletions until none is left. It runs with a context that no single call ends.
 func (s *Server) releaseWaiting(parent context.Context, g *group) {
 	for {
 		err := g.turn.Acquire(parent, 1) // parent never ends
@@ -94,8 +95,8 @@ func (s *Server) releaseWaiting(parent context.Context, g *group) {
 	}
 }
 
-// releaseTogether books deletions in one update, which ends at their earliest deadline. A panic becomes an error of
-// these calls, as in a handler.
+// releaseTogether books deletions in one update, which ends at their earliest deadline. It converts a panic into an
+// error of these calls, as the interceptor does for a handler.
 func (s *Server) releaseTogether(parent context.Context, g *group, batch []*deletion) (err error) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -114,8 +115,8 @@ func (s *Server) releaseTogether(parent context.Context, g *group, batch []*dele
 	return s.inTurn(ctx, g, mutation{verb: deleteNodes, calls: batch})
 }
 
-// outcome returns the result of one call of a booking. err is the error of the whole booking. The picture may show that
-// the call has run although the booking's answer was lost.
+// outcome returns the result of one call of a booking. err is the error of the whole booking. If the answer of the
+// booking was lost, the picture may still show that the call has run.
 func (d *deletion) outcome(err error, g *group) error {
 	if err == nil {
 		return toStatus(deleteNodes, g.id, d.refused)
@@ -127,7 +128,8 @@ func (d *deletion) outcome(err error, g *group) error {
 }
 
 // nextDeletions returns the deletions to book next, and drops deletions whose caller has stopped waiting. more reports
-// whether deletions are left. Until none is left, a new deletion does not start another releaseWaiting.
+// whether deletions were returned or are left. While more is true, the running releaseWaiting also books new deletions,
+// so release starts no other one.
 func (g *group) nextDeletions() (batch []*deletion, more bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -10,16 +10,16 @@ import (
 
 // configState describes the state of the config. It is never changed once stored.
 type configState struct {
-	// version is the version in force, since is the time at which it was put into force.
+	// version identifies the config in force. since is the time at which it took effect.
 	version string
 	since   time.Time
-	// broken holds the error of a newer version, which is not in force; "" without one.
+	// broken holds the error of a newer, invalid version of the config, or "".
 	broken string
 }
 
-// reread puts a new version of the config into force. A broken version leaves the old one in force and fails nothing.
-// It runs for a Refresh by CA, in a standby, and for an unknown group id. At other times the config must not change,
-// because CA relies on constant min, max and groups within one of its loops.
+// reread applies a new version of the config. If the new version has errors, reread logs them and keeps the old
+// version. It runs in a Refresh by CA, in a standby, and when a request names an unknown group id. At other times the
+// config must not change, because CA relies on constant groups, min and max within one of its loops.
 func (s *Server) reread() {
 	if s.reload == nil {
 		return
@@ -44,7 +44,7 @@ func (s *Server) reread() {
 	s.config.Store(&state)
 }
 
-// adopt puts the settings into force, completely or not at all.
+// adopt applies the settings completely or, when it returns an error, not at all.
 func (s *Server) adopt(settings Settings) error {
 	all, err := s.termsOf(settings.Specs)
 	if err != nil {
@@ -71,12 +71,12 @@ func (s *Server) adopt(settings Settings) error {
 		}
 	}
 	s.roster.Store(newRoster(list, settings.Limits))
-	s.found.Store(false) // during this time another replica may have served configured groups
+	s.found.Store(false) // another replica may have applied this config and started its groups before
 	s.log.Info("config in force", "version", settings.Version, "groups", len(all), "retired", len(list)-len(all))
 	return nil
 }
 
-// renew gives new terms to a group. It keeps shape, labels and taints when CA may already know them.
+// renew replaces the terms of a group. It keeps shape, labels and taints when CA may already know them.
 func (s *Server) renew(g *group, t *terms) error {
 	now := g.terms.Load()
 	inForce := now.spec
@@ -103,7 +103,7 @@ func (s *Server) renew(g *group, t *terms) error {
 	return nil
 }
 
-// advice returns the changed parts and the action to take.
+// advice returns a message with the changed parts of the template and the action that the operator must take.
 func advice(from, to fleet.GroupSpec) string {
 	var what []string
 	only := func(name string, part func(fleet.InstanceSpec) fleet.InstanceSpec) {
@@ -121,15 +121,15 @@ func advice(from, to fleet.GroupSpec) string {
 		"Cluster Autoscaler may keep what it has learnt of the group's nodes until it restarts", strings.Join(what, " and "))
 }
 
-// known reports whether CA may already know the shape of the group's nodes: the group has or had instances, or this is
-// unknown.
+// known reports whether CA may already know the shape of the group's nodes: the group has or had instances, or the
+// server cannot exclude it.
 func (g *group) known() bool {
 	p := g.picture.Load()
 	return p == nil || hadNodes(p.Snapshot) || g.isDirty()
 }
 
-// keepTemplate does the work of renew for a config that changed while no server ran: the group runs with another
-// template than the configured one. first is this server's first snapshot of the group.
+// keepTemplate keeps the template in force, as renew does, for a group whose configured template changed while no
+// server ran. first is this server's first snapshot of the group.
 func (s *Server) keepTemplate(g *group, first fleet.Snapshot) {
 	s.reloading.Lock()
 	defer s.reloading.Unlock()

@@ -6,11 +6,13 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// isDerived reports whether the group is derived from the offers, so that its id cannot be changed in the config.
+// isDerived reports whether the group is derived from the offers. An operator cannot change the id of such a group in
+// the config.
 func (s *Server) isDerived(g *group) bool { return s.derived != nil && s.derived.Derives(g.id) }
 
-// replace retires a derived group that runs another template than the wanted one, because CA must see its nodes as they
-// are. When the group is empty and CA has forgotten it, it starts again with the new template.
+// replace retires a derived group that runs another template than the configured one, because the template that CA
+// receives must match the existing nodes. When the group is empty and CA no longer lists it, it starts again with the
+// new template.
 func (s *Server) replace(g *group, inForce fleet.GroupSpec, next *terms) error {
 	old := g.terms.Load()
 	if !old.spec.SameTemplate(inForce) {
@@ -29,7 +31,7 @@ func (s *Server) replace(g *group, inForce fleet.GroupSpec, next *terms) error {
 	return nil
 }
 
-// caughtUp ends the retirement of a group that another server has already started with the new template.
+// caughtUp ends the retirement of a group that another replica has already started with the new template.
 func (s *Server) caughtUp(g *group, snapshot fleet.Snapshot) {
 	waits := func() *terms {
 		next := g.terms.Load().next
@@ -48,7 +50,8 @@ func (s *Server) caughtUp(g *group, snapshot fleet.Snapshot) {
 	}
 }
 
-// serveAgain starts to serve a group again that has ended because its template changed, from the next Refresh on.
+// serveAgain adds a group that ended because of its changed template to the roster again. The next Refresh starts the
+// group.
 func (s *Server) serveAgain(t *terms) {
 	if t == nil {
 		return

@@ -11,8 +11,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet/money"
 )
 
-// retire makes a group only shrink from now on. CA must see it while it has nodes: nodes without a group are foreign to
-// CA, which never removes them.
+// retire marks a group that left the config, so that it can only shrink from now on. CA must still see the group while
+// it has nodes, because CA never removes nodes that belong to no group.
 func (s *Server) retire(g *group) {
 	now := g.terms.Load()
 	if now.retired && now.next == nil {
@@ -24,7 +24,7 @@ func (s *Server) retire(g *group) {
 	s.log.Info("node group removed from the config; it is served until it is empty", "group", g.id)
 }
 
-// dropEmpty stops serving the retired groups that are empty.
+// dropEmpty removes the empty retired groups from the roster and closes their workflows.
 func (s *Server) dropEmpty(ctx context.Context) {
 	for _, g := range s.removeEmpty() {
 		s.log.Info("removed node group is empty and is no longer served", "group", g.id)
@@ -38,14 +38,14 @@ func (s *Server) dropEmpty(ctx context.Context) {
 func (s *Server) removeEmpty() []*group {
 	if s.market != nil {
 		if _, known := s.market(); !known {
-			return nil // without a market a derived group looks as if it had been removed
+			return nil // while the offers are unknown, a derived group may be retired by mistake
 		}
 	}
 	s.reloading.Lock()
 	defer s.reloading.Unlock()
 	r := s.roster.Load()
 	list := slices.DeleteFunc(slices.Clone(r.list), func(g *group) bool {
-		if !g.turn.TryAcquire(1) { // something is being booked there
+		if !g.turn.TryAcquire(1) { // a mutation of the group is running
 			return false
 		}
 		defer g.turn.Release(1)
@@ -58,14 +58,14 @@ func (s *Server) removeEmpty() []*group {
 	for _, g := range r.list {
 		if !slices.Contains(list, g) {
 			gone = append(gone, g)
-			s.ended.add(g.account(), g.picture.Load().Snapshot) // before its account misses it
+			s.ended.add(g.account(), g.picture.Load().Snapshot) // before the account's balance omits the group
 		}
 	}
 	s.roster.Store(newRoster(list, r.limits))
 	return gone
 }
 
-// isGone reports whether the group is retired and known to have no instance left.
+// isGone reports whether the group is retired and the server knows that no instance is left.
 func (g *group) isGone() bool {
 	p := g.picture.Load()
 	return g.terms.Load().retired && p != nil && len(p.Instances) == 0 && !g.isDirty() && g.unusable.Load() == nil
@@ -77,9 +77,9 @@ const findTimeout = 2 * time.Second
 // findAgain is the interval of reading the list of running groups, because Temporal's index may show a group late.
 const findAgain = time.Minute
 
-// findRetired finds groups that run with instances or standbys and were removed from the config while no server ran,
-// and serves them. It searches immediately after a change of the config, and each minute. Until it finds such a group,
-// CA does not see it and keeps its nodes. Therefore a failure does not stop the server.
+// findRetired adds groups to the roster that have instances or standby peerings and were removed from the config while
+// no server ran. It searches after each change of the config, and each findAgain. A failure is only logged and retried:
+// CA does not see these groups before they are found, and keeps their nodes.
 func (s *Server) findRetired(ctx context.Context) {
 	if s.found.Load() && time.Since(time.Unix(0, s.foundAt.Load())) < findAgain {
 		return
@@ -110,7 +110,7 @@ func (s *Server) addRetired(ctx context.Context) error {
 		}
 		snapshot, err := s.groups.Snapshot(ctx, id)
 		if errors.Is(err, fleet.ErrNotRunning) {
-			continue // ended, and the index does not show this yet
+			continue // the group has ended, and Temporal's index does not show this yet
 		}
 		if err != nil {
 			return fmt.Errorf("read node group %s: %w", id, err)
@@ -136,13 +136,13 @@ func (s *Server) addRetired(ctx context.Context) error {
 	return nil
 }
 
-// Messages of groups that only shrink.
+// These are the messages of groups that only shrink.
 const (
 	noticeReplaced = "its template changed: it only shrinks, and begins anew with the new one when it is empty"
 	noticeRetired  = "it is no longer in the config: it only shrinks, and ends when it is empty"
 )
 
-// notice returns the message about the terms, which the group's status shows.
+// notice returns the message about the group's terms that the command status shows.
 func (t *terms) notice() fleet.GroupNotice {
 	switch {
 	case t.kept != "":
@@ -155,8 +155,8 @@ func (t *terms) notice() fleet.GroupNotice {
 	return fleet.GroupNotice{}
 }
 
-// notify updates the notice of a group whose spec is in force, which status shows. It waits for no mutation and returns
-// no error; the next Refresh tries again after a failure.
+// notify sends a changed notice to a group whose spec is in force; the command status shows the notice. It does nothing
+// while a mutation of the group runs. It only logs a failure, and the next Refresh tries again.
 func (s *Server) notify(ctx context.Context, g *group) {
 	t, p := g.terms.Load(), g.picture.Load()
 	if p == nil || p.SpecHash != t.hash || p.Notice == t.notice() || g.isDirty() {

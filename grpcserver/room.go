@@ -14,29 +14,29 @@ import (
 // unknownRoom is the number of nodes by which a group may grow while the offers are not known.
 const unknownRoom = 1
 
-// figure holds the market's figures for a group.
+// figure holds the size and the prices that the market allows for a group.
 type figure struct {
 	// ceiling bounds the group's max by the offered capacity.
 	ceiling int
-	// price holds the hourly price of a node on the dearest offer that has capacity for one; 0 without one.
+	// price holds the hourly price of a node on the dearest offer that has capacity for a node, or 0 if no offer has.
 	price float64
-	// dearest holds the hourly price on the dearest offer that the group may use, including offers that are too small for
-	// a node now.
+	// dearest holds the hourly price of a node on the dearest offer that the group may use, including offers without
+	// capacity for a node now.
 	dearest float64
-	// places lists the remaining places of the offers, the cheapest first.
+	// places lists the offers with the number of nodes that still fit on each, the cheapest offer first.
 	places []places
 }
 
-// places describes the capacity of one offer.
+// places is the number of nodes of a group that fit on one offer, and their price.
 type places struct {
 	nodes  int
 	price  float64 // per node and hour; 0 without a price
 	peered bool    // a node is Ready sooner
 }
 
-// measure computes how large each group can become with the present offers, and at what price. CA receives no larger
-// max, because it treats unavailable capacity as a failure and backs off from the group. measure runs once per refresh,
-// so that max stays constant within one of CA's loops.
+// measure computes to which size each group can grow with the present offers, and at what price. CA receives this size
+// as the group's max, because CA treats missing capacity as a failure and backs off from the group. measure runs once
+// per refresh, so that max stays constant within one of CA's loops.
 func (s *Server) measure() {
 	if s.market == nil {
 		return
@@ -49,7 +49,7 @@ func (s *Server) measure() {
 	free := subtract(m, list)
 	s.countForeign(list, m)
 	candidates := slices.Clone(free)
-	for _, g := range list { // waiting instances take their places first, each by its own shape
+	for _, g := range list { // instances that wait for a provider use their capacity first
 		g.place(g.seen.waiting, candidates, now)
 	}
 	all, left := make(rooms, len(list)), make(rooms, len(list))
@@ -83,7 +83,8 @@ func (s *Server) measure() {
 	s.figures.Store(&figures)
 }
 
-// countForeign counts the offers that are priced in another currency than the groups', which all have the same one.
+// countForeign counts and logs the offers that are priced in another currency than the groups. All groups have the same
+// currency.
 func (s *Server) countForeign(list []stand, m market.Market) {
 	var names []string
 	for _, o := range m.Offers {
@@ -97,12 +98,12 @@ func (s *Server) countForeign(list []stand, m market.Market) {
 	}
 }
 
-// stand is a group at one moment. Instances may be booked while the figures are computed.
+// stand is the state of a group at one moment, because the state may change while the figures are computed.
 type stand struct {
 	*group
 	spec fleet.GroupSpec
-	seen *picture // an empty one until the first snapshot
-	read bool     // there was one
+	seen *picture // empty until the first snapshot
+	read bool     // the group has a snapshot
 }
 
 func stands(list []*group) []stand {
@@ -114,7 +115,7 @@ func stands(list []*group) []stand {
 	return out
 }
 
-// figure returns the group's figures of the last refresh; false without a market.
+// figure returns the group's figures of the last refresh, or false if none were computed.
 func (s *Server) figure(id string) (figure, bool) {
 	if all := s.figures.Load(); all != nil {
 		f, ok := (*all)[id]
@@ -123,10 +124,10 @@ func (s *Server) figure(id string) (figure, bool) {
 	return figure{}, false
 }
 
-// rooms maps groups and providers to numbers of places.
+// rooms maps groups and providers to the number of nodes of the group that fit on the provider.
 type rooms map[string]map[string]int
 
-// of returns the number of places for a group.
+// of returns the number of nodes of the group that fit on all providers together.
 func (r rooms) of(g stand) (n int) {
 	for _, free := range r[g.id] {
 		n += free
@@ -134,7 +135,8 @@ func (r rooms) of(g stand) (n int) {
 	return n
 }
 
-// waiting returns the other groups that wait for places which the group can use too.
+// waiting returns the other groups that have instances without a provider and can use a provider that the group can
+// use.
 func (r rooms) waiting(g stand, list []stand) (others []stand) {
 	for _, other := range list {
 		if other.group != g.group && other.seen.waiting > 0 && overlap(r[g.id], r[other.id]) {
@@ -144,8 +146,8 @@ func (r rooms) waiting(g stand, list []stand) (others []stand) {
 	return others
 }
 
-// sharers returns the number of groups that share the places of g, including g. Another group shares them when it
-// competes for the same offers, and either waits for places too or CA splits scale-outs between both groups.
+// sharers returns the number of groups that compete for the capacity of g's providers, including g. Another group
+// competes if it can use one of these providers and either has waiting instances or is balanced by CA with g.
 func (r rooms) sharers(g stand, list []stand) int {
 	n := 1
 	for _, other := range list {
@@ -157,18 +159,19 @@ func (r rooms) sharers(g stand, list []stand) int {
 	return n
 }
 
-// careful bounds the offers that one refresh evaluates in harmless. Each evaluation takes two microseconds.
+// careful bounds the number of offers that harmless evaluates in one refresh. Each evaluation takes two microseconds.
 const careful = 200_000
 
-// harmless returns the number of additional instances of the group, up to most, that find places and take no place from
-// waiting instances of other groups. The order in which instances of several groups choose is unknown. The instances of
-// this group may choose first, and leave no node of another shape, or none at the only offer that another group may
-// use. Or they may choose last. judged counts the evaluated offers; above careful, every instance counts as harmless.
+// harmless returns the number of additional instances of the group, up to most, that fit on the offers without
+// displacing waiting instances of other groups. The order in which instances of several groups choose offers is
+// unknown, so harmless tries both extremes. If this group chooses first, it may leave too little capacity for another
+// shape, or none on the only offer that another group may use. If it chooses last, its own instances may not fit.
+// judged counts the evaluated offers. Once it exceeds careful, harmless counts every instance as harmless.
 func (g stand) harmless(most int, others []stand, free []choice.Candidate, judged *int, now time.Time) int {
 	if most < 1 || len(others) == 0 {
 		return most
 	}
-	without := func(order []stand, more int) (n int) { // instances that find no place
+	without := func(order []stand, more int) (n int) { // counts instances that fit on no offer
 		if *judged += len(free) * len(order); *judged > careful {
 			return 0
 		}
@@ -189,17 +192,18 @@ func (g stand) harmless(most int, others []stand, free []choice.Candidate, judge
 	})
 }
 
-// place takes the places that n instances of the group would choose, and returns how many find none.
+// place subtracts the capacity that n instances of the group would use from the candidates. It returns the number of
+// instances that fit on no candidate.
 func (g stand) place(n int, candidates []choice.Candidate, now time.Time) int {
 	choice.Own(candidates, g.seen.on)
 	return choice.Place(g.spec.InstanceSpec, n, candidates, now)
 }
 
-// part returns an equal share, rounded up, so that one group gets the last place.
+// part returns one sharer's equal share of room, rounded up, so that a room of 1 is not rounded to 0.
 func part(room, sharers int) int { return (room + sharers - 1) / sharers }
 
-// sharers returns the number of groups that CA may grow together with g: g itself, and the groups between which CA
-// balances.
+// sharers returns the number of groups that CA may grow together with g, including g, because it balances scale-outs
+// between them.
 func (r *roster) sharers(g *group) int {
 	n := 1
 	for _, other := range r.list {
@@ -222,9 +226,9 @@ func (g *group) growable() bool {
 	return p != nil && !t.retired && g.unusable.Load() == nil && p.Target < t.spec.Max
 }
 
-// subtract subtracts the instances of this server's groups from the offers, as far as the market does not show them
-// yet. It is unknown which instances the market shows, and their shapes differ. So an offer's free capacity is at most
-// the amount that the market shows, and at most the amount that the groups leave.
+// subtract returns the offers without the capacity that instances of this server's groups use. The market may not show
+// the newest instances yet, and it does not list the instances that it shows. So subtract computes the lendable
+// capacity minus all instances, and uses the lower of this amount and the amount that the market shows as free.
 func subtract(m market.Market, list []stand) []choice.Candidate {
 	candidates := make([]choice.Candidate, len(m.Offers))
 	for i, o := range m.Offers {

@@ -11,21 +11,21 @@ import (
 
 // roster holds the groups that are served at one moment. It is never changed once stored.
 type roster struct {
-	list   []*group // in the order of the config, then the groups that left it
+	list   []*group // configured groups in the order of the config, then groups that left the config
 	byID   map[string]*group
 	limits Limits
 }
 
-// terms holds a group's spec in force and the values derived from it. It is never changed once stored.
+// terms holds the spec with which a group is served, and values derived from the spec. It is never changed once stored.
 type terms struct {
 	spec     fleet.GroupSpec
 	hash     string
 	template *protos.NodeGroupTemplateNodeInfoResponse
 	// retired reports that the group is no longer configured. It is served until it is empty, and may only shrink.
 	retired bool
-	// next holds the terms with which the group starts again when it is retired and empty; nil when it ends then.
+	// next holds the terms with which a retired group starts again when it is empty, or nil if the group then ends.
 	next *terms
-	// kept holds the reason for which the configured shape, labels or taints are not in force; "" when they are.
+	// kept explains why the configured shape, labels or taints are not in force; "" when they are.
 	kept string
 }
 
@@ -38,7 +38,7 @@ func newRoster(list []*group, limits Limits) *roster {
 }
 
 func newTerms(spec fleet.GroupSpec) (*terms, error) {
-	spec.Budgets = spec.Budgets.WithDefaults() // as the group does, whose hash is compared with ours
+	spec.Budgets = spec.Budgets.WithDefaults() // the group does the same before it hashes its spec
 	template, err := templateResponse(spec)
 	if err != nil {
 		return nil, fmt.Errorf("node group %q: %w", spec.ID, err)

@@ -40,22 +40,23 @@ const (
 type ServeOptions struct {
 	// Credentials secure the transport; nil means plaintext, which CA uses when its cloud-config names no cert. See TLS.
 	Credentials credentials.TransportCredentials
-	// Interceptors run around every RPC, outermost first: metrics.
+	// Interceptors run around every RPC, the first one outermost. Metrics use them.
 	Interceptors []grpc.UnaryServerInterceptor
-	// Calls, if any, sees every RPC begin and end, before all interceptors: traces.
+	// Calls, if not nil, observes the start and end of every RPC, outside all interceptors. Traces use it.
 	Calls stats.Handler
-	// LameDuck is the time after the end of ctx for which new RPCs are still answered while the health reports
-	// NOT_SERVING: as long as a Service's endpoints need to follow. CA does not retry, and loses its scale-down timers
-	// after a failed call.
+	// LameDuck is the time after the end of ctx during which the server still answers new RPCs while its health is
+	// NOT_SERVING. It should be as long as a Service needs to remove the endpoint. CA does not retry, and loses its
+	// scale-down timers after a failed call.
 	LameDuck time.Duration
-	// Expander also serves CA's --expander=grpc, whose client has no certificate: TLSFiles.Anonymous admits it.
+	// Expander also serves CA's --expander=grpc. The expander's client has no certificate, so TLS needs
+	// TLSFiles.Anonymous.
 	Expander bool
 	// StopGrace bounds the time for running RPCs after LameDuck. Default DefaultStopGrace.
 	StopGrace time.Duration
 }
 
 // largestRequest returns gRPC's default bound or, with the expander, a bound for about 8,000 pods, which CA sends with
-// each group that fits them. CA decides about a larger request by its next expander.
+// each group that fits them. CA uses its next expander if the request is larger.
 func (o ServeOptions) largestRequest() int {
 	if o.Expander {
 		return 16 << 20
@@ -105,7 +106,7 @@ func Serve(ctx context.Context, listener net.Listener, s *Server, o ServeOptions
 	s.log.Info("serving Cluster Autoscaler", "address", listener.Addr().String())
 	err := server.Serve(connlimit.Listen(listener, maxConnections))
 	cancel()
-	if err != nil && !errors.Is(err, grpc.ErrServerStopped) { // by ctx, before it had begun
+	if err != nil && !errors.Is(err, grpc.ErrServerStopped) { // ErrServerStopped: ctx ended before Serve started
 		return fmt.Errorf("serve grpc: %w", err)
 	}
 	return nil

@@ -26,7 +26,7 @@ type Settings struct {
 	Specs []fleet.GroupSpec
 	// Limits bound all groups together.
 	Limits Limits
-	// Version identifies the version, for people.
+	// Version identifies the version in logs, metrics and messages.
 	Version string
 }
 
@@ -47,17 +47,18 @@ type Options struct {
 	Specs   []fleet.GroupSpec
 	Limits  Limits
 	Version string
-	// Market, if any, returns the present offers of the providers, and false when they are not known. Max follows it.
+	// Market, if not nil, returns the present offers of the providers, or false when they are unknown. The max that CA
+	// receives depends on them.
 	Market func() (market.Market, bool)
 	// Derived, if any, reports which groups are derived from the offers.
 	Derived Derived
 	// Reload, if any, is called at each Refresh of CA. It returns true with a new version of the config, false without
 	// one, and an error while the newest version is broken. It must not block for long.
 	Reload func() (Settings, bool, error)
-	// Ended, if any, reads the costs of ended groups in their last month. Limits of spending include them.
+	// Ended, if not nil, reads this month's costs of ended groups. Limits of spending include these costs.
 	Ended func(ctx context.Context) (money.Ended, error)
-	// Polled, if any, reports whether a worker serves the node groups: why is nil while one does, and names the missing
-	// condition otherwise. err reports that this is not known.
+	// Polled, if not nil, reports whether a worker polls the task queue of the node groups. why is nil if a worker polls,
+	// and names the missing condition otherwise. err is set when this is unknown.
 	Polled func(ctx context.Context) (why error, err error)
 	// Logger receives the server's logs; nil means slog.Default().
 	Logger *slog.Logger
@@ -73,14 +74,14 @@ type Server struct {
 	roster    atomic.Pointer[roster]    // the served groups; never nil
 	found     atomic.Bool               // findRetired has searched for unconfigured groups that run
 	foundAt   atomic.Int64              // time of the last search, in unix nanoseconds
-	growing   *semaphore.Weighted       // its holder may grow a group while limits bind all groups
-	unlimited atomic.Int64              // groups that grow without it: no limits existed
+	growing   *semaphore.Weighted       // held while a group grows, if limits bound all groups
+	unlimited atomic.Int64              // groups that started to grow without growing, when no limits existed
 	madeAt    time.Time                 // see loading
 	loaded    chan struct{}             // closed by the first good refresh
 	freshAt   atomic.Pointer[time.Time] // start of the last successful refresh; nil before the first
 	triedAt   atomic.Pointer[time.Time] // last iteration of KeepWarm, see Alive; nil before it runs
-	calledAt  atomic.Int64              // last Refresh by CA here, in unix nanoseconds; 0 for never
-	failing   atomic.Pointer[problem]   // why KeepWarm could not refresh the last time; nil when it could
+	calledAt  atomic.Int64              // CA's last Refresh on this server, in unix nanoseconds; 0 for never
+	failing   atomic.Pointer[problem]   // error of KeepWarm's last refresh; nil when it succeeded
 	unpolled  atomic.Pointer[problem]   // why no worker serves the groups; nil while one does or it is unknown
 	polledAt  atomic.Pointer[time.Time] // when a worker was last seen
 
@@ -94,10 +95,10 @@ type Server struct {
 
 	derived   Derived
 	reload    func() (Settings, bool, error)
-	reloading sync.Mutex                  // guards every change of the roster and of terms, and what follows
+	reloading sync.Mutex                  // guards changes of the roster and of terms, and the next field
 	config    atomic.Pointer[configState] // never nil
 	ended     ended
-	spending  sync.Map // by account: a *semaphore.Weighted, whose holder may grow a group of the account
+	spending  sync.Map // maps an account to a *semaphore.Weighted that is held while one of its groups grows
 }
 
 var _ protos.CloudProviderServer = (*Server)(nil)
@@ -123,8 +124,8 @@ func New(o Options) (*Server, error) {
 	return s, nil
 }
 
-// group returns a served group, and NotFound for any other id. CA may have learned an unknown id from another replica,
-// so group reads the config first.
+// group returns a served group, and NotFound for any other id. CA may have received an id from another replica with a
+// newer config, so group reads the config again before it returns NotFound.
 func (s *Server) group(id string) (*group, error) {
 	if g := s.roster.Load().byID[id]; g != nil {
 		return g, nil
@@ -139,16 +140,16 @@ func (s *Server) group(id string) (*group, error) {
 // Groups is the port to the durable node groups.
 //
 // Mutations are applied completely or not at all, and are durable when they return. Each one carries the newest
-// position of the group that this server has seen. A group behind that position is rebuilt from the existing objects. A
-// mutation returns the position that the group has reached with it, from which on Snapshot shows it. Mutations end with
-// ctx and never run after its deadline has passed.
+// position of the group that this server has seen. A group that is behind that position has lost history, and rebuilds
+// its state from the existing objects. A mutation returns the position that the group has reached with it, from which
+// on Snapshot shows it. Mutations end with ctx and never run after its deadline has passed.
 //
 // Errors of all methods: *fleet.Refusal (nothing changed); fleet.ErrUnavailable (nothing changed), together with
 // fleet.ErrTemporal when Temporal does not answer; fleet.ErrOutcomeUnknown (mutations only; any other error counts as
 // fleet.ErrOutcomeUnknown). All methods are safe for concurrent use.
 type Groups interface {
-	// Configure puts the group's spec and the notice about it into force, and starts the group when it does not run.
-	// Idempotent by the spec's hash and the notice.
+	// Configure sends the spec and the notice to the group, and starts the group when it does not run. It is idempotent by
+	// the spec's hash and the notice.
 	Configure(ctx context.Context, spec fleet.GroupSpec, notice fleet.GroupNotice, seen fleet.Position) (fleet.Position,
 		error)
 	// Grow books delta > 0 new instances, each with an hourly price of at most priceCap; 0 means no bound. Two calls are

@@ -17,8 +17,8 @@ import (
 )
 
 // affords returns how many more nodes the group's hard limits of spending allow, and the hourly cost that is left for
-// all of these nodes together. Each node needs at least the smallest amount of money, because a node with less would be
-// unbounded.
+// all of these nodes together. Each node uses at least the smallest unit of money, because a price bound of 0 means no
+// bound.
 func (s *Server) affords(g *group, p *picture, now time.Time) (nodes int, left money.Money) {
 	sp := g.terms.Load().spec.Spending
 	if sp == nil {
@@ -31,8 +31,8 @@ func (s *Server) affords(g *group, p *picture, now time.Time) (nodes int, left m
 	return min(f.within(left), int(min(left, maxTarget))), left
 }
 
-// within returns how many nodes together cost at most left an hour. Each node is counted at the price of the dearest of
-// the places that they need; a place without a price costs nothing.
+// within returns how many nodes together cost at most left per hour. All nodes are counted at the price of the dearest
+// place that they need. A place without a price costs nothing.
 func (f figure) within(left money.Money) (nodes int) {
 	seen := 0
 	for _, place := range f.places {
@@ -49,9 +49,10 @@ func (f figure) within(left money.Money) (nodes int) {
 	return maxTarget // other limits bound the number of nodes
 }
 
-// maySpend refuses growth that would exceed a hard limit of spending, with ResourceExhausted, a code that no other
+// maySpend refuses growth that would exceed a hard limit of spending, with the code ResourceExhausted, which only this
 // refusal has. Otherwise it returns the bound on the hourly price of each node, or 0 without prices or bounds. The
-// bound is at most the price of the dearest offer, so that other groups keep the rest.
+// bound is at most the price of the dearest offer, so that the new nodes do not reserve more of the limit than they can
+// cost.
 func (s *Server) maySpend(g *group, delta int, now time.Time) (priceCap float64, err error) {
 	p, sp := g.picture.Load(), g.terms.Load().spec.Spending
 	if p == nil || sp == nil || delta < 1 {
@@ -73,7 +74,8 @@ func (s *Server) maySpend(g *group, delta int, now time.Time) (priceCap float64,
 	return min(cmp.Or(f.price, f.dearest), (left / money.Money(delta)).Float()), nil
 }
 
-// placed returns the price of the dearest place that n nodes need; with fewer places, the price of the dearest of all.
+// placed returns the price of the dearest place that n nodes need. If fewer than n places exist, it returns the price
+// of the dearest place.
 func (f figure) placed(n int) (price float64) {
 	for _, place := range f.places {
 		if n <= 0 {
@@ -87,7 +89,7 @@ func (f figure) placed(n int) (price float64) {
 	return price
 }
 
-// reaches reports which limits of spending the group's account has reached; nothing before the group's first snapshot.
+// reaches returns the group's limits of spending with the amounts spent, and nothing before the group's first snapshot.
 func (s *Server) reaches(g *group, now time.Time) []money.Reach {
 	p, sp := g.picture.Load(), g.terms.Load().spec.Spending
 	if p == nil || sp == nil {
@@ -96,7 +98,7 @@ func (s *Server) reaches(g *group, now time.Time) []money.Reach {
 	return sp.Reaches(s.balance(g, p, now))
 }
 
-// warnOfSpending logs the limits that have been reached, when they have changed.
+// warnOfSpending logs the limits that a group has reached, when their number has increased.
 func (s *Server) warnOfSpending(list []*group, now time.Time) {
 	for _, g := range list {
 		var reached []string
@@ -113,14 +115,14 @@ func (s *Server) warnOfSpending(list []*group, now time.Time) {
 	}
 }
 
-// These are the times of the sums of ended groups.
+// These constants bound the reading and the storage of the costs of ended groups.
 const (
 	endedEvery = time.Minute
 	endedAgain = 10 * time.Second // after a failure
 	endedBound = 2 * time.Second
 	// closedFor is the time that the hub may take to publish the sums of a group that this server has closed.
 	closedFor = 3 * time.Minute
-	maxClosed = 1000 // groups that a server remembers
+	maxClosed = 1000 // groups whose costs a server stores
 )
 
 // ended holds the costs of groups that have ended this month, and of idle groups that are not configured.
@@ -131,7 +133,8 @@ type ended struct {
 	mu      sync.Mutex
 	next    time.Time // when to read again
 	failing bool
-	// rows holds the rows that were read last, closed the groups that this server has closed since.
+	// rows holds the rows of the last successful read. closed holds the groups that this server has closed and rows does
+	// not show yet.
 	rows   []money.Spent
 	closed []closedGroup
 	// idle lists the groups that run without an instance and are not configured.
@@ -144,8 +147,8 @@ type closedGroup struct {
 	at time.Time
 }
 
-// readEnded reads the costs of ended groups, once a minute. When that fails, the sums that were read last are used. One
-// call reads at a time, and no other call waits for it.
+// readEnded reads the costs of ended groups, once a minute. After a failure the result of the last successful read
+// stays in use. If another call is reading, readEnded returns immediately.
 func (s *Server) readEnded(ctx context.Context) {
 	e := &s.ended
 	if e.read == nil || !e.reading.TryLock() {
@@ -177,7 +180,7 @@ func (s *Server) readEnded(ctx context.Context) {
 	})
 }
 
-// spentOf returns the costs of a group in this month, by its snapshot.
+// spentOf returns this month's costs of a group from its snapshot.
 func spentOf(account string, s fleet.Snapshot) money.Spent {
 	bill := s.Bill()
 	bill.Account = account
@@ -185,7 +188,7 @@ func spentOf(account string, s fleet.Snapshot) money.Spent {
 	return bill.Spent()
 }
 
-// add remembers the costs of a group that this server closes, until the hub publishes them.
+// add stores the costs of a group that this server closes, until the hub publishes them.
 func (e *ended) add(account string, s fleet.Snapshot) {
 	if s.Cost.IsEmpty() {
 		return
@@ -205,7 +208,8 @@ func (e *ended) setIdle(idle []money.Spent) {
 	e.idle = idle
 }
 
-// all returns the costs of all groups that are not served, each life once.
+// all returns the costs of all groups that are not served. A group that ran several times has one row for each life; no
+// life is returned twice.
 func (e *ended) all() []money.Spent {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -223,8 +227,8 @@ func (e *ended) all() []money.Spent {
 	return all
 }
 
-// balance returns the balance of a group's account. It uses the picture for the group, the last pictures for the other
-// groups of the account, and the sums of groups that are not served.
+// balance returns the balance of the group's account. It includes the costs in p for the group, the costs in the last
+// pictures of the account's other groups, and the costs of groups that are not served.
 func (s *Server) balance(g *group, p *picture, now time.Time) money.Balance {
 	spec := &g.terms.Load().spec
 	account, currency := spec.Account(), spec.CurrencyOrDefault()
@@ -237,9 +241,9 @@ func (s *Server) balance(g *group, p *picture, now time.Time) money.Balance {
 	return money.Together(account, currency, running, s.ended.all(), now)
 }
 
-// mayShare waits until no other group of the account grows, if the account has a limit and several groups. Until done
-// is called, no other group of the account grows, so that two groups cannot exceed a limit together. It fails while the
-// size of a group of the account is not known.
+// mayShare waits until no other group of the account grows, if the group has a hard limit and the account has several
+// groups. No other group of the account grows until done is called, so that two groups cannot exceed a limit together.
+// It returns Unavailable while the size of a group of the account is unknown.
 func (s *Server) mayShare(ctx context.Context, g *group) (done func(), err error) {
 	sp := g.terms.Load().spec.Spending
 	if sp == nil || sp.Hourly.Hard == nil && sp.Monthly.Hard == nil || len(s.roster.Load().partners(g)) == 0 {

@@ -25,16 +25,17 @@ import (
 type TLSFiles struct {
 	Cert string // our certificate, with its chain
 	Key  string // its private key
-	// ClientCA holds the certificates that may sign CA's client certificate. During a rotation: the old and the new one.
+	// ClientCA holds the certificates that may sign CA's client certificate. During a rotation it holds the old and the
+	// new certificate.
 	ClientCA string
-	// Anonymous also admits clients without a certificate; Serve answers only their calls of the expander.
+	// Anonymous also admits clients without a certificate. Serve then answers only their calls of the expander service.
 	Anonymous bool
 }
 
-// TLS returns server credentials that follow the files, so that a rotated certificate or authority needs no restart. If
-// changed files cannot be used, TLS logs this and keeps the last good ones. A client needs a certificate that ClientCA
-// signed and, unless allowed is empty, one of the allowed names in it: a SAN of any kind, or the subject's common name,
-// compared exactly. Refused clients are logged with the reason and their names.
+// TLS returns server credentials that read changed files again, so that a rotated certificate or authority needs no
+// restart. If changed files cannot be used, TLS logs this and keeps the last good ones. A client needs a certificate
+// that ClientCA signed and, unless allowed is empty, one of the allowed names in it: a SAN of any kind, or the
+// subject's common name, compared exactly. Refused clients are logged with the reason and their names.
 func TLS(files TLSFiles, allowed []string, log *slog.Logger) (credentials.TransportCredentials, error) {
 	if log == nil {
 		log = slog.Default()
@@ -79,7 +80,7 @@ func (f TLSFiles) config(cert, key, clientCA []byte, allowed []string) (*tls.Con
 		ClientCAs:        pool,
 		ClientAuth:       auth,
 		VerifyConnection: allow(allowed),
-		// Otherwise a resumed session would be admitted by the rules at its start.
+		// A resumed session would skip the checks of a changed client CA.
 		SessionTicketsDisabled: true,
 	}, nil
 }
@@ -119,8 +120,8 @@ func namesOf(c *x509.Certificate) []string {
 
 func list(names []string) string { return "[" + strings.Join(names, ", ") + "]" }
 
-// doorman logs failed handshakes, which gRPC does not log, and marks connections with a verified certificate as
-// connections of known clients.
+// doorman logs failed handshakes, which gRPC does not log, and marks connections whose client has a verified
+// certificate.
 type doorman struct {
 	credentials.TransportCredentials
 	log     *slog.Logger
@@ -141,7 +142,7 @@ func (d doorman) ServerHandshake(raw net.Conn) (net.Conn, credentials.AuthInfo, 
 
 func (d doorman) refuse(address net.Addr, err error) {
 	level := slog.LevelWarn
-	if errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET) { // a probe: it connected and left
+	if errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET) { // a probe closed the connection
 		level = slog.LevelDebug
 	}
 	if !d.log.Enabled(context.Background(), level) {
@@ -153,7 +154,7 @@ func (d doorman) refuse(address net.Addr, err error) {
 	}
 }
 
-// Clone returns a copy with the same log.
+// Clone returns a copy that uses the same logger.
 func (d doorman) Clone() credentials.TransportCredentials {
 	return doorman{d.TransportCredentials.Clone(), d.log, d.refused}
 }

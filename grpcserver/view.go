@@ -14,14 +14,15 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// group holds one node group and the server's knowledge about the group. Reads of its picture take no lock.
+// group holds one node group and the server's knowledge about it. Reading its picture needs no lock.
 type group struct {
 	id    string
 	terms atomic.Pointer[terms] // never nil; replaced as the config changes
 
-	// turn serialises the group's mutations: only its holder sends one.
+	// turn serialises the group's mutations: only the holder of this semaphore may send one.
 	turn *semaphore.Weighted
-	// reading serialises the reads of Refresh. A call that waited for a read which started after the call uses its result.
+	// reading serialises the reads of Refresh. A call uses the result of another call's read if that read started later
+	// than the call.
 	reading *semaphore.Weighted
 
 	picture  atomic.Pointer[picture]   // nil until the first snapshot
@@ -32,27 +33,28 @@ type group struct {
 
 	caWaits atomic.Int64 // CA's last max-node-provision-time, in nanoseconds; 0 before the first
 
-	mu        sync.Mutex     // guards what follows and the replacement of picture
-	newest    fleet.Position // that a snapshot had or an operation returned
+	mu        sync.Mutex     // guards the fields below and the replacement of picture
+	newest    fleet.Position // newest position that a snapshot had or an operation returned
 	newestAt  time.Time      // when newest was set
 	lostAt    time.Time      // not zero: dirty, the outcome of an operation is unknown
-	settlesAt time.Time      // a read that starts at or after it shows the outcome
-	deletions []*deletion    // waiting for the turn; the caller that adds the first has them booked
+	settlesAt time.Time      // a read that starts at or after this time shows the outcome
+	deletions []*deletion    // waiting for the turn; the call that adds the first one books them
 }
 
-// picture is an indexed snapshot. It is never changed once stored.
+// picture is a snapshot of a group with indexes. It is never changed once stored.
 type picture struct {
 	fleet.Snapshot
 	counting map[string]struct{} // names of the instances that count
 	on       map[string]int      // number of instances of each provider
 	waiting  int                 // number of counting instances without a provider
-	// left maps names that counted in earlier pictures to the times of their release, for releasedFor.
+	// left maps the names of instances that counted in earlier pictures to the times of their release. Entries are dropped
+	// after releasedFor.
 	left map[string]time.Time
 }
 
-// releasedFor is the time for which CA may list the placeholder of an instance that it has released. CA keeps the
-// answer of NodeGroupNodes for two minutes (CA clusterstate/utils/node_instances_cache.go). In each loop it warns twice
-// for each instance that then has no group.
+// releasedFor is the time for which CA may still list the placeholder of an instance that was released. CA keeps the
+// answer of NodeGroupNodes for two minutes (CA clusterstate/utils/node_instances_cache.go). In each loop CA logs two
+// warnings for each listed instance that has no group.
 const releasedFor = 3 * time.Minute
 
 type problem struct{ error }
@@ -84,7 +86,7 @@ func newPicture(s fleet.Snapshot) *picture {
 	return p
 }
 
-// counts reports whether the instance counts. In a nil picture no instance counts.
+// counts reports whether the instance counts towards the target size. In a nil picture no instance counts.
 func (p *picture) counts(name string) bool {
 	if p == nil {
 		return false
@@ -93,7 +95,8 @@ func (p *picture) counts(name string) bool {
 	return ok
 }
 
-// leaving returns the names that stop counting with the next picture, or did so less than releasedFor before it.
+// leaving returns the instances that no longer count in the next picture and stopped counting less than releasedFor
+// ago, with the times of their release.
 func (p *picture) leaving(next *picture, now time.Time) map[string]time.Time {
 	if p == nil {
 		return nil
@@ -120,7 +123,7 @@ func (p *picture) released(name string, now time.Time) bool {
 	return ok && now.Sub(at) < releasedFor
 }
 
-// readSince reports whether a read or an operation that began after the time has confirmed the picture.
+// readSince reports whether a read that started after t has confirmed the picture.
 func (g *group) readSince(t time.Time) bool {
 	at := g.readAt.Load()
 	return at != nil && at.After(t)
@@ -133,7 +136,7 @@ func (g *group) seen() fleet.Position {
 	return g.newest
 }
 
-// reached records the position to which an operation has brought the group.
+// reached records the position that an operation has returned.
 func (g *group) reached(at fleet.Position) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -146,8 +149,8 @@ func (g *group) advance(at fleet.Position) {
 	}
 }
 
-// put stores a snapshot; began is the start of its read. After an error the picture is unchanged. It returns
-// errWentBack when the snapshot is older than a position that this server had seen before the read began.
+// put stores a snapshot. began is the time at which its read started. It returns errWentBack when the snapshot is older
+// than a position that this server had seen before began. After an error the picture is unchanged.
 func (g *group) put(s fleet.Snapshot, began time.Time) error {
 	if s.Group != g.id || s.Epoch == "" {
 		return fmt.Errorf("read group %s: got a snapshot of group %q, epoch %q: %w",
@@ -164,13 +167,14 @@ func (g *group) put(s fleet.Snapshot, began time.Time) error {
 		return fmt.Errorf("read group %s: %w", g.id,
 			fleet.Refuse(fleet.RefusedNotInitialised, "it is recovering from what exists"))
 	}
-	if !older { // else it was read while an operation ran
+	if !older { // an older snapshot was read while an operation ran
 		g.store(s, began)
 	}
 	return nil
 }
 
-// store replaces the picture when s is newer. It ends the dirty state when the read of s started at or after settlesAt.
+// store replaces the picture when s is newer. It makes the group no longer dirty when the read of s started at or after
+// settlesAt.
 func (g *group) store(s fleet.Snapshot, began time.Time) {
 	g.advance(s.Position())
 	if old := g.picture.Load(); old == nil || s.Newer(old.Snapshot) {
@@ -198,15 +202,15 @@ func (g *group) lost(settlesAt time.Time) {
 	}
 }
 
-// found ends the dirty state, because the lost operation is known to have run.
+// found makes the group no longer dirty, because the operation whose answer was lost is known to have run.
 func (g *group) found() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.lostAt, g.settlesAt = time.Time{}, time.Time{}
 }
 
-// dirty returns the time since which the outcome of an operation is unknown, and the time from which on a read shows
-// it; both are zero when all outcomes are known.
+// dirty returns the time since which the outcome of an operation is unknown, and the earliest start of a read that
+// shows this outcome. Both are zero when all outcomes are known.
 func (g *group) dirty() (since, settlesAt time.Time) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

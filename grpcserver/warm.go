@@ -10,7 +10,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/wait"
 )
 
-// These are the times of keeping the view up to date.
+// These constants are the intervals and bounds of keeping the view up to date.
 const (
 	refreshTimeout = 5 * time.Second  // of our own refreshes; CA's have their own deadline
 	refreshEvery   = 20 * time.Second // while CA does not call
@@ -36,12 +36,12 @@ func (s *Server) Start(ctx context.Context) error {
 	}
 }
 
-// KeepWarm loads the view and refreshes it until ctx ends. It calls after, if not nil, after each try.
+// KeepWarm loads the view and refreshes it until ctx ends. After each attempt it calls after, unless after is nil.
 func (s *Server) KeepWarm(ctx context.Context, after func()) {
 	retry := retryFirst
 	s.beat()
 	for {
-		if s.standby() { // CA may change over in the middle of a loop, and must find its groups
+		if s.standby() { // CA may switch to this server in the middle of a loop, and must find its groups
 			s.reread()
 		}
 		err := s.refreshInTime(ctx)

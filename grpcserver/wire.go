@@ -14,20 +14,22 @@ import (
 // These are the fields of the second wire generation, which our compiled messages do not have. CA up to 1.34.1 uses the
 // first generation only, CA from 1.35 on the second only, and versions in between use both.
 const (
-	// NodeGroupTemplateNodeInfoResponse.nodeBytes, in addition to nodeInfo = 1: CA panics when its own field is missing.
+	// fieldNodeBytes is NodeGroupTemplateNodeInfoResponse.nodeBytes, in addition to nodeInfo = 1. CA panics when the field
+	// that it reads is missing.
 	fieldNodeBytes protowire.Number = 2
-	// NodeGroupAutoscalingOptions.MaxNodeProvisionTime, a protobuf Duration (options.go).
+	// fieldProvisionTime is NodeGroupAutoscalingOptions.MaxNodeProvisionTime, a protobuf Duration (options.go).
 	fieldProvisionTime protowire.Number = 10
-	// The times of PricingNodePriceRequest and PricingPodPriceRequest, protobuf Timestamps, and the pod of the second
-	// request as bytes (price.go).
+	// These are the times of PricingNodePriceRequest and PricingPodPriceRequest as protobuf Timestamps, and the pod of
+	// PricingPodPriceRequest as bytes (price.go).
 	fieldNodeStart, fieldNodeEnd              protowire.Number = 4, 5
 	fieldPodStart, fieldPodEnd, fieldPodBytes protowire.Number = 5, 6, 4
-	// Option.podBytes of CA's expander, in addition to pod = 4 (expander.go).
+	// fieldOptionPod is Option.podBytes of CA's expander, in addition to pod = 4 (expander.go).
 	fieldOptionPod protowire.Number = 5
 )
 
-// templateResponse returns the template in both wire generations. The upstream message has only the first, so the
-// second is written as an unknown field. All calls share the response, and it must not be changed.
+// templateResponse returns the template in both wire generations. The upstream message has only the first generation's
+// field, so the second generation's field is written as an unknown field. All calls share the response, so nobody may
+// change it.
 func templateResponse(spec fleet.GroupSpec) (*protos.NodeGroupTemplateNodeInfoResponse, error) {
 	node := template.Of(spec.InstanceSpec)
 	raw, err := node.Marshal()
@@ -39,13 +41,15 @@ func templateResponse(spec fleet.GroupSpec) (*protos.NodeGroupTemplateNodeInfoRe
 	return response, nil
 }
 
-// These are CA's error classes (CA cloudprovider/cloud_provider.go, InstanceErrorClass); they only change texts.
+// These are CA's error classes (CA cloudprovider/cloud_provider.go, InstanceErrorClass). They change only CA's
+// messages.
 const (
 	classOutOfResources = 1
 	classOther          = 99
 )
 
-// toInstance returns an instance for CA. The state is never "unspecified", with which CA would drop the error info.
+// toInstance converts an instance for CA. The state is never "unspecified", because CA drops the error info of such an
+// instance.
 func toInstance(group string, v fleet.InstanceView) *protos.Instance {
 	status := &protos.InstanceStatus{InstanceState: protos.InstanceStatus_instanceCreating}
 	switch v.State {
@@ -54,14 +58,14 @@ func toInstance(group string, v fleet.InstanceView) *protos.Instance {
 	case fleet.StateDeleting:
 		status.InstanceState = protos.InstanceStatus_instanceDeleting
 	case fleet.StateCreating:
-		if v.Phase == fleet.Failed { // a failed attempt that another one follows is not an error for CA
+		if v.Phase == fleet.Failed { // a failed attempt is no error for CA while another attempt follows
 			status.ErrorInfo = toErrorInfo(v.Failure)
 		}
 	}
 	return &protos.Instance{Id: v.ID(group), Status: status}
 }
 
-// toErrorInfo returns an error info with a code, because CA treats an empty code as "no error".
+// toErrorInfo converts a failure for CA. The code is never empty, because CA treats an empty code as "no error".
 func toErrorInfo(f *fleet.Failure) *protos.InstanceErrorInfo {
 	if f == nil || f.Code == "" {
 		f = fleet.NewFailure(fleet.CodeInternal, "", "", "failed without a recorded reason")

@@ -9,7 +9,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/strictyaml"
 )
 
-// maxSize bounds the file in bytes; a thousand groups fit.
+// maxSize bounds the size of the file in bytes. A thousand groups fit in it.
 const maxSize = 1 << 20
 
 // Config is the content of the file.
@@ -67,7 +67,7 @@ func (c Config) withDefaults() Config {
 	}
 	for i := range c.NodeGroups {
 		c.NodeGroups[i].Budgets = c.NodeGroups[i].Budgets.WithDefaults()
-		if c.NodeGroups[i].Nodes == fleet.NodesVirtual { // explicit or default, the template is the same
+		if c.NodeGroups[i].Nodes == fleet.NodesVirtual { // the default, so an explicit value changes no template
 			c.NodeGroups[i].Nodes = ""
 		}
 	}

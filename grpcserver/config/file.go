@@ -7,13 +7,13 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/reload"
 )
 
-// File is a config file that is read again while the server runs. It is safe for concurrent use.
+// File is a config file that the server reads again while it runs. It is safe for concurrent use.
 type File struct {
 	path  string
 	files *reload.Files[Config]
 
 	mu      sync.Mutex
-	version string // returned last
+	version string // of the config that Open or Changed returned last
 }
 
 // Open reads the file for the first time; the file must be valid. It returns the errors of Load.

@@ -9,7 +9,7 @@ import (
 )
 
 // inherited lists the fields that a group takes from the defaults when it does not set them. In a group with sizes,
-// each size takes the fields in ofSizes instead of the group.
+// each size inherits the fields in ofSizes, and the group itself does not.
 var inherited, ofSizes = fieldsOf(reflect.TypeFor[Defaults]()), fieldsOf(reflect.TypeFor[Size]())
 
 // fieldsOf returns the fields of a struct by their names in the file: true for fields that are merged key by key, false
@@ -26,7 +26,8 @@ func fieldsOf(of reflect.Type) map[string]bool {
 // origins maps paths in groups to the paths in the defaults from which their content was copied.
 type origins map[string]string
 
-// inherit copies the defaults into the groups of the tree, where absent and zero values differ.
+// inherit copies the defaults into the groups of the YAML tree. It works on the tree because a struct does not
+// distinguish an absent value from a zero value.
 func inherit(tree map[string]any) origins {
 	from := origins{}
 	defaults, _ := tree["defaults"].(map[string]any)
@@ -68,8 +69,8 @@ func (o origins) take(path, theirPath, name string, own, theirs map[string]any, 
 	}
 }
 
-// blame moves faults of inherited content to the defaults, where the content was written, and removes duplicates. A
-// fault that compares two fields moves only when both were inherited.
+// blame changes the path of each fault in inherited content to the path in the defaults, and removes duplicates. A
+// fault that compares two fields changes its path only when both fields were inherited.
 func (o origins) blame(faults strictyaml.Faults) (out strictyaml.Faults) {
 	known := map[strictyaml.Fault]bool{}
 	for _, f := range faults {

@@ -14,7 +14,7 @@ type NodeGroup struct {
 	// ID names the group to CA and in instance names.
 	ID string `json:"id" validate:"required,groupid"`
 	Defaults
-	// Sizes, instead of Shape, defines a group for each of several shapes.
+	// Sizes defines one group for each of several shapes. It replaces Shape.
 	Sizes []Size `json:"sizes,omitempty" validate:"omitempty,min=1,max=20,dive"`
 	// Provider, if set, holds the id of the group's only provider.
 	Provider string `json:"provider,omitempty"`
@@ -24,8 +24,8 @@ type NodeGroup struct {
 	PriceFactor float64 `json:"priceFactor,omitempty" validate:"gte=0"`
 }
 
-// Defaults holds the fields of a node group that the section defaults may set for all groups. Its maps and structs are
-// merged key by key, and its other fields are replaced as a whole (inherit.go).
+// Defaults holds the fields that the section "defaults" may set for all node groups. A group's maps and structs are
+// merged with the defaults key by key. Any other field of a group replaces the default (inherit.go).
 type Defaults struct {
 	Min   int                 `json:"min" validate:"omitempty,gte=0,ltefield=Max"` // 0 is below every max
 	Max   int                 `json:"max" validate:"gte=1,lte=1000"`
@@ -46,7 +46,7 @@ type Defaults struct {
 	Standby   int              `json:"standby,omitempty" validate:"gte=0,lte=5"`
 	Budgets   fleet.Budgets    `json:"budgets,omitempty"`
 	Spending  *Spending        `json:"spending,omitempty"`
-	// Volumes decides about the volumes on a provider whose last node is idle.
+	// Volumes decides whether the volumes on a provider are kept or deleted when the provider's last node is idle.
 	Volumes fleet.VolumePolicy `json:"volumes,omitempty" validate:"omitempty,oneof=keep delete"`
 }
 
@@ -55,7 +55,8 @@ type Size struct {
 	// Name becomes part of the group's id: a DNS-1123 label.
 	Name  string              `json:"name" validate:"required,sizename"`
 	Shape corev1.ResourceList `json:"shape,omitempty" validate:"required"`
-	// PriceFactor has the meaning of a group's; 0 means in proportion to the shapes of the first size and this one.
+	// PriceFactor multiplies an offer's price per node for a node of this size. 0 derives the factor from the ratio
+	// between this shape and the shape of the first size.
 	PriceFactor float64 `json:"priceFactor,omitempty" validate:"gte=0"`
 }
 

@@ -17,13 +17,13 @@ type Per string
 const (
 	PerAny      Per = "any"
 	PerProvider Per = "provider"
-	perLabel        = "label:" // and the key of an offer's label
+	perLabel        = "label:" // prefix of an offer's label key
 )
 
-// Derives reports whether groups are derived from the offers, with the node group as their base.
+// Derives reports whether groups are derived from the offers and this node group.
 func (p Per) Derives() bool { return p != "" && p != PerAny }
 
-// Label returns the key of the offers' label whose values define groups; ok is false for another form.
+// Label returns the key of the offers' label whose values define the groups. ok is false for the other forms of Per.
 func (p Per) Label() (key string, ok bool) { return strings.CutPrefix(string(p), perLabel) }
 
 // valid reports whether Per has a valid form. A label that nodes do not inherit from their offer is not valid.
@@ -48,9 +48,9 @@ func NodeLabels(offered map[string]string) map[string]string {
 	return out
 }
 
-// GroupID returns the id of the group of a value, of a size, or of a size and a value: <base>-<size>-<value>. If that
-// is not a valid id, it is cut, its other characters become dashes, and five characters of a hash follow. GroupID is
-// pure, so that every server and every restart finds the same groups.
+// GroupID joins the parts of a group's id with dashes: <base>-<size>-<value>, where size or value may be absent. If the
+// result is not a valid id, GroupID replaces invalid characters with dashes, cuts the id and appends five characters of
+// a hash. GroupID is pure, so every server computes the same ids, also after a restart.
 func GroupID(parts ...string) string {
 	plain := strings.Join(parts, "-")
 	if fleet.ValidGroupID(plain) {

@@ -19,7 +19,7 @@ func reservedLabel(key, value string) string {
 	case prefixed && underDomain(prefix, "liqo-autoscaler.io"):
 		return "is reserved: liqo-autoscaler sets labels under liqo-autoscaler.io by itself; remove it"
 	case key == "type" && value == "virtual-kubelet":
-		// CA core/utils/utils.go: such nodes are missing in its resource limits.
+		// CA does not count such nodes towards its resource limits (CA core/utils/utils.go).
 		return "hides the node from Cluster Autoscaler's resource limits: use another key or value"
 	}
 	return ""

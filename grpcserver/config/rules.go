@@ -65,7 +65,7 @@ func checkConfig(cfg Config) (faults strictyaml.Faults) {
 	return faults
 }
 
-// checkLimits refuses limits that are too low for the min of all groups.
+// checkLimits reports limits that are too low for the min of all groups together.
 func checkLimits(cfg Config, say say) {
 	var least grpcserver.Use
 	for _, entry := range cfg.NodeGroups {
@@ -133,7 +133,7 @@ func checkSpending(s *Spending, say say) {
 // checkShape requires cpu, memory and pods, against which CA's simulation fits pods. Without pods no pod fits.
 func checkShape(shape corev1.ResourceList, say say) {
 	if shape == nil {
-		return // which is a fault of its own
+		return // another check reports the missing shape
 	}
 	for _, name := range []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory, corev1.ResourcePods} {
 		if _, ok := shape[name]; !ok {
@@ -166,7 +166,8 @@ func validResource(name corev1.ResourceName) bool {
 	}
 }
 
-// minBytes is smaller than any node's amount, and larger than a number without its unit, or with m instead of M.
+// minBytes is the smallest plausible amount of bytes of a node. A smaller amount shows a missing unit, or "m" instead
+// of "M".
 var minBytes = resource.MustParse("1Mi")
 
 func inBytes(name corev1.ResourceName) bool {
@@ -260,7 +261,7 @@ func checkSelector(selector *metav1.LabelSelector, say say) {
 	}
 }
 
-// checkPer refuses the fields that a derived group or an entry with sizes must not have.
+// checkPer reports fields that an entry with per or sizes must not set.
 func checkPer(g NodeGroup, say say) {
 	switch derived := g.Per.Derives(); {
 	case derived && g.Min > 0:
@@ -274,7 +275,7 @@ func checkPer(g NodeGroup, say say) {
 	}
 }
 
-// short removes the examples and patterns that Kubernetes adds to its reasons.
+// short removes the examples and patterns from the messages of Kubernetes' validation.
 func short(why []string) string {
 	reason, _, _ := strings.Cut(why[0], " (e.g.")
 	return reason

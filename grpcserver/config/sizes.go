@@ -16,7 +16,7 @@ type Base struct {
 	// GroupSpec is the spec of the group or, if Per derives, the common part of its groups.
 	fleet.GroupSpec
 	Per   Per
-	parts []string // the first parts of its groups' ids
+	parts []string // the first parts of the ids of its groups, see GroupID
 }
 
 // IDOf returns the id of the base's group for a value.
@@ -24,7 +24,7 @@ func (b Base) IDOf(value string) string {
 	return GroupID(append(b.parts[:len(b.parts):len(b.parts)], value)...)
 }
 
-// Bases returns the group itself, or one base for each of its sizes.
+// Bases returns one base for each size of the group, or a single base if it has no sizes.
 func (g NodeGroup) Bases() (out []Base) {
 	b := Base{GroupSpec: g.spec(), Per: g.Per, parts: []string{g.ID}}
 	if g.Per.Derives() || len(g.Sizes) > 0 {
@@ -46,8 +46,8 @@ func (g NodeGroup) Bases() (out []Base) {
 	return out
 }
 
-// balanceOf returns a size's value of the balancing label. CA splits a scale-out evenly between all groups with one
-// value, regardless of the size of their nodes, so only groups of one size may share it.
+// balanceOf returns the value of the balancing label for groups of a size. CA splits a scale-out evenly between all
+// groups with the same value, regardless of the size of their nodes, so only groups of the same size may share a value.
 func balanceOf(value string, size Size) string { return value + "-" + size.Name }
 
 // factor returns the multiplier of an offer's price per node for a node of the size.
@@ -58,7 +58,7 @@ func (g NodeGroup) factor(size Size) float64 {
 	return size.PriceFactor
 }
 
-// checkSizes requires either a shape or sizes, and unique names of the sizes.
+// checkSizes requires that an entry sets either a shape or sizes, and that the names of the sizes are unique.
 func checkSizes(g NodeGroup, say say) {
 	switch {
 	case len(g.Sizes) > 0 && len(g.Shape) > 0:
@@ -82,8 +82,8 @@ func checkSizes(g NodeGroup, say say) {
 	}
 }
 
-// checkIDs refuses sizes whose groups have the same id as another entry's group. Ids of groups with per have another
-// part, so they conflict only with each other.
+// checkIDs reports sizes whose groups have the same id as a group of another entry. The ids of groups with per have one
+// more part, so they can only conflict with each other.
 func checkIDs(cfg Config, say say) {
 	type key struct {
 		id  string
@@ -104,7 +104,7 @@ func checkIDs(cfg Config, say say) {
 			other, taken := first[k]
 			if !taken {
 				first[k] = at
-			} else if cfg.NodeGroups[other.entry].ID != g.ID { // else entries or names are equal, a fault of its own
+			} else if cfg.NodeGroups[other.entry].ID != g.ID { // otherwise another check reports the equal ids or names
 				say(at.path, "makes the node group %q, as %s does: rename one of them", base.ID, other.path)
 			}
 		}

@@ -14,7 +14,7 @@ import (
 // errUnlisted means that NodeGroups does not list a group.
 var errUnlisted = errors.New("NodeGroups does not list it")
 
-// call bounds the time of one call, and adds the call's name to its error.
+// call makes one call within Options.Timeout, and adds the call's name to its error.
 func call[Q, R any](ctx context.Context, p *provider, name string,
 	do func(context.Context, Q, ...grpc.CallOption) (R, error), req Q) (R, error) {
 	ctx, cancel := context.WithTimeout(ctx, p.Timeout)
@@ -77,7 +77,7 @@ func (p *provider) decrease(ctx context.Context, group string, delta int) error 
 	return err
 }
 
-// remove deletes instances as CA does without Nodes: by their ids alone.
+// remove deletes instances by their ids alone, as CA does for instances without Nodes.
 func (p *provider) remove(ctx context.Context, group string, ids ...string) error {
 	req := &protos.NodeGroupDeleteNodesRequest{Id: group}
 	for _, id := range ids {

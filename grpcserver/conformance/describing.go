@@ -62,7 +62,7 @@ func describingRules() []Rule {
 	}
 }
 
-// template returns a group's template as CA before 1.35 and from 1.35 on read it.
+// template returns a group's template twice: as CA before 1.35 reads it, and as CA from 1.35 on reads it.
 func (p *provider) template(ctx context.Context, group string) (first, second *corev1.Node, err error) {
 	resp, err := call(ctx, p, "NodeGroupTemplateNodeInfo", p.client.NodeGroupTemplateNodeInfo,
 		&protos.NodeGroupTemplateNodeInfoRequest{Id: group})
@@ -175,13 +175,13 @@ func gpuLabelMeansGPU(ctx context.Context, p *provider) {
 	})
 }
 
-// options returns a group's options; nil when the group has no options.
+// options returns a group's options, or nil without an error when the provider has none for the group.
 func (p *provider) options(ctx context.Context, group string,
 	defaults *protos.NodeGroupAutoscalingOptions) (*protos.NodeGroupAutoscalingOptions, error) {
 	resp, err := call(ctx, p, "NodeGroupGetOptions", p.client.NodeGroupGetOptions,
 		&protos.NodeGroupAutoscalingOptionsRequest{Id: group, Defaults: defaults})
 	if unimplemented(err) {
-		return nil, nil //nolint:nilnil // none, and that is in order
+		return nil, nil //nolint:nilnil // a provider without options conforms
 	}
 	return resp.GetNodeGroupAutoscalingOptions(), err
 }

@@ -12,8 +12,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/wait"
 )
 
-// bookedWithin bounds the duration of IncreaseSize, which books and does not wait for Nodes. CA stops waiting after 5
-// s.
+// bookedWithin bounds the duration of IncreaseSize, which must not wait for Nodes. CA stops waiting after 5 s.
 const bookedWithin = time.Second
 
 func growingRules() []Rule {
@@ -106,14 +105,14 @@ func increaseAtOnce(ctx context.Context, p *provider) {
 	p.says("%s", took.Round(time.Millisecond))
 }
 
-// unchanged fails unless the group is as it was.
+// unchanged fails the check unless target size and counted instances of the group are as they were.
 func (p *provider) unchanged(ctx context.Context, was picture) {
 	if now := p.now(ctx); !now.sameAs(was) {
 		fail("%v before, %v after it", was, now)
 	}
 }
 
-// refused fails unless a call was refused and has changed nothing.
+// refused fails the check unless the call returned an error and changed nothing.
 func (p *provider) refused(ctx context.Context, was picture, what string, err error) {
 	now := p.now(ctx)
 	switch {
@@ -145,7 +144,7 @@ func increaseOverMax(ctx context.Context, p *provider) {
 	p.withinMax(ctx, was.target+delta)
 }
 
-// withinMax fails unless the target has the wanted size and CA receives a max that allows it.
+// withinMax fails the check unless the target size is the wanted size and the max that CA receives is not below it.
 func (p *provider) withinMax(ctx context.Context, wanted int) {
 	skipOn(p.refresh(ctx))
 	now := p.now(ctx)
@@ -179,8 +178,8 @@ func increaseTogether(ctx context.Context, p *provider) {
 	p.says("%d of 2 were booked", (wanted-was.target)/delta)
 }
 
-// increaseTwoGroups grows one group by all its room, and then a second group. It has read the max of both groups
-// before, and both may include the same room.
+// increaseTwoGroups reads the max of two groups, grows the first group to its max, and then grows the second group.
+// Both max values may include the same capacity.
 func increaseTwoGroups(ctx context.Context, p *provider) {
 	if p.Second == "" {
 		skip("no second node group was named")
@@ -219,7 +218,8 @@ func increaseTwoGroups(ctx context.Context, p *provider) {
 		status.Code(errs[1]))
 }
 
-// didAsAnswered fails unless an accepted call has booked exactly delta instances, and a refused call has booked none.
+// didAsAnswered fails the check if the provider accepted the call without creating exactly delta instances, or refused
+// the call and created instances.
 func (p *provider) didAsAnswered(ctx context.Context, group string, was picture, delta int, answer error) {
 	now, err := p.look(ctx, group)
 	failOn(err)
@@ -232,7 +232,7 @@ func (p *provider) didAsAnswered(ctx context.Context, group string, was picture,
 	}
 }
 
-// hasRoom fails when a booked instance has failed, or when the target size exceeds the max that CA reads.
+// hasRoom fails the check when a new instance has failed, or when the target size exceeds the max that CA reads.
 func (p *provider) hasRoom(ctx context.Context, group string, was picture) {
 	now, err := p.look(ctx, group)
 	failOn(err)
@@ -268,7 +268,7 @@ func increaseGivenUp(ctx context.Context, p *provider) {
 	p.says("%d of 3 calls were given up", late)
 }
 
-// settled waits until the provider knows the outcome of calls whose caller has stopped waiting.
+// settled waits until the provider knows the outcome of the calls that the check abandoned.
 func (p *provider) settled(ctx context.Context) (err error) {
 	for range 30 {
 		if !wait.For(ctx, p.Settle) {

@@ -10,8 +10,8 @@ import (
 
 // These constants bound the objects that a rule checks.
 const (
-	mostInstances = 50 // per group, in rules with a call for each
-	mostCode      = 63 // characters of an error code
+	mostInstances = 50 // per group, in rules that make one call per instance
+	mostCode      = 63 // length of an error code in characters
 )
 
 func instanceRules() []Rule {

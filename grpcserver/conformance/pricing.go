@@ -15,8 +15,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/wire"
 )
 
-// agree compares a price in both wire generations, and fails unless they agree. It returns a remark on a price that
-// passes.
+// agree compares a price in both wire generations, and fails the check unless they are equal. It returns the text for a
+// check that passes.
 func agree(first, second float64, err1, err2 error) string {
 	switch {
 	case unimplemented(err1) && unimplemented(err2):

@@ -19,19 +19,19 @@ const (
 	deleting = protos.InstanceStatus_instanceDeleting
 )
 
-// provider is the provider under check. Its calls are bounded as CA's are.
+// provider is the provider under check. Its calls have the same time limit as CA's calls.
 type provider struct {
 	Options
 	client protos.CloudProviderClient
 
-	room   int             // of the group, when the check began
-	before picture         // of the group, when the check began
-	second *picture        // of the second group, before a rule created instances in it
-	used   map[string]bool // ids that were ever listed in the group
-	said   string          // by the check that is running
+	room   int             // max minus target size of the group at the start of Check
+	before picture         // state of the group at the start of Check
+	second *picture        // state of the second group before a rule created instances in it
+	used   map[string]bool // ids that the group has listed at any time
+	said   string          // text of the running check, see says
 }
 
-// picture holds the state of a node group at one moment.
+// picture holds the target size and the instances of a node group at one moment.
 type picture struct {
 	target int
 	list   []*protos.Instance
@@ -61,7 +61,7 @@ func (p picture) String() string {
 	return fmt.Sprintf("target %d, %d listed, %d of them deleting", p.target, len(p.list), p.in(deleting))
 }
 
-// beyond returns the counted instances that another picture does not count.
+// beyond returns the ids of instances that p counts and the other picture does not count.
 func (p picture) beyond(other picture) []string {
 	return slices.DeleteFunc(p.counted(), func(id string) bool { return slices.Contains(other.counted(), id) })
 }
@@ -88,7 +88,7 @@ func newProvider(client protos.CloudProviderClient, o Options) *provider {
 	return &provider{Options: o, client: client, used: map[string]bool{}}
 }
 
-// prepare checks whether the rules can use the group.
+// prepare checks that the rules can use the group, and returns an error if they cannot.
 func (p *provider) prepare(ctx context.Context) error {
 	g, err := p.group(ctx, p.Group)
 	if err != nil {
@@ -124,7 +124,7 @@ func (p *provider) giveBack(ctx context.Context) error {
 	return err
 }
 
-// removeNew deletes the instances of a group that it did not have before.
+// removeNew deletes the instances of a group that are not in the picture before.
 func (p *provider) removeNew(ctx context.Context, group string, before picture) error {
 	now, err := p.look(ctx, group)
 	if err != nil {
@@ -140,7 +140,7 @@ func (p *provider) removeNew(ctx context.Context, group string, before picture) 
 	return nil
 }
 
-// look reads target and instances of a group, in CA's order.
+// look reads the target size and then the instances of a group, as CA does.
 func (p *provider) look(ctx context.Context, group string) (picture, error) {
 	target, err := p.target(ctx, group)
 	if err != nil {
@@ -173,21 +173,21 @@ func (p *provider) grow(ctx context.Context, n int) (ids []string, now picture, 
 	return ids, now, nil
 }
 
-// now reads the group for a check, which is skipped after an error.
+// now reads the group for a check. An error skips the check.
 func (p *provider) now(ctx context.Context) picture {
 	now, err := p.look(ctx, p.Group)
 	skipOn(err)
 	return now
 }
 
-// made creates instances for a check, which is skipped after an error.
+// made creates n instances for a check. An error skips the check.
 func (p *provider) made(ctx context.Context, n int) (ids []string, now picture) {
 	ids, now, err := p.grow(ctx, n)
 	unableOn(err)
 	return ids, now
 }
 
-// unableOn skips the check after an error, because it lacks instances.
+// unableOn skips the check if err is not nil, because the check then lacks instances.
 func unableOn(err error) {
 	if err != nil {
 		skip("no instance to try it on: %v", err)

@@ -12,8 +12,8 @@ import (
 	"k8s.io/autoscaler/cluster-autoscaler/cloudprovider/externalgrpc/protos"
 )
 
-// readAtOnce bounds the duration of a read. CA requests the group of every Node of the cluster, one after the other,
-// several times per loop.
+// readAtOnce bounds the duration of a read. In each loop, CA requests the group of every Node of the cluster several
+// times, one request after the other.
 const readAtOnce = 50 * time.Millisecond
 
 func readingRules() []Rule {
@@ -149,7 +149,7 @@ func unknownGroup(ctx context.Context, p *provider) {
 // unknownID is not the id of any group.
 const unknownID = "conformance-no-such-group"
 
-// foreignNodes holds Nodes of no group, or of another cloud.
+// foreignNodes holds Nodes that belong to no group or to another cloud.
 var foreignNodes = map[string]*protos.ExternalGrpcNode{
 	"without a providerID":    {Name: "conformance"},
 	"of another cloud":        {Name: "conformance", ProviderID: "conformance:///zone/no-such-instance"},

@@ -16,25 +16,25 @@ type Outcome string
 const (
 	Passed  Outcome = "passed"
 	Failed  Outcome = "failed"
-	Skipped Outcome = "skipped" // the provider has nothing to check the rule on
+	Skipped Outcome = "skipped" // the provider lacks the objects that the rule checks
 )
 
 // Rule describes one property that CA expects of a provider without checking it.
 type Rule struct {
 	// ID names the rule permanently.
 	ID string `json:"id"`
-	// Demands is the rule, in one sentence.
+	// Demands states the rule in one sentence.
 	Demands string `json:"demands"`
 	// Source names the place where CA relies on the rule, and CA's behaviour if the rule is broken.
 	Source string `json:"source"`
 	// Fix is the remedy for a provider that breaks the rule.
 	Fix string `json:"fix"`
-	// Changes reports that the check changes the target size of Options.Group for a moment.
+	// Changes reports that the check changes the target size of Options.Group and restores it.
 	Changes bool `json:"changes"`
 
 	ofInstances bool // the check needs instances
-	again       bool // it compares several answers, which may change in between
-	// check runs the rule. Like a test it ends where fail or skip is called, and passes otherwise.
+	again       bool // the check compares several answers that may change in between, so it is repeated
+	// check runs the rule. Like a test it ends where it calls fail or skip. Otherwise it passes.
 	check func(ctx context.Context, p *provider)
 }
 
@@ -46,28 +46,28 @@ type Result struct {
 	Seen string `json:"seen,omitempty"`
 }
 
-// Options selects the checks and bounds their waits.
+// Options selects the rules and bounds the waiting times of their checks.
 type Options struct {
-	// Group names the node group that the rules with Changes use; "" leaves them out. It must be at rest: no instance on
-	// its way, and no CA that uses it.
+	// Group names the node group that the rules with Changes use; "" excludes these rules. The group must be at rest: no
+	// instance is being created or deleted, and no CA uses the group.
 	Group string
-	// Second names another node group, which may share the room of Group. One rule creates a node in it; "" skips that
+	// Second names another node group, which may share capacity with Group. One rule creates a node in it; "" skips that
 	// rule.
 	Second string
 	// Timeout bounds each call; default 5 s, as in CA.
 	Timeout time.Duration
-	// Settle is the time for which a late effect of an abandoned call is awaited; default 2 s. A provider that does not
-	// know the outcome yet may fail Refresh for thirty times as long.
+	// Settle is the time that checks wait for a late effect of an abandoned call; default 2 s. A provider that does not
+	// know the outcome yet may fail Refresh for at most thirty times Settle.
 	Settle time.Duration
 
 	// Clock measures the duration of answers; default time.Now. A constant clock disables these checks.
 	Clock func() time.Time
 
-	began func(id string) // called with the id of each rule, and "" at its end
+	began func(id string) // called with the rule's id when a check starts, and with "" when it ends
 }
 
-// These constants bound the room between target and max of Options.Group: enough for the rules, and so little that a
-// provider without bounds does no harm.
+// These constants bound the difference between target size and max of Options.Group. It is enough for the rules, and so
+// small that a provider without bounds does no harm.
 const (
 	leastRoom = 3
 	mostRoom  = 20
@@ -88,7 +88,7 @@ func Rules() []Rule {
 // when Options.Group cannot be used, or when ctx ends. It always deletes the instances that it created.
 func Check(ctx context.Context, client protos.CloudProviderClient, o Options) ([]Result, error) {
 	p := newProvider(client, o)
-	// CA lists instances before its first Refresh, but a provider may be that young.
+	// CA lists instances before its first Refresh. A provider that has just started may need the Refresh first.
 	_ = p.refresh(ctx)
 	if o.Group != "" {
 		if err := p.prepare(ctx); err != nil {
@@ -112,7 +112,7 @@ func Check(ctx context.Context, client protos.CloudProviderClient, o Options) ([
 	return results, nil
 }
 
-// try checks a rule. left is the error of deleting the instances that the rule created.
+// try checks a rule and deletes the instances that the rule created. left is the error of this deletion.
 func (p *provider) try(ctx context.Context, rule Rule) (seen outcome, left error) {
 	p.began(rule.ID)
 	seen = p.seen(ctx, rule)
@@ -130,10 +130,10 @@ func (p *provider) try(ctx context.Context, rule Rule) (seen outcome, left error
 	return seen, left
 }
 
-// looks is the number of tries of a check whose answers may change in between.
+// looks is the number of attempts of a check that compares answers which may change in between.
 const looks = 3
 
-// seen returns the result of the rule's check.
+// seen returns the result of the rule's check. It repeats a failed check of a rule with again.
 func (p *provider) seen(ctx context.Context, rule Rule) (seen outcome) {
 	for range looks {
 		seen = p.judge(func() { rule.check(ctx, p) })
@@ -150,7 +150,7 @@ type outcome struct {
 	text    string
 }
 
-// judge runs a check until it ends, and returns its result.
+// judge runs a check until it returns or calls end, and returns its result.
 func (p *provider) judge(check func()) (seen outcome) {
 	defer func() {
 		cause := recover()
@@ -165,10 +165,10 @@ func (p *provider) judge(check func()) (seen outcome) {
 	return outcome{Passed, p.said}
 }
 
-// says sets the text for a check that passes.
+// says sets the text of Result.Seen for a check that passes.
 func (p *provider) says(format string, args ...any) { p.said = fmt.Sprintf(format, args...) }
 
-// end ends the running check, see judge.
+// end ends the running check with an outcome and a text, see judge.
 func end(verdict Outcome, format string, args ...any) {
 	panic(outcome{verdict, fmt.Sprintf(format, args...)})
 }

@@ -32,8 +32,8 @@ func decreaseSign(ctx context.Context, p *provider) {
 	p.refused(ctx, was, "DecreaseTargetSize(1)", p.decrease(ctx, p.Group, 1))
 }
 
-// cancel calls DecreaseTargetSize and returns the group's state. A refusal is right when all instances have got their
-// Nodes in the meantime, and skips the check.
+// cancel calls DecreaseTargetSize and returns the group's state. A refusal skips the check if all instances have
+// received their Nodes in the meantime.
 func (p *provider) cancel(ctx context.Context, delta int) picture {
 	refused := p.decrease(ctx, p.Group, delta)
 	now := p.now(ctx)

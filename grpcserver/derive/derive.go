@@ -1,8 +1,8 @@
 // Package derive derives node groups from the offers. A configured group with `per` defines one group for each
 // provider, or for each value of an offer's label; with `sizes` it defines each of these once per size. All nodes of
-// such a group have the same values of the labels that pods select by. Cluster Autoscaler expects this of every group:
-// it simulates a group by one of its nodes (CA processors/nodeinfosprovider/mixed_nodeinfos_processor.go), and backs
-// off from a group as a whole.
+// such a group have the same values of the labels that pods select by. Cluster Autoscaler relies on this: it simulates
+// a group by one of the group's nodes (CA processors/nodeinfosprovider/mixed_nodeinfos_processor.go), and backs off
+// from a group as a whole.
 package derive
 
 import (
@@ -23,9 +23,9 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet/template"
 )
 
-// Linger is the time for which a derived group stays listed without an offer that is large enough for a node. Offers
-// that disappear or are full for a while then do not change CA's list. During this time the group's max is its target
-// size.
+// Linger is the time for which a derived group stays listed without an offer that is large enough for a node. So CA's
+// list of groups does not change when an offer disappears or is full for a while. During this time the group's max is
+// its target size.
 const Linger = 30 * time.Minute
 
 // DefaultMax bounds the derived groups of a hub.
@@ -36,8 +36,8 @@ type Groups struct {
 	// Market returns the present offers, and false when they are not known now; nil means that they are never known.
 	Market func() (market.Market, bool)
 	// InForce returns the specs of the running groups, and false while they cannot be read; nil means that no group runs.
-	// It is called until it has returned true once, and no group is derived before. Running groups come first, so that a
-	// restarted server and another replica list the same groups.
+	// Expand calls it until it returns true once, and derives no group before that. Running groups have precedence over
+	// new groups, so that a restarted server and another replica list the same groups.
 	InForce func() ([]fleet.GroupSpec, bool)
 	Max     int
 	Log     *slog.Logger
@@ -47,16 +47,16 @@ type Groups struct {
 	mu       sync.Mutex
 	restored bool                // InForce has been read
 	listed   map[string]*derived // by id
-	refused  map[string]string   // id to reason, so that each is logged once
+	refused  map[string]string   // maps ids to reasons, so that each refusal is logged once
 }
 
-// derived is one group that is listed.
+// derived is a derived group that is or may be listed.
 type derived struct {
 	id        string
 	base      string // id of the configured group, with its size
 	value     string // the provider's id, or the label's value
 	labels    map[string]string
-	price     float64 // of a node, per unit of its shape's weight, because shapes differ
+	price     float64 // of a node, divided by the weight of its shape, because shapes differ
 	offeredAt time.Time
 }
 
@@ -95,7 +95,8 @@ func (g *Groups) Expand(configured []config.NodeGroup) (out []fleet.GroupSpec) {
 	return out
 }
 
-// forget removes groups that are no longer configured, and groups without a large enough offer for longer than Linger.
+// forget removes groups that are no longer configured, and groups that have had no large enough offer for longer than
+// Linger.
 func (g *Groups) forget(bases map[string]config.Base, fixed map[string]bool, known bool, now time.Time) {
 	for id, d := range g.listed {
 		_, configured := bases[d.base]
@@ -109,7 +110,8 @@ func (g *Groups) forget(bases map[string]config.Base, fixed map[string]bool, kno
 	}
 }
 
-// list adds the offered groups, the cheapest first. Listed groups stay, so that changing prices have no effect.
+// list adds groups for which offers exist, the cheapest first, up to Max. Groups that are already listed stay, even if
+// their prices change.
 func (g *Groups) list(offered []*derived, fixed map[string]bool, now time.Time) {
 	refused := map[string]string{}
 	for _, d := range offered {
@@ -160,11 +162,11 @@ func (g *Groups) now() time.Time {
 
 func (g *Groups) log() *slog.Logger { return cmp.Or(g.Log, slog.Default()) }
 
-// least is the minimum weight of a shape in a division.
+// least is the minimum weight of a shape as a divisor.
 const least = 1e-6
 
 // wanted returns the groups that the offers define, each once, the cheapest first. An offer smaller than a node of the
-// base defines no group, because it would take the place of a group that can have nodes.
+// base defines no group, because such a group can have no nodes but counts towards Max.
 func wanted(bases map[string]config.Base, m market.Market, now time.Time) (out []*derived) {
 	candidates := m.Candidates()
 	type key struct{ base, value string }
@@ -185,8 +187,8 @@ func wanted(bases map[string]config.Base, m market.Market, now time.Time) (out [
 }
 
 // matching returns the offers from which groups of the base can be derived. A group for one provider has the
-// architecture of its offer, unless the base names one; any other group has
-// the base's architecture.
+// architecture of the provider's offer, unless the base names an architecture. Any other group has the base's
+// architecture.
 func matching(base config.Base, candidates []choice.Candidate, now time.Time) (found []fleet.Offer) {
 	_, byLabel := base.Per.Label()
 	if byLabel || base.Labels[corev1.LabelArchStable] != "" {
@@ -214,8 +216,8 @@ func matching(base config.Base, candidates []choice.Candidate, now time.Time) (f
 	return found
 }
 
-// valueOf returns the value that distinguishes the offer's group within the base, and the labels that all its nodes
-// will have.
+// valueOf returns the value that distinguishes the offer's group from the other groups of the base, and the labels that
+// all nodes of the group will have.
 func valueOf(base config.Base, o fleet.Offer) (value string, labels map[string]string, ok bool) {
 	labels = config.NodeLabels(o.Labels)
 	key, byLabel := base.Per.Label()

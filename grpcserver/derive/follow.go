@@ -8,13 +8,14 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// Source is the config file, which is read again while the server runs; see config.File.
+// Source reads the config file again while the server runs; see config.File.
 type Source interface {
 	Changed() (config.Config, bool, error)
 	Hash() string
 }
 
-// Follow returns a server's first groups and its Reload. The settings of Reload change with the config and the market.
+// Follow returns the server's first groups and a function for Options.Reload. That function returns new settings when
+// the config or the derived groups have changed.
 func (g *Groups) Follow(configured config.Config, source Source) (
 	[]fleet.GroupSpec, func() (grpcserver.Settings, bool, error)) {
 	first := g.Expand(configured.NodeGroups)
@@ -33,7 +34,7 @@ func (g *Groups) Follow(configured config.Config, source Source) (
 	}
 }
 
-// fingerprint returns a text that differs for different sets of groups.
+// fingerprint returns a text that is equal only for equal sets of specs.
 func fingerprint(specs []fleet.GroupSpec) string {
 	var b strings.Builder
 	for _, s := range specs {

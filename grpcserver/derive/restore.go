@@ -14,7 +14,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// restore lists the derived groups that run, once InForce can be read. Their linger time starts again.
+// restore lists the running derived groups as soon as InForce can be read. Linger starts again for each of them.
 func (g *Groups) restore(bases map[string]config.Base) {
 	if g.restored || len(bases) == 0 {
 		return
@@ -39,7 +39,8 @@ func (g *Groups) restore(bases map[string]config.Base) {
 	}
 }
 
-// valueIn returns the value of a derived group's spec; "" when the spec does not belong to the base.
+// valueIn returns the value from which the spec of a derived group was made, or "" when the spec does not belong to the
+// base.
 func valueIn(base config.Base, spec fleet.GroupSpec) string {
 	key, byLabel := base.Per.Label()
 	if !byLabel {
@@ -51,7 +52,7 @@ func valueIn(base config.Base, spec fleet.GroupSpec) string {
 	return spec.Selector.MatchLabels[key]
 }
 
-// labelsIn returns the labels of a derived group's spec that come from its offer.
+// labelsIn returns those labels of a derived group's spec that were copied from its offer.
 func labelsIn(base config.Base, spec fleet.GroupSpec) map[string]string {
 	labels := maps.Clone(spec.Labels)
 	maps.DeleteFunc(labels, func(key, value string) bool { return base.Labels[key] == value })
@@ -64,7 +65,7 @@ type Running interface {
 	Snapshot(ctx context.Context, group string) (fleet.Snapshot, error)
 }
 
-// These constants bound one reading of the running groups.
+// These constants bound ReadInForce.
 const (
 	readTimeout = 10 * time.Second
 	readAtOnce  = 16
