@@ -29,7 +29,7 @@ func (b bid) price() float64 { return b.cost / max(b.asked, leastWeight) }
 func (b bid) waste() float64 { return 1 - min(1, b.asked/max(b.room, leastWeight)) }
 
 func (b bid) String() string {
-	return fmt.Sprintf("costs %.4g an hour, %.0f %% of it is used, %.0f %% over peerings that are there", b.cost,
+	return fmt.Sprintf("costs %.4g an hour, %.0f %% of its capacity used, %.0f %% over existing peerings", b.cost,
 		100*(1-b.waste()), 100*b.warm)
 }
 

@@ -10,7 +10,7 @@ import (
 // the better of two bids.
 func TestBidsAreComparedAndRendered(t *testing.T) {
 	b := bid{cost: 1.25, warm: 0.5, asked: 3, room: 4}
-	require.Equal(t, "costs 1.25 an hour, 75 % of it is used, 50 % over peerings that are there", b.String())
+	require.Equal(t, "costs 1.25 an hour, 75 % of its capacity used, 50 % over existing peerings", b.String())
 	dearer, colder, emptier := b, b, b
 	dearer.cost, colder.warm, emptier.room = 1.26, 0.4, 5
 	for _, worse := range []bid{dearer, colder, emptier} {
@@ -19,7 +19,7 @@ func TestBidsAreComparedAndRendered(t *testing.T) {
 	}
 	require.Zero(t, b.compare(b))
 	require.Zero(t, bid{asked: 5, room: 4}.waste(), "more than there is room for")
-	require.Equal(t, "costs 1 an hour, 100 % of it is used, 100 % over peerings that are there",
+	require.Equal(t, "costs 1 an hour, 100 % of its capacity used, 100 % over existing peerings",
 		bid{cost: 1, warm: 1, asked: 4, room: 4}.String())
 }
 

@@ -58,7 +58,7 @@ func Changes(running []fleet.Snapshot, configured []fleet.GroupSpec, derived fun
 		if what := differences(*s.Spec, spec); what != "" {
 			all = append(all, Change{spec.ID, EffectChanged, what})
 		} else if s.Notice.Name == fleet.BlockRetired {
-			all = append(all, Change{spec.ID, EffectChanged, "it is in the config again, and grows again"})
+			all = append(all, Change{spec.ID, EffectChanged, "the group is in the config again, and may grow again"})
 		}
 	}
 	for _, s := range running {

@@ -44,8 +44,8 @@ func TestConformance(t *testing.T) {
 			require.Len(t, results, len(conformance.Rules()))
 			for _, r := range results {
 				require.Equal(t, conformance.Passed, r.Outcome, "%s: %s: %s", r.ID, r.Demands, r.Seen)
-				if r.ID == "increase-given-up" { // the server refuses a call with less than fleet.GiveUpBefore left
-					require.Equal(t, "3 of 3 calls were given up", r.Seen)
+				if r.ID == "increase-given-up" { // the server refuses a call that has less than fleet.GiveUpBefore left
+					require.Equal(t, "3 of 3 calls were abandoned", r.Seen)
 				}
 			}
 		})

@@ -48,7 +48,7 @@ type door struct {
 func (d *door) admit(ctx context.Context, call *tap.Info) (context.Context, error) {
 	p, ok := peer.FromContext(ctx)
 	if !ok {
-		return ctx, status.Error(codes.Unauthenticated, "it is not known who calls")
+		return ctx, status.Error(codes.Unauthenticated, "no peer information for this connection")
 	}
 	over, secure := p.AuthInfo.(credentials.TLSInfo)
 	anonymous := !secure || len(over.State.VerifiedChains) == 0
@@ -57,7 +57,7 @@ func (d *door) admit(ctx context.Context, call *tap.Info) (context.Context, erro
 	case anonymous && expander:
 		return d.reserve(ctx, p.Addr)
 	case anonymous && secure:
-		return ctx, status.Error(codes.Unauthenticated, "without a client certificate only the expander answers")
+		return ctx, status.Error(codes.Unauthenticated, "only calls of the expander need no client certificate")
 	}
 	return ctx, nil
 }
@@ -75,9 +75,9 @@ func (d *door) reserve(ctx context.Context, of net.Addr) (context.Context, error
 	maps.DeleteFunc(d.from, func(_ string, request context.Context) bool { return request.Err() != nil })
 	switch {
 	case d.from[address] != nil:
-		return ctx, status.Error(codes.ResourceExhausted, "another request of your address is under way")
+		return ctx, status.Error(codes.ResourceExhausted, "another request from this address is running")
 	case len(d.from) >= anonymousRequests:
-		return ctx, status.Error(codes.ResourceExhausted, "too many requests of callers without a certificate are under way")
+		return ctx, status.Error(codes.ResourceExhausted, "too many requests of clients without a certificate are running")
 	case d.from == nil:
 		d.from = map[string]context.Context{}
 	}

@@ -63,7 +63,7 @@ func (o *options) read(raw []byte) {
 			return nil
 		}
 		if len(o.all) == maxOptions {
-			return fmt.Errorf("there are more than %d options", maxOptions)
+			return fmt.Errorf("the request has more than %d options", maxOptions)
 		}
 		one, err := readOption(value, &pods, scratch)
 		o.all = append(o.all, one)
@@ -88,7 +88,7 @@ func readOption(raw []byte, pods *int, scratch *corev1.Pod) (o option, err error
 			return nil
 		}
 		if *pods++; *pods > maxOptionPods {
-			return fmt.Errorf("there are more than %d pods", maxOptionPods)
+			return fmt.Errorf("the request has more than %d pods", maxOptionPods)
 		}
 		if err := wire.PodResources(value, scratch); err != nil {
 			return err
@@ -156,7 +156,7 @@ func (e expander) BestOptions(_ context.Context, req *options) (*protos.BestOpti
 		if b, known := e.server.bid(o); known {
 			ours = append(ours, b)
 		} else {
-			resp.Options = append(resp.Options, answer(o, "no node group of this server"))
+			resp.Options = append(resp.Options, answer(o, "not a node group of this server"))
 		}
 	}
 	for _, b := range best(ours) {

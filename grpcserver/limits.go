@@ -43,7 +43,7 @@ func (s *Server) checkLimits(g *group, delta int) error {
 	case !s.found.Load():
 		unknown = "it is known which groups run"
 	case s.unlimited.Load() > 0:
-		unknown = "the growth that began before there were limits has ended"
+		unknown = "the increases that started before limits were set have ended"
 	case unknown != "":
 		unknown = "node group " + unknown + " has been read"
 	}

@@ -31,11 +31,11 @@ func TestLimitsApplyToAllGroupsTogether(t *testing.T) {
 		want   string
 	}{
 		{"nodes", Limits{Nodes: ptr.To(5)},
-			"increase node group gpu: limits.nodes is 5, 3 are counted and 3 more asked for"},
+			"increase node group gpu: limits.nodes is 5, 3 exist and 3 more are requested"},
 		{"cpu", Limits{CPU: ptr.To(resource.MustParse("20"))},
-			"increase node group gpu: limits.cpu is 20, 12 is counted and 12 more asked for"},
+			"increase node group gpu: limits.cpu is 20, 12 is in use and 12 more is requested"},
 		{"memory", Limits{Memory: ptr.To(resource.MustParse("47Gi"))},
-			"increase node group gpu: limits.memory is 47Gi, 24Gi is counted and 24Gi more asked for"},
+			"increase node group gpu: limits.memory is 47Gi, 24Gi is in use and 24Gi more is requested"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			f := newFake()

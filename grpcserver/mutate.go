@@ -143,7 +143,7 @@ func (s *Server) readFrom(ctx context.Context, g *group, at fleet.Position) (fle
 		return fleet.Snapshot{}, err
 	}
 	if snapshot.Position().Before(at) {
-		return fleet.Snapshot{}, fmt.Errorf("read group %s: it shows %s/%d, and the operation has brought it to %s/%d: %w",
+		return fleet.Snapshot{}, fmt.Errorf("read group %s: its snapshot at %s/%d is older than the operation at %s/%d: %w",
 			g.id, snapshot.Epoch, snapshot.Revision, at.Epoch, at.Revision, fleet.ErrUnavailable)
 	}
 	return snapshot, g.put(snapshot, began)

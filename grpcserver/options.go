@@ -33,7 +33,7 @@ func (s *Server) NodeGroupGetOptions(_ context.Context,
 
 func (s *Server) compareProvisionTime(g *group, asked time.Duration) {
 	if total := g.terms.Load().spec.Budgets.Total.Duration; g.isGivenUpEarly() {
-		s.log.Warn("Cluster Autoscaler gives up on nodes that would still come: raise its max-node-provision-time, or lower "+
+		s.log.Warn("Cluster Autoscaler gives up on nodes before budgets.total: raise its max-node-provision-time, or lower "+
 			"budgets.total", "group", g.id, "max-node-provision-time", asked, "budgets.total", total)
 	}
 }

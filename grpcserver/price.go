@@ -40,7 +40,7 @@ func (s *Server) PricingNodePrice(_ context.Context,
 	}
 	g := s.roster.Load().byID[req.GetNode().GetLabels()[fleet.LabelGroup]]
 	if g == nil {
-		return nil, status.Errorf(codes.NotFound, "price node %s: its label %s names no node group here",
+		return nil, status.Errorf(codes.NotFound, "price node %s: its label %s names no node group of this server",
 			req.GetNode().GetName(), fleet.LabelGroup)
 	}
 	return &protos.PricingNodePriceResponse{Price: s.nodePrice(g) * hours}, nil
@@ -62,7 +62,7 @@ func (s *Server) PricingPodPrice(_ context.Context,
 		}
 	}
 	if pod == nil {
-		return nil, status.Error(codes.InvalidArgument, "price pod: there is none in the request")
+		return nil, status.Error(codes.InvalidArgument, "price pod: the request has no pod")
 	}
 	return &protos.PricingPodPriceResponse{Price: Weight(requestsOf(pod)) * s.rate() * hours}, nil
 }
@@ -115,7 +115,7 @@ func Weight(resources corev1.ResourceList) (sum float64) {
 func hoursBetween(start, end *metav1.Time, req proto.Message, startField, endField protowire.Number) (float64, error) {
 	from, to := timeOf(start, req, startField), timeOf(end, req, endField)
 	if from.IsZero() || to.IsZero() || to.Before(from) {
-		return 0, status.Error(codes.InvalidArgument, "price: give a start and an end that is not before it")
+		return 0, status.Error(codes.InvalidArgument, "price: start and end are required, and end must not precede start")
 	}
 	return to.Sub(from).Hours(), nil
 }

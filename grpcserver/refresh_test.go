@@ -249,7 +249,7 @@ func TestReasonOfAnUnconfiguredGroupIsComplete(t *testing.T) {
 			read: func(s fleet.Snapshot) (fleet.Snapshot, error) { s.SpecHash = "other"; return s, nil }},
 		"what it runs then cannot be read": {says: "configure: no answer",
 			read: func(fleet.Snapshot) (fleet.Snapshot, error) { return fleet.Snapshot{}, errors.New("no answer") }},
-		"it shows what it was before": {says: "and the operation has brought it to ",
+		"it shows what it was before": {says: "is older than the operation at ",
 			read: func(s fleet.Snapshot) (fleet.Snapshot, error) { s.Revision = 1; return s, nil }},
 	} {
 		t.Run(name, func(t *testing.T) {

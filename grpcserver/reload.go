@@ -93,7 +93,7 @@ func (s *Server) renew(g *group, t *terms) error {
 			return err
 		}
 		kept.kept = advice(inForce, t.spec)
-		s.log.Warn("changed template of a node group is not put in force", "group", g.id, "why", kept.kept)
+		s.log.Warn("changed template of a node group does not take effect", "group", g.id, "why", kept.kept)
 		t = kept
 	}
 	if t.hash != now.hash || now.retired {
@@ -118,7 +118,7 @@ func advice(from, to fleet.GroupSpec) string {
 		return fleet.InstanceSpec{Taints: s.Taints, GroupTaint: s.GroupTaint}
 	})
 	return fmt.Sprintf("%s changed, but only in the config: give the changed group a new id, and remove the old one; "+
-		"Cluster Autoscaler may keep what it has learnt of the group's nodes until it restarts", strings.Join(what, " and "))
+		"Cluster Autoscaler may use the group's old template until it restarts", strings.Join(what, " and "))
 }
 
 // known reports whether CA may already know the shape of the group's nodes: the group has or had instances, or the
@@ -149,6 +149,6 @@ func (s *Server) keepTemplate(g *group, first fleet.Snapshot) {
 		return
 	}
 	kept.kept = advice(*first.Spec, configured.spec)
-	s.log.Warn("changed template of a node group is not put in force", "group", g.id, "why", kept.kept)
+	s.log.Warn("changed template of a node group does not take effect", "group", g.id, "why", kept.kept)
 	g.terms.Store(kept)
 }

@@ -309,7 +309,7 @@ func TestFailedConfigMessageIsRepeated(t *testing.T) {
 		require.NoError(t, err)
 		require.NoError(t, d.refresh())
 
-		const complaint = "what status says of the config of a node group is not up to date"
+		const complaint = "cannot update the notice of a node group; status may be outdated"
 		config.write("v2", spec("cpu", 0, 5))
 		f.set(func(f *fakeGroups) { f.slow = time.Minute })
 		require.NoError(t, d.refresh())

@@ -138,7 +138,7 @@ func (s *Server) addRetired(ctx context.Context) error {
 
 // These are the messages of groups that only shrink.
 const (
-	noticeReplaced = "its template changed: it only shrinks, and begins anew with the new one when it is empty"
+	noticeReplaced = "its template changed: it only shrinks, and starts again with the new template when it is empty"
 	noticeRetired  = "it is no longer in the config: it only shrinks, and ends when it is empty"
 )
 
@@ -173,6 +173,6 @@ func (s *Server) notify(ctx context.Context, g *group) {
 		_, err = s.readFrom(ctx, g, at)
 	}
 	if err != nil {
-		s.log.Warn("what status says of the config of a node group is not up to date", "group", g.id, "error", err)
+		s.log.Warn("cannot update the notice of a node group; status may be outdated", "group", g.id, "error", err)
 	}
 }

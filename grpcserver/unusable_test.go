@@ -213,7 +213,7 @@ func TestRevertedGroupStartsANewEpoch(t *testing.T) {
 		require.Equal(t, 1, d.s.most(d.s.roster.Load(), g))
 		err := d.increase(time.Second, 1)
 		requireCode(t, codes.Unavailable, err)
-		require.ErrorContains(t, err, "went back")
+		require.ErrorContains(t, err, "lost history")
 
 		require.NoError(t, d.refresh())
 		require.True(t, fleet.EpochBefore(seen.Epoch, g.seen().Epoch))

@@ -43,7 +43,7 @@ func (l Limits) Over(now Use, n int, shape corev1.ResourceList) string {
 	var more Use
 	more.Add(n, shape)
 	if l.Nodes != nil && now.Nodes+more.Nodes > *l.Nodes {
-		return fmt.Sprintf("limits.nodes is %d, %d are counted and %d more asked for", *l.Nodes, now.Nodes, more.Nodes)
+		return fmt.Sprintf("limits.nodes is %d, %d exist and %d more are requested", *l.Nodes, now.Nodes, more.Nodes)
 	}
 	if why := exceeded("cpu", l.CPU, now.CPU, more.CPU); why != "" {
 		return why
@@ -60,7 +60,7 @@ func exceeded(name string, limit *resource.Quantity, now, more resource.Quantity
 	if sum.Cmp(*limit) <= 0 {
 		return ""
 	}
-	return fmt.Sprintf("limits.%s is %s, %s is counted and %s more asked for", name, limit.String(), now.String(),
+	return fmt.Sprintf("limits.%s is %s, %s is in use and %s more is requested", name, limit.String(), now.String(),
 		more.String())
 }
 

@@ -28,12 +28,12 @@ func TestLimitsCompareWithTheUse(t *testing.T) {
 		{"no limits", Limits{}, 1000, ""},
 		{"up to the limit", Limits{Nodes: ptr.To(5), CPU: ptr.To(resource.MustParse("7.5")),
 			Memory: ptr.To(resource.MustParse("20Gi"))}, 2, ""},
-		{"nodes", Limits{Nodes: ptr.To(4)}, 2, "limits.nodes is 4, 3 are counted and 2 more asked for"},
+		{"nodes", Limits{Nodes: ptr.To(4)}, 2, "limits.nodes is 4, 3 exist and 2 more are requested"},
 		{"cpu", Limits{CPU: ptr.To(resource.MustParse("7"))}, 2,
-			"limits.cpu is 7, 4500m is counted and 3 more asked for"},
+			"limits.cpu is 7, 4500m is in use and 3 more is requested"},
 		{"memory", Limits{Memory: ptr.To(resource.MustParse("19Gi"))}, 2,
-			"limits.memory is 19Gi, 12Gi is counted and 8Gi more asked for"},
-		{"lowered below what is", Limits{Nodes: ptr.To(2)}, 1, "limits.nodes is 2, 3 are counted and 1 more asked for"},
+			"limits.memory is 19Gi, 12Gi is in use and 8Gi more is requested"},
+		{"lowered below what is", Limits{Nodes: ptr.To(2)}, 1, "limits.nodes is 2, 3 exist and 1 more are requested"},
 	} {
 		require.Equal(t, c.want, c.limits.Over(use, c.more, shape), c.name)
 		require.Equal(t, c.name != "no limits", c.limits.Any())

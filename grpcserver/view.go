@@ -60,8 +60,8 @@ const releasedFor = 3 * time.Minute
 type problem struct{ error }
 
 // errWentBack means that a group's position is behind the position that this server has seen.
-var errWentBack = errors.New("the history of the group's workflow went back (a reset, or Temporal restored from a " +
-	"backup): the group rebuilds its state from what exists")
+var errWentBack = errors.New("the group's workflow lost history (it was reset, or Temporal was restored from a " +
+	"backup): the group rebuilds its state from the existing objects")
 
 func newGroup(t *terms) *group {
 	g := &group{id: t.spec.ID, turn: semaphore.NewWeighted(1), reading: semaphore.NewWeighted(1)}
@@ -160,12 +160,12 @@ func (g *group) put(s fleet.Snapshot, began time.Time) error {
 	defer g.mu.Unlock()
 	older := s.Position().Before(g.newest)
 	if older && began.After(g.newestAt) {
-		return fmt.Errorf("read group %s: it is at %s/%d after %s/%d: %w",
+		return fmt.Errorf("read group %s: its position %s/%d is behind %s/%d: %w",
 			g.id, s.Epoch, s.Revision, g.newest.Epoch, g.newest.Revision, errWentBack)
 	}
 	if s.Revision == 0 { // published by a new group before it has listed the existing objects
 		return fmt.Errorf("read group %s: %w", g.id,
-			fleet.Refuse(fleet.RefusedNotInitialised, "it is recovering from what exists"))
+			fleet.Refuse(fleet.RefusedNotInitialised, "it is rebuilding its state from the existing objects"))
 	}
 	if !older { // an older snapshot was read while an operation ran
 		g.store(s, began)

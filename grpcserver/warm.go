@@ -84,10 +84,10 @@ const aliveFor = 3 * (refreshEvery + refreshTimeout)
 func (s *Server) Alive() error {
 	at := s.triedAt.Load()
 	if at == nil {
-		return errors.New("the loop that reads the node groups has not begun")
+		return errors.New("the loop that reads the node groups has not started")
 	}
 	if since := time.Since(*at); since > aliveFor {
-		return fmt.Errorf("the loop that reads the node groups hangs since %s", since.Round(time.Second))
+		return fmt.Errorf("the loop that reads the node groups has hung for %s", since.Round(time.Second))
 	}
 	return nil
 }

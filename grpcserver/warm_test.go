@@ -72,6 +72,6 @@ func TestFreshAliveAndStandbyTimes(t *testing.T) {
 		pass(75 * time.Second)
 		require.NoError(t, s.Alive())
 		pass(1)
-		require.ErrorContains(t, s.Alive(), "hangs since 1m15s")
+		require.ErrorContains(t, s.Alive(), "has hung for 1m15s")
 	})
 }

@@ -55,7 +55,7 @@ nodeGroups:
 	out, _, err = command(t.Context(), "config", "validate", broken)
 	require.Empty(t, out)
 	require.EqualError(t, err, "read node groups from "+broken+`:
-nodeGroups[0].shape: is missing: give cpu, memory and pods, which is what each node has
+nodeGroups[0].shape: is missing: give the cpu, memory and pods of each node
 nodeGroups[0].id: "A" cannot name a group: use at most 24 lower-case letters, digits and dashes, with a letter or digit at both ends
 nodeGroups[0].sise: unknown field: remove it, or use one of budgets, currency, groupTaint, id, labels, max, min, minPerGroup, nodes, per, priceFactor, provider, selection, selector, shape, sizes, spending, standby, taints, volumes`)
 }

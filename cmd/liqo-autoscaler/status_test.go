@@ -171,7 +171,7 @@ func TestStatusOffersAndReload(t *testing.T) {
 	require.NoError(t, s.increase("two", 3))
 	err := s.increase("one", 2)
 	require.Equal(t, codes.OutOfRange, status.Code(err))
-	require.ErrorContains(t, err, "limits.nodes is 4, 3 are counted and 2 more asked for")
+	require.ErrorContains(t, err, "limits.nodes is 4, 3 exist and 2 more are requested")
 	require.EqualValues(t, 1, s.groups()["one"].GetMaxSize(), "as many as the limit leaves room for")
 	ready := s.until(func(st show.Status) bool { return len(st.Groups) == 2 && st.Groups[1].Ready == 3 })
 	require.Equal(t, "two", ready.Instances[0].Group)

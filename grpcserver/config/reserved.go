@@ -15,9 +15,9 @@ func reservedLabel(key, value string) string {
 	case key == "kubernetes.io/hostname":
 		return "is reserved: every node has its own; remove it"
 	case prefixed && underDomain(prefix, "liqo.io"):
-		return "is reserved: Liqo sets labels under liqo.io by itself; remove it"
+		return "is reserved: Liqo sets the labels under liqo.io; remove it"
 	case prefixed && underDomain(prefix, "liqo-autoscaler.io"):
-		return "is reserved: liqo-autoscaler sets labels under liqo-autoscaler.io by itself; remove it"
+		return "is reserved: liqo-autoscaler sets the labels under liqo-autoscaler.io; remove it"
 	case key == "type" && value == "virtual-kubelet":
 		// CA does not count such nodes towards its resource limits (CA core/utils/utils.go).
 		return "hides the node from Cluster Autoscaler's resource limits: use another key or value"
@@ -31,7 +31,7 @@ func reservedTaint(key string) string {
 	prefix, _, prefixed := strings.Cut(key, "/")
 	switch {
 	case prefixed && underDomain(prefix, "liqo.io"):
-		return "is reserved: Liqo taints its nodes by itself; remove it"
+		return "is reserved: Liqo sets the taints of its nodes; remove it"
 	case prefix == "node.kubernetes.io" || prefix == "node.cloudprovider.kubernetes.io":
 		return "is reserved: Kubernetes sets it by a node's condition; use a key of your own"
 	case prefixed && underDomain(prefix, "cluster-autoscaler.kubernetes.io"),

@@ -34,7 +34,7 @@ var rules = strictyaml.NewRules(map[string]strictyaml.Check{
 	"Name":       "name the size, which becomes part of the group's id",
 })
 
-const missingShape = "give cpu, memory and pods, which is what each node has"
+const missingShape = "give the cpu, memory and pods of each node"
 
 func nameFault(what string, limit int) string {
 	return fmt.Sprintf("%%q cannot name a %s: use at most %d lower-case letters, digits and dashes, "+
@@ -55,8 +55,8 @@ func checkConfig(cfg Config) (faults strictyaml.Faults) {
 			first[g.ID] = i
 		}
 		if a, b := cfg.NodeGroups[0].spec().CurrencyOrDefault(), g.spec().CurrencyOrDefault(); a != b {
-			faults.Add(at+".currency", "is %s, and that of nodeGroups[0] is %s: prices of groups are compared, so give it "+
-				"once, in defaults", b, a)
+			faults.Add(at+".currency", "is %s, but %s in nodeGroups[0]: prices of groups are compared, so set it once, "+
+				"in defaults", b, a)
 		}
 		checkGroup(at, g, &faults)
 	}
@@ -103,7 +103,7 @@ func checkGroup(at string, g NodeGroup, faults *strictyaml.Faults) {
 	checkSelector(g.Selector, say)
 	checkPer(g, say)
 	if g.Selection != nil && g.Selection.Empty() {
-		say("selection", "weighs nothing: give at least one weight above 0, or leave it out and the price decides")
+		say("selection", "has no weight above 0: set one, or remove it so that only the price decides")
 	}
 	checkSpending(g.Spending, say)
 	b := g.Budgets
@@ -119,7 +119,7 @@ func checkSpending(s *Spending, say say) {
 		return
 	}
 	if *s == (Spending{}) {
-		say("spending", "bounds nothing: give perNode, hourly or monthly, or leave it out")
+		say("spending", "has no limit: set perNode, hourly or monthly, or remove it")
 	}
 	compare := func(path string, l money.SpendingLimit) {
 		if l.Soft != nil && l.Hard != nil && *l.Soft > *l.Hard && *l.Hard > 0 {
@@ -137,7 +137,7 @@ func checkShape(shape corev1.ResourceList, say say) {
 	}
 	for _, name := range []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory, corev1.ResourcePods} {
 		if _, ok := shape[name]; !ok {
-			say(strictyaml.Join("shape", string(name)), "is missing: give what each node has")
+			say(strictyaml.Join("shape", string(name)), "is missing: give the amount that each node has")
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(shape)) {
@@ -151,7 +151,7 @@ func checkShape(shape corev1.ResourceList, say say) {
 		case wholeOnly(name) && !isWhole(quantity):
 			say(path, "is %s: give a whole number", quantity.String())
 		case inBytes(name) && quantity.Cmp(minBytes) < 0:
-			say(path, "is %s, and counts bytes: give it a unit such as Mi or Gi", quantity.String())
+			say(path, "is %s bytes: give it a unit such as Mi or Gi", quantity.String())
 		}
 	}
 }
@@ -220,7 +220,7 @@ func checkTaints(taints []corev1.Taint, say say) {
 			say(path+"timeAdded", "is set by Kubernetes: remove it")
 		}
 		if id := t.Key + ":" + string(t.Effect); seen[id] {
-			say(strings.TrimSuffix(path, "."), "repeats the taint %s: a node carries it once, remove one", id)
+			say(strings.TrimSuffix(path, "."), "repeats the taint %s: remove one of them", id)
 		} else {
 			seen[id] = true
 		}
@@ -242,7 +242,7 @@ func checkGroupTaint(g NodeGroup, say say) {
 	checkEffect("groupTaint", g.GroupTaint, say)
 	for i, t := range g.Taints {
 		if t.Key == fleet.LabelGroup && t.Effect == g.GroupTaint {
-			say(fmt.Sprintf("taints[%d]", i), "repeats what groupTaint adds: a node carries it once, remove one")
+			say(fmt.Sprintf("taints[%d]", i), "repeats the taint that groupTaint adds: remove one of them")
 		}
 	}
 }
@@ -265,11 +265,11 @@ func checkSelector(selector *metav1.LabelSelector, say say) {
 func checkPer(g NodeGroup, say say) {
 	switch derived := g.Per.Derives(); {
 	case derived && g.Min > 0:
-		say("min", "is %d, and per is %s: use minPerGroup, each derived group has a min of its own", g.Min, g.Per)
+		say("min", "is %d, but per is %s: use minPerGroup, which is the min of each derived group", g.Min, g.Per)
 	case len(g.Sizes) > 0 && g.Min > 0:
-		say("min", "is %d, and there are sizes: use minPerGroup, each derived group has a min of its own", g.Min)
+		say("min", "is %d, but sizes are given: use minPerGroup, which is the min of each size's group", g.Min)
 	case derived && g.Per == PerProvider && g.Provider != "":
-		say("provider", "is given, and per is provider: remove one of them")
+		say("provider", "is given, but per is provider: remove one of them")
 	case !derived && len(g.Sizes) == 0 && g.MinPerGroup > 0:
 		say("minPerGroup", "is for derived groups: use min, or set per or sizes")
 	}

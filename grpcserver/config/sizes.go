@@ -62,7 +62,7 @@ func (g NodeGroup) factor(size Size) float64 {
 func checkSizes(g NodeGroup, say say) {
 	switch {
 	case len(g.Sizes) > 0 && len(g.Shape) > 0:
-		say("shape", "is given, and there are sizes: give one of them")
+		say("shape", "is given together with sizes: remove one of them")
 	case g.Sizes == nil && g.Shape == nil:
 		say("shape", "is missing: %s", missingShape)
 	}
@@ -70,14 +70,15 @@ func checkSizes(g NodeGroup, say say) {
 	for i, size := range g.Sizes {
 		at := fmt.Sprintf("sizes[%d].", i)
 		if j, taken := first[size.Name]; taken && size.Name != "" {
-			say(at+"name", "%q is the name of sizes[%d] too: give each size its own", size.Name, j)
+			say(at+"name", "%q is also the name of sizes[%d]: give each size its own name", size.Name, j)
 		} else {
 			first[size.Name] = i
 		}
 		checkShape(size.Shape, func(path, format string, args ...any) { say(at+path, format, args...) })
 		value := balanceOf(g.Labels[fleet.LabelBalance], size)
 		if g.Labels[fleet.LabelBalance] != "" && len(value) > validation.LabelValueMaxLength {
-			say(at+"name", "makes %q of the label %s, which is too long: shorten one of them", value, fleet.LabelBalance)
+			say(at+"name", "makes the value %q of the label %s, which is too long: shorten one of them", value,
+				fleet.LabelBalance)
 		}
 	}
 }

@@ -11,31 +11,31 @@ import (
 
 func deletingRules() []Rule {
 	return []Rule{
-		{ID: "delete-lowers", Demands: "DeleteNodes lowers the target size and uncounts the instance at once.",
-			Source: "core/scaledown/actuation/delete_in_batch.go: CA reads the target next, and buys or removes by it",
+		{ID: "delete-lowers", Demands: "DeleteNodes lowers the target size and stops counting the instance immediately.",
+			Source: "core/scaledown/actuation/delete_in_batch.go: CA reads the target next, and scales out or in by it",
 			Fix:    "book the deletion before you answer, and remove the Node afterwards", check: deleteLowers},
-		{ID: "delete-again", Demands: "DeleteNodes of an instance that is deleted is OK and changes nothing.",
-			Source: "core/scaledown/actuation/delete_in_batch.go: CA repeats it for a Node still there after 5 minutes",
-			Fix:    "lower the target by the ids that are still counted", check: deleteAgain},
-		{ID: "delete-all-or-none", Demands: "DeleteNodes with a Node that is refused deletes none of the others.",
-			Source: "core/scaledown/actuation/delete_in_batch.go: after an error CA lets pods onto all of them again",
+		{ID: "delete-again", Demands: "DeleteNodes of an instance that was deleted before is OK and changes nothing.",
+			Source: "core/scaledown/actuation/delete_in_batch.go: CA repeats the call if the Node still exists after 5 minutes",
+			Fix:    "lower the target only for ids that are still counted", check: deleteAgain},
+		{ID: "delete-all-or-none", Demands: "DeleteNodes that refuses one of its Nodes deletes none of them.",
+			Source: "core/scaledown/actuation/delete_in_batch.go: after an error CA makes all Nodes schedulable again",
 			Fix:    "check all ids before you change anything", check: deleteAllOrNone},
 		{ID: "delete-other-group", Demands: "DeleteNodes of another group's instance is refused and changes nothing.",
-			Source: "cloudprovider/cloud_provider.go DeleteNodes: an error if a node does not belong to the group",
+			Source: "cloudprovider/cloud_provider.go DeleteNodes: it must fail if a node does not belong to the group",
 			Fix:    "answer InvalidArgument", check: deleteOtherGroup},
-		{ID: "delete-together", Demands: "Ten DeleteNodes calls at the same time lower the target by exactly what they " +
-			"delete, each within five seconds.",
-			Source: "core/scaledown/actuation/actuator.go: up to 10 at a time, a Node each, and grpc_timeout is 5 s",
-			Fix:    "book the calls that wait for each other together, in one write", check: deleteTogether},
+		{ID: "delete-together", Demands: "Ten concurrent DeleteNodes calls lower the target by exactly the instances that " +
+			"they delete, and each returns within five seconds.",
+			Source: "core/scaledown/actuation/actuator.go: up to 10 concurrent calls, one Node each; grpc_timeout is 5 s",
+			Fix:    "book calls that wait for each other in one write", check: deleteTogether},
 		{ID: "unknown-group-changes", Demands: "Calls that change an unknown group are refused.",
-			Source: "core/scaleup/orchestrator/executor.go, core/static_autoscaler.go: OK means that it was done",
+			Source: "core/scaleup/orchestrator/executor.go, core/static_autoscaler.go: CA takes OK as done",
 			Fix:    "answer NotFound", check: unknownGroupChanges},
 		{ID: "cleanup", Demands: "Cleanup changes nothing.",
-			Source: "core/static_autoscaler.go ExitCleanUp: CA sends it whenever it ends, in each rolling update",
+			Source: "core/static_autoscaler.go ExitCleanUp: CA calls it whenever it exits, also in each rolling update",
 			Fix:    "do nothing", check: cleanup},
-		{ID: "gives-back", Demands: "When all that was made is deleted the group is as it was.",
-			Source: "clusterstate/clusterstate.go: CA never repairs a target that has drifted below what runs",
-			Fix:    "count the target from the instances", check: givesBack},
+		{ID: "gives-back", Demands: "When all created instances are deleted, the group is as it was before.",
+			Source: "clusterstate/clusterstate.go: CA never repairs a target that is below the number of running Nodes",
+			Fix:    "compute the target by counting the instances", check: givesBack},
 	}
 }
 
@@ -51,11 +51,11 @@ func deleteAgain(ctx context.Context, p *provider) {
 	ids, was := p.made(ctx, 2)
 	for n, batch := range [][]string{ids[:1], ids[:1], {ids[1], ids[0], ids[1]}} {
 		if err := p.remove(ctx, p.Group, batch...); err != nil {
-			fail("call %d, of %v: %v", n+1, batch, err)
+			fail("call %d, with %v: %v", n+1, batch, err)
 		}
 		left := was.target - 1 - n/2
 		if now := p.now(ctx); now.target != left || len(now.counted()) != left {
-			fail("target size %d at first; after call %d, of %v: %v", was.target, n+1, batch, now)
+			fail("target size %d at first; after call %d with %v: %v", was.target, n+1, batch, now)
 		}
 	}
 }
@@ -80,7 +80,7 @@ func deleteAllOrNone(ctx context.Context, p *provider) {
 	stranger := p.stranger(ctx)
 	refused := p.remove(ctx, p.Group, ids[0], stranger)
 	if refused == nil && stranger == foreignNodes["of another cloud"].GetProviderID() {
-		skip("%s is deleted without a word, and no other node group has an instance", stranger)
+		skip("deleting %s returns no error, and no other node group has an instance", stranger)
 	}
 	p.refused(ctx, was, "DeleteNodes of "+ids[0]+" and "+stranger, refused)
 }
@@ -90,7 +90,7 @@ func deleteOtherGroup(ctx context.Context, p *provider) {
 	skipOn(err)
 	at := slices.IndexFunc(list, func(g *protos.NodeGroup) bool { return g.GetId() != p.Group })
 	if at < 0 {
-		skip("there is one node group only")
+		skip("there is only one node group")
 	}
 	other := list[at].GetId()
 	ids, was := p.made(ctx, 1)

@@ -19,45 +19,45 @@ import (
 
 func describingRules() []Rule {
 	return []Rule{
-		{ID: "template-in-both", Demands: "NodeGroupTemplateNodeInfo has the same Node in the fields 1 and 2.",
-			Source: "cloudprovider/externalgrpc/externalgrpc_node_group.go TemplateNodeInfo: CA up to 1.34.1 reads field 1 " +
-				"alone, from 1.35 on field 2 alone, and panics without it",
+		{ID: "template-in-both", Demands: "NodeGroupTemplateNodeInfo has the same Node in fields 1 and 2.",
+			Source: "cloudprovider/externalgrpc/externalgrpc_node_group.go TemplateNodeInfo: CA up to 1.34.1 reads only " +
+				"field 1, CA from 1.35 on only field 2, and CA panics if its field is missing",
 			Fix:   "send nodeInfo = 1, and the same Node as bytes in nodeBytes = 2; never Unimplemented",
 			check: templateInBoth},
 		{ID: "template-resources", Demands: "The template's capacity and allocatable have cpu, memory and pods.",
-			Source: "simulator/node_info_utils.go: the scheduler fits no pod on a Node with room for 0 pods",
-			Fix:    "fill in capacity and allocatable as the real Nodes will have them", check: templateResources},
+			Source: "simulator/node_info_utils.go: no pod fits on a Node whose capacity is 0 pods",
+			Fix:    "set the capacity and allocatable that the real Nodes will have", check: templateResources},
 		{ID: "template-labels", Demands: "The template's labels are valid, with kubernetes.io/os and kubernetes.io/arch.",
 			Source: "core/scaleup/orchestrator/orchestrator.go: pods select Nodes by the template's labels",
 			Fix:    "give the template every label that the real Nodes will have", check: templateLabels},
 		{ID: "template-is-counted", Demands: "The template has no label type=virtual-kubelet.",
-			Source: "core/utils/utils.go: CA leaves such Nodes out of all its sums",
-			Fix:    "take the label away, from the real Nodes too", check: templateIsCounted},
-		{ID: "gpu-label", Demands: "GPULabel answers; the empty label is one.",
-			Source: "cloudprovider/externalgrpc/externalgrpc_cloud_provider.go: an error is asked again for each Node",
-			Fix:    "answer OK, with \"\" when no label tells GPU Nodes", check: gpuLabel},
-		{ID: "gpu-types", Demands: "GetAvailableGPUTypes answers; none is an answer.",
-			Source: "cloudprovider/externalgrpc/externalgrpc_cloud_provider.go: an error is asked again in each loop",
+			Source: "core/utils/utils.go: CA excludes such Nodes from all its sums",
+			Fix:    "remove the label, also from the real Nodes", check: templateIsCounted},
+		{ID: "gpu-label", Demands: "GPULabel returns a label, which may be empty.",
+			Source: "cloudprovider/externalgrpc/externalgrpc_cloud_provider.go: CA repeats a failed call for each Node",
+			Fix:    "answer OK, with \"\" when no label marks GPU Nodes", check: gpuLabel},
+		{ID: "gpu-types", Demands: "GetAvailableGPUTypes returns a list, which may be empty.",
+			Source: "cloudprovider/externalgrpc/externalgrpc_cloud_provider.go: CA repeats a failed call in each loop",
 			Fix:    "answer OK, with an empty map when you have none", check: gpuTypes},
 		{ID: "gpu-label-means-gpu", Demands: "A template with the GPU label has a GPU.",
-			Source: "processors/customresources/gpu_processor.go, simulator/utilization/info.go: CA waits for the GPU, and " +
-				"takes a Node without one for idle",
+			Source: "processors/customresources/gpu_processor.go, simulator/utilization/info.go: CA waits for the GPU, or " +
+				"treats a Node without GPU as idle",
 			Fix: "put the label on templates and Nodes with GPUs only", check: gpuLabelMeansGPU},
-		{ID: "options-complete", Demands: "Options for CA up to 1.34 are complete, or there are none.",
+		{ID: "options-complete", Demands: "Options for CA up to 1.34 are complete or absent.",
 			Source: "cloudprovider/externalgrpc/externalgrpc_node_group.go GetOptions (1.33): CA panics without a duration",
 			Fix:    "answer Unimplemented, or start from the defaults in the request and fill in every duration",
 			check:  optionsComplete},
-		{ID: "options-none", Demands: "There are no options for CA 1.35 and 1.36.",
-			Source: "kubernetes/autoscaler #10245: with any, CA takes Nodes that are not ready yet for unready, and buys again",
-			Fix:    "answer Unimplemented to requests whose defaults have the fields 8 to 10 and no 11; CA's flags hold",
+		{ID: "options-none", Demands: "Options for CA 1.35 and 1.36 are absent.",
+			Source: "kubernetes/autoscaler #10245: with options, CA counts starting Nodes as unready, and adds more",
+			Fix:    "answer Unimplemented if the request's defaults have fields 8 to 10 but not 11; CA then uses its flags",
 			check:  optionsNone},
-		{ID: "node-price", Demands: "PricingNodePrice is finite, and alike in both wire generations, or Unimplemented.",
-			Source: "expander/price/price.go: CA leaves out a group without a price, and grows nothing when all are",
-			Fix:    "price by a label of the group, with a finite default; read the times from the fields 2, 3 and 4, 5",
+		{ID: "node-price", Demands: "PricingNodePrice is finite and equal in both wire generations, or Unimplemented.",
+			Source: "expander/price/price.go: CA excludes a group without a price, and does not scale out if no group has one",
+			Fix:    "derive the price from a label of the group, with a finite default; read times from fields 2, 3 or 4, 5",
 			check:  nodePrice, again: true},
-		{ID: "pod-price", Demands: "PricingPodPrice is finite, and alike in both wire generations, or Unimplemented.",
-			Source: "expander/price/price.go: CA leaves out a group with a pod that has no price",
-			Fix:    "read the pod from field 1 or as bytes from 4, the times from the fields 2, 3 or 5, 6",
+		{ID: "pod-price", Demands: "PricingPodPrice is finite and equal in both wire generations, or Unimplemented.",
+			Source: "expander/price/price.go: CA excludes a group if one of its pods has no price",
+			Fix:    "read the pod from field 1, or as bytes from field 4; read times from fields 2, 3 or 5, 6",
 			check:  podPrice, again: true},
 	}
 }
@@ -72,7 +72,7 @@ func (p *provider) template(ctx context.Context, group string) (first, second *c
 	if raw := wire.Field(resp, 2); raw != nil {
 		second = &corev1.Node{}
 		if err := second.Unmarshal(raw); err != nil {
-			return nil, nil, fmt.Errorf("field 2 of the template is no Node: %w", err)
+			return nil, nil, fmt.Errorf("field 2 of the template is not a Node: %w", err)
 		}
 	}
 	return resp.GetNodeInfo(), second, nil
@@ -85,7 +85,7 @@ func templateInBoth(ctx context.Context, p *provider) {
 		case err != nil:
 			fail("node group %s: %v", g.GetId(), err)
 		case first == nil || second == nil:
-			fail("node group %s: field 1 is there: %t, field 2: %t", g.GetId(), first != nil, second != nil)
+			fail("node group %s: field 1 present: %t, field 2 present: %t", g.GetId(), first != nil, second != nil)
 		}
 		one, err1 := first.Marshal()
 		two, err2 := second.Marshal()
@@ -124,12 +124,12 @@ func templateLabels(ctx context.Context, p *provider) {
 	p.eachTemplate(ctx, func(n *corev1.Node) {
 		for key, value := range n.Labels {
 			if len(validation.IsQualifiedName(key))+len(validation.IsValidLabelValue(value)) > 0 {
-				fail("%q=%q is no label", key, value)
+				fail("%q=%q is not a valid label", key, value)
 			}
 		}
 		for _, key := range []string{corev1.LabelOSStable, corev1.LabelArchStable} {
 			if n.Labels[key] == "" {
-				fail("there is no label %s", key)
+				fail("the label %s is missing", key)
 			}
 		}
 	})
@@ -138,7 +138,7 @@ func templateLabels(ctx context.Context, p *provider) {
 func templateIsCounted(ctx context.Context, p *provider) {
 	p.eachTemplate(ctx, func(n *corev1.Node) {
 		if n.Labels["type"] == "virtual-kubelet" {
-			fail("it has the label")
+			fail("the template has the label")
 		}
 	})
 }
@@ -171,7 +171,7 @@ func gpuLabelMeansGPU(ctx context.Context, p *provider) {
 				return
 			}
 		}
-		fail("it has the label %s and none of %v", resp.GetLabel(), gpus)
+		fail("the template has the label %s but none of the resources %v", resp.GetLabel(), gpus)
 	})
 }
 

@@ -17,39 +17,39 @@ const bookedWithin = time.Second
 
 func growingRules() []Rule {
 	return []Rule{
-		{ID: "increase-in-target", Demands: "After IncreaseSize the target size is larger at once.",
-			Source: "core/scaleup/orchestrator/executor.go: CA reads it right after the call",
+		{ID: "increase-in-target", Demands: "The target size is larger as soon as IncreaseSize returns.",
+			Source: "core/scaleup/orchestrator/executor.go: CA reads the size right after the call",
 			Fix:    "book the new units before IncreaseSize answers, and read your own writes", check: increaseInTarget},
-		{ID: "increase-in-nodes", Demands: "After IncreaseSize NodeGroupNodes lists an instance for each new unit at once.",
-			Source: "clusterstate/clusterstate.go: units without instances are never repaired, nor timed out",
-			Fix:    "list a placeholder, creating and without an error, from when IncreaseSize answers", check: increaseInNodes},
+		{ID: "increase-in-nodes", Demands: "As soon as IncreaseSize returns, NodeGroupNodes lists an instance per new unit.",
+			Source: "clusterstate/clusterstate.go: CA neither repairs nor times out units without instances",
+			Fix:    "before IncreaseSize answers, list a placeholder that is creating, without error", check: increaseInNodes},
 		{ID: "increase-resolves", Demands: "NodeGroupForNode finds the group of an instance that has no Node yet.",
-			Source: "core/static_autoscaler.go removeOldUnregisteredNodes: what has no group is never removed",
-			Fix:    "look up placeholders by their id, too", check: increaseResolves},
+			Source: "core/static_autoscaler.go removeOldUnregisteredNodes: CA never removes an instance without a group",
+			Fix:    "also look up placeholders by their id", check: increaseResolves},
 		{ID: "increase-at-once", Demands: "IncreaseSize answers within a second.",
-			Source: "cloudprovider/externalgrpc/externalgrpc_cloud_provider.go: CA takes 5 s for a failure and backs off",
-			Fix:    "book durably and answer; make Nodes afterwards", check: increaseAtOnce},
+			Source: "cloudprovider/externalgrpc/externalgrpc_cloud_provider.go: after 5 s CA fails the call and backs off",
+			Fix:    "book durably and answer; create Nodes afterwards", check: increaseAtOnce},
 		{ID: "increase-of-nothing", Demands: "IncreaseSize by 0 or less is refused and changes nothing.",
 			Source: "cloudprovider/cloud_provider.go IncreaseSize: the delta must be positive",
 			Fix:    "answer InvalidArgument", check: increaseOfNothing},
 		{ID: "increase-over-max", Demands: "IncreaseSize over max is refused and changes nothing, or max rises with it.",
-			Source: "core/scaleup/orchestrator/orchestrator.go: max as CA was told may be old",
+			Source: "core/scaleup/orchestrator/orchestrator.go: the max that CA knows may be outdated",
 			Fix:    "answer OutOfRange, all or nothing", check: increaseOverMax},
-		{ID: "increase-together", Demands: "IncreaseSize calls at the same time add what they answer, within max.",
-			Source: "two replicas of CA in a rolling update ask at the same time",
+		{ID: "increase-together", Demands: "Concurrent IncreaseSize calls add exactly what they answer, within max.",
+			Source: "in a rolling update two replicas of CA may call it at the same time",
 			Fix:    "check max and book in one step", check: increaseTogether},
-		{ID: "increase-two-groups", Demands: "IncreaseSize of two groups without a Refresh between them does what is " +
-			"answered, and nothing fails that a Refresh would have avoided.",
+		{ID: "increase-two-groups", Demands: "IncreaseSize of two groups without a Refresh in between does what it " +
+			"answers, and no new instance fails that a Refresh would have prevented.",
 			Source: "core/scaleup/orchestrator/orchestrator.go: CA grows several groups of one loop up to the max it read",
-			Fix:    "count what the other group has booked, and refuse what no longer has room", check: increaseTwoGroups},
-		{ID: "increase-given-up", Demands: "An IncreaseSize whose caller has given up changes nothing.",
-			Source: "core/scaleup/orchestrator/executor.go: CA backs off, and buys elsewhere what comes here too",
-			Fix:    "look at the deadline before booking, with time for the answer", check: increaseGivenUp},
-		{ID: "refresh-keeps", Demands: "A Refresh forgets no instance that is on its way.",
-			Source: "clusterstate/clusterstate.go: a target that falls ends the scale-up as if it had worked",
-			Fix:    "read a state that has the last write in it, or fail Refresh", check: refreshKeeps},
+			Fix:    "count what the other group has booked, and refuse growth beyond the capacity", check: increaseTwoGroups},
+		{ID: "increase-given-up", Demands: "An IncreaseSize whose caller has stopped waiting changes nothing.",
+			Source: "core/scaleup/orchestrator/executor.go: CA backs off, and creates the Nodes in another group",
+			Fix:    "check the deadline before booking, and leave time for the answer", check: increaseGivenUp},
+		{ID: "refresh-keeps", Demands: "A Refresh keeps every instance that is being created.",
+			Source: "clusterstate/clusterstate.go: a lower target ends the scale-up as if it had succeeded",
+			Fix:    "read a state that includes the last write, or fail Refresh", check: refreshKeeps},
 		{ID: "ids-not-reused", Demands: "Ids of instances are not used again.",
-			Source: "clusterstate/clusterstate.go: CA keeps failures and ages by id",
+			Source: "clusterstate/clusterstate.go: CA stores failures and ages by id",
 			Fix:    "give each instance a name that was never used", check: idsNotReused},
 	}
 }
@@ -76,7 +76,7 @@ func increaseInNodes(ctx context.Context, p *provider) {
 		}
 		added++
 		if code := i.GetStatus().GetErrorInfo().GetErrorCode(); code != "" {
-			skip("the new instance failed at once: %s", code)
+			skip("the new instance failed immediately: %s", code)
 		}
 	}
 	if added != 2 {
@@ -100,7 +100,7 @@ func increaseAtOnce(ctx context.Context, p *provider) {
 		unableOn(err)
 	}
 	if err != nil || took > bookedWithin {
-		fail("it took %s, error %v", took.Round(time.Millisecond), err)
+		fail("the call took %s, error %v", took.Round(time.Millisecond), err)
 	}
 	p.says("%s", took.Round(time.Millisecond))
 }
@@ -117,11 +117,11 @@ func (p *provider) refused(ctx context.Context, was picture, what string, err er
 	now := p.now(ctx)
 	switch {
 	case err == nil && now.sameAs(was):
-		fail("%s is answered OK, as if it had done something", what)
+		fail("%s returns OK, although it changed nothing", what)
 	case err == nil:
-		fail("%s is answered OK: %v before, %v after it", what, was, now)
+		fail("%s returns OK: %v before, %v after it", what, was, now)
 	case !now.sameAs(was):
-		fail("%s is refused, and yet: %v before, %v after it", what, was, now)
+		fail("%s is refused but changed the group: %v before, %v after it", what, was, now)
 	}
 	p.says("%s", status.Code(err))
 }
@@ -152,7 +152,7 @@ func (p *provider) withinMax(ctx context.Context, wanted int) {
 	skipOn(err)
 	switch {
 	case now.target != wanted:
-		fail("the target size is %d, and %d by what was answered", now.target, wanted)
+		fail("the target size is %d, but by the answers it should be %d", now.target, wanted)
 	case now.target > int(g.GetMaxSize()):
 		fail("the target size is %d with max %d", now.target, g.GetMaxSize())
 	}
@@ -182,7 +182,7 @@ func increaseTogether(ctx context.Context, p *provider) {
 // Both max values may include the same capacity.
 func increaseTwoGroups(ctx context.Context, p *provider) {
 	if p.Second == "" {
-		skip("no second node group was named")
+		skip("no second node group was given")
 	}
 	skipOn(p.refresh(ctx))
 	groups, deltas := []string{p.Group, p.Second}, []int{0, 1}
@@ -227,7 +227,7 @@ func (p *provider) didAsAnswered(ctx context.Context, group string, was picture,
 		delta = 0
 	}
 	if now.target != was.target+delta || len(now.beyond(was)) != delta {
-		fail("node group %s, where IncreaseSize was answered %s: %v before, %v after it", group, status.Code(answer), was,
+		fail("node group %s, whose IncreaseSize returned %s: %v before, %v after it", group, status.Code(answer), was,
 			now)
 	}
 }
@@ -238,7 +238,7 @@ func (p *provider) hasRoom(ctx context.Context, group string, was picture) {
 	failOn(err)
 	for _, i := range now.list {
 		if code := i.GetStatus().GetErrorInfo().GetErrorCode(); code != "" && slices.Contains(now.beyond(was), i.GetId()) {
-			fail("instance %s of node group %s failed with %s: both groups were told of the same room", i.GetId(), group, code)
+			fail("instance %s of node group %s failed with %s: both groups had the same capacity in max", i.GetId(), group, code)
 		}
 	}
 	g, err := p.group(ctx, group)
@@ -263,9 +263,9 @@ func increaseGivenUp(ctx context.Context, p *provider) {
 	}
 	skipOn(p.settled(ctx))
 	if now := p.now(ctx); now.target != wanted || len(now.counted()) != wanted {
-		fail("%d of 3 calls were given up, the target size should be %d: %v", late, wanted, now)
+		fail("%d of 3 calls were abandoned, so the target size should be %d: %v", late, wanted, now)
 	}
-	p.says("%d of 3 calls were given up", late)
+	p.says("%d of 3 calls were abandoned", late)
 }
 
 // settled waits until the provider knows the outcome of the calls that the check abandoned.

@@ -18,22 +18,22 @@ func instanceRules() []Rule {
 	rules := []Rule{
 		{ID: "instance-ids", Demands: "Instance ids are unique over all groups and have the form of a providerID.",
 			Source: "clusterstate/clusterstate.go getNotRegisteredNodes: CA finds the Node by id = spec.providerID",
-			Fix:    "use an id <scheme>://<name> for one instance ever, and set it as spec.providerID of its Node",
+			Fix:    "use an id <scheme>://<name> for one instance only, and set it as spec.providerID of its Node",
 			check:  instanceIDs, again: true},
 		{ID: "instance-states", Demands: "Each instance has a state, and an errorInfo only while it is creating.",
-			Source: "cloudprovider/externalgrpc/externalgrpc_node_group.go, clusterstate/clusterstate.go: else it is ignored",
-			Fix:    "say creating, running or deleting; report an error with creating and an errorCode",
+			Source: "cloudprovider/externalgrpc/externalgrpc_node_group.go, clusterstate/clusterstate.go: CA ignores others",
+			Fix:    "set creating, running or deleting; report an error with creating and an errorCode",
 			check:  instanceStates},
 		{ID: "error-codes", Demands: "An errorCode is a word of at most 63 characters.",
-			Source: "metrics/metrics.go: it is a label of failed_scale_ups_total",
+			Source: "metrics/metrics.go: the code is a label value of failed_scale_ups_total",
 			Fix:    "use few fixed codes, and put the details in errorMessage", check: errorCodes},
 		{ID: "node-of-instance", Demands: "NodeGroupForNode finds each instance's group by providerID alone.",
-			Source: "core/static_autoscaler.go removeOldUnregisteredNodes: an instance without a Node has a fake one",
-			Fix:    "look up spec.providerID; a fake has it as its name too, and neither labels nor a Node",
+			Source: "core/static_autoscaler.go removeOldUnregisteredNodes: CA sends a fake Node for an instance without a Node",
+			Fix:    "look up spec.providerID; a fake Node has this name too, has no labels and does not exist",
 			check:  nodeOfInstance, again: true},
-		{ID: "node-bounds", Demands: "NodeGroupForNode tells the min and max that NodeGroups tells.",
-			Source: "core/scaledown/unneeded/nodes.go: CA scales in below a min that is missing here",
-			Fix:    "fill in minSize and maxSize in this answer, too", check: nodeBounds, again: true},
+		{ID: "node-bounds", Demands: "NodeGroupForNode returns the same min and max as NodeGroups.",
+			Source: "core/scaledown/unneeded/nodes.go: CA scales in below min if min is missing here",
+			Fix:    "set minSize and maxSize in this answer too", check: nodeBounds, again: true},
 	}
 	for i := range rules {
 		rules[i].ofInstances = true
@@ -132,7 +132,7 @@ func nodeBounds(ctx context.Context, p *provider) {
 			return // the rule node-of-instance reports it
 		}
 		if got.GetMinSize() != g.GetMinSize() || got.GetMaxSize() != g.GetMaxSize() {
-			fail("node group %s has min %d and max %d, and by its instance %s %d and %d", g.GetId(), g.GetMinSize(),
+			fail("node group %s has min %d and max %d, but NodeGroupForNode of %s returns %d and %d", g.GetId(), g.GetMinSize(),
 				g.GetMaxSize(), i.GetId(), got.GetMinSize(), got.GetMaxSize())
 		}
 	})

@@ -20,7 +20,7 @@ import (
 func agree(first, second float64, err1, err2 error) string {
 	switch {
 	case unimplemented(err1) && unimplemented(err2):
-		return "Unimplemented: CA's --expander=price grows nothing"
+		return "Unimplemented: with --expander=price CA does not scale out"
 	case err1 != nil || err2 != nil:
 		fail("CA up to 1.34: %v, later: %v", err1, err2)
 	case math.IsNaN(first+second) || math.IsInf(first, 0) || math.IsInf(second, 0) || first < 0 || second < 0:

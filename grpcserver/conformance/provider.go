@@ -98,12 +98,12 @@ func (p *provider) prepare(ctx context.Context) error {
 		return err
 	}
 	if n := p.before.in(creating); n > 0 {
-		return fmt.Errorf("node group %s has %d instances on their way: use one at rest, which no Cluster Autoscaler uses",
+		return fmt.Errorf("node group %s is creating %d instances: use a group at rest that no Cluster Autoscaler uses",
 			p.Group, n)
 	}
 	p.room = int(g.GetMaxSize()) - p.before.target
 	if p.room < leastRoom || p.room > mostRoom {
-		return fmt.Errorf("node group %s has room for %d more: use one with room for %d to %d", p.Group, p.room, leastRoom,
+		return fmt.Errorf("node group %s can grow by %d: use a group that can grow by %d to %d", p.Group, p.room, leastRoom,
 			mostRoom)
 	}
 	return nil
@@ -128,14 +128,14 @@ func (p *provider) giveBack(ctx context.Context) error {
 func (p *provider) removeNew(ctx context.Context, group string, before picture) error {
 	now, err := p.look(ctx, group)
 	if err != nil {
-		return fmt.Errorf("what was made in node group %s cannot be listed, delete it yourself: %w", group, err)
+		return fmt.Errorf("new instances of node group %s cannot be listed, delete them yourself: %w", group, err)
 	}
 	made := now.beyond(before)
 	if len(made) == 0 {
 		return nil
 	}
 	if err := p.remove(ctx, group, made...); err != nil {
-		return fmt.Errorf("what was made in node group %s cannot be deleted, delete %v yourself: %w", group, made, err)
+		return fmt.Errorf("new instances of node group %s cannot be deleted, delete %v yourself: %w", group, made, err)
 	}
 	return nil
 }
@@ -190,6 +190,6 @@ func (p *provider) made(ctx context.Context, n int) (ids []string, now picture) 
 // unableOn skips the check if err is not nil, because the check then lacks instances.
 func unableOn(err error) {
 	if err != nil {
-		skip("no instance to try it on: %v", err)
+		skip("no instance for the check: %v", err)
 	}
 }

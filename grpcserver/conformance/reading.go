@@ -20,38 +20,38 @@ func readingRules() []Rule {
 	return []Rule{
 		{ID: "refresh", Demands: "Refresh succeeds while the provider is usable.",
 			Source: "core/static_autoscaler.go: CA ends its loop otherwise",
-			Fix:    "answer Refresh from what is known; fail it only while the provider's own store cannot be used",
+			Fix:    "answer Refresh from the known state; fail it only while the provider's own store cannot be used",
 			check:  refreshes},
-		{ID: "groups-listed", Demands: "NodeGroups answers with groups whose ids are unique and not empty.",
-			Source: "cloudprovider/externalgrpc/externalgrpc_cloud_provider.go NodeGroups: an error means no groups to CA",
-			Fix:    "list every node group once, from memory; when that is not possible fail Refresh instead",
+		{ID: "groups-listed", Demands: "NodeGroups returns groups whose ids are unique and not empty.",
+			Source: "cloudprovider/externalgrpc/externalgrpc_cloud_provider.go NodeGroups: CA treats an error as "no groups"",
+			Fix:    "list every node group once, from memory; if that is not possible, fail Refresh instead",
 			check:  groupsListed},
 		{ID: "groups-stable", Demands: "The ids of the groups are the same after a Refresh.",
-			Source: "processors/nodeinfosprovider/mixed_nodeinfos_processor.go: CA drops what it knows of a missing group",
+			Source: "processors/nodeinfosprovider/mixed_nodeinfos_processor.go: CA drops its knowledge about a missing group",
 			Fix:    "keep a group listed until it is empty, and name it by its configuration",
 			check:  groupsStable, again: true},
 		{ID: "group-bounds", Demands: "0 <= min <= max of each group.",
 			Source: "core/scaledown/unneeded/nodes.go, core/scaleup/orchestrator/orchestrator.go",
-			Fix:    "fill in minSize and maxSize of each group", check: groupBounds},
+			Fix:    "set minSize and maxSize of each group", check: groupBounds},
 		{ID: "groups-answer", Demands: "Each listed group answers NodeGroupTargetSize and NodeGroupNodes.",
 			Source: "clusterstate/clusterstate.go UpdateNodes: one error ends the loop and clears all scale-down timers",
-			Fix:    "answer from the last state known, also for a group that is about to go", check: groupsAnswer},
+			Fix:    "answer from the last known state, also for a group that is about to end", check: groupsAnswer},
 		{ID: "target-bounds", Demands: "0 <= target <= max of each group.",
 			Source: "core/scaleup/orchestrator/orchestrator.go, estimator/sng_capacity_threshold.go",
 			Fix:    "list a max that is at least the target size", check: targetBounds, again: true},
 		{ID: "target-counts", Demands: "The target size is the number of instances that are not being deleted.",
 			Source: "clusterstate/clusterstate.go updateIncorrectNodeGroupSizes: CA corrects the difference or stops",
-			Fix:    "count the target size from the list of instances; give each unit an instance when it is booked",
+			Fix:    "compute the target size from the list of instances; book each unit with its instance",
 			check:  targetCounts, again: true},
-		{ID: "unknown-group", Demands: "NodeGroupTargetSize and NodeGroupNodes of an unknown group are NotFound.",
+		{ID: "unknown-group", Demands: "NodeGroupTargetSize and NodeGroupNodes of an unknown group return NotFound.",
 			Source: "clusterstate/clusterstate.go UpdateNodes: an empty answer would look like a group of size 0",
-			Fix:    "refuse ids that are no group's with NotFound", check: unknownGroup},
-		{ID: "foreign-node", Demands: "NodeGroupForNode answers a Node of nobody with an empty id and no error.",
+			Fix:    "answer NotFound for ids of no group", check: unknownGroup},
+		{ID: "foreign-node", Demands: "NodeGroupForNode returns an empty id and no error for a Node of no group.",
 			Source: "processors/nodeinfosprovider/mixed_nodeinfos_processor.go: up to CA 1.34 an error ends the loop",
-			Fix:    "answer OK with an empty id for whatever is not an instance of yours", check: foreignNode},
-		{ID: "node-at-once", Demands: "NodeGroupForNode answers within 50 ms, in the middle of ten calls.",
-			Source: "cloudprovider/externalgrpc/externalgrpc_cloud_provider.go: a call for each Node, never kept if foreign",
-			Fix:    "answer from memory, without a call to anybody", check: nodeAtOnce},
+			Fix:    "answer OK with an empty id for every Node that is not your instance", check: foreignNode},
+		{ID: "node-at-once", Demands: "NodeGroupForNode answers within 50 ms (median of ten calls).",
+			Source: "cloudprovider/externalgrpc/externalgrpc_cloud_provider.go: CA calls it for each Node, and again if foreign",
+			Fix:    "answer from memory, without a request to another process", check: nodeAtOnce},
 	}
 }
 
@@ -76,7 +76,7 @@ func groupsListed(ctx context.Context, p *provider) {
 	seen := map[string]bool{}
 	for _, g := range list {
 		if g.GetId() == "" || seen[g.GetId()] {
-			fail("the id %q is empty or there twice", g.GetId())
+			fail("the id %q is empty or listed twice", g.GetId())
 		}
 		seen[g.GetId()] = true
 	}

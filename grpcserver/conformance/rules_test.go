@@ -79,7 +79,7 @@ func TestEachRuleFailsOnItsBreakOnly(t *testing.T) {
 
 func TestUnusableGroupIsRefused(t *testing.T) {
 	_, err := Check(t.Context(), wired{newMemory(), nil}.client(), Options{Group: "gpu"})
-	require.ErrorContains(t, err, "has 1 instances on their way")
+	require.ErrorContains(t, err, "is creating 1 instances")
 	_, err = Check(t.Context(), wired{newMemory(), nil}.client(), Options{Group: "other"})
 	require.ErrorContains(t, err, "node group other: NodeGroups does not list it")
 }

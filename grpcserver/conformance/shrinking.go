@@ -10,19 +10,19 @@ func shrinkingRules() []Rule {
 		{ID: "decrease-sign", Demands: "DecreaseTargetSize by 0 or more is refused and changes nothing.",
 			Source: "cloudprovider/cloud_provider.go DecreaseTargetSize: the delta must be negative",
 			Fix:    "answer InvalidArgument", check: decreaseSign},
-		{ID: "decrease-pending", Demands: "DecreaseTargetSize(-1) cancels one instance that is on its way.",
-			Source: "core/static_autoscaler.go fixNodeGroupSize: CA scales nothing while it is answered OK and nothing " +
-				"happens; from CA 1.36 on clusterstate/clusterstate.go calls it when a scale-up times out",
+		{ID: "decrease-pending", Demands: "DecreaseTargetSize(-1) cancels one instance that is being created.",
+			Source: "core/static_autoscaler.go fixNodeGroupSize: CA does not scale while the call returns OK without " +
+				"effect; from CA 1.36 on clusterstate/clusterstate.go calls it when a scale-up times out",
 			Fix: "cancel an instance without a Node, and lower the target by one", check: decreasePending},
-		{ID: "decrease-clamped", Demands: "DecreaseTargetSize by too much cancels what is on its way, and no more.",
-			Source: "clusterstate/clusterstate.go (1.36): CA takes back the whole scale-up, also what has come of it",
-			Fix:    "lower the target by what can be cancelled, never below the Nodes that are there", check: decreaseClamped},
-		{ID: "decrease-nothing", Demands: "DecreaseTargetSize is refused when nothing is on its way, and changes nothing.",
-			Source: "core/static_autoscaler.go fixNodeGroupSize: OK means to CA that the sizes are right now",
+		{ID: "decrease-clamped", Demands: "DecreaseTargetSize by too much cancels only the instances that are being created.",
+			Source: "clusterstate/clusterstate.go (1.36): CA cancels the whole scale-up, even if some of its Nodes exist",
+			Fix:    "lower the target by the cancelled instances, never below the existing Nodes", check: decreaseClamped},
+		{ID: "decrease-nothing", Demands: "DecreaseTargetSize is refused and changes nothing if no instance is creating.",
+			Source: "core/static_autoscaler.go fixNodeGroupSize: after OK CA takes the sizes as corrected",
 			Fix:    "answer FailedPrecondition; never delete a Node here", check: decreaseNothing},
-		{ID: "decrease-then-delete", Demands: "DeleteNodes of what DecreaseTargetSize has cancelled changes nothing more.",
+		{ID: "decrease-then-delete", Demands: "DeleteNodes of instances that DecreaseTargetSize cancelled changes nothing.",
 			Source: "core/static_autoscaler.go removeOldUnregisteredNodes: CA 1.36 sends both for one instance",
-			Fix:    "give back each instance once, by its id, and answer OK again", check: decreaseThenDelete},
+			Fix:    "release each instance once, by its id, and answer OK again", check: decreaseThenDelete},
 	}
 }
 
@@ -39,9 +39,9 @@ func (p *provider) cancel(ctx context.Context, delta int) picture {
 	now := p.now(ctx)
 	switch {
 	case refused != nil && now.in(creating) == 0:
-		skip("the Nodes came too soon")
+		skip("the Nodes were ready before the call")
 	case refused != nil:
-		fail("%d instances are on their way: %v", now.in(creating), refused)
+		fail("%d instances are being created: %v", now.in(creating), refused)
 	}
 	return now
 }
@@ -61,7 +61,7 @@ func decreaseClamped(ctx context.Context, p *provider) {
 	}
 	for _, i := range was.list {
 		if i.GetStatus().GetInstanceState() == running && !slices.Contains(now.counted(), i.GetId()) {
-			fail("instance %s was running, and is not counted any longer", i.GetId())
+			fail("instance %s was running and is no longer counted", i.GetId())
 		}
 	}
 }
@@ -69,9 +69,9 @@ func decreaseClamped(ctx context.Context, p *provider) {
 func decreaseNothing(ctx context.Context, p *provider) {
 	was := p.now(ctx)
 	if was.in(creating) > 0 {
-		skip("%d instances are on their way", was.in(creating))
+		skip("%d instances are being created", was.in(creating))
 	}
-	p.refused(ctx, was, "DecreaseTargetSize(-1) with nothing on its way", p.decrease(ctx, p.Group, -1))
+	p.refused(ctx, was, "DecreaseTargetSize(-1) without an instance that is being created", p.decrease(ctx, p.Group, -1))
 }
 
 func decreaseThenDelete(ctx context.Context, p *provider) {

@@ -120,12 +120,12 @@ func (g *Groups) list(offered []*derived, fixed map[string]bool, now time.Time) 
 		case old != nil && old.base == d.base && old.value == d.value:
 			g.listed[d.id] = d
 		case old != nil:
-			refused[d.id] = "its id is that of the group derived from " + old.base + " and " + old.value +
-				": give the provider or the label of " + d.value + " another name"
+			refused[d.id] = "its id is already used by the group derived from " + old.base + " and " + old.value +
+				": change the provider or the label of " + d.value + " another name"
 		case fixed[d.id]:
-			refused[d.id] = "its id is that of a configured node group: give that one another id"
+			refused[d.id] = "its id is already used by a configured node group: rename the configured group"
 		case len(g.listed) >= cmp.Or(g.Max, DefaultMax):
-			refused[d.id] = "there are as many derived node groups as may be"
+			refused[d.id] = "the maximum number of derived node groups is reached"
 		default:
 			g.listed[d.id] = d
 			g.log().Info("derived node group added", "group", d.id, "of", d.base, "value", d.value)

@@ -63,12 +63,12 @@ func TestConfigDiffShowsTheEffect(t *testing.T) {
 	var out bytes.Buffer
 	require.NoError(t, found.Table(&out, output.Style{}))
 	require.Equal(t, `NODE GROUP   EFFECT             WHAT
-each-milan   Replaced           its template changed: it only shrinks, and begins anew with the new one when it is empty
+each-milan   Replaced           its template changed: it only shrinks, and starts again with the new template when it is empty
 gone         Retired            it is no longer in the config: it only shrinks, and ends when it is empty; it has 1 instances
 larger       Changed            max: 3 -> 6, priceFactor: (not set) -> 2
 new          Added              0 to 2 nodes
 shaped       ChangeNotInForce   shape changed, but only in the config: give the changed group a new id, and remove the old `+
-		`one; Cluster Autoscaler may keep what it has learnt of the group's nodes until it restarts
+		`one; Cluster Autoscaler may use the group's old template until it restarts
 shaped       Changed            max: 3 -> 4
 unused       Changed            shape: {"cpu":"2","memory":"4Gi","pods":"110"} -> {"cpu":"8","memory":"4Gi","pods":"110"}
 `, out.String())

@@ -177,7 +177,7 @@ func TestServerIsReadyWithAFreshView(t *testing.T) {
 
 	code, body := get(t, o.Health, "/healthz")
 	require.Equal(t, 503, code)
-	require.Contains(t, body, "refresh: the loop that reads the node groups has not begun")
+	require.Contains(t, body, "refresh: the loop that reads the node groups has not started")
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	tried := make(chan struct{}, 100)
