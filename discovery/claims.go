@@ -9,9 +9,9 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// claim pairs an offer with the provider id that the offer's cluster reports. A cluster can report any id, so settle
-// trusts neither of two claims of one id on that report alone. It prefers the claim that the owner of the offers
-// declares, then the claim with the credentials of the existing peering.
+// claim is an offer with the provider id that the offer's cluster reports. A cluster can report any id, so if two
+// claims have the same id, settle does not rely on that report. It prefers the claim whose offer declares the provider
+// id in a trusted source. If no claim is declared, it prefers the claim with the credentials of the existing peering.
 type claim struct {
 	source   string
 	offer    fleet.Offer
@@ -34,7 +34,7 @@ func settle(ctx context.Context, claims []claim, problems []Problem,
 	var peers []fleet.Provider
 	if twice && peered != nil {
 		var err error
-		if peers, err = peered(ctx); err != nil { // without the peerings, only a declaration counts
+		if peers, err = peered(ctx); err != nil { // peers is empty, so only a declaration decides
 			problems = append(problems, NewProblem("", "", "peerings cannot be listed: %v", err))
 		}
 	}
@@ -62,8 +62,8 @@ func settle(ctx context.Context, claims []claim, problems []Problem,
 	return kept, problems, nil
 }
 
-// holderOf returns the preferred claim and the reason, or nil when no claim can be preferred. Of several declared
-// claims it prefers the first source's claim, unless the first source declares two.
+// holderOf returns the preferred claim and the reason, or nil when no claim can be preferred. Among several declared
+// claims it prefers the claim of the first source, unless that source declares two.
 func holderOf(same []*claim, peers []fleet.Provider) (*claim, string) {
 	declared := slices.DeleteFunc(slices.Clone(same), func(c *claim) bool { return !c.declared })
 	if len(declared) == 1 || len(declared) > 1 && declared[0].source != declared[1].source {

@@ -23,7 +23,7 @@ type Contract struct {
 	Requires int `json:"requiresContract,omitempty"`
 }
 
-// ContractOf decodes only the versions, because a later version may have changed the other fields.
+// ContractOf decodes only the version fields of a document, because a later version may have changed the other fields.
 func ContractOf(document []byte) (c Contract) {
 	_ = json.Unmarshal(document, &c) // the caller also decodes the document, and reports that error
 	return c
@@ -32,8 +32,8 @@ func ContractOf(document []byte) (c Contract) {
 // Later reports whether the document may have fields that this build does not know.
 func (c Contract) Later() bool { return c.Version > ContractVersion }
 
-// VersionFaults returns the faults of the versions. A document that requires a later contract is refused whole, because
-// the fields that this build knows would mislead.
+// VersionFaults returns the faults of the version fields. A reader must refuse a document that requires a later
+// contract, because the fields that it knows could mislead.
 func (c Contract) VersionFaults() (faults strictyaml.Faults) {
 	if c.Version < 0 {
 		faults.Add("contract", "is %d: it begins with 1", c.Version)

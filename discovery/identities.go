@@ -19,15 +19,16 @@ import (
 
 var errStillBusy = errors.New("its provider is still being identified; it serves as soon as that is done")
 
-// identities caches the id of the cluster to which credentials lead. An entry is valid for one version of the
-// credentials and for a bounded time. The time is shorter for a failure, so that a dead provider does not cost every
-// Discover a full timeout. Concurrent requests for the same credentials share one identification.
+// identities caches the ids of the clusters to which credentials lead. An entry is valid for one version of the
+// credentials and for a bounded time: KeepID or, for a failure, KeepFailure. Failures are cached so that an unreachable
+// provider does not delay every discovery by a full timeout. Concurrent calls for the same credentials share one
+// identification.
 type identities struct {
 	identifier Identifier
 	options    Options
 	slots      chan struct{}
 	flights    singleflight.Group
-	known      *lru.Cache // identity by reference
+	known      *lru.Cache // identities by the reference of their credentials
 }
 
 type identity struct {
@@ -46,8 +47,8 @@ func newIdentities(identifier Identifier, options Options) *identities {
 	}
 }
 
-// askedAgainFor bounds how long a call waits for a renewed identification before it uses the cached answer. A dead
-// provider must not delay the offers of all providers each time.
+// askedAgainFor bounds how long a call waits for a renewed identification before it uses the expired cache entry, so
+// that an unreachable provider does not delay the offers of all providers.
 const askedAgainFor = time.Second
 
 // of returns the id of the cluster. It blocks until the id is known, the identification has failed, or ctx ends.
@@ -61,7 +62,7 @@ func (i *identities) of(ctx context.Context, credentials fleet.Credentials) (str
 	if fresh {
 		return last.id, last.err
 	}
-	// The flight outlives this caller: its answer also serves concurrent callers and the next call.
+	// The flight continues when this caller's ctx ends, because other callers use its result too.
 	flight := i.flights.DoChan(reference+" "+version, func() (any, error) {
 		if known, ok := i.remembered(reference, version); ok {
 			return known.id, known.err
@@ -95,7 +96,8 @@ func (i *identities) of(ctx context.Context, credentials fleet.Credentials) (str
 	}
 }
 
-// remembered returns the last answer for this version, or zero without one, and whether the answer is still valid.
+// remembered returns the cached entry for this version of the credentials, or a zero identity. fresh reports whether
+// the entry is still valid.
 func (i *identities) remembered(reference, version string) (last identity, fresh bool) {
 	found, _ := i.known.Get(reference)
 	last, _ = found.(identity)
@@ -105,8 +107,8 @@ func (i *identities) remembered(reference, version string) (last identity, fresh
 	return last, i.options.Now().Before(last.until)
 }
 
-// maxKnown exceeds the number of offers in a source. A smaller cache would miss on every call, because each call reads
-// all offers in the same order.
+// maxKnown is larger than the number of offers in any source. A smaller LRU cache would miss on every access, because
+// each call reads all offers in the same order.
 const maxKnown = 32768
 
 func (i *identities) remember(reference, version, id string, err error) {
@@ -117,7 +119,7 @@ func (i *identities) remember(reference, version, id string, err error) {
 	i.known.Add(reference, identity{version: version, id: id, err: err, until: i.options.Now().Add(keep)})
 }
 
-// version returns a fingerprint of the contents of the credentials, so that changes are detected without keeping the
+// version returns a fingerprint of the contents of the credentials, so that changes are detected without storing the
 // contents. It returns "" for a Secret when Options.SecretVersion is nil.
 func (i *identities) version(ctx context.Context, c fleet.Credentials) (string, error) {
 	switch {

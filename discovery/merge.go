@@ -15,9 +15,9 @@ type NamedCatalog interface {
 	Name() string
 }
 
-// Merge joins catalogs and queries them in parallel. Order them by trust in their writers: if several declare one
-// provider, the first catalog's offer counts. A failed catalog is a Problem while another succeeds; Merge fails when
-// all fail.
+// Merge returns a Catalog that queries the given catalogs in parallel and combines their offers. Callers order the
+// catalogs by the trust in their writers: if several catalogs declare one provider, the offer of the first one counts.
+// A catalog that fails is reported in a Problem. If all catalogs fail, Offers returns an error.
 func Merge(catalogs ...NamedCatalog) Catalog { return merged(catalogs) }
 
 type merged []NamedCatalog
@@ -54,7 +54,7 @@ func (m merged) Offers(ctx context.Context) ([]fleet.Offer, []Problem, error) {
 	return settle(ctx, claims, problems, m.peered())
 }
 
-// claimsOf returns a catalog's offers as claims. The claims declare nothing if the catalog is not *Resolved.
+// claimsOf returns a catalog's offers as claims. If the catalog is not a *Resolved, no claim is declared.
 func claimsOf(ctx context.Context, c NamedCatalog) (claims []claim, problems []Problem, err error) {
 	if r, ok := c.(*Resolved); ok {
 		return r.claims(ctx)

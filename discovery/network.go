@@ -11,13 +11,14 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/strictyaml"
 )
 
-// NetworkSpec describes an offer's network as people write it: its mode, and how the two gateways find each other. All
-// fields except the mode apply to mode gateway only.
+// NetworkSpec describes an offer's network as administrators write it: its mode, and how the two gateways connect. All
+// fields except Mode apply only to the mode gateway.
 type NetworkSpec struct {
-	// Mode is gateway (default: created and removed with the peering), existing (managed elsewhere, and connected) or
-	// none.
+	// Mode is gateway (the default), existing or none. With gateway the network is created and removed with the peering.
+	// With existing somebody else manages it, and it is already connected.
 	Mode fleet.NetworkMode `json:"mode,omitempty" validate:"omitempty,oneof=gateway existing none"`
-	// ServerLocation selects the cluster whose gateway the other gateway dials: provider (default) or consumer.
+	// ServerLocation selects the cluster whose gateway accepts the connection of the other gateway: provider (default) or
+	// consumer.
 	ServerLocation string `json:"serverLocation,omitempty" validate:"omitempty,oneof=provider consumer"`
 	// ServiceType selects how the server's gateway is exposed. Default LoadBalancer.
 	ServiceType string `json:"serviceType,omitempty" validate:"omitempty,oneof=LoadBalancer NodePort ClusterIP"`
@@ -27,9 +28,9 @@ type NetworkSpec struct {
 	NodePort int `json:"nodePort,omitempty" validate:"gte=0,lte=65535"`
 	// LoadBalancerIP requests an address for ServiceType LoadBalancer.
 	LoadBalancerIP string `json:"loadBalancerIP,omitempty" validate:"omitempty,ipaddress"`
-	// ClientAddress is dialed instead of the address that the Service gets: an IP address or a DNS name.
+	// ClientAddress is the IP address or DNS name that the client gateway dials instead of the Service's address.
 	ClientAddress string `json:"clientAddress,omitempty" validate:"omitempty,address"`
-	// ClientPort is dialed instead of the Service's port.
+	// ClientPort is the port that the client gateway dials instead of the Service's port.
 	ClientPort int `json:"clientPort,omitempty" validate:"gte=0,lte=65535"`
 	// MTU is the MTU of the tunnel; absent means 1340.
 	MTU int `json:"mtu,omitempty" validate:"omitempty,gte=576,lte=9000"`
@@ -64,8 +65,8 @@ func (n *NetworkSpec) check(at string) (faults strictyaml.Faults) {
 	return faults
 }
 
-// network returns the network as the domain represents it, with the virtual kubelets' options. It is nil when the offer
-// sets neither.
+// network returns the network as package fleet represents it, including the options of the virtual kubelets. It returns
+// nil when the offer sets neither.
 func (s Spec) network() *fleet.Network {
 	options := struct {
 		NetworkSpec

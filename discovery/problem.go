@@ -9,14 +9,14 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/shorten"
 )
 
-// Problem explains why an offer is not served, or why a whole source cannot be trusted in its present state. It is
-// written for people, and may enter workflow histories.
+// Problem explains why an offer is not used, or why the present state of a whole source is doubtful. It is a text for
+// operators and may enter workflow histories.
 type Problem struct {
 	// Source is the name of the offer's Source.
 	Source string `json:"source,omitempty"`
-	// Offer is the offer's name; several are joined by ", ". It is empty when the Problem concerns the whole source.
+	// Offer is the offer's name, or several names joined by ", ". It is empty when the Problem concerns the whole source.
 	Offer string `json:"offer,omitempty"`
-	// Message states the fault and its remedy in at most 500 characters. Only a refused document has one line per fault,
+	// Message states the fault and its remedy in at most 500 characters. For a refused document it has one line per fault,
 	// at most 40.
 	Message string `json:"message"`
 }

@@ -15,22 +15,23 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/jsonguard"
 )
 
-// PublishedName is the ConfigMap in a consumer's tenant namespace, on the provider. Without a discovery server, the
-// provider's agent publishes its offers there: one key for each hub of the consumer.
+// PublishedName is the name of a ConfigMap on the provider, in the consumer's tenant namespace. Without a discovery
+// server, the provider's agent publishes its offers there, with one key for each hub of the consumer.
 const PublishedName = "liqo-autoscaler-offer"
 
 // Published is the document that an agent publishes to one hub.
 type Published struct {
 	Spec
 	Contract
-	// TTLSeconds is the validity of the offer after its last renewal.
+	// TTLSeconds is the time after its last renewal at which the offer expires.
 	TTLSeconds int64 `json:"ttlSeconds"`
-	// Renewed differs from one renewal to the next. It is the agent's time and is compared with no other clock.
+	// Renewed is the time of the renewal by the agent's clock. Readers only check whether it has changed, because clocks
+	// may differ.
 	Renewed time.Time `json:"renewed"`
 }
 
-// PublishedReader reads the document that a provider has published to this cluster under a name and a key. The
-// credentials select the provider. activities/backend/liqo implements it.
+// PublishedReader reads the document that a provider has published for this cluster in the ConfigMap with a name, under
+// a key. The credentials select the provider. activities/backend/liqo implements PublishedReader.
 type PublishedReader interface {
 	Published(ctx context.Context, credentials fleet.Credentials, name, key string) (document string, err error)
 }
@@ -45,7 +46,7 @@ const (
 
 // measured completes offers with the amounts that their providers measure and publish.
 type measured struct {
-	reader PublishedReader // nil: the backend cannot read them
+	reader PublishedReader // nil if the backend cannot read published documents
 	hub    string
 	now    func() time.Time
 
@@ -53,7 +54,7 @@ type measured struct {
 	seen map[string]sighting // by credentials
 }
 
-// sighting is a published document, and the time at which we first saw it.
+// sighting is a published document, and the time at which this process first saw it.
 type sighting struct {
 	document string
 	at       time.Time
@@ -67,8 +68,8 @@ func (s sighting) over(now time.Time) bool {
 	return now.Sub(s.at) >= time.Duration(s.offer.TTLSeconds)*time.Second
 }
 
-// complete fills in the values that the provider publishes. After a failed read, the last document stays valid until
-// its TTL has expired; a killed agent stops renewing its document. Blocks for one request, two seconds at most.
+// complete adds the values that the provider publishes to the offer. A document is valid until its TTL has passed
+// without a renewal, also when reads fail. complete blocks for one request, at most two seconds.
 func (m *measured) complete(ctx context.Context, o *fleet.Offer) error {
 	if m.reader == nil {
 		return errors.New("its lendable is measured, which only a real provider can be asked for: use --backend liqo")
@@ -94,8 +95,8 @@ func (m *measured) complete(ctx context.Context, o *fleet.Offer) error {
 	return nil
 }
 
-// look reads the published document. After a failure it returns the last document, and does not retry for
-// askPublishedAgain: a dead provider must not delay every choice.
+// look reads the published document. After a failure it returns the last document, and makes no request for
+// askPublishedAgain, so that an unreachable provider does not delay every choice.
 func (m *measured) look(ctx context.Context, o *fleet.Offer) sighting {
 	key := referenceOf(o.Credentials)
 	m.mu.Lock()
@@ -112,7 +113,7 @@ func (m *measured) look(ctx context.Context, o *fleet.Offer) sighting {
 	if err == nil && document != last.document {
 		now = sighting{document: document, at: m.now(), asked: m.now()}
 		if now.offer, now.err = parsePublished(document); now.err != nil {
-			now.document = "" // the provider has withdrawn the previous document
+			now.document = "" // the provider has withdrawn the document
 		}
 	}
 	m.mu.Lock()
@@ -121,8 +122,8 @@ func (m *measured) look(ctx context.Context, o *fleet.Offer) sighting {
 	return now
 }
 
-// parsePublished decodes and validates an untrusted document. Unknown keys may come from a later agent, and are
-// accepted.
+// parsePublished decodes and validates an untrusted document. It accepts unknown keys, because a later version of the
+// agent may write them.
 func parsePublished(document string) (Published, error) {
 	var p Published
 	if len(document) > maxPublished {

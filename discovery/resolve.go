@@ -17,23 +17,23 @@ import (
 type Options struct {
 	// Parallel bounds the concurrent identifications over all callers. Default 8.
 	Parallel int
-	// PerOffer bounds the identification of one cluster. Default 5s.
+	// PerOffer bounds the time to identify one cluster. Default 5s.
 	PerOffer time.Duration
-	// Wait bounds how long one call of Offers waits for identifications. Unfinished identifications continue, and serve
-	// the next call. Default 10s.
+	// Wait bounds how long one call of Offers waits for identifications. Unfinished identifications continue, and the next
+	// call uses their results. Default 10s.
 	Wait time.Duration
-	// KeepID is how long a cluster's id is cached. Default 10m.
+	// KeepID is the time for which a cluster's id is cached. Default 10m.
 	KeepID time.Duration
-	// KeepFailure is how long a failed identification is not retried. Default 30s.
+	// KeepFailure is the time for which a failed identification is not retried. Default 30s.
 	KeepFailure time.Duration
 	// SecretVersion returns a version of a Secret's key, for example a hash of its content or the Secret's
-	// resourceVersion. A new version causes an immediate identification. nil: Secrets are identified again after KeepID or
-	// KeepFailure.
+	// resourceVersion. When the version changes, the cluster is identified again immediately. If SecretVersion is nil,
+	// this happens after KeepID or KeepFailure.
 	SecretVersion func(ctx context.Context, ref fleet.SecretRef) (string, error)
 	// Peered lists the providers of the existing peerings, with the credentials that made the peerings. It is called only
-	// when two offers have one provider. nil: the peerings are unknown.
+	// when two offers have the same provider. If Peered is nil, the peerings are unknown.
 	Peered func(ctx context.Context) ([]fleet.Provider, error)
-	// Hub is the hub for which providers measure their offers. Default "default".
+	// Hub is the hub whose published offers are read. Default "default".
 	Hub string
 	// Now returns the current time. Default time.Now.
 	Now func() time.Time
@@ -61,11 +61,12 @@ type Resolved struct {
 
 	lists singleflight.Group
 	mu    sync.Mutex // guards last
-	last  *listing   // nil before the source has answered
+	last  *listing   // nil before the source's first result
 }
 
-// Resolve makes a Catalog of a Source: it omits expired offers, identifies every cluster, and selects one of several
-// offers of one provider (claims.go). Keep one for the life of the process: it caches the ids.
+// Resolve returns a Catalog of the source's offers. The Catalog omits expired offers, identifies every cluster, and
+// selects one of several offers of the same provider (claims.go). Callers should use one Catalog for the life of the
+// process, because it caches the ids.
 func Resolve(source Source, identifier Identifier, options Options) *Resolved {
 	options = options.withDefaults()
 	reader, _ := identifier.(PublishedReader)
@@ -92,9 +93,9 @@ type listing struct {
 	err      error
 }
 
-// list returns the source's offers. Until the source's first result, even an error, list waits for ctx. After the first
-// result it waits for askedAgainFor at most, and then returns the previous result: a source that hangs must not delay
-// the offers of all sources each time.
+// list returns the source's offers. It waits for the source's first result, which may be an error, until ctx ends.
+// Later calls wait for at most askedAgainFor and then return the previous result, so that a source that hangs does not
+// delay the offers of all sources.
 func (r *Resolved) list(ctx context.Context) ([]fleet.Offer, []Problem, error) {
 	r.mu.Lock()
 	l := r.last
@@ -120,8 +121,8 @@ func (r *Resolved) list(ctx context.Context) ([]fleet.Offer, []Problem, error) {
 	return offers, slices.Concat(l.problems, late), l.err
 }
 
-// ask lists the source. The call continues after its first caller has left, because its result also serves the next
-// call.
+// ask lists the source and stores the result in last. It continues when ctx ends, because the next call uses the result
+// too.
 func (r *Resolved) ask(ctx context.Context) *listing {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), sharedFor)
 	defer cancel()
@@ -133,7 +134,7 @@ func (r *Resolved) ask(ctx context.Context) *listing {
 	return &l
 }
 
-// claims returns the offers with the ids that their clusters report.
+// claims returns the offers that have not expired, with the ids that their clusters report.
 func (r *Resolved) claims(ctx context.Context) ([]claim, []Problem, error) {
 	listed, problems, err := r.list(ctx)
 	if err != nil {
@@ -171,7 +172,8 @@ func (r *Resolved) claims(ctx context.Context) ([]claim, []Problem, error) {
 	return claims, problems, nil
 }
 
-// identified returns the fault in how an offer's cluster has identified itself, or nil.
+// identified returns an error if an offer's cluster could not be identified, or has reported an invalid or unexpected
+// id.
 func identified(o fleet.Offer, id string, err error) error {
 	switch {
 	case err != nil:

@@ -11,14 +11,15 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// Recent bounds the age of the offers from which a provider is chosen. The provider itself decides by its newest offer.
+// Recent bounds the age of the offers from which the worker chooses a provider. The chosen provider's workflow then
+// decides with the newest offer.
 const Recent = 5 * time.Second
 
-// sharedFor bounds one shared request, which outlives its callers.
+// sharedFor bounds one shared request, which continues when its callers have stopped waiting.
 const sharedFor = 30 * time.Second
 
-// Shared is a Catalog that shares each answer between many callers: the number of callers does not change how often the
-// sources are queried.
+// Shared shares each answer of a Catalog between many callers, so that the number of callers does not affect how often
+// the sources are queried.
 type Shared struct {
 	catalog Catalog
 	flights singleflight.Group
@@ -27,7 +28,7 @@ type Shared struct {
 	last answer
 }
 
-// answer is one result of the catalog, and the time of its request.
+// answer is one result of the catalog and the time of the request for it.
 type answer struct {
 	at       time.Time
 	offers   []fleet.Offer
@@ -35,11 +36,12 @@ type answer struct {
 	err      error
 }
 
-// Share makes a Shared. Keep one for the life of the process.
+// Share returns a Shared for the catalog. Callers should use one for the life of the process.
 func Share(catalog Catalog) *Shared { return &Shared{catalog: catalog} }
 
-// Within returns a Catalog that reuses the shared answer, even an error, if its request is at most age old. Otherwise
-// it queries the shared catalog. With age 0 it always queries, and joins a query that is running.
+// Within returns a Catalog that reuses the shared answer, even an error, if its request was made at most age ago.
+// Otherwise it queries the shared catalog, or waits for a query that is already running. With age 0 it never reuses an
+// answer.
 func (s *Shared) Within(age time.Duration) Catalog { return recent{s, age} }
 
 type recent struct {
@@ -68,7 +70,7 @@ func (r recent) Offers(ctx context.Context) ([]fleet.Offer, []Problem, error) {
 	return offers, slices.Clone(a.problems), a.err
 }
 
-// ask queries the catalog. The call continues after its first caller has left, because other callers share its answer.
+// ask queries the catalog. It continues when ctx ends, because other callers share its answer.
 func (s *Shared) ask(ctx context.Context) answer {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), sharedFor)
 	defer cancel()

@@ -10,30 +10,30 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/strictyaml"
 )
 
-// Spec is an offer as people write it: in the offers file and to the discovery server. The provider id is read from the
-// cluster; the offer may also declare it.
+// Spec is an offer as administrators write it: in the offers file, or to the discovery server. Resolve reads the
+// provider id from the cluster, but the offer may also declare it.
 type Spec struct {
 	// Name identifies the offer to people: a DNS-1123 subdomain, unique in its source.
 	Name string `json:"name" validate:"required,offername"`
 	// Credentials locates the access to the provider, in exactly one of two forms.
 	Credentials CredentialsSpec `json:"credentials"`
-	// Provider declares the id to which the credentials must lead; for a cluster, its Liqo cluster id. Another cluster
+	// Provider declares the id of the cluster to which the credentials must lead: its Liqo cluster id. Another cluster
 	// that reports this id cannot replace the provider.
 	Provider string `json:"provider,omitempty" validate:"omitempty,dnslabel"`
 	// Lendable is the total amount on offer: at least cpu, memory and pods, because every node has them.
 	Lendable corev1.ResourceList `json:"lendable,omitempty" validate:"required_without=Measured,max=64"`
-	// Measured replaces Lendable: the provider's agent publishes its amounts, and its labels and prices if this offer does
-	// not set them. In YAML it is written as "lendable: measured".
+	// Measured replaces Lendable by the amounts that the provider's agent publishes. If this offer has no labels or
+	// prices, the agent's values are used for these too. In YAML it is written as "lendable: measured".
 	Measured bool `json:"-"`
-	// LargestNodes are the provider's largest nodes, by allocatable. No entry is at most as large as another in every
-	// resource. Every node that we make fits into at least one entry. Absent means that only Lendable bounds the size of a
-	// node.
+	// LargestNodes are the allocatable amounts of the provider's largest nodes. A node on this offer must fit into at
+	// least one entry. If LargestNodes is absent, only Lendable bounds the size of a node. No entry is at most as large as
+	// another entry in every resource.
 	LargestNodes []corev1.ResourceList `json:"largestNodes,omitempty" validate:"max=4,dive,max=64"`
-	// MaxNodes bounds the number of nodes; 0 or absent means no bound. Write 1 for providers with Liqo up to 1.1.
+	// MaxNodes bounds the number of nodes; 0 or absent means no bound. Use 1 for providers with Liqo up to 1.1.
 	MaxNodes int `json:"maxNodes,omitempty" validate:"gte=0,lte=1000"`
 	// Labels are the labels by which node groups select offers, in Kubernetes label syntax.
 	Labels map[string]string `json:"labels,omitempty" validate:"max=64"`
-	// Price is the price per node and hour; 0 or absent leaves it to Prices.
+	// Price is the price per node and hour. If it is 0 or absent, Prices applies.
 	Price float64 `json:"price,omitempty" validate:"gte=0"`
 	// Prices are per hour and CPU, GiB of memory, ephemeral storage or huge pages, or unit of any other resource.
 	// Resources without a price cost nothing.
@@ -41,20 +41,20 @@ type Spec struct {
 	// Currency is the ISO 4217 code for Price and Prices; absent means the currency of the consumer's node groups. An
 	// offer in another currency is not used, because its price cannot be compared.
 	Currency string `json:"currency,omitempty" validate:"omitempty,iso4217"`
-	// LatencyMilliseconds is the round-trip time between the clusters, for groups that weigh it; 0 or absent means
-	// unknown.
+	// LatencyMilliseconds is the round-trip time between the clusters. Groups may include it in their selection of offers.
+	// 0 or absent means unknown.
 	LatencyMilliseconds int `json:"latencyMilliseconds,omitempty" validate:"gte=0,lte=60000"`
-	// LingerSeconds is how long an unused peering is kept; absent means 60.
+	// LingerSeconds is the time for which an unused peering is kept; absent means 60.
 	LingerSeconds *int64 `json:"lingerSeconds,omitempty" validate:"omitempty,gte=0,lte=604800"`
 	// Unpeer is linger (default) or never.
 	Unpeer fleet.UnpeerPolicy `json:"unpeer,omitempty" validate:"omitempty,oneof=linger never"`
-	// Class is the class of the ResourceSlices to request: liqo-autoscaler where the agent grants them. Absent means
-	// Liqo's default class.
+	// Class is the class of the ResourceSlices that the consumer creates: liqo-autoscaler if the provider's agent grants
+	// them. Absent means Liqo's default class.
 	Class string `json:"class,omitempty" validate:"omitempty,dnslabel"`
 	// Network configures the traffic between the clusters; absent means gateways with their defaults.
 	Network *NetworkSpec `json:"network,omitempty"`
-	// VirtualKubelet names the VkOptionsTemplate for the nodes' virtual kubelets, in the namespace of the consumer's Liqo;
-	// absent means Liqo's own. Only the consumer may set it: an offer posted to the discovery server must not.
+	// VirtualKubelet names the VkOptionsTemplate for the nodes' virtual kubelets, in Liqo's namespace of the consumer
+	// cluster. Absent means Liqo's default. Only the consumer may set it, so an offer on the discovery server must not.
 	VirtualKubelet string `json:"virtualKubelet,omitempty" validate:"omitempty,offername"`
 	// Expires is the time at which the offer ends, in RFC 3339; absent means never.
 	Expires *time.Time `json:"expires,omitempty"`
@@ -114,13 +114,13 @@ func Parse(document []byte) (Document, error) {
 	return doc, nil
 }
 
-// Faults returns the faults of an offer that a program made, by path.
+// Faults returns the faults of an offer that was not parsed from a document, by path.
 func (s *Spec) Faults() strictyaml.Faults { return s.check().Locate(nil) }
 
 // Check returns Faults as an error.
 func (s *Spec) Check() error { return s.Faults().Err() }
 
-// Offer returns the offer as the domain represents it; its provider and epoch are still unknown.
+// Offer returns the offer as package fleet represents it. Its provider and epoch are not set.
 func (s Spec) Offer() fleet.Offer {
 	o := fleet.Offer{
 		Name:          s.Name,

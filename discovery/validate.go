@@ -21,7 +21,7 @@ var rules = strictyaml.NewRules(map[string]strictyaml.Check{
 		Fault: "%q is not a DNS-1123 label: use lower case letters, digits and '-', at most 63"},
 	"secretkey": {Valid: isValid(validation.IsConfigMapKey),
 		Fault: "%q is not a key of a Secret: use letters, digits, '-', '_' and '.'"},
-	// A kubeconfig that is pasted in place of its path must neither be opened nor be quoted in an error.
+	// A user may paste a kubeconfig in place of its path. It must neither be opened nor quoted in an error.
 	"oneline": {Valid: func(s string) bool { return !strings.ContainsAny(s, "\n\r\x00") },
 		Fault: "must be a path on one line: write the kubeconfig to a file and name that"},
 	"ipaddress": {Valid: isIP, Fault: "%q is not an IP address"},
@@ -98,10 +98,11 @@ func (s *Spec) checkPrices(at string) (faults strictyaml.Faults) {
 	return faults
 }
 
-// Requestable reports whether a pod can request the resource, so that an offer may have it.
+// Requestable reports whether a pod can request the resource. Only such resources may be in an offer.
 func Requestable(name corev1.ResourceName) bool { return resourceName(string(name)) == "" }
 
-// resourceName refuses names that no pod can request. "gpu" without a domain is the usual mistake.
+// resourceName returns the reason for which no pod can request a resource with this name, or "". A common mistake is
+// "gpu" without a domain.
 func resourceName(name string) string {
 	if wrong := validation.IsQualifiedName(name); len(wrong) > 0 {
 		return "not a resource name: " + strings.Join(wrong, "; ")

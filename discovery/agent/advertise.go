@@ -19,46 +19,46 @@ import (
 
 // Sink publishes offers to consumers.
 type Sink interface {
-	// Restart resets the sink. The process calls it after it has become the leader, before its first Put.
+	// Restart resets the sink. The agent calls it when it has become the leader, before its first Put.
 	Restart()
-	// Put publishes the offer, or renews it, for the given time. Blocks for a bounded time.
+	// Put publishes or renews the offer, which then expires after ttl. It blocks for a bounded time.
 	Put(ctx context.Context, offer api.Posted, ttl time.Duration) error
-	// Withdraw removes the offer. Withdrawing an unknown offer succeeds. Blocks for a bounded time.
+	// Withdraw removes the offer. It succeeds if the offer is unknown, and blocks for a bounded time.
 	Withdraw(ctx context.Context, name string) error
 }
 
-// These are the times of an Advertiser.
+// These constants are the intervals and time limits of an Advertiser.
 const (
 	writeEvery = time.Second      // the shortest time between two writes
 	tryEvery   = 10 * time.Second // the longest time between two attempts while writes fail
 	endWithin  = 5 * time.Second  // the time to withdraw all offers
 )
 
-// Advertiser keeps the result of Offers published at the Sink.
+// Advertiser publishes the offers that Offers returns to the Sink, and renews them.
 type Advertiser struct {
 	Sink Sink
 	// Offers returns the present offers and their validity.
 	Offers func() ([]api.Posted, time.Duration)
-	// Changed has a value when the result of Offers may have changed.
+	// Changed delivers a value when the result of Offers may have changed.
 	Changed <-chan struct{}
 	Log     *slog.Logger
 	Metrics *Metrics
 
-	offered map[string]api.Posted // as published; empty while the result of the write is unknown
+	offered map[string]api.Posted // the published offers by name; zero while the result of a write is unknown
 
 	mu      sync.Mutex
 	lastErr error
 }
 
-// Err returns the reason why the last write of the offers failed; nil after a success and before the first attempt.
+// Err returns the error of the last round of writes, or nil after a success and before the first round.
 func (a *Advertiser) Err() error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.lastErr
 }
 
-// Run advertises until ctx ends, and then withdraws all offers. It writes at most once a second: the changed offers,
-// and all offers when they are due for renewal, three times in an offer's life.
+// Run advertises until ctx ends, and then withdraws all offers. It writes changed offers at most once a second. It
+// renews all offers three times within their TTL.
 func (a *Advertiser) Run(ctx context.Context) {
 	a.offered = map[string]api.Posted{}
 	a.Sink.Restart()
@@ -84,8 +84,8 @@ func (a *Advertiser) Run(ctx context.Context) {
 	a.withdraw(ctx)
 }
 
-// rest waits for a second, and then for a change or the renewal. After failures it waits for a longer time, and a
-// change does not shorten the wait.
+// rest waits for writeEvery, and then until offers change or must be renewed. After failures it waits longer, at most
+// tryEvery, and a change does not shorten this wait.
 func (a *Advertiser) rest(ctx context.Context, failures int, renew time.Time) {
 	if failures > 0 {
 		wait.For(ctx, jitter(min(writeEvery<<min(failures, 10), tryEvery)))
@@ -103,9 +103,8 @@ func (a *Advertiser) rest(ctx context.Context, failures int, renew time.Time) {
 	}
 }
 
-// advertise writes the changed offers, or all offers, and withdraws the removed offers. It stops early when writes
-// hang, because the measured amounts are old by then. A few slow writes do not prevent the writes of the remaining
-// offers.
+// advertise writes the changed offers, or all offers, and withdraws the removed offers. If writes hang, it stops early,
+// because the measured amounts are outdated by then. A few slow writes do not make it stop.
 func (a *Advertiser) advertise(ctx context.Context, all bool) (time.Duration, error) {
 	began := time.Now()
 	offers, ttl := a.Offers()
@@ -151,7 +150,7 @@ func (a *Advertiser) take(ctx context.Context, name string) error {
 	return nil
 }
 
-// withdraw removes all offers, although ctx has ended.
+// withdraw removes all offers. It works although ctx has ended.
 func (a *Advertiser) withdraw(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), endWithin)
 	defer cancel()
@@ -162,7 +161,8 @@ func (a *Advertiser) withdraw(ctx context.Context) {
 	}
 }
 
-// tell stores the result of a round for Err. It logs a failure when its text is new, and the end of the failures.
+// tell stores the result of a round for Err. It logs a failure whose text differs from the last one, and the first
+// success after failures.
 func (a *Advertiser) tell(err error) {
 	a.mu.Lock()
 	was := a.lastErr
@@ -176,7 +176,8 @@ func (a *Advertiser) tell(err error) {
 	}
 }
 
-// jitter shortens d by up to a quarter, so that agents that started together do not renew together.
+// jitter shortens d by a random part of up to a quarter, so that agents that start at the same time do not renew at the
+// same time.
 func jitter(d time.Duration) time.Duration { return d - rand.N(d/4+1) }
 
 // show renders amounts as "cpu=4, memory=8Gi", sorted by name.

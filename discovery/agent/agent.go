@@ -24,19 +24,19 @@ type Options struct {
 	Objects dynamic.Interface
 	// Config is the configuration file. The agent reads it again after each change and at each renewal.
 	Config *reload.Files[Config]
-	// Sink receives the offers; nil means the consumers' tenant namespaces.
+	// Sink receives the offers; nil publishes them in the consumers' tenant namespaces.
 	Sink Sink
 	// GrantsSlices makes the agent answer the ResourceSlices of Class.
 	GrantsSlices bool
-	// Namespace contains the Lease by which one of several agents leads.
+	// Namespace contains the Lease that selects the leader among several agents.
 	Namespace string
-	// LiqoNamespace is the namespace of the cluster's Liqo. It contains the record of grants.
+	// LiqoNamespace is the namespace in which Liqo runs. It contains the record of grants.
 	LiqoNamespace string
 	Metrics       *Metrics
 	Log           *slog.Logger
 }
 
-// Lease is the name of the leading agent's Lease.
+// Lease is the name of the Lease that the leading agent holds.
 const Lease = "liqo-autoscaler-agent"
 
 // Agent measures the cluster and publishes offers.
@@ -51,7 +51,7 @@ func OpenConfig(path string) (*reload.Files[Config], error) {
 	return reload.Open(func(contents [][]byte) (Config, error) { return Parse(contents[0]) }, path)
 }
 
-// New returns an Agent. It does not connect.
+// New returns an Agent. It makes no request.
 func New(options Options) (*Agent, error) {
 	var grants *record
 	if options.GrantsSlices {
@@ -70,8 +70,8 @@ func New(options Options) (*Agent, error) {
 	return a, nil
 }
 
-// Run works while this agent holds the Lease, until ctx ends. It withdraws the offers when ctx ends or the Lease is
-// lost, so that no offer stays published without an agent that measures it.
+// Run calls Work whenever this agent holds the Lease, until ctx ends. It withdraws the offers when ctx ends or the
+// Lease is lost, so that no offer stays published without an agent that measures it.
 func (a *Agent) Run(ctx context.Context) {
 	var watching sync.WaitGroup
 	watching.Go(func() { a.cluster.Run(ctx) })
@@ -79,7 +79,8 @@ func (a *Agent) Run(ctx context.Context) {
 	watching.Wait()
 }
 
-// Work advertises until ctx ends, and then withdraws, without regard to other agents. Run calls it.
+// Work publishes offers and answers slices until ctx ends, and then withdraws the offers. It does not check whether
+// other agents work too; Run does.
 func (a *Agent) Work(ctx context.Context) {
 	for a.Ready() != nil {
 		if !wait.For(ctx, syncEvery) {
@@ -101,13 +102,13 @@ func (a *Agent) config() Config {
 	return a.options.Config.Latest(a.options.Log, "the agent's config is refused, its last good version stays in force")
 }
 
-// Ready returns an error that names the missing input while the agent cannot measure.
+// Ready returns an error with the kinds of objects that the agent has not listed yet, or nil when it can measure.
 func (a *Agent) Ready() error { return a.cluster.Synced() }
 
 // Advertised returns the error of the last write of the offers. It is nil while another agent leads.
 func (a *Agent) Advertised() error { return a.advertiser.Err() }
 
-// offers returns the offers of the config with the present measurements, and their validity.
+// offers returns the configured offers with the amounts measured now, and the time after which they expire.
 func (a *Agent) offers() ([]api.Posted, time.Duration) {
 	config := a.config()
 	world := a.cluster.World()
@@ -127,8 +128,8 @@ func (a *Agent) offers() ([]api.Posted, time.Duration) {
 	return offers, config.TTL()
 }
 
-// shown returns the granted amounts for metrics, by consumer. Consumers without an offer are summed as "other", and
-// only resources of nodes are shown. So the number of series is bounded.
+// shown returns the granted amounts for metrics, by consumer. To bound the number of series, it adds all consumers
+// without an offer as "other", and omits resources that no node has.
 func (c Config) shown(w World) map[string]corev1.ResourceList {
 	const other = "other"
 	whole, _ := w.allocatable()

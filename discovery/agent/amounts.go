@@ -39,7 +39,7 @@ func positive(amounts corev1.ResourceList) corev1.ResourceList {
 	return more
 }
 
-// raise raises each amount to at least the amount in least.
+// raise replaces each amount by the amount in least if that is larger.
 func raise(amounts, least corev1.ResourceList) {
 	for name, amount := range least {
 		if has, ok := amounts[name]; !ok || has.Cmp(amount) < 0 {
@@ -58,7 +58,7 @@ func nonNegative(amounts corev1.ResourceList) corev1.ResourceList {
 	return amounts
 }
 
-// covers reports whether there is as much of each resource as is requested.
+// covers reports whether has contains at least the amount of each resource in asks.
 func covers(has, asks corev1.ResourceList) bool {
 	for name, want := range asks {
 		if have := has[name]; want.Sign() > 0 && have.Cmp(want) < 0 {

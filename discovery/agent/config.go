@@ -18,34 +18,35 @@ import (
 
 // Config is the content of the agent's configuration file.
 type Config struct {
-	// Provider is this cluster's Liqo cluster id. The discovery server may bind the agent's token to it, and consumers
-	// verify it over their credentials.
+	// Provider is this cluster's Liqo cluster id. The discovery server may restrict the agent's token to this id, and
+	// consumers compare it with the id that the cluster reports to them.
 	Provider string `json:"provider"`
-	// Reserve is excluded from all offers.
+	// Reserve is the capacity that is excluded from all offers.
 	Reserve corev1.ResourceList `json:"reserve,omitempty"`
-	// GrowsTo is the total, by resource, to which this cluster's own autoscaler adds nodes for consumers' pods. GrowsNode
-	// contains the allocatable amounts of an added node.
+	// GrowsTo is the total capacity, by resource, up to which this cluster's own autoscaler adds nodes for consumers'
+	// pods. GrowsNode contains the allocatable amounts of one added node.
 	GrowsTo   corev1.ResourceList `json:"growsTo,omitempty"`
 	GrowsNode corev1.ResourceList `json:"growsNode,omitempty"`
-	// NodeTolerations are the tolerations of the consumers' pods. Nodes with other taints, such as the control plane, are
-	// not offered.
+	// NodeTolerations are the tolerations of the consumers' pods. Nodes with taints that they do not tolerate, such as
+	// control plane nodes, are not offered.
 	NodeTolerations []corev1.Toleration `json:"nodeTolerations,omitempty"`
 	// Shares limits each consumer: not at all (default), equally or by weights.
 	Shares Shares `json:"shares,omitempty"`
 	// NodeLabels are the labels for the virtual nodes of the slices that the agent grants.
 	NodeLabels map[string]string `json:"nodeLabels,omitempty"`
-	// StorageClasses, IngressClasses and LoadBalancerClasses are classes of this cluster. The pods, Ingresses and Services
-	// of a slice that the agent grants may use them; the first of each is the default.
+	// StorageClasses, IngressClasses and LoadBalancerClasses are classes of this cluster. Liqo offers them to the pods,
+	// Ingresses and Services of a slice that the agent grants. The first class of each list is the default.
 	StorageClasses      []string `json:"storageClasses,omitempty"`
 	IngressClasses      []string `json:"ingressClasses,omitempty"`
 	LoadBalancerClasses []string `json:"loadBalancerClasses,omitempty"`
-	// TTLSeconds is the validity of an offer without renewal; default 60. The agent renews three times in this time.
+	// TTLSeconds is the time after which an offer expires if it is not renewed; default 60. The agent renews it three
+	// times within this time.
 	TTLSeconds int `json:"ttlSeconds,omitempty"`
 	// Offers has one entry for each consumer.
 	Offers []OfferConfig `json:"offers"`
 }
 
-// OfferConfig is an offer to one consumer, as people write offers, without the measured values.
+// OfferConfig is an offer to one consumer. It has the fields of Spec except the measured ones.
 type OfferConfig struct {
 	// Consumer is the consumer's Liqo cluster id.
 	Consumer string `json:"consumer"`
@@ -56,7 +57,8 @@ type OfferConfig struct {
 	// AllowAggregate permits slices that are larger than every single node of this cluster, for consumers with many small
 	// pods.
 	AllowAggregate bool `json:"allowAggregate,omitempty"`
-	// Weight is the consumer's weight with Shares by weights; default 1. The weight of its first offer counts.
+	// Weight is the consumer's weight if Shares is "weights"; default 1. If a consumer has several offers, the weight of
+	// the first one counts.
 	Weight int `json:"weight,omitempty"`
 	discovery.Spec
 }
@@ -70,7 +72,7 @@ const (
 	maxWeight  = 1000
 )
 
-// TTL returns the validity of an offer without renewal.
+// TTL returns the time after which an offer expires if it is not renewed.
 func (c Config) TTL() time.Duration { return time.Duration(c.TTLSeconds) * time.Second }
 
 // Parse reads the file, YAML or JSON, and applies defaults. The error lists all faults by path.
@@ -191,8 +193,9 @@ func negative(faults *strictyaml.Faults, path string, amounts corev1.ResourceLis
 	}
 }
 
-// Measure returns the offer with the amounts that its consumer may hold now, including its present holds. The amounts
-// are the free capacity, bounded by the cap and the share of the consumer minus its grants that are not holds.
+// Measure returns the offer with the amounts that its consumer's hub may hold now, including its present holds. These
+// amounts are the free capacity, but at most the cap and the share of the consumer, minus grants to the consumer that
+// are not holds of this hub.
 func (c Config) Measure(w World, o OfferConfig) api.Posted {
 	to := Holder{Consumer: o.Consumer, Hub: o.Hub}
 	free, most := w.Free(to, c.Reserve), c.bound(w, o)

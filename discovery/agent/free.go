@@ -29,8 +29,9 @@ type World struct {
 	GrowsTo, GrowsNode corev1.ResourceList
 }
 
-// Free returns the amounts that a consumer can hold in total, including its present holds: the capacity for consumers,
-// minus the holdings of other consumers and this consumer's holdings outside its holds. No amount is negative.
+// Free returns the amounts that the hub to can hold in total, including its present holds: the capacity for all
+// consumers, minus the amounts of other consumers, minus amounts of the hub's consumer that are not holds of this hub.
+// No amount is negative.
 func (w World) Free(to Holder, reserve corev1.ResourceList) corev1.ResourceList {
 	free := w.whole(reserve)
 	for _, amounts := range w.held(to) {
@@ -39,9 +40,9 @@ func (w World) Free(to Holder, reserve corev1.ResourceList) corev1.ResourceList 
 	return nonNegative(free)
 }
 
-// whole returns the amounts for all consumers together: the amounts of the usable nodes, without the requests of pods
-// that Liqo did not create and the reserve, or GrowsTo where that is more. GrowsTo is a total, so a node that was added
-// is not counted twice.
+// whole returns the capacity for all consumers together. This is the allocatable amount of the usable nodes, minus the
+// reserve and the requests of pods that Liqo did not create. If GrowsTo is larger, it replaces that amount. It is not
+// added, because it already includes the nodes that were added.
 func (w World) whole(reserve corev1.ResourceList) corev1.ResourceList {
 	whole, usable := w.allocatable()
 	for _, pod := range w.Pods {
@@ -54,8 +55,9 @@ func (w World) whole(reserve corev1.ResourceList) corev1.ResourceList {
 	return whole
 }
 
-// held returns the holdings of each consumer in addition to the holds of to. Per consumer it uses the larger amount of
-// its granted slices and its pods' requests, because pods outlive their slice until their containers have ended.
+// held returns the amounts that each consumer uses, without the holds of the hub to. For each consumer it uses the
+// larger of the granted slices and the requests of the pods, because pods still run for a while after their slice is
+// deleted.
 func (w World) held(to Holder) map[string]corev1.ResourceList {
 	held, own := w.Granted(), corev1.ResourceList{}
 	for consumer, used := range w.used() {
@@ -89,8 +91,8 @@ func (w World) used() map[string]corev1.ResourceList {
 	return used
 }
 
-// Largest returns the free amounts of the usable node with the most free CPU, counting all pods on the node. A larger
-// pod cannot start immediately. It returns nil without a usable node.
+// Largest returns the free amounts of the usable node with the most free CPU. All pods on a node reduce its free
+// amounts. A pod that needs more cannot start immediately. Largest returns nil if no node is usable.
 func (w World) Largest() corev1.ResourceList {
 	_, left := w.allocatable()
 	for _, pod := range w.Pods {
@@ -108,12 +110,12 @@ func (w World) Largest() corev1.ResourceList {
 	return largest
 }
 
-// maxLargest bounds largestNodes.
+// maxLargest is the maximum number of nodes that largestNodes returns.
 const maxLargest = 4
 
 // largestNodes returns the allocatable amounts of the largest usable nodes, limited to the offered resources. It
-// returns at most four nodes, the nodes with the most CPU first. It omits a node if another node has as much of every
-// resource.
+// returns at most maxLargest nodes, those with the most CPU first. It omits a node if another node has at least the
+// same amount of every resource.
 func (w World) largestNodes(offered corev1.ResourceList) (largest []corev1.ResourceList) {
 	_, each := w.allocatable()
 	if len(w.GrowsNode) > 0 {
@@ -177,8 +179,8 @@ func (w World) architecture() (name string) {
 	return name
 }
 
-// usable reports whether consumers' pods can run on the node: it is Ready, neither cordoned nor tainted, and not itself
-// a virtual node.
+// usable reports whether consumers' pods can run on the node. Such a node is Ready, is not cordoned, has only tolerated
+// taints, and is not a virtual node.
 func (w World) usable(node *corev1.Node) bool {
 	if node.Spec.Unschedulable || node.Labels[labelType] == virtualNode || node.DeletionTimestamp != nil ||
 		slices.ContainsFunc(node.Spec.Taints, w.repels) {

@@ -21,7 +21,7 @@ type Tenant struct {
 	Condition string // Active, Cordoned or Drained
 }
 
-// Decision is the answer to a slice: the requested amounts are granted, or the slice is denied with a reason.
+// Decision is the answer to a slice: a grant of the requested amounts, or a denial with a reason.
 type Decision struct {
 	Granted         bool
 	Reason, Message string
@@ -29,8 +29,8 @@ type Decision struct {
 
 // These are the reasons of a Decision.
 const (
-	reasonGranted  = "ResourceSliceResourcesAccepted" // Liqo's reason
-	reasonFull     = string(fleet.CodeNoCapacity)     // known to consumers
+	reasonGranted  = "ResourceSliceResourcesAccepted" // the reason that Liqo uses
+	reasonFull     = string(fleet.CodeNoCapacity)     // consumers interpret it
 	reasonLarger   = "LargerThanAnyNode"
 	reasonInvalid  = "InvalidResources"
 	reasonUnknown  = "NotOffered"
@@ -38,18 +38,18 @@ const (
 	reasonTooMany  = "TooManySlices"
 )
 
-// Waits reports whether the agent has to answer the slice now: Liqo has accepted its authentication, and the slice has
-// no answer.
+// Waits reports whether the agent must answer the slice now: Liqo has accepted the slice's authentication, and the
+// slice has no answer yet.
 func (s Slice) Waits() bool {
 	return s.Incoming() && s.Spec.Class == Class && s.DeletionTimestamp == nil &&
 		s.condition(conditionAuthentication) == accepted && s.condition(conditionResources) == ""
 }
 
-// maxSlices bounds the slices of one consumer, and so the record of grants.
+// maxSlices bounds the granted slices of one consumer, and thereby the size of the record of grants.
 const maxSlices = 500
 
-// Judge decides about a slice that waits. It counts the grants of all consumers; the slices of w must already contain
-// the grants of this round.
+// Judge decides whether to grant a waiting slice. It subtracts the grants of all consumers, so the slices of w must
+// include the grants that this round has already decided.
 func (c Config) Judge(w World, s Slice, tenant Tenant) Decision {
 	if tenant.Condition != tenantActive {
 		return Decision{Reason: reasonRefusing, Message: "the Tenant of " + tenant.ClusterID + " is " + tenant.Condition}
@@ -81,7 +81,7 @@ func (c Config) Judge(w World, s Slice, tenant Tenant) Decision {
 	return Decision{Granted: true, Reason: reasonGranted, Message: "granted by liqo-autoscaler"}
 }
 
-// beyond returns the denial of a slice that exceeds the offer to its consumer, or nil.
+// beyond returns a denial if the slice exceeds the offer to its consumer, or nil.
 func (c Config) beyond(w World, s Slice, o OfferConfig) *Decision {
 	left, held := c.bound(w, o), 0
 	for _, other := range w.Slices {
@@ -102,8 +102,8 @@ func (c Config) beyond(w World, s Slice, o OfferConfig) *Decision {
 	return nil
 }
 
-// hasNode reports whether a usable node, or an added node, has the amounts when it is empty. A pod that requests a
-// whole virtual node needs such a node to start.
+// hasNode reports whether an empty usable node, or an added node, has the requested amounts. A pod that requests a
+// whole virtual node can start only on such a node.
 func (w World) hasNode(asks corev1.ResourceList) bool {
 	if len(w.GrowsNode) > 0 && lacking(w.GrowsNode, asks) == "" {
 		return true
@@ -127,7 +127,7 @@ func listed(amounts corev1.ResourceList) string {
 	return strings.Join(parts, ", ")
 }
 
-// lacking renders the missing amounts as "cpu 1 of 2"; "" when all are present.
+// lacking renders the insufficient amounts as "cpu 1 of 2" (present of requested), or "" when all are sufficient.
 func lacking(has, asks corev1.ResourceList) string {
 	var missing []string
 	for _, name := range slices.Sorted(maps.Keys(asks)) {

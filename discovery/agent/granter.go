@@ -22,22 +22,23 @@ import (
 )
 
 // granter answers the slices of Class, in the order of their creation. Each round reads the record of grants from the
-// API server, and the slices from a watch, which may be late. A grant therefore counts until its slice is gone
-// from the API server. So no capacity is granted twice, and the size of a consumer's slices delays no answer.
+// API server. It reads the slices from a watch, because reading large slices from the API server would delay the
+// answers. The watch may be late, so a grant counts until the API server no longer has its slice. So no capacity is
+// granted twice.
 type granter struct {
 	objects dynamic.Interface
 	record  *record
 	config  func() Config
-	world   func() World // from the watch
+	world   func() World // the state of the cluster as the watch knows it
 	log     *slog.Logger
 	metrics *Metrics
 
 	failures map[types.UID]failure // of slices whose answer could not be written
-	denied   map[types.UID]bool    // slices with an entry in the record that this agent denied later
+	denied   map[types.UID]bool    // slices that this agent has denied although the record has an entry for them
 	forged   map[types.UID]bool    // slices that were reported as forged
 }
 
-// failure counts the attempts to answer a slice, and has the time of the next attempt.
+// failure counts the failed attempts to answer a slice, and stores the time of the next attempt.
 type failure struct {
 	times int
 	next  time.Time
@@ -54,7 +55,7 @@ func newGranter(g granter) *granter {
 	return &g
 }
 
-// run answers slices until ctx ends. waits has a value when a slice may wait.
+// run answers slices until ctx ends. waits delivers a value when a slice may wait for an answer.
 func (g *granter) run(ctx context.Context, waits <-chan struct{}) {
 	var logged logonce.LastError
 	for ctx.Err() == nil {
@@ -72,8 +73,8 @@ func (g *granter) run(ctx context.Context, waits <-chan struct{}) {
 	}
 }
 
-// rest waits until a slice may wait, until the time again has passed, or until ctx ends. 0 sets no time. A slice that
-// is retried late does not delay the slices of other consumers.
+// rest blocks until a slice may wait for an answer, the duration again has passed, or ctx ends. If again is 0, no
+// duration applies. So the late retry of one slice does not delay the slices of other consumers.
 func (g *granter) rest(ctx context.Context, again time.Duration, waits <-chan struct{}) {
 	var due <-chan time.Time
 	if again > 0 {
@@ -95,9 +96,9 @@ type answer struct {
 	Decision
 }
 
-// round answers all slices that wait: it judges them, books the grants in one write, and writes the answers. A slice
-// that cannot be answered is retried later, and delays no other slice. again is the time until the next round; 0
-// means that the next change of a slice starts it.
+// round answers all waiting slices: it decides about them, writes all grants into the record at once, and writes the
+// answers. A slice whose answer cannot be written is retried later and does not delay other slices. again is the time
+// until the next round; 0 means that only a change of a slice starts a round.
 func (g *granter) round(ctx context.Context) (again time.Duration, err error) {
 	seen, err := g.snapshot(ctx)
 	if err != nil {
@@ -108,7 +109,7 @@ func (g *granter) round(ctx context.Context) (again time.Duration, err error) {
 	seen.world.GrowsTo, seen.world.GrowsNode = config.GrowsTo, config.GrowsNode
 	answers, again := g.judge(config, seen.world, seen.tenants)
 	switch err := g.book(ctx, seen, answers); {
-	case apierrors.IsConflict(err), apierrors.IsAlreadyExists(err): // another agent has granted something
+	case apierrors.IsConflict(err), apierrors.IsAlreadyExists(err): // another agent has written the record
 		return writeEvery, nil
 	case err != nil:
 		return writeEvery, err
@@ -125,7 +126,7 @@ func sooner(a, b time.Duration) time.Duration {
 	return a
 }
 
-// answer writes the answers. again is the time until the first failed answer is retried; 0 without one.
+// answer writes the answers. again is the time until the first failed answer is retried, or 0 if none failed.
 func (g *granter) answer(ctx context.Context, seen snapshot, answers []answer,
 	config Config) (again time.Duration, err error) {
 	var failed []error
@@ -146,7 +147,7 @@ func (g *granter) answer(ctx context.Context, seen snapshot, answers []answer,
 	return again, errors.Join(failed...)
 }
 
-// book writes the grants among the answers into the record, when they change it.
+// book writes the grants among the answers into the record, unless the record already has them.
 func (g *granter) book(ctx context.Context, seen snapshot, answers []answer) error {
 	for _, a := range answers {
 		if s := seen.world.Slices[a.index]; a.Granted {
@@ -159,7 +160,7 @@ func (g *granter) book(ctx context.Context, seen snapshot, answers []answer) err
 	return g.record.write(ctx, seen.was, seen.grants)
 }
 
-// wrote records the result of a write, and returns the time until the slice is retried; 0 means no retry.
+// wrote records the result of writing an answer, and returns the time until the slice is retried; 0 means no retry.
 func (g *granter) wrote(s Slice, a answer, err error) (later time.Duration) {
 	switch {
 	case err == nil:
@@ -182,7 +183,7 @@ func (g *granter) wrote(s Slice, a answer, err error) (later time.Duration) {
 	return later
 }
 
-// report logs each forged slice once.
+// report logs each forged slice once, see Slice.forged.
 func (g *granter) report(all []Slice) {
 	for _, s := range all {
 		if s.forged() && !g.forged[s.UID] {
@@ -194,8 +195,8 @@ func (g *granter) report(all []Slice) {
 	}
 }
 
-// judge decides about the slices that wait, oldest first. Each decision counts the grants before it. again is the time
-// until a slice that failed before is due.
+// judge decides about the waiting slices, oldest first. Each decision takes the earlier grants into account. again is
+// the time until the next retry of a slice whose answer failed, or 0.
 func (g *granter) judge(config Config, world World, tenants map[string]Tenant) (answers []answer, again time.Duration) {
 	for _, n := range order(world.Slices) {
 		s := &world.Slices[n]
@@ -229,7 +230,8 @@ func order(all []Slice) (order []int) {
 	return order
 }
 
-// slice reads a slice from the API server; NotFound when another slice has its name.
+// slice reads a slice from the API server. It returns NotFound when the slice does not exist or another slice has its
+// name.
 func (g *granter) slice(ctx context.Context, namespace, name string, uid types.UID) (*unstructured.Unstructured,
 	error) {
 	all := g.objects.Resource(sliceResource).Namespace(namespace)
@@ -242,8 +244,8 @@ func (g *granter) slice(ctx context.Context, namespace, name string, uid types.U
 	return found.(*unstructured.Unstructured), nil
 }
 
-// write puts the decision into the slice. A slice that has changed since it was judged is a conflict. The slice is read
-// again, because a round keeps only the fields that decide.
+// write writes the decision into the status of the slice. It returns a conflict error if the slice has changed since
+// the decision. It reads the slice again, because a round stores only the fields that it needs for the decision.
 func (g *granter) write(ctx context.Context, judged Slice, v Decision, config Config) error {
 	ctx, cancel := context.WithTimeout(ctx, roundWithin)
 	defer cancel()
@@ -286,7 +288,7 @@ func (g *granter) write(ctx context.Context, judged Slice, v Decision, config Co
 	return err
 }
 
-// classes returns the names in the form that Liqo uses in a slice; the first class is the default.
+// classes returns the names as Liqo represents classes in a slice. The first class is the default.
 func classes(key string, names []string) []any {
 	out := []any{}
 	for n, name := range names {

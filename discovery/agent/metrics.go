@@ -6,7 +6,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// These are the results of a write.
+// These are the results of writing an offer, as label values.
 const (
 	put       = "put"
 	withdrawn = "withdrawn"
@@ -19,7 +19,7 @@ type Metrics struct {
 	offered, granted, largest *prometheus.GaugeVec
 }
 
-// NewMetrics makes the metrics, with names that begin with namespace, and registers them.
+// NewMetrics creates the metrics and registers them. Their names begin with namespace.
 func NewMetrics(namespace string, registry prometheus.Registerer) *Metrics {
 	m := &Metrics{
 		writes: prometheus.NewCounterVec(prometheus.CounterOpts{

@@ -16,7 +16,8 @@ import (
 )
 
 // These constants bound the objects in one response of the API server. A consumer can fill an object with more than a
-// megabyte, and a response needs several times its size while it is decoded. Pods are numerous, and usually small.
+// megabyte, and decoding a response needs several times its size in memory. Pods are numerous but usually small, so
+// their pages are larger.
 const (
 	slicesPerPage = 10
 	podsPerPage   = 25
@@ -25,8 +26,8 @@ const (
 // lister lists one page of objects.
 type lister func(context.Context, metav1.ListOptions) (runtime.Object, error)
 
-// each lists all objects page by page, and passes each object to take, which must keep few of its fields. It returns
-// the resource version of the list. Each page is bounded by roundWithin.
+// each lists all objects page by page, and passes each object to take. To save memory, take should store only few
+// fields of an object. each returns the resource version of the list. It waits at most roundWithin for each page.
 func (list lister) each(ctx context.Context, perPage int64, take func(runtime.Object) error) (version string,
 	err error) {
 	options := metav1.ListOptions{Limit: perPage}
@@ -77,8 +78,8 @@ func (list lister) one(ctx context.Context, of schema.GroupResource, name string
 	return found, err
 }
 
-// informer watches objects of the example's type, and keeps them trimmed. It lists page by page, while client-go's
-// reflector requests all objects in one list.
+// informer watches objects of the example's type, and stores only the fields that trim keeps. It lists page by page,
+// because client-go's reflector would request all objects in one response.
 func (list lister) informer(example runtime.Object, perPage int64,
 	follow func(context.Context, metav1.ListOptions) (watch.Interface, error)) (cache.SharedIndexInformer, error) {
 	informer := cache.NewSharedIndexInformer(&cache.ListWatch{

@@ -17,17 +17,17 @@ func ended(pod *corev1.Pod) bool {
 	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
 }
 
-// requests returns the amounts that the scheduler counts for the pod, and one pod of the node's maximum. During a
-// resize in place the larger of the old and the new amounts counts. After an infeasible resize the allocated amounts
-// count.
+// requests returns the amounts that the scheduler reserves for the pod, plus 1 for the resource pods. During an
+// in-place resize it uses the larger of the old and new amounts. After an infeasible resize it uses the allocated
+// amounts.
 func requests(pod *corev1.Pod) corev1.ResourceList {
 	all := resourcehelper.PodRequests(pod, resourcehelper.PodResourcesOptions{UseStatusResources: true})
 	all[corev1.ResourcePods] = *resource.NewQuantity(1, resource.DecimalSI)
 	return all
 }
 
-// occupies reports whether the pod, with its requests, uses capacity of the usable nodes: it runs on a usable node, or
-// it waits for the scheduler and could start on a usable node after other pods have ended.
+// occupies reports whether the pod uses capacity of the usable nodes: it runs on a usable node, or it is pending and
+// fits on a usable node once other pods have ended. asks contains the pod's requests.
 func (w World) occupies(pod *corev1.Pod, asks corev1.ResourceList, usable map[string]corev1.ResourceList) bool {
 	if ended(pod) {
 		return false
@@ -39,7 +39,7 @@ func (w World) occupies(pod *corev1.Pod, asks corev1.ResourceList, usable map[st
 	return len(pod.Spec.SchedulingGates) == 0 && w.hasNodeFor(pod, asks, usable)
 }
 
-// hasNodeFor reports whether the pod would start on a usable node that is empty.
+// hasNodeFor reports whether the pod could start on one of the usable nodes if that node were empty.
 func (w World) hasNodeFor(pod *corev1.Pod, asks corev1.ResourceList, usable map[string]corev1.ResourceList) bool {
 	affinity := nodeaffinity.GetRequiredNodeAffinity(pod)
 	return slices.ContainsFunc(w.Nodes, func(node *corev1.Node) bool {
@@ -52,5 +52,5 @@ func (w World) hasNodeFor(pod *corev1.Pod, asks corev1.ResourceList, usable map[
 	})
 }
 
-// isHard reports whether the taint prevents pods from running, and is not only a preference.
+// isHard reports whether the taint excludes pods, unlike PreferNoSchedule.
 func isHard(taint *corev1.Taint) bool { return taint.Effect != corev1.TaintEffectPreferNoSchedule }

@@ -14,7 +14,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
-// RecordName is the ConfigMap, in the namespace of the cluster's Liqo, with the grants of all agents of the cluster.
+// RecordName is the name of the ConfigMap with the grants of all agents of the cluster. It is in Liqo's namespace.
 const RecordName = "liqo-autoscaler-grants"
 
 // recordKey is the key of the grants in that ConfigMap.
@@ -30,10 +30,10 @@ type grant struct {
 	Resources corev1.ResourceList `json:"resources"`
 }
 
-// record keeps the grants of all agents of the cluster, by the UID of the slice. The agent writes a grant into the
-// record before it writes the slice's status, which the consumer may change. Each write names the version that was
-// read. So the record survives a restart of the agent, and it prevents that a second agent, or a frozen one, grants
-// the same capacity again. Safe for concurrent use.
+// record stores the grants of all agents of the cluster, by the UID of the slice. The agent writes a grant into the
+// record before it writes the slice's status, because the consumer may change the status. Each write succeeds only on
+// the version that was read before. So the record survives a restart of the agent, and prevents a second or delayed
+// agent from granting the same capacity again. It is safe for concurrent use.
 type record struct {
 	kube      kubernetes.Interface
 	namespace string // of Liqo
@@ -42,7 +42,7 @@ type record struct {
 	last map[types.UID]grant
 }
 
-// grants returns the record as it was last read or written; nil before. It does not block.
+// grants returns the entries of the last read or write, or nil before the first one. It does not block.
 func (r *record) grants() map[types.UID]grant {
 	if r == nil {
 		return nil
@@ -52,13 +52,13 @@ func (r *record) grants() map[types.UID]grant {
 	return r.last
 }
 
-// edition is one version of the record. The version is "" before the first record.
+// edition is one version of the record. Its version is "" while no record exists.
 type edition struct {
 	grants  map[types.UID]grant
 	version string
 }
 
-// read reads the record from the API server. Blocks for at most roundWithin.
+// read reads the record from the API server. It blocks for at most roundWithin.
 func (r *record) read(ctx context.Context) (e edition, err error) {
 	ctx, cancel := context.WithTimeout(ctx, roundWithin)
 	defer cancel()
@@ -79,8 +79,8 @@ func (r *record) read(ctx context.Context) (e edition, err error) {
 	return e, nil
 }
 
-// write replaces the edition was. A conflict error means that another agent replaced it first. Blocks for at most
-// roundWithin.
+// write replaces the edition was by the grants. It returns a conflict error if another agent has replaced it first. It
+// blocks for at most roundWithin.
 func (r *record) write(ctx context.Context, was edition, grants map[types.UID]grant) error {
 	ctx, cancel := context.WithTimeout(ctx, roundWithin)
 	defer cancel()

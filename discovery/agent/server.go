@@ -9,17 +9,17 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/discovery/client"
 )
 
-// Server publishes offers to the discovery server. It writes in a session, which it begins with its first write. When
-// another agent of the provider begins a session, this one pauses for standBack, and then begins a new session: the
-// other agent may have stopped. Not safe for concurrent use.
+// Server is the Sink for the discovery server. It writes in a session, which it starts with its first write. When
+// another agent of the provider starts a session, this agent's session ends. This agent then waits for standBack and
+// starts a new session, because the other agent may have stopped. Server is not safe for concurrent use.
 type Server struct {
 	Client *client.Client
 
 	session *client.Session
-	lost    time.Time // when the last session was found to have ended
+	lost    time.Time // when this agent noticed the end of its last session
 }
 
-// standBack is how long an agent pauses after a later agent has begun a session.
+// standBack is the time for which an agent does not write after another agent has started a session.
 const standBack = time.Minute
 
 // Put implements Sink.
@@ -42,7 +42,7 @@ func (s *Server) Withdraw(ctx context.Context, name string) error {
 
 var errStoodBack = errors.New("another agent of this provider writes, or the discovery server has lost its sessions")
 
-// Restart forgets the session: the next write begins another one.
+// Restart discards the session, so that the next write starts another one.
 func (s *Server) Restart() { s.session, s.lost = nil, time.Time{} }
 
 func (s *Server) begin(ctx context.Context, provider string) (err error) {
@@ -56,9 +56,8 @@ func (s *Server) begin(ctx context.Context, provider string) (err error) {
 	return err
 }
 
-// heed forgets the session if err shows that it has ended, or that another agent writes in it. The second case occurs
-// when the server has lost its database and issued the session number again. The next write then begins another
-// session.
+// heed discards the session if err shows that it has ended or that another agent writes in it. The latter occurs when
+// the server has lost its database and has issued the session number again. The next write then starts another session.
 func (s *Server) heed(err error) error {
 	switch {
 	case errors.Is(err, client.ErrSession):

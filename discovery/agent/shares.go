@@ -7,7 +7,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// Shares selects how much of the whole capacity each consumer may hold, even while other consumers hold less.
+// Shares selects which part of the whole capacity each consumer may hold. The bound applies even while other consumers
+// use less than their part.
 type Shares string
 
 // These are the kinds of shares.
@@ -17,8 +18,8 @@ const (
 	SharesWeights Shares = "weights" // in proportion to the weight of the consumer's offer
 )
 
-// bound returns the most that the offer's consumer may hold in total: the offer's cap, and the consumer's share of the
-// capacity without any grants. Resources that it does not name are not bounded.
+// bound returns the maximum that the offer's consumer may hold in total: the lower of the offer's cap and the
+// consumer's share of the capacity before any grants. A resource that is absent from the result is not bounded.
 func (c Config) bound(w World, o OfferConfig) corev1.ResourceList {
 	most := o.Cap.DeepCopy()
 	if c.Shares == SharesNone {
@@ -40,8 +41,8 @@ func (c Config) bound(w World, o OfferConfig) corev1.ResourceList {
 	return most
 }
 
-// first returns the index of the consumer's first offer, whose weight counts and whose cap bounds slices; -1 without an
-// offer.
+// first returns the index of the consumer's first offer, or -1. The weight of this offer is the consumer's weight, and
+// its cap bounds the consumer's slices.
 func (c Config) first(consumer string) int {
 	return slices.IndexFunc(c.Offers, func(o OfferConfig) bool { return o.Consumer == consumer })
 }
@@ -58,7 +59,7 @@ func (c Config) firsts() (firsts []OfferConfig) {
 
 func (o OfferConfig) weight() int64 { return int64(max(o.Weight, 1)) }
 
-// part returns the fraction weight/all of the whole, rounded down to thousandths of CPUs and to units of any other
+// part returns the fraction weight/all of whole, rounded down to thousandths of a CPU or to whole units of any other
 // resource.
 func part(name corev1.ResourceName, whole resource.Quantity, weight, all int64) resource.Quantity {
 	of := func(amount int64) int64 { return amount/all*weight + amount%all*weight/all }

@@ -19,18 +19,20 @@ import (
 var sliceResource = schema.GroupVersionResource{Group: "authentication.liqo.io", Version: "v1beta1",
 	Resource: "resourceslices"}
 
-// These are liqo-autoscaler's labels on a slice, which Liqo copies with the slice. They mark a hold, and name its hub.
+// These are liqo-autoscaler's labels on a slice. Liqo copies them to the provider with the slice. They mark the slice
+// as a hold and name its hub.
 const (
 	labelOurs = "liqo-autoscaler.io/managed-by"
 	ours      = "liqo-autoscaler"
 	labelHub  = "liqo-autoscaler.io/hub"
 )
 
-// Holder identifies one hub in a consumer cluster. The hub subtracts its own slices from an offer.
+// Holder identifies one hub of a consumer cluster. Offers include the slices that the hub already has, because the hub
+// subtracts them itself.
 type Holder struct{ Consumer, Hub string }
 
-// Slice has the fields of a ResourceSlice that the agent reads. The consumer may write every field, including the
-// status and the labels: Liqo's ClusterRole liqo-remote-controlplane permits it.
+// Slice has the fields of a ResourceSlice that the agent reads. They are not trusted: Liqo's ClusterRole
+// liqo-remote-controlplane permits the consumer to write all fields, including the status and the labels.
 type Slice struct {
 	metav1.ObjectMeta `json:"metadata"`
 	Spec              struct {
@@ -42,10 +44,10 @@ type Slice struct {
 		Resources  corev1.ResourceList `json:"resources"`
 		Conditions []sliceCondition    `json:"conditions"`
 	} `json:"status"`
-	// Owner is the consumer whose Tenant is in the slice's namespace; "" when the slice requests no capacity of this
-	// cluster.
+	// Owner is the consumer whose Tenant is in the slice's namespace, or "" when the slice does not request capacity of
+	// this cluster.
 	Owner string `json:"-"`
-	// Booked is the slice's amount in the record of grants; nil without an entry.
+	// Booked contains the slice's amounts in the record of grants, or nil if the record has no entry.
 	Booked corev1.ResourceList `json:"-"`
 	// Recorded is true when the agent keeps a record of grants. A slice of Class without an entry then has no grant.
 	Recorded bool `json:"-"`
@@ -76,15 +78,15 @@ func (s Slice) condition(of string) string {
 	return ""
 }
 
-// Incoming reports whether the slice requests capacity of this cluster. The other slices are requests to other
+// Incoming reports whether the slice requests capacity of this cluster. Other slices request capacity of other
 // clusters.
 func (s Slice) Incoming() bool { return s.Owner != "" }
 
-// holder returns the consumer to which the slice is charged. It is the namespace when the slice has no Tenant.
+// holder returns the consumer whose share the slice reduces, or the slice's namespace when it has no Tenant.
 func (s Slice) holder() string { return cmp.Or(s.Owner, s.Namespace) }
 
-// Granted returns the slice's granted amounts: for Class the amounts in the record, for another class the amounts in
-// the status. A slice that changed its class after a grant counts with the larger amounts.
+// Granted returns the slice's granted amounts. For Class they are the amounts in the record, for another class the
+// amounts in the status. For a slice that changed its class after a grant, the larger amounts count.
 func (s Slice) Granted() corev1.ResourceList {
 	switch {
 	case s.Spec.Class == Class && (s.Recorded || s.Booked != nil):
@@ -97,8 +99,8 @@ func (s Slice) Granted() corev1.ResourceList {
 	return granted
 }
 
-// claimed returns the amounts in the slice's status. A slice of Liqo's own class counts with its requests before it has
-// an answer, because Liqo grants exactly the requests.
+// claimed returns the amounts in the slice's status. For a slice of Liqo's own class without an answer it returns the
+// requested amounts, because Liqo grants exactly these.
 func (s Slice) claimed() corev1.ResourceList {
 	answer := s.condition(conditionResources)
 	switch {
@@ -112,7 +114,7 @@ func (s Slice) claimed() corev1.ResourceList {
 	return nil
 }
 
-// forged reports whether the slice's status has a grant that the record does not have.
+// forged reports whether the slice's status shows a grant that is not in the record.
 func (s Slice) forged() bool {
 	return s.Recorded && s.Spec.Class == Class && s.Booked == nil && s.Incoming() &&
 		s.condition(conditionResources) == accepted
@@ -122,8 +124,8 @@ func (s Slice) heldBy(h Holder) bool {
 	return h.Consumer != "" && s.Owner == h.Consumer && s.Labels[labelOurs] == ours && s.Labels[labelHub] == h.Hub
 }
 
-// sliceOf reads a slice. It drops amounts that cannot be parsed: without its requests the slice is unreadable, and its
-// grant counts with the amounts in the record.
+// sliceOf converts an object to a Slice. It drops amounts that cannot be parsed. If these are the requests, it marks
+// the slice as unreadable. If they are the granted amounts, the amounts in the record count.
 func sliceOf(object *unstructured.Unstructured) (s Slice) {
 	fields := maps.Clone(object.Object)
 	for _, part := range []string{"spec", "status"} {
@@ -147,7 +149,8 @@ func sliceOf(object *unstructured.Unstructured) (s Slice) {
 	return s
 }
 
-// settle sets the owner of each slice, and its entry in the record. A nil record means that the agent keeps none.
+// settle sets the owner of each slice, and the slice's amounts in the record. A nil record means that the agent grants
+// no slices.
 func settle(all []Slice, tenants map[string]Tenant, record map[types.UID]grant) {
 	for n := range all {
 		s := &all[n]
@@ -164,7 +167,8 @@ func settle(all []Slice, tenants map[string]Tenant, record map[types.UID]grant) 
 // maxResources bounds the resources in a slice.
 const maxResources = 64
 
-// readable reports whether the amounts can be parsed, and are fast to compute with: 1e100000000 takes minutes.
+// readable reports whether the amounts can be parsed and computed with quickly: computing with 1e100000000 takes
+// minutes.
 func readable(amounts any) bool {
 	named, ok := amounts.(map[string]any)
 	if len(named) > maxResources {

@@ -34,7 +34,7 @@ func (g *granter) snapshot(ctx context.Context) (seen snapshot, err error) {
 		return seen, err
 	}
 	seen.world = g.world()
-	if seen.was.version == "" { // the first record has the grants in the slices
+	if seen.was.version == "" { // the first record is made from the status of the slices
 		seen.world.Slices, err = g.readSlices(ctx)
 	} else {
 		seen.world.Slices, err = g.withRecorded(ctx, seen.was, seen.world.Slices)
@@ -72,8 +72,8 @@ func (g *granter) present(was edition, all []Slice, tenants map[string]Tenant) m
 	return grants
 }
 
-// withRecorded adds the slices that are in the record and not yet in the watch. Another agent has granted such a slice
-// a moment ago. Slices that were deleted are not added, and the record loses their entries.
+// withRecorded adds slices that are in the record but not yet in the watch, because another agent has granted them a
+// moment ago. It does not add deleted slices, so the next write of the record omits them.
 func (g *granter) withRecorded(ctx context.Context, was edition, all []Slice) ([]Slice, error) {
 	known := map[types.UID]bool{}
 	for _, s := range all {
@@ -107,7 +107,7 @@ func (g *granter) readSlices(ctx context.Context) (all []Slice, err error) {
 	return all, nil
 }
 
-// readTenants lists the Tenants, by their namespaces.
+// readTenants lists the Tenants and returns them by namespace.
 func (g *granter) readTenants(ctx context.Context) (map[string]Tenant, error) {
 	var all []*unstructured.Unstructured
 	_, err := listLiqo(g.objects, tenantResource).each(ctx, slicesPerPage, func(o runtime.Object) error {
@@ -120,7 +120,7 @@ func (g *granter) readTenants(ctx context.Context) (map[string]Tenant, error) {
 	return tenantsOf(all), nil
 }
 
-// tenantsOf returns the Tenants by their namespaces. A namespace with several has none that counts, as for Liqo.
+// tenantsOf returns the Tenants by namespace. It omits a namespace with several Tenants, as Liqo does.
 func tenantsOf(all []*unstructured.Unstructured) map[string]Tenant {
 	tenants, several := map[string]Tenant{}, map[string]bool{}
 	for _, o := range all {

@@ -15,8 +15,9 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/discovery/api"
 )
 
-// Tenants is the Sink for a provider without a discovery server. It writes each offer to a ConfigMap in its consumer's
-// tenant namespace in this cluster, which the consumer reads with its credentials. Not safe for concurrent use.
+// Tenants is the Sink for a provider without a discovery server. It writes each offer to a ConfigMap in the consumer's
+// tenant namespace in this cluster, and the consumer reads the ConfigMap with its credentials. Tenants is not safe for
+// concurrent use.
 type Tenants struct {
 	Kube kubernetes.Interface
 	// Config returns the config, which names the consumer of each offer.
@@ -35,7 +36,7 @@ const writeWithin = 5 * time.Second
 // Restart implements Sink.
 func (t *Tenants) Restart() { t.places, t.data = map[string]place{}, map[string]map[string]string{} }
 
-// Put implements Sink. It does not write the consumer's credentials: the consumer has them.
+// Put implements Sink. It omits the credentials from the document, because the consumer already has them.
 func (t *Tenants) Put(ctx context.Context, offer api.Posted, ttl time.Duration) error {
 	at, ok := t.placeOf(offer.Name)
 	if !ok {
@@ -47,7 +48,7 @@ func (t *Tenants) Put(ctx context.Context, offer api.Posted, ttl time.Duration) 
 				at.consumer)
 		}
 	}
-	if was, ok := t.places[offer.Name]; ok && was != at { // the offer was for another consumer or hub
+	if was, ok := t.places[offer.Name]; ok && was != at { // the config now assigns the offer to another consumer or hub
 		if err := t.Withdraw(ctx, offer.Name); err != nil {
 			return err
 		}
@@ -89,8 +90,8 @@ func (t *Tenants) placeOf(name string) (place, bool) {
 	return place{}, false
 }
 
-// apply writes all offers to a consumer. It removes the keys of withdrawn offers, even if an earlier agent wrote them,
-// because all agents use one field manager.
+// apply writes all offers to one consumer by server-side apply. This removes the keys of withdrawn offers, even if an
+// earlier agent wrote them, because all agents use the same field manager.
 func (t *Tenants) apply(ctx context.Context, consumer string) error {
 	ctx, cancel := context.WithTimeout(ctx, writeWithin)
 	defer cancel()

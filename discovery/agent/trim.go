@@ -6,7 +6,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// trim keeps of an object only the fields that the agent reads: a cluster may have many pods.
+// trim removes all fields that the agent does not read, because a cluster may have many pods.
 func trim(object any) (any, error) {
 	switch o := object.(type) {
 	case *corev1.Pod:
@@ -22,7 +22,8 @@ func trim(object any) (any, error) {
 	return object, nil
 }
 
-// trimLiqo keeps the fields of a ResourceSlice or Tenant that the agent reads: a consumer may fill all fields.
+// trimLiqo returns a ResourceSlice or Tenant with only the fields that the agent reads, because a consumer may fill all
+// fields.
 func trimLiqo(o *unstructured.Unstructured) *unstructured.Unstructured {
 	kept := &unstructured.Unstructured{Object: map[string]any{}}
 	for _, path := range [][]string{{"apiVersion"}, {"kind"}, {"metadata", "name"}, {"metadata", "namespace"},
@@ -35,7 +36,7 @@ func trimLiqo(o *unstructured.Unstructured) *unstructured.Unstructured {
 	}
 	for _, part := range []string{"spec", "status"} {
 		amounts, ok, _ := unstructured.NestedMap(o.Object, part, "resources")
-		if ok && len(amounts) <= maxResources+1 { // keeps one too many, so that the bound is still exceeded
+		if ok && len(amounts) <= maxResources+1 { // +1: readable must still detect that the bound is exceeded
 			_ = unstructured.SetNestedMap(kept.Object, amounts, part, "resources")
 		}
 	}
@@ -52,11 +53,11 @@ func trimLiqo(o *unstructured.Unstructured) *unstructured.Unstructured {
 	return kept
 }
 
-// maxConditions bounds the conditions that are kept of a slice; Liqo writes two.
+// maxConditions bounds the conditions of a slice that trimLiqo keeps. Liqo writes two.
 const maxConditions = 16
 
-// trimPod keeps the fields from which the pod's requests are computed. While the pod has no node, it also keeps the
-// fields that decide on which nodes the pod can start.
+// trimPod returns the pod with only the fields from which its requests are computed. If the pod has no node, the result
+// also has the fields that decide on which nodes the pod can start.
 func trimPod(o *corev1.Pod) *corev1.Pod {
 	pod := &corev1.Pod{
 		ObjectMeta: meta(o.ObjectMeta),
@@ -93,7 +94,7 @@ func requestsOf(containers []corev1.Container) (out []corev1.Container) {
 	return out
 }
 
-// allocated keeps the amounts that the kubelet has allocated to the containers.
+// allocated returns the container statuses with only the amounts that the kubelet has allocated.
 func allocated(containers []corev1.ContainerStatus) (out []corev1.ContainerStatus) {
 	for _, c := range containers {
 		if c.Resources != nil {
@@ -104,7 +105,7 @@ func allocated(containers []corev1.ContainerStatus) (out []corev1.ContainerStatu
 	return out
 }
 
-// resizes keeps the condition that reports a deferred or infeasible resize.
+// resizes returns only the condition that reports a deferred or infeasible resize.
 func resizes(conditions []corev1.PodCondition) (out []corev1.PodCondition) {
 	for _, c := range conditions {
 		if c.Type == corev1.PodResizePending {

@@ -21,13 +21,13 @@ import (
 // Cluster watches the objects of World. Watch creates it.
 type Cluster struct {
 	nodes, pods, slices, tenants cache.SharedIndexInformer
-	record                       *record // of grants; nil when this agent grants nothing
-	// changed receives a value after any change, and sliced after a change of a slice or a Tenant.
+	record                       *record // the record of grants; nil when this agent grants no slices
+	// changed receives a value after any change. sliced receives a value after a change of a slice or a Tenant.
 	changed, sliced chan struct{}
 	log             *slog.Logger
 }
 
-// Watch returns a Cluster. It does not connect before Run.
+// Watch returns a Cluster. It makes no request before Run.
 func Watch(kube kubernetes.Interface, objects dynamic.Interface, record *record, log *slog.Logger) (*Cluster, error) {
 	typed := informers.NewSharedInformerFactoryWithOptions(kube, 0, informers.WithTransform(trim))
 	pods := kube.CoreV1().Pods(metav1.NamespaceAll)
@@ -56,7 +56,7 @@ func Watch(kube kubernetes.Interface, objects dynamic.Interface, record *record,
 	return c, errors.Join(on(c.slices, c.sliced), on(c.tenants, c.sliced))
 }
 
-// listLiqo lists objects of Liqo in all namespaces.
+// listLiqo returns a lister of Liqo's objects of a resource in all namespaces.
 func listLiqo(objects dynamic.Interface, of schema.GroupVersionResource) lister {
 	return func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
 		return objects.Resource(of).List(ctx, o)
@@ -67,12 +67,13 @@ func watchLiqo(objects dynamic.Interface, of schema.GroupVersionResource) (cache
 	return listLiqo(objects, of).informer(&unstructured.Unstructured{}, slicesPerPage, objects.Resource(of).Watch)
 }
 
-// on puts a value into word, which has a buffer of one, after each change.
+// on sends a value to word after each change that the informer reports. word has a buffer of one, and a send to the
+// full channel is skipped.
 func on(informer cache.SharedIndexInformer, word chan struct{}) error {
 	note := func() {
 		select {
 		case word <- struct{}{}:
-		default: // a value is already in the buffer
+		default: // the buffer already has a value
 		}
 	}
 	_, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{

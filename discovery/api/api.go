@@ -17,7 +17,7 @@ const (
 	MaxLimit = 500     // offers in one page
 )
 
-// These are the paths. PathOffers lists the offers, PathOffers/<name> is one offer, and an agent begins at
+// These are the paths. PathOffers lists the offers, PathOffers/<name> is one offer, and an agent starts a session at
 // PathSessions.
 const (
 	PathOffers   = "/v1/offers"
@@ -30,11 +30,12 @@ const (
 	ParamSequence = "sequence"
 )
 
-// Posted is an offer as a writer puts it. Its provider is a claim, which consumers verify over the offer's credentials.
+// Posted is an offer as a writer sends it. Consumers verify its provider id with the cluster to which the credentials
+// lead.
 type Posted struct {
 	discovery.Spec
 	discovery.Contract
-	// TTLSeconds is the remaining life of the offer, by the server's clock. It replaces Expires.
+	// TTLSeconds is the time after which the offer expires, by the server's clock. It is an alternative to Expires.
 	TTLSeconds int64 `json:"ttlSeconds,omitempty"`
 	// Consumer is the Liqo cluster id of the only consumer that may use and read the offer; empty means all consumers.
 	Consumer string `json:"consumer,omitempty"`
@@ -46,8 +47,8 @@ type Begin struct {
 	Provider string `json:"provider"`
 }
 
-// Session is the response to Begin. The agent's writes carry its number, and a sequence that rises from write to write.
-// The next session of the same writer and provider ends this session.
+// Session is the response to Begin. The agent's writes carry the number of the session, and a sequence number that
+// increases from write to write. The next session of the same writer and provider ends this session.
 type Session struct {
 	Session int64 `json:"session"`
 }
@@ -61,8 +62,8 @@ type Offer struct {
 	Writer string `json:"writer"`
 	// Updated is the time of the last put.
 	Updated time.Time `json:"updated"`
-	// RemainingSeconds is the remaining life of the offer at the time of the response. Count it down by your own clock,
-	// because Expires follows the server's clock.
+	// RemainingSeconds is the remaining life of the offer at the time of the response. Clients should count it down by
+	// their own clock, because Expires follows the server's clock.
 	RemainingSeconds float64 `json:"remainingSeconds"`
 }
 
@@ -93,7 +94,7 @@ type FieldError struct {
 // TypeSession is the type of the problem for a write in a session that has ended.
 const TypeSession = "urn:liqo-autoscaler:problem:session-over"
 
-// TypeReplay is the type of the problem for a write whose sequence is not higher than an earlier write's sequence.
+// TypeReplay is the type of the problem for a write whose sequence number is not higher than that of an earlier write.
 const TypeReplay = "urn:liqo-autoscaler:problem:write-replayed"
 
 // These are the content types of the API.
@@ -102,15 +103,15 @@ const (
 	ContentProblem = "application/problem+json"
 )
 
-// Decode reads an offer from a writer. It refuses unknown fields, unless the writer follows a later contract that may
-// define them. FieldErrors can split the error.
+// Decode parses an offer that a writer has sent. It refuses unknown fields, unless the offer was written for a later
+// contract, which may define them. FieldErrors can split the error.
 func Decode(body []byte) (Posted, error) {
 	if err := discovery.ContractOf(body).VersionFaults().Err(); err != nil {
 		return Posted{}, err
 	}
 	var p Posted
 	_, faults, err := strictyaml.Unmarshal(body, &p)
-	if p.Later() { // the stored offer has no field of the later version
+	if p.Later() { // the server stores only the fields that it knows, so it stores its own version
 		faults, p.Version = faults.WithoutUnknown(), discovery.ContractVersion
 	}
 	if err == nil {
@@ -126,7 +127,7 @@ func Decode(body []byte) (Posted, error) {
 func (p *Posted) Check() error { return p.Faults().Err() }
 
 // Faults returns the faults of the fields, by path. Credentials must be a secretRef: a file name has no meaning on
-// another machine, and a writer must not be able to make a worker open its files.
+// another machine, and a writer must not be able to make a worker open the worker's files.
 func (p *Posted) Faults() strictyaml.Faults {
 	faults := p.Spec.Faults()
 	switch {
@@ -148,7 +149,7 @@ func (p *Posted) Faults() strictyaml.Faults {
 	return faults
 }
 
-// FieldErrors splits an error of Decode or Check; nil for any other error.
+// FieldErrors splits an error of Decode or Check into its faults. It returns nil for any other error.
 func FieldErrors(err error) []FieldError {
 	var faults strictyaml.Faults
 	if !errors.As(err, &faults) {

@@ -1,9 +1,9 @@
-// Package client talks to the discovery server: Source lists its offers for a worker, Put and Delete serve providers'
-// administrators.
+// Package client is the client of the discovery server: Source lists the server's offers for a worker, and Put and
+// Delete write offers for providers' administrators.
 //
-// The server's responses are not trusted. Offers are validated as strictly as offers in a file, their Secrets must be
-// in permitted namespaces, and Resolve reads every provider's id from the provider. All files are read again when they
-// change. The client uses only HTTPS and follows no redirects, so the token reaches no other server.
+// The client does not trust the server's responses. It validates offers as strictly as offers in a file, and their
+// Secrets must be in permitted namespaces. Resolve reads every provider's id from the provider. The client reads its
+// files again when they change. It uses only HTTPS and follows no redirects, so the token reaches no other server.
 package client
 
 import (
@@ -34,22 +34,24 @@ import (
 
 // These are the errors that callers can match with errors.Is.
 var (
-	// ErrUnreachable: no response arrived, it is not a response of a discovery server, or the server is overloaded. A
-	// retry may help.
+	// ErrUnreachable means that no response arrived, that the response does not come from a discovery server, or that the
+	// server is overloaded. A retry may help.
 	ErrUnreachable = errors.New("discovery server unreachable")
-	// ErrDenied: the server does not know the token or certificate, or its holder lacks the permission.
+	// ErrDenied means that the server does not know the token or certificate, or that its owner lacks the permission.
 	ErrDenied = errors.New("denied by the discovery server")
-	// ErrRefused: the server rejects the request as it is.
+	// ErrRefused means that the server rejects the request, and would reject it again.
 	ErrRefused = errors.New("refused by the discovery server")
-	// ErrSession: the session has ended, because a newer one has begun or the server has lost it. Also an ErrRefused.
+	// ErrSession means that the session has ended, because a newer one has started or the server has lost it. It is also
+	// an ErrRefused.
 	ErrSession = fmt.Errorf("%w: the session is over", ErrRefused)
-	// ErrReplayed: the session already has a write with this sequence or a later one. Also an ErrRefused.
+	// ErrReplayed means that the session already has a write with this sequence number or a higher one. It is also an
+	// ErrRefused.
 	ErrReplayed = fmt.Errorf("%w: the write is replayed", ErrRefused)
 )
 
 // Options configures New: the server, the credentials and the limits on offers.
 type Options struct {
-	// URL is https://host:port, with the path prefix of a proxy if one is used.
+	// URL is https://host:port, followed by the path prefix of a proxy if the server is behind one.
 	URL string
 	// CAFile contains the authorities, in PEM, that verify the server's certificate; empty means the system's authorities.
 	CAFile string
@@ -63,16 +65,16 @@ type Options struct {
 	// NetworkCIDRs must contain every network address in a listed offer; if empty, listed offers must not contain
 	// addresses. Without this bound a writer could make this cluster's gateway dial any address.
 	NetworkCIDRs []string
-	// Timeout bounds one request, including the waits that the server requests before a retry. Default 10s.
+	// Timeout bounds one request, including the waits before retries that the server requests. Default 10s.
 	Timeout time.Duration
-	// KeepStale is how long Source returns its last list while the server is unreachable. Default 5m; a negative value
-	// disables this.
+	// KeepStale is the time for which Source returns its last list while the server is unreachable. Default 5m; a negative
+	// value disables this.
 	KeepStale time.Duration
 	// Now returns the current time. Default time.Now.
 	Now func() time.Time
 }
 
-// Client is a connection to one discovery server. Safe for concurrent use.
+// Client sends requests to one discovery server. It is safe for concurrent use.
 type Client struct {
 	options Options
 	base    *url.URL
@@ -141,7 +143,8 @@ func (c *Client) token() (string, error) {
 	return token, nil
 }
 
-// follow returns HTTP clients that trust the CA file and present the certificate, and follow changes of the files.
+// follow returns an HTTP client that trusts the CA file and presents the certificate. After a change of a file it
+// provides a new HTTP client.
 func follow(options Options) (*reload.Files[*http.Client], error) {
 	if (options.CertFile == "") != (options.KeyFile == "") || options.CertFile == "" && options.TokenFile == "" {
 		return nil, errors.New("open discovery client: give a token file, or a certificate with its key")
@@ -201,7 +204,7 @@ func (c *Client) do(ctx context.Context, method string, target *url.URL, in, out
 	}
 }
 
-// once sends the request once. again is the time until a retry, 0 when a retry is useless.
+// once sends the request once. again is the time to wait before a retry, or 0 when a retry is useless.
 func (c *Client) once(ctx context.Context, method string, target *url.URL, in, out any) (again time.Duration,
 	err error) {
 	req, err := c.request(ctx, method, target, in)
@@ -267,7 +270,7 @@ func (c *Client) request(ctx context.Context, method string, target *url.URL, in
 	return req, nil
 }
 
-// refusal returns an error for a status and, if the response has one, its problem document.
+// refusal returns an error for the status. If the response has a problem document, the error includes it.
 func refusal(status int, contentType string, raw []byte) error {
 	kind := ErrRefused
 	switch {
@@ -278,7 +281,7 @@ func refusal(status int, contentType string, raw []byte) error {
 	}
 	var p api.Problem
 	if !strings.HasPrefix(contentType, api.ContentProblem) || len(raw) > maxProblem || json.Unmarshal(raw, &p) != nil {
-		if errors.Is(kind, ErrRefused) { // another server's page: the proxy cannot reach the discovery server
+		if errors.Is(kind, ErrRefused) { // a proxy has answered, so the discovery server was not reached
 			kind = ErrUnreachable
 		}
 		return fmt.Errorf("%w: it answers %d %s", kind, status, http.StatusText(status))
@@ -292,7 +295,7 @@ func refusal(status int, contentType string, raw []byte) error {
 	return fmt.Errorf("%w: %d %s", kind, status, inWords(p))
 }
 
-// inWords renders a problem, shortened.
+// inWords renders a problem as text and limits its length.
 func inWords(p api.Problem) string {
 	detail := p.Title + ": " + p.Detail
 	for i, e := range p.Errors {

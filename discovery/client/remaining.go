@@ -6,24 +6,25 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/discovery/api"
 )
 
-// answered has the fields of a listed offer that the client reads.
+// answered is a listed offer with the fields that the client reads.
 type answered struct {
 	api.Posted
 	RemainingSeconds *float64 `json:"remainingSeconds"` // nil from an older server
 }
 
-// end is the time at which an offer ends: by the server's clock, and by ours. The clocks may be hours apart.
+// end is the time at which an offer expires, by the server's clock and by this client's clock. The clocks may differ by
+// hours.
 type end struct{ server, ours *time.Time }
 
-// longest exceeds the longest life of an offer.
+// longest is longer than the remaining time of any offer.
 const longest = 365 * 24 * time.Hour
 
-// steady bounds the difference between two readings of one end, which network delays cause.
+// steady bounds the difference that network delays cause between two computations of the same end.
 const steady = 5 * time.Second
 
-// or returns the end of the offer in the present response. It returns e if the two differ only by network delays, so
-// that an unchanged offer stays equal. The remaining time counts from the request of the list, so the end is never too
-// late.
+// or returns the end of the offer o in a new response. If it differs from e only by network delays, or returns e, so
+// that an unchanged offer stays equal. The remaining time counts from asked, the time of the request, so the computed
+// end is never too late.
 func (e end) or(o answered, asked time.Time) end {
 	if o.RemainingSeconds == nil || o.Expires == nil {
 		return end{o.Expires, o.Expires}

@@ -11,15 +11,15 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/discovery/api"
 )
 
-// Session is the session in which a provider's agent writes. Once a newer session has begun, no write of this session
-// takes effect, however late it arrives. Safe for concurrent use.
+// Session is the session in which a provider's agent writes. Once a newer session has started, no write of this session
+// takes effect, however late it arrives. Session is safe for concurrent use.
 type Session struct {
 	client   *Client
 	number   int64
 	sequence atomic.Int64
 }
 
-// Begin ends the previous session of this provider's agent, and starts a new one. It has the errors of Put.
+// Begin ends the previous session of this provider's agent, and starts a new one. It returns the same errors as Put.
 func (c *Client) Begin(ctx context.Context, provider string) (*Session, error) {
 	var begun api.Session
 	err := c.do(ctx, http.MethodPost, c.base.JoinPath(api.PathSessions), api.Begin{Provider: provider}, &begun)
@@ -29,7 +29,8 @@ func (c *Client) Begin(ctx context.Context, provider string) (*Session, error) {
 	return &Session{client: c, number: begun.Session}, nil
 }
 
-// turn returns the parameters of the next write. A write without a response uses up its turn, too.
+// turn returns the query parameters of the next write, with the next sequence number. A number is never used again,
+// even if its write got no response.
 func (s *Session) turn() url.Values {
 	return url.Values{
 		api.ParamSession:  {strconv.FormatInt(s.number, 10)},

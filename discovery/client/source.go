@@ -34,13 +34,13 @@ type Source struct {
 	client *Client
 
 	mu       sync.Mutex
-	listed   time.Time // when the last list arrived; zero before
+	listed   time.Time // when the last list was received; zero before the first
 	ends     map[string]end
 	offers   []fleet.Offer
 	problems []discovery.Problem
 }
 
-// NewSource returns a Source; the client's options must set SecretNamespaces.
+// NewSource returns a Source. It returns an error if the client's options do not set SecretNamespaces.
 func NewSource(client *Client) (*Source, error) {
 	if len(client.options.SecretNamespaces) == 0 {
 		return nil, errors.New("make discovery source: name the namespaces whose Secrets offers may refer to")
@@ -55,7 +55,7 @@ func (*Source) Name() string { return "api" }
 func (*Source) Claims() bool { return true }
 
 // List implements discovery.Source. While the server is unreachable, it returns the last list for Options.KeepStale,
-// with a Problem. It fails immediately if the server denies access.
+// with a Problem. It returns an error immediately if the server denies access.
 func (s *Source) List(ctx context.Context) ([]fleet.Offer, []discovery.Problem, error) {
 	asked := s.client.options.Now()
 	items, err := s.client.fetch(ctx)
@@ -73,7 +73,7 @@ func (s *Source) List(ctx context.Context) ([]fleet.Offer, []discovery.Problem, 
 	offers := make([]fleet.Offer, len(s.offers))
 	for i, o := range s.offers {
 		offers[i] = discovery.CopyOffer(o)
-		offers[i].ReadAt = s.listed // the age counts from the list, also when the list is reused
+		offers[i].ReadAt = s.listed // a reused list keeps the time at which it was received
 	}
 	problems := slices.Clone(s.problems)
 	if err != nil {
@@ -83,7 +83,7 @@ func (s *Source) List(ctx context.Context) ([]fleet.Offer, []discovery.Problem, 
 	return offers, problems, nil
 }
 
-// These constants bound a list. Each offer of a writer or provider costs memory and time in every worker.
+// These constants bound a list, because each offer costs memory and time in every worker.
 const (
 	maxPages       = 40       // with 500 offers each
 	maxList        = 16 << 20 // bytes of all offers
@@ -98,7 +98,8 @@ type page struct {
 	Next  string `json:"next"`
 }
 
-// items are the offers of a page. They stay raw: an item that cannot be read must not hide the other items.
+// items are the undecoded offers of a page. They are decoded one by one, so that an invalid item does not make the
+// other items unreadable.
 type items []json.RawMessage
 
 // UnmarshalJSON implements json.Unmarshaler. It stops when a page has too many items: a page of empty objects would
@@ -209,7 +210,7 @@ func (s *Source) judge(items []json.RawMessage, asked time.Time) (offers []fleet
 	return offers, problems
 }
 
-// providerOf returns the provider in an item that is not yet validated; "" if the item has no provider.
+// providerOf returns the provider of an item before the item is validated, or "" if the item has no provider.
 func providerOf(raw json.RawMessage) string {
 	var head struct {
 		Provider string `json:"provider"`
@@ -218,8 +219,8 @@ func providerOf(raw json.RawMessage) string {
 	return head.Provider
 }
 
-// read decodes and validates an item of a list. The error is the reason for a rejection. The name is for a Problem, as
-// far as it can be read.
+// read decodes and validates an item of a list. Its error is the reason for rejecting the item. With an error, name is
+// still set if it can be read, so that a Problem can name the offer.
 func (c *Client) read(raw json.RawMessage) (name string, posted answered, err error) {
 	var head struct {
 		Name     string                     `json:"name"`
@@ -236,7 +237,7 @@ func (c *Client) read(raw json.RawMessage) (name string, posted answered, err er
 	for n, node := range head.LargestNodes {
 		err = errors.Join(err, amounts(fmt.Sprintf("largestNodes[%d]", n), node))
 	}
-	if err == nil { // amounts are checked before they are parsed
+	if err == nil { // some amounts are expensive to parse, so they are checked before
 		err = json.Unmarshal(raw, &posted)
 	}
 	if err != nil {
@@ -279,7 +280,7 @@ func printable(r rune) rune {
 	return r
 }
 
-// amounts refuses quantities that are expensive to parse; other invalid values are refused later.
+// amounts returns an error for quantities that are expensive to parse. Later checks refuse other invalid values.
 func amounts(at string, list map[string]json.RawMessage) error {
 	for _, name := range slices.Sorted(maps.Keys(list)) {
 		text := string(list[name])
@@ -293,7 +294,8 @@ func amounts(at string, list map[string]json.RawMessage) error {
 	return nil
 }
 
-// lengths refuses long amounts that amounts misses: of a repeated key, amounts sees only the last value.
+// lengths returns an error for long amounts that amounts does not see: if a key is repeated, amounts sees only the last
+// value.
 func lengths(raw json.RawMessage) error {
 	short, err := io.ReadAll(jsonguard.New(bytes.NewReader(raw), jsonguard.Limits{}))
 	if err == nil && !bytes.Equal(short, raw) {

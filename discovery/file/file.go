@@ -15,8 +15,8 @@
 // Every List reads the file, so an edit, or a ConfigMap or Secret volume that the kubelet swaps, takes effect
 // immediately (package reload). A new version with any fault is refused as a whole. The last valid version stays in
 // use, so that an editing mistake does not remove every provider. Every List returns a Problem with all faults until
-// the file is fixed. An unreadable file is treated the same way. Faults of kubeconfigs are not faults of the file:
-// Resolve reports them for each offer.
+// the file is fixed. An unreadable file is treated like a file with faults. Faults of kubeconfigs are not faults of the
+// file: Resolve reports them for each offer.
 package file
 
 import (
@@ -37,7 +37,8 @@ type Source struct {
 	files      *reload.Files[[]fleet.Offer]
 }
 
-// Open reads the file for the first time. A fault is an error here, because no earlier version can stay in use.
+// Open reads the file for the first time. It returns an error if the file has faults, because no earlier version can
+// stay in use.
 func Open(path string) (*Source, error) {
 	abs, err := filepath.Abs(path)
 	if err != nil {
@@ -57,7 +58,7 @@ func (s *Source) Name() string { return s.name }
 // Rename sets the name that distinguishes several file sources. It must not be called while the source is in use.
 func (s *Source) Rename(name string) { s.name = name }
 
-// List implements discovery.Source. It never fails: see the package comment.
+// List implements discovery.Source. It never returns an error, see the package comment.
 func (s *Source) List(context.Context) ([]fleet.Offer, []discovery.Problem, error) {
 	latest, _, err := s.files.Get()
 	var problems []discovery.Problem
@@ -74,7 +75,7 @@ func (s *Source) List(context.Context) ([]fleet.Offer, []discovery.Problem, erro
 	return offers, problems, nil
 }
 
-// parse resolves the paths of kubeconfigs against dir.
+// parse parses the document, and resolves the paths of kubeconfigs relative to dir.
 func parse(document []byte, dir string) ([]fleet.Offer, error) {
 	parsed, err := discovery.Parse(document)
 	if err != nil {

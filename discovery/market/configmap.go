@@ -11,7 +11,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
-// document is the key of the market in the ConfigMap.
+// document is the key under which the ConfigMap has the market.
 const document = "market.json"
 
 // ConfigMap is a Store in a ConfigMap of the consumer cluster.

@@ -14,15 +14,15 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet/choice"
 )
 
-// smallShare is the fraction of an offer by which an amount may change without being published.
+// smallShare is the largest fraction of an offer's amount that counts as a small change.
 const smallShare = 0.1
 
 // semantic compares amounts and times by their values; Kubernetes' own equalities panic at a time.Time.
 var semantic = conversion.EqualitiesOrDie(func(a, b resource.Quantity) bool { return a.Cmp(b) == 0 }, time.Time.Equal)
 
-// differ reports whether the new market must be published. To save writes, a change of an amount is not published when
-// it is small, less than a node of any group, and leaves each group its places. A lost place is published, because
-// Cluster Autoscaler backs off from a group that has fewer places than it reported.
+// differ reports whether the new market must be published. To save writes, a change of an amount is not published if it
+// is small, is less than a node of any group, and reduces no group's number of possible nodes. A lower number must be
+// published, because Cluster Autoscaler would otherwise request nodes that do not fit, and back off from the group.
 func differ(old, now Market, groups []fleet.GroupSpec) bool {
 	if now.Dropped != old.Dropped || !slices.Equal(old.Groups, now.Groups) ||
 		!reflect.DeepEqual(old.Findings, now.Findings) {
@@ -34,7 +34,7 @@ func differ(old, now Market, groups []fleet.GroupSpec) bool {
 	})
 }
 
-// losesPlaces reports whether the offer has fewer places for the nodes of some group than before.
+// losesPlaces reports whether fewer nodes of some group fit on the offer than before.
 func (o Offer) losesPlaces(before Offer, groups []fleet.GroupSpec, now time.Time) bool {
 	if semantic.DeepEqual(o.Free, before.Free) && semantic.DeepEqual(o.Lendable, before.Lendable) {
 		return false
@@ -45,7 +45,8 @@ func (o Offer) losesPlaces(before Offer, groups []fleet.GroupSpec, now time.Time
 	return slices.ContainsFunc(groups, func(g fleet.GroupSpec) bool { return places(g, o) < places(g, before) })
 }
 
-// sameTerms compares everything except amounts. It ignores the epoch, because the epoch covers the amounts too.
+// sameTerms reports whether two offers are equal except for their amounts. It ignores the epoch, because the epoch
+// depends on the amounts.
 func (o Offer) sameTerms(b Offer) bool {
 	for _, each := range []*Offer{&o, &b} {
 		each.Lendable, each.Free, each.Epoch = nil, nil, ""

@@ -28,7 +28,7 @@ func (f File) Load(context.Context) (m Market, err error) {
 	return m, nil
 }
 
-// Save implements Store. Readers see the old document or the new one.
+// Save implements Store. It replaces the file atomically.
 func (f File) Save(_ context.Context, m Market) error {
 	raw, err := json.Marshal(m)
 	if err != nil {

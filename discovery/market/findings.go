@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-// Findings are for people, and the autoscaler never acts on them: Nodes that differ from the template that Cluster
-// Autoscaler received, pods that do not run on their virtual nodes, and our objects that remain on providers. The
-// worker that publishes the market collects them.
+// Findings are facts for operators, on which the autoscaler never acts: Nodes that differ from the template that
+// Cluster Autoscaler received, pods that do not run on their virtual nodes, and objects of this hub that remain on
+// providers. The worker that publishes the market collects them.
 type Findings struct {
 	Nodes []DifferentNode `json:"nodes,omitempty"`
 	Left  []Left          `json:"left,omitempty"`
@@ -17,26 +17,26 @@ type Findings struct {
 	Pods []PodsWaiting `json:"pods,omitempty"`
 	// Observer describes the rounds of the leading worker.
 	Observer *Rounds `json:"observer,omitempty"`
-	// Kept are the Nodes that stay because of volumes on their provider.
+	// Kept are the Nodes that are not removed because of volumes on their provider.
 	Kept []KeptNode `json:"kept,omitempty"`
-	// MoreNodes, MoreLeft and MorePods count the omitted findings.
+	// MoreNodes, MoreLeft and MorePods are the numbers of omitted findings.
 	MoreNodes int `json:"moreNodes,omitempty"`
 	MoreLeft  int `json:"moreLeft,omitempty"`
 	MorePods  int `json:"morePods,omitempty"`
 }
 
-// KeptNode is a Node that stays because of volumes on its provider.
+// KeptNode is a Node that is not removed because of volumes on its provider.
 type KeptNode struct {
 	Provider string `json:"provider"`
 	Group    string `json:"group"`
 	Node     string `json:"node"`
-	// Claims is the number of bound claims with a volume on the provider. Claim is the first of these claims, as
+	// Claims is the number of bound PersistentVolumeClaims with a volume on the provider. Claim is the first of them, as
 	// namespace/name.
 	Claims int    `json:"claims"`
 	Claim  string `json:"claim"`
 }
 
-// For renders the claims for which the Node stays.
+// For renders the claims because of which the Node is not removed.
 func (k KeptNode) For() string {
 	if k.Claims == 1 {
 		return "claim " + k.Claim
@@ -44,14 +44,14 @@ func (k KeptNode) For() string {
 	return fmt.Sprintf("%d claims, such as %s", k.Claims, k.Claim)
 }
 
-// PodsWaiting groups the pods of one provider and node group that do not run for the same reason.
+// PodsWaiting describes the pods of one provider and node group that do not run for the same reason.
 type PodsWaiting struct {
 	Provider string `json:"provider"`
 	Group    string `json:"group"`
-	// Verdict is a verdict of package boundpod.
+	// Verdict is the reason, as package boundpod defines it.
 	Verdict string `json:"verdict"`
-	// Count is the number of pods that have not run for a minute. Overdue counts the pods that have not run for the
-	// group's budgets.podStart.
+	// Count is the number of pods that have waited for more than a minute. Overdue is the number of pods that have waited
+	// longer than the group's budgets.podStart.
 	Count   int `json:"count"`
 	Overdue int `json:"overdue,omitempty"`
 	// Pod is the pod that has waited longest, as namespace/name. Since and Why describe this pod.
@@ -62,7 +62,7 @@ type PodsWaiting struct {
 
 // Rounds describes the rounds of the observer, by the clock of the leading worker.
 type Rounds struct {
-	// Complete is the start of the last complete round; zero before the first.
+	// Complete is the start of the last complete round, or zero before the first one.
 	Complete time.Time `json:"complete,omitzero"`
 	// Failed is the error of the last round; "" when it was complete.
 	Failed string `json:"failed,omitempty"`
@@ -70,30 +70,30 @@ type Rounds struct {
 	Unread int `json:"unread,omitempty"`
 	// Paused is true while an operator has paused the observer.
 	Paused bool `json:"paused,omitempty"`
-	// ClockAhead is how many seconds the clock of that worker is ahead of another clock, by the owner of the other clock:
-	// temporal, api-server.
+	// ClockAhead maps the owner of another clock, "temporal" or "api-server", to the number of seconds by which the
+	// leading worker's clock is ahead of it.
 	ClockAhead map[string]int64 `json:"clockAhead,omitempty"`
 }
 
-// Left is an object of ours on a provider without a counterpart in this cluster.
+// Left is an object of this hub on a provider that has no counterpart in this cluster.
 type Left struct {
 	Provider string    `json:"provider"`
 	Object   string    `json:"object"`
 	Since    time.Time `json:"since"`
-	// KeptBecause is the reason why the object is not removed.
+	// KeptBecause is the reason for which the object is not removed.
 	KeptBecause string `json:"keptBecause,omitempty"`
 }
 
-// DifferentNode is a Ready Node that differs from the template of its group that Cluster Autoscaler received.
+// DifferentNode is a Ready Node that differs from its group's template, which Cluster Autoscaler received.
 type DifferentNode struct {
 	Node  string `json:"node"`
 	Group string `json:"group"`
-	// Differs describes the differences for people.
+	// Differs describes the differences as text.
 	Differs string `json:"differs"`
 }
 
-// Of returns the findings that keep selects by group and provider; an unknown group or provider is empty. A nil keep
-// selects all. With keep, the numbers of omitted Nodes and pods are unknown, and zero.
+// Of returns the findings that keep selects by group and provider. keep receives "" for an unknown group or provider. A
+// nil keep selects all findings. Otherwise the numbers of omitted Nodes and pods are unknown, and Of sets them to zero.
 func (f Findings) Of(keep func(group, provider string) bool) Findings {
 	if keep == nil {
 		return f
@@ -126,11 +126,11 @@ func (f Findings) Of(keep func(group, provider string) bool) Findings {
 const (
 	maxFindings = 50
 	maxWords    = 300 // characters of one text
-	// maxFindingsBytes bounds the findings as JSON. A ConfigMap has to hold them and the offers (maxBytes).
+	// maxFindingsBytes bounds the findings as JSON. Together with the offers (maxBytes) they must fit into a ConfigMap.
 	maxFindingsBytes = 64 << 10
 )
 
-// cut limits the number of findings of each kind, their texts, and their total size.
+// cut limits the number of findings of each kind, the lengths of their texts, and their total size.
 func (f Findings) cut() Findings {
 	f.Nodes, f.MoreNodes = first(f.Nodes)
 	f.Left, f.MoreLeft = first(f.Left)

@@ -1,9 +1,9 @@
-// Package market publishes the present offers, with the capacity that holds have taken. Its readers are the gRPC server
-// and the CLI, which have no credentials and must not query the sources.
+// Package market publishes the present offers and the capacity that holds use. The gRPC server and the CLI read them:
+// they have no credentials and must not query the sources.
 //
-// The market is derived data: if it is lost, the worker makes it again from the catalog and the providers' workflows. A
-// Temporal workflow would turn each change into an event and an action, so the market is one document per hub in a
-// ConfigMap (or a file, for `dev`). Only the worker that holds a Lease writes it.
+// The market is derived data: if it is lost, the worker computes it again from the catalog and the providers'
+// workflows. In a Temporal workflow each change would be an event and a billed action, so the market is one document
+// per hub in a ConfigMap (or in a file, for `dev`). Only the worker that holds the hub's Lease writes it.
 package market
 
 import (
@@ -21,9 +21,9 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet/choice"
 )
 
-// These constants bound the published offers: the best offers of each node group are kept, and then the cheapest. A
-// ConfigMap is limited to 1 MiB. A larger document could not be written, and readers would soon treat the market as
-// stale.
+// These constants bound the published offers, because a ConfigMap is limited to 1 MiB. A larger document could not be
+// written, and readers would soon treat the market as stale. The best offers of each node group are kept first, and
+// then the cheapest offers.
 const (
 	maxOffers = 1000
 	maxBytes  = 900 << 10 // of the offers, as JSON
@@ -37,7 +37,7 @@ type Market struct {
 	Offers []Offer   `json:"offers"`
 	// Dropped counts the omitted offers.
 	Dropped int `json:"dropped,omitempty"`
-	// Groups are the node groups that the observer has read. Findings are for people.
+	// Groups are the ids of the node groups that the observer has read. Findings are facts for operators.
 	Groups   []string `json:"groups,omitempty"`
 	Findings Findings `json:"findings,omitzero"`
 }
@@ -52,7 +52,7 @@ type Offer struct {
 	MaxNodes int                 `json:"maxNodes,omitempty"`
 	// LargestNodes are the provider's largest nodes, see fleet.Offer.
 	LargestNodes []corev1.ResourceList `json:"largestNodes,omitempty"`
-	// Nodes is the number of nodes that have a share of the offer.
+	// Nodes is the number of nodes that have a hold on the offer.
 	Nodes  int                             `json:"nodes,omitempty"`
 	Labels map[string]string               `json:"labels,omitempty"`
 	Price  float64                         `json:"price,omitempty"`
@@ -69,7 +69,7 @@ type Offer struct {
 	Cordoned bool `json:"cordoned,omitempty"`
 	// Removing is the start of the removal of the last peering with the provider; zero when it is not being removed.
 	Removing time.Time `json:"removing,omitzero"`
-	// Closed is the reason why the provider accepts nothing new from this cluster; empty when it accepts new nodes.
+	// Closed is the reason for which the provider accepts no new nodes from this cluster, or "" when it accepts them.
 	Closed string `json:"closed,omitempty"`
 }
 
@@ -106,13 +106,13 @@ func (o Offer) Candidate() choice.Candidate {
 	}
 }
 
-// ordinary is the node by whose price offers are ordered. Prices by node and prices by resource can only be compared
-// for a given shape.
+// ordinary is the node whose price orders the offers. Prices per node and prices per resource can only be compared for
+// a given shape.
 var ordinary = fleet.InstanceSpec{Shape: corev1.ResourceList{
 	corev1.ResourceCPU: resource.MustParse("4"), corev1.ResourceMemory: resource.MustParse("16Gi"),
 }}
 
-// price returns the price of an ordinary node.
+// price returns the price of an ordinary node on this offer.
 func (o Offer) price() float64 {
 	return choice.Price(ordinary, fleet.Offer{Price: o.Price, Prices: o.Prices})
 }
@@ -137,7 +137,7 @@ func newMarket(offers []Offer, groups []fleet.GroupSpec, now time.Time) (Market,
 	return Market{At: now, Offers: offers[:n], Dropped: len(offers) - n}, nil
 }
 
-// fitting returns how many of the first offers fit into the bounds.
+// fitting returns how many of the offers, counted from the first, fit into the bounds.
 func fitting(offers []Offer) (n int, err error) {
 	for size := 0; n < min(len(offers), maxOffers); n++ {
 		raw, err := json.Marshal(offers[n])
@@ -161,7 +161,7 @@ func (m Market) Providers() (ids []string) {
 	return ids
 }
 
-// Candidates returns the offers in the form in which a node group chooses among them.
+// Candidates returns the offers in the form that choice.Choose evaluates.
 func (m Market) Candidates() []choice.Candidate {
 	candidates := make([]choice.Candidate, len(m.Offers))
 	for i, o := range m.Offers {
@@ -170,8 +170,8 @@ func (m Market) Candidates() []choice.Candidate {
 	return candidates
 }
 
-// bestOffers returns 1 for each provider with one of the cheapest offers for a group, among the offers that can hold a
-// node of the group.
+// bestOffers returns 1 for each provider whose offer is one of the cheapest for some group. It considers only offers on
+// which a node of the group fits.
 func bestOffers(offers []Offer, groups []fleet.GroupSpec, now time.Time) map[string]int {
 	candidates := Market{Offers: offers}.Candidates()
 	best := map[string]int{}
@@ -184,7 +184,7 @@ func bestOffers(offers []Offer, groups []fleet.GroupSpec, now time.Time) map[str
 	return best
 }
 
-// Store keeps the document of one hub.
+// Store loads and saves the market of one hub.
 type Store interface {
 	// Load returns ErrNone before the first Save.
 	Load(ctx context.Context) (Market, error)

@@ -17,7 +17,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/wait"
 )
 
-// These are the times of a Publisher. Each exceeds a second, so that it writes at most once a second.
+// These constants are the intervals and time limits of a Publisher.
 const (
 	lookEvery  = 3 * time.Second
 	writeEvery = time.Minute // also without a change, so that readers know that the market is current
@@ -27,7 +27,8 @@ const (
 	readAtOnce = 16
 )
 
-// Entities reads the holds of providers: Provider reads them again, and Remembered returns the last read and its age.
+// Entities reads the holds of providers from their workflows. Provider makes a new read. Remembered returns the result
+// of the last read and its age.
 type Entities interface {
 	Provider(ctx context.Context, id string) (fleet.ProviderSnapshot, error)
 	Remembered(id string) (fleet.ProviderSnapshot, time.Duration)
@@ -35,14 +36,15 @@ type Entities interface {
 
 // Observed returns the results of the observer's last round.
 type Observed interface {
-	// Active reports whether a provider has holds or objects of ours, or was chosen a moment ago. known is false before
-	// the first round.
+	// Active reports whether a provider has holds or objects of this hub, or was chosen a moment ago. known is false
+	// before the observer's first round.
 	Active(provider string) (active, known bool)
 	// Specs returns the specs of the node groups.
 	Specs() []fleet.GroupSpec
 }
 
-// Publisher writes the market of one hub. Only one may run at a time: it runs in the leading process of the hub.
+// Publisher writes the market of one hub. Only one Publisher of a hub may run at a time, so it runs in the worker that
+// holds the hub's Lease.
 type Publisher struct {
 	Catalog  discovery.Catalog
 	Entities Entities
@@ -69,12 +71,12 @@ func (p Publisher) Run(ctx context.Context) {
 	}
 }
 
-// publish writes the market if it differs from last, or last is older than writeEvery. It returns the market that was
-// written last.
+// publish writes the market if it differs from last, or if last is older than writeEvery. It returns the last market
+// that was written.
 func (p Publisher) publish(ctx context.Context, last Market) (Market, error) {
 	ctx, cancel := context.WithTimeout(ctx, lookFor)
 	defer cancel()
-	if _, known := p.Observed.Active(""); !known { // without the holds, their capacity would be offered twice
+	if _, known := p.Observed.Active(""); !known { // without the holds, used capacity would appear as free
 		return last, nil
 	}
 	now, err := p.look(ctx)
@@ -96,8 +98,8 @@ func (p Publisher) publish(ctx context.Context, last Market) (Market, error) {
 	return now, nil
 }
 
-// look reads the offers, and the holds of the providers that have any. For the remaining providers it uses the last
-// read, which the observer renews one provider after another.
+// look reads the offers, and the holds of each provider that has holds. For the other providers it uses the last read
+// of the observer, which reads one provider after another.
 func (p Publisher) look(ctx context.Context) (Market, error) {
 	found, _, err := p.Catalog.Offers(ctx)
 	if err != nil {
@@ -114,7 +116,7 @@ func (p Publisher) look(ctx context.Context) (Market, error) {
 				switch {
 				case err == nil, errors.Is(err, fleet.ErrNotRunning):
 					state = now
-				case fleet.IsRefused(err, fleet.RefusedNotInitialised): // the workflow has just started: the last read counts
+				case fleet.IsRefused(err, fleet.RefusedNotInitialised): // just started: state keeps the last read
 				default:
 					return fmt.Errorf("read holds of provider %s: %w", o.Provider, err)
 				}

@@ -11,31 +11,31 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/wait"
 )
 
-// These are the times of a Reader.
+// These constants are the intervals of a Reader.
 const (
 	readEvery = 2 * time.Second
 	readFor   = 5 * time.Second
-	// staleAfter is the age at which a market without a new write is no longer used.
+	// staleAfter is the time without a new write after which a market is no longer used.
 	staleAfter = 3 * writeEvery
 )
 
-// ErrNone means that no market has been published yet.
+// ErrNone means that no market has been published.
 var ErrNone = errors.New("no market has been published: does a worker run?")
 
-// Reader keeps the market that was published last. Safe for concurrent use.
+// Reader reads the published market repeatedly and keeps the newest one. It is safe for concurrent use.
 type Reader struct {
 	store Store
 	log   *slog.Logger
 
 	mu    sync.Mutex
 	last  Market
-	since time.Time // when this process first saw last, by its own clock; zero before
+	since time.Time // when this process first read this market, by its own clock; zero before the first read
 }
 
-// NewReader returns a Reader, which reads nothing before Run.
+// NewReader returns a Reader. It reads nothing before Run.
 func NewReader(store Store, log *slog.Logger) *Reader { return &Reader{store: store, log: log} }
 
-// Run reads until ctx ends.
+// Run reads the market repeatedly until ctx ends.
 func (r *Reader) Run(ctx context.Context) {
 	var logged logonce.LastError
 	for ok := true; ok; ok = wait.For(ctx, readEvery) {
@@ -49,7 +49,7 @@ func (r *Reader) Run(ctx context.Context) {
 	}
 }
 
-// Read reads once.
+// Read reads the market once.
 func (r *Reader) Read(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, readFor)
 	defer cancel()

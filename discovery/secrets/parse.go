@@ -44,7 +44,8 @@ type info struct {
 	Provider string `json:"provider,omitempty"`
 }
 
-// text is a label value. It accepts true and 39 as written, because the quotes are easy to forget in YAML.
+// text is a label value. It also accepts booleans and numbers, such as true and 39, because quotes are easy to forget
+// in YAML.
 type text string
 
 // UnmarshalJSON implements json.Unmarshaler.
@@ -123,8 +124,8 @@ func (in info) labels() map[string]string {
 	return labels
 }
 
-// network returns the network of the offer, with one more default: a provider behind a NAT cannot be dialed, so the
-// gateway's server is in the consumer cluster.
+// network returns the network of the offer. If the provider is behind a NAT, the gateway's server is by default in the
+// consumer cluster, because the consumer cannot dial the provider.
 func (in info) network() *discovery.NetworkSpec {
 	n := in.Network
 	if in.HasNat == nil || !*in.HasNat {
@@ -137,7 +138,7 @@ func (in info) network() *discovery.NetworkSpec {
 	return n
 }
 
-// under translates the paths to the paths in the Secret, where lendable is info.resources.
+// under translates the paths of faults to paths in the Secret, where the field lendable has the path info.resources.
 func under(key string, faults strictyaml.Faults) strictyaml.Faults {
 	for i, f := range faults {
 		if rest, ok := strings.CutPrefix(f.Path, "lendable"); ok {

@@ -19,7 +19,7 @@ type record struct {
 	version string // fingerprint of the kubeconfig
 }
 
-// strip replaces a Secret by a record before it enters the store. It returns any other object unchanged.
+// strip replaces a Secret by a record before the informer stores it. It returns any other object unchanged.
 func strip(item any) (any, error) {
 	secret, ok := item.(*corev1.Secret)
 	if !ok {

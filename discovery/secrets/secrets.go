@@ -18,10 +18,9 @@
 // selectors of groups. resources without ephemeral-storage do not limit it, because the prototype's format lacks it:
 // choice.Choose and holds treat a missing ephemeral-storage as unlimited.
 //
-// Secrets are watched; after a watch has ended a new one follows, with a new list when needed. While the API server
-// cannot be listed or watched, the last known offers stay in use, and every List reports that in a Problem. This
-// package keeps no kubeconfig: offers refer to the Secret, so the next use reads a rotated kubeconfig, without a
-// restart.
+// The source watches the Secrets, and starts a new watch when one ends. While it cannot list or watch, the last known
+// offers stay in use, and every List reports this in a Problem. This package keeps no kubeconfig: offers refer to the
+// Secret, so the next use reads a rotated kubeconfig, without a restart.
 package secrets
 
 import (
@@ -50,13 +49,14 @@ var Label = labels.Set{"autoscaling": "true"}
 
 // Options configures New.
 type Options struct {
-	// Namespace is the namespace of the Secrets. It is required, so that the permission to read Secrets is limited to it.
+	// Namespace is the namespace of the Secrets. It is required, so that the process needs the permission to read Secrets
+	// only in this namespace.
 	Namespace string
 	// SyncWait bounds how long List waits for the first list of Secrets. Default 10s.
 	SyncWait time.Duration
 }
 
-// Source watches the Secrets. List needs a running Run.
+// Source watches the Secrets. List returns offers only while Run runs.
 type Source struct {
 	options  Options
 	store    cache.Store
@@ -64,7 +64,7 @@ type Source struct {
 	synced   chan struct{} // closed after the first list
 
 	mu     sync.Mutex
-	broken error // why the last list or watch failed; nil after a success
+	broken error // error of the last list or watch; nil after a success
 	since  time.Time
 }
 

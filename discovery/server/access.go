@@ -30,10 +30,11 @@ const (
 	writer
 )
 
-// operation handles a request. A write returns its effect for the log.
+// operation handles a request. did names the effect of a write for the log.
 type operation func(http.ResponseWriter, *http.Request, Writer) (did string, err error)
 
-// as runs the operation if the client has the role, and logs each write and each read that fails.
+// as returns a handler that runs the operation if the client has the role. The handler logs each write and each failed
+// read.
 func (s *Server) as(need role, do operation) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		who, err := s.admit(w, r, need)
@@ -54,7 +55,7 @@ func (s *Server) as(need role, do operation) http.HandlerFunc {
 	}
 }
 
-// whatBy returns the log attributes of a request.
+// whatBy returns the log attributes of a request by a client.
 func whatBy(r *http.Request, who string) []any {
 	attributes := []any{"method", r.Method, "path", shorten.To(r.URL.Path, 200), "writer", who, "from", r.RemoteAddr}
 	for _, name := range []string{api.ParamSession, api.ParamSequence} {
@@ -65,12 +66,13 @@ func whatBy(r *http.Request, who string) []any {
 	return attributes
 }
 
-// admit authenticates the client and checks its rate and its role. The error is the reason for a refusal.
+// admit authenticates the client and checks its request rate and its role. Its error is the reason for refusing the
+// request.
 func (s *Server) admit(w http.ResponseWriter, r *http.Request, need role) (who Writer, err error) {
 	address, _, _ := net.SplitHostPort(r.RemoteAddr)
 	of, key, what := &s.strangers, address, "this address makes, without a token or certificate that is known,"
 	wait := 0
-	if chain := chainOf(r); len(chain) > 0 && !s.verified.has(chain[0]) { // verification costs the most
+	if chain := chainOf(r); len(chain) > 0 && !s.verified.has(chain[0]) { // verifying an unknown certificate is expensive
 		wait = s.strangers.wait(address)
 	}
 	if wait == 0 {
@@ -127,8 +129,9 @@ func chainOf(r *http.Request) []*x509.Certificate {
 	return r.TLS.PeerCertificates
 }
 
-// certificates remembers the certificates of admitted clients, so that too many requests of a stranger from the same
-// address do not affect them. Each request still verifies its certificate. The zero value is empty.
+// certificates stores the certificates of admitted clients. Their requests do not count towards the rate limit of their
+// address, so an unknown client at the same address cannot block them. The server still verifies the certificate of
+// each request. The zero value is empty.
 type certificates struct {
 	mu    sync.Mutex
 	known map[[sha256.Size]byte]bool
@@ -150,8 +153,8 @@ func (c *certificates) add(of *x509.Certificate) {
 }
 
 // inForce returns a function that reports whether an offer is valid for the present writers. It returns an error if the
-// client is no longer a writer. A fault in the writers file removes all writers, even during a request; the server then
-// must not report any offer as invalid.
+// client is no longer a writer. This can happen during a request, because a fault in the writers file removes all
+// writers. Then the server must not treat any offer as invalid.
 func (s *Server) inForce(who Writer) (func(store.Record) bool, error) {
 	writers := s.options.Writers.Current()
 	if !slices.ContainsFunc(writers, func(w Writer) bool { return w.Name == who.Name }) {
@@ -163,7 +166,7 @@ func (s *Server) inForce(who Writer) (func(store.Record) bool, error) {
 // maxStrangers bounds the addresses whose requests are counted separately. All further addresses share one count.
 const maxStrangers = 1000
 
-// limits bounds the request rate of each writer, or of each address.
+// limits bounds the request rate of each writer or of each address.
 type limits struct {
 	rate rate.Limit // 0: no bound
 	most int        // number of separate counts; 0: no bound
@@ -171,8 +174,8 @@ type limits struct {
 	of   map[string]*rate.Limiter
 }
 
-// take counts a request and returns 0. Beyond the limit it counts nothing, and returns the seconds until the next
-// request is permitted.
+// take counts a request and returns 0. If the limit is reached, it does not count the request, and returns the seconds
+// until the next request is permitted.
 func (l *limits) take(who string) (seconds int) {
 	if l.rate == 0 {
 		return 0
@@ -193,7 +196,7 @@ func (l *limits) wait(who string) (seconds int) {
 	return int(math.Ceil(max(0, lacks) / float64(l.rate)))
 }
 
-// limiter returns the rate limiter of a writer or an address.
+// limiter returns the rate limiter of a writer or an address, and creates it if needed.
 func (l *limits) limiter(who string) *rate.Limiter {
 	l.mu.Lock()
 	defer l.mu.Unlock()

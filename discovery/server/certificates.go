@@ -13,8 +13,8 @@ import (
 )
 
 // tls returns the configuration for connections of clients. The handshake does not verify a client's certificate,
-// because the client would not receive the reason for a refusal. Each request verifies it, even on a connection that
-// outlives it.
+// because the client would not receive the reason for a refusal. The server verifies it for each request, so it also
+// refuses requests on a connection that exists longer than its certificate is valid.
 func (s *Server) tls(certificates *Certificates) *tls.Config {
 	config := &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: certificates.get}
 	if s.options.ClientAuthorities != nil {
@@ -23,7 +23,8 @@ func (s *Server) tls(certificates *Certificates) *tls.Config {
 	return config
 }
 
-// Certificates follows a certificate and its key in files that are renewed in place, for example by cert-manager.
+// Certificates reads a certificate and its key again when their files change, for example when cert-manager renews
+// them.
 type Certificates struct {
 	files *reload.Files[*tls.Certificate]
 	log   *slog.Logger
@@ -46,7 +47,7 @@ func (c *Certificates) get(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	return c.files.Latest(c.log, "server certificate not renewed, the last good one stays in use"), nil
 }
 
-// Authorities follows a file with the authorities that sign client certificates.
+// Authorities reads the file with the authorities that sign client certificates, and reads it again when it changes.
 type Authorities struct {
 	files *reload.Files[*x509.CertPool]
 	log   *slog.Logger
@@ -67,11 +68,11 @@ func LoadAuthorities(caFile string, log *slog.Logger) (*Authorities, error) {
 	return &Authorities{files, log}, nil
 }
 
-// maxChain bounds a client's chain. Go tries the signatures of all intermediates with the same name: a hundred cost
-// half a second of CPU.
+// maxChain bounds the number of certificates in a client's chain. Go checks the signatures of all intermediates with
+// the same name, and a hundred of them cost half a second of CPU.
 const maxChain = 5
 
-// verify returns the URIs in a client's certificate, which comes first in the chain.
+// verify verifies a client's chain and returns the URIs in its first certificate, which is the client's own.
 func (a *Authorities) verify(chain []*x509.Certificate, now time.Time) ([]*url.URL, error) {
 	if len(chain) > maxChain {
 		return nil, fmt.Errorf("the client sends %d certificates: send its own and at most %d intermediates", len(chain),

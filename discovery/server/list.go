@@ -69,7 +69,7 @@ func parseQuery(values url.Values) (query, error) {
 	return q, nil
 }
 
-// maxTerms bounds the keys and values of a selector, because a store makes an expression of each.
+// maxTerms bounds the number of keys and values in a selector, because a store translates each into an SQL expression.
 const maxTerms = 32
 
 // parseSelector reads a label selector; an empty selector matches everything.
@@ -107,7 +107,7 @@ func (q query) matches(r store.Record) bool {
 	for name, want := range q.resources {
 		lent, ok := r.Offer.Lendable[name]
 		if !ok && name == corev1.ResourceEphemeralStorage {
-			continue // an offer without this resource does not limit it, as in choice.Choose
+			continue // a resource that the offer does not list is unlimited, as in choice.Choose
 		}
 		if lent.Cmp(want) < 0 {
 			return false
@@ -140,7 +140,7 @@ func (s *Server) list(w http.ResponseWriter, r *http.Request, who Writer) (did s
 			if !q.matches(record) || !who.sees(record) || !isInForce(record) {
 				continue
 			}
-			if len(page.Items) == q.limit { // one more offer matches: the page ends before it
+			if len(page.Items) == q.limit { // one more offer matches, so another page follows
 				page.Next = page.Items[q.limit-1].Name
 				s.reply(w, r, http.StatusOK, api.ContentJSON, page)
 				return "", nil

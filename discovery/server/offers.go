@@ -17,7 +17,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/discovery/store"
 )
 
-// These are the effects of a write in the log.
+// These are the effects of a write, as the log names them.
 const (
 	created = "created"
 	changed = "changed"
@@ -61,7 +61,8 @@ func (s *Server) put(w http.ResponseWriter, r *http.Request, who Writer) (did st
 	return did, nil
 }
 
-// vacate frees the name if its present offer is not valid, and reports whether it did so.
+// vacate deletes the offer with this name if the offer is not valid for the present writers, and reports whether it did
+// so.
 func (s *Server) vacate(ctx context.Context, who Writer, name string, now time.Time) bool {
 	isInForce, err := s.inForce(who)
 	if err != nil {
@@ -72,7 +73,7 @@ func (s *Server) vacate(ctx context.Context, who Writer, name string, now time.T
 		s.options.Store.Delete(ctx, name, found.Writer, store.Turn{}, now) == nil
 }
 
-// content returns the fingerprint of the offer without its expiry.
+// content returns a fingerprint of the offer that does not depend on its expiry.
 func content(r store.Record) string {
 	r.Offer.Expires = nil
 	return discovery.Epoch(r.Offer.Offer())
@@ -122,7 +123,8 @@ func (s *Server) remove(w http.ResponseWriter, r *http.Request, who Writer) (did
 	return deleted, nil
 }
 
-// nameable reports whether a database can search for the name: PostgreSQL accepts neither zero bytes nor invalid UTF-8.
+// nameable reports whether the databases accept the name in a query. PostgreSQL accepts neither zero bytes nor invalid
+// UTF-8.
 func nameable(name string) bool { return utf8.ValidString(name) && !strings.Contains(name, "\x00") }
 
 // decode reads and checks the body, and fills in the defaults.
@@ -168,7 +170,7 @@ func readJSON(r *http.Request) ([]byte, error) {
 	return body, nil
 }
 
-// allow checks the offer against the writer's bounds.
+// allow checks that the offer has only namespaces and providers that the writer may use.
 func (w Writer) allow(posted api.Posted) error {
 	namespace := posted.Credentials.SecretRef.Namespace
 	if len(w.SecretNamespaces) > 0 && !slices.Contains(w.SecretNamespaces, namespace) {
@@ -187,7 +189,8 @@ const (
 	maxTTL     = 30 * 24 * time.Hour
 )
 
-// expire sets the default expiry and checks the bounds. The stored expiry always follows the store's clock.
+// expire sets the default expiry and checks its bounds. now is the time of the store's clock, so the stored expiry
+// follows that clock.
 func expire(posted *api.Posted, now time.Time) error {
 	end, path := now.Add(defaultTTL).Truncate(time.Second), "expires"
 	switch {

@@ -43,7 +43,7 @@ func problem(status int, kind, format string, args ...any) *problemError {
 		Title: cmp.Or(titles[kind], http.StatusText(status)), Detail: fmt.Sprintf(format, args...)}}
 }
 
-// translate maps errors to statuses. No other function does.
+// translate maps an error to a problem with a status. Only this function selects statuses.
 func translate(err error) *problemError {
 	var p *problemError
 	switch {

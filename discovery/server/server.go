@@ -29,7 +29,7 @@ type Options struct {
 	// Log receives one line for each write, accepted or refused, and for each read that fails. Default slog.Default().
 	Log *slog.Logger
 	// Rate bounds the requests per second of each writer, and of each address for requests that are not authenticated. A
-	// burst may be ten times as large. 0: no bound.
+	// burst may have ten times as many requests. 0 means no bound.
 	Rate float64
 	// Registry receives the metrics, whose names begin with Namespace; nil disables metrics.
 	Registry  prometheus.Registerer
@@ -41,7 +41,7 @@ type Server struct {
 	options           Options
 	mux               *http.ServeMux
 	limits, strangers limits
-	refused           logonce.EachSecond // counts requests of strangers and requests beyond a limit
+	refused           logonce.EachSecond // counts requests of unknown clients and requests beyond a limit
 	ready             func(context.Context) error
 	verified          certificates
 	answered          *prometheus.HistogramVec
@@ -88,10 +88,10 @@ func (s *Server) routes() []route {
 // storeLimit bounds the time of a request after its headers have been read.
 const storeLimit = 8 * time.Second
 
-// ServeHTTP replies always in JSON. It replaces the plain-text refusals of the mux.
+// ServeHTTP always replies in JSON. It replaces the plain-text errors of http.ServeMux.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	refusal, pattern := s.mux.Handler(r)
-	// For a path that is not clean the mux would reply with a redirect; this server replies 404 below.
+	// The mux redirects a path that is not clean. This server replies 404 instead, below.
 	if asked := r.URL.EscapedPath(); pattern != "" && path.Clean(asked) == asked {
 		ctx, cancel := context.WithTimeout(r.Context(), storeLimit)
 		defer cancel()
@@ -110,7 +110,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		"there is nothing at this path; the API is described at /v1/openapi.yaml"))
 }
 
-// refused records the status and headers of the mux's own refusals, and discards the text.
+// refused records the status and headers of an error reply by the mux, and discards the text.
 type refused struct {
 	header http.Header
 	status int

@@ -36,7 +36,7 @@ func (s *Server) begin(w http.ResponseWriter, r *http.Request, who Writer) (did 
 	return begun, nil
 }
 
-// turnOf returns the position of the write in its session; zero for a write without a session.
+// turnOf returns the session and sequence number of the write, or zero for a write without a session.
 func turnOf(r *http.Request) (turn store.Turn, err error) {
 	query := r.URL.Query()
 	if !query.Has(api.ParamSession) && !query.Has(api.ParamSequence) {

@@ -16,25 +16,25 @@ import (
 
 // Writer is a client with a token or a certificate.
 type Writer struct {
-	// Name is the owner's name on the offers that the client puts.
+	// Name identifies the client. Offers that the client puts have this name as their owner.
 	Name string `json:"name"`
 	// TokenSHA256 is the token's SHA-256 in hex: printf %s "$TOKEN" | sha256sum. Use random tokens of 32 bytes or more;
 	// a hash without salt does not protect weaker ones.
 	TokenSHA256 string `json:"tokenSHA256,omitempty"`
 	// Certificate is the URI in the subject alternative names of the client certificate: a SPIFFE id, such as
-	// spiffe://munich.example/provider/milan. It replaces the token, or is an alternative to it.
+	// spiffe://munich.example/provider/milan. A client may have a certificate, a token, or both.
 	Certificate string `json:"certificate,omitempty"`
-	// Consumer is the Liqo cluster id of a consumer, for its workers. They read the offers to this consumer and the offers
-	// to all consumers, and write nothing.
+	// Consumer, for the workers of a consumer, is the consumer's Liqo cluster id. Such a client reads the offers to this
+	// consumer and the offers to all consumers, and may not write.
 	Consumer string `json:"consumer,omitempty"`
-	// ReadOnly is for administrators: they read all offers, and write nothing. Clients without ReadOnly and Consumer read
-	// only their own offers.
+	// ReadOnly is for administrators: such a client reads all offers, and may not write. Clients without ReadOnly and
+	// Consumer read only their own offers.
 	ReadOnly bool `json:"readOnly,omitempty"`
 	// SecretNamespaces are the permitted namespaces in the writer's secretRefs; empty means any.
 	SecretNamespaces []string `json:"secretNamespaces,omitempty"`
 	// Providers are the Liqo cluster ids that the writer may offer; empty means any. Workers verify an offer's claimed
-	// provider over its credentials. This bound prevents a writer from offering the cluster of another writer, and from
-	// making workers ignore the other writer's offer as a duplicate.
+	// provider over its credentials. This bound prevents a writer from offering the cluster of another writer. Workers
+	// could otherwise ignore the other writer's offer as a duplicate.
 	Providers []string `json:"providers,omitempty"`
 
 	sum      [sha256.Size]byte
@@ -47,7 +47,7 @@ type Authenticator interface {
 	Current() Writers
 }
 
-// Writers implements Authenticator with a fixed list.
+// Writers is a fixed list of writers that implements Authenticator.
 type Writers []Writer
 
 // Authenticate returns the writer of a token. It takes the same time for every writer and for unknown tokens.
@@ -68,7 +68,7 @@ func (ws Writers) Authenticate(token string) (Writer, bool) {
 // Current implements Authenticator.
 func (ws Writers) Current() Writers { return ws }
 
-// certified returns the writer of a certificate by one of its URIs.
+// certified returns the writer whose certificate has one of the URIs.
 func (ws Writers) certified(uris []*url.URL) (Writer, bool) {
 	for _, uri := range uris {
 		for _, w := range ws {
@@ -80,7 +80,7 @@ func (ws Writers) certified(uris []*url.URL) (Writer, bool) {
 	return Writer{}, false
 }
 
-// writes reports whether the client may put offers.
+// writes reports whether the client may write offers.
 func (w Writer) writes() bool { return !w.ReadOnly && w.Consumer == "" }
 
 // sees reports whether the client may read the offer.
@@ -162,7 +162,7 @@ func (w *Writer) check(path string, faults *strictyaml.Faults) {
 	}
 }
 
-// taken is the set of used values that only one writer may have.
+// taken is the set of values that a writer already has and no other writer may have.
 type taken map[string]bool
 
 func (t taken) take(faults *strictyaml.Faults, path, value string) {
@@ -180,8 +180,8 @@ func isEmpty(writer any, key string) bool {
 	return ok && len(list) == 0
 }
 
-// WritersFile is an Authenticator that follows a file. A version that cannot be read or parsed authenticates no client:
-// a revoked token must not stay valid because of a mistake elsewhere in the file.
+// WritersFile is an Authenticator that reads a file again when it changes. While the file cannot be read or parsed, it
+// authenticates no client: a revoked token must not stay valid because of a mistake elsewhere in the file.
 type WritersFile struct{ files *reload.Files[Writers] }
 
 // OpenWriters reads the file for the first time. It returns an error if the file has faults.
@@ -193,7 +193,7 @@ func OpenWriters(path string) (*WritersFile, error) {
 	return &WritersFile{files}, nil
 }
 
-// Current implements Authenticator. It is empty while the file has a fault.
+// Current implements Authenticator. It returns no writers while the file has a fault.
 func (f *WritersFile) Current() Writers {
 	writers, _, err := f.files.Get()
 	if err != nil {
@@ -202,7 +202,7 @@ func (f *WritersFile) Current() Writers {
 	return writers
 }
 
-// Err returns the present fault of the file, or nil.
+// Err returns the error of reading the file, or nil.
 func (f *WritersFile) Err() error {
 	_, _, err := f.files.Get()
 	return err

@@ -1,5 +1,5 @@
-// Package store is the port to the discovery server's database of offers. store/sqlite keeps them in a file, for one
-// server; store/postgres keeps them in PostgreSQL, for several.
+// Package store is the port to the discovery server's database of offers. Package store/sqlite stores them in a file,
+// for one server. Package store/postgres stores them in PostgreSQL, for several servers.
 package store
 
 import (
@@ -14,48 +14,48 @@ import (
 
 // These are the errors that callers can match with errors.Is.
 var (
-	// ErrNotFound: no offer has that name, or the offer has expired.
+	// ErrNotFound means that no offer has that name, or that the offer has expired.
 	ErrNotFound = errors.New("offer not found")
-	// ErrOwned: the offer with that name belongs to another writer.
+	// ErrOwned means that the offer with that name belongs to another writer.
 	ErrOwned = errors.New("offer belongs to another writer")
-	// ErrFull: the writer has reached MaxPerWriter or MaxPerWriterBytes.
+	// ErrFull means that the writer has reached MaxPerWriter or MaxPerWriterBytes.
 	ErrFull = errors.New("too many offers")
-	// ErrSession: the session is not the newest session of its agent, or it is unknown.
+	// ErrSession means that the session is unknown, or is not the newest session of its agent.
 	ErrSession = errors.New("session over")
-	// ErrReplayed: the session already has a write with this sequence or a later one.
+	// ErrReplayed means that the session already has a write with this sequence number or a higher one.
 	ErrReplayed = errors.New("write replayed")
 )
 
-// Turn orders the writes of an agent's session; the zero Turn is for a write without a session. Begin issues the
-// Session; Sequence rises from write to write.
+// Turn orders the writes of an agent's session. Begin issues the Session, and Sequence increases from write to write.
+// The zero Turn is for a write without a session.
 type Turn struct{ Session, Sequence int64 }
 
-// MaxPerWriter bounds the live offers of one writer, and its sessions.
+// MaxPerWriter bounds the number of unexpired offers of one writer, and the number of its sessions.
 const MaxPerWriter = 1000
 
-// MaxPerWriterBytes bounds the total size of one writer's live offers, as JSON, because all readers read them.
+// MaxPerWriterBytes bounds the total size of one writer's unexpired offers, as JSON, because all readers read them.
 const MaxPerWriterBytes = 1 << 20
 
 // Record is an offer as it is stored. Its JSON is on disk: fields may only be added. The server sets Offer.Expires;
-// without it the record never ends.
+// without it the record never expires.
 type Record struct {
 	Offer   api.Posted `json:"offer"`
 	Writer  string     `json:"writer"`
 	Updated time.Time  `json:"updated"`
 }
 
-// Query requests at most Limit offers with names after After, in byte order of the names. Selector is a hint: the
-// result contains every offer that it matches, and may contain further offers.
+// Query selects at most Limit offers with names after After, in byte order of the names. Selector is a hint: the result
+// contains all offers that it matches, and may contain other offers.
 type Query struct {
 	After    string
 	Limit    int
 	Selector labels.Selector // nil: all
 }
 
-// Store keeps offers by name. Methods take the time that Now returns: an offer that has expired by that time counts as
-// absent, and its name is free. Safe for concurrent use, also by several processes with one database. Arguments and
-// results are not shared with the caller. A write is durable once its method has returned. Errors other than the errors
-// above are the database's errors; the write may then have taken effect or not.
+// Store stores offers by name. Callers pass the time that Now returns: an offer that has expired by that time counts as
+// absent, and its name is free. Store is safe for concurrent use, also by several processes with one database. It does
+// not keep references to arguments or results. A write is durable once its method has returned. All other errors are
+// errors of the database; the write may then have taken effect or not.
 type Store interface {
 	// Now returns the time of the clock that all users of the database share.
 	Now(ctx context.Context) (time.Time, error)

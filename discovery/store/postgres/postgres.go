@@ -1,5 +1,5 @@
-// Package postgres opens the store.Store in PostgreSQL, which several discovery servers may share. They use the
-// database's clock.
+// Package postgres opens a store.Store in PostgreSQL. Several discovery servers may share it; they use the database's
+// clock.
 package postgres
 
 import (
@@ -22,10 +22,10 @@ import (
 // maxConnections bounds the connections of one server. Further requests wait for a connection.
 const maxConnections = 10
 
-// Open connects, and migrates the schema; servers that start together migrate one after the other. dsnFile contains a
-// connection string, postgres://user:password@host/database?sslmode=verify-full. It is read again for each connection,
-// so that a password may change. Without dsnFile the environment of libpq applies (PGHOST, PGPASSWORD and so on).
-// Errors contain no password. The caller must close the store.
+// Open connects and migrates the schema. Servers that start at the same time migrate one after the other. dsnFile
+// contains a connection string, postgres://user:password@host/database?sslmode=verify-full. The file is read again for
+// each connection, so that the password may change. Without dsnFile the environment of libpq applies (PGHOST,
+// PGPASSWORD and so on). Errors contain no password. The caller must close the store.
 func Open(ctx context.Context, dsnFile string) (*sqlstore.Store, error) {
 	config, err := read(dsnFile)
 	if err != nil {
@@ -56,7 +56,7 @@ func Open(ctx context.Context, dsnFile string) (*sqlstore.Store, error) {
 	return s, nil
 }
 
-// read returns the present parameters of a connection.
+// read reads the parameters of a connection from dsnFile and the environment.
 func read(dsnFile string) (*pgx.ConnConfig, error) {
 	dsn := ""
 	if dsnFile != "" {

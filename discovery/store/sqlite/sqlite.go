@@ -1,5 +1,5 @@
-// Package sqlite opens the store.Store in one SQLite file, pure Go. A second process may open the file at the same
-// time; writes then wait for each other up to five seconds.
+// Package sqlite opens a store.Store in one SQLite file, with a driver in pure Go. A second process may open the file
+// at the same time. A write then waits for the other process for at most five seconds.
 package sqlite
 
 import (
@@ -27,7 +27,7 @@ func Open(ctx context.Context, path string) (*sqlstore.Store, error) {
 	}
 	pragmas := url.Values{
 		"_pragma": {"busy_timeout(5000)", "journal_mode(WAL)", "synchronous(FULL)"},
-		"_txlock": {"immediate"}, // a transaction takes the write lock at its start, so two never wait for each other
+		"_txlock": {"immediate"}, // transactions lock at their start, so two of them never deadlock
 	}
 	db, err := sql.Open("sqlite", (&url.URL{Scheme: "file", Opaque: url.PathEscape(path),
 		RawQuery: pragmas.Encode()}).String())

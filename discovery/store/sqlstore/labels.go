@@ -20,9 +20,9 @@ func searchable(set map[string]string) string {
 	return text.String()
 }
 
-// narrowed returns the selector's equality requirements in SQL, and args followed by their arguments. The SQL may match
-// more offers than the selector, because "_" matches any character and SQLite ignores the case here. It never matches
-// fewer.
+// narrowed returns an SQL condition for the selector's equality requirements, and appends the condition's arguments to
+// args. The condition matches every offer that the selector matches. It may match more offers, because "_" matches any
+// character and SQLite ignores the case.
 func narrowed(selector labels.Selector, args ...any) (string, []any) {
 	if selector == nil {
 		return "", args

@@ -10,7 +10,7 @@ import (
 	"github.com/pressly/goose/v3"
 )
 
-// migrations are one folder for each dialect; they are only ever added to.
+// migrations contains one folder for each dialect. Existing migrations never change.
 //
 //go:embed migrations
 var migrations embed.FS

@@ -33,8 +33,8 @@ func (s *Store) Begin(ctx context.Context, writer, provider string) (session int
 	return session, nil
 }
 
-// take uses up the turn in the transaction of its write, so that both take effect or neither does. It returns
-// store.ErrSession or store.ErrReplayed for a turn that is not valid.
+// take marks the turn as used in the transaction of its write, so that both take effect or neither does. It returns
+// store.ErrSession or store.ErrReplayed for an invalid turn.
 func take(ctx context.Context, tx *sql.Tx, writer string, turn store.Turn) error {
 	if turn == (store.Turn{}) {
 		return nil

@@ -1,4 +1,5 @@
-// Package sqlstore implements store.Store in an SQL database; store/sqlite and store/postgres open it.
+// Package sqlstore implements store.Store in an SQL database. Packages store/sqlite and store/postgres open the
+// database.
 package sqlstore
 
 import (
@@ -36,7 +37,7 @@ func (s *Store) Now(ctx context.Context) (time.Time, error) {
 	return time.Unix(0, nanoseconds), nil
 }
 
-// write runs do in a transaction. Transactions of one writer run one after the other.
+// write runs do in a transaction. Transactions of the same writer run one after the other.
 func (s *Store) write(ctx context.Context, writer string, do func(*sql.Tx) error) error {
 	tx, err := s.db.BeginTx(ctx, nil)
 	if err != nil {
@@ -49,7 +50,7 @@ func (s *Store) write(ctx context.Context, writer string, do func(*sql.Tx) error
 		err = do(tx)
 	}
 	if err != nil {
-		if late := tx.Rollback(); late != nil && !errors.Is(late, sql.ErrTxDone) { // an ended context has rolled back already
+		if late := tx.Rollback(); late != nil && !errors.Is(late, sql.ErrTxDone) { // ErrTxDone: ctx has ended
 			return errors.Join(err, late)
 		}
 		return err
@@ -61,7 +62,7 @@ type querier interface {
 	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
 }
 
-// get returns the live offer with that name, or store.ErrNotFound.
+// get returns the offer with that name, or store.ErrNotFound if it does not exist or has expired.
 func get(ctx context.Context, from querier, name string, now time.Time) (record store.Record, err error) {
 	var raw string
 	err = from.QueryRowContext(ctx, "SELECT record FROM offers WHERE name = $1 AND expires > $2", name,
@@ -75,7 +76,8 @@ func get(ctx context.Context, from querier, name string, now time.Time) (record 
 	return decode(raw)
 }
 
-// before returns the offer that the writer is about to replace or delete; zero when it does not exist.
+// before returns the offer that the writer is about to replace or delete, or a zero record when it does not exist. It
+// returns store.ErrOwned if the offer belongs to another writer.
 func before(ctx context.Context, tx *sql.Tx, name, writer string, now time.Time) (store.Record, error) {
 	found, err := get(ctx, tx, name, now)
 	switch {
@@ -108,7 +110,7 @@ func (s *Store) Put(ctx context.Context, record store.Record, turn store.Turn,
 		if err := room(ctx, tx, record, len(raw), now); err != nil {
 			return err
 		}
-		// Another writer may have put an offer with this name since before ran; then no row changes.
+		// Another writer may have put an offer with this name after the call of before. Then no row changes.
 		result, err := tx.ExecContext(ctx, `INSERT INTO offers (name, writer, expires, record, labels) VALUES ($1, $2, $3, $4, $5)
 			ON CONFLICT (name) DO UPDATE
 			SET writer = excluded.writer, expires = excluded.expires, record = excluded.record, labels = excluded.labels
@@ -128,7 +130,7 @@ func (s *Store) Put(ctx context.Context, record store.Record, turn store.Turn,
 	return was, nil
 }
 
-// room returns store.ErrFull when the offer exceeds the writer's quota, with the writer's other offers counted.
+// room returns store.ErrFull when the offer and the writer's other offers together exceed the writer's quota.
 func room(ctx context.Context, tx *sql.Tx, record store.Record, size int, now time.Time) error {
 	var n, bytes int
 	err := tx.QueryRowContext(ctx, `SELECT count(*), coalesce(sum(length(record)), 0) FROM offers

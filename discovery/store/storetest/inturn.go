@@ -8,7 +8,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/discovery/store"
 )
 
-// inTurn sends each call to the next server.
+// inTurn is a store.Store that sends the calls to its stores alternately.
 type inTurn struct {
 	servers []store.Store
 	calls   atomic.Int64

@@ -16,8 +16,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/discovery/store/sqlstore"
 )
 
-// empty returns the file of an empty store. It is shared because migrations write to disk one by one, which would slow
-// down every test.
+// empty returns the content of the file of an empty store. All tests share it, because migrating a new file takes long.
 var empty = sync.OnceValues(func() ([]byte, error) {
 	dir, err := os.MkdirTemp("", "storetest")
 	if err != nil {
