@@ -47,10 +47,10 @@ func settle(ctx context.Context, claims []claim, problems []Problem,
 				kept = append(kept, c.offer)
 			case holder != nil:
 				problems = append(problems, NewProblem(c.source, c.offer.Name,
-					"is of provider %s, of which offer %s serves, %s", c.offer.Provider, holder, why))
+					"is of provider %s, whose offer %s is used instead, %s", c.offer.Provider, holder, why))
 			default:
 				problems = append(problems, NewProblem(c.source, c.offer.Name,
-					"is of provider %s, and so is %s: none serves until one declares provider: %s", c.offer.Provider,
+					"is of provider %s, like %s: none is used until one declares provider: %s", c.offer.Provider,
 					others(c, same), c.offer.Provider))
 			}
 		}
@@ -76,7 +76,7 @@ func holderOf(same []*claim, peers []fleet.Provider) (*claim, string) {
 		if slices.ContainsFunc(peers, func(p fleet.Provider) bool {
 			return p.ID == c.offer.Provider && referenceOf(p.Credentials) == referenceOf(c.offer.Credentials)
 		}) {
-			return c, "by whose credentials the peering was made"
+			return c, "whose credentials made the peering"
 		}
 	}
 	return nil, ""

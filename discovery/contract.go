@@ -36,13 +36,13 @@ func (c Contract) Later() bool { return c.Version > ContractVersion }
 // contract, because the fields that it knows could mislead.
 func (c Contract) VersionFaults() (faults strictyaml.Faults) {
 	if c.Version < 0 {
-		faults.Add("contract", "is %d: it begins with 1", c.Version)
+		faults.Add("contract", "is %d: versions start at 1", c.Version)
 	}
 	if c.Requires < 0 {
-		faults.Add("requiresContract", "is %d: it begins with 1", c.Requires)
+		faults.Add("requiresContract", "is %d: versions start at 1", c.Requires)
 	}
 	if c.Requires > ContractVersion {
-		faults.Add("requiresContract", "is %d, and this liqo-autoscaler knows contract %d: upgrade it in the cluster that "+
+		faults.Add("requiresContract", "is %d, but this liqo-autoscaler knows contract %d: upgrade it in the cluster that "+
 			"reads the offer", c.Requires, ContractVersion)
 	}
 	return faults

@@ -45,12 +45,12 @@ func TestAgentsAndConsumersOfDifferentVersionsWork(t *testing.T) {
 			server: "maxNodes: ", whoever: "maxNodes: "},
 		"that only a later version understands": {
 			more:    map[string]any{"contract": 9, "requiresContract": 9, "future": future},
-			server:  "requiresContract: is 9, and this liqo-autoscaler knows contract 1: upgrade it",
-			whoever: "requiresContract: is 9, and this liqo-autoscaler knows contract 1: upgrade it"},
+			server:  "requiresContract: is 9, but this liqo-autoscaler knows contract 1: upgrade it",
+			whoever: "requiresContract: is 9, but this liqo-autoscaler knows contract 1: upgrade it"},
 		"that only a later version can parse": {
 			more:    map[string]any{"contract": 9, "requiresContract": 9, "lendable": []string{"4 CPUs"}},
-			server:  "requiresContract: is 9, and this liqo-autoscaler knows contract 1: upgrade it",
-			whoever: "requiresContract: is 9, and this liqo-autoscaler knows contract 1: upgrade it"},
+			server:  "requiresContract: is 9, but this liqo-autoscaler knows contract 1: upgrade it",
+			whoever: "requiresContract: is 9, but this liqo-autoscaler knows contract 1: upgrade it"},
 		"of no version": {more: map[string]any{"contract": -1}, server: "contract: is -1", whoever: "contract: is -1"},
 	} {
 		t.Run(name, func(t *testing.T) {

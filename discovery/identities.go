@@ -17,7 +17,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-var errStillBusy = errors.New("its provider is still being identified; it serves as soon as that is done")
+var errStillBusy = errors.New("its provider is still being identified; the offer is not used before")
 
 // identities caches the ids of the clusters to which credentials lead. An entry is valid for one version of the
 // credentials and for a bounded time: KeepID or, for a failure, KeepFailure. Failures are cached so that an unreachable
@@ -134,7 +134,7 @@ func (i *identities) version(ctx context.Context, c fleet.Credentials) (string, 
 	case c.SecretRef != nil:
 		return "", nil
 	default:
-		return "", errors.New("it has no credentials; give kubeconfigFile or secretRef")
+		return "", errors.New("the offer has no credentials; give kubeconfigFile or secretRef")
 	}
 }
 

@@ -53,9 +53,9 @@ func TestCatalogsAreMerged(t *testing.T) {
 				of("d", "turin")}}},
 			offers: []string{"b=rome", "d=turin"},
 			problems: []string{
-				"file: offer c: is of provider milan, and so is offer secrets/a: none serves until one declares provider: milan",
+				"file: offer c: is of provider milan, like offer secrets/a: none is used until one declares provider: milan",
 				"file: offer x: expired",
-				"secrets: offer a: is of provider milan, and so is offer file/c: none serves until one declares provider: milan",
+				"secrets: offer a: is of provider milan, like offer file/c: none is used until one declares provider: milan",
 			},
 		},
 		"one is down": {

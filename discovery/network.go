@@ -54,7 +54,7 @@ func (n *NetworkSpec) check(at string) (faults strictyaml.Faults) {
 		return nil
 	}
 	if n.Mode != "" && n.Mode != fleet.NetworkGateway && *n != (NetworkSpec{Mode: n.Mode}) {
-		faults.Add(at+"network", "mode %s makes no gateway: leave out all but the mode, or write mode: gateway", n.Mode)
+		faults.Add(at+"network", "mode %s creates no gateway: remove all fields except mode, or set mode: gateway", n.Mode)
 	}
 	if n.NodePort != 0 && n.ServiceType != "NodePort" {
 		faults.Add(at+"network.nodePort", "is for serviceType: NodePort only")

@@ -72,12 +72,12 @@ func (s sighting) over(now time.Time) bool {
 // without a renewal, also when reads fail. complete blocks for one request, at most two seconds.
 func (m *measured) complete(ctx context.Context, o *fleet.Offer) error {
 	if m.reader == nil {
-		return errors.New("its lendable is measured, which only a real provider can be asked for: use --backend liqo")
+		return errors.New("its lendable is measured, which needs a real provider: use --backend liqo")
 	}
 	s := m.look(ctx, o)
 	switch {
 	case s.document == "" && s.err != nil:
-		return fmt.Errorf("read what its provider offers: %w", s.err)
+		return fmt.Errorf("read the offer that its provider publishes: %w", s.err)
 	case s.over(m.now()):
 		return fmt.Errorf("its provider's agent has not renewed it for %d s: is it running?", s.offer.TTLSeconds)
 	}
@@ -127,11 +127,11 @@ func (m *measured) look(ctx context.Context, o *fleet.Offer) sighting {
 func parsePublished(document string) (Published, error) {
 	var p Published
 	if len(document) > maxPublished {
-		return p, fmt.Errorf("it has %d bytes, more than %d", len(document), maxPublished)
+		return p, fmt.Errorf("the published offer has %d bytes, more than %d", len(document), maxPublished)
 	}
 	short, err := io.ReadAll(jsonguard.New(strings.NewReader(document), jsonguard.Limits{}))
 	if err == nil && string(short) != document {
-		return p, errors.New("it is no offer: an amount has too many digits")
+		return p, errors.New("the published document is not an offer: an amount has too many digits")
 	}
 	if err == nil {
 		err = ContractOf(short).VersionFaults().Err()
@@ -140,15 +140,15 @@ func parsePublished(document string) (Published, error) {
 		err = json.Unmarshal(short, &p)
 	}
 	if err != nil {
-		return p, fmt.Errorf("it is no offer: %w", err)
+		return p, fmt.Errorf("the published document is not an offer: %w", err)
 	}
 	if p.TTLSeconds < 1 || p.TTLSeconds > maxPublishedTTL {
-		return p, fmt.Errorf("its ttlSeconds is %d, not between 1 and %d", p.TTLSeconds, maxPublishedTTL)
+		return p, fmt.Errorf("the published offer's ttlSeconds is %d, not between 1 and %d", p.TTLSeconds, maxPublishedTTL)
 	}
 	p.Measured, p.Network, p.VirtualKubelet, p.Expires = false, nil, "", nil
 	p.Credentials = CredentialsSpec{KubeconfigFile: "the consumer's own"}
 	if err := p.Check(); err != nil {
-		return p, fmt.Errorf("it is no offer: %w", err)
+		return p, fmt.Errorf("the published document is not an offer: %w", err)
 	}
 	return p, nil
 }

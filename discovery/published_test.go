@@ -116,7 +116,7 @@ func TestMeasuredOfferIsPublishedByTheProvider(t *testing.T) {
 	now = now.Add(time.Minute)
 	expect("1", "")
 	provider.set("{}", nil)
-	expect("", "read what its provider offers: its ttlSeconds is 0")
+	expect("", "read the offer that its provider publishes: its ttlSeconds is 0")
 }
 
 // Fields in the consumer's offer override the fields that the provider publishes.

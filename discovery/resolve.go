@@ -110,7 +110,7 @@ func (r *Resolved) list(ctx context.Context) ([]fleet.Offer, []Problem, error) {
 	case done := <-flight:
 		l = done.Val.(*listing)
 	case <-patience:
-		late = []Problem{NewProblem(r.source.Name(), "", "has not answered for %s: what it said last serves", askedAgainFor)}
+		late = []Problem{NewProblem(r.source.Name(), "", "has not answered for %s: its last answer is used", askedAgainFor)}
 	case <-ctx.Done():
 		return nil, nil, context.Cause(ctx)
 	}
@@ -179,9 +179,9 @@ func identified(o fleet.Offer, id string, err error) error {
 	case err != nil:
 		return err
 	case !fleet.ValidProviderID(id):
-		return fmt.Errorf("its cluster calls itself %.80q, which is no Liqo cluster id", id)
+		return fmt.Errorf("its cluster reports the id %.80q, which is not a Liqo cluster id", id)
 	case o.Provider != "" && o.Provider != id:
-		return fmt.Errorf("says it is of provider %s, but its credentials lead to %s", o.Provider, id)
+		return fmt.Errorf("declares provider %s, but its credentials lead to %s", o.Provider, id)
 	default:
 		return nil
 	}

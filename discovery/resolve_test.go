@@ -174,12 +174,12 @@ func TestOneBadOfferDoesNotHideTheOthers(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, []string{"fresh=turin"}, names(offers), "the expired offer of turin is no rival")
 	require.Equal(t, []string{
-		"test: offer a: is of provider milan, and so is offer test/b: none serves until one declares provider: milan",
-		"test: offer b: is of provider milan, and so is offer test/a: none serves until one declares provider: milan",
-		"test: offer claims: says it is of provider rome, but its credentials lead to naples",
+		"test: offer a: is of provider milan, like offer test/b: none of them is used until one declares provider: milan",
+		"test: offer b: is of provider milan, like offer test/a: none of them is used until one declares provider: milan",
+		"test: offer claims: declares provider rome, but its credentials lead to naples",
 		"test: offer dead: dial: connection refused",
 		"test: offer nameless: identify provider: the cluster has no id; is Liqo installed there?",
-		"test: offer none: it has no credentials; give kubeconfigFile or secretRef",
+		"test: offer none: the offer has no credentials; give kubeconfigFile or secretRef",
 		"test: offer old: expired at 2026-11-20T11:59:59Z; renew or remove it",
 	}, texts(problems))
 	require.Zero(t, ids.count("old"), "the cluster of an expired offer is not identified")
@@ -192,7 +192,7 @@ func TestOneProviderMayHaveThreeOffers(t *testing.T) {
 	require.NoError(t, err)
 	require.Empty(t, offers)
 	require.Len(t, problems, 3)
-	require.Equal(t, "test: offer a: is of provider m, and so is offer test/b, offer test/c: none serves until one "+
+	require.Equal(t, "test: offer a: is of provider m, like offer test/b, offer test/c: none is used until one "+
 		"declares provider: m", problems[0].String())
 }
 
@@ -425,7 +425,7 @@ func testASlowProviderServesTheNextCall(t *testing.T) {
 	offers, problems, err := cat.Offers(t.Context())
 	require.NoError(t, err)
 	require.Empty(t, offers)
-	require.Equal(t, []string{"test: offer a: its provider is still being identified; it serves as soon as that is done"},
+	require.Equal(t, []string{"test: offer a: its provider is still being identified; the offer is not used before"},
 		texts(problems))
 	close(ids.gate)
 	require.Eventually(t, func() bool {

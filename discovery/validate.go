@@ -23,7 +23,7 @@ var rules = strictyaml.NewRules(map[string]strictyaml.Check{
 		Fault: "%q is not a key of a Secret: use letters, digits, '-', '_' and '.'"},
 	// A user may paste a kubeconfig in place of its path. It must neither be opened nor quoted in an error.
 	"oneline": {Valid: func(s string) bool { return !strings.ContainsAny(s, "\n\r\x00") },
-		Fault: "must be a path on one line: write the kubeconfig to a file and name that"},
+		Fault: "must be a path on one line: write the kubeconfig to a file and give its path"},
 	"ipaddress": {Valid: isIP, Fault: "%q is not an IP address"},
 	"address":   {Valid: isAddress, Fault: "%q is neither an IP address nor a DNS name"},
 }, nil)
@@ -114,6 +114,6 @@ func resourceName(name string) string {
 		corev1.ResourceEphemeralStorage}, corev1.ResourceName(name)):
 		return ""
 	}
-	return "not a resource Kubernetes knows; write cpu, memory, pods, ephemeral-storage, hugepages-<size>, or a full " +
+	return "not a resource of Kubernetes; write cpu, memory, pods, ephemeral-storage, hugepages-<size>, or a full " +
 		"name such as nvidia.com/gpu"
 }

@@ -76,7 +76,7 @@ func TestDecides(t *testing.T) {
 	elsewhere := r.scaledOut(ctx, 1)
 	r.attemptOn(ctx, elsewhere[0], 2, s.providers[1])
 	assert.NoError(t, r.named(elsewhere[0], "Denied ("+string(fleet.CodeNoCapacity)+")",
-		"beyond what is offered to consumer: cpu 1 of 2"))
+		"more than the offer to consumer: cpu 1 of 2"))
 	r.until(ctx, "denied slice gone", time.Minute,
 		func(ctx context.Context) error { return first.count(ctx, resourceSlices, 1) })
 	_, err = s.consumer.node(ctx, there[0])

@@ -156,7 +156,7 @@ func (a *Advertiser) withdraw(ctx context.Context) {
 	defer cancel()
 	for name := range a.offered {
 		if err := a.take(ctx, name); err != nil {
-			a.Log.Warn("offer cannot be withdrawn: it expires by itself", "offer", name, "error", err)
+			a.Log.Warn("offer cannot be withdrawn; it will expire", "offer", name, "error", err)
 		}
 	}
 }
@@ -170,7 +170,7 @@ func (a *Advertiser) tell(err error) {
 	a.mu.Unlock()
 	switch {
 	case err != nil && (was == nil || was.Error() != err.Error()):
-		a.Log.Warn("offers cannot be published; they expire if this lasts", "error", err)
+		a.Log.Warn("offers cannot be published; they will expire if this continues", "error", err)
 	case err == nil && was != nil:
 		a.Log.Info("offers are published again")
 	}

@@ -99,7 +99,7 @@ func (a *Agent) Work(ctx context.Context) {
 }
 
 func (a *Agent) config() Config {
-	return a.options.Config.Latest(a.options.Log, "the agent's config is refused, its last good version stays in force")
+	return a.options.Config.Latest(a.options.Log, "the agent's config has errors; its last valid version stays in use")
 }
 
 // Ready returns an error with the kinds of objects that the agent has not listed yet, or nil when it can measure.

@@ -96,7 +96,7 @@ func (c *Config) checkGrowth(faults *strictyaml.Faults) {
 	negative(faults, "growsNode", c.GrowsNode)
 	switch {
 	case len(c.GrowsTo) > 0 && len(c.GrowsNode) == 0:
-		faults.Add("growsNode", "is missing: give the allocatable amounts of a node that is added")
+		faults.Add("growsNode", "is missing: give the allocatable amounts of an added node")
 	case len(c.GrowsTo) == 0 && len(c.GrowsNode) > 0:
 		faults.Add("growsTo", "is missing: give the total to which nodes are added")
 	}
@@ -104,7 +104,7 @@ func (c *Config) checkGrowth(faults *strictyaml.Faults) {
 
 func (c *Config) check() (faults strictyaml.Faults) {
 	if !fleet.ValidProviderID(c.Provider) {
-		faults.Add("provider", "%q is no Liqo cluster id: write that of this cluster", c.Provider)
+		faults.Add("provider", "%q is not a Liqo cluster id: give the id of this cluster", c.Provider)
 	}
 	if c.TTLSeconds < minTTL || c.TTLSeconds > maxTTL {
 		faults.Add("ttlSeconds", "is %d: give %d to %d", c.TTLSeconds, minTTL, maxTTL)
@@ -118,11 +118,11 @@ func (c *Config) check() (faults strictyaml.Faults) {
 	negative(&faults, "reserve", c.Reserve)
 	c.checkGrowth(&faults)
 	if c.Shares != SharesNone && c.Shares != SharesEqual && c.Shares != SharesWeights {
-		faults.Add("shares", "%q is not known: write equal or weights, or leave it out", c.Shares)
+		faults.Add("shares", "%q is not known: use equal or weights, or remove it", c.Shares)
 	}
 	for key, val := range c.NodeLabels {
 		if len(validation.IsQualifiedName(key)) > 0 || len(validation.IsValidLabelValue(val)) > 0 {
-			faults.Add(strictyaml.Join("nodeLabels", key), "%q is no label: see Kubernetes' label syntax", key+"="+val)
+			faults.Add(strictyaml.Join("nodeLabels", key), "%q is not a valid label: see Kubernetes' label syntax", key+"="+val)
 		}
 	}
 	return append(faults, c.checkOffers()...)
@@ -138,7 +138,7 @@ func (c *Config) checkOffers() (faults strictyaml.Faults) {
 		}
 		names[offer.Name] = i
 		if offer.Weight != 0 && c.Shares != SharesWeights {
-			faults.Add(path+"weight", "is for shares: weights only")
+			faults.Add(path+"weight", "needs shares: weights")
 		}
 	}
 	return faults
@@ -147,27 +147,27 @@ func (c *Config) checkOffers() (faults strictyaml.Faults) {
 func (o OfferConfig) check(path, provider string) (faults strictyaml.Faults) {
 	switch {
 	case !fleet.ValidProviderID(o.Consumer):
-		faults.Add(path+"consumer", "%q is no Liqo cluster id: write that of the consumer", o.Consumer)
+		faults.Add(path+"consumer", "%q is not a Liqo cluster id: give the id of the consumer", o.Consumer)
 	case o.Consumer == provider:
 		faults.Add(path+"consumer", "is this cluster itself")
 	}
 	if o.Lendable != nil {
-		faults.Add(path+"lendable", "is measured: leave it out, and bound it by cap and reserve")
+		faults.Add(path+"lendable", "is measured: remove it, and use cap and reserve to limit the offer")
 	}
 	if o.LargestNodes != nil {
-		faults.Add(path+"largestNodes", "are measured: leave them out, or set allowAggregate to offer larger nodes")
+		faults.Add(path+"largestNodes", "are measured: remove them, or set allowAggregate to offer larger nodes")
 	}
 	if o.Expires != nil {
-		faults.Add(path+"expires", "is not yours to give: an offer ends ttlSeconds after the agent")
+		faults.Add(path+"expires", "must not be set: an offer expires ttlSeconds after the agent's last renewal")
 	}
 	if o.Class != "" {
-		faults.Add(path+"class", "is not yours to give: --grant-slices has the agent serve its own")
+		faults.Add(path+"class", "must not be set: with --grant-slices the agent sets its own class")
 	}
 	if o.Weight < 0 || o.Weight > maxWeight {
 		faults.Add(path+"weight", "is %d: give 1 to %d", o.Weight, maxWeight)
 	}
 	if o.Provider != "" {
-		faults.Add(path+"provider", "stands once, at the top")
+		faults.Add(path+"provider", "must not be set here: set provider once, at the top")
 	}
 	negative(&faults, path+"cap", o.Cap)
 	posted := o.Post(provider, nothing())

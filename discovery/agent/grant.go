@@ -56,10 +56,10 @@ func (c Config) Judge(w World, s Slice, tenant Tenant) Decision {
 	}
 	at := c.first(tenant.ClusterID)
 	if at < 0 {
-		return Decision{Reason: reasonUnknown, Message: "nothing is offered to " + tenant.ClusterID}
+		return Decision{Reason: reasonUnknown, Message: "there is no offer to " + tenant.ClusterID}
 	}
 	if s.unreadable {
-		return Decision{Reason: reasonInvalid, Message: "what it asks for cannot be read"}
+		return Decision{Reason: reasonInvalid, Message: "the requested amounts cannot be parsed"}
 	}
 	asks := s.Spec.Resources
 	for _, name := range slices.Sorted(maps.Keys(asks)) {
@@ -69,11 +69,11 @@ func (c Config) Judge(w World, s Slice, tenant Tenant) Decision {
 	}
 	free := w.Free(Holder{}, c.Reserve)
 	if missing := lacking(free, asks); missing != "" {
-		return Decision{Reason: reasonFull, Message: "not free here: " + missing}
+		return Decision{Reason: reasonFull, Message: "not free on this provider: " + missing}
 	}
 	if !c.Offers[at].AllowAggregate && !w.hasNode(asks) {
-		return Decision{Reason: reasonLarger, Message: "no single node here has " + listed(asks) +
-			": request a smaller node, or have the provider set allowAggregate"}
+		return Decision{Reason: reasonLarger, Message: "no single node of this provider has " + listed(asks) +
+			": request a smaller node, or ask the provider to set allowAggregate"}
 	}
 	if beyond := c.beyond(w, s, c.Offers[at]); beyond != nil {
 		return *beyond
@@ -91,13 +91,13 @@ func (c Config) beyond(w World, s Slice, o OfferConfig) *Decision {
 		}
 	}
 	if held >= maxSlices {
-		return &Decision{Reason: reasonTooMany, Message: fmt.Sprintf("%s holds %d slices, the most for one consumer",
+		return &Decision{Reason: reasonTooMany, Message: fmt.Sprintf("%s has %d slices, the maximum for one consumer",
 			o.Consumer, held)}
 	}
 	bounded := maps.Clone(s.Spec.Resources)
 	maps.DeleteFunc(bounded, func(name corev1.ResourceName, _ resource.Quantity) bool { return !has(left, name) })
 	if missing := lacking(left, bounded); missing != "" {
-		return &Decision{Reason: reasonFull, Message: "beyond what is offered to " + o.Consumer + ": " + missing}
+		return &Decision{Reason: reasonFull, Message: "more than the offer to " + o.Consumer + ": " + missing}
 	}
 	return nil
 }

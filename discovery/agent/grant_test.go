@@ -50,21 +50,21 @@ func TestSlicesAreGrantedWithinCapAndRoom(t *testing.T) {
 		"all is free": {"munich", amounts("6", "4Gi"), nil,
 			"Active", reasonGranted, "granted"},
 		"more than there is": {"turin", amounts("9", "99Gi"), nil,
-			"Active", reasonFull, "not free here: cpu 8 of 9, memory 32Gi of 99Gi"},
+			"Active", reasonFull, "not free on this provider: cpu 8 of 9, memory 32Gi of 99Gi"},
 		"something that is not there": {"turin", amounts("1", "1Gi", gpu, "1"), nil,
-			"Active", reasonFull, "not free here: nvidia.com/gpu 0 of 1"},
+			"Active", reasonFull, "not free on this provider: nvidia.com/gpu 0 of 1"},
 		"granted to others": {"turin", amounts("4", "4Gi"), []Slice{granted("munich", "5")},
 			"Active", reasonFull, "cpu 3 of 4"},
 		"granted to itself": {"turin", amounts("4", "4Gi"), []Slice{granted("turin", "5")},
 			"Active", reasonFull, "cpu 3 of 4"},
 		"beyond its cap": {"munich", amounts("2", "4Gi"), []Slice{granted("munich", "5")},
-			"Active", reasonFull, "beyond what is offered to munich: cpu 1 of 2"},
+			"Active", reasonFull, "more than the offer to munich: cpu 1 of 2"},
 		"its cap counts itself": {"munich", amounts("2", "4Gi"), []Slice{granted("turin", "5")},
 			"Active", reasonGranted, "granted"},
 		"less than nothing": {"turin", amounts("-1", "4Gi"), nil,
 			"Active", reasonInvalid, "cpu must not be negative"},
 		"nothing is offered": {"rome", amounts("1", "4Gi"), nil,
-			"Active", reasonUnknown, "nothing is offered to rome"},
+			"Active", reasonUnknown, "there is no offer to rome"},
 		"cordoned": {"turin", amounts("1", "4Gi"), nil,
 			"Cordoned", reasonRefusing, "the Tenant of turin is Cordoned"},
 		"drained": {"turin", amounts("1", "4Gi"), nil,
@@ -93,8 +93,8 @@ func TestSliceLargerThanAnyNodeIsDenied(t *testing.T) {
 	whole := waiting("munich", amounts("64", "256Gi", "pods", "110"))
 	v := one.Judge(w, whole, active)
 	require.Equal(t, reasonLarger, v.Reason)
-	require.Equal(t, "no single node here has cpu 64, memory 256Gi, pods 110: request a smaller node, or have the "+
-		"provider set allowAggregate", v.Message)
+	require.Equal(t, "no single node of this provider has cpu 64, memory 256Gi, pods 110: request a smaller node, or "+
+		"ask the provider to set allowAggregate", v.Message)
 	require.True(t, sum.Judge(w, whole, active).Granted)
 	require.True(t, one.Judge(w, waiting("munich", amounts("4", "16Gi", "pods", "110")), active).Granted)
 	require.False(t, one.Judge(w, waiting("munich", amounts("4", "17Gi", "pods", "110")), active).Granted)

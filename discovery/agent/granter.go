@@ -188,8 +188,8 @@ func (g *granter) report(all []Slice) {
 	for _, s := range all {
 		if s.forged() && !g.forged[s.UID] {
 			g.forged[s.UID] = true
-			g.log.Warn("a ResourceSlice says that it was granted, and no agent has granted it: its consumer, or somebody here, "+
-				"has written its status. It counts as not granted; apply the policies of provider-access, which deny that write",
+			g.log.Warn("the status of a ResourceSlice shows a grant that no agent made: its consumer, or a user of this cluster, "+
+				"wrote it. The slice counts as not granted; apply the policies of provider-access, which deny that write",
 				"slice", s.Name, "namespace", s.Namespace, "consumer", s.Owner)
 		}
 	}
@@ -255,7 +255,7 @@ func (g *granter) write(ctx context.Context, judged Slice, v Decision, config Co
 	}
 	if object.GetResourceVersion() != judged.ResourceVersion {
 		return apierrors.NewConflict(sliceResource.GroupResource(), judged.Name,
-			errors.New("it has changed since it was judged"))
+			errors.New("the slice has changed since the decision"))
 	}
 	status, _, err := unstructured.NestedMap(object.Object, "status")
 	if err != nil {

@@ -178,7 +178,7 @@ func TestSlicesOfAConsumerAreBounded(t *testing.T) {
 	}
 	v := toBoth.Judge(w, waiting("munich", amounts("1", "0")), Tenant{"munich", tenantActive})
 	require.Equal(t, reasonTooMany, v.Reason)
-	require.Equal(t, "munich holds 500 slices, the most for one consumer", v.Message)
+	require.Equal(t, "munich has 500 slices, the maximum for one consumer", v.Message)
 	require.True(t, toBoth.Judge(w, waiting("turin", amounts("1", "0")), Tenant{"turin", tenantActive}).Granted)
 }
 

@@ -169,7 +169,7 @@ func TestRoomOfPodsOfADeletedSliceIsNotGranted(t *testing.T) {
 		Pods: []*corev1.Pod{pod("p", "a", amounts("8", "8Gi"), broughtBy("munich"), ending)}}
 	config := Config{Shares: SharesEqual, Offers: []OfferConfig{{Consumer: "munich"}, {Consumer: "turin"}}}
 	v := config.Judge(w, waiting("turin", amounts("1", "1Gi")), Tenant{"turin", tenantActive})
-	require.Equal(t, Decision{Reason: reasonFull, Message: "not free here: cpu 0 of 1"}, v)
+	require.Equal(t, Decision{Reason: reasonFull, Message: "not free on this provider: cpu 0 of 1"}, v)
 	bound := config.bound(w, config.Offers[1])
 	require.Equal(t, "4", bound.Cpu().String())
 }

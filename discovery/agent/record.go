@@ -71,8 +71,8 @@ func (r *record) read(ctx context.Context) (e edition, err error) {
 		return e, fmt.Errorf("read ConfigMap %s/%s, the record of grants: %w", r.namespace, RecordName, err)
 	}
 	if err := json.Unmarshal([]byte(found.Data[recordKey]), &e.grants); err != nil {
-		return e, fmt.Errorf("read ConfigMap %s/%s, the record of grants: %w: delete it, and the agent makes another one of "+
-			"what the slices say", r.namespace, RecordName, err)
+		return e, fmt.Errorf("read ConfigMap %s/%s, the record of grants: %w: delete it; the agent then creates it from the "+
+			"slices' status", r.namespace, RecordName, err)
 	}
 	e.version = found.ResourceVersion
 	r.keep(e.grants)
@@ -86,7 +86,7 @@ func (r *record) write(ctx context.Context, was edition, grants map[types.UID]gr
 	defer cancel()
 	text, err := json.Marshal(grants)
 	if err == nil && len(text) > maxRecord {
-		err = fmt.Errorf("%d slices need %d bytes, and the record has %d", len(grants), len(text), maxRecord)
+		err = fmt.Errorf("%d slices need %d bytes, but the record may have only %d", len(grants), len(text), maxRecord)
 	}
 	if err != nil {
 		return fmt.Errorf("write ConfigMap %s/%s, the record of grants: %w", r.namespace, RecordName, err)

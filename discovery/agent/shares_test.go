@@ -54,7 +54,7 @@ func TestSliceBeyondItsShareIsDenied(t *testing.T) {
 	held := slice("munich", "default", amounts("4", "1Gi"), func(s *Slice) { s.Namespace = "liqo-tenant-munich" })
 	w := World{Nodes: []*corev1.Node{node("a", amounts("8", "32Gi"))}, Slices: []Slice{held}}
 	denied := config.Judge(w, waiting("munich", amounts("1", "1Gi")), Tenant{"munich", tenantActive})
-	require.Equal(t, Decision{Reason: reasonFull, Message: "beyond what is offered to munich: cpu 0 of 1"}, denied)
+	require.Equal(t, Decision{Reason: reasonFull, Message: "more than the offer to munich: cpu 0 of 1"}, denied)
 	require.True(t, config.Judge(w, waiting("turin", amounts("4", "16Gi")), Tenant{"turin", tenantActive}).Granted)
 }
 

@@ -102,7 +102,7 @@ func (t *Tenants) apply(ctx context.Context, consumer string) error {
 	_, err := t.Kube.CoreV1().ConfigMaps(namespace).Apply(ctx, written, options)
 	switch {
 	case apierrors.IsNotFound(err):
-		return fmt.Errorf("namespace %s is not there: apply what liqo-autoscaler provider-access --consumer-id %s prints",
+		return fmt.Errorf("namespace %s does not exist: apply the output of liqo-autoscaler provider-access --consumer-id %s",
 			namespace, consumer)
 	case err != nil:
 		return fmt.Errorf("write ConfigMap %s/%s: %w", namespace, discovery.PublishedName, err)

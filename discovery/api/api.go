@@ -137,14 +137,14 @@ func (p *Posted) Faults() strictyaml.Faults {
 		faults.Add("ttlSeconds", "and expires are both set: set one of them")
 	}
 	if p.Consumer != "" && !fleet.ValidProviderID(p.Consumer) {
-		faults.Add("consumer", "%q is no Liqo cluster id: write that of the consumer", p.Consumer)
+		faults.Add("consumer", "%q is not a Liqo cluster id: give the id of the consumer", p.Consumer)
 	}
 	if p.Credentials.KubeconfigFile != "" {
 		faults.Add("credentials.kubeconfigFile",
-			"is not accepted over the network; use secretRef, a Secret in the consumer cluster")
+			"is not accepted by the discovery server; use secretRef, a Secret in the consumer cluster")
 	}
 	if p.VirtualKubelet != "" {
-		faults.Add("virtualKubelet", "is not accepted over the network; only the consumer's own offers may name one")
+		faults.Add("virtualKubelet", "is not accepted by the discovery server; only the consumer's own offers may set it")
 	}
 	return faults
 }

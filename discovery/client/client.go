@@ -43,10 +43,10 @@ var (
 	ErrRefused = errors.New("refused by the discovery server")
 	// ErrSession means that the session has ended, because a newer one has started or the server has lost it. It is also
 	// an ErrRefused.
-	ErrSession = fmt.Errorf("%w: the session is over", ErrRefused)
+	ErrSession = fmt.Errorf("%w: the session has ended", ErrRefused)
 	// ErrReplayed means that the session already has a write with this sequence number or a higher one. It is also an
 	// ErrRefused.
-	ErrReplayed = fmt.Errorf("%w: the write is replayed", ErrRefused)
+	ErrReplayed = fmt.Errorf("%w: the write was repeated", ErrRefused)
 )
 
 // Options configures New: the server, the credentials and the limits on offers.
@@ -138,7 +138,7 @@ func (c *Client) token() (string, error) {
 	}
 	token := strings.TrimSpace(string(raw))
 	if token == "" || len(token) > maxToken || strings.ContainsAny(token, " \t\r\n") {
-		return "", fmt.Errorf("read token file: %s holds no token", c.options.TokenFile)
+		return "", fmt.Errorf("read token file: %s contains no token", c.options.TokenFile)
 	}
 	return token, nil
 }
@@ -168,7 +168,7 @@ func follow(options Options) (*reload.Files[*http.Client], error) {
 		if options.CAFile != "" {
 			config.RootCAs = x509.NewCertPool()
 			if !config.RootCAs.AppendCertsFromPEM(pem[len(pem)-1]) {
-				return nil, fmt.Errorf("%s holds no certificate in PEM", options.CAFile)
+				return nil, fmt.Errorf("%s contains no certificate in PEM", options.CAFile)
 			}
 		}
 		transport.CloseIdleConnections() // closes the connections of the previous version
@@ -225,7 +225,7 @@ func (c *Client) once(ctx context.Context, method string, target *url.URL, in, o
 		return 0, fmt.Errorf("%w: read answer: %w", ErrUnreachable, err)
 	}
 	if len(raw) > maxAnswer {
-		return 0, fmt.Errorf("%w: its answer is larger than %d MiB", ErrUnreachable, maxAnswer>>20)
+		return 0, fmt.Errorf("%w: the answer is larger than %d MiB", ErrUnreachable, maxAnswer>>20)
 	}
 	if !slices.Contains([]int{http.StatusOK, http.StatusCreated, http.StatusNoContent}, resp.StatusCode) {
 		if seconds, err := strconv.Atoi(resp.Header.Get("Retry-After")); err == nil && resp.StatusCode ==
@@ -238,7 +238,7 @@ func (c *Client) once(ctx context.Context, method string, target *url.URL, in, o
 		return 0, nil
 	}
 	if err := json.Unmarshal(raw, out); err != nil {
-		return 0, fmt.Errorf("%w: its answer is not the JSON of a discovery server: %w", ErrUnreachable, err)
+		return 0, fmt.Errorf("%w: the answer is not the JSON of a discovery server: %w", ErrUnreachable, err)
 	}
 	return 0, nil
 }
@@ -284,7 +284,7 @@ func refusal(status int, contentType string, raw []byte) error {
 		if errors.Is(kind, ErrRefused) { // a proxy has answered, so the discovery server was not reached
 			kind = ErrUnreachable
 		}
-		return fmt.Errorf("%w: it answers %d %s", kind, status, http.StatusText(status))
+		return fmt.Errorf("%w: the answer is %d %s", kind, status, http.StatusText(status))
 	}
 	switch p.Type {
 	case api.TypeSession:

@@ -145,7 +145,7 @@ func TestWrittenOfferIsListed(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, offers, 2)
 	require.Equal(t, "id-milan", offers[0].Provider)
-	require.Equal(t, "api: offer liar: says it is of provider somebody-else, but its credentials lead to id-liar",
+	require.Equal(t, "api: offer liar: declares provider somebody-else, but its credentials lead to id-liar",
 		problems[0].String())
 
 	for range 2 {
@@ -216,7 +216,7 @@ func TestAnUnreachableServer(t *testing.T) {
 	offers, problems, err := src.List(t.Context())
 	require.NoError(t, err)
 	require.Len(t, offers, 1)
-	require.Equal(t, "api: the list of "+listed+" serves: discovery server unreachable: it answers 502 Bad "+
+	require.Equal(t, "api: the list of "+listed+" serves: discovery server unreachable: the answer is 502 Bad "+
 		"Gateway", problems[0].String())
 	s.advance(time.Minute)
 	_, _, err = src.List(t.Context())
@@ -365,7 +365,7 @@ func TestChangedCAFileIsRead(t *testing.T) {
 
 	require.NoError(t, os.WriteFile(s.caFile, []byte("no PEM"), 0o600))
 	_, _, err = src.List(t.Context())
-	require.ErrorContains(t, err, "holds no certificate in PEM")
+	require.ErrorContains(t, err, "contains no certificate in PEM")
 
 	require.NoError(t, os.WriteFile(s.caFile, good, 0o600))
 	_, _, err = src.List(t.Context())

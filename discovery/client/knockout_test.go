@@ -100,7 +100,7 @@ func TestMemoryOfAnAnswerIsBounded(t *testing.T) {
 	many := func(of string, n int) string { return strings.TrimSuffix(strings.Repeat(of+",", n), ",") }
 	for name, tc := range map[string]struct{ answer, says string }{
 		"offers":  {`{"items":[` + many("{}", api.MaxLimit+1) + `]}`, "a page has more than 500 offers"},
-		"no list": {`{"items":{}}`, "items are no list: {}"},
+		"no list": {`{"items":{}}`, "items is not a list: {}"},
 		"null":    {`{"items":null}`, "it answers no list of offers"},
 		"nested":  {`{"items":` + strings.Repeat("[", 20_000) + strings.Repeat("]", 20_000) + `}`, "exceeded max depth"},
 		"next":    {`{"items":[],"next":"` + strings.Repeat("n", 254) + `"}`, "it names no offer as the next one"},

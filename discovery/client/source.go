@@ -43,7 +43,7 @@ type Source struct {
 // NewSource returns a Source. It returns an error if the client's options do not set SecretNamespaces.
 func NewSource(client *Client) (*Source, error) {
 	if len(client.options.SecretNamespaces) == 0 {
-		return nil, errors.New("make discovery source: name the namespaces whose Secrets offers may refer to")
+		return nil, errors.New("make discovery source: give the namespaces to whose Secrets offers may refer")
 	}
 	return &Source{client: client}, nil
 }
@@ -77,7 +77,7 @@ func (s *Source) List(ctx context.Context) ([]fleet.Offer, []discovery.Problem, 
 	}
 	problems := slices.Clone(s.problems)
 	if err != nil {
-		problems = append(problems, discovery.NewProblem(s.Name(), "", "the list of %s serves: %v",
+		problems = append(problems, discovery.NewProblem(s.Name(), "", "the list of %s is used: %v",
 			s.listed.UTC().Format(time.RFC3339), err))
 	}
 	return offers, problems, nil
@@ -107,7 +107,7 @@ type items []json.RawMessage
 func (all *items) UnmarshalJSON(raw []byte) error {
 	decoder := json.NewDecoder(bytes.NewReader(raw))
 	if begin, err := decoder.Token(); err != nil || begin != json.Delim('[') {
-		return fmt.Errorf("items are no list: %.20s", raw)
+		return fmt.Errorf("items is not a list: %.20s", raw)
 	}
 	*all = items{}
 	for decoder.More() {
@@ -135,24 +135,24 @@ func (c *Client) fetch(ctx context.Context) ([]json.RawMessage, error) {
 			return nil, err
 		}
 		if answered.Items == nil {
-			return nil, fmt.Errorf("%w: it answers no list of offers", ErrUnreachable)
+			return nil, fmt.Errorf("%w: the answer is not a list of offers", ErrUnreachable)
 		}
 		all = append(all, *answered.Items...)
 		for _, item := range *answered.Items {
 			size += len(item)
 		}
 		if size > maxList {
-			return nil, fmt.Errorf("%w: its offers have more than %d bytes", ErrUnreachable, maxList)
+			return nil, fmt.Errorf("%w: the offers have more than %d bytes", ErrUnreachable, maxList)
 		}
 		if answered.Next == "" {
 			return all, nil
 		}
 		if answered.Next <= after || len(answered.Next) > maxName {
-			return nil, fmt.Errorf("%w: its pages go in circles, or it names no offer as the next one", ErrUnreachable)
+			return nil, fmt.Errorf("%w: pagination does not advance", ErrUnreachable)
 		}
 		after = answered.Next
 	}
-	return nil, fmt.Errorf("%w: it lists more than %d offers", ErrUnreachable, maxPages*api.MaxLimit)
+	return nil, fmt.Errorf("%w: the list has more than %d offers", ErrUnreachable, maxPages*api.MaxLimit)
 }
 
 // Names returns the names of the offers that the server lists for this client: a writer's own offers, all offers for a
@@ -183,7 +183,7 @@ func (s *Source) judge(items []json.RawMessage, asked time.Time) (offers []fleet
 		before := spent[provider]
 		if spent[provider] += len(raw); spent[provider] > maxPerProvider {
 			if before <= maxPerProvider {
-				report(discovery.NewProblem(s.Name(), "", "provider %s has offers of more than %d bytes: the others are left out",
+				report(discovery.NewProblem(s.Name(), "", "provider %s has offers of more than %d bytes: the others are omitted",
 					strings.Map(printable, provider), maxPerProvider))
 			}
 			continue
@@ -263,10 +263,10 @@ func (c *Client) mayDial(network *discovery.NetworkSpec) error {
 			continue
 		}
 		if len(c.cidrs) == 0 {
-			return fmt.Errorf("%s: the discovery server's offers may name no address: allow some by "+
+			return fmt.Errorf("%s: offers of the discovery server may not contain addresses: allow them with "+
 				"--discovery-network-cidrs of the worker", field)
 		}
-		return fmt.Errorf("%s: %.80s does not lie in --discovery-network-cidrs of the worker (%s)", field, named[field],
+		return fmt.Errorf("%s: %.80s is not in --discovery-network-cidrs of the worker (%s)", field, named[field],
 			strings.Join(c.options.NetworkCIDRs, ", "))
 	}
 	return nil

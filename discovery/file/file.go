@@ -65,7 +65,7 @@ func (s *Source) List(context.Context) ([]fleet.Offer, []discovery.Problem, erro
 	if err != nil {
 		problems = append(problems, discovery.Problem{
 			Source:  s.Name(),
-			Message: fmt.Sprintf("%s is refused, its last good version still serves:\n%v", filepath.Base(s.path), err),
+			Message: fmt.Sprintf("%s has errors; its last valid version stays in use:\n%v", filepath.Base(s.path), err),
 		})
 	}
 	offers := make([]fleet.Offer, len(latest))

@@ -71,7 +71,7 @@ func TestBrokenVersionIsReportedUntilRepaired(t *testing.T) {
 		names, _, problems := list(t, s)
 		require.Equal(t, []string{"a"}, names, "the last good version serves")
 		require.Len(t, problems, 1)
-		require.Contains(t, problems[0].Message, "offers.yaml is refused, its last good version still serves:\n")
+		require.Contains(t, problems[0].Message, "offers.yaml has errors; its last valid version stays in use:\n")
 		require.Contains(t, problems[0].Message, "line 6: offers[0].prise: unknown field")
 		require.Contains(t, problems[0].Message, `line 7: offers[0].maxNodes: got "x", want a whole number`)
 	}

@@ -122,14 +122,14 @@ func (s *Source) List(ctx context.Context) ([]fleet.Offer, []discovery.Problem, 
 	case <-s.synced:
 	case <-wait.Done():
 		_, why := s.trouble()
-		return nil, nil, fmt.Errorf("list secrets %s in namespace %s: not done yet: %w",
+		return nil, nil, fmt.Errorf("list secrets %s in namespace %s: not finished yet: %w",
 			Label, s.options.Namespace, cmp.Or(why, context.Cause(wait)))
 	}
 	var offers []fleet.Offer
 	var problems []discovery.Problem
 	if since, why := s.trouble(); why != nil {
 		problems = append(problems, discovery.Problem{Source: s.Name(), Message: fmt.Sprintf(
-			"secrets in namespace %s cannot be watched since %s, the last known offers serve: %v",
+			"secrets in namespace %s cannot be watched since %s; the last known offers stay in use: %v",
 			s.options.Namespace, since.UTC().Format(time.RFC3339), why)})
 	}
 	for _, item := range s.store.List() {

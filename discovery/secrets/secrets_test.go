@@ -337,7 +337,7 @@ func TestListBeforeTheFirstSyncFails(t *testing.T) {
 	require.NoError(t, err)
 	_, _, err = s.List(t.Context())
 	require.ErrorContains(t, err,
-		"list secrets autoscaling=true in namespace liqo-autoscaler: not done yet: context deadline exceeded")
+		"list secrets autoscaling=true in namespace liqo-autoscaler: not finished yet: context deadline exceeded")
 
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
@@ -379,7 +379,7 @@ func TestSecondSecretOfAClusterIsReported(t *testing.T) {
 	offers, problems, err := catalog.Offers(t.Context())
 	require.NoError(t, err)
 	require.Empty(t, offers)
-	require.Equal(t, "secrets: offer copy: is of provider milan, and so is offer secrets/milan: none serves until one "+
+	require.Equal(t, "secrets: offer copy: is of provider milan, like offer secrets/milan: none is used until one "+
 		"declares provider: milan", problems[0].String())
 
 	rotated := secret("copy", func(s *corev1.Secret) { s.Data["kubeconfig"] = secret("rome").Data["kubeconfig"] })

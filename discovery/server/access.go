@@ -70,7 +70,7 @@ func whatBy(r *http.Request, who string) []any {
 // request.
 func (s *Server) admit(w http.ResponseWriter, r *http.Request, need role) (who Writer, err error) {
 	address, _, _ := net.SplitHostPort(r.RemoteAddr)
-	of, key, what := &s.strangers, address, "this address makes, without a token or certificate that is known,"
+	of, key, what := &s.strangers, address, "this address makes, without a known token or certificate,"
 	wait := 0
 	if chain := chainOf(r); len(chain) > 0 && !s.verified.has(chain[0]) { // verifying an unknown certificate is expensive
 		wait = s.strangers.wait(address)
@@ -92,7 +92,7 @@ func (s *Server) admit(w http.ResponseWriter, r *http.Request, need role) (who W
 		return who, err
 	}
 	if need == writer && !who.writes() {
-		return who, problem(http.StatusForbidden, "", "this client may only read")
+		return who, problem(http.StatusForbidden, "", "this client may not write")
 	}
 	return who, nil
 }
@@ -110,7 +110,7 @@ func (s *Server) identify(r *http.Request) (Writer, error) {
 			return who, nil
 		}
 		return Writer{}, problem(http.StatusUnauthorized, "",
-			"no writer has a URI of the client certificate, which are %v; was the writer removed?", uris)
+			"no writer has one of the client certificate's URIs %v; was the writer removed?", uris)
 	}
 	if strings.EqualFold(scheme, "Bearer") && token != "" {
 		if who, ok := s.options.Writers.Current().Authenticate(strings.TrimSpace(token)); ok {
@@ -158,7 +158,7 @@ func (c *certificates) add(of *x509.Certificate) {
 func (s *Server) inForce(who Writer) (func(store.Record) bool, error) {
 	writers := s.options.Writers.Current()
 	if !slices.ContainsFunc(writers, func(w Writer) bool { return w.Name == who.Name }) {
-		return nil, problem(http.StatusUnauthorized, "", "this server does not know the client any longer")
+		return nil, problem(http.StatusUnauthorized, "", "this server no longer knows the client")
 	}
 	return inForce(writers), nil
 }

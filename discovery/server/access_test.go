@@ -54,7 +54,7 @@ func TestEachWriteIsLogged(t *testing.T) {
 		"INFO write accepted PUT /v1/offers/milan a 1 1 created",
 		"DEBUG write accepted PUT /v1/offers/milan a 1 2 renewed",
 		"INFO write accepted PUT /v1/offers/milan a 1 3 changed",
-		"INFO write refused PUT /v1/offers/milan a 1 3 409 The write is replayed",
+		"INFO write refused PUT /v1/offers/milan a 1 3 409 The write was repeated",
 		"INFO write refused PUT /v1/offers/milan b 422 The offer is invalid",
 		"INFO write refused DELETE /v1/offers/milan unknown 401 Unauthorized",
 		"INFO write accepted DELETE /v1/offers/milan a deleted",

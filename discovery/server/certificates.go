@@ -44,7 +44,7 @@ func LoadCertificates(certFile, keyFile string, log *slog.Logger) (*Certificates
 }
 
 func (c *Certificates) get(*tls.ClientHelloInfo) (*tls.Certificate, error) {
-	return c.files.Latest(c.log, "server certificate not renewed, the last good one stays in use"), nil
+	return c.files.Latest(c.log, "server certificate cannot be reloaded; the last valid one stays in use"), nil
 }
 
 // Authorities reads the file with the authorities that sign client certificates, and reads it again when it changes.
@@ -58,7 +58,7 @@ func LoadAuthorities(caFile string, log *slog.Logger) (*Authorities, error) {
 	files, err := reload.Open(func(contents [][]byte) (*x509.CertPool, error) {
 		pool := x509.NewCertPool()
 		if !pool.AppendCertsFromPEM(contents[0]) {
-			return nil, fmt.Errorf("%s holds no certificate in PEM", caFile)
+			return nil, fmt.Errorf("%s contains no certificate in PEM", caFile)
 		}
 		return pool, nil
 	}, caFile)
@@ -75,11 +75,11 @@ const maxChain = 5
 // verify verifies a client's chain and returns the URIs in its first certificate, which is the client's own.
 func (a *Authorities) verify(chain []*x509.Certificate, now time.Time) ([]*url.URL, error) {
 	if len(chain) > maxChain {
-		return nil, fmt.Errorf("the client sends %d certificates: send its own and at most %d intermediates", len(chain),
-			maxChain-1)
+		return nil, fmt.Errorf("the client sends %d certificates: send the client certificate and at most %d intermediates",
+			len(chain), maxChain-1)
 	}
 	options := x509.VerifyOptions{CurrentTime: now, Intermediates: x509.NewCertPool(),
-		Roots:     a.files.Latest(a.log, "client authorities cannot be used, the last good ones stay in use"),
+		Roots:     a.files.Latest(a.log, "client authorities cannot be reloaded; the last valid ones stay in use"),
 		KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}}
 	for _, c := range chain[1:] {
 		options.Intermediates.AddCert(c)
@@ -88,7 +88,7 @@ func (a *Authorities) verify(chain []*x509.Certificate, now time.Time) ([]*url.U
 	var invalid x509.CertificateInvalidError
 	switch {
 	case errors.As(err, &invalid) && invalid.Reason == x509.Expired:
-		return nil, fmt.Errorf("the client certificate is valid from %s to %s, and it is %s: renew it",
+		return nil, fmt.Errorf("the client certificate is valid from %s to %s, but the time is %s: renew it",
 			chain[0].NotBefore.UTC().Format(time.RFC3339), chain[0].NotAfter.UTC().Format(time.RFC3339),
 			now.UTC().Format(time.RFC3339))
 	case err != nil:

@@ -54,7 +54,7 @@ func parseQuery(values url.Values) (query, error) {
 		}
 	}
 	if !nameable(q.after) {
-		bad("after", "is no name of an offer")
+		bad("after", "is not a name of an offer")
 	}
 	q.limit, err = strconv.Atoi(cmp.Or(values.Get("limit"), maxLimit))
 	if err != nil || q.limit < 1 || q.limit > api.MaxLimit {
@@ -94,7 +94,7 @@ func (q query) addResource(text string) error {
 	name, amount, _ := strings.Cut(text, "=")
 	parsed, err := strictyaml.Quantity(amount)
 	if err == nil && name == "" {
-		err = errors.New("a name is missing")
+		err = errors.New("the name is missing")
 	}
 	q.resources[corev1.ResourceName(name)] = parsed
 	return err

@@ -12,8 +12,8 @@ import (
 func newMetrics(namespace string, registry prometheus.Registerer) *prometheus.HistogramVec {
 	return promauto.With(registry).NewHistogramVec(prometheus.HistogramOpts{
 		Namespace: namespace, Name: "discovery_request_seconds",
-		Help: "Time to answer a request, by operation and HTTP status; 429 is the limit of a writer's requests, 503 a " +
-			"store that does not answer.",
+		Help: "Time to answer a request, by operation and HTTP status; 429 means that a writer's request limit is reached, " +
+			"503 that the store does not answer.",
 		Buckets: []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 5},
 	}, []string{"operation", "status"})
 }

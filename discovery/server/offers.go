@@ -106,7 +106,7 @@ func (s *Server) get(w http.ResponseWriter, r *http.Request, who Writer) (did st
 func (s *Server) remove(w http.ResponseWriter, r *http.Request, who Writer) (did string, err error) {
 	name := r.PathValue("name")
 	if !nameable(name) {
-		return "", invalid(api.FieldError{Path: "name", Detail: "is no name of an offer"})
+		return "", invalid(api.FieldError{Path: "name", Detail: "is not a name of an offer"})
 	}
 	turn, err := turnOf(r)
 	if err != nil {
@@ -155,7 +155,7 @@ func readJSON(r *http.Request) ([]byte, error) {
 		return nil, problem(http.StatusUnsupportedMediaType, "", "send Content-Type: %s", api.ContentJSON)
 	}
 	if r.Header.Get("Content-Encoding") != "" {
-		return nil, problem(http.StatusUnsupportedMediaType, "", "send the body as it is, without Content-Encoding")
+		return nil, problem(http.StatusUnsupportedMediaType, "", "send the body without Content-Encoding")
 	}
 	body, err := io.ReadAll(r.Body)
 	var large *http.MaxBytesError

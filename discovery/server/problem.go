@@ -24,8 +24,8 @@ var titles = map[string]string{
 	typeInvalid:     "The offer is invalid",
 	typeOwned:       "The offer belongs to another writer",
 	typeFull:        "Too many offers",
-	api.TypeReplay:  "The write is replayed",
-	api.TypeSession: "The session is over",
+	api.TypeReplay:  "The write was repeated",
+	api.TypeSession: "The session has ended",
 }
 
 type problemError struct{ api.Problem }
@@ -50,23 +50,23 @@ func translate(err error) *problemError {
 	case errors.As(err, &p):
 		return p
 	case errors.Is(err, store.ErrNotFound):
-		return problem(http.StatusNotFound, "", "there is no such offer, or it has expired")
+		return problem(http.StatusNotFound, "", "the offer does not exist or has expired")
 	case errors.Is(err, store.ErrOwned):
 		return problem(http.StatusForbidden, typeOwned,
-			"only the writer who put the offer may replace or delete it until it expires")
+			"until the offer expires, only its writer may replace or delete it")
 	case errors.Is(err, store.ErrFull):
 		return problem(http.StatusConflict, typeFull,
-			"a writer has at most %d offers, of %d bytes together, and as many agents; delete some", store.MaxPerWriter,
+			"a writer may have at most %d offers, with %d bytes in total, and as many agents; delete some", store.MaxPerWriter,
 			store.MaxPerWriterBytes)
 	case errors.Is(err, store.ErrSession):
 		return problem(http.StatusConflict, api.TypeSession,
-			"the provider's agent has begun a newer one, or this server does not know it; nothing was changed")
+			"the provider's agent has started a newer session, or this server does not know the session; nothing was changed")
 	case errors.Is(err, store.ErrReplayed):
 		return problem(http.StatusConflict, api.TypeReplay,
-			"the session has written with this sequence, or a later one, already; nothing was changed")
+			"the session has already written with this sequence number or a higher one; nothing was changed")
 	default: // the cause belongs in the log, not in the response
 		return problem(http.StatusServiceUnavailable, "",
-			"the server's database does not do it, and its log says why; try again: a write may have taken effect")
+			"the server's database failed, see the server's log; try again: a write may have taken effect")
 	}
 }
 

@@ -53,7 +53,7 @@ func New(options Options) (*Server, error) {
 		return nil, errors.New("make discovery server: the store or the writers are missing")
 	}
 	if options.Rate < 0 {
-		return nil, fmt.Errorf("make discovery server: %v requests a second are less than none", options.Rate)
+		return nil, fmt.Errorf("make discovery server: the rate of %v requests per second is negative", options.Rate)
 	}
 	options.Log = cmp.Or(options.Log, slog.Default())
 	s := &Server{options: options, mux: http.NewServeMux(), answered: newMetrics(options.Namespace, options.Registry)}
@@ -103,11 +103,11 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	refusal.ServeHTTP(seen, r)
 	if seen.status == http.StatusMethodNotAllowed {
 		w.Header().Set("Allow", seen.header.Get("Allow"))
-		s.fail(w, r, problem(http.StatusMethodNotAllowed, "", "%s is not a method of this path", r.Method))
+		s.fail(w, r, problem(http.StatusMethodNotAllowed, "", "the method %s is not supported by this path", r.Method))
 		return
 	}
 	s.fail(w, r, problem(http.StatusNotFound, "",
-		"there is nothing at this path; the API is described at /v1/openapi.yaml"))
+		"this path does not exist; the API is described at /v1/openapi.yaml"))
 }
 
 // refused records the status and headers of an error reply by the mux, and discards the text.

@@ -20,10 +20,10 @@ func (s *Server) begin(w http.ResponseWriter, r *http.Request, who Writer) (did 
 	}
 	var asked api.Begin
 	if err := json.Unmarshal(body, &asked); err != nil {
-		return "", problem(http.StatusBadRequest, "", "the body is not as described at /v1/openapi.yaml")
+		return "", problem(http.StatusBadRequest, "", "the body does not match /v1/openapi.yaml")
 	}
 	if !fleet.ValidProviderID(asked.Provider) {
-		return "", invalid(api.FieldError{Path: "provider", Detail: "is no Liqo cluster id"})
+		return "", invalid(api.FieldError{Path: "provider", Detail: "is not a Liqo cluster id"})
 	}
 	if len(who.Providers) > 0 && !slices.Contains(who.Providers, asked.Provider) {
 		return "", invalid(api.FieldError{Path: "provider", Detail: "is not one of this writer's clusters"})

@@ -124,7 +124,7 @@ func ParseWriters(document []byte) (Writers, error) {
 		w.check(path, &faults)
 		for _, key := range []string{"secretNamespaces", "providers"} {
 			if isEmpty(written[i], key) {
-				faults.Add(path+key, "is empty: name them, or leave it out to allow any")
+				faults.Add(path+key, "is empty: list the allowed values, or remove it to allow any")
 			}
 		}
 		names.take(&faults, path+"name", w.Name)
@@ -150,15 +150,15 @@ func (w *Writer) check(path string, faults *strictyaml.Faults) {
 		w.hasToken = copy(w.sum[:], sum) == sha256.Size
 	}
 	if uri, err := url.Parse(w.Certificate); w.Certificate != "" && (err != nil || uri.Scheme == "") {
-		faults.Add(path+"certificate", "%q is no URI: write that of the certificate, such as spiffe://a.example/provider/%s",
+		faults.Add(path+"certificate", "%q is not a URI: give the certificate's URI, such as spiffe://a.example/provider/%s",
 			w.Certificate, w.Name)
 	}
 	switch {
 	case w.Consumer == "":
 	case !fleet.ValidProviderID(w.Consumer):
-		faults.Add(path+"consumer", "%q is no Liqo cluster id", w.Consumer)
+		faults.Add(path+"consumer", "%q is not a Liqo cluster id", w.Consumer)
 	case w.ReadOnly:
-		faults.Add(path+"readOnly", "is told of all offers, and consumer only of one consumer's: keep one of them")
+		faults.Add(path+"readOnly", "permits reading all offers, but consumer only the offers to one: remove one of them")
 	}
 }
 
@@ -167,7 +167,7 @@ type taken map[string]bool
 
 func (t taken) take(faults *strictyaml.Faults, path, value string) {
 	if value != "" && t[value] {
-		faults.Add(path, "is another writer's")
+		faults.Add(path, "belongs to another writer too")
 	}
 	t[value] = true
 }

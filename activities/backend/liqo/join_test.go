@@ -154,13 +154,14 @@ func TestFullClassIsNoRefusal(t *testing.T) {
 	})
 	slice := accepted("2")
 	slice.Status.Conditions[1].Status = authv1beta1.ResourceSliceConditionDenied
-	slice.Status.Conditions[1].Reason, slice.Status.Conditions[1].Message = "NoCapacity", "not free here: cpu 1 of 2"
+	slice.Status.Conditions[1].Reason = "NoCapacity"
+	slice.Status.Conditions[1].Message = "not free on this provider: cpu 1 of 2"
 	c := newClusters(t, peered(slice), nil)
 	_, err := c.Join(prompt(t), spec(), nil)
 	require.ErrorIs(t, err, backend.ErrFull)
 	require.NotErrorIs(t, err, context.DeadlineExceeded, "it is not waited for")
 	require.NotErrorIs(t, err, backend.ErrDenied)
-	require.ErrorContains(t, err, "not free here: cpu 1 of 2")
+	require.ErrorContains(t, err, "not free on this provider: cpu 1 of 2")
 }
 
 // A drained Tenant does not even allow a consumer to request a slice. Join reads the reason from the Tenant.

@@ -72,7 +72,7 @@ func read(dsnFile string) (*pgx.ConnConfig, error) {
 	if err != nil { // the cause may quote the password
 		return nil, fmt.Errorf("read connection string: %s cannot be used; write it like "+
 			"postgres://user:password@host:5432/database?sslmode=verify-full",
-			cmp.Or(dsnFile, "what PGHOST and the others say"))
+			cmp.Or(dsnFile, "the PG environment variables"))
 	}
 	config.ConnectTimeout = cmp.Or(config.ConnectTimeout, 3*time.Second)
 	return config, nil

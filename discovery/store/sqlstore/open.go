@@ -47,7 +47,8 @@ func Open(ctx context.Context, db *sql.DB, dialect Dialect) (*Store, error) {
 		return nil, fmt.Errorf("read the version of the schema: %w", err)
 	}
 	if found > known {
-		return nil, fmt.Errorf("its schema is version %d, this program knows up to %d; use a newer program", found, known)
+		return nil, fmt.Errorf("its schema has version %d, but this program knows versions up to %d; use a newer program",
+			found, known)
 	}
 	return &Store{db: db, dialect: dialect}, nil
 }

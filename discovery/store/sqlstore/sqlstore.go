@@ -32,7 +32,7 @@ func (s *Store) Now(ctx context.Context) (time.Time, error) {
 	}
 	var nanoseconds int64
 	if err := s.db.QueryRowContext(ctx, s.dialect.Now).Scan(&nanoseconds); err != nil {
-		return time.Time{}, fmt.Errorf("ask the database for the time: %w", err)
+		return time.Time{}, fmt.Errorf("read the time of the database: %w", err)
 	}
 	return time.Unix(0, nanoseconds), nil
 }
@@ -136,7 +136,7 @@ func room(ctx context.Context, tx *sql.Tx, record store.Record, size int, now ti
 	err := tx.QueryRowContext(ctx, `SELECT count(*), coalesce(sum(length(record)), 0) FROM offers
 		WHERE writer = $1 AND expires > $2 AND name <> $3`, record.Writer, now.UnixNano(), record.Offer.Name).Scan(&n, &bytes)
 	if err == nil && (n >= store.MaxPerWriter || bytes+size > store.MaxPerWriterBytes) {
-		err = fmt.Errorf("%w: %s has %d others, of %d bytes", store.ErrFull, record.Writer, n, bytes)
+		err = fmt.Errorf("%w: %s has %d other offers, with %d bytes in total", store.ErrFull, record.Writer, n, bytes)
 	}
 	return err
 }
