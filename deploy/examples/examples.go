@@ -8,8 +8,8 @@ import _ "embed"
 //go:embed nodegroups.yaml
 var NodeGroups []byte
 
-// Offers is offers.yaml: three providers, one with GPUs. The Secret with a provider's credentials has the provider's
-// name.
+// Offers is offers.yaml: offers of three providers, one of them with GPUs. The Secret with the credentials of a
+// provider has the provider's name.
 //
 //go:embed offers.yaml
 var Offers []byte

@@ -1,5 +1,5 @@
-// Package provider holds the manifests that a provider applies for one consumer. The YAML files contain the example
-// consumer "munich" and Liqo's usual namespace, so that people can read them; Manifest replaces both.
+// Package provider contains the manifests that a provider applies for one consumer. The YAML files contain the example
+// consumer "munich" and Liqo's default namespace, so that they are readable. Manifest replaces both.
 package provider
 
 import (
@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// Namespace is the namespace in which a provider keeps the accounts of its consumers.
+// Namespace is the namespace of the ServiceAccounts of a provider's consumers.
 const Namespace = "liqo-autoscaler"
 
 var (
@@ -42,17 +42,17 @@ type Policies int
 // Each value includes the policies of the previous value.
 const (
 	NoPolicies Policies = iota
-	// AccessPolicies keep the consumer from gaining permissions, and from lifting the provider's refusal.
+	// AccessPolicies prevent the consumer from gaining permissions, and from undoing the provider's refusal.
 	AccessPolicies
-	// PodPolicies also restrict its pods to the Pod Security Standard "baseline".
+	// PodPolicies also restrict the consumer's pods to the Pod Security Standard "baseline".
 	PodPolicies
 )
 
 // Manifest returns the YAML that a provider applies to give a consumer access: namespaces, account, roles and admission
-// policies. The consumer's id and the namespace of the provider's Liqo must be DNS-1123 labels. The consumer's
-// Configurations may contain only the given networks; without networks they may contain any.
+// policies. The consumer's id and liqoNamespace, the namespace of Liqo on the provider, must be DNS-1123 labels. The
+// policies permit only the given networks in the consumer's Configurations. If no networks are given, they permit any.
 func Manifest(consumer, liqoNamespace string, policies Policies, networks ...netip.Prefix) string {
-	_, text, _ := strings.Cut(rbac, "\n---\n") // the part before is for readers of the file
+	_, text, _ := strings.Cut(rbac, "\n---\n") // drops the comment for readers of the file
 	if policies >= AccessPolicies {
 		text += "---\n" + policy
 	}

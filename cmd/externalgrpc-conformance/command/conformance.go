@@ -100,7 +100,7 @@ func (f conformanceFlags) check() error {
 	return output.CheckFormat(f.output)
 }
 
-// credentials returns Cluster Autoscaler's kinds of credentials: mutual TLS or plaintext, and no other.
+// credentials returns mutual TLS or plaintext credentials. Cluster Autoscaler supports no other kind.
 func (f conformanceFlags) credentials() (credentials.TransportCredentials, error) {
 	if f.cert == "" && f.key == "" && f.ca == "" {
 		return insecure.NewCredentials(), nil
@@ -125,7 +125,7 @@ func (f conformanceFlags) credentials() (credentials.TransportCredentials, error
 		RootCAs: pool}), nil
 }
 
-// run prints the results, even of a check that ended early. A failed rule is an error.
+// run checks the provider and prints the results, also when the check ends early. It returns an error if a rule failed.
 func (f conformanceFlags) run(ctx context.Context, address string, out io.Writer) error {
 	secure, err := f.credentials()
 	if err != nil {
@@ -151,12 +151,12 @@ func (f conformanceFlags) run(ctx context.Context, address string, out io.Writer
 	return errors.Join(output.Print(out, f.output, output.StyleFor(out), seen), err)
 }
 
-// reach returns an error if no server responds. The rules evaluate the content of the responses.
+// reach returns an error if no server responds at the address. Any response, even an error, is enough.
 func (f conformanceFlags) reach(ctx context.Context, conn *grpc.ClientConn, client protos.CloudProviderClient) error {
 	ctx, cancel := context.WithTimeout(ctx, f.Timeout)
 	defer cancel()
 	_, err := client.GPULabel(ctx, &protos.GPULabelRequest{})
-	away := status.Code(err) == codes.Unavailable || status.Code(err) == codes.DeadlineExceeded // else it responds
+	away := status.Code(err) == codes.Unavailable || status.Code(err) == codes.DeadlineExceeded // no response
 	if away && conn.GetState() != connectivity.Ready {
 		return err
 	}

@@ -9,14 +9,14 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/shorten"
 )
 
-// judged contains a provider's results for the rules that Cluster Autoscaler assumes.
+// judged is the output document: a provider's results for each rule.
 type judged struct {
 	Address string               `json:"address"`
 	Group   string               `json:"group,omitempty"`
 	Rules   []conformance.Result `json:"rules"`
 }
 
-// Count returns the number of rules with a verdict.
+// Count returns the number of rules with an outcome.
 func (c judged) Count(verdict conformance.Outcome) (n int) {
 	for _, r := range c.Rules {
 		if r.Outcome == verdict {
@@ -26,7 +26,7 @@ func (c judged) Count(verdict conformance.Outcome) (n int) {
 	return n
 }
 
-// Table prints a line for each rule, and below the lines the remedies for the failed rules.
+// Table prints one line per rule, and then the remedies for the failed rules.
 func (c judged) Table(out io.Writer, style output.Style) error {
 	header := []string{"RULE", "VERDICT", "SEEN"}
 	rows := output.Rows(c.Rules, func(r conformance.Result) []string {

@@ -83,7 +83,7 @@ func runAgent(ctx context.Context, log *cli.Log, f agentFlags) error {
 	if err != nil {
 		return err
 	}
-	access.QPS, access.Burst = 100, 200 // slices come in bursts, and lists have many pages
+	access.QPS, access.Burst = 100, 200 // many slices may be created together, and lists have many pages
 	if options.Kube, err = kubernetes.NewForConfig(access); err != nil {
 		return fmt.Errorf("open the provider cluster: %w", err)
 	}

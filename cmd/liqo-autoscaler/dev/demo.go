@@ -100,7 +100,7 @@ type demonstration struct {
 	out    io.Writer
 	began  time.Time
 	shown  map[string]fleet.Phase
-	before map[string]fleet.Phase // instances that existed before the demo
+	before map[string]fleet.Phase // the group's instances before the demo
 	after  fleet.Position         // position of the last printed snapshot
 }
 
@@ -109,7 +109,7 @@ func (d *demonstration) say(format string, args ...any) {
 	fmt.Fprintln(d.out, strings.TrimRight(line, " "))
 }
 
-// begin records the present instances of the group.
+// begin stores the present instances of the group, and prints its target size.
 func (d *demonstration) begin(ctx context.Context) error {
 	if _, err := d.ca.Refresh(ctx, &protos.RefreshRequest{}); err != nil {
 		return fmt.Errorf("refresh: %w (is \"make run\" up?)", err)
@@ -149,7 +149,7 @@ func (d *demonstration) scaleIn(ctx context.Context) error {
 	return d.follow(ctx, fleet.Released)
 }
 
-// giveBack releases the instances that are Ready or Failed, one after another.
+// giveBack releases the group's Ready and Failed instances, one after another.
 func (d *demonstration) giveBack(ctx context.Context, world string) error {
 	for _, name := range slices.Sorted(maps.Keys(d.before)) {
 		phase := d.before[name]
@@ -206,7 +206,7 @@ func (d *demonstration) follow(ctx context.Context, want fleet.Phase) error {
 	return err
 }
 
-// clean checks that nothing remains of the demo's instances.
+// clean checks that no object of the demo's instances remains.
 func (d *demonstration) clean(ctx context.Context, world string) error {
 	if _, err := d.ca.Refresh(ctx, &protos.RefreshRequest{}); err != nil {
 		return fmt.Errorf("refresh: %w", err)

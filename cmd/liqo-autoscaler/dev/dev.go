@@ -147,7 +147,7 @@ type devParts struct {
 	cluster                parts.Consumer
 }
 
-// openDev reads the files and opens the simulated world.
+// openDev reads the config and offers files and opens the simulated world.
 func openDev(ctx context.Context, f devFlags) (p devParts, err error) {
 	if p.configPath, err = devFile(f.config, f.dir, "nodegroups.yaml", examples.NodeGroups); err != nil {
 		return p, err
@@ -174,7 +174,7 @@ func openDev(ctx context.Context, f devFlags) (p devParts, err error) {
 	return p, err
 }
 
-// serveDev runs a worker and the gRPC server until ctx ends; it calls up once both serve.
+// serveDev runs a worker and the gRPC server until ctx ends. It calls up once both serve.
 func serveDev(
 	ctx context.Context, c *connect.Common, f devFlags, p devParts, logger *slog.Logger, ca net.Listener,
 	seen *parts.Monitor, up func(),
@@ -219,7 +219,7 @@ func serveDev(
 		})
 	})
 	g.Go(func() error {
-		select { // Temporal would delay a task for which no worker polls
+		select { // wait for the worker, because Temporal delays tasks for which no worker polls
 		case <-working:
 			return grpcserver.Serve(run, ca, server, transport)
 		case <-run.Done():
@@ -241,7 +241,7 @@ func serveDev(
 	})
 	err = g.Wait()
 	if ctx.Err() != nil {
-		return nil // ended on request
+		return nil // ctx has ended on request
 	}
 	return err
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend/sim"
 )
 
-// mishap is a fault for a simulated provider.
+// mishap is a fault that a command causes at a simulated provider.
 type mishap struct {
 	verb, short, said string
 	knobs             sim.Knobs
@@ -40,7 +40,7 @@ var mishaps = []mishap{
 	{verb: "heal", short: "Repair a simulated provider", said: "is healthy again"},
 }
 
-// newMishap returns a command for the mishap.
+// newMishap returns a command that causes the mishap.
 func newMishap(m mishap) *cobra.Command {
 	var dir string
 	cmd := &cobra.Command{
@@ -81,7 +81,8 @@ in --dir; heal reverts the change. A provider has the name of its offer.`,
 	return cmd
 }
 
-// simulatedIn returns the providers of the simulated world in the directory, for the first argument.
+// simulatedIn returns the providers of the simulated world in the directory, to complete the first argument of a
+// command.
 func simulatedIn(dir string, args int) []string {
 	path := filepath.Join(dir, "world.json")
 	if _, err := os.Stat(path); err != nil || args > 0 {

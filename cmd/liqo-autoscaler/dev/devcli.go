@@ -8,7 +8,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows"
 )
 
-// findCLI returns the Temporal CLI next to this program, or the one on PATH; empty without a CLI.
+// findCLI returns the path of the Temporal CLI next to this program, or else on PATH, or "".
 func findCLI(program string) string {
 	beside := filepath.Join(filepath.Dir(program), "temporal")
 	if info, err := os.Stat(beside); err == nil && info.Mode()&0o111 != 0 {
@@ -21,8 +21,9 @@ func findCLI(program string) string {
 	return found
 }
 
-// serverArgs are the arguments of the CLI for a dev server, as temporal-dev.sh has them. By default a shard searches
-// for tasks at most 20 times a second, a bound for a server with hundreds of shards. A dev server has one shard.
+// serverArgs returns the arguments with which the Temporal CLI starts a dev server, equal to those in temporal-dev.sh.
+// One of them raises the rate at which a shard loads tasks. The default of 20 per second suits servers with hundreds of
+// shards, but a dev server has one shard.
 func serverArgs(host, port, uiPort, db string) []string {
 	args := []string{"server", "start-dev", "--ip", host, "--port", port, "--ui-port", uiPort, "--db-filename", db,
 		"--log-level", "error"}

@@ -10,8 +10,8 @@ import (
 	"syscall"
 )
 
-// lockDir locks the directory until unlock: two runs of dev would write to one database. The kernel releases the lock
-// when the process ends.
+// lockDir locks the directory until unlock is called, because two runs of dev must not write to the same database. The
+// kernel releases the lock when the process ends.
 func lockDir(dir string) (unlock func(), err error) {
 	file, err := os.OpenFile(filepath.Join(dir, "lock"), os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {

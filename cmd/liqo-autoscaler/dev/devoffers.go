@@ -13,8 +13,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// devFile returns the file in a flag, or else the file with that name in the directory. It writes the sample there if
-// the file does not exist.
+// devFile returns the file that a flag gives, or else the file with the default name in the directory. If the latter
+// does not exist, devFile writes the sample to it.
 func devFile(given, dir, name string, sample []byte) (string, error) {
 	if given != "" {
 		return given, nil
@@ -28,8 +28,8 @@ func devFile(given, dir, name string, sample []byte) (string, error) {
 	return path, nil
 }
 
-// simulated is a source of offers with simulated providers. Each offer's provider has the offer's name, and ignores the
-// offer's credentials. It is added to the world when the offer first appears.
+// simulated is a source of offers whose providers are simulated. The provider of an offer has the offer's name and
+// ignores the offer's credentials. simulated adds it to the simulated world when it first lists the offer.
 type simulated struct {
 	discovery.Source
 	world *sim.World

@@ -15,12 +15,13 @@ import (
 // caInterval is the default of Cluster Autoscaler's --scan-interval.
 const caInterval = 10 * time.Second
 
-// refresher is the part of the gRPC server that reads the files again.
+// refresher is the method of the gRPC server that reads changed files.
 type refresher interface {
 	Refresh(ctx context.Context, r *protos.RefreshRequest) (*protos.RefreshResponse, error)
 }
 
-// refresh calls Refresh as Cluster Autoscaler does, until ctx ends. Changes of the files come into force that way.
+// refresh calls Refresh repeatedly until ctx ends, as Cluster Autoscaler does, so that changes of the files take
+// effect.
 func refresh(ctx context.Context, server refresher, every time.Duration, log *slog.Logger) {
 	for wait.For(ctx, every) {
 		if _, err := server.Refresh(ctx, &protos.RefreshRequest{}); err != nil && ctx.Err() == nil {
@@ -29,7 +30,8 @@ func refresh(ctx context.Context, server refresher, every time.Duration, log *sl
 	}
 }
 
-// reportTemporal prints when Temporal does not answer for two intervals, and when it answers again, until ctx ends.
+// reportTemporal prints a message when Temporal has not answered for two intervals, and another when it answers again.
+// It blocks until ctx ends.
 func reportTemporal(ctx context.Context, every time.Duration, answers func(context.Context) error, log string,
 	out io.Writer) {
 	failed := 0

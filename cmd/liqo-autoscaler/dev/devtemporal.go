@@ -21,21 +21,22 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/connect"
 )
 
-// devTemporal is the Temporal dev server that this process has started. Without cmd it is a server that ran before, and
-// keeps running.
+// devTemporal is the Temporal server that dev uses. If cmd is nil, the server was running before and keeps running
+// after dev.
 type devTemporal struct {
 	cmd   *exec.Cmd
 	ended context.Context // ends when cmd ends
 }
 
-// errNoServer is the error when the script is missing: without a Temporal CLI, dev then cannot start a server.
+// errNoServer means that neither the script nor a Temporal CLI exists, so that dev cannot start a server.
 var errNoServer = errors.New("no program temporal on PATH")
 
 // temporalScript is the script in the repository's root that runs a Temporal dev server.
 const temporalScript = "temporal-dev.sh"
 
-// startTemporal runs the script in its own process group, so that Ctrl-C reaches this process first, and waits until
-// Temporal responds. It uses a Temporal that already responds at the address.
+// startTemporal starts a Temporal dev server and waits until it responds. If a Temporal server already responds at the
+// address, startTemporal uses it instead. The new server has its own process group, so that Ctrl-C reaches this process
+// first.
 func startTemporal(ctx context.Context, target *connect.Target, f devFlags, out io.Writer) (*devTemporal, error) {
 	if answers(ctx, target) == nil {
 		return &devTemporal{ended: context.Background()}, nil
@@ -80,7 +81,7 @@ func startTemporal(ctx context.Context, target *connect.Target, f devFlags, out 
 	return d, nil
 }
 
-// server returns the command that runs a dev server: the script, or the Temporal CLI where the script is missing.
+// server returns the command that runs a dev server: the script or, if the script is missing, the Temporal CLI.
 func (f devFlags) server(ctx context.Context, host, port string, out io.Writer) (*exec.Cmd, error) {
 	db, script := filepath.Join(f.dir, "temporal.db"), f.temporalScript
 	if script == "" {
@@ -102,7 +103,7 @@ func (f devFlags) server(ctx context.Context, host, port string, out io.Writer) 
 	return cmd, nil
 }
 
-// takenWait bounds how long dev waits for a program that listens at Temporal's address and does not answer.
+// takenWait bounds how long dev waits for a program that listens at Temporal's address but does not answer as Temporal.
 var takenWait = 20 * time.Second
 
 // listens reports whether a program accepts connections at the address.
@@ -115,7 +116,8 @@ func listens(ctx context.Context, address string) bool {
 	return true
 }
 
-// taken waits for the program at Temporal's address, which may be a Temporal that starts or is overloaded.
+// taken waits until the program at Temporal's address answers, because it may be a Temporal server that is starting or
+// overloaded.
 func taken(ctx context.Context, target *connect.Target, out io.Writer) (*devTemporal, error) {
 	fmt.Fprintf(out, "a program listens at %s, but does not answer as Temporal: waiting up to %s\n", target.Address,
 		takenWait)
@@ -126,7 +128,8 @@ func taken(ctx context.Context, target *connect.Target, out io.Writer) (*devTemp
 	return &devTemporal{ended: context.Background()}, nil
 }
 
-// installTemporal returns the script, after it has built a missing Temporal CLI. It reports a build on out.
+// installTemporal returns the path of the script. If the Temporal CLI is missing, it first builds it with the script
+// and reports this on out.
 func installTemporal(ctx context.Context, program string, out io.Writer) (string, error) {
 	script, err := findScript(".", filepath.Join(filepath.Dir(program), ".."))
 	if err != nil {
@@ -154,7 +157,7 @@ func findScript(folders ...string) (string, error) {
 		"(%s, which starts one, is not in %s)", errNoServer, temporalScript, strings.Join(folders, " or "))
 }
 
-// note returns a hint that Ctrl-C does not stop the server, because users do not expect a server from an earlier run.
+// note returns a hint if the server was running before dev, because Ctrl-C then does not stop it.
 func (d *devTemporal) note() string {
 	if d.cmd == nil {
 		return ", which was running before and stays"
@@ -162,8 +165,8 @@ func (d *devTemporal) note() string {
 	return ""
 }
 
-// mourn prints a message when the server ends before ctx. The other parts of dev keep running, and continue when a
-// Temporal server answers again.
+// mourn prints a message when the server ends before ctx. The other parts of dev keep running, and continue their work
+// when a Temporal server answers again.
 func (d *devTemporal) mourn(ctx context.Context, out io.Writer) {
 	select {
 	case <-d.ended.Done():
@@ -173,7 +176,7 @@ func (d *devTemporal) mourn(ctx context.Context, out io.Writer) {
 	}
 }
 
-// lastLine returns the last line of a log, which contains the reason why the process ended.
+// lastLine returns the last line of a log file. It contains the reason for which the process ended.
 func lastLine(path string) string {
 	raw, err := os.ReadFile(path)
 	if err != nil {
@@ -183,8 +186,8 @@ func lastLine(path string) string {
 	return lines[len(lines)-1] + " (" + path + ")"
 }
 
-// localTemporal refuses a Temporal on another machine that only the environment or a profile names: simulated instances
-// would mix with the work of its users.
+// localTemporal returns the Temporal server to use. It refuses a server on another machine that only the environment or
+// a profile names, because simulated instances would appear among real ones there.
 func localTemporal(c *connect.Common, log *slog.Logger) (*connect.Target, error) {
 	target, err := c.Temporal.Open(log)
 	if err != nil {
@@ -197,11 +200,11 @@ func localTemporal(c *connect.Common, log *slog.Logger) (*connect.Target, error)
 	return target, nil
 }
 
-// answers returns an error unless Temporal serves our namespace.
+// answers returns an error unless Temporal answers and has the namespace.
 func answers(ctx context.Context, target *connect.Target) error {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()
-	if err := target.Reach(ctx); err != nil { // fails immediately, while the SDK would retry
+	if err := target.Reach(ctx); err != nil { // fails immediately; the SDK would retry
 		return err
 	}
 	t, err := client.DialContext(ctx, target.Options())
@@ -213,7 +216,7 @@ func answers(ctx context.Context, target *connect.Target) error {
 	return err
 }
 
-// stop ends the server as Ctrl-C would, and kills it if it does not end.
+// stop interrupts the server's process group, and kills it if it does not end.
 func (d *devTemporal) stop() {
 	if d.cmd == nil || d.ended.Err() != nil {
 		return

@@ -9,8 +9,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows"
 )
 
-// tries returns the next commands to run: make's in the repository, unless a path or address differs from make's
-// defaults.
+// tries returns commands that the user can run next. In the repository they are targets of make, unless a path or
+// address differs from the defaults of make.
 func (f devFlags) tries(temporal string, hub workflows.Hub) (demo, watch string) {
 	_, err := os.Stat(temporalScript)
 	here := hub.Name() == fleet.DefaultHub && temporal == connect.DefaultAddress

@@ -1,2 +1,2 @@
-// Package dev runs everything on one machine, with simulated Liqo.
+// Package dev runs all components on one machine, with simulated Liqo.
 package dev

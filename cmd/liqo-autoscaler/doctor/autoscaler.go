@@ -13,7 +13,7 @@ import (
 
 var (
 	oldestAutoscaler = version.MustParseGeneric("1.30.0")
-	// countsAsFinished is the first version that counts an abandoned request as finished.
+	// countsAsFinished is the first version of CA that counts an abandoned request for nodes as finished, see endless.
 	countsAsFinished = version.MustParseGeneric("1.36.0")
 )
 
@@ -24,7 +24,8 @@ const (
 	provisionMargin  = time.Minute
 )
 
-// optional are the flags that are a matter of preference, or that only some installations need.
+// optional contains flags that doctor does not report when they are missing: only some installations need them, or
+// another check covers them.
 var optional = map[string]bool{"cloud-config": true, "expander": true, "write-status-configmap": true,
 	"balance-similar-node-groups": true, "balancing-label_1": true, "max-node-provision-time": true}
 
@@ -50,7 +51,8 @@ func (r *Report) autoscaler(ctx context.Context, in Installation, c *cluster) {
 	}
 }
 
-// provisionTime compares the time that Cluster Autoscaler waits for a node with the time that a group may take.
+// provisionTime compares the time for which Cluster Autoscaler waits for a node with the time that a group may need to
+// create it.
 func (r *Report) provisionTime(in Installation, p process) {
 	waits := defaultProvision
 	if text, ok := p.flag("max-node-provision-time"); ok {
@@ -74,10 +76,10 @@ func (r *Report) provisionTime(in Installation, p process) {
 	}
 }
 
-// endless describes how Cluster Autoscaler from 1.36 on continues after it has abandoned nodes; empty for an earlier
-// version. An unknown version counts as 1.36. The placeholders of the nodes no longer count as upcoming in the loop in
-// which the request would time out, so the request counts as finished (CA 1.36 clusterstate/clusterstate.go,
-// getUpcomingNodesInNodeGroup and updateScaleRequests).
+// endless describes an effect of Cluster Autoscaler 1.36 and later, or returns "" for an earlier version; an unknown
+// version counts as 1.36. Such a version requests new nodes again and again without backing off. In the loop in which
+// the request would time out, it no longer counts the placeholders of the nodes as upcoming, so the request counts as
+// finished (CA 1.36 clusterstate/clusterstate.go, getUpcomingNodesInNodeGroup and updateScaleRequests).
 func endless(p process) string {
 	if v, err := version.ParseGeneric(p.tag()); err == nil && v.LessThan(countsAsFinished) {
 		return ""
@@ -85,12 +87,12 @@ func endless(p process) string {
 	return "; from 1.36 on it then requests nodes of the same group again and again, without holding the group back"
 }
 
-// Cluster Autoscaler writes its status at the end of each loop whose Refresh of the node groups succeeded (CA
-// core/static_autoscaler.go, RunOnce; clusterstate/utils/status.go).
+// These constants describe Cluster Autoscaler's status ConfigMap. CA writes it at the end of each loop in which Refresh
+// succeeded (CA core/static_autoscaler.go, RunOnce; clusterstate/utils/status.go).
 const (
 	annotationUpdated = "cluster-autoscaler.kubernetes.io/last-updated"
 	layoutUpdated     = "2006-01-02 15:04:05.999999999 -0700 MST"
-	// silenceBound bounds the age of the status; a loop takes ten seconds, and minutes while many nodes are added.
+	// silenceBound bounds the age of the status. A loop usually takes ten seconds, but minutes while many nodes are added.
 	silenceBound = 5 * time.Minute
 )
 

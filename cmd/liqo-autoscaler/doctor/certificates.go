@@ -31,7 +31,7 @@ func (r *Report) certificates(ctx context.Context, in Installation, c *cluster) 
 	}
 }
 
-// certificate reads the certificate in a file of the process; nil when it cannot be read.
+// certificate reads the certificate in a file of the process. It returns nil when the file cannot be read.
 func (r *Report) certificate(ctx context.Context, now time.Time, c *cluster, p process,
 	name string) *x509.Certificate {
 	content, err := c.file(ctx, p, name)
@@ -60,7 +60,7 @@ func (r *Report) certificate(ctx context.Context, now time.Time, c *cluster, p p
 	return found
 }
 
-// cloudConfig is Cluster Autoscaler's file (CA cloudprovider/externalgrpc/README.md).
+// cloudConfig is the content of Cluster Autoscaler's --cloud-config file (CA cloudprovider/externalgrpc/README.md).
 type cloudConfig struct {
 	Address string `json:"address"`
 	Cert    string `json:"cert"`
@@ -68,7 +68,7 @@ type cloudConfig struct {
 	CACert  string `json:"cacert"`
 }
 
-// dials checks whether Cluster Autoscaler's call to the server would succeed.
+// dials checks whether Cluster Autoscaler's TLS connection to the server would succeed.
 func (r *Report) dials(ctx context.Context, now time.Time, c *cluster, ca, server process, own *x509.Certificate) {
 	name, _ := ca.flag("cloud-config")
 	content, err := c.file(ctx, ca, name)
@@ -97,7 +97,7 @@ func (r *Report) dials(ctx context.Context, now time.Time, c *cluster, ca, serve
 	}
 }
 
-// letIn checks whether the server accepts a client certificate.
+// letIn checks whether the server accepts Cluster Autoscaler's client certificate.
 func (r *Report) letIn(ctx context.Context, now time.Time, c *cluster, server process, client *x509.Certificate) {
 	if names, ok := server.flag("tls-allowed-names"); ok && names != "" {
 		has := append(slices.Clone(client.DNSNames), client.Subject.CommonName)
@@ -120,7 +120,8 @@ func (r *Report) letIn(ctx context.Context, now time.Time, c *cluster, server pr
 	}
 }
 
-// within returns now, or a time at which the certificate is valid: another check reports its expiry.
+// within returns now, or the end of the certificate's validity if it has expired, because another check reports the
+// expiry.
 func within(c *x509.Certificate, now time.Time) time.Time {
 	if now.After(c.NotAfter) {
 		return c.NotAfter

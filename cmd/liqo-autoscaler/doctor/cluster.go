@@ -17,8 +17,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/liqoversion"
 )
 
-// These are Liqo's keys on the namespaces that it creates for other clusters: the cluster, and the NamespaceMap if it
-// requested the namespace (Liqo pkg/consts/namespace_mapping.go).
+// These are keys that Liqo sets on the namespaces that it creates for other clusters: the id of the cluster, and the
+// NamespaceMap if one requested the namespace (Liqo pkg/consts/namespace_mapping.go).
 const (
 	labelPeer     = "liqo.io/remote-cluster-id"
 	annotationMap = "liqo.io/managed-by-namespace-map"
@@ -40,7 +40,8 @@ type process struct {
 
 func (w workload) where() string { return w.kind + " " + w.namespace + "/" + w.name }
 
-// flag returns the value of --name; ok is false when it is not set. The value of a flag without a value is "true".
+// flag returns the value of the flag --name of the process. ok is false when it is not set. A flag without a value has
+// the value "true".
 func (p process) flag(name string) (value string, ok bool) {
 	args := slices.Concat(p.container.Command, p.container.Args)
 	for n, arg := range args {
@@ -74,21 +75,21 @@ func (p process) tag() string {
 	return tag
 }
 
-// cluster holds the objects of the consumer cluster, which are read once.
+// cluster holds the objects of the consumer cluster that several checks use, so that they are read only once.
 type cluster struct {
 	kube    kubernetes.Interface
 	version *version.Version
-	groups  []string // of the API
+	groups  []string // the API groups
 	// servers, workers and autoscalers are the processes of each program. They are complete only if deployments is true.
 	deployments                   bool
 	servers, workers, autoscalers []process
 	foreign                       []process          // autoscalers of other cloud providers
 	liqo                          *appsv1.Deployment // its controller manager
-	nodes                         []corev1.Node      // virtual ones
+	nodes                         []corev1.Node      // virtual nodes
 	others                        int                // the number of other Nodes
-	schemes                       map[string]int     // of their providerIDs, with the number of Nodes
-	offloaded                     int                // namespaces; -1 when they could not be read
-	peers                         []corev1.Namespace // that Liqo has made for other clusters
+	schemes                       map[string]int     // number of other Nodes by the scheme of their providerID
+	offloaded                     int                // number of offloaded namespaces; -1 when it is unknown
+	peers                         []corev1.Namespace // namespaces that Liqo has created for other clusters
 }
 
 // readCluster reads the objects that the checks share. It records unreadable objects in the report.
@@ -148,7 +149,7 @@ func (c *cluster) readSets(ctx context.Context, r *Report) {
 	}
 }
 
-// sort assigns each container of a workload to the program that it runs.
+// sort adds each container of a workload to servers, workers, autoscalers or foreign.
 func (c *cluster) sort(w workload) {
 	for n := range w.pod.Containers {
 		p := process{w, &w.pod.Containers[n]}
@@ -166,7 +167,7 @@ func (c *cluster) sort(w workload) {
 	}
 }
 
-// sortNodes keeps the virtual nodes, and counts the other Nodes by the schemes of their providerIDs.
+// sortNodes stores the virtual nodes, and counts the other Nodes by the schemes of their providerIDs.
 func (c *cluster) sortNodes(all []corev1.Node) {
 	c.schemes = map[string]int{}
 	for _, node := range all {

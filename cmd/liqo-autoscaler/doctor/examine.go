@@ -4,7 +4,7 @@ import (
 	"context"
 )
 
-// Examine runs all checks. It blocks until the API servers have replied to about a dozen requests.
+// Examine runs all checks. It blocks while it makes about a dozen requests to API servers.
 func Examine(ctx context.Context, in Installation) *Report {
 	r := &Report{}
 	if in.Temporal != nil {

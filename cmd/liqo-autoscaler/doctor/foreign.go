@@ -10,30 +10,30 @@ import (
 )
 
 // refusing lists the cloud providers of Cluster Autoscaler whose NodeGroupForNode returns an error for a Node with
-// another cloud's providerID. Cluster Autoscaler then scales no group while such a Node exists (CA
-// core/static_autoscaler.go up to 1.34.3; from 1.34.4 on the scale-up fails alone). The value is the first version
-// without the error, or nil. Sources: CA cloudprovider/<name>, tags 1.30.0 to 1.36.1; kubernetes/autoscaler#8045 for
-// aws.
+// another cloud's providerID. While such a Node exists, Cluster Autoscaler scales no group (CA
+// core/static_autoscaler.go up to 1.34.3; from 1.34.4 on only the scale-up fails). The value is the first version
+// without the error, or nil if every version has it. Sources: CA cloudprovider/<name>, tags 1.30.0 to 1.36.1;
+// kubernetes/autoscaler#8045 for aws.
 var refusing = map[string]*version.Version{
 	"alicloud": nil, "cherryservers": nil, "cloudstack": nil, "equinixmetal": nil, "exoscale": nil, "linode": nil,
 	"packet": nil, "tencentcloud": nil, "volcengine": nil,
 	"aws": version.MustParseGeneric("1.33.0"),
 }
 
-// schemes maps prefixes of providerIDs to clouds in refusing. Their Cluster Autoscaler may run where doctor does not
-// see it, for example in a managed control plane.
+// schemes maps prefixes of providerIDs to clouds in refusing. doctor uses it for clouds whose Cluster Autoscaler it
+// cannot see, for example in a managed control plane.
 var schemes = map[string]string{"cherryservers://": "cherryservers", "equinixmetal://": "equinixmetal",
 	"exoscale://": "exoscale", "linode://": "linode", "qcloud://": "tencentcloud"}
 
-// These are defaults of Cluster Autoscaler's flags (CA config/flags/flags.go): it stops while more Nodes than both are
-// not Ready.
+// These are defaults of Cluster Autoscaler's flags (CA config/flags/flags.go). It stops scaling while the number of
+// unready Nodes exceeds both bounds.
 const (
 	defaultUnready        = 3
 	defaultUnreadyPercent = 45
 )
 
-// otherAutoscalers reports the effects of virtual nodes on a Cluster Autoscaler of another cloud provider in this
-// cluster.
+// otherAutoscalers reports the effects of virtual nodes on a Cluster Autoscaler that runs for another cloud provider in
+// this cluster.
 func (r *Report) otherAutoscalers(c *cluster) {
 	seen := map[string]bool{}
 	for _, p := range c.foreign {
@@ -66,15 +66,15 @@ func (r *Report) refusesIDs(p process, provider string) {
 		"node, and then it scales no group", provider)
 }
 
-// StopsScaling reports whether a Cluster Autoscaler scales no group while dead of all Nodes are not Ready. most and
+// StopsScaling reports whether a Cluster Autoscaler scales no group while dead of its all Nodes are not Ready. most and
 // percent are the values of its flags ok-total-unready-count and max-total-unready-percentage (CA
 // clusterstate/clusterstate.go, IsClusterHealthy).
 func StopsScaling(dead, all int, most, percent float64) bool {
 	return float64(dead) > most && float64(dead) > percent*float64(all)/100
 }
 
-// stopsWithUs reports whether the other Cluster Autoscaler stops while no virtual node is Ready, for example after the
-// failure of a provider.
+// stopsWithUs adds a finding if the other Cluster Autoscaler stops scaling when no virtual node is Ready, for example
+// after the failure of a provider.
 func (r *Report) stopsWithUs(p process, c *cluster) {
 	number := func(flag string, otherwise float64) float64 {
 		text, _ := p.flag(flag)

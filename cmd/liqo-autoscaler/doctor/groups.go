@@ -33,7 +33,7 @@ func (r *Report) groups(in Installation) {
 	}
 }
 
-// conditions reports the group's conditions that may need an action by an administrator.
+// conditions adds a finding for each condition of the group that may need an action by an operator.
 func (r *Report) conditions(in Installation, g fleet.Snapshot, where string) {
 	var cheapest money.Money
 	if in.Market != nil {
@@ -91,7 +91,7 @@ func (r *Report) offers(in Installation) {
 	}
 }
 
-// why lists each reason of a decision once.
+// why returns the reasons of a decision against the offers, each once.
 func why(d choice.Decision) string {
 	reasons := map[string]bool{}
 	for _, v := range d.Assessments {
@@ -105,7 +105,7 @@ func why(d choice.Decision) string {
 // observerBound bounds the age of the last complete round.
 const observerBound = 5 * time.Minute
 
-// clockBound bounds the difference between the clock of a worker and another clock.
+// clockBound bounds the difference between the clock of a worker and another clock that is not reported.
 const clockBound = 10 * time.Second
 
 // clocks checks the clock of the leading worker.
@@ -125,7 +125,7 @@ func (in Installation) clocks(r *Report) {
 	}
 }
 
-// observer checks the rounds of the observer, as the leading worker has published them.
+// observer checks the rounds of the observer that the leading worker has published.
 func (in Installation) observer(r *Report) {
 	o := in.Market.Findings.Observer
 	switch {
@@ -144,7 +144,7 @@ func (in Installation) observer(r *Report) {
 	}
 }
 
-// volumes reports the nodes that stay because of volumes.
+// volumes reports the nodes that are not removed because of volumes on their provider.
 func (in Installation) volumes(r *Report) {
 	for _, k := range in.Market.Findings.Kept {
 		r.add("volumes-keep-node", "provider "+k.Provider, "node %s of node group %s stays, and costs, for the volumes of %s",
@@ -152,7 +152,7 @@ func (in Installation) volumes(r *Report) {
 	}
 }
 
-// pods checks the pods that do not run on their virtual nodes, as the leading worker has published them.
+// pods reports pods that do not run on their virtual nodes. The leading worker publishes them.
 func (in Installation) pods(r *Report) {
 	for _, p := range in.Market.Findings.Pods {
 		if p.Overdue > 0 {

@@ -14,7 +14,7 @@ import (
 // Flag is a flag of Cluster Autoscaler that liqo-autoscaler needs or recommends.
 type Flag struct{ Name, Value, Why string }
 
-// Temporal holds the state that was read from Temporal. Err is the reason when the read failed.
+// Temporal holds the state that was read from Temporal. Err is the error of the read, or nil.
 type Temporal struct {
 	Err     error
 	Stuck   bool // Temporal answers, but cannot read its database
@@ -30,13 +30,13 @@ type Temporal struct {
 
 // Provider is the connection to one provider, with the credentials of its offer.
 type Provider struct {
-	Name       string // the kubeconfig's file
+	Name       string // path of the kubeconfig file
 	Kube       kubernetes.Interface
-	ConsumerID string // "" when the credentials do not name their consumer
+	ConsumerID string // "" when the credentials do not contain the consumer's id
 	Life       account.Life
 }
 
-// Installation holds the input of the checks. Fields that are nil are not examined.
+// Installation holds the input of the checks. Checks that need a nil field are omitted.
 type Installation struct {
 	// Kube connects to the consumer cluster.
 	Kube     kubernetes.Interface
@@ -45,9 +45,10 @@ type Installation struct {
 	Market     *market.Market
 	MarketNote string
 	Providers  []Provider
-	// Flags returns the flags that Cluster Autoscaler needs for the time that the slowest group's nodes may take.
+	// Flags returns the flags that Cluster Autoscaler needs. provision is the time that the slowest group may need to
+	// create a node.
 	Flags func(provision time.Duration) []Flag
-	// Skew is how far the cluster's clock is ahead of our clock.
+	// Skew is the time by which the API server's clock is ahead of this machine's clock.
 	Skew time.Duration
 	Now  time.Time
 }

@@ -1,18 +1,18 @@
 package doctor
 
-// Severity distinguishes faults that stop an installation from weaker faults.
+// Severity distinguishes faults that stop an installation from less serious faults.
 type Severity string
 
 // These are the severities.
 const (
-	Error   Severity = "error"   // nodes are not added or removed, or soon will not be
+	Error   Severity = "error"   // nodes are not created or removed, or soon will not be
 	Warning Severity = "warning" // something works less well than it could
 )
 
 // ID names a kind of finding. It is stable, because scripts and docs/doctor.md use it.
 type ID string
 
-// illness holds the common properties of all findings with an ID.
+// illness holds the severity and the remedy of all findings with an ID.
 type illness struct {
 	severity Severity
 	remedy   string

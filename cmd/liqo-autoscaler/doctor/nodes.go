@@ -15,7 +15,7 @@ import (
 )
 
 // otherHubs reports the Nodes of hubs for which no worker runs in this cluster, for example after the hub was renamed.
-// No process releases such a Node, and it costs money.
+// No process releases these Nodes, and they continue to cost money.
 func (r *Report) otherHubs(c *cluster) {
 	if !c.deployments || len(c.workers) == 0 { // workers may run outside of the cluster
 		return

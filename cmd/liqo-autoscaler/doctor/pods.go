@@ -15,8 +15,8 @@ import (
 // podsRead bounds the pending pods that are examined.
 const podsRead = 500
 
-// rejected reports the pods that Liqo rejects permanently: they tolerate the taint of virtual nodes, and their
-// namespace is not offloaded. Cluster Autoscaler may have added a node for them.
+// rejected reports pods that tolerate the taint of virtual nodes although their namespace is not offloaded. Cluster
+// Autoscaler may add nodes for these pods, but Liqo rejects them permanently.
 func (r *Report) rejected(ctx context.Context, c *cluster) {
 	if len(c.nodes) == 0 {
 		return

@@ -12,14 +12,14 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/deploy/provider"
 )
 
-// PolicedKinds are the resources that the chart's admission policies of a worker's account cover; the test of the chart
-// compares them. A worker with microVMs has the policy of nodes alone.
+// PolicedKinds are the resources that the chart's admission policies for a worker's account must cover. A test compares
+// them with the chart. A worker with the microVM backend has only the policy for nodes.
 var PolicedKinds = []string{"nodes", "pods", "namespaces", "secrets", "rolebindings", "virtualnodes", "identities",
 	"renews", "resourceslices", "namespacemaps", "vkoptionstemplates", "configurations", "gatewayclients",
 	"gatewayservers", "publickeies"}
 
 // policies checks that the admission policies for the workers' accounts, and for the accounts of consumers in this
-// cluster, are in effect. Without its policies an account equals cluster-admin.
+// cluster, are in effect. An account without its policies can make itself cluster-admin.
 func (r *Report) policies(ctx context.Context, c *cluster) {
 	if c.version == nil || c.version.LessThan(policyKubernetes) {
 		return
@@ -49,11 +49,11 @@ func (r *Report) policies(ctx context.Context, c *cluster) {
 	}
 }
 
-// consumerPolicies reports policies of provider-access that are not in effect.
+// consumerPolicies reports the consumers for which policies of provider-access are not in effect.
 func (r *Report) consumerPolicies(consumers []string, denies map[string]bool) {
 	for _, id := range consumers {
 		lacking := slices.DeleteFunc(provider.PolicyNames(id), func(name string) bool {
-			// --pod-security privileged leaves these two out.
+			// With --pod-security privileged, provider-access does not print these two policies.
 			return denies[name] || strings.HasSuffix(name, "-pods") || strings.HasSuffix(name, "-services")
 		})
 		r.examined("admission policies of consumer %s", id)
@@ -64,7 +64,7 @@ func (r *Report) consumerPolicies(consumers []string, denies map[string]bool) {
 	}
 }
 
-// workerPolicies reports the kinds that no effective policy covers for the account of a worker.
+// workerPolicies reports the resources in PolicedKinds that no effective policy covers for a worker's account.
 func (r *Report) workerPolicies(p process, policies []admissionv1.ValidatingAdmissionPolicy, denies map[string]bool) {
 	user := fmt.Sprintf("'system:serviceaccount:%s:%s'", p.namespace,
 		p.pod.ServiceAccountName)
@@ -80,7 +80,7 @@ func (r *Report) workerPolicies(p process, policies []admissionv1.ValidatingAdmi
 	}
 }
 
-// consumers returns the clusters with an account of provider-access in this cluster.
+// consumers returns the ids of the consumers that have an account of provider-access in this cluster.
 func (r *Report) consumers(ctx context.Context, c *cluster) (ids []string) {
 	accounts, err := c.kube.CoreV1().ServiceAccounts(provider.Namespace).List(ctx, metav1.ListOptions{})
 	if r.skipped("accounts of consumers", err) {

@@ -45,7 +45,8 @@ func (r *Report) ready(p process, id ID) {
 	}
 }
 
-// claims reports the claims of a StatefulSet's first pod that have no volume. Without a volume the pod does not start.
+// claims reports the PersistentVolumeClaims of a StatefulSet's first pod that have no volume, because the pod does not
+// start without a volume.
 func (r *Report) claims(ctx context.Context, c *cluster, s *appsv1.StatefulSet) {
 	for _, template := range s.Spec.VolumeClaimTemplates {
 		name := template.Name + "-" + s.Name + "-0"
@@ -67,10 +68,11 @@ func (r *Report) claims(ctx context.Context, c *cluster, s *appsv1.StatefulSet) 
 	}
 }
 
-// Right is a permission that a worker needs. The test of the chart compares these permissions with the worker's role.
+// Right is a permission.
 type Right struct{ Verb, Group, Resource string }
 
-// WorkerRights is a sample of permissions that detects a missing or outdated role.
+// WorkerRights is a sample of the permissions that a worker needs. It detects a missing or outdated role. A test
+// compares it with the role in the chart.
 var WorkerRights = []Right{
 	{"list", "", "nodes"}, {"patch", "", "nodes"}, {"delete", "", "nodes"}, {"create", "", "pods/eviction"},
 	{"create", "", "namespaces"}, {"create", "authentication.liqo.io", "resourceslices"},
@@ -79,7 +81,7 @@ var WorkerRights = []Right{
 	{"create", "networking.liqo.io", "gatewayclients"}, {"delete", "networking.liqo.io", "gatewayservers"},
 }
 
-// rights checks the permissions of the workers' accounts with the API server.
+// rights checks with SubjectAccessReviews that the workers' accounts have WorkerRights.
 func (r *Report) rights(ctx context.Context, c *cluster) {
 	for _, p := range c.workers {
 		account := p.pod.ServiceAccountName

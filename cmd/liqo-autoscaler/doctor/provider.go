@@ -16,14 +16,14 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/liqoversion"
 )
 
-// providerRights are the permissions that the account on a provider needs in its tenant namespace. The test of
-// provider-access compares them with the printed manifests.
+// providerRights are the permissions that the consumer's account on a provider needs in its tenant namespace. A test
+// compares them with the manifests of provider-access.
 var providerRights = []Right{
 	{"create", "authentication.liqo.io", "tenants"}, {"list", "authentication.liqo.io", "resourceslices"},
 	{"create", "", "secrets"}, {"create", "networking.liqo.io", "configurations"},
 }
 
-// provider checks a provider, and its combination with the consumer, which may be nil.
+// provider checks a provider. If consumer is not nil, it also checks that both clusters fit together.
 func (r *Report) provider(ctx context.Context, p Provider, consumer *cluster, now time.Time) {
 	where := "provider " + p.Name
 	if late := p.Life.Late(); !late.IsZero() && now.After(late) {
@@ -60,8 +60,8 @@ func (r *Report) provider(ctx context.Context, p Provider, consumer *cluster, no
 	r.providerMay(ctx, p, where)
 }
 
-// versions checks the versions of Liqo on both sides. It expects Liqo on the provider in the same namespace as on the
-// consumer.
+// versions checks the versions of Liqo on both sides. It looks for Liqo on the provider in the namespace in which Liqo
+// runs on the consumer.
 func (r *Report) versions(ctx context.Context, p Provider, here *appsv1.Deployment, where string) {
 	there, err := p.Kube.AppsV1().Deployments(here.Namespace).Get(ctx, liqoversion.Deployment, metav1.GetOptions{})
 	if r.skipped("the version of Liqo at "+where, err) {

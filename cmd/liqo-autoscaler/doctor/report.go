@@ -14,7 +14,7 @@ import (
 type Finding struct {
 	ID       ID       `json:"id"`
 	Severity Severity `json:"severity"`
-	// Where names the object, flag or file.
+	// Where names the object, flag or file that has the fault.
 	Where   string `json:"where"`
 	Message string `json:"message"`
 	Remedy  string `json:"remedy"`
@@ -22,7 +22,7 @@ type Finding struct {
 	Docs string `json:"docs"`
 }
 
-// Report contains the findings. NotExamined lists the objects that could not be read, and for which no findings exist.
+// Report contains the findings. NotExamined lists the objects that could not be read and therefore were not checked.
 type Report struct {
 	Findings    []Finding `json:"findings"`
 	Examined    []string  `json:"examined"`
@@ -47,7 +47,7 @@ func (r *Report) examined(format string, args ...any) {
 	r.Examined = append(r.Examined, fmt.Sprintf(format, args...))
 }
 
-// skipped reports whether a read has failed, and records the failure in the report.
+// skipped reports whether err is not nil. If so, it adds the object and the error to NotExamined.
 func (r *Report) skipped(what string, err error) bool {
 	if err != nil {
 		r.NotExamined = append(r.NotExamined, fmt.Sprintf("%s: %v", what, err))
@@ -55,7 +55,8 @@ func (r *Report) skipped(what string, err error) bool {
 	return err != nil
 }
 
-// Text prints the report for people, errors first. It removes control characters from texts of other parties.
+// Text prints the report as text, errors first. It removes control characters from texts that other systems have
+// written.
 func (r *Report) Text(to io.Writer) error {
 	out := &strings.Builder{}
 	r.text(out)

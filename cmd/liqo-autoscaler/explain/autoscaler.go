@@ -8,7 +8,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// caGroup is the state of a node group in the status ConfigMap of Cluster Autoscaler (1.30 and later) (CA
+// caGroup is the state of a node group in the status ConfigMap of Cluster Autoscaler 1.30 and later (CA
 // clusterstate/api/types.go).
 type caGroup struct {
 	Name   string `json:"name"`
@@ -24,7 +24,7 @@ type caGroup struct {
 	} `json:"scaleUp"`
 }
 
-// backoff returns the reason why CA backs off from the group; empty when it does not.
+// backoff returns the reason for which CA backs off from the group, or "" when it does not.
 func (g caGroup) backoff() string {
 	if g.ScaleUp.Status != "Backoff" {
 		return ""

@@ -8,10 +8,10 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// Choices contains the last decisions of a node group, oldest first.
+// Choices contains the last choices of providers by a node group, oldest first.
 type Choices struct {
 	Group string `json:"group"`
-	// Since is the time of the first decision; zero without decisions.
+	// Since is the time of the first decision, or zero without decisions.
 	Since   time.Time      `json:"since,omitzero"`
 	Choices []fleet.Choice `json:"choices"`
 }
@@ -25,7 +25,7 @@ func OfGroup(group string, choices []fleet.Choice) Choices {
 	return c
 }
 
-// Text prints the decisions for people.
+// Text prints the decisions as text.
 func (c Choices) Text(out io.Writer) error {
 	var t page
 	if len(c.Choices) == 0 {

@@ -1,3 +1,3 @@
-// Package explain explains why a pending pod has no node, and the state of an instance. Its input is read by its
-// callers; it does no I/O.
+// Package explain explains why a pending pod has no node, and the state of an instance. The callers read its input. It
+// makes no requests itself.
 package explain

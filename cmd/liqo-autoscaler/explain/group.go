@@ -14,7 +14,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet/template"
 )
 
-// liqoTaint is on every virtual node (Liqo pkg/consts).
+// liqoTaint is the key of the taint of every virtual node (Liqo pkg/consts).
 const liqoTaint = "virtual-node.liqo.io/not-allowed"
 
 // Group describes how one node group could serve the pod.
@@ -26,17 +26,17 @@ type Group struct {
 	Max     int    `json:"max"`
 	// MaxKnownToCA is the group's max as Cluster Autoscaler last received it.
 	MaxKnownToCA *int `json:"maxKnownToCA,omitempty"`
-	// Misfits are the reasons why the pod does not fit on a node of the group.
+	// Misfits are the reasons for which the pod does not fit on a node of the group.
 	Misfits []fit.Misfit `json:"misfits,omitempty"`
 	// Differing are the group's Nodes that differ from its template.
 	Differing []string `json:"differing,omitempty"`
-	// OnTheirWay are the nodes that are being created.
+	// OnTheirWay are the instances that are being created.
 	OnTheirWay []Coming `json:"onTheirWay,omitempty"`
 	// Failed are the failed instances that Cluster Autoscaler has not deleted yet, the newest last.
 	Failed []string `json:"failed,omitempty"`
-	// Offers are the group's assessments of each offer, when the market could be read.
+	// Offers are the assessments of each offer for the group. They are absent when the market could not be read.
 	Offers []choice.Assessment `json:"offers,omitempty"`
-	// codes are the codes of the printed failures.
+	// codes are the failure codes that the text explains.
 	codes []fleet.Code
 }
 
@@ -45,7 +45,7 @@ type Coming struct {
 	Instance string      `json:"instance"`
 	Phase    fleet.Phase `json:"phase"`
 	Provider string      `json:"provider,omitempty"`
-	// Waits is the stage for which the instance waits, if known.
+	// Waits is the event for which the instance waits, if it is known.
 	Waits string `json:"waits,omitempty"`
 }
 
@@ -81,7 +81,7 @@ func (w World) group(s fleet.Snapshot, ca caGroup) Group {
 
 const volumesField = "spec.volumes"
 
-// volumes returns the claims whose volumes cannot be used on any node of the group.
+// volumes returns a misfit for each claim of the pod whose volume cannot be used on every node of the group.
 func (w World) volumes(spec fleet.GroupSpec) (misfits []fit.Misfit) {
 	node := template.Of(spec.InstanceSpec)
 	if spec.Provider != "" {
@@ -124,8 +124,8 @@ func (g *Group) instances(w World, s fleet.Snapshot) {
 	}
 }
 
-// offers sets the group's assessments of each offer. It returns the number of nodes that the offers can hold, -1 when
-// that is unknown.
+// offers sets the assessments of each offer for the group. It returns the number of nodes of the group that fit on the
+// offers, or -1 when it is unknown.
 func (w World) offers(g *Group, s fleet.Snapshot) int {
 	if w.Market == nil {
 		return -1
@@ -167,7 +167,8 @@ func (g *Group) judge(s fleet.Snapshot, ca caGroup, room int, b money.Balance) (
 	return NotRequestedYet, "it fits and may grow; Cluster Autoscaler has not asked for a node yet"
 }
 
-// hint returns a remedy for a pod that selects a label of the offers that the group's nodes do not promise.
+// hint returns a remedy for a pod that lacks Liqo's toleration, or selects a label that only some offers have. It
+// returns "" if it knows none.
 func (w World) hint(misfits []fit.Misfit, spec fleet.GroupSpec) string {
 	switch {
 	case strings.Contains(misfits[0].Reason, liqoTaint) && w.Planned != nil:
@@ -186,8 +187,8 @@ func (w World) hint(misfits []fit.Misfit, spec fleet.GroupSpec) string {
 	return ""
 }
 
-// whole replaces the group's verdict for pods that Cluster Autoscaler provisions all together or not at all. room is
-// the number of nodes that the offers can hold; -1 when it is unknown.
+// whole replaces the group's reason and message for pods that Cluster Autoscaler provisions all together or not at all.
+// room is the number of nodes that fit on the offers, or -1 when it is unknown.
 func (g *Group) whole(w World, s fleet.Snapshot, room int) {
 	if w.Planned == nil || w.Planned.Together <= 1 || g.Reason != NotRequestedYet {
 		return
@@ -206,7 +207,8 @@ func (g *Group) whole(w World, s fleet.Snapshot, room int) {
 		"in groups that it balances; free capacity of existing nodes is not counted"
 }
 
-// differs replaces the group's verdict when one of its Nodes differs from the template, and the pod does not fit there.
+// differs replaces the group's reason and message when the pod does not fit on a Node of the group that differs from
+// the template.
 func (g *Group) differs(w World, spec fleet.GroupSpec) {
 	var misfit string
 	if g.Differing, misfit = w.differing(spec); misfit != "" && g.Reason == NotRequestedYet {

@@ -9,7 +9,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// Instance describes the state of an instance and its history.
+// Instance is the output document that describes the state and the history of an instance.
 type Instance struct {
 	Name  string `json:"name"`
 	Group string `json:"group,omitempty"`
@@ -22,19 +22,21 @@ type Instance struct {
 	Failure  *fleet.Failure `json:"failure,omitempty"`
 	Stuck    string         `json:"stuck,omitempty"`
 	NotReady bool           `json:"notReady,omitempty"`
-	// Waits is the event for which the present step waits.
+	// Waits is the event for which the present step of the instance waits.
 	Waits string `json:"waits,omitempty"`
-	// TriggeredBy contains pods for which Cluster Autoscaler requested the instance. MoreTriggers counts the omitted pods.
+	// TriggeredBy contains pods for which Cluster Autoscaler requested the instance. MoreTriggers is the number of omitted
+	// pods.
 	TriggeredBy  []Trigger `json:"triggeredBy,omitempty"`
 	MoreTriggers int       `json:"moreTriggers,omitempty"`
-	// Notes name the inputs that could not be read, and so were not considered.
+	// Notes name the inputs that could not be read and therefore were not considered.
 	Notes []string `json:"notes,omitempty"`
-	// DataFrom is the time of the oldest record. Temporal deletes the histories of closed workflows after the retention.
+	// DataFrom is the time of the oldest record. Older records may be missing, because Temporal deletes the histories of
+	// closed workflows after the retention period.
 	DataFrom time.Time `json:"dataFrom,omitzero"`
 	Records  []Record  `json:"records"`
 }
 
-// OfInstance combines the group's view of an instance with the records of its workflows. A nil view means that no group
+// OfInstance combines the group's view of an instance with the records of its workflows. view is nil when no group
 // lists the instance any longer.
 func OfInstance(name, group string, view *fleet.InstanceView, waits string, records []Record) Instance {
 	i := Instance{Name: name, Group: group, Phase: fleet.Released, Waits: waits, Records: slices.Clone(records)}

@@ -13,24 +13,24 @@ import (
 // offloadedLabel and offloadedValue mark the namespaces that Liqo offloads (Liqo pkg/consts/namespace_mapping.go).
 const offloadedLabel, offloadedValue = "liqo.io/scheduling-enabled", "true"
 
-// Pod explains why a pod has no node, or why it does not run on its node.
+// Pod is the output document that explains why a pod has no node, or why it does not run on its node.
 type Pod struct {
 	Pod string `json:"pod"`
 	// Object names the object of a manifest that contains the pod.
 	Object  string `json:"object,omitempty"`
 	Reason  Reason `json:"reason"`
 	Message string `json:"message"`
-	// WithToleration is the verdict if the pod had the toleration of virtual nodes. It is set for a pod that lacks only
-	// that.
+	// WithToleration is the result for the same pod with the toleration of virtual nodes. It is set for a pod that lacks
+	// only this toleration.
 	WithToleration string `json:"withToleration,omitempty"`
-	// Assumed is a condition on which the verdict depends, and which was not checked.
+	// Assumed is a condition on which the result depends and which was not checked.
 	Assumed string `json:"assumed,omitempty"`
 	// Node is the pod's node. Instance and Provider are set for a virtual node.
 	Node     string `json:"node,omitempty"`
 	Instance string `json:"instance,omitempty"`
 	Provider string `json:"provider,omitempty"`
 	// Scheduler and ClusterAutoscaler are the newest messages of these components about the pod. LastEvent is the newest
-	// event that the provider's cluster has written about its pod.
+	// event about the pod's copy in the provider's cluster.
 	Scheduler         string  `json:"scheduler,omitempty"`
 	ClusterAutoscaler string  `json:"clusterAutoscaler,omitempty"`
 	LastEvent         string  `json:"lastEvent,omitempty"`
@@ -39,7 +39,7 @@ type Pod struct {
 	Notes []string `json:"notes,omitempty"`
 }
 
-// OfPod decides why the pod has no node, or why it does not run on its node.
+// OfPod explains why the pod has no node, or why it does not run on its node.
 func OfPod(w World) Pod {
 	p := Pod{Pod: w.Pod.Namespace + "/" + w.Pod.Name, ClusterAutoscaler: lastWord(w.Events), Notes: w.Notes}
 	if w.Planned != nil {
@@ -73,8 +73,8 @@ func OfPod(w World) Pod {
 	return p
 }
 
-// bound decides about a pod that has a node. Liqo copies the condition PodScheduled of the provider's pod into its
-// status.
+// bound explains the state of a pod that has a node. Liqo copies the condition PodScheduled of the provider's pod into
+// the pod's status.
 func (p *Pod) bound(w World) {
 	pod := w.Pod
 	p.Node, p.LastEvent = pod.Spec.NodeName, boundpod.LastRemote(w.Events)
@@ -101,7 +101,7 @@ func (p *Pod) bound(w World) {
 	}
 }
 
-// before returns the reason why node groups are not considered for the pod at all; empty without such a reason.
+// before returns the reason for which no node group is considered for the pod, or "" if there is none.
 func before(w World, condition *corev1.PodCondition) (Reason, string) {
 	switch pod := w.Pod; {
 	case pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed:
@@ -134,7 +134,7 @@ func notOffloaded(pod *corev1.Pod) string {
 		", and then create the pod again"
 }
 
-// after returns the best verdict of the groups.
+// after returns the best reason among the groups, and its message.
 func after(groups []Group) (Reason, string) {
 	for _, v := range order {
 		for _, g := range groups {
@@ -159,7 +159,7 @@ func scheduledCondition(pod *corev1.Pod) *corev1.PodCondition {
 	return nil
 }
 
-// withoutWebhook explains a pod that fits nowhere only because it lacks the toleration.
+// withoutWebhook explains a pod that fits on no node only because it lacks the toleration of virtual nodes.
 func (p *Pod) withoutWebhook(w World) {
 	if w.Planned == nil || w.Planned.Way == Created || p.Reason != NoGroupFits || ToleratesVirtualNodes(w.Pod) {
 		return

@@ -15,26 +15,27 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows"
 )
 
-// Record is one event of an instance, from the history of the workflow that drove it.
+// Record is one event in the life of an instance, from the history of its scale-out or scale-in workflow.
 type Record struct {
 	At       time.Time `json:"at"`
 	Workflow string    `json:"workflow"`
-	// Attempt and Provider identify the attempt of the event; 0 and empty before the first choice.
+	// Attempt and Provider identify the attempt of the event. They are 0 and "" before the first choice of a provider.
 	Attempt  int    `json:"attempt,omitempty"`
 	Provider string `json:"provider,omitempty"`
 	// What describes the event in a few words; Failure is set after a failure.
 	What    string         `json:"what"`
 	Failure *fleet.Failure `json:"failure,omitempty"`
-	// Offers are the assessments of each offer in a choice.
+	// Offers are the assessments of each offer. They are set if the event is a choice of a provider.
 	Offers []choice.Assessment `json:"offers,omitempty"`
 }
 
-// reader reads one history. It omits payloads that it cannot decode, because another version has written them.
+// reader reads one history. It ignores payloads that it cannot decode, because another version of the program may have
+// written them.
 type reader struct {
 	workflow string
 	attempt  int
 	provider string
-	steps    map[int64]string // activities by the event that scheduled them
+	steps    map[int64]string // names of activities by the id of the event that scheduled them
 	records  []Record
 }
 
@@ -80,14 +81,14 @@ func (r *reader) read(e *history.HistoryEvent) {
 	}
 }
 
-// done contains the steps whose completion is recorded, with its text.
+// done maps the activities whose completion is recorded to the texts of the records.
 var done = map[string]string{
 	activities.NameJoin:   "the node is Ready",
 	activities.NameDrain:  "the node is drained",
 	activities.NameReturn: "the slice is returned",
 }
 
-// ends contains the events that end a run, with their texts.
+// ends maps the events that end a run to the texts of the records.
 var ends = map[enums.EventType]string{
 	enums.EVENT_TYPE_WORKFLOW_EXECUTION_CANCEL_REQUESTED: "an operator cancels it",
 	enums.EVENT_TYPE_WORKFLOW_EXECUTION_COMPLETED:        "is over",
@@ -97,7 +98,7 @@ var ends = map[enums.EventType]string{
 	enums.EVENT_TYPE_WORKFLOW_EXECUTION_TIMED_OUT:        "was forgotten, and ended",
 }
 
-// chosen reads the decision of Select, a local activity.
+// chosen adds a record for the decision of Select, which is a local activity.
 func (r *reader) chosen(e *history.HistoryEvent) {
 	var out activities.SelectOutput
 	if !decode(e.GetMarkerRecordedEventAttributes().GetDetails()["result"], &out) || out.Decision.Considered == 0 &&
@@ -156,7 +157,7 @@ func (r *reader) add(e *history.HistoryEvent, what string, f *fleet.Failure) {
 		Provider: r.provider, What: what, Failure: f})
 }
 
-// decode decodes the first payload into out, and reports whether that succeeded.
+// decode decodes the first payload into out, and reports whether it succeeded.
 func decode(from *common.Payloads, out any) bool {
 	payloads := from.GetPayloads()
 	return len(payloads) > 0 && converter.GetDefaultDataConverter().FromPayload(payloads[0], out) == nil

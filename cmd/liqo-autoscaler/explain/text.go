@@ -12,7 +12,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/shorten"
 )
 
-// page collects lines. Texts of providers and pods cannot control the terminal.
+// page collects lines. It removes control characters from texts of providers and pods, so that they cannot control the
+// terminal.
 type page struct{ strings.Builder }
 
 func (p *page) line(depth int, format string, args ...any) {
@@ -24,14 +25,14 @@ func (p *page) to(out io.Writer) error {
 	return err
 }
 
-// notes prints the inputs that were not considered.
+// notes adds a line for each input that was not considered.
 func (p *page) notes(all []string) {
 	for _, note := range all {
 		p.line(0, "not considered: %s", note)
 	}
 }
 
-// codes explains each code once, with its remedy.
+// codes adds an explanation and a remedy for each code, once.
 func (p *page) codes(all []fleet.Code) {
 	for n, code := range all {
 		row := code.Row()
@@ -47,7 +48,7 @@ func (p *page) codes(all []fleet.Code) {
 	}
 }
 
-// Text prints the explanation for people.
+// Text prints the explanation as text.
 func (p Pod) Text(out io.Writer) error {
 	var t page
 	t.line(0, "%s: %s", cmp.Or(p.Object, "pod "+p.Pod), p.Reason)
@@ -62,7 +63,7 @@ func (p Pod) Text(out io.Writer) error {
 	for _, g := range p.Groups {
 		t.line(0, "node group %s: %s, target size %d of %d", g.Name, g.Reason, g.Target, g.Max)
 		t.line(1, "%s", g.Message)
-		for n := 1; n < len(g.Misfits); n++ { // the first is the message
+		for n := 1; n < len(g.Misfits); n++ { // the message contains the first misfit
 			t.line(1, "%s", g.Misfits[n])
 		}
 		for _, how := range g.Differing {
@@ -87,7 +88,8 @@ func (p Pod) Text(out io.Writer) error {
 	return t.to(out)
 }
 
-// wordsOfOthers prints the pod's node, and what provider, scheduler and Cluster Autoscaler have written.
+// wordsOfOthers prints the pod's node, and the messages of the provider, the scheduler and Cluster Autoscaler about the
+// pod.
 func (p Pod) wordsOfOthers(t *page) {
 	if p.Provider != "" {
 		t.line(1, "node %s of instance %s on provider %s", p.Node, p.Instance, p.Provider)
@@ -102,7 +104,7 @@ func (p Pod) wordsOfOthers(t *page) {
 	}
 }
 
-// Text prints the explanation for people.
+// Text prints the explanation as text.
 func (i Instance) Text(out io.Writer) error {
 	var t page
 	t.line(0, "instance %s: %s", i.Name, i.state())
@@ -153,7 +155,7 @@ func (i Instance) requestedFor(t *page) {
 // Pods contains the explanations for the pods of a file.
 type Pods []Pod
 
-// Text prints the explanations for people.
+// Text prints the explanations as text.
 func (p Pods) Text(out io.Writer) error {
 	for n, pod := range p {
 		if n > 0 {

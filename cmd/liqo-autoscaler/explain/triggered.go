@@ -15,18 +15,19 @@ import (
 // requested the nodes (CA processors/status/eventing_scale_up_processor.go).
 const ReasonTriggered = "TriggeredScaleUp"
 
-// These constants bound the time between an event of Cluster Autoscaler and the booking of its instance. The clocks may
-// differ, and Cluster Autoscaler requests nodes of several groups before it writes events.
+// These constants bound the time between the booking of an instance and Cluster Autoscaler's event about it. The clocks
+// may differ, and Cluster Autoscaler requests nodes of several groups before it writes events.
 const (
 	triggeredBefore = 30 * time.Second
 	triggeredAfter  = 90 * time.Second
 )
 
-// maxTriggers bounds the listed pods.
+// maxTriggers is the maximum number of listed pods.
 const maxTriggers = 5
 
-// Triggered adds the pods for which Cluster Autoscaler requested nodes of the group when it requested the instance. An
-// event names the groups and not the instances, so the pods of two consecutive requests are listed for both.
+// Triggered adds the pods for which Cluster Autoscaler requested the instance. An event names only groups, so Triggered
+// adds all pods for which CA requested nodes of the group around the booking of the instance. If two requests follow
+// each other shortly, the pods of both are listed for both.
 func (i *Instance) Triggered(events []corev1.Event) {
 	group, booked, ok := booking(i.Name)
 	if !ok {
@@ -49,7 +50,7 @@ func (i *Instance) Triggered(events []corev1.Event) {
 	i.TriggeredBy, i.MoreTriggers = all[:min(len(all), maxTriggers)], max(len(all)-maxTriggers, 0)
 }
 
-// booking returns the node group and the booking time of an instance, from its name.
+// booking parses an instance's name and returns its node group and its booking time.
 func booking(instance string) (group string, at time.Time, ok bool) {
 	group = fleet.GroupOfKey(instance)
 	epoch, _, ok := fleet.ParseInstanceName(group, instance)

@@ -19,7 +19,7 @@ type World struct {
 	Groups    []fleet.Snapshot
 	// Ended contains the costs of groups that have ended this month; spending limits count them.
 	Ended []money.Spent
-	// Claims are the pod's claims whose volumes are bound to a location.
+	// Claims are the pod's PersistentVolumeClaims whose volumes are bound to a location.
 	Claims []Claim
 	// Nodes are the Nodes of all groups; nil when they could not be read.
 	Nodes []corev1.Node
@@ -28,37 +28,37 @@ type World struct {
 	// Status is the text of Cluster Autoscaler's status ConfigMap. Events are the pod's events.
 	Status string
 	Events []corev1.Event
-	// Waits returns the event for which an instance waits.
+	// Waits returns the event for which an instance of a group waits.
 	Waits func(group string, i fleet.InstanceView) string
 	// Notes name the inputs that could not be read.
 	Notes []string
 	Now   time.Time
 }
 
-// Claim names a claim of the pod, with its volume.
+// Claim is a PersistentVolumeClaim of the pod with its volume.
 type Claim struct {
 	Name   string
 	Volume *corev1.PersistentVolume
 }
 
-// Reason names why a pod has no node, or the state of a group for the pod.
+// Reason names the reason for which a pod has no node, or for which a group provides no node for the pod.
 type Reason string
 
-// These are the reasons of a pod without a node. The reasons from OnItsWay on also apply to node groups, best first.
-// The reasons of a pod that has a node are the verdicts of package boundpod.
+// These are the reasons for a pod without a node. The reasons from OnItsWay on also apply to node groups, the best one
+// first. A pod that has a node has a reason of package boundpod.
 const (
-	Scheduled       Reason = "Scheduled"              // it has a node, and package boundpod finds no fault
-	Finished        Reason = "Finished"               // it has ended
-	Gated           Reason = "Gated"                  // a scheduling gate holds it
-	NeverRequested  Reason = "NeverRequested"         // Cluster Autoscaler requests no node for pods of its kind
-	NotSeen         Reason = "NotSeen"                // the scheduler has not found it unschedulable yet
-	NotOffloaded    Reason = "NotOffloaded"           // Liqo does not offload its namespace
+	Scheduled       Reason = "Scheduled"              // the pod has a node, and package boundpod finds no fault
+	Finished        Reason = "Finished"               // the pod has ended
+	Gated           Reason = "Gated"                  // a scheduling gate keeps the pod from being scheduled
+	NeverRequested  Reason = "NeverRequested"         // Cluster Autoscaler requests no node for such pods
+	NotSeen         Reason = "NotSeen"                // the scheduler has not found the pod unschedulable yet
+	NotOffloaded    Reason = "NotOffloaded"           // Liqo does not offload the pod's namespace
 	NoGroups        Reason = "NoGroups"               // no node group runs
 	OnItsWay        Reason = "OnItsWay"               // a node that fits is being created
-	NotRequestedYet Reason = "NotRequestedYet"        // a group could grow, and Cluster Autoscaler has not requested it
+	NotRequestedYet Reason = "NotRequestedYet"        // a group could grow, but CA has not requested a node yet
 	BackingOff      Reason = "BackingOff"             // Cluster Autoscaler backs off from the group after a failure
 	NodesDiffer     Reason = "NodesDiffer"            // a Node that Cluster Autoscaler uses as the group's shape differs
-	NoOffer         Reason = "NoOffer"                // no provider has room for a node of the group now
+	NoOffer         Reason = "NoOffer"                // no offer has capacity for a node of the group now
 	AtMax           Reason = fleet.BlockAtMax         // max, or the limits of all groups, are reached
 	SpendingLimit   Reason = fleet.BlockSpendingLimit // a node would cost more than the group may spend
 	Paused          Reason = fleet.BlockPaused        // an operator has paused the group
@@ -72,7 +72,7 @@ const (
 var order = []Reason{OnItsWay, NotRequestedYet, BackingOff, NoOffer, NodesDiffer, SpendingLimit, AtMax, Paused,
 	BuildFails, Retired, NoGroupFits, NotConfigured}
 
-// Planned is a pod that a manifest describes. It need not exist.
+// Planned is a pod that a manifest describes. The pod need not exist.
 type Planned struct {
 	Pod *corev1.Pod
 	// Object names the object that contains the pod, as in "Deployment shop/web".
@@ -81,16 +81,16 @@ type Planned struct {
 	// Together is the number of such pods that Cluster Autoscaler provisions together or not at all; 0 when it considers
 	// each pod alone.
 	Together int
-	// Never is the reason why Cluster Autoscaler requests no node for such pods; empty when it does.
+	// Never is the reason for which Cluster Autoscaler requests no node for such pods, or "" when it does.
 	Never string
 }
 
-// Way is the origin of Cluster Autoscaler's pod, which decides whether the pod passes Liqo's webhook.
+// Way is the way in which Cluster Autoscaler gets the pod. It decides whether the pod passes Liqo's webhook.
 type Way string
 
 // These are the ways.
 const (
 	Created  Way = "created"  // from the API server, which calls the webhook
-	InMemory Way = "inMemory" // Cluster Autoscaler makes it in its memory
-	DryRun   Way = "dryRun"   // as InMemory; from 1.36 on the pod passes the webhook in a dry run
+	InMemory Way = "inMemory" // Cluster Autoscaler creates the pod in its memory
+	DryRun   Way = "dryRun"   // like InMemory, but from 1.36 on the pod passes the webhook in a dry run
 )

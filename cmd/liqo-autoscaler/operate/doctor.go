@@ -28,7 +28,7 @@ import (
 	flow "github.com/liqo-autoscaler/liqo-autoscaler/workflows/client"
 )
 
-// doctorFlags locates the parts of the installation.
+// doctorFlags selects the parts of the installation that doctor examines.
 type doctorFlags struct {
 	kubeconfig, output string
 	market             serve.Published
@@ -73,7 +73,7 @@ read. It exits with 1 if it finds an error; warnings alone exit with 0.`,
 	return cmd
 }
 
-// read opens the parts of the installation.
+// read connects to the parts of the installation and reads the input of the checks.
 func (f *doctorFlags) read(ctx context.Context, c *connect.Common) (in doctor.Installation, err error) {
 	in = doctor.Installation{Now: time.Now(), Flags: doctorsFlags}
 	if !f.noCluster {
@@ -107,7 +107,7 @@ func (f *doctorFlags) read(ctx context.Context, c *connect.Common) (in doctor.In
 	return in, nil
 }
 
-// doctorsFlags returns Cluster Autoscaler's flags for the doctor.
+// doctorsFlags returns Cluster Autoscaler's flags in the form that doctor uses.
 func doctorsFlags(provision time.Duration) (flags []doctor.Flag) {
 	for _, f := range setup.CAFlags(provision) {
 		flags = append(flags, doctor.Flag{Name: f.Name, Value: f.Value, Why: strings.Join(f.Why, " ")})
@@ -115,7 +115,7 @@ func doctorsFlags(provision time.Duration) (flags []doctor.Flag) {
 	return flags
 }
 
-// skew returns how far an API server's clock is ahead of this machine's clock, to the second.
+// skew returns the time by which an API server's clock is ahead of this machine's clock, rounded to seconds.
 func skew(ctx context.Context, access *rest.Config) (time.Duration, error) {
 	web, err := rest.HTTPClientFor(access)
 	if err != nil {
@@ -137,7 +137,7 @@ func skew(ctx context.Context, access *rest.Config) (time.Duration, error) {
 	if there, err := http.ParseTime(answer.Header.Get("Date")); err == nil {
 		return time.Until(there), nil
 	}
-	return 0, nil // without a date (as from a gateway) the skew is unknown
+	return 0, nil // the response of a gateway may lack a date, so the skew is unknown
 }
 
 func aProvider(path string) (p doctor.Provider, err error) {

@@ -70,7 +70,7 @@ group. The commands below have more flags.`,
 	return cmd
 }
 
-// runAs runs a command in place of its parent, with the parent's flags that the command has, too.
+// runAs runs a command in place of its parent. It sets those flags of the parent that the command has too.
 func runAs(is, parent *cobra.Command, args []string) (err error) {
 	parent.LocalNonPersistentFlags().VisitAll(func(f *pflag.Flag) {
 		if own := is.Flags().Lookup(f.Name); own != nil && f.Changed {
@@ -127,7 +127,8 @@ these pods. With -o json it prints a list.`,
 	return cmd
 }
 
-// addGroups reads the node groups, and the events for which their instances wait, into each world.
+// addGroups reads the node groups and adds them to each world, with a function that returns the event for which an
+// instance waits.
 func addGroups(ctx context.Context, c *connect.Common, t client.Client, worlds []explain.World) error {
 	groups := flow.NewGroups(t, c.Hub, c.TaskQueue)
 	snapshots, err := flow.NewEntities(t, c.Hub, c.TaskQueue).Groups(ctx)
@@ -192,7 +193,7 @@ Needs Temporal, but no worker and no cluster.`,
 	})
 }
 
-// explains returns a command that explains the object with the name in its argument. It reads only Temporal.
+// explains completes a command that explains the object that its argument names. The command reads only Temporal.
 func explains(c *connect.Common, cmd *cobra.Command,
 	read func(ctx context.Context, t client.Client, name string) (explained, error)) *cobra.Command {
 	var output string
@@ -207,7 +208,7 @@ func explains(c *connect.Common, cmd *cobra.Command,
 	})
 }
 
-// explainInstance reads the group's view of the instance and the histories of its workflows.
+// explainInstance reads the group's view of the instance and the histories of its workflows, and combines them.
 func explainInstance(ctx context.Context, c *connect.Common, t client.Client, name string) (explain.Instance, error) {
 	snapshots, err := flow.NewEntities(t, c.Hub, c.TaskQueue).Groups(ctx)
 	if err != nil {

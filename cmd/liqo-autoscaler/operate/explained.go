@@ -11,7 +11,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/cli/output"
 )
 
-// explained is the output of the commands.
+// explained is the output of an explain command.
 type explained interface{ Text(out io.Writer) error }
 
 func printExplained(out io.Writer, format string, e explained) error {
@@ -32,7 +32,7 @@ func registerExplained(cmd *cobra.Command, format *string) {
 	}
 }
 
-// explained explains the pods: a list for the pods of a file, else a single explanation.
+// explained returns the explanations of the pods: a list for the pods of a file, or a single explanation.
 func (f explainPodFlags) explained(worlds []explain.World) explained {
 	if f.file == "" {
 		return explain.OfPod(worlds[0])

@@ -19,7 +19,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/serve"
 )
 
-// explainPodFlags locates the inputs of the explanation.
+// explainPodFlags selects the inputs of the explanation.
 type explainPodFlags struct {
 	market                                    serve.Published
 	kubeconfig, caNamespace, caStatus, output string
@@ -59,7 +59,7 @@ func (f explainPodFlags) worlds(ctx context.Context, hub string, args []string) 
 	return []explain.World{w}, err
 }
 
-// fromFile reads the pods of a file of manifests. It reads at most the market from the cluster.
+// fromFile reads the pods of a file of manifests. It makes no request to the cluster, except for the market.
 func (f explainPodFlags) fromFile(ctx context.Context, hub string) (worlds []explain.World, err error) {
 	planned, err := manifest.File(f.file)
 	if err != nil {
@@ -79,7 +79,8 @@ func (f explainPodFlags) fromFile(ctx context.Context, hub string) (worlds []exp
 	return worlds, nil
 }
 
-// read reads the cluster's objects for a pod. Only the pod itself is required; any other failure becomes a note.
+// read reads the cluster's objects for a pod. It returns an error only if the pod cannot be read. Any other failure
+// becomes a note.
 func (f explainPodFlags) read(ctx context.Context, kube kubernetes.Interface, hub, namespace,
 	name string) (w explain.World, err error) {
 	w.Pod, err = kube.CoreV1().Pods(namespace).Get(ctx, name, metav1.GetOptions{})
@@ -165,7 +166,7 @@ func eventsOf(ctx context.Context, kube kubernetes.Interface, pod *corev1.Pod) (
 	return of, nil
 }
 
-// status returns the text of Cluster Autoscaler's status.
+// status returns the text in Cluster Autoscaler's status ConfigMap.
 func (f explainPodFlags) status(ctx context.Context, kube kubernetes.Interface) (string, error) {
 	namespaces := []string{f.caNamespace}
 	if f.caNamespace == "" {

@@ -14,16 +14,16 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/serve"
 )
 
-// These constants bound the requests for events. When the cluster does not respond, the command continues without
-// events.
+// These constants bound the requests for events. When the cluster does not respond in time, the command continues
+// without events.
 const (
 	eventsTimeout = 5 * time.Second
 	eventsAtOnce  = 500
 	eventsMost    = 20 * eventsAtOnce
 )
 
-// triggered adds the pods for which Cluster Autoscaler requested the instance, with the user's own permissions. A
-// failed request becomes a note.
+// triggered adds the pods for which Cluster Autoscaler requested the instance. It reads events with the user's
+// kubeconfig. A failed request becomes a note.
 func triggered(ctx context.Context, kubeconfig string, i *explain.Instance) {
 	events, err := func() ([]corev1.Event, error) {
 		access, err := serve.Personal(kubeconfig)

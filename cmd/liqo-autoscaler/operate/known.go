@@ -11,17 +11,17 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// statuses reads a provider's workflow. Errors: fleet.ErrNotRunning when it does not run.
+// statuses reads the state of a provider's workflow. It returns fleet.ErrNotRunning when the workflow does not run.
 type statuses interface {
 	Status(ctx context.Context, provider string) (fleet.ProviderSnapshot, error)
 }
 
-// namedInError bounds the offers in an error.
+// namedInError bounds the number of offers in an error.
 const namedInError = 10
 
-// providerOf returns the id of the provider with this id, or of the offer with this name. It fails for a name that no
-// offer and no running workflow has, unless unknown is true: an operator may cordon a provider before its first offer.
-// offers is nil when the offers could not be read.
+// providerOf returns the id of the provider with this id, or of the offer with this name. It returns an error if no
+// offer and no running workflow has the name, unless unknown is true, because an operator may cordon a provider before
+// its first offer. offers is nil when the offers could not be read.
 func providerOf(ctx context.Context, name string, offers []fleet.Offer, entities statuses,
 	unknown bool) (string, error) {
 	for _, o := range offers {
@@ -40,7 +40,7 @@ func providerOf(ctx context.Context, name string, offers []fleet.Offer, entities
 		name, listed(offers))
 }
 
-// listed returns the names of offers for an error.
+// listed renders the names of offers for an error.
 func listed(offers []fleet.Offer) string {
 	if offers == nil {
 		return " (the offers could not be read)"

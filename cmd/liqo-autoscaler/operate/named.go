@@ -9,16 +9,16 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// errPodName is the error about a name that is not a pod's.
+// errPodName is the error for an argument that does not have the form of a pod's name.
 var errPodName = errors.New("want the pod as NAMESPACE/NAME, as in \"liqo-autoscaler explain pod default/web-0\"")
 
-// isPod reports whether a name without its kind is a pod's: NAMESPACE/NAME. The instance ids of Cluster Autoscaler have
-// slashes, too.
+// isPod reports whether a name has the form of a pod's name, NAMESPACE/NAME. Instance ids also contain slashes, and are
+// not pods.
 func isPod(name string) bool {
 	return strings.Contains(name, "/") && !strings.HasPrefix(name, fleet.ProviderIDScheme)
 }
 
-// instanceNamed returns the name of the instance that an instance id, a Node's name or an instance's name means.
+// instanceNamed returns the name of the instance for an instance id, a Node's name or an instance's name.
 func instanceNamed(name string) string {
 	if _, instance, ok := fleet.ParseInstanceID(name); ok {
 		return instance
@@ -26,7 +26,7 @@ func instanceNamed(name string) string {
 	return fleet.InstanceOfKey(name)
 }
 
-// podNamed splits NAMESPACE/NAME, or NAME in the namespace of the kubeconfig's context.
+// podNamed splits NAMESPACE/NAME. For NAME alone, it returns the namespace of the kubeconfig's context.
 func podNamed(name, kubeconfig string) (namespace, pod string, err error) {
 	if isPod(name) {
 		namespace, pod, _ = strings.Cut(name, "/")

@@ -73,8 +73,8 @@ cluster.`,
 	return cmd
 }
 
-// report reads the bills of the groups in f, or of all groups that run or have ended. With an error it returns the
-// bills that it could read.
+// report reads the bills of the selected groups, or of all groups that run or have ended. If it cannot read all of
+// them, it returns the others together with an error.
 func (f statusFlags) report(ctx context.Context, groups *flow.Groups, hub *flow.Hub, from,
 	now time.Time) (show.Report, error) {
 	ended, errEnded := hub.Bills(ctx)
@@ -105,7 +105,7 @@ func (f statusFlags) openCost(ctx context.Context, groups *flow.Groups, now time
 	return errors.Join(show.OpenCostCSV(out, now, snapshots), err)
 }
 
-// sinceDay returns the first day of the report for the value of --since.
+// sinceDay parses the value of --since and returns the first day of the report.
 func sinceDay(text string, now time.Time) (time.Time, error) {
 	today := now.UTC().Truncate(24 * time.Hour)
 	from, err := time.Parse(time.DateOnly, text)

@@ -61,7 +61,7 @@ line.`,
 	return cmd
 }
 
-// printStatus prints the readable part of the status, and returns an error for the unreadable part.
+// printStatus prints the part of the status that can be read, and returns an error for the other part.
 func printStatus(ctx context.Context, from reader, f statusFlags, m *market.Market, out io.Writer) error {
 	r, err := f.read(ctx, from, m)
 	if len(r.snapshots) == 0 && err != nil {

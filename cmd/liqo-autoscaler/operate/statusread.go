@@ -39,14 +39,14 @@ func (f *statusFlags) check() error {
 	return errors.Join(output.CheckFormat(f.output), f.Check())
 }
 
-// reader reads a hub.
+// reader has the clients that read the state of a hub.
 type reader struct {
 	groups   *flow.Groups
 	entities *flow.Entities
 	hub      *flow.Hub
 }
 
-// reading is a status with the state to which a watch compares later snapshots.
+// reading is a status and the snapshots from which it was made. A watch compares later snapshots with these.
 type reading struct {
 	show.Status
 	snapshots []fleet.Snapshot // of the selected groups
@@ -54,16 +54,16 @@ type reading struct {
 	accounts  accounts
 }
 
-// accounts contains the costs outside the selected groups that count for spending limits.
+// accounts contains costs of groups that are not selected but count towards the spending limits of selected groups.
 type accounts struct {
 	ended  []money.Spent
-	shared []fleet.Snapshot // further groups, when a selected group shares its account
+	shared []fleet.Snapshot // other groups, when a selected group shares its account
 }
 
-// read reads the status, without the events for which instances wait. It returns the readable part with the error. m
-// may be nil.
+// read reads the status, without the events for which instances wait. If a part cannot be read, it returns the other
+// part together with an error. m may be nil.
 func (f statusFlags) read(ctx context.Context, from reader, m *market.Market) (r reading, err error) {
-	var known market.Market // its names are read even if Temporal's index lacks them
+	var known market.Market // its groups and providers are read even if Temporal's index lacks them
 	if m != nil {
 		known = *m
 	}
@@ -93,7 +93,7 @@ func (f statusFlags) read(ctx context.Context, from reader, m *market.Market) (r
 	return r, errors.Join(err, unread)
 }
 
-// shown returns the status in its printed form: the selected phases, sorted.
+// shown returns the part of the status with the selected phases, sorted.
 func (f statusFlags) shown(s show.Status) show.Status {
 	return s.Of(show.Selection{Phases: f.Phases}).Sorted(show.OrderOf(f.sort, f.output))
 }
@@ -109,7 +109,8 @@ func (f statusFlags) offered(providers []fleet.ProviderSnapshot) []string {
 	return selected
 }
 
-// snapshots reads the selected groups, or all running groups. It returns the readable snapshots with the error.
+// snapshots reads the selected groups, or all running groups. If it cannot read all of them, it returns the other
+// snapshots together with an error.
 func (f statusFlags) snapshots(ctx context.Context, groups *flow.Groups, more ...string) ([]fleet.Snapshot, error) {
 	names, err := f.names(ctx, groups)
 	if err != nil {
@@ -128,11 +129,11 @@ func (f statusFlags) snapshots(ctx context.Context, groups *flow.Groups, more ..
 		})
 }
 
-// sharing returns the snapshots of the groups in f. When one of these groups shares its account, it adds all running
-// groups.
+// sharing returns the snapshots of the selected groups. If one of them may share its account with other groups, sharing
+// adds the snapshots of all running groups.
 func (f statusFlags) sharing(ctx context.Context, groups *flow.Groups,
 	asked []fleet.Snapshot) ([]fleet.Snapshot, error) {
-	// Another group may use the id of a group with limits as its account.
+	// Other groups may share the account of a group with limits, because they may use its id as their account.
 	limited := func(s fleet.Snapshot) bool { return s.Spec != nil && s.Spec.Spending != nil }
 	if len(f.Groups) == 0 || !slices.ContainsFunc(asked, limited) {
 		return asked, nil
@@ -152,7 +153,7 @@ func (f statusFlags) sharing(ctx context.Context, groups *flow.Groups,
 	return slices.Concat(asked, more), err
 }
 
-// known adds the running groups to the error for a group that does not run.
+// known adds the ids of the running groups to err if err means that the named group does not run.
 func (f statusFlags) known(ctx context.Context, groups *flow.Groups, name string, err error) error {
 	if !slices.Contains(f.Groups, name) {
 		return err
@@ -160,13 +161,14 @@ func (f statusFlags) known(ctx context.Context, groups *flow.Groups, name string
 	return groups.Unknown(ctx, name, err)
 }
 
-// exact reports whether the groups are selected only by their names. A group that does not run is then an error.
+// exact reports whether the groups are selected only by names, without patterns. Then it is an error if a group does
+// not run.
 func (f statusFlags) exact() bool {
 	return len(f.Groups) > 0 && !slices.ContainsFunc(f.Groups, show.IsPattern)
 }
 
-// names returns the names in f.Groups, and the running groups that match its patterns. Errors: a pattern matches no
-// running group.
+// names returns the names in f.Groups, and the running groups that match its patterns. It returns an error if a pattern
+// matches no running group.
 func (f statusFlags) names(ctx context.Context, groups *flow.Groups) ([]string, error) {
 	if f.exact() {
 		return slices.Compact(slices.Sorted(slices.Values(f.Groups))), nil
@@ -178,7 +180,7 @@ func (f statusFlags) names(ctx context.Context, groups *flow.Groups) ([]string, 
 	return matching(f.Groups, running)
 }
 
-// matching returns the names among patterns, and the running groups that match a pattern.
+// matching returns the elements of patterns that are plain names, and the running groups that match any other element.
 func matching(patterns, running []string) (names []string, err error) {
 	for _, pattern := range patterns {
 		found := []string{pattern}
@@ -194,7 +196,7 @@ func matching(patterns, running []string) (names []string, err error) {
 	return slices.Compact(names), nil
 }
 
-// namedFew lists groups for an error.
+// namedFew renders a list of groups for an error, and shortens a long list.
 func namedFew(groups []string) string {
 	more := ""
 	if len(groups) == 0 {

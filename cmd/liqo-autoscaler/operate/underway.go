@@ -22,12 +22,12 @@ func waits(ctx context.Context, groups *flow.Groups, instances []show.Instance) 
 	})
 }
 
-// stepsAtOnce bounds the concurrent reads of instances' steps.
+// stepsAtOnce bounds the number of concurrent reads of instances' steps.
 const stepsAtOnce = 20
 
-// underWay returns the phase of an instance, and the event for which its present step waits. A group publishes Peering
-// even while its driver joins; underWay then returns Joining. It returns only the published phase if the step is
-// unknown, because steps are short. A group does not publish Joining.
+// underWay returns the phase of an instance, and the event for which its present step waits. A group publishes the
+// phase Peering also while the instance's scale-out workflow runs the step Join; underWay then returns Joining. If the
+// step is unknown, underWay returns only the published phase.
 func underWay(ctx context.Context, groups *flow.Groups, i fleet.InstanceView) (fleet.Phase, string) {
 	w, err := groups.Waits(ctx, i)
 	switch {

@@ -20,11 +20,11 @@ import (
 	flow "github.com/liqo-autoscaler/liqo-autoscaler/workflows/client"
 )
 
-// These are the times of a watch.
+// These constants are the intervals of a watch.
 const (
-	watchNewGroups = 2 * time.Second // time between two searches for new groups
-	watchEnded     = time.Minute     // how often the costs of ended groups are read
-	watchAgain     = time.Second     // time before a group is followed again after a failure
+	watchNewGroups = 2 * time.Second // interval of listing the groups
+	watchEnded     = time.Minute     // interval of reading the costs of ended groups
+	watchAgain     = time.Second     // wait before a group is followed again after a failure
 )
 
 // streamStatus prints the status and then each change, until ctx ends.
@@ -41,12 +41,12 @@ func streamStatus(ctx context.Context, r reader, f statusFlags, m *market.Market
 		return err
 	}
 	if f.output == "json" {
-		first.snapshots = nil // each instance then has a first line
+		first.snapshots = nil // so that the watch prints a first line for each instance
 	}
 	return watchStatus(ctx, r, f, v, first)
 }
 
-// begin prints the first reading. It returns the error when no group can be followed.
+// begin prints the first reading. It returns the error of the reading when no group can be followed.
 func (v stream) begin(f statusFlags, first reading, err error) error {
 	if err != nil {
 		if len(first.snapshots) == 0 && !fleet.IsRefused(err, fleet.RefusedNotInitialised) {
@@ -68,8 +68,8 @@ func (v stream) begin(f statusFlags, first reading, err error) error {
 	return show.ChangeHeader(v.out, style)
 }
 
-// watchStatus follows the groups, and prints every change with v, until ctx ends. It retries a group that cannot be
-// followed.
+// watchStatus follows the groups, and prints every change with v, until ctx ends. If a group cannot be followed, it
+// tries again.
 func watchStatus(ctx context.Context, r reader, f statusFlags, v stream, first reading) error {
 	w := &watcher{
 		groups: r.groups, flags: f, snapshots: make(chan fleet.Snapshot), heard: make(chan hearing),
@@ -107,7 +107,7 @@ type watcher struct {
 	ended       chan money.Ended
 }
 
-// hearing is the result of following a group or, without a group, of listing the groups; err is nil after a success.
+// hearing is the result of following a group or, if group is "", of listing the groups. err is nil after a success.
 type hearing struct {
 	group string
 	err   error
@@ -150,7 +150,7 @@ func (w *watcher) follow(ctx context.Context, name string) {
 		first, err := w.groups.Snapshot(ctx, name)
 		if errors.Is(err, fleet.ErrNotRunning) && !w.flags.exact() {
 			send(ctx, w.heard, hearing{group: name})
-			return // if it starts again, findGroups finds it
+			return // when the group starts again, findGroups starts another follow
 		}
 		if err == nil && send(ctx, w.snapshots, first) {
 			err = w.groups.Follow(ctx, name, first.Position(), func(s fleet.Snapshot) error {
@@ -169,15 +169,16 @@ func (w *watcher) follow(ctx context.Context, name string) {
 	}
 }
 
-// notYet reports whether a group does not run, or rebuilds its state: both may end without an action.
+// notYet reports whether err means that a group does not run, or is rebuilding its state. Neither is a failure, because
+// both may end without an action.
 func notYet(err error) bool {
 	return errors.Is(err, fleet.ErrNotRunning) || fleet.IsRefused(err, fleet.RefusedNotInitialised)
 }
 
-// outage is the set of groups that cannot be read now, by hearing.group.
+// outage is the set of groups that cannot be read now. Its keys are values of hearing.group.
 type outage map[string]bool
 
-// hear calls v once when an outage begins, and once when it ends.
+// hear updates the outage. It calls v.failed when an outage starts, and v.recovered when it ends.
 func (o outage) hear(h hearing, v stream) {
 	was := len(o) > 0
 	if delete(o, h.group); h.err != nil {
@@ -191,7 +192,7 @@ func (o outage) hear(h hearing, v stream) {
 	}
 }
 
-// tell prints all changes. It is the only caller of v's methods.
+// tell prints all changes until ctx ends. No other function calls the methods of v.
 func (w *watcher) tell(ctx context.Context, v stream) error {
 	failing := outage{}
 	for {
@@ -216,7 +217,7 @@ func (w *watcher) tell(ctx context.Context, v stream) error {
 	}
 }
 
-// send sends v to the channel; false when ctx ended first.
+// send sends v to the channel. It returns false if ctx ends first.
 func send[T any](ctx context.Context, to chan<- T, v T) bool {
 	select {
 	case to <- v:

@@ -29,15 +29,15 @@ var kinds = map[string]schema.GroupVersionResource{
 		Resource: "validatingadmissionpolicybindings"},
 }
 
-// wanted is an object of the manifest, and the object that the cluster has.
+// wanted is an object of the manifest, together with the existing object in the cluster.
 type wanted struct {
 	*unstructured.Unstructured
 	client dynamic.ResourceInterface
-	live   *unstructured.Unstructured // nil without one
-	differ string                     // the path of the first difference
+	live   *unstructured.Unstructured // the existing object, or nil
+	differ string                     // path of the first difference between both
 }
 
-// name returns the kind and the name for messages.
+// name returns the kind and the name of the object for messages.
 func (w wanted) name() string {
 	if w.GetNamespace() == "" {
 		return w.GetKind() + " " + w.GetName()
@@ -45,15 +45,15 @@ func (w wanted) name() string {
 	return w.GetKind() + " " + w.GetNamespace() + "/" + w.GetName()
 }
 
-// shared reports whether the object belongs to all consumers: the namespace of their accounts.
+// shared reports whether the object is the namespace of the accounts, which all consumers share.
 func (w wanted) shared() bool { return w.GetKind() == "Namespace" && w.GetName() == provider.Namespace }
 
-// ours reports whether the cluster's object has the mark of the consumer.
+// ours reports whether the existing object has the label of setup for this consumer (labelSetup).
 func (w wanted) ours(consumer string) bool {
 	return w.live != nil && w.live.GetLabels()[labelSetup] == consumer
 }
 
-// parse reads a manifest.
+// parse parses the objects of a manifest.
 func parse(manifest string, objects dynamic.Interface) (all []wanted, err error) {
 	for _, part := range strings.Split(manifest, "\n---\n") {
 		w := wanted{Unstructured: &unstructured.Unstructured{}}
@@ -76,7 +76,7 @@ func parse(manifest string, objects dynamic.Interface) (all []wanted, err error)
 	return all, nil
 }
 
-// read reads the cluster's objects.
+// read reads the existing object of each element.
 func read(ctx context.Context, all []wanted) error {
 	for i := range all {
 		live, err := all[i].client.Get(ctx, all[i].GetName(), metav1.GetOptions{})
@@ -91,8 +91,8 @@ func read(ctx context.Context, all []wanted) error {
 	return nil
 }
 
-// compare reads the cluster's objects. It returns an error for an object without the mark that differs from the
-// manifest.
+// compare reads the existing objects and compares them with the manifest. It returns an error if one differs and does
+// not have labelSetup, because setup must not change it.
 func compare(ctx context.Context, all []wanted, consumer string) error {
 	if err := read(ctx, all); err != nil {
 		return err

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// serverOf returns the address at which the consumer reaches the provider's API server: the flag, or else the address
-// in the provider's kubeconfig. It refuses an address that only this machine has.
+// serverOf returns the address at which the consumer reaches the provider's API server: the value of the flag, or else
+// the address in the provider's kubeconfig. It returns an error for an address that only this machine can reach.
 func serverOf(flag, inKubeconfig string) (string, error) {
 	if flag != "" {
 		return flag, checkServer("--provider-server", flag)
@@ -33,7 +33,8 @@ func checkServer(what, address string) error {
 	return nil
 }
 
-// onlyHere reports whether a host leads each machine to itself: loopback, unspecified, and the names of Docker Desktop.
+// onlyHere reports whether a host refers to the machine that uses it: a loopback or unspecified address, or a name of
+// Docker Desktop.
 func onlyHere(host string) bool {
 	if ip := net.ParseIP(host); ip != nil {
 		return ip.IsLoopback() || ip.IsUnspecified()

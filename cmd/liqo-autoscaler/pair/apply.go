@@ -13,12 +13,13 @@ import (
 // counts are the numbers of objects by the change that they need.
 type counts struct{ created, changed, kept int }
 
-// String returns the counts for people.
+// String renders the counts for messages.
 func (c counts) String() string {
 	return fmt.Sprintf("%d created, %d changed, %d unchanged", c.created, c.changed, c.kept)
 }
 
-// apply creates missing objects, and changes objects that have the mark and differ. With dry it only counts.
+// apply creates missing objects, and changes objects that have labelSetup and differ. If dry is true, it only counts
+// them.
 func apply(ctx context.Context, all []wanted, consumer string, dry bool) (done counts, err error) {
 	for _, w := range all {
 		switch {
@@ -67,7 +68,7 @@ func (w wanted) change(ctx context.Context) error {
 	return nil
 }
 
-// manager is the field manager of the changes.
+// manager is the field manager of all changes by setup.
 const manager = "liqo-autoscaler-setup"
 
 func with(labels map[string]string, key, value string) map[string]string {
@@ -79,8 +80,8 @@ func with(labels map[string]string, key, value string) map[string]string {
 	return labels
 }
 
-// remove deletes the objects that have the mark: first the account, so that all its tokens are void, then the other
-// objects, and the namespaces at the end. With dry it only counts.
+// remove deletes the consumer's objects that have labelSetup. It deletes the ServiceAccount first, so that all its
+// tokens become invalid, then the other objects, and the namespaces last. If dry is true, it only counts them.
 func remove(ctx context.Context, all []wanted, consumer string, dry bool) (removed int, err error) {
 	for _, turn := range []func(kind string) bool{
 		func(kind string) bool { return kind == "ServiceAccount" },

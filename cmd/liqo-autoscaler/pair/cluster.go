@@ -15,7 +15,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/account"
 )
 
-// cluster is one side, with the permissions of its administrator.
+// cluster connects to one of the two clusters with the permissions of its administrator.
 type cluster struct {
 	side    string // "consumer" or "provider"
 	context string
@@ -27,13 +27,13 @@ type cluster struct {
 // String returns the name of the cluster in messages.
 func (c *cluster) String() string { return fmt.Sprintf("%s (context %s)", c.side, c.context) }
 
-// Bounds of the requests to one API server: a run sends about a hundred.
+// These constants bound the requests to one API server. A run sends about a hundred.
 const (
 	requestTime = 20 * time.Second
 	perSecond   = 50
 )
 
-// open returns the cluster of a context of the kubeconfig.
+// open returns the cluster to which a context of the kubeconfig leads. It makes no request.
 func open(side, kubeconfig, context string) (*cluster, error) {
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	rules.ExplicitPath = kubeconfig

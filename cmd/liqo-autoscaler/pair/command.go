@@ -15,13 +15,13 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// runTime bounds a run: a provider may have many pods.
+// runTime bounds a run of the command. It is long because a provider may have many pods.
 const runTime = 5 * time.Minute
 
-// NewSetup makes the command setup.
+// NewSetup returns the command setup.
 func NewSetup(c *connect.Common) *cobra.Command { return newSetup(c, open) }
 
-// opener opens a cluster.
+// opener connects to a cluster, like open.
 type opener func(side, kubeconfig, context string) (*cluster, error)
 
 func newSetup(c *connect.Common, open opener) *cobra.Command {
@@ -145,7 +145,7 @@ Secret, writes the values of both charts, and prints the next command.`,
 	return cmd
 }
 
-// run runs one of the two.
+// run calls undo if the flag --undo is set, and do otherwise.
 func (o *options) run(cmd *cobra.Command, report io.Writer, do, undo func(*run, context.Context) error) error {
 	ctx, cancel := context.WithTimeout(cmd.Context(), runTime)
 	defer cancel()
@@ -156,7 +156,8 @@ func (o *options) run(cmd *cobra.Command, report io.Writer, do, undo func(*run, 
 	return do(r, ctx)
 }
 
-// readFrom reads the document, and at most one byte more than a document may have.
+// readFrom reads the document from a file or stdin. It reads at most one byte more than maxDocument, so that a larger
+// document can be detected.
 func readFrom(path string, stdin io.Reader) ([]byte, error) {
 	if path == "-" {
 		return io.ReadAll(io.LimitReader(stdin, maxDocument+1))

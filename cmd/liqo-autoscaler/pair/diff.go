@@ -5,7 +5,8 @@ import "strings"
 // maxDiff bounds the lines that are compared; longer files are only reported as different.
 const maxDiff = 2000
 
-// diff returns the lines by which two texts differ: "-" for lines of the file, "+" for lines that setup would write.
+// diff returns the lines that differ between two texts. Lines of the file start with "-", and lines that setup would
+// write start with "+".
 func diff(file, wanted string) string {
 	a, b := strings.Split(strings.TrimSuffix(file, "\n"), "\n"), strings.Split(strings.TrimSuffix(wanted, "\n"), "\n")
 	if len(a) > maxDiff || len(b) > maxDiff {
@@ -28,7 +29,7 @@ func diff(file, wanted string) string {
 	return out.String()
 }
 
-// commonRests returns the length of the longest common rest of a from line i and b from line j.
+// commonRests returns a table whose element [i][j] is the length of the longest common subsequence of a[i:] and b[j:].
 func commonRests(a, b []string) [][]int {
 	common := make([][]int, len(a)+1)
 	for i := range common {

@@ -1,3 +1,3 @@
-// Package pair is the command setup: it gives a consumer access to a provider, stores the offer as a Secret of the
-// consumer, and writes the values of the two charts.
+// Package pair implements the command setup. It gives a consumer access to a provider, stores the offer as a Secret in
+// the consumer cluster, and writes values files for the charts of liqo-autoscaler and Cluster Autoscaler.
 package pair

@@ -14,7 +14,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/strictyaml"
 )
 
-// document is the provider's half of a setup, for the consumer's half. It has a token: it is a secret.
+// document is the output of setup provider and the input of setup consumer. It contains a token, so it must be kept
+// secret.
 type document struct {
 	APIVersion string   `json:"apiVersion"`
 	Kind       string   `json:"kind"`
@@ -24,7 +25,7 @@ type document struct {
 	Offer      offer    `json:"offer"`
 }
 
-// access are the parts of a kubeconfig that the provider gives.
+// access contains the parts of the consumer's kubeconfig that the provider supplies.
 type access struct {
 	Server    string `json:"server"`
 	Authority string `json:"certificateAuthority"`
@@ -37,8 +38,8 @@ const (
 	maxDocument     = 1 << 20
 )
 
-// kubeconfig returns the credentials of the offer. They contain no other fields, so no program and no file of the
-// consumer is named by the provider.
+// kubeconfig returns a kubeconfig with the offer's credentials. It is built only from the fields of access, so the
+// provider cannot make the consumer run programs or read files.
 func (d document) kubeconfig() ([]byte, error) {
 	return providers.Kubeconfig(d.Access.Server, []byte(d.Access.Authority), d.Consumer, d.Access.Token)
 }

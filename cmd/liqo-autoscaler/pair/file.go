@@ -13,11 +13,11 @@ import (
 type file struct {
 	path    string
 	content string
-	has     string // the content that the path has
+	has     string // the present content of the file
 	exists  bool
 }
 
-// read reads the present content. It returns an error for a path that cannot be written.
+// read reads the present content. It returns an error if the file cannot be written.
 func (f *file) read() error {
 	raw, err := os.ReadFile(f.path)
 	switch {
@@ -33,7 +33,7 @@ func (f *file) read() error {
 	return nil
 }
 
-// write writes a new file. For an existing file it writes the differences to out, and never changes the file.
+// write creates the file if it does not exist. It never changes an existing file, but prints the differences to out.
 func (f *file) write(out io.Writer, mode fs.FileMode, dry bool) error {
 	switch {
 	case f.exists && f.has == f.content:

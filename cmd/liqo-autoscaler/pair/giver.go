@@ -11,7 +11,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/deploy/provider"
 )
 
-// giver is the provider's half: the objects in the provider's cluster for one consumer.
+// giver is the provider's part of a setup: the objects in the provider's cluster for one consumer.
 type giver struct {
 	*cluster
 	id       identity
@@ -21,7 +21,7 @@ type giver struct {
 	policies provider.Policies
 }
 
-// giver reads and checks the provider. It changes nothing.
+// giver reads and checks the provider's cluster. It changes nothing.
 func (o *options) giver(ctx context.Context, c *cluster, id identity, consumer string) (*giver, error) {
 	server, err := serverOf(o.server, c.admin.Host)
 	if err != nil {
@@ -48,10 +48,11 @@ func (o *options) giver(ctx context.Context, c *cluster, id identity, consumer s
 	return g, nil
 }
 
-// withPolicies is the first version of Kubernetes with admission policies.
+// withPolicies is the first version of Kubernetes with ValidatingAdmissionPolicies.
 var withPolicies = version.MustParseGeneric("1.30")
 
-// offer returns the offer of the flags, measured or with the amounts that the consumer has already.
+// offer returns the offer that the flags describe. If measured is true, it measures the amounts. Otherwise the amounts
+// are absent, and the amounts in the consumer's Secret stay.
 func (o *options) offer(ctx context.Context, g *giver, measured bool) (made offer, err error) {
 	made.Provider = g.id.ID
 	if measured {
@@ -64,7 +65,7 @@ func (o *options) offer(ctx context.Context, g *giver, measured bool) (made offe
 	return made, err
 }
 
-// document requests a token, and returns the document for the consumer.
+// document requests a token for the consumer's account, and returns the document for the consumer.
 func (g *giver) document(ctx context.Context, o offer, lasts time.Duration) (d document, end time.Time, err error) {
 	d = document{Consumer: g.consumer, Provider: g.id, Offer: o}
 	authority, err := providers.Authority(ctx, g.kube, g.admin)

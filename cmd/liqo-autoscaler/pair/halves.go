@@ -10,7 +10,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/cli"
 )
 
-// give is the provider's half. It writes the document to the file of --output, or to stdout.
+// give runs setup provider. It applies the access, and writes the document to the file of --output or to stdout.
 func (r *run) give(ctx context.Context, stdout io.Writer) error {
 	if err := r.mayWrite(stdout); err != nil {
 		return err
@@ -41,7 +41,7 @@ func (r *run) give(ctx context.Context, stdout io.Writer) error {
 	return r.deliver(ctx, g, made, stdout)
 }
 
-// mayWrite returns an error when the document cannot be written: to a terminal, or to a file that exists.
+// mayWrite returns an error when the document would be written to a terminal or to an existing file.
 func (r *run) mayWrite(stdout io.Writer) error {
 	if r.output == "" {
 		if !r.dryRun && cli.IsTerminal(stdout) {
@@ -85,7 +85,7 @@ func (r *run) deliver(ctx context.Context, g *giver, made offer, stdout io.Write
 	return nil
 }
 
-// take is the consumer's half. raw is the document.
+// take runs setup consumer. raw is the document of setup provider.
 func (r *run) take(ctx context.Context, raw []byte) error {
 	d, err := readDocument(raw)
 	if err != nil {

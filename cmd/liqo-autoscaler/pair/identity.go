@@ -12,10 +12,10 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/liqoversion"
 )
 
-// identity is the data by which a cluster is recognized, and its versions.
+// identity identifies a cluster and contains its versions.
 type identity struct {
 	ID         string `json:"id"`  // Liqo's cluster id
-	UID        string `json:"uid"` // of the namespace kube-system
+	UID        string `json:"uid"` // UID of the namespace kube-system
 	Liqo       string `json:"liqo"`
 	Kubernetes string `json:"kubernetes"`
 	// liqoNamespace is the namespace where Liqo runs; ready is false while its controllers are not ready.
@@ -23,13 +23,13 @@ type identity struct {
 	ready         bool
 }
 
-// Liqo's ConfigMap with the cluster id (Liqo pkg/consts/clusterid.go).
+// These constants describe Liqo's ConfigMap with the cluster id (Liqo pkg/consts/clusterid.go).
 const (
 	idSelector = "app.kubernetes.io/name=clusterid-configmap"
 	idKey      = "CLUSTER_ID"
 )
 
-// identify reads the identity of a cluster. Without Liqo it returns an error.
+// identify reads the identity of a cluster. It returns errNoLiqo if Liqo is not installed.
 func (c *cluster) identify(ctx context.Context) (id identity, err error) {
 	version, err := c.kube.Discovery().ServerVersion()
 	if err != nil {
@@ -68,8 +68,8 @@ func (c *cluster) identify(ctx context.Context) (id identity, err error) {
 // errNoLiqo is the error for a cluster without Liqo.
 var errNoLiqo = errors.New("Liqo is not installed")
 
-// together returns an error for two identities that cannot be a consumer and its provider, and a warning for two
-// versions that are not tested together.
+// together returns an error if the two clusters cannot be a consumer and its provider, and a warning if their versions
+// of Liqo are not tested together.
 func together(consumer, provider identity) (warning string, err error) {
 	switch {
 	case consumer.UID == provider.UID:

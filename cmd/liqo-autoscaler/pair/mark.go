@@ -7,12 +7,12 @@ import (
 	"slices"
 )
 
-// labelSetup is the mark: it is on each object that setup makes, and setup changes and removes no other object. Its
-// value is the id of the other side.
+// labelSetup is the label of each object that setup creates. setup does not change or remove objects without it. Its
+// value is the Liqo cluster id of the other cluster.
 const labelSetup = "liqo-autoscaler.io/setup"
 
-// differs returns the path of the first field of want that the object does not have, or "". Fields that want does not
-// name, as defaults of the API server, make no difference.
+// differs returns the path of the first field of want whose value differs in the object, or "". It ignores fields that
+// are absent in want, such as defaults that the API server sets.
 func differs(object, want any, path string) string {
 	switch want := want.(type) {
 	case map[string]any:

@@ -16,7 +16,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/strictyaml"
 )
 
-// offer are the keys of a Secret's info that setup writes; a key without a value stays as it is.
+// offer contains the keys of a Secret's info that setup writes. setup does not change a key whose value is empty here.
 type offer struct {
 	Provider     string                 `json:"provider"`
 	Resources    corev1.ResourceList    `json:"resources,omitempty"`
@@ -26,7 +26,8 @@ type offer struct {
 	Network      *discovery.NetworkSpec `json:"network,omitempty"`
 }
 
-// measure returns the amounts that the provider can offer to the consumer now: the free amounts, at most the bound.
+// measure returns an offer with the amounts that the provider can offer to the consumer now: the free amounts, but at
+// most bound.
 func (c *cluster) measure(ctx context.Context, id identity, consumer string, bound corev1.ResourceList) (o offer,
 	err error) {
 	world, err := agent.Look(ctx, c.kube, c.objects)
@@ -45,7 +46,7 @@ func (c *cluster) measure(ctx context.Context, id identity, consumer string, bou
 	return o, nil
 }
 
-// amounts reads a flag such as cpu=16,memory=32Gi.
+// amounts parses a flag's value such as cpu=16,memory=32Gi.
 func amounts(flag, text string) (corev1.ResourceList, error) {
 	list := corev1.ResourceList{}
 	for _, part := range strings.FieldsFunc(text, func(r rune) bool { return r == ',' }) {
@@ -59,10 +60,10 @@ func amounts(flag, text string) (corev1.ResourceList, error) {
 	return list, nil
 }
 
-// network reads a flag such as mode=gateway,serviceType=NodePort.
+// network parses a flag's value such as mode=gateway,serviceType=NodePort. It returns nil without an error for "".
 func network(text string) (*discovery.NetworkSpec, error) {
 	if text == "" {
-		return nil, nil //nolint:nilnil // absent is a value
+		return nil, nil //nolint:nilnil // the offer then has no network
 	}
 	n := &discovery.NetworkSpec{}
 	fields := "{" + strings.NewReplacer("=", ": ", ",", ", ").Replace(text) + "}"
@@ -73,7 +74,7 @@ func network(text string) (*discovery.NetworkSpec, error) {
 	return n, nil
 }
 
-// unfit returns why no node of the shape fits the offer, or "".
+// unfit returns the reason for which no node of the shape fits the offer, or "".
 func (o offer) unfit(shape corev1.ResourceList) string {
 	if lack := lacking(o.Resources, shape); lack != "" {
 		return "the offer has " + lack
@@ -86,8 +87,8 @@ func (o offer) unfit(shape corev1.ResourceList) string {
 	return ""
 }
 
-// lacking returns the first amount that is too small, or "". A resource that is not named is not bounded if it is
-// ephemeral storage, as for the worker.
+// lacking returns the first resource of the shape of which has contains too little, or "". Missing ephemeral storage
+// counts as unlimited, as it does for the worker.
 func lacking(has, shape corev1.ResourceList) string {
 	for _, name := range sorted(shape) {
 		amount, ok := has[name]
@@ -101,7 +102,7 @@ func lacking(has, shape corev1.ResourceList) string {
 	return ""
 }
 
-// text returns the amounts as a flag has them.
+// text renders the amounts in the form of a flag's value.
 func text(list corev1.ResourceList) string {
 	var parts []string
 	for _, name := range sorted(list) {

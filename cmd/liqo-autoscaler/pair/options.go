@@ -13,7 +13,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// options are the flags of the three commands.
+// options contains the flags of the commands setup, setup provider and setup consumer.
 type options struct {
 	open opener
 
@@ -34,7 +34,7 @@ type options struct {
 	name, namespace string
 	values          values
 	shape           string
-	files           [2]string // our chart's values, Cluster Autoscaler's values
+	files           [2]string // values files of our chart and of Cluster Autoscaler's chart
 	from, output    string
 	bound           corev1.ResourceList
 	changedAmounts  bool // --measure or --lendable was given
@@ -78,7 +78,7 @@ func (o *options) registerConsumer(cmd *cobra.Command) {
 	f.StringVar(&o.shape, "shape", "cpu=2,memory=4Gi,pods=30,ephemeral-storage=10Gi", "amounts of each node of that group")
 }
 
-// check completes the options, and returns an error for options that fit no cluster.
+// check completes the options. It returns an error for options that are invalid for any cluster.
 func (o *options) check(cmd *cobra.Command) (err error) {
 	if !fleet.ValidProviderID(o.namespace) {
 		return fmt.Errorf("--namespace %q: give the name of a namespace", o.namespace)
@@ -96,7 +96,7 @@ func (o *options) check(cmd *cobra.Command) (err error) {
 	return o.parse()
 }
 
-// parse reads the flags that have a form of their own.
+// parse parses the flags whose values are not plain.
 func (o *options) parse() (err error) {
 	if o.server != "" {
 		if err := checkServer("--provider-server", o.server); err != nil {
@@ -113,5 +113,5 @@ func (o *options) parse() (err error) {
 	return err
 }
 
-// minToken is the shortest life of a token that Kubernetes issues.
+// minToken is the shortest lifetime of a token that Kubernetes issues.
 const minToken = 10 * time.Minute

@@ -11,8 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// relation is a kind of objects that exist while a consumer uses a provider, and the field with the id of the other
-// side.
+// relation is a kind of object that exists while a consumer uses a provider, and the field that contains the id of the
+// other cluster.
 type relation struct {
 	kind     string
 	resource schema.GroupVersionResource
@@ -23,7 +23,7 @@ func liqoKind(group, resource string) schema.GroupVersionResource {
 	return schema.GroupVersionResource{Group: group + ".liqo.io", Version: "v1beta1", Resource: resource}
 }
 
-// relations are the kinds on each side.
+// relations contains the kinds on each side.
 var relations = map[string][]relation{
 	"consumer": {
 		{"Node", schema.GroupVersionResource{Version: "v1", Resource: "nodes"},
@@ -43,7 +43,7 @@ const (
 	maxNamed = 5
 )
 
-// unused returns an error that names the nodes and the peering that the two sides have.
+// unused returns an error if nodes or a peering with the other cluster exist. The error names them.
 func (c *cluster) unused(ctx context.Context, other string) error {
 	var remains []string
 	for _, r := range relations[c.side] {
@@ -65,7 +65,7 @@ func (c *cluster) unused(ctx context.Context, other string) error {
 		"its nodes, and wait until the nodes and the peering are gone", c, other, strings.Join(remains, ", "))
 }
 
-// find returns the names of the objects of the relation with the other side.
+// find returns the names of the objects of a kind that relate to the other cluster.
 func (c *cluster) find(ctx context.Context, r relation, other string) (names []string, err error) {
 	options := metav1.ListOptions{Limit: perPage}
 	for {

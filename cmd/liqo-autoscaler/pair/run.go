@@ -12,11 +12,11 @@ import (
 // run is one run of a command.
 type run struct {
 	*options
-	out io.Writer // the report
+	out io.Writer // receives the messages
 	now func() time.Time
 }
 
-// side opens a cluster and reports its identity.
+// side connects to a cluster, and prints and returns its identity.
 func (r *run) side(ctx context.Context, side, context string) (c *cluster, id identity, err error) {
 	if c, err = r.open(side, r.kubeconfig, context); err != nil {
 		return nil, id, err
@@ -35,7 +35,7 @@ func (r *run) side(ctx context.Context, side, context string) (c *cluster, id id
 
 func (r *run) warn(format string, args ...any) { fmt.Fprintf(r.out, "WARNING: "+format+"\n", args...) }
 
-// both sets up the two sides.
+// both runs setup for a consumer and a provider.
 func (r *run) both(ctx context.Context) error {
 	consumer, here, err := r.side(ctx, "consumer", r.consumerContext)
 	if err != nil {
@@ -70,7 +70,7 @@ func (r *run) both(ctx context.Context) error {
 	return r.exchange(ctx, g, t, made, kubeconfig)
 }
 
-// judge returns an error for two clusters that cannot be a pair.
+// judge prints warnings about the two clusters, and returns an error if they cannot be a consumer and its provider.
 func (r *run) judge(here, there identity) error {
 	warning, err := together(here, there)
 	if warning != "" {
@@ -79,7 +79,7 @@ func (r *run) judge(here, there identity) error {
 	return err
 }
 
-// shaped returns an error, or warns, when no node fits the offer.
+// shaped returns an error or prints a warning when no node of the group fits the offer.
 func (r *run) shaped(t *taker, made offer) error {
 	warning, err := r.fits(t, made)
 	if warning != "" {
@@ -88,7 +88,7 @@ func (r *run) shaped(t *taker, made offer) error {
 	return err
 }
 
-// kept returns the credentials that the consumer has, if they stay.
+// kept returns the credentials in the consumer's Secret if they are still valid, or nil.
 func (r *run) kept(ctx context.Context, g *giver, t *taker) ([]byte, error) {
 	kubeconfig := t.secret.kubeconfig()
 	if kubeconfig == nil {
@@ -101,7 +101,8 @@ func (r *run) kept(ctx context.Context, g *giver, t *taker) ([]byte, error) {
 	return kubeconfig, nil
 }
 
-// exchange applies the provider's access and stores the offer. Without credentials that stay it requests a token.
+// exchange applies the provider's access and stores the offer. If kubeconfig is nil, it requests a token and creates
+// new credentials.
 func (r *run) exchange(ctx context.Context, g *giver, t *taker, made offer, kubeconfig []byte) error {
 	probe := kubeconfig
 	var err error
@@ -141,7 +142,7 @@ func (r *run) exchange(ctx context.Context, g *giver, t *taker, made offer, kube
 	return r.finish(ctx, t, made, data)
 }
 
-// grant applies the provider's access.
+// grant applies the manifests that give the consumer access to the provider.
 func (r *run) grant(ctx context.Context, g *giver) error {
 	done, err := apply(ctx, g.wants, g.consumer, r.dryRun)
 	if err != nil {

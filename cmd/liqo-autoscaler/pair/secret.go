@@ -17,18 +17,19 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/discovery/secrets"
 )
 
-// stored is the Secret of an offer in the consumer.
+// stored is the Secret with the offer in the consumer cluster.
 type stored struct {
 	kube            kubernetes.Interface
 	namespace, name string
-	provider        string         // the value of the mark
-	live            *corev1.Secret // nil without one
+	provider        string         // the value of labelSetup
+	live            *corev1.Secret // the existing Secret, or nil
 }
 
 // String returns the Secret's name for messages.
 func (s *stored) String() string { return "Secret " + s.namespace + "/" + s.name }
 
-// read returns an error for a Secret that setup must not change, and for a provider that another Secret offers.
+// read reads the existing Secret. It returns an error if setup must not change it, or if another Secret has an offer of
+// the same provider.
 func (s *stored) read(ctx context.Context) error {
 	live, err := s.kube.CoreV1().Secrets(s.namespace).Get(ctx, s.name, metav1.GetOptions{})
 	switch {
@@ -58,7 +59,7 @@ func (s *stored) read(ctx context.Context) error {
 	return nil
 }
 
-// kubeconfig returns the credentials in the Secret, or nil.
+// kubeconfig returns the credentials in the existing Secret, or nil.
 func (s *stored) kubeconfig() []byte {
 	if s.live == nil {
 		return nil
@@ -66,8 +67,8 @@ func (s *stored) kubeconfig() []byte {
 	return s.live.Data[discovery.DefaultKey]
 }
 
-// data returns the Secret's data with the credentials and the offer. Keys of the info that the offer does not have
-// stay.
+// data returns the Secret's data with the given credentials and offer. It keeps keys of the existing info that the
+// offer does not set.
 func (s *stored) data(kubeconfig []byte, o offer) (map[string][]byte, error) {
 	info := map[string]any{}
 	var data map[string][]byte
@@ -104,7 +105,7 @@ func (s *stored) data(kubeconfig []byte, o offer) (map[string][]byte, error) {
 	return data, nil
 }
 
-// check returns an error for data that the worker would refuse.
+// check returns an error if the worker would refuse the data.
 func (s *stored) check(data map[string][]byte) error {
 	if err := secrets.Check(s.namespace, s.name, data); err != nil {
 		return fmt.Errorf("%s would have wrong data:\n%w", s, err)
@@ -112,7 +113,7 @@ func (s *stored) check(data map[string][]byte) error {
 	return nil
 }
 
-// change returns what put does with the data: created, changed or unchanged.
+// change returns the effect that put would have: created, changed or unchanged.
 func (s *stored) change(data map[string][]byte) string {
 	switch {
 	case s.live == nil:
@@ -123,7 +124,7 @@ func (s *stored) change(data map[string][]byte) string {
 	return "changed"
 }
 
-// put creates or changes the Secret. It fails when the Secret has changed since it was read.
+// put creates or changes the Secret. It returns an error if the Secret has changed since read.
 func (s *stored) put(ctx context.Context, data map[string][]byte) (err error) {
 	all := s.kube.CoreV1().Secrets(s.namespace)
 	switch s.change(data) {
@@ -144,7 +145,8 @@ func (s *stored) put(ctx context.Context, data map[string][]byte) (err error) {
 	return nil
 }
 
-// ensureNamespace creates the namespace if it is missing. It has no mark: the chart's release is in it, too.
+// ensureNamespace creates the namespace if it is missing. It does not set labelSetup, because the namespace also
+// contains the chart's release and must not be removed.
 func ensureNamespace(ctx context.Context, kube kubernetes.Interface, name string) error {
 	_, err := kube.CoreV1().Namespaces().Get(ctx, name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {

@@ -9,7 +9,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/cmd/liqo-autoscaler/providers"
 )
 
-// taker is the consumer's half: where it stores the offer, and the values of its charts.
+// taker is the consumer's part of a setup: the Secret for the offer, and the values files of the charts.
 type taker struct {
 	*cluster
 	id     identity
@@ -17,7 +17,7 @@ type taker struct {
 	files  []*file
 }
 
-// taker reads and checks the consumer. It changes nothing.
+// taker reads and checks the consumer cluster. It changes nothing.
 func (o *options) taker(ctx context.Context, c *cluster, id identity, provider string) (*taker, error) {
 	if err := providers.CheckConsumer(id.ID); err != nil {
 		return nil, fmt.Errorf("%s: its Liqo cluster id is too long for a tenant namespace: %w", c, err)
@@ -49,8 +49,8 @@ func (o *options) taker(ctx context.Context, c *cluster, id identity, provider s
 	return t, nil
 }
 
-// fits returns an error when the values are written now and no node of their group fits the offer. When the file
-// exists it returns a warning instead.
+// fits checks that a node of the group in the values fits the offer. Otherwise it returns an error or, if the values
+// file exists already and is not written, only a warning.
 func (o *options) fits(t *taker, made offer) (warning string, err error) {
 	why := ""
 	if len(made.Resources) > 0 {

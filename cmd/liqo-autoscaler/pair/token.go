@@ -13,8 +13,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/account"
 )
 
-// valid reports whether a kubeconfig is one of the consumer's account, for the server, with a token that the provider
-// accepts and that is not to be replaced soon.
+// valid reports whether a kubeconfig can stay in use. It must be for the server and the consumer's account, and have a
+// token that the provider accepts and that is not due for renewal.
 func (c *cluster) valid(ctx context.Context, kubeconfig []byte, consumer, server string, now time.Time) (bool, error) {
 	parsed, err := clientcmd.Load(kubeconfig)
 	if err != nil || parsed.Contexts[parsed.CurrentContext] == nil {

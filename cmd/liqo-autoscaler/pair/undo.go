@@ -10,7 +10,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/deploy/provider"
 )
 
-// undoBoth removes the offer and the access, when neither side uses the other one.
+// undoBoth removes the offer and the access. It returns an error while nodes or a peering between both clusters exist.
 func (r *run) undoBoth(ctx context.Context) error {
 	consumer, here, err := r.side(ctx, "consumer", r.consumerContext)
 	if err != nil {
@@ -36,7 +36,7 @@ func (r *run) undoBoth(ctx context.Context) error {
 	return r.withdraw(ctx, lender, there, here.ID)
 }
 
-// undoConsumer removes the offer of a provider.
+// undoConsumer removes the offer of a provider from the consumer cluster.
 func (r *run) undoConsumer(ctx context.Context) error {
 	c, _, err := r.side(ctx, "consumer", r.consumerContext)
 	if err != nil {
@@ -45,7 +45,7 @@ func (r *run) undoConsumer(ctx context.Context) error {
 	return r.forget(ctx, c, r.providerID)
 }
 
-// undoProvider removes the access of a consumer.
+// undoProvider removes the access of a consumer from the provider's cluster.
 func (r *run) undoProvider(ctx context.Context) error {
 	c, id, err := r.side(ctx, "provider", r.providerContext)
 	if err != nil {
@@ -54,7 +54,7 @@ func (r *run) undoProvider(ctx context.Context) error {
 	return r.withdraw(ctx, c, id, r.consumerID)
 }
 
-// forget removes the Secrets with the mark of the provider. The namespace and the files stay.
+// forget removes the Secrets that have labelSetup for the provider. It keeps the namespace and the values files.
 func (r *run) forget(ctx context.Context, c *cluster, provider string) error {
 	if err := c.unused(ctx, provider); err != nil {
 		return err
@@ -81,7 +81,7 @@ func (r *run) forget(ctx context.Context, c *cluster, provider string) error {
 	return nil
 }
 
-// withdraw removes the objects with the mark of the consumer.
+// withdraw removes the objects that have labelSetup for the consumer.
 func (r *run) withdraw(ctx context.Context, c *cluster, id identity, consumer string) error {
 	if err := c.unused(ctx, consumer); err != nil {
 		return err

@@ -14,7 +14,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/grpcserver/config"
 )
 
-// values are the choices of the consumer for the two charts. They do not depend on the provider, so a further provider
+// values contains the consumer's options for the values files. They do not depend on the provider, so adding a provider
 // changes no values.
 type values struct {
 	image           string
@@ -28,7 +28,7 @@ type values struct {
 
 const release = "liqo-autoscaler"
 
-// chart returns the values of our chart.
+// chart returns the values for the chart of liqo-autoscaler.
 func (v values) chart(consumer identity, certManager bool) (string, error) {
 	var b strings.Builder
 	line := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
@@ -65,7 +65,7 @@ func (v values) chart(consumer identity, certManager bool) (string, error) {
 	return b.String(), nil
 }
 
-// flow returns the amounts as a mapping of YAML.
+// flow renders the amounts as a YAML flow mapping.
 func flow(list corev1.ResourceList) string {
 	var parts []string
 	for _, name := range sorted(list) {
@@ -75,7 +75,7 @@ func flow(list corev1.ResourceList) string {
 	return strings.Join(parts, ", ")
 }
 
-// autoscaler returns the values of Cluster Autoscaler's chart.
+// autoscaler returns the values for Cluster Autoscaler's chart.
 func (v values) autoscaler(consumer, namespace string) (string, error) {
 	var b strings.Builder
 	address := fmt.Sprintf("%s.%s.svc:8086", release, namespace)

@@ -9,7 +9,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// maxConsumerID is the length that "liqo-tenant-" leaves in a namespace's name.
+// maxConsumerID is the maximum length of a consumer's id, because "liqo-tenant-" and the id form the name of a
+// namespace.
 const maxConsumerID = 63 - len("liqo-tenant-")
 
 // consumerFlags names the consumer to which a provider gives access.
@@ -21,7 +22,7 @@ func (f *consumerFlags) register(cmd *cobra.Command) {
 
 func (f *consumerFlags) check() error { return CheckConsumer(f.id) }
 
-// CheckConsumer returns an error for an id that no consumer can have.
+// CheckConsumer returns an error if the id cannot be the id of a consumer.
 func CheckConsumer(id string) error {
 	if !fleet.ValidProviderID(id) || len(id) > maxConsumerID {
 		return fmt.Errorf("--consumer-id %q: give the consumer's Liqo cluster id (liqoctl info shows it), at most %d "+

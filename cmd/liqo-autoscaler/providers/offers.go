@@ -21,7 +21,7 @@ import (
 	flow "github.com/liqo-autoscaler/liqo-autoscaler/workflows/client"
 )
 
-// offersFlags are the flags of the sources that a worker reads.
+// offersFlags contains the worker's flags that select sources of offers.
 type offersFlags struct{ parts.BackendFlags }
 
 // NewOffers returns the command offers.
@@ -59,7 +59,7 @@ time. With the worker's flags for sources of offers it queries these sources ins
 	return cmd
 }
 
-// printOffers prints the document. With a table it prints the problems to errOut.
+// printOffers prints the document. If the format is a table, it prints the problems to errOut.
 func printOffers(out, errOut io.Writer, format string, document show.Offers) error {
 	if format == "table" || format == "wide" {
 		for _, p := range document.Problems {
@@ -69,10 +69,11 @@ func printOffers(out, errOut io.Writer, format string, document show.Offers) err
 	return output.Print(out, format, output.StyleFor(out), document)
 }
 
-// removalsRead bounds the removals of peerings whose present step is read.
+// removalsRead bounds the number of peerings for which the present step of their removal is read.
 const removalsRead = 20
 
-// lent reads the providers, and the sources if any is set, else the market. Faults of the market go to notes.
+// lent reads the providers, and their offers: from the sources if the flags set any, otherwise from the market. It
+// prints problems with the market to notes.
 func (f offersFlags) lent(ctx context.Context, c *connect.Common, from serve.Published,
 	notes io.Writer) (show.Offers, error) {
 	var states []fleet.ProviderSnapshot

@@ -14,7 +14,7 @@ import (
 	flow "github.com/liqo-autoscaler/liqo-autoscaler/workflows/client"
 )
 
-// repinner forgets the pinned certificate authorities of a provider.
+// repinner deletes the pinned certificate authorities of a provider, so that the next ones are accepted and pinned.
 type repinner interface {
 	Repin(ctx context.Context, provider string) (forgot bool, err error)
 }
@@ -60,7 +60,7 @@ other authorities. Make sure that it really is the provider.`,
 	return cmd
 }
 
-// repin forgets the pins of the provider with that id, or of the provider whose offer in Temporal has that name.
+// repin deletes the pins of the provider with that id or, if no pin exists, of the provider whose offer has that name.
 func repin(ctx context.Context, c *connect.Common, pins repinner, name string) (provider string, err error) {
 	if forgot, err := pins.Repin(ctx, name); err != nil || forgot {
 		return name, err

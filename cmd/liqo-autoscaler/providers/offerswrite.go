@@ -81,7 +81,7 @@ func onServer(cmd *cobra.Command, to *client.Options,
 	return cmd
 }
 
-// readPosted reads an offer in the form of the discovery server, YAML or JSON. The error lists all faults.
+// readPosted reads a file with an offer for the discovery server, YAML or JSON. Its error lists all faults.
 func readPosted(path string) (api.Posted, error) {
 	raw, err := os.ReadFile(path)
 	if err != nil {
@@ -170,8 +170,8 @@ name that another program or person created is not changed.`,
 	return cmd
 }
 
-// addOffer writes the Secret of an offer, or only of its credentials. Idempotent. It fails for a Secret that this
-// command did not create, and for data that no worker could use.
+// addOffer writes the Secret of an offer, or of credentials only. It is idempotent. It returns an error for a Secret
+// that this command did not create, and for data that a worker would refuse.
 func addOffer(ctx context.Context, kube kubernetes.Interface, namespace, name string, data map[string][]byte) error {
 	secret := corev1.Secret(name, namespace).WithData(data).WithType(apiv1.SecretTypeOpaque)
 	if _, offers := data[secrets.KeyInfo]; offers {

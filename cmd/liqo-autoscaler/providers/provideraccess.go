@@ -11,16 +11,16 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// Access holds the flags for the manifests that a provider applies for a consumer.
+// Access holds the flags that select the manifests that a provider applies for a consumer.
 type Access struct {
-	// LiqoNamespace is the namespace of the provider's Liqo.
+	// LiqoNamespace is the namespace in which Liqo runs on the provider.
 	LiqoNamespace string
 	noPolicy      bool
 	podSecurity   string
 	networks      []string
 }
 
-// Register adds the flags, without the namespace of Liqo.
+// Register adds the flags, except a flag for LiqoNamespace.
 func (a *Access) Register(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.BoolVar(&a.noPolicy, "no-policy", false,
@@ -86,8 +86,8 @@ offer.`,
 	return cmd
 }
 
-// prefixes parses networks. A network must have the form that Liqo's IPAM on the consumer shows, so an address within a
-// network is an error.
+// prefixes parses networks. An address within a network is an error, because the policies compare the networks with the
+// form that Liqo's IPAM on the consumer writes.
 func prefixes(networks []string) (all []netip.Prefix, err error) {
 	for _, network := range networks {
 		prefix, err := netip.ParsePrefix(network)
@@ -113,7 +113,7 @@ func explainAccess(out io.Writer, consumer string, policies provider.Policies) {
 		consumer)
 }
 
-// Warn prints the possible actions of a consumer if some of the policies are missing.
+// Warn prints the actions that a consumer can take because some of the policies are missing.
 func Warn(out io.Writer, consumer string, policies provider.Policies) {
 	switch policies {
 	case provider.PodPolicies:

@@ -24,13 +24,13 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/strictyaml"
 )
 
-// These are Liqo's resources. Its types are not imported.
+// These are Liqo's resources. This package does not import Liqo's types.
 var (
 	tenants = schema.GroupVersionResource{Group: "authentication.liqo.io", Version: "v1beta1", Resource: "tenants"}
 	granted = tenants.GroupVersion().WithResource("resourceslices")
 )
 
-// admins holds the clients of a provider's administrator.
+// admins holds clients with the permissions of a provider's administrator.
 type admins struct {
 	kube    kubernetes.Interface
 	objects dynamic.Interface
@@ -50,12 +50,12 @@ func openAdmins(kubeconfig string) (a admins, err error) {
 // consumer describes the access that one consumer has to this provider.
 type consumer struct {
 	id      string
-	account time.Time // creation of its account; zero without one
+	account time.Time // creation time of the account; zero without an account
 	tenants []unstructured.Unstructured
-	slices  int // number of granted slices, with the amounts
+	slices  int // number of granted slices
 	cpu     resource.Quantity
 	memory  resource.Quantity
-	lacks   []string // policies of provider-access that are not bound
+	lacks   []string // missing bindings of provider-access's policies
 }
 
 func newProviderAccessList() *cobra.Command {
@@ -96,7 +96,7 @@ administrator.`,
 	return cmd
 }
 
-// conditions returns the conditions of the consumer's Tenants: Liqo expects one Tenant.
+// conditions returns the conditions of the consumer's Tenants, usually of one Tenant.
 func (c consumer) conditions() string {
 	var all []string
 	for i := range c.tenants {
@@ -158,7 +158,7 @@ func (a admins) consumers(ctx context.Context) ([]consumer, error) {
 	return all, nil
 }
 
-// policies records, for each consumer, the policies of provider-access that are not bound.
+// policies adds the policies of provider-access that are not bound to each consumer.
 func (a admins) policies(ctx context.Context, consumers map[string]*consumer) error {
 	bindings, err := a.kube.AdmissionregistrationV1().ValidatingAdmissionPolicyBindings().List(ctx, metav1.ListOptions{})
 	if err != nil {
@@ -178,8 +178,8 @@ func (a admins) policies(ctx context.Context, consumers map[string]*consumer) er
 	return nil
 }
 
-// holdings adds the granted slices of each consumer. It omits amounts that cannot be parsed: the consumer may have
-// written them.
+// holdings adds the granted slices and amounts to each consumer. It ignores amounts that cannot be parsed, because the
+// consumer may have written them.
 func (a admins) holdings(ctx context.Context, owners map[string]*consumer) error {
 	options := metav1.ListOptions{Limit: 100}
 	for {

@@ -20,7 +20,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/serve"
 )
 
-// tokenLasts is the default life of a new token; an API server may allow less.
+// tokenLasts is the default lifetime of a new token. An API server may allow less.
 const tokenLasts = 90 * 24 * time.Hour
 
 // RegisterDuration adds the flag --duration.
@@ -73,7 +73,7 @@ provider-access renew replaces it while it is valid. Run this command as the pro
 	return cmd
 }
 
-// administrator returns the access to a cluster that kubectl would use.
+// administrator returns the configuration with which kubectl would access the cluster.
 func administrator(kubeconfig string) (*rest.Config, error) {
 	return serve.AsKubectl(kubeconfig, "find a kubeconfig")
 }
@@ -128,8 +128,8 @@ func newToken(ctx context.Context, kube kubernetes.Interface, namespace, account
 	return made.Status.Token, made.Status.ExpirationTimestamp.Time, nil
 }
 
-// Authority returns the certificate authorities of a cluster's API server: the authorities that its pods have, or else
-// the authorities in the administrator's kubeconfig.
+// Authority returns the certificate authorities of a cluster's API server: the ones that Kubernetes gives to pods, or
+// else the ones in the administrator's kubeconfig.
 func Authority(ctx context.Context, kube kubernetes.Interface, admin *rest.Config) ([]byte, error) {
 	for _, namespace := range []string{provider.Namespace, metav1.NamespaceSystem} {
 		known, err := kube.CoreV1().ConfigMaps(namespace).Get(ctx, "kube-root-ca.crt", metav1.GetOptions{})

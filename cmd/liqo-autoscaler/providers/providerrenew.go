@@ -15,13 +15,13 @@ import (
 // credentialsKey is the default key of an offer's kubeconfig in its Secret.
 const credentialsKey = "kubeconfig"
 
-// renewals selects the kubeconfigs whose tokens are replaced: a file, or Secrets of the consumer.
+// renewals selects the kubeconfigs whose tokens are replaced: a file, or Secrets in the consumer cluster.
 type renewals struct {
 	file       string
 	secrets    []string // namespace/name
-	namespaces []string // of labelled Secrets
+	namespaces []string // namespaces whose labelled Secrets are renewed
 	key        string
-	kubeconfig string // access to the consumer, for Secrets
+	kubeconfig string // access to the consumer cluster, for Secrets
 	lasts      time.Duration
 	due        bool
 }
@@ -72,7 +72,7 @@ token that is due could not be renewed; the other tokens are renewed.`,
 	return cmd
 }
 
-// renewTime bounds the command, because some providers may not respond.
+// renewTime bounds the time of the command, because some providers may not respond.
 const renewTime = 4 * time.Minute
 
 func hasToken(what string, end time.Time) string {
@@ -96,7 +96,7 @@ func (r renewals) check() error {
 	return nil
 }
 
-// inFile replaces the whole file atomically, so that no reader sees a part of the new file.
+// inFile renews the token in a file. It replaces the file atomically, so that no reader sees a part of the new file.
 func (r renewals) inFile(ctx context.Context) (end time.Time, err error) {
 	text, err := os.ReadFile(r.file)
 	if err != nil {

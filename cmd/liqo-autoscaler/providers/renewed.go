@@ -37,8 +37,8 @@ func tokenOf(text []byte) (*clientcmdapi.Config, *clientcmdapi.AuthInfo, error) 
 	return parsed, user, nil
 }
 
-// renewed returns the kubeconfig with a new token of the same account. Errors do not quote the kubeconfig. Blocks until
-// the provider responds, for at most answerTime.
+// renewed returns the kubeconfig with a new token of the same account. Its errors do not quote the kubeconfig. It
+// blocks until the provider responds, for at most answerTime.
 func renewed(ctx context.Context, text []byte, lasts time.Duration) (renewed []byte, end time.Time, err error) {
 	parsed, user, err := tokenOf(text)
 	if err != nil {
@@ -48,7 +48,7 @@ func renewed(ctx context.Context, text []byte, lasts time.Duration) (renewed []b
 	if err != nil {
 		return nil, end, err
 	}
-	// Only the token of the user is used, because the writer of the Secret must not run a program here.
+	// Only the token of the user is used. A kubeconfig may name a program to run, and its writer is not trusted.
 	bare := parsed.DeepCopy()
 	bare.AuthInfos[parsed.Contexts[parsed.CurrentContext].AuthInfo] = &clientcmdapi.AuthInfo{Token: user.Token}
 	access, err := clientcmd.NewDefaultClientConfig(*bare, nil).ClientConfig()
@@ -70,8 +70,8 @@ func renewed(ctx context.Context, text []byte, lasts time.Duration) (renewed []b
 	return renewed, end, err
 }
 
-// clientOf returns a client for the API server of a provider. A provider is not trusted: the client bounds responses in
-// size and time, and does not follow redirects.
+// clientOf returns a client for the API server of a provider. The provider is not trusted, so the client bounds the
+// size and time of responses and does not follow redirects.
 func clientOf(access *rest.Config) (kubernetes.Interface, error) {
 	access.DisableCompression = true
 	access.ContentType = runtime.ContentTypeJSON

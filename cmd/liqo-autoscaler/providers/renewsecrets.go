@@ -21,26 +21,26 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/shorten"
 )
 
-// labelRenew is the label that turns the renewal of a Secret on ("true", in namespaces of --secrets-in) or off
-// ("false").
+// labelRenew is the label that enables ("true") or disables ("false") the renewal of a Secret in the namespaces of
+// --secrets-in.
 const labelRenew = "liqo-autoscaler.io/renew"
 
-// These constants bound one run.
+// These constants bound one run of the command.
 const (
 	atOnce     = 10 // concurrent requests to providers
 	maxSecrets = 5000
 )
 
-// holding locates a Secret with a kubeconfig.
+// holding identifies a key of a Secret that contains a kubeconfig.
 type holding struct{ namespace, name, key string }
 
 func (h holding) String() string { return h.namespace + "/" + h.name }
 
-// errSkipped is the error for a kubeconfig that this command does not renew. The wrapping error has the reason.
+// errSkipped means that this command does not renew a kubeconfig. The error that wraps it has the reason.
 var errSkipped = errors.New("skipped")
 
-// inSecrets renews the kubeconfig in each Secret, and prints one line for each Secret. It continues after a failure.
-// The error lists all failures.
+// inSecrets renews the kubeconfig in each Secret, and prints one line for each Secret. It continues after a failure,
+// and returns an error with all failures.
 func (r renewals) inSecrets(ctx context.Context, out io.Writer) error {
 	access, err := administrator(r.kubeconfig)
 	if err != nil {
@@ -82,7 +82,7 @@ func (r renewals) renewAll(ctx context.Context, kube kubernetes.Interface, out i
 	return errors.Join(failed...)
 }
 
-// holdings returns the Secrets that the flags select, each once.
+// holdings returns the Secrets that the flags select, without duplicates.
 func (r renewals) holdings(ctx context.Context, kube kubernetes.Interface) (all []holding, err error) {
 	seen := map[string]bool{}
 	add := func(h holding) {
@@ -113,7 +113,7 @@ func (r renewals) holdings(ctx context.Context, kube kubernetes.Interface) (all 
 	return all, nil
 }
 
-// inSecret renews the kubeconfig in one Secret. It fails when the Secret has changed since it was read.
+// inSecret renews the kubeconfig in one Secret. It returns an error when the Secret has changed since it was read.
 func (r renewals) inSecret(ctx context.Context, kube kubernetes.Interface, h holding) (said string, err error) {
 	secret, err := kube.CoreV1().Secrets(h.namespace).Get(ctx, h.name, metav1.GetOptions{})
 	if err != nil {
@@ -156,7 +156,7 @@ var managers = map[string]string{
 	"reconcile.external-secrets.io/owner": "External Secrets",
 }
 
-// leftAlone returns the reason why this command must not change the Secret, or "" if it may.
+// leftAlone returns the reason for which this command must not change the Secret, or "" if it may.
 func leftAlone(secret *corev1.Secret) string {
 	const undoes = " writes it from elsewhere, and would undo the change: renew the token there"
 	switch {

@@ -28,7 +28,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/wait"
 )
 
-// discoveryFiles holds the files of the discovery server.
+// discoveryFiles holds the paths of the discovery server's files.
 type discoveryFiles struct {
 	cert, key, clientCA, writers, store, dsn string
 	rate                                     float64
@@ -59,7 +59,7 @@ func NewDiscovery(c *connect.Common) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			seen.ReadyWhen("offers", site.api.Ready) // while the store responds
+			seen.ReadyWhen("offers", site.api.Ready) // ready while the store responds
 			seen.ObserveCertificate(files.cert)
 			listener, err := net.Listen("tcp", listen)
 			if err != nil {
@@ -102,7 +102,7 @@ type discoverySite struct {
 	log          *slog.Logger
 }
 
-// open reads all files for the first time; a fault in any file is an error. The caller must close the site.
+// open reads all files for the first time. It returns an error if any file has a fault. The caller must close the site.
 func (f discoveryFiles) open(ctx context.Context, log *slog.Logger, metrics prometheus.Registerer) (
 	*discoverySite, error) {
 	s := &discoverySite{log: log}
@@ -143,10 +143,10 @@ func (f discoveryFiles) openStore(ctx context.Context) (*sqlstore.Store, error) 
 	return nil, fmt.Errorf("--store is %q: give sqlite:FILE or postgres", f.store)
 }
 
-// Close releases the database.
+// Close closes the database.
 func (s *discoverySite) Close() error { return s.offers.Close() }
 
-// serve serves on the listener, which it closes, until ctx ends; running requests may finish.
+// serve serves on the listener until ctx ends. It then lets running requests finish and closes the listener.
 func (s *discoverySite) serve(ctx context.Context, listener net.Listener) error {
 	s.log.Info("serving the discovery API", "address", listener.Addr().String())
 	g, ctx := errgroup.WithContext(ctx)
@@ -158,7 +158,8 @@ func (s *discoverySite) serve(ctx context.Context, listener net.Listener) error 
 	return g.Wait()
 }
 
-// watchWriters logs a new fault of the writers file, because the server then refuses all clients, and its repair.
+// watchWriters logs when the writers file has a new fault, because the server then refuses all clients. It also logs
+// when the fault is repaired.
 func (s *discoverySite) watchWriters(ctx context.Context, every time.Duration) {
 	said := ""
 	for wait.For(ctx, every) {
@@ -197,7 +198,8 @@ const (
 	maxToken = 4 << 10
 )
 
-// hashToken returns the tokenSHA256 for the token in in, without surrounding space. Errors do not contain the token.
+// hashToken reads a token from in, without surrounding space, and returns its tokenSHA256. Its errors do not contain
+// the token.
 func hashToken(in io.Reader) (string, error) {
 	raw, err := io.ReadAll(io.LimitReader(in, maxToken+2)) // including the end of the line
 	token := strings.TrimSpace(string(raw))

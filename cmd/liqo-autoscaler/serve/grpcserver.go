@@ -18,7 +18,8 @@ import (
 	flow "github.com/liqo-autoscaler/liqo-autoscaler/workflows/client"
 )
 
-// lameDuck is how long a stopping server continues, so that a Service's endpoints can be updated.
+// lameDuck is the time for which a stopping server still answers, so that Kubernetes can remove it from the Service's
+// endpoints.
 const lameDuck = 3 * time.Second
 
 // NewGRPCServer returns the command grpcserver.

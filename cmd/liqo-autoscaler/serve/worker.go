@@ -77,7 +77,7 @@ func (f workerFlags) check() (sdkworker.WorkerDeploymentVersion, error) {
 	return version, errors.Join(f.bundled.Check(), f.Sources.Check())
 }
 
-// runFor runs the worker for its cluster, as soon as the cluster's UID is known.
+// runFor reads the UID of the consumer cluster, and then runs the worker for this cluster.
 func runFor(ctx context.Context, cluster parts.Consumer, o worker.Options) (err error) {
 	if o.Cluster, err = cluster.UID(ctx); err != nil {
 		return err
@@ -86,7 +86,7 @@ func runFor(ctx context.Context, cluster parts.Consumer, o worker.Options) (err 
 	return worker.Run(ctx, o)
 }
 
-// publishes opens the outputs of the worker for people: the market, its Events, and the mirror.
+// publishes opens the outputs of the worker for operators: the market, Kubernetes Events, and the mirror.
 func (f workerFlags) publishes(ctx context.Context, hub workflows.Hub, consumer *rest.Config,
 	log *slog.Logger) (market.Store, activities.EventRecorder, observer.Mirror, error) {
 	store, events, err := f.market.Publishes(ctx, hub, consumer)

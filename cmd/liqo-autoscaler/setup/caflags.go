@@ -13,15 +13,16 @@ const MinProvision = 15 * time.Minute
 
 // CAFlag is a flag of Cluster Autoscaler (1.30 and later) that liqo-autoscaler needs or recommends.
 type CAFlag struct {
-	// Name has a suffix "_1" where CA accepts a flag several times; CA's chart removes the suffix.
+	// Name is the name of the flag. It has a suffix such as "_1" if CA accepts the flag several times. CA's chart removes
+	// the suffix.
 	Name, Value string
-	// Why explains the flag to readers of the values.
+	// Why explains the flag to readers of the values file, line by line.
 	Why []string
 }
 
-// CAFlags returns CA's settings. It is their only source: `config cloud-config -o helm-values` prints them, and `make
-// update` writes them into deploy/ca/values.yaml and the notes of our chart. docs/cluster-autoscaler.md contains the
-// reasons with file and line.
+// CAFlags returns CA's flags. It is their only source: `config cloud-config -o helm-values` prints them, and `make
+// update` writes them into deploy/ca/values.yaml and the notes of our chart. docs/cluster-autoscaler.md explains each
+// flag with references to CA's source.
 func CAFlags(provision time.Duration) []CAFlag {
 	minutes := strings.TrimSuffix(provision.String(), "0s")
 	return []CAFlag{
@@ -61,8 +62,8 @@ func CAFlags(provision time.Duration) []CAFlag {
 	}
 }
 
-// askingUs returns the flags with CA's --expander=grpc in place of its own choice: CA requests the choice from the gRPC
-// server at address. authority is the CA certificate that verifies the server.
+// askingUs returns the flags with --expander=grpc instead of another expander, so that the gRPC server at address
+// chooses the node group. authority is the file with the certificate authority that verifies the server.
 func askingUs(flags []CAFlag, address, authority string) (out []CAFlag) {
 	for _, f := range flags {
 		if f.Name != "expander" {
@@ -77,7 +78,7 @@ func askingUs(flags []CAFlag, address, authority string) (out []CAFlag) {
 	return out
 }
 
-// YAML returns the value in YAML: text in quotes unless it is plain.
+// YAML returns the value in YAML, in quotes if necessary.
 func (f CAFlag) YAML() string {
 	if _, err := strconv.ParseBool(f.Value); err == nil {
 		return f.Value

@@ -17,19 +17,19 @@ import (
 // cloudConfig holds Cluster Autoscaler's settings for our server: its --cloud-config file, and the values of its Helm
 // chart.
 type cloudConfig struct {
-	// These are the keys of CA's file (CA cloudprovider/externalgrpc/README.md). TLS needs all three files; without Cert
-	// it is off.
+	// These are the keys of CA's file (CA cloudprovider/externalgrpc/README.md). TLS needs all three files. Without Cert,
+	// CA uses plaintext.
 	Address, Cert, Key, CACert string
 	GRPCTimeout                time.Duration
-	// ClusterName is only for the chart, which renders nothing without it.
+	// ClusterName is a value of the chart. Without it the chart renders nothing.
 	ClusterName string
-	// MaxProvision follows from the budgets of the node groups.
+	// MaxProvision is the value of max-node-provision-time. It is computed from the budgets of the node groups.
 	MaxProvision time.Duration
 	// GRPCExpander makes CA request from the gRPC server which node group to grow.
 	GRPCExpander bool
 }
 
-// Flags returns CA's flags.
+// Flags returns CA's flags for these settings.
 func (c cloudConfig) Flags() []CAFlag {
 	flags := CAFlags(c.MaxProvision)
 	if c.GRPCExpander {
@@ -38,14 +38,14 @@ func (c cloudConfig) Flags() []CAFlag {
 	return flags
 }
 
-// Paths in Cluster Autoscaler's container.
+// These are paths in Cluster Autoscaler's container.
 const (
 	certPath = "/etc/liqo-autoscaler/tls/tls.crt"
 	keyPath  = "/etc/liqo-autoscaler/tls/tls.key"
 	caPath   = "/etc/liqo-autoscaler/tls/ca.crt"
 )
 
-// HelmValues writes the values of Cluster Autoscaler's own Helm chart for the gRPC server at the address.
+// HelmValues writes values for Cluster Autoscaler's own Helm chart, for the gRPC server at the address.
 func HelmValues(out io.Writer, address, clusterName string, plaintext bool) error {
 	c := cloudConfig{Address: address, Cert: certPath, Key: keyPath, CACert: caPath, GRPCTimeout: grpcTimeout,
 		ClusterName: clusterName, MaxProvision: MinProvision}
@@ -99,7 +99,7 @@ it. --config adapts the values to your node groups. The certificate is Cluster A
 	return cmd
 }
 
-// adapt validates the input and reads CA's settings from the node groups.
+// adapt validates the settings, and adapts them to the node groups in the file.
 func (c *cloudConfig) adapt(groups string) error {
 	if _, _, err := net.SplitHostPort(c.Address); err != nil {
 		return fmt.Errorf("--address: %w", err)
@@ -122,7 +122,7 @@ func (c *cloudConfig) adapt(groups string) error {
 		return err
 	}
 	for _, g := range cfg.NodeGroups {
-		// CA must not give up before we do: the value covers our own deadline and two of CA's loops.
+		// CA must not give up before the group does: the value covers the group's deadline and two of CA's loops.
 		c.MaxProvision = max(c.MaxProvision, (g.Budgets.Total.Duration + 3*time.Minute).Round(time.Minute))
 	}
 	return nil

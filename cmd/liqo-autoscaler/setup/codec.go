@@ -69,7 +69,7 @@ func serveCodec(ctx context.Context, listen string, handler http.Handler, out io
 	return nil
 }
 
-// unpacked is a codec for people: it also decompresses memos.
+// unpacked is a codec for tools that show payloads. It also decompresses memos.
 type unpacked struct{ converter.PayloadCodec }
 
 // Decode implements converter.PayloadCodec.

@@ -52,7 +52,7 @@ func summarise(out io.Writer, cfg config.Config) error {
 	return err
 }
 
-// summariseGroup prints a line for a group, or for the groups that will be derived from offers.
+// summariseGroup prints one line for a group, or for the groups that are derived from offers.
 func summariseGroup(b *strings.Builder, g config.Base) {
 	each := ""
 	if key, byLabel := g.Per.Label(); byLabel {

@@ -24,7 +24,7 @@ import (
 	flow "github.com/liqo-autoscaler/liqo-autoscaler/workflows/client"
 )
 
-// changes is the document of config diff.
+// changes is the output document of config diff.
 type changes struct {
 	Hub     string              `json:"hub"`
 	Changes []grpcserver.Change `json:"changes"`
@@ -40,7 +40,7 @@ func (c changes) Table(out io.Writer, style output.Style) error {
 		func(c grpcserver.Change) []string { return []string{c.Group, string(c.Effect), c.Message} }))
 }
 
-// ineffective returns an error when values of the config would have no effect.
+// ineffective returns an error when some values of the config would have no effect.
 func (c changes) ineffective() error {
 	var groups []string
 	for _, change := range c.Changes {
@@ -105,7 +105,7 @@ func changesOf(cfg config.Config, running []fleet.Snapshot, m *market.Market) []
 	return grpcserver.Changes(running, derived.Expand(cfg.NodeGroups), derived.Derives)
 }
 
-// derivedOf derives groups as a server does that starts while these groups run.
+// derivedOf derives groups as a gRPC server does that starts while these groups run.
 func derivedOf(running []fleet.Snapshot, m *market.Market) *derive.Groups {
 	var inForce []fleet.GroupSpec
 	for _, s := range running {

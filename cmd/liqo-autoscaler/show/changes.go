@@ -7,8 +7,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet/money"
 )
 
-// Changes returns the differences between two snapshots: the instances of the newer one, then the released instances,
-// then the group's conditions. balance returns the balance of a snapshot's account. before may be the zero snapshot:
+// Changes returns the differences between two snapshots of a group: new and changed instances, then released instances,
+// then the group's conditions. balance returns the balance of a snapshot's account. before may be the zero snapshot;
 // then all instances are new.
 func Changes(before, after fleet.Snapshot, balance func(fleet.Snapshot) money.Balance) []Change {
 	old := map[string]fleet.InstanceView{}
@@ -32,7 +32,7 @@ func Changes(before, after fleet.Snapshot, balance func(fleet.Snapshot) money.Ba
 		}
 	}
 	was, is := before.Conditions(balance(before), 0), after.Conditions(balance(after), 0)
-	same := func(a, b fleet.GroupNotice) bool { return a.Name == b.Name } // ignores the changing messages
+	same := func(a, b fleet.GroupNotice) bool { return a.Name == b.Name } // messages change often
 	if !slices.EqualFunc(was, is, same) {
 		out = append(out, Change{At: after.At.UTC(), Target: after.Target, Conditions: is,
 			Instance: Instance{Group: after.Group}})
@@ -43,6 +43,6 @@ func Changes(before, after fleet.Snapshot, balance func(fleet.Snapshot) money.Ba
 func differs(a, b fleet.InstanceView) bool {
 	af, bf := a.Failure, b.Failure
 	a.Failure, b.Failure = nil, nil
-	a.Since = b.Since // a repeated phase has another attempt
+	a.Since = b.Since // a new start of the same phase also has another attempt
 	return a != b || (af == nil) != (bf == nil) || af != nil && *af != *bf
 }

@@ -25,7 +25,7 @@ func conditionOf(p fleet.ProviderSnapshot) *Condition {
 		Since: p.Standing.Since.UTC()}
 }
 
-// conditionCordoned applies to providers that an operator has cordoned.
+// conditionCordoned is the condition of a provider that an operator has cordoned.
 const conditionCordoned = "Cordoned"
 
 // cordonOf returns the condition of a cordoned provider, or nil.
@@ -37,14 +37,14 @@ func cordonOf(p fleet.ProviderSnapshot) *Condition {
 		Message: "by an operator: nothing new is made there (liqo-autoscaler uncordon provider " + p.ID + ")"}
 }
 
-// conditionPods applies to a provider on which pods have not run for the budgets.podStart of their group.
+// conditionPods is the condition of a provider on which pods have waited longer than budgets.podStart of their group.
 const conditionPods = "PodsDoNotStart"
 
-// conditionVolumes applies to a provider with a node that stays because of volumes.
+// conditionVolumes is the condition of a provider with a node that is not removed because of volumes.
 const conditionVolumes = "HoldsVolumes"
 
-// Found adds the findings of the worker. Overdue pods become a condition of their provider, as do volumes that keep a
-// node.
+// Found adds the findings of the worker. Overdue pods, and volumes that keep a node, become conditions of their
+// provider.
 func (s Status) Found(f market.Findings) Status {
 	s.Findings = f
 	for _, k := range f.Kept {

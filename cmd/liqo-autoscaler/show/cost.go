@@ -15,11 +15,11 @@ import (
 // Cost contains the costs of a group's nodes, in units of the currency, as of At.
 type Cost struct {
 	Currency string `json:"currency"`
-	// Account is the account of the costs, when it is not the group's own account.
+	// Account is the account to which the costs belong, unless it is the group's own account.
 	Account string    `json:"account,omitempty"`
-	Since   time.Time `json:"since"` // start of the sums
+	Since   time.Time `json:"since"` // start of the time that the sums cover
 	At      time.Time `json:"at"`
-	// PerHour excludes the Unpriced nodes, whose price is unknown.
+	// PerHour is the hourly cost without the Unpriced nodes, whose price is unknown.
 	PerHour   float64        `json:"perHour"`
 	Unpriced  int            `json:"unpriced,omitempty"`
 	ThisMonth float64        `json:"thisMonth"` // in UTC
@@ -37,8 +37,8 @@ type ProviderCost struct {
 	SoFar    float64 `json:"soFar"` // since Cost.Since
 }
 
-// costOf returns the cost in the snapshot, with the limits by the balance of the account; nil when the snapshot has no
-// cost.
+// costOf returns the cost in the snapshot, and the limits compared with the balance of the account. It returns nil when
+// the snapshot has no cost.
 func costOf(s fleet.Snapshot, b money.Balance) *Cost {
 	if s.Cost.Since.IsZero() {
 		return nil
@@ -60,7 +60,7 @@ func costOf(s fleet.Snapshot, b money.Balance) *Cost {
 	return c
 }
 
-// cells returns the cost per hour, the cost of the month, and the limits that are reached.
+// cells returns the table cells with the cost per hour, the cost of the month, and the reached limits.
 func (c *Cost) cells() []string {
 	if c == nil {
 		return []string{"", "", ""}
@@ -75,7 +75,7 @@ func (c *Cost) cells() []string {
 		strings.Join(reached, ",")}
 }
 
-// perHour renders the rate, and the number of nodes with an unknown price.
+// perHour renders an hourly rate and the number of nodes with an unknown price.
 func perHour(rate float64, unpriced int, currency string) string {
 	if unpriced > 0 && rate != 0 {
 		return fmt.Sprintf("%s and %d unknown", inCurrency(rate, currency), unpriced)
@@ -83,7 +83,7 @@ func perHour(rate float64, unpriced int, currency string) string {
 	return sum(rate, unpriced, currency)
 }
 
-// sum renders an amount. 0 is "unknown" while nodes without a price exist.
+// sum renders an amount. It renders 0 as "unknown" if nodes without a price exist.
 func sum(amount float64, unpriced int, currency string) string {
 	if amount == 0 && unpriced > 0 {
 		return "unknown"

@@ -17,36 +17,36 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/natsort"
 )
 
-// Offers is the document of `offers`: one entry per provider, by the offers' names.
+// Offers is the output document of `offers`, with one entry per provider, sorted by the offers' names.
 type Offers struct {
 	Offers []Offer `json:"offers"`
-	// Problems are the offers that their source had to omit, with the reasons; only when a source was read.
+	// Problems are the offers that their source had to omit, with the reasons. They are set only when a source was read.
 	Problems []string `json:"problems,omitempty"`
 }
 
-// Offer contains the offer of one provider, and its held amounts. It omits the credentials.
+// Offer contains the offer of one provider, and the amounts that holds use. It omits the credentials.
 type Offer struct {
 	// Name is the offer's name in its source, or the provider's id when no offer is known.
 	Name string `json:"name"`
 	// Provider is the Liqo cluster id.
 	Provider string `json:"provider"`
-	// Current reports whether a source has the offer now; null when no source was read.
+	// Current reports whether a source has the offer now. It is null when no source was read.
 	Current  *bool               `json:"current,omitempty"`
 	Lendable corev1.ResourceList `json:"lendable,omitempty"`
 	MaxNodes int                 `json:"maxNodes,omitempty"`
-	// LargestNodes are the provider's largest nodes. Every node that we create fits into at least one entry.
+	// LargestNodes are the provider's largest nodes. A new node must fit into at least one entry.
 	LargestNodes []corev1.ResourceList `json:"largestNodes,omitempty"`
 	Labels       map[string]string     `json:"labels,omitempty"`
-	// Price is the price per node and hour; 0 leaves it to Prices.
+	// Price is the price per node and hour. If it is 0, Prices applies.
 	Price float64 `json:"price"`
-	// Prices are per hour and CPU, GiB, or unit of any other resource.
+	// Prices are prices per hour and CPU, GiB, or unit of any other resource.
 	Prices map[corev1.ResourceName]float64 `json:"prices,omitempty"`
 	// Currency is the currency of Price and Prices; empty means the node groups' currency.
 	Currency string `json:"currency,omitempty"`
-	// Unused is the reason why no node group can use the offer, independent of its amounts.
+	// Unused is the reason for which no node group can use the offer, whatever its amounts are.
 	Unused  string     `json:"unused,omitempty"`
 	Expires *time.Time `json:"expires,omitempty"`
-	// Held is the sum of the waiting and granted holds; HeldNodes is their number.
+	// Held is the sum of the waiting and granted holds. HeldNodes is their number.
 	Held      corev1.ResourceList `json:"held,omitempty"`
 	HeldNodes int                 `json:"heldNodes"`
 	Holds     []Hold              `json:"holds,omitempty"`
@@ -61,7 +61,7 @@ type Offer struct {
 	Failure *fleet.Failure `json:"failure,omitempty"`
 	// Condition is the fault of the provider that the observer has found.
 	Condition *Condition `json:"condition,omitempty"`
-	// Waits is the reason why the removal of the peering waits; empty without a removal.
+	// Waits is the event for which the removal of the peering waits, or "" if the peering is not being removed.
 	Waits string `json:"waits,omitempty"`
 }
 
@@ -71,8 +71,8 @@ type Hold struct {
 	State fleet.HoldState `json:"state"`
 }
 
-// OffersOf joins the known providers with the present offers of a source; offered is nil when no source was read. group
-// is any node group, because all groups have the same currency; nil when none runs.
+// OffersOf combines the known providers with the present offers of a source. offered is nil when no source was read.
+// group is any running node group, or nil when none runs; it supplies the currency, which all groups share.
 func OffersOf(providers []fleet.ProviderSnapshot, offered []fleet.Offer, group *fleet.GroupSpec) Offers {
 	byProvider := map[string]Offer{}
 	for _, p := range providers {
@@ -103,7 +103,7 @@ func OffersOf(providers []fleet.ProviderSnapshot, offered []fleet.Offer, group *
 	return Offers{Offers: all}
 }
 
-// Waiting adds the reasons why removals of peerings wait, by provider.
+// Waiting adds the events for which removals of peerings wait. removals maps providers to these events.
 func (o Offers) Waiting(removals map[string]string) Offers {
 	for n := range o.Offers {
 		o.Offers[n].Waits = removals[o.Offers[n].Provider]
@@ -180,7 +180,7 @@ func (o Offer) nodes() string {
 	return strconv.Itoa(o.HeldNodes) + "/" + strconv.Itoa(o.MaxNodes)
 }
 
-// price renders the price of a node or, without a price of a node, the prices by resource.
+// price renders the price per node or, if the offer has none, the prices by resource.
 func (o Offer) price() string {
 	number := func(f float64) string { return strconv.FormatFloat(f, 'f', -1, 64) }
 	if o.Price > 0 || len(o.Prices) == 0 {

@@ -15,10 +15,10 @@ import (
 var openCostHeader = []string{"EndTimestamp", "InstanceID", "Region", "AssetClass", "InstanceIDField", "InstanceType",
 	"MarketPriceHourly", "Version"}
 
-// OpenCostCSV prints the hourly price of each node in the form that OpenCost reads (CSV_PATH): a row for each Node,
-// found by its providerID. Nodes without a price have no row. InstanceType is the node's own name: OpenCost prefers the
-// mean price of a type to the price of a node (opencost/opencost, pkg/cloud/provider/csvprovider.go, NodePricing).
-// Region stays empty: with one row that has a region, OpenCost would read the region of each Node.
+// OpenCostCSV prints the hourly price of each node in the CSV format of OpenCost (CSV_PATH). Each Node has a row, which
+// OpenCost finds by the providerID. Nodes without a price have no row. InstanceType is the node's own name: OpenCost
+// prefers the mean price of a type to the price of a node (opencost/opencost, pkg/cloud/provider/csvprovider.go,
+// NodePricing). Region stays empty: if any row has a region, OpenCost also compares the regions of Nodes.
 func OpenCostCSV(out io.Writer, now time.Time, groups []fleet.Snapshot) error {
 	groups = slices.Clone(groups)
 	slices.SortFunc(groups, func(a, b fleet.Snapshot) int { return natsort.Compare(a.Group, b.Group) })

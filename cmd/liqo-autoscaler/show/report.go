@@ -18,7 +18,8 @@ import (
 // ReportFormats are the values of -o of the report.
 var ReportFormats = []string{"text", "csv", "opencost-csv"}
 
-// others is the name for the providers that a group's bill of a day combines.
+// others is the name in the report for all providers that a bill combines because it limits the number of providers per
+// day.
 const others = "(others)"
 
 // Report contains the costs of nodes on the days From to Until, both included, in UTC.
@@ -27,7 +28,7 @@ type Report struct {
 	Groups      []ReportGroup
 	Rows        []ReportRow // by date, then group and provider
 
-	rows map[ReportRow]int // the index of each row, by the row without its amount
+	rows map[ReportRow]int // maps each row without its amount to its index in Rows
 }
 
 // ReportGroup contains the costs of a node group over all its lives.
@@ -35,7 +36,8 @@ type ReportGroup struct {
 	Name, Account string
 	// Cost is the present cost, or the last cost of a group that has ended.
 	Cost money.Cost
-	// Since is the start of its sums. Unpriced is how long nodes without a known price ran in the time of the report.
+	// Since is the start of the time that its sums cover. Unpriced is the time for which nodes without a known price ran
+	// during the report.
 	Since    time.Time
 	Unpriced time.Duration
 	// Ended is true when the group no longer runs.
@@ -69,7 +71,7 @@ func ReportOf(from, now time.Time, running, ended []money.Bill) Report {
 	return r
 }
 
-// add adds a bill of one life of a group.
+// add adds a bill for one life of a group, from its start to its end.
 func (r *Report) add(b money.Bill, now time.Time, ended bool) {
 	cost, over := b.Cost, []money.CostDay(nil)
 	if !ended {
@@ -91,7 +93,7 @@ func (r *Report) add(b money.Bill, now time.Time, ended bool) {
 	r.addGroup(of)
 }
 
-// since returns the first day for which a bill has data.
+// since returns the first day of the report for which a bill has data.
 func (r *Report) since(b money.Bill) time.Time {
 	since := b.Cost.Since
 	if kept := r.Until.AddDate(0, 0, -money.CostDays); !since.IsZero() && since.Before(kept) {
@@ -103,7 +105,7 @@ func (r *Report) since(b money.Bill) time.Time {
 	return since
 }
 
-// addGroup adds a group, or another life of a group in the report.
+// addGroup adds a group. If the report has an earlier or later life of the group, it combines both.
 func (r *Report) addGroup(of ReportGroup) {
 	n := slices.IndexFunc(r.Groups, func(g ReportGroup) bool {
 		return g.Name == of.Name && g.Cost.Currency == of.Cost.Currency
@@ -122,7 +124,7 @@ func (r *Report) addGroup(of ReportGroup) {
 	have.Unpriced += of.Unpriced
 }
 
-// addRow adds a row, or its amount to the row of another life of the group on that day.
+// addRow adds a row. If the report has a row of another life of the group on that day, it adds the amount to that row.
 func (r *Report) addRow(row ReportRow) {
 	key := row
 	key.Cost = 0
@@ -134,7 +136,7 @@ func (r *Report) addRow(row ReportRow) {
 	r.Rows = append(r.Rows, row)
 }
 
-// CSV prints the rows, amounts to the millionth.
+// CSV prints the rows, with amounts to six decimal places.
 func (r Report) CSV(out io.Writer) error {
 	w := csv.NewWriter(out)
 	_ = w.Write([]string{"date", "group", "account", "provider", "currency", "cost"}) // w.Error reports errors
@@ -146,7 +148,7 @@ func (r Report) CSV(out io.Writer) error {
 	return w.Error()
 }
 
-// Text prints sums by group and provider, and the costs that the sums exclude.
+// Text prints sums by group and provider, and notes about costs that the sums do not include.
 func (r Report) Text(out io.Writer) error {
 	if len(r.Groups) == 0 {
 		_, err := fmt.Fprintln(out, "No node groups run, and none has cost anything.")
@@ -175,7 +177,8 @@ func (r Report) Text(out io.Writer) error {
 	return err
 }
 
-// sums returns the rows of the text: each group's providers, and the total of each currency.
+// sums returns the table rows of the text: one for each provider of each group, and one with the total of each
+// currency.
 func (r Report) sums() (rows [][]string) {
 	totals, rates, unpriced, order := map[string]float64{}, map[string]float64{}, map[string]int{}, []string{}
 	for _, g := range r.Groups {

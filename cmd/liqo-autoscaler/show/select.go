@@ -11,18 +11,18 @@ import (
 
 // Selection selects a part of a status. An empty list selects everything.
 type Selection struct {
-	// Groups and Providers are names, or patterns of path.Match.
+	// Groups and Providers are names or patterns for path.Match.
 	Groups, Providers []string
-	// Phases are phases as Instance.Shown returns them.
+	// Phases are phases in the form that Instance.Shown returns.
 	Phases []string
 }
 
-// Phases are the phases that a Selection knows, in the order of an instance's life.
+// Phases are the phases that a Selection accepts, in the order of an instance's life.
 var Phases = []string{string(fleet.Pending), string(fleet.Discovering), string(fleet.Selecting), string(fleet.Peering),
 	string(fleet.Joining), string(fleet.Ready), NotReady, string(fleet.Draining), string(fleet.Unpeering),
 	string(fleet.Failed), string(fleet.Released)}
 
-// Check refuses a pattern or a phase that is wrong. It corrects the case of phases.
+// Check returns an error for an invalid pattern or phase. It corrects the letter case of phases.
 func (s *Selection) Check() error {
 	for n, phase := range s.Phases {
 		at := slices.IndexFunc(Phases, func(p string) bool { return strings.EqualFold(p, phase) })
@@ -58,8 +58,8 @@ func (s Selection) Instance(i Instance) bool {
 		(len(s.Phases) == 0 || slices.Contains(s.Phases, i.Shown()))
 }
 
-// Of returns the selected part of the status. A selection of providers or phases leaves out groups that have no such
-// instance and no such standby.
+// Of returns the selected part of the status. If providers or phases are selected, it omits groups that have neither a
+// selected instance nor a selected standby.
 func (s Status) Of(sel Selection) Status {
 	s.Instances = slices.DeleteFunc(s.Instances, func(i Instance) bool { return !sel.Instance(i) })
 	s.Standby = slices.DeleteFunc(s.Standby, func(b Standby) bool {

@@ -9,13 +9,13 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/natsort"
 )
 
-// byActivity is the order of tables: first the groups and instances that are not simply Ready.
+// byActivity is the default order of tables: groups and instances that are not simply Ready come first.
 const byActivity = "activity"
 
-// Orders are the orders that Sorted knows.
+// Orders are the orders that Sorted accepts.
 var Orders = []string{byActivity, "name", "phase", "age", "provider", "cost"}
 
-// CheckOrder refuses an order that is not one of Orders.
+// CheckOrder returns an error if the order is not one of Orders.
 func CheckOrder(order string) error {
 	if slices.Contains(Orders, order) {
 		return nil
@@ -23,7 +23,8 @@ func CheckOrder(order string) error {
 	return fmt.Errorf("--sort %q: use %s", order, strings.Join(Orders, ", "))
 }
 
-// OrderOf returns the order that was chosen, or the default of an output format. Programs get the order of names.
+// OrderOf returns the chosen order, or the default of an output format. The default of formats for programs is the
+// order by name.
 func OrderOf(chosen, format string) string {
 	if chosen == "" && (format == "json" || format == "yaml") {
 		return "name"
@@ -31,11 +32,12 @@ func OrderOf(chosen, format string) string {
 	return cmp.Or(chosen, byActivity)
 }
 
-// Sorted returns the status in an order. Equal entries keep their order. The oldest and the most expensive come first.
+// Sorted returns the status in an order. Equal entries keep their order. The orders by age and cost put the oldest and
+// the most expensive entry first.
 func (s Status) Sorted(order string) Status {
 	instances := map[string]func(a, b Instance) int{
 		byActivity: func(a, b Instance) int { return cmp.Compare(rank(a), rank(b)) },
-		// The instances of a group are in the order of their booking.
+		// Only groups are compared, so the instances of a group stay in the order of their booking.
 		"name": func(a, b Instance) int { return natsort.Compare(a.Group, b.Group) },
 		"phase": func(a, b Instance) int {
 			return cmp.Compare(slices.Index(Phases, a.Shown()), slices.Index(Phases, b.Shown()))
@@ -55,7 +57,7 @@ func (s Status) Sorted(order string) Status {
 	return s
 }
 
-// groupOrder returns the order of groups; nil where they stay in the order of their names.
+// groupOrder returns a function that compares groups, or nil if groups stay sorted by name.
 func (s Status) groupOrder(order string) func(a, b Group) int {
 	switch order {
 	case byActivity, "phase":
@@ -75,7 +77,8 @@ func (s Status) groupOrder(order string) func(a, b Group) int {
 // ranked is the rank of an instance that is simply Ready.
 const ranked = 3
 
-// rank orders instances by their activity: faults, then nodes that are on their way, then nodes that leave.
+// rank orders instances by their activity: faults first, then instances that are being created, then instances that are
+// being removed.
 func rank(i Instance) int {
 	shown := i.Shown()
 	switch {

@@ -13,7 +13,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/natsort"
 )
 
-// Status is the document of `status`: the node groups by name, and their instances, oldest first within a group.
+// Status is the output document of `status`: the node groups sorted by name, and their instances, oldest first within a
+// group.
 type Status struct {
 	Groups    []Group    `json:"groups"`
 	Instances []Instance `json:"instances"`
@@ -23,10 +24,10 @@ type Status struct {
 	Conditions []Condition `json:"conditions,omitempty"`
 	// Refusing are the providers that refuse this cluster, by id.
 	Refusing []Refusing `json:"refusing,omitempty"`
-	// Findings are the Nodes that differ, and our objects that remain on providers, when the market was read.
+	// Findings are the findings of the worker. They are empty when the market was not read.
 	Findings market.Findings `json:"findings,omitzero"`
 
-	// selected is true when groups without a selected instance were left out.
+	// selected is true when groups without a selected instance were omitted.
 	selected bool
 }
 
@@ -61,7 +62,7 @@ type Group struct {
 	Name string `json:"name"`
 	Min  int    `json:"min"`
 	Max  int    `json:"max"`
-	// Target is the number of instances that count. CA receives it as the group's size.
+	// Target is the number of instances that count. CA receives it as the group's target size.
 	Target int `json:"target"`
 	// Ready, NotReady, Creating, Deleting and Failed count the instances. Each instance is counted once.
 	Ready    int  `json:"ready"`
@@ -70,18 +71,18 @@ type Group struct {
 	Deleting int  `json:"deleting"`
 	Failed   int  `json:"failed"`
 	Paused   bool `json:"paused"`
-	// Spec is the hash of the effective spec. Shape contains the resources of each node in it.
+	// Spec is the hash of the spec in force. Shape contains the resources of each node in that spec.
 	Spec  string              `json:"spec"`
 	Shape corev1.ResourceList `json:"shape,omitempty"`
-	// Epoch and Revision identify the snapshot. AsOf is its time.
+	// Epoch and Revision identify the snapshot from which this entry was made. AsOf is the time of the snapshot.
 	Epoch    string    `json:"epoch"`
 	Revision int64     `json:"revision"`
 	AsOf     time.Time `json:"asOf"`
-	// Started is the start of the group's first run, zero when it is unknown.
+	// Started is the start of the group's first run, or zero when it is unknown.
 	Started time.Time `json:"started,omitzero"`
-	// Cost contains the costs of its nodes; nil before it is configured.
+	// Cost contains the costs of the group's nodes. It is nil before the group is configured.
 	Cost *Cost `json:"cost,omitempty"`
-	// Conditions are the reasons why it cannot grow, or differs from its configuration.
+	// Conditions are the reasons for which the group cannot grow or differs from its configuration.
 	Conditions []fleet.GroupNotice `json:"conditions,omitempty"`
 }
 
@@ -90,30 +91,31 @@ type Instance struct {
 	Name  string `json:"name"`
 	ID    string `json:"id"` // the Node's spec.providerID
 	Group string `json:"group"`
-	// Phase is its position. State is the state that CA receives: creating, running or deleting.
+	// Phase is the phase of the instance. State is the state that CA receives: creating, running or deleting.
 	Phase fleet.Phase `json:"phase"`
 	State fleet.State `json:"state,omitempty"`
-	// Counts reports whether it is part of the target.
+	// Counts reports whether the instance counts towards the target size.
 	Counts bool `json:"counts"`
 	// Provider is the Liqo cluster id of the current attempt. Node is the name that its Node has or will have.
 	Provider   string         `json:"provider,omitempty"`
 	Attempt    int            `json:"attempt"`
 	Node       string         `json:"node,omitempty"`
-	Since      time.Time      `json:"since"` // when it entered Phase
+	Since      time.Time      `json:"since"` // when the instance entered Phase
 	Registered bool           `json:"registered"`
 	NotReady   bool           `json:"notReady"`
 	Stuck      string         `json:"stuck,omitempty"`
 	Failure    *fleet.Failure `json:"failure,omitempty"`
 	// Waits is the event for which the present step waits, if the step has reported it.
 	Waits string `json:"waits,omitempty"`
-	// Condition is the name of its provider's fault, if any.
+	// Condition is the name of the fault of the instance's provider, or "".
 	Condition string `json:"condition,omitempty"`
-	// PerHour is its price, while the provider has its slice; 0 when the offer had no price.
+	// PerHour is the hourly price of the instance while it has a slice on the provider. It is 0 when the offer had no
+	// price.
 	PerHour float64 `json:"perHour,omitempty"`
 }
 
-// StatusOf returns the status of snapshots, in the order of their groups' names. Spending limits are compared with the
-// costs of these groups and the ended groups of their accounts.
+// StatusOf returns the status of the snapshots, sorted by group name. It compares spending limits with the costs of
+// these groups and of the ended groups of their accounts.
 func StatusOf(ended []money.Spent, snapshots ...fleet.Snapshot) Status {
 	snapshots = slices.Clone(snapshots)
 	slices.SortFunc(snapshots, func(a, b fleet.Snapshot) int { return natsort.Compare(a.Group, b.Group) })
@@ -135,7 +137,7 @@ func StatusOf(ended []money.Spent, snapshots ...fleet.Snapshot) Status {
 	return out
 }
 
-// With adds the faults of providers, also to the instances on them.
+// With adds the faults of providers. It also marks the instances on these providers.
 func (s Status) With(providers []fleet.ProviderSnapshot) Status {
 	for _, p := range providers {
 		if c := cordonOf(p); c != nil {
@@ -155,8 +157,8 @@ func (s Status) With(providers []fleet.ProviderSnapshot) Status {
 	return s
 }
 
-// Priced adds a condition to the groups that may not pay for a node of the cheapest offer. Without offers it marks only
-// groups whose limit is used up.
+// Priced adds a condition to each group whose spending limits do not allow a node on the cheapest offer. If the offers
+// are unknown, it marks only groups whose limit is used up.
 func (s Status) Priced(snapshots []fleet.Snapshot, ended []money.Spent, offers []choice.Candidate,
 	now time.Time) Status {
 	for _, snapshot := range snapshots {
@@ -205,7 +207,7 @@ func groupOf(s fleet.Snapshot, b money.Balance) Group {
 	return g
 }
 
-// InstanceOf renders one instance of a group.
+// InstanceOf returns the entry of one instance of a group.
 func InstanceOf(group string, v fleet.InstanceView) Instance {
 	i := Instance{
 		Name: v.Name, ID: v.ID(group), Group: group, Phase: v.Phase, State: v.State, Counts: v.Counts, Provider: v.Provider,
@@ -218,10 +220,10 @@ func InstanceOf(group string, v fleet.InstanceView) Instance {
 	return i
 }
 
-// NotReady is shown in place of the phase Ready of an instance whose Node is not ready.
+// NotReady replaces the phase Ready in outputs if the instance's Node is not ready.
 const NotReady = "NotReady"
 
-// Shown returns the phase as people see it.
+// Shown returns the phase as tables show it.
 func (i Instance) Shown() string {
 	if i.Phase == fleet.Ready && i.NotReady {
 		return NotReady

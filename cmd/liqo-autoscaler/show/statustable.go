@@ -64,8 +64,8 @@ type section struct {
 	rows   [][]string
 }
 
-// sections returns the tables below the table of the groups. The text of a group's condition is not cut, because it
-// ends with the remedy.
+// sections returns the tables below the table of the groups. The message of a group's condition is not shortened,
+// because it ends with the remedy.
 func (s Status) sections(style output.Style) []section {
 	return []section{
 		{[]string{"NODE GROUP", "CONDITION", "WHY"}, s.groupConditions()},
@@ -127,7 +127,7 @@ func (s Status) groupConditions() (rows [][]string) {
 	return rows
 }
 
-// costs returns the costs of each group's nodes on each provider, for a wide table.
+// costs returns the rows of a wide table with the costs of each group on each provider.
 func (s Status) costs(style output.Style) (rows [][]string) {
 	for _, g := range s.Groups {
 		if g.Cost == nil || !style.Wide {
@@ -142,8 +142,8 @@ func (s Status) costs(style output.Style) (rows [][]string) {
 	return rows
 }
 
-// keptFor returns the claim whose volume keeps a node of the group on the provider, and so causes costs; "" without
-// such a claim.
+// keptFor returns the claim whose volume keeps a node of the group on the provider, which therefore continues to cost
+// money. It returns "" if no such claim exists.
 func (s Status) keptFor(group, provider string) string {
 	for _, k := range s.Findings.Kept {
 		if k.Group == group && k.Provider == provider {
@@ -153,7 +153,7 @@ func (s Status) keptFor(group, provider string) string {
 	return ""
 }
 
-// andMore adds the number of omitted rows.
+// andMore adds a row with the number of omitted rows.
 func andMore(more int, rows [][]string) [][]string {
 	if more == 0 || len(rows) == 0 {
 		return rows
@@ -185,7 +185,7 @@ func (s Status) instances(style output.Style) section {
 // Released), or, without an instance's name, a group whose conditions have changed.
 type Change struct {
 	At         time.Time           `json:"at"`
-	Target     int                 `json:"target"` // of the group, after the change
+	Target     int                 `json:"target"` // target size of the group after the change
 	Conditions []fleet.GroupNotice `json:"conditions,omitempty"`
 	Instance
 }
@@ -219,11 +219,11 @@ func (c Change) attempt() string {
 	return strconv.Itoa(c.Attempt)
 }
 
-// The formats of changes have fixed widths, because changes are printed one by one. Longer texts shift the columns.
+// These formats of changes have fixed widths, because changes are printed one by one. Longer texts shift the columns.
 const (
 	changeFormat = "%-19s  %-26s  %-11s  %6s  %-12s  %7s  %s\n"
 	changeTime   = time.DateTime
-	// On a narrow terminal the text is below its line.
+	// On a narrow terminal the text has a line of its own.
 	narrowFormat = "%-14s  %-24s  %s\n"
 	narrowTime   = "01-02 15:04:05"
 	narrowWidth  = 110

@@ -12,13 +12,13 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/cli/output"
 )
 
-// shown are the resources in tables, when not Wide.
+// shown contains the resources that tables always show.
 var shown = []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory}
 
 // Resources renders all resources of a list on one line.
 func Resources(list corev1.ResourceList) string { return resources(output.Style{Wide: true}, list) }
 
-// resources renders a list shortly: cpu=8,memory=16Gi, then the less usual resources.
+// resources renders a list as cpu=8,memory=16Gi, followed by the other resources.
 func resources(style output.Style, list corev1.ResourceList) string {
 	var parts []string
 	seen := map[corev1.ResourceName]bool{}

@@ -25,7 +25,7 @@ type provisioningRequest struct {
 	} `json:"spec"`
 }
 
-// capacityBuffer has the same fields of a CapacityBuffer (CA
+// capacityBuffer has the fields of Cluster Autoscaler's CapacityBuffer that decide about nodes (CA
 // apis/capacitybuffer/autoscaling.x-k8s.io/v1beta1/types.go).
 type capacityBuffer struct {
 	metav1.TypeMeta   `json:",inline"`
@@ -81,7 +81,7 @@ func (r *provisioningRequest) pods(of key, all []object, used map[key]bool) (pod
 	return pods, nil
 }
 
-// never returns why Cluster Autoscaler adds no node for requests of the class; empty when it does.
+// never returns the reason for which Cluster Autoscaler adds no node for requests of the class, or "" when it does.
 func never(class string) string {
 	switch class {
 	case classAtomic:
@@ -92,7 +92,7 @@ func never(class string) string {
 	return fmt.Sprintf("Cluster Autoscaler does not know the spec.provisioningClassName %q: use %s", class, classAtomic)
 }
 
-// pods returns the pod that the buffer reserves several times.
+// pods returns the pod for which the buffer reserves capacity, once.
 func (b *capacityBuffer) pods(of key, all []object, used map[key]bool) ([]explain.Planned, error) {
 	field, target := "spec.podTemplateRef", key{kindPodTemplate, of.namespace, ""}
 	switch template, scalable := b.Spec.PodTemplateRef, b.Spec.ScalableRef; {
@@ -114,7 +114,7 @@ func (b *capacityBuffer) pods(of key, all []object, used map[key]bool) ([]explai
 	return []explain.Planned{pod}, err
 }
 
-// find returns the object in the file with that key. The object must have pods.
+// find returns the object in the file with that key. It returns an error if the file has no such object.
 func find(all []object, wanted key) (object, error) {
 	for _, o := range all {
 		if o.key == wanted && o.template() != nil {

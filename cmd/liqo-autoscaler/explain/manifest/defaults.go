@@ -5,8 +5,8 @@ import (
 	"k8s.io/component-helpers/resource"
 )
 
-// setDefaults sets missing requests to the limits, as the API server does at the creation of a pod, and as Cluster
-// Autoscaler does for a pod that it makes itself (Kubernetes pkg/apis/core/v1/defaults.go, SetDefaults_Pod).
+// setDefaults sets missing requests to the limits. The API server does this when it creates a pod, and Cluster
+// Autoscaler does it for a pod that it creates in memory (Kubernetes pkg/apis/core/v1/defaults.go, SetDefaults_Pod).
 func setDefaults(pod *corev1.Pod) {
 	for _, containers := range [][]corev1.Container{pod.Spec.InitContainers, pod.Spec.Containers} {
 		for n := range containers {
@@ -24,7 +24,7 @@ func setDefaults(pod *corev1.Pod) {
 	}
 }
 
-// withLimits returns the requests, with each limit that has no request.
+// withLimits returns the requests, completed by the limits of resources that have no request.
 func withLimits(requests, limits corev1.ResourceList) corev1.ResourceList {
 	for name, limit := range limits {
 		if requests == nil {

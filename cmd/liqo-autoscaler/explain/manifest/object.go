@@ -32,7 +32,7 @@ func keyOf(kind string, o metav1.Object) key {
 	return key{kind, cmp.Or(o.GetNamespace(), corev1.NamespaceDefault), name(o)}
 }
 
-// template returns the template of the object's pods; nil for an object that has none of its own.
+// template returns the template of the object's pods, or nil for an object without a pod template.
 func (o object) template() *corev1.PodTemplateSpec {
 	switch is := o.is.(type) {
 	case *corev1.Pod:
@@ -57,7 +57,8 @@ func (o object) template() *corev1.PodTemplateSpec {
 	return nil
 }
 
-// planned makes of the object's template the pod that Cluster Autoscaler sees, found unschedulable.
+// planned returns the pod that Cluster Autoscaler would see for the object's template, with the condition that the
+// scheduler found it unschedulable.
 func (o object) planned(of string, way explain.Way) (explain.Planned, error) {
 	template := o.template()
 	if template == nil || len(template.Spec.Containers) == 0 {

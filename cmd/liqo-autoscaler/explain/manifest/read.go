@@ -48,8 +48,8 @@ func File(path string) ([]explain.Planned, error) {
 	return planned, nil
 }
 
-// Read reads the pods of all documents of text, in their order. A PodTemplate that another object of the text uses
-// yields no pod of its own.
+// Read reads the pods of all documents of text, in their order. It returns no pod for a PodTemplate that another object
+// of the text uses.
 func Read(text []byte) ([]explain.Planned, error) {
 	all, err := objects(text)
 	if err != nil {
@@ -98,7 +98,7 @@ func objects(text []byte) (all []object, err error) {
 	return all, nil
 }
 
-// decode appends the object of the tree, or the objects of a List.
+// decode appends the object that the tree describes, or the objects of a List, to all.
 func decode(all []object, tree map[string]any) ([]object, error) {
 	version, _ := tree["apiVersion"].(string)
 	kind, _ := tree["kind"].(string)
@@ -124,7 +124,7 @@ func decode(all []object, tree map[string]any) ([]object, error) {
 	if len(all) == maxObjects {
 		return nil, fmt.Errorf("it has more than %d objects: use several files", maxObjects)
 	}
-	delete(tree, "status") // it describes the past, and may have fields of a later Kubernetes
+	delete(tree, "status") // it is not used, and may have fields of a later Kubernetes
 	o := object{is: empty()}
 	if faults := strictyaml.Decode(tree, o.is); faults != nil {
 		return nil, fmt.Errorf("%s %s: %w", kind, name(o.is), faults)
@@ -143,7 +143,7 @@ func kinds() string {
 	return strings.Join(slices.Compact(all), ", ")
 }
 
-// known contains functions that return an empty object of each kind, by apiVersion and kind.
+// known contains a function that returns an empty object for each supported kind, by apiVersion and kind.
 var known = map[string]func() metav1.Object{
 	"v1 Pod":                   func() metav1.Object { return &corev1.Pod{} },
 	"v1 PodTemplate":           func() metav1.Object { return &corev1.PodTemplate{} },
@@ -160,7 +160,7 @@ var known = map[string]func() metav1.Object{
 	"autoscaling.x-k8s.io/v1beta1 CapacityBuffer":      func() metav1.Object { return &capacityBuffer{} },
 }
 
-// pods returns the pods of the object. It marks the PodTemplates of the file that it uses.
+// pods returns the pods of the object. It adds the PodTemplates of the file that it uses to used.
 func (o object) pods(all []object, used map[key]bool) ([]explain.Planned, error) {
 	switch is := o.is.(type) {
 	case *provisioningRequest:
