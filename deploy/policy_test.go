@@ -210,7 +210,7 @@ func renews(t *testing.T, c *cluster, kubeconfig []byte) {
 	require.NoError(t, os.WriteFile(file, kubeconfig, 0o600))
 	out, err := c.run(t, tool(t, "LIQO_AUTOSCALER"), nil, "provider-access", "renew", "--file", file, "--duration", "20m")
 	require.NoError(t, err, "%s", out)
-	require.Contains(t, out, "has a token until ")
+	require.Contains(t, out, "has a token that is valid until ")
 	after, err := os.ReadFile(file)
 	require.NoError(t, err)
 	require.NotEqual(t, string(kubeconfig), string(after))

@@ -78,7 +78,7 @@ func TestRenewalGoesOn(t *testing.T) {
 		out, err := renew()
 		if refuse {
 			require.ErrorContains(t, err, "exit status 1", "%s", out)
-			require.Contains(t, out, "ask for a token of ServiceAccount liqo-autoscaler/consumer-rome")
+			require.Contains(t, out, "request a token of ServiceAccount liqo-autoscaler/consumer-rome")
 			c.allowTokens(t, true)
 			refusedOnce = true
 		} else {

@@ -53,8 +53,8 @@ func revokes(t *testing.T, c *cluster, file string) {
 	for range 2 {
 		out, err = access("revoke", "--consumer-id", "rome")
 		require.NoError(t, err, "%s", out)
-		require.Contains(t, out, "Tenant "+consumerNamespace+"/rome is Drained: its 1 slices end\n")
-		require.Contains(t, out, "all tokens of ServiceAccount liqo-autoscaler/consumer-rome are void\n")
+		require.Contains(t, out, "Tenant "+consumerNamespace+"/rome is Drained: Liqo withdraws its 1 slices\n")
+		require.Contains(t, out, "all tokens of ServiceAccount liqo-autoscaler/consumer-rome are invalid now\n")
 	}
 	testkit.Until(t, time.Minute, "the token is void", func() error {
 		if out, err := whoami(); err == nil {

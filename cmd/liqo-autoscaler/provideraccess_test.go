@@ -111,7 +111,7 @@ users: [{name: u, user: %s}]
 	}
 	out, err := renew("{token: " + old + "}")
 	require.NoError(t, err)
-	require.Equal(t, file+" has a token until "+end.UTC().Format(time.RFC3339)+"\n", out)
+	require.Equal(t, file+" has a token that is valid until "+end.UTC().Format(time.RFC3339)+"\n", out)
 	require.Equal(t, []string{"POST /api/v1/namespaces/accounts/serviceaccounts/consumer-rome/token Bearer " + old}, asked)
 	written, err := os.ReadFile(file)
 	require.NoError(t, err)

@@ -208,14 +208,14 @@ func TestStatusOffersAndReload(t *testing.T) {
 	require.Regexp(t, `^node group two: the last \d+ decisions, since \S+Z\n`, decided)
 	require.Regexp(t, `(?m)^  \S+Z  `+ready.Instances[0].Name+`, attempt 1: \S+: fits at price \S+ USD$`, decided)
 	require.Contains(t, s.cli("explain", "group", "two", "-o", "json"), `"choices": [`)
-	require.Equal(t, "node group one remembers no decision\n", s.cli("explain", "group", "one"))
+	require.Equal(t, "node group one has no recorded decision\n", s.cli("explain", "group", "one"))
 	_, _, err = command(s.ctx, "explain", "instance", "two-x-9", "--hub", "edge", "--temporal-address",
 		s.flags.temporal)
 	require.ErrorContains(t, err, "no instance two-x-9: no node group of hub edge lists it")
 
 	doctored := s.cli("doctor", "--no-cluster", "--market-file", filepath.Join(s.flags.dir, "market.json"))
 	require.Regexp(t, `(?m)^examined: Temporal \S+, 2 node groups, \d providers$`, doctored)
-	require.Contains(t, doctored, "examined: 3 offers\nnothing wrong was found\n")
+	require.Contains(t, doctored, "examined: 3 offers\nno fault was found\n")
 
 	var all show.Offers
 	require.NoError(t, json.Unmarshal([]byte(s.cli("offers", "-o", "json", "--market-file",

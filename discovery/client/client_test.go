@@ -397,7 +397,7 @@ func TestNewRefuses(t *testing.T) {
 		"password": {func(o *client.Options) { o.URL = "https://u:secret@x" }, "remove user, query and fragment"},
 		"query":    {func(o *client.Options) { o.URL = "https://x?token=secret" }, "remove user, query and fragment"},
 		"no CA":    {func(o *client.Options) { o.CAFile = empty + "no" }, "read TLS files"},
-		"empty CA": {func(o *client.Options) { o.CAFile = empty }, "holds no certificate"},
+		"empty CA": {func(o *client.Options) { o.CAFile = empty }, "contains no certificate"},
 		"no token": {func(o *client.Options) { o.TokenFile = empty }, "holds no token"},
 		"no file":  {func(o *client.Options) { o.TokenFile = "" }, "give a token file"},
 		"no key":   {func(o *client.Options) { o.CertFile = empty }, "a certificate with its key"},

@@ -42,7 +42,7 @@ func New() *cobra.Command {
 		Version:       cli.Version,
 		SilenceUsage:  true,
 		SilenceErrors: true,
-		Short:         "Check any externalgrpc provider against what Cluster Autoscaler assumes",
+		Short:         "Check any externalgrpc provider against the assumptions of Cluster Autoscaler",
 		Long: `Check an externalgrpc provider, this one or any other, against the unchecked assumptions of Cluster Autoscaler. Print
 one rule a line, and for each failure the observation, the place where Cluster Autoscaler relies on the rule, and the
 fix. It calls the gRPC server as Cluster Autoscaler does and needs nothing else.
@@ -72,10 +72,11 @@ It exits with 0 when no rule fails, and with 1 when one does or the provider can
 			return f.run(cmd.Context(), args[0], cmd.OutOrStdout())
 		},
 	}
-	cmd.Flags().BoolVar(&f.change, "change", false, "check the rules that change the target size of --group, too")
+	cmd.Flags().BoolVar(&f.change, "change", false, "also check the rules that change the target size of --group")
 	cmd.Flags().StringVar(&f.Group, "group", "", "node group to change")
-	cmd.Flags().StringVar(&f.Second, "second", "", "node group that may share the room of --group, and gets one node "+
-		"for a moment")
+	cmd.Flags().StringVar(&f.Second, "second", "", "node group that may share capacity with --group; one node is "+
+		"created in it "+
+		"and deleted again")
 	cmd.Flags().DurationVar(&f.Timeout, "timeout", 5*time.Second, "how long each call may take; Cluster Autoscaler's "+
 		"grpc_timeout")
 	cmd.Flags().StringVar(&f.cert, "tls-cert", "",
@@ -91,7 +92,7 @@ func (f conformanceFlags) check() error {
 	case f.change && f.Group == "":
 		return errors.New("--change needs --group: the node group to change")
 	case !f.change && f.Group != "":
-		return errors.New("--group needs --change: without it nothing is changed, and all node groups are read")
+		return errors.New("--group needs --change: otherwise nothing is changed, and all node groups are read")
 	case f.Second != "" && (f.Group == "" || f.Second == f.Group):
 		return errors.New("--second needs --group, and names another node group")
 	case f.Timeout <= 0:
@@ -107,7 +108,7 @@ func (f conformanceFlags) credentials() (credentials.TransportCredentials, error
 	}
 	if f.cert == "" || f.key == "" || f.ca == "" {
 		return nil, errors.New("give --tls-cert, --tls-key and --tls-ca, or none of them for plaintext: Cluster Autoscaler " +
-			"knows no TLS without all three")
+			"has no TLS without all three")
 	}
 	pair, err := tls.LoadX509KeyPair(f.cert, f.key)
 	if err != nil {
@@ -138,7 +139,7 @@ func (f conformanceFlags) run(ctx context.Context, address string, out io.Writer
 	defer conn.Close()
 	client := protos.NewCloudProviderClient(conn)
 	if err := f.reach(ctx, conn, client); err != nil {
-		return fmt.Errorf("nobody answers at %s: %w", address, err)
+		return fmt.Errorf("no server answers at %s: %w", address, err)
 	}
 	results, err := conformance.Check(ctx, client, f.Options)
 	if len(results) == 0 {

@@ -115,9 +115,9 @@ func TestConformanceOverTLS(t *testing.T) {
 	address := serveProvider(t, emptyProvider{}, grpc.Creds(creds))
 
 	f := patient()
-	require.ErrorContains(t, f.run(t.Context(), address, &testkit.Buffer{}), "nobody answers at "+address)
+	require.ErrorContains(t, f.run(t.Context(), address, &testkit.Buffer{}), "no server answers at "+address)
 	f.cert, f.key = cert, key
-	require.ErrorContains(t, f.run(t.Context(), address, &testkit.Buffer{}), "knows no TLS without all three")
+	require.ErrorContains(t, f.run(t.Context(), address, &testkit.Buffer{}), "has no TLS without all three")
 	f.ca = ca
 	require.NoError(t, f.run(t.Context(), address, &testkit.Buffer{}))
 	f.ca = key
@@ -136,7 +136,7 @@ func TestConformanceRefusesWrongFlags(t *testing.T) {
 		"and names another node group":    {"localhost:1", "--change", "--group", "a", "--second", "a"},
 		`--output "xml": use table`:       {"localhost:1", "-o", "xml"},
 		"--timeout 0s: give more":         {"localhost:1", "--timeout", "0s"},
-		"nobody answers at 127.0.0.1:1: ": {"127.0.0.1:1"},
+		"no server answers at 127.0.0.1:1: ": {"127.0.0.1:1"},
 	} {
 		_, err := run(t, want...)
 		require.ErrorContains(t, err, args)

@@ -50,7 +50,7 @@ func (c judged) Table(out io.Writer, style output.Style) error {
 	fmt.Fprintf(out, "\n%d rules: %d passed, %d failed, %d skipped\n", len(c.Rules), c.Count(conformance.Passed),
 		c.Count(conformance.Failed), c.Count(conformance.Skipped))
 	if c.Group == "" {
-		fmt.Fprintln(out, "Rules that change a node group were left out: --change --group ID checks them, too.")
+		fmt.Fprintln(out, "Rules that change a node group were omitted: --change --group ID checks them too.")
 	}
 	return nil
 }

@@ -50,7 +50,7 @@ with --grant-slices, the answers to slices and the record of grants. All its fil
 		"namespace of the Lease "+agent.Lease+" that elects one of several agents")
 	serve.RegisterDiscovery(cmd, &f.server, "the discovery server, https://host:port (default: none, see above)")
 	cmd.Flags().BoolVar(&f.grants, "grant-slices", false, "answer Liqo's ResourceSlices of class "+agent.Class+
-		": a slice is granted if its request is free, else denied")
+		": a slice is granted if the requested amounts are free, and denied otherwise")
 	cmd.Flags().StringVar(&f.liqoNamespace, "liqo-namespace", "liqo",
 		"namespace of the cluster's Liqo; with --grant-slices it has ConfigMap "+agent.RecordName+", the record of grants")
 	_ = cmd.MarkFlagRequired("config")

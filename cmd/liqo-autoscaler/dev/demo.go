@@ -54,8 +54,8 @@ as Cluster Autoscaler would.`,
 	cmd.Flags().BoolVar(&f.keep, "keep", false, "only scale out, and keep the node")
 	cmd.Flags().BoolVar(&f.giveBack, "return", false, "only scale in: release every Ready or Failed instance of the group")
 	cmd.MarkFlagsMutuallyExclusive("keep", "return")
-	cmd.Flags().StringVar(&f.world, "world", "", "file of the simulated world, to check that it ends empty")
-	cmd.Flags().DurationVar(&f.timeout, "timeout", 5*time.Minute, "give up after this long")
+	cmd.Flags().StringVar(&f.world, "world", "", "file of the simulated world, to check that it is empty at the end")
+	cmd.Flags().DurationVar(&f.timeout, "timeout", 5*time.Minute, "time after which the demo gives up")
 	return cmd
 }
 
@@ -201,7 +201,7 @@ func (d *demonstration) follow(ctx context.Context, want fleet.Phase) error {
 	case errors.Is(err, reached):
 		return nil
 	case ctx.Err() != nil:
-		return fmt.Errorf("the demo waits no longer (%w); its work goes on: liqo-autoscaler status", context.Cause(ctx))
+		return fmt.Errorf("the demo has stopped waiting (%w); its work continues: liqo-autoscaler status", context.Cause(ctx))
 	}
 	return err
 }
@@ -217,7 +217,7 @@ func (d *demonstration) clean(ctx context.Context, world string) error {
 	}
 	d.say("NodeGroupTargetSize(%s) = %d", d.group, size.TargetSize)
 	if int(size.TargetSize) != len(d.before) {
-		return fmt.Errorf("target size is %d, it was %d before the demo", size.TargetSize, len(d.before))
+		return fmt.Errorf("the target size is %d, but was %d before the demo", size.TargetSize, len(d.before))
 	}
 	if world == "" || len(d.before) > 0 {
 		return nil
@@ -238,6 +238,6 @@ func (d *demonstration) clean(ctx context.Context, world string) error {
 	}); err != nil {
 		return err
 	}
-	d.say("the simulated world is empty: no peering, slice, virtual node or node is left on either side")
+	d.say("the simulated world is empty: no peering, slice, virtual node or node is left in either cluster")
 	return nil
 }

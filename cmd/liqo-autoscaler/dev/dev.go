@@ -46,14 +46,14 @@ temporal-dev.sh of the repository, or with the Temporal CLI next to this program
 	}
 	cmd.Flags().StringVar(&f.dir, "dir", defaultDir, "directory for state and logs")
 	cmd.Flags().StringVar(&f.config, "config", "",
-		"YAML file with the node groups (default: nodegroups.yaml in --dir, at first the sample)")
+		"YAML file with the node groups (default: nodegroups.yaml in --dir, created from a sample)")
 	cmd.Flags().StringVar(&f.offers, "offers", "",
-		"YAML file with the offers (default: offers.yaml in --dir, at first the sample)")
+		"YAML file with the offers (default: offers.yaml in --dir, created from a sample)")
 	cmd.Flags().StringVar(&f.listen, "listen", defaultListen, "address of the gRPC server")
 	parts.RegisterPlaintext(cmd, &f.plaintext)
 	f.observe.Register(cmd, "127.0.0.1")
 	cmd.Flags().StringVar(&f.temporalScript, "temporal-script", "",
-		"script that runs the Temporal dev server (default: temporal-dev.sh here or in the repository of this program)")
+		"script that runs the Temporal dev server (default: temporal-dev.sh in the working directory or repository)")
 	cmd.Flags().StringVar(&f.uiPort, "temporal-ui-port", "8233", "port of the Temporal UI")
 	parts.RegisterSearchAttributes(cmd, &f.searchAttributes)
 	for _, m := range mishaps {
@@ -93,7 +93,7 @@ func run(ctx context.Context, c *connect.Common, f devFlags, out io.Writer) erro
 	seen.Hub = string(c.Hub)
 	ca, err := net.Listen("tcp", f.listen)
 	if err != nil {
-		return fmt.Errorf("listen for Cluster Autoscaler: %w (is another one running? use --listen)", err)
+		return fmt.Errorf("listen for Cluster Autoscaler: %w (is another server running? use --listen)", err)
 	}
 	defer ca.Close()
 	p, err := openDev(ctx, f)

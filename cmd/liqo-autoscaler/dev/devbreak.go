@@ -25,18 +25,19 @@ type mishap struct {
 
 var mishaps = []mishap{
 	{verb: "break", short: "Cut off a simulated provider: it cannot be reached",
-		said: "does not answer any longer: new instances go elsewhere once their attempt has used up its time, and its " +
-			"nodes are given up after budgets.unready",
+		said: "no longer answers: new instances use other providers once their attempt has used up its time, and its " +
+			"nodes are released after budgets.unready",
 		knobs: sim.Knobs{Unreachable: true}},
 	{verb: "slow", short: "Make a simulated provider hang: it accepts requests for a peering and never answers",
-		said: "hangs: its next peering does not come about, and instances that wait for it move on after budgets.peer, or " +
+		said: "hangs: its next peering never completes, and instances that wait for it use other providers after "+
+			"budgets.peer, or " +
 			"immediately by temporal workflow cancel -w peering/%[1]s",
 		knobs: sim.Knobs{Hang: backend.StageTenant}},
 	{verb: "refuse", short: "Make a simulated provider refuse every node",
-		said:  "refuses: an instance that chooses it moves on immediately",
+		said:  "refuses: an instance that chooses it immediately uses another provider",
 		knobs: sim.Knobs{Refuse: backend.StageResources, Message: "refused by dev refuse"}},
-	{verb: "fill", short: "Fill a simulated provider: it has no room for a new node, although it offers some",
-		said: "has no room: it grants nothing new", full: true},
+	{verb: "fill", short: "Fill a simulated provider: it has no capacity for a new node, although it still offers some",
+		said: "has no capacity: it grants no new slices", full: true},
 	{verb: "heal", short: "Repair a simulated provider", said: "is healthy again"},
 }
 
@@ -58,7 +59,7 @@ in --dir; heal reverts the change. A provider has the name of its offer.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			path := filepath.Join(dir, "world.json")
 			if _, err := os.Stat(path); errors.Is(err, os.ErrNotExist) {
-				return fmt.Errorf("there is no simulated world in %s: start liqo-autoscaler dev first, or name its --dir", dir)
+				return fmt.Errorf("%s contains no simulated world: start liqo-autoscaler dev first, or give its --dir", dir)
 			}
 			world, err := sim.Open(path)
 			if err != nil {
@@ -77,7 +78,7 @@ in --dir; heal reverts the change. A provider has the name of its offer.`,
 	cmd.ValidArgsFunction = func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 		return simulatedIn(dir, len(args)), cobra.ShellCompDirectiveNoFileComp
 	}
-	cmd.Flags().StringVar(&dir, "dir", ".run", "directory of the liqo-autoscaler dev that runs")
+	cmd.Flags().StringVar(&dir, "dir", ".run", "directory of the running liqo-autoscaler dev")
 	return cmd
 }
 

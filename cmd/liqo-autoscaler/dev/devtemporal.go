@@ -29,7 +29,7 @@ type devTemporal struct {
 }
 
 // errNoServer means that neither the script nor a Temporal CLI exists, so that dev cannot start a server.
-var errNoServer = errors.New("no program temporal on PATH")
+var errNoServer = errors.New("program temporal is not on PATH")
 
 // temporalScript is the script in the repository's root that runs a Temporal dev server.
 const temporalScript = "temporal-dev.sh"
@@ -152,15 +152,15 @@ func findScript(folders ...string) (string, error) {
 			return path, nil
 		}
 	}
-	return "", fmt.Errorf("no Temporal answers, and there is %w: install the Temporal CLI "+
-		"(https://docs.temporal.io/cli), name a script with --temporal-script, or start Temporal yourself "+
+	return "", fmt.Errorf("no Temporal answers, and the %w: install the Temporal CLI "+
+		"(https://docs.temporal.io/cli), give a script with --temporal-script, or start Temporal yourself "+
 		"(%s, which starts one, is not in %s)", errNoServer, temporalScript, strings.Join(folders, " or "))
 }
 
 // note returns a hint if the server was running before dev, because Ctrl-C then does not stop it.
 func (d *devTemporal) note() string {
 	if d.cmd == nil {
-		return ", which was running before and stays"
+		return ", which was running before and keeps running"
 	}
 	return ""
 }
@@ -194,8 +194,8 @@ func localTemporal(c *connect.Common, log *slog.Logger) (*connect.Target, error)
 		return nil, err
 	}
 	if c.Temporal.Address == "" && !target.Local() {
-		return nil, fmt.Errorf("TEMPORAL_ADDRESS or a profile names Temporal at %s, and dev simulates nodes: unset it, or "+
-			"give the address with --temporal-address to mean it", target.Address)
+		return nil, fmt.Errorf("TEMPORAL_ADDRESS or a profile selects Temporal at %s, but dev simulates nodes: unset it, or "+
+			"give the address with --temporal-address to use it anyway", target.Address)
 	}
 	return target, nil
 }

@@ -34,12 +34,12 @@ func (r *Report) autoscaler(ctx context.Context, in Installation, c *cluster) {
 		return
 	}
 	if len(c.autoscalers) == 0 {
-		r.add("autoscaler-missing", "Deployments", "none runs with --cloud-provider=externalgrpc")
+		r.add("autoscaler-missing", "Deployments", "no Cluster Autoscaler runs with --cloud-provider=externalgrpc")
 	}
 	for _, p := range c.autoscalers {
 		r.ready(p, "autoscaler-not-ready")
 		if v, err := version.ParseGeneric(p.tag()); err == nil && v.LessThan(oldestAutoscaler) {
-			r.add("autoscaler-old", p.where(), "it is Cluster Autoscaler %s", v)
+			r.add("autoscaler-old", p.where(), "its version is Cluster Autoscaler %s", v)
 		}
 		r.provisionTime(in, p)
 		r.silence(ctx, in, c, p)
@@ -84,7 +84,7 @@ func endless(p process) string {
 	if v, err := version.ParseGeneric(p.tag()); err == nil && v.LessThan(countsAsFinished) {
 		return ""
 	}
-	return "; from 1.36 on it then requests nodes of the same group again and again, without holding the group back"
+	return "; from 1.36 on it then requests nodes of the same group again and again, without backing off"
 }
 
 // These constants describe Cluster Autoscaler's status ConfigMap. CA writes it at the end of each loop in which Refresh
@@ -107,7 +107,7 @@ func (r *Report) silence(ctx context.Context, in Installation, c *cluster, p pro
 	status, err := c.kube.CoreV1().ConfigMaps(namespace).Get(ctx, name, metav1.GetOptions{})
 	where := "ConfigMap " + namespace + "/" + name
 	if apierrors.IsNotFound(err) {
-		r.add("autoscaler-silent", where, "it does not exist: no loop of Cluster Autoscaler has ended well")
+		r.add("autoscaler-silent", where, "it does not exist: no loop of Cluster Autoscaler has succeeded")
 		return
 	}
 	if r.skipped(where, err) {
@@ -120,7 +120,7 @@ func (r *Report) silence(ctx context.Context, in Installation, c *cluster, p pro
 		return
 	}
 	if age := in.Now.Sub(at); age > silenceBound {
-		r.add("autoscaler-silent", where, "the last loop of Cluster Autoscaler that ended well was %s ago",
+		r.add("autoscaler-silent", where, "the last successful loop of Cluster Autoscaler was %s ago",
 			age.Round(time.Second))
 	}
 }

@@ -41,7 +41,7 @@ func (r *Report) certificate(ctx context.Context, now time.Time, c *cluster, p p
 	}
 	block, _ := pem.Decode(content)
 	if block == nil {
-		r.add("certificate-unreadable", p.where(), "%s holds no certificate", name)
+		r.add("certificate-unreadable", p.where(), "%s contains no certificate", name)
 		return nil
 	}
 	found, err := x509.ParseCertificate(block.Bytes)
@@ -50,12 +50,12 @@ func (r *Report) certificate(ctx context.Context, now time.Time, c *cluster, p p
 		return nil
 	}
 	end := found.NotAfter.UTC().Format(time.RFC3339)
-	r.examined("%s: certificate %s lasts until %s", p.where(), name, end)
+	r.examined("%s: certificate %s is valid until %s", p.where(), name, end)
 	switch left := found.NotAfter.Sub(now); {
 	case left <= 0:
-		r.add("certificate-ended", p.where(), "%s ended on %s", name, end)
+		r.add("certificate-ended", p.where(), "%s expired on %s", name, end)
 	case left < soon:
-		r.add("certificate-ends", p.where(), "%s ends on %s", name, end)
+		r.add("certificate-ends", p.where(), "%s expires on %s", name, end)
 	}
 	return found
 }
@@ -77,7 +77,7 @@ func (r *Report) dials(ctx context.Context, now time.Time, c *cluster, ca, serve
 		err = yaml.Unmarshal(content, &config)
 	}
 	if err == nil && config.Cert == "" {
-		err = errors.New("it has no cert, so the server lets it not in")
+		err = errors.New("it has no cert, so the server rejects Cluster Autoscaler")
 	}
 	if err != nil {
 		r.add("autoscaler-config", ca.where(), "--cloud-config=%s: %v", name, err)
@@ -89,7 +89,7 @@ func (r *Report) dials(ctx context.Context, now time.Time, c *cluster, ca, serve
 		return
 	}
 	if own != nil && own.VerifyHostname(host) != nil {
-		r.add("certificate-name", server.where(), "its certificate is of %s, and Cluster Autoscaler calls %s",
+		r.add("certificate-name", server.where(), "its certificate is for %s, but Cluster Autoscaler connects to %s",
 			strings.Join(own.DNSNames, ", "), host)
 	}
 	if client := r.certificate(ctx, now, c, ca, config.Cert); client != nil {
@@ -102,7 +102,8 @@ func (r *Report) letIn(ctx context.Context, now time.Time, c *cluster, server pr
 	if names, ok := server.flag("tls-allowed-names"); ok && names != "" {
 		has := append(slices.Clone(client.DNSNames), client.Subject.CommonName)
 		if !slices.ContainsFunc(strings.Split(names, ","), func(n string) bool { return slices.Contains(has, n) }) {
-			r.add("client-name", server.where(), "it lets in %s, and Cluster Autoscaler's certificate is of %s", names,
+			r.add("client-name", server.where(), "it accepts the names %s, but Cluster Autoscaler's certificate has the names "+
+				"%s", names,
 				strings.Join(has, ", "))
 		}
 	}
@@ -110,7 +111,7 @@ func (r *Report) letIn(ctx context.Context, now time.Time, c *cluster, server pr
 	authority, err := c.file(ctx, server, file)
 	roots := x509.NewCertPool()
 	if err != nil || !roots.AppendCertsFromPEM(authority) {
-		r.add("certificate-unreadable", server.where(), "%s holds no certificate of an authority: %v", file, err)
+		r.add("certificate-unreadable", server.where(), "%s contains no certificate of an authority: %v", file, err)
 		return
 	}
 	_, err = client.Verify(x509.VerifyOptions{Roots: roots, CurrentTime: within(client, now),

@@ -193,7 +193,7 @@ func (c *cluster) file(ctx context.Context, p process, name string) ([]byte, err
 			}
 		}
 	}
-	return nil, fmt.Errorf("%s is in no volume of %s", name, p.where())
+	return nil, fmt.Errorf("no volume of %s contains %s", p.where(), name)
 }
 
 var errNotThere = errors.New("is missing")

@@ -44,7 +44,7 @@ var broken = map[doctor.ID]struct {
 	"clock-skew":          {func(s *setup) { s.in.Skew = -time.Minute }, "differ by 1m0s"},
 	"liqo-missing":        {func(s *setup) { s.provider = s.cluster(); s.apis = s.apis[:1] }, "authentication.liqo.io"},
 	"liqo-networking":     {func(s *setup) { s.apis = s.apis[:3] }, "wants a network"},
-	"not-offloaded":       {func(s *setup) { s.namespace.Labels = nil }, "none is offloaded"},
+	"not-offloaded":       {func(s *setup) { s.namespace.Labels = nil }, "no namespace is offloaded"},
 
 	"tenant-namespace-mapped": {func(s *setup) {
 		s.namespace.Name = "liqo-tenant-turin"
@@ -62,7 +62,7 @@ var broken = map[doctor.ID]struct {
 		s.bundle()
 		s.more[1].(*corev1.PersistentVolumeClaim).Status.Phase = corev1.ClaimPending
 	}, "it has no volume yet (storage class fast, [ReadWriteOncePod]), so the pod of StatefulSet la does not start"},
-	"versions-differ": {func(s *setup) { main(s.worker).Image = "la:2" }, "it runs la:2, and the server la:1"},
+	"versions-differ": {func(s *setup) { main(s.worker).Image = "la:2" }, "it runs la:2, but the server runs la:1"},
 	"worker-rights": {func(s *setup) { s.forbidden["virtualnodes"] = true },
 		"create virtualnodes, delete virtualnodes"},
 
@@ -81,7 +81,8 @@ var broken = map[doctor.ID]struct {
 	"autoscaler-config": {func(s *setup) { s.caConfig.Data["cloud-config.yaml"] = []byte("address: la.la.svc") },
 		"it has no cert"},
 
-	"autoscaler-silent": {func(s *setup) { s.caLoop = -10 * time.Minute }, "that ended well was 10m0s ago"},
+	"autoscaler-silent": {func(s *setup) { s.caLoop = -10 * time.Minute },
+		"the last successful loop of Cluster Autoscaler was 10m0s ago"},
 	"autoscaler-refuses-ids": {func(s *setup) {
 		s.cloudCA = deployment("cloud-ca", "cluster-autoscaler:v1.32.1", "--cloud-provider=aws")
 	}, "its provider aws returns an error for the providerID of a virtual node"},
@@ -92,12 +93,13 @@ var broken = map[doctor.ID]struct {
 	}, "4 of 7 Nodes are virtual"},
 
 	"certificate-unreadable": {func(s *setup) { s.serverTLS.Data["tls.crt"] = []byte("nothing") },
-		"holds no certificate"},
-	"certificate-ended": {func(s *setup) { s.serverLasts = -day }, "/tls/tls.crt ended on"},
-	"certificate-ends":  {func(s *setup) { s.clientLasts = 5 * day }, "/tls/tls.crt ends on"},
+		"contains no certificate"},
+	"certificate-ended": {func(s *setup) { s.serverLasts = -day }, "/tls/tls.crt expired on"},
+	"certificate-ends":  {func(s *setup) { s.clientLasts = 5 * day }, "/tls/tls.crt expires on"},
 	"certificate-name": {func(s *setup) { s.serverNames = []string{"other.svc"} },
-		"of other.svc, and Cluster Autoscaler calls la.la.svc"},
-	"client-name":      {func(s *setup) { s.clientNames = []string{"somebody"} }, "lets in cluster-autoscaler, and"},
+		"for other.svc, but Cluster Autoscaler connects to la.la.svc"},
+	"client-name":      {func(s *setup) { s.clientNames = []string{"somebody"} },
+		"accepts the names cluster-autoscaler, but"},
 	"client-authority": {func(s *setup) { s.otherAuthority = true }, "unknown authority"},
 
 	"temporal-unreachable": {func(s *setup) { s.in.Temporal = &doctor.Temporal{Err: errAway} }, "no route to host"},
@@ -110,7 +112,8 @@ var broken = map[doctor.ID]struct {
 	"volumes-keep-node": {func(s *setup) {
 		s.in.Market.Findings.Kept = []market.KeptNode{{Provider: "milan", Group: "std", Node: "lca-std-a-1-1", Claims: 2,
 			Claim: "shop/data-0"}}
-	}, "node lca-std-a-1-1 of node group std stays, and costs, for the volumes of 2 claims, such as shop/data-0"},
+	}, "node lca-std-a-1-1 of node group std is kept, and costs money, because of the volumes of 2 claims, such as " +
+		"shop/data-0"},
 	"pods-rejected": {func(s *setup) {
 		s.more = append(s.more, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "agent"},
 			Status: corev1.PodStatus{Phase: corev1.PodPending, Reason: "OffloadingBackOff"}})
@@ -157,7 +160,7 @@ var broken = map[doctor.ID]struct {
 	"observer-paused": {func(s *setup) {
 		s.in.Market.Findings.Observer = &market.Rounds{Complete: s.in.Now, Paused: true}
 	}, "an operator has paused it"},
-	"no-offers": {func(s *setup) { s.in.Market = &market.Market{} }, "nobody offers anything"},
+	"no-offers": {func(s *setup) { s.in.Market = &market.Market{} }, "no provider offers capacity"},
 	"provider-condition": {func(s *setup) {
 		s.in.Temporal.Providers[0].Refusing = &fleet.ProviderRefusal{
 			Reason: "closed"}
@@ -173,7 +176,7 @@ var broken = map[doctor.ID]struct {
 	"provider-refuses": {func(s *setup) { s.provider = failing(apierrors.NewUnauthorized("expired")) },
 		"expired"},
 	"provider-credentials-end": {func(s *setup) { s.in.Providers[0].Life.End = s.in.Now.Add(day) },
-		"the credentials end on"},
+		"the credentials expire on"},
 	"provider-liqo-missing": {func(s *setup) { bare := healthy(); bare.apis = nil; s.provider = bare.cluster(bare.liqo) },
 		"authentication.liqo.io"},
 	"provider-liqo-version": {func(s *setup) {
@@ -230,7 +233,7 @@ func TestShortProvisionTimeDependsOnCAsVersion(t *testing.T) {
 		r := s.examine(t)
 		require.Len(t, r.Findings, 1, image)
 		require.Equal(t, doctor.ID("autoscaler-hasty"), r.Findings[0].ID)
-		require.Equal(t, endless, strings.Contains(r.Findings[0].Message, "again and again, without holding the group back"),
+		require.Equal(t, endless, strings.Contains(r.Findings[0].Message, "again and again, without backing off"),
 			"%s: %s", image, r.Findings[0].Message)
 
 		main(s.autoscaler).Args = append(main(s.autoscaler).Args[:len(main(s.autoscaler).Args)-1],

@@ -49,8 +49,8 @@ func (r *Report) otherAutoscalers(c *cluster) {
 		}
 	}
 	for _, provider := range slices.Sorted(maps.Keys(nodes)) {
-		r.add("autoscaler-refuses-ids", "Nodes of "+provider, "%d Nodes are of this cloud; its Cluster Autoscaler, if "+
-			"there is one, returns an error for each virtual node, and scales no group", nodes[provider])
+		r.add("autoscaler-refuses-ids", "Nodes of "+provider, "%d Nodes belong to this cloud; its Cluster Autoscaler, if "+
+			"one runs, fails for each virtual node and scales no group", nodes[provider])
 	}
 }
 
@@ -63,7 +63,7 @@ func (r *Report) refusesIDs(p process, provider string) {
 		return
 	}
 	r.add("autoscaler-refuses-ids", p.where(), "its provider %s returns an error for the providerID of a virtual "+
-		"node, and then it scales no group", provider)
+		"node, so it scales no group", provider)
 }
 
 // StopsScaling reports whether a Cluster Autoscaler scales no group while dead of its all Nodes are not Ready. most and
@@ -86,7 +86,7 @@ func (r *Report) stopsWithUs(p process, c *cluster) {
 	most, percent := number("ok-total-unready-count", defaultUnready),
 		number("max-total-unready-percentage", defaultUnreadyPercent)
 	if virtual, all := len(c.nodes), len(c.nodes)+c.others; StopsScaling(virtual, all, most, percent) {
-		r.add("autoscaler-stops-with-us", p.where(), "%d of %d Nodes are virtual. If their providers die, it scales no "+
+		r.add("autoscaler-stops-with-us", p.where(), "%d of %d Nodes are virtual. If their providers fail, it scales no "+
 			"group (--ok-total-unready-count=%g, --max-total-unready-percentage=%g)", virtual, all, most, percent)
 	}
 }

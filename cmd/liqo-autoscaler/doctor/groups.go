@@ -21,7 +21,7 @@ func (r *Report) groups(in Installation) {
 		case g.Condition != "":
 			r.add("group-condition", where, "%s", g.Condition)
 		case g.Spec == nil:
-			r.add("group-not-configured", where, "it runs and has no spec")
+			r.add("group-not-configured", where, "it runs but has no spec")
 			continue
 		}
 		r.conditions(in, g, where)
@@ -76,7 +76,7 @@ func (r *Report) offers(in Installation) {
 	in.volumes(r)
 	in.clocks(r)
 	if len(in.Market.Offers) == 0 {
-		r.add("no-offers", "market", "nobody offers anything")
+		r.add("no-offers", "market", "no provider offers capacity")
 		return
 	}
 	candidates := in.Market.Candidates()
@@ -131,23 +131,26 @@ func (in Installation) observer(r *Report) {
 	switch {
 	case o == nil:
 	case o.Paused:
-		r.add("observer-paused", "observer", "an operator has paused it: nothing is healed, and no dead provider is noticed")
+		r.add("observer-paused", "observer", "an operator has paused it: lost objects are not repaired, and failed "+
+			"providers are not detected")
 	case in.Now.Sub(o.Complete) > observerBound:
-		since := "no round was complete since its worker began"
+		since := "no round has been completed since its worker started"
 		if !o.Complete.IsZero() {
 			since = "the last complete round was " + in.Now.Sub(o.Complete).Round(time.Second).String() + " ago"
 		}
 		if o.Failed != "" {
 			since += ": " + o.Failed
 		}
-		r.add("observer-stopped", "observer", "%s; nothing is healed, and no dead provider is noticed", since)
+		r.add("observer-stopped", "observer", "%s; lost objects are not repaired, and failed providers are not "+
+			"detected", since)
 	}
 }
 
 // volumes reports the nodes that are not removed because of volumes on their provider.
 func (in Installation) volumes(r *Report) {
 	for _, k := range in.Market.Findings.Kept {
-		r.add("volumes-keep-node", "provider "+k.Provider, "node %s of node group %s stays, and costs, for the volumes of %s",
+		r.add("volumes-keep-node", "provider "+k.Provider, "node %s of node group %s is kept, and costs money, because of "+
+			"the volumes of %s",
 			k.Node, k.Group, k.For())
 	}
 }

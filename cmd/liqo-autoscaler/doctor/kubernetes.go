@@ -36,13 +36,13 @@ func (r *Report) kubernetes(in Installation, c *cluster) {
 		r.liqo(in, c)
 	}
 	if c.offloaded == 0 {
-		r.add("not-offloaded", "Namespaces", "none is offloaded, so no pod can run on a virtual node")
+		r.add("not-offloaded", "Namespaces", "no namespace is offloaded, so no pod can run on a virtual node")
 	}
 	for i := range c.peers {
 		n := &c.peers[i]
 		if made, ok := n.Annotations[annotationMap]; ok && strings.HasPrefix(n.Name, "liqo-tenant-") {
 			r.add("tenant-namespace-mapped", "Namespace "+n.Name,
-				"Liqo made it for the NamespaceMap %s, so cluster %s reads and writes in it", made, n.Labels[labelPeer])
+				"Liqo created it for the NamespaceMap %s, so cluster %s can read and write in it", made, n.Labels[labelPeer])
 		}
 	}
 }
@@ -50,7 +50,7 @@ func (r *Report) kubernetes(in Installation, c *cluster) {
 func (r *Report) liqo(in Installation, c *cluster) {
 	for _, group := range []string{"core.liqo.io", "authentication.liqo.io", "offloading.liqo.io"} {
 		if !slices.Contains(c.groups, group) {
-			r.add("liqo-missing", "Kubernetes", "it does not know Liqo's API %s", group)
+			r.add("liqo-missing", "Kubernetes", "it does not have Liqo's API %s", group)
 			return
 		}
 	}
@@ -62,7 +62,8 @@ func (r *Report) liqo(in Installation, c *cluster) {
 	}
 	for _, p := range in.Temporal.Providers {
 		if p.Offer != nil && p.Offer.Network.ModeOrDefault() != fleet.NetworkNone {
-			r.add("liqo-networking", "provider "+p.ID, "its offer wants a network, and Liqo here has no networking module")
+			r.add("liqo-networking", "provider "+p.ID, "its offer requires a network, but Liqo in this cluster has no "+
+				"networking module")
 		}
 	}
 }

@@ -31,7 +31,8 @@ func (r *Report) otherHubs(c *cluster) {
 		}
 	}
 	for _, hub := range slices.Sorted(maps.Keys(nodes)) {
-		r.add("hub-without-worker", "hub "+hub, "%d virtual nodes belong to it, and no worker of it runs in this cluster",
+		r.add("hub-without-worker", "hub "+hub, "%d virtual nodes belong to it, but no worker of this hub runs in this "+
+			"cluster",
 			nodes[hub])
 	}
 }
@@ -58,7 +59,8 @@ func (r *Report) nodes(in Installation, c *cluster) {
 		}
 		compared++
 		if d := template.Differs(spec.InstanceSpec, node); len(d) > 0 {
-			r.add("node-differs", "Node "+node.Name, "it is not what Cluster Autoscaler was told of group %s: %s", spec.ID,
+			r.add("node-differs", "Node "+node.Name, "it differs from the template of group %s that Cluster Autoscaler "+
+				"received: %s", spec.ID,
 				strings.Join(d, "; "))
 		}
 	}

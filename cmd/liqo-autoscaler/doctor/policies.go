@@ -58,7 +58,7 @@ func (r *Report) consumerPolicies(consumers []string, denies map[string]bool) {
 		})
 		r.examined("admission policies of consumer %s", id)
 		if len(lacking) > 0 {
-			r.add("consumer-policies", "consumer "+id, "these admission policies of provider-access are not in force: %s",
+			r.add("consumer-policies", "consumer "+id, "these admission policies of provider-access are not in effect: %s",
 				strings.Join(lacking, ", "))
 		}
 	}
@@ -75,7 +75,7 @@ func (r *Report) workerPolicies(p process, policies []admissionv1.ValidatingAdmi
 	}
 	r.examined("admission policies of %s", user)
 	if len(lacking) > 0 {
-		r.add("worker-policies", p.where(), "no admission policy in force limits what its account writes to %s",
+		r.add("worker-policies", p.where(), "no effective admission policy limits the writes of its account to %s",
 			strings.Join(lacking, ", "))
 	}
 }

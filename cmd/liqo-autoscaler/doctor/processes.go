@@ -17,10 +17,10 @@ func (r *Report) processes(c *cluster) {
 		return
 	}
 	if len(c.servers) == 0 {
-		r.add("server-missing", "Deployments and StatefulSets", "none runs liqo-autoscaler grpcserver")
+		r.add("server-missing", "Deployments and StatefulSets", "no pod template runs liqo-autoscaler grpcserver")
 	}
 	if len(c.workers) == 0 {
-		r.add("worker-missing", "Deployments and StatefulSets", "none runs liqo-autoscaler worker")
+		r.add("worker-missing", "Deployments and StatefulSets", "no pod template runs liqo-autoscaler worker")
 	}
 	for _, p := range c.servers {
 		r.ready(p, "server-not-ready")
@@ -29,7 +29,7 @@ func (r *Report) processes(c *cluster) {
 		r.ready(p, "worker-not-ready")
 	}
 	if len(c.servers) == 1 && len(c.workers) == 1 && c.servers[0].container.Image != c.workers[0].container.Image {
-		r.add("versions-differ", c.workers[0].where(), "it runs %s, and the server %s", c.workers[0].container.Image,
+		r.add("versions-differ", c.workers[0].where(), "it runs %s, but the server runs %s", c.workers[0].container.Image,
 			c.servers[0].container.Image)
 	}
 }

@@ -27,7 +27,7 @@ var providerRights = []Right{
 func (r *Report) provider(ctx context.Context, p Provider, consumer *cluster, now time.Time) {
 	where := "provider " + p.Name
 	if late := p.Life.Late(); !late.IsZero() && now.After(late) {
-		r.add("provider-credentials-end", where, "the credentials end on %s", p.Life.End.UTC().Format(time.RFC3339))
+		r.add("provider-credentials-end", where, "the credentials expire on %s", p.Life.End.UTC().Format(time.RFC3339))
 	}
 	v, err := p.Kube.Discovery().ServerVersion()
 	switch {
@@ -47,7 +47,7 @@ func (r *Report) provider(ctx context.Context, p Provider, consumer *cluster, no
 		return
 	}
 	if !slices.ContainsFunc(list.Groups, func(g metav1.APIGroup) bool { return g.Name == "authentication.liqo.io" }) {
-		r.add("provider-liqo-missing", where, "it does not know Liqo's API authentication.liqo.io")
+		r.add("provider-liqo-missing", where, "it does not have Liqo's API authentication.liqo.io")
 		return
 	}
 	if consumer != nil && consumer.liqo != nil {
@@ -76,8 +76,8 @@ func (r *Report) versions(ctx context.Context, p Provider, here *appsv1.Deployme
 	}
 }
 
-var errNoConsumer = errors.New("the credentials are not those of an account that provider-access makes, so its " +
-	"tenant namespace is not known")
+var errNoConsumer = errors.New("the credentials do not belong to an account of provider-access, so its " +
+	"tenant namespace is unknown")
 
 func (r *Report) providerMay(ctx context.Context, p Provider, where string) {
 	var lacking []string

@@ -79,7 +79,7 @@ func (r *Report) text(out io.Writer) {
 	for _, e := range r.NotExamined {
 		fmt.Fprintln(out, "not examined:", e)
 	}
-	verdict := "nothing wrong was found"
+	verdict := "no fault was found"
 	if n := len(r.Findings); n > 0 {
 		verdict = fmt.Sprintf("%d found", n)
 	}

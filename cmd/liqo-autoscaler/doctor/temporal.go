@@ -20,14 +20,14 @@ func (r *Report) temporal(t Temporal) {
 	}
 	r.examined("Temporal %s, %d node groups, %d providers", t.Version, len(t.Groups), len(t.Providers))
 	if v, err := version.ParseGeneric(t.Version); err == nil && v.LessThan(oldestTemporal) {
-		r.add("temporal-old", "Temporal", "its version is %s, tests run %s and later", t.Version, oldestTemporal)
+		r.add("temporal-old", "Temporal", "its version is %s, but only %s and later are tested", t.Version, oldestTemporal)
 	}
 	if len(t.Missing) > 0 {
-		r.add("temporal-attributes", "Temporal", "search attributes are missing, for which a worker waits: %s; "+
+		r.add("temporal-attributes", "Temporal", "these search attributes are missing, and a worker waits for them: %s; "+
 			"register them with liqo-autoscaler temporal setup", strings.Join(t.Missing, ", "))
 	}
 	if !t.Polled {
 		r.add("temporal-no-worker", "task queue "+t.Queue,
-			"no worker polls it: what Cluster Autoscaler asks for does not happen")
+			"no worker polls it, so requests of Cluster Autoscaler have no effect")
 	}
 }

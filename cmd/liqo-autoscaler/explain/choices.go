@@ -29,7 +29,7 @@ func OfGroup(group string, choices []fleet.Choice) Choices {
 func (c Choices) Text(out io.Writer) error {
 	var t page
 	if len(c.Choices) == 0 {
-		t.line(0, "node group %s remembers no decision", c.Group)
+		t.line(0, "node group %s has no recorded decision", c.Group)
 		return t.to(out)
 	}
 	t.line(0, "node group %s: the last %d decisions, since %s", c.Group, len(c.Choices), c.Since.Format(time.RFC3339))

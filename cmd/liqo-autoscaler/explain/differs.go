@@ -24,7 +24,7 @@ func (w World) differing(spec fleet.GroupSpec) (nodes []string, misfit string) {
 		}
 		nodes = append(nodes, "Node "+node.Name+": "+how)
 		if all := fit.Misfits(w.Pod, template.Example(node)); len(all) > 0 {
-			misfit = cmp.Or(misfit, "Node "+node.Name+" is not as the template, and the pod does not fit on such a node: "+
+			misfit = cmp.Or(misfit, "Node "+node.Name+" differs from the template, and the pod does not fit on such a node: "+
 				all[0].String())
 		}
 	}

@@ -50,7 +50,7 @@ type Coming struct {
 }
 
 func (c Coming) String() string {
-	text := fmt.Sprintf("%s is on its way: %s", c.Instance, c.Phase)
+	text := fmt.Sprintf("%s is being created: %s", c.Instance, c.Phase)
 	if c.Provider != "" {
 		text += " on " + c.Provider
 	}
@@ -63,7 +63,7 @@ func (c Coming) String() string {
 func (w World) group(s fleet.Snapshot, ca caGroup) Group {
 	g := Group{Name: s.Group, Target: s.Target, Max: s.Max, MaxKnownToCA: ca.Health.MaxSize}
 	if s.Spec == nil {
-		g.Reason, g.Message = NotConfigured, "it has no spec yet, which comes with Cluster Autoscaler's next Refresh"
+		g.Reason, g.Message = NotConfigured, "it has no spec yet; Cluster Autoscaler's next Refresh sets it"
 		return g
 	}
 	g.Misfits = append(w.volumes(*s.Spec), fit.Misfits(w.Pod, template.Of(s.Spec.InstanceSpec))...)
@@ -98,11 +98,11 @@ func (w World) volumes(spec fleet.GroupSpec) (misfits []fit.Misfit) {
 		case len(fit.Selectors(bound, node)) == 0:
 		case provider != "":
 			misfits = append(misfits, fit.Misfit{Field: volumesField, Reason: fmt.Sprintf("the volume of claim %s is on "+
-				"provider %s, and nodes of the group may be elsewhere: give such pods a group with `per: provider`", c.Name,
+				"provider %s, but nodes of the group may be on other providers: use a group with `per: provider` for such pods", c.Name,
 				provider)})
 		default:
 			misfits = append(misfits, fit.Misfit{Field: volumesField, Reason: fmt.Sprintf("the volume of claim %s is on a "+
-				"node of this cluster, and virtual nodes cannot have it", c.Name)})
+				"node of this cluster, and virtual nodes cannot use it", c.Name)})
 		}
 	}
 	return misfits
@@ -155,16 +155,16 @@ func (g *Group) judge(s fleet.Snapshot, ca caGroup, room int, b money.Balance) (
 		return Reason(stopped.Name), stopped.Message
 	case ca.backoff() != "":
 		g.codes = append(g.codes, fleet.Code(ca.ScaleUp.BackoffInfo.ErrorCode))
-		return BackingOff, "Cluster Autoscaler leaves it alone for a while: " + ca.backoff()
+		return BackingOff, "Cluster Autoscaler backs off from it: " + ca.backoff()
 	case room == 0 && len(g.Offers) == 0:
-		return NoOffer, "there is no offer"
+		return NoOffer, "no offer exists"
 	case room == 0:
-		return NoOffer, fmt.Sprintf("no offer has room for a node: %s: %s", g.Offers[0].Provider, g.Offers[0].Reason)
+		return NoOffer, fmt.Sprintf("no offer has capacity for a node: %s: %s", g.Offers[0].Provider, g.Offers[0].Reason)
 	case g.MaxKnownToCA != nil && *g.MaxKnownToCA <= s.Target:
-		return AtMax, fmt.Sprintf("Cluster Autoscaler was told a max of %d, by limits or what was offered then",
+		return AtMax, fmt.Sprintf("Cluster Autoscaler received a max of %d, because of limits or the offers at that time",
 			*g.MaxKnownToCA)
 	}
-	return NotRequestedYet, "it fits and may grow; Cluster Autoscaler has not asked for a node yet"
+	return NotRequestedYet, "the pod fits and the group may grow; Cluster Autoscaler has not requested a node yet"
 }
 
 // hint returns a remedy for a pod that lacks Liqo's toleration, or selects a label that only some offers have. It
@@ -174,14 +174,15 @@ func (w World) hint(misfits []fit.Misfit, spec fleet.GroupSpec) string {
 	case strings.Contains(misfits[0].Reason, liqoTaint) && w.Planned != nil:
 		return ""
 	case strings.Contains(misfits[0].Reason, liqoTaint):
-		return "; Liqo adds the toleration when a pod is made in an offloaded namespace whose strategy allows remote pods: " +
+		return "; Liqo adds the toleration when a pod is created in an offloaded namespace whose strategy allows remote "+
+			"pods: " +
 			"create the pod again"
 	case w.Market == nil || spec.Provider != "" || len(fit.Selectors(w.Pod, template.Of(spec.InstanceSpec))) == 0:
 		return ""
 	}
 	for _, o := range w.Market.Offers {
 		if len(fit.Selectors(w.Pod, template.On(spec.InstanceSpec, o.Candidate().Offer))) == 0 {
-			return "; nodes on " + o.Provider + " would have it: give pods that select by it a group with `per: provider`"
+			return "; nodes on " + o.Provider + " would have it: use a group with `per: provider` for pods that select by it"
 		}
 	}
 	return ""
@@ -198,9 +199,9 @@ func (g *Group) whole(w World, s fleet.Snapshot, room int) {
 	if room >= 0 && room < may {
 		may, reason = room, NoOffer
 	}
-	text := fmt.Sprintf("%d pods need %d new nodes, and the group may grow by %d", w.Planned.Together, need, may)
+	text := fmt.Sprintf("%d pods need %d new nodes, but the group may grow by %d", w.Planned.Together, need, may)
 	if need <= may {
-		g.Message = text + "; Cluster Autoscaler has not asked for a node yet"
+		g.Message = text + "; Cluster Autoscaler has not requested a node yet"
 		return
 	}
 	g.Reason, g.Message = reason, text+": Cluster Autoscaler provisions a request whole or not at all, in one group or "+

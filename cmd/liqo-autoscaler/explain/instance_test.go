@@ -55,9 +55,9 @@ func TestRecordsShowAFailover(t *testing.T) {
 	require.NotEmpty(t, first)
 	require.NotEqual(t, first, second)
 	require.Equal(t, []said{
-		{0, "begins", ""}, {1, "chose " + first, ""}, {1, "the provider's entity answers: granted", ""},
+		{0, "started", ""}, {1, "chose " + first, ""}, {1, "the provider's workflow answered: granted", ""},
 		{1, "waiting for the node failed", fleet.CodeRefused}, {2, "chose " + second, ""},
-		{2, "the provider's entity answers: granted", ""}, {2, "the node is Ready", ""}, {2, "is over", ""},
+		{2, "the provider's workflow answered: granted", ""}, {2, "the node is Ready", ""}, {2, "completed", ""},
 	}, sayings(records))
 	require.NotEmpty(t, records[1].Offers, "with what was thought of each offer")
 	require.False(t, records[1].At.IsZero())
@@ -74,8 +74,8 @@ func TestUnreadableRecordIsLeftOut(t *testing.T) {
 			p.Data = nil
 		}
 	}
-	require.Equal(t, []said{{0, "begins", ""}, {0, "waiting for the node failed", fleet.CodeRefused},
-		{0, "the node is Ready", ""}, {0, "is over", ""}}, sayings(explain.Records("scale-out/x", events)))
+	require.Equal(t, []said{{0, "started", ""}, {0, "waiting for the node failed", fleet.CodeRefused},
+		{0, "the node is Ready", ""}, {0, "completed", ""}}, sayings(explain.Records("scale-out/x", events)))
 	require.Empty(t, explain.Records("scale-out/x", []*history.HistoryEvent{{}}))
 }
 
@@ -88,7 +88,7 @@ func TestInstanceIsExplainedByItsRecords(t *testing.T) {
 	require.Equal(t, i.Records[0].At, i.DataFrom)
 	var text bytes.Buffer
 	require.NoError(t, i.Text(&text))
-	require.Contains(t, text.String(), "instance x: Released\n  no node group lists it any longer\n")
+	require.Contains(t, text.String(), "instance x: Released\n  no node group lists it any more\n")
 	require.Regexp(t, `(?m)^  \S+  scale-out \(attempt 1, \S+\): waiting for the node failed\n    Refused: `, text.String())
 	require.Regexp(t, `(?m)^  \S+  scale-in \(attempt 2, \S+\): the slice is returned$`, text.String())
 	require.Contains(t, text.String(), "\ncode Refused: "+fleet.CodeRefused.Row().Means+"\n  what to do: ")

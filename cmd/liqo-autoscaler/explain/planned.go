@@ -19,7 +19,7 @@ var consumes = []string{"autoscaling.x-k8s.io/consume-provisioning-request",
 const (
 	assumedCreated = "the pod's namespace is offloaded, and Liqo's webhook adds the toleration of virtual nodes to the pod"
 
-	inMemoryFitsNowhere = "no node group fits, because Cluster Autoscaler makes such pods in its memory, where Liqo's " +
+	inMemoryFitsNowhere = "no node group fits, because Cluster Autoscaler creates such pods in its memory, where Liqo's " +
 		"webhook does not add the toleration of virtual nodes: write tolerations: [{key: " + liqoTaint +
 		", operator: Exists}] into the pod spec of the template"
 	unlessDryRun = "; from 1.36 on Cluster Autoscaler sends the pods of a buffer through the webhook in a dry run " +

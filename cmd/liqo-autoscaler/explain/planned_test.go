@@ -31,8 +31,8 @@ func TestPodThatPassesNoWebhookLacksTheToleration(t *testing.T) {
 	p := explain.OfPod(w)
 	require.NoError(t, p.Text(&text))
 	require.Equal(t, `ProvisioningRequest shop/r: NoGroupFits
-  no node group fits, because Cluster Autoscaler makes such pods in its memory, where Liqo's webhook does not add the toleration of virtual nodes: write tolerations: [{key: virtual-node.liqo.io/not-allowed, operator: Exists}] into the pod spec of the template
-  with the toleration: NotRequestedYet: node group std: it fits and may grow; Cluster Autoscaler has not asked for a node yet
+  no node group fits, because Cluster Autoscaler creates such pods in its memory, where Liqo's webhook does not add the toleration of virtual nodes: write tolerations: [{key: virtual-node.liqo.io/not-allowed, operator: Exists}] into the pod spec of the template
+  with the toleration: NotRequestedYet: node group std: the pod fits and the group may grow; Cluster Autoscaler has not requested a node yet
 node group std: NoGroupFits, target size 1 of 5
   spec.tolerations: no toleration for the taint virtual-node.liqo.io/not-allowed=true:NoExecute
 `, text.String())
@@ -43,7 +43,7 @@ node group std: NoGroupFits, target size 1 of 5
 		"the webhook in a dry run (--capacity-buffer-pod-dry-run-enabled)")
 
 	w.Pod.Spec.Containers[0].Resources.Requests = list("3", "1Gi")
-	require.Equal(t, "NoGroupFits: it fits on the nodes of no node group: resources.requests: the pod requests cpu 3, a "+
+	require.Equal(t, "NoGroupFits: it does not fit on the nodes of any node group: resources.requests: the pod requests cpu 3, a "+
 		"node has 2", explain.OfPod(w).WithToleration)
 
 	w = planned(explain.InMemory, 0)

@@ -67,7 +67,7 @@ func OfPod(w World) Pod {
 		p.Groups = append(p.Groups, w.group(s, status[s.Group]))
 	}
 	if p.Reason, p.Message = after(p.Groups); p.Reason == NoGroupFits && condition == nil {
-		p.Message += "; the scheduler has not looked at it yet"
+		p.Message += "; the scheduler has not considered it yet"
 	}
 	p.withoutWebhook(w)
 	return p
@@ -95,7 +95,7 @@ func (p *Pod) bound(w World) {
 			p.Message += ": " + words
 		}
 	case pod.DeletionTimestamp != nil:
-		p.Reason, p.Message = Finished, "it is being deleted, and ends on node "+p.Node
+		p.Reason, p.Message = Finished, "it is being deleted on node "+p.Node
 	default:
 		p.Reason, p.Message = Scheduled, "it has a node, "+p.Node
 	}
@@ -127,10 +127,11 @@ func notOffloaded(pod *corev1.Pod) string {
 	text := fmt.Sprintf("namespace %s is not offloaded (it has no label %s=%s), ", pod.Namespace, offloadedLabel,
 		offloadedValue)
 	if ToleratesVirtualNodes(pod) {
-		return text + "and the pod tolerates the taint of virtual nodes: Cluster Autoscaler may add one for it, on which " +
+		return text + "and the pod tolerates the taint of virtual nodes: Cluster Autoscaler may add a node for it, on "+
+			"which " +
 			"Liqo rejects it permanently; remove the toleration, or liqoctl offload namespace " + pod.Namespace
 	}
-	return text + "so Liqo lets none of its pods on virtual nodes: liqoctl offload namespace " + pod.Namespace +
+	return text + "so Liqo does not allow its pods on virtual nodes: liqoctl offload namespace " + pod.Namespace +
 		", and then create the pod again"
 }
 
@@ -142,7 +143,7 @@ func after(groups []Group) (Reason, string) {
 				continue
 			}
 			if v == NoGroupFits {
-				return v, "it fits on the nodes of no node group"
+				return v, "it does not fit on the nodes of any node group"
 			}
 			return v, "node group " + g.Name + ": " + g.Message
 		}

@@ -97,7 +97,7 @@ func TestWhyAPodGetsNoNode(t *testing.T) {
 		"not seen": {func(w *explain.World) { w.Pod.Status.Conditions[0].Reason = "SchedulerError" }, explain.NotSeen,
 			"SchedulerError"},
 		"not offloaded": {func(w *explain.World) { w.Namespace.Labels, w.Pod.Spec.Tolerations = nil, nil },
-			explain.NotOffloaded, "so Liqo lets none of its pods on virtual nodes: liqoctl offload namespace shop"},
+			explain.NotOffloaded, "so Liqo does not allow its pods on virtual nodes: liqoctl offload namespace shop"},
 		"not offloaded, and tolerates everything": {func(w *explain.World) {
 			w.Namespace.Labels, w.Pod.Spec.Tolerations = nil, []corev1.Toleration{{Operator: corev1.TolerationOpExists}}
 		}, explain.NotOffloaded, "on which Liqo rejects it permanently; remove the toleration"},
@@ -136,7 +136,7 @@ func TestWhyAPodGetsNoNode(t *testing.T) {
 		"on its way": {func(w *explain.World) {
 			w.Groups[0].Instances = []fleet.InstanceView{growing(fleet.Joining)}
 			w.Waits = func(string, fleet.InstanceView) string { return "virtual-kubelet: not ready" }
-		}, explain.OnItsWay, "std-a-2 is on its way: Joining on milan, waiting for virtual-kubelet: not ready"},
+		}, explain.OnItsWay, "std-a-2 is being created: Joining on milan, waiting for virtual-kubelet: not ready"},
 		"on its way, at max": {func(w *explain.World) {
 			w.Groups[0].Target, w.Groups[0].Instances = 5, []fleet.InstanceView{growing(fleet.Pending)}
 		}, explain.OnItsWay, "Pending"},
@@ -144,7 +144,7 @@ func TestWhyAPodGetsNoNode(t *testing.T) {
 			"milan: needs cpu 2, 1 of 8 is free"},
 		"closed": {func(w *explain.World) { w.Market.Offers[0].Closed = "it is cordoned" }, explain.NoOffer,
 			"it is cordoned"},
-		"no offers":      {func(w *explain.World) { w.Market.Offers = nil }, explain.NoOffer, "there is no offer"},
+		"no offers":      {func(w *explain.World) { w.Market.Offers = nil }, explain.NoOffer, "no offer exists"},
 		"market unknown": {func(w *explain.World) { w.Market = nil }, explain.NotRequestedYet, "std"},
 		"too large": {func(w *explain.World) { w.Pod.Spec.Containers[0].Resources.Requests = list("3", "1Gi") },
 			explain.NoGroupFits, "resources.requests: the pod requests cpu 3, a node has 2"},
@@ -156,7 +156,7 @@ func TestWhyAPodGetsNoNode(t *testing.T) {
 		"selector": {func(w *explain.World) { w.Pod.Spec.NodeSelector = map[string]string{"disk": "ssd"} },
 			explain.NoGroupFits, "spec.nodeSelector: the pod requires disk=ssd, a node does not have disk"},
 		"selector of an offer": {func(w *explain.World) { w.Pod.Spec.NodeSelector = map[string]string{"region": "north"} },
-			explain.NoGroupFits, "nodes on milan would have it: give pods that select by it a group with `per: provider`"},
+			explain.NoGroupFits, "nodes on milan would have it: use a group with `per: provider` for pods that select by it"},
 		"affinity": {func(w *explain.World) {
 			w.Pod.Spec.Affinity = &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{
 				RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{
@@ -210,11 +210,11 @@ func TestEventsOfOtherComponentsAreShown(t *testing.T) {
 	var text bytes.Buffer
 	require.NoError(t, explain.OfPod(w).Text(&text))
 	require.Equal(t, `pod shop/web-0: NotRequestedYet
-  node group std: it fits and may grow; Cluster Autoscaler has not asked for a node yet
+  node group std: the pod fits and the group may grow; Cluster Autoscaler has not requested a node yet
   scheduler: 0/3 nodes are available
   Cluster Autoscaler: NotTriggerScaleUp: 2 max node group size reached
 node group std: NotRequestedYet, target size 1 of 5
-  it fits and may grow; Cluster Autoscaler has not asked for a node yet
+  the pod fits and the group may grow; Cluster Autoscaler has not requested a node yet
   failed: std-a-1: Timeout: it took too long
   offer of milan: fits at price 0 USD
 code Timeout: A step did not reach the stage that the message names within its budget.

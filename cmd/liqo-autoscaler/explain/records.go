@@ -55,7 +55,7 @@ func (r *reader) read(e *history.HistoryEvent) {
 		if decode(e.GetWorkflowExecutionStartedEventAttributes().GetInput(), &in) {
 			r.attempt, r.provider = in.Instance.Attempt, in.Instance.Provider()
 		}
-		r.add(e, "begins", nil)
+		r.add(e, "started", nil)
 	case enums.EVENT_TYPE_MARKER_RECORDED:
 		r.chosen(e)
 	case enums.EVENT_TYPE_WORKFLOW_EXECUTION_SIGNALED:
@@ -73,7 +73,7 @@ func (r *reader) read(e *history.HistoryEvent) {
 		r.add(e, step(r.steps[a.GetScheduledEventId()])+" failed", f)
 	case enums.EVENT_TYPE_ACTIVITY_TASK_CANCELED:
 		a := e.GetActivityTaskCanceledEventAttributes()
-		r.add(e, step(r.steps[a.GetScheduledEventId()])+" was called off", nil)
+		r.add(e, step(r.steps[a.GetScheduledEventId()])+" was cancelled", nil)
 	default:
 		if what := ends[e.GetEventType()]; what != "" {
 			r.add(e, what, nil)
@@ -90,12 +90,12 @@ var done = map[string]string{
 
 // ends maps the events that end a run to the texts of the records.
 var ends = map[enums.EventType]string{
-	enums.EVENT_TYPE_WORKFLOW_EXECUTION_CANCEL_REQUESTED: "an operator cancels it",
-	enums.EVENT_TYPE_WORKFLOW_EXECUTION_COMPLETED:        "is over",
-	enums.EVENT_TYPE_WORKFLOW_EXECUTION_FAILED:           "ended before its work was done",
+	enums.EVENT_TYPE_WORKFLOW_EXECUTION_CANCEL_REQUESTED: "an operator cancelled it",
+	enums.EVENT_TYPE_WORKFLOW_EXECUTION_COMPLETED:        "completed",
+	enums.EVENT_TYPE_WORKFLOW_EXECUTION_FAILED:           "ended before its work was finished",
 	enums.EVENT_TYPE_WORKFLOW_EXECUTION_CANCELED:         "was cancelled",
 	enums.EVENT_TYPE_WORKFLOW_EXECUTION_TERMINATED:       "was terminated",
-	enums.EVENT_TYPE_WORKFLOW_EXECUTION_TIMED_OUT:        "was forgotten, and ended",
+	enums.EVENT_TYPE_WORKFLOW_EXECUTION_TIMED_OUT:        "timed out",
 }
 
 // chosen adds a record for the decision of Select, which is a local activity.
@@ -121,7 +121,7 @@ func (r *reader) signal(e *history.HistoryEvent) {
 	case workflows.SignalAnswer:
 		var answer fleet.Answer
 		if decode(a.GetInput(), &answer) {
-			r.add(e, "the provider's entity answers: "+string(answer.State), answer.Failure)
+			r.add(e, "the provider's workflow answered: "+string(answer.State), answer.Failure)
 		}
 	case workflows.SignalOrder:
 		var o fleet.Order
@@ -134,15 +134,15 @@ func (r *reader) signal(e *history.HistoryEvent) {
 func ordered(o fleet.Order) string {
 	switch {
 	case o.Stop:
-		return "its group stops it"
+		return "its group stopped it"
 	case o.Deleted:
-		return "Cluster Autoscaler gave the instance back"
+		return "Cluster Autoscaler deleted the instance"
 	case o.Lost:
-		return "it is lost"
+		return "the instance was lost"
 	case o.Resend > 0:
-		return "its group has it ask the provider again"
+		return "its group made it request the hold again"
 	}
-	return "its group has it try again"
+	return "its group made it try again"
 }
 
 func step(name string) string {

@@ -110,7 +110,7 @@ func (i Instance) Text(out io.Writer) error {
 	t.line(0, "instance %s: %s", i.Name, i.state())
 	switch {
 	case i.Phase == "Released" || i.Group == "":
-		t.line(1, "no node group lists it any longer")
+		t.line(1, "no node group lists it any more")
 	case i.Node != "":
 		t.line(1, "node %s, in this phase since %s", i.Node, i.Since.Format(time.RFC3339))
 	}

@@ -68,7 +68,7 @@ func cordonCommand(c *connect.Common, on bool, cmd *cobra.Command) *cobra.Comman
 		}
 		s, err := entities.Cordon(ctx, id, on)
 		if err != nil {
-			return fmt.Errorf("provider %s does not confirm it yet, does a worker run? %w", id, err)
+			return fmt.Errorf("provider %s has not confirmed it yet; does a worker run? %w", id, err)
 		}
 		state := "not cordoned"
 		if !s.Cordoned.IsZero() {

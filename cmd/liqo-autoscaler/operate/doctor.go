@@ -79,13 +79,13 @@ func (f *doctorFlags) read(ctx context.Context, c *connect.Common) (in doctor.In
 	if !f.noCluster {
 		access, err := serve.Personal(f.kubeconfig)
 		if err != nil {
-			return in, fmt.Errorf("%w; --no-cluster leaves it out", err)
+			return in, fmt.Errorf("%w; --no-cluster omits it", err)
 		}
 		if in.Kube, err = kubernetes.NewForConfig(access); err != nil {
 			return in, fmt.Errorf("open the consumer cluster: %w", err)
 		}
 		if in.Skew, err = skew(ctx, access); err != nil {
-			return in, fmt.Errorf("ask the consumer cluster's API server: %w", err)
+			return in, fmt.Errorf("request to the consumer cluster's API server: %w", err)
 		}
 	}
 	if in.Kube != nil || f.market.File != "" {

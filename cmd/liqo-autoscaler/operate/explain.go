@@ -147,7 +147,7 @@ func addGroups(ctx context.Context, c *connect.Common, t client.Client, worlds [
 		w := &worlds[n]
 		w.Groups, w.Ended, w.Now = snapshots, ended.Rows, now
 		if unread != nil {
-			w.Notes = append(w.Notes, fmt.Sprintf("what ended groups cost this month: %v", unread))
+			w.Notes = append(w.Notes, fmt.Sprintf("the costs of ended groups this month: %v", unread))
 		}
 		w.Waits = func(_ string, i fleet.InstanceView) string { return waits[i.Name] }
 	}

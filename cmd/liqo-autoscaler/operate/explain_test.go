@@ -56,7 +56,7 @@ func TestPodsOfAFileAreExplainedWithoutACluster(t *testing.T) {
 	worlds, err = f.worlds(t.Context(), "default", nil)
 	require.NoError(t, err)
 	require.Nil(t, worlds[0].Market)
-	require.Contains(t, worlds[0].Notes[1], "what is offered now (--market-file, or access to the cluster)")
+	require.Contains(t, worlds[0].Notes[1], "the present offers (--market-file, or access to the cluster)")
 	f.file = write("pod.yaml", "apiVersion: v1\nkind: Service")
 	_, err = f.worlds(t.Context(), "default", nil)
 	require.ErrorContains(t, err, "--file "+f.file+`: document 1: kind "Service"`)

@@ -70,7 +70,7 @@ func (f explainPodFlags) fromFile(ctx context.Context, hub string) (worlds []exp
 	var note strings.Builder
 	market := f.market.Ask(ctx, f.kubeconfig, hub, &note)
 	if market == nil {
-		notes = append(notes, strings.TrimSpace("what is offered now (--market-file, or access to the cluster) "+
+		notes = append(notes, strings.TrimSpace("the present offers (--market-file, or access to the cluster) "+
 			note.String()))
 	}
 	for n := range planned {

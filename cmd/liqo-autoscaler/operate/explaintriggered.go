@@ -39,7 +39,7 @@ func triggered(ctx context.Context, kubeconfig string, i *explain.Instance) {
 	}()
 	if err != nil {
 		i.Notes = append(i.Notes,
-			fmt.Sprintf("Cluster Autoscaler's events about the pods that it requested nodes for: %v", err))
+			fmt.Sprintf("Cluster Autoscaler's events about pods for which it requested nodes: %v", err))
 	}
 	i.Triggered(events)
 }
@@ -59,7 +59,7 @@ func triggers(ctx context.Context, kube kubernetes.Interface) (events []corev1.E
 			return events, nil
 		}
 		if len(events) >= eventsMost {
-			return events, fmt.Errorf("there are more than %d, and only those were read", len(events))
+			return events, fmt.Errorf("more than %d events exist, and only these were read", len(events))
 		}
 	}
 }

@@ -37,7 +37,7 @@ func TestEventsAreReadInPages(t *testing.T) {
 
 	more = func(int) string { return "next" }
 	events, err = triggers(t.Context(), kube)
-	require.EqualError(t, err, "there are more than 10000, and only those were read")
+	require.EqualError(t, err, "more than 10000 events exist, and only these were read")
 	require.Len(t, events, eventsMost)
 
 	kube.PrependReactor("list", "events", func(clienttesting.Action) (bool, runtime.Object, error) {
@@ -53,6 +53,6 @@ func TestInstanceIsExplainedWithoutACluster(t *testing.T) {
 	triggered(t.Context(), filepath.Join(t.TempDir(), "none"), &i)
 	require.Empty(t, i.TriggeredBy)
 	require.Len(t, i.Notes, 1)
-	require.Contains(t, i.Notes[0], "Cluster Autoscaler's events about the pods that it requested nodes for: access to "+
+	require.Contains(t, i.Notes[0], "Cluster Autoscaler's events about pods for which it requested nodes: access to "+
 		"the consumer cluster (--kubeconfig, KUBECONFIG or ~/.kube/config)")
 }

@@ -36,7 +36,8 @@ func providerOf(ctx context.Context, name string, offers []fleet.Offer, entities
 	if !errors.Is(err, fleet.ErrNotRunning) {
 		return "", fmt.Errorf("read provider %s: %w", name, err)
 	}
-	return "", fmt.Errorf("no offer is named %s, and no provider with this id is in use%s: --unknown uses it nevertheless",
+	return "", fmt.Errorf("no offer has the name %s, and no provider with this id is in use%s: --unknown accepts it "+
+		"anyway",
 		name, listed(offers))
 }
 

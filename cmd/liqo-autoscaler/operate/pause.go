@@ -34,7 +34,7 @@ func NewResume(c *connect.Common) *cobra.Command {
 	return pauseCommand(c, false, &cobra.Command{
 		Use:     "resume group ID | observer",
 		Short:   "Resume a paused node group, or the observer",
-		Long:    `Resume a paused node group, or the observer. It changes nothing if that is not paused.`,
+		Long:    `Resume a paused node group, or the observer. The command changes nothing if it is not paused.`,
 		Example: "  liqo-autoscaler resume group standard\n  liqo-autoscaler resume observer",
 	})
 }

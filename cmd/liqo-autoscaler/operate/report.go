@@ -120,7 +120,7 @@ func sinceDay(text string, now time.Time) (time.Time, error) {
 	case err != nil:
 		return from, fmt.Errorf("--since %q: give 1d to %dd, or a date as 2026-11-01", text, money.CostDays)
 	case from.After(today):
-		return from, fmt.Errorf("--since %q: that day is still to come", text)
+		return from, fmt.Errorf("--since %q: that day is in the future", text)
 	}
 	if first := today.AddDate(0, 0, -money.CostDays); from.Before(first) {
 		return first, nil

@@ -65,7 +65,7 @@ func parse(manifest string, objects dynamic.Interface) (all []wanted, err error)
 		}
 		resource, ok := kinds[w.GetKind()]
 		if !ok {
-			return nil, fmt.Errorf("the provider's manifest has the kind %q, which setup does not know", w.GetKind())
+			return nil, fmt.Errorf("the provider's manifest has the kind %q, which setup does not support", w.GetKind())
 		}
 		w.client = objects.Resource(resource)
 		if w.GetNamespace() != "" {
@@ -104,7 +104,7 @@ func compare(ctx context.Context, all []wanted, consumer string) error {
 		}
 		w.differ = strings.TrimPrefix(differs(w.live.Object, w.Object, ""), ".")
 		if w.differ != "" && !w.ours(consumer) {
-			return fmt.Errorf("%s exists without the label %s=%s, and its %s differs from the manifest: setup does not change "+
+			return fmt.Errorf("%s exists without the label %s=%s, but its %s differs from the manifest: setup does not change "+
 				"it. Set the label to let setup change it, or apply the output of liqo-autoscaler provider-access "+
 				"--consumer-id %s yourself", w.name(), labelSetup, consumer, w.differ, consumer)
 		}

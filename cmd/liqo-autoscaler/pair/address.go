@@ -17,8 +17,8 @@ func serverOf(flag, inKubeconfig string) (string, error) {
 		return "", fmt.Errorf("%w, with --provider-server", err)
 	}
 	if at, _ := url.Parse(inKubeconfig); onlyHere(at.Hostname()) {
-		return "", fmt.Errorf("the provider's API server has the address %s in the kubeconfig, which leads a pod of the "+
-			"consumer to itself: give the address at which the consumer reaches it, with --provider-server (with kind: "+
+		return "", fmt.Errorf("the provider's API server has the address %s in the kubeconfig, by which a pod of the "+
+			"consumer reaches only itself: give the address that the consumer can reach with --provider-server (with kind: "+
 			"https://CLUSTER-control-plane:6443)", inKubeconfig)
 	}
 	return inKubeconfig, nil

@@ -72,10 +72,11 @@ func newProvider(open opener) *cobra.Command {
 	o := &options{open: open, namespace: release}
 	cmd := &cobra.Command{
 		Use:   "provider",
-		Short: "The provider's half of setup: apply the access, and write a document for setup consumer",
+		Short: "Apply the consumer's access on the provider, and write a document for setup consumer",
 		Long: `The provider's half of setup, for its administrator: it applies the access of the consumer, measures the free
-capacity, and writes a document for setup consumer. The document has a token: it goes to a new file that only you can
-read (--output), or to stdout if that is not a terminal. Send it by a confidential way, and delete it after use.`,
+capacity, and writes a document for setup consumer. The document contains a token. It is written to a new file that
+only you can read (--output), or to stdout if that is not a terminal. Send it over a confidential channel, and delete
+it after use.`,
 		Example: `  liqo-autoscaler setup provider --context milan --consumer-id munich --output milan.yaml
   liqo-autoscaler setup provider --context milan --consumer-id munich --undo`,
 		Args: cobra.NoArgs,
@@ -106,7 +107,7 @@ func newConsumer(c *connect.Common, open opener) *cobra.Command {
 	o := &options{open: open}
 	cmd := &cobra.Command{
 		Use:   "consumer",
-		Short: "The consumer's half of setup: store the offer, and write the values of both charts",
+		Short: "Store the offer of setup provider in the consumer, and write the values of both charts",
 		Long: `The consumer's half of setup, for its administrator: it reads the document of setup provider, stores the offer in a
 Secret, writes the values of both charts, and prints the next command.`,
 		Example: `  liqo-autoscaler setup consumer --context munich --from milan.yaml
@@ -139,7 +140,7 @@ Secret, writes the values of both charts, and prints the next command.`,
 	cmd.Flags().StringVar(&o.providerID, "provider-id", "", "Liqo cluster id of the provider, for --undo")
 	complete.Flag(c, cmd, "provider-id", complete.Providers)
 	cmd.Flags().StringVar(&o.server, "provider-server", "",
-		"address of the provider's API server as this cluster reaches it, in place of the document's")
+		"address of the provider's API server as this cluster reaches it (default: the document's)")
 	o.registerBoth(cmd)
 	o.registerConsumer(cmd)
 	return cmd

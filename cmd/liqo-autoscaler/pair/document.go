@@ -51,7 +51,8 @@ func (d document) write() ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return append([]byte("# By liqo-autoscaler setup provider. It has a token: keep it secret, delete it after use.\n"),
+	return append([]byte("# From liqo-autoscaler setup provider. It contains a token: keep it secret, delete it after "+
+		"use.\n"),
 		raw...), nil
 }
 
@@ -62,14 +63,15 @@ func readDocument(raw []byte) (d document, err error) {
 	}
 	tree, _, err := strictyaml.Read(raw)
 	if err != nil || tree["kind"] != documentKind || tree["apiVersion"] != documentVersion {
-		return d, fmt.Errorf("--from: this is no %s of %s: give the output of setup provider", documentKind, documentVersion)
+		return d, fmt.Errorf("--from: this is not a %s of %s: give the output of setup "+
+			"provider", documentKind, documentVersion)
 	}
 	if faults := strictyaml.Decode(tree, &d); len(faults) > 0 {
 		var paths []string
 		for _, fault := range faults {
 			paths = append(paths, fault.Path)
 		}
-		return d, fmt.Errorf("--from: the document has wrong fields (%s): make it again by setup provider",
+		return d, fmt.Errorf("--from: the document has wrong fields (%s): create it again with setup provider",
 			strings.Join(paths, ", "))
 	}
 	return d, d.check()
@@ -80,14 +82,14 @@ func (d document) check() error {
 		return err
 	}
 	if block, _ := pem.Decode(bytes.TrimSpace([]byte(d.Access.Authority))); d.Access.Authority != "" && block == nil {
-		return errors.New("--from: access.certificateAuthority is not PEM: make the document again by setup provider")
+		return errors.New("--from: access.certificateAuthority is not PEM: create the document again with setup provider")
 	}
 	if _, _, err := account.Of(d.Access.Token); err != nil {
-		return errors.New("--from: access.token is not a token of a ServiceAccount: make the document again by setup " +
+		return errors.New("--from: access.token is not a token of a ServiceAccount: create the document again with setup " +
 			"provider")
 	}
 	if d.Offer.Provider != d.Provider.ID {
-		return fmt.Errorf("--from: offer.provider is not provider.id: make the document again by setup provider")
+		return fmt.Errorf("--from: offer.provider is not provider.id: create the document again with setup provider")
 	}
 	return nil
 }

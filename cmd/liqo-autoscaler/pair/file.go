@@ -40,7 +40,7 @@ func (f *file) write(out io.Writer, mode fs.FileMode, dry bool) error {
 		fmt.Fprintf(out, "%s: unchanged\n", f.path)
 		return nil
 	case f.exists:
-		fmt.Fprintf(out, "%s: exists and is left as it is; setup would write (- the file, + setup):\n%s", f.path,
+		fmt.Fprintf(out, "%s: exists and is not changed; setup would write (- the file, + setup):\n%s", f.path,
 			diff(f.has, f.content))
 		return nil
 	case dry:

@@ -36,8 +36,8 @@ func (o *options) giver(ctx context.Context, c *cluster, id identity, consumer s
 	g.policies = policies
 	has, err := version.ParseGeneric(id.Kubernetes)
 	if policies != provider.NoPolicies && err == nil && has.LessThan(withPolicies) {
-		return nil, fmt.Errorf("%s: Kubernetes %s has no ValidatingAdmissionPolicies, without which the consumer can make "+
-			"itself an administrator there: upgrade it to %s, or accept that with --no-policy", c, id.Kubernetes, withPolicies)
+		return nil, fmt.Errorf("%s: Kubernetes %s has no ValidatingAdmissionPolicies. Without them the consumer can make "+
+			"itself an administrator there: upgrade to %s, or accept this with --no-policy", c, id.Kubernetes, withPolicies)
 	}
 	if g.wants, err = parse(manifest, c.objects); err != nil {
 		return nil, err

@@ -20,7 +20,8 @@ func (r *run) give(ctx context.Context, stdout io.Writer) error {
 		return err
 	}
 	if id.ID == r.consumerID {
-		return fmt.Errorf("--consumer-id %s: this is the id of the provider itself: give the consumer's, which liqoctl info "+
+		return fmt.Errorf("--consumer-id %s: this is the id of the provider: give the id of the consumer, which liqoctl "+
+			"info "+
 			"prints there", r.consumerID)
 	}
 	g, err := r.giver(ctx, c, id, r.consumerID)
@@ -35,7 +36,7 @@ func (r *run) give(ctx context.Context, stdout io.Writer) error {
 		return err
 	}
 	if r.dryRun {
-		fmt.Fprintln(r.out, "dry run: nothing is changed, no token is requested")
+		fmt.Fprintln(r.out, "dry run: nothing was changed, and no token was requested")
 		return nil
 	}
 	return r.deliver(ctx, g, made, stdout)
@@ -45,7 +46,8 @@ func (r *run) give(ctx context.Context, stdout io.Writer) error {
 func (r *run) mayWrite(stdout io.Writer) error {
 	if r.output == "" {
 		if !r.dryRun && cli.IsTerminal(stdout) {
-			return errors.New("the document has a token, and is not shown on a terminal: give --output FILE, or redirect " +
+			return errors.New("the document contains a token, so it is not written to a terminal: give --output FILE, or "+
+				"redirect " +
 				"the output")
 		}
 		return nil
@@ -70,7 +72,8 @@ func (r *run) deliver(ctx context.Context, g *giver, made offer, stdout io.Write
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(r.out, "token: issued, ends on %s. Each run issues one; earlier tokens stay valid until they end\n",
+	fmt.Fprintf(r.out, "token: issued, expires on %s. Each run issues a token; earlier tokens stay valid until they "+
+		"expire\n",
 		end.UTC().Format(time.RFC3339))
 	if r.output == "" {
 		_, err = stdout.Write(raw)
@@ -102,7 +105,7 @@ func (r *run) take(ctx context.Context, raw []byte) error {
 		return err
 	}
 	if d.Consumer != id.ID {
-		return fmt.Errorf("--from: the document is for consumer %s, and context %s leads to %s: request one by setup "+
+		return fmt.Errorf("--from: the document is for consumer %s, but context %s leads to %s: request one from setup "+
 			"provider --consumer-id %s", d.Consumer, r.consumerContext, id.ID, id.ID)
 	}
 	t, err := r.taker(ctx, c, id, d.Provider.ID)

@@ -44,13 +44,13 @@ func (c *cluster) identify(ctx context.Context) (id identity, err error) {
 		return id, fmt.Errorf("%s: find Liqo's cluster id: %w", c, err)
 	}
 	if len(found.Items) != 1 {
-		return id, fmt.Errorf("%s: %w: there are %d ConfigMaps with the label %s, and one is needed: install Liqo with "+
+		return id, fmt.Errorf("%s: %w: %d ConfigMaps have the label %s, but exactly one is needed: install Liqo with "+
 			"liqoctl install", c, errNoLiqo, len(found.Items), idSelector)
 	}
 	id = identity{ID: found.Items[0].Data[idKey], UID: string(system.UID), Kubernetes: version.GitVersion,
 		liqoNamespace: found.Items[0].Namespace}
 	if !fleet.ValidProviderID(id.ID) {
-		return id, fmt.Errorf("%s: ConfigMap %s/%s has the %s %.80q, which is no Liqo cluster id: repair it by liqoctl "+
+		return id, fmt.Errorf("%s: ConfigMap %s/%s has the %s %.80q, which is not a Liqo cluster id: repair it with liqoctl "+
 			"install --cluster-id", c, id.liqoNamespace, found.Items[0].Name, idKey, id.ID)
 	}
 	manager, err := c.kube.AppsV1().Deployments(id.liqoNamespace).Get(ctx, liqoversion.Deployment, metav1.GetOptions{})
@@ -73,7 +73,7 @@ var errNoLiqo = errors.New("Liqo is not installed")
 func together(consumer, provider identity) (warning string, err error) {
 	switch {
 	case consumer.UID == provider.UID:
-		return "", fmt.Errorf("consumer and provider are the same cluster, %s (kube-system has the UID %s): name two "+
+		return "", fmt.Errorf("consumer and provider are the same cluster, %s (kube-system has the UID %s): give two "+
 			"clusters",
 			consumer.ID, consumer.UID)
 	case consumer.ID == provider.ID:

@@ -39,8 +39,8 @@ func (c *cluster) measure(ctx context.Context, id identity, consumer string, bou
 	o = offer{Provider: id.ID, Resources: posted.Lendable, LargestNodes: posted.LargestNodes}
 	for _, name := range []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory, corev1.ResourcePods} {
 		if amount := o.Resources[name]; amount.Sign() <= 0 {
-			return o, fmt.Errorf("%s: it has no free %s on Nodes that are Ready and without taints, so there is nothing to "+
-				"offer: add a Node, or free one", c, name)
+			return o, fmt.Errorf("%s: it has no free %s on Ready Nodes without taints, so it cannot offer "+
+				"capacity: add a Node, or free one", c, name)
 		}
 	}
 	return o, nil
@@ -82,7 +82,7 @@ func (o offer) unfit(shape corev1.ResourceList) string {
 	if len(o.LargestNodes) > 0 && !slices.ContainsFunc(o.LargestNodes, func(node corev1.ResourceList) bool {
 		return lacking(node, shape) == ""
 	}) {
-		return "no Node of the provider is so large"
+		return "no Node of the provider is large enough"
 	}
 	return ""
 }

@@ -42,9 +42,9 @@ type options struct {
 
 func (o *options) registerBoth(cmd *cobra.Command) {
 	f := cmd.Flags()
-	f.StringVar(&o.kubeconfig, "kubeconfig", "", "the file with the contexts (default: as kubectl finds it)")
+	f.StringVar(&o.kubeconfig, "kubeconfig", "", "the kubeconfig with the contexts (default: as kubectl finds it)")
 	f.BoolVar(&o.dryRun, "dry-run", false, "read and check everything, request no token, and change nothing")
-	f.BoolVar(&o.undo, "undo", false, "remove the objects with the mark of setup; refused while nodes or a peering exist")
+	f.BoolVar(&o.undo, "undo", false, "remove the objects with the label of setup; refused while nodes or a peering exist")
 }
 
 func (o *options) registerProvider(cmd *cobra.Command) {
@@ -69,12 +69,12 @@ func (o *options) registerConsumer(cmd *cobra.Command) {
 	f.StringVar(&o.files[1], "ca-values", "ca-values.yaml", "file to write the values of Cluster Autoscaler's chart to")
 	f.StringVar(&o.values.image, "image", "", "repository of the image in the values (default: the chart's)")
 	f.StringVar(&o.values.tlsSecret, "tls-secret", "",
-		"Secret with the gRPC server's certificates, in the values (default: cert-manager makes them)")
+		"Secret with the gRPC server's certificates, in the values (default: cert-manager creates them)")
 	f.BoolVar(&o.values.plaintext, "plaintext", false,
-		"values without TLS between Cluster Autoscaler and the gRPC server; for trials alone")
+		"values without TLS between Cluster Autoscaler and the gRPC server; only for trials")
 	f.StringVar(&o.values.group, "group", "standard", "id of the node group in the values")
 	cli.Values(cmd, "group") // a new id
-	f.IntVar(&o.values.maxNodes, "max-nodes", 4, "the most nodes of that group")
+	f.IntVar(&o.values.maxNodes, "max-nodes", 4, "maximum number of nodes of that group")
 	f.StringVar(&o.shape, "shape", "cpu=2,memory=4Gi,pods=30,ephemeral-storage=10Gi", "amounts of each node of that group")
 }
 

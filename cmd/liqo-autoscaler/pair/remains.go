@@ -61,7 +61,8 @@ func (c *cluster) unused(ctx context.Context, other string) error {
 	if len(remains) == 0 {
 		return nil
 	}
-	return fmt.Errorf("%s: it is in use with %s: %s. Nothing is removed. First cordon the provider, remove the pods on "+
+	return fmt.Errorf("%s: it still has objects with %s: %s. Nothing was removed. First cordon the provider, remove the "+
+		"pods on "+
 		"its nodes, and wait until the nodes and the peering are gone", c, other, strings.Join(remains, ", "))
 }
 

@@ -131,7 +131,7 @@ func (r *run) exchange(ctx context.Context, g *giver, t *taker, made offer, kube
 		if err != nil {
 			return err
 		}
-		fmt.Fprintf(r.out, "token: issued, ends on %s; the chart renews it\n", end.UTC().Format(time.RFC3339))
+		fmt.Fprintf(r.out, "token: issued, expires on %s; the chart renews it\n", end.UTC().Format(time.RFC3339))
 		if kubeconfig, err = d.kubeconfig(); err != nil {
 			return err
 		}
@@ -156,14 +156,15 @@ func (r *run) grant(ctx context.Context, g *giver) error {
 // finish stores the offer and prints the next command.
 func (r *run) finish(ctx context.Context, t *taker, made offer, data map[string][]byte) error {
 	if len(made.Resources) > 0 {
-		fmt.Fprintf(r.out, "offer: %s, free now. The provider's agent would keep the amounts current: docs/discovery.md\n",
+		fmt.Fprintf(r.out, "offer: %s, which is free now. The provider's agent can keep the amounts current: "+
+			"docs/discovery.md\n",
 			text(made.Resources))
 	}
 	if err := t.store(ctx, r.out, data, r.dryRun); err != nil {
 		return err
 	}
 	if r.dryRun {
-		fmt.Fprintln(r.out, "dry run: nothing is changed")
+		fmt.Fprintln(r.out, "dry run: nothing was changed")
 		return nil
 	}
 	t.next(r.out)

@@ -52,7 +52,7 @@ func (s *stored) read(ctx context.Context) error {
 	}
 	for i := range same.Items {
 		if name := same.Items[i].Name; name != s.name {
-			return fmt.Errorf("provider %s has the offer %s already, in Secret %s/%s: give --name %s, or remove it by setup "+
+			return fmt.Errorf("provider %s already has the offer %s, in Secret %s/%s: give --name %s, or remove it with setup "+
 				"consumer --undo", s.provider, name, s.namespace, name, name)
 		}
 	}

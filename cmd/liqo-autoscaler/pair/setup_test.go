@@ -98,7 +98,7 @@ func TestDryRunChangesNothing(t *testing.T) {
 	require.NoError(t, err)
 	for _, line := range []string{"objects 29 created", "token: would be requested",
 		"Secret liqo-autoscaler/milan: created",
-		"values.yaml: would be written", "dry run: nothing is changed"} {
+		"values.yaml: would be written", "dry run: nothing was changed"} {
 		require.Contains(t, out, line)
 	}
 	for id, p := range w.places {

@@ -60,7 +60,8 @@ func (o *options) fits(t *taker, made offer) (warning string, err error) {
 	case why == "":
 		return "", nil
 	case t.files[0].exists:
-		return fmt.Sprintf("no node of the shape %s fits the offer: %s. A node group with another shape can use it",
+		return fmt.Sprintf("no node of the shape %s fits the offer: %s. Only a node group with another shape can use the "+
+			"offer",
 			text(o.values.shape), why), nil
 	}
 	return "", fmt.Errorf("no node of the shape %s fits the offer of provider %s: %s. Give a smaller --shape",

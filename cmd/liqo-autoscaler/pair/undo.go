@@ -75,9 +75,9 @@ func (r *run) forget(ctx context.Context, c *cluster, provider string) error {
 		fmt.Fprintf(r.out, "Secret %s/%s: %s\n", r.namespace, s.Name, r.removed())
 	}
 	if len(found.Items) == 0 {
-		fmt.Fprintf(r.out, "offer of %s: namespace %s has no Secret of setup for it\n", provider, r.namespace)
+		fmt.Fprintf(r.out, "offer of %s: namespace %s has no Secret with the label of setup for it\n", provider, r.namespace)
 	}
-	fmt.Fprintf(r.out, "namespace %s and the files with values stay\n", r.namespace)
+	fmt.Fprintf(r.out, "namespace %s and the values files were not removed\n", r.namespace)
 	return nil
 }
 

@@ -32,7 +32,7 @@ const release = "liqo-autoscaler"
 func (v values) chart(consumer identity, certManager bool) (string, error) {
 	var b strings.Builder
 	line := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
-	line("# Values of the liqo-autoscaler chart for consumer %s, by liqo-autoscaler setup. Offers are Secrets, so a\n"+
+	line("# Values of the liqo-autoscaler chart for consumer %s, from liqo-autoscaler setup. Offers are Secrets, so a\n"+
 		"# further provider changes no values. All values: deploy/helm/liqo-autoscaler/README.md", consumer.ID)
 	if v.image != "" {
 		line("image: {repository: %q}", v.image)
@@ -49,11 +49,11 @@ func (v values) chart(consumer identity, certManager bool) (string, error) {
 	case v.tlsSecret != "":
 		line("tls: {existingSecret: %q}", v.tlsSecret)
 	case v.plaintext:
-		line("tls: {plaintext: true} # for trials alone\nnetworkPolicy: {enabled: true}")
+		line("tls: {plaintext: true} # only for trials\nnetworkPolicy: {enabled: true}")
 	case certManager:
 		line("tls: {certManager: {enabled: true}}")
 	default:
-		return "", errors.New("the consumer has no cert-manager, which makes the certificates of the gRPC server and of " +
+		return "", errors.New("the consumer has no cert-manager, which creates the certificates of the gRPC server and of " +
 			"Cluster Autoscaler: install it, or give --tls-secret NAME with your own, or --plaintext for a trial")
 	}
 	line("offerSecrets: {enabled: true}")

@@ -124,7 +124,7 @@ func (f offersFlags) published(ctx context.Context, hub workflows.Hub, from serv
 	notes io.Writer) []fleet.Offer {
 	m := from.Ask(ctx, f.Kubeconfig, string(hub), notes)
 	if m != nil && m.Dropped > 0 {
-		fmt.Fprintf(notes, "note: %d offers are not in the market, which has no room for them\n", m.Dropped)
+		fmt.Fprintf(notes, "note: the market omits %d offers, because its size is limited\n", m.Dropped)
 	}
 	return serve.OffersIn(m)
 }
@@ -149,7 +149,7 @@ func (f offersFlags) offered(ctx context.Context, hub workflows.Hub) ([]fleet.Of
 	offers, found, err := catalog.Offers(ctx)
 	cancel()
 	if err := errors.Join(err, <-watched); err != nil {
-		return nil, nil, fmt.Errorf("ask for offers: %w", err)
+		return nil, nil, fmt.Errorf("read offers: %w", err)
 	}
 	var problems []string
 	for _, p := range found {

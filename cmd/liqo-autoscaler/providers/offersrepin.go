@@ -50,7 +50,7 @@ other authorities. Make sure that it really is the provider.`,
 			}
 			logger.Info("provider repinned: the next certificate authority that it presents is pinned", "provider", provider,
 				"hub", c.Hub)
-			_, err = fmt.Fprintf(cmd.OutOrStdout(), "Provider %s is accepted with the certificate authority that it has now.\n",
+			_, err = fmt.Fprintf(cmd.OutOrStdout(), "Provider %s is accepted with its present certificate authority.\n",
 				provider)
 			return err
 		}),
@@ -82,8 +82,8 @@ func repin(ctx context.Context, c *connect.Common, pins repinner, name string) (
 	case provider != "":
 		return provider, err
 	case err != nil:
-		return "", fmt.Errorf("nothing is pinned of a provider %s, and offers cannot be read: %w", name, err)
+		return "", fmt.Errorf("no pin exists for a provider %s, and offers cannot be read: %w", name, err)
 	}
-	return "", fmt.Errorf("nothing is pinned of a provider %s: it has no peering of this hub, or is repinned already",
+	return "", fmt.Errorf("no pin exists for a provider %s: it has no peering of this hub, or was repinned already",
 		name)
 }

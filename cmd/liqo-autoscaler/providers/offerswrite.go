@@ -120,7 +120,8 @@ func newOffersValidate() *cobra.Command {
 			return err
 		},
 	}
-	cmd.Flags().BoolVar(&posted, "posted", false, "check one offer for the discovery server, as offers put takes it")
+	cmd.Flags().BoolVar(&posted, "posted", false, "check one offer for the discovery server, in the form that offers "+
+		"put reads")
 	return cmd
 }
 
@@ -128,7 +129,7 @@ func newOffersAdd() *cobra.Command {
 	var access, info, namespace, kubeconfig string
 	cmd := &cobra.Command{
 		Use:   "add NAME",
-		Short: "Store a provider's kubeconfig in Secret NAME of the consumer's cluster, for an offer to refer to",
+		Short: "Store a provider's kubeconfig in a Secret of the consumer's cluster, for use by an offer",
 		Long: `Store a provider's kubeconfig in Secret NAME of the consumer's cluster. With --info the Secret is an offer of its own,
 for workers with --offer-secrets-namespace. Without --info an offer from another source refers to it. A Secret of this
 name that another program or person created is not changed.`,
@@ -162,7 +163,7 @@ name that another program or person created is not changed.`,
 	}
 	f := cmd.Flags()
 	f.StringVar(&access, "provider-kubeconfig", "",
-		"file with access to the provider, as provider-access made it (required)")
+		"kubeconfig of the provider, from provider-access kubeconfig (required)")
 	f.StringVar(&info, "info", "", "YAML file with the offer of the Secret (default: no offer)")
 	f.StringVarP(&namespace, "namespace", "n", "liqo-autoscaler", "the Secret's namespace")
 	f.StringVar(&kubeconfig, "kubeconfig", "", "access to the consumer's cluster (default: as kubectl finds it)")

@@ -24,17 +24,19 @@ type Access struct {
 func (a *Access) Register(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.BoolVar(&a.noPolicy, "no-policy", false,
-		"leave the admission policies out, for a provider with Kubernetes before 1.30")
-	flags.StringVar(&a.podSecurity, "pod-security", podBaseline, "which pods the consumer may run here: "+podBaseline+
-		", as the Pod Security Standard has it, or "+podPrivileged+", which leaves the policies of pods and Services out")
+		"omit the admission policies, for a provider with Kubernetes before 1.30")
+	flags.StringVar(&a.podSecurity, "pod-security", podBaseline, "pods that the consumer may run on this "+
+		"provider: "+podBaseline+
+		" (of the Pod Security Standards) or "+podPrivileged+", which omits the policies for pods and Services")
 	flags.StringSliceVar(&a.networks, "consumer-networks", nil, "the consumer's pod and external networks, such as "+
-		"10.1.0.0/16: its Configurations here may name these alone, exactly as written (default: any)")
+		"10.1.0.0/16: its Configurations may contain only these, exactly as written (default: any)")
 }
 
 // Manifest returns the YAML of the objects that the flags describe, and their policies.
 func (a *Access) Manifest(consumer string) (manifest string, policies provider.Policies, err error) {
 	if !fleet.ValidProviderID(a.LiqoNamespace) || a.LiqoNamespace == provider.Namespace {
-		return "", 0, fmt.Errorf("--liqo-namespace %q: give the name of a namespace, another than the accounts' %s",
+		return "", 0, fmt.Errorf("--liqo-namespace %q: give the name of a namespace other than %s, the namespace of the "+
+			"accounts",
 			a.LiqoNamespace, provider.Namespace)
 	}
 	known, err := prefixes(a.networks)
@@ -108,7 +110,7 @@ const (
 
 func explainAccess(out io.Writer, consumer string, policies provider.Policies) {
 	Warn(out, consumer, policies)
-	fmt.Fprintf(out, "When the provider has applied it, make the kubeconfig of the account there:\n"+
+	fmt.Fprintf(out, "After the provider has applied this, create the kubeconfig of the account there:\n"+
 		"  liqo-autoscaler provider-access kubeconfig --consumer-id %s --server https://API-SERVER > provider.kubeconfig\n",
 		consumer)
 }
@@ -119,10 +121,10 @@ func Warn(out io.Writer, consumer string, policies provider.Policies) {
 	case provider.PodPolicies:
 	case provider.AccessPolicies:
 		fmt.Fprintf(out, "WARNING: with --pod-security privileged the pods of consumer %s may take over the nodes that\n"+
-			"they run on. Let in only whom you would make an administrator of these nodes.\n", consumer)
+			"they run on. Give access only to consumers that may be administrators of these nodes.\n", consumer)
 	case provider.NoPolicies:
 		fmt.Fprintf(out, "WARNING: without the admission policies the account %s can make itself an administrator of the\n"+
-			"provider's cluster, and lift what its people say by the Tenant. Let in only whom you would make one.\n",
+			"provider's cluster, and undo a refusal in the Tenant. Give access only to consumers that may be administrators.\n",
 			provider.Account(consumer))
 	}
 }

@@ -51,7 +51,8 @@ func (a admins) revoke(ctx context.Context, id string, out io.Writer) error {
 	}
 	at := slices.IndexFunc(all, func(c consumer) bool { return c.id == id })
 	if at < 0 {
-		return fmt.Errorf("consumer %s has no access to this provider: provider-access list shows those that have", id)
+		return fmt.Errorf("consumer %s has no access to this provider: provider-access list shows the consumers with "+
+			"access", id)
 	}
 	found := all[at]
 	for i := range found.tenants {
@@ -61,7 +62,8 @@ func (a admins) revoke(ctx context.Context, id string, out io.Writer) error {
 		if err != nil {
 			return fmt.Errorf("drain Tenant %s/%s: %w", t.GetNamespace(), t.GetName(), err)
 		}
-		fmt.Fprintf(out, "Tenant %s/%s is Drained: its %d slices end\n", t.GetNamespace(), t.GetName(), found.slices)
+		fmt.Fprintf(out, "Tenant %s/%s is Drained: Liqo withdraws its %d "+
+			"slices\n", t.GetNamespace(), t.GetName(), found.slices)
 	}
 	if found.account.IsZero() {
 		fmt.Fprintf(out, "consumer %s has no account of provider-access\n", id)
@@ -70,7 +72,7 @@ func (a admins) revoke(ctx context.Context, id string, out io.Writer) error {
 	if err := a.renewAccount(ctx, provider.Account(id)); err != nil {
 		return err
 	}
-	fmt.Fprintf(out, "all tokens of ServiceAccount %s/%s are void\n", provider.Namespace, provider.Account(id))
+	fmt.Fprintf(out, "all tokens of ServiceAccount %s/%s are invalid now\n", provider.Namespace, provider.Account(id))
 	return nil
 }
 
@@ -91,7 +93,8 @@ func (a admins) renewAccount(ctx context.Context, name string) error {
 		AutomountServiceAccountToken: old.AutomountServiceAccountToken,
 	}, metav1.CreateOptions{})
 	if err != nil {
-		return fmt.Errorf("make ServiceAccount %s/%s anew, whose tokens are void: %w: apply what provider-access prints",
+		return fmt.Errorf("create ServiceAccount %s/%s again, whose tokens are invalid: %w: apply the output of "+
+			"provider-access",
 			provider.Namespace, name, err)
 	}
 	return nil

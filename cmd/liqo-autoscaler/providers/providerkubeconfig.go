@@ -26,7 +26,7 @@ const tokenLasts = 90 * 24 * time.Hour
 // RegisterDuration adds the flag --duration.
 func RegisterDuration(cmd *cobra.Command, lasts *time.Duration) {
 	cmd.Flags().DurationVar(lasts, "duration", tokenLasts,
-		"how long the new token lasts, at least 10m; the API server may give less")
+		"lifetime of the new token, at least 10m; the API server may grant less")
 }
 
 func newProviderKubeconfig() *cobra.Command {
@@ -59,7 +59,8 @@ provider-access renew replaces it while it is valid. Run this command as the pro
 			if err != nil {
 				return err
 			}
-			fmt.Fprintf(cmd.ErrOrStderr(), "its token ends on %s: renew it before by liqo-autoscaler provider-access renew\n",
+			fmt.Fprintf(cmd.ErrOrStderr(), "its token expires on %s: renew it before with liqo-autoscaler provider-access "+
+				"renew\n",
 				end.UTC().Format(time.RFC3339))
 			_, err = cmd.OutOrStdout().Write(text)
 			return err
@@ -123,7 +124,7 @@ func newToken(ctx context.Context, kube kubernetes.Interface, namespace, account
 		&authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{
 			ExpirationSeconds: new(int64(lasts.Seconds()))}}, metav1.CreateOptions{})
 	if err != nil {
-		return "", end, fmt.Errorf("ask for a token of ServiceAccount %s/%s: %w", namespace, account, err)
+		return "", end, fmt.Errorf("request a token of ServiceAccount %s/%s: %w", namespace, account, err)
 	}
 	return made.Status.Token, made.Status.ExpirationTimestamp.Time, nil
 }

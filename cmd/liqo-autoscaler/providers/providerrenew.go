@@ -62,12 +62,13 @@ token that is due could not be renewed; the other tokens are renewed.`,
 		"NAMESPACE/NAME, or NAMESPACE/NAME/KEY, of a Secret with a provider's kubeconfig in the consumer's cluster; "+
 			"can be repeated")
 	f.StringArrayVar(&r.namespaces, "secrets-in", nil,
-		"a namespace whose Secrets with the label "+labelRenew+"=true or autoscaling=true hold kubeconfigs; can be repeated")
-	f.StringVar(&r.key, "key", credentialsKey, "where the kubeconfig is in a Secret")
+		"a namespace whose Secrets with the label "+labelRenew+"=true or autoscaling=true contain kubeconfigs; can be "+
+		"repeated")
+	f.StringVar(&r.key, "key", credentialsKey, "key of the kubeconfig in a Secret")
 	f.StringVar(&r.kubeconfig, "kubeconfig", "",
 		"access to the consumer's cluster, for Secrets (default: as kubectl finds it)")
 	f.BoolVar(&r.due, "due", false,
-		"renew only tokens of which a third of the life has passed, and skip Secrets that cannot be renewed")
+		"renew only tokens after a third of their lifetime, and skip Secrets that cannot be renewed")
 	RegisterDuration(cmd, &r.lasts)
 	return cmd
 }
@@ -76,7 +77,7 @@ token that is due could not be renewed; the other tokens are renewed.`,
 const renewTime = 4 * time.Minute
 
 func hasToken(what string, end time.Time) string {
-	return fmt.Sprintf("%s has a token until %s", what, end.UTC().Format(time.RFC3339))
+	return fmt.Sprintf("%s has a token that is valid until %s", what, end.UTC().Format(time.RFC3339))
 }
 
 // check returns an error for flags that select no kubeconfig, or both a file and Secrets.

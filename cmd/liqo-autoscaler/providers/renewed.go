@@ -22,13 +22,13 @@ const (
 )
 
 // errNoToken is the error for a kubeconfig without the token of a ServiceAccount.
-var errNoToken = errors.New("the kubeconfig has no token: only that of a ServiceAccount is renewed")
+var errNoToken = errors.New("the kubeconfig has no token: only tokens of ServiceAccounts can be renewed")
 
 // tokenOf parses a kubeconfig, and returns it with its current user. It returns an error when the user has no token.
 func tokenOf(text []byte) (*clientcmdapi.Config, *clientcmdapi.AuthInfo, error) {
 	parsed, err := clientcmd.Load(text)
 	if err != nil || parsed.Contexts[parsed.CurrentContext] == nil {
-		return nil, nil, errors.New("there is no kubeconfig with a current context")
+		return nil, nil, errors.New("the kubeconfig has no current context")
 	}
 	user := parsed.AuthInfos[parsed.Contexts[parsed.CurrentContext].AuthInfo]
 	if user == nil || user.Token == "" {
@@ -53,7 +53,7 @@ func renewed(ctx context.Context, text []byte, lasts time.Duration) (renewed []b
 	bare.AuthInfos[parsed.Contexts[parsed.CurrentContext].AuthInfo] = &clientcmdapi.AuthInfo{Token: user.Token}
 	access, err := clientcmd.NewDefaultClientConfig(*bare, nil).ClientConfig()
 	if err != nil {
-		return nil, end, errors.New("there is no kubeconfig with a current context")
+		return nil, end, errors.New("the kubeconfig has no current context")
 	}
 	if why := account.Unverified(access); why != "" {
 		return nil, end, errors.New("the kubeconfig " + why)

@@ -158,7 +158,7 @@ var managers = map[string]string{
 
 // leftAlone returns the reason for which this command must not change the Secret, or "" if it may.
 func leftAlone(secret *corev1.Secret) string {
-	const undoes = " writes it from elsewhere, and would undo the change: renew the token there"
+	const undoes = " writes it from another source, and would undo the change: renew the token in that source"
 	switch {
 	case secret.Labels[labelRenew] == "false":
 		return "its label " + labelRenew + " is false"

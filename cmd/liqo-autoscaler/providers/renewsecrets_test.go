@@ -127,10 +127,12 @@ func TestDueTokensAreRenewed(t *testing.T) {
 	require.NotContains(t, err.Error()+out.String(), "s3cret")
 	require.NotContains(t, err.Error()+out.String(), "e30.")
 	for name, says := range map[string]string{
-		"due": " has a token until ", "named": " has a token until ", "marked": " has a token until ",
+		"due": " has a token that is valid until ", "named": " has a token that is valid until ",
+		"marked": " has a token that is valid until ",
 		"young": " is not due before ", "never": " is skipped: its label liqo-autoscaler.io/renew is false\n",
-		"owned":   " is skipped: SealedSecret x writes it from elsewhere, and would undo the change: renew the token there\n",
-		"tracked": " is skipped: Argo CD writes it from elsewhere", "fixed": " is skipped: it is immutable\n",
+		"owned":   " is skipped: SealedSecret x writes it from another source, and would undo the change: renew the token in " +
+			"that source\n",
+		"tracked": " is skipped: Argo CD writes it from another source", "fixed": " is skipped: it is immutable\n",
 		"certificate": " is skipped: the kubeconfig has no token",
 	} {
 		require.Contains(t, out.String(), "offers/"+name+says)

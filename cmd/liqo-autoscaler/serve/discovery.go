@@ -78,11 +78,11 @@ func NewDiscovery(c *connect.Common) *cobra.Command {
 	cmd.Flags().StringVar(&files.clientCA, "tls-client-ca", "",
 		"file with the authorities, PEM, that may sign clients' certificates (default: clients have tokens only)")
 	cmd.Flags().StringVar(&files.writers, "writers", "",
-		"YAML file of the accepted clients, with their token hashes or certificate URIs (required)")
+		"YAML file with the accepted clients and their token hashes or certificate URIs (required)")
 	cmd.Flags().StringVar(&files.store, "store", "",
 		"where offers are stored: sqlite:FILE, created when missing, or postgres, for several servers (required)")
 	cmd.Flags().StringVar(&files.dsn, "postgres-dsn-file", "",
-		"file with PostgreSQL's connection string; without it libpq's variables, such as PGHOST and PGPASSWORD, locate it")
+		"file with PostgreSQL's connection string (default: libpq's variables, such as PGHOST and PGPASSWORD)")
 	cmd.Flags().Float64Var(&files.rate, "rate", 50,
 		"requests per second for each token, and for each address without a token, with bursts of ten times as many; "+
 			"0 for no limit")
@@ -166,10 +166,10 @@ func (s *discoverySite) watchWriters(ctx context.Context, every time.Duration) {
 		switch err := s.writers.Err(); {
 		case err != nil && err.Error() != said:
 			said = err.Error()
-			s.log.Error("the writers file has errors: all requests are refused until it is repaired", "error", err)
+			s.log.Error("the writers file has errors: the server refuses all requests until it is repaired", "error", err)
 		case err == nil && said != "":
 			said = ""
-			s.log.Info("the writers file is in force again")
+			s.log.Info("the writers file is valid again")
 		}
 	}
 }
@@ -207,7 +207,7 @@ func hashToken(in io.Reader) (string, error) {
 	case err != nil:
 		return "", fmt.Errorf("read token: %w", err)
 	case token == "":
-		return "", errors.New("read token: the standard input is empty; make one with: openssl rand -hex 32")
+		return "", errors.New("read token: the standard input is empty; create a token with: openssl rand -hex 32")
 	case strings.ContainsAny(token, " \t\r\n"):
 		return "", errors.New("read token: it has spaces or more than one line; give the token alone")
 	case len(token) < minToken:

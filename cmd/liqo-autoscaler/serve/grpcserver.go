@@ -32,7 +32,7 @@ func NewGRPCServer(c *connect.Common) *cobra.Command {
 		Use:   "grpcserver",
 		Short: "Serve Cluster Autoscaler's externalgrpc calls",
 		Long: `Serve Cluster Autoscaler's externalgrpc calls. A changed config is read at Cluster Autoscaler's next Refresh; an
-invalid version is logged, and the previous one stays in force.`,
+invalid version is logged, and the previous one stays in use.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			logger, err := c.Logger(os.Stderr)

@@ -53,7 +53,7 @@ func CAFlags(provision time.Duration) []CAFlag {
 		{"node-deletion-batcher-interval", "1s", []string{
 			"With this interval CA deletes all idle nodes of a group by one call, not by up to ten concurrent calls."}},
 		{"balance-similar-node-groups", "true", []string{
-			"CA splits a scale-out between node groups to which you gave the same value of this label."}},
+			"CA splits a scale-out between node groups that have the same value of this label."}},
 		{"balancing-label_1", fleet.LabelBalance, nil},
 		{"expander", "least-waste", []string{
 			"If several node groups fit, CA chooses the group in which the least capacity stays unused."}},

@@ -68,7 +68,7 @@ func newCloudConfig() *cobra.Command {
 		Use:   "cloud-config",
 		Short: "Print Cluster Autoscaler's --cloud-config file, or the values of its Helm chart",
 		Long: `Print the file for Cluster Autoscaler's --cloud-config, or with -o helm-values the values of its Helm chart that go with
-it. --config adapts the values to your node groups. The certificate is Cluster Autoscaler's own, as the client.`,
+it. --config adapts the values to your node groups. --cert is Cluster Autoscaler's client certificate.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if plaintext {
@@ -88,7 +88,7 @@ it. --config adapts the values to your node groups. The certificate is Cluster A
 	f.StringVar(&c.Key, "key", keyPath, "path of its key")
 	f.StringVar(&c.CACert, "cacert", caPath,
 		"path of the authority of the server's certificate")
-	f.BoolVar(&plaintext, "plaintext", false, "no TLS; only where no other client can reach the server")
+	f.BoolVar(&plaintext, "plaintext", false, "no TLS; only if no other client can reach the server")
 	f.DurationVar(&c.GRPCTimeout, "grpc-timeout", grpcTimeout, "how long Cluster Autoscaler waits for an answer")
 	f.StringVar(&c.ClusterName, "cluster-name", "consumer", "name of the cluster, which the Helm chart requires")
 	f.BoolVar(&c.GRPCExpander, "grpc-expander", false, "for -o helm-values: Cluster Autoscaler lets the gRPC server "+
@@ -108,10 +108,10 @@ func (c *cloudConfig) adapt(groups string) error {
 		return fmt.Errorf("--grpc-timeout %s: give at least 1s; Cluster Autoscaler's own default is 5s", c.GRPCTimeout)
 	}
 	if c.Cert != "" && (c.Key == "" || c.CACert == "") {
-		return fmt.Errorf("--cert needs --key and --cacert: Cluster Autoscaler knows no TLS without all three")
+		return fmt.Errorf("--cert needs --key and --cacert: Cluster Autoscaler has no TLS without all three")
 	}
 	if c.GRPCExpander && c.CACert == "" {
-		return fmt.Errorf("--grpc-expander needs --cacert and no --plaintext: Cluster Autoscaler asks its expander over " +
+		return fmt.Errorf("--grpc-expander needs --cacert and no --plaintext: Cluster Autoscaler calls its expander over " +
 			"TLS only")
 	}
 	if groups == "" {

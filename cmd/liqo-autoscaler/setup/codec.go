@@ -39,7 +39,7 @@ interrupted.`,
 				return fmt.Errorf("--listen %s: use a loopback address, such as 127.0.0.1:8234", listen)
 			}
 			if c.Temporal.CodecKeys == "" {
-				return errors.New("--temporal-codec-key-file is missing: there is nothing to decrypt without keys")
+				return errors.New("--temporal-codec-key-file is missing: nothing can be decrypted without keys")
 			}
 			keys, err := codec.Open(c.Temporal.CodecKeys, slog.New(slog.NewTextHandler(cmd.ErrOrStderr(), nil)))
 			if err != nil {

@@ -51,7 +51,7 @@ func (c changes) ineffective() error {
 	if len(groups) == 0 {
 		return nil
 	}
-	return fmt.Errorf("values would have no effect on %s", strings.Join(groups, ", "))
+	return fmt.Errorf("some values would have no effect on %s", strings.Join(groups, ", "))
 }
 
 func newConfigDiff(c *connect.Common) *cobra.Command {

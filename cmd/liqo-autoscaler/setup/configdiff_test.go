@@ -72,7 +72,7 @@ shaped       ChangeNotInForce   shape changed, but only in the config: give the 
 shaped       Changed            max: 3 -> 4
 unused       Changed            shape: {"cpu":"2","memory":"4Gi","pods":"110"} -> {"cpu":"8","memory":"4Gi","pods":"110"}
 `, out.String())
-	require.EqualError(t, found.ineffective(), "values would have no effect on shaped")
+	require.EqualError(t, found.ineffective(), "some values would have no effect on shaped")
 	require.NoError(t, changes{Changes: found.Changes[:3]}.ineffective())
 	out.Reset()
 	require.NoError(t, changes{Hub: "default"}.Table(&out, output.Style{}))

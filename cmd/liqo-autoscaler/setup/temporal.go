@@ -40,8 +40,8 @@ attribute, so you can run it again at any time.`,
 		},
 	}
 	cmd.Flags().DurationVar(&f.retention, "retention", 72*time.Hour,
-		"how long a new namespace keeps workflows that have ended; at least 24h")
-	cmd.Flags().DurationVar(&f.wait, "wait", 0, "how long to wait for a Temporal that does not answer")
+		"how long a new namespace keeps closed workflows; at least 24h")
+	cmd.Flags().DurationVar(&f.wait, "wait", 0, "how long to wait until Temporal answers")
 	return cmd
 }
 

@@ -34,7 +34,7 @@ func cordonOf(p fleet.ProviderSnapshot) *Condition {
 		return nil
 	}
 	return &Condition{Provider: p.ID, Name: conditionCordoned, Since: p.Cordoned.UTC(),
-		Message: "by an operator: nothing new is made there (liqo-autoscaler uncordon provider " + p.ID + ")"}
+		Message: "by an operator: no new nodes are created there (liqo-autoscaler uncordon provider " + p.ID + ")"}
 }
 
 // conditionPods is the condition of a provider on which pods have waited longer than budgets.podStart of their group.
@@ -49,7 +49,7 @@ func (s Status) Found(f market.Findings) Status {
 	s.Findings = f
 	for _, k := range f.Kept {
 		s.Conditions = append(s.Conditions, Condition{Provider: k.Provider, Name: conditionVolumes,
-			Message: fmt.Sprintf("node %s of group %s stays for the volumes of %s", k.Node, k.Group, k.For())})
+			Message: fmt.Sprintf("node %s of group %s is kept because of the volumes of %s", k.Node, k.Group, k.For())})
 	}
 	for _, p := range f.Pods {
 		if p.Overdue > 0 {

@@ -151,7 +151,7 @@ func (r Report) CSV(out io.Writer) error {
 // Text prints sums by group and provider, and notes about costs that the sums do not include.
 func (r Report) Text(out io.Writer) error {
 	if len(r.Groups) == 0 {
-		_, err := fmt.Fprintln(out, "No node groups run, and none has cost anything.")
+		_, err := fmt.Fprintln(out, "No node groups run, and no costs are recorded.")
 		return err
 	}
 	var b strings.Builder
@@ -166,10 +166,10 @@ func (r Report) Text(out io.Writer) error {
 			text = "has data since " + g.Since.Format(time.RFC3339)
 		}
 		if g.Ended {
-			text += "; it does not run any more"
+			text += "; it no longer runs"
 		}
 		if g.Unpriced > 0 {
-			text += fmt.Sprintf("; %.1f hours of nodes are not in the sums: their offers had no price", g.Unpriced.Hours())
+			text += fmt.Sprintf("; %.1f node hours are not in the sums: their offers had no price", g.Unpriced.Hours())
 		}
 		fmt.Fprintf(&b, "%s %s\n", g.Name, text)
 	}

@@ -305,7 +305,7 @@ func TestConditionChangesAreListed(t *testing.T) {
 	require.Empty(t, show.Changes(full, fuller, alone))
 	over := show.Changes(full, before, alone)
 	require.Len(t, over, 1)
-	require.Regexp(t, `  group standard +- +6  - +-  no condition any more\n$`, line(over[0]))
+	require.Regexp(t, `  group standard +- +6  - +-  no condition\n$`, line(over[0]))
 }
 
 // The costs of all groups of an account, including the ended groups, count towards its limit.

@@ -78,7 +78,7 @@ func (s Status) sections(style output.Style) []section {
 		})},
 		s.instances(style),
 		{[]string{"REFUSING", "BY", "SINCE", "UNTIL", "WHY"}, output.Rows(s.Refusing, func(r Refusing) []string {
-			until := "it lifts that"
+			until := "it ends the refusal"
 			if !r.Until.IsZero() {
 				until = r.Until.UTC().Format(time.RFC3339)
 			}
@@ -203,7 +203,7 @@ func (c Change) why() string {
 		return c.Why()
 	}
 	if len(c.Conditions) == 0 {
-		return "no condition any more"
+		return "no condition"
 	}
 	var all []string
 	for _, n := range c.Conditions {

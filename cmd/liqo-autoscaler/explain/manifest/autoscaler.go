@@ -89,7 +89,7 @@ func never(class string) string {
 	case classCheck:
 		return "spec.provisioningClassName " + class + " only checks the nodes that exist: use " + classAtomic
 	}
-	return fmt.Sprintf("Cluster Autoscaler does not know the spec.provisioningClassName %q: use %s", class, classAtomic)
+	return fmt.Sprintf("Cluster Autoscaler does not support the spec.provisioningClassName %q: use %s", class, classAtomic)
 }
 
 // pods returns the pod for which the buffer reserves capacity, once.
@@ -121,5 +121,5 @@ func find(all []object, wanted key) (object, error) {
 			return o, nil
 		}
 	}
-	return object{}, fmt.Errorf("the file has no %s: add it as a document of its own", wanted)
+	return object{}, fmt.Errorf("the file does not contain %s: add it as a separate document", wanted)
 }

@@ -39,7 +39,7 @@ func File(path string) ([]explain.Planned, error) {
 		return nil, err
 	}
 	if len(text) > maxBytes {
-		return nil, fmt.Errorf("%s: it is larger than 1 MiB: keep only the objects whose pods are meant", path)
+		return nil, fmt.Errorf("%s: it is larger than 1 MiB: keep only the objects whose pods you want to explain", path)
 	}
 	planned, err := Read(text)
 	if err != nil {
@@ -93,7 +93,7 @@ func objects(text []byte) (all []object, err error) {
 		}
 	}
 	if len(all) == 0 {
-		return nil, fmt.Errorf("it has no object: want one of %s", kinds())
+		return nil, fmt.Errorf("it contains no object: want one of %s", kinds())
 	}
 	return all, nil
 }
@@ -107,7 +107,7 @@ func decode(all []object, tree map[string]any) ([]object, error) {
 		for n, item := range items {
 			var err error
 			if one, _ := item.(map[string]any); one["kind"] == "List" {
-				err = errors.New("a List in a List: write the objects as documents of their own")
+				err = errors.New("a List in a List: write the objects as separate documents")
 			} else {
 				all, err = decode(all, one)
 			}
@@ -119,7 +119,7 @@ func decode(all []object, tree map[string]any) ([]object, error) {
 	}
 	empty := known[version+" "+kind]
 	if empty == nil {
-		return nil, fmt.Errorf("kind %q of apiVersion %q is not judged: want one of %s", kind, version, kinds())
+		return nil, fmt.Errorf("kind %q of apiVersion %q is not supported: want one of %s", kind, version, kinds())
 	}
 	if len(all) == maxObjects {
 		return nil, fmt.Errorf("it has more than %d objects: use several files", maxObjects)

@@ -117,7 +117,7 @@ func TestLimitsOfThePodBecomeRequests(t *testing.T) {
 // A file that cannot be judged is refused. The error contains the position and the remedy.
 func TestUnreadableFileIsRefused(t *testing.T) {
 	for text, says := range map[string]string{
-		"": "it has no object: want one of CapacityBuffer, CronJob, DaemonSet, Deployment, Job, Pod, PodTemplate, " +
+		"": "it contains no object: want one of CapacityBuffer, CronJob, DaemonSet, Deployment, Job, Pod, PodTemplate, " +
 			"ProvisioningRequest, ReplicaSet, ReplicationController, StatefulSet",
 		template("t") + "---\napiVersion: v1\nkind: Service\n": `document 2: kind "Service" of apiVersion "v1" is not judged`,
 		"apiVersion: apps/v1beta1\nkind: Deployment":           `kind "Deployment" of apiVersion "apps/v1beta1" is not judged`,
@@ -134,7 +134,7 @@ func TestUnreadableFileIsRefused(t *testing.T) {
 		request("v1", atomic, ""):                                            "spec.podSets is empty",
 		request("v1", atomic, "{podTemplateRef: {name: t}}") + template("t"): "spec.podSets[0].count is 0",
 		request("v1", atomic, "{podTemplateRef: {name: x}, count: 1}") + template("t"): "ProvisioningRequest demo/r: " +
-			"spec.podSets[0].podTemplateRef: the file has no PodTemplate demo/x: add it as a document of its own",
+			"spec.podSets[0].podTemplateRef: the file does not contain PodTemplate demo/x: add it as a separate document",
 		buffer("replicas: 1"):                                               "give exactly one of spec.podTemplateRef and",
 		buffer("scalableRef: {kind: Secret, name: b}"):                      "scalableRef: the file has no Secret demo/b",
 		strings.Repeat("---\n"+strings.TrimLeft(template("t"), "-\n"), 201): "it has more than 200 objects",
