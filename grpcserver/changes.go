@@ -71,8 +71,8 @@ func Changes(running []fleet.Snapshot, configured []fleet.GroupSpec, derived fun
 	return all
 }
 
-// changesTemplate reports whether a config changes the template of a group that has or had nodes, as had reports. Such
-// a change does not take effect while the group runs.
+// changesTemplate reports whether a config changes the template of a group. It returns false if had is false, because
+// the group then never had nodes. Such a change does not take effect while the group runs.
 func changesTemplate(inForce, configured fleet.GroupSpec, had bool) bool {
 	return had && !inForce.SameTemplate(configured)
 }

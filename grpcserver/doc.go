@@ -1,6 +1,6 @@
 // Package grpcserver is the interface to CA: the externalgrpc CloudProvider service.
 //
-// Reads are answered from an in-memory view and wait for nothing. Mutations book durably through the port Groups before
+// Reads are answered from an in-memory view and do not block. Mutations book durably through the port Groups before
 // they return. CA treats every failing read except Refresh as a loss of state: it drops timers, forgets scale-ups or
 // empties its lists. Therefore only Refresh fails when Temporal does not answer.
 //

@@ -31,7 +31,7 @@ type figure struct {
 type places struct {
 	nodes  int
 	price  float64 // per node and hour; 0 without a price
-	peered bool    // a node is Ready sooner
+	peered bool    // a peering exists, so that a node is Ready sooner
 }
 
 // measure computes to which size each group can grow with the present offers, and at what price. CA receives this size
@@ -199,7 +199,7 @@ func (g stand) place(n int, candidates []choice.Candidate, now time.Time) int {
 	return choice.Place(g.spec.InstanceSpec, n, candidates, now)
 }
 
-// part returns one sharer's equal share of room, rounded up, so that a room of 1 is not rounded to 0.
+// part returns one sharer's equal share of room, rounded up. Rounding down could turn a room of 1 into 0.
 func part(room, sharers int) int { return (room + sharers - 1) / sharers }
 
 // sharers returns the number of groups that CA may grow together with g, including g, because it balances scale-outs

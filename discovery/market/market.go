@@ -32,7 +32,7 @@ const (
 
 // Market contains all offers at one moment.
 type Market struct {
-	// At is the time of the write. Readers do not compare it with their clocks, see Reader.
+	// At is the time at which this market was written. Readers do not compare it with their clocks, see Reader.
 	At     time.Time `json:"at"`
 	Offers []Offer   `json:"offers"`
 	// Dropped counts the omitted offers.

@@ -32,9 +32,9 @@ type Writer struct {
 	ReadOnly bool `json:"readOnly,omitempty"`
 	// SecretNamespaces are the permitted namespaces in the writer's secretRefs; empty means any.
 	SecretNamespaces []string `json:"secretNamespaces,omitempty"`
-	// Providers are the Liqo cluster ids that the writer may offer; empty means any. Workers verify an offer's claimed
-	// provider over its credentials. This bound prevents a writer from offering the cluster of another writer. Workers
-	// could otherwise ignore the other writer's offer as a duplicate.
+	// Providers are the Liqo cluster ids that the writer may offer; empty means any. Workers verify the provider of an
+	// offer with the offer's credentials. This bound prevents a writer from offering the cluster of another writer.
+	// Workers could otherwise ignore the other writer's offer as a duplicate.
 	Providers []string `json:"providers,omitempty"`
 
 	sum      [sha256.Size]byte

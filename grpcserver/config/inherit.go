@@ -55,7 +55,8 @@ func (o origins) fill(path string, group, defaults map[string]any) {
 	}
 }
 
-// take copies the named value if own lacks it. Otherwise, with byKeys, it copies the keys that own's value lacks.
+// take copies the value of the field name from theirs to own if own does not set it. If own sets it and byKeys is true,
+// take copies only the keys that are missing in own's value.
 func (o origins) take(path, theirPath, name string, own, theirs map[string]any, byKeys bool) {
 	path, theirPath = strictyaml.Join(path, name), strictyaml.Join(theirPath, name)
 	if own[name] == nil && theirs[name] != nil {

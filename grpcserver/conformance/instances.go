@@ -41,7 +41,7 @@ func instanceRules() []Rule {
 	return rules
 }
 
-// eachInstance checks at most most instances of each group.
+// eachInstance calls check for the instances of each group, up to the limit most per group.
 func (p *provider) eachInstance(ctx context.Context, most int, check func(*protos.NodeGroup, *protos.Instance)) {
 	n := 0
 	p.eachGroup(ctx, func(g *protos.NodeGroup) {

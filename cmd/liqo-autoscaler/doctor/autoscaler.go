@@ -17,8 +17,8 @@ var (
 	countsAsFinished = version.MustParseGeneric("1.36.0")
 )
 
-// These are Cluster Autoscaler's default of --max-node-provision-time, and the margin by which it must exceed
-// budgets.total.
+// These constants are Cluster Autoscaler's default of --max-node-provision-time, and the margin by which the flag must
+// exceed budgets.total.
 const (
 	defaultProvision = 15 * time.Minute
 	provisionMargin  = time.Minute

@@ -86,8 +86,8 @@ type cluster struct {
 	foreign                       []process          // autoscalers of other cloud providers
 	liqo                          *appsv1.Deployment // its controller manager
 	nodes                         []corev1.Node      // virtual nodes
-	others                        int                // the number of other Nodes
-	schemes                       map[string]int     // number of other Nodes by the scheme of their providerID
+	others                        int                // number of Nodes that are not virtual
+	schemes                       map[string]int     // number of these Nodes by the scheme of their providerID
 	offloaded                     int                // number of offloaded namespaces; -1 when it is unknown
 	peers                         []corev1.Namespace // namespaces that Liqo has created for other clusters
 }

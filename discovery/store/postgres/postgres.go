@@ -31,7 +31,7 @@ func Open(ctx context.Context, dsnFile string) (*sqlstore.Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	locker, err := lock.NewPostgresSessionLocker(lock.WithLockTimeout(1, 60)) // seconds between tries, and tries
+	locker, err := lock.NewPostgresSessionLocker(lock.WithLockTimeout(1, 60)) // seconds, number of attempts
 	if err != nil {
 		return nil, fmt.Errorf("open offers database: %w", err)
 	}
