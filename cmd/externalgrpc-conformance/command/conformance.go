@@ -43,17 +43,18 @@ func New() *cobra.Command {
 		SilenceUsage:  true,
 		SilenceErrors: true,
 		Short:         "Check any externalgrpc provider against the assumptions of Cluster Autoscaler",
-		Long: `Check an externalgrpc provider, this one or any other, against the unchecked assumptions of Cluster Autoscaler. Print
-one rule a line, and for each failure the observation, the place where Cluster Autoscaler relies on the rule, and the
-fix. It calls the gRPC server as Cluster Autoscaler does and needs nothing else.
+		Long: `Check an externalgrpc provider, this one or any other, against assumptions of Cluster Autoscaler that it does not
+verify. The command prints one line per rule, and for each failure the observation, the place where Cluster Autoscaler
+relies on the rule, and the fix. It only needs access to the gRPC server, which it calls as Cluster Autoscaler does.
 
 Without --change it only reads. With --change it requests new nodes in the node group --group and releases them
-immediately, some twenty times: use a group with room for 3 to 20 nodes and no pending instances, and stop the Cluster
-Autoscaler that uses it. With room for 10 it deletes as many nodes at the same time as Cluster Autoscaler does. One rule
-requests all the room of --group and then a node in --second, without a Refresh between: name a group that uses the same
-machines. A provider that breaks a rule may keep nodes; the last line reports them.
+immediately, some twenty times. Use a group that can grow by 3 to 20 nodes and has no pending instances, and stop the
+Cluster Autoscaler that uses it. If the group can grow by 10, a rule deletes as many nodes concurrently as Cluster
+Autoscaler does. Another rule grows --group to its max and then requests a node in --second, without a Refresh in
+between: give a group that uses the same machines. A provider that breaks a rule may keep nodes; the last line reports
+them.
 
-It exits with 0 when no rule fails, and with 1 when one does or the provider cannot be reached.`,
+The command exits with 0 when no rule fails, and with 1 when a rule fails or the provider cannot be reached.`,
 		Example: "  externalgrpc-conformance 127.0.0.1:8086\n" +
 			"  externalgrpc-conformance 127.0.0.1:8086 --change --group standard --second gpu -o json",
 		Args: func(_ *cobra.Command, args []string) error {

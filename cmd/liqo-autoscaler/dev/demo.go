@@ -37,7 +37,7 @@ func NewDemo(c *connect.Common) *cobra.Command {
 		Use:   "demo",
 		Short: "Drive one scale-out and one scale-in through the gRPC API, as Cluster Autoscaler would",
 		Long: `Drive one scale-out and one scale-in through the gRPC API, as Cluster Autoscaler would, and show each phase as the node
-group publishes it. Fails unless the node group, and the simulated world with --world, end as empty as they began.
+group publishes it. The demo fails if instances remain in the node group, or objects in the simulated world of --world.
 With --keep it ends after the scale-out, so that you can inspect the node. --return releases Ready and failed instances,
 as Cluster Autoscaler would.`,
 		Args: cobra.NoArgs,

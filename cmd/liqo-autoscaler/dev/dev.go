@@ -38,7 +38,7 @@ func NewDev(c *connect.Common) *cobra.Command {
 		Long: `Run everything on this machine: a Temporal dev server, a worker with simulated Liqo, and the gRPC server. State is kept
 in --dir and outlives the process; remove the directory to start from scratch. Edit nodegroups.yaml and offers.yaml
 there, or pass your own files: they are read again when they change, within 10 seconds. Each offer is one simulated
-provider with the offer's name; its credentials are ignored. Where no Temporal answers, dev starts one with
+provider with the offer's name; its credentials are ignored. If no Temporal answers, dev starts one with
 temporal-dev.sh of the repository, or with the Temporal CLI next to this program or on PATH.`,
 		Example: "  liqo-autoscaler dev\n  liqo-autoscaler dev --config nodegroups.yaml --offers offers.yaml",
 		Args:    cobra.NoArgs,

@@ -24,8 +24,8 @@ func NewCordon(c *connect.Common) *cobra.Command {
 grant continue. Instances that wait for it switch to another provider, which does not count as a failure. Needs a
 worker. Cordoning a cordoned provider changes nothing.
 
-NAME is the provider's Liqo cluster id or the name of its offer. A name that no offer and no provider in use has is
-refused; --unknown cordons a provider before its first offer.`,
+NAME is the provider's Liqo cluster id or the name of its offer. The command refuses a name that belongs neither to an
+offer nor to a provider in use. --unknown accepts it, to cordon a provider before its first offer.`,
 		Example: "  liqo-autoscaler cordon provider milan",
 	})
 }

@@ -43,9 +43,9 @@ func NewDoctor(c *connect.Common) *cobra.Command {
 		Use:   "doctor",
 		Short: "Check an installation for errors",
 		Long: `Check an installation for errors: processes, permissions, certificates and Cluster Autoscaler's flags in the
-consumer cluster, with your kubeconfig; Temporal, node groups and offers; and the other side of each provider whose
-kubeconfig you name. It changes nothing, and reads certificates, never keys. It lists the objects that it may not
-read. It exits with 1 if it finds an error; warnings alone exit with 0.`,
+consumer cluster, with your kubeconfig; Temporal, node groups and offers; and the cluster of each provider whose
+kubeconfig you give. It changes nothing, and reads certificates, but never keys. It lists the objects that it may not
+read. It exits with 1 if it finds an error, and with 0 if it finds only warnings.`,
 		Example: "  liqo-autoscaler doctor\n  liqo-autoscaler doctor --provider-kubeconfig milan.kubeconfig -o json",
 		Args:    cobra.NoArgs,
 		RunE: cli.Brief(func(ctx context.Context, cmd *cobra.Command, _ []string) error {

@@ -92,13 +92,13 @@ func newExplainPod(c *connect.Common) *cobra.Command {
 		Long: `Explain why a pending pod gets no node: why it does not fit each node group's nodes, or why that group does not grow.
 It reads the pod, its namespace and events, the groups' Nodes, Cluster Autoscaler's status and the published market
 with your kubeconfig, and the node groups from Temporal. It lists the objects that it may not read. It does not
-judge rules that depend on other pods, such as anti-affinity. It exits with 0 for every reason, and with 1 if the pod
+evaluate rules that depend on other pods, such as anti-affinity. It exits with 0 for every reason, and with 1 if the pod
 does not exist. A NAME alone is a pod in the namespace of your kubeconfig's context.
 
 With --file it explains how the node groups would serve pods that need not exist, and needs no cluster. The file has
 Pods and workloads, which are assumed to be in an offloaded namespace, or PodTemplates, ProvisioningRequests and
-CapacityBuffers. Cluster Autoscaler makes the pods of the last three kinds in its memory, so Liqo's webhook never sees
-these pods. With -o json it prints a list.`,
+CapacityBuffers. Cluster Autoscaler creates the pods of the last three kinds only in its memory, so they do not pass
+Liqo's webhook. With -o json it prints a list.`,
 		Example: "  liqo-autoscaler explain pod default/web-0\n  liqo-autoscaler explain pod default/web-0 -o json\n" +
 			"  liqo-autoscaler explain pod --file pod.yaml --market-file .run/market.json",
 		Args: func(cmd *cobra.Command, args []string) error {

@@ -23,8 +23,8 @@ func NewStatus(c *connect.Common) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "status",
 		Short: "Show the node groups and their instances",
-		Long: `Show the node groups and their instances as the groups last published them, which groups do not grow or are not as
-they are configured, and the conditions of providers. It needs Temporal, but no worker and no cluster. With access to
+		Long: `Show the node groups and their instances as the groups last published them, the groups that cannot grow or differ from
+their config, and the conditions of providers. It needs Temporal, but no worker and no cluster. With access to
 the cluster it also uses the price of the next node for the limits of spending, and shows the findings of the worker:
 nodes that differ from their group's template, and objects that are left on providers. -o wide has more columns and
 does not shorten WHY.

@@ -33,9 +33,8 @@ func NewOffers(c *connect.Common) *cobra.Command {
 		Use:   "offers",
 		Short: "Show the offers, their holds, and the peerings",
 		Long: `Show the offers, their holds, and the peerings. It reads the market that the worker publishes, with your kubeconfig.
-CURRENT shows whether an offer exists now: it is false for a provider that was used and is removed. If the market cannot
-be read, CURRENT is unknown, and the command shows the providers that have been used so far, each with its offer at that
-time. With the worker's flags for sources of offers it queries these sources instead, as the worker does.`,
+CURRENT shows whether an offer exists now: it is false for a provider that was used and whose offer was removed. If the
+market cannot be read, CURRENT is unknown, and the command shows all providers that were used, each with its last offer. With the worker's flags for sources of offers it queries these sources instead, as the worker does.`,
 		Example: "  liqo-autoscaler offers\n  liqo-autoscaler offers --offers offers.yaml --kubeconfig consumer.kubeconfig " +
 			"-o wide",
 		Args: cobra.NoArgs,

@@ -130,9 +130,9 @@ func newOffersAdd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "add NAME",
 		Short: "Store a provider's kubeconfig in a Secret of the consumer's cluster, for use by an offer",
-		Long: `Store a provider's kubeconfig in Secret NAME of the consumer's cluster. With --info the Secret is an offer of its own,
-for workers with --offer-secrets-namespace. Without --info an offer from another source refers to it. A Secret of this
-name that another program or person created is not changed.`,
+		Long: `Store a provider's kubeconfig in Secret NAME of the consumer's cluster. With --info the Secret also contains an offer,
+for workers with --offer-secrets-namespace. Without --info an offer from another source can refer to the Secret. The
+command does not change a Secret of this name that another program or person created.`,
 		Example: "  liqo-autoscaler offers add milan --provider-kubeconfig milan.kubeconfig",
 		Args:    cobra.ExactArgs(1),
 		RunE: cli.Brief(func(ctx context.Context, cmd *cobra.Command, args []string) error {

@@ -22,11 +22,12 @@ func newProviderAccessRevoke() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "revoke",
 		Short: "End a consumer's access to this provider",
-		Long: `End a consumer's access to this provider. The command sets the consumer's Tenant to Drained: Liqo takes the
-permissions of the consumer's certificates away, and ends its slices, so its nodes and their pods here end. The command
-then replaces the account of provider-access, so that all tokens of the account are void. The consumer's worker reports
-that the provider refuses. To let the consumer in again, set tenantCondition to Active, and give the consumer a new
-kubeconfig by provider-access kubeconfig. Run this command as the provider's administrator. To run it twice is harmless.`,
+		Long: `End a consumer's access to this provider. The command sets the consumer's Tenant to Drained. Liqo then removes the
+permissions of the consumer's certificates and withdraws its slices, so the consumer's nodes, and their pods on this
+provider, end. The command then replaces the account of provider-access, so that all tokens of the account become
+invalid. The consumer's worker reports that the provider refuses. To restore the access, set tenantCondition to Active,
+and create a new kubeconfig with provider-access kubeconfig. Run this command as the provider's administrator. You can
+run it again at any time.`,
 		Example: "  liqo-autoscaler provider-access revoke --consumer-id munich --kubeconfig milan.kubeconfig",
 		Args:    cobra.NoArgs,
 		PreRunE: func(*cobra.Command, []string) error { return f.check() },

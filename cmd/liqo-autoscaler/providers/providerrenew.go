@@ -31,13 +31,13 @@ func newProviderRenew() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "renew",
 		Short: "Renew the tokens in kubeconfigs of providers",
-		Long: `Request a new token with a provider's kubeconfig, and write it back to the file or Secret that holds it; the worker uses
-it immediately. The old token stays valid until it expires. After that only the provider can issue another one, with
-provider-access kubeconfig.
+		Long: `Request a new token with a provider's kubeconfig, and write it to the same file or Secret. The worker uses the new token
+immediately. The old token stays valid until it expires. An expired token cannot be renewed: the provider must then issue
+another one with provider-access kubeconfig.
 
-The chart's CronJob runs this command with --due: it renews each token of which a third of its life has passed, and
-leaves out Secrets that another program owns, or that have no token, with a line for each. The command fails when one
-token that is due could not be renewed; the other tokens are renewed.`,
+The chart's CronJob runs this command with --due: it renews each token after a third of its lifetime. It skips Secrets
+that another program owns or that have no token, and prints a line for each. The command fails if a token that is due
+could not be renewed, but still renews the other tokens.`,
 		Example: "  liqo-autoscaler provider-access renew --secret liqo-autoscaler/milan\n" +
 			"  liqo-autoscaler provider-access renew --file milan.kubeconfig --duration 720h\n" +
 			"  liqo-autoscaler provider-access renew --due --secrets-in liqo-autoscaler",

@@ -41,9 +41,9 @@ func NewDiscovery(c *connect.Common) *cobra.Command {
 	var observe serve.ObserveFlags
 	cmd := &cobra.Command{
 		Use:   "discovery",
-		Short: "Serve the discovery API, to which providers publish offers, and where workers list them",
-		Long: `Serve the discovery API over HTTPS: providers publish offers, workers list them. Its description is at
-/v1/openapi.yaml. The certificate, the clients' authorities and the writers file are read again when they change.`,
+		Short: "Serve the discovery API, where providers publish offers and workers list them",
+		Long: `Serve the discovery API over HTTPS: providers publish offers, workers list them. The server describes
+the API at /v1/openapi.yaml. The certificate, the clients' authorities and the writers file are read again when they change.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			logger, err := c.Logger(os.Stderr)

@@ -22,9 +22,9 @@ func newAdoptHub(c *connect.Common) *cobra.Command {
 		Use:   "adopt-hub",
 		Short: "Assign a hub to this cluster, after the cluster was rebuilt",
 		Long: `Assign a hub to this cluster. A hub belongs to the cluster whose worker first used it, identified by the UID of its
-namespace kube-system; processes of another cluster end before they change anything. A cluster that has been rebuilt has
-another UID: this command gives the hub to it. First make sure that no process of the former cluster runs: each
-cluster would treat the nodes of the other cluster as lost.`,
+namespace kube-system. Processes of any other cluster exit before they change anything. A rebuilt cluster has another
+UID, so its processes exit until this command assigns the hub to it. First make sure that no process of the former
+cluster runs: each cluster would treat the nodes of the other cluster as lost.`,
 		Example: "  liqo-autoscaler temporal adopt-hub --hub edge --kubeconfig consumer.kubeconfig",
 		Args:    cobra.NoArgs,
 	}

@@ -28,8 +28,8 @@ func newCodec(c *connect.Common) *cobra.Command {
 		Use:   "codec",
 		Short: "Serve the codec on this machine, so that the Temporal UI and the temporal CLI show payloads",
 		Long: `Serve the codec on this machine, so that the Temporal UI and the temporal CLI show payloads. It also shows
-the larger memos of node groups, which are compressed. It decrypts for every program of this machine that reaches
-it, so it listens on a loopback address alone, and answers pages of --ui-origin alone. It runs until it is
+the larger memos of node groups, which are compressed. It decrypts for every program that can reach
+it. Therefore it listens only on a loopback address, and answers only pages of --ui-origin. It runs until it is
 interrupted.`,
 		Example: `  liqo-autoscaler temporal codec --temporal-codec-key-file keys
   temporal workflow describe --workflow-id nodegroup/standard --codec-endpoint http://127.0.0.1:8234`,

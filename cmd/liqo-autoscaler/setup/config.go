@@ -26,8 +26,8 @@ func newConfigValidate() *cobra.Command {
 	return &cobra.Command{
 		Use:   "validate FILE",
 		Short: "Check a node-group config; fails with all errors, one per line",
-		Long: `Check a node-group config; fails with all errors, one per line. A file of offers is checked by
-"liqo-autoscaler offers validate", the values of the chart by "helm lint".`,
+		Long: `Check a node-group config; fails with all errors, one per line. To check a file of offers use
+"liqo-autoscaler offers validate", and to check the values of the chart use "helm lint".`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			cfg, err := config.Load(args[0])

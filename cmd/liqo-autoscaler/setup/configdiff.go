@@ -60,10 +60,11 @@ func newConfigDiff(c *connect.Common) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "diff FILE",
 		Short: "Show the effect of a node-group config on the running groups",
-		Long: `Show the effect of a node-group config on the running groups of its hub, judged as the gRPC server judges it: groups that
-are added, retired or changed, and values that would have no effect (ChangeNotInForce), because a group with nodes keeps
-its template. Limits of all groups are not compared, because the groups do not publish them. Groups with per are derived
-from the published offers, with your kubeconfig or --market-file; without them, only running derived groups count.
+		Long: `Show the effect that a node-group config would have in the gRPC server: running groups of its hub that are added,
+retired or changed, and values that would have no effect (ChangeNotInForce), because a group with nodes keeps its
+template. Limits of all groups are not compared, because the groups do not publish them. Groups with per are derived
+from the published offers, which the command reads with your kubeconfig or from --market-file. Without these offers it
+compares only the derived groups that run.
 It needs Temporal, but no worker, and changes nothing. It exits with 0 when every value takes effect, and with 1 when a
 value would have no effect, or on an error.`,
 		Example: "  liqo-autoscaler config diff nodegroups.yaml\n  liqo-autoscaler config diff nodegroups.yaml -o json",
