@@ -37,9 +37,9 @@ func NewDemo(c *connect.Common) *cobra.Command {
 		Use:   "demo",
 		Short: "Drive one scale-out and one scale-in through the gRPC API, as Cluster Autoscaler would",
 		Long: `Drive one scale-out and one scale-in through the gRPC API, as Cluster Autoscaler would, and show each phase as the node
-group publishes it. The demo fails if instances remain in the node group, or objects in the simulated world of --world.
-With --keep it ends after the scale-out, so that you can inspect the node. --return releases Ready and failed instances,
-as Cluster Autoscaler would.`,
+group publishes it. The demo fails if the group's target size is not restored, or if objects remain in the simulated
+world of --world. With --keep it ends after the scale-out, so that you can inspect the node. --return releases Ready and
+failed instances, as Cluster Autoscaler would.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			ctx, cancel := context.WithTimeout(cmd.Context(), f.timeout)
