@@ -116,7 +116,7 @@ func TestMeasuredOfferIsPublishedByTheProvider(t *testing.T) {
 	now = now.Add(time.Minute)
 	expect("1", "")
 	provider.set("{}", nil)
-	expect("", "read the offer that its provider publishes: its ttlSeconds is 0")
+	expect("", "read the offer that its provider publishes: the published offer's ttlSeconds is 0")
 }
 
 // Fields in the consumer's offer override the fields that the provider publishes.
@@ -165,8 +165,8 @@ func TestPublishedContentIsChecked(t *testing.T) {
 	for fault, document := range map[string]string{
 		"it is no offer":                     "offers: []",
 		"it has 65537 bytes":                 strings.Repeat(" ", 65537),
-		"its ttlSeconds is -1":               change("ttlSeconds", -1),
-		"its ttlSeconds is 86401":            change("ttlSeconds", 86401),
+		"the published offer's ttlSeconds is -1":change("ttlSeconds", -1),
+		"the published offer's ttlSeconds is 86401":change("ttlSeconds", 86401),
 		"lendable.cpu: must not be negative": change("lendable", map[string]string{"cpu": "-1", "memory": "1", "pods": "1"}),
 		"lendable.pods: is missing":          change("lendable", map[string]string{"cpu": "1", "memory": "1"}),
 		"largestNodes[1].cpu: must not be negative": change("largestNodes",

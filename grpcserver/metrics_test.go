@@ -234,7 +234,7 @@ func TestAlive(t *testing.T) {
 		f := newFake()
 		f.down = true
 		s := newServer(t, f, spec("cpu", 0, 5))
-		require.ErrorContains(t, s.Alive(), "has not begun")
+		require.ErrorContains(t, s.Alive(), "has not started")
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan struct{})
 		go func() { s.KeepWarm(ctx, nil); close(done) }()

@@ -62,5 +62,5 @@ func TestDevKeepsAwayFromOtherTemporals(t *testing.T) {
 	t.Setenv("TEMPORAL_ADDRESS", "temporal.example.com:7233")
 	_, _, err := command(t.Context(), "dev", "--dir", t.TempDir(), "--listen", "127.0.0.1:0", "--metrics-listen", "",
 		"--health-listen", "")
-	require.ErrorContains(t, err, "names Temporal at temporal.example.com:7233, and dev simulates nodes")
+	require.ErrorContains(t, err, "selects Temporal at temporal.example.com:7233, but dev simulates nodes")
 }

@@ -231,7 +231,7 @@ func TestInvalidOffersAreReported(t *testing.T) {
 		want  string
 	}{
 		"a file": {bad(`{"secretRef":{"namespace":"lend","name":"good"}}`, `{"kubeconfigFile":"/etc/shadow"}`),
-			"offer good: credentials.kubeconfigFile: is not accepted over the network"},
+			"offer good: credentials.kubeconfigFile: is not accepted by the discovery server"},
 		"foreign namespace": {bad(`"lend"`, `"kube-system"`),
 			"offer good: refers to a Secret in namespace kube-system; allowed: lend"},
 		"no name":  {bad(`"name":"good","c`, `"c`), "offer number 1: name: is missing"},
@@ -246,9 +246,9 @@ func TestInvalidOffersAreReported(t *testing.T) {
 		"escape codes": {bad(`"name":"good"`, `"name":"\u001b[2Jgood"`),
 			`offer ?[2Jgood: name: "\x1b[2Jgood" is not a DNS-1123 subdomain`},
 		"an address for its network": {bad(`"epoch"`, `"network":{"clientAddress":"203.0.113.1"},"epoch"`),
-			"offer good: network.clientAddress: the discovery server's offers may name no address"},
+			"offer good: network.clientAddress: offers of the discovery server may not contain addresses"},
 		"how virtual kubelets run here": {bad(`"epoch"`, `"virtualKubelet":"mine","epoch"`),
-			"offer good: virtualKubelet: is not accepted over the network"},
+			"offer good: virtualKubelet: is not accepted by the discovery server"},
 		"no object":  {"7", "offer number 1: cannot be read"},
 		"wrong type": {bad(`"cpu":"1"`, `"cpu":{}`), "offer good: cannot be read"},
 	} {
@@ -276,10 +276,10 @@ func TestOfferedAddressesMustBeInAllowedNetworks(t *testing.T) {
 		`{"clientAddress":"203.0.113.9","loadBalancerIP":"2001:db8::1"}`: "",
 		`{"serviceType":"NodePort","nodePort":31840}`:                    "",
 		`{"clientAddress":"::ffff:203.0.113.9"}`:                         "",
-		`{"clientAddress":"198.51.100.1"}`: "network.clientAddress: 198.51.100.1 does not lie in " +
+		`{"clientAddress":"198.51.100.1"}`: "network.clientAddress: 198.51.100.1 is not in " +
 			"--discovery-network-cidrs of the worker (203.0.113.0/24, 2001:db8::/32)",
-		`{"clientAddress":"gw.example.com"}`: "network.clientAddress: gw.example.com does not lie in",
-		`{"loadBalancerIP":"10.0.0.1"}`:      "network.loadBalancerIP: 10.0.0.1 does not lie in",
+		`{"clientAddress":"gw.example.com"}`: "network.clientAddress: gw.example.com is not in",
+		`{"loadBalancerIP":"10.0.0.1"}`:      "network.loadBalancerIP: 10.0.0.1 is not in",
 	} {
 		s := newSite(t)
 		s.options.NetworkCIDRs = []string{"203.0.113.0/24", "2001:db8::/32"}
@@ -398,7 +398,7 @@ func TestNewRefuses(t *testing.T) {
 		"query":    {func(o *client.Options) { o.URL = "https://x?token=secret" }, "remove user, query and fragment"},
 		"no CA":    {func(o *client.Options) { o.CAFile = empty + "no" }, "read TLS files"},
 		"empty CA": {func(o *client.Options) { o.CAFile = empty }, "contains no certificate"},
-		"no token": {func(o *client.Options) { o.TokenFile = empty }, "holds no token"},
+		"no token": {func(o *client.Options) { o.TokenFile = empty }, "contains no token"},
 		"no file":  {func(o *client.Options) { o.TokenFile = "" }, "give a token file"},
 		"no key":   {func(o *client.Options) { o.CertFile = empty }, "a certificate with its key"},
 		"no pair":  {func(o *client.Options) { o.CertFile, o.KeyFile = empty, empty }, "with key "},
@@ -416,7 +416,7 @@ func TestNewRefuses(t *testing.T) {
 	c, err := client.New(options)
 	require.NoError(t, err)
 	_, err = client.NewSource(c)
-	require.ErrorContains(t, err, "name the namespaces")
+	require.ErrorContains(t, err, "give the namespaces")
 }
 
 // The client repeats a request beyond the rate limit at the time that the server sets, when the deadline leaves time

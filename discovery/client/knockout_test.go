@@ -82,7 +82,7 @@ func TestListOfOneProviderIsBounded(t *testing.T) {
 	require.Equal(t, "turin", offers[len(offers)-1].Name)
 	require.InDelta(t, 130, len(offers), 10)
 	require.Len(t, problems, 1)
-	require.Contains(t, problems[0].String(), "provider milan has offers of more than 1048576 bytes: the others are left")
+	require.Contains(t, problems[0].String(), "provider milan has offers of more than 1048576 bytes: the others are omitted")
 }
 
 // TestMemoryOfAnAnswerIsBounded uses a server that answers with many small items, each of which needs much memory
@@ -101,9 +101,9 @@ func TestMemoryOfAnAnswerIsBounded(t *testing.T) {
 	for name, tc := range map[string]struct{ answer, says string }{
 		"offers":  {`{"items":[` + many("{}", api.MaxLimit+1) + `]}`, "a page has more than 500 offers"},
 		"no list": {`{"items":{}}`, "items is not a list: {}"},
-		"null":    {`{"items":null}`, "it answers no list of offers"},
+		"null":    {`{"items":null}`, "the answer is not a list of offers"},
 		"nested":  {`{"items":` + strings.Repeat("[", 20_000) + strings.Repeat("]", 20_000) + `}`, "exceeded max depth"},
-		"next":    {`{"items":[],"next":"` + strings.Repeat("n", 254) + `"}`, "it names no offer as the next one"},
+		"next":    {`{"items":[],"next":"` + strings.Repeat("n", 254) + `"}`, "pagination does not advance"},
 	} {
 		contentType, answer = api.ContentJSON, tc.answer
 		_, _, err := src.List(t.Context())

@@ -181,7 +181,7 @@ func TestMalformedSecretsAreReportedByName(t *testing.T) {
 		"no pods": {set("info", strings.Replace(goodInfo, `"pods":"100",`, "", 1)),
 			[]string{"info.resources.pods: is missing"}},
 		"gpu": {set("info", strings.Replace(goodInfo, "nvidia.com/gpu", "gpu", 1)),
-			[]string{"info.resources.gpu: not a resource Kubernetes knows"}},
+			[]string{"info.resources.gpu: not a resource of Kubernetes"}},
 		"bad label": {set("info", strings.Replace(goodInfo, "paris", "Reggio Emilia", 1)),
 			[]string{`info.labels.city: the value "Reggio Emilia"`}},
 		"label is a list": {set("info", strings.Replace(goodInfo, `"paris"`, `["a"]`, 1)),

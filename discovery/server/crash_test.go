@@ -209,7 +209,7 @@ func TestKilledPostgresLosesNoAcknowledgedWrite(t *testing.T) {
 	})
 	_, err = c.Put(t.Context(), offer(t, "o9", 1))
 	require.ErrorIs(t, err, client.ErrUnreachable)
-	require.ErrorContains(t, err, "503 Service Unavailable: the server's database does not do it")
+	require.ErrorContains(t, err, "503 Service Unavailable: the server's database failed")
 	stale, problems, err := source.List(t.Context())
 	require.NoError(t, err)
 	require.Len(t, stale, len(offers))

@@ -77,8 +77,8 @@ func hostileInputs() []hostileInput {
 		{"another writer's session", "PUT", milan + turn(1, 9), tokenM, with(`"provider":"milan-1"`), 409, "newer one"},
 		{"unknown session", "PUT", milan + turn(99, 1), tokenA, goodOffer, 409, "does not know it"},
 		{"another writer's name", "PUT", rome, tokenM, change(`"name":"milan","c`, `"provider":"milan-1","name":"rome","c`), 403,
-			"only the writer who put the offer"},
-		{"another writer's offer", "DELETE", rome, tokenM, "", 403, "only the writer who put the offer"},
+			"only its writer may replace or delete it"},
+		{"another writer's offer", "DELETE", rome, tokenM, "", 403, "only its writer may replace or delete it"},
 		{"negative quantity", "PUT", milan, tokenA, change(`"16"`, `"-16"`), 422, "lendable.cpu"},
 		{"absurd quantity", "PUT", milan, tokenA, change(`"16"`, `"9e99999"`), 422, "lendable.cpu"},
 		{"immense quantity", "PUT", milan, tokenA, change(`"64Gi"`, `"`+strings.Repeat("9", 5000)+`"`), 422, "lendable.memory"},
@@ -94,7 +94,7 @@ func hostileInputs() []hostileInput {
 		{"no token", "PUT", milan, "", goodOffer, 401, "a token this server knows"},
 		{"revoked writer", "PUT", milan, "token-of-revoked", goodOffer, 401, "a token this server knows"},
 		{"SQL as token", "PUT", milan, "' OR '1'='1", goodOffer, 401, "a token this server knows"},
-		{"reader", "DELETE", rome, tokenR, "", 403, "may only read"},
+		{"reader", "DELETE", rome, tokenR, "", 403, "may not write"},
 		{"SQL as name", "PUT", "/v1/offers/x';DROP%20TABLE%20offers;--", tokenA,
 			change(`"name":"milan","c`, `"name":"x';DROP TABLE offers;--","c`), 422, "name"},
 		{"SQL as label", "PUT", milan, tokenA, change(`"it"`, `"it' OR '1'='1"`), 422, "labels"},
@@ -104,10 +104,10 @@ func hostileInputs() []hostileInput {
 		{"broken UTF-8 as page", "GET", "/v1/offers?after=%ff", tokenR, "", 400, "no name of an offer"},
 		{"broken UTF-8 as name", "GET", "/v1/offers/%ff", tokenR, "", 404, "no such offer"},
 		{"broken UTF-8 in a name", "PUT", "/v1/offers/%ff", tokenA, change(`"name":"milan","c`, "\"name\":\"\xff\",\"c"), 422, "UTF-8"},
-		{"path upwards", "PUT", "/v1/offers/x/../milan", tokenA, goodOffer, 404, "nothing at this path"},
+		{"path upwards", "PUT", "/v1/offers/x/../milan", tokenA, goodOffer, 404, "this path does not exist"},
 		{"path upwards, escaped", "PUT", "/v1/offers/..%2F..%2Fmilan", tokenA, goodOffer, 422, "name"},
-		{"path within", "PUT", "/v1/offers/milan/rome", tokenA, goodOffer, 404, "nothing at this path"},
-		{"path doubled", "PUT", "//v1/offers/milan", tokenA, goodOffer, 404, "nothing at this path"},
+		{"path within", "PUT", "/v1/offers/milan/rome", tokenA, goodOffer, 404, "this path does not exist"},
+		{"path doubled", "PUT", "//v1/offers/milan", tokenA, goodOffer, 404, "this path does not exist"},
 	}
 }
 

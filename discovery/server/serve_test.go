@@ -73,7 +73,7 @@ func TestServeUntilTheContextEnds(t *testing.T) {
 
 	cancel()
 	require.NoError(t, <-done)
-	require.Contains(t, log.String(), "server certificate not renewed")
+	require.Contains(t, log.String(), "server certificate cannot be reloaded")
 	_, err = get(renewed.Pool(), 0)
 	require.Error(t, err)
 }

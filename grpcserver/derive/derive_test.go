@@ -121,7 +121,7 @@ func TestDerivedGroupsAreBounded(t *testing.T) {
 	first := ids(g.Expand([]config.NodeGroup{base("l", config.PerProvider)}))
 	require.Len(t, first, DefaultMax)
 	require.Equal(t, "l-p10", first[0], "the ten dearest are left out")
-	require.Contains(t, g.Refused()["l-p00"], "as many derived node groups as may be")
+	require.Contains(t, g.Refused()["l-p00"], "the maximum number of derived node groups")
 	for n := range w.Offers {
 		w.Offers[n].Price = float64(n)
 	}

@@ -101,7 +101,7 @@ func TestConformanceOfAServer(t *testing.T) {
 	text, err := run(t, "--timeout", "1m",
 		serveProvider(t, protos.UnimplementedCloudProviderServer{}))
 	require.ErrorContains(t, err, "rules fail")
-	require.Contains(t, text, "fix:  answer Refresh from what is known")
+	require.Contains(t, text, "fix:  answer Refresh from the known state")
 }
 
 // The command connects in the same way as CA: by mutual TLS, with the host name of the address.

@@ -72,10 +72,10 @@ func TestProvisioningRequestIsProvisionedAsAWhole(t *testing.T) {
 		free          string
 		reason        explain.Reason
 	}{
-		"8 pods need 4 new nodes, and " + may + "4; Cluster Autoscaler has not":    {8, 5, "8", explain.NotRequestedYet},
-		"9 pods need 5 new nodes, and " + may + "4: Cluster Autoscaler provisions": {9, 5, "10", explain.AtMax},
-		"9 pods need 5 new nodes, and " + may + "3: ":                              {9, 9, "6", explain.NoOffer},
-		"it fits and may grow; Cluster Autoscaler has not":                         {1, 5, "8", explain.NotRequestedYet},
+		"8 pods need 4 new nodes, but " + may + "4; Cluster Autoscaler has not":    {8, 5, "8", explain.NotRequestedYet},
+		"9 pods need 5 new nodes, but " + may + "4: Cluster Autoscaler provisions": {9, 5, "10", explain.AtMax},
+		"9 pods need 5 new nodes, but " + may + "3: ":                              {9, 9, "6", explain.NoOffer},
+		"the pod fits and the group may grow; Cluster Autoscaler has not":                         {1, 5, "8", explain.NotRequestedYet},
 	} {
 		w := planned(explain.InMemory, tc.together)
 		w.Groups[0].Max = tc.max

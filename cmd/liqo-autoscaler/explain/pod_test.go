@@ -85,7 +85,7 @@ func TestWhyAPodGetsNoNode(t *testing.T) {
 		verdict explain.Reason
 		says    string
 	}{
-		"it may come": {func(*explain.World) {}, explain.NotRequestedYet, "Cluster Autoscaler has not asked"},
+		"it may come": {func(*explain.World) {}, explain.NotRequestedYet, "Cluster Autoscaler has not requested"},
 		"scheduled": {func(w *explain.World) {
 			w.Pod.Spec.NodeName, w.Pod.Status = "n", corev1.PodStatus{Phase: corev1.PodRunning}
 		}, explain.Scheduled, "it has a node, n"},

@@ -27,7 +27,7 @@ func TestVolumeThatNoTemplateMatchesIsExplained(t *testing.T) {
 	p := explain.OfPod(w)
 	require.Equal(t, explain.NoGroupFits, p.Reason)
 	require.Contains(t, p.Groups[0].Message, "spec.volumes: the volume of claim data-web-0 is on provider milan, and "+
-		"nodes of the group may be elsewhere: give such pods a group with `per: provider`")
+		"nodes of the group may be on other providers: use a group with `per: provider` for such pods")
 
 	w.Groups[0].Spec.Provider = "milan"
 	require.Equal(t, explain.NotRequestedYet, explain.OfPod(w).Reason)
@@ -35,7 +35,7 @@ func TestVolumeThatNoTemplateMatchesIsExplained(t *testing.T) {
 	require.Equal(t, explain.NoGroupFits, explain.OfPod(w).Reason)
 
 	w.Claims = []explain.Claim{boundTo("kubernetes.io/hostname", "worker-3")}
-	require.Contains(t, explain.OfPod(w).Groups[0].Message, "is on a node of this cluster, and virtual nodes cannot have")
+	require.Contains(t, explain.OfPod(w).Groups[0].Message, "is on a node of this cluster, and virtual nodes cannot use")
 	w.Claims = []explain.Claim{{Name: "shared", Volume: &corev1.PersistentVolume{}}}
 	w.Groups[0].Spec.Provider = ""
 	require.Equal(t, explain.NotRequestedYet, explain.OfPod(w).Reason)

@@ -21,7 +21,7 @@ func TestFirstDayOfAReportIsInUTC(t *testing.T) {
 	for text, says := range map[string]string{
 		"": "give 1d to 400d, or a date", "0d": "give 1d to 400d", "-3d": "give 1d to 400d", "401d": "give 1d to 400d",
 		"d": "give 1d", "30": "give 1d", "30h": "give 1d", "2026-13-01": "give 1d", "99999999999999999999d": "give 1d",
-		"2026-03-03": "that day is still to come",
+		"2026-03-03": "that day is in the future",
 	} {
 		_, err := sinceDay(text, now)
 		require.ErrorContains(t, err, says, text)

@@ -59,7 +59,7 @@ func TestDocumentIsWrittenToStdout(t *testing.T) {
 
 	_, report, err := w.split("provider", "--context", "milan", "--consumer-id", "munich", "--dry-run")
 	require.NoError(t, err)
-	require.Contains(t, report, "no token is requested")
+	require.Contains(t, report, "no token was requested")
 	require.Len(t, w.places["milan"].tokens, 1)
 }
 

@@ -59,7 +59,7 @@ func TestPostgresFulfilsTheContract(t *testing.T) {
 		open(t, server.DSN(name))
 		server.Query(t, name, "INSERT INTO goose_db_version (version_id, is_applied) VALUES (99, true)")
 		_, err := postgres.Open(t.Context(), dsnFile(t, server.DSN(name)))
-		require.ErrorContains(t, err, "its schema is version 99")
+		require.ErrorContains(t, err, "its schema has version 99")
 	})
 	t.Run("another password", func(t *testing.T) { theFileIsReadAgain(t, server, database(t)) })
 	t.Run("killed", func(t *testing.T) { killed(t, server, database(t)) })

@@ -107,7 +107,7 @@ func TestOpenRefuses(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, db.Close())
 	_, err = sqlite.Open(t.Context(), future)
-	require.ErrorContains(t, err, "its schema is version 99")
+	require.ErrorContains(t, err, "its schema has version 99")
 }
 
 func TestAnEndedContextChangesNothing(t *testing.T) {
