@@ -163,12 +163,12 @@ func TestPublishedContentIsChecked(t *testing.T) {
 		return string(raw)
 	}
 	for fault, document := range map[string]string{
-		"it is no offer":                     "offers: []",
-		"it has 65537 bytes":                 strings.Repeat(" ", 65537),
-		"the published offer's ttlSeconds is -1":change("ttlSeconds", -1),
-		"the published offer's ttlSeconds is 86401":change("ttlSeconds", 86401),
-		"lendable.cpu: must not be negative": change("lendable", map[string]string{"cpu": "-1", "memory": "1", "pods": "1"}),
-		"lendable.pods: is missing":          change("lendable", map[string]string{"cpu": "1", "memory": "1"}),
+		"it is no offer":                            "offers: []",
+		"it has 65537 bytes":                        strings.Repeat(" ", 65537),
+		"the published offer's ttlSeconds is -1":    change("ttlSeconds", -1),
+		"the published offer's ttlSeconds is 86401": change("ttlSeconds", 86401),
+		"lendable.cpu: must not be negative":        change("lendable", map[string]string{"cpu": "-1", "memory": "1", "pods": "1"}),
+		"lendable.pods: is missing":                 change("lendable", map[string]string{"cpu": "1", "memory": "1"}),
 		"largestNodes[1].cpu: must not be negative": change("largestNodes",
 			[]map[string]string{{"cpu": "1"}, {"cpu": "-1"}}),
 		"largestNodes":                  change("largestNodes", make([]map[string]string, 5)),

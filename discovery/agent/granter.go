@@ -188,8 +188,8 @@ func (g *granter) report(all []Slice) {
 	for _, s := range all {
 		if s.forged() && !g.forged[s.UID] {
 			g.forged[s.UID] = true
-			g.log.Warn("the status of a ResourceSlice shows a grant that no agent made: its consumer, or a user of this cluster, "+
-				"wrote it. The slice counts as not granted; apply the policies of provider-access, which deny that write",
+			g.log.Warn("the status of a ResourceSlice shows a grant that no agent made: its consumer, or a user of this "+
+				"cluster, wrote it. The slice counts as not granted; apply the policies of provider-access, which deny that write",
 				"slice", s.Name, "namespace", s.Namespace, "consumer", s.Owner)
 		}
 	}

@@ -40,7 +40,7 @@ func (s *Server) Withdraw(ctx context.Context, name string) error {
 	return s.heed(s.session.Delete(ctx, name))
 }
 
-var errStoodBack = errors.New("another agent of this provider is publishing, or the discovery server has lost its sessions")
+var errStoodBack = errors.New("another agent of this provider is publishing, or the discovery server lost its sessions")
 
 // Restart discards the session, so that the next write starts another one.
 func (s *Server) Restart() { s.session, s.lost = nil, time.Time{} }

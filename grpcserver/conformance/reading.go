@@ -23,7 +23,7 @@ func readingRules() []Rule {
 			Fix:    "answer Refresh from the known state; fail it only while the provider's own store cannot be used",
 			check:  refreshes},
 		{ID: "groups-listed", Demands: "NodeGroups returns groups whose ids are unique and not empty.",
-			Source: "cloudprovider/externalgrpc/externalgrpc_cloud_provider.go NodeGroups: CA treats an error as "no groups"",
+			Source: "cloudprovider/externalgrpc/externalgrpc_cloud_provider.go NodeGroups: CA takes an error as no groups",
 			Fix:    "list every node group once, from memory; if that is not possible, fail Refresh instead",
 			check:  groupsListed},
 		{ID: "groups-stable", Demands: "The ids of the groups are the same after a Refresh.",

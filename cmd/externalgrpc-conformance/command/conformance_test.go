@@ -128,14 +128,14 @@ func TestConformanceOverTLS(t *testing.T) {
 
 func TestConformanceRefusesWrongFlags(t *testing.T) {
 	for args, want := range map[string][]string{
-		"want the provider's address":     {},
-		"missing port":                    {"localhost"},
-		"--change needs --group":          {"localhost:1", "--change"},
-		"--group needs --change":          {"localhost:1", "--group", "a"},
-		"--second needs --group":          {"localhost:1", "--second", "a"},
-		"and names another node group":    {"localhost:1", "--change", "--group", "a", "--second", "a"},
-		`--output "xml": use table`:       {"localhost:1", "-o", "xml"},
-		"--timeout 0s: give more":         {"localhost:1", "--timeout", "0s"},
+		"want the provider's address":        {},
+		"missing port":                       {"localhost"},
+		"--change needs --group":             {"localhost:1", "--change"},
+		"--group needs --change":             {"localhost:1", "--group", "a"},
+		"--second needs --group":             {"localhost:1", "--second", "a"},
+		"and names another node group":       {"localhost:1", "--change", "--group", "a", "--second", "a"},
+		`--output "xml": use table`:          {"localhost:1", "-o", "xml"},
+		"--timeout 0s: give more":            {"localhost:1", "--timeout", "0s"},
 		"no server answers at 127.0.0.1:1: ": {"127.0.0.1:1"},
 	} {
 		_, err := run(t, want...)

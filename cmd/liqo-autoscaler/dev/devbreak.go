@@ -29,7 +29,7 @@ var mishaps = []mishap{
 			"nodes are released after budgets.unready",
 		knobs: sim.Knobs{Unreachable: true}},
 	{verb: "slow", short: "Make a simulated provider hang: it accepts requests for a peering and never answers",
-		said: "hangs: its next peering never completes, and instances that wait for it use other providers after "+
+		said: "hangs: its next peering never completes, and instances that wait for it use other providers after " +
 			"budgets.peer, or " +
 			"immediately by temporal workflow cancel -w peering/%[1]s",
 		knobs: sim.Knobs{Hang: backend.StageTenant}},

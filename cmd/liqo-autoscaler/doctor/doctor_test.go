@@ -98,7 +98,7 @@ var broken = map[doctor.ID]struct {
 	"certificate-ends":  {func(s *setup) { s.clientLasts = 5 * day }, "/tls/tls.crt expires on"},
 	"certificate-name": {func(s *setup) { s.serverNames = []string{"other.svc"} },
 		"for other.svc, but Cluster Autoscaler connects to la.la.svc"},
-	"client-name":      {func(s *setup) { s.clientNames = []string{"somebody"} },
+	"client-name": {func(s *setup) { s.clientNames = []string{"somebody"} },
 		"accepts the names cluster-autoscaler, but"},
 	"client-authority": {func(s *setup) { s.otherAuthority = true }, "unknown authority"},
 

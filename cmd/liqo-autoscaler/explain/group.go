@@ -174,7 +174,7 @@ func (w World) hint(misfits []fit.Misfit, spec fleet.GroupSpec) string {
 	case strings.Contains(misfits[0].Reason, liqoTaint) && w.Planned != nil:
 		return ""
 	case strings.Contains(misfits[0].Reason, liqoTaint):
-		return "; Liqo adds the toleration when a pod is created in an offloaded namespace whose strategy allows remote "+
+		return "; Liqo adds the toleration when a pod is created in an offloaded namespace whose strategy allows remote " +
 			"pods: " +
 			"create the pod again"
 	case w.Market == nil || spec.Provider != "" || len(fit.Selectors(w.Pod, template.Of(spec.InstanceSpec))) == 0:

@@ -75,7 +75,7 @@ func TestProvisioningRequestIsProvisionedAsAWhole(t *testing.T) {
 		"8 pods need 4 new nodes, but " + may + "4; Cluster Autoscaler has not":    {8, 5, "8", explain.NotRequestedYet},
 		"9 pods need 5 new nodes, but " + may + "4: Cluster Autoscaler provisions": {9, 5, "10", explain.AtMax},
 		"9 pods need 5 new nodes, but " + may + "3: ":                              {9, 9, "6", explain.NoOffer},
-		"the pod fits and the group may grow; Cluster Autoscaler has not":                         {1, 5, "8", explain.NotRequestedYet},
+		"the pod fits and the group may grow; Cluster Autoscaler has not":          {1, 5, "8", explain.NotRequestedYet},
 	} {
 		w := planned(explain.InMemory, tc.together)
 		w.Groups[0].Max = tc.max

@@ -127,7 +127,7 @@ func notOffloaded(pod *corev1.Pod) string {
 	text := fmt.Sprintf("namespace %s is not offloaded (it has no label %s=%s), ", pod.Namespace, offloadedLabel,
 		offloadedValue)
 	if ToleratesVirtualNodes(pod) {
-		return text + "and the pod tolerates the taint of virtual nodes: Cluster Autoscaler may add a node for it, on "+
+		return text + "and the pod tolerates the taint of virtual nodes: Cluster Autoscaler may add a node for it, on " +
 			"which " +
 			"Liqo rejects it permanently; remove the toleration, or liqoctl offload namespace " + pod.Namespace
 	}

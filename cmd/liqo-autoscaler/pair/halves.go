@@ -46,7 +46,7 @@ func (r *run) give(ctx context.Context, stdout io.Writer) error {
 func (r *run) mayWrite(stdout io.Writer) error {
 	if r.output == "" {
 		if !r.dryRun && cli.IsTerminal(stdout) {
-			return errors.New("the document contains a token, so it is not written to a terminal: give --output FILE, or "+
+			return errors.New("the document contains a token, so it is not written to a terminal: give --output FILE, or " +
 				"redirect " +
 				"the output")
 		}

@@ -32,8 +32,8 @@ func newProviderRenew() *cobra.Command {
 		Use:   "renew",
 		Short: "Renew the tokens in kubeconfigs of providers",
 		Long: `Request a new token with a provider's kubeconfig, and write it to the same file or Secret. The worker uses the new token
-immediately. The old token stays valid until it expires. An expired token cannot be renewed: the provider must then issue
-another one with provider-access kubeconfig.
+immediately. The old token stays valid until it expires. An expired token cannot be renewed: the provider must then
+issue another one with provider-access kubeconfig.
 
 The chart's CronJob runs this command with --due: it renews each token after a third of its lifetime. It skips Secrets
 that another program owns or that have no token, and prints a line for each. The command fails if a token that is due
@@ -63,7 +63,7 @@ could not be renewed, but still renews the other tokens.`,
 			"can be repeated")
 	f.StringArrayVar(&r.namespaces, "secrets-in", nil,
 		"a namespace whose Secrets with the label "+labelRenew+"=true or autoscaling=true contain kubeconfigs; can be "+
-		"repeated")
+			"repeated")
 	f.StringVar(&r.key, "key", credentialsKey, "key of the kubeconfig in a Secret")
 	f.StringVar(&r.kubeconfig, "kubeconfig", "",
 		"access to the consumer's cluster, for Secrets (default: as kubectl finds it)")

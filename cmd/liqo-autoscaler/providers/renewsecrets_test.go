@@ -129,8 +129,8 @@ func TestDueTokensAreRenewed(t *testing.T) {
 	for name, says := range map[string]string{
 		"due": " has a token that is valid until ", "named": " has a token that is valid until ",
 		"marked": " has a token that is valid until ",
-		"young": " is not due before ", "never": " is skipped: its label liqo-autoscaler.io/renew is false\n",
-		"owned":   " is skipped: SealedSecret x writes it from another source, and would undo the change: renew the token in " +
+		"young":  " is not due before ", "never": " is skipped: its label liqo-autoscaler.io/renew is false\n",
+		"owned": " is skipped: SealedSecret x writes it from another source, and would undo the change: renew the token in " +
 			"that source\n",
 		"tracked": " is skipped: Argo CD writes it from another source", "fixed": " is skipped: it is immutable\n",
 		"certificate": " is skipped: the kubeconfig has no token",
