@@ -47,9 +47,9 @@ func newIdentities(identifier Identifier, options Options) *identities {
 	}
 }
 
-// askedAgainFor bounds how long a call waits for a renewed identification before it uses the expired cache entry, so
+// renewalWait bounds how long a call waits for a renewed identification before it uses the expired cache entry, so
 // that an unreachable provider does not delay the offers of all providers.
-const askedAgainFor = time.Second
+const renewalWait = time.Second
 
 // of returns the id of the cluster. It blocks until the id is known, the identification has failed, or ctx ends.
 func (i *identities) of(ctx context.Context, credentials fleet.Credentials) (string, error) {
@@ -58,13 +58,13 @@ func (i *identities) of(ctx context.Context, credentials fleet.Credentials) (str
 		return "", err
 	}
 	reference := referenceOf(credentials)
-	last, fresh := i.remembered(reference, version)
+	last, fresh := i.cached(reference, version)
 	if fresh {
 		return last.id, last.err
 	}
 	// The flight continues when this caller's ctx ends, because other callers use its result too.
 	flight := i.flights.DoChan(reference+" "+version, func() (any, error) {
-		if known, ok := i.remembered(reference, version); ok {
+		if known, ok := i.cached(reference, version); ok {
 			return known.id, known.err
 		}
 		i.slots <- struct{}{}
@@ -78,12 +78,12 @@ func (i *identities) of(ctx context.Context, credentials fleet.Credentials) (str
 		case err == nil && id == "":
 			err = errors.New("identify provider: the cluster has no id; is Liqo installed there?")
 		}
-		i.remember(reference, version, id, err)
+		i.cache(reference, version, id, err)
 		return id, err
 	})
 	var patience <-chan time.Time
 	if !last.until.IsZero() {
-		patience = time.After(askedAgainFor)
+		patience = time.After(renewalWait)
 	}
 	select {
 	case done := <-flight:
@@ -96,9 +96,9 @@ func (i *identities) of(ctx context.Context, credentials fleet.Credentials) (str
 	}
 }
 
-// remembered returns the cached entry for this version of the credentials, or a zero identity. fresh reports whether
+// cached returns the cached entry for this version of the credentials, or a zero identity. fresh reports whether
 // the entry is still valid.
-func (i *identities) remembered(reference, version string) (last identity, fresh bool) {
+func (i *identities) cached(reference, version string) (last identity, fresh bool) {
 	found, _ := i.known.Get(reference)
 	last, _ = found.(identity)
 	if last.version != version {
@@ -111,7 +111,7 @@ func (i *identities) remembered(reference, version string) (last identity, fresh
 // each call reads all offers in the same order.
 const maxKnown = 32768
 
-func (i *identities) remember(reference, version, id string, err error) {
+func (i *identities) cache(reference, version, id string, err error) {
 	keep := i.options.KeepID
 	if err != nil {
 		keep = i.options.KeepFailure

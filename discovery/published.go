@@ -38,10 +38,10 @@ type PublishedReader interface {
 
 // These constants bound a published document and the time to read it.
 const (
-	maxPublished      = 64 << 10 // bytes
-	maxPublishedTTL   = 24 * 60 * 60
-	askPublished      = 2 * time.Second
-	askPublishedAgain = 10 * time.Second
+	maxPublished        = 64 << 10 // bytes
+	maxPublishedTTL     = 24 * 60 * 60
+	askPublished        = 2 * time.Second
+	retryPublishedAfter = 10 * time.Second
 )
 
 // measured completes offers with the amounts that their providers measure and publish.
@@ -51,20 +51,20 @@ type measured struct {
 	now    func() time.Time
 
 	mu   sync.Mutex
-	seen map[string]sighting // by credentials
+	seen map[string]observedDocument // by credentials
 }
 
-// sighting is a published document, and the time at which this process first saw it.
-type sighting struct {
+// observedDocument is a published document, and the time at which this process first saw it.
+type observedDocument struct {
 	document string
 	at       time.Time
 	offer    Published
 	// err is the error of the last read.
-	err   error
-	asked time.Time
+	err    error
+	readAt time.Time
 }
 
-func (s sighting) over(now time.Time) bool {
+func (s observedDocument) expired(now time.Time) bool {
 	return now.Sub(s.at) >= time.Duration(s.offer.TTLSeconds)*time.Second
 }
 
@@ -74,11 +74,11 @@ func (m *measured) complete(ctx context.Context, o *fleet.Offer) error {
 	if m.reader == nil {
 		return errors.New("its lendable is measured, which needs a real provider: use --backend liqo")
 	}
-	s := m.look(ctx, o)
+	s := m.readDocument(ctx, o)
 	switch {
 	case s.document == "" && s.err != nil:
 		return fmt.Errorf("read the offer that its provider publishes: %w", s.err)
-	case s.over(m.now()):
+	case s.expired(m.now()):
 		return fmt.Errorf("its provider's agent has not renewed it for %d s: is it running?", s.offer.TTLSeconds)
 	}
 	p := s.offer.Spec.Offer()
@@ -95,23 +95,23 @@ func (m *measured) complete(ctx context.Context, o *fleet.Offer) error {
 	return nil
 }
 
-// look reads the published document. After a failure it returns the last document, and makes no request for
-// askPublishedAgain, so that an unreachable provider does not delay every choice.
-func (m *measured) look(ctx context.Context, o *fleet.Offer) sighting {
+// readDocument reads the published document. After a failure it returns the last document, and makes no request for
+// retryPublishedAfter, so that an unreachable provider does not delay every choice.
+func (m *measured) readDocument(ctx context.Context, o *fleet.Offer) observedDocument {
 	key := referenceOf(o.Credentials)
 	m.mu.Lock()
 	last := m.seen[key]
 	m.mu.Unlock()
-	if last.err != nil && m.now().Sub(last.asked) < askPublishedAgain {
+	if last.err != nil && m.now().Sub(last.readAt) < retryPublishedAfter {
 		return last
 	}
 	ctx, cancel := context.WithTimeout(ctx, askPublished)
 	defer cancel()
 	document, err := m.reader.Published(ctx, o.Credentials, PublishedName, m.hub)
 	now := last
-	now.err, now.asked = err, m.now()
+	now.err, now.readAt = err, m.now()
 	if err == nil && document != last.document {
-		now = sighting{document: document, at: m.now(), asked: m.now()}
+		now = observedDocument{document: document, at: m.now(), readAt: m.now()}
 		if now.offer, now.err = parsePublished(document); now.err != nil {
 			now.document = "" // the provider has withdrawn the document
 		}

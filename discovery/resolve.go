@@ -71,7 +71,7 @@ func Resolve(source Source, identifier Identifier, options Options) *Resolved {
 	options = options.withDefaults()
 	reader, _ := identifier.(PublishedReader)
 	return &Resolved{source: source, options: options, ids: newIdentities(identifier, options),
-		measured: &measured{reader: reader, hub: options.Hub, now: options.Now, seen: map[string]sighting{}}}
+		measured: &measured{reader: reader, hub: options.Hub, now: options.Now, seen: map[string]observedDocument{}}}
 }
 
 // Name returns the source's name.
@@ -94,23 +94,23 @@ type listing struct {
 }
 
 // list returns the source's offers. It waits for the source's first result, which may be an error, until ctx ends.
-// Later calls wait for at most askedAgainFor and then return the previous result, so that a source that hangs does not
+// Later calls wait for at most renewalWait and then return the previous result, so that a source that hangs does not
 // delay the offers of all sources.
 func (r *Resolved) list(ctx context.Context) ([]fleet.Offer, []Problem, error) {
 	r.mu.Lock()
 	l := r.last
 	r.mu.Unlock()
-	flight := r.lists.DoChan("", func() (any, error) { return r.ask(ctx), nil })
+	flight := r.lists.DoChan("", func() (any, error) { return r.listSource(ctx), nil })
 	var patience <-chan time.Time
 	if l != nil {
-		patience = time.After(askedAgainFor)
+		patience = time.After(renewalWait)
 	}
 	var late []Problem
 	select {
 	case done := <-flight:
 		l = done.Val.(*listing)
 	case <-patience:
-		late = []Problem{NewProblem(r.source.Name(), "", "has not answered for %s: its last answer is used", askedAgainFor)}
+		late = []Problem{NewProblem(r.source.Name(), "", "has not answered for %s: its last answer is used", renewalWait)}
 	case <-ctx.Done():
 		return nil, nil, context.Cause(ctx)
 	}
@@ -121,9 +121,9 @@ func (r *Resolved) list(ctx context.Context) ([]fleet.Offer, []Problem, error) {
 	return offers, slices.Concat(l.problems, late), l.err
 }
 
-// ask lists the source and stores the result in last. It continues when ctx ends, because the next call uses the result
-// too.
-func (r *Resolved) ask(ctx context.Context) *listing {
+// listSource lists the source and stores the result in last. It continues when ctx ends, because the next call uses the
+// result too.
+func (r *Resolved) listSource(ctx context.Context) *listing {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), sharedFor)
 	defer cancel()
 	var l listing

@@ -55,7 +55,7 @@ func (r recent) Offers(ctx context.Context) ([]fleet.Offer, []Problem, error) {
 	a := r.last
 	r.mu.Unlock()
 	if a.at.IsZero() || time.Since(a.at) >= r.age {
-		flight := r.flights.DoChan("", func() (any, error) { return r.ask(ctx), nil })
+		flight := r.flights.DoChan("", func() (any, error) { return r.query(ctx), nil })
 		select {
 		case done := <-flight:
 			a = done.Val.(answer)
@@ -70,8 +70,8 @@ func (r recent) Offers(ctx context.Context) ([]fleet.Offer, []Problem, error) {
 	return offers, slices.Clone(a.problems), a.err
 }
 
-// ask queries the catalog. It continues when ctx ends, because other callers share its answer.
-func (s *Shared) ask(ctx context.Context) answer {
+// query queries the catalog. It continues when ctx ends, because other callers share its answer.
+func (s *Shared) query(ctx context.Context) answer {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), sharedFor)
 	defer cancel()
 	a := answer{at: time.Now()}

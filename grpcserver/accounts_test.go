@@ -83,7 +83,7 @@ func TestUnknownGrowthStopsTheAccount(t *testing.T) {
 	f := newFake()
 	s := loaded(t, f, spends("cpu", team(9, 0)), spends("gpu", team(9, 0)), spends("alone", hourly(9)))
 	c := newClient(t, s)
-	s.roster.Load().byID["gpu"].lost(time.Now().Add(time.Minute))
+	s.roster.Load().byID["gpu"].markUnknown(time.Now().Add(time.Minute))
 	err := c.increase("cpu", 1)
 	requireCode(t, codes.Unavailable, err)
 	require.Contains(t, status.Convert(err).Message(), "node group gpu of account team")
@@ -210,7 +210,7 @@ func TestOwnUnknownGrowthStopsTheGroup(t *testing.T) {
 	f := newFake()
 	s := loaded(t, f, spends("cpu", team(9, 0)), spends("gpu", team(9, 0)))
 	c := newClient(t, s)
-	s.roster.Load().byID["cpu"].lost(time.Now().Add(time.Minute))
+	s.roster.Load().byID["cpu"].markUnknown(time.Now().Add(time.Minute))
 	requireCode(t, codes.Unavailable, c.increase("cpu", 1))
 }
 

@@ -6,44 +6,44 @@ import (
 	"math"
 )
 
-// leastWeight is the minimum weight of an option's requests. Pods without requests occupy capacity too.
-const leastWeight = weightCPU / 100
+// minWeight is the minimum weight of an option's requests. Pods without requests occupy capacity too.
+const minWeight = weightCPU / 100
 
-// nearly is the relative difference up to which two figures count as equal.
-const nearly = 1e-6
+// tolerance is the relative difference up to which two figures count as equal.
+const tolerance = 1e-6
 
-// bid holds the cost and the benefits of one option of CA's expander.
-type bid struct {
-	option option
-	cost   float64 // hourly cost of all nodes of the option
-	warm   float64 // share of the nodes that use an existing peering
-	asked  float64 // Weight of the pods' requests
-	room   float64 // Weight of the nodes' capacity
+// score holds the cost and the benefits of one option of CA's expander.
+type score struct {
+	option    option
+	cost      float64 // hourly cost of all nodes of the option
+	warm      float64 // share of the nodes that use an existing peering
+	requested float64 // Weight of the pods' requests
+	room      float64 // Weight of the nodes' capacity
 }
 
 // price returns the hourly cost per unit of requested weight. Options help different pods, so their total costs cannot
 // be compared.
-func (b bid) price() float64 { return b.cost / max(b.asked, leastWeight) }
+func (b score) price() float64 { return b.cost / max(b.requested, minWeight) }
 
 // waste returns the share of the nodes' capacity that no pod requests.
-func (b bid) waste() float64 { return 1 - min(1, b.asked/max(b.room, leastWeight)) }
+func (b score) waste() float64 { return 1 - min(1, b.requested/max(b.room, minWeight)) }
 
-func (b bid) String() string {
+func (b score) String() string {
 	return fmt.Sprintf("costs %.4g an hour, %.0f %% of its capacity used, %.0f %% over existing peerings", b.cost,
 		100*(1-b.waste()), 100*b.warm)
 }
 
 // compare orders bids by price, then by the share of existing peerings, then by waste.
-func (b bid) compare(other bid) int {
+func (b score) compare(other score) int {
 	return cmp.Or(order(b.price(), other.price()), order(other.warm, b.warm), order(b.waste(), other.waste()))
 }
 
 // best returns the bid that compare orders first, and all bids equal to it.
-func best(bids []bid) (equal []bid) {
+func best(bids []score) (equal []score) {
 	for _, b := range bids {
 		switch {
 		case len(equal) == 0 || b.compare(equal[0]) < 0:
-			equal = []bid{b}
+			equal = []score{b}
 		case b.compare(equal[0]) == 0:
 			equal = append(equal, b)
 		}
@@ -52,7 +52,7 @@ func best(bids []bid) (equal []bid) {
 }
 
 func order(a, b float64) int {
-	if math.Abs(a-b) <= nearly*max(math.Abs(a), math.Abs(b)) {
+	if math.Abs(a-b) <= tolerance*max(math.Abs(a), math.Abs(b)) {
 		return 0
 	}
 	return cmp.Compare(a, b)

@@ -9,18 +9,18 @@ import (
 // A bid is the offer and the price that the expander compares. It renders its text for CA's log, and compare returns
 // the better of two bids.
 func TestBidsAreComparedAndRendered(t *testing.T) {
-	b := bid{cost: 1.25, warm: 0.5, asked: 3, room: 4}
+	b := score{cost: 1.25, warm: 0.5, requested: 3, room: 4}
 	require.Equal(t, "costs 1.25 an hour, 75 % of its capacity used, 50 % over existing peerings", b.String())
 	dearer, colder, emptier := b, b, b
 	dearer.cost, colder.warm, emptier.room = 1.26, 0.4, 5
-	for _, worse := range []bid{dearer, colder, emptier} {
+	for _, worse := range []score{dearer, colder, emptier} {
 		require.Negative(t, b.compare(worse))
 		require.Positive(t, worse.compare(b))
 	}
 	require.Zero(t, b.compare(b))
-	require.Zero(t, bid{asked: 5, room: 4}.waste(), "more than there is room for")
+	require.Zero(t, score{requested: 5, room: 4}.waste(), "more than there is room for")
 	require.Equal(t, "costs 1 an hour, 100 % of its capacity used, 100 % over existing peerings",
-		bid{cost: 1, warm: 1, asked: 4, room: 4}.String())
+		score{cost: 1, warm: 1, requested: 4, room: 4}.String())
 }
 
 // Sums that differ by less than a millionth count as equal, because the order of an addition changes its result.

@@ -35,8 +35,8 @@ const (
 	maxStreams     = 100
 )
 
-// door decides whether to admit a call before the call's request is read.
-type door struct {
+// admission decides whether to admit a call before the call's request is read.
+type admission struct {
 	mu   sync.Mutex
 	from map[string]context.Context // running requests of callers without a certificate, by address
 }
@@ -45,7 +45,7 @@ type door struct {
 // has no certificate (CA expander/grpcplugin/grpc_client.go). Callers without a certificate may have one request in
 // progress per address, for at most anonymousTime. So one address can use up neither the memory nor all
 // anonymousRequests.
-func (d *door) admit(ctx context.Context, call *tap.Info) (context.Context, error) {
+func (d *admission) admit(ctx context.Context, call *tap.Info) (context.Context, error) {
 	p, ok := peer.FromContext(ctx)
 	if !ok {
 		return ctx, status.Error(codes.Unauthenticated, "no peer information for this connection")
@@ -65,7 +65,7 @@ func (d *door) admit(ctx context.Context, call *tap.Info) (context.Context, erro
 // reserve counts the request until it ends or anonymousTime has passed. gRPC ends the context of a call before it sends
 // the answer (grpc internal/transport/http2_server.go, finishStream), so a client that has received its answer can send
 // the next request.
-func (d *door) reserve(ctx context.Context, of net.Addr) (context.Context, error) {
+func (d *admission) reserve(ctx context.Context, of net.Addr) (context.Context, error) {
 	address := of.String()
 	if host, _, err := net.SplitHostPort(address); err == nil {
 		address = host

@@ -22,7 +22,7 @@ import (
 // together may have three. A caller with a certificate does not count.
 func TestAnonymousExpanderRequestsAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := &door{}
+		d := &admission{}
 		call := func(address string, certified bool) (end func(), err error) {
 			var info credentials.TLSInfo
 			if certified {

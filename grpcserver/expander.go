@@ -49,9 +49,9 @@ type options struct {
 
 // option is one node group that CA may grow.
 type option struct {
-	group string
-	nodes int32
-	asked float64 // Weight of its pods' requests
+	group     string
+	nodes     int32
+	requested float64 // Weight of its pods' requests
 }
 
 // read decodes a request. It stores the error of a malformed request in err, and the handler then answers
@@ -93,7 +93,7 @@ func readOption(raw []byte, pods *int, scratch *corev1.Pod) (o option, err error
 		if err := wire.PodResources(value, scratch); err != nil {
 			return err
 		}
-		weight := max(leastWeight, Weight(requestsOf(scratch)))
+		weight := max(minWeight, Weight(requestsOf(scratch)))
 		if number == fieldOptionPod {
 			second, later = second+weight, true
 		} else {
@@ -101,8 +101,8 @@ func readOption(raw []byte, pods *int, scratch *corev1.Pod) (o option, err error
 		}
 		return nil
 	})
-	if o.asked = first; later {
-		o.asked = second
+	if o.requested = first; later {
+		o.requested = second
 	}
 	return o, err
 }
@@ -147,13 +147,13 @@ func (e expander) BestOptions(_ context.Context, req *options) (*protos.BestOpti
 	if req.err != nil {
 		return nil, status.Errorf(codes.InvalidArgument, "choose a node group: the request cannot be read: %v", req.err)
 	}
-	var ours []bid
+	var ours []score
 	resp := &protos.BestOptionsResponse{}
 	for _, o := range req.all {
 		if o.group == "" || o.nodes < 1 {
 			return nil, status.Error(codes.InvalidArgument, "choose a node group: an option needs a group and a count")
 		}
-		if b, known := e.server.bid(o); known {
+		if b, known := e.server.score(o); known {
 			ours = append(ours, b)
 		} else {
 			resp.Options = append(resp.Options, answer(o, "not a node group of this server"))
@@ -172,13 +172,13 @@ func answer(o option, why string) *protos.Option {
 	return &protos.Option{NodeGroupId: o.group, NodeCount: o.nodes, Debug: why}
 }
 
-// bid returns the cost and the benefits of an option, or false when this server does not serve the option's group.
-func (s *Server) bid(o option) (bid, bool) {
+// score returns the cost and the benefits of an option, or false when this server does not serve the option's group.
+func (s *Server) score(o option) (score, bool) {
 	g := s.roster.Load().byID[o.group]
 	if g == nil {
-		return bid{}, false
+		return score{}, false
 	}
-	b := bid{option: o, asked: o.asked, room: Weight(g.terms.Load().spec.Shape) * float64(o.nodes)}
+	b := score{option: o, requested: o.requested, room: Weight(g.terms.Load().spec.Shape) * float64(o.nodes)}
 	b.cost, b.warm = s.costOf(g, int(o.nodes))
 	return b, true
 }
@@ -204,11 +204,11 @@ func (s *Server) costOf(g *group, nodes int) (cost, warm float64) {
 	return cost + float64(left)*s.nodePrice(g), warm
 }
 
-// mostAsked bounds the request of a pod for one resource. Kubernetes accepts 1e9999 as a quantity, which makes a price
-// infinite, and a sum with this quantity takes minutes.
-const mostAsked = int64(1e18)
+// maxPodRequest bounds the request of a pod for one resource. Kubernetes accepts 1e9999 as a quantity, which makes a
+// price infinite, and a sum with this quantity takes minutes.
+const maxPodRequest = int64(1e18)
 
-// requestsOf returns the requests of the pod, each amount between 0 and mostAsked. It modifies the pod.
+// requestsOf returns the requests of the pod, each amount between 0 and maxPodRequest. It modifies the pod.
 func requestsOf(pod *corev1.Pod) corev1.ResourceList {
 	for _, list := range [][]corev1.Container{pod.Spec.InitContainers, pod.Spec.Containers} {
 		for i := range list {
@@ -225,8 +225,8 @@ func requestsOf(pod *corev1.Pod) corev1.ResourceList {
 func bound(list corev1.ResourceList) {
 	for name, quantity := range list {
 		switch n := quantity.AsApproximateFloat64(); {
-		case n > float64(mostAsked):
-			list[name] = *resource.NewQuantity(mostAsked, resource.DecimalSI)
+		case n > float64(maxPodRequest):
+			list[name] = *resource.NewQuantity(maxPodRequest, resource.DecimalSI)
 		case n < 0:
 			list[name] = resource.Quantity{}
 		}

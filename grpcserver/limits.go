@@ -10,10 +10,10 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet/money"
 )
 
-// mayGrow refuses, with OutOfRange and the figures, growth of a group that is no longer configured, and growth that
+// admitGrowth refuses, with OutOfRange and the figures, growth of a group that is no longer configured, and growth that
 // would exceed a limit of all groups together. If limits are set, it blocks while another group grows. No other group
 // grows until done is called, so that two groups cannot exceed a limit together.
-func (s *Server) mayGrow(ctx context.Context, g *group, delta int) (done func(), err error) {
+func (s *Server) admitGrowth(ctx context.Context, g *group, delta int) (done func(), err error) {
 	if g.terms.Load().retired {
 		return nil, status.Errorf(codes.FailedPrecondition,
 			"increase node group %s: it is no longer configured and only shrinks", g.id)
@@ -40,7 +40,7 @@ func (s *Server) checkLimits(g *group, delta int) error {
 	r := s.roster.Load()
 	use, unknown := r.use()
 	switch {
-	case !s.found.Load():
+	case !s.searched.Load():
 		unknown = "it is known which groups run"
 	case s.unlimited.Load() > 0:
 		unknown = "the increases that started before limits were set have ended"
@@ -73,9 +73,10 @@ func (r *roster) use() (use Use, unknown string) {
 // maxTarget is the largest max that a config may set for a group.
 const maxTarget = 1000
 
-// most returns the max of the group that CA receives. It excludes growth that limits, prices or offers do not permit,
-// because CA treats a refused increase as a failure of the group and backs off. It is never below the target size.
-func (s *Server) most(r *roster, g *group) int {
+// maxForCA returns the max of the group that CA receives. It excludes growth that limits, prices or offers do not
+// permit, because CA treats a refused increase as a failure of the group and backs off. It is never below the target
+// size.
+func (s *Server) maxForCA(r *roster, g *group) int {
 	t := g.terms.Load()
 	target, paused := 0, false
 	if p := g.picture.Load(); p != nil {
@@ -86,9 +87,9 @@ func (s *Server) most(r *roster, g *group) int {
 	}
 	most := t.spec.Max
 	if p := g.picture.Load(); p != nil {
-		more, left := s.affords(g, p, time.Now())
+		more, left := s.affordable(g, p, time.Now())
 		if left != money.Unbounded {
-			more = part(more, r.sharing(g)) // so that groups that grow in one loop of CA do not exceed the limit together
+			more = share(more, r.sharing(g)) // so that groups that grow in one loop of CA do not exceed the limit together
 		}
 		most = min(most, target+more)
 	}
@@ -100,7 +101,7 @@ func (s *Server) most(r *roster, g *group) int {
 	}
 	room := 0
 	if use, unknown := r.use(); unknown == "" {
-		room = part(r.limits.Room(use, maxTarget, t.spec.Shape), r.sharers(g))
+		room = share(r.limits.Room(use, maxTarget, t.spec.Shape), r.sharers(g))
 	}
 	return max(min(t.spec.Min, most), min(most, target+room))
 }

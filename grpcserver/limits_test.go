@@ -131,7 +131,7 @@ func TestUnknownCountStopsGrowth(t *testing.T) {
 	require.NoError(t, d.refresh())
 	require.NoError(t, d.increase(time.Second, 1))
 
-	s.roster.Load().byID["gpu"].lost(time.Now().Add(time.Hour))
-	require.Equal(t, 1, s.most(s.roster.Load(), s.roster.Load().byID["cpu"]), "no more than would not be refused")
+	s.roster.Load().byID["gpu"].markUnknown(time.Now().Add(time.Hour))
+	require.Equal(t, 1, s.maxForCA(s.roster.Load(), s.roster.Load().byID["cpu"]), "no more than would not be refused")
 	requireCode(t, codes.Unavailable, d.increase(time.Second, 1))
 }

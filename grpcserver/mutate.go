@@ -17,8 +17,8 @@ import (
 const (
 	// mutationTimeout bounds a mutation whose caller has no earlier deadline. CA waits 5 s (grpc_timeout).
 	mutationTimeout = 30 * time.Second
-	// lookEvery is the interval at which the server reads the group while the outcome of an operation is unknown.
-	lookEvery = 500 * time.Millisecond
+	// readEvery is the interval at which the server reads the group while the outcome of an operation is unknown.
+	readEvery = 500 * time.Millisecond
 )
 
 // These verbs name the mutations in errors and logs.
@@ -50,9 +50,9 @@ func (m mutation) send(ctx context.Context, groups Groups, g *group) (fleet.Posi
 	}
 }
 
-// shows reports whether the difference between the pictures before and after proves that the mutation has run. It
+// confirmedBy reports whether the difference between the pictures before and after proves that the mutation has run. It
 // returns false for a decrease, because other causes have the same effect.
-func (m mutation) shows(before, after *picture) bool {
+func (m mutation) confirmedBy(before, after *picture) bool {
 	switch m.verb {
 	case increase:
 		added := 0
@@ -63,7 +63,7 @@ func (m mutation) shows(before, after *picture) bool {
 		}
 		return added == m.delta
 	case deleteNodes:
-		return !slices.ContainsFunc(m.calls, func(d *deletion) bool { return !d.shows(after) })
+		return !slices.ContainsFunc(m.calls, func(d *deletion) bool { return !d.confirmedBy(after) })
 	default:
 		return false
 	}
@@ -82,28 +82,28 @@ func (s *Server) mutate(ctx context.Context, id string, m mutation) error {
 		return toStatus(m.verb, id, err)
 	}
 	defer g.turn.Release(1)
-	return s.inTurn(ctx, g, m)
+	return s.mutateWithTurn(ctx, g, m)
 }
 
-// inTurn runs m as mutate does. The caller must hold the group's turn.
-func (s *Server) inTurn(ctx context.Context, g *group, m mutation) error {
+// mutateWithTurn runs m as mutate does. The caller must hold the group's turn.
+func (s *Server) mutateWithTurn(ctx context.Context, g *group, m mutation) error {
 	id := g.id
 	if p := g.unusable.Load(); p != nil {
 		return status.Errorf(codes.Unavailable,
 			"%s node group %s: the last Refresh failed for this group: %v", m.verb, id, p)
 	}
 	if m.verb == increase {
-		done, err := s.mayGrow(ctx, g, m.delta)
+		done, err := s.admitGrowth(ctx, g, m.delta)
 		if err != nil {
 			return err
 		}
 		defer done()
-		shared, err := s.mayShare(ctx, g)
+		shared, err := s.lockAccount(ctx, g)
 		if err != nil {
 			return err
 		}
 		defer shared()
-		if m.priceCap, err = s.maySpend(g, m.delta, time.Now()); err != nil {
+		if m.priceCap, err = s.checkSpending(g, m.delta, time.Now()); err != nil {
 			return err
 		}
 	}
@@ -113,7 +113,7 @@ func (s *Server) inTurn(ctx context.Context, g *group, m mutation) error {
 		if _, err := s.readFrom(ctx, g, booked); err != nil { // m is booked; Refresh fails until a read shows it
 			s.log.Error("the result of a booked operation cannot be read",
 				"group", id, "operation", m.verb, "error", err)
-			g.lost(time.Now())
+			g.markUnknown(time.Now())
 		}
 		return nil
 	}
@@ -121,8 +121,8 @@ func (s *Server) inTurn(ctx context.Context, g *group, m mutation) error {
 		return toStatus(m.verb, id, err)
 	}
 	s.log.Warn("outcome of an operation is unknown", "group", id, "operation", m.verb, "error", err)
-	g.lost(settlesAt(ctx))
-	if !wasDirty && s.foundLater(ctx, g, m, before) {
+	g.markUnknown(settlesAt(ctx))
+	if !wasDirty && s.awaitOutcome(ctx, g, m, before) {
 		return nil
 	}
 	return toStatus(m.verb, id, err)
@@ -136,7 +136,7 @@ func (s *Server) read(ctx context.Context, g *group) (fleet.Snapshot, error) {
 // readFrom reads the group's snapshot after an operation that returned the position at, and stores it in the view. A
 // snapshot at an older position does not show the operation: readFrom does not store it and returns an error.
 func (s *Server) readFrom(ctx context.Context, g *group, at fleet.Position) (fleet.Snapshot, error) {
-	g.reached(at)
+	g.recordPosition(at)
 	began := time.Now()
 	snapshot, err := s.groups.Snapshot(ctx, g.id)
 	if err != nil {
@@ -146,21 +146,21 @@ func (s *Server) readFrom(ctx context.Context, g *group, at fleet.Position) (fle
 		return fleet.Snapshot{}, fmt.Errorf("read group %s: its snapshot at %s/%d is older than the operation at %s/%d: %w",
 			g.id, snapshot.Epoch, snapshot.Revision, at.Epoch, at.Revision, fleet.ErrUnavailable)
 	}
-	return snapshot, g.put(snapshot, began)
+	return snapshot, g.storeSnapshot(snapshot, began)
 }
 
-// foundLater reads the group repeatedly until shortly before the caller's deadline. It returns true when a read proves
-// that the operation whose answer was lost has run. Otherwise the outcome stays unknown: Temporal repeats a task that
-// was lost with its worker only after CA's timeout.
-func (s *Server) foundLater(ctx context.Context, g *group, m mutation, before *picture) bool {
+// awaitOutcome reads the group repeatedly until shortly before the caller's deadline. It returns true when a read
+// proves that the operation whose answer was lost has run. Otherwise the outcome stays unknown: Temporal repeats a task
+// that was lost with its worker only after CA's timeout.
+func (s *Server) awaitOutcome(ctx context.Context, g *group, m mutation, before *picture) bool {
 	if m.verb == decrease {
 		return false
 	}
-	ctx, cancel := early(ctx)
+	ctx, cancel := beforeDeadline(ctx)
 	defer cancel()
-	for wait.For(ctx, lookEvery) {
-		if _, err := s.read(ctx, g); err == nil && m.shows(before, g.picture.Load()) {
-			g.found()
+	for wait.For(ctx, readEvery) {
+		if _, err := s.read(ctx, g); err == nil && m.confirmedBy(before, g.picture.Load()) {
+			g.markKnown()
 			return true
 		}
 	}
@@ -176,8 +176,9 @@ func settlesAt(ctx context.Context) time.Time {
 	return last.Add(fleet.TaskTimeout)
 }
 
-// early returns a context that ends shortly before the deadline of ctx, so that the answer can still reach the caller.
-func early(ctx context.Context) (context.Context, context.CancelFunc) {
+// beforeDeadline returns a context that ends shortly before the deadline of ctx, so that the answer can still reach the
+// caller.
+func beforeDeadline(ctx context.Context) (context.Context, context.CancelFunc) {
 	deadline, ok := ctx.Deadline()
 	if !ok {
 		return context.WithCancel(ctx)

@@ -42,7 +42,7 @@ func TestOptionsOfCAsFlagsApply(t *testing.T) {
 	short.Budgets.Total = metav1.Duration{Duration: 12 * time.Minute}
 	s, err := New(Options{Groups: f, Specs: specs("gpu"), Logger: slog.New(slog.NewTextHandler(logs, nil))})
 	require.NoError(t, err)
-	require.NoError(t, s.adopt(Settings{Specs: append(specs("gpu"), short)}))
+	require.NoError(t, s.apply(Settings{Specs: append(specs("gpu"), short)}))
 	c := newClient(t, s)
 	tell := func(o *protos.NodeGroupAutoscalingOptions) bool {
 		t.Helper()

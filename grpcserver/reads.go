@@ -135,7 +135,7 @@ func (s *Server) awaitLoad(ctx context.Context) {
 
 // message returns the group's entry for CA. A retired group may shrink to zero and not grow.
 func (s *Server) message(r *roster, g *group) *protos.NodeGroup {
-	m := &protos.NodeGroup{Id: g.id, MaxSize: int32(s.most(r, g))}
+	m := &protos.NodeGroup{Id: g.id, MaxSize: int32(s.maxForCA(r, g))}
 	if t := g.terms.Load(); !t.retired {
 		m.MinSize = min(int32(t.spec.Min), m.MaxSize)
 	}

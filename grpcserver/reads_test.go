@@ -20,7 +20,7 @@ func TestDebugShowsTheGroupsState(t *testing.T) {
 		usual:                            func(*group, *picture) {},
 		usual + ", paused":               func(_ *group, p *picture) { p.Paused = true },
 		usual + ", no longer configured": func(g *group, _ *picture) { g.terms.Store(&terms{retired: true}) },
-		usual + ", outcome of the last operation unknown": func(g *group, _ *picture) { g.lost(time.Now()) },
+		usual + ", outcome of the last operation unknown": func(g *group, _ *picture) { g.markUnknown(time.Now()) },
 		usual + ", unavailable: broken":                   func(g *group, _ *picture) { g.unusable.Store(broken) },
 	} {
 		g := newGroup(&terms{spec: spec("cpu", 0, 10)})

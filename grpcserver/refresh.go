@@ -40,7 +40,7 @@ const (
 // ends the loop and keeps its timers.
 func (s *Server) Refresh(ctx context.Context, _ *protos.RefreshRequest) (*protos.RefreshResponse, error) {
 	if s.calledAt.Load() != 0 && s.standby() {
-		s.found.Store(false) // while this server was a standby, another replica may have started groups
+		s.searched.Store(false) // while this server was a standby, another replica may have started groups
 	}
 	s.calledAt.Store(time.Now().UnixNano())
 	s.reread()
@@ -58,7 +58,7 @@ func (s *Server) Refresh(ctx context.Context, _ *protos.RefreshRequest) (*protos
 // refresh. Only then has the server just read the config (see reread), so that its spec may replace the spec of a
 // running group.
 func (s *Server) refresh(ctx context.Context, byCA bool) error {
-	ctx, cancel := early(ctx) // so that CA receives the reason
+	ctx, cancel := beforeDeadline(ctx) // so that CA receives the reason
 	defer cancel()
 	s.findRetired(ctx)
 	began := time.Now()
@@ -67,7 +67,7 @@ func (s *Server) refresh(ctx context.Context, byCA bool) error {
 	reading, stop := context.WithTimeout(ctx, readTimeout)
 	defer stop()
 	wait.ForAll(list, refreshParallel, func(i int, g *group) { configure[i], errs[i] = s.readGroup(reading, g, byCA) })
-	s.putInForce(ctx, list, configure, errs, byCA)
+	s.configureGroups(ctx, list, configure, errs, byCA)
 	away := !slices.ContainsFunc(errs, func(err error) bool { return !errors.Is(err, fleet.ErrTemporal) })
 	for i, g := range list {
 		errs[i] = s.recordProblem(g, errs[i], away)
@@ -92,10 +92,10 @@ func (s *Server) refresh(ctx context.Context, byCA bool) error {
 	}
 }
 
-// putInForce configures the groups for which configure is true, and updates the notices of the other groups. It starts
-// groups that do not run concurrently, startParallel at a time. The next refresh starts the groups that this refresh
-// has no time for.
-func (s *Server) putInForce(ctx context.Context, list []*group, configure []bool, errs []error, byCA bool) {
+// configureGroups configures the groups for which configure is true, and updates the notices of the other groups. It
+// starts groups that do not run concurrently, startParallel at a time. The next refresh starts the groups that this
+// refresh has no time for.
+func (s *Server) configureGroups(ctx context.Context, list []*group, configure []bool, errs []error, byCA bool) {
 	var running, starting []int
 	for i := range list {
 		if configure[i] && errors.Is(errs[i], fleet.ErrNotRunning) {
@@ -130,7 +130,7 @@ func (s *Server) readGroup(ctx context.Context, g *group, byCA bool) (configure 
 		return false, nil // a read before settlesAt does not prove the outcome
 	}
 	snapshot, first, err := s.readShared(ctx, g)
-	if errors.Is(err, fleet.ErrNotRunning) || errors.Is(err, errWentBack) {
+	if errors.Is(err, fleet.ErrNotRunning) || errors.Is(err, errLostHistory) {
 		return byCA || first, err
 	}
 	if err != nil {
@@ -142,7 +142,7 @@ func (s *Server) readGroup(ctx context.Context, g *group, byCA bool) (configure 
 	if first {
 		s.keepTemplate(g, snapshot)
 	}
-	s.caughtUp(g, snapshot)
+	s.endRetirement(g, snapshot)
 	return g.needsConfig(snapshot, byCA || first)
 }
 
@@ -250,8 +250,8 @@ func (s *Server) configure(ctx context.Context, g *group, why error) (err error)
 	return nil
 }
 
-// named bounds the number of ids in an error, because gRPC transfers the error in a header of limited size.
-const named = 20
+// maxNamed bounds the number of ids in an error, because gRPC transfers the error in a header of limited size.
+const maxNamed = 20
 
 // summary returns an error with the names of all failed groups and the reason of the first one.
 func summary(list []*group, errs []error) error {
@@ -271,8 +271,8 @@ func summary(list []*group, errs []error) error {
 	}
 	reason := ids[0]
 	more := ""
-	if len(ids) > named {
-		ids, more = ids[:named], fmt.Sprintf(" and %d more", len(ids)-named)
+	if len(ids) > maxNamed {
+		ids, more = ids[:maxNamed], fmt.Sprintf(" and %d more", len(ids)-maxNamed)
 	}
 	return fmt.Errorf("refresh node groups: cannot read %s%s: %s: %w", strings.Join(ids, ", "), more, reason, first)
 }

@@ -99,7 +99,7 @@ func TestServerIsFreshAfterARead(t *testing.T) {
 		require.False(t, told.Load())
 
 		f.set(func(f *fakeGroups) { f.down = false })
-		pass(retryMost + time.Second)
+		pass(retryMax + time.Second)
 		synctest.Wait()
 		require.True(t, told.Load())
 		cancel()
@@ -153,7 +153,7 @@ func TestRefreshConfiguresOnlyWhatItKnows(t *testing.T) {
 func TestErrorForManyGroupsIsBounded(t *testing.T) {
 	var list []*group
 	var errs []error
-	for n := range named + 4 {
+	for n := range maxNamed + 4 {
 		list = append(list, &group{id: fmt.Sprintf("g%02d", n)})
 		errs = append(errs, fmt.Errorf("reason of g%02d", n))
 	}

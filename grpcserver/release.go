@@ -21,9 +21,9 @@ type deletion struct {
 	done    chan error // buffered: the caller may have stopped waiting
 }
 
-// shows reports whether the picture after counts no instance of the call any more. If the outcome of the booking is
-// unknown, this proves that the call has run or has nothing left to do.
-func (d *deletion) shows(after *picture) bool {
+// confirmedBy reports whether the picture after counts no instance of the call any more. If the outcome of the booking
+// is unknown, this proves that the call has run or has nothing left to do.
+func (d *deletion) confirmedBy(after *picture) bool {
 	return !slices.ContainsFunc(d.call.Names, after.counts)
 }
 
@@ -112,7 +112,7 @@ func (s *Server) releaseTogether(parent context.Context, g *group, batch []*dele
 	}
 	ctx, cancel := context.WithDeadline(parent, until)
 	defer cancel()
-	return s.inTurn(ctx, g, mutation{verb: deleteNodes, calls: batch})
+	return s.mutateWithTurn(ctx, g, mutation{verb: deleteNodes, calls: batch})
 }
 
 // outcome returns the result of one call of a booking. err is the error of the whole booking. If the answer of the
@@ -121,7 +121,7 @@ func (d *deletion) outcome(err error, g *group) error {
 	if err == nil {
 		return toStatus(deleteNodes, g.id, d.refused)
 	}
-	if p := g.picture.Load(); p != nil && g.isDirty() && d.shows(p) {
+	if p := g.picture.Load(); p != nil && g.isDirty() && d.confirmedBy(p) {
 		return nil
 	}
 	return err

@@ -25,7 +25,7 @@ func TestReleasedNamesAreRememberedForThreeMinutes(t *testing.T) {
 	next := func(later time.Duration, names ...string) {
 		now = now.Add(later)
 		q := at(names...)
-		q.left = p.leaving(q, now)
+		q.left = p.releasedWith(q, now)
 		p = q
 	}
 	next(0, "b", "c")
@@ -39,7 +39,7 @@ func TestReleasedNamesAreRememberedForThreeMinutes(t *testing.T) {
 	next(time.Minute, "b", "c")
 	require.Empty(t, p.left)
 	var none *picture
-	require.Nil(t, none.leaving(p, now))
+	require.Nil(t, none.releasedWith(p, now))
 	require.False(t, none.released("a", now))
 }
 
@@ -50,7 +50,7 @@ func TestReleasedNamesAreForgotten(t *testing.T) {
 		row := fleet.InstanceView{Name: fmt.Sprint(n), State: fleet.StateRunning, Counts: true}
 		q := newPicture(fleet.Snapshot{Instances: []fleet.InstanceView{row}})
 		now = now.Add(time.Second)
-		q.left = p.leaving(q, now)
+		q.left = p.releasedWith(q, now)
 		p = q
 	}
 	require.Len(t, p.left, int(releasedFor/time.Second))

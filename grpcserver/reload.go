@@ -29,7 +29,7 @@ func (s *Server) reread() {
 	state := *s.config.Load()
 	settings, changed, err := s.reload()
 	if err == nil && changed {
-		if err = s.adopt(settings); err == nil {
+		if err = s.apply(settings); err == nil {
 			state.version, state.since = settings.Version, time.Now()
 		}
 	}
@@ -44,8 +44,8 @@ func (s *Server) reread() {
 	s.config.Store(&state)
 }
 
-// adopt applies the settings completely or, when it returns an error, not at all.
-func (s *Server) adopt(settings Settings) error {
+// apply applies the settings completely or, when it returns an error, not at all.
+func (s *Server) apply(settings Settings) error {
 	all, err := s.termsOf(settings.Specs)
 	if err != nil {
 		return err
@@ -59,7 +59,7 @@ func (s *Server) adopt(settings Settings) error {
 		if g == nil {
 			s.log.Info("node group added", "group", t.spec.ID, "min", t.spec.Min, "max", t.spec.Max)
 			g = newGroup(t)
-		} else if err := s.renew(g, t); err != nil {
+		} else if err := s.updateTerms(g, t); err != nil {
 			return err
 		}
 		list = append(list, g)
@@ -71,19 +71,19 @@ func (s *Server) adopt(settings Settings) error {
 		}
 	}
 	s.roster.Store(newRoster(list, settings.Limits))
-	s.found.Store(false) // another replica may have applied this config and started its groups before
+	s.searched.Store(false) // another replica may have applied this config and started its groups before
 	s.log.Info("config in force", "version", settings.Version, "groups", len(all), "retired", len(list)-len(all))
 	return nil
 }
 
-// renew replaces the terms of a group. It keeps shape, labels and taints when CA may already know them.
-func (s *Server) renew(g *group, t *terms) error {
+// updateTerms replaces the terms of a group. It keeps shape, labels and taints when CA may already know them.
+func (s *Server) updateTerms(g *group, t *terms) error {
 	now := g.terms.Load()
 	inForce := now.spec
 	if p := g.picture.Load(); p != nil && p.Spec != nil { // another replica may have changed it
 		inForce = *p.Spec
 	}
-	changed := changesTemplate(inForce, t.spec, g.known())
+	changed := changesTemplate(inForce, t.spec, g.templateKnown())
 	if changed && s.isDerived(g) {
 		return s.replace(g, inForce, t)
 	}
@@ -121,20 +121,20 @@ func advice(from, to fleet.GroupSpec) string {
 		"Cluster Autoscaler may use the group's old template until it restarts", strings.Join(what, " and "))
 }
 
-// known reports whether CA may already know the shape of the group's nodes: the group has or had instances, or the
-// server cannot exclude it.
-func (g *group) known() bool {
+// templateKnown reports whether CA may already know the shape of the group's nodes: the group has or had instances, or
+// the server cannot exclude it.
+func (g *group) templateKnown() bool {
 	p := g.picture.Load()
 	return p == nil || hadNodes(p.Snapshot) || g.isDirty()
 }
 
-// keepTemplate keeps the template in force, as renew does, for a group whose configured template changed while no
+// keepTemplate keeps the template in force, as updateTerms does, for a group whose configured template changed while no
 // server ran. first is this server's first snapshot of the group.
 func (s *Server) keepTemplate(g *group, first fleet.Snapshot) {
 	s.reloading.Lock()
 	defer s.reloading.Unlock()
 	configured := g.terms.Load()
-	if first.Spec == nil || configured.retired || !changesTemplate(*first.Spec, configured.spec, g.known()) {
+	if first.Spec == nil || configured.retired || !changesTemplate(*first.Spec, configured.spec, g.templateKnown()) {
 		return
 	}
 	if s.isDerived(g) {

@@ -450,7 +450,7 @@ func TestRemovedGroupInALateIndexIsServed(t *testing.T) {
 	f.set(func(f *fakeGroups) { f.groups["gpu"] = late })
 	require.NoError(t, again.refresh())
 	require.Empty(t, retired(s), "it looks each minute")
-	s.foundAt.Store(time.Now().Add(-findAgain).UnixNano())
+	s.searchedAt.Store(time.Now().Add(-findEvery).UnixNano())
 	require.NoError(t, again.refresh())
 	requireRetired(t, again, "gpu", 2)
 }

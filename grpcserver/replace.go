@@ -31,8 +31,8 @@ func (s *Server) replace(g *group, inForce fleet.GroupSpec, next *terms) error {
 	return nil
 }
 
-// caughtUp ends the retirement of a group that another replica has already started with the new template.
-func (s *Server) caughtUp(g *group, snapshot fleet.Snapshot) {
+// endRetirement ends the retirement of a group that another replica has already started with the new template.
+func (s *Server) endRetirement(g *group, snapshot fleet.Snapshot) {
 	waits := func() *terms {
 		next := g.terms.Load().next
 		if next == nil || snapshot.Spec == nil || !snapshot.Spec.SameTemplate(next.spec) {

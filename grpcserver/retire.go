@@ -74,14 +74,14 @@ func (g *group) isGone() bool {
 // findTimeout bounds the search for retired groups, so that a Refresh has time left for its other work.
 const findTimeout = 2 * time.Second
 
-// findAgain is the interval of reading the list of running groups, because Temporal's index may show a group late.
-const findAgain = time.Minute
+// findEvery is the interval of reading the list of running groups, because Temporal's index may show a group late.
+const findEvery = time.Minute
 
 // findRetired adds groups to the roster that have instances or standby peerings and were removed from the config while
-// no server ran. It searches after each change of the config, and each findAgain. A failure is only logged and retried:
+// no server ran. It searches after each change of the config, and each findEvery. A failure is only logged and retried:
 // CA does not see these groups before they are found, and keeps their nodes.
 func (s *Server) findRetired(ctx context.Context) {
-	if s.found.Load() && time.Since(time.Unix(0, s.foundAt.Load())) < findAgain {
+	if s.searched.Load() && time.Since(time.Unix(0, s.searchedAt.Load())) < findEvery {
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, findTimeout)
@@ -92,8 +92,8 @@ func (s *Server) findRetired(ctx context.Context) {
 		s.log.Warn("node groups that are no longer configured cannot be listed yet", "error", err)
 		return
 	}
-	s.foundAt.Store(time.Now().UnixNano())
-	s.found.Store(true)
+	s.searchedAt.Store(time.Now().UnixNano())
+	s.searched.Store(true)
 }
 
 func (s *Server) addRetired(ctx context.Context) error {

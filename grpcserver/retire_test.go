@@ -13,8 +13,8 @@ import (
 // instance would belong to no group.
 func TestRemovedGroupStaysWhileAnOutcomeIsUnknown(t *testing.T) {
 	g := newGroup(&terms{spec: spec("cpu", 0, 10), retired: true})
-	require.NoError(t, g.put(fleet.Snapshot{Group: "cpu", Epoch: "t1", Revision: 1}, time.Now()))
+	require.NoError(t, g.storeSnapshot(fleet.Snapshot{Group: "cpu", Epoch: "t1", Revision: 1}, time.Now()))
 	require.True(t, g.isGone())
-	g.lost(time.Now().Add(time.Hour))
+	g.markUnknown(time.Now().Add(time.Hour))
 	require.False(t, g.isGone())
 }

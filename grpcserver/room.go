@@ -43,7 +43,7 @@ func (s *Server) measure() {
 	}
 	s.measuring.Lock() // so that no figures replace newer ones
 	defer s.measuring.Unlock()
-	list, now := stands(s.roster.Load().list), time.Now()
+	list, now := groupStates(s.roster.Load().list), time.Now()
 	figures := make(map[string]figure, len(list))
 	m, known := s.market()
 	free := subtract(m, list)
@@ -66,7 +66,7 @@ func (s *Server) measure() {
 			continue
 		}
 		room := g.harmless(left.of(g), all.waiting(g, list), free, &judged, now)
-		f := figure{ceiling: g.seen.Target + part(room, left.sharers(g, list)),
+		f := figure{ceiling: g.seen.Target + share(room, left.sharers(g, list)),
 			dearest: choice.Dearest(g.spec.InstanceSpec, candidates, now)}
 		if !known {
 			f.ceiling = g.seen.Target + unknownRoom
@@ -85,7 +85,7 @@ func (s *Server) measure() {
 
 // countForeign counts and logs the offers that are priced in another currency than the groups. All groups have the same
 // currency.
-func (s *Server) countForeign(list []stand, m market.Market) {
+func (s *Server) countForeign(list []groupState, m market.Market) {
 	var names []string
 	for _, o := range m.Offers {
 		if len(list) > 0 && choice.Incomparable(list[0].spec.InstanceSpec, o.Candidate().Offer) != "" {
@@ -98,19 +98,19 @@ func (s *Server) countForeign(list []stand, m market.Market) {
 	}
 }
 
-// stand is the state of a group at one moment, because the state may change while the figures are computed.
-type stand struct {
+// groupState is the state of a group at one moment, because the state may change while the figures are computed.
+type groupState struct {
 	*group
 	spec fleet.GroupSpec
 	seen *picture // empty until the first snapshot
 	read bool     // the group has a snapshot
 }
 
-func stands(list []*group) []stand {
-	out := make([]stand, len(list))
+func groupStates(list []*group) []groupState {
+	out := make([]groupState, len(list))
 	for i, g := range list {
 		p := g.picture.Load()
-		out[i] = stand{g, g.terms.Load().spec, cmp.Or(p, &picture{}), p != nil}
+		out[i] = groupState{g, g.terms.Load().spec, cmp.Or(p, &picture{}), p != nil}
 	}
 	return out
 }
@@ -128,7 +128,7 @@ func (s *Server) figure(id string) (figure, bool) {
 type rooms map[string]map[string]int
 
 // of returns the number of nodes of the group that fit on all providers together.
-func (r rooms) of(g stand) (n int) {
+func (r rooms) of(g groupState) (n int) {
 	for _, free := range r[g.id] {
 		n += free
 	}
@@ -137,7 +137,7 @@ func (r rooms) of(g stand) (n int) {
 
 // waiting returns the other groups that have instances without a provider and can use a provider that the group can
 // use.
-func (r rooms) waiting(g stand, list []stand) (others []stand) {
+func (r rooms) waiting(g groupState, list []groupState) (others []groupState) {
 	for _, other := range list {
 		if other.group != g.group && other.seen.waiting > 0 && overlap(r[g.id], r[other.id]) {
 			others = append(others, other)
@@ -148,7 +148,7 @@ func (r rooms) waiting(g stand, list []stand) (others []stand) {
 
 // sharers returns the number of groups that compete for the capacity of g's providers, including g. Another group
 // competes if it can use one of these providers and either has waiting instances or is balanced by CA with g.
-func (r rooms) sharers(g stand, list []stand) int {
+func (r rooms) sharers(g groupState, list []groupState) int {
 	n := 1
 	for _, other := range list {
 		competes := other.seen.waiting > 0 || balance(g.group, other.group)
@@ -159,20 +159,21 @@ func (r rooms) sharers(g stand, list []stand) int {
 	return n
 }
 
-// careful bounds the number of offers that harmless evaluates in one refresh. Each evaluation takes two microseconds.
-const careful = 200_000
+// maxEvaluations bounds the number of offers that harmless evaluates in one refresh. Each evaluation takes two
+// microseconds.
+const maxEvaluations = 200_000
 
 // harmless returns the number of additional instances of the group, up to most, that fit on the offers without
 // displacing waiting instances of other groups. The order in which instances of several groups choose offers is
 // unknown, so harmless tries both extremes. If this group chooses first, it may leave too little capacity for another
 // shape, or none on the only offer that another group may use. If it chooses last, its own instances may not fit.
 // judged counts the evaluated offers. Once it exceeds careful, harmless counts every instance as harmless.
-func (g stand) harmless(most int, others []stand, free []choice.Candidate, judged *int, now time.Time) int {
+func (g groupState) harmless(most int, others []groupState, free []choice.Candidate, judged *int, now time.Time) int {
 	if most < 1 || len(others) == 0 {
 		return most
 	}
-	without := func(order []stand, more int) (n int) { // counts instances that fit on no offer
-		if *judged += len(free) * len(order); *judged > careful {
+	without := func(order []groupState, more int) (n int) { // counts instances that fit on no offer
+		if *judged += len(free) * len(order); *judged > maxEvaluations {
 			return 0
 		}
 		candidates := slices.Clone(free)
@@ -185,7 +186,7 @@ func (g stand) harmless(most int, others []stand, free []choice.Candidate, judge
 		}
 		return n
 	}
-	first, last := append([]stand{g}, others...), append(others, g)
+	first, last := append([]groupState{g}, others...), append(others, g)
 	atFirst, atLast := without(first, 0), without(last, 0)
 	return sort.Search(most, func(n int) bool {
 		return without(first, n+1) > atFirst || without(last, n+1) > atLast
@@ -194,13 +195,13 @@ func (g stand) harmless(most int, others []stand, free []choice.Candidate, judge
 
 // place subtracts the capacity that n instances of the group would use from the candidates. It returns the number of
 // instances that fit on no candidate.
-func (g stand) place(n int, candidates []choice.Candidate, now time.Time) int {
+func (g groupState) place(n int, candidates []choice.Candidate, now time.Time) int {
 	choice.Own(candidates, g.seen.on)
 	return choice.Place(g.spec.InstanceSpec, n, candidates, now)
 }
 
-// part returns one sharer's equal share of room, rounded up. Rounding down could turn a room of 1 into 0.
-func part(room, sharers int) int { return (room + sharers - 1) / sharers }
+// share returns one sharer's equal share of room, rounded up. Rounding down could turn a room of 1 into 0.
+func share(room, sharers int) int { return (room + sharers - 1) / sharers }
 
 // sharers returns the number of groups that CA may grow together with g, including g, because it balances scale-outs
 // between them.
@@ -229,7 +230,7 @@ func (g *group) growable() bool {
 // subtract returns the offers without the capacity that instances of this server's groups use. The market may not show
 // the newest instances yet, and it does not list the instances that it shows. So subtract computes the lendable
 // capacity minus all instances, and uses the lower of this amount and the amount that the market shows as free.
-func subtract(m market.Market, list []stand) []choice.Candidate {
+func subtract(m market.Market, list []groupState) []choice.Candidate {
 	candidates := make([]choice.Candidate, len(m.Offers))
 	for i, o := range m.Offers {
 		c, left := o.Candidate(), choice.Candidate{Offer: fleet.Offer{Lendable: o.Lendable}}

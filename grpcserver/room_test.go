@@ -223,7 +223,7 @@ func TestHoldsCountBeforeTheMarketShowsThem(t *testing.T) {
 	m.nodes("milan", 5, 1)
 	seen := &m.Offers[0]
 	seen.Nodes, seen.Free = 1, times(4, spec("any", 0, 1).Shape)
-	free := subtract(m.Market, stands([]*group{g}))[0].Free[corev1.ResourceCPU]
+	free := subtract(m.Market, groupStates([]*group{g}))[0].Free[corev1.ResourceCPU]
 	require.Zero(t, free.Cmp(resource.MustParse("12")), "one hold is seen, one is not: %s", free.String())
 }
 
@@ -249,7 +249,7 @@ func TestGroupsThatCannotGrowShareNothing(t *testing.T) {
 		"no value":      {func(o *group) { o.terms.Store(&terms{spec: spec("o", 0, 10)}) }, false},
 		"unread":        {func(o *group) { o.picture.Store(nil) }, false},
 		"retired":       {func(o *group) { o.terms.Store(&terms{spec: balancing("o", "a"), retired: true}) }, false},
-		"unavailable":   {func(o *group) { o.unusable.Store(&problem{errWentBack}) }, false},
+		"unavailable":   {func(o *group) { o.unusable.Store(&problem{errLostHistory}) }, false},
 		"at its max":    {func(o *group) { o.picture.Store(newPicture(fleet.Snapshot{Target: 10})) }, false},
 	} {
 		other := newGroup(&terms{spec: balancing("o", "a")})
@@ -281,7 +281,7 @@ func TestFreePartOfAnOffer(t *testing.T) {
 			m := &fakeMarket{}
 			m.nodes("milan", 5, 1)
 			m.Offers[0].Nodes, m.Offers[0].Free = c.nodes, c.free
-			left := subtract(m.Market, stands([]*group{g}))[0]
+			left := subtract(m.Market, groupStates([]*group{g}))[0]
 			require.Equal(t, c.wantNodes, left.Nodes)
 			require.Len(t, left.Free, len(c.want))
 			for name, want := range c.want {

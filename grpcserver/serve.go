@@ -77,7 +77,8 @@ func Serve(ctx context.Context, listener net.Listener, s *Server, o ServeOptions
 	}
 	server := grpc.NewServer(append(options,
 		grpc.ForceServerCodecV2(codec{encoding.GetCodecV2(protocodec.Name)}), grpc.Creds(o.Credentials),
-		grpc.InTapHandle((&door{}).admit), grpc.MaxRecvMsgSize(o.largestRequest()), grpc.ConnectionTimeout(handshakeTime),
+		grpc.InTapHandle((&admission{}).admit), grpc.MaxRecvMsgSize(o.largestRequest()),
+		grpc.ConnectionTimeout(handshakeTime),
 		grpc.MaxHeaderListSize(maxHeaderBytes), grpc.MaxConcurrentStreams(maxStreams),
 		grpc.ChainUnaryInterceptor(append(chain, logging(s.log), recovery(s.log))...),
 		grpc.KeepaliveParams(keepalive.ServerParameters{

@@ -69,21 +69,21 @@ type Options struct {
 type Server struct {
 	protos.UnimplementedCloudProviderServer
 
-	groups    Groups
-	log       *slog.Logger
-	roster    atomic.Pointer[roster]    // the served groups; never nil
-	found     atomic.Bool               // findRetired has searched for unconfigured groups that run
-	foundAt   atomic.Int64              // time of the last search, in unix nanoseconds
-	growing   *semaphore.Weighted       // held while a group grows, if limits bound all groups
-	unlimited atomic.Int64              // groups that started to grow without growing, when no limits existed
-	madeAt    time.Time                 // see loading
-	loaded    chan struct{}             // closed by the first good refresh
-	freshAt   atomic.Pointer[time.Time] // start of the last successful refresh; nil before the first
-	triedAt   atomic.Pointer[time.Time] // last iteration of KeepWarm, see Alive; nil before it runs
-	calledAt  atomic.Int64              // CA's last Refresh on this server, in unix nanoseconds; 0 for never
-	failing   atomic.Pointer[problem]   // error of KeepWarm's last refresh; nil when it succeeded
-	unpolled  atomic.Pointer[problem]   // why no worker serves the groups; nil while one does or it is unknown
-	polledAt  atomic.Pointer[time.Time] // when a worker was last seen
+	groups     Groups
+	log        *slog.Logger
+	roster     atomic.Pointer[roster]    // the served groups; never nil
+	searched   atomic.Bool               // findRetired has searched for unconfigured groups that run
+	searchedAt atomic.Int64              // time of the last search, in unix nanoseconds
+	growing    *semaphore.Weighted       // held while a group grows, if limits bound all groups
+	unlimited  atomic.Int64              // groups that started to grow without growing, when no limits existed
+	madeAt     time.Time                 // see loading
+	loaded     chan struct{}             // closed by the first good refresh
+	freshAt    atomic.Pointer[time.Time] // start of the last successful refresh; nil before the first
+	triedAt    atomic.Pointer[time.Time] // last iteration of KeepWarm, see Alive; nil before it runs
+	calledAt   atomic.Int64              // CA's last Refresh on this server, in unix nanoseconds; 0 for never
+	failing    atomic.Pointer[problem]   // error of KeepWarm's last refresh; nil when it succeeded
+	unpolled   atomic.Pointer[problem]   // why no worker serves the groups; nil while one does or it is unknown
+	polledAt   atomic.Pointer[time.Time] // when a worker was last seen
 
 	polled func(ctx context.Context) (why error, err error) // see Options
 

@@ -16,10 +16,10 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet/money"
 )
 
-// affords returns how many more nodes the group's hard limits of spending allow, and the hourly cost that is left for
-// all of these nodes together. Each node uses at least the smallest unit of money, because a price bound of 0 means no
-// bound.
-func (s *Server) affords(g *group, p *picture, now time.Time) (nodes int, left money.Money) {
+// affordable returns how many more nodes the group's hard limits of spending allow, and the hourly cost that is left
+// for all of these nodes together. Each node uses at least the smallest unit of money, because a price bound of 0 means
+// no bound.
+func (s *Server) affordable(g *group, p *picture, now time.Time) (nodes int, left money.Money) {
 	sp := g.terms.Load().spec.Spending
 	if sp == nil {
 		return maxTarget, money.Unbounded
@@ -49,17 +49,17 @@ func (f figure) within(left money.Money) (nodes int) {
 	return maxTarget // other limits bound the number of nodes
 }
 
-// maySpend refuses growth that would exceed a hard limit of spending, with the code ResourceExhausted, which only this
-// refusal has. Otherwise it returns the bound on the hourly price of each node, or 0 without prices or bounds. The
+// checkSpending refuses growth that would exceed a hard limit of spending, with the code ResourceExhausted, which only
+// this refusal has. Otherwise it returns the bound on the hourly price of each node, or 0 without prices or bounds. The
 // bound is at most the price of the dearest offer, so that the new nodes do not reserve more of the limit than they can
 // cost.
-func (s *Server) maySpend(g *group, delta int, now time.Time) (priceCap float64, err error) {
+func (s *Server) checkSpending(g *group, delta int, now time.Time) (priceCap float64, err error) {
 	p, sp := g.picture.Load(), g.terms.Load().spec.Spending
 	if p == nil || sp == nil || delta < 1 {
 		return 0, nil
 	}
 	f, _ := s.figure(g.id)
-	nodes, left := s.affords(g, p, now)
+	nodes, left := s.affordable(g, p, now)
 	if delta > nodes {
 		more := money.Money(0)
 		if left > 0 {
@@ -118,7 +118,7 @@ func (s *Server) warnOfSpending(list []*group, now time.Time) {
 // These constants bound the reading and the storage of the costs of ended groups.
 const (
 	endedEvery = time.Minute
-	endedAgain = 10 * time.Second // after a failure
+	endedRetry = 10 * time.Second // after a failure
 	endedBound = 2 * time.Second
 	// closedFor is the time that the hub may take to publish the sums of a group that this server has closed.
 	closedFor = 3 * time.Minute
@@ -167,7 +167,7 @@ func (s *Server) readEnded(ctx context.Context) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if err != nil {
-		if e.next = time.Now().Add(endedAgain); !e.failing {
+		if e.next = time.Now().Add(endedRetry); !e.failing {
 			s.log.Warn("the costs of ended node groups cannot be read; limits of spending use the sums that were read last",
 				"error", err)
 		}
@@ -241,10 +241,10 @@ func (s *Server) balance(g *group, p *picture, now time.Time) money.Balance {
 	return money.Together(account, currency, running, s.ended.all(), now)
 }
 
-// mayShare waits until no other group of the account grows, if the group has a hard limit and the account has several
-// groups. No other group of the account grows until done is called, so that two groups cannot exceed a limit together.
-// It returns Unavailable while the size of a group of the account is unknown.
-func (s *Server) mayShare(ctx context.Context, g *group) (done func(), err error) {
+// lockAccount waits until no other group of the account grows, if the group has a hard limit and the account has
+// several groups. No other group of the account grows until done is called, so that two groups cannot exceed a limit
+// together. It returns Unavailable while the size of a group of the account is unknown.
+func (s *Server) lockAccount(ctx context.Context, g *group) (done func(), err error) {
 	sp := g.terms.Load().spec.Spending
 	if sp == nil || sp.Hourly.Hard == nil && sp.Monthly.Hard == nil || len(s.roster.Load().partners(g)) == 0 {
 		return func() {}, nil

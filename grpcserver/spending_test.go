@@ -190,7 +190,7 @@ func TestNodesThatALimitPays(t *testing.T) {
 			s := loaded(t, newFake(), spends("cpu", sp))
 			s.figures.Store(&map[string]figure{"cpu": {places: c.places}})
 			g := s.roster.Load().list[0]
-			nodes, left := s.affords(g, g.picture.Load(), time.Now())
+			nodes, left := s.affordable(g, g.picture.Load(), time.Now())
 			require.Equal(t, c.nodes, nodes)
 			if c.hard == nil {
 				require.Equal(t, money.Unbounded, left)
@@ -198,10 +198,10 @@ func TestNodesThatALimitPays(t *testing.T) {
 			}
 			require.Equal(t, money.Of(*c.hard), left)
 			if nodes < maxTarget {
-				_, err := s.maySpend(g, nodes+1, time.Now())
+				_, err := s.checkSpending(g, nodes+1, time.Now())
 				requireCode(t, codes.ResourceExhausted, err)
 			}
-			_, err := s.maySpend(g, nodes, time.Now())
+			_, err := s.checkSpending(g, nodes, time.Now())
 			require.NoError(t, err)
 		})
 	}

@@ -57,7 +57,7 @@ func TLS(files TLSFiles, allowed []string, log *slog.Logger) (credentials.Transp
 	}
 	outer := latest().Clone()
 	outer.GetConfigForClient = func(*tls.ClientHelloInfo) (*tls.Config, error) { return latest(), nil }
-	return doorman{credentials.NewTLS(outer), log, &logonce.EachSecond{}}, nil
+	return handshakeLogger{credentials.NewTLS(outer), log, &logonce.EachSecond{}}, nil
 }
 
 func (f TLSFiles) config(cert, key, clientCA []byte, allowed []string) (*tls.Config, error) {
@@ -92,7 +92,7 @@ func allow(names []string) func(tls.ConnectionState) error {
 		return nil
 	}
 	return func(c tls.ConnectionState) error {
-		if len(c.PeerCertificates) == 0 { // only where ClientAuth allows it; see door.admit
+		if len(c.PeerCertificates) == 0 { // only where ClientAuth allows it; see admission.admit
 			return nil
 		}
 		came := namesOf(c.PeerCertificates[0])
@@ -120,16 +120,16 @@ func namesOf(c *x509.Certificate) []string {
 
 func list(names []string) string { return "[" + strings.Join(names, ", ") + "]" }
 
-// doorman logs failed handshakes, which gRPC does not log, and marks connections whose client has a verified
+// handshakeLogger logs failed handshakes, which gRPC does not log, and marks connections whose client has a verified
 // certificate.
-type doorman struct {
+type handshakeLogger struct {
 	credentials.TransportCredentials
 	log     *slog.Logger
 	refused *logonce.EachSecond
 }
 
 // ServerHandshake runs the TLS handshake. It logs a failure and marks a connection with a verified certificate.
-func (d doorman) ServerHandshake(raw net.Conn) (net.Conn, credentials.AuthInfo, error) {
+func (d handshakeLogger) ServerHandshake(raw net.Conn) (net.Conn, credentials.AuthInfo, error) {
 	conn, info, err := d.TransportCredentials.ServerHandshake(raw)
 	if over, ok := info.(credentials.TLSInfo); ok && err == nil && len(over.State.VerifiedChains) > 0 {
 		connlimit.Keep(raw)
@@ -140,7 +140,7 @@ func (d doorman) ServerHandshake(raw net.Conn) (net.Conn, credentials.AuthInfo, 
 	return conn, info, err
 }
 
-func (d doorman) refuse(address net.Addr, err error) {
+func (d handshakeLogger) refuse(address net.Addr, err error) {
 	level := slog.LevelWarn
 	if errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET) { // a probe closed the connection
 		level = slog.LevelDebug
@@ -155,6 +155,6 @@ func (d doorman) refuse(address net.Addr, err error) {
 }
 
 // Clone returns a copy that uses the same logger.
-func (d doorman) Clone() credentials.TransportCredentials {
-	return doorman{d.TransportCredentials.Clone(), d.log, d.refused}
+func (d handshakeLogger) Clone() credentials.TransportCredentials {
+	return handshakeLogger{d.TransportCredentials.Clone(), d.log, d.refused}
 }

@@ -103,10 +103,10 @@ func TestGroupThatRefusesItsSpecKeepsItsSize(t *testing.T) {
 		require.NoError(t, d.refresh())
 		require.Equal(t, configureTimeout, time.Since(began))
 		require.NoError(t, d.s.refreshInTime(t.Context()))
-		require.Equal(t, 2, d.s.most(d.s.roster.Load(), g))
+		require.Equal(t, 2, d.s.maxForCA(d.s.roster.Load(), g))
 		g.turn.Release(1)
 		require.NoError(t, d.refresh())
-		require.Equal(t, 9, d.s.most(d.s.roster.Load(), g))
+		require.Equal(t, 9, d.s.maxForCA(d.s.roster.Load(), g))
 	})
 }
 
@@ -116,7 +116,7 @@ func TestTemporalDownFailsRefresh(t *testing.T) {
 	bubble(t, func(t *testing.T, d direct, f *fakeGroups) {
 		d.s = loaded(t, f, spec("cpu", 0, 5), spec("gpu", 0, 5))
 		require.NoError(t, d.increase(time.Second, 2))
-		most := func(group string) int { return d.s.most(d.s.roster.Load(), d.s.roster.Load().byID[group]) }
+		most := func(group string) int { return d.s.maxForCA(d.s.roster.Load(), d.s.roster.Load().byID[group]) }
 		away := fmt.Errorf("%w: %w", fleet.ErrTemporal, fleet.ErrUnavailable)
 		for _, how := range []func(f *fakeGroups){
 			func(f *fakeGroups) { f.failing["cpu"] = away },
@@ -208,9 +208,9 @@ func TestRevertedGroupStartsANewEpoch(t *testing.T) {
 		})
 		pass(time.Second)
 		require.NoError(t, d.s.refreshInTime(t.Context()), "the config of a server that CA does not ask may be old")
-		require.ErrorIs(t, g.unusable.Load().error, errWentBack)
+		require.ErrorIs(t, g.unusable.Load().error, errLostHistory)
 		require.Equal(t, seen, g.seen())
-		require.Equal(t, 1, d.s.most(d.s.roster.Load(), g))
+		require.Equal(t, 1, d.s.maxForCA(d.s.roster.Load(), g))
 		err := d.increase(time.Second, 1)
 		requireCode(t, codes.Unavailable, err)
 		require.ErrorContains(t, err, "lost history")

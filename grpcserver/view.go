@@ -59,8 +59,8 @@ const releasedFor = 3 * time.Minute
 
 type problem struct{ error }
 
-// errWentBack means that a group's position is behind the position that this server has seen.
-var errWentBack = errors.New("the group's workflow lost history (it was reset, or Temporal was restored from a " +
+// errLostHistory means that a group's position is behind the position that this server has seen.
+var errLostHistory = errors.New("the group's workflow lost history (it was reset, or Temporal was restored from a " +
 	"backup): the group rebuilds its state from the existing objects")
 
 func newGroup(t *terms) *group {
@@ -95,9 +95,9 @@ func (p *picture) counts(name string) bool {
 	return ok
 }
 
-// leaving returns the instances that no longer count in the next picture and stopped counting less than releasedFor
-// ago, with the times of their release.
-func (p *picture) leaving(next *picture, now time.Time) map[string]time.Time {
+// releasedWith returns the instances that no longer count in the next picture and stopped counting less than
+// releasedFor ago, with the times of their release.
+func (p *picture) releasedWith(next *picture, now time.Time) map[string]time.Time {
 	if p == nil {
 		return nil
 	}
@@ -136,8 +136,8 @@ func (g *group) seen() fleet.Position {
 	return g.newest
 }
 
-// reached records the position that an operation has returned.
-func (g *group) reached(at fleet.Position) {
+// recordPosition records the position that an operation has returned.
+func (g *group) recordPosition(at fleet.Position) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.advance(at)
@@ -149,9 +149,9 @@ func (g *group) advance(at fleet.Position) {
 	}
 }
 
-// put stores a snapshot. began is the time at which its read started. It returns errWentBack when the snapshot is older
-// than a position that this server had seen before began. After an error the picture is unchanged.
-func (g *group) put(s fleet.Snapshot, began time.Time) error {
+// storeSnapshot stores a snapshot. began is the time at which its read started. It returns errLostHistory when the
+// snapshot is older than a position that this server had seen before began. After an error the picture is unchanged.
+func (g *group) storeSnapshot(s fleet.Snapshot, began time.Time) error {
 	if s.Group != g.id || s.Epoch == "" {
 		return fmt.Errorf("read group %s: got a snapshot of group %q, epoch %q: %w",
 			g.id, s.Group, s.Epoch, fleet.ErrUnavailable)
@@ -161,7 +161,7 @@ func (g *group) put(s fleet.Snapshot, began time.Time) error {
 	older := s.Position().Before(g.newest)
 	if older && began.After(g.newestAt) {
 		return fmt.Errorf("read group %s: its position %s/%d is behind %s/%d: %w",
-			g.id, s.Epoch, s.Revision, g.newest.Epoch, g.newest.Revision, errWentBack)
+			g.id, s.Epoch, s.Revision, g.newest.Epoch, g.newest.Revision, errLostHistory)
 	}
 	if s.Revision == 0 { // published by a new group before it has listed the existing objects
 		return fmt.Errorf("read group %s: %w", g.id,
@@ -179,7 +179,7 @@ func (g *group) store(s fleet.Snapshot, began time.Time) {
 	g.advance(s.Position())
 	if old := g.picture.Load(); old == nil || s.Newer(old.Snapshot) {
 		next := newPicture(s)
-		next.left = old.leaving(next, time.Now())
+		next.left = old.releasedWith(next, time.Now())
 		g.picture.Store(next)
 	}
 	if at := g.readAt.Load(); at == nil || began.After(*at) {
@@ -190,8 +190,8 @@ func (g *group) store(s fleet.Snapshot, began time.Time) {
 	}
 }
 
-// lost makes the group dirty: an operation may still run until settlesAt.
-func (g *group) lost(settlesAt time.Time) {
+// markUnknown makes the group dirty: an operation may still run until settlesAt.
+func (g *group) markUnknown(settlesAt time.Time) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.lostAt.IsZero() {
@@ -202,8 +202,8 @@ func (g *group) lost(settlesAt time.Time) {
 	}
 }
 
-// found makes the group no longer dirty, because the operation whose answer was lost is known to have run.
-func (g *group) found() {
+// markKnown makes the group no longer dirty, because the operation whose answer was lost is known to have run.
+func (g *group) markKnown() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.lostAt, g.settlesAt = time.Time{}, time.Time{}

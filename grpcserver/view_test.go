@@ -43,7 +43,7 @@ func (d direct) target() int {
 }
 
 // impatient is a timeout that is too short to find a lost answer.
-const impatient = lookEvery + fleet.GiveUpBefore - time.Millisecond
+const impatient = readEvery + fleet.GiveUpBefore - time.Millisecond
 
 func bubble(t *testing.T, test func(t *testing.T, d direct, f *fakeGroups)) {
 	t.Helper()
@@ -107,13 +107,13 @@ func TestGroupStaysDirtyUntilTheOperationExpires(t *testing.T) {
 func TestEarlyReadLeavesTheGroupDirty(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newGroup(&terms{spec: spec("cpu", 0, 10)})
-		g.lost(time.Now().Add(time.Second))
+		g.markUnknown(time.Now().Add(time.Second))
 		began := time.Now()
 		pass(3 * time.Second)
 		read := fleet.Snapshot{Group: "cpu", Epoch: "t1", Revision: 1}
-		require.NoError(t, g.put(read, began))
+		require.NoError(t, g.storeSnapshot(read, began))
 		require.True(t, g.isDirty())
-		require.NoError(t, g.put(read, time.Now()))
+		require.NoError(t, g.storeSnapshot(read, time.Now()))
 		require.False(t, g.isDirty())
 	})
 }
@@ -183,7 +183,7 @@ func TestOlderSnapshotNeverReplacesANewerOne(t *testing.T) {
 	require.NoError(t, err)
 	d := direct{t, s}
 	require.NoError(t, d.increase(time.Second, 2))
-	require.NoError(t, s.roster.Load().byID["cpu"].put(old, began))
+	require.NoError(t, s.roster.Load().byID["cpu"].storeSnapshot(old, began))
 	require.Equal(t, 2, d.target())
 }
 
@@ -192,7 +192,7 @@ func TestForeignSnapshotIsRefused(t *testing.T) {
 	terms, err := newTerms(spec("cpu", 0, 1))
 	require.NoError(t, err)
 	g := newGroup(terms)
-	require.ErrorIs(t, g.put(fleet.Snapshot{}, time.Now()), fleet.ErrUnavailable)
-	require.ErrorIs(t, g.put(fleet.Snapshot{Group: "gpu", Epoch: "a"}, time.Now()), fleet.ErrUnavailable)
+	require.ErrorIs(t, g.storeSnapshot(fleet.Snapshot{}, time.Now()), fleet.ErrUnavailable)
+	require.ErrorIs(t, g.storeSnapshot(fleet.Snapshot{Group: "gpu", Epoch: "a"}, time.Now()), fleet.ErrUnavailable)
 	require.Nil(t, g.picture.Load())
 }

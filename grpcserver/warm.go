@@ -15,7 +15,7 @@ const (
 	refreshTimeout = 5 * time.Second  // of our own refreshes; CA's have their own deadline
 	refreshEvery   = 20 * time.Second // while CA does not call
 	retryFirst     = 250 * time.Millisecond
-	retryMost      = 5 * time.Second
+	retryMax       = 5 * time.Second
 	freshFor       = 60 * time.Second // see Fresh
 	// standbyAfter is the time without a Refresh by CA after which this server is a standby. A server that CA has never
 	// called is a standby too.
@@ -24,7 +24,7 @@ const (
 
 // Start loads the view: it refreshes until a refresh succeeds, and returns an error only when ctx ends first.
 func (s *Server) Start(ctx context.Context) error {
-	for next := retryFirst; ; next = min(2*next, retryMost) {
+	for next := retryFirst; ; next = min(2*next, retryMax) {
 		err := s.refreshInTime(ctx)
 		if err == nil {
 			return nil
@@ -59,7 +59,7 @@ func (s *Server) KeepWarm(ctx context.Context, after func()) {
 		if err == nil && s.allUsable() && s.unpolled.Load() == nil {
 			retry = retryFirst
 		} else {
-			next, retry = retry, min(2*retry, retryMost)
+			next, retry = retry, min(2*retry, retryMax)
 		}
 		if err != nil {
 			s.log.Warn("node groups cannot be read", "error", err, "retry", next)

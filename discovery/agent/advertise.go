@@ -30,7 +30,7 @@ type Sink interface {
 // These constants are the intervals and time limits of an Advertiser.
 const (
 	writeEvery = time.Second      // the shortest time between two writes
-	tryEvery   = 10 * time.Second // the longest time between two attempts while writes fail
+	retryEvery = 10 * time.Second // the longest time between two attempts while writes fail
 	endWithin  = 5 * time.Second  // the time to withdraw all offers
 )
 
@@ -70,7 +70,7 @@ func (a *Advertiser) Run(ctx context.Context) {
 		if ctx.Err() != nil {
 			break
 		}
-		a.tell(err)
+		a.recordResult(err)
 		switch {
 		case err != nil:
 			failures++
@@ -79,16 +79,16 @@ func (a *Advertiser) Run(ctx context.Context) {
 		default:
 			failures = 0
 		}
-		a.rest(ctx, failures, renew)
+		a.waitForChange(ctx, failures, renew)
 	}
 	a.withdraw(ctx)
 }
 
-// rest waits for writeEvery, and then until offers change or must be renewed. After failures it waits longer, at most
-// tryEvery, and a change does not shorten this wait.
-func (a *Advertiser) rest(ctx context.Context, failures int, renew time.Time) {
+// waitForSlices waits for writeEvery, and then until offers change or must be renewed. After failures it waits longer,
+// at most retryEvery, and a change does not shorten this wait.
+func (a *Advertiser) waitForChange(ctx context.Context, failures int, renew time.Time) {
 	if failures > 0 {
-		wait.For(ctx, jitter(min(writeEvery<<min(failures, 10), tryEvery)))
+		wait.For(ctx, jitter(min(writeEvery<<min(failures, 10), retryEvery)))
 		return
 	}
 	if !wait.For(ctx, writeEvery) {
@@ -109,7 +109,7 @@ func (a *Advertiser) advertise(ctx context.Context, all bool) (time.Duration, er
 	began := time.Now()
 	offers, ttl := a.Offers()
 	var failed []error
-	hangs := func() bool { return time.Since(began) >= 3*tryEvery && errors.Join(failed...) != nil }
+	hangs := func() bool { return time.Since(began) >= 3*retryEvery && errors.Join(failed...) != nil }
 	listed := map[string]bool{}
 	for _, offer := range offers {
 		listed[offer.Name] = true
@@ -134,7 +134,7 @@ func (a *Advertiser) put(ctx context.Context, offer api.Posted, ttl time.Duratio
 	a.offered[offer.Name] = offer
 	a.Metrics.wrote(put)
 	if isNew {
-		a.Log.Info("offer published", "offer", offer.Name, "lendable", show(offer.Lendable))
+		a.Log.Info("offer published", "offer", offer.Name, "lendable", renderAmounts(offer.Lendable))
 	}
 	return nil
 }
@@ -161,9 +161,9 @@ func (a *Advertiser) withdraw(ctx context.Context) {
 	}
 }
 
-// tell stores the result of a round for Err. It logs a failure whose text differs from the last one, and the first
-// success after failures.
-func (a *Advertiser) tell(err error) {
+// recordResult stores the result of a round for Err. It logs a failure whose text differs from the last one, and the
+// first success after failures.
+func (a *Advertiser) recordResult(err error) {
 	a.mu.Lock()
 	was := a.lastErr
 	a.lastErr = err
@@ -180,8 +180,8 @@ func (a *Advertiser) tell(err error) {
 // same time.
 func jitter(d time.Duration) time.Duration { return d - rand.N(d/4+1) }
 
-// show renders amounts as "cpu=4, memory=8Gi", sorted by name.
-func show(amounts corev1.ResourceList) string {
+// renderAmounts renders amounts as "cpu=4, memory=8Gi", sorted by name.
+func renderAmounts(amounts corev1.ResourceList) string {
 	var parts []string
 	for name, amount := range amounts {
 		parts = append(parts, string(name)+"="+amount.String())

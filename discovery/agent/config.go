@@ -170,7 +170,7 @@ func (o OfferConfig) check(path, provider string) (faults strictyaml.Faults) {
 		faults.Add(path+"provider", "must not be set here: set provider once, at the top")
 	}
 	negative(&faults, path+"cap", o.Cap)
-	posted := o.Post(provider, nothing())
+	posted := o.Post(provider, minimumAmounts())
 	for _, f := range posted.Faults() {
 		if f.Path != "provider" {
 			faults.Add(path+f.Path, "%s", f.Message)
@@ -179,8 +179,8 @@ func (o OfferConfig) check(path, provider string) (faults strictyaml.Faults) {
 	return faults
 }
 
-// nothing returns the smallest valid amounts of an offer.
-func nothing() corev1.ResourceList {
+// minimumAmounts returns the smallest valid amounts of an offer.
+func minimumAmounts() corev1.ResourceList {
 	none := resource.Quantity{Format: resource.DecimalSI}
 	return corev1.ResourceList{corev1.ResourceCPU: none, corev1.ResourceMemory: none, corev1.ResourcePods: none}
 }
@@ -227,7 +227,7 @@ func (c Config) Measure(w World, o OfferConfig) api.Posted {
 func (o OfferConfig) Post(provider string, free corev1.ResourceList) api.Posted {
 	spec := o.Spec
 	spec.Provider = provider
-	spec.Lendable = nothing()
+	spec.Lendable = minimumAmounts()
 	for name, amount := range free {
 		if amount.Sign() > 0 && (has(spec.Lendable, name) || discovery.Requestable(name)) {
 			spec.Lendable[name] = amount.DeepCopy()

@@ -34,7 +34,7 @@ func TestAgentConfigIsParsed(t *testing.T) {
 	})
 	require.NoError(t, posted.Check())
 	require.Equal(t, "milan-1", posted.Provider)
-	require.Equal(t, "cpu=10, fpga.example.com/x=2, memory=8Gi, pods=0", show(posted.Lendable))
+	require.Equal(t, "cpu=10, fpga.example.com/x=2, memory=8Gi, pods=0", renderAmounts(posted.Lendable))
 	require.InDelta(t, 0.08, posted.Price, 0)
 }
 

@@ -33,17 +33,17 @@ type World struct {
 // consumers, minus the amounts of other consumers, minus amounts of the hub's consumer that are not holds of this hub.
 // No amount is negative.
 func (w World) Free(to Holder, reserve corev1.ResourceList) corev1.ResourceList {
-	free := w.whole(reserve)
-	for _, amounts := range w.held(to) {
+	free := w.capacity(reserve)
+	for _, amounts := range w.usedExceptHolds(to) {
 		subtract(free, amounts)
 	}
 	return nonNegative(free)
 }
 
-// whole returns the capacity for all consumers together. This is the allocatable amount of the usable nodes, minus the
-// reserve and the requests of pods that Liqo did not create. If GrowsTo is larger, it replaces that amount. It is not
-// added, because it already includes the nodes that were added.
-func (w World) whole(reserve corev1.ResourceList) corev1.ResourceList {
+// capacity returns the capacity for all consumers together. This is the allocatable amount of the usable nodes, minus
+// the reserve and the requests of pods that Liqo did not create. If GrowsTo is larger, it replaces that amount. It is
+// not added, because it already includes the nodes that were added.
+func (w World) capacity(reserve corev1.ResourceList) corev1.ResourceList {
 	whole, usable := w.allocatable()
 	for _, pod := range w.Pods {
 		if asks := requests(pod); !isOffloaded(pod) && w.occupies(pod, asks, usable) {
@@ -55,10 +55,10 @@ func (w World) whole(reserve corev1.ResourceList) corev1.ResourceList {
 	return whole
 }
 
-// held returns the amounts that each consumer uses, without the holds of the hub to. For each consumer it uses the
-// larger of the granted slices and the requests of the pods, because pods still run for a while after their slice is
-// deleted.
-func (w World) held(to Holder) map[string]corev1.ResourceList {
+// usedExceptHolds returns the amounts that each consumer uses, without the holds of the hub to. For each consumer it
+// uses the larger of the granted slices and the requests of the pods, because pods still run for a while after their
+// slice is deleted.
+func (w World) usedExceptHolds(to Holder) map[string]corev1.ResourceList {
 	held, own := w.Granted(), corev1.ResourceList{}
 	for consumer, used := range w.used() {
 		if held[consumer] == nil {
@@ -124,11 +124,11 @@ func (w World) largestNodes(offered corev1.ResourceList) (largest []corev1.Resou
 	for _, name := range slices.Sorted(maps.Keys(each)) {
 		node := each[name]
 		maps.DeleteFunc(node, func(name corev1.ResourceName, _ resource.Quantity) bool { return !has(offered, name) })
-		within := func(other corev1.ResourceList) bool { return lacking(other, node) == "" }
+		within := func(other corev1.ResourceList) bool { return missing(other, node) == "" }
 		if slices.ContainsFunc(largest, within) {
 			continue
 		}
-		largest = slices.DeleteFunc(largest, func(other corev1.ResourceList) bool { return lacking(node, other) == "" })
+		largest = slices.DeleteFunc(largest, func(other corev1.ResourceList) bool { return missing(node, other) == "" })
 		largest = append(largest, node)
 	}
 	slices.SortStableFunc(largest, func(a, b corev1.ResourceList) int { return b.Cpu().Cmp(*a.Cpu()) })

@@ -64,7 +64,7 @@ func TestGrantedAmountOfASlice(t *testing.T) {
 		waiting("turin", amounts("1", "1Gi")), slice("", "", amounts("9", "9Gi"))}}
 	granted := w.Granted()
 	require.Len(t, granted, 2)
-	require.Equal(t, "cpu=3, memory=5Gi", show(granted["munich"]))
+	require.Equal(t, "cpu=3, memory=5Gi", renderAmounts(granted["munich"]))
 	require.Empty(t, granted["turin"])
 }
 

@@ -68,21 +68,21 @@ func (c Config) Judge(w World, s Slice, tenant Tenant) Decision {
 		}
 	}
 	free := w.Free(Holder{}, c.Reserve)
-	if missing := lacking(free, asks); missing != "" {
+	if missing := missing(free, asks); missing != "" {
 		return Decision{Reason: reasonFull, Message: "not free on this provider: " + missing}
 	}
 	if !c.Offers[at].AllowAggregate && !w.hasNode(asks) {
-		return Decision{Reason: reasonLarger, Message: "no single node of this provider has " + listed(asks) +
+		return Decision{Reason: reasonLarger, Message: "no single node of this provider has " + renderList(asks) +
 			": request a smaller node, or ask the provider to set allowAggregate"}
 	}
-	if beyond := c.beyond(w, s, c.Offers[at]); beyond != nil {
+	if beyond := c.exceedsOffer(w, s, c.Offers[at]); beyond != nil {
 		return *beyond
 	}
 	return Decision{Granted: true, Reason: reasonGranted, Message: "granted by liqo-autoscaler"}
 }
 
-// beyond returns a denial if the slice exceeds the offer to its consumer, or nil.
-func (c Config) beyond(w World, s Slice, o OfferConfig) *Decision {
+// exceedsOffer returns a denial if the slice exceeds the offer to its consumer, or nil.
+func (c Config) exceedsOffer(w World, s Slice, o OfferConfig) *Decision {
 	left, held := c.bound(w, o), 0
 	for _, other := range w.Slices {
 		if other.Namespace == s.Namespace && other.Granted() != nil {
@@ -96,7 +96,7 @@ func (c Config) beyond(w World, s Slice, o OfferConfig) *Decision {
 	}
 	bounded := maps.Clone(s.Spec.Resources)
 	maps.DeleteFunc(bounded, func(name corev1.ResourceName, _ resource.Quantity) bool { return !has(left, name) })
-	if missing := lacking(left, bounded); missing != "" {
+	if missing := missing(left, bounded); missing != "" {
 		return &Decision{Reason: reasonFull, Message: "more than the offer to " + o.Consumer + ": " + missing}
 	}
 	return nil
@@ -105,20 +105,20 @@ func (c Config) beyond(w World, s Slice, o OfferConfig) *Decision {
 // hasNode reports whether an empty usable node, or an added node, has the requested amounts. A pod that requests a
 // whole virtual node can start only on such a node.
 func (w World) hasNode(asks corev1.ResourceList) bool {
-	if len(w.GrowsNode) > 0 && lacking(w.GrowsNode, asks) == "" {
+	if len(w.GrowsNode) > 0 && missing(w.GrowsNode, asks) == "" {
 		return true
 	}
 	_, each := w.allocatable()
 	for _, has := range each {
-		if lacking(has, asks) == "" {
+		if missing(has, asks) == "" {
 			return true
 		}
 	}
 	return false
 }
 
-// listed renders amounts as "cpu 2, memory 4Gi".
-func listed(amounts corev1.ResourceList) string {
+// renderList renders amounts as "cpu 2, memory 4Gi".
+func renderList(amounts corev1.ResourceList) string {
 	var parts []string
 	for _, name := range slices.Sorted(maps.Keys(amounts)) {
 		amount := amounts[name]
@@ -127,8 +127,8 @@ func listed(amounts corev1.ResourceList) string {
 	return strings.Join(parts, ", ")
 }
 
-// lacking renders the insufficient amounts as "cpu 1 of 2" (present of requested), or "" when all are sufficient.
-func lacking(has, asks corev1.ResourceList) string {
+// missing renders the insufficient amounts as "cpu 1 of 2" (present of requested), or "" when all are sufficient.
+func missing(has, asks corev1.ResourceList) string {
 	var missing []string
 	for _, name := range slices.Sorted(maps.Keys(asks)) {
 		want, is := asks[name], has[name]

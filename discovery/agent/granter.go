@@ -69,13 +69,13 @@ func (g *granter) run(ctx context.Context, waits <-chan struct{}) {
 		if err != nil {
 			wait.For(ctx, jitter(writeEvery))
 		}
-		g.rest(ctx, again, waits)
+		g.waitForSlices(ctx, again, waits)
 	}
 }
 
-// rest blocks until a slice may wait for an answer, the duration again has passed, or ctx ends. If again is 0, no
-// duration applies. So the late retry of one slice does not delay the slices of other consumers.
-func (g *granter) rest(ctx context.Context, again time.Duration, waits <-chan struct{}) {
+// waitForChange blocks until a slice may wait for an answer, the duration again has passed, or ctx ends. If again is 0,
+// no duration applies. So the late retry of one slice does not delay the slices of other consumers.
+func (g *granter) waitForSlices(ctx context.Context, again time.Duration, waits <-chan struct{}) {
 	var due <-chan time.Time
 	if again > 0 {
 		timer := time.NewTimer(jitter(again))
@@ -107,7 +107,7 @@ func (g *granter) round(ctx context.Context) (again time.Duration, err error) {
 	config := g.config()
 	seen.world.Tolerations = config.NodeTolerations
 	seen.world.GrowsTo, seen.world.GrowsNode = config.GrowsTo, config.GrowsNode
-	answers, again := g.judge(config, seen.world, seen.tenants)
+	answers, again := g.decide(config, seen.world, seen.tenants)
 	switch err := g.book(ctx, seen, answers); {
 	case apierrors.IsConflict(err), apierrors.IsAlreadyExists(err): // another agent has written the record
 		return writeEvery, nil
@@ -115,11 +115,11 @@ func (g *granter) round(ctx context.Context) (again time.Duration, err error) {
 		return writeEvery, err
 	}
 	later, err := g.answer(ctx, seen, answers, config)
-	return sooner(again, later), err
+	return earlier(again, later), err
 }
 
-// sooner returns the shorter of two times until a round; 0 means no round.
-func sooner(a, b time.Duration) time.Duration {
+// earlier returns the shorter of two times until a round; 0 means no round.
+func earlier(a, b time.Duration) time.Duration {
 	if a == 0 || b > 0 && b < a {
 		return b
 	}
@@ -136,7 +136,7 @@ func (g *granter) answer(ctx context.Context, seen snapshot, answers []answer,
 		if ctx.Err() != nil {
 			return 0, ctx.Err()
 		}
-		again = sooner(again, g.wrote(s, a, err))
+		again = earlier(again, g.recordWrite(s, a, err))
 		if err != nil && !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) {
 			failed = append(failed, fmt.Errorf("answer slice %s/%s: %w", s.Namespace, s.Name, err))
 		}
@@ -154,14 +154,15 @@ func (g *granter) book(ctx context.Context, seen snapshot, answers []answer) err
 			seen.grants[s.UID] = grant{Namespace: s.Namespace, Name: s.Name, Resources: positive(s.Spec.Resources)}
 		}
 	}
-	if seen.was.version != "" && equality.Semantic.DeepEqual(seen.grants, seen.was.grants) {
+	if seen.record.version != "" && equality.Semantic.DeepEqual(seen.grants, seen.record.grants) {
 		return nil
 	}
-	return g.record.write(ctx, seen.was, seen.grants)
+	return g.record.write(ctx, seen.record, seen.grants)
 }
 
-// wrote records the result of writing an answer, and returns the time until the slice is retried; 0 means no retry.
-func (g *granter) wrote(s Slice, a answer, err error) (later time.Duration) {
+// recordWrite records the result of writing an answer, and returns the time until the slice is retried; 0 means no
+// retry.
+func (g *granter) recordWrite(s Slice, a answer, err error) (later time.Duration) {
 	switch {
 	case err == nil:
 		delete(g.failures, s.UID)
@@ -170,7 +171,7 @@ func (g *granter) wrote(s Slice, a answer, err error) (later time.Duration) {
 		}
 		g.metrics.answered(a.Decision)
 		g.log.Info("ResourceSlice answered", "slice", s.Name, "consumer", a.tenant.ClusterID, "granted", a.Granted,
-			"reason", a.Reason, "message", a.Message, "asks", show(s.Spec.Resources))
+			"reason", a.Reason, "message", a.Message, "asks", renderAmounts(s.Spec.Resources))
 		return 0
 	case apierrors.IsNotFound(err):
 		return 0
@@ -183,8 +184,8 @@ func (g *granter) wrote(s Slice, a answer, err error) (later time.Duration) {
 	return later
 }
 
-// report logs each forged slice once, see Slice.forged.
-func (g *granter) report(all []Slice) {
+// reportForged logs each forged slice once, see Slice.forged.
+func (g *granter) reportForged(all []Slice) {
 	for _, s := range all {
 		if s.forged() && !g.forged[s.UID] {
 			g.forged[s.UID] = true
@@ -195,13 +196,14 @@ func (g *granter) report(all []Slice) {
 	}
 }
 
-// judge decides about the waiting slices, oldest first. Each decision takes the earlier grants into account. again is
+// decide decides about the waiting slices, oldest first. Each decision takes the earlier grants into account. again is
 // the time until the next retry of a slice whose answer failed, or 0.
-func (g *granter) judge(config Config, world World, tenants map[string]Tenant) (answers []answer, again time.Duration) {
+func (g *granter) decide(config Config, world World, tenants map[string]Tenant) (answers []answer,
+	again time.Duration) {
 	for _, n := range order(world.Slices) {
 		s := &world.Slices[n]
 		if left := time.Until(g.failures[s.UID].next); left > 0 {
-			again = sooner(again, left)
+			again = earlier(again, left)
 			continue
 		}
 		booked := s.Booked

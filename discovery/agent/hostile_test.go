@@ -81,9 +81,9 @@ func TestSliceThatChangesItsClassCountsWithLiqosGrant(t *testing.T) {
 	changed := slice("munich", "", amounts("3", "1Gi"), func(s *Slice) {
 		s.Booked, s.Recorded, s.Spec.Class = amounts("1", "2Gi"), true, "default"
 	})
-	require.Equal(t, "cpu=3, memory=2Gi", show(changed.Granted()))
+	require.Equal(t, "cpu=3, memory=2Gi", renderAmounts(changed.Granted()))
 	changed.Spec.Class = Class
-	require.Equal(t, "cpu=1, memory=2Gi", show(changed.Granted()))
+	require.Equal(t, "cpu=1, memory=2Gi", renderAmounts(changed.Granted()))
 }
 
 // A consumer writes a grant into the status of a slice that has no entry in the record. This slice has no grant, and
@@ -192,6 +192,6 @@ func TestSeriesAreBounded(t *testing.T) {
 	w.Slices = append(w.Slices, slice("munich", "", amounts("2", "1Gi")))
 	shown := toBoth.shown(w)
 	require.Len(t, shown, 2)
-	require.Equal(t, "cpu=2, memory=1Gi", show(shown["munich"]))
-	require.Equal(t, "cpu=100, memory=100Gi", show(shown["other"]))
+	require.Equal(t, "cpu=2, memory=1Gi", renderAmounts(shown["munich"]))
+	require.Equal(t, "cpu=100, memory=100Gi", renderAmounts(shown["other"]))
 }

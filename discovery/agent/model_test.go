@@ -139,7 +139,7 @@ func TestOfferedCapacityIsGrantedAndNeverExceeded(t *testing.T) {
 			s := waiting(consumers[at], asks)
 			v := c.Judge(w, s, Tenant{consumers[at], tenantActive})
 			right := fitsIn(left, asks) && (c.Offers[at].AllowAggregate || fitsANode(w, asks))
-			require.Equal(t, right, v.Granted, "offered %v, requested %v: %s", show(left), show(asks),
+			require.Equal(t, right, v.Granted, "offered %v, requested %v: %s", renderAmounts(left), renderAmounts(asks),
 				v.Message)
 			if !v.Granted {
 				continue

@@ -10,17 +10,18 @@ import (
 )
 
 // Server is the Sink for the discovery server. It writes in a session, which it starts with its first write. When
-// another agent of the provider starts a session, this agent's session ends. This agent then waits for standBack and
-// starts a new session, because the other agent may have stopped. Server is not safe for concurrent use.
+// another agent of the provider starts a session, this agent's session ends. This agent then waits for
+// pauseAfterTakeover and starts a new session, because the other agent may have stopped. Server is not safe for
+// concurrent use.
 type Server struct {
 	Client *client.Client
 
 	session *client.Session
-	lost    time.Time // when this agent noticed the end of its last session
+	lostAt  time.Time // when this agent noticed the end of its last session
 }
 
-// standBack is the time for which an agent does not write after another agent has started a session.
-const standBack = time.Minute
+// pauseAfterTakeover is the time for which an agent does not write after another agent has started a session.
+const pauseAfterTakeover = time.Minute
 
 // Put implements Sink.
 func (s *Server) Put(ctx context.Context, offer api.Posted, ttl time.Duration) error {
@@ -29,39 +30,40 @@ func (s *Server) Put(ctx context.Context, offer api.Posted, ttl time.Duration) e
 	}
 	offer.TTLSeconds = int64(ttl / time.Second)
 	_, err := s.session.Put(ctx, offer)
-	return s.heed(err)
+	return s.checkSession(err)
 }
 
 // Withdraw implements Sink. Without a session this agent has no offer to withdraw, and Withdraw fails.
 func (s *Server) Withdraw(ctx context.Context, name string) error {
 	if s.session == nil {
-		return errStoodBack
+		return errPaused
 	}
-	return s.heed(s.session.Delete(ctx, name))
+	return s.checkSession(s.session.Delete(ctx, name))
 }
 
-var errStoodBack = errors.New("another agent of this provider is publishing, or the discovery server lost its sessions")
+var errPaused = errors.New("another agent of this provider is publishing, or the discovery server lost its sessions")
 
 // Restart discards the session, so that the next write starts another one.
-func (s *Server) Restart() { s.session, s.lost = nil, time.Time{} }
+func (s *Server) Restart() { s.session, s.lostAt = nil, time.Time{} }
 
 func (s *Server) begin(ctx context.Context, provider string) (err error) {
 	switch {
 	case s.session != nil:
 		return nil
-	case !s.lost.IsZero() && time.Since(s.lost) < standBack:
-		return errStoodBack
+	case !s.lostAt.IsZero() && time.Since(s.lostAt) < pauseAfterTakeover:
+		return errPaused
 	}
 	s.session, err = s.Client.Begin(ctx, provider)
 	return err
 }
 
-// heed discards the session if err shows that it has ended or that another agent writes in it. The latter occurs when
-// the server has lost its database and has issued the session number again. The next write then starts another session.
-func (s *Server) heed(err error) error {
+// checkSession discards the session if err shows that it has ended or that another agent writes in it. The latter
+// occurs when the server has lost its database and has issued the session number again. The next write then starts
+// another session.
+func (s *Server) checkSession(err error) error {
 	switch {
 	case errors.Is(err, client.ErrSession):
-		s.session, s.lost = nil, time.Now()
+		s.session, s.lostAt = nil, time.Now()
 	case errors.Is(err, client.ErrReplayed):
 		s.session = nil
 	}

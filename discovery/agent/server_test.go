@@ -89,7 +89,7 @@ func (s *site) client(t *testing.T, web *httptest.Server, token string) *client.
 	return c
 }
 
-// listed returns a check that a worker sees the offer with this amount of CPU. When cpu is "", the worker must see no
+// renderList returns a check that a worker sees the offer with this amount of CPU. When cpu is "", the worker must see no
 // offer.
 func (s *site) listed(t *testing.T, cpu string) func() error {
 	return func() error {
@@ -157,8 +157,8 @@ func TestAgentGivesUpItsLeadToANewerAgent(t *testing.T) {
 	require.NoError(t, first.Put(t.Context(), offer("1"), time.Minute))
 	require.NoError(t, second.Put(t.Context(), offer("2"), time.Minute))
 	require.ErrorIs(t, first.Withdraw(t.Context(), "milan"), client.ErrSession)
-	require.ErrorIs(t, first.Put(t.Context(), offer("1"), time.Minute), errStoodBack)
-	require.ErrorIs(t, first.Withdraw(t.Context(), "milan"), errStoodBack)
+	require.ErrorIs(t, first.Put(t.Context(), offer("1"), time.Minute), errPaused)
+	require.ErrorIs(t, first.Withdraw(t.Context(), "milan"), errPaused)
 	require.NoError(t, s.listed(t, "2")())
 	first.Restart() // the first agent leads again
 	require.NoError(t, first.Put(t.Context(), offer("1"), time.Minute))

@@ -33,7 +33,7 @@ func (c Config) bound(w World, o OfferConfig) corev1.ResourceList {
 		all += first.weight()
 	}
 	own := c.Offers[c.first(o.Consumer)].weight()
-	for name, whole := range nonNegative(w.whole(c.Reserve)) {
+	for name, whole := range nonNegative(w.capacity(c.Reserve)) {
 		if share := part(name, whole, own, all); !has(most, name) || share.Cmp(most[name]) < 0 {
 			most[name] = share
 		}

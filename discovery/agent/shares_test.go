@@ -64,7 +64,7 @@ func TestOfferIsTheConsumersTotal(t *testing.T) {
 	config := Config{Provider: "milan", Reserve: corev1.ResourceList{"cpu": resource.MustParse("1")},
 		Offers: []OfferConfig{{Consumer: "munich", Hub: "default", Cap: amounts("6", "99Gi")}}}
 	w := World{Nodes: []*corev1.Node{node("a", amounts("16", "32Gi"))}}
-	offered := func() string { return show(config.Measure(w, config.Offers[0]).Lendable) }
+	offered := func() string { return renderAmounts(config.Measure(w, config.Offers[0]).Lendable) }
 	require.Equal(t, "cpu=6, memory=32Gi, pods=0", offered())
 	w.Slices = []Slice{slice("munich", "default", amounts("2", "2Gi"))}
 	require.Equal(t, "cpu=6, memory=32Gi, pods=0", offered(), "its holds it subtracts itself")
@@ -93,7 +93,7 @@ func TestMeasureNamesTheLargestNodes(t *testing.T) {
 		{Consumer: "turin", AllowAggregate: true}}}
 	var largest []string
 	for _, n := range config.Measure(w, config.Offers[0]).LargestNodes {
-		largest = append(largest, show(n))
+		largest = append(largest, renderAmounts(n))
 	}
 	require.Equal(t, []string{"cpu=4, memory=16Gi", "cpu=2, memory=64Gi", "cpu=1, memory=4Gi, nvidia.com/gpu=1"}, largest)
 	require.Empty(t, config.Measure(w, config.Offers[1]).LargestNodes)

@@ -21,30 +21,30 @@ const tenantActive = "Active"
 type snapshot struct {
 	world   World
 	tenants map[string]Tenant
-	was     edition
+	record  edition
 	grants  map[types.UID]grant
 }
 
 // snapshot reads the record, the Tenants and the slices.
 func (g *granter) snapshot(ctx context.Context) (seen snapshot, err error) {
-	if seen.was, err = g.record.read(ctx); err != nil {
+	if seen.record, err = g.record.read(ctx); err != nil {
 		return seen, err
 	}
 	if seen.tenants, err = g.readTenants(ctx); err != nil {
 		return seen, err
 	}
 	seen.world = g.world()
-	if seen.was.version == "" { // the first record is made from the status of the slices
+	if seen.record.version == "" { // the first record is made from the status of the slices
 		seen.world.Slices, err = g.readSlices(ctx)
 	} else {
-		seen.world.Slices, err = g.withRecorded(ctx, seen.was, seen.world.Slices)
+		seen.world.Slices, err = g.withRecorded(ctx, seen.record, seen.world.Slices)
 	}
 	if err != nil {
 		return seen, err
 	}
-	seen.grants = g.present(seen.was, seen.world.Slices, seen.tenants)
+	seen.grants = g.present(seen.record, seen.world.Slices, seen.tenants)
 	settle(seen.world.Slices, seen.tenants, seen.grants)
-	g.report(seen.world.Slices)
+	g.reportForged(seen.world.Slices)
 	return seen, nil
 }
 

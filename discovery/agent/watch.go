@@ -49,11 +49,11 @@ func Watch(kube kubernetes.Interface, objects dynamic.Interface, record *record,
 		return nil, err
 	}
 	for _, informer := range c.informers() {
-		if err := on(informer, c.changed); err != nil {
+		if err := notifyOnChange(informer, c.changed); err != nil {
 			return nil, err
 		}
 	}
-	return c, errors.Join(on(c.slices, c.sliced), on(c.tenants, c.sliced))
+	return c, errors.Join(notifyOnChange(c.slices, c.sliced), notifyOnChange(c.tenants, c.sliced))
 }
 
 // listLiqo returns a lister of Liqo's objects of a resource in all namespaces.
@@ -67,9 +67,9 @@ func watchLiqo(objects dynamic.Interface, of schema.GroupVersionResource) (cache
 	return listLiqo(objects, of).informer(&unstructured.Unstructured{}, slicesPerPage, objects.Resource(of).Watch)
 }
 
-// on sends a value to word after each change that the informer reports. word has a buffer of one, and a send to the
-// full channel is skipped.
-func on(informer cache.SharedIndexInformer, word chan struct{}) error {
+// notifyOnChange sends a value to word after each change that the informer reports. word has a buffer of one, and a
+// send to the full channel is skipped.
+func notifyOnChange(informer cache.SharedIndexInformer, word chan struct{}) error {
 	note := func() {
 		select {
 		case word <- struct{}{}:

@@ -292,11 +292,11 @@ func refusal(status int, contentType string, raw []byte) error {
 	case api.TypeReplay:
 		kind = ErrReplayed
 	}
-	return fmt.Errorf("%w: %d %s", kind, status, inWords(p))
+	return fmt.Errorf("%w: %d %s", kind, status, renderProblem(p))
 }
 
-// inWords renders a problem as text and limits its length.
-func inWords(p api.Problem) string {
+// renderProblem renders a problem as text and limits its length.
+func renderProblem(p api.Problem) string {
 	detail := p.Title + ": " + p.Detail
 	for i, e := range p.Errors {
 		if i == 10 {

@@ -36,7 +36,7 @@ func FuzzPages(f *testing.F) {
 		if json.Unmarshal(raw, &answered) != nil || answered.Items == nil {
 			return
 		}
-		offers, problems := s.judge(*answered.Items, time.Now())
+		offers, problems := s.validate(*answered.Items, time.Now())
 		require.LessOrEqual(t, len(offers)+len(problems), len(*answered.Items))
 		require.LessOrEqual(t, len(*answered.Items), api.MaxLimit)
 		for _, p := range problems {

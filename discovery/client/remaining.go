@@ -6,8 +6,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/discovery/api"
 )
 
-// answered is a listed offer with the fields that the client reads.
-type answered struct {
+// listedOffer is a listed offer with the fields that the client reads.
+type listedOffer struct {
 	api.Posted
 	RemainingSeconds *float64 `json:"remainingSeconds"` // nil from an older server
 }
@@ -22,10 +22,10 @@ const longest = 365 * 24 * time.Hour
 // steady bounds the difference that network delays cause between two computations of the same end.
 const steady = 5 * time.Second
 
-// or returns the end of the offer o in a new response. If it differs from e only by network delays, or returns e, so
-// that an unchanged offer stays equal. The remaining time counts from asked, the time of the request, so the computed
-// end is never too late.
-func (e end) or(o answered, asked time.Time) end {
+// resolve returns the end of the offer o in a new response. If it differs from e only by network delays, or returns e,
+// so that an unchanged offer stays equal. The remaining time counts from asked, the time of the request, so the
+// computed end is never too late.
+func (e end) resolve(o listedOffer, asked time.Time) end {
 	if o.RemainingSeconds == nil || o.Expires == nil {
 		return end{o.Expires, o.Expires}
 	}

@@ -65,7 +65,7 @@ func (s *Source) List(ctx context.Context) ([]fleet.Offer, []discovery.Problem, 
 	switch {
 	case err == nil:
 		s.listed = now
-		s.offers, s.problems = s.judge(items, asked)
+		s.offers, s.problems = s.validate(items, asked)
 	case !errors.Is(err, ErrUnreachable), ctx.Err() != nil, s.listed.IsZero(),
 		now.Sub(s.listed) >= s.client.options.KeepStale:
 		return nil, nil, fmt.Errorf("list offers: %w", err)
@@ -170,7 +170,8 @@ func (c *Client) Names(ctx context.Context) (names []string, err error) {
 	return names, err
 }
 
-func (s *Source) judge(items []json.RawMessage, asked time.Time) (offers []fleet.Offer, problems []discovery.Problem) {
+func (s *Source) validate(items []json.RawMessage, asked time.Time) (offers []fleet.Offer,
+	problems []discovery.Problem) {
 	ends, spent := map[string]end{}, map[string]int{} // spent counts the bytes by provider
 	wrong := 0
 	report := func(p discovery.Problem) {
@@ -198,7 +199,7 @@ func (s *Source) judge(items []json.RawMessage, asked time.Time) (offers []fleet
 			continue
 		}
 		offer := posted.Offer()
-		ends[posted.Name] = s.ends[posted.Name].or(posted, asked)
+		ends[posted.Name] = s.ends[posted.Name].resolve(posted, asked)
 		offer.Expires = ends[posted.Name].ours
 		offers = append(offers, offer)
 	}
@@ -221,7 +222,7 @@ func providerOf(raw json.RawMessage) string {
 
 // read decodes and validates an item of a list. Its error is the reason for rejecting the item. With an error, name is
 // still set if it can be read, so that a Problem can name the offer.
-func (c *Client) read(raw json.RawMessage) (name string, posted answered, err error) {
+func (c *Client) read(raw json.RawMessage) (name string, posted listedOffer, err error) {
 	var head struct {
 		Name     string                     `json:"name"`
 		Lendable map[string]json.RawMessage `json:"lendable"`

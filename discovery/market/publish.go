@@ -19,11 +19,11 @@ import (
 
 // These constants are the intervals and time limits of a Publisher.
 const (
-	lookEvery  = 3 * time.Second
-	writeEvery = time.Minute // also without a change, so that readers know that the market is current
-	lookFor    = 10 * time.Second
+	publishEvery   = 3 * time.Second
+	writeEvery     = time.Minute // also without a change, so that readers know that the market is current
+	publishTimeout = 10 * time.Second
 	// readAtOnce bounds the concurrent reads of providers. It is large, so that a distant Temporal can serve many reads
-	// within lookFor.
+	// within publishTimeout.
 	readAtOnce = 16
 )
 
@@ -59,7 +59,7 @@ type Publisher struct {
 func (p Publisher) Run(ctx context.Context) {
 	var last Market
 	var logged logonce.LastError
-	for ok := true; ok; ok = wait.For(ctx, lookEvery) {
+	for ok := true; ok; ok = wait.For(ctx, publishEvery) {
 		next, err := p.publish(ctx, last)
 		if ctx.Err() != nil {
 			return
@@ -74,12 +74,12 @@ func (p Publisher) Run(ctx context.Context) {
 // publish writes the market if it differs from last, or if last is older than writeEvery. It returns the last market
 // that was written.
 func (p Publisher) publish(ctx context.Context, last Market) (Market, error) {
-	ctx, cancel := context.WithTimeout(ctx, lookFor)
+	ctx, cancel := context.WithTimeout(ctx, publishTimeout)
 	defer cancel()
 	if _, known := p.Observed.Active(""); !known { // without the holds, used capacity would appear as free
 		return last, nil
 	}
-	now, err := p.look(ctx)
+	now, err := p.readMarket(ctx)
 	if err != nil {
 		return last, err
 	}
@@ -98,9 +98,9 @@ func (p Publisher) publish(ctx context.Context, last Market) (Market, error) {
 	return now, nil
 }
 
-// look reads the offers, and the holds of each provider that has holds. For the other providers it uses the last read
-// of the observer, which reads one provider after another.
-func (p Publisher) look(ctx context.Context) (Market, error) {
+// readMarket reads the offers, and the holds of each provider that has holds. For the other providers it uses the last
+// read of the observer, which reads one provider after another.
+func (p Publisher) readMarket(ctx context.Context) (Market, error) {
 	found, _, err := p.Catalog.Offers(ctx)
 	if err != nil {
 		return Market{}, fmt.Errorf("list offers: %w", err)

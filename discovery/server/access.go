@@ -50,13 +50,13 @@ func (s *Server) as(need role, do operation) http.HandlerFunc {
 			if did == renewed {
 				level = slog.LevelDebug // renewals are frequent
 			}
-			s.options.Log.Log(r.Context(), level, "write accepted", append(whatBy(r, who.Name), "did", did)...)
+			s.options.Log.Log(r.Context(), level, "write accepted", append(requestAttrs(r, who.Name), "did", did)...)
 		}
 	}
 }
 
-// whatBy returns the log attributes of a request by a client.
-func whatBy(r *http.Request, who string) []any {
+// requestAttrs returns the log attributes of a request by a client.
+func requestAttrs(r *http.Request, who string) []any {
 	attributes := []any{"method", r.Method, "path", shorten.To(r.URL.Path, 200), "writer", who, "from", r.RemoteAddr}
 	for _, name := range []string{api.ParamSession, api.ParamSequence} {
 		if value := r.URL.Query().Get(name); value != "" {
@@ -80,7 +80,7 @@ func (s *Server) admit(w http.ResponseWriter, r *http.Request, need role) (who W
 			connlimit.KeepFrom(r.Context())
 			of, key, what = &s.limits, who.Name, "this token makes"
 		}
-		wait = of.take(key)
+		wait = of.reserve(key)
 	}
 	if wait > 0 {
 		w.Header().Set("Retry-After", strconv.Itoa(wait))
@@ -91,7 +91,7 @@ func (s *Server) admit(w http.ResponseWriter, r *http.Request, need role) (who W
 		w.Header().Set("WWW-Authenticate", `Bearer realm="liqo-autoscaler discovery"`)
 		return who, err
 	}
-	if need == writer && !who.writes() {
+	if need == writer && !who.mayWrite() {
 		return who, problem(http.StatusForbidden, "", "this client may not write")
 	}
 	return who, nil
@@ -146,7 +146,7 @@ func (c *certificates) has(of *x509.Certificate) bool {
 func (c *certificates) add(of *x509.Certificate) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.known == nil || len(c.known) >= maxStrangers {
+	if c.known == nil || len(c.known) >= maxAddresses {
 		c.known = map[[sha256.Size]byte]bool{}
 	}
 	c.known[sha256.Sum256(of.Raw)] = true
@@ -163,8 +163,8 @@ func (s *Server) inForce(who Writer) (func(store.Record) bool, error) {
 	return inForce(writers), nil
 }
 
-// maxStrangers bounds the addresses whose requests are counted separately. All further addresses share one count.
-const maxStrangers = 1000
+// maxAddresses bounds the addresses whose requests are counted separately. All further addresses share one count.
+const maxAddresses = 1000
 
 // limits bounds the request rate of each writer or of each address.
 type limits struct {
@@ -174,9 +174,9 @@ type limits struct {
 	of   map[string]*rate.Limiter
 }
 
-// take counts a request and returns 0. If the limit is reached, it does not count the request, and returns the seconds
-// until the next request is permitted.
-func (l *limits) take(who string) (seconds int) {
+// reserve counts a request and returns 0. If the limit is reached, it does not count the request, and returns the
+// seconds until the next request is permitted.
+func (l *limits) reserve(who string) (seconds int) {
 	if l.rate == 0 {
 		return 0
 	}
@@ -187,7 +187,7 @@ func (l *limits) take(who string) (seconds int) {
 	return seconds
 }
 
-// wait returns the result of take without counting the request.
+// wait returns the result of reserve without counting the request.
 func (l *limits) wait(who string) (seconds int) {
 	if l.rate == 0 {
 		return 0
@@ -227,7 +227,7 @@ func (s *Server) failFor(w http.ResponseWriter, r *http.Request, who string, err
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
 		what = "write refused"
 	}
-	attributes := append(whatBy(r, cmp.Or(who, "unknown")), "status", p.Status, "error", cause)
+	attributes := append(requestAttrs(r, cmp.Or(who, "unknown")), "status", p.Status, "error", cause)
 	tell := true
 	if who == "" && level == slog.LevelInfo || p.Status == http.StatusTooManyRequests {
 		var untold int

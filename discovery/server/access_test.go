@@ -105,10 +105,10 @@ func TestUnauthenticatedRequestsAreLimitedByAddress(t *testing.T) {
 	require.Contains(t, late.Body.String(), "this address makes")
 	require.Equal(t, 401, from("[2001:db8::1]:1", "s3cret").Code)
 	require.Equal(t, 200, from("192.0.2.1:3", tokenA).Code)
-	for n := range 2 * maxStrangers {
+	for n := range 2 * maxAddresses {
 		from(fmt.Sprintf("[2001:db8::1:%x]:1", n), "s3cret")
 	}
-	require.Equal(t, maxStrangers+1, len(s.strangers.of))
+	require.Equal(t, maxAddresses+1, len(s.strangers.of))
 	require.Equal(t, 429, from("192.0.2.2:1", "s3cret").Code, "it counts with all others")
 }
 

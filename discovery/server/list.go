@@ -137,7 +137,7 @@ func (s *Server) list(w http.ResponseWriter, r *http.Request, who Writer) (did s
 			return "", err
 		}
 		for _, record := range records {
-			if !q.matches(record) || !who.sees(record) || !isInForce(record) {
+			if !q.matches(record) || !who.mayRead(record) || !isInForce(record) {
 				continue
 			}
 			if len(page.Items) == q.limit { // one more offer matches, so another page follows

@@ -93,7 +93,7 @@ func (s *Server) get(w http.ResponseWriter, r *http.Request, who Writer) (did st
 		return "", err
 	}
 	record, err := s.options.Store.Get(r.Context(), name, now)
-	if err == nil && !(who.sees(record) && isInForce(record)) {
+	if err == nil && !(who.mayRead(record) && isInForce(record)) {
 		err = store.ErrNotFound
 	}
 	if err != nil {

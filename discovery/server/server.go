@@ -58,7 +58,7 @@ func New(options Options) (*Server, error) {
 	options.Log = cmp.Or(options.Log, slog.Default())
 	s := &Server{options: options, mux: http.NewServeMux(), answered: newMetrics(options.Namespace, options.Registry)}
 	s.ready = wait.Rarely(s.storeAnswers)
-	s.limits.rate, s.strangers.rate, s.strangers.most = rate.Limit(options.Rate), rate.Limit(options.Rate), maxStrangers
+	s.limits.rate, s.strangers.rate, s.strangers.most = rate.Limit(options.Rate), rate.Limit(options.Rate), maxAddresses
 	for _, r := range s.routes() {
 		s.mux.HandleFunc(r.method+" "+r.path, s.measured(r))
 	}

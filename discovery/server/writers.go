@@ -80,11 +80,11 @@ func (ws Writers) certified(uris []*url.URL) (Writer, bool) {
 	return Writer{}, false
 }
 
-// writes reports whether the client may write offers.
-func (w Writer) writes() bool { return !w.ReadOnly && w.Consumer == "" }
+// mayWrite reports whether the client may write offers.
+func (w Writer) mayWrite() bool { return !w.ReadOnly && w.Consumer == "" }
 
-// sees reports whether the client may read the offer.
-func (w Writer) sees(r store.Record) bool {
+// mayRead reports whether the client may read the offer.
+func (w Writer) mayRead(r store.Record) bool {
 	switch {
 	case w.Consumer != "":
 		return r.Offer.Consumer == "" || r.Offer.Consumer == w.Consumer
@@ -103,7 +103,7 @@ func inForce(writers Writers) func(store.Record) bool {
 	}
 	return func(r store.Record) bool {
 		w, ok := known[r.Writer]
-		return ok && w.writes() && w.allow(r.Offer) == nil
+		return ok && w.mayWrite() && w.allow(r.Offer) == nil
 	}
 }
 
@@ -118,7 +118,7 @@ func ParseWriters(document []byte) (Writers, error) {
 		return nil, err
 	}
 	written, _ := tree["writers"].([]any)
-	names, tokens, certificates := taken{}, taken{}, taken{}
+	names, tokens, certificates := usedValues{}, usedValues{}, usedValues{}
 	for i := range doc.Writers {
 		w, path := &doc.Writers[i], fmt.Sprintf("writers[%d].", i)
 		w.check(path, &faults)
@@ -127,9 +127,9 @@ func ParseWriters(document []byte) (Writers, error) {
 				faults.Add(path+key, "is empty: list the allowed values, or remove it to allow any")
 			}
 		}
-		names.take(&faults, path+"name", w.Name)
-		tokens.take(&faults, path+"tokenSHA256", strings.ToLower(w.TokenSHA256))
-		certificates.take(&faults, path+"certificate", w.Certificate)
+		names.claim(&faults, path+"name", w.Name)
+		tokens.claim(&faults, path+"tokenSHA256", strings.ToLower(w.TokenSHA256))
+		certificates.claim(&faults, path+"certificate", w.Certificate)
 	}
 	if err := faults.Locate(document).Err(); err != nil {
 		return nil, err
@@ -162,10 +162,10 @@ func (w *Writer) check(path string, faults *strictyaml.Faults) {
 	}
 }
 
-// taken is the set of values that a writer already has and no other writer may have.
-type taken map[string]bool
+// usedValues is the set of values that a writer already has and no other writer may have.
+type usedValues map[string]bool
 
-func (t taken) take(faults *strictyaml.Faults, path, value string) {
+func (t usedValues) claim(faults *strictyaml.Faults, path, value string) {
 	if value != "" && t[value] {
 		faults.Add(path, "belongs to another writer too")
 	}

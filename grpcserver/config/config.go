@@ -49,7 +49,7 @@ func Parse(raw []byte) (Config, error) {
 	faults = faults.And(strictyaml.Decode(tree, &cfg))
 	cfg = cfg.withDefaults()
 	faults = faults.And(rules.Check(cfg))
-	faults = from.blame(faults.And(checkConfig(cfg))).Locate(raw)
+	faults = from.relocate(faults.And(checkConfig(cfg))).Locate(raw)
 	if len(faults) == 0 {
 		return cfg, nil
 	}

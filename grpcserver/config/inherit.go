@@ -44,20 +44,20 @@ func (o origins) fill(path string, group, defaults map[string]any) {
 	sizes, _ := group["sizes"].([]any)
 	for name, byKeys := range inherited {
 		if _, sized := ofSizes[name]; !sized || group["sizes"] == nil {
-			o.take(path, "defaults", name, group, defaults, byKeys)
+			o.copyValue(path, "defaults", name, group, defaults, byKeys)
 			continue
 		}
 		for i, s := range sizes {
 			if size, ok := s.(map[string]any); ok {
-				o.take(fmt.Sprintf("%s.sizes[%d]", path, i), "defaults", name, size, defaults, byKeys)
+				o.copyValue(fmt.Sprintf("%s.sizes[%d]", path, i), "defaults", name, size, defaults, byKeys)
 			}
 		}
 	}
 }
 
-// take copies the value of the field name from theirs to own if own does not set it. If own sets it and byKeys is true,
-// take copies only the keys that are missing in own's value.
-func (o origins) take(path, theirPath, name string, own, theirs map[string]any, byKeys bool) {
+// copyValue copies the value of the field name from theirs to own if own does not set it. If own sets it and byKeys is
+// true, take copies only the keys that are missing in own's value.
+func (o origins) copyValue(path, theirPath, name string, own, theirs map[string]any, byKeys bool) {
 	path, theirPath = strictyaml.Join(path, name), strictyaml.Join(theirPath, name)
 	if own[name] == nil && theirs[name] != nil {
 		own[name] = theirs[name]
@@ -65,18 +65,18 @@ func (o origins) take(path, theirPath, name string, own, theirs map[string]any, 
 	} else if mine, ok := own[name].(map[string]any); ok && byKeys {
 		defaults, _ := theirs[name].(map[string]any)
 		for key := range defaults {
-			o.take(path, theirPath, key, mine, defaults, false)
+			o.copyValue(path, theirPath, key, mine, defaults, false)
 		}
 	}
 }
 
-// blame changes the path of each fault in inherited content to the path in the defaults, and removes duplicates. A
+// relocate changes the path of each fault in inherited content to the path in the defaults, and removes duplicates. A
 // fault that compares two fields changes its path only when both fields were inherited.
-func (o origins) blame(faults strictyaml.Faults) (out strictyaml.Faults) {
+func (o origins) relocate(faults strictyaml.Faults) (out strictyaml.Faults) {
 	known := map[strictyaml.Fault]bool{}
 	for _, f := range faults {
-		_, both := o.of(f.Against)
-		if theirs, ok := o.of(f.Path); ok && (both || f.Against == "") {
+		_, both := o.source(f.Against)
+		if theirs, ok := o.source(f.Path); ok && (both || f.Against == "") {
 			f.Path, f.Against = theirs, ""
 		}
 		if !known[f] {
@@ -87,8 +87,8 @@ func (o origins) blame(faults strictyaml.Faults) (out strictyaml.Faults) {
 	return out
 }
 
-// of returns the path in the defaults from which the content at path was copied.
-func (o origins) of(path string) (string, bool) {
+// source returns the path in the defaults from which the content at path was copied.
+func (o origins) source(path string) (string, bool) {
 	for outer := range strictyaml.Outward(path) { // no inherited path is within another
 		if theirs, ok := o[outer]; ok {
 			return theirs + path[len(outer):], true

@@ -41,8 +41,8 @@ func nameFault(what string, limit int) string {
 		"with a letter or digit at both ends", what, limit)
 }
 
-// say adds a fault at path, relative to the struct that is being checked.
-type say func(path, format string, args ...any)
+// addFault adds a fault at path, relative to the struct that is being checked.
+type addFault func(path, format string, args ...any)
 
 // checkConfig returns the faults that struct tags cannot find.
 func checkConfig(cfg Config) (faults strictyaml.Faults) {
@@ -66,7 +66,7 @@ func checkConfig(cfg Config) (faults strictyaml.Faults) {
 }
 
 // checkLimits reports limits that are too low for the min of all groups together.
-func checkLimits(cfg Config, say say) {
+func checkLimits(cfg Config, say addFault) {
 	var least grpcserver.Use
 	for _, entry := range cfg.NodeGroups {
 		for _, g := range entry.Bases() {
@@ -114,7 +114,7 @@ func checkGroup(at string, g NodeGroup, faults *strictyaml.Faults) {
 	}
 }
 
-func checkSpending(s *Spending, say say) {
+func checkSpending(s *Spending, say addFault) {
 	if s == nil {
 		return
 	}
@@ -131,7 +131,7 @@ func checkSpending(s *Spending, say say) {
 }
 
 // checkShape requires cpu, memory and pods, against which CA's simulation fits pods. Without pods no pod fits.
-func checkShape(shape corev1.ResourceList, say say) {
+func checkShape(shape corev1.ResourceList, say addFault) {
 	if shape == nil {
 		return // another check reports the missing shape
 	}
@@ -180,7 +180,7 @@ func wholeOnly(name corev1.ResourceName) bool {
 
 func isWhole(q resource.Quantity) bool { return q.Cmp(*resource.NewQuantity(q.Value(), q.Format)) == 0 }
 
-func checkLabels(labels map[string]string, say say) {
+func checkLabels(labels map[string]string, say addFault) {
 	for _, key := range slices.Sorted(maps.Keys(labels)) {
 		path, value := strictyaml.Join("labels", key), labels[key]
 		if why := validation.IsQualifiedName(key); len(why) > 0 {
@@ -197,7 +197,7 @@ func checkLabels(labels map[string]string, say say) {
 	}
 }
 
-func checkTaints(taints []corev1.Taint, say say) {
+func checkTaints(taints []corev1.Taint, say addFault) {
 	seen := map[string]bool{}
 	for i, t := range taints {
 		path := fmt.Sprintf("taints[%d].", i)
@@ -227,7 +227,7 @@ func checkTaints(taints []corev1.Taint, say say) {
 	}
 }
 
-func checkEffect(path string, effect corev1.TaintEffect, say say) {
+func checkEffect(path string, effect corev1.TaintEffect, say addFault) {
 	switch effect {
 	case corev1.TaintEffectNoSchedule, corev1.TaintEffectPreferNoSchedule, corev1.TaintEffectNoExecute:
 	default:
@@ -235,7 +235,7 @@ func checkEffect(path string, effect corev1.TaintEffect, say say) {
 	}
 }
 
-func checkGroupTaint(g NodeGroup, say say) {
+func checkGroupTaint(g NodeGroup, say addFault) {
 	if g.GroupTaint == "" {
 		return
 	}
@@ -247,7 +247,7 @@ func checkGroupTaint(g NodeGroup, say say) {
 	}
 }
 
-func checkSelector(selector *metav1.LabelSelector, say say) {
+func checkSelector(selector *metav1.LabelSelector, say addFault) {
 	if selector == nil {
 		return
 	}
@@ -262,7 +262,7 @@ func checkSelector(selector *metav1.LabelSelector, say say) {
 }
 
 // checkPer reports fields that an entry with per or sizes must not set.
-func checkPer(g NodeGroup, say say) {
+func checkPer(g NodeGroup, say addFault) {
 	switch derived := g.Per.Derives(); {
 	case derived && g.Min > 0:
 		say("min", "is %d, but per is %s: use minPerGroup, which is the min of each derived group", g.Min, g.Per)

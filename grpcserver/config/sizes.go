@@ -59,7 +59,7 @@ func (g NodeGroup) factor(size Size) float64 {
 }
 
 // checkSizes requires that an entry sets either a shape or sizes, and that the names of the sizes are unique.
-func checkSizes(g NodeGroup, say say) {
+func checkSizes(g NodeGroup, say addFault) {
 	switch {
 	case len(g.Sizes) > 0 && len(g.Shape) > 0:
 		say("shape", "is given together with sizes: remove one of them")
@@ -85,7 +85,7 @@ func checkSizes(g NodeGroup, say say) {
 
 // checkIDs reports sizes whose groups have the same id as a group of another entry. The ids of groups with per have one
 // more part, so they can only conflict with each other.
-func checkIDs(cfg Config, say say) {
+func checkIDs(cfg Config, say addFault) {
 	type key struct {
 		id  string
 		per bool

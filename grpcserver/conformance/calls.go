@@ -81,14 +81,14 @@ func (p *provider) decrease(ctx context.Context, group string, delta int) error 
 func (p *provider) remove(ctx context.Context, group string, ids ...string) error {
 	req := &protos.NodeGroupDeleteNodesRequest{Id: group}
 	for _, id := range ids {
-		req.Nodes = append(req.Nodes, fake(id))
+		req.Nodes = append(req.Nodes, fakeNode(id))
 	}
 	_, err := call(ctx, p, "DeleteNodes", p.client.NodeGroupDeleteNodes, req)
 	return err
 }
 
-// fake returns the Node that CA creates in memory for an instance without one.
-func fake(id string) *protos.ExternalGrpcNode {
+// fakeNode returns the Node that CA creates in memory for an instance without one.
+func fakeNode(id string) *protos.ExternalGrpcNode {
 	return &protos.ExternalGrpcNode{Name: id, ProviderID: id,
 		Annotations: map[string]string{"k8s.io/cluster-autoscaler/fake-node-reason": "unregistered"}}
 }

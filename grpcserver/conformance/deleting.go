@@ -40,28 +40,29 @@ func deletingRules() []Rule {
 }
 
 func deleteLowers(ctx context.Context, p *provider) {
-	ids, was := p.made(ctx, 1)
+	ids, was := p.create(ctx, 1)
 	failOn(p.remove(ctx, p.Group, ids...))
-	if now := p.now(ctx); now.target != was.target-1 || slices.Contains(now.counted(), ids[0]) {
+	if now := p.readNow(ctx); now.target != was.target-1 || slices.Contains(now.counted(), ids[0]) {
 		fail("%v before, %v after it", was, now)
 	}
 }
 
 func deleteAgain(ctx context.Context, p *provider) {
-	ids, was := p.made(ctx, 2)
+	ids, was := p.create(ctx, 2)
 	for n, batch := range [][]string{ids[:1], ids[:1], {ids[1], ids[0], ids[1]}} {
 		if err := p.remove(ctx, p.Group, batch...); err != nil {
 			fail("call %d, with %v: %v", n+1, batch, err)
 		}
 		left := was.target - 1 - n/2
-		if now := p.now(ctx); now.target != left || len(now.counted()) != left {
+		if now := p.readNow(ctx); now.target != left || len(now.counted()) != left {
 			fail("target size %d at first; after call %d with %v: %v", was.target, n+1, batch, now)
 		}
 	}
 }
 
-// stranger returns the id of an instance of another group, or of another cloud if no other group has an instance.
-func (p *provider) stranger(ctx context.Context) (id string) {
+// foreignInstance returns the id of an instance of another group, or of another cloud if no other group has an
+// instance.
+func (p *provider) foreignInstance(ctx context.Context) (id string) {
 	list, err := p.groups(ctx)
 	if err != nil {
 		return foreignNodes["of another cloud"].GetProviderID()
@@ -76,8 +77,8 @@ func (p *provider) stranger(ctx context.Context) (id string) {
 }
 
 func deleteAllOrNone(ctx context.Context, p *provider) {
-	ids, was := p.made(ctx, 1)
-	stranger := p.stranger(ctx)
+	ids, was := p.create(ctx, 1)
+	stranger := p.foreignInstance(ctx)
 	refused := p.remove(ctx, p.Group, ids[0], stranger)
 	if refused == nil && stranger == foreignNodes["of another cloud"].GetProviderID() {
 		skip("deleting %s returns no error, and no other node group has an instance", stranger)
@@ -93,7 +94,7 @@ func deleteOtherGroup(ctx context.Context, p *provider) {
 		skip("there is only one node group")
 	}
 	other := list[at].GetId()
-	ids, was := p.made(ctx, 1)
+	ids, was := p.create(ctx, 1)
 	p.refused(ctx, was, "DeleteNodes("+other+") of "+ids[0], p.remove(ctx, other, ids...))
 }
 
@@ -104,7 +105,7 @@ const (
 )
 
 func deleteTogether(ctx context.Context, p *provider) {
-	ids, was := p.made(ctx, min(deletesTogether, p.room))
+	ids, was := p.create(ctx, min(deletesTogether, p.room))
 	errs, took := make([]error, len(ids)), make([]time.Duration, len(ids))
 	began := p.Clock()
 	var wg sync.WaitGroup
@@ -121,13 +122,13 @@ func deleteTogether(ctx context.Context, p *provider) {
 			fail("of %d calls the slowest took %s: %v", len(ids), slowest, err)
 		}
 	}
-	if now := p.now(ctx); now.target != was.target-len(ids) {
+	if now := p.readNow(ctx); now.target != was.target-len(ids) {
 		fail("%v before, %v after %d calls", was, now, len(ids))
 	}
 	if slowest > waitsFor {
 		fail("the slowest of %d calls took %s, and CA gives up after %s", len(ids), slowest, waitsFor)
 	}
-	p.says("the slowest of %d calls took %s", len(ids), slowest)
+	p.setText("the slowest of %d calls took %s", len(ids), slowest)
 }
 
 func unknownGroupChanges(ctx context.Context, p *provider) {
@@ -143,7 +144,7 @@ func unknownGroupChanges(ctx context.Context, p *provider) {
 }
 
 func cleanup(ctx context.Context, p *provider) {
-	_, was := p.made(ctx, 1)
+	_, was := p.create(ctx, 1)
 	_, err := call(ctx, p, "Cleanup", p.client.Cleanup, &protos.CleanupRequest{})
 	failOn(err)
 	p.unchanged(ctx, was)

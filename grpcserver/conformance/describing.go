@@ -54,11 +54,11 @@ func describingRules() []Rule {
 		{ID: "node-price", Demands: "PricingNodePrice is finite and equal in both wire generations, or Unimplemented.",
 			Source: "expander/price/price.go: CA excludes a group without a price, and does not scale out if no group has one",
 			Fix:    "derive the price from a label of the group, with a finite default; read times from fields 2, 3 or 4, 5",
-			check:  nodePrice, again: true},
+			check:  nodePrice, repeated: true},
 		{ID: "pod-price", Demands: "PricingPodPrice is finite and equal in both wire generations, or Unimplemented.",
 			Source: "expander/price/price.go: CA excludes a group if one of its pods has no price",
 			Fix:    "read the pod from field 1, or as bytes from field 4; read times from fields 2, 3 or 5, 6",
-			check:  podPrice, again: true},
+			check:  podPrice, repeated: true},
 	}
 }
 
@@ -103,7 +103,7 @@ func (p *provider) eachTemplate(ctx context.Context, check func(*corev1.Node)) {
 		if err != nil || template == nil {
 			skip("node group %s has no template", g.GetId())
 		}
-		if seen := p.judge(func() { check(template) }); seen.verdict != Passed {
+		if seen := p.evaluate(func() { check(template) }); seen.verdict != Passed {
 			end(seen.verdict, "node group %s: %s", g.GetId(), seen.text)
 		}
 	})
@@ -146,13 +146,13 @@ func templateIsCounted(ctx context.Context, p *provider) {
 func gpuLabel(ctx context.Context, p *provider) {
 	resp, err := call(ctx, p, "GPULabel", p.client.GPULabel, &protos.GPULabelRequest{})
 	failOn(err)
-	p.says("%q", resp.GetLabel())
+	p.setText("%q", resp.GetLabel())
 }
 
 func gpuTypes(ctx context.Context, p *provider) {
 	resp, err := call(ctx, p, "GetAvailableGPUTypes", p.client.GetAvailableGPUTypes, &protos.GetAvailableGPUTypesRequest{})
 	failOn(err)
-	p.says("%d types", len(resp.GetGpuTypes()))
+	p.setText("%d types", len(resp.GetGpuTypes()))
 }
 
 // gpus lists the resources that CA 1.36 treats as GPUs.

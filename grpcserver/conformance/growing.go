@@ -65,9 +65,9 @@ func increaseInTarget(ctx context.Context, p *provider) {
 }
 
 func increaseInNodes(ctx context.Context, p *provider) {
-	was := p.now(ctx)
+	was := p.readNow(ctx)
 	skipOn(p.increase(ctx, p.Group, 2))
-	now, err := p.look(ctx, p.Group)
+	now, err := p.readGroup(ctx, p.Group)
 	failOn(err)
 	added := 0
 	for _, i := range now.list {
@@ -85,8 +85,8 @@ func increaseInNodes(ctx context.Context, p *provider) {
 }
 
 func increaseResolves(ctx context.Context, p *provider) {
-	ids, _ := p.made(ctx, 1)
-	got, err := p.groupOf(ctx, fake(ids[0]))
+	ids, _ := p.create(ctx, 1)
+	got, err := p.groupOf(ctx, fakeNode(ids[0]))
 	if err != nil || got.GetId() != p.Group {
 		fail("instance %s: %s", ids[0], answered(got, err))
 	}
@@ -97,24 +97,24 @@ func increaseAtOnce(ctx context.Context, p *provider) {
 	err := p.increase(ctx, p.Group, 1)
 	took := p.Clock().Sub(began)
 	if status.Code(err) != codes.DeadlineExceeded {
-		unableOn(err)
+		skipWithout(err)
 	}
 	if err != nil || took > bookedWithin {
 		fail("the call took %s, error %v", took.Round(time.Millisecond), err)
 	}
-	p.says("%s", took.Round(time.Millisecond))
+	p.setText("%s", took.Round(time.Millisecond))
 }
 
 // unchanged fails the check unless target size and counted instances of the group are as they were.
-func (p *provider) unchanged(ctx context.Context, was picture) {
-	if now := p.now(ctx); !now.sameAs(was) {
+func (p *provider) unchanged(ctx context.Context, was groupState) {
+	if now := p.readNow(ctx); !now.sameAs(was) {
 		fail("%v before, %v after it", was, now)
 	}
 }
 
 // refused fails the check unless the call returned an error and changed nothing.
-func (p *provider) refused(ctx context.Context, was picture, what string, err error) {
-	now := p.now(ctx)
+func (p *provider) refused(ctx context.Context, was groupState, what string, err error) {
+	now := p.readNow(ctx)
 	switch {
 	case err == nil && now.sameAs(was):
 		fail("%s returns OK, although it changed nothing", what)
@@ -123,17 +123,17 @@ func (p *provider) refused(ctx context.Context, was picture, what string, err er
 	case !now.sameAs(was):
 		fail("%s is refused but changed the group: %v before, %v after it", what, was, now)
 	}
-	p.says("%s", status.Code(err))
+	p.setText("%s", status.Code(err))
 }
 
 func increaseOfNothing(ctx context.Context, p *provider) {
-	was := p.now(ctx)
+	was := p.readNow(ctx)
 	p.refused(ctx, was, "IncreaseSize(0)", p.increase(ctx, p.Group, 0))
 	p.refused(ctx, was, "IncreaseSize(-1)", p.increase(ctx, p.Group, -1))
 }
 
 func increaseOverMax(ctx context.Context, p *provider) {
-	was := p.now(ctx)
+	was := p.readNow(ctx)
 	g, err := p.group(ctx, p.Group)
 	skipOn(err)
 	delta := int(g.GetMaxSize()) - was.target + 1
@@ -147,7 +147,7 @@ func increaseOverMax(ctx context.Context, p *provider) {
 // withinMax fails the check unless the target size is the wanted size and the max that CA receives is not below it.
 func (p *provider) withinMax(ctx context.Context, wanted int) {
 	skipOn(p.refresh(ctx))
-	now := p.now(ctx)
+	now := p.readNow(ctx)
 	g, err := p.group(ctx, p.Group)
 	skipOn(err)
 	switch {
@@ -156,11 +156,11 @@ func (p *provider) withinMax(ctx context.Context, wanted int) {
 	case now.target > int(g.GetMaxSize()):
 		fail("the target size is %d with max %d", now.target, g.GetMaxSize())
 	}
-	p.says("max rose to %d", g.GetMaxSize())
+	p.setText("max rose to %d", g.GetMaxSize())
 }
 
 func increaseTogether(ctx context.Context, p *provider) {
-	was := p.now(ctx)
+	was := p.readNow(ctx)
 	delta := p.room/2 + 1
 	errs := make([]error, 2)
 	var wg sync.WaitGroup
@@ -175,7 +175,7 @@ func increaseTogether(ctx context.Context, p *provider) {
 		}
 	}
 	p.withinMax(ctx, wanted)
-	p.says("%d of 2 were booked", (wanted-was.target)/delta)
+	p.setText("%d of 2 were booked", (wanted-was.target)/delta)
 }
 
 // increaseTwoGroups reads the max of two groups, grows the first group to its max, and then grows the second group.
@@ -186,18 +186,18 @@ func increaseTwoGroups(ctx context.Context, p *provider) {
 	}
 	skipOn(p.refresh(ctx))
 	groups, deltas := []string{p.Group, p.Second}, []int{0, 1}
-	var was [2]picture
+	var was [2]groupState
 	for n, group := range groups {
 		g, err := p.group(ctx, group)
 		skipOn(err)
-		was[n], err = p.look(ctx, group)
+		was[n], err = p.readGroup(ctx, group)
 		skipOn(err)
 		room := int(g.GetMaxSize()) - was[n].target
 		if room < 1 {
 			skip("node group %s has no room", group)
 		}
 		if n == 0 {
-			deltas[n] = min(room, mostRoom)
+			deltas[n] = min(room, maxRoom)
 		}
 	}
 	p.second = &was[1]
@@ -206,7 +206,7 @@ func increaseTwoGroups(ctx context.Context, p *provider) {
 		errs[n] = p.increase(ctx, group, deltas[n])
 	}
 	for n, group := range groups {
-		p.didAsAnswered(ctx, group, was[n], deltas[n], errs[n])
+		p.matchesAnswer(ctx, group, was[n], deltas[n], errs[n])
 	}
 	skipOn(p.settled(ctx))
 	for n, group := range groups {
@@ -214,30 +214,30 @@ func increaseTwoGroups(ctx context.Context, p *provider) {
 			p.hasRoom(ctx, group, was[n])
 		}
 	}
-	p.says("IncreaseSize(%d) and then IncreaseSize(1) of %s: %s, %s", deltas[0], p.Second, status.Code(errs[0]),
+	p.setText("IncreaseSize(%d) and then IncreaseSize(1) of %s: %s, %s", deltas[0], p.Second, status.Code(errs[0]),
 		status.Code(errs[1]))
 }
 
-// didAsAnswered fails the check if the provider accepted the call without creating exactly delta instances, or refused
+// matchesAnswer fails the check if the provider accepted the call without creating exactly delta instances, or refused
 // the call and created instances.
-func (p *provider) didAsAnswered(ctx context.Context, group string, was picture, delta int, answer error) {
-	now, err := p.look(ctx, group)
+func (p *provider) matchesAnswer(ctx context.Context, group string, was groupState, delta int, answer error) {
+	now, err := p.readGroup(ctx, group)
 	failOn(err)
 	if answer != nil {
 		delta = 0
 	}
-	if now.target != was.target+delta || len(now.beyond(was)) != delta {
+	if now.target != was.target+delta || len(now.added(was)) != delta {
 		fail("node group %s, whose IncreaseSize returned %s: %v before, %v after it", group, status.Code(answer), was,
 			now)
 	}
 }
 
 // hasRoom fails the check when a new instance has failed, or when the target size exceeds the max that CA reads.
-func (p *provider) hasRoom(ctx context.Context, group string, was picture) {
-	now, err := p.look(ctx, group)
+func (p *provider) hasRoom(ctx context.Context, group string, was groupState) {
+	now, err := p.readGroup(ctx, group)
 	failOn(err)
 	for _, i := range now.list {
-		if code := i.GetStatus().GetErrorInfo().GetErrorCode(); code != "" && slices.Contains(now.beyond(was), i.GetId()) {
+		if code := i.GetStatus().GetErrorInfo().GetErrorCode(); code != "" && slices.Contains(now.added(was), i.GetId()) {
 			fail("instance %s of node group %s failed with %s: both groups had the same capacity in max", i.GetId(), group, code)
 		}
 	}
@@ -249,7 +249,7 @@ func (p *provider) hasRoom(ctx context.Context, group string, was picture) {
 }
 
 func increaseGivenUp(ctx context.Context, p *provider) {
-	was := p.now(ctx)
+	was := p.readNow(ctx)
 	wanted, late := was.target, 0
 	for _, patience := range []time.Duration{time.Millisecond, 20 * time.Millisecond, 100 * time.Millisecond} {
 		impatient, cancel := context.WithTimeout(ctx, patience)
@@ -262,10 +262,10 @@ func increaseGivenUp(ctx context.Context, p *provider) {
 		}
 	}
 	skipOn(p.settled(ctx))
-	if now := p.now(ctx); now.target != wanted || len(now.counted()) != wanted {
+	if now := p.readNow(ctx); now.target != wanted || len(now.counted()) != wanted {
 		fail("%d of 3 calls were abandoned, so the target size should be %d: %v", late, wanted, now)
 	}
-	p.says("%d of 3 calls were abandoned", late)
+	p.setText("%d of 3 calls were abandoned", late)
 }
 
 // settled waits until the provider knows the outcome of the calls that the check abandoned.
@@ -282,16 +282,16 @@ func (p *provider) settled(ctx context.Context) (err error) {
 }
 
 func refreshKeeps(ctx context.Context, p *provider) {
-	_, was := p.made(ctx, 2)
+	_, was := p.create(ctx, 2)
 	skipOn(p.refresh(ctx))
 	p.unchanged(ctx, was)
 }
 
 func idsNotReused(ctx context.Context, p *provider) {
-	ids, _ := p.made(ctx, 1)
-	unableOn(p.remove(ctx, p.Group, ids[0]))
+	ids, _ := p.create(ctx, 1)
+	skipWithout(p.remove(ctx, p.Group, ids[0]))
 	used := len(p.used)
-	if again, _ := p.made(ctx, 1); len(p.used) == used {
+	if again, _ := p.create(ctx, 1); len(p.used) == used {
 		fail("%s was used before", again[0])
 	}
 }

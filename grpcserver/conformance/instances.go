@@ -10,8 +10,8 @@ import (
 
 // These constants bound the objects that a rule checks.
 const (
-	mostInstances = 50 // per group, in rules that make one call per instance
-	mostCode      = 63 // length of an error code in characters
+	maxInstances  = 50 // per group, in rules that make one call per instance
+	maxCodeLength = 63 // length of an error code in characters
 )
 
 func instanceRules() []Rule {
@@ -19,7 +19,7 @@ func instanceRules() []Rule {
 		{ID: "instance-ids", Demands: "Instance ids are unique over all groups and have the form of a providerID.",
 			Source: "clusterstate/clusterstate.go getNotRegisteredNodes: CA finds the Node by id = spec.providerID",
 			Fix:    "use an id <scheme>://<name> for one instance only, and set it as spec.providerID of its Node",
-			check:  instanceIDs, again: true},
+			check:  instanceIDs, repeated: true},
 		{ID: "instance-states", Demands: "Each instance has a state, and an errorInfo only while it is creating.",
 			Source: "cloudprovider/externalgrpc/externalgrpc_node_group.go, clusterstate/clusterstate.go: CA ignores others",
 			Fix:    "set creating, running or deleting; report an error with creating and an errorCode",
@@ -30,13 +30,13 @@ func instanceRules() []Rule {
 		{ID: "node-of-instance", Demands: "NodeGroupForNode finds each instance's group by providerID alone.",
 			Source: "core/static_autoscaler.go removeOldUnregisteredNodes: CA sends a fake Node for an instance without a Node",
 			Fix:    "look up spec.providerID; a fake Node has this name too, has no labels and does not exist",
-			check:  nodeOfInstance, again: true},
+			check:  nodeOfInstance, repeated: true},
 		{ID: "node-bounds", Demands: "NodeGroupForNode returns the same min and max as NodeGroups.",
 			Source: "core/scaledown/unneeded/nodes.go: CA scales in below min if min is missing here",
-			Fix:    "set minSize and maxSize in this answer too", check: nodeBounds, again: true},
+			Fix:    "set minSize and maxSize in this answer too", check: nodeBounds, repeated: true},
 	}
 	for i := range rules {
-		rules[i].ofInstances = true
+		rules[i].needsInstances = true
 	}
 	return rules
 }
@@ -55,7 +55,7 @@ func (p *provider) eachInstance(ctx context.Context, most int, check func(*proto
 	if n == 0 {
 		skip("no instances are listed")
 	}
-	p.says("%d instances", n)
+	p.setText("%d instances", n)
 }
 
 func instanceIDs(ctx context.Context, p *provider) {
@@ -87,14 +87,14 @@ func instanceStates(ctx context.Context, p *provider) {
 func errorCodes(ctx context.Context, p *provider) {
 	p.eachInstance(ctx, 1<<30, func(_ *protos.NodeGroup, i *protos.Instance) {
 		code := i.GetStatus().GetErrorInfo().GetErrorCode()
-		if len(code) > mostCode || strings.ContainsAny(code, " \t\n") {
+		if len(code) > maxCodeLength || strings.ContainsAny(code, " \t\n") {
 			fail("instance %s has the code %q", i.GetId(), code)
 		}
 	})
 }
 
 func nodeOfInstance(ctx context.Context, p *provider) {
-	p.eachInstance(ctx, mostInstances, func(g *protos.NodeGroup, i *protos.Instance) {
+	p.eachInstance(ctx, maxInstances, func(g *protos.NodeGroup, i *protos.Instance) {
 		if i.GetStatus().GetInstanceState() == deleting {
 			return
 		}
@@ -110,7 +110,7 @@ func nodeOfInstance(ctx context.Context, p *provider) {
 // nodesOf returns the Nodes that CA sends in calls about an instance.
 func nodesOf(group, id string) map[string]*protos.ExternalGrpcNode {
 	return map[string]*protos.ExternalGrpcNode{
-		"a fake Node": fake(id),
+		"a fake Node": fakeNode(id),
 		"a Node":      {Name: "conformance", ProviderID: id},
 		"the fake of an upcoming Node": {Name: "template-node-for-" + group + "-1-upcoming-0", ProviderID: id,
 			Labels:      map[string]string{"cluster-autoscaler.kubernetes.io/template-node": "true"},
@@ -127,7 +127,7 @@ func answered(g *protos.NodeGroup, err error) string {
 
 func nodeBounds(ctx context.Context, p *provider) {
 	p.eachInstance(ctx, 1, func(g *protos.NodeGroup, i *protos.Instance) {
-		got, err := p.groupOf(ctx, fake(i.GetId()))
+		got, err := p.groupOf(ctx, fakeNode(i.GetId()))
 		if err != nil || got.GetId() != g.GetId() {
 			return // the rule node-of-instance reports it
 		}

@@ -57,7 +57,7 @@ func nodePrice(ctx context.Context, p *provider) {
 		last = agree(first.GetPrice(), second.GetPrice(), err1, err2)
 	})
 	if last != "" {
-		p.says("%s", last)
+		p.setText("%s", last)
 	}
 }
 
@@ -75,5 +75,5 @@ func podPrice(ctx context.Context, p *provider) {
 	first, err1 := call(ctx, p, "PricingPodPrice", p.client.PricingPodPrice,
 		&protos.PricingPodPriceRequest{Pod: pod, StartTime: start, EndTime: end})
 	second, err2 := call(ctx, p, "PricingPodPrice", p.client.PricingPodPrice, later)
-	p.says("%s", agree(first.GetPrice(), second.GetPrice(), err1, err2))
+	p.setText("%s", agree(first.GetPrice(), second.GetPrice(), err1, err2))
 }

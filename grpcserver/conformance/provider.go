@@ -10,8 +10,8 @@ import (
 	"k8s.io/autoscaler/cluster-autoscaler/cloudprovider/externalgrpc/protos"
 )
 
-// giveBackFor bounds the deletion of the created instances after the caller has ended the check.
-const giveBackFor = 15 * time.Second
+// deleteTimeout bounds the deletion of the created instances after the caller has ended the check.
+const deleteTimeout = 15 * time.Second
 
 const (
 	running  = protos.InstanceStatus_instanceRunning
@@ -25,20 +25,20 @@ type provider struct {
 	client protos.CloudProviderClient
 
 	room   int             // max minus target size of the group at the start of Check
-	before picture         // state of the group at the start of Check
-	second *picture        // state of the second group before a rule created instances in it
+	before groupState      // state of the group at the start of Check
+	second *groupState     // state of the second group before a rule created instances in it
 	used   map[string]bool // ids that the group has listed at any time
-	said   string          // text of the running check, see says
+	text   string          // text of the running check, see setText
 }
 
-// picture holds the target size and the instances of a node group at one moment.
-type picture struct {
+// groupState holds the target size and the instances of a node group at one moment.
+type groupState struct {
 	target int
 	list   []*protos.Instance
 }
 
 // counted returns the ids of the instances that are not being deleted.
-func (p picture) counted() (ids []string) {
+func (p groupState) counted() (ids []string) {
 	for _, i := range p.list {
 		if i.GetStatus().GetInstanceState() != deleting {
 			ids = append(ids, i.GetId())
@@ -48,7 +48,7 @@ func (p picture) counted() (ids []string) {
 }
 
 // in returns the number of instances in a state.
-func (p picture) in(state protos.InstanceStatus_InstanceState) (n int) {
+func (p groupState) in(state protos.InstanceStatus_InstanceState) (n int) {
 	for _, i := range p.list {
 		if i.GetStatus().GetInstanceState() == state {
 			n++
@@ -57,17 +57,17 @@ func (p picture) in(state protos.InstanceStatus_InstanceState) (n int) {
 	return n
 }
 
-func (p picture) String() string {
+func (p groupState) String() string {
 	return fmt.Sprintf("target %d, %d listed, %d of them deleting", p.target, len(p.list), p.in(deleting))
 }
 
-// beyond returns the ids of instances that p counts and the other picture does not count.
-func (p picture) beyond(other picture) []string {
+// added returns the ids of instances that p counts and the other picture does not count.
+func (p groupState) added(other groupState) []string {
 	return slices.DeleteFunc(p.counted(), func(id string) bool { return slices.Contains(other.counted(), id) })
 }
 
 // sameAs reports whether target and counted instances are equal; their states may differ.
-func (p picture) sameAs(other picture) bool {
+func (p groupState) sameAs(other groupState) bool {
 	return p.target == other.target && slices.Equal(slices.Sorted(slices.Values(p.counted())),
 		slices.Sorted(slices.Values(other.counted())))
 }
@@ -82,8 +82,8 @@ func newProvider(client protos.CloudProviderClient, o Options) *provider {
 	if o.Clock == nil {
 		o.Clock = time.Now
 	}
-	if o.began == nil {
-		o.began = func(string) {}
+	if o.onRule == nil {
+		o.onRule = func(string) {}
 	}
 	return &provider{Options: o, client: client, used: map[string]bool{}}
 }
@@ -94,7 +94,7 @@ func (p *provider) prepare(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if p.before, err = p.look(ctx, p.Group); err != nil {
+	if p.before, err = p.readGroup(ctx, p.Group); err != nil {
 		return err
 	}
 	if n := p.before.in(creating); n > 0 {
@@ -102,18 +102,18 @@ func (p *provider) prepare(ctx context.Context) error {
 			p.Group, n)
 	}
 	p.room = int(g.GetMaxSize()) - p.before.target
-	if p.room < leastRoom || p.room > mostRoom {
-		return fmt.Errorf("node group %s can grow by %d: use a group that can grow by %d to %d", p.Group, p.room, leastRoom,
-			mostRoom)
+	if p.room < minRoom || p.room > maxRoom {
+		return fmt.Errorf("node group %s can grow by %d: use a group that can grow by %d to %d", p.Group, p.room, minRoom,
+			maxRoom)
 	}
 	return nil
 }
 
-// giveBack deletes the instances that the rules have created.
-func (p *provider) giveBack(ctx context.Context) error {
+// deleteCreated deletes the instances that the rules have created.
+func (p *provider) deleteCreated(ctx context.Context) error {
 	if ctx.Err() != nil {
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(context.WithoutCancel(ctx), giveBackFor)
+		ctx, cancel = context.WithTimeout(context.WithoutCancel(ctx), deleteTimeout)
 		defer cancel()
 	}
 	err := p.removeNew(ctx, p.Group, p.before)
@@ -125,12 +125,12 @@ func (p *provider) giveBack(ctx context.Context) error {
 }
 
 // removeNew deletes the instances of a group that are not in the picture before.
-func (p *provider) removeNew(ctx context.Context, group string, before picture) error {
-	now, err := p.look(ctx, group)
+func (p *provider) removeNew(ctx context.Context, group string, before groupState) error {
+	now, err := p.readGroup(ctx, group)
 	if err != nil {
 		return fmt.Errorf("new instances of node group %s cannot be listed, delete them yourself: %w", group, err)
 	}
-	made := now.beyond(before)
+	made := now.added(before)
 	if len(made) == 0 {
 		return nil
 	}
@@ -140,11 +140,11 @@ func (p *provider) removeNew(ctx context.Context, group string, before picture) 
 	return nil
 }
 
-// look reads the target size and then the instances of a group, as CA does.
-func (p *provider) look(ctx context.Context, group string) (picture, error) {
+// readGroup reads the target size and then the instances of a group, as CA does.
+func (p *provider) readGroup(ctx context.Context, group string) (groupState, error) {
 	target, err := p.target(ctx, group)
 	if err != nil {
-		return picture{}, err
+		return groupState{}, err
 	}
 	list, err := p.nodes(ctx, group)
 	if group == p.Group {
@@ -152,43 +152,43 @@ func (p *provider) look(ctx context.Context, group string) (picture, error) {
 			p.used[i.GetId()] = true
 		}
 	}
-	return picture{target, list}, err
+	return groupState{target, list}, err
 }
 
 // grow creates n instances and returns their ids.
-func (p *provider) grow(ctx context.Context, n int) (ids []string, now picture, err error) {
-	was, err := p.look(ctx, p.Group)
+func (p *provider) grow(ctx context.Context, n int) (ids []string, now groupState, err error) {
+	was, err := p.readGroup(ctx, p.Group)
 	if err == nil {
 		err = p.increase(ctx, p.Group, n)
 	}
 	if err == nil {
-		now, err = p.look(ctx, p.Group)
+		now, err = p.readGroup(ctx, p.Group)
 	}
 	if err != nil {
 		return nil, now, err
 	}
-	if ids = now.beyond(was); len(ids) != n {
+	if ids = now.added(was); len(ids) != n {
 		return nil, now, fmt.Errorf("IncreaseSize(%d) added %d instances", n, len(ids))
 	}
 	return ids, now, nil
 }
 
-// now reads the group for a check. An error skips the check.
-func (p *provider) now(ctx context.Context) picture {
-	now, err := p.look(ctx, p.Group)
+// readNow reads the group for a check. An error skips the check.
+func (p *provider) readNow(ctx context.Context) groupState {
+	now, err := p.readGroup(ctx, p.Group)
 	skipOn(err)
 	return now
 }
 
-// made creates n instances for a check. An error skips the check.
-func (p *provider) made(ctx context.Context, n int) (ids []string, now picture) {
+// create creates n instances for a check. An error skips the check.
+func (p *provider) create(ctx context.Context, n int) (ids []string, now groupState) {
 	ids, now, err := p.grow(ctx, n)
-	unableOn(err)
+	skipWithout(err)
 	return ids, now
 }
 
-// unableOn skips the check if err is not nil, because the check then lacks instances.
-func unableOn(err error) {
+// skipWithout skips the check if err is not nil, because the check then lacks instances.
+func skipWithout(err error) {
 	if err != nil {
 		skip("no instance for the check: %v", err)
 	}

@@ -29,7 +29,7 @@ func readingRules() []Rule {
 		{ID: "groups-stable", Demands: "The ids of the groups are the same after a Refresh.",
 			Source: "processors/nodeinfosprovider/mixed_nodeinfos_processor.go: CA drops its knowledge about a missing group",
 			Fix:    "keep a group listed until it is empty, and name it by its configuration",
-			check:  groupsStable, again: true},
+			check:  groupsStable, repeated: true},
 		{ID: "group-bounds", Demands: "0 <= min <= max of each group.",
 			Source: "core/scaledown/unneeded/nodes.go, core/scaleup/orchestrator/orchestrator.go",
 			Fix:    "set minSize and maxSize of each group", check: groupBounds},
@@ -38,11 +38,11 @@ func readingRules() []Rule {
 			Fix:    "answer from the last known state, also for a group that is about to end", check: groupsAnswer},
 		{ID: "target-bounds", Demands: "0 <= target <= max of each group.",
 			Source: "core/scaleup/orchestrator/orchestrator.go, estimator/sng_capacity_threshold.go",
-			Fix:    "list a max that is at least the target size", check: targetBounds, again: true},
+			Fix:    "list a max that is at least the target size", check: targetBounds, repeated: true},
 		{ID: "target-counts", Demands: "The target size is the number of instances that are not being deleted.",
 			Source: "clusterstate/clusterstate.go updateIncorrectNodeGroupSizes: CA corrects the difference or stops",
 			Fix:    "compute the target size from the list of instances; book each unit with its instance",
-			check:  targetCounts, again: true},
+			check:  targetCounts, repeated: true},
 		{ID: "unknown-group", Demands: "NodeGroupTargetSize and NodeGroupNodes of an unknown group return NotFound.",
 			Source: "clusterstate/clusterstate.go UpdateNodes: an empty answer would look like a group of size 0",
 			Fix:    "answer NotFound for ids of no group", check: unknownGroup},
@@ -65,7 +65,7 @@ func (p *provider) eachGroup(ctx context.Context, check func(*protos.NodeGroup))
 	if len(list) == 0 {
 		skip("no node groups are listed")
 	}
-	p.says("%d node groups", len(list))
+	p.setText("%d node groups", len(list))
 }
 
 func refreshes(ctx context.Context, p *provider) { failOn(p.refresh(ctx)) }
@@ -80,7 +80,7 @@ func groupsListed(ctx context.Context, p *provider) {
 		}
 		seen[g.GetId()] = true
 	}
-	p.says("%s", strings.Join(slices.Sorted(maps.Keys(seen)), ", "))
+	p.setText("%s", strings.Join(slices.Sorted(maps.Keys(seen)), ", "))
 }
 
 func groupsStable(ctx context.Context, p *provider) {
@@ -110,7 +110,7 @@ func groupBounds(ctx context.Context, p *provider) {
 
 func groupsAnswer(ctx context.Context, p *provider) {
 	p.eachGroup(ctx, func(g *protos.NodeGroup) {
-		if _, err := p.look(ctx, g.GetId()); err != nil {
+		if _, err := p.readGroup(ctx, g.GetId()); err != nil {
 			fail("node group %s: %v", g.GetId(), err)
 		}
 	})
@@ -128,7 +128,7 @@ func targetBounds(ctx context.Context, p *provider) {
 
 func targetCounts(ctx context.Context, p *provider) {
 	p.eachGroup(ctx, func(g *protos.NodeGroup) {
-		now, err := p.look(ctx, g.GetId())
+		now, err := p.readGroup(ctx, g.GetId())
 		skipOn(err)
 		if now.target != len(now.counted()) {
 			fail("node group %s: %v", g.GetId(), now)
@@ -155,7 +155,7 @@ var foreignNodes = map[string]*protos.ExternalGrpcNode{
 	"of another cloud":        {Name: "conformance", ProviderID: "conformance:///zone/no-such-instance"},
 	"with a broken one":       {Name: "conformance", ProviderID: "://"},
 	"that is to come":         {Name: "template-node-for-conformance-1-upcoming-0"},
-	"as a fake, of no one":    fake("conformance://no-such-instance"),
+	"as a fake, of no one":    fakeNode("conformance://no-such-instance"),
 	"that has nothing at all": {},
 }
 
@@ -181,5 +181,5 @@ func nodeAtOnce(ctx context.Context, p *provider) {
 	if middle > readAtOnce {
 		fail("half of the calls took %s or more", middle.Round(time.Millisecond))
 	}
-	p.says("%s", middle.Round(10*time.Microsecond))
+	p.setText("%s", middle.Round(10*time.Microsecond))
 }

@@ -33,7 +33,7 @@ func (s *site) check(t *testing.T, rule string, broken breaks) map[string]Result
 		return broken(s, ctx, req, right)
 	}}
 	results, err := Check(t.Context(), conn.client(), Options{Group: "cpu", Second: "gpu", Timeout: time.Minute, Settle: 1,
-		Clock: s.now, began: func(id string) { s.rule.Store(id) }})
+		Clock: s.now, onRule: func(id string) { s.rule.Store(id) }})
 	require.NoError(t, err)
 	out := map[string]Result{}
 	for _, r := range results {

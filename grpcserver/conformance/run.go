@@ -32,8 +32,8 @@ type Rule struct {
 	// Changes reports that the check changes the target size of Options.Group and restores it.
 	Changes bool `json:"changes"`
 
-	ofInstances bool // the check needs instances
-	again       bool // the check compares several answers that may change in between, so it is repeated
+	needsInstances bool // the check needs instances
+	repeated       bool // the check compares several answers that may change in between, so it is repeated
 	// check runs the rule. Like a test it ends where it calls fail or skip. Otherwise it passes.
 	check func(ctx context.Context, p *provider)
 }
@@ -63,14 +63,14 @@ type Options struct {
 	// Clock measures the duration of answers; default time.Now. A constant clock disables these checks.
 	Clock func() time.Time
 
-	began func(id string) // called with the rule's id when a check starts, and with "" when it ends
+	onRule func(id string) // called with the rule's id when a check starts, and with "" when it ends
 }
 
 // These constants bound the difference between target size and max of Options.Group. It is enough for the rules, and so
 // small that a provider without bounds does no harm.
 const (
-	leastRoom = 3
-	mostRoom  = 20
+	minRoom = 3
+	maxRoom = 20
 )
 
 // Rules returns all rules, in the order of their checks.
@@ -114,30 +114,30 @@ func Check(ctx context.Context, client protos.CloudProviderClient, o Options) ([
 
 // try checks a rule and deletes the instances that the rule created. left is the error of this deletion.
 func (p *provider) try(ctx context.Context, rule Rule) (seen outcome, left error) {
-	p.began(rule.ID)
+	p.onRule(rule.ID)
 	seen = p.seen(ctx, rule)
 	made := rule.Changes
-	if rule.ofInstances && seen.verdict == Skipped && p.Group != "" {
+	if rule.needsInstances && seen.verdict == Skipped && p.Group != "" {
 		made = true
 		if _, _, err := p.grow(ctx, 1); err == nil {
 			seen = p.seen(ctx, rule)
 		}
 	}
-	p.began("")
+	p.onRule("")
 	if made {
-		left = p.giveBack(ctx)
+		left = p.deleteCreated(ctx)
 	}
 	return seen, left
 }
 
-// looks is the number of attempts of a check that compares answers which may change in between.
-const looks = 3
+// maxAttempts is the number of attempts of a check that compares answers which may change in between.
+const maxAttempts = 3
 
 // seen returns the result of the rule's check. It repeats a failed check of a rule with again.
 func (p *provider) seen(ctx context.Context, rule Rule) (seen outcome) {
-	for range looks {
-		seen = p.judge(func() { rule.check(ctx, p) })
-		if seen.verdict != Failed || !rule.again {
+	for range maxAttempts {
+		seen = p.evaluate(func() { rule.check(ctx, p) })
+		if seen.verdict != Failed || !rule.repeated {
 			break
 		}
 	}
@@ -150,8 +150,8 @@ type outcome struct {
 	text    string
 }
 
-// judge runs a check until it returns or calls end, and returns its result.
-func (p *provider) judge(check func()) (seen outcome) {
+// evaluate runs a check until it returns or calls end, and returns its result.
+func (p *provider) evaluate(check func()) (seen outcome) {
 	defer func() {
 		cause := recover()
 		if ended, ok := cause.(outcome); ok {
@@ -160,15 +160,15 @@ func (p *provider) judge(check func()) (seen outcome) {
 			panic(cause)
 		}
 	}()
-	p.said = ""
+	p.text = ""
 	check()
-	return outcome{Passed, p.said}
+	return outcome{Passed, p.text}
 }
 
-// says sets the text of Result.Seen for a check that passes.
-func (p *provider) says(format string, args ...any) { p.said = fmt.Sprintf(format, args...) }
+// setText sets the text of Result.Seen for a check that passes.
+func (p *provider) setText(format string, args ...any) { p.text = fmt.Sprintf(format, args...) }
 
-// end ends the running check with an outcome and a text, see judge.
+// end ends the running check with an outcome and a text, see evaluate.
 func end(verdict Outcome, format string, args ...any) {
 	panic(outcome{verdict, fmt.Sprintf(format, args...)})
 }

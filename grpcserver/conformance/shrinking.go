@@ -27,16 +27,16 @@ func shrinkingRules() []Rule {
 }
 
 func decreaseSign(ctx context.Context, p *provider) {
-	_, was := p.made(ctx, 1)
+	_, was := p.create(ctx, 1)
 	p.refused(ctx, was, "DecreaseTargetSize(0)", p.decrease(ctx, p.Group, 0))
 	p.refused(ctx, was, "DecreaseTargetSize(1)", p.decrease(ctx, p.Group, 1))
 }
 
 // cancel calls DecreaseTargetSize and returns the group's state. A refusal skips the check if all instances have
 // received their Nodes in the meantime.
-func (p *provider) cancel(ctx context.Context, delta int) picture {
+func (p *provider) cancel(ctx context.Context, delta int) groupState {
 	refused := p.decrease(ctx, p.Group, delta)
-	now := p.now(ctx)
+	now := p.readNow(ctx)
 	switch {
 	case refused != nil && now.in(creating) == 0:
 		skip("the Nodes were ready before the call")
@@ -47,14 +47,14 @@ func (p *provider) cancel(ctx context.Context, delta int) picture {
 }
 
 func decreasePending(ctx context.Context, p *provider) {
-	_, was := p.made(ctx, 2)
+	_, was := p.create(ctx, 2)
 	if now := p.cancel(ctx, -1); now.target != was.target-1 || len(now.counted()) != now.target {
 		fail("%v before, %v after it", was, now)
 	}
 }
 
 func decreaseClamped(ctx context.Context, p *provider) {
-	_, was := p.made(ctx, 2)
+	_, was := p.create(ctx, 2)
 	now := p.cancel(ctx, -(was.target + 2))
 	if now.target < was.in(running) || now.target >= was.target || now.in(creating) > 0 {
 		fail("%v before, with %d running; %v after it", was, was.in(running), now)
@@ -67,7 +67,7 @@ func decreaseClamped(ctx context.Context, p *provider) {
 }
 
 func decreaseNothing(ctx context.Context, p *provider) {
-	was := p.now(ctx)
+	was := p.readNow(ctx)
 	if was.in(creating) > 0 {
 		skip("%d instances are being created", was.in(creating))
 	}
@@ -75,9 +75,9 @@ func decreaseNothing(ctx context.Context, p *provider) {
 }
 
 func decreaseThenDelete(ctx context.Context, p *provider) {
-	ids, _ := p.made(ctx, 2)
+	ids, _ := p.create(ctx, 2)
 	skipOn(p.decrease(ctx, p.Group, -1))
-	was := p.now(ctx)
+	was := p.readNow(ctx)
 	cancelled := slices.DeleteFunc(ids, func(id string) bool { return slices.Contains(was.counted(), id) })
 	if len(cancelled) != 1 {
 		skip("no instance was cancelled")

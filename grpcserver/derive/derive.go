@@ -84,7 +84,7 @@ func (g *Groups) Expand(configured []config.NodeGroup) (out []fleet.GroupSpec) {
 		}
 	}
 	g.restore(bases)
-	g.forget(bases, fixed, known, now)
+	g.removeStale(bases, fixed, known, now)
 	if known && g.restored {
 		g.list(wanted(bases, offers, now), fixed, now)
 	}
@@ -95,9 +95,9 @@ func (g *Groups) Expand(configured []config.NodeGroup) (out []fleet.GroupSpec) {
 	return out
 }
 
-// forget removes groups that are no longer configured, and groups that have had no large enough offer for longer than
-// Linger.
-func (g *Groups) forget(bases map[string]config.Base, fixed map[string]bool, known bool, now time.Time) {
+// removeStale removes groups that are no longer configured, and groups that have had no large enough offer for longer
+// than Linger.
+func (g *Groups) removeStale(bases map[string]config.Base, fixed map[string]bool, known bool, now time.Time) {
 	for id, d := range g.listed {
 		_, configured := bases[d.base]
 		if !known { // the offers are unknown
@@ -162,8 +162,8 @@ func (g *Groups) now() time.Time {
 
 func (g *Groups) log() *slog.Logger { return cmp.Or(g.Log, slog.Default()) }
 
-// least is the minimum weight of a shape as a divisor.
-const least = 1e-6
+// minWeight is the minimum weight of a shape as a divisor.
+const minWeight = 1e-6
 
 // wanted returns the groups that the offers define, each once, the cheapest first. An offer smaller than a node of the
 // base defines no group, because such a group can have no nodes but counts towards Max.
@@ -178,7 +178,7 @@ func wanted(bases map[string]config.Base, m market.Market, now time.Time) (out [
 			if ok && !seen[key{id, value}] {
 				seen[key{id, value}] = true
 				out = append(out, &derived{id: base.IDOf(value), base: id, value: value, labels: labels,
-					price: choice.Price(base.InstanceSpec, o) / max(grpcserver.Weight(base.Shape), least)})
+					price: choice.Price(base.InstanceSpec, o) / max(grpcserver.Weight(base.Shape), minWeight)})
 			}
 		}
 	}

@@ -78,11 +78,11 @@ func demo(ctx context.Context, c *connect.Common, f demoFlags, out io.Writer) er
 	}
 	d := &demonstration{ca: protos.NewCloudProviderClient(conn), groups: flow.NewGroups(t, c.Hub, c.TaskQueue),
 		group: f.group, out: out, began: time.Now()}
-	if err := d.begin(ctx); err != nil {
+	if err := d.recordStart(ctx); err != nil {
 		return err
 	}
 	if f.giveBack {
-		return d.giveBack(ctx, f.world)
+		return d.releaseAll(ctx, f.world)
 	}
 	if err := d.scaleOut(ctx); err != nil || f.keep {
 		return err
@@ -90,7 +90,7 @@ func demo(ctx context.Context, c *connect.Common, f demoFlags, out io.Writer) er
 	if err := d.scaleIn(ctx); err != nil {
 		return err
 	}
-	return d.clean(ctx, f.world)
+	return d.checkClean(ctx, f.world)
 }
 
 type demonstration struct {
@@ -104,13 +104,13 @@ type demonstration struct {
 	after  fleet.Position         // position of the last printed snapshot
 }
 
-func (d *demonstration) say(format string, args ...any) {
+func (d *demonstration) printf(format string, args ...any) {
 	line := fmt.Sprintf("%7.2fs  "+format, append([]any{time.Since(d.began).Seconds()}, args...)...)
 	fmt.Fprintln(d.out, strings.TrimRight(line, " "))
 }
 
-// begin stores the present instances of the group, and prints its target size.
-func (d *demonstration) begin(ctx context.Context) error {
+// recordStart stores the present instances of the group, and prints its target size.
+func (d *demonstration) recordStart(ctx context.Context) error {
 	if _, err := d.ca.Refresh(ctx, &protos.RefreshRequest{}); err != nil {
 		return fmt.Errorf("refresh: %w (is \"make run\" up?)", err)
 	}
@@ -122,7 +122,7 @@ func (d *demonstration) begin(ctx context.Context) error {
 	for _, i := range first.Instances {
 		d.before[i.Name] = i.Phase
 	}
-	d.say("NodeGroupTargetSize(%s) = %d", d.group, first.Target)
+	d.printf("NodeGroupTargetSize(%s) = %d", d.group, first.Target)
 	return nil
 }
 
@@ -131,7 +131,7 @@ func (d *demonstration) scaleOut(ctx context.Context) error {
 	if _, err := d.ca.NodeGroupIncreaseSize(ctx, &protos.NodeGroupIncreaseSizeRequest{Id: d.group, Delta: 1}); err != nil {
 		return fmt.Errorf("increase size: %w", err)
 	}
-	d.say("NodeGroupIncreaseSize(%s, 1) answered in %s", d.group, time.Since(asked).Round(time.Millisecond))
+	d.printf("NodeGroupIncreaseSize(%s, 1) answered in %s", d.group, time.Since(asked).Round(time.Millisecond))
 	return d.follow(ctx, fleet.Ready)
 }
 
@@ -144,13 +144,13 @@ func (d *demonstration) scaleIn(ctx context.Context) error {
 		}); err != nil {
 			return fmt.Errorf("delete nodes: %w", err)
 		}
-		d.say("NodeGroupDeleteNodes(%s) answered in %s", id, time.Since(asked).Round(time.Millisecond))
+		d.printf("NodeGroupDeleteNodes(%s) answered in %s", id, time.Since(asked).Round(time.Millisecond))
 	}
 	return d.follow(ctx, fleet.Released)
 }
 
-// giveBack releases the group's Ready and Failed instances, one after another.
-func (d *demonstration) giveBack(ctx context.Context, world string) error {
+// releaseAll releases the group's Ready and Failed instances, one after another.
+func (d *demonstration) releaseAll(ctx context.Context, world string) error {
 	for _, name := range slices.Sorted(maps.Keys(d.before)) {
 		phase := d.before[name]
 		if phase != fleet.Ready && phase != fleet.Failed {
@@ -162,7 +162,7 @@ func (d *demonstration) giveBack(ctx context.Context, world string) error {
 			return err
 		}
 	}
-	return d.clean(ctx, world)
+	return d.checkClean(ctx, world)
 }
 
 // follow prints each phase as the group publishes it, until the demo's instance reaches the wanted phase.
@@ -179,7 +179,7 @@ func (d *demonstration) follow(ctx context.Context, want fleet.Phase) error {
 			changed := d.shown[i.Name] != i.Phase
 			if changed {
 				d.shown[i.Name] = i.Phase
-				d.say("  %s  %-11s  target %d  %s", i.Name, i.Phase, s.Target, i.Provider)
+				d.printf("  %s  %-11s  target %d  %s", i.Name, i.Phase, s.Target, i.Provider)
 			}
 			switch {
 			case i.Phase == fleet.Failed && changed:
@@ -191,7 +191,7 @@ func (d *demonstration) follow(ctx context.Context, want fleet.Phase) error {
 		}
 		for name := range d.shown {
 			if !listed[name] {
-				d.say("  %s  %-11s  target %d", name, fleet.Released, s.Target)
+				d.printf("  %s  %-11s  target %d", name, fleet.Released, s.Target)
 				return reached
 			}
 		}
@@ -206,8 +206,8 @@ func (d *demonstration) follow(ctx context.Context, want fleet.Phase) error {
 	return err
 }
 
-// clean checks that no object of the demo's instances remains.
-func (d *demonstration) clean(ctx context.Context, world string) error {
+// checkClean checks that no object of the demo's instances remains.
+func (d *demonstration) checkClean(ctx context.Context, world string) error {
 	if _, err := d.ca.Refresh(ctx, &protos.RefreshRequest{}); err != nil {
 		return fmt.Errorf("refresh: %w", err)
 	}
@@ -215,7 +215,7 @@ func (d *demonstration) clean(ctx context.Context, world string) error {
 	if err != nil {
 		return fmt.Errorf("target size: %w", err)
 	}
-	d.say("NodeGroupTargetSize(%s) = %d", d.group, size.TargetSize)
+	d.printf("NodeGroupTargetSize(%s) = %d", d.group, size.TargetSize)
 	if int(size.TargetSize) != len(d.before) {
 		return fmt.Errorf("the target size is %d, but was %d before the demo", size.TargetSize, len(d.before))
 	}
@@ -238,6 +238,6 @@ func (d *demonstration) clean(ctx context.Context, world string) error {
 	}); err != nil {
 		return err
 	}
-	d.say("the simulated world is empty: no peering, slice, virtual node or node is left in either cluster")
+	d.printf("the simulated world is empty: no peering, slice, virtual node or node is left in either cluster")
 	return nil
 }

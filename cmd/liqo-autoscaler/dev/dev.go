@@ -57,7 +57,7 @@ temporal-dev.sh of the repository, or with the Temporal CLI next to this program
 	cmd.Flags().StringVar(&f.uiPort, "temporal-ui-port", "8233", "port of the Temporal UI")
 	parts.RegisterSearchAttributes(cmd, &f.searchAttributes)
 	for _, m := range mishaps {
-		cmd.AddCommand(newMishap(m))
+		cmd.AddCommand(newFaultCommand(m))
 	}
 	return cmd
 }
@@ -125,9 +125,9 @@ func run(ctx context.Context, c *connect.Common, f devFlags, out io.Writer) erro
   state and log                 %s, %s
 
 In another terminal, "%s" asks for a node and releases it, and "%s" shows what happens. Ctrl-C stops everything.
-`, time.Since(began).Seconds(), ca.Addr(), target.Address, target.Namespace, temporal.note(), f.uiPort,
+`, time.Since(began).Seconds(), ca.Addr(), target.Address, target.Namespace, temporal.hint(), f.uiPort,
 			seen.MetricsURL(), seen.HealthURL(), p.configPath, p.offersPath, f.dir, logPath, tryDemo, tryWatch)
-		go temporal.mourn(serving, out)
+		go temporal.reportExit(serving, out)
 		go reportTemporal(serving, caInterval, func(ctx context.Context) error { return answers(ctx, target) },
 			filepath.Join(f.dir, "temporal.log"), out)
 	}); err != nil {

@@ -87,9 +87,9 @@ func TestSilentTemporalEndsDev(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	defer l.Close()
-	before := takenWait
-	takenWait = 3 * time.Second
-	t.Cleanup(func() { takenWait = before })
+	before := listenerWait
+	listenerWait = 3 * time.Second
+	t.Cleanup(func() { listenerWait = before })
 	var out testkit.Buffer
 	c := &connect.Common{Log: cli.Log{Level: "info"}, Temporal: connect.Flags{Address: l.Addr().String()}}
 	err = run(t.Context(), c, devFlags{dir: t.TempDir(), listen: "127.0.0.1:0", uiPort: "1"}, &out)

@@ -16,33 +16,33 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend/sim"
 )
 
-// mishap is a fault that a command causes at a simulated provider.
-type mishap struct {
-	verb, short, said string
-	knobs             sim.Knobs
-	full              bool
+// fault is a fault that a command causes at a simulated provider.
+type fault struct {
+	verb, short, message string
+	knobs                sim.Knobs
+	full                 bool
 }
 
-var mishaps = []mishap{
+var mishaps = []fault{
 	{verb: "break", short: "Cut off a simulated provider: it cannot be reached",
-		said: "no longer answers: new instances use other providers once their attempt has used up its time, and its " +
+		message: "no longer answers: new instances use other providers once their attempt has used up its time, and its " +
 			"nodes are released after budgets.unready",
 		knobs: sim.Knobs{Unreachable: true}},
 	{verb: "slow", short: "Make a simulated provider hang: it accepts requests for a peering and never answers",
-		said: "hangs: its next peering never completes, and instances that wait for it use other providers after " +
+		message: "hangs: its next peering never completes, and instances that wait for it use other providers after " +
 			"budgets.peer, or " +
 			"immediately by temporal workflow cancel -w peering/%[1]s",
 		knobs: sim.Knobs{Hang: backend.StageTenant}},
 	{verb: "refuse", short: "Make a simulated provider refuse every node",
-		said:  "refuses: an instance that chooses it immediately uses another provider",
-		knobs: sim.Knobs{Refuse: backend.StageResources, Message: "refused by dev refuse"}},
+		message: "refuses: an instance that chooses it immediately uses another provider",
+		knobs:   sim.Knobs{Refuse: backend.StageResources, Message: "refused by dev refuse"}},
 	{verb: "fill", short: "Fill a simulated provider: it has no capacity for a new node, although it still offers some",
-		said: "has no capacity: it grants no new slices", full: true},
-	{verb: "heal", short: "Repair a simulated provider", said: "is healthy again"},
+		message: "has no capacity: it grants no new slices", full: true},
+	{verb: "heal", short: "Repair a simulated provider", message: "is healthy again"},
 }
 
-// newMishap returns a command that causes the mishap.
-func newMishap(m mishap) *cobra.Command {
+// newFaultCommand returns a command that causes the mishap.
+func newFaultCommand(m fault) *cobra.Command {
 	var dir string
 	cmd := &cobra.Command{
 		Use:   m.verb + " PROVIDER",
@@ -68,10 +68,10 @@ in --dir; heal reverts the change. A provider has the name of its offer.`,
 			if err := world.SetKnobs(cmd.Context(), args[0], m.knobs); err != nil {
 				return err
 			}
-			if err := world.AddProvider(cmd.Context(), args[0], m.room()); err != nil {
+			if err := world.AddProvider(cmd.Context(), args[0], m.capacity()); err != nil {
 				return err
 			}
-			fmt.Fprintf(cmd.OutOrStdout(), "provider %[1]s "+m.said+"\n", args[0])
+			fmt.Fprintf(cmd.OutOrStdout(), "provider %[1]s "+m.message+"\n", args[0])
 			return nil
 		},
 	}
@@ -100,8 +100,8 @@ func simulatedIn(dir string, args int) []string {
 	return slices.Sorted(maps.Keys(state.Providers))
 }
 
-// room returns the total capacity that the provider grants; nil means no bound.
-func (m mishap) room() corev1.ResourceList {
+// capacity returns the total capacity that the provider grants; nil means no bound.
+func (m fault) capacity() corev1.ResourceList {
 	if !m.full {
 		return nil
 	}

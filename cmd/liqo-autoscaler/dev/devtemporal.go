@@ -46,7 +46,7 @@ func startTemporal(ctx context.Context, target *connect.Target, f devFlags, out 
 		return nil, fmt.Errorf("--temporal-address: %w", err)
 	}
 	if listens(ctx, target.Address) {
-		return taken(ctx, target, out)
+		return awaitListener(ctx, target, out)
 	}
 	cmd, err := f.server(ctx, host, port, out)
 	if err != nil {
@@ -103,8 +103,9 @@ func (f devFlags) server(ctx context.Context, host, port string, out io.Writer) 
 	return cmd, nil
 }
 
-// takenWait bounds how long dev waits for a program that listens at Temporal's address but does not answer as Temporal.
-var takenWait = 20 * time.Second
+// listenerWait bounds how long dev waits for a program that listens at Temporal's address but does not answer as
+// Temporal.
+var listenerWait = 20 * time.Second
 
 // listens reports whether a program accepts connections at the address.
 func listens(ctx context.Context, address string) bool {
@@ -116,12 +117,12 @@ func listens(ctx context.Context, address string) bool {
 	return true
 }
 
-// taken waits until the program at Temporal's address answers, because it may be a Temporal server that is starting or
-// overloaded.
-func taken(ctx context.Context, target *connect.Target, out io.Writer) (*devTemporal, error) {
+// awaitListener waits until the program at Temporal's address answers, because it may be a Temporal server that is
+// starting or overloaded.
+func awaitListener(ctx context.Context, target *connect.Target, out io.Writer) (*devTemporal, error) {
 	fmt.Fprintf(out, "a program listens at %s, but does not answer as Temporal: waiting up to %s\n", target.Address,
-		takenWait)
-	if err := cli.WaitFor(ctx, takenWait, func() error { return answers(ctx, target) }); err != nil {
+		listenerWait)
+	if err := cli.WaitFor(ctx, listenerWait, func() error { return answers(ctx, target) }); err != nil {
 		return nil, fmt.Errorf("the program at %s does not answer as Temporal: stop it, or use another "+
 			"--temporal-address: %w", target.Address, err)
 	}
@@ -157,17 +158,17 @@ func findScript(folders ...string) (string, error) {
 		"(%s, which starts one, is not in %s)", errNoServer, temporalScript, strings.Join(folders, " or "))
 }
 
-// note returns a hint if the server was running before dev, because Ctrl-C then does not stop it.
-func (d *devTemporal) note() string {
+// hint returns a hint if the server was running before dev, because Ctrl-C then does not stop it.
+func (d *devTemporal) hint() string {
 	if d.cmd == nil {
 		return ", which was running before and keeps running"
 	}
 	return ""
 }
 
-// mourn prints a message when the server ends before ctx. The other parts of dev keep running, and continue their work
-// when a Temporal server answers again.
-func (d *devTemporal) mourn(ctx context.Context, out io.Writer) {
+// reportExit prints a message when the server ends before ctx. The other parts of dev keep running, and continue their
+// work when a Temporal server answers again.
+func (d *devTemporal) reportExit(ctx context.Context, out io.Writer) {
 	select {
 	case <-d.ended.Done():
 		fmt.Fprintln(out, "\nTemporal has ended; stop this command with Ctrl-C and run it again: "+

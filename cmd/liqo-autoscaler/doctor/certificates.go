@@ -26,7 +26,7 @@ func (r *Report) certificates(ctx context.Context, in Installation, c *cluster) 
 		name, _ := server.flag("tls-cert")
 		own := r.certificate(ctx, in.Now, c, server, name)
 		for _, ca := range c.autoscalers {
-			r.dials(ctx, in.Now, c, ca, server, own)
+			r.connection(ctx, in.Now, c, ca, server, own)
 		}
 	}
 }
@@ -68,8 +68,8 @@ type cloudConfig struct {
 	CACert  string `json:"cacert"`
 }
 
-// dials checks whether Cluster Autoscaler's TLS connection to the server would succeed.
-func (r *Report) dials(ctx context.Context, now time.Time, c *cluster, ca, server process, own *x509.Certificate) {
+// connection checks whether Cluster Autoscaler's TLS connection to the server would succeed.
+func (r *Report) connection(ctx context.Context, now time.Time, c *cluster, ca, server process, own *x509.Certificate) {
 	name, _ := ca.flag("cloud-config")
 	content, err := c.file(ctx, ca, name)
 	var config cloudConfig
@@ -93,12 +93,13 @@ func (r *Report) dials(ctx context.Context, now time.Time, c *cluster, ca, serve
 			strings.Join(own.DNSNames, ", "), host)
 	}
 	if client := r.certificate(ctx, now, c, ca, config.Cert); client != nil {
-		r.letIn(ctx, now, c, server, client)
+		r.clientAccepted(ctx, now, c, server, client)
 	}
 }
 
-// letIn checks whether the server accepts Cluster Autoscaler's client certificate.
-func (r *Report) letIn(ctx context.Context, now time.Time, c *cluster, server process, client *x509.Certificate) {
+// clientAccepted checks whether the server accepts Cluster Autoscaler's client certificate.
+func (r *Report) clientAccepted(ctx context.Context, now time.Time, c *cluster, server process,
+	client *x509.Certificate) {
 	if names, ok := server.flag("tls-allowed-names"); ok && names != "" {
 		has := append(slices.Clone(client.DNSNames), client.Subject.CommonName)
 		if !slices.ContainsFunc(strings.Split(names, ","), func(n string) bool { return slices.Contains(has, n) }) {
@@ -114,16 +115,16 @@ func (r *Report) letIn(ctx context.Context, now time.Time, c *cluster, server pr
 		r.add("certificate-unreadable", server.where(), "%s contains no certificate of an authority: %v", file, err)
 		return
 	}
-	_, err = client.Verify(x509.VerifyOptions{Roots: roots, CurrentTime: within(client, now),
+	_, err = client.Verify(x509.VerifyOptions{Roots: roots, CurrentTime: validTime(client, now),
 		KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}})
 	if err != nil {
 		r.add("client-authority", server.where(), "it does not accept Cluster Autoscaler's certificate: %v", err)
 	}
 }
 
-// within returns now, or the end of the certificate's validity if it has expired, because another check reports the
+// validTime returns now, or the end of the certificate's validity if it has expired, because another check reports the
 // expiry.
-func within(c *x509.Certificate, now time.Time) time.Time {
+func validTime(c *x509.Certificate, now time.Time) time.Time {
 	if now.After(c.NotAfter) {
 		return c.NotAfter
 	}

@@ -86,7 +86,7 @@ type cluster struct {
 	foreign                       []process          // autoscalers of other cloud providers
 	liqo                          *appsv1.Deployment // its controller manager
 	nodes                         []corev1.Node      // virtual nodes
-	others                        int                // number of Nodes that are not virtual
+	otherNodes                    int                // number of Nodes that are not virtual
 	schemes                       map[string]int     // number of these Nodes by the scheme of their providerID
 	offloaded                     int                // number of offloaded namespaces; -1 when it is unknown
 	peers                         []corev1.Namespace // namespaces that Liqo has created for other clusters
@@ -114,7 +114,8 @@ func readCluster(ctx context.Context, in Installation, r *Report) *cluster {
 				c.liqo = d
 				continue
 			}
-			c.sort(workload{"Deployment", d.Namespace, d.Name, d.Spec.Replicas, d.Status.ReadyReplicas, d.Spec.Template.Spec})
+			c.classify(workload{"Deployment", d.Namespace, d.Name, d.Spec.Replicas, d.Status.ReadyReplicas,
+				d.Spec.Template.Spec})
 		}
 	}
 	c.readSets(ctx, r)
@@ -142,15 +143,16 @@ func (c *cluster) readSets(ctx context.Context, r *Report) {
 	for n := range list.Items {
 		s := &list.Items[n]
 		before := len(c.workers)
-		c.sort(workload{"StatefulSet", s.Namespace, s.Name, s.Spec.Replicas, s.Status.ReadyReplicas, s.Spec.Template.Spec})
+		c.classify(workload{"StatefulSet", s.Namespace, s.Name, s.Spec.Replicas, s.Status.ReadyReplicas,
+			s.Spec.Template.Spec})
 		if len(c.workers) > before {
 			r.claims(ctx, c, s)
 		}
 	}
 }
 
-// sort adds each container of a workload to servers, workers, autoscalers or foreign.
-func (c *cluster) sort(w workload) {
+// classify adds each container of a workload to servers, workers, autoscalers or foreign.
+func (c *cluster) classify(w workload) {
 	for n := range w.pod.Containers {
 		p := process{w, &w.pod.Containers[n]}
 		provider, _ := p.flag("cloud-provider")
@@ -175,7 +177,7 @@ func (c *cluster) sortNodes(all []corev1.Node) {
 			c.nodes = append(c.nodes, node)
 			continue
 		}
-		c.others++
+		c.otherNodes++
 		c.schemes[schemeOf(node.Spec.ProviderID)]++
 	}
 }

@@ -85,7 +85,7 @@ func (r *Report) stopsWithUs(p process, c *cluster) {
 	}
 	most, percent := number("ok-total-unready-count", defaultUnready),
 		number("max-total-unready-percentage", defaultUnreadyPercent)
-	if virtual, all := len(c.nodes), len(c.nodes)+c.others; StopsScaling(virtual, all, most, percent) {
+	if virtual, all := len(c.nodes), len(c.nodes)+c.otherNodes; StopsScaling(virtual, all, most, percent) {
 		r.add("autoscaler-stops-with-us", p.where(), "%d of %d Nodes are virtual. If their providers fail, it scales no "+
 			"group (--ok-total-unready-count=%g, --max-total-unready-percentage=%g)", virtual, all, most, percent)
 	}

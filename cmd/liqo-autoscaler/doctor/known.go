@@ -12,14 +12,14 @@ const (
 // ID names a kind of finding. It is stable, because scripts and docs/doctor.md use it.
 type ID string
 
-// illness holds the severity and the remedy of all findings with an ID.
-type illness struct {
+// kind holds the severity and the remedy of all findings with an ID.
+type kind struct {
 	severity Severity
 	remedy   string
 }
 
-// known contains all possible findings. Each has a section in docs/doctor.md.
-var known = map[ID]illness{
+// kinds contains all possible findings. Each has a section in docs/doctor.md.
+var kinds = map[ID]kind{
 	"kubernetes-old":      {Error, "upgrade the cluster to Kubernetes 1.27 or later"},
 	"kubernetes-policies": {Warning, "upgrade to Kubernetes 1.30: until then the worker's account equals cluster-admin"},
 	"clock-skew":          {Warning, "synchronize the clocks of this machine and of the cluster's nodes (NTP)"},

@@ -35,7 +35,7 @@ func (r *Report) Failed() bool {
 }
 
 func (r *Report) add(id ID, where, format string, args ...any) {
-	i, ok := known[id]
+	i, ok := kinds[id]
 	if !ok {
 		panic("no such finding: " + id) // a test uses all ids
 	}

@@ -51,8 +51,8 @@ func readStatus(text string) (map[string]caGroup, error) {
 	return groups, nil
 }
 
-// lastWord returns the reason and message of CA's newest event about the pod.
-func lastWord(events []corev1.Event) string {
+// newestMessage returns the reason and message of CA's newest event about the pod.
+func newestMessage(events []corev1.Event) string {
 	var last *corev1.Event
 	for n := range events {
 		e := &events[n]

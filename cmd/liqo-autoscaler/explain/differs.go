@@ -38,7 +38,7 @@ func (w World) differing(spec fleet.GroupSpec) (nodes []string, misfit string) {
 	return nodes, misfit
 }
 
-// differs returns the differences between a Ready Node of the group and the group's template.
+// applyDiffering returns the differences between a Ready Node of the group and the group's template.
 func differs(node *corev1.Node, spec fleet.GroupSpec) string {
 	group, _, ours := fleet.ParseInstanceID(node.Spec.ProviderID)
 	_, ready := nodeutil.GetNodeCondition(&node.Status, corev1.NodeReady)

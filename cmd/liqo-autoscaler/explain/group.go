@@ -73,9 +73,9 @@ func (w World) group(s fleet.Snapshot, ca caGroup) Group {
 	}
 	g.instances(w, s)
 	room := w.offers(&g, s)
-	g.Reason, g.Message = g.judge(s, ca, room, s.Balance(w.Groups, w.Ended, w.Now))
-	g.whole(w, s, room)
-	g.differs(w, *s.Spec)
+	g.Reason, g.Message = g.decide(s, ca, room, s.Balance(w.Groups, w.Ended, w.Now))
+	g.applyTogether(w, s, room)
+	g.applyDiffering(w, *s.Spec)
 	return g
 }
 
@@ -146,7 +146,7 @@ func (w World) offers(g *Group, s fleet.Snapshot) int {
 	return room
 }
 
-func (g *Group) judge(s fleet.Snapshot, ca caGroup, room int, b money.Balance) (Reason, string) {
+func (g *Group) decide(s fleet.Snapshot, ca caGroup, room int, b money.Balance) (Reason, string) {
 	stopped := s.Stopped(b, choice.Cheapest(g.Offers))
 	switch {
 	case len(g.OnTheirWay) > 0 && !s.Paused:
@@ -188,9 +188,9 @@ func (w World) hint(misfits []fit.Misfit, spec fleet.GroupSpec) string {
 	return ""
 }
 
-// whole replaces the group's reason and message for pods that Cluster Autoscaler provisions all together or not at all.
-// room is the number of nodes that fit on the offers, or -1 when it is unknown.
-func (g *Group) whole(w World, s fleet.Snapshot, room int) {
+// applyTogether replaces the group's reason and message for pods that Cluster Autoscaler provisions all together or not
+// at all. room is the number of nodes that fit on the offers, or -1 when it is unknown.
+func (g *Group) applyTogether(w World, s fleet.Snapshot, room int) {
 	if w.Planned == nil || w.Planned.Together <= 1 || g.Reason != NotRequestedYet {
 		return
 	}
@@ -208,9 +208,9 @@ func (g *Group) whole(w World, s fleet.Snapshot, room int) {
 		"in groups that it balances; free capacity of existing nodes is not counted"
 }
 
-// differs replaces the group's reason and message when the pod does not fit on a Node of the group that differs from
-// the template.
-func (g *Group) differs(w World, spec fleet.GroupSpec) {
+// applyDiffering replaces the group's reason and message when the pod does not fit on a Node of the group that differs
+// from the template.
+func (g *Group) applyDiffering(w World, spec fleet.GroupSpec) {
 	var misfit string
 	if g.Differing, misfit = w.differing(spec); misfit != "" && g.Reason == NotRequestedYet {
 		g.Reason, g.Message = NodesDiffer, misfit+"; Cluster Autoscaler takes the group's shape from an existing Node: undo "+

@@ -41,7 +41,7 @@ type Pod struct {
 
 // OfPod explains why the pod has no node, or why it does not run on its node.
 func OfPod(w World) Pod {
-	p := Pod{Pod: w.Pod.Namespace + "/" + w.Pod.Name, ClusterAutoscaler: lastWord(w.Events), Notes: w.Notes}
+	p := Pod{Pod: w.Pod.Namespace + "/" + w.Pod.Name, ClusterAutoscaler: newestMessage(w.Events), Notes: w.Notes}
 	if w.Planned != nil {
 		p.Object = w.Planned.Object
 		if w.Planned.Way == Created {
@@ -56,7 +56,7 @@ func OfPod(w World) Pod {
 	if condition != nil && condition.Status != corev1.ConditionTrue {
 		p.Scheduler = condition.Message
 	}
-	if p.Reason, p.Message = before(w, condition); p.Reason != "" {
+	if p.Reason, p.Message = reasonBeforeGroups(w, condition); p.Reason != "" {
 		return p
 	}
 	status, err := readStatus(w.Status)
@@ -66,7 +66,7 @@ func OfPod(w World) Pod {
 	for _, s := range w.Groups {
 		p.Groups = append(p.Groups, w.group(s, status[s.Group]))
 	}
-	if p.Reason, p.Message = after(p.Groups); p.Reason == NoGroupFits && condition == nil {
+	if p.Reason, p.Message = bestReason(p.Groups); p.Reason == NoGroupFits && condition == nil {
 		p.Message += "; the scheduler has not considered it yet"
 	}
 	p.withoutWebhook(w)
@@ -101,8 +101,8 @@ func (p *Pod) bound(w World) {
 	}
 }
 
-// before returns the reason for which no node group is considered for the pod, or "" if there is none.
-func before(w World, condition *corev1.PodCondition) (Reason, string) {
+// reasonBeforeGroups returns the reason for which no node group is considered for the pod, or "" if there is none.
+func reasonBeforeGroups(w World, condition *corev1.PodCondition) (Reason, string) {
 	switch pod := w.Pod; {
 	case pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed:
 		return Finished, "it has ended, " + string(pod.Status.Phase)
@@ -135,8 +135,8 @@ func notOffloaded(pod *corev1.Pod) string {
 		", and then create the pod again"
 }
 
-// after returns the best reason among the groups, and its message.
-func after(groups []Group) (Reason, string) {
+// bestReason returns the best reason among the groups, and its message.
+func bestReason(groups []Group) (Reason, string) {
 	for _, v := range order {
 		for _, g := range groups {
 			if g.Reason != v {

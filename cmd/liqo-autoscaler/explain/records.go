@@ -126,12 +126,12 @@ func (r *reader) signal(e *history.HistoryEvent) {
 	case workflows.SignalOrder:
 		var o fleet.Order
 		if decode(a.GetInput(), &o) {
-			r.add(e, ordered(o), nil)
+			r.add(e, describeOrder(o), nil)
 		}
 	}
 }
 
-func ordered(o fleet.Order) string {
+func describeOrder(o fleet.Order) string {
 	switch {
 	case o.Stop:
 		return "its group stopped it"

@@ -59,7 +59,7 @@ func (p Pod) Text(out io.Writer) error {
 	if p.Assumed != "" {
 		t.line(1, "assumed: %s", p.Assumed)
 	}
-	p.wordsOfOthers(&t)
+	p.messages(&t)
 	for _, g := range p.Groups {
 		t.line(0, "node group %s: %s, target size %d of %d", g.Name, g.Reason, g.Target, g.Max)
 		t.line(1, "%s", g.Message)
@@ -88,9 +88,9 @@ func (p Pod) Text(out io.Writer) error {
 	return t.to(out)
 }
 
-// wordsOfOthers prints the pod's node, and the messages of the provider, the scheduler and Cluster Autoscaler about the
+// messages prints the pod's node, and the messages of the provider, the scheduler and Cluster Autoscaler about the
 // pod.
-func (p Pod) wordsOfOthers(t *page) {
+func (p Pod) messages(t *page) {
 	if p.Provider != "" {
 		t.line(1, "node %s of instance %s on provider %s", p.Node, p.Instance, p.Provider)
 	} else if p.Node != "" && p.Reason != Scheduled {

@@ -37,7 +37,7 @@ func streamStatus(ctx context.Context, r reader, f statusFlags, m *market.Market
 	}
 	v := stream{output: f.output, selected: f.Selection, out: out, errOut: errOut}
 	v.selected.Providers = first.providers
-	if err := v.begin(f, first, err); err != nil {
+	if err := v.printFirst(f, first, err); err != nil {
 		return err
 	}
 	if f.output == "json" {
@@ -46,8 +46,8 @@ func streamStatus(ctx context.Context, r reader, f statusFlags, m *market.Market
 	return watchStatus(ctx, r, f, v, first)
 }
 
-// begin prints the first reading. It returns the error of the reading when no group can be followed.
-func (v stream) begin(f statusFlags, first reading, err error) error {
+// printFirst prints the first reading. It returns the error of the reading when no group can be followed.
+func (v stream) printFirst(f statusFlags, first reading, err error) error {
 	if err != nil {
 		if len(first.snapshots) == 0 && !fleet.IsRefused(err, fleet.RefusedNotInitialised) {
 			return err
@@ -72,7 +72,7 @@ func (v stream) begin(f statusFlags, first reading, err error) error {
 // tries again.
 func watchStatus(ctx context.Context, r reader, f statusFlags, v stream, first reading) error {
 	w := &watcher{
-		groups: r.groups, flags: f, snapshots: make(chan fleet.Snapshot), heard: make(chan hearing),
+		groups: r.groups, flags: f, snapshots: make(chan fleet.Snapshot), results: make(chan result),
 		followed: map[string]bool{}, last: map[string]fleet.Snapshot{}, accounts: first.accounts,
 		endedGroups: r.hub.Ended, ended: make(chan money.Ended),
 	}
@@ -83,7 +83,7 @@ func watchStatus(ctx context.Context, r reader, f statusFlags, v stream, first r
 	w.followers = followers
 	followers.Go(func() error { return w.findGroups(run) })
 	followers.Go(func() error { return w.readEnded(run) })
-	followers.Go(func() error { return w.tell(run, v) })
+	followers.Go(func() error { return w.printChanges(run, v) })
 	if err := followers.Wait(); err != nil && ctx.Err() == nil {
 		return err
 	}
@@ -95,7 +95,7 @@ type watcher struct {
 	flags     statusFlags
 	followers *errgroup.Group
 	snapshots chan fleet.Snapshot
-	heard     chan hearing
+	results   chan result
 
 	mu       sync.Mutex
 	followed map[string]bool
@@ -107,8 +107,8 @@ type watcher struct {
 	ended       chan money.Ended
 }
 
-// hearing is the result of following a group or, if group is "", of listing the groups. err is nil after a success.
-type hearing struct {
+// result is the result of following a group or, if group is "", of listing the groups. err is nil after a success.
+type result struct {
 	group string
 	err   error
 }
@@ -117,7 +117,7 @@ type hearing struct {
 func (w *watcher) findGroups(ctx context.Context) error {
 	for {
 		names, err := w.flags.names(ctx, w.groups)
-		if !send(ctx, w.heard, hearing{err: err}) {
+		if !send(ctx, w.results, result{err: err}) {
 			return nil
 		}
 		for _, name := range names {
@@ -149,7 +149,7 @@ func (w *watcher) follow(ctx context.Context, name string) {
 	for {
 		first, err := w.groups.Snapshot(ctx, name)
 		if errors.Is(err, fleet.ErrNotRunning) && !w.flags.exact() {
-			send(ctx, w.heard, hearing{group: name})
+			send(ctx, w.results, result{group: name})
 			return // when the group starts again, findGroups starts another follow
 		}
 		if err == nil && send(ctx, w.snapshots, first) {
@@ -161,7 +161,7 @@ func (w *watcher) follow(ctx context.Context, name string) {
 			})
 		}
 		if !errors.Is(err, flow.ErrClosed) && !notYet(err) {
-			send(ctx, w.heard, hearing{name, fmt.Errorf("watch %s: %w", name, err)})
+			send(ctx, w.results, result{name, fmt.Errorf("watch %s: %w", name, err)})
 		}
 		if !wait.For(ctx, watchAgain) {
 			return
@@ -175,11 +175,11 @@ func notYet(err error) bool {
 	return errors.Is(err, fleet.ErrNotRunning) || fleet.IsRefused(err, fleet.RefusedNotInitialised)
 }
 
-// outage is the set of groups that cannot be read now. Its keys are values of hearing.group.
+// outage is the set of groups that cannot be read now. Its keys are values of result.group.
 type outage map[string]bool
 
-// hear updates the outage. It calls v.failed when an outage starts, and v.recovered when it ends.
-func (o outage) hear(h hearing, v stream) {
+// update updates the outage. It calls v.failed when an outage starts, and v.recovered when it ends.
+func (o outage) update(h result, v stream) {
 	was := len(o) > 0
 	if delete(o, h.group); h.err != nil {
 		o[h.group] = true
@@ -192,8 +192,8 @@ func (o outage) hear(h hearing, v stream) {
 	}
 }
 
-// tell prints all changes until ctx ends. No other function calls the methods of v.
-func (w *watcher) tell(ctx context.Context, v stream) error {
+// printChanges prints all changes until ctx ends. No other function calls the methods of v.
+func (w *watcher) printChanges(ctx context.Context, v stream) error {
 	failing := outage{}
 	for {
 		select {
@@ -201,10 +201,10 @@ func (w *watcher) tell(ctx context.Context, v stream) error {
 			return nil
 		case e := <-w.ended:
 			w.accounts.ended = e.Rows
-		case h := <-w.heard:
-			failing.hear(h, v)
+		case h := <-w.results:
+			failing.update(h, v)
 		case s := <-w.snapshots:
-			failing.hear(hearing{group: s.Group}, v)
+			failing.update(result{group: s.Group}, v)
 			before, known := w.last[s.Group]
 			w.last[s.Group] = s
 			if known && !s.Newer(before) {

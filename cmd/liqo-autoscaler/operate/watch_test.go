@@ -28,15 +28,15 @@ func publishedAs(n int64, phase fleet.Phase) fleet.Snapshot {
 func TestWatchSurvivesAnOutage(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	var out, errOut testkit.Buffer
-	w := &watcher{snapshots: make(chan fleet.Snapshot), heard: make(chan hearing), last: map[string]fleet.Snapshot{}}
+	w := &watcher{snapshots: make(chan fleet.Snapshot), results: make(chan result), last: map[string]fleet.Snapshot{}}
 	done := make(chan error, 1)
-	go func() { done <- w.tell(ctx, stream{output: "table", out: &out, errOut: &errOut}) }()
+	go func() { done <- w.printChanges(ctx, stream{output: "table", out: &out, errOut: &errOut}) }()
 	away := errors.New("list workflows: unavailable")
 	w.snapshots <- publishedAs(1, fleet.Peering)
-	w.heard <- hearing{err: away}
-	w.heard <- hearing{"standard", errors.New("watch standard: unavailable")}
-	w.heard <- hearing{err: away}
-	w.heard <- hearing{}
+	w.results <- result{err: away}
+	w.results <- result{"standard", errors.New("watch standard: unavailable")}
+	w.results <- result{err: away}
+	w.results <- result{}
 	w.snapshots <- publishedAs(1, fleet.Peering) // equals the previous snapshot
 	w.snapshots <- publishedAs(2, fleet.Ready)
 	stop()
@@ -53,7 +53,7 @@ func TestWatchSurvivesAnOutage(t *testing.T) {
 func TestWatchSurvivesAFailedFirstRead(t *testing.T) {
 	begin := func(r reading, err error) (out, errOut string, failed error) {
 		var o, e testkit.Buffer
-		failed = stream{output: "table", out: &o, errOut: &e}.begin(statusFlags{output: "table"}, r, err)
+		failed = stream{output: "table", out: &o, errOut: &e}.printFirst(statusFlags{output: "table"}, r, err)
 		return o.String(), e.String(), failed
 	}
 	away := errors.New("read standard: unavailable")

@@ -48,8 +48,8 @@ func (w wanted) name() string {
 // shared reports whether the object is the namespace of the accounts, which all consumers share.
 func (w wanted) shared() bool { return w.GetKind() == "Namespace" && w.GetName() == provider.Namespace }
 
-// ours reports whether the existing object has the label of setup for this consumer (labelSetup).
-func (w wanted) ours(consumer string) bool {
+// hasMark reports whether the existing object has the label of setup for this consumer (labelSetup).
+func (w wanted) hasMark(consumer string) bool {
 	return w.live != nil && w.live.GetLabels()[labelSetup] == consumer
 }
 
@@ -103,7 +103,7 @@ func compare(ctx context.Context, all []wanted, consumer string) error {
 			continue
 		}
 		w.differ = strings.TrimPrefix(differs(w.live.Object, w.Object, ""), ".")
-		if w.differ != "" && !w.ours(consumer) {
+		if w.differ != "" && !w.hasMark(consumer) {
 			return fmt.Errorf("%s exists without the label %s=%s, but its %s differs from the manifest: setup does not change "+
 				"it. Set the label to let setup change it, or apply the output of liqo-autoscaler provider-access "+
 				"--consumer-id %s yourself", w.name(), labelSetup, consumer, w.differ, consumer)

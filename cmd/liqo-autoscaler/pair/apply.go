@@ -89,7 +89,7 @@ func remove(ctx context.Context, all []wanted, consumer string, dry bool) (remov
 		func(kind string) bool { return kind == "Namespace" },
 	} {
 		for _, w := range all {
-			if !turn(w.GetKind()) || !w.ours(consumer) || w.shared() {
+			if !turn(w.GetKind()) || !w.hasMark(consumer) || w.shared() {
 				continue
 			}
 			removed++

@@ -53,7 +53,7 @@ provider's owner runs setup provider, and the consumer's owner runs setup consum
 		},
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			o.values.temporalAddress = c.Temporal.Address
-			return o.run(cmd, cmd.OutOrStdout(), (*run).both, (*run).undoBoth)
+			return o.run(cmd, cmd.OutOrStdout(), (*run).setupBoth, (*run).undoBoth)
 		},
 	}
 	cmd.Flags().StringVar(&o.consumerContext, "consumer-context", "",
@@ -91,7 +91,7 @@ it after use.`,
 		},
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return o.run(cmd, cmd.ErrOrStderr(), func(r *run, ctx context.Context) error {
-				return r.give(ctx, cmd.OutOrStdout())
+				return r.setupProvider(ctx, cmd.OutOrStdout())
 			}, (*run).undoProvider)
 		},
 	}
@@ -131,7 +131,7 @@ Secret, writes the values of both charts, and prints the next command.`,
 				if err != nil {
 					return err
 				}
-				return r.take(ctx, raw)
+				return r.setupConsumer(ctx, raw)
 			}, (*run).undoConsumer)
 		},
 	}

@@ -10,12 +10,13 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/cli"
 )
 
-// give runs setup provider. It applies the access, and writes the document to the file of --output or to stdout.
-func (r *run) give(ctx context.Context, stdout io.Writer) error {
+// setupProvider runs setup provider. It applies the access, and writes the document to the file of --output or to
+// stdout.
+func (r *run) setupProvider(ctx context.Context, stdout io.Writer) error {
 	if err := r.mayWrite(stdout); err != nil {
 		return err
 	}
-	c, id, err := r.side(ctx, "provider", r.providerContext)
+	c, id, err := r.openSide(ctx, "provider", r.providerContext)
 	if err != nil {
 		return err
 	}
@@ -24,7 +25,7 @@ func (r *run) give(ctx context.Context, stdout io.Writer) error {
 			"info "+
 			"prints there", r.consumerID)
 	}
-	g, err := r.giver(ctx, c, id, r.consumerID)
+	g, err := r.providerSide(ctx, c, id, r.consumerID)
 	if err != nil {
 		return err
 	}
@@ -32,7 +33,7 @@ func (r *run) give(ctx context.Context, stdout io.Writer) error {
 	if err != nil {
 		return err
 	}
-	if err := r.grant(ctx, g); err != nil {
+	if err := r.applyAccess(ctx, g); err != nil {
 		return err
 	}
 	if r.dryRun {
@@ -63,7 +64,7 @@ func (r *run) mayWrite(stdout io.Writer) error {
 }
 
 // deliver requests a token, and writes the document.
-func (r *run) deliver(ctx context.Context, g *giver, made offer, stdout io.Writer) error {
+func (r *run) deliver(ctx context.Context, g *providerSide, made offer, stdout io.Writer) error {
 	d, end, err := g.document(ctx, made, r.lasts)
 	if err != nil {
 		return err
@@ -88,8 +89,8 @@ func (r *run) deliver(ctx context.Context, g *giver, made offer, stdout io.Write
 	return nil
 }
 
-// take runs setup consumer. raw is the document of setup provider.
-func (r *run) take(ctx context.Context, raw []byte) error {
+// setupConsumer runs setup consumer. raw is the document of setup provider.
+func (r *run) setupConsumer(ctx context.Context, raw []byte) error {
 	d, err := readDocument(raw)
 	if err != nil {
 		return err
@@ -97,18 +98,18 @@ func (r *run) take(ctx context.Context, raw []byte) error {
 	if d.Access.Server, err = serverOf(r.server, d.Access.Server); err != nil {
 		return err
 	}
-	c, id, err := r.side(ctx, "consumer", r.consumerContext)
+	c, id, err := r.openSide(ctx, "consumer", r.consumerContext)
 	if err != nil {
 		return err
 	}
-	if err := r.judge(id, d.Provider); err != nil {
+	if err := r.checkPair(id, d.Provider); err != nil {
 		return err
 	}
 	if d.Consumer != id.ID {
 		return fmt.Errorf("--from: the document is for consumer %s, but context %s leads to %s: request one from setup "+
 			"provider --consumer-id %s", d.Consumer, r.consumerContext, id.ID, id.ID)
 	}
-	t, err := r.taker(ctx, c, id, d.Provider.ID)
+	t, err := r.consumerSide(ctx, c, id, d.Provider.ID)
 	if err != nil {
 		return err
 	}
@@ -123,7 +124,7 @@ func (r *run) take(ctx context.Context, raw []byte) error {
 	if err := t.secret.check(data); err != nil {
 		return err
 	}
-	if err := r.shaped(t, d.Offer); err != nil {
+	if err := r.checkShape(t, d.Offer); err != nil {
 		return err
 	}
 	return r.finish(ctx, t, d.Offer, data)

@@ -68,9 +68,9 @@ func (c *cluster) identify(ctx context.Context) (id identity, err error) {
 // errNoLiqo is the error for a cluster without Liqo.
 var errNoLiqo = errors.New("Liqo is not installed")
 
-// together returns an error if the two clusters cannot be a consumer and its provider, and a warning if their versions
-// of Liqo are not tested together.
-func together(consumer, provider identity) (warning string, err error) {
+// checkIdentities returns an error if the two clusters cannot be a consumer and its provider, and a warning if their
+// versions of Liqo are not tested together.
+func checkIdentities(consumer, provider identity) (warning string, err error) {
 	switch {
 	case consumer.UID == provider.UID:
 		return "", fmt.Errorf("consumer and provider are the same cluster, %s (kube-system has the UID %s): give two "+

@@ -76,20 +76,20 @@ func network(text string) (*discovery.NetworkSpec, error) {
 
 // unfit returns the reason for which no node of the shape fits the offer, or "".
 func (o offer) unfit(shape corev1.ResourceList) string {
-	if lack := lacking(o.Resources, shape); lack != "" {
+	if lack := firstMissing(o.Resources, shape); lack != "" {
 		return "the offer has " + lack
 	}
 	if len(o.LargestNodes) > 0 && !slices.ContainsFunc(o.LargestNodes, func(node corev1.ResourceList) bool {
-		return lacking(node, shape) == ""
+		return firstMissing(node, shape) == ""
 	}) {
 		return "no Node of the provider is large enough"
 	}
 	return ""
 }
 
-// lacking returns the first resource of the shape of which has contains too little, or "". Missing ephemeral storage
-// counts as unlimited, as it does for the worker.
-func lacking(has, shape corev1.ResourceList) string {
+// firstMissing returns the first resource of the shape whose amount in has is too small, or "". Missing ephemeral
+// storage counts as unlimited, as it does for the worker.
+func firstMissing(has, shape corev1.ResourceList) string {
 	for _, name := range sorted(shape) {
 		amount, ok := has[name]
 		if !ok && name == corev1.ResourceEphemeralStorage {

@@ -16,8 +16,8 @@ type run struct {
 	now func() time.Time
 }
 
-// side connects to a cluster, and prints and returns its identity.
-func (r *run) side(ctx context.Context, side, context string) (c *cluster, id identity, err error) {
+// openSide connects to a cluster, and prints and returns its identity.
+func (r *run) openSide(ctx context.Context, side, context string) (c *cluster, id identity, err error) {
 	if c, err = r.open(side, r.kubeconfig, context); err != nil {
 		return nil, id, err
 	}
@@ -35,24 +35,24 @@ func (r *run) side(ctx context.Context, side, context string) (c *cluster, id id
 
 func (r *run) warn(format string, args ...any) { fmt.Fprintf(r.out, "WARNING: "+format+"\n", args...) }
 
-// both runs setup for a consumer and a provider.
-func (r *run) both(ctx context.Context) error {
-	consumer, here, err := r.side(ctx, "consumer", r.consumerContext)
+// setupBoth runs setup for a consumer and a provider.
+func (r *run) setupBoth(ctx context.Context) error {
+	consumer, here, err := r.openSide(ctx, "consumer", r.consumerContext)
 	if err != nil {
 		return err
 	}
-	provider, there, err := r.side(ctx, "provider", r.providerContext)
+	provider, there, err := r.openSide(ctx, "provider", r.providerContext)
 	if err != nil {
 		return err
 	}
-	if err := r.judge(here, there); err != nil {
+	if err := r.checkPair(here, there); err != nil {
 		return err
 	}
-	t, err := r.taker(ctx, consumer, here, there.ID)
+	t, err := r.consumerSide(ctx, consumer, here, there.ID)
 	if err != nil {
 		return err
 	}
-	g, err := r.giver(ctx, provider, there, here.ID)
+	g, err := r.providerSide(ctx, provider, there, here.ID)
 	if err != nil {
 		return err
 	}
@@ -60,27 +60,27 @@ func (r *run) both(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := r.shaped(t, made); err != nil {
+	if err := r.checkShape(t, made); err != nil {
 		return err
 	}
-	kubeconfig, err := r.kept(ctx, g, t)
+	kubeconfig, err := r.validCredentials(ctx, g, t)
 	if err != nil {
 		return err
 	}
 	return r.exchange(ctx, g, t, made, kubeconfig)
 }
 
-// judge prints warnings about the two clusters, and returns an error if they cannot be a consumer and its provider.
-func (r *run) judge(here, there identity) error {
-	warning, err := together(here, there)
+// checkPair prints warnings about the two clusters, and returns an error if they cannot be a consumer and its provider.
+func (r *run) checkPair(here, there identity) error {
+	warning, err := checkIdentities(here, there)
 	if warning != "" {
 		r.warn("%s", warning)
 	}
 	return err
 }
 
-// shaped returns an error or prints a warning when no node of the group fits the offer.
-func (r *run) shaped(t *taker, made offer) error {
+// checkShape returns an error or prints a warning when no node of the group fits the offer.
+func (r *run) checkShape(t *consumerSide, made offer) error {
 	warning, err := r.fits(t, made)
 	if warning != "" {
 		r.warn("%s", warning)
@@ -88,8 +88,8 @@ func (r *run) shaped(t *taker, made offer) error {
 	return err
 }
 
-// kept returns the credentials in the consumer's Secret if they are still valid, or nil.
-func (r *run) kept(ctx context.Context, g *giver, t *taker) ([]byte, error) {
+// validCredentials returns the credentials in the consumer's Secret if they are still valid, or nil.
+func (r *run) validCredentials(ctx context.Context, g *providerSide, t *consumerSide) ([]byte, error) {
 	kubeconfig := t.secret.kubeconfig()
 	if kubeconfig == nil {
 		return nil, nil
@@ -103,7 +103,7 @@ func (r *run) kept(ctx context.Context, g *giver, t *taker) ([]byte, error) {
 
 // exchange applies the provider's access and stores the offer. If kubeconfig is nil, it requests a token and creates
 // new credentials.
-func (r *run) exchange(ctx context.Context, g *giver, t *taker, made offer, kubeconfig []byte) error {
+func (r *run) exchange(ctx context.Context, g *providerSide, t *consumerSide, made offer, kubeconfig []byte) error {
 	probe := kubeconfig
 	var err error
 	if probe == nil {
@@ -118,7 +118,7 @@ func (r *run) exchange(ctx context.Context, g *giver, t *taker, made offer, kube
 	if err := t.secret.check(data); err != nil {
 		return err
 	}
-	if err := r.grant(ctx, g); err != nil {
+	if err := r.applyAccess(ctx, g); err != nil {
 		return err
 	}
 	switch {
@@ -142,8 +142,8 @@ func (r *run) exchange(ctx context.Context, g *giver, t *taker, made offer, kube
 	return r.finish(ctx, t, made, data)
 }
 
-// grant applies the manifests that give the consumer access to the provider.
-func (r *run) grant(ctx context.Context, g *giver) error {
+// applyAccess applies the manifests that give the consumer access to the provider.
+func (r *run) applyAccess(ctx context.Context, g *providerSide) error {
 	done, err := apply(ctx, g.wants, g.consumer, r.dryRun)
 	if err != nil {
 		return fmt.Errorf("%s: %w", g, err)
@@ -154,7 +154,7 @@ func (r *run) grant(ctx context.Context, g *giver) error {
 }
 
 // finish stores the offer and prints the next command.
-func (r *run) finish(ctx context.Context, t *taker, made offer, data map[string][]byte) error {
+func (r *run) finish(ctx context.Context, t *consumerSide, made offer, data map[string][]byte) error {
 	if len(made.Resources) > 0 {
 		fmt.Fprintf(r.out, "offer: %s, which is free now. The provider's agent can keep the amounts current: "+
 			"docs/discovery.md\n",

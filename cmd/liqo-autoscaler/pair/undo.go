@@ -12,50 +12,50 @@ import (
 
 // undoBoth removes the offer and the access. It returns an error while nodes or a peering between both clusters exist.
 func (r *run) undoBoth(ctx context.Context) error {
-	consumer, here, err := r.side(ctx, "consumer", r.consumerContext)
+	consumer, here, err := r.openSide(ctx, "consumer", r.consumerContext)
 	if err != nil {
 		return err
 	}
-	lender, there, err := r.side(ctx, "provider", r.providerContext)
+	providerCluster, there, err := r.openSide(ctx, "provider", r.providerContext)
 	if err != nil {
 		return err
 	}
 	if here.UID == there.UID || here.ID == there.ID {
-		_, err := together(here, there)
+		_, err := checkIdentities(here, there)
 		return err
 	}
 	if err := consumer.unused(ctx, there.ID); err != nil {
 		return err
 	}
-	if err := lender.unused(ctx, here.ID); err != nil {
+	if err := providerCluster.unused(ctx, here.ID); err != nil {
 		return err
 	}
-	if err := r.forget(ctx, consumer, there.ID); err != nil {
+	if err := r.removeOffers(ctx, consumer, there.ID); err != nil {
 		return err
 	}
-	return r.withdraw(ctx, lender, there, here.ID)
+	return r.removeAccess(ctx, providerCluster, there, here.ID)
 }
 
 // undoConsumer removes the offer of a provider from the consumer cluster.
 func (r *run) undoConsumer(ctx context.Context) error {
-	c, _, err := r.side(ctx, "consumer", r.consumerContext)
+	c, _, err := r.openSide(ctx, "consumer", r.consumerContext)
 	if err != nil {
 		return err
 	}
-	return r.forget(ctx, c, r.providerID)
+	return r.removeOffers(ctx, c, r.providerID)
 }
 
 // undoProvider removes the access of a consumer from the provider's cluster.
 func (r *run) undoProvider(ctx context.Context) error {
-	c, id, err := r.side(ctx, "provider", r.providerContext)
+	c, id, err := r.openSide(ctx, "provider", r.providerContext)
 	if err != nil {
 		return err
 	}
-	return r.withdraw(ctx, c, id, r.consumerID)
+	return r.removeAccess(ctx, c, id, r.consumerID)
 }
 
-// forget removes the Secrets that have labelSetup for the provider. It keeps the namespace and the values files.
-func (r *run) forget(ctx context.Context, c *cluster, provider string) error {
+// removeOffers removes the Secrets that have labelSetup for the provider. It keeps the namespace and the values files.
+func (r *run) removeOffers(ctx context.Context, c *cluster, provider string) error {
 	if err := c.unused(ctx, provider); err != nil {
 		return err
 	}
@@ -81,8 +81,8 @@ func (r *run) forget(ctx context.Context, c *cluster, provider string) error {
 	return nil
 }
 
-// withdraw removes the objects that have labelSetup for the consumer.
-func (r *run) withdraw(ctx context.Context, c *cluster, id identity, consumer string) error {
+// removeAccess removes the objects that have labelSetup for the consumer.
+func (r *run) removeAccess(ctx context.Context, c *cluster, id identity, consumer string) error {
 	if err := c.unused(ctx, consumer); err != nil {
 		return err
 	}

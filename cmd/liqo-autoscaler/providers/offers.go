@@ -42,7 +42,7 @@ market cannot be read, CURRENT is unknown, and the command shows all providers t
 			if err := errors.Join(output.CheckFormat(format), f.CheckKind()); err != nil {
 				return err
 			}
-			document, err := f.lent(ctx, c, from, cmd.ErrOrStderr())
+			document, err := f.readOffers(ctx, c, from, cmd.ErrOrStderr())
 			if err != nil && len(document.Offers) == 0 {
 				return err
 			}
@@ -71,9 +71,9 @@ func printOffers(out, errOut io.Writer, format string, document show.Offers) err
 // removalsRead bounds the number of peerings for which the present step of their removal is read.
 const removalsRead = 20
 
-// lent reads the providers, and their offers: from the sources if the flags set any, otherwise from the market. It
-// prints problems with the market to notes.
-func (f offersFlags) lent(ctx context.Context, c *connect.Common, from serve.Published,
+// readOffers reads the providers, and their offers: from the sources if the flags set any, otherwise from the market.
+// It prints problems with the market to notes.
+func (f offersFlags) readOffers(ctx context.Context, c *connect.Common, from serve.Published,
 	notes io.Writer) (show.Offers, error) {
 	var states []fleet.ProviderSnapshot
 	var group *fleet.GroupSpec

@@ -31,10 +31,10 @@ const (
 	maxSecrets = 5000
 )
 
-// holding identifies a key of a Secret that contains a kubeconfig.
-type holding struct{ namespace, name, key string }
+// secretKey identifies a key of a Secret that contains a kubeconfig.
+type secretKey struct{ namespace, name, key string }
 
-func (h holding) String() string { return h.namespace + "/" + h.name }
+func (h secretKey) String() string { return h.namespace + "/" + h.name }
 
 // errSkipped means that this command does not renew a kubeconfig. The error that wraps it has the reason.
 var errSkipped = errors.New("skipped")
@@ -83,9 +83,9 @@ func (r renewals) renewAll(ctx context.Context, kube kubernetes.Interface, out i
 }
 
 // holdings returns the Secrets that the flags select, without duplicates.
-func (r renewals) holdings(ctx context.Context, kube kubernetes.Interface) (all []holding, err error) {
+func (r renewals) holdings(ctx context.Context, kube kubernetes.Interface) (all []secretKey, err error) {
 	seen := map[string]bool{}
-	add := func(h holding) {
+	add := func(h secretKey) {
 		if !seen[h.String()] {
 			seen[h.String()] = true
 			all = append(all, h)
@@ -93,7 +93,7 @@ func (r renewals) holdings(ctx context.Context, kube kubernetes.Interface) (all 
 	}
 	for _, named := range r.secrets {
 		parts := append(strings.SplitN(named, "/", 3), r.key)
-		add(holding{parts[0], parts[1], parts[2]})
+		add(secretKey{parts[0], parts[1], parts[2]})
 	}
 	for _, namespace := range r.namespaces {
 		for _, selector := range []string{labelRenew + "=true", secrets.Label.String()} {
@@ -106,7 +106,7 @@ func (r renewals) holdings(ctx context.Context, kube kubernetes.Interface) (all 
 				return nil, fmt.Errorf("namespace %s has more than %d Secrets with the label %s", namespace, maxSecrets, selector)
 			}
 			for i := range found.Items {
-				add(holding{namespace, found.Items[i].Name, r.key})
+				add(secretKey{namespace, found.Items[i].Name, r.key})
 			}
 		}
 	}
@@ -114,12 +114,12 @@ func (r renewals) holdings(ctx context.Context, kube kubernetes.Interface) (all 
 }
 
 // inSecret renews the kubeconfig in one Secret. It returns an error when the Secret has changed since it was read.
-func (r renewals) inSecret(ctx context.Context, kube kubernetes.Interface, h holding) (said string, err error) {
+func (r renewals) inSecret(ctx context.Context, kube kubernetes.Interface, h secretKey) (said string, err error) {
 	secret, err := kube.CoreV1().Secrets(h.namespace).Get(ctx, h.name, metav1.GetOptions{})
 	if err != nil {
 		return "", err
 	}
-	if why := leftAlone(secret); why != "" && r.due {
+	if why := reasonToSkip(secret); why != "" && r.due {
 		return "", fmt.Errorf("%w: %s", errSkipped, why)
 	}
 	text := secret.Data[h.key]
@@ -156,8 +156,8 @@ var managers = map[string]string{
 	"reconcile.external-secrets.io/owner": "External Secrets",
 }
 
-// leftAlone returns the reason for which this command must not change the Secret, or "" if it may.
-func leftAlone(secret *corev1.Secret) string {
+// reasonToSkip returns the reason for which this command must not change the Secret, or "" if it may.
+func reasonToSkip(secret *corev1.Secret) string {
 	const undoes = " writes it from another source, and would undo the change: renew the token in that source"
 	switch {
 	case secret.Labels[labelRenew] == "false":

@@ -62,9 +62,9 @@ func CAFlags(provision time.Duration) []CAFlag {
 	}
 }
 
-// askingUs returns the flags with --expander=grpc instead of another expander, so that the gRPC server at address
-// chooses the node group. authority is the file with the certificate authority that verifies the server.
-func askingUs(flags []CAFlag, address, authority string) (out []CAFlag) {
+// withGRPCExpander returns the flags with --expander=grpc instead of another expander, so that the gRPC server at
+// address chooses the node group. authority is the file with the certificate authority that verifies the server.
+func withGRPCExpander(flags []CAFlag, address, authority string) (out []CAFlag) {
 	for _, f := range flags {
 		if f.Name != "expander" {
 			out = append(out, f)

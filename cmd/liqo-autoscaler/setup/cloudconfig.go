@@ -33,7 +33,7 @@ type cloudConfig struct {
 func (c cloudConfig) Flags() []CAFlag {
 	flags := CAFlags(c.MaxProvision)
 	if c.GRPCExpander {
-		return askingUs(flags, c.Address, c.CACert)
+		return withGRPCExpander(flags, c.Address, c.CACert)
 	}
 	return flags
 }

@@ -87,7 +87,7 @@ func OffersOf(providers []fleet.ProviderSnapshot, offered []fleet.Offer, group *
 		if !known {
 			o = Offer{Provider: offer.Provider, Peering: fleet.Absent}
 		}
-		o.take(offer)
+		o.setOffer(offer)
 		if group != nil {
 			o.Unused = choice.Incomparable(group.InstanceSpec, offer)
 		}
@@ -111,7 +111,7 @@ func (o Offers) Waiting(removals map[string]string) Offers {
 	return o
 }
 
-func (o *Offer) take(offer fleet.Offer) {
+func (o *Offer) setOffer(offer fleet.Offer) {
 	o.Name, o.Lendable, o.MaxNodes, o.Labels = offer.Name, offer.Lendable, offer.MaxNodes, offer.Labels
 	o.LargestNodes = offer.LargestNodes
 	o.Price, o.Prices, o.Currency, o.Expires = offer.Price, offer.Prices, offer.Currency, offer.Expires
@@ -121,7 +121,7 @@ func providerOf(p fleet.ProviderSnapshot) Offer {
 	o := Offer{Name: p.ID, Provider: p.ID, Peering: p.Phase, Since: p.Since.UTC(), Failure: p.Failure,
 		Refusing: p.Refusing, Held: corev1.ResourceList{}}
 	if p.Offer != nil {
-		o.take(*p.Offer)
+		o.setOffer(*p.Offer)
 	}
 	o.Condition = conditionOf(p)
 	if c := cordonOf(p); c != nil {

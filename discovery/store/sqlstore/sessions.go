@@ -33,9 +33,9 @@ func (s *Store) Begin(ctx context.Context, writer, provider string) (session int
 	return session, nil
 }
 
-// take marks the turn as used in the transaction of its write, so that both take effect or neither does. It returns
+// useTurn marks the turn as used in the transaction of its write, so that both take effect or neither does. It returns
 // store.ErrSession or store.ErrReplayed for an invalid turn.
-func take(ctx context.Context, tx *sql.Tx, writer string, turn store.Turn) error {
+func useTurn(ctx context.Context, tx *sql.Tx, writer string, turn store.Turn) error {
 	if turn == (store.Turn{}) {
 		return nil
 	}

@@ -101,13 +101,13 @@ func (s *Store) Put(ctx context.Context, record store.Record, turn store.Turn,
 		expires = record.Offer.Expires.UnixNano()
 	}
 	err = s.write(ctx, record.Writer, func(tx *sql.Tx) error {
-		if err := take(ctx, tx, record.Writer, turn); err != nil {
+		if err := useTurn(ctx, tx, record.Writer, turn); err != nil {
 			return err
 		}
 		if was, err = before(ctx, tx, record.Offer.Name, record.Writer, now); err != nil {
 			return err
 		}
-		if err := room(ctx, tx, record, len(raw), now); err != nil {
+		if err := checkQuota(ctx, tx, record, len(raw), now); err != nil {
 			return err
 		}
 		// Another writer may have put an offer with this name after the call of before. Then no row changes.
@@ -130,8 +130,8 @@ func (s *Store) Put(ctx context.Context, record store.Record, turn store.Turn,
 	return was, nil
 }
 
-// room returns store.ErrFull when the offer and the writer's other offers together exceed the writer's quota.
-func room(ctx context.Context, tx *sql.Tx, record store.Record, size int, now time.Time) error {
+// checkQuota returns store.ErrFull when the offer and the writer's other offers together exceed the writer's quota.
+func checkQuota(ctx context.Context, tx *sql.Tx, record store.Record, size int, now time.Time) error {
 	var n, bytes int
 	err := tx.QueryRowContext(ctx, `SELECT count(*), coalesce(sum(length(record)), 0) FROM offers
 		WHERE writer = $1 AND expires > $2 AND name <> $3`, record.Writer, now.UnixNano(), record.Offer.Name).Scan(&n, &bytes)
@@ -180,7 +180,7 @@ func (s *Store) List(ctx context.Context, q store.Query, now time.Time) ([]store
 // Delete implements store.Store.
 func (s *Store) Delete(ctx context.Context, name, writer string, turn store.Turn, now time.Time) error {
 	err := s.write(ctx, writer, func(tx *sql.Tx) error {
-		if err := take(ctx, tx, writer, turn); err != nil {
+		if err := useTurn(ctx, tx, writer, turn); err != nil {
 			return err
 		}
 		if _, err := before(ctx, tx, name, writer, now); err != nil {

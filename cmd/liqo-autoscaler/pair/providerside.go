@@ -11,8 +11,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/deploy/provider"
 )
 
-// giver is the provider's part of a setup: the objects in the provider's cluster for one consumer.
-type giver struct {
+// providerSide is the provider's part of a setup: the objects in the provider's cluster for one consumer.
+type providerSide struct {
 	*cluster
 	id       identity
 	consumer string
@@ -21,13 +21,13 @@ type giver struct {
 	policies provider.Policies
 }
 
-// giver reads and checks the provider's cluster. It changes nothing.
-func (o *options) giver(ctx context.Context, c *cluster, id identity, consumer string) (*giver, error) {
+// providerSide reads and checks the provider's cluster. It changes nothing.
+func (o *options) providerSide(ctx context.Context, c *cluster, id identity, consumer string) (*providerSide, error) {
 	server, err := serverOf(o.server, c.admin.Host)
 	if err != nil {
 		return nil, err
 	}
-	g := &giver{cluster: c, id: id, consumer: consumer, server: server}
+	g := &providerSide{cluster: c, id: id, consumer: consumer, server: server}
 	o.access.LiqoNamespace = id.liqoNamespace
 	manifest, policies, err := o.access.Manifest(consumer)
 	if err != nil {
@@ -53,7 +53,7 @@ var withPolicies = version.MustParseGeneric("1.30")
 
 // offer returns the offer that the flags describe. If measured is true, it measures the amounts. Otherwise the amounts
 // are absent, and the amounts in the consumer's Secret stay.
-func (o *options) offer(ctx context.Context, g *giver, measured bool) (made offer, err error) {
+func (o *options) offer(ctx context.Context, g *providerSide, measured bool) (made offer, err error) {
 	made.Provider = g.id.ID
 	if measured {
 		if made, err = g.measure(ctx, g.id, g.consumer, o.bound); err != nil {
@@ -66,7 +66,8 @@ func (o *options) offer(ctx context.Context, g *giver, measured bool) (made offe
 }
 
 // document requests a token for the consumer's account, and returns the document for the consumer.
-func (g *giver) document(ctx context.Context, o offer, lasts time.Duration) (d document, end time.Time, err error) {
+func (g *providerSide) document(ctx context.Context, o offer, lasts time.Duration) (d document, end time.Time,
+	err error) {
 	d = document{Consumer: g.consumer, Provider: g.id, Offer: o}
 	authority, err := providers.Authority(ctx, g.kube, g.admin)
 	if err != nil {

@@ -9,20 +9,20 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/cmd/liqo-autoscaler/providers"
 )
 
-// taker is the consumer's part of a setup: the Secret for the offer, and the values files of the charts.
-type taker struct {
+// consumerSide is the consumer's part of a setup: the Secret for the offer, and the values files of the charts.
+type consumerSide struct {
 	*cluster
 	id     identity
 	secret *stored
 	files  []*file
 }
 
-// taker reads and checks the consumer cluster. It changes nothing.
-func (o *options) taker(ctx context.Context, c *cluster, id identity, provider string) (*taker, error) {
+// consumerSide reads and checks the consumer cluster. It changes nothing.
+func (o *options) consumerSide(ctx context.Context, c *cluster, id identity, provider string) (*consumerSide, error) {
 	if err := providers.CheckConsumer(id.ID); err != nil {
 		return nil, fmt.Errorf("%s: its Liqo cluster id is too long for a tenant namespace: %w", c, err)
 	}
-	t := &taker{cluster: c, id: id, secret: &stored{kube: c.kube, namespace: o.namespace,
+	t := &consumerSide{cluster: c, id: id, secret: &stored{kube: c.kube, namespace: o.namespace,
 		name: cmp.Or(o.name, provider), provider: provider}}
 	if err := t.secret.read(ctx); err != nil {
 		return nil, fmt.Errorf("%s: %w", c, err)
@@ -51,7 +51,7 @@ func (o *options) taker(ctx context.Context, c *cluster, id identity, provider s
 
 // fits checks that a node of the group in the values fits the offer. Otherwise it returns an error or, if the values
 // file exists already and is not written, only a warning.
-func (o *options) fits(t *taker, made offer) (warning string, err error) {
+func (o *options) fits(t *consumerSide, made offer) (warning string, err error) {
 	why := ""
 	if len(made.Resources) > 0 {
 		why = made.unfit(o.values.shape)
@@ -69,7 +69,7 @@ func (o *options) fits(t *taker, made offer) (warning string, err error) {
 }
 
 // store stores the offer, and writes the files.
-func (t *taker) store(ctx context.Context, out io.Writer, data map[string][]byte, dry bool) error {
+func (t *consumerSide) store(ctx context.Context, out io.Writer, data map[string][]byte, dry bool) error {
 	fmt.Fprintf(out, "%s: %s\n", t.secret, t.secret.change(data))
 	if !dry {
 		if err := ensureNamespace(ctx, t.kube, t.secret.namespace); err != nil {
@@ -88,7 +88,7 @@ func (t *taker) store(ctx context.Context, out io.Writer, data map[string][]byte
 }
 
 // next prints the next command.
-func (t *taker) next(out io.Writer) {
+func (t *consumerSide) next(out io.Writer) {
 	fmt.Fprintf(out, "next:\n  helm --kube-context %s upgrade --install %s deploy/helm/liqo-autoscaler -n %s -f %s\n",
 		t.context, release, t.secret.namespace, t.files[0].path)
 }
