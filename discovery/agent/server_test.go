@@ -89,7 +89,7 @@ func (s *site) client(t *testing.T, web *httptest.Server, token string) *client.
 	return c
 }
 
-// renderList returns a check that a worker sees the offer with this amount of CPU. When cpu is "", the worker must see no
+// listed returns a check that a worker sees the offer with this amount of CPU. When cpu is "", the worker must see no
 // offer.
 func (s *site) listed(t *testing.T, cpu string) func() error {
 	return func() error {
