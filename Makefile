@@ -24,25 +24,33 @@ help: ## print this menu
 
 .PHONY: build
 build: ## build the programs into ./bin: liqo-autoscaler, liqo-autoscaler-agent, externalgrpc-conformance
-	@[ -x $(BIN)/liqo-autoscaler ] || echo "building the programs into ./bin: under 4 minutes the first time"
-	@mkdir -p $(BIN) && go build -ldflags '-X main.version=$(VERSION)' -o $(BIN)/ \
-		./cmd/liqo-autoscaler ./cmd/liqo-autoscaler-agent ./cmd/externalgrpc-conformance
+	@$(COMPILE) ./cmd/...
+
+COMPILE = mkdir -p $(BIN) && internal/tools/go-progress.sh build -v -ldflags '-X main.version=$(VERSION)' -o $(BIN)/
+
+.PHONY: program
+program: # liqo-autoscaler alone, for `make run`
+	@[ -x $(BIN)/liqo-autoscaler ] || echo "building liqo-autoscaler into ./bin: under 4 minutes the first time"
+	@$(COMPILE) ./cmd/liqo-autoscaler
 
 .PHONY: temporal
 temporal: # the CLI and dev server; the first time it is built, and says so
 	@./temporal-dev.sh install >/dev/null
 
+.PHONY: ready
+ready: program temporal # all programs of `make run`
+
 .PHONY: run
-run: build temporal ## run everything on this machine, with simulated Liqo; Ctrl-C stops it
+run: ready ## run everything on this machine, with simulated Liqo; Ctrl-C stops it
 	@exec $(BIN)/liqo-autoscaler dev
 
 .PHONY: demo
 GROUP ?= standard
-demo: build ## drive a scale-out and a scale-in against `make run`, and show each phase: GROUP=standard or gpu
+demo: program ## drive a scale-out and a scale-in against `make run`, and show each phase: GROUP=standard or gpu
 	@$(BIN)/liqo-autoscaler demo --group $(GROUP) --world .run/world.json
 
 .PHONY: watch
-watch: build ## node groups and instances of `make run`, and then a line for each change
+watch: program ## node groups and instances of `make run`, and then a line for each change
 	@exec $(BIN)/liqo-autoscaler status --watch
 
 # What takes longest begins first: the worker's tests, which wait more than they compute, and the explorer. Without its
