@@ -154,6 +154,23 @@ func TestAgentReachesNoTemporalDatabaseOrLiqo(t *testing.T) {
 	}
 }
 
+// TestProgramCompilesNoUnusedExporters keeps packages out of the program that were removed to make the first `make run`
+// faster: the program exports spans by OpenTelemetry, but neither logs nor, except to Prometheus, metrics.
+func TestProgramCompilesNoUnusedExporters(t *testing.T) {
+	const exporters = "go.opentelemetry.io/otel/exporters/"
+	packages := list(t, "-deps", "./cmd/liqo-autoscaler")
+	for _, spans := range []string{"otlp/otlptrace/otlptracegrpc", "otlp/otlptrace/otlptracehttp", "stdout/stdouttrace"} {
+		require.Contains(t, packages, []string{exporters + spans})
+	}
+	for _, p := range packages {
+		for _, unused := range []string{"go.opentelemetry.io/contrib/exporters", "go.opentelemetry.io/contrib/bridges",
+			"go.opentelemetry.io/otel/log", "go.opentelemetry.io/otel/sdk/log", exporters + "otlp/otlplog",
+			exporters + "otlp/otlpmetric", exporters + "stdout/stdoutlog", exporters + "stdout/stdoutmetric"} {
+			require.False(t, strings.HasPrefix(p[0], unused), "the program reaches %s", p[0])
+		}
+	}
+}
+
 // Workflow code depends only on its inputs. It cannot reach a client of a cluster, even through its imports.
 func TestWorkflowsReachNoCluster(t *testing.T) {
 	packages := list(t, "-deps", "./workflows", "./internal/fleet/...")

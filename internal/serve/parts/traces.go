@@ -1,6 +1,7 @@
 package parts
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -9,10 +10,12 @@ import (
 	"strconv"
 	"time"
 
-	"go.opentelemetry.io/contrib/exporters/autoexport"
 	"go.opentelemetry.io/contrib/instrumentation/google.golang.org/grpc/otelgrpc"
 	"go.opentelemetry.io/otel"
 	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracegrpc"
+	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracehttp"
+	"go.opentelemetry.io/otel/exporters/stdout/stdouttrace"
 	"go.opentelemetry.io/otel/propagation"
 	"go.opentelemetry.io/otel/sdk/resource"
 	"go.opentelemetry.io/otel/sdk/trace"
@@ -53,9 +56,9 @@ func openTraces(log *slog.Logger) (*trace.TracerProvider, error) {
 		sometimes.Do(func() { log.Warn("traces may be lost; this is logged every ten minutes at most", "error", err) })
 	}))
 	ctx := context.Background()
-	exporter, err := autoexport.NewSpanExporter(ctx)
+	exporter, err := newExporter(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("export traces: %w: see OTEL_TRACES_EXPORTER and OTEL_EXPORTER_OTLP_PROTOCOL", err)
+		return nil, fmt.Errorf("export traces: %w", err)
 	}
 	us, err := resource.New(ctx, resource.WithTelemetrySDK(), resource.WithAttributes(
 		attribute.String("service.name", "liqo-autoscaler"), attribute.String("service.version", cli.Version)),
@@ -64,6 +67,27 @@ func openTraces(log *slog.Logger) (*trace.TracerProvider, error) {
 		return nil, fmt.Errorf("export traces: OTEL_RESOURCE_ATTRIBUTES: %w", err)
 	}
 	return trace.NewTracerProvider(trace.WithBatcher(exporter), trace.WithResource(us)), nil
+}
+
+// newExporter returns the exporter that the environment names: OTLP over HTTP by default. OpenTelemetry's package
+// autoexport does the same, but it compiles the exporters of metrics and logs, too.
+func newExporter(ctx context.Context) (trace.SpanExporter, error) {
+	const general, ofTraces = "OTEL_EXPORTER_OTLP_PROTOCOL", "OTEL_EXPORTER_OTLP_TRACES_PROTOCOL"
+	switch name := cmp.Or(os.Getenv("OTEL_TRACES_EXPORTER"), "otlp"); name {
+	case "console":
+		return stdouttrace.New()
+	case "otlp":
+	default:
+		return nil, fmt.Errorf("OTEL_TRACES_EXPORTER is %q: use otlp, console or none", name)
+	}
+	switch protocol := cmp.Or(os.Getenv(ofTraces), os.Getenv(general), "http/protobuf"); protocol {
+	case "grpc":
+		return otlptracegrpc.New(ctx)
+	case "http/protobuf":
+		return otlptracehttp.New(ctx)
+	default:
+		return nil, fmt.Errorf("%s or %s is %q: use http/protobuf or grpc", ofTraces, general, protocol)
+	}
 }
 
 // endTraces exports the remaining traces and closes the provider. It blocks for at most flushLimit.
