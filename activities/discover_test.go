@@ -143,7 +143,8 @@ func TestErrorCountsRejectedOffers(t *testing.T) {
 	}
 }
 
-// The instances of a burst choose before any of them has a hold. Each choice leaves room for the instances ahead of it.
+// The instances of a burst choose before any instance has a hold. Each instance's choice leaves room for the instances
+// ahead of this instance.
 func TestBurstLeavesRoomForInstancesAhead(t *testing.T) {
 	var offers []fleet.Offer
 	for n := range 10 {
@@ -477,7 +478,7 @@ func TestDiscoverIsBounded(t *testing.T) {
 }
 
 // The number of reported problems has the same bound as the number of candidates, and the result contains the count of
-// the others. The order of the sources does not affect their order.
+// the remaining problems. The order of the sources does not affect the order of the problems.
 func TestProblemsAreBounded(t *testing.T) {
 	for n, last := range map[int]string{
 		0: "", 1: "offer q00: broken", choice.MaxCandidates: "offer q19: broken", choice.MaxCandidates + 1: "and 1 more",

@@ -134,7 +134,7 @@ func booking() fleet.Snapshot {
 	}}
 }
 
-// running returns the entities of these providers, or of milan when no id is named. No run of them has ended.
+// running returns the entities of these providers, or of milan when no id is named. No run of these entities has ended.
 func running(ids ...string) *entities {
 	if len(ids) == 0 {
 		ids = []string{"milan"}

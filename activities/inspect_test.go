@@ -55,7 +55,7 @@ func TestInspectReturnsTheGroupsObjects(t *testing.T) {
 	require.ErrorContains(t, err, "inspect: list objects of group a: the API server does not answer")
 }
 
-// undying wraps workflows that nobody can end.
+// undying wraps workflows that Terminate cannot end.
 type undying struct{ *flows }
 
 func (undying) Terminate(context.Context, string, string) error { return errors.New("no answer") }

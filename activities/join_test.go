@@ -156,7 +156,7 @@ func TestCompleteNodeIsReportedDespiteCancellation(t *testing.T) {
 	require.Equal(t, ready, m.views)
 }
 
-// The duration of each try counts towards the budget, whatever the result of the try.
+// The duration of each try counts towards the budget, independently of the result of the try.
 func TestEachTryOfJoinCounts(t *testing.T) {
 	clock := &wall{at: noon}
 	a := &activities.Activities{Messages: &messages{}, Entities: running(), Now: clock.now,

@@ -26,8 +26,8 @@ type places struct {
 // NewLimiter returns a Limiter with most places for each provider.
 func NewLimiter(most int) *Limiter { return &Limiter{most: most, taken: map[string]*places{}} }
 
-// Acquire takes a place, which the caller must give back with release. When no place is free, Acquire returns a
-// retryable error of TypeBusy, which carries the delay before the next try. It does not block.
+// Acquire takes a place, which the caller must free with release. When no place is free, Acquire returns a retryable
+// error of TypeBusy, which carries the delay before the next try. It does not block.
 func (l *Limiter) Acquire(provider string) (release func(), err error) {
 	if l == nil {
 		return func() {}, nil

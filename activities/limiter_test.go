@@ -48,7 +48,7 @@ func testAStepWithoutAPlace(t *testing.T) {
 	_, err := l.Acquire("milan")
 	require.NoError(t, err)
 	at := attempt("a-t0-1")
-	a := &activities.Activities{Making: l, Removing: l, Entities: running()} // there is no backend: a call would panic
+	a := &activities.Activities{Making: l, Removing: l, Entities: running()} // without a backend, a call would panic
 	unread := &activities.Activities{Making: l, Entities: &entities{err: errors.New("the group is read")}}
 	for name, err := range map[string]error{
 		"Establish":     ended(t, a.Establish, fleet.PeeringInput{Provider: at.Provider}, noBeat(t)),

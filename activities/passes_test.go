@@ -74,8 +74,8 @@ func establish(t *testing.T, a *activities.Activities, budget time.Duration, b *
 	return ended(t, a.Establish, in, b.env)
 }
 
-// The clock of a step continues over the step's passes, in whichever worker they run. Time in which no worker ran the
-// step counts as at most ten seconds.
+// The clock of a step continues over the step's passes, even if the passes run in different workers. Time in which no
+// worker ran the step counts as at most ten seconds.
 func TestClockContinuesOverPasses(t *testing.T) {
 	budget := time.Minute
 	for name, c := range map[string]struct {

@@ -234,7 +234,7 @@ func TestDeliverAssumesNoStateWithoutADescription(t *testing.T) {
 	}
 }
 
-// Four goroutines send a batch, whatever its size.
+// Four goroutines send a batch of any size.
 func TestFourGoroutinesSendABatch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &gradual{}

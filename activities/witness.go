@@ -28,8 +28,8 @@ type Witness struct {
 }
 
 // Answers reports whether this cluster reaches any provider except the silent ones, among all offered or peered
-// providers. If there is no other provider and only one is silent, it uses the probe. contacted reports whether there
-// was any other provider or probe to contact.
+// providers. If no other provider exists and only one is silent, it uses the probe. contacted reports whether there was
+// any other provider or probe to contact.
 func (w Witness) Answers(ctx context.Context, silent []string) (answers, contacted bool, err error) {
 	peers, err := w.Backend.Peers(ctx)
 	if err != nil {

@@ -55,8 +55,8 @@ func mayRunOn(t *testing.T, pod corev1.PodSpec, node corev1.Node) bool {
 	return ok
 }
 
-// TestPodsStayOffVirtualNodes checks that no pod of the chart may run on a virtual node, whatever affinity the values
-// contain. The value keepOffVirtualNodes disables this.
+// TestPodsStayOffVirtualNodes checks that no pod of the chart may run on a virtual node, for any affinity that the
+// values contain. The value keepOffVirtualNodes disables this.
 func TestPodsStayOffVirtualNodes(t *testing.T) {
 	for _, set := range valueSets {
 		specs := podSpecs(render(t, set, "--set", "temporal.setup.enabled=true"))

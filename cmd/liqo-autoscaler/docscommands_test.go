@@ -86,7 +86,7 @@ func TestPrintedCommandsAreAccepted(t *testing.T) {
 	require.Greater(t, found, 40)
 }
 
-// printedTexts returns the string constants of the program, by file. An x stands for a part of a concatenation that is
+// printedTexts returns the string constants of the program, by file. An x replaces a part of a concatenation that is
 // not constant.
 func printedTexts(t *testing.T) map[string][]string {
 	t.Helper()
@@ -166,7 +166,7 @@ func commandLine(text string, whole bool) (words []string) {
 	switch {
 	case err != nil || cmd == cmd.Root():
 		return nil
-	case cmd.HasSubCommands() && len(rest) > 0 && rest[0] == "x": // x stands for any subcommand
+	case cmd.HasSubCommands() && len(rest) > 0 && rest[0] == "x": // x means any subcommand
 		rest = nil
 	}
 	for i := 0; i < len(rest); i++ {

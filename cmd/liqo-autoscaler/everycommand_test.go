@@ -120,7 +120,7 @@ func TestEveryCommandReportsAFailedConnection(t *testing.T) {
 	}
 }
 
-// Each command is in one of the lists above, so that nobody can forget a new command.
+// Each command is in one of the lists above, so that a developer cannot forget a new command.
 func TestEveryCommandIsListed(t *testing.T) {
 	var walk func(cmd *cobra.Command)
 	walk = func(cmd *cobra.Command) {

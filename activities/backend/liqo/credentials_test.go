@@ -43,7 +43,7 @@ func TestCredentialsAreReadFromASecret(t *testing.T) {
 	}
 }
 
-// A user who may write a Secret must not be able to run programs or read files on the worker.
+// A user with permission to write a Secret must not be able to run programs or read files on the worker.
 func TestCredentialsInASecretRunNoProgram(t *testing.T) {
 	t.Parallel()
 	for name, user := range map[string]string{

@@ -16,7 +16,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/activities/backend"
 )
 
-// Two nodes of one provider differ in their labels, and a clusterSelector selects only one of them. Join makes no node
+// Two nodes of one provider differ in their labels, and a clusterSelector selects only one node. Join makes no node
 // that leads to this state.
 func TestJoinRefusesWhenASelectorDividesTheProvider(t *testing.T) {
 	t.Parallel()

@@ -146,7 +146,7 @@ func TestReasonsWithLongNamesAreCut(t *testing.T) {
 	require.Less(t, len(refusing.Reason), 2*maxWords)
 }
 
-// A provider can invent any number of slices. Leftovers looks up only a bounded number of them on the consumer.
+// A provider can invent any number of slices. Leftovers looks up only a bounded number of slices on the consumer.
 func TestLeftoversOfInventedSlicesAreBounded(t *testing.T) {
 	there := []client.Object{tenantNS(me, signed())}
 	for n := range 3 * maxLeft {

@@ -79,7 +79,8 @@ func TestListNamesTheProviderOfTheVirtualNode(t *testing.T) {
 	require.Equal(t, peer, found[0].Attempt.Provider.ID)
 }
 
-// An attempt counts as terminating when any of its objects is being deleted, in whatever order the kinds are listed.
+// An attempt counts as terminating when any of its objects is being deleted, independently of the order in which the
+// kinds are listed.
 func TestListReportsAnAttemptWithATerminatingObject(t *testing.T) {
 	t.Parallel()
 	for which := range stampedNode() {

@@ -31,7 +31,7 @@ type join struct {
 	several   bool                       // this cluster's Liqo supports several nodes on a provider
 	granting  *authv1beta1.ResourceSlice // as last read
 	allowedAt time.Time                  // when a check last allowed a virtual node from granting
-	network   fleet.NetworkMode          // of the virtual node; gateway stands for every mode with a network
+	network   fleet.NetworkMode          // of the virtual node; gateway means every mode with a network
 
 	starting stopwatch // time without a registered Node
 	waiting  stopwatch // time without an answer to the slice

@@ -151,7 +151,8 @@ func TestRemovedTenantCountsAsRefusal(t *testing.T) {
 	}
 }
 
-// Two states look like a deleted Tenant and are no refusal: our own interrupted removal, and a foreign peering.
+// Two states look like a deleted Tenant but do not count as a refusal: our own interrupted removal, and a foreign
+// peering.
 func TestInterruptedRemovalIsNoRefusal(t *testing.T) {
 	here, there := ourPeering()
 	for name, objects := range map[string][]client.Object{

@@ -11,8 +11,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// survey is the first step of a RemovePeering. It finds the existing objects, and decides whether any of them must be
-// removed.
+// survey is the first step of a RemovePeering. It finds the existing objects, and decides whether any existing object
+// must be removed.
 type survey struct {
 	*peering
 	nothing bool // no object must be removed

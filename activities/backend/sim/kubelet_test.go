@@ -136,7 +136,7 @@ func TestTwoNodesNeverCarryOneID(t *testing.T) {
 	require.Equal(t, 1, counts(t, w).Stamped)
 }
 
-// While nobody can read the world, Watch continues. After this gap it reports every object again.
+// While Watch cannot read the world, it continues. After this gap it reports every object again.
 func TestWatchContinuesAfterAGap(t *testing.T) {
 	w, b, spec := joined(t, Delays{})
 	ctx, cancel := context.WithCancelCause(bounded(t))

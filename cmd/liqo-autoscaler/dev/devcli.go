@@ -22,8 +22,8 @@ func findCLI(program string) string {
 }
 
 // serverArgs returns the arguments with which the Temporal CLI starts a dev server, equal to those in temporal-dev.sh.
-// One of them raises the rate at which a shard loads tasks. The default of 20 per second suits servers with hundreds of
-// shards, but a dev server has one shard.
+// The last argument raises the rate at which a shard loads tasks. The default of 20 per second suits servers with
+// hundreds of shards, but a dev server has one shard.
 func serverArgs(host, port, uiPort, db string) []string {
 	args := []string{"server", "start-dev", "--ip", host, "--port", port, "--ui-port", uiPort, "--db-filename", db,
 		"--log-level", "error"}

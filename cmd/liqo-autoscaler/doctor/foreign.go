@@ -66,9 +66,9 @@ func (r *Report) refusesIDs(p process, provider string) {
 		"node, so it scales no group", provider)
 }
 
-// StopsScaling reports whether a Cluster Autoscaler scales no group when the cluster has all Nodes in total, and dead
-// of them are not Ready. most and percent are the values of its flags ok-total-unready-count and
-// max-total-unready-percentage (CA clusterstate/clusterstate.go, IsClusterHealthy).
+// StopsScaling reports whether a Cluster Autoscaler scales no group. all is the number of the cluster's Nodes, and dead
+// is the number of its Nodes that are not Ready. most and percent are the values of its flags ok-total-unready-count
+// and max-total-unready-percentage (CA clusterstate/clusterstate.go, IsClusterHealthy).
 func StopsScaling(dead, all int, most, percent float64) bool {
 	return float64(dead) > most && float64(dead) > percent*float64(all)/100
 }

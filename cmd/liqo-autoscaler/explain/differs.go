@@ -13,8 +13,8 @@ import (
 )
 
 // differing returns the Nodes of a group that differ from its template. While a group has Nodes, Cluster Autoscaler
-// uses one of them as the group's shape instead of the template. So a pod that does not fit on that Node gets no new
-// node, even if it fits the template. misfit names the first Node on which the pod does not fit, or is "".
+// uses one of these Nodes as the group's shape instead of the template. So a pod that does not fit on that Node gets no
+// new node, even if it fits the template. misfit names the first Node on which the pod does not fit, or is "".
 func (w World) differing(spec fleet.GroupSpec) (nodes []string, misfit string) {
 	for n := range w.Nodes {
 		node := &w.Nodes[n]

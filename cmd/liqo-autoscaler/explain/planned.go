@@ -32,8 +32,8 @@ func ToleratesVirtualNodes(pod *corev1.Pod) bool {
 	return slices.ContainsFunc(pod.Spec.Tolerations, func(t corev1.Toleration) bool { return t.ToleratesTaint(&taint) })
 }
 
-// neverRequested returns a reason for which Cluster Autoscaler requests no node for the pod, whatever the pod's
-// requests are. It returns "" when Cluster Autoscaler may request a node.
+// neverRequested returns a reason for which Cluster Autoscaler requests no node for the pod, independently of the pod's
+// requests. It returns "" when Cluster Autoscaler may request a node.
 func (w World) neverRequested() string {
 	owner := metav1.GetControllerOf(w.Pod)
 	switch {

@@ -101,7 +101,7 @@ func (p *Pod) bound(w World) {
 	}
 }
 
-// reasonBeforeGroups returns the reason for which no node group is considered for the pod, or "" if there is none.
+// reasonBeforeGroups returns the reason for which no node group is considered for the pod, or "" without such a reason.
 func reasonBeforeGroups(w World, condition *corev1.PodCondition) (Reason, string) {
 	switch pod := w.Pod; {
 	case pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed:

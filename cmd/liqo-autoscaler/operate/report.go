@@ -73,8 +73,8 @@ cluster.`,
 	return cmd
 }
 
-// report reads the bills of the selected groups, or of all groups that run or have ended. If it cannot read all of
-// them, it returns the others together with an error.
+// report reads the bills of the selected groups, or of all groups that run or have ended. If it cannot read all bills,
+// it returns the other bills together with an error.
 func (f statusFlags) report(ctx context.Context, groups *flow.Groups, hub *flow.Hub, from,
 	now time.Time) (show.Report, error) {
 	ended, errEnded := hub.Bills(ctx)

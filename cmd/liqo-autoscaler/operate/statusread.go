@@ -109,8 +109,8 @@ func (f statusFlags) offered(providers []fleet.ProviderSnapshot) []string {
 	return selected
 }
 
-// snapshots reads the selected groups, or all running groups. If it cannot read all of them, it returns the other
-// snapshots together with an error.
+// snapshots reads the selected groups, or all running groups. If it cannot read all groups, it returns the snapshots of
+// the other groups together with an error.
 func (f statusFlags) snapshots(ctx context.Context, groups *flow.Groups, more ...string) ([]fleet.Snapshot, error) {
 	names, err := f.names(ctx, groups)
 	if err != nil {
@@ -129,8 +129,8 @@ func (f statusFlags) snapshots(ctx context.Context, groups *flow.Groups, more ..
 		})
 }
 
-// sharing returns the snapshots of the selected groups. If one of them may share its account with other groups, sharing
-// adds the snapshots of all running groups.
+// sharing returns the snapshots of the selected groups. If a selected group may share its account with other groups,
+// sharing adds the snapshots of all running groups.
 func (f statusFlags) sharing(ctx context.Context, groups *flow.Groups,
 	asked []fleet.Snapshot) ([]fleet.Snapshot, error) {
 	// Other groups may share the account of a group with limits, because they may use its id as their account.

@@ -129,8 +129,8 @@ func newToken(ctx context.Context, kube kubernetes.Interface, namespace, account
 	return made.Status.Token, made.Status.ExpirationTimestamp.Time, nil
 }
 
-// Authority returns the certificate authorities of a cluster's API server: the ones that Kubernetes gives to pods, or
-// else the ones in the administrator's kubeconfig.
+// Authority returns the certificate authorities of a cluster's API server: the authorities that Kubernetes gives to
+// pods, or else the authorities in the administrator's kubeconfig.
 func Authority(ctx context.Context, kube kubernetes.Interface, admin *rest.Config) ([]byte, error) {
 	for _, namespace := range []string{provider.Namespace, metav1.NamespaceSystem} {
 		known, err := kube.CoreV1().ConfigMaps(namespace).Get(ctx, "kube-root-ca.crt", metav1.GetOptions{})

@@ -43,7 +43,7 @@ type Offer struct {
 	Prices map[corev1.ResourceName]float64 `json:"prices,omitempty"`
 	// Currency is the currency of Price and Prices; empty means the node groups' currency.
 	Currency string `json:"currency,omitempty"`
-	// Unused is the reason for which no node group can use the offer, whatever its amounts are.
+	// Unused is the reason for which no node group can use the offer, independently of the offer's amounts.
 	Unused  string     `json:"unused,omitempty"`
 	Expires *time.Time `json:"expires,omitempty"`
 	// Held is the sum of the waiting and granted holds. HeldNodes is their number.
