@@ -134,7 +134,7 @@ func TestWorkerForMachinesHasNoRightsOfLiqo(t *testing.T) {
 	require.Error(t, err, "without a namespace")
 }
 
-// The worker may read the kubeconfigs that the values name, and each of them only by its name.
+// The worker may read the kubeconfigs that the values name, and each kubeconfig only by its name.
 func TestCredentialsAreGrantedByName(t *testing.T) {
 	o := render(t, "certmanager")
 	require.Equal(t, []right{

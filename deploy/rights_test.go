@@ -134,7 +134,7 @@ const marketName = "liqo-autoscaler-market-default"
 
 // needs holds the rights for each use of a client in activities/backend/liqo. The value nil has two meanings: the row
 // is a wrapper whose callers are listed separately, or provider/rbac.yaml makes the use unnecessary, as its comment
-// says.
+// explains.
 var needs = map[string][]right{
 	// A wrapper: its callers are listed here, too.
 	"answers.go rejectForeignAnswers c.Create": nil,

@@ -39,8 +39,8 @@ func privilegedPod(t *testing.T) *unstructured.Unstructured {
 	return shadowPod(t, "before", "", `{"securityContext": {"privileged": true}}`)
 }
 
-// consumerPods checks that the pods of a consumer comply with the Pod Security Standard "baseline", whichever identity
-// creates them. An existing pod may be updated.
+// consumerPods checks that the pods of a consumer comply with the Pod Security Standard "baseline", regardless of
+// the identity that creates them. An existing pod may be updated.
 func consumerPods(t *testing.T, c *cluster) {
 	kubelet := c.identity(t, "group-00000-1a2b3c4d5e6f", "rome")
 	if c.removed != nil { // in a lab, the pod exists before the policies

@@ -48,8 +48,8 @@ func TestComponentsShareTheTemporalSettings(t *testing.T) {
 	}
 }
 
-// The Job runs before all other objects of the release exist, so it needs none of them. The binary accepts its
-// arguments.
+// The Job runs before all other objects of the release exist, so it needs none of these objects. The binary accepts
+// its arguments.
 func TestSetupJobNeedsNoOtherObject(t *testing.T) {
 	require.Empty(t, all[batchv1.Job](render(t, "plaintext")))
 	job := one[batchv1.Job](t, render(t, "plaintext", secured...), namespace, release+"-temporal-setup")

@@ -15,7 +15,7 @@ import (
 // fields except Mode apply only to the mode gateway.
 type NetworkSpec struct {
 	// Mode is gateway (the default), existing or none. With gateway the network is created and removed with the peering.
-	// With existing somebody else manages it, and it is already connected.
+	// With existing an administrator manages the network, and it is already connected.
 	Mode fleet.NetworkMode `json:"mode,omitempty" validate:"omitempty,oneof=gateway existing none"`
 	// ServerLocation selects the cluster whose gateway accepts the connection of the other gateway: provider (default) or
 	// consumer.

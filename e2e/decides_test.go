@@ -38,10 +38,10 @@ offers:
 const agentsClass = "  class: liqo-autoscaler\n"
 
 // TestDecides is the suite "decides". The first provider's agent grants and denies its slices, which have the agent's
-// class. When there is no room for a node there, the node is created on the second provider, whose offer is a Secret.
-// The first provider is not blamed. All processes, including the agent, have their own accounts: the server reads the
-// market, and the worker's access to the first provider is renewed. During the whole suite, the first provider denies
-// us Liqo's default class.
+// class. When the first provider has no room for a node, the node is created on the second provider, whose offer is a
+// Secret. The first provider is not blamed. All processes, including the agent, have their own accounts: the server
+// reads the market, and the worker's access to the first provider is renewed. During the whole suite, the first
+// provider denies us Liqo's default class.
 func TestDecides(t *testing.T) {
 	ctx, cancel := context.WithTimeout(context.Background(), 13*time.Minute)
 	defer cancel()

@@ -215,7 +215,7 @@ func uids(ctx context.Context, kinds map[*cluster][]schema.GroupVersionResource)
 	return out, nil
 }
 
-// same requires exactly the same objects as before. None of them may have been created again.
+// same requires exactly the same objects as before. None of these objects may have been created again.
 func same(ctx context.Context, before map[string]types.UID, kinds map[*cluster][]schema.GroupVersionResource) error {
 	now, err := uids(ctx, kinds)
 	if err == nil && !maps.Equal(before, now) {

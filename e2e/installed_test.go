@@ -83,7 +83,7 @@ func TestInstalled(t *testing.T) {
 	})
 }
 
-// newInstallation starts the lab, the consumer's real node, and what a pod needs to reach both API servers.
+// newInstallation starts the lab, the consumer's real node, and the addresses at which a pod reaches both API servers.
 func newInstallation(ctx context.Context, t *testing.T) *installation {
 	t.Helper()
 	i := &installation{t: t, dir: filepath.Join(os.TempDir(), "liqo-autoscaler-e2e", "installed")}

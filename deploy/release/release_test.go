@@ -30,8 +30,8 @@ type release struct {
 	env                                              []string
 }
 
-// Without GitHub, `make release` makes the image, the charts, the SBOMs and the binaries, all of them signed. A second
-// run makes the same bytes.
+// Without GitHub, `make release` makes and signs the image, the charts, the SBOMs and the binaries. A second run makes
+// the same bytes.
 func TestReleaseIsSignedAndReproducible(t *testing.T) {
 	server := httptest.NewServer(registry.New(registry.Logger(log.New(io.Discard, "", 0))))
 	t.Cleanup(server.Close)

@@ -58,7 +58,7 @@ func nonNegative(amounts corev1.ResourceList) corev1.ResourceList {
 	return amounts
 }
 
-// covers reports whether has contains at least the amount of each resource in asks.
+// covers reports whether has contains at least the requested amount of each resource.
 func covers(has, asks corev1.ResourceList) bool {
 	for name, want := range asks {
 		if have := has[name]; want.Sign() > 0 && have.Cmp(want) < 0 {

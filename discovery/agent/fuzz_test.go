@@ -10,7 +10,7 @@ import (
 )
 
 // FuzzSlices reads slices with any content that a consumer can write. A slice without an entry in the record has no
-// grant, whatever its fields contain.
+// grant, regardless of the content of its fields.
 func FuzzSlices(f *testing.F) {
 	for _, seed := range []string{
 		`{"metadata": {"name": "a", "namespace": "liqo-tenant-munich", "uid": "u"}, "spec": {"consumerClusterID": "munich",

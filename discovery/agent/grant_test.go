@@ -35,7 +35,7 @@ func TestSliceWaitsUntilItIsAnswered(t *testing.T) {
 	}
 }
 
-// The cluster has 8 CPUs. The consumer munich may have 6 of them, and turin has no limit.
+// The cluster has 8 CPUs. The consumer munich may have 6 CPUs, and turin has no limit.
 func TestSlicesAreGrantedWithinCapAndRoom(t *testing.T) {
 	config := Config{Offers: []OfferConfig{{Consumer: "munich", Cap: corev1.ResourceList{"cpu": amounts("6", "0")["cpu"]}},
 		{Consumer: "turin"}}}

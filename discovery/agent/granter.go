@@ -96,9 +96,9 @@ type answer struct {
 	Decision
 }
 
-// round answers all waiting slices: it decides about them, writes all grants into the record at once, and writes the
-// answers. A slice whose answer cannot be written is retried later and does not delay other slices. again is the time
-// until the next round; 0 means that only a change of a slice starts a round.
+// round answers all waiting slices: it decides about them, writes all grants into the record with one request, and
+// writes the answers. A slice whose answer cannot be written is retried later and does not delay other slices. again is
+// the time until the next round; 0 means that only a change of a slice starts a round.
 func (g *granter) round(ctx context.Context) (again time.Duration, err error) {
 	seen, err := g.snapshot(ctx)
 	if err != nil {

@@ -138,7 +138,7 @@ func answers(all []unstructured.Unstructured) (granted, full int, err error) {
 	return granted, full, nil
 }
 
-// Two consumers create 100 slices concurrently, and 60 of them fit. Exactly 60 are granted, in spite of concurrent
+// Two consumers create 100 slices concurrently, and 60 slices fit. Exactly 60 are granted, in spite of concurrent
 // changes of the slices and of lost answers.
 func TestNoRoomIsGrantedTwice(t *testing.T) {
 	c := newCluster() // without a watch, because a fake watch blocks under this many events

@@ -17,8 +17,9 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 )
 
-// Liqo gives a consumer write access to its slices on the provider, including their labels and status. Whatever the
-// consumer writes there, it gets no more than it was granted, and takes nothing from other consumers.
+// Liqo gives a consumer write access to its slices on the provider, including their labels and status. Regardless of
+// the content that it writes there, the consumer gets no more than it was granted, and takes nothing from other
+// consumers.
 func TestConsumerCannotGrantItselfCapacity(t *testing.T) {
 	set := func(value any, path ...string) func(*testing.T, *unstructured.Unstructured) {
 		return func(t *testing.T, o *unstructured.Unstructured) {

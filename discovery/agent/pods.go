@@ -27,7 +27,8 @@ func requests(pod *corev1.Pod) corev1.ResourceList {
 }
 
 // occupies reports whether the pod uses capacity of the usable nodes: it runs on a usable node, or it is pending and
-// fits on a usable node once other pods have ended. asks contains the pod's requests.
+// fits on a usable node once other pods have ended. The second parameter contains
+// the pod's requests.
 func (w World) occupies(pod *corev1.Pod, asks corev1.ResourceList, usable map[string]corev1.ResourceList) bool {
 	if ended(pod) {
 		return false

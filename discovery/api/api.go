@@ -94,7 +94,8 @@ type FieldError struct {
 // TypeSession is the type of the problem for a write in a session that has ended.
 const TypeSession = "urn:liqo-autoscaler:problem:session-over"
 
-// TypeReplay is the type of the problem for a write whose sequence number is not higher than that of an earlier write.
+// TypeReplay is the type of the problem for a write whose sequence number is not higher than the number of an
+// earlier write.
 const TypeReplay = "urn:liqo-autoscaler:problem:write-replayed"
 
 // These are the content types of the API.

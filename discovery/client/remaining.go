@@ -22,8 +22,8 @@ const longest = 365 * 24 * time.Hour
 // steady bounds the difference that network delays cause between two computations of the same end.
 const steady = 5 * time.Second
 
-// resolve returns the end of the offer o in a new response. If it differs from e only by network delays, or returns e,
-// so that an unchanged offer stays equal. The remaining time counts from asked, the time of the request, so the
+// resolve returns the end of the offer o in a new response. If it differs from e only by network delays, resolve
+// returns e, so that an unchanged offer stays equal. The remaining time counts from the time of the request, so the
 // computed end is never too late.
 func (e end) resolve(o listedOffer, asked time.Time) end {
 	if o.RemainingSeconds == nil || o.Expires == nil {

@@ -30,8 +30,8 @@ type KeptNode struct {
 	Provider string `json:"provider"`
 	Group    string `json:"group"`
 	Node     string `json:"node"`
-	// Claims is the number of bound PersistentVolumeClaims with a volume on the provider. Claim is the first of them, as
-	// namespace/name.
+	// Claims is the number of bound PersistentVolumeClaims with a volume on the provider. Claim is the first such claim,
+	// as namespace/name.
 	Claims int    `json:"claims"`
 	Claim  string `json:"claim"`
 }
@@ -71,7 +71,7 @@ type Rounds struct {
 	// Paused is true while an operator has paused the observer.
 	Paused bool `json:"paused,omitempty"`
 	// ClockAhead maps the owner of another clock, "temporal" or "api-server", to the number of seconds by which the
-	// leading worker's clock is ahead of it.
+	// leading worker's clock is ahead of the other clock.
 	ClockAhead map[string]int64 `json:"clockAhead,omitempty"`
 }
 

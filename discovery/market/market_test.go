@@ -434,7 +434,7 @@ func TestPublisherWithoutReadsWritesNothing(t *testing.T) {
 	})
 }
 
-// A reader uses only its own clock. It does not use a document that nobody has written for long.
+// A reader uses only its own clock. It does not use a document that the worker has not written for a long time.
 func TestReaderIgnoresAnOldDocument(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld()
@@ -533,7 +533,7 @@ func TestBestOffersOfEachGroupAreKept(t *testing.T) {
 	})
 }
 
-// The market is written at most once a second, whatever the number of changes.
+// The market is written at most once a second, for any number of changes.
 func TestWritesAreBounded(t *testing.T) {
 	w := newWorld()
 	w.run(t, func(pass func(time.Duration)) {

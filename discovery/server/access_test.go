@@ -84,8 +84,8 @@ func TestEachWriterHasItsOwnRate(t *testing.T) {
 	require.Contains(t, r.log.String(), "429 Too Many Requests")
 }
 
-// Requests without valid credentials are limited by their address, whatever they contain, and do not reduce the limits
-// of authenticated requests. The number of remembered addresses is bounded.
+// Requests without valid credentials are limited by their address, regardless of their content, and do not reduce the
+// limits of authenticated requests. The number of remembered addresses is bounded.
 func TestUnauthenticatedRequestsAreLimitedByAddress(t *testing.T) {
 	writers, err := ParseWriters(fmt.Appendf(nil, "writers: [{name: a, tokenSHA256: %s}]", hash(tokenA)))
 	require.NoError(t, err)

@@ -69,7 +69,7 @@ func LoadAuthorities(caFile string, log *slog.Logger) (*Authorities, error) {
 }
 
 // maxChain bounds the number of certificates in a client's chain. Go checks the signatures of all intermediates with
-// the same name, and a hundred of them cost half a second of CPU.
+// the same name, and a hundred such intermediates cost half a second of CPU.
 const maxChain = 5
 
 // verify verifies a client's chain and returns the URIs in its first certificate, which is the client's own.

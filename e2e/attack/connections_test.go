@@ -73,8 +73,8 @@ func pipelined(metrics string) attack {
 	}}
 }
 
-// longChain returns a client certificate with a hundred authorities of the same name. None of them has signed it, so a
-// server that searches for its issuer verifies a hundred signatures.
+// longChain returns a client certificate with a hundred authorities of the same name. None of these authorities has
+// signed it, so a server that searches for its issuer verifies a hundred signatures.
 func longChain(t *testing.T) *tls.Certificate {
 	t.Helper()
 	key := func() *ecdsa.PrivateKey {

@@ -45,8 +45,8 @@ func (c Call) String() string {
 // OK reports whether the call succeeded.
 func (c Call) OK() bool { return c.Code == "OK" }
 
-// Failed reports whether the call failed unexpectedly. An RPC that a provider does not implement is no failure, because
-// CA works without it.
+// Failed reports whether the call failed unexpectedly. An RPC that a provider does not implement does not count as a
+// failure, because CA works without it.
 func (c Call) Failed() bool { return !c.OK() && c.Code != "Unimplemented" }
 
 // decode reads the bytes of a call into the types of its method. An unreadable message stays nil.

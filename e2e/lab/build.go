@@ -128,7 +128,8 @@ func build(ctx context.Context, sources string, v versions, log func(string, ...
 
 const chartFolder = "chart"
 
-// built reports whether the folder contains all binaries and the chart. A rename puts each of them there completely.
+// built reports whether the folder contains all binaries and the chart. A rename puts each binary and the
+// chart there completely.
 func built(bin string, v versions) bool {
 	return exists(filepath.Join(bin, chartFolder)) && all(parts(v), func(p part) bool {
 		return all(p.names, func(name string) bool { return exists(filepath.Join(bin, p.into, name)) })

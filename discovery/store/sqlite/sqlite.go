@@ -27,7 +27,7 @@ func Open(ctx context.Context, path string) (*sqlstore.Store, error) {
 	}
 	pragmas := url.Values{
 		"_pragma": {"busy_timeout(5000)", "journal_mode(WAL)", "synchronous(FULL)"},
-		"_txlock": {"immediate"}, // transactions lock at their start, so two of them never deadlock
+		"_txlock": {"immediate"}, // transactions lock at their start, so two transactions never deadlock
 	}
 	db, err := sql.Open("sqlite", (&url.URL{Scheme: "file", Opaque: url.PathEscape(path),
 		RawQuery: pragmas.Encode()}).String())

@@ -236,7 +236,7 @@ func (w *world) pending() (n int) {
 	return n
 }
 
-// nodesOf returns the number of Nodes of a provider. isLeaving reports whether CA has marked one of them for deletion.
+// nodesOf returns the number of Nodes of a provider. isLeaving reports whether CA has marked a Node for deletion.
 func (w *world) nodesOf(provider string) (n int) {
 	for _, node := range w.listNodes() {
 		if node.Labels[cluster] == provider {

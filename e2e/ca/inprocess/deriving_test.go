@@ -51,8 +51,8 @@ func TestScaleFromZeroOnTheSelectedProvider(t *testing.T) {
 	}
 }
 
-// The sequence is that of TestPerAnyRequestsNodesRepeatedlyForASelector. With `per: provider`, no provider has room in
-// the north, so CA requests no node.
+// The sequence is the same as in TestPerAnyRequestsNodesRepeatedlyForASelector. With `per: provider`, no provider has
+// room in the north, so CA requests no node.
 func TestPerProviderRequestsNoUselessNode(t *testing.T) {
 	w := newWorld(t, "- {id: burst, per: provider}", offers(offer("milan", "north", 1, 1), offer("turin", "south", 9, 2)))
 	w.pods("fill", 1, selecting(cluster, "milan"))

@@ -214,7 +214,7 @@ func (w *world) edit(nodeGroups string) {
 	w.next.Store(&settings)
 }
 
-// start starts CA. When CA ran before, the new CA has no memory of it.
+// start starts CA. When CA ran before, the new CA has no memory of the earlier run.
 func (w *world) start() {
 	w.watching.Clear()
 	var err error

@@ -10,7 +10,7 @@
 //	box eat                     takes memory until the kernel kills it
 //	box exit CODE               ends with the exit code
 //
-// Each of them first prints "up".
+// Each mode first prints "up".
 package main
 
 import (

@@ -53,7 +53,8 @@ func run(stdin io.Reader, say func(keep.Said)) error {
 		func(format string, args ...any) { say(keep.Said{Log: fmt.Sprintf(format, args...)}) })
 }
 
-// speaker returns a function that writes a line of JSON. The function returns no error when nobody reads.
+// speaker returns a function that writes a line of JSON. The function returns no error when no process reads
+// the line.
 func speaker(w io.Writer) func(keep.Said) {
 	var mu sync.Mutex
 	encoder := json.NewEncoder(w)

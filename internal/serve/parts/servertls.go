@@ -30,7 +30,7 @@ func (s *ServerTLS) Register(cmd *cobra.Command) {
 	f.StringVar(&s.Files.ClientCA, "tls-client-ca", "",
 		"file with the authorities, PEM, that may sign Cluster Autoscaler's certificate")
 	f.StringSliceVar(&s.allowed, "tls-allowed-names", nil, "names; Cluster Autoscaler's certificate must have one of "+
-		"them as a SAN or as its common name (default: any certificate of --tls-client-ca)")
+		"these names as a SAN or as its common name (default: any certificate of --tls-client-ca)")
 	f.BoolVar(&s.expander, "grpc-expander", false, "also serve Cluster Autoscaler's --expander=grpc on the same port; "+
 		"these calls need no client certificate: every client of the port may request the best node group, and nothing else")
 	s.named = func() bool { return f.Changed("tls-allowed-names") }
