@@ -96,7 +96,7 @@ func (b *ratio) until(ctx context.Context, condition func(context.Context) error
 	require.NoError(b.t, testkit.Poll(ctx, 4*time.Minute, pollEvery, condition))
 }
 
-// scaledOut returns the time until all wanted nodes exist. One of them is missing at the start.
+// scaledOut returns the time until all wanted nodes exist. One wanted node is missing at the start.
 func (b *ratio) scaledOut(ctx context.Context, a *player.Player) time.Duration {
 	b.t.Helper()
 	var before player.Picture

@@ -130,8 +130,8 @@ func (r *run) scaledIn(ctx context.Context, ids []string, known ...string) {
 	r.lookBack(append(ids, known...))
 }
 
-// nothingListed requires that the server lists no instance, not even one that is being deleted. It calls the server
-// itself, because at this point CA calls too rarely.
+// nothingListed requires that the server lists no instance, not even an instance that is being deleted. It calls the
+// server itself, because at this point CA calls too rarely.
 func (r *run) nothingListed(ctx context.Context) error {
 	groups, err := r.s.client.NodeGroups(ctx, &protos.NodeGroupsRequest{})
 	if err != nil {

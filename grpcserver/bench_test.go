@@ -46,7 +46,7 @@ func BenchmarkNodeGroupForNode(b *testing.B) {
 			return err
 		}
 	}
-	// The three benchmarks alternate after each call, so that a busy machine slows all of them equally.
+	// The three benchmarks alternate after each call, so that a busy machine slows each benchmark equally.
 	var empty, foreigners, ours []time.Duration
 	i := 0
 	for b.Loop() {

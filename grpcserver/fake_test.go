@@ -301,7 +301,7 @@ func began(epoch string) time.Time {
 	return time.Unix(second, 0)
 }
 
-// recover ends a recovery when the second of its epoch is over.
+// recover ends a recovery when the second of its epoch has passed.
 func (g *fakeGroup) recover() {
 	if !g.ledger.Recovering {
 		return

@@ -100,7 +100,7 @@ func (b *buyer) take(g fleet.GroupSpec, e *fleet.Entry) {
 	})
 }
 
-// less returns the free resources without those of one node. The test fails when they are insufficient.
+// less returns the free resources minus the resources of one node. The test fails when they are insufficient.
 func less(t *testing.T, free, shape corev1.ResourceList) corev1.ResourceList {
 	left := free.DeepCopy()
 	for name, each := range shape {

@@ -148,7 +148,7 @@ func TestRefreshConfiguresOnlyWhatItKnows(t *testing.T) {
 	}
 }
 
-// gRPC sends the error in a header, so its size is bounded. The error names some groups, counts the others, and
+// gRPC sends the error in a header, so its size is bounded. The error names some groups, counts the other groups, and
 // contains the reason of the first group.
 func TestErrorForManyGroupsIsBounded(t *testing.T) {
 	var list []*group

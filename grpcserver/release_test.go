@@ -101,7 +101,7 @@ func together(calls *sync.WaitGroup, each ...func()) {
 	}
 }
 
-// Calls that share a booking have separate outcomes. When the group refuses one call, it still books the others.
+// Calls that share a booking have separate outcomes. When the group refuses one call, it still books the other calls.
 func TestEachDeletionHasItsOwnOutcome(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f, s, remove := idle(t)

@@ -115,7 +115,7 @@ func TestOffersInAnotherCurrencyAddNoRoom(t *testing.T) {
 	has(t, scrape(t, NewMetrics(s)), "offers_in_another_currency 0")
 }
 
-// Each group that can use free room sees all of it, until instances of other groups wait for places in it.
+// Each group that can use free room sees all free room, until instances of other groups wait for places in this room.
 func TestGroupsShareFreeRoom(t *testing.T) {
 	f, m := newFake(), &fakeMarket{}
 	m.nodes("milan", 7, 1)

@@ -16,7 +16,7 @@ import (
 )
 
 // The scenarios of the contract with CA that concern single RPCs and that TestConformance does not cover. The numbers
-// S1 to S37 are those of docs/cluster-autoscaler.md.
+// S1 to S37 come from docs/cluster-autoscaler.md.
 
 func TestS2GroupHasTheLastWord(t *testing.T) {
 	f := newFake()

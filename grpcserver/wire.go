@@ -28,8 +28,8 @@ const (
 )
 
 // templateResponse returns the template in both wire generations. The upstream message has only the first generation's
-// field, so the second generation's field is written as an unknown field. All calls share the response, so nobody may
-// change it.
+// field, so the second generation's field is written as an unknown field. All calls share the response, so a caller
+// must not change it.
 func templateResponse(spec fleet.GroupSpec) (*protos.NodeGroupTemplateNodeInfoResponse, error) {
 	node := template.Of(spec.InstanceSpec)
 	raw, err := node.Marshal()
@@ -58,7 +58,7 @@ func toInstance(group string, v fleet.InstanceView) *protos.Instance {
 	case fleet.StateDeleting:
 		status.InstanceState = protos.InstanceStatus_instanceDeleting
 	case fleet.StateCreating:
-		if v.Phase == fleet.Failed { // a failed attempt is no error for CA while another attempt follows
+		if v.Phase == fleet.Failed { // a failed attempt is not an error for CA while another attempt follows
 			status.ErrorInfo = toErrorInfo(v.Failure)
 		}
 	}

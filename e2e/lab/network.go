@@ -57,8 +57,8 @@ const (
 )
 
 // Connection returns the status that a cluster's gateway has last written for its connection with another cluster. It
-// is one of the values above, or "" when there is no Connection or no status. A gateway that has died keeps its last
-// status.
+// is one of the values above, or "" when the Connection or its status does not exist. A gateway that has died keeps its
+// last status.
 func (l *Lab) Connection(ctx context.Context, cluster, remote string) (string, error) {
 	config, err := clientcmd.BuildConfigFromFlags("", l.Kubeconfig(cluster))
 	if err != nil {

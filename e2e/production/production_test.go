@@ -43,8 +43,8 @@ func TestProduction(t *testing.T) {
 	}
 }
 
-// firstNode creates a node and removes it again, and checks what CA and an operator see. The operator's commands find
-// Temporal by the environment.
+// firstNode creates a node and removes it again, and checks the state that CA and an operator see. The operator's
+// commands find Temporal by the environment.
 func (s *stack) firstNode(t *testing.T) {
 	began := time.Now()
 	s.ca.Wanted = 1
@@ -138,7 +138,8 @@ func (s *stack) sevenIsTooMany(ids []string) {
 	require.Equal(s.t, 5, slices.Max(numbers)-slices.Min(numbers), "%v", ids)
 }
 
-// restored loads a backup that lacks half of the nodes. The group finds them, and CA requests none of them again.
+// restored loads a backup that lacks half of the nodes. The group finds the missing nodes, and CA does not request
+// these nodes again.
 func (s *stack) restored(t *testing.T) {
 	s.ca.Wanted = 2
 	s.ca.Until(2*time.Minute, "two nodes run", func() error { return errors.Join(s.ca.Loop(), s.whole(2)) })

@@ -212,8 +212,7 @@ func (s *stack) shrink(of *player.Player, to int, ids []string) {
 	of.Wanted = to
 }
 
-// wave makes CA want more instances and then fewer again. In the middle of the scale-outs it calls the function
-// meanwhile.
+// wave makes CA want more instances and then fewer again. In the middle of the scale-outs it calls the given function.
 func (s *stack) wave(what string, meanwhile func()) {
 	s.t.Helper()
 	s.std.Wanted = stay + wave

@@ -14,7 +14,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// restore lists the running derived groups as soon as InForce can be read. Linger starts again for each of them.
+// restore lists the running derived groups as soon as InForce can be read. Linger starts again for each restored group.
 func (g *Groups) restore(bases map[string]config.Base) {
 	if g.restored || len(bases) == 0 {
 		return

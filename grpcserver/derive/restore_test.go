@@ -47,7 +47,7 @@ func TestRunningGroupsSurviveARestart(t *testing.T) {
 	}
 }
 
-// An id belongs to one value, whichever offer is the cheapest when a server starts.
+// An id belongs to one value, even if another offer is the cheapest when a server starts again.
 func TestIDsKeepTheirValueOverARestart(t *testing.T) {
 	configured := []config.NodeGroup{base("a", config.PerProvider), base("a-b", config.PerProvider)}
 	w := newWorld(offer("b-c", "north", 1), offer("c", "south", 2))

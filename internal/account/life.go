@@ -15,7 +15,8 @@ type Life struct{ Begin, End time.Time }
 // warnBefore is the maximum time between the first warning and the end of the credentials.
 const warnBefore = 14 * 24 * time.Hour
 
-// LifeOf returns the life of the token or of the client certificate in access, whichever expires first.
+// LifeOf returns the life of the token or of the client certificate in access. If access contains both, LifeOf returns
+// the life that ends first.
 func LifeOf(access *rest.Config) (life Life) {
 	if access.BearerToken != "" {
 		life = LifeOfToken(access.BearerToken)

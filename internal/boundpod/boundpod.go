@@ -129,8 +129,8 @@ func ending(t *corev1.ContainerStateTerminated) string {
 	return text
 }
 
-// LastRemote returns reason and message of the newest Event that the provider's cluster has written about its pod; ""
-// if there is none. Liqo copies such Events and appends "(remote)" to their source
+// LastRemote returns reason and message of the newest Event that the provider's cluster has written about its pod, or
+// "" if such an Event does not exist. Liqo copies such Events and appends "(remote)" to their source
 // (pkg/virtualKubelet/reflection/event/event.go).
 func LastRemote(events []corev1.Event) string {
 	last := lastEvent(events, func(e *corev1.Event) bool { return strings.HasSuffix(e.Source.Component, " (remote)") })

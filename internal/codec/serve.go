@@ -13,8 +13,8 @@ const maxBody = 16 << 20
 
 // Handler returns an HTTP handler that serves a codec to the Temporal UI and the temporal CLI: POST /encode and
 // /decode, as their setting --codec-endpoint requires. It decrypts without authentication. So it answers only requests
-// to a loopback address. Of web pages it accepts only those of the given origins, because otherwise any page in the
-// user's browser could read Temporal's payloads.
+// to a loopback address. It answers web pages only from the given origins, because otherwise any page in the user's
+// browser could read Temporal's payloads.
 func Handler(codec converter.PayloadCodec, origins []string) http.Handler {
 	serve := converter.NewPayloadCodecHTTPHandler(codec)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

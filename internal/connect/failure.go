@@ -98,7 +98,7 @@ const maxAnswer = 200
 // withProxy is the remedy for a proxy in the path to Temporal.
 const withProxy = "exempt Temporal's host from it with NO_PROXY, or look at the proxy's log"
 
-// notTemporal explains an answer of a server that is no Temporal frontend.
+// notTemporal explains an answer of a server that is not a Temporal frontend.
 func (t *Target) notTemporal(err error) *Failure {
 	if proxy := t.proxy(); proxy != "" {
 		return fail(ExitUnreachable, "the HTTP proxy %s answers in place of Temporal at %s (%s): %s", proxy, t.Address,

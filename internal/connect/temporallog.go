@@ -9,8 +9,8 @@ import (
 )
 
 // temporalLog implements the SDK's logger. It translates the SDK's keys into our keys. The SDK adds six keys to every
-// line, and some of them have the name of one of our keys and another meaning. temporalLog writes these only if debug
-// is enabled, in a separate group.
+// line, and some SDK keys have the name of one of our keys and another meaning. temporalLog writes these SDK keys only
+// if debug is enabled, in a separate group.
 type temporalLog struct {
 	log   *slog.Logger
 	noise []any // pairs that are written only if debug is enabled

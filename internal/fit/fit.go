@@ -23,7 +23,8 @@ type Misfit struct {
 
 func (m Misfit) String() string { return m.Field + ": " + m.Reason }
 
-// Misfits returns all reasons why the pod does not fit on the node: those of Selectors, then those of Besides.
+// Misfits returns all reasons why the pod does not fit on the node: first the reasons from Selectors, then the reasons
+// from Besides.
 func Misfits(pod *corev1.Pod, node *corev1.Node) []Misfit {
 	return append(Selectors(pod, node), Besides(pod, node)...)
 }

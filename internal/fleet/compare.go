@@ -36,7 +36,7 @@ func (l *Ledger) applyRound(d Differences, now time.Time) {
 	}
 	l.Round.Last, l.Round.Unbooked = d.Round, nil
 	l.recordKept(d)
-	first := int(d.Round.Number*maxOrphans) % max(len(d.Found), 1) // rotates, so that stuck orphans do not block others
+	first := int(d.Round.Number*maxOrphans) % max(len(d.Found), 1) // rotates, so stuck orphans do not block other orphans
 	l.unbooked(slices.Concat(d.Found[first:], d.Found[:first]), before, now)
 	if !l.trustsLists(d, now) {
 		return

@@ -11,7 +11,7 @@ import (
 )
 
 // BenchmarkChoose compares a choice among 10,000 offers with a sort of as many prices. The cases are different prices,
-// one price for all offers, and weights for an instance with 50 instances ahead of it. It prints BENCH <name> <value>
+// one price for all offers, and weights for an instance after 50 earlier instances. It prints BENCH <name> <value>
 // <unit> <ratio> <against>.
 func BenchmarkChoose(b *testing.B) {
 	const n = 10_000

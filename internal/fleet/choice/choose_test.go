@@ -173,8 +173,8 @@ func TestChooseFilters(t *testing.T) {
 	}
 }
 
-// An offer in another currency is left out whatever its price, because prices in two currencies do not compare. A price
-// of zero has no currency.
+// An offer in another currency is left out regardless of its price, because prices in two currencies do not compare. A
+// price of zero has no currency.
 func TestOfferInAnotherCurrencyIsLeftOut(t *testing.T) {
 	euros := func(c *choice.Candidate) { c.Offer.Currency = "EUR" }
 	free := func(c *choice.Candidate) { c.Offer.Currency, c.Offer.Price = "EUR", 0 }
@@ -388,7 +388,7 @@ func TestCandidateSurvivesJSON(t *testing.T) {
 }
 
 // The instances of a burst spread over the offers before the first hold is booked. Each instance takes the best place
-// that the instances ahead of it leave.
+// that the earlier instances leave.
 func TestChooseSpreadsABurst(t *testing.T) {
 	four := func(c *choice.Candidate) { c.Free = amounts("cpu", "4", "memory", "16Gi", "pods", "110") }
 	candidates := []choice.Candidate{candidate("a", 1, four), candidate("b", 1, four), candidate("dear", 2)}

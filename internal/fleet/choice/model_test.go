@@ -115,7 +115,7 @@ func TestOneMissingByteLeavesNoRoomForANode(t *testing.T) {
 	}
 }
 
-// market is what the model knows about candidates: the number of nodes that fit on each candidate, its price, and the
+// market is the model's knowledge about candidates: the number of nodes that fit on each candidate, its price, and the
 // prices of all places in ascending order.
 type market struct {
 	places map[string]int
@@ -134,8 +134,9 @@ func marketOf(spec fleet.InstanceSpec, all []choice.Candidate) market {
 	return m
 }
 
-// A choice is one of the cheapest candidates that fit. In a burst, each instance chooses with the earlier instances
-// ahead of it. Together they take the cheapest places, and none twice. The order of the candidates has no influence.
+// A choice is one of the cheapest candidates that fit. In a burst, the rank of each instance counts the earlier
+// instances. Together the instances take the cheapest places, and none twice. The order of the candidates has no
+// influence.
 func TestBurstTakesEachOfTheCheapestPlacesOnce(t *testing.T) {
 	for r := range testkit.Cases(t) {
 		spec, all := randomShape(r), randomCandidates(r, 18)

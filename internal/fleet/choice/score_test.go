@@ -137,7 +137,7 @@ func TestOldFailuresWeighLess(t *testing.T) {
 	require.Equal(t, 1.0, choice.Weight(at(-time.Minute), chooseAt), "a clock that is ahead")
 }
 
-// In a burst, each instance chooses as if the instances ahead of it had received their nodes one after another.
+// In a burst, each instance chooses as if the earlier instances had received their nodes one after another.
 func TestBurstChoosesLikeSuccessiveInstances(t *testing.T) {
 	selections := []*fleet.Selection{nil, {Price: 1}, {Spread: 1}, {Spread: 0.5}, {Pack: 0.5}, {Warm: 1, Spread: 2},
 		{Latency: 1, Pack: 1}, {Spread: 3, Pack: 1, Failures: 1}}

@@ -83,8 +83,8 @@ func TestStandbysAreRanked(t *testing.T) {
 	require.Len(t, rank(peers...), choice.MaxCandidates)
 }
 
-// A filter excludes a held standby that the group may not use, whatever the free capacity. A temporary obstacle does
-// not exclude it.
+// A filter excludes a held standby that the group may not use, regardless of the free capacity. A temporary obstacle
+// does not exclude it.
 func TestUnusableStandbysAreExcluded(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(*choice.Candidate)

@@ -95,8 +95,8 @@ func TestEarlyLastRoundCounts(t *testing.T) {
 	}
 }
 
-// A granted and a refused access both count as answers. Silence is no answer, and neither is access that was not
-// checked.
+// A granted and a refused access both count as answers. Silence does not count as an answer, and neither does access
+// that was not checked.
 func TestRefusedAccessCountsAsAnswer(t *testing.T) {
 	for access, want := range map[fleet.Access][2]bool{"": {}, fleet.AccessGranted: {true, false},
 		fleet.AccessRefused: {true, false}, fleet.AccessSilent: {false, true}} {
@@ -245,7 +245,7 @@ func TestReachableProvidersInUseAreWatched(t *testing.T) {
 }
 
 // A Node is cordoned while its provider refuses new holds, and uncordoned afterwards. Three kinds of instances are left
-// unchanged: those that are not Ready, those without a Node, and those whose provider does not answer.
+// unchanged: instances that are not Ready, instances without a Node, and instances whose provider does not answer.
 func TestNodesOfARefusingProviderAreCordoned(t *testing.T) {
 	now := time.Unix(2_000_000, 0)
 	providers := []fleet.ProviderSnapshot{{ID: "milan", Phase: fleet.Established}}

@@ -144,7 +144,8 @@ func TestSweepAcceptsEmptyListsAfterFiveMinutes(t *testing.T) {
 	require.Empty(t, s.Orphans[0].KeptBecause)
 }
 
-// Each sweep checks some of the providers, one group of them after another. The evidence of the other providers stays.
+// Each sweep checks a part of the providers, and the next sweep checks the next part. The evidence of the other
+// providers stays.
 func TestSweepChecksSomeProvidersEachTime(t *testing.T) {
 	var offers []fleet.Offer
 	for n := range 120 {
@@ -215,7 +216,7 @@ func TestSweepIgnoresInventedNames(t *testing.T) {
 	require.Empty(t, attempts)
 }
 
-// When several providers report too much, the sweep records the same amount of data for each of them.
+// When several providers report too much, the sweep records the same amount of data for each provider.
 func TestSweepRecordsProvidersEqually(t *testing.T) {
 	var got []fleet.Orphan
 	asked := []fleet.Provider{{ID: "milan"}, {ID: "rome"}, {ID: "turin"}}
