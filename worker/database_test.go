@@ -49,7 +49,7 @@ func (r repeats) Establish(ctx context.Context, p fleet.Provider, progress backe
 }
 
 // TestDatabaseContainsNoSecrets reads Temporal's whole database after the life of an instance. The database contains no
-// secret. When a codec is used, nobody can read the payloads without the keys.
+// secret. When a codec is used, the payloads cannot be read without the keys.
 func TestDatabaseContainsNoSecrets(t *testing.T) {
 	for _, encrypts := range []bool{false, true} {
 		t.Run(fmt.Sprint("codec=", encrypts), func(t *testing.T) {

@@ -20,7 +20,7 @@ import (
 	flow "github.com/liqo-autoscaler/liqo-autoscaler/workflows/client"
 )
 
-// small makes a group with nodes so small that hundreds of them fit on one provider.
+// small makes a group with nodes so small that hundreds of nodes fit on one provider.
 func small(most int) func(*fleet.GroupSpec) {
 	return func(g *fleet.GroupSpec) {
 		g.Max = most

@@ -10,7 +10,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet/driver"
 )
 
-// checked makes the group describe its silent drivers, and returns a status for each of them to the group.
+// checked makes the group describe its silent drivers, and returns a status for each of these drivers to the group.
 func checked(t *testing.T, l *fleet.Ledger, now time.Time, found func(instance string) fleet.DriverStatus) {
 	t.Helper()
 	l.Step(fleet.GroupInput{}, now)

@@ -126,9 +126,9 @@ func eventsFor(d *driver.Driver) []driver.Event {
 	return all
 }
 
-// The group passes a scale-out the number of scale-outs ahead of it and the capacity that they take. The scale-out uses
-// these numbers for its first choice only. By the next choice the providers have published or released the holds, and
-// the scale-out would wait in vain for the same capacity.
+// The group passes a scale-out the number of scale-outs ahead of this scale-out and the capacity that they take. The
+// scale-out uses these numbers for its first choice only. By the next choice the providers have published or released
+// the holds, and the scale-out would wait in vain for the same capacity.
 func TestScaleOutsAheadCountForTheFirstChoiceOnly(t *testing.T) {
 	d := driver.New(fleet.DriverInput{Instance: fleet.NewInstance("standard-x-1", &spec(1).InstanceSpec, t0),
 		Spec: spec(1).InstanceSpec, Ahead: 2,

@@ -12,7 +12,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// The ids of all workflows of a hub can be derived from the id of any of them.
+// The ids of all workflows of a hub can be derived from the id of any workflow.
 func TestIDsShareTheHubsPrefix(t *testing.T) {
 	for own, want := range map[string]string{
 		NodeGroupID("standard"):                   "peering/milan",

@@ -18,8 +18,8 @@ const (
 	WorkflowTaskTimeout = fleet.TaskTimeout
 	// shortTimeout bounds an activity that calls Temporal, or chooses an offer.
 	shortTimeout = 5 * time.Second
-	// choiceTimeout bounds all attempts to choose an offer. The workflow's task is extended meanwhile, every few seconds by
-	// three events.
+	// choiceTimeout bounds all attempts to choose an offer. During this time the workflow's task is extended every few
+	// seconds by three events.
 	choiceTimeout = 10 * time.Minute
 	// passTimeout bounds one pass of a step in the making or removing lane, see activities.PassBound.
 	passTimeout = 15 * time.Second

@@ -13,7 +13,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/fleet"
 )
 
-// server is what the gRPC server knows about one group: its newest snapshot, and the calls whose answers were lost.
+// server is the gRPC server's data about one group: the group's newest snapshot, and the calls whose answers were lost.
 type server struct {
 	spec    *fleet.GroupSpec
 	picture fleet.Snapshot

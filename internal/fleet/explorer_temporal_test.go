@@ -55,7 +55,7 @@ type act struct {
 	notBefore time.Time
 	cancelled bool
 	tries     int
-	ghost     bool // Temporal has given up this try, so nobody receives its result
+	ghost     bool // Temporal has given up this try, so no workflow receives its result
 }
 
 // doer is the work of an activity. pass runs one pass; when done is false, the pass must be repeated.

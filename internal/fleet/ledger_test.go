@@ -186,8 +186,8 @@ func TestInstancesShareTheirSpec(t *testing.T) {
 	}
 }
 
-// A group runs at most fifty scale-outs without a provider. It starts more when half of them have chosen a provider.
-// Instances that wait longer than their budget fail.
+// A group runs at most fifty scale-outs without a provider. It starts more when half of these scale-outs have
+// chosen a provider. Instances that wait longer than their budget fail.
 func TestBurstIsStartedInBatches(t *testing.T) {
 	l := ledger(t)
 	l.Spec.Max = 200
@@ -291,8 +291,8 @@ func TestLeftAttemptsAreUndoneOnce(t *testing.T) {
 	require.Empty(t, undone(5, 4, 0))
 }
 
-// The last waiting instances of a burst start when the limit has room for all of them, however many scale-outs already
-// run.
+// The last waiting instances of a burst start when the limit has room for all these instances, however many scale-outs
+// already run.
 func TestLastInstancesOfABurstStart(t *testing.T) {
 	l := ledger(t)
 	l.Spec.Max = 200

@@ -75,7 +75,7 @@ func TestMachineMatchesTheIntendedMoves(t *testing.T) {
 			fleet.Registered: {}, fleet.Lost: ignored},
 		fleet.Ready: {fleet.Lost: {To: fleet.Draining, Force: true}, fleet.Deleted: to(fleet.Draining), fleet.Done: ignored,
 			fleet.Refused: ignored, fleet.Cancelled: ignored, fleet.Deadline: ignored, fleet.NotReady: {}},
-		// The slice is returned whatever the result of the drain. Only a person stops the return.
+		// The slice is returned regardless of the result of the drain. Only a person stops the return.
 		fleet.Draining: {fleet.GaveUp: {To: fleet.Unpeering, Force: true}, fleet.Refused: {To: fleet.Unpeering, Force: true},
 			fleet.Cancelled: {Stuck: true}, fleet.Lost: {Force: true}},
 		fleet.Unpeering: {fleet.Done: to(fleet.Released), fleet.Refused: ignored, fleet.GaveUp: ignored,

@@ -95,7 +95,7 @@ func TestOperationFromANewerPositionStartsANewEpoch(t *testing.T) {
 	require.NotNil(t, l.Spec, "it knows what it is for")
 }
 
-// A provider that offers a number of nodes gets at most this number of holds, whatever their size.
+// A provider that offers a number of nodes gets at most this number of holds, regardless of their size.
 func TestOfferIsBoundedByItsNumberOfNodes(t *testing.T) {
 	p := provider.New("milan", t0)
 	p.Step(provider.Input{Result: &fleet.Result{ID: 2, Outcome: fleet.OutcomeDone}}, t0)

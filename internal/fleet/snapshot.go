@@ -184,7 +184,7 @@ const (
 	BlockPaused           = "Paused"           // an operator paused the group
 	BlockAtMax            = "AtMax"            // its target size is its max
 	BlockSpendingLimit    = "SpendingLimit"    // a node would cost more than the group may spend
-	BlockChangeNotInForce = "ChangeNotInForce" // its configured shape, labels or taints differ from those of its nodes
+	BlockChangeNotInForce = "ChangeNotInForce" // its config and its nodes differ in shape, labels or taints
 	BlockRetired          = "Retired"          // the config no longer contains it, so it only shrinks
 	BlockBuildFails       = "BuildFails"       // see Snapshot.Condition
 )

@@ -4,7 +4,7 @@ import "time"
 
 // These constants bound the concurrent work of a group. Further work waits in order.
 const (
-	maxUnnamed  = 50  // scale-outs that have named no provider; below half of it, the group starts more
+	maxUnnamed  = 50  // scale-outs that have named no provider; with at most half as many, the group starts more
 	maxScaleIns = 100 // scale-ins per provider that wait for pods, so that a dead provider does not block other providers
 	// silentAfter is the time without a message after which the group checks a driver. checkBatch bounds the drivers of
 	// one check.

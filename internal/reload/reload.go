@@ -50,7 +50,7 @@ func (f *Files[T]) Get() (value T, version string, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.reread(); f.err != nil {
-		f.reread() // another process may have replaced the files between the reads of two of them
+		f.reread() // another process may have replaced the files between the reads of two files
 	}
 	return f.value, f.version, f.err
 }

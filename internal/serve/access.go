@@ -42,8 +42,8 @@ func Personal(kubeconfig string) (*rest.Config, error) {
 	return AsKubectl(kubeconfig, "access to the consumer cluster (--kubeconfig, KUBECONFIG or ~/.kube/config)")
 }
 
-// AsKubectl returns the access that kubectl would use. The argument what is the purpose of the access, with which an
-// error begins.
+// AsKubectl returns the access that kubectl would use. An error begins with the argument what, which names the
+// purpose of the access.
 func AsKubectl(kubeconfig, what string) (*rest.Config, error) {
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	rules.ExplicitPath = kubeconfig

@@ -24,8 +24,8 @@ func (s stuck) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// TestScrapesAreEncodedOnceASecond makes many scrapes, some of them by clients that do not read their answers. The
-// metrics are encoded once a second, and no client waits for another client.
+// TestScrapesAreEncodedOnceASecond makes many scrapes, including scrapes by clients that do not read their answers.
+// The metrics are encoded once a second, and no client waits for another client.
 func TestScrapesAreEncodedOnceASecond(t *testing.T) {
 	own := prometheus.NewRegistry()
 	gauge := prometheus.NewGauge(prometheus.GaugeOpts{Name: "answer"})

@@ -1,4 +1,4 @@
-// Package shorten shortens and cleans texts that people read, because other parties have written parts of them.
+// Package shorten shortens and cleans texts that people read, because other parties have written parts of these texts.
 package shorten
 
 import (

@@ -148,8 +148,8 @@ func (r *reader) plain(in any, path func() string) any {
 
 func index(path string, i int) string { return path + "[" + strconv.Itoa(i) + "]" }
 
-// positions returns the YAML node of each path, whose position is that of the field. The node of a field in a mapping
-// is the node of its key.
+// positions returns the YAML node of each path. The node has the position of the path's field. The node of a field in a
+// mapping is the node of its key.
 func positions(text []byte, paths map[string]bool) map[string]*goyamlv3.Node {
 	all := map[string]*goyamlv3.Node{}
 	var root goyamlv3.Node

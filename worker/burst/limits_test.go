@@ -184,7 +184,8 @@ func largestPayload(m protoreflect.Message, tell func(int)) {
 	})
 }
 
-// The run starts two concurrent activities in its first task. It receives three signals, two of them during this task.
+// The run starts two concurrent activities in its first task. It receives two signals during this task, and a third
+// signal later.
 func TestHighestUseOfLimitsIsMeasured(t *testing.T) {
 	at := func(ms int) *timestamppb.Timestamp { return timestamppb.New(time.UnixMilli(int64(ms))) }
 	event := func(id int64, ms int, kind enumspb.EventType) *historypb.HistoryEvent {

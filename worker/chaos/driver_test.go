@@ -176,7 +176,7 @@ func (d *driver) look(ctx context.Context, n, life int, settled bool) map[string
 	return nil
 }
 
-// states reads the groups and the age of the replica's data about each of them.
+// states reads the groups and the age of the replica's data about each group.
 func (d *driver) states(ctx context.Context, n int) (map[string]listing, error) {
 	ctx, cancel := context.WithTimeout(ctx, readLimit)
 	defer cancel()

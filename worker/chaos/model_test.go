@@ -12,8 +12,8 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/workflows"
 )
 
-// model holds what CA may believe, by the answers to its calls and by the listings that it has read. A listing that
-// contradicts the model is a violation.
+// model holds the states that CA may assume, by the answers to its calls and by the listings that it has read. A
+// listing that contradicts the model is a violation.
 type model struct {
 	mu         sync.Mutex
 	began      time.Time

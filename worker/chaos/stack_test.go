@@ -34,8 +34,8 @@ type process struct {
 	mu      sync.Mutex
 	cmd     *exec.Cmd
 	ended   chan struct{}
-	killing bool // the test ends the process, so its end is no defect
-	life    int  // grows before a kill, so that a failed call can be told from a defect
+	killing bool // the test ends the process, so its end does not count as a defect
+	life    int  // grows before a kill, so that a failed call can be distinguished from a defect
 }
 
 func (p *process) start() error {

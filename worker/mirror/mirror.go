@@ -31,7 +31,7 @@ const (
 	retryAfter = 3 * time.Minute
 )
 
-// Objects reads and writes the mirror's objects of one hub. Errors are those of the API server, for example a conflict.
+// Objects reads and writes the mirror's objects of one hub. Errors come from the API server, for example a conflict.
 type Objects interface {
 	// List returns the hub's objects of a kind.
 	List(ctx context.Context, kind Kind) ([]Object, error)

@@ -146,7 +146,7 @@ func (o *Observer) billRunning(ctx context.Context, s state, b booked) {
 	})
 }
 
-// withDays returns the days, and those of the ended days whose dates are not among them.
+// withDays returns all of days, and each day of ended whose date does not occur in days.
 func withDays(days, ended []money.CostDay) []money.CostDay {
 	days = slices.Clone(days)
 	for _, day := range ended {

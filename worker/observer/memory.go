@@ -14,7 +14,7 @@ type Memory interface {
 	// Load returns the document, and the time since it was saved. Both ends of this time come from the same clock. Without
 	// a document Load returns nil and a negative age. Load may write to the store to learn its current time.
 	Load(ctx context.Context) (document []byte, age time.Duration, err error)
-	// Read returns the document, or nil if there is none. It writes nothing.
+	// Read returns the document, or nil if no document exists. It writes nothing.
 	Read(ctx context.Context) (document []byte, err error)
 	// Save replaces the document.
 	Save(ctx context.Context, document []byte) error

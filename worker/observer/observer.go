@@ -29,8 +29,8 @@ const (
 	giveUpAfter = 2 * time.Minute
 )
 
-// Entities reads and starts the entities of the hub: the workflows of node groups and providers. It reads what they
-// have published, so it needs no worker.
+// Entities reads and starts the entities of the hub: the workflows of node groups and providers. It reads the data
+// that the entities have published, so it needs no worker.
 type Entities interface {
 	// Group returns the snapshot of a node group, or fleet.ErrNotRunning.
 	Group(ctx context.Context, name string) (fleet.Snapshot, error)
@@ -84,8 +84,8 @@ type Observer struct {
 	Hub func(ctx context.Context) (workflows.HubState, error)
 	// Memory stores the state of the rounds for the next leader. nil stores nothing.
 	Memory Memory
-	// Costs stores the bills of the groups, and Accounts reads their costs. If one of them is nil, the observer saves no
-	// bills.
+	// Costs stores the bills of the groups, and Accounts reads their costs. If Costs or Accounts is nil, the observer
+	// saves no bills.
 	Costs    Memory
 	Accounts Accounts
 	// Conditions, if any, receives the conditions of the providers.

@@ -155,7 +155,7 @@ func idle(p fleet.ProviderSnapshot) bool {
 }
 
 // ensure starts the entity of each provider that has a peering or a slice of ours but no running entity, for example
-// because somebody terminated the workflow. Only the entity can remove the peering. ensure logs the errors, and the
+// because an operator terminated the workflow. Only the entity can remove the peering. ensure logs the errors, and the
 // next round tries again.
 func (o *Observer) ensure(ctx context.Context, b booked, w world) {
 	var missing []string

@@ -15,7 +15,7 @@ import (
 // there.
 type KeptNode struct {
 	Provider, Group, Node string
-	// Claims is the number of PersistentVolumeClaims that are bound on the provider, and Claim is the first of them, as
+	// Claims is the number of PersistentVolumeClaims that are bound on the provider, and Claim is the first claim, as
 	// namespace/name.
 	Claims int
 	Claim  string

@@ -39,7 +39,8 @@ func (f finding) String() string {
 }
 
 // command returns the command that registers the missing attributes. If only attributes of a wrong type were found, it
-// returns a text for the operator, who must decide about them: such an attribute may belong to another application.
+// returns a text for the operator. The operator must decide about these attributes, because they may belong to another
+// application.
 func (f finding) command(namespace string) string {
 	if len(f.missing) == 0 {
 		return "an attribute of another type already has this name: see temporal operator search-attribute list " +

@@ -194,7 +194,7 @@ func TestOnlyConfigureStartsTheGroup(t *testing.T) {
 }
 
 // Calls that share a booking keep their operation ids when the client repeats them. It repeats them because the
-// workflows' clock is ahead, so that a caller who still waits counted as gone.
+// workflows' clock is ahead, so that a caller that still waits counted as gone.
 func TestRepeatedCallsKeepTheirOperationIDs(t *testing.T) {
 	late := map[int]fleet.Refusal{1: {Kind: fleet.RefusedExpired, Message: "late"}}
 	r := &refuser{at: time.Now().Add(time.Hour), refuse: []map[int]fleet.Refusal{late, nil}}

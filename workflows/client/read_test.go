@@ -81,8 +81,8 @@ func TestFailedReadReportsItsKind(t *testing.T) {
 	require.Equal(t, "gpu", s.Group)
 }
 
-// A call may use the whole timeout of its caller, although the SDK would end the call after half of it. When the caller
-// gives up, the call ends with the caller's error.
+// A call may use the whole timeout of its caller, although the SDK would end the call after half of this time. When the
+// caller gives up, the call ends with the caller's error.
 func TestCallUsesTheWholeTimeoutOfItsCaller(t *testing.T) {
 	var left time.Duration
 	waits := make(chan struct{})

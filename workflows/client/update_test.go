@@ -76,7 +76,7 @@ func TestFailingTaskIsReportedAtTheDeadline(t *testing.T) {
 }
 
 // The gRPC server must distinguish a group that does not run from a group of size zero. For a group that does not run,
-// the error says so.
+// the error reports this fact.
 func TestUpdateReportsAGroupThatDoesNotRun(t *testing.T) {
 	r := &refuser{fails: 1, err: serviceerror.NewNotFound("workflow not found")}
 	_, err := NewGroups(r, "", "").Shrink(t.Context(), "gpu", 1, fleet.Position{})

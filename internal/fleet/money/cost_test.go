@@ -25,7 +25,7 @@ func costing(at time.Time, hourly float64) money.Cost {
 	return c
 }
 
-// Days and months begin at midnight UTC, whatever the time zone of the clock. A day without costs is left out.
+// Days and months begin at midnight UTC, regardless of the time zone of the clock. A day without costs is left out.
 func TestCostsOfDaysAndMonths(t *testing.T) {
 	for name, c := range map[string]struct {
 		from, to string

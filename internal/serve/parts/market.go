@@ -130,7 +130,7 @@ func Publish(store market.Store, offers discovery.Catalog, seen *Monitor,
 
 // ServerOptions returns the options of a gRPC server. The server takes the specs of groups from the config file and
 // derives groups with `per` from the market. If Temporal responds, the server also knows the groups that were derived
-// earlier from its start. ServerOptions returns an error if the config has a group with `per` and there is no market.
+// earlier from its start. ServerOptions returns an error if a group in the config has `per` but offered has no market.
 func ServerOptions(ctx context.Context, file *config.File, cfg config.Config, offered Offered, groups grpcserver.Groups,
 	log *slog.Logger) (grpcserver.Options, error) {
 	derives := slices.ContainsFunc(cfg.NodeGroups, func(g config.NodeGroup) bool { return g.Per.Derives() })

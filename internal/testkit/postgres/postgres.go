@@ -26,7 +26,7 @@ import (
 	"github.com/liqo-autoscaler/liqo-autoscaler/internal/testkit"
 )
 
-// User is the name of the superuser of each server, who needs no password.
+// User is the name of the superuser of each server. The superuser needs no password.
 const User = "test"
 
 // errAbsent means that PostgreSQL is not installed.
