@@ -47,7 +47,8 @@ func TestRulesSelectOneRelease(t *testing.T) {
 
 // Each alert has a link to its section of docs/alerts.md, or of a page of the site's own.
 func TestAlertsLinkToTheirRunbook(t *testing.T) {
-	const page, own = "https://github.com/liqo-autoscaler/liqo-autoscaler/blob/main/docs/alerts.md", "https://wiki.example/on-call"
+	const page, own = "https://github.com/liqo-autoscaler/liqo-autoscaler/blob/main/docs/alerts.md",
+		"https://wiki.example/on-call"
 	for base, set := range map[string][]string{page: nil, own: {"metrics.prometheusRule.runbookURL=" + own}} {
 		args := bundled(append(set, "metrics.prometheusRule.enabled=true")...)
 		rule := one[prometheusRule](t, render(t, "plaintext", args...), namespace, release)

@@ -64,7 +64,7 @@ func TestInstalled(t *testing.T) {
 	require.Len(t, blocks, 4, "setup, helm, the namespace, the pod")
 
 	i.run(ctx, strings.Replace(blocks[0], " setup ", " setup --network mode=none --tls-secret server-tls --provider-server "+
-		i.providerURL(), 1))
+		i.providerURL()+" ", 1))
 	r.done("setup")
 	i.certificates(ctx)
 	i.cordon(ctx, "plain-0", true)

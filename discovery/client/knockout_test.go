@@ -82,7 +82,8 @@ func TestListOfOneProviderIsBounded(t *testing.T) {
 	require.Equal(t, "turin", offers[len(offers)-1].Name)
 	require.InDelta(t, 130, len(offers), 10)
 	require.Len(t, problems, 1)
-	require.Contains(t, problems[0].String(), "provider milan has offers of more than 1048576 bytes: the others are omitted")
+	require.Contains(t, problems[0].String(), "provider milan has offers of more than 1048576 bytes: "+
+		"the others are omitted")
 }
 
 // TestMemoryOfAnAnswerIsBounded uses a server that answers with many small items, each of which needs much memory

@@ -19,8 +19,9 @@ func TestValuesAtTheirBounds(t *testing.T) {
 	limited := func(limits string) string { return group("min: 2") + "\nlimits: {" + limits + "}" }
 	value := strings.Repeat("v", 63)
 	for name, c := range map[string]struct{ file, says string }{
-		"a max below 1, once":    {strings.ReplaceAll(group("min: 0"), "max: 5", "max: -1"), "max: is -1: give at least 1"},
-		"a max of sizes, once":   {strings.ReplaceAll(sized("standby: 0"), "max: 5", "max: -1"), "max: is -1: give at least 1"},
+		"a max below 1, once": {strings.ReplaceAll(group("min: 0"), "max: 5", "max: -1"), "max: is -1: give at least 1"},
+		"a max of sizes, once": {strings.ReplaceAll(sized("standby: 0"), "max: 5", "max: -1"),
+			"max: is -1: give at least 1"},
 		"a min above max":        {group("min: 6"), "min: is 6, above max"},
 		"a min below 0":          {group("min: -1"), "min: is -1: give at least 0"},
 		"a min of each, too big": {group("per: provider, minPerGroup: 6"), "minPerGroup: is 6, above max"},

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"slices"
 	"time"
 
 	"go.temporal.io/api/workflowservice/v1"
@@ -49,8 +50,8 @@ func (t *Target) cannotRead(ctx context.Context) (why error) {
 	if ctx.Err() != nil {
 		return nil // the caller's own time has ended
 	}
-	switch codeOf(err) {
-	case codes.Unavailable, codes.DeadlineExceeded, codes.Internal, codes.Unknown:
+	broken := []codes.Code{codes.Unavailable, codes.DeadlineExceeded, codes.Internal, codes.Unknown}
+	if slices.Contains(broken, codeOf(err)) {
 		return err
 	}
 	return nil

@@ -99,15 +99,16 @@ func (o *Observer) saveBills(ctx context.Context, s state, b booked, w world) er
 	return failed
 }
 
-// readBills decodes the saved bills; no document means no bills. A document that cannot be decoded returns an error that
-// states the two remedies.
+// readBills decodes the saved bills; no document means no bills. The error of a document that cannot be decoded states
+// the two remedies.
 func readBills(document []byte) (s savedBills, err error) {
 	if len(document) == 0 {
 		return s, nil
 	}
 	if err = json.Unmarshal(document, &s); err != nil {
-		return savedBills{}, fmt.Errorf("the saved costs are not the JSON that this program writes (%w): restore the ConfigMap "+
-			"liqo-autoscaler-costs-<hub> in kube-system from a copy, or delete it; then the sums start with the groups that run", err)
+		return savedBills{}, fmt.Errorf("the saved costs are not the JSON that this program writes (%w): restore the "+
+			"ConfigMap liqo-autoscaler-costs-<hub> in kube-system from a copy, or delete it; then the sums start with the "+
+			"groups that run", err)
 	}
 	return s, nil
 }

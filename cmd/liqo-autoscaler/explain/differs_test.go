@@ -29,8 +29,8 @@ func TestTaintSetByAPersonIsExplained(t *testing.T) {
 	w.Nodes = []corev1.Node{ready(w, tainted, passing)}
 	p := explain.OfPod(w)
 	require.Equal(t, explain.NodesDiffer, p.Reason)
-	require.Contains(t, p.Message, "node group std: Node lca-std-a-1-1 differs from the template, and the pod does not fit "+
-		"on such a node: spec.tolerations: no toleration for the taint maintenance=true:NoSchedule; Cluster Autoscaler "+
+	require.Contains(t, p.Message, "node group std: Node lca-std-a-1-1 differs from the template, and the pod does not "+
+		"fit on such a node: spec.tolerations: no toleration for the taint maintenance=true:NoSchedule; Cluster Autoscaler "+
 		"takes the group's shape from an existing Node: undo the change, and in place of a taint use")
 	var text bytes.Buffer
 	require.NoError(t, p.Text(&text))

@@ -43,8 +43,8 @@ node group std: NoGroupFits, target size 1 of 5
 		"the webhook in a dry run (--capacity-buffer-pod-dry-run-enabled)")
 
 	w.Pod.Spec.Containers[0].Resources.Requests = list("3", "1Gi")
-	require.Equal(t, "NoGroupFits: it does not fit on the nodes of any node group: resources.requests: the pod requests cpu 3, a "+
-		"node has 2", explain.OfPod(w).WithToleration)
+	require.Equal(t, "NoGroupFits: it does not fit on the nodes of any node group: resources.requests: the pod requests "+
+		"cpu 3, a node has 2", explain.OfPod(w).WithToleration)
 
 	w = planned(explain.InMemory, 0)
 	p = explain.OfPod(w)

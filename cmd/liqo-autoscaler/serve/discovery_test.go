@@ -117,7 +117,8 @@ func TestBrokenWritersFileIsLogged(t *testing.T) {
 	logged := func(what string) func() bool {
 		return func() bool { return strings.Count(log.String(), what) == 1 }
 	}
-	require.Eventually(t, logged("the server refuses all requests until it is repaired"), 2*time.Minute, 5*time.Millisecond)
+	require.Eventually(t, logged("the server refuses all requests until it is repaired"), 2*time.Minute,
+		5*time.Millisecond)
 	require.ErrorIs(t, d.put(t.Context(), c), client.ErrDenied)
 
 	write(good)
