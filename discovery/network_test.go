@@ -57,7 +57,7 @@ func TestInvalidNetworkIsReported(t *testing.T) {
 	for network, want := range map[string]string{
 		"{mode: tunnel}":                           `network.mode: got "tunnel", want one of gateway, existing, none`,
 		"{mode: none, mtu: 1300}":                  "network: mode none creates no gateway: remove all fields except mode",
-		"{mode: existing, serviceType: NodePort}":  "network: mode existing makes no gateway",
+		"{mode: existing, serviceType: NodePort}":  "network: mode existing creates no gateway",
 		"{serverLocation: moon}":                   `network.serverLocation: got "moon", want one of provider, consumer`,
 		"{serviceType: ExternalName}":              "network.serviceType: got",
 		"{nodePort: 31840}":                        "network.nodePort: is for serviceType: NodePort only",

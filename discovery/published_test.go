@@ -163,8 +163,8 @@ func TestPublishedContentIsChecked(t *testing.T) {
 		return string(raw)
 	}
 	for fault, document := range map[string]string{
-		"it is no offer":                            "offers: []",
-		"it has 65537 bytes":                        strings.Repeat(" ", 65537),
+		"the published document is not an offer":    "offers: []",
+		"the published offer has 65537 bytes":       strings.Repeat(" ", 65537),
 		"the published offer's ttlSeconds is -1":    change("ttlSeconds", -1),
 		"the published offer's ttlSeconds is 86401": change("ttlSeconds", 86401),
 		"lendable.cpu: must not be negative": change("lendable",

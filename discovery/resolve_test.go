@@ -174,8 +174,8 @@ func TestOneBadOfferDoesNotHideTheOthers(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, []string{"fresh=turin"}, names(offers), "the expired offer of turin is no rival")
 	require.Equal(t, []string{
-		"test: offer a: is of provider milan, like offer test/b: none of them is used until one declares provider: milan",
-		"test: offer b: is of provider milan, like offer test/a: none of them is used until one declares provider: milan",
+		"test: offer a: is of provider milan, like offer test/b: none is used until one declares provider: milan",
+		"test: offer b: is of provider milan, like offer test/a: none is used until one declares provider: milan",
 		"test: offer claims: declares provider rome, but its credentials lead to naples",
 		"test: offer dead: dial: connection refused",
 		"test: offer nameless: identify provider: the cluster has no id; is Liqo installed there?",

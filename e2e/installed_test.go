@@ -236,11 +236,12 @@ func (i *installation) operators(ctx context.Context) {
 		Args: []string{"--context", "munich", "-n", installedIn, "port-forward", "statefulset/" + installedIn, number + ":7233"}})
 	require.NoError(i.t, err)
 	defer p.Kill()
-	var out string
-	require.NoError(i.t, testkit.Poll(ctx, time.Minute, pollEvery, func(ctx context.Context) (err error) {
-		out, err = i.try(ctx, "liqo-autoscaler status --temporal-address "+port)
-		return err
-	}), out)
-	i.t.Log(out)
+	require.NoError(i.t, p.Until(ctx, func(context.Context) error {
+		if log := proc.Tail(p.Log, 5); !strings.Contains(log, "Forwarding from") {
+			return fmt.Errorf("no port is forwarded: %s", log)
+		}
+		return nil
+	}))
+	out := i.run(ctx, "liqo-autoscaler status --temporal-address "+port)
 	require.Regexp(i.t, `standard-\w+-1 +standard +Ready `, out)
 }

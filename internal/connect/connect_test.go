@@ -3,6 +3,7 @@ package connect_test
 import (
 	"context"
 	"crypto/x509"
+	"io"
 	"log/slog"
 	"net"
 	"os"
@@ -193,4 +194,25 @@ func TestAwaitEndsOnAPermanentRefusal(t *testing.T) {
 	target, client = dial(t, connect.Flags{Address: testkit.FreePorts(t, 1)[0]})
 	require.NoError(t, target.AwaitFor(ctx, client, logger, 0))
 	require.Equal(t, 1, strings.Count(log.String(), "no process listens"), "logged once: %s", log)
+}
+
+// Reach sends nothing over a plaintext connection. Temporal would reset a connection with a TLS handshake, and on a reset
+// `kubectl port-forward` ends.
+func TestReachSendsNothingToAPlaintextServer(t *testing.T) {
+	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer listener.Close()
+	received := make(chan []byte, 1)
+	go func() {
+		conn, err := listener.Accept()
+		if err != nil {
+			return
+		}
+		defer conn.Close()
+		all, _ := io.ReadAll(conn)
+		received <- all
+	}()
+	target, _ := dial(t, connect.Flags{Address: listener.Addr().String()})
+	require.NoError(t, target.Reach(t.Context()))
+	require.Empty(t, <-received)
 }

@@ -24,7 +24,7 @@ func TestTemporalThatCannotReadItsDatabase(t *testing.T) {
 		"interrupted, unlisted": {interrupted, interrupted, connect.ExitUnreachable, "cannot read its database"},
 		"no such namespace":     {missing, nil, connect.ExitNamespace, "has no namespace there"},
 		"another service fails": {serviceerror.NewUnavailable("shard closed"), nil, connect.ExitUnreachable,
-			"takes connections and does not answer"},
+			"accepts connections and does not answer"},
 		"info is forbidden": {missing, serviceerror.NewPermissionDenied("no", ""), connect.ExitNamespace,
 			"has no namespace there"},
 	} {

@@ -73,7 +73,7 @@ func (t *Target) Explain(ctx context.Context, err error) error {
 		return fail(ExitRefused, "Temporal at %s refuses us in namespace %s: %v: check the client certificate or the API "+
 			"key, and their permissions", t.Address, t.Namespace, err)
 	case code == codes.Unavailable, code == codes.DeadlineExceeded:
-		if why := t.Reach(ctx); why != nil {
+		if why := t.reach(ctx, true); why != nil {
 			return why
 		}
 		if why := t.cannotRead(ctx); why != nil {

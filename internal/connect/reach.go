@@ -22,8 +22,13 @@ const whereFrom = "check --temporal-address, TEMPORAL_ADDRESS or the profile"
 
 // Reach connects to Temporal step by step, and returns a Failure with the failed step and the remedy. gRPC would only
 // report that the connection failed. Reach blocks for a few seconds at most. It returns nil if no step fails, and if a
-// proxy or a gRPC resolver chooses the address.
-func (t *Target) Reach(ctx context.Context) error {
+// proxy or a gRPC resolver chooses the address. For a plaintext connection it does not find out whether the server
+// requires TLS; Explain does after a failed request.
+func (t *Target) Reach(ctx context.Context) error { return t.reach(ctx, false) }
+
+// reach is Reach. With suspectTLS it also sends a TLS handshake over a plaintext connection. A plaintext Temporal resets
+// this connection, and on a reset `kubectl port-forward` ends.
+func (t *Target) reach(ctx context.Context, suspectTLS bool) error {
 	if f := t.ownCertificate(time.Now()); f != nil {
 		return f
 	}
@@ -39,7 +44,10 @@ func (t *Target) Reach(ctx context.Context) error {
 	}
 	defer conn.Close()
 	if t.tls == nil {
-		return t.plaintextAnswer(ctx, conn)
+		if suspectTLS {
+			return t.plaintextAnswer(ctx, conn)
+		}
+		return nil
 	}
 	host, _, _ := net.SplitHostPort(address)
 	return t.tlsAnswer(ctx, conn, host)

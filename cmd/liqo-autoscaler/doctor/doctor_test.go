@@ -43,14 +43,14 @@ var broken = map[doctor.ID]struct {
 	"kubernetes-policies": {func(s *setup) { s.kubernetes = "v1.29.0-eks-1" }, "1.29.0"},
 	"clock-skew":          {func(s *setup) { s.in.Skew = -time.Minute }, "differ by 1m0s"},
 	"liqo-missing":        {func(s *setup) { s.provider = s.cluster(); s.apis = s.apis[:1] }, "authentication.liqo.io"},
-	"liqo-networking":     {func(s *setup) { s.apis = s.apis[:3] }, "wants a network"},
+	"liqo-networking":     {func(s *setup) { s.apis = s.apis[:3] }, "requires a network"},
 	"not-offloaded":       {func(s *setup) { s.namespace.Labels = nil }, "no namespace is offloaded"},
 
 	"tenant-namespace-mapped": {func(s *setup) {
 		s.namespace.Name = "liqo-tenant-turin"
 		s.namespace.Labels["liqo.io/remote-cluster-id"] = "munich"
 		s.namespace.Annotations = map[string]string{"liqo.io/managed-by-namespace-map": "liqo-tenant-munich/munich"}
-	}, "for the NamespaceMap liqo-tenant-munich/munich, so cluster munich reads"},
+	}, "for the NamespaceMap liqo-tenant-munich/munich, so cluster munich can read"},
 
 	"consumer-policies": {func(s *setup) { s.consumer = "rome" }, "liqo-autoscaler-consumer-rome-secrets, "},
 
@@ -67,7 +67,7 @@ var broken = map[doctor.ID]struct {
 		"create virtualnodes, delete virtualnodes"},
 
 	"worker-policies": {func(s *setup) { s.policed = s.policed[:5] },
-		"writes to virtualnodes, identities, renews"},
+		"writes of its account to virtualnodes, identities, renews"},
 
 	"autoscaler-missing":   {func(s *setup) { s.autoscaler = nil }, "externalgrpc"},
 	"autoscaler-old":       {func(s *setup) { main(s.autoscaler).Image = "ca:v1.29.4@sha256:0" }, "1.29.4"},

@@ -128,7 +128,7 @@ func TestWhyAPodGetsNoNode(t *testing.T) {
 				Providers: map[string]money.ProviderCost{"milan": {Rate: money.Of(3)}}}
 		}, explain.NotRequestedYet, "std"},
 		"limits": {func(w *explain.World) { w.Status = status("{status: NoActivity}", 1) }, explain.AtMax,
-			"told a max of 1"},
+			"received a max of 1"},
 		"backoff": {func(w *explain.World) {
 			w.Status = status("{status: Backoff, backoffInfo: {errorCode: NoOffer, errorMessage: nobody fits}}", 5)
 		}, explain.BackingOff, "NoOffer nobody fits"},

@@ -26,7 +26,7 @@ func TestVolumeThatNoTemplateMatchesIsExplained(t *testing.T) {
 	w.Claims = []explain.Claim{boundTo("liqo.io/remote-cluster-id", "milan")}
 	p := explain.OfPod(w)
 	require.Equal(t, explain.NoGroupFits, p.Reason)
-	require.Contains(t, p.Groups[0].Message, "spec.volumes: the volume of claim data-web-0 is on provider milan, and "+
+	require.Contains(t, p.Groups[0].Message, "spec.volumes: the volume of claim data-web-0 is on provider milan, but "+
 		"nodes of the group may be on other providers: use a group with `per: provider` for such pods")
 
 	w.Groups[0].Spec.Provider = "milan"

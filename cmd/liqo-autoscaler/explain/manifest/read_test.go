@@ -68,7 +68,7 @@ func TestPodsOfEachKindAreRead(t *testing.T) {
 		"of the class that only checks": {template("t") + request("v1", "check-capacity.autoscaling.x-k8s.io", set),
 			"ProvisioningRequest demo/r, spec.podSets[0], 4 x PodTemplate t", explain.InMemory, 4, "only checks the nodes"},
 		"of another class": {template("t") + request("v1", "queued-provisioning.gke.io", set),
-			"ProvisioningRequest demo/r, spec.podSets[0], 4 x PodTemplate t", explain.InMemory, 4, "does not know"},
+			"ProvisioningRequest demo/r, spec.podSets[0], 4 x PodTemplate t", explain.InMemory, 4, "does not support the spec.provisioningClassName"},
 		"CapacityBuffer": {template("t") + buffer("podTemplateRef: {name: t}, replicas: 2, limits: {cpu: 4}"),
 			"CapacityBuffer demo/b, spec.podTemplateRef PodTemplate t", explain.DryRun, 0, ""},
 	} {
@@ -119,8 +119,8 @@ func TestUnreadableFileIsRefused(t *testing.T) {
 	for text, says := range map[string]string{
 		"": "it contains no object: want one of CapacityBuffer, CronJob, DaemonSet, Deployment, Job, Pod, PodTemplate, " +
 			"ProvisioningRequest, ReplicaSet, ReplicationController, StatefulSet",
-		template("t") + "---\napiVersion: v1\nkind: Service\n": `document 2: kind "Service" of apiVersion "v1" is not judged`,
-		"apiVersion: apps/v1beta1\nkind: Deployment":           `kind "Deployment" of apiVersion "apps/v1beta1" is not judged`,
+		template("t") + "---\napiVersion: v1\nkind: Service\n": `document 2: kind "Service" of apiVersion "v1" is not supported`,
+		"apiVersion: apps/v1beta1\nkind: Deployment":           `kind "Deployment" of apiVersion "apps/v1beta1" is not supported`,
 		"- x":   "document 1: got a list, want a mapping",
 		"a: [":  "document 1: not YAML",
 		"x: 1e": `kind "" of apiVersion ""`,
@@ -136,7 +136,7 @@ func TestUnreadableFileIsRefused(t *testing.T) {
 		request("v1", atomic, "{podTemplateRef: {name: x}, count: 1}") + template("t"): "ProvisioningRequest demo/r: " +
 			"spec.podSets[0].podTemplateRef: the file does not contain PodTemplate demo/x: add it as a separate document",
 		buffer("replicas: 1"):                                               "give exactly one of spec.podTemplateRef and",
-		buffer("scalableRef: {kind: Secret, name: b}"):                      "scalableRef: the file has no Secret demo/b",
+		buffer("scalableRef: {kind: Secret, name: b}"):                      "scalableRef: the file does not contain Secret demo/b",
 		strings.Repeat("---\n"+strings.TrimLeft(template("t"), "-\n"), 201): "it has more than 200 objects",
 	} {
 		_, err := manifest.Read([]byte(text))
