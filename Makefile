@@ -110,7 +110,7 @@ check: build language $(BIN)/golangci-lint $(BIN)/workflowcheck $(BIN)/helm ## f
 
 .PHONY: e2e
 SUITE ?= all
-e2e: ## real Kubernetes, Liqo and Cluster Autoscaler: SUITE=ca (no lab), backend, network, first-node, failover, provider, watch, foreign, ratio, crash, decides, discovery, trust, attack, pods, two-autoscalers, renewal, rights, production, bundled or upgrade; LIQO=v1.1; the first time builds them, 11 minutes
+e2e: ## real Kubernetes, Liqo and Cluster Autoscaler: SUITE=ca (no lab), backend, network, first-node, failover, provider, watch, foreign, ratio, crash, decides, discovery, trust, attack, pods, installed, two-autoscalers, renewal, rights, production, bundled or upgrade; LIQO=v1.1; the first time builds them, 11 minutes
 	@$(MAKE) -C e2e SUITE=$(SUITE) $(if $(CA_BIN),CA_BIN=$(abspath $(CA_BIN))) $(if $(LIQO_SOURCE),LIQO_SOURCE=$(abspath $(LIQO_SOURCE)))
 
 .PHONY: e2e-all

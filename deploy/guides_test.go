@@ -76,7 +76,7 @@ func TestSetupGuides(t *testing.T) {
 	require.NoError(t, err)
 	out, err = setup("--undo")
 	require.Error(t, err, out)
-	require.Contains(t, out, "in use with milan: Node standard-1")
+	require.Contains(t, out, "it still has objects with milan: Node standard-1")
 	require.NoError(t, consumer.kube.CoreV1().Nodes().Delete(t.Context(), "standard-1", metav1.DeleteOptions{}))
 	out, err = setup("--undo")
 	require.NoError(t, err, out)

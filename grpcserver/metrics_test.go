@@ -243,6 +243,6 @@ func TestAlive(t *testing.T) {
 		cancel()
 		<-done
 		pass(aliveFor + time.Second)
-		require.ErrorContains(t, s.Alive(), "hangs")
+		require.ErrorContains(t, s.Alive(), "hung")
 	})
 }

@@ -22,10 +22,10 @@ func TestMishapAffectsItsProviderOnly(t *testing.T) {
 		verb, says string
 		check      func(p *sim.Provider) bool
 	}{
-		{"break", "milan does not answer", func(p *sim.Provider) bool { return p.Knobs == sim.Knobs{Unreachable: true} }},
+		{"break", "milan no longer answers", func(p *sim.Provider) bool { return p.Knobs == sim.Knobs{Unreachable: true} }},
 		{"slow", "peering/milan", func(p *sim.Provider) bool { return p.Knobs == sim.Knobs{Hang: backend.StageTenant} }},
 		{"refuse", "milan refuses", func(p *sim.Provider) bool { return p.Knobs.Refuse == backend.StageResources }},
-		{"fill", "milan has no room", func(p *sim.Provider) bool {
+		{"fill", "milan has no capacity", func(p *sim.Provider) bool {
 			cpu, bound := p.Capacity["cpu"]
 			return bound && cpu.IsZero() && p.Knobs == sim.Knobs{}
 		}},

@@ -53,7 +53,7 @@ func TestProviderAccessMisuse(t *testing.T) {
 		`--consumer-id "Rome"`:          {"--consumer-id", "Rome"},
 		`--consumer-id "` + long:        {"--consumer-id", long},
 		`--liqo-namespace "a\nb"`:       {"--consumer-id", "rome", "--liqo-namespace", "a\nb"},
-		"the accounts' liqo-autoscaler": {"--consumer-id", "rome", "--liqo-namespace", "liqo-autoscaler"},
+		"the namespace of the accounts": {"--consumer-id", "rome", "--liqo-namespace", "liqo-autoscaler"},
 		`--pod-security "strict"`:       {"--consumer-id", "rome", "--pod-security", "strict"},
 		"--server is missing":           {"kubeconfig", "--consumer-id", "rome", "--server", "milan:6443"},
 		"give --file, or --secret and":  {"renew"},
@@ -122,7 +122,7 @@ users: [{name: u, user: %s}]
 	for user, says := range map[string]string{
 		"{token: s3cret}": "does not belong to a ServiceAccount",
 		"{exec: {apiVersion: client.authentication.k8s.io/v1, command: s3cret, interactiveMode: Never}}": "has no token",
-		"[s3cret]": "no kubeconfig",
+		"[s3cret]": "the kubeconfig has no current context",
 	} {
 		_, err := renew(user)
 		require.ErrorContains(t, err, says)

@@ -312,8 +312,8 @@ func TestMalformedAnswersAreErrors(t *testing.T) {
 	}{
 		"html": {func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "<html>") },
 			"not the JSON of a discovery server"},
-		"no items": {func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "{}") }, "no list of offers"},
-		"circles":  {func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, `{"items":[],"next":"a"}`) }, "in circles"},
+		"no items": {func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "{}") }, "not a list of offers"},
+		"circles":  {func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, `{"items":[],"next":"a"}`) }, "pagination does not advance"},
 		"endless": {func(w http.ResponseWriter, r *http.Request) {
 			fmt.Fprintf(w, `{"items":[],"next":%q}`, r.URL.Query().Get("after")+"a")
 		}, "more than 20000 offers"},

@@ -122,7 +122,7 @@ func TestMemoryOfAnAnswerIsBounded(t *testing.T) {
 	_, src = s.client(t) // the client has no earlier list
 	_, _, err = src.List(t.Context())
 	require.ErrorIs(t, err, client.ErrUnreachable)
-	require.ErrorContains(t, err, "it answers 422")
+	require.ErrorContains(t, err, "the answer is 422")
 }
 
 func body(t *testing.T, name string) io.Reader {

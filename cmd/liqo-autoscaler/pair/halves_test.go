@@ -75,7 +75,7 @@ func TestInvalidDocumentIsRefused(t *testing.T) {
 	renamed := strings.ReplaceAll(change("provider: milan", "provider: munich"), "id: milan", "id: munich")
 	for says, text := range map[string]string{
 		"is for consumer rome":                   change("consumer: munich", "consumer: rome"),
-		"this is no ProviderAccess":              "kind: Secret",
+		"this is not a ProviderAccess":              "kind: Secret",
 		"wrong fields (extra)":                   good + "extra: 1\n",
 		"are the same cluster":                   change("uid: uid-milan", "uid: uid-munich"),
 		"have the same Liqo cluster id":          renamed,
@@ -94,7 +94,7 @@ func TestInvalidDocumentIsRefused(t *testing.T) {
 		require.Empty(t, w.places["munich"].writes(), says)
 	}
 	_, _, err = w.split("provider", "--context", "milan", "--consumer-id", "milan")
-	require.ErrorContains(t, err, "the id of the provider itself")
+	require.ErrorContains(t, err, "this is the id of the provider")
 	w.tellsNoToken()
 }
 
@@ -114,7 +114,7 @@ func TestUndoRemovesNothingInUse(t *testing.T) {
 				p.writes()
 			}
 			_, err = w.run("--undo")
-			require.ErrorContains(t, err, "is in use with "+other+": "+r.kind+" x1", side)
+			require.ErrorContains(t, err, "it still has objects with "+other+": "+r.kind+" x1", side)
 			for id, p := range w.places {
 				require.Empty(t, p.writes(), id)
 			}

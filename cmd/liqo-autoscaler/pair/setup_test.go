@@ -152,7 +152,7 @@ func TestImpossibleSetupIsRefused(t *testing.T) {
 			"has no ValidatingAdmissionPolicies"},
 		"a full provider": {func(w *world) {
 			require.NoError(t, w.places["milan"].kube.CoreV1().Nodes().Delete(t.Context(), "n1", metav1.DeleteOptions{}))
-		}, nil, "there is nothing to offer"},
+		}, nil, "it cannot offer capacity"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
@@ -184,7 +184,7 @@ func TestExistingFileIsNotChanged(t *testing.T) {
 	require.NoError(t, os.WriteFile(w.path("values.yaml"), []byte("mine: 1\nofferSecrets: {enabled: true}\n"), 0o600))
 	out, err := w.run("--temporal-address", "temporal:7233")
 	require.NoError(t, err)
-	require.Contains(t, out, "values.yaml: exists and is left as it is")
+	require.Contains(t, out, "values.yaml: exists and is not changed")
 	require.Contains(t, out, "\n  - mine: 1\n")
 	require.Contains(t, out, "\n  + temporal: {address: \"temporal:7233\", setup: {enabled: true}}\n")
 	require.NotContains(t, out, "  + offerSecrets")

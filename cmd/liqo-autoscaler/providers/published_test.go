@@ -21,9 +21,9 @@ func TestOffersNotesAnOldOrMissingMarket(t *testing.T) {
 	}{
 		{says: []string{"no market has been published"}},
 		{published: market.Market{At: time.Now()}},
-		{published: market.Market{At: time.Now(), Dropped: 3}, says: []string{"3 offers are not in"}},
+		{published: market.Market{At: time.Now(), Dropped: 3}, says: []string{"the market omits 3 offers"}},
 		{published: market.Market{At: time.Now().Add(-time.Hour), Dropped: 3},
-			says: []string{"does a worker run?", "3 offers are not in"}},
+			says: []string{"does a worker run?", "the market omits 3 offers"}},
 	} {
 		if !c.published.At.IsZero() {
 			require.NoError(t, market.File(from.File).Save(t.Context(), c.published))
