@@ -63,7 +63,7 @@ typo: 1
 	for _, says := range []string{`provider: "Milan" is not a Liqo cluster id`, "ttlSeconds: is 1: give 10 to 86400",
 		"reserve.cpu: must not be negative", "offers[0].lendable: is measured", "offers[0].credentials.kubeconfigFile",
 		`offers[0].labels["a b"]`, "offers[1].consumer", `offers[1].name: "milan" is also the name of offers[0]`,
-		"offers[1].provider: stands once", "offers[1].expires", `shares: "fair" is not known`,
+		"offers[1].provider: must not be set here", "offers[1].expires", `shares: "fair" is not known`,
 		"offers[1].class: must not be set", "offers[1].weight: is 1001", "offers[1].weight: needs shares: weights",
 		"offers[1].cap.cpu: must not be negative", "typo"} {
 		require.ErrorContains(t, err, says)

@@ -216,7 +216,7 @@ func TestAnUnreachableServer(t *testing.T) {
 	offers, problems, err := src.List(t.Context())
 	require.NoError(t, err)
 	require.Len(t, offers, 1)
-	require.Equal(t, "api: the list of "+listed+" serves: discovery server unreachable: the answer is 502 Bad "+
+	require.Equal(t, "api: the list of "+listed+" is used: discovery server unreachable: the answer is 502 Bad "+
 		"Gateway", problems[0].String())
 	s.advance(time.Minute)
 	_, _, err = src.List(t.Context())

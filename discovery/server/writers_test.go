@@ -28,8 +28,8 @@ func TestParseWritersRefuses(t *testing.T) {
 		fmt.Sprintf("writers: [{name: a, tokenSHA256: %s}, {name: b, tokenSHA256: %s}]", hash("x"),
 			strings.ToUpper(hash("x"))): "writers[1].tokenSHA256: belongs to another writer too",
 		"writers: [{name: a, certificate: milan}]":                                `writers[0].certificate: "milan" is not a URI`,
-		"writers: [{name: a, certificate: 'u:x'}, {name: b, certificate: 'u:x'}]": `writers[1].certificate: is another`,
-		"writers: [{name: a, certificate: 'u:x', consumer: UP}]":                  `writers[0].consumer: "UP" is no Liqo`,
+		"writers: [{name: a, certificate: 'u:x'}, {name: b, certificate: 'u:x'}]": `writers[1].certificate: belongs to another`,
+		"writers: [{name: a, certificate: 'u:x', consumer: UP}]":                  `writers[0].consumer: "UP" is not a Liqo`,
 		"writers: [{name: a, certificate: 'u:x', consumer: b, readOnly: true}]":   "writers[0].readOnly: permits reading all",
 	} {
 		_, err := ParseWriters([]byte(doc))
