@@ -75,7 +75,7 @@ func TestInvalidDocumentIsRefused(t *testing.T) {
 	renamed := strings.ReplaceAll(change("provider: milan", "provider: munich"), "id: milan", "id: munich")
 	for says, text := range map[string]string{
 		"is for consumer rome":                   change("consumer: munich", "consumer: rome"),
-		"this is not a ProviderAccess":              "kind: Secret",
+		"this is not a ProviderAccess":           "kind: Secret",
 		"wrong fields (extra)":                   good + "extra: 1\n",
 		"are the same cluster":                   change("uid: uid-milan", "uid: uid-munich"),
 		"have the same Liqo cluster id":          renamed,
